@@ -1,0 +1,150 @@
+//! What can go wrong: building, and running out of room.
+
+use std::error::Error;
+use std::fmt;
+
+/// There is no room for this item. Nothing was changed.
+///
+/// A filter holds its [`capacity`](crate::ConcurrentCuckooFilter::capacity) of distinct items, and
+/// usually a few percent more. It also refuses one and the same item that was inserted more often
+/// than its two buckets have slots, while there may be room for others.
+///
+/// ```
+/// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+/// let copies = (0..100).take_while(|_| filter.insert("again and again").is_ok()).count();
+/// assert_eq!(copies, 8); // two buckets of four slots
+/// assert_eq!(filter.len(), 8);
+/// assert!(filter.insert("something else").is_ok());
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[must_use]
+pub struct Full {
+    _private: (),
+}
+
+impl Full {
+    pub(crate) fn new() -> Self {
+        Full { _private: () }
+    }
+}
+
+impl fmt::Debug for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Full")
+    }
+}
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "no room for this item in the filter (nothing was changed): \
+             remove items, or build the filter with a larger capacity",
+        )
+    }
+}
+
+impl Error for Full {}
+
+/// Why a filter could not be built.
+///
+/// ```
+/// use koel::{BuildErrorKind, ConcurrentCuckooFilter};
+///
+/// let error = ConcurrentCuckooFilter::builder().capacity(1_000).false_positive_rate(1.5).build();
+/// let error = error.unwrap_err();
+/// assert_eq!(error.kind(), BuildErrorKind::InvalidRate);
+/// assert_eq!(
+///     error.to_string(),
+///     "the false-positive rate has to be more than 0 and less than 1, and 1.5 is not",
+/// );
+/// ```
+#[derive(Clone, PartialEq)]
+pub struct BuildError {
+    reason: Reason,
+}
+
+/// The kinds of [`BuildError`].
+///
+/// ```
+/// use koel::{BuildErrorKind, ConcurrentCuckooFilter};
+///
+/// let error = ConcurrentCuckooFilter::builder().build().unwrap_err();
+/// assert_eq!(error.kind(), BuildErrorKind::NoCapacity);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BuildErrorKind {
+    /// The builder was not told how many items to make room for.
+    NoCapacity,
+    /// The false-positive rate is no number between 0 and 1.
+    InvalidRate,
+    /// The false-positive rate is smaller than the longest fingerprints can keep.
+    RateTooSmall,
+    /// The table would be larger than an address can say.
+    CapacityOverflow,
+    /// The system did not give the memory.
+    OutOfMemory,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Reason {
+    NoCapacity,
+    InvalidRate { rate: f64 },
+    RateTooSmall { rate: f64, least: f64 },
+    CapacityOverflow { capacity: usize },
+    OutOfMemory { bytes: usize },
+}
+
+impl BuildError {
+    /// Which of the possible reasons it is.
+    pub fn kind(&self) -> BuildErrorKind {
+        match self.reason {
+            Reason::NoCapacity => BuildErrorKind::NoCapacity,
+            Reason::InvalidRate { .. } => BuildErrorKind::InvalidRate,
+            Reason::RateTooSmall { .. } => BuildErrorKind::RateTooSmall,
+            Reason::CapacityOverflow { .. } => BuildErrorKind::CapacityOverflow,
+            Reason::OutOfMemory { .. } => BuildErrorKind::OutOfMemory,
+        }
+    }
+}
+
+impl From<Reason> for BuildError {
+    fn from(reason: Reason) -> Self {
+        BuildError { reason }
+    }
+}
+
+impl fmt::Debug for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.reason, f)
+    }
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.reason {
+            Reason::NoCapacity => {
+                f.write_str("say how many items the filter has to hold: .capacity(n)")
+            }
+            Reason::InvalidRate { rate } => write!(
+                f,
+                "the false-positive rate has to be more than 0 and less than 1, and {rate} is not"
+            ),
+            Reason::RateTooSmall { rate, least } => write!(
+                f,
+                "a false-positive rate of {rate:e} is out of reach: ask for {least:.1e} or more, \
+                 or use an exact set"
+            ),
+            Reason::CapacityOverflow { capacity } => {
+                write!(f, "a filter for {capacity} items would exceed the address space")
+            }
+            Reason::OutOfMemory { bytes } => write!(
+                f,
+                "the system did not give the {bytes} bytes for the table: \
+                 ask for a smaller capacity or a higher false-positive rate"
+            ),
+        }
+    }
+}
+
+impl Error for BuildError {}

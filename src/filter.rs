@@ -1,0 +1,469 @@
+//! The filter: which shard, and then ask the shard.
+
+use crate::builder::Builder;
+use crate::error::{BuildError, Full, Reason};
+use crate::geometry::{Geometry, Place};
+use crate::shard::Shard;
+use crate::sizing::rate_at;
+use crate::stats::Stats;
+use crate::stripe::Stripe;
+use crate::sync::{AtomicU64, zeroed_words};
+use ahash::RandomState;
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+
+/// An approximate set that many threads fill, ask and empty at once.
+///
+/// It answers "was this inserted?" with *no*, which is certain, or *yes*, which is wrong for a
+/// chosen small part of the items that were not. It takes about `log2(1/rate) + 3` bits an item,
+/// whatever the items are. Everything takes `&self`: share it by reference or in an
+/// [`Arc`](std::sync::Arc).
+///
+/// ```
+/// use koel::ConcurrentCuckooFilter;
+///
+/// let seen = ConcurrentCuckooFilter::with_capacity(1_000_000);
+/// std::thread::scope(|scope| {
+///     for _ in 0..4 {
+///         scope.spawn(|| {
+///             for url in ["https://a.example/", "https://b.example/"] {
+///                 if seen.insert_if_absent(url).expect("room for a million") {
+///                     println!("exactly one thread fetches {url}");
+///                 }
+///             }
+///         });
+///     }
+/// });
+/// assert_eq!(seen.len(), 2);
+/// ```
+///
+/// # Items are what they hash to
+///
+/// Two items whose fingerprints and buckets coincide are one item to the filter: an item that was
+/// never inserted may be contained, counted, or in the way of
+/// [`insert_if_absent`](Self::insert_if_absent). Therefore **remove only what was inserted**. An
+/// item that `contains` takes for another could be removed in its stead, and the other would be
+/// gone; if each [`remove`](Self::remove) answers to an [`insert`](Self::insert) or to an
+/// `insert_if_absent` that returned `true`, every item is found for as long as it is in. After
+/// `insert_if_absent` returned `false` there is nothing to remove.
+///
+/// The methods that end in `_hash` take what [`hash_of`](Self::hash_of) gives, or any other 64-bit
+/// hash of the item; to mix the two kinds for one item, use `hash_of`.
+///
+/// # Under threads
+///
+/// Each operation on an item takes effect at one moment between its call and its return, in an
+/// order that all threads agree on. [`len`](Self::len), [`stats`](Self::stats) and
+/// [`clear`](Self::clear), which go through all items, are exact when nothing else runs.
+///
+/// [`contains`](Self::contains) takes no lock, unless items move in its two segments each time it
+/// looks. The others lock one or two of the filter's segments (of 512 buckets) for some
+/// nanoseconds, those of a path when items have to move. What is not changed is not locked:
+/// `insert_if_absent` of an item that is there, and `remove` of one that is not, are lookups.
+pub struct ConcurrentCuckooFilter<S = RandomState> {
+    geometry: Geometry,
+    words: Box<[AtomicU64]>,
+    stripes: Box<[Stripe]>,
+    capacity: usize,
+    hasher: S,
+}
+
+impl ConcurrentCuckooFilter<RandomState> {
+    /// A filter in which `capacity` distinct items fit, with a false-positive rate of at most
+    /// 0.012 % (16 bits a fingerprint, 17 bits an item) and random hash keys.
+    ///
+    /// # Panics
+    ///
+    /// If the table does not fit in memory, as `Vec::with_capacity` does. The
+    /// [`builder`](Self::builder) returns an error instead.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000_003);
+    /// assert_eq!(filter.capacity(), 1_000_003);
+    /// assert!(filter.size_in_bytes() < 2_200_000);
+    /// ```
+    #[must_use]
+    #[track_caller]
+    pub fn with_capacity(capacity: usize) -> Self {
+        match Self::builder().capacity(capacity).build() {
+            Ok(filter) => filter,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// For another rate, another hasher, or an error instead of a panic.
+    ///
+    /// ```
+    /// # use koel::ConcurrentCuckooFilter;
+    /// let filter = ConcurrentCuckooFilter::builder()
+    ///     .capacity(50_000)
+    ///     .false_positive_rate(1e-6)
+    ///     .build()?;
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+}
+
+impl<S> ConcurrentCuckooFilter<S> {
+    pub(crate) fn from_parts(
+        capacity: usize,
+        geometry: Geometry,
+        hasher: S,
+    ) -> Result<Self, BuildError> {
+        let segments = geometry.shards() * geometry.stripes() as usize;
+        let buckets = geometry.shards() * geometry.buckets() as usize;
+        let bytes = buckets * size_of::<u64>() + segments * size_of::<Stripe>();
+        let mut stripes = Vec::new();
+        stripes.try_reserve_exact(segments).map_err(|_| Reason::OutOfMemory { bytes })?;
+        let words = zeroed_words(buckets).ok_or(Reason::OutOfMemory { bytes })?;
+        stripes.extend((0..segments).map(|_| Stripe::new()));
+        let stripes = stripes.into_boxed_slice();
+        Ok(ConcurrentCuckooFilter { geometry, words, stripes, capacity, hasher })
+    }
+
+    #[inline]
+    fn shard(&self, index: usize) -> Shard<'_> {
+        let buckets = self.geometry.buckets() as usize;
+        let stripes = self.geometry.stripes() as usize;
+        Shard::new(
+            &self.geometry,
+            &self.words[index * buckets..][..buckets],
+            &self.stripes[index * stripes..][..stripes],
+        )
+    }
+
+    fn shards(&self) -> impl Iterator<Item = Shard<'_>> {
+        (0..self.geometry.shards()).map(|index| self.shard(index))
+    }
+
+    #[inline]
+    fn locate(&self, hash: u64) -> (Shard<'_>, Place) {
+        let (shard, place) = self.geometry.locate(hash);
+        (self.shard(shard), place)
+    }
+
+    /// [`insert`](Self::insert) for a caller that has the hash.
+    ///
+    /// # Errors
+    ///
+    /// As `insert`.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// let hash = filter.hash_of("an item");
+    /// filter.insert_hash(hash)?;
+    /// assert!(filter.contains("an item") && filter.contains_hash(hash));
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    #[inline]
+    pub fn insert_hash(&self, hash: u64) -> Result<(), Full> {
+        let (shard, place) = self.locate(hash);
+        shard.insert(&place)
+    }
+
+    /// [`insert_if_absent`](Self::insert_if_absent) for a caller that has the hash.
+    ///
+    /// # Errors
+    ///
+    /// As `insert_if_absent`.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// let hash = filter.hash_of("an item");
+    /// assert!(filter.insert_hash_if_absent(hash)?);
+    /// assert!(!filter.insert_if_absent("an item")?);
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    #[inline]
+    pub fn insert_hash_if_absent(&self, hash: u64) -> Result<bool, Full> {
+        let (shard, place) = self.locate(hash);
+        shard.insert_if_absent(&place)
+    }
+
+    /// [`contains`](Self::contains) for a caller that has the hash.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// assert!(!filter.contains_hash(17));
+    /// filter.insert_hash(17)?;
+    /// assert!(filter.contains_hash(17));
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        let (shard, place) = self.locate(hash);
+        shard.contains(&place)
+    }
+
+    /// [`count`](Self::count) for a caller that has the hash.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// filter.insert_hash(17)?;
+    /// assert_eq!(filter.count_hash(17), 1);
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn count_hash(&self, hash: u64) -> usize {
+        let (shard, place) = self.locate(hash);
+        shard.count(&place)
+    }
+
+    /// [`remove`](Self::remove) for a caller that has the hash.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// filter.insert_hash(17)?;
+    /// assert!(filter.remove_hash(17));
+    /// assert!(!filter.remove_hash(17));
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    #[inline]
+    pub fn remove_hash(&self, hash: u64) -> bool {
+        let (shard, place) = self.locate(hash);
+        shard.remove(&place)
+    }
+
+    /// How many copies of items are in: inserts less removes.
+    ///
+    /// It adds up one number for each segment (of 512 buckets). While other threads insert and
+    /// remove, it is the sum of numbers read one after the other.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// filter.insert("an item")?;
+    /// filter.insert("an item")?;
+    /// assert_eq!(filter.len(), 2);
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shards().map(|shard| shard.items()).sum()
+    }
+
+    /// Whether nothing is in.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// assert!(filter.is_empty());
+    /// ```
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.shards().all(|shard| shard.items() == 0)
+    }
+
+    /// How many distinct items are sure to fit: what was asked for.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// assert_eq!(filter.capacity(), 100);
+    /// ```
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Takes everything out.
+    ///
+    /// Whatever was inserted before the call is gone when it returns. It goes shard by shard, and
+    /// holds up the writers of one shard at a time; what others insert meanwhile stays or goes.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// filter.insert("an item")?;
+    /// filter.clear();
+    /// assert!(filter.is_empty() && !filter.contains("an item"));
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    pub fn clear(&self) {
+        for shard in self.shards() {
+            shard.clear();
+        }
+    }
+
+    /// All the memory that the filter holds, itself included.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(10);
+    /// assert!(filter.size_in_bytes() < 400);
+    /// ```
+    #[must_use]
+    pub fn size_in_bytes(&self) -> usize {
+        size_of_val(self) + size_of_val(&*self.words) + size_of_val(&*self.stripes)
+    }
+
+    /// How often an item that is not in is taken for one that is, with as many items as are in
+    /// now: an estimate from the load. [`Stats`] has the same for a full filter.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000);
+    /// assert_eq!(filter.false_positive_rate(), 0.0);
+    /// for item in 0..1_000 {
+    ///     filter.insert(&item)?;
+    /// }
+    /// assert!(filter.false_positive_rate() > 0.000_05);
+    /// assert!(filter.false_positive_rate() < 0.000_12);
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    #[must_use]
+    pub fn false_positive_rate(&self) -> f64 {
+        self.stats().false_positive_rate()
+    }
+
+    /// The filter in figures; print it to read it.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000_000);
+    /// println!("{}", filter.stats());
+    /// assert_eq!(filter.stats().slots_per_bucket(), 4);
+    /// ```
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let lanes = self.geometry.lanes();
+        let (items, slots) = (self.len(), self.words.len() * lanes.slots());
+        let rate_of = |items: usize| rate_at(lanes, items as f64 / slots as f64);
+        Stats {
+            items,
+            capacity: self.capacity,
+            slots,
+            fingerprint_bits: lanes.bits(),
+            slots_per_bucket: lanes.slots(),
+            shards: self.geometry.shards(),
+            segments: self.stripes.len(),
+            size_in_bytes: self.size_in_bytes(),
+            false_positive_rate: rate_of(items),
+            false_positive_rate_at_capacity: rate_of(self.capacity),
+        }
+    }
+
+    /// What hashes the items.
+    ///
+    /// ```
+    /// use std::hash::BuildHasher;
+    ///
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// assert_eq!(filter.hasher().hash_one("an item"), filter.hash_of("an item"));
+    /// ```
+    #[must_use]
+    pub fn hasher(&self) -> &S {
+        &self.hasher
+    }
+}
+
+impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
+    /// The hash by which this filter knows the item, for the methods that end in `_hash`.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// let hash = filter.hash_of("an item");
+    /// if !filter.contains_hash(hash) {
+    ///     filter.insert_hash(hash)?;
+    /// }
+    /// assert!(filter.contains("an item"));
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn hash_of<T: Hash + ?Sized>(&self, item: &T) -> u64 {
+        self.hasher.hash_one(item)
+    }
+
+    /// Adds a copy of the item, whether there is one or not.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if there is no room for it, or if it was inserted about as often as its two
+    /// buckets have slots. Nothing has changed then.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// filter.insert("an item")?;
+    /// filter.insert("an item")?;
+    /// assert_eq!(filter.count("an item"), 2);
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    #[inline]
+    pub fn insert<T: Hash + ?Sized>(&self, item: &T) -> Result<(), Full> {
+        self.insert_hash(self.hash_of(item))
+    }
+
+    /// Adds the item if it is not in yet, and says whether it was new. Of any number of threads
+    /// that call this with one new item, exactly one gets `true`.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if it is not in and there is no room for it. Nothing has changed then.
+    ///
+    /// ```
+    /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// assert!(seen.insert_if_absent("https://a.example/")?);
+    /// assert!(!seen.insert_if_absent("https://a.example/")?);
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    #[inline]
+    pub fn insert_if_absent<T: Hash + ?Sized>(&self, item: &T) -> Result<bool, Full> {
+        self.insert_hash_if_absent(self.hash_of(item))
+    }
+
+    /// Whether the item is in: `false` is certain, `true` is wrong at the rate that the filter was
+    /// built for.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// filter.insert("an item")?;
+    /// assert!(filter.contains("an item"));
+    /// assert!(!filter.contains("another"));
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn contains<T: Hash + ?Sized>(&self, item: &T) -> bool {
+        self.contains_hash(self.hash_of(item))
+    }
+
+    /// How many copies of the item are in; at the filter's rate some more, never fewer.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// assert_eq!(filter.count("an item"), 0);
+    /// for _ in 0..3 {
+    ///     filter.insert("an item")?;
+    /// }
+    /// assert_eq!(filter.count("an item"), 3);
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn count<T: Hash + ?Sized>(&self, item: &T) -> usize {
+        self.count_hash(self.hash_of(item))
+    }
+
+    /// Takes one copy of the item out; says whether there was one. Remove only what was inserted:
+    /// see [the type's page](Self#items-are-what-they-hash-to).
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// filter.insert("an item")?;
+    /// assert!(filter.remove("an item"));
+    /// assert!(!filter.remove("an item"));
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    #[inline]
+    pub fn remove<T: Hash + ?Sized>(&self, item: &T) -> bool {
+        self.remove_hash(self.hash_of(item))
+    }
+}
+
+impl<S> fmt::Debug for ConcurrentCuckooFilter<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConcurrentCuckooFilter")
+            .field("items", &self.len())
+            .field("capacity", &self.capacity)
+            .field("fingerprint_bits", &self.geometry.lanes().bits())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,222 @@
+//! Where an item may be: hash → shard, two buckets, fingerprint.
+//!
+//! Pure arithmetic over numbers that are fixed when a filter is built. Shards and buckets are
+//! counted, never rounded to a power of two: a part of the hash is multiplied by the count and the
+//! high half of the product is the index, the low half the randomness that is left for the next.
+//!
+//! # The alternate
+//!
+//! Either bucket of an item yields the other from the fingerprint alone, because that is all that
+//! is left of the item when it has to move. Two rules, both their own inverse, and both changing
+//! the parity of the index, so that the two buckets are never the same one:
+//!
+//! * *near*, three fingerprints of four: `i ^ d` with an odd `d`, inside the same block of at most
+//!   512 buckets. The item's buckets then share a stripe and mostly a page.
+//! * *wide*, the rest: `(t - i) mod n` with an odd `t`, where the number of buckets `n` is even.
+//!   These tie the blocks together, so that all fill up evenly.
+//!
+//! Fingerprints of 32 bits are all wide: with two lanes a bucket, five items that share both their
+//! buckets cannot be placed, and among the pairs of one block that happens once in 10^8 items.
+
+use crate::bucket::{Fingerprint, Lanes};
+
+/// The buckets that one stripe guards.
+pub const STRIPE_BUCKETS: u32 = if cfg!(loom) { 2 } else { 512 };
+
+/// The most buckets in a shard: 1 MiB of them.
+pub const SHARD_BUCKETS: u32 = if cfg!(loom) { 8 } else { 1 << 17 };
+
+/// The most stripes in a shard.
+pub const SHARD_STRIPES: usize = (SHARD_BUCKETS / STRIPE_BUCKETS) as usize;
+
+/// The index of a bucket in its shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bucket(pub u32);
+
+impl Bucket {
+    /// The index, in the shard, of the stripe that guards this bucket.
+    #[inline]
+    pub fn stripe(self) -> u32 {
+        self.0 / STRIPE_BUCKETS
+    }
+}
+
+/// Where in a shard an item may be, and as what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Where it goes if there is room.
+    pub first: Bucket,
+    pub second: Bucket,
+    pub fp: Fingerprint,
+}
+
+/// The numbers that place every item of a filter.
+#[derive(Clone, Debug)]
+pub struct Geometry {
+    lanes: Lanes,
+    shards: usize,
+    /// In each shard; even.
+    buckets: u32,
+    /// The buckets of a near block, less one.
+    near_mask: u32,
+    /// A fingerprint is wide if these bits of its hash are zero.
+    near_class: u32,
+}
+
+impl Geometry {
+    /// `buckets` is what each shard should have at least; it has as many as come next that are a
+    /// whole number of near blocks.
+    pub fn new(lanes: Lanes, shards: usize, buckets: u32) -> Self {
+        let block = Self::near_block(buckets);
+        let buckets = buckets.max(2).next_multiple_of(block);
+        assert!(shards > 0 && buckets <= SHARD_BUCKETS);
+        // Stripes tile the whole table only if they tile each shard.
+        assert!(shards == 1 || buckets.is_multiple_of(STRIPE_BUCKETS));
+        let near_class = if lanes.slots() > 2 { 0b11 } else { 0 };
+        Geometry { lanes, shards, buckets, near_mask: block - 1, near_class }
+    }
+
+    /// The largest power of two that rounds `buckets` up by 1/32 at most, or the two buckets that
+    /// an item needs.
+    fn near_block(buckets: u32) -> u32 {
+        let longest = (buckets / 32).max(2);
+        (1 << longest.ilog2()).min(STRIPE_BUCKETS)
+    }
+
+    #[inline]
+    pub fn lanes(&self) -> Lanes {
+        self.lanes
+    }
+
+    pub fn shards(&self) -> usize {
+        self.shards
+    }
+
+    /// In each shard.
+    #[inline]
+    pub fn buckets(&self) -> u32 {
+        self.buckets
+    }
+
+    /// In each shard.
+    #[inline]
+    pub fn stripes(&self) -> u32 {
+        self.buckets.div_ceil(STRIPE_BUCKETS)
+    }
+
+    /// The shard that a hash belongs to, and where in it.
+    #[inline]
+    pub fn locate(&self, hash: u64) -> (usize, Place) {
+        let hash = mix(hash);
+        let (shard, rest) = scale(hash, self.shards as u64);
+        let (bucket, _) = scale(rest, u64::from(self.buckets));
+        let (fp, _) = scale(hash << 32, self.lanes.fingerprints());
+        let fp = Fingerprint::nth(fp as u32);
+        let first = Bucket(bucket as u32);
+        (shard as usize, Place { first, second: self.alternate(first, fp), fp })
+    }
+
+    /// The other bucket of an item that is in `bucket` as `fp`.
+    #[inline]
+    pub fn alternate(&self, bucket: Bucket, fp: Fingerprint) -> Bucket {
+        let spread = u64::from(fp.get()).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let near = bucket.0 ^ ((spread >> 40) as u32 & self.near_mask | 1);
+        let sum = scale(spread, u64::from(self.buckets)).0 as u32 | 1;
+        let wide = sum.wrapping_sub(bucket.0);
+        let wide = if sum < bucket.0 { wide.wrapping_add(self.buckets) } else { wide };
+        Bucket(if (spread >> 20) as u32 & self.near_class == 0 { wide } else { near })
+    }
+}
+
+/// `fraction / 2^64 * count`, as the whole number and the fraction that is left.
+#[inline]
+fn scale(fraction: u64, count: u64) -> (u64, u64) {
+    let product = u128::from(fraction) * u128::from(count);
+    ((product >> 64) as u64, product as u64)
+}
+
+/// Spreads every bit of a hash over all of it, one to one: a weak hasher's sequential, or
+/// aligned, or small values then fill the table like random ones. (Two multiplications between
+/// three shifts; constants by Pelle Evensen, "moremur".)
+#[inline]
+fn mix(hash: u64) -> u64 {
+    let mut x = hash;
+    x = (x ^ (x >> 27)).wrapping_mul(0x3C79_AC49_2BA7_B653);
+    x = (x ^ (x >> 33)).wrapping_mul(0x1C69_B3F7_4AC4_AE35);
+    x ^ (x >> 27)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const BITS: [u32; 7] = [8, 9, 10, 12, 16, 21, 32];
+
+    fn geometries() -> impl Iterator<Item = Geometry> {
+        let shapes = [(1, 2), (1, 6), (1, 62), (1, 510), (1, 1_026), (1, 40_000), (3, 1 << 17)];
+        BITS.into_iter().flat_map(move |bits| {
+            shapes.map(|(shards, buckets)| Geometry::new(Lanes::of_bits(bits), shards, buckets))
+        })
+    }
+
+    #[test]
+    fn either_bucket_yields_the_other_and_they_differ() {
+        for geometry in geometries() {
+            for hash in 0..20_000 {
+                let (shard, place) = geometry.locate(hash);
+                assert!(shard < geometry.shards());
+                assert!(place.first.0 < geometry.buckets() && place.second.0 < geometry.buckets());
+                assert!(u64::from(place.fp.get()) <= geometry.lanes().fingerprints());
+                assert_ne!(place.first, place.second);
+                assert_eq!(geometry.alternate(place.second, place.fp), place.first);
+            }
+        }
+    }
+
+    #[test]
+    fn three_of_four_alternates_share_the_stripe() {
+        for bits in BITS {
+            let geometry = Geometry::new(Lanes::of_bits(bits), 1, 1 << 17);
+            let near = (0..100_000)
+                .map(|hash| geometry.locate(hash).1)
+                .filter(|place| place.first.stripe() == place.second.stripe())
+                .count();
+            let expected = if bits == 32 { 0..=600 } else { 72_000..=78_000 };
+            assert!(expected.contains(&near), "{bits} bits: {near} of 100,000 are near");
+        }
+    }
+
+    #[test]
+    fn sequential_and_aligned_hashes_fill_buckets_and_fingerprints_evenly() {
+        let geometry = Geometry::new(Lanes::of_bits(8), 4, 1_024);
+        for stride in [1u64, 2, 64, 1 << 32, 1 << 48, u64::MAX / 65_536] {
+            let mut per_bucket = vec![0u32; 4 * 1_024];
+            let mut per_fp = [0u32; 256];
+            for item in 0..65_536 {
+                let (shard, place) = geometry.locate(item * stride);
+                per_bucket[shard * 1_024 + place.first.0 as usize] += 1;
+                per_fp[place.fp.get() as usize] += 1;
+            }
+            // Chi-squared over k cells is k give or take sqrt(2k): 6 of those is never.
+            for (counts, cells) in [(&per_bucket[..], 4_096.0), (&per_fp[1..], 255.0)] {
+                let mean = 65_536.0 / cells;
+                let chi2: f64 =
+                    counts.iter().map(|&n| (f64::from(n) - mean).powi(2) / mean).sum::<f64>();
+                let limit = cells + 6.0 * (2.0 * cells).sqrt();
+                assert!(chi2 < limit, "stride {stride:#x}: chi² {chi2} over {cells} cells");
+            }
+        }
+    }
+
+    #[test]
+    fn no_size_is_rounded_up_by_more_than_a_thirtysecond_and_two_buckets() {
+        for wanted in (0..70_000).chain([100_000, (1 << 17) - 1, 1 << 17]) {
+            let buckets = Geometry::new(Lanes::of_bits(16), 1, wanted).buckets();
+            assert!(
+                buckets >= wanted && buckets <= wanted + wanted / 32 + 2,
+                "{wanted}: {buckets}"
+            );
+            assert!(buckets % 2 == 0);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Making room by moving items to their other buckets, while others look for them.
+//!
+//! # How does a lookup stay right while an item moves?
+//!
+//! An item `x` moves from bucket `S` to bucket `D`. A lookup of `x` reads the two words, one after
+//! the other, holding nothing. The mover holds the stripes of both and does, in this order:
+//!
+//! ```text
+//! M1  versions of both stripes become odd
+//! M2  D := D with x          copy first
+//! M3  S := S without x       erase second
+//! M4  versions of both stripes become even, two more than before
+//! ```
+//!
+//! The lookup does:
+//!
+//! ```text
+//! L1  reads both versions
+//! L2  reads one word                    (D and then S, or S and then D)
+//! L3  reads the other word
+//! L4  found x? Then yes, and done: one word that held x is proof enough.
+//! L5  reads both versions again: even at L1 and the same now? Then no. Otherwise from L1 again,
+//!     and after some rounds under the locks.
+//! ```
+//!
+//! At every moment `x` is in at least one of the two words, because of the order of M2 and M3. So
+//! to miss it, the lookup has to read `D` before M2 and `S` after M3: the reading straddles M2 and
+//! M3. Then it read the versions at L1 before M2, and reads them at L5 after M3, therefore after
+//! M1. Either L1 came after M1 and saw odd, or it came before and L5 sees another number. A miss
+//! that straddles a move is never believed. (The fences that keep this order on machines that
+//! reorder are listed in [`stripe`](crate::stripe).)
+//!
+//! Both versions have to be read before both words. A lookup that finishes with `D` and its version
+//! before it begins with `S` and its version is fooled: the whole of M1 to M4 fits in between.
+//!
+//! A path of several items is walked from its end backwards, as one move:
+//!
+//! ```text
+//!   newcomer n → [ B0: a ] → [ B1: b ] → [ B2: empty lane ]
+//!
+//!   1   B2 := with b                    b is in B1 and B2
+//!   2   B1 := a in b's lane             b is in B2; a is in B0 and B1
+//!   3   B0 := n in a's lane             a is in B1; n is here
+//! ```
+//!
+//! Each store of a word is the erasing of one item and the copying of the next, at once, and each
+//! item has been copied one store before it is erased. All versions are odd from before the first
+//! store until after the last: were they made odd and even again step by step, a lookup of `b`
+//! between step 1 and step 2 would find both its versions at rest.
+//!
+//! # Who makes sure that the path is still there?
+//!
+//! The search ran without locks, so that readers and other writers were not held up, and the table
+//! may have changed since. [`walk`] locks every stripe of the path, in ascending order, together
+//! with those of the newcomer's own two buckets, and then asks again: does each lane still hold an
+//! item whose other bucket is the next on the path, and has the last one an empty lane? If not, the
+//! path is [`Stale`](Outcome::Stale) and nothing has been touched. For `insert_if_absent` it also
+//! asks again whether the newcomer is there: another thread may have put it there meanwhile.
+//!
+//! A stale path means that some other writer got something done, so all of them together get on.
+
+use crate::Full;
+use crate::geometry::{Bucket, Place};
+use crate::path::{self, MOST_MOVES, Path};
+use crate::shard::Shard;
+use crate::stripe::Locked;
+use arrayvec::ArrayVec;
+
+/// The newcomer's two buckets, one for each move, and the end.
+const MOST_BUCKETS: usize = MOST_MOVES + 3;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Room was made, and the newcomer is in it.
+    Placed,
+    /// The newcomer is here already; nothing was changed.
+    Present,
+    /// The path is no more as it was found; nothing was changed.
+    Stale,
+}
+
+/// Whether another copy of the newcomer is welcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copies {
+    Add,
+    UnlessPresent,
+}
+
+/// Places a copy of an item both of whose buckets were seen full.
+#[cold]
+pub fn make_room(shard: &Shard<'_>, place: &Place) -> Result<(), Full> {
+    while let Some(path) = path::find(shard, place) {
+        if walk(shard, &path, place, Copies::Add) == Outcome::Placed {
+            return Ok(());
+        }
+    }
+    Err(Full::new())
+}
+
+/// Places an item that was not there, and both of whose buckets were full, unless it has come.
+#[cold]
+pub fn make_room_if_absent(shard: &Shard<'_>, place: &Place) -> Result<bool, Full> {
+    while let Some(path) = path::find(shard, place) {
+        match walk(shard, &path, place, Copies::UnlessPresent) {
+            Outcome::Placed => return Ok(true),
+            Outcome::Present => return Ok(false),
+            Outcome::Stale => {}
+        }
+    }
+    // It may have taken the last room itself, by another thread's hand.
+    if shard.contains(place) { Ok(false) } else { Err(Full::new()) }
+}
+
+/// Moves the items of the path and places the newcomer, if everything is still as it was found.
+pub fn walk(shard: &Shard<'_>, path: &Path, place: &Place, copies: Copies) -> Outcome {
+    let mut buckets = [path.end; MOST_BUCKETS];
+    buckets[0] = place.first;
+    buckets[1] = place.second;
+    for (slot, step) in buckets[2..].iter_mut().zip(&path.steps) {
+        *slot = step.bucket;
+    }
+    let locked = shard.lock_all(buckets);
+
+    if copies == Copies::UnlessPresent && shard.contains_locked(&locked, place) {
+        return Outcome::Present;
+    }
+    let Some(words) = check(shard, path, place, &locked) else {
+        return Outcome::Stale;
+    };
+    // A single store moves nothing.
+    let _moving = (words.len() > 1).then(|| locked.moving());
+    for (bucket, word) in words.into_iter().rev() {
+        shard.write(&locked, bucket, word);
+    }
+    locked.add_items(path.end.stripe(), 1);
+    Outcome::Placed
+}
+
+/// The new words of the path's buckets, in its order, or `None` if it does not lead there any more.
+fn check<const N: usize>(
+    shard: &Shard<'_>,
+    path: &Path,
+    place: &Place,
+    locked: &Locked<'_, N>,
+) -> Option<ArrayVec<(Bucket, u64), { MOST_MOVES + 1 }>> {
+    let lanes = shard.geometry().lanes();
+    let mut writes = ArrayVec::<(Bucket, u64), { MOST_MOVES + 1 }>::new();
+    let mut arriving = place.fp;
+    for step in &path.steps {
+        let word = shard.read_locked(locked, step.bucket);
+        let leaving = lanes.get(word, step.lane)?;
+        writes.push((step.bucket, lanes.with(word, step.lane, arriving)));
+        arriving = leaving;
+        let next = path.steps.get(writes.len()).map_or(path.end, |next| next.bucket);
+        // Twice in one bucket is a detour that only a table in motion can show.
+        let again = writes.iter().any(|(bucket, _)| *bucket == next);
+        if shard.geometry().alternate(step.bucket, leaving) != next || again {
+            return None;
+        }
+    }
+    let word = shard.read_locked(locked, path.end);
+    let lane = lanes.empty(word).first()?;
+    writes.push((path.end, lanes.with(word, lane, arriving)));
+    Some(writes)
+}

@@ -1,0 +1,161 @@
+//! A filter in figures.
+
+use std::fmt;
+
+/// What a filter holds and how it is laid out, at the moment of the call; from
+/// [`ConcurrentCuckooFilter::stats`](crate::ConcurrentCuckooFilter::stats).
+///
+/// ```
+/// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000_000);
+/// for item in 0..500_000u64 {
+///     filter.insert(&item).unwrap();
+/// }
+/// let stats = filter.stats();
+/// assert_eq!(stats.items(), 500_000);
+/// assert_eq!(stats.fingerprint_bits(), 16);
+/// assert!(stats.load() > 0.45);
+/// assert!(stats.to_string().starts_with("500000 of 1000000 items"));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stats {
+    pub(crate) items: usize,
+    pub(crate) capacity: usize,
+    pub(crate) slots: usize,
+    pub(crate) fingerprint_bits: u32,
+    pub(crate) slots_per_bucket: usize,
+    pub(crate) shards: usize,
+    pub(crate) segments: usize,
+    pub(crate) size_in_bytes: usize,
+    pub(crate) false_positive_rate: f64,
+    pub(crate) false_positive_rate_at_capacity: f64,
+}
+
+impl Stats {
+    /// Copies of items held.
+    pub fn items(&self) -> usize {
+        self.items
+    }
+
+    /// Distinct items that are sure to fit.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Fingerprints that the table could hold if every slot were taken.
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// The part of the slots that is taken, from 0 to 1.
+    pub fn load(&self) -> f64 {
+        self.items as f64 / self.slots as f64
+    }
+
+    /// Bits kept of each item.
+    pub fn fingerprint_bits(&self) -> u32 {
+        self.fingerprint_bits
+    }
+
+    /// Fingerprints in one 64-bit bucket.
+    pub fn slots_per_bucket(&self) -> usize {
+        self.slots_per_bucket
+    }
+
+    /// Independent tables of at most 1 MiB.
+    pub fn shards(&self) -> usize {
+        self.shards
+    }
+
+    /// Groups of buckets with a lock and a version of their own.
+    pub fn segments(&self) -> usize {
+        self.segments
+    }
+
+    /// Everything that the filter holds, itself included.
+    pub fn size_in_bytes(&self) -> usize {
+        self.size_in_bytes
+    }
+
+    /// How often an item that is not here is taken for one that is, with as many items as now.
+    pub fn false_positive_rate(&self) -> f64 {
+        self.false_positive_rate
+    }
+
+    /// The same with `capacity` items.
+    pub fn false_positive_rate_at_capacity(&self) -> f64 {
+        self.false_positive_rate_at_capacity
+    }
+}
+
+impl fmt::Display for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Stats { items, capacity, slots, fingerprint_bits, slots_per_bucket, .. } = self;
+        writeln!(
+            f,
+            "{items} of {capacity} items, load {:.1} % of {slots} slots",
+            100.0 * self.load()
+        )?;
+        writeln!(
+            f,
+            "{} in {} of {slots_per_bucket} × {fingerprint_bits} bits, {}",
+            Bytes(self.size_in_bytes),
+            Counted(self.slots / slots_per_bucket, "bucket"),
+            BitsPerItem(self),
+        )?;
+        writeln!(f, "{}, {}", Counted(self.segments, "segment"), Counted(self.shards, "shard"))?;
+        write!(
+            f,
+            "false positives {} now, {} at capacity",
+            Percent(self.false_positive_rate),
+            Percent(self.false_positive_rate_at_capacity),
+        )
+    }
+}
+
+struct Bytes(usize);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.0 as f64;
+        match self.0 {
+            0..10_240 => write!(f, "{} bytes", self.0),
+            10_240..10_485_760 => write!(f, "{:.1} KiB", bytes / 1_024.0),
+            _ => write!(f, "{:.1} MiB", bytes / 1_048_576.0),
+        }
+    }
+}
+
+struct Counted(usize, &'static str);
+
+impl fmt::Display for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Counted(count, noun) = self;
+        write!(f, "{count} {noun}{}", if *count == 1 { "" } else { "s" })
+    }
+}
+
+struct BitsPerItem<'a>(&'a Stats);
+
+impl fmt::Display for BitsPerItem<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bits = 8.0 * self.0.size_in_bytes as f64;
+        write!(f, "{:.1} bits an item at capacity", bits / self.0.capacity.max(1) as f64)
+    }
+}
+
+struct Percent(f64);
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = 100.0 * self.0;
+        if percent == 0.0 {
+            f.write_str("0 %")
+        } else if percent < 0.001 {
+            write!(f, "{percent:.1e} %")
+        } else {
+            // Two digits that say something.
+            let digits = (1.0 - percent.log10().floor()).max(0.0) as usize;
+            write!(f, "{percent:.digits$} %")
+        }
+    }
+}

@@ -26,6 +26,10 @@ pub const STRIPE_BUCKETS: u32 = if cfg!(loom) { 2 } else { 512 };
 /// The most buckets in a shard: 1 MiB of them.
 pub const SHARD_BUCKETS: u32 = if cfg!(loom) { 8 } else { 1 << 17 };
 
+/// Shards that would be cut into smaller blocks than this have no near alternates: small blocks
+/// fill up one by one while others have room.
+const MIN_NEAR_BLOCK: u32 = 128;
+
 /// The most stripes in a shard.
 pub const SHARD_STRIPES: usize = (SHARD_BUCKETS / STRIPE_BUCKETS) as usize;
 
@@ -72,15 +76,18 @@ impl Geometry {
         assert!(shards > 0 && buckets <= SHARD_BUCKETS);
         // Stripes tile the whole table only if they tile each shard.
         assert!(shards == 1 || buckets.is_multiple_of(STRIPE_BUCKETS));
-        let near_class = if lanes.slots() > 2 { 0b11 } else { 0 };
+        let near = block > 2 && lanes.slots() > 2;
+        let near_class = if near { 0b11 } else { 0 };
         Geometry { lanes, shards, buckets, near_mask: block - 1, near_class }
     }
 
-    /// The largest power of two that rounds `buckets` up by 1/32 at most, or the two buckets that
-    /// an item needs.
+    /// The largest power of two that rounds `buckets` up by 1/32 at most; in small shards the two
+    /// that the wide rule needs.
     fn near_block(buckets: u32) -> u32 {
-        let longest = (buckets / 32).max(2);
-        (1 << longest.ilog2()).min(STRIPE_BUCKETS)
+        match buckets / 32 {
+            ..MIN_NEAR_BLOCK => 2,
+            longest => (1 << longest.ilog2()).min(STRIPE_BUCKETS),
+        }
     }
 
     #[inline]

@@ -12,7 +12,7 @@ use crate::shard::Shard;
 use arrayvec::ArrayVec;
 
 /// Buckets looked at before a search gives up.
-const MOST_NODES: usize = if cfg!(loom) { 16 } else { 512 };
+const MOST_NODES: usize = if cfg!(loom) { 16 } else { 1_024 };
 
 /// The most items that are moved for one newcomer.
 pub const MOST_MOVES: usize = if cfg!(loom) { 3 } else { 14 };

@@ -44,9 +44,9 @@
 //! ```
 //!
 //! Each store of a word is the erasing of one item and the copying of the next, at once, and each
-//! item has been copied one store before it is erased. All versions are odd from before the first
-//! store until after the last: were they made odd and even again step by step, a lookup of `b`
-//! between step 1 and step 2 would find both its versions at rest.
+//! item has been copied one store before it is erased. All stripes are held, and all versions odd,
+//! from before the first store until after the last: the items between have two copies for a
+//! moment, and whoever removed or counted one then would be wrong about the other.
 //!
 //! # Who makes sure that the path is still there?
 //!

@@ -1,8 +1,7 @@
 //! koel
 #![cfg_attr(not(loom), forbid(unsafe_code))]
 #![cfg_attr(loom, deny(unsafe_code))]
-#![warn(missing_docs, missing_debug_implementations, unreachable_pub)]
-#![allow(unreachable_pub)]
+#![cfg_attr(not(loom), warn(missing_docs, missing_debug_implementations))]
 
 mod bucket;
 mod builder;

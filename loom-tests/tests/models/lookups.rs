@@ -1,0 +1,195 @@
+//! What was inserted and not removed is found, whatever moves.
+
+use crate::toy::{Model, Toy};
+use koel_under_loom::internals::{AtomicU64, Path, Place};
+use loom::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::Arc;
+
+#[derive(Clone)]
+struct Move {
+    path: Path,
+    newcomer: Place,
+    moved: Vec<Place>,
+}
+
+/// `x` is in bucket `from`, which is full, and has room in bucket `to`, which is where lookups
+/// begin or end as `first` says.
+fn one_move(toy: &Toy, from: u32, to: u32, first: u32) -> Move {
+    let x = toy.item(first, from + to - first, 0);
+    toy.put(&x, from);
+    toy.stuff(from);
+    let path = toy.path(&[(&x, from)], to);
+    Move { path, newcomer: toy.item(from, from ^ 1, 1), moved: vec![x] }
+}
+
+fn walk(toy: &Toy, this: &Move) {
+    toy.walk(&this.path, &this.newcomer);
+}
+
+/// One look, which may be undecided but not wrong.
+fn look(toy: &Toy, this: &Move) {
+    for item in &this.moved {
+        let found = toy.shard().look(item);
+        assert_ne!(found, Some(false), "a lookup missed an item that was moving");
+    }
+}
+
+/// The whole lookup, which ends under the locks if looks do not decide.
+fn contains(toy: &Toy, this: &Move) {
+    for item in &this.moved {
+        assert!(toy.shard().contains(item), "a lookup missed an item that was moving");
+    }
+}
+
+fn count(toy: &Toy, this: &Move) {
+    for item in &this.moved {
+        assert_eq!(toy.shard().count(item), 1, "a moving item was not counted once");
+    }
+}
+
+fn all_there_once(toy: &Toy, this: &Move) {
+    for item in this.moved.iter().chain([&this.newcomer]) {
+        assert_eq!(toy.copies(item), 1, "an item is not there once");
+    }
+}
+
+#[test]
+fn an_item_that_moves_to_another_stripe_is_found() {
+    for first in [0, 3] {
+        Model::new("two stripes", 2_500).run(
+            move |toy| one_move(toy, 0, 3, first),
+            &[walk, look],
+            all_there_once,
+        );
+    }
+}
+
+#[test]
+fn an_item_that_moves_within_its_stripe_is_found() {
+    for first in [0, 1] {
+        Model::new("one stripe", 800).run(
+            move |toy| one_move(toy, 0, 1, first),
+            &[walk, look],
+            all_there_once,
+        );
+    }
+}
+
+#[test]
+fn a_lookup_that_gives_up_looking_is_right_under_the_locks() {
+    Model::new("contains", 1_500).preemptions(3).run(
+        |toy| one_move(toy, 0, 3, 3),
+        &[walk, contains],
+        all_there_once,
+    );
+}
+
+#[test]
+fn an_item_that_moves_is_counted_once() {
+    Model::new("count", 3_000).preemptions(3).run(
+        |toy| one_move(toy, 0, 3, 3),
+        &[walk, count],
+        all_there_once,
+    );
+}
+
+/// `a` moves from bucket 0 to 3 and `b` from there to 4; both are looked for.
+#[test]
+fn items_on_a_longer_path_are_found() {
+    for looked_for in [0, 1] {
+        Model::new("two moves", 2_500).run(
+            move |toy| {
+                let (a, b) = (toy.item(3, 0, 0), toy.item(4, 3, 0));
+                toy.put(&a, 0);
+                toy.put(&b, 3);
+                toy.stuff(0);
+                toy.stuff(3);
+                let path = toy.path(&[(&a, 0), (&b, 3)], 4);
+                let moved = vec![[a, b][looked_for]];
+                Move { path, newcomer: toy.item(0, 1, 1), moved }
+            },
+            &[walk, look],
+            all_there_once,
+        );
+    }
+}
+
+/// Items `x` and `y` have one fingerprint and the same buckets, each the other's first. One copy
+/// stays in for all the time; but one comes to bucket 0 and one goes from bucket 3.
+#[test]
+fn a_copy_that_comes_while_another_goes_is_found() {
+    Model::new("copies", 2_000).run::<(Place, Place)>(
+        |toy| {
+            let x = toy.item(0, 3, 0);
+            let y = Place { first: x.second, second: x.first, fp: x.fp };
+            toy.put(&y, 3);
+            (x, y)
+        },
+        &[
+            |toy, (x, y)| {
+                let locked = toy.shard().lock_all([x.first]);
+                assert!(toy.shard().fill_locked(&locked, x.first, x.fp));
+                drop(locked);
+                assert!(toy.shard().remove_locked(y));
+            },
+            |toy, (x, _)| {
+                let found = toy.shard().look(x);
+                assert_ne!(found, Some(false), "a lookup missed the copy that stayed");
+            },
+        ],
+        |toy, (x, _)| assert_eq!(toy.copies(x), 1),
+    );
+}
+
+/// A reader that has heard of an insert finds the item, though it was moved in between.
+#[test]
+fn an_item_is_found_by_whoever_was_told_of_it() {
+    Model::new("told", 15_000).run::<(Place, Place, Arc<AtomicU64>)>(
+        |toy| {
+            let x = toy.item(0, 3, 0);
+            toy.stuff(3);
+            toy.stuff(0);
+            assert!(toy.shard().remove_locked(&toy.item(0, 5, 9)));
+            (x, toy.item(0, 1, 1), Arc::new(AtomicU64::new(0)))
+        },
+        &[
+            |toy, (x, _, told)| {
+                let locked = toy.shard().lock_all([x.first]);
+                assert!(toy.shard().fill_locked(&locked, x.first, x.fp));
+                drop(locked);
+                told.store(1, Release);
+                assert!(toy.shard().remove_locked(&toy.item(3, 6, 9)));
+                let path = toy.path(&[(x, 0)], 3);
+                toy.walk(&path, &toy.item(0, 1, 1));
+            },
+            |toy, (x, _, told)| {
+                if told.load(Acquire) == 1 {
+                    let found = toy.shard().look(x);
+                    assert_ne!(found, Some(false), "a lookup missed an item it was told of");
+                }
+            },
+        ],
+        |toy, (x, newcomer, _)| {
+            assert_eq!((toy.copies(x), toy.copies(newcomer)), (1, 1));
+        },
+    );
+}
+
+#[test]
+fn items_of_two_kickers_are_found_by_a_third_thread() {
+    Model::new("two kickers, one reader", 50_000).blocking().preemptions(2).run::<(Move, Move)>(
+        |toy| (one_move(toy, 0, 3, 3), one_move(toy, 4, 7, 4)),
+        &[
+            |toy, (one, _)| walk(toy, one),
+            |toy, (one, two)| {
+                look(toy, one);
+                look(toy, two);
+            },
+            |toy, (_, two)| walk(toy, two),
+        ],
+        |toy, (one, two)| {
+            all_there_once(toy, one);
+            all_there_once(toy, two);
+        },
+    );
+}

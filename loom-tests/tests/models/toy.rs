@@ -1,0 +1,178 @@
+//! A shard of eight buckets and four stripes, and how models are run.
+//!
+//! ```text
+//! stripe    0      1      2      3
+//! bucket   0 1    2 3    4 5    6 7        two lanes of 32 bits each
+//! ```
+
+use koel_under_loom::internals::{
+    AtomicU64, Bucket, Copies, Fingerprint, Geometry, Lanes, Outcome, Path, Place, Shard, Step,
+    Stripe, set_queue_first, walk,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const BUCKETS: u32 = 8;
+
+pub struct Toy {
+    geometry: Geometry,
+    words: Box<[AtomicU64]>,
+    stripes: Box<[Stripe]>,
+}
+
+impl Toy {
+    pub fn new() -> Self {
+        let geometry = Geometry::new(Lanes::of_bits(32), 1, BUCKETS);
+        let words = (0..geometry.buckets()).map(|_| AtomicU64::new(0)).collect();
+        let stripes = (0..geometry.stripes()).map(|_| Stripe::new()).collect();
+        Toy { geometry, words, stripes }
+    }
+
+    pub fn shard(&self) -> Shard<'_> {
+        Shard::new(&self.geometry, &self.words, &self.stripes)
+    }
+
+    /// An item of these two buckets, of which one has to be even and one odd. Items of different
+    /// `number`s have different fingerprints, also from buckets to buckets.
+    pub fn item(&self, first: u32, second: u32, number: usize) -> Place {
+        let (first, second) = (Bucket(first), Bucket(second));
+        let fp = (1..)
+            .map(|value| Fingerprint::new(value).unwrap())
+            .filter(|fp| self.geometry.alternate(first, *fp) == second)
+            .nth(number)
+            .unwrap();
+        Place { first, second, fp }
+    }
+
+    /// Puts an item where it is wanted.
+    pub fn put(&self, place: &Place, bucket: u32) {
+        let locked = self.shard().lock_all([Bucket(bucket)]);
+        assert!(self.shard().fill_locked(&locked, Bucket(bucket), place.fp));
+    }
+
+    /// Fills a bucket with items that nobody asks for.
+    pub fn stuff(&self, bucket: u32) {
+        while self.shard().empty_lanes(Bucket(bucket)) > 0 {
+            let other = self.item(bucket, bucket ^ 5, 9);
+            self.put(&other, bucket);
+        }
+    }
+
+    /// The path on which each of these items, from the newcomer's side on, moves on from the bucket
+    /// named with it, the last one to `end`.
+    pub fn path(&self, moves: &[(&Place, u32)], end: u32) -> Path {
+        let lanes = self.geometry.lanes();
+        let step = |(place, bucket): &(&Place, u32)| {
+            let bucket = Bucket(*bucket);
+            let word = self.shard().read(bucket);
+            Step { bucket, lane: lanes.holding(word, place.fp).first().unwrap() }
+        };
+        Path { steps: moves.iter().map(step).collect(), end: Bucket(end) }
+    }
+
+    pub fn walk(&self, path: &Path, newcomer: &Place) {
+        assert_eq!(walk(&self.shard(), path, newcomer, Copies::Add), Outcome::Placed);
+    }
+
+    pub fn copies(&self, place: &Place) -> usize {
+        self.shard().count(place)
+    }
+
+    fn check_counts(&self) {
+        let free: usize = (0..BUCKETS).map(|bucket| self.shard().empty_lanes(Bucket(bucket))).sum();
+        let lanes = 2 * BUCKETS as usize;
+        assert_eq!(
+            self.shard().items(),
+            lanes - free,
+            "the count is not the number of taken lanes"
+        );
+    }
+}
+
+trait EmptyLanes {
+    fn empty_lanes(&self, bucket: Bucket) -> usize;
+}
+
+impl EmptyLanes for Shard<'_> {
+    fn empty_lanes(&self, bucket: Bucket) -> usize {
+        self.geometry().lanes().empty(self.read(bucket)).len()
+    }
+}
+
+/// Which of two threads is the one that loom starts in: it explores the two cases differently.
+#[derive(Clone, Copy, Debug)]
+pub enum Round {
+    FirstSpawned,
+    SecondSpawned,
+}
+
+/// How a model is run: on the real locks and to its end, unless said otherwise.
+pub struct Model {
+    name: &'static str,
+    /// The least number of executions that counts as having looked, each way round.
+    floor: usize,
+    preemptions: Option<usize>,
+    blocking: bool,
+}
+
+impl Model {
+    pub fn new(name: &'static str, floor: usize) -> Self {
+        Model { name, floor, preemptions: None, blocking: false }
+    }
+
+    /// Explores executions in which at most this many threads are interrupted.
+    pub fn preemptions(self, most: usize) -> Self {
+        Model { preemptions: Some(most), ..self }
+    }
+
+    /// Has threads that find a lock taken block, not try again: for three threads and more, whose
+    /// tries would never end, and to have circles of waiting threads reported as deadlocks.
+    pub fn blocking(self) -> Self {
+        Model { blocking: true, ..self }
+    }
+
+    /// Builds the table anew for each execution, runs the two (and any other) threads to their
+    /// ends, and then asks what has to hold at rest; that the counts are right goes without asking.
+    pub fn run<T: Clone + Send + 'static>(
+        self,
+        setup: impl Fn(&Toy) -> T + Clone + Send + Sync + 'static,
+        threads: &[fn(&Toy, &T)],
+        at_rest: impl Fn(&Toy, &T) + Clone + Send + Sync + 'static,
+    ) {
+        for round in [Round::FirstSpawned, Round::SecondSpawned] {
+            let executions = Arc::new(AtomicUsize::new(0));
+            let (setup, at_rest) = (setup.clone(), at_rest.clone());
+            let mut threads = threads.to_vec();
+            if let Round::SecondSpawned = round {
+                threads.reverse();
+            }
+            let mut builder = loom::model::Builder::new();
+            builder.preemption_bound = self.preemptions;
+            builder.max_branches = 10_000;
+            set_queue_first(self.blocking);
+            let counter = Arc::clone(&executions);
+            builder.check(move || {
+                counter.fetch_add(1, Ordering::Relaxed);
+                let toy = Arc::new(Toy::new());
+                let items = setup(&toy);
+                let (last, spawned) = threads.split_last().unwrap();
+                let handles: Vec<_> = spawned
+                    .iter()
+                    .map(|&thread| {
+                        let (toy, items) = (Arc::clone(&toy), items.clone());
+                        loom::thread::spawn(move || thread(&toy, &items))
+                    })
+                    .collect();
+                last(&toy, &items);
+                for handle in handles {
+                    handle.join().unwrap();
+                }
+                at_rest(&toy, &items);
+                toy.check_counts();
+            });
+            let executions = executions.load(Ordering::Relaxed);
+            println!("{}, {round:?}: {executions} executions", self.name);
+            assert!(executions >= self.floor, "only {executions} executions: nothing was explored");
+        }
+    }
+}

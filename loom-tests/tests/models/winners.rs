@@ -1,0 +1,101 @@
+//! Of racing calls that add one item if it is absent, exactly one adds it.
+
+use crate::toy::{Model, Toy};
+use koel_under_loom::internals::{Copies, Outcome, Path, Place, make_room_if_absent, walk};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+#[derive(Clone)]
+struct Race {
+    item: Place,
+    paths: Vec<Path>,
+    winners: Arc<AtomicUsize>,
+}
+
+impl Race {
+    fn of(item: Place, paths: Vec<Path>) -> Self {
+        Race { item, paths, winners: Arc::default() }
+    }
+
+    fn won(&self, added: bool) {
+        self.winners.fetch_add(usize::from(added), Ordering::Relaxed);
+    }
+}
+
+fn exactly_one(toy: &Toy, race: &Race) {
+    assert_eq!(race.winners.load(Ordering::Relaxed), 1, "not exactly one call added the item");
+    assert_eq!(toy.copies(&race.item), 1, "the item is not there once");
+}
+
+#[test]
+fn one_call_wins_where_there_is_room() {
+    let add: fn(&Toy, &Race) = |toy, race| {
+        race.won(toy.shard().insert_if_absent(&race.item).expect("there is room"));
+    };
+    Model::new("room", 200).run(
+        |toy| Race::of(toy.item(0, 3, 0), Vec::new()),
+        &[add, add],
+        exactly_one,
+    );
+}
+
+#[test]
+fn one_call_wins_under_the_locks() {
+    let add: fn(&Toy, &Race) = |toy, race| {
+        race.won(toy.shard().insert_if_absent_locked(&race.item).expect("there is room"));
+    };
+    Model::new("locked", 60).run(
+        |toy| Race::of(toy.item(0, 3, 0), Vec::new()),
+        &[add, add],
+        exactly_one,
+    );
+}
+
+/// The first bucket gets full while the two decide, so one may use each.
+#[test]
+fn one_call_wins_while_a_bucket_fills_up() {
+    let add: fn(&Toy, &Race) = |toy, race| {
+        race.won(toy.shard().insert_if_absent_locked(&race.item).expect("there is room"));
+    };
+    Model::new("filling up", 100).blocking().preemptions(2).run(
+        |toy| {
+            let other = toy.item(0, 1, 4);
+            toy.put(&other, 0);
+            Race::of(toy.item(0, 3, 0), Vec::new())
+        },
+        &[add, |toy, _| toy.shard().insert(&toy.item(0, 7, 5)).expect("there is room"), add],
+        exactly_one,
+    );
+}
+
+/// Both have found both buckets full, and a path: the same, or one from either bucket, where
+/// nothing but the item's own buckets tells them of each other.
+#[test]
+fn one_call_wins_on_the_kick_path() {
+    fn add(toy: &Toy, race: &Race, path: usize) {
+        let path = &race.paths[path];
+        race.won(match walk(&toy.shard(), path, &race.item, Copies::UnlessPresent) {
+            Outcome::Placed => true,
+            Outcome::Present => false,
+            Outcome::Stale => make_room_if_absent(&toy.shard(), &race.item).expect("there is room"),
+        });
+    }
+    let from_first: fn(&Toy, &Race) = |toy, race| add(toy, race, 0);
+    let from_second: fn(&Toy, &Race) = |toy, race| add(toy, race, 1);
+    for other in [from_first, from_second] {
+        Model::new("kick path", 60).run(
+            |toy| {
+                let in_the_way = [toy.item(0, 7, 0), toy.item(3, 4, 0)];
+                toy.put(&in_the_way[0], 0);
+                toy.put(&in_the_way[1], 3);
+                toy.stuff(0);
+                toy.stuff(3);
+                let from_first = toy.path(&[(&in_the_way[0], 0)], 7);
+                let from_second = toy.path(&[(&in_the_way[1], 3)], 4);
+                Race::of(toy.item(0, 3, 0), [from_first, from_second].into())
+            },
+            &[from_first, other],
+            exactly_one,
+        );
+    }
+}

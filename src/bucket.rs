@@ -41,6 +41,10 @@ pub struct Lane {
     shift: u8,
 }
 
+impl Lane {
+    pub const LOWEST: Lane = Lane { shift: 0 };
+}
+
 /// Some lanes of a word, each marked by its top bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneSet {

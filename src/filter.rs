@@ -160,7 +160,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> Result<(), Full> {
         let (shard, place) = self.locate(hash);
-        shard.insert(&place)
+        shard.insert(place)
     }
 
     /// [`insert_if_absent`](Self::insert_if_absent) for a caller that has the hash.
@@ -179,7 +179,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     #[inline]
     pub fn insert_hash_if_absent(&self, hash: u64) -> Result<bool, Full> {
         let (shard, place) = self.locate(hash);
-        shard.insert_if_absent(&place)
+        shard.insert_if_absent(place)
     }
 
     /// [`contains`](Self::contains) for a caller that has the hash.
@@ -195,7 +195,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
         let (shard, place) = self.locate(hash);
-        shard.contains(&place)
+        shard.contains(place)
     }
 
     /// [`count`](Self::count) for a caller that has the hash.
@@ -210,7 +210,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     #[must_use]
     pub fn count_hash(&self, hash: u64) -> usize {
         let (shard, place) = self.locate(hash);
-        shard.count(&place)
+        shard.count(place)
     }
 
     /// [`remove`](Self::remove) for a caller that has the hash.
@@ -225,7 +225,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     #[inline]
     pub fn remove_hash(&self, hash: u64) -> bool {
         let (shard, place) = self.locate(hash);
-        shard.remove(&place)
+        shard.remove(place)
     }
 
     /// How many copies of items are in: inserts less removes.

@@ -59,8 +59,11 @@ pub struct Place {
 pub struct Geometry {
     lanes: Lanes,
     shards: usize,
+    fingerprints: u64,
     /// In each shard; even.
     buckets: u32,
+    /// In each shard.
+    stripes: u32,
     /// The buckets of a near block, less one.
     near_mask: u32,
     /// A fingerprint is wide if these bits of its hash are zero.
@@ -78,7 +81,15 @@ impl Geometry {
         assert!(shards == 1 || buckets.is_multiple_of(STRIPE_BUCKETS));
         let near = block > 2 && lanes.slots() > 2;
         let near_class = if near { 0b11 } else { 0 };
-        Geometry { lanes, shards, buckets, near_mask: block - 1, near_class }
+        Geometry {
+            lanes,
+            fingerprints: lanes.fingerprints(),
+            shards,
+            buckets,
+            stripes: buckets.div_ceil(STRIPE_BUCKETS),
+            near_mask: block - 1,
+            near_class,
+        }
     }
 
     /// The largest power of two that rounds `buckets` up by 1/32 at most; in small shards the two
@@ -108,7 +119,7 @@ impl Geometry {
     /// In each shard.
     #[inline]
     pub fn stripes(&self) -> u32 {
-        self.buckets.div_ceil(STRIPE_BUCKETS)
+        self.stripes
     }
 
     /// The shard that a hash belongs to, and where in it.
@@ -117,7 +128,7 @@ impl Geometry {
         let hash = mix(hash);
         let (shard, rest) = scale(hash, self.shards as u64);
         let (bucket, _) = scale(rest, u64::from(self.buckets));
-        let (fp, _) = scale(hash << 32, self.lanes.fingerprints());
+        let (fp, _) = scale(hash << 32, self.fingerprints);
         let fp = Fingerprint::nth(fp as u32);
         let first = Bucket(bucket as u32);
         (shard as usize, Place { first, second: self.alternate(first, fp), fp })

@@ -63,7 +63,7 @@ use crate::Full;
 use crate::geometry::{Bucket, Place};
 use crate::path::{self, MOST_MOVES, Path};
 use crate::shard::Shard;
-use crate::stripe::Locked;
+use crate::stripe::Locks;
 use arrayvec::ArrayVec;
 
 /// The newcomer's two buckets, one for each move, and the end.
@@ -88,7 +88,7 @@ pub enum Copies {
 
 /// Places a copy of an item both of whose buckets were seen full.
 #[cold]
-pub fn make_room(shard: &Shard<'_>, place: &Place) -> Result<(), Full> {
+pub fn make_room(shard: &Shard<'_>, place: Place) -> Result<(), Full> {
     while let Some(path) = path::find(shard, place) {
         if walk(shard, &path, place, Copies::Add) == Outcome::Placed {
             return Ok(());
@@ -99,7 +99,7 @@ pub fn make_room(shard: &Shard<'_>, place: &Place) -> Result<(), Full> {
 
 /// Places an item that was not there, and both of whose buckets were full, unless it has come.
 #[cold]
-pub fn make_room_if_absent(shard: &Shard<'_>, place: &Place) -> Result<bool, Full> {
+pub fn make_room_if_absent(shard: &Shard<'_>, place: Place) -> Result<bool, Full> {
     while let Some(path) = path::find(shard, place) {
         match walk(shard, &path, place, Copies::UnlessPresent) {
             Outcome::Placed => return Ok(true),
@@ -112,14 +112,10 @@ pub fn make_room_if_absent(shard: &Shard<'_>, place: &Place) -> Result<bool, Ful
 }
 
 /// Moves the items of the path and places the newcomer, if everything is still as it was found.
-pub fn walk(shard: &Shard<'_>, path: &Path, place: &Place, copies: Copies) -> Outcome {
-    let mut buckets = [path.end; MOST_BUCKETS];
-    buckets[0] = place.first;
-    buckets[1] = place.second;
-    for (slot, step) in buckets[2..].iter_mut().zip(&path.steps) {
-        *slot = step.bucket;
-    }
-    let locked = shard.lock_all(buckets);
+pub fn walk(shard: &Shard<'_>, path: &Path, place: Place, copies: Copies) -> Outcome {
+    let own = [place.first, place.second];
+    let on_path = path.steps.iter().map(|step| step.bucket).chain([path.end]);
+    let locked = shard.lock_many::<MOST_BUCKETS>(own.into_iter().chain(on_path));
 
     if copies == Copies::UnlessPresent && shard.contains_locked(&locked, place) {
         return Outcome::Present;
@@ -132,16 +128,16 @@ pub fn walk(shard: &Shard<'_>, path: &Path, place: &Place, copies: Copies) -> Ou
     for (bucket, word) in words.into_iter().rev() {
         shard.write(&locked, bucket, word);
     }
-    locked.add_items(path.end.stripe(), 1);
+    shard.stripe(path.end).add_items(&locked, 1);
     Outcome::Placed
 }
 
 /// The new words of the path's buckets, in its order, or `None` if it does not lead there any more.
-fn check<const N: usize>(
+fn check(
     shard: &Shard<'_>,
     path: &Path,
-    place: &Place,
-    locked: &Locked<'_, N>,
+    place: Place,
+    locked: &impl Locks,
 ) -> Option<ArrayVec<(Bucket, u64), { MOST_MOVES + 1 }>> {
     let lanes = shard.geometry().lanes();
     let mut writes = ArrayVec::<(Bucket, u64), { MOST_MOVES + 1 }>::new();

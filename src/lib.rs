@@ -31,6 +31,6 @@ pub mod internals {
     pub use crate::kick::{Copies, Outcome, make_room, make_room_if_absent, walk};
     pub use crate::path::{Path, Step, find};
     pub use crate::shard::Shard;
-    pub use crate::stripe::{Locked, Moving, Stamps, Stripe};
+    pub use crate::stripe::{Locks, Many, Moving, One, Stamps, Stripe, Two};
     pub use crate::sync::{AtomicU64, set_queue_first};
 }

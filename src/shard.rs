@@ -3,7 +3,7 @@
 //! A [`Shard`] borrows its buckets and stripes; who owns them is the filter's affair. What does not
 //! fit in an item's own two buckets is passed to [`kick`](crate::kick). The rules:
 //!
-//! * whoever writes a bucket holds its stripe, and shows the [`Locked`] that says so;
+//! * whoever writes a bucket holds its stripe, and shows the [`Locks`] that say so;
 //! * filling or emptying one lane is one store and needs no version;
 //! * erasing a fingerprint while a copy of it stays in the item's other bucket counts as a move:
 //!   a reader who saw the other bucket before that copy came would see neither;
@@ -20,7 +20,7 @@ use crate::Full;
 use crate::bucket::Fingerprint;
 use crate::geometry::{Bucket, Geometry, Place, SHARD_STRIPES};
 use crate::kick;
-use crate::stripe::{Locked, Stamps, Stripe};
+use crate::stripe::{Locks, Many, One, Stamps, Stripe, Two};
 use crate::sync::{AtomicU64, Ordering, read_owned};
 
 /// Looks that something moving may spoil before a reader takes the locks instead.
@@ -48,23 +48,23 @@ impl<'a> Shard<'a> {
 
     /// Whether the item is here: at some moment of this call, it was or was not.
     #[inline]
-    pub fn contains(&self, place: &Place) -> bool {
+    pub fn contains(&self, place: Place) -> bool {
         self.look(place).unwrap_or_else(|| self.contains_again(place))
     }
 
     /// One look without a lock, or `None` if what it did not find may have been moving.
     #[inline]
-    pub fn look(&self, place: &Place) -> Option<bool> {
-        let [first, second] = self.stripes_of(place).map(|index| &self.stripes[index as usize]);
-        let stamps = Stamps::take(first, second);
-        if self.holds(self.read(place.first), self.read(place.second), place.fp) {
+    pub fn look(&self, place: Place) -> Option<bool> {
+        let stamps = Stamps::take(self.stripe(place.first), self.stripe(place.second));
+        let (first, second) = (self.read(place.first), self.read(place.second));
+        if self.holds(first, second, place.fp) {
             return Some(true);
         }
         stamps.still_hold().then_some(false)
     }
 
     #[cold]
-    fn contains_again(&self, place: &Place) -> bool {
+    fn contains_again(&self, place: Place) -> bool {
         for _ in 0..TRIES {
             if let Some(found) = self.look(place) {
                 return found;
@@ -75,8 +75,8 @@ impl<'a> Shard<'a> {
     }
 
     #[inline]
-    pub fn contains_locked<const N: usize>(&self, locked: &Locked<'_, N>, place: &Place) -> bool {
-        let [first, second] = [place.first, place.second].map(|b| self.read_locked(locked, b));
+    pub fn contains_locked(&self, locked: &impl Locks, place: Place) -> bool {
+        let (first, second) = self.read_both(locked, place);
         self.holds(first, second, place.fp)
     }
 
@@ -90,16 +90,14 @@ impl<'a> Shard<'a> {
     ///
     /// None is told without a lock. But two words can not be counted at one moment, and copies
     /// come and go one by one without a version; so some are counted under the locks.
-    pub fn count(&self, place: &Place) -> usize {
+    pub fn count(&self, place: Place) -> usize {
         if !self.contains(place) {
             return 0;
         }
         let lanes = self.geometry.lanes();
         let locked = self.lock(place);
-        [place.first, place.second]
-            .map(|bucket| lanes.holding(self.read_locked(&locked, bucket), place.fp).len())
-            .iter()
-            .sum()
+        let (first, second) = self.read_both(&locked, place);
+        lanes.holding(first, place.fp).len() + lanes.holding(second, place.fp).len()
     }
 
     /// The taken lanes.
@@ -111,7 +109,7 @@ impl<'a> Shard<'a> {
 
     /// Adds a copy of the item.
     #[inline]
-    pub fn insert(&self, place: &Place) -> Result<(), Full> {
+    pub fn insert(&self, place: Place) -> Result<(), Full> {
         if self.fill(place.first, place.fp) || self.fill(place.second, place.fp) {
             return Ok(());
         }
@@ -122,35 +120,31 @@ impl<'a> Shard<'a> {
     /// that there is none.
     #[inline]
     fn fill(&self, bucket: Bucket, fp: Fingerprint) -> bool {
-        if self.geometry.lanes().empty(self.read(bucket)).is_empty() {
-            return false;
-        }
-        let locked = Locked::new(self.stripes, [bucket.stripe()]);
-        self.fill_locked(&locked, bucket, fp)
+        !self.geometry.lanes().empty(self.read(bucket)).is_empty()
+            && self.fill_locked(&self.lock_one(bucket), bucket, fp)
     }
 
     #[inline]
-    pub fn fill_locked<const N: usize>(
-        &self,
-        locked: &Locked<'_, N>,
-        bucket: Bucket,
-        fp: Fingerprint,
-    ) -> bool {
+    pub fn fill_locked(&self, locked: &impl Locks, bucket: Bucket, fp: Fingerprint) -> bool {
         let lanes = self.geometry.lanes();
         let word = self.read_locked(locked, bucket);
         let Some(lane) = lanes.empty(word).first() else { return false };
         self.write(locked, bucket, lanes.with(word, lane, fp));
-        locked.add_items(bucket.stripe(), 1);
+        self.stripe(bucket).add_items(locked, 1);
         true
     }
 
     /// Adds the item unless it is here; says whether it was added.
     #[inline]
-    pub fn insert_if_absent(&self, place: &Place) -> Result<bool, Full> {
-        if self.contains(place) {
+    pub fn insert_if_absent(&self, place: Place) -> Result<bool, Full> {
+        let lanes = self.geometry.lanes();
+        let (first, second) = (self.read(place.first), self.read(place.second));
+        if self.holds(first, second, place.fp) {
             return Ok(false);
         }
-        match self.insert_if_absent_locked(place) {
+        // What was not seen is decided under the locks, those of a path if both buckets are full.
+        let full = lanes.empty(first).or(lanes.empty(second)).is_empty();
+        match if full { None } else { self.insert_if_absent_locked(place) } {
             Some(added) => Ok(added),
             None => kick::make_room_if_absent(self, place),
         }
@@ -158,27 +152,30 @@ impl<'a> Shard<'a> {
 
     /// The decision under both locks; `None` if the item is not here and both buckets are full.
     #[inline]
-    pub fn insert_if_absent_locked(&self, place: &Place) -> Option<bool> {
+    pub fn insert_if_absent_locked(&self, place: Place) -> Option<bool> {
+        let lanes = self.geometry.lanes();
         let locked = self.lock(place);
-        if self.contains_locked(&locked, place) {
+        let (first, second) = self.read_both(&locked, place);
+        if self.holds(first, second, place.fp) {
             return Some(false);
         }
-        let added = self.fill_locked(&locked, place.first, place.fp)
-            || self.fill_locked(&locked, place.second, place.fp);
-        added.then_some(true)
+        // The roomier of the two, as both have been read: buckets get full later, and kicks rarer.
+        let (in_first, in_second) = (lanes.empty(first).len(), lanes.empty(second).len());
+        let bucket = if in_first >= in_second { place.first } else { place.second };
+        self.fill_locked(&locked, bucket, place.fp).then_some(true)
     }
 
     /// Takes one copy of the item away; says whether there was one.
     #[inline]
-    pub fn remove(&self, place: &Place) -> bool {
+    pub fn remove(&self, place: Place) -> bool {
         self.contains(place) && self.remove_locked(place)
     }
 
     #[inline]
-    pub fn remove_locked(&self, place: &Place) -> bool {
+    pub fn remove_locked(&self, place: Place) -> bool {
         let lanes = self.geometry.lanes();
         let locked = self.lock(place);
-        let [first, second] = [place.first, place.second].map(|b| self.read_locked(&locked, b));
+        let (first, second) = self.read_both(&locked, place);
         let in_first = lanes.holding(first, place.fp).first();
         let in_second = lanes.holding(second, place.fp).first();
         let (bucket, without) = match (in_first, in_second) {
@@ -188,22 +185,21 @@ impl<'a> Shard<'a> {
         };
         let _moving = (in_first.is_some() && in_second.is_some()).then(|| locked.moving());
         self.write(&locked, bucket, without);
-        locked.add_items(bucket.stripe(), -1);
+        self.stripe(bucket).add_items(&locked, -1);
         true
     }
 
     /// Empties the shard, under all its stripes, so that nothing escapes from a segment that is
     /// still to be cleared into one that has been.
     pub fn clear(&self) {
-        let last = self.stripes.len() as u32 - 1;
-        let all = std::array::from_fn::<u32, SHARD_STRIPES, _>(|index| last.min(index as u32));
-        let locked = Locked::new(self.stripes, all);
+        let all = (0..self.stripes.len() as u32).collect();
+        let locked = Many::<SHARD_STRIPES>::lock(self.stripes, all);
         for index in 0..self.words.len() as u32 {
             let bucket = Bucket(index);
             let taken = self.geometry.lanes().taken(self.read_locked(&locked, bucket)).len();
             if taken > 0 {
                 self.write(&locked, bucket, 0);
-                locked.add_items(bucket.stripe(), -(taken as i32));
+                self.stripe(bucket).add_items(&locked, -(taken as i32));
             }
         }
     }
@@ -211,19 +207,27 @@ impl<'a> Shard<'a> {
     // The words and stripes.
 
     #[inline]
-    fn stripes_of(&self, place: &Place) -> [u32; 2] {
-        [place.first.stripe(), place.second.stripe()]
+    pub fn stripe(&self, bucket: Bucket) -> &'a Stripe {
+        &self.stripes[bucket.stripe() as usize]
+    }
+
+    #[inline]
+    pub fn lock_one(&self, bucket: Bucket) -> One<'a> {
+        One::lock(self.stripe(bucket))
     }
 
     /// The stripes of both buckets of an item.
     #[inline]
-    pub fn lock(&self, place: &Place) -> Locked<'a, 2> {
-        Locked::new(self.stripes, self.stripes_of(place))
+    pub fn lock(&self, place: Place) -> Two<'a> {
+        Two::lock(self.stripes, [place.first.stripe(), place.second.stripe()])
     }
 
     /// The stripes of all these buckets.
-    pub fn lock_all<const N: usize>(&self, buckets: [Bucket; N]) -> Locked<'a, N> {
-        Locked::new(self.stripes, buckets.map(Bucket::stripe))
+    pub fn lock_many<const N: usize>(
+        &self,
+        buckets: impl IntoIterator<Item = Bucket>,
+    ) -> Many<'a, N> {
+        Many::lock(self.stripes, buckets.into_iter().map(Bucket::stripe).collect())
     }
 
     #[inline]
@@ -232,14 +236,19 @@ impl<'a> Shard<'a> {
     }
 
     #[inline]
-    pub fn read_locked<const N: usize>(&self, locked: &Locked<'_, N>, bucket: Bucket) -> u64 {
-        debug_assert!(locked.holds(bucket.stripe()));
+    pub fn read_locked(&self, locked: &impl Locks, bucket: Bucket) -> u64 {
+        debug_assert!(locked.include(self.stripe(bucket)));
         read_owned(&self.words[bucket.0 as usize])
     }
 
     #[inline]
-    pub fn write<const N: usize>(&self, locked: &Locked<'_, N>, bucket: Bucket, word: u64) {
-        debug_assert!(locked.holds(bucket.stripe()));
+    fn read_both(&self, locked: &impl Locks, place: Place) -> (u64, u64) {
+        (self.read_locked(locked, place.first), self.read_locked(locked, place.second))
+    }
+
+    #[inline]
+    pub fn write(&self, locked: &impl Locks, bucket: Bucket, word: u64) {
+        debug_assert!(locked.include(self.stripe(bucket)));
         self.words[bucket.0 as usize].store(word, Ordering::Relaxed);
     }
 }

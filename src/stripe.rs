@@ -1,11 +1,12 @@
 //! One stripe: the lock, the version and the count of a segment of buckets.
 //!
-//! Writers hold the stripe of every bucket that they write, through a [`Locked`]: the one
-//! constructor for any number of stripes, which takes them in ascending order and each once, so no
-//! two threads ever wait for each other in a circle.
+//! Writers hold the stripe of every bucket that they write, as [`One`], [`Two`] or [`Many`]. Whoever
+//! needs several takes them at once, and here: in ascending order and each once, so no two threads
+//! ever wait for each other in a circle. What they are given is the witness, [`Locks`], that the
+//! writing functions ask for.
 //!
 //! Readers hold nothing. They take [`Stamps`] of the two stripes that they are about to look into,
-//! look, and ask whether the stamps still hold. They do unless something [`moved`](Locked::moving)
+//! look, and ask whether the stamps still hold. They do unless something [`moved`](Locks::moving)
 //! meanwhile; filling or emptying a single lane does not count, because it is one store of one
 //! word, seen whole or not at all.
 //!
@@ -46,12 +47,22 @@ impl Stripe {
     pub fn items(&self) -> u32 {
         self.items.load(Ordering::Relaxed)
     }
+
+    /// Adds to the count.
+    #[inline]
+    pub fn add_items(&self, locks: &impl Locks, change: i32) {
+        debug_assert!(locks.include(self));
+        let items = read_owned_u32(&self.items);
+        self.items.store(items.wrapping_add_signed(change), Ordering::Relaxed);
+    }
 }
 
 /// The versions of two stripes, read before looking into their buckets.
 pub struct Stamps<'a> {
-    stripes: [&'a Stripe; 2],
-    versions: [u64; 2],
+    first: &'a Stripe,
+    second: &'a Stripe,
+    first_version: u64,
+    second_version: u64,
 }
 
 impl<'a> Stamps<'a> {
@@ -59,93 +70,134 @@ impl<'a> Stamps<'a> {
     /// looked at first is noticed only if the second's version was read before the first's bucket.
     #[inline]
     pub fn take(first: &'a Stripe, second: &'a Stripe) -> Self {
-        let stripes = [first, second];
-        Stamps { stripes, versions: stripes.map(|stripe| stripe.version.load(Ordering::Acquire)) }
+        let first_version = first.version.load(Ordering::Acquire);
+        let second_version = second.version.load(Ordering::Acquire);
+        Stamps { first, second, first_version, second_version }
     }
 
     /// Whether nothing was being moved when the stamps were taken, nor has been since.
     #[inline]
     pub fn still_hold(self) -> bool {
         fence(Ordering::Acquire);
-        let [first, second] = self.stripes.map(|stripe| stripe.version.load(Ordering::Relaxed));
-        let [first_before, second_before] = self.versions;
-        let changed = (first ^ first_before) | (second ^ second_before);
-        let moving = (first_before | second_before) & 1;
+        let first_version = self.first.version.load(Ordering::Relaxed);
+        let second_version = self.second.version.load(Ordering::Relaxed);
+        let changed = (first_version ^ self.first_version) | (second_version ^ self.second_version);
+        let moving = (self.first_version | self.second_version) & 1;
         changed | moving == 0
     }
 }
 
-struct StripeGuard<'a> {
-    index: u32,
-    stripe: &'a Stripe,
-    _held: Held<'a>,
-}
+/// The locks of some stripes. Whoever writes a bucket shows that it has them.
+pub trait Locks {
+    fn for_each(&self, visit: impl FnMut(&Stripe));
 
-/// The locks of at most `N` stripes. Whoever writes a bucket shows one of these.
-pub struct Locked<'a, const N: usize> {
-    guards: ArrayVec<StripeGuard<'a>, N>,
-}
-
-impl<'a, const N: usize> Locked<'a, N> {
-    /// Locks the stripes with these indices, which may come in any order and repeat.
-    #[inline]
-    pub fn new(stripes: &'a [Stripe], mut indices: [u32; N]) -> Self {
-        indices.sort_unstable();
-        let mut guards = ArrayVec::new();
-        let mut last = None;
-        for index in indices {
-            if last != Some(index) {
-                let stripe = &stripes[index as usize];
-                guards.push(StripeGuard { index, stripe, _held: stripe.lock.lock() });
-                last = Some(index);
-            }
-        }
-        Locked { guards }
-    }
-
-    #[inline]
-    pub fn holds(&self, index: u32) -> bool {
-        self.guards.iter().any(|guard| guard.index == index)
-    }
-
-    /// Adds to the count of a stripe that is locked here.
-    #[inline]
-    pub fn add_items(&self, index: u32, change: i32) {
-        for guard in &self.guards {
-            if guard.index == index {
-                let items = read_owned_u32(&guard.stripe.items);
-                guard.stripe.items.store(items.wrapping_add_signed(change), Ordering::Relaxed);
-                return;
-            }
-        }
-        debug_assert!(false, "stripe {index} is not locked");
+    fn include(&self, stripe: &Stripe) -> bool {
+        let mut found = false;
+        self.for_each(|held| found |= std::ptr::eq(held, stripe));
+        found
     }
 
     /// Sends away every reader that meets one of these stripes, until the result is dropped.
     /// Everything that is copied from one bucket to another, or erased from one bucket while it
     /// stays in another, goes in between.
     #[inline]
-    pub fn moving(&self) -> Moving<'_, 'a> {
-        for StripeGuard { stripe, .. } in &self.guards {
+    fn moving(&self) -> Moving<'_, Self> {
+        self.for_each(|stripe| {
             let even = read_owned(&stripe.version);
             stripe.version.store(even + 1, Ordering::Relaxed);
-        }
+        });
         fence(Ordering::Release);
-        Moving { guards: &self.guards }
+        Moving { locks: self }
     }
 }
 
 /// Versions are odd while this lives.
-pub struct Moving<'l, 'a> {
-    guards: &'l [StripeGuard<'a>],
+pub struct Moving<'l, L: Locks + ?Sized> {
+    locks: &'l L,
 }
 
-impl Drop for Moving<'_, '_> {
+impl<L: Locks + ?Sized> Drop for Moving<'_, L> {
     #[inline]
     fn drop(&mut self) {
-        for StripeGuard { stripe, .. } in self.guards {
+        self.locks.for_each(|stripe| {
             let odd = read_owned(&stripe.version);
             stripe.version.store(odd + 1, Ordering::Release);
+        });
+    }
+}
+
+/// The lock of one stripe.
+pub struct One<'a> {
+    stripe: &'a Stripe,
+    _held: Held<'a>,
+}
+
+impl<'a> One<'a> {
+    /// On its own. To take several, use [`Two`] or [`Many`].
+    #[inline]
+    pub fn lock(stripe: &'a Stripe) -> Self {
+        One { stripe, _held: stripe.lock.lock() }
+    }
+}
+
+impl Locks for One<'_> {
+    #[inline]
+    fn for_each(&self, mut visit: impl FnMut(&Stripe)) {
+        visit(self.stripe);
+    }
+}
+
+/// The locks of the stripes of two buckets, which may be one stripe.
+pub struct Two<'a> {
+    lower: One<'a>,
+    upper: Option<One<'a>>,
+}
+
+impl<'a> Two<'a> {
+    #[inline]
+    pub fn lock(stripes: &'a [Stripe], [a, b]: [u32; 2]) -> Self {
+        let lower = One::lock(&stripes[a.min(b) as usize]);
+        let upper = (a != b).then(|| One::lock(&stripes[a.max(b) as usize]));
+        Two { lower, upper }
+    }
+}
+
+impl Locks for Two<'_> {
+    #[inline]
+    fn for_each(&self, mut visit: impl FnMut(&Stripe)) {
+        visit(self.lower.stripe);
+        if let Some(upper) = &self.upper {
+            visit(upper.stripe);
+        }
+    }
+}
+
+/// The locks of up to `N` stripes.
+pub struct Many<'a, const N: usize> {
+    held: ArrayVec<One<'a>, N>,
+}
+
+impl<'a, const N: usize> Many<'a, N> {
+    /// The indices may come in any order, and repeat.
+    pub fn lock(stripes: &'a [Stripe], mut indices: ArrayVec<u32, N>) -> Self {
+        indices.sort_unstable();
+        let mut held = ArrayVec::new();
+        let mut last = None;
+        for index in indices {
+            if last != Some(index) {
+                held.push(One::lock(&stripes[index as usize]));
+                last = Some(index);
+            }
+        }
+        Many { held }
+    }
+}
+
+impl<const N: usize> Locks for Many<'_, N> {
+    #[inline]
+    fn for_each(&self, mut visit: impl FnMut(&Stripe)) {
+        for one in &self.held {
+            visit(one.stripe);
         }
     }
 }

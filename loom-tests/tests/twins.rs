@@ -51,22 +51,20 @@ twins! {
     each_bucket_is_validated_by_itself {
         edits: [(
             "shard.rs",
-            "        let stamps = Stamps::take(first, second);
-        if self.holds(self.read(place.first), self.read(place.second), place.fp) {
+            "        let stamps = Stamps::take(self.stripe(place.first), self.stripe(place.second));
+        let (first, second) = (self.read(place.first), self.read(place.second));
+        if self.holds(first, second, place.fp) {
             return Some(true);
         }
         stamps.still_hold().then_some(false)",
-            "        let lanes = self.geometry.lanes();
-        let stamps = Stamps::take(first, first);
-        if !lanes.holding(self.read(place.first), place.fp).is_empty() {
-            return Some(true);
-        }
-        let first_held = stamps.still_hold();
-        let stamps = Stamps::take(second, second);
-        if !lanes.holding(self.read(place.second), place.fp).is_empty() {
-            return Some(true);
-        }
-        (first_held && stamps.still_hold()).then_some(false)",
+            "        let alone = |bucket| {
+            let stamps = Stamps::take(self.stripe(bucket), self.stripe(bucket));
+            if !self.geometry.lanes().holding(self.read(bucket), place.fp).is_empty() {
+                return Some(true);
+            }
+            stamps.still_hold().then_some(false)
+        };
+        Some(alone(place.first)? || alone(place.second)?)",
         )],
         model: TWO_STRIPES,
         message: MISSED,
@@ -82,7 +80,10 @@ twins! {
         message: MISSED,
     }
     the_first_version_is_read_relaxed {
-        edits: [("stripe.rs", "version.load(Ordering::Acquire)", "version.load(Ordering::Relaxed)")],
+        edits: [
+            ("stripe.rs", "first.version.load(Ordering::Acquire)", "first.version.load(Ordering::Relaxed)"),
+            ("stripe.rs", "second.version.load(Ordering::Acquire)", "second.version.load(Ordering::Relaxed)"),
+        ],
         model: TWO_STRIPES,
         message: MISSED,
     }
@@ -98,16 +99,11 @@ twins! {
     copies_are_counted_without_the_locks {
         edits: [(
             "shard.rs",
-            "lanes.holding(self.read_locked(&locked, bucket), place.fp).len()",
-            "{ let _ = &locked; lanes.holding(self.read(bucket), place.fp).len() }",
-        ), (
-            "shard.rs",
             "        let locked = self.lock(place);
-        [place.first, place.second]
-            .map(|bucket|",
-            "        let locked = ();
-        [place.first, place.second]
-            .map(|bucket|",
+        let (first, second) = self.read_both(&locked, place);
+        lanes.holding(first, place.fp).len()",
+            "        let (first, second) = (self.read(place.first), self.read(place.second));
+        lanes.holding(first, place.fp).len()",
         )],
         model: "lookups::an_item_that_moves_is_counted_once",
         message: "a moving item was not counted once",
@@ -138,8 +134,8 @@ twins! {
             ("kick.rs", "    let _moving = (words.len() > 1).then(|| locked.moving());\n", ""),
             (
                 "kick.rs",
-                "    locked.add_items(path.end.stripe(), 1);",
-                "    drop(locked.moving());\n    locked.add_items(path.end.stripe(), 1);",
+                "    shard.stripe(path.end).add_items(&locked, 1);",
+                "    drop(locked.moving());\n    shard.stripe(path.end).add_items(&locked, 1);",
             ),
         ],
         model: TWO_STRIPES,
@@ -160,14 +156,14 @@ twins! {
     for (bucket, word) in words.into_iter().rev() {
         shard.write(&locked, bucket, word);
     }
-    locked.add_items(path.end.stripe(), 1);",
+    shard.stripe(path.end).add_items(&locked, 1);",
             "    drop(locked);
     for (bucket, word) in words.into_iter().rev() {
-        let locked = shard.lock_all([bucket]);
+        let locked = shard.lock_one(bucket);
         let _moving = locked.moving();
         shard.write(&locked, bucket, word);
     }
-    shard.lock_all([path.end]).add_items(path.end.stripe(), 1);",
+    shard.stripe(path.end).add_items(&shard.lock_one(path.end), 1);",
         )],
         model: "exclusion::a_removed_item_leaves_no_phantom",
         message: "a removed item is still there",
@@ -210,13 +206,16 @@ twins! {
     }
     the_newcomers_buckets_are_not_locked_on_the_path {
         edits: [
-            ("kick.rs", "    buckets[0] = place.first;\n    buckets[1] = place.second;\n", ""),
+            ("kick.rs", "(own.into_iter().chain(on_path))", "(on_path)"),
+            ("kick.rs", "    let own = [place.first, place.second];\n", ""),
             (
                 "shard.rs",
-                "        debug_assert!(locked.holds(bucket.stripe()));
+                "        debug_assert!(locked.include(self.stripe(bucket)));
         read_owned(&self.words[bucket.0 as usize])",
-                "        let _ = locked;
-        self.read(bucket)",
+                "        match locked.include(self.stripe(bucket)) {
+            true => read_owned(&self.words[bucket.0 as usize]),
+            false => self.read(bucket),
+        }",
             ),
         ],
         model: "winners::one_call_wins_on_the_kick_path",
@@ -225,73 +224,58 @@ twins! {
     absence_is_decided_before_the_locks {
         edits: [(
             "shard.rs",
-            "        if self.contains_locked(&locked, place) {
+            "        if self.holds(first, second, place.fp) {
             return Some(false);
         }
-        let added",
-            "        let added",
+        // The roomier",
+            "        // The roomier",
         )],
         model: "winners::one_call_wins_where_there_is_room",
         message: "not exactly one call added the item",
     }
     absence_is_decided_under_one_lock {
-        edits: [
-            (
-                "shard.rs",
-                "        let locked = self.lock(place);
-        if self.contains_locked(&locked, place) {
+        edits: [(
+            "shard.rs",
+            "        let locked = self.lock(place);
+        let (first, second) = self.read_both(&locked, place);
+        if self.holds(first, second, place.fp) {
             return Some(false);
         }
-        let added = self.fill_locked(&locked, place.first, place.fp)
-            || self.fill_locked(&locked, place.second, place.fp);
-        added.then_some(true)",
-                "        if self.contains(place) {
+        // The roomier",
+            "        let (first, second) = (self.read(place.first), self.read(place.second));
+        let roomier_first = lanes.empty(first).len() >= lanes.empty(second).len();
+        let locked = self.lock_one(if roomier_first { place.first } else { place.second });
+        if self.holds(first, second, place.fp) {
             return Some(false);
         }
-        let added = self.fill(place.first, place.fp) || self.fill(place.second, place.fp);
-        added.then_some(true)",
-            ),
-        ],
+        // The roomier",
+        )],
         model: "winners::one_call_wins_under_the_locks",
         message: "not exactly one call added the item",
     }
     a_remove_locks_only_the_bucket_it_clears {
-        edits: [
-            (
-                "shard.rs",
-                "    pub fn remove_locked(&self, place: &Place) -> bool {
-        let lanes = self.geometry.lanes();
-        let locked = self.lock(place);
-",
-                "    pub fn remove_locked(&self, place: &Place) -> bool {
-        let lanes = self.geometry.lanes();
-        let bucket = match lanes.holding(self.read(place.first), place.fp).is_empty() {
-            false => place.first,
-            true => place.second,
-        };
-        let locked = self.lock_all([bucket]);
-",
-            ),
-            (
-                "shard.rs",
-                "        let [first, second] = [place.first, place.second].map(|b| self.read_locked(&locked, b));
+        edits: [(
+            "shard.rs",
+            "        let locked = self.lock(place);
+        let (first, second) = self.read_both(&locked, place);
         let in_first",
-                "        let [first, second] = [place.first, place.second].map(|b| match b == bucket {
-            true => self.read_locked(&locked, b),
-            false => 0,
-        });
+            "        let (first, second) = (self.read(place.first), self.read(place.second));
+        let is_in_first = !lanes.holding(first, place.fp).is_empty();
+        let locked = self.lock_one(if is_in_first { place.first } else { place.second });
         let in_first",
-            ),
-        ],
+        )],
         model: "exclusion::a_removed_item_leaves_no_phantom",
-        message: "a present item was not removed",
+        message: "a removed item is still there",
     }
-    locks_are_taken_in_the_order_of_the_path {
-        edits: [("stripe.rs", "        indices.sort_unstable();\n", "        indices.reverse();\n")],
+    two_stripes_are_locked_as_they_come {
+        edits: [
+            ("stripe.rs", "&stripes[a.min(b) as usize]", "&stripes[a as usize]"),
+            ("stripe.rs", "&stripes[a.max(b) as usize]", "&stripes[b as usize]"),
+        ],
         model: "exclusion::removes_that_start_from_either_side_do_not_wait_for_each_other",
         message: "deadlock",
     }
-    a_path_is_locked_out_of_order {
+    the_stripes_of_a_path_are_locked_as_they_come {
         edits: [("stripe.rs", "        indices.sort_unstable();\n", "        indices.reverse();\n")],
         model: "exclusion::kickers_in_opposite_directions_do_not_wait_for_each_other",
         message: "deadlock",
@@ -308,14 +292,14 @@ twins! {
     a_clear_goes_stripe_by_stripe {
         edits: [(
             "shard.rs",
-            "        let locked = Locked::new(self.stripes, all);
+            "        let locked = Many::<SHARD_STRIPES>::lock(self.stripes, all);
         for index in 0..self.words.len() as u32 {
             let bucket = Bucket(index);
 ",
-            "        let _ = all;
+            "        let _: arrayvec::ArrayVec<u32, SHARD_STRIPES> = all;
         for index in 0..self.words.len() as u32 {
             let bucket = Bucket(index);
-            let locked = self.lock_all([bucket]);
+            let locked = self.lock_one(bucket);
 ",
         )],
         model: "exclusion::nothing_escapes_a_clear",

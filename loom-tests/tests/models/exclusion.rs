@@ -8,8 +8,8 @@ fn two_inserts_into_one_bucket_both_stay() {
     Model::new("one bucket", 50).run::<[Place; 2]>(
         |toy| [toy.item(0, 3, 0), toy.item(0, 5, 0)],
         &[
-            |toy, [x, _]| toy.shard().insert(x).expect("there is room"),
-            |toy, [_, y]| toy.shard().insert(y).expect("there is room"),
+            |toy, [x, _]| toy.shard().insert(*x).expect("there is room"),
+            |toy, [_, y]| toy.shard().insert(*y).expect("there is room"),
         ],
         |toy, items| {
             for item in items {
@@ -28,8 +28,8 @@ fn a_remove_and_an_insert_in_one_bucket_both_count() {
             [x, y]
         },
         &[
-            |toy, [x, _]| assert!(toy.shard().remove_locked(x), "a present item was not removed"),
-            |toy, [_, y]| toy.shard().insert(y).expect("there is room"),
+            |toy, [x, _]| assert!(toy.shard().remove_locked(*x), "a present item was not removed"),
+            |toy, [_, y]| toy.shard().insert(*y).expect("there is room"),
         ],
         |toy, [x, y]| assert_eq!((toy.copies(x), toy.copies(y)), (0, 1)),
     );
@@ -47,12 +47,12 @@ fn a_removed_item_leaves_no_phantom() {
         },
         &[
             |toy, (path, _, newcomer)| {
-                if walk(&toy.shard(), path, newcomer, Copies::Add) == Outcome::Stale {
-                    make_room(&toy.shard(), newcomer).expect("there is room");
+                if walk(&toy.shard(), path, *newcomer, Copies::Add) == Outcome::Stale {
+                    make_room(&toy.shard(), *newcomer).expect("there is room");
                 }
             },
             |toy, (_, x, _)| {
-                assert!(toy.shard().remove_locked(x), "a present item was not removed")
+                assert!(toy.shard().remove_locked(*x), "a present item was not removed")
             },
         ],
         |toy, (_, x, newcomer)| {
@@ -68,7 +68,7 @@ fn two_removes_of_one_copy_take_it_once() {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     let remove: fn(&Toy, &(Place, Arc<AtomicUsize>)) = |toy, (x, removed)| {
-        removed.fetch_add(usize::from(toy.shard().remove_locked(x)), Relaxed);
+        removed.fetch_add(usize::from(toy.shard().remove_locked(*x)), Relaxed);
     };
     Model::new("two removes", 60).run(
         |toy| {
@@ -92,8 +92,8 @@ struct Kick {
 }
 
 fn kick(toy: &Toy, this: &Kick) {
-    if walk(&toy.shard(), &this.path, &this.newcomer, Copies::Add) == Outcome::Stale {
-        make_room(&toy.shard(), &this.newcomer).expect("there is room");
+    if walk(&toy.shard(), &this.path, this.newcomer, Copies::Add) == Outcome::Stale {
+        make_room(&toy.shard(), this.newcomer).expect("there is room");
     }
 }
 
@@ -154,8 +154,8 @@ fn removes_that_start_from_either_side_do_not_wait_for_each_other() {
             items
         },
         &[
-            |toy, [x, _]| assert!(toy.shard().remove_locked(x)),
-            |toy, [_, y]| assert!(toy.shard().remove_locked(y)),
+            |toy, [x, _]| assert!(toy.shard().remove_locked(*x)),
+            |toy, [_, y]| assert!(toy.shard().remove_locked(*y)),
         ],
         |toy, items| assert!(items.iter().all(|item| toy.copies(item) == 0)),
     );
@@ -166,8 +166,8 @@ fn a_remove_of_what_is_absent_lets_others_in() {
     Model::new("absent", 4).blocking().run::<[Place; 2]>(
         |toy| [toy.item(0, 3, 0), toy.item(0, 3, 1)],
         &[
-            |toy, [x, _]| assert!(!toy.shard().remove_locked(x)),
-            |toy, [_, y]| assert_eq!(toy.shard().insert_if_absent_locked(y), Some(true)),
+            |toy, [x, _]| assert!(!toy.shard().remove_locked(*x)),
+            |toy, [_, y]| assert_eq!(toy.shard().insert_if_absent_locked(*y), Some(true)),
         ],
         |toy, [x, y]| assert_eq!((toy.copies(x), toy.copies(y)), (0, 1)),
     );
@@ -186,7 +186,7 @@ fn nothing_escapes_a_clear() {
         &[
             |toy, _| toy.shard().clear(),
             |toy, (path, _, newcomer)| {
-                walk(&toy.shard(), path, newcomer, Copies::Add);
+                walk(&toy.shard(), path, *newcomer, Copies::Add);
             },
         ],
         |toy, (_, x, _)| {
@@ -204,9 +204,9 @@ fn three_writers_on_two_stripes_all_get_on() {
             items
         },
         &[
-            |toy, [x, _, _]| assert!(toy.shard().remove_locked(x)),
-            |toy, [_, y, _]| assert_eq!(toy.shard().insert_if_absent_locked(y), Some(true)),
-            |toy, [_, _, z]| assert!(toy.shard().insert(z).is_ok()),
+            |toy, [x, _, _]| assert!(toy.shard().remove_locked(*x)),
+            |toy, [_, y, _]| assert_eq!(toy.shard().insert_if_absent_locked(*y), Some(true)),
+            |toy, [_, _, z]| assert!(toy.shard().insert(*z).is_ok()),
         ],
         |toy, items| assert_eq!(items.each_ref().map(|item| toy.copies(item)), [0, 1, 1]),
     );

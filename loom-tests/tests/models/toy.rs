@@ -46,7 +46,7 @@ impl Toy {
 
     /// Puts an item where it is wanted.
     pub fn put(&self, place: &Place, bucket: u32) {
-        let locked = self.shard().lock_all([Bucket(bucket)]);
+        let locked = self.shard().lock_one(Bucket(bucket));
         assert!(self.shard().fill_locked(&locked, Bucket(bucket), place.fp));
     }
 
@@ -71,11 +71,11 @@ impl Toy {
     }
 
     pub fn walk(&self, path: &Path, newcomer: &Place) {
-        assert_eq!(walk(&self.shard(), path, newcomer, Copies::Add), Outcome::Placed);
+        assert_eq!(walk(&self.shard(), path, *newcomer, Copies::Add), Outcome::Placed);
     }
 
     pub fn copies(&self, place: &Place) -> usize {
-        self.shard().count(place)
+        self.shard().count(*place)
     }
 
     fn check_counts(&self) {

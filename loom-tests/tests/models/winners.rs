@@ -30,7 +30,7 @@ fn exactly_one(toy: &Toy, race: &Race) {
 #[test]
 fn one_call_wins_where_there_is_room() {
     let add: fn(&Toy, &Race) = |toy, race| {
-        race.won(toy.shard().insert_if_absent(&race.item).expect("there is room"));
+        race.won(toy.shard().insert_if_absent(race.item).expect("there is room"));
     };
     Model::new("room", 200).run(
         |toy| Race::of(toy.item(0, 3, 0), Vec::new()),
@@ -42,7 +42,7 @@ fn one_call_wins_where_there_is_room() {
 #[test]
 fn one_call_wins_under_the_locks() {
     let add: fn(&Toy, &Race) = |toy, race| {
-        race.won(toy.shard().insert_if_absent_locked(&race.item).expect("there is room"));
+        race.won(toy.shard().insert_if_absent_locked(race.item).expect("there is room"));
     };
     Model::new("locked", 60).run(
         |toy| Race::of(toy.item(0, 3, 0), Vec::new()),
@@ -55,15 +55,15 @@ fn one_call_wins_under_the_locks() {
 #[test]
 fn one_call_wins_while_a_bucket_fills_up() {
     let add: fn(&Toy, &Race) = |toy, race| {
-        race.won(toy.shard().insert_if_absent_locked(&race.item).expect("there is room"));
+        race.won(toy.shard().insert_if_absent_locked(race.item).expect("there is room"));
     };
-    Model::new("filling up", 100).blocking().preemptions(2).run(
+    Model::new("filling up", 60).blocking().preemptions(2).run(
         |toy| {
             let other = toy.item(0, 1, 4);
             toy.put(&other, 0);
             Race::of(toy.item(0, 3, 0), Vec::new())
         },
-        &[add, |toy, _| toy.shard().insert(&toy.item(0, 7, 5)).expect("there is room"), add],
+        &[add, |toy, _| toy.shard().insert(toy.item(0, 7, 5)).expect("there is room"), add],
         exactly_one,
     );
 }
@@ -74,10 +74,10 @@ fn one_call_wins_while_a_bucket_fills_up() {
 fn one_call_wins_on_the_kick_path() {
     fn add(toy: &Toy, race: &Race, path: usize) {
         let path = &race.paths[path];
-        race.won(match walk(&toy.shard(), path, &race.item, Copies::UnlessPresent) {
+        race.won(match walk(&toy.shard(), path, race.item, Copies::UnlessPresent) {
             Outcome::Placed => true,
             Outcome::Present => false,
-            Outcome::Stale => make_room_if_absent(&toy.shard(), &race.item).expect("there is room"),
+            Outcome::Stale => make_room_if_absent(&toy.shard(), race.item).expect("there is room"),
         });
     }
     let from_first: fn(&Toy, &Race) = |toy, race| add(toy, race, 0);

@@ -1,0 +1,53 @@
+//! What the benches share: tables of a given size, keys, and threads that start together.
+
+use koel::ConcurrentCuckooFilter;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+pub type Filter = ConcurrentCuckooFilter;
+
+/// A filter of 16-bit fingerprints whose buckets take this many bytes, give or take a percent.
+pub fn filter_of(bytes: usize) -> Filter {
+    let slots = bytes / 2;
+    Filter::with_capacity((slots as f64 * 0.93) as usize)
+}
+
+/// The number of keys that make the load.
+pub fn keys_at(filter: &Filter, load: f64) -> u64 {
+    (filter.stats().slots() as f64 * load) as u64
+}
+
+/// Keys of `0..n` are inserted, keys from here on are not. The filter mixes what it is given, so
+/// consecutive numbers go to unrelated buckets.
+pub const ABSENT: u64 = 1 << 40;
+
+/// Runs `work(thread)` on each of `threads` threads, all at once, and says how long it took from
+/// the first one's start to the last one's end.
+pub fn timed(threads: u64, work: impl Fn(u64) + Sync) -> Duration {
+    let barrier = Barrier::new(threads as usize);
+    let run = |thread| {
+        barrier.wait();
+        let start = Instant::now();
+        work(thread);
+        (start, Instant::now())
+    };
+    let times: Vec<(Instant, Instant)> = std::thread::scope(|scope| {
+        let spawned: Vec<_> = (1..threads)
+            .map(|thread| {
+                let run = &run;
+                scope.spawn(move || run(thread))
+            })
+            .collect();
+        let own = run(0);
+        let others = spawned.into_iter().map(|thread| thread.join().expect("no bench panics"));
+        others.chain([own]).collect()
+    });
+    let first_start = times.iter().map(|(start, _)| start).min();
+    let last_end = times.iter().map(|(_, end)| end).max();
+    *last_end.expect("a thread") - *first_start.expect("a thread")
+}
+
+/// The share of `0..n` that falls to one of several threads.
+pub fn share(n: u64, threads: u64, thread: u64) -> std::ops::Range<u64> {
+    n * thread / threads..n * (thread + 1) / threads
+}

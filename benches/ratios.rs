@@ -1,0 +1,143 @@
+//! The figures that are promised as ratios, each measured against its partner in one run.
+//!
+//! ```text
+//! cargo bench --bench ratios [-- --reps N]
+//! ```
+//!
+//! Repetitions alternate all the measurements, and each figure is the median of its ratios. Other
+//! work on the machine can take the second core away: a repetition counts for two threads only if
+//! an empty loop really went twice as fast on two.
+
+mod common;
+
+use common::{ABSENT, Filter, filter_of, keys_at, share, timed};
+use std::collections::BTreeMap;
+use std::hint::black_box;
+
+const SIZES: [(&str, usize); 2] = [("2 MiB", 2 << 20), ("128 MiB", 128 << 20)];
+const LOAD: f64 = 0.94;
+
+/// Million operations a second by name and threads.
+type Rates = BTreeMap<(&'static str, u64), f64>;
+
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    let test = args.iter().any(|arg| arg == "--test");
+    let reps =
+        args.iter().position(|arg| arg == "--reps").and_then(|at| args.get(at + 1)?.parse().ok());
+    for (name, bytes) in SIZES {
+        let bytes = if test { bytes / 64 } else { bytes };
+        let reps = if test { 1 } else { reps.unwrap_or(if bytes > 16 << 20 { 7 } else { 41 }) };
+        let filter = filter_of(bytes);
+        println!("{name}, 16-bit fingerprints, to {:.0} % load, {reps} repetitions", 100.0 * LOAD);
+        let runs: Vec<Rates> = (0..reps).map(|_| one_repetition(&filter, bytes)).collect();
+        report(&runs);
+    }
+}
+
+fn one_repetition(filter: &Filter, bytes: usize) -> Rates {
+    let keys = keys_at(filter, LOAD);
+    // Small tables are gone through several times, so that starting threads does not count.
+    let rounds = ((32 << 20) / bytes as u64).clamp(1, 8);
+    let mut rates = Rates::new();
+    let mut note = |name, threads, operations: u64, time: std::time::Duration| {
+        rates.insert((name, threads), operations as f64 / time.as_secs_f64() / 1e6);
+    };
+    for threads in [1, 2] {
+        let spin = 20_000_000;
+        let time = timed(threads, |thread| {
+            black_box(share(spin, threads, thread).fold(1u64, |x, i| black_box(x) ^ i));
+        });
+        note("empty loop", threads, spin, time);
+
+        filter.clear();
+        let time = timed(threads, |thread| {
+            for key in share(keys, threads, thread) {
+                filter.insert_hash(key).expect("less than the filter holds");
+            }
+        });
+        note("insert, a fill", threads, keys, time);
+        assert_eq!(filter.len() as u64, keys);
+
+        let time = timed(threads, |thread| {
+            for _ in 0..rounds {
+                let found = share(keys, threads, thread).filter(|&key| filter.contains_hash(key));
+                assert_eq!(found.count() as u64, share(keys, threads, thread).count() as u64);
+            }
+        });
+        note("contains, hit", threads, rounds * keys, time);
+
+        let time = timed(threads, |thread| {
+            for _ in 0..rounds {
+                let absent = share(keys, threads, thread).map(|key| key + ABSENT);
+                let found = absent.filter(|&key| filter.contains_hash(key)).count() as f64;
+                assert!(found <= 0.000_2 * keys as f64 + 5.0, "{found} false positives");
+            }
+        });
+        note("contains, miss", threads, rounds * keys, time);
+
+        let time = timed(threads, |thread| {
+            for _ in 0..rounds {
+                for key in share(keys, threads, thread) {
+                    assert_eq!(filter.insert_hash_if_absent(key), Ok(false));
+                }
+            }
+        });
+        note("insert_if_absent, there", threads, rounds * keys, time);
+
+        let time = timed(threads, |thread| {
+            for key in share(keys, threads, thread) {
+                assert!(filter.remove_hash(key));
+            }
+        });
+        note("remove, there", threads, keys, time);
+        assert!(filter.is_empty());
+
+        let time = timed(threads, |thread| {
+            for key in share(keys, threads, thread) {
+                black_box(filter.insert_hash_if_absent(key)).expect("less than the filter holds");
+            }
+        });
+        note("insert_if_absent, a fill", threads, keys, time);
+        // Some find another item's fingerprint.
+        let missing = keys - filter.len() as u64;
+        assert!(missing as f64 <= 0.000_2 * keys as f64 + 5.0, "{missing} not inserted");
+
+        let time = timed(threads, |thread| {
+            for key in share(keys, threads, thread) {
+                black_box(filter.remove_hash(key + ABSENT));
+            }
+        });
+        note("remove, absent", threads, keys, time);
+    }
+    rates
+}
+
+fn report(runs: &[Rates]) {
+    let both_cores: Vec<&Rates> = runs
+        .iter()
+        .filter(|rates| rates[&("empty loop", 2)] > 1.9 * rates[&("empty loop", 1)])
+        .collect();
+    println!("  {} repetitions had both cores", both_cores.len());
+    println!("  {:26} {:>9} {:>9} {:>9}", "", "1 thread", "2 threads", "2 : 1");
+    for &(name, threads) in runs[0].keys().filter(|(_, threads)| *threads == 1) {
+        let one = median(runs.iter().map(|rates| rates[&(name, threads)]));
+        let two = median(both_cores.iter().map(|rates| rates[&(name, 2)]));
+        let ratio = median(both_cores.iter().map(|rates| rates[&(name, 2)] / rates[&(name, 1)]));
+        println!("  {name:26} {one:7.1} M {two:7.1} M {ratio:9.2}");
+    }
+    let ratio =
+        |over, under| median(runs.iter().map(|rates| rates[&(over, 1)] / rates[&(under, 1)]));
+    println!("  hit : insert {:.2}", ratio("contains, hit", "insert, a fill"));
+    println!(
+        "  time of insert_if_absent, there : time of contains, hit {:.2}",
+        ratio("contains, hit", "insert_if_absent, there")
+    );
+    println!("  miss : hit {:.2}", ratio("contains, miss", "contains, hit"));
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}

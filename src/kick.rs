@@ -28,7 +28,7 @@
 //! M3. Then it read the versions at L1 before M2, and reads them at L5 after M3, therefore after
 //! M1. Either L1 came after M1 and saw odd, or it came before and L5 sees another number. A miss
 //! that straddles a move is never believed. (The fences that keep this order on machines that
-//! reorder are listed in [`stripe`](crate::stripe).)
+//! reorder are listed at the head of `stripe.rs`.)
 //!
 //! Both versions have to be read before both words. A lookup that finishes with `D` and its version
 //! before it begins with `S` and its version is fooled: the whole of M1 to M4 fits in between.
@@ -50,11 +50,11 @@
 //!
 //! # Who makes sure that the path is still there?
 //!
-//! The search ran without locks, so that readers and other writers were not held up, and the table
-//! may have changed since. [`walk`] locks every stripe of the path, in ascending order, together
+//! The search (`path::find`) ran without locks, so that readers and other writers were not held up, and the table
+//! may have changed since. `walk` locks every stripe of the path, in ascending order, together
 //! with those of the newcomer's own two buckets, and then asks again: does each lane still hold an
 //! item whose other bucket is the next on the path, and has the last one an empty lane? If not, the
-//! path is [`Stale`](Outcome::Stale) and nothing has been touched. For `insert_if_absent` it also
+//! path is *stale* and nothing has been touched. For `insert_if_absent` it also
 //! asks again whether the newcomer is there: another thread may have put it there meanwhile.
 //!
 //! A stale path means that some other writer got something done, so all of them together get on.
@@ -69,6 +69,7 @@ use arrayvec::ArrayVec;
 /// The newcomer's two buckets, one for each move, and the end.
 const MOST_BUCKETS: usize = MOST_MOVES + 3;
 
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Room was made, and the newcomer is in it.
@@ -80,6 +81,7 @@ pub enum Outcome {
 }
 
 /// Whether another copy of the newcomer is welcome.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copies {
     Add,
@@ -87,6 +89,7 @@ pub enum Copies {
 }
 
 /// Places a copy of an item both of whose buckets were seen full.
+#[doc(hidden)]
 #[cold]
 pub fn make_room(shard: &Shard<'_>, place: Place) -> Result<(), Full> {
     while let Some(path) = path::find(shard, place) {
@@ -98,6 +101,7 @@ pub fn make_room(shard: &Shard<'_>, place: Place) -> Result<(), Full> {
 }
 
 /// Places an item that was not there, and both of whose buckets were full, unless it has come.
+#[doc(hidden)]
 #[cold]
 pub fn make_room_if_absent(shard: &Shard<'_>, place: Place) -> Result<bool, Full> {
     while let Some(path) = path::find(shard, place) {
@@ -112,6 +116,7 @@ pub fn make_room_if_absent(shard: &Shard<'_>, place: Place) -> Result<bool, Full
 }
 
 /// Moves the items of the path and places the newcomer, if everything is still as it was found.
+#[doc(hidden)]
 pub fn walk(shard: &Shard<'_>, path: &Path, place: Place, copies: Copies) -> Outcome {
     let own = [place.first, place.second];
     let on_path = path.steps.iter().map(|step| step.bucket).chain([path.end]);

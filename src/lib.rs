@@ -1,4 +1,93 @@
-//! koel
+//! koel is a set that answers "have we seen this?" for many threads at once: a cuckoo filter with
+//! deletion, at 8 to 38 bits an item, that never loses an item and is never locked as a whole.
+//!
+//! ```
+//! use koel::ConcurrentCuckooFilter;
+//! use std::sync::Arc;
+//!
+//! let seen = Arc::new(ConcurrentCuckooFilter::with_capacity(1_000_000));
+//!
+//! let workers: Vec<_> = (0..4)
+//!     .map(|_| {
+//!         let seen = Arc::clone(&seen);
+//!         std::thread::spawn(move || {
+//!             let urls = (0..1_000).map(|page| format!("https://example.org/{page}"));
+//!             urls.filter(|url| seen.insert_if_absent(url).expect("room for a million")).count()
+//!         })
+//!     })
+//!     .collect();
+//!
+//! // Each page was new to exactly one of the four.
+//! let new: usize = workers.into_iter().map(|worker| worker.join().unwrap()).sum();
+//! assert_eq!(new, seen.len());
+//! assert!(new > 990); // at a false-positive rate of 0.012 %, all of them but for bad luck
+//! ```
+//!
+//! Start at [`ConcurrentCuckooFilter`]; a [`Builder`] chooses another false-positive rate or
+//! hasher.
+//!
+//! # What it promises
+//!
+//! * What was inserted and not removed is found, while other items are moved, added and removed.
+//! * An insert that is refused ([`Full`]) has changed nothing, and no other item is lost for it.
+//! * Of racing [`insert_if_absent`](ConcurrentCuckooFilter::insert_if_absent) calls with a new
+//!   item, exactly one returns `true`.
+//! * No more copies can be removed than were inserted.
+//! * [`capacity`](ConcurrentCuckooFilter::capacity) distinct items fit, any number of them, in a
+//!   table that is not rounded up to a power of two; and the false-positive rate at capacity is at
+//!   most the one that was asked for.
+//! * A panic in an item's `Hash` leaves nothing locked and nothing changed.
+//!
+//! What it does not promise is that an unlocked read is all that a lookup ever does: see the
+//! progress of each operation [below](#progress).
+//!
+//! # Inside
+//!
+//! ```text
+//! Filter    routes a hash to a shard
+//!  └ Shard      at most 2^17 buckets (1 MiB): a whole cuckoo table; both buckets of an item are in one
+//!     └ Segment     512 buckets (4 KiB), guarded by one stripe: a lock, a version, a count of items
+//!        └ Bucket      one 64-bit atomic word, split in equal lanes
+//!           └ Lane        one fingerprint, or 0 when empty
+//! ```
+//!
+//! | fingerprint bits × slots | planned load | false positives at that load | bits an item |
+//! |---|---|---|---|
+//! | 8 × 8 | 97 % | 5.9 % | 8.3 |
+//! | 9 × 7 | 96.8 % | 2.6 % | 9.5 |
+//! | 10 × 6 | 96.5 % | 1.1 % | 11.1 |
+//! | 12 × 5 | 95.7 % | 0.23 % | 13.5 |
+//! | 16 × 4 | 94.5 % | 0.012 % | 17.2 |
+//! | 21 × 3 | 92 % | 2.6e-6 | 23.6 |
+//! | 32 × 2 | 85.7 % | 8.0e-10 | 38.2 |
+//!
+//! (Bits an item are those of a filter for 1,000,003, everything counted.)
+//!
+//! A lookup reads the versions of its two stripes, then its two buckets. A fingerprint found is
+//! proof enough. One not found counts only if the versions were even and are still the same: then
+//! nothing was being moved. [`kick`](mod@kick) tells why that is right while an item is on its way
+//! from one bucket to the other.
+//!
+//! # Progress
+//!
+//! | operation | other threads |
+//! |---|---|
+//! | `contains`; `insert_if_absent` of what is there; `remove` and `count` of what is not | takes no lock. If items move in its segments at each of 17 looks, it takes their two locks; so it waits for a thread that stopped in the middle of a move, and is not starved by ones that go on |
+//! | `insert` | locks one stripe, and may wait for its holder; a full pair of buckets is searched around without locks, and then the stripes of the path are locked, in ascending order |
+//! | `insert_if_absent` of what is new, `remove` and `count` of what is there | locks the two stripes of the item's buckets, which mostly are one; a path as above |
+//! | `clear` | locks all stripes of one shard after the other |
+//! | `len`, `stats` | take no lock |
+//!
+//! Who waits for a lock spins, then yields, then queues up and sleeps. A path that was changed by
+//! others before it was locked is searched again; each time, one of them has got something done.
+//!
+//! # Reading order
+//!
+//! For those who read the source: `filter` → `shard` → [`kick`](mod@kick) (the essay) → `path`;
+//! `stripe` and `lock` below them; `bucket`, `geometry` and `sizing` are plain arithmetic. Each
+//! file with atomics has a table of its orderings, and names the test that fails without them.
+//! `loom-tests` runs these very files through every interleaving.
+
 #![cfg_attr(not(loom), forbid(unsafe_code))]
 #![cfg_attr(loom, deny(unsafe_code))]
 #![cfg_attr(not(loom), warn(missing_docs, missing_debug_implementations))]
@@ -8,6 +97,9 @@ mod builder;
 mod error;
 mod filter;
 mod geometry;
+#[cfg(doc)]
+pub mod kick;
+#[cfg(not(doc))]
 mod kick;
 mod lock;
 mod path;
@@ -34,3 +126,7 @@ pub mod internals {
     pub use crate::stripe::{Locks, Many, Moving, One, Stamps, Stripe, Two};
     pub use crate::sync::{AtomicU64, set_queue_first};
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

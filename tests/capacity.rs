@@ -1,0 +1,191 @@
+//! As many distinct items as were asked for fit, in no more memory than was promised.
+
+mod common;
+
+use common::{Filter, LAYOUTS, Layout, SplitMix, fill_to_refusal};
+use std::time::{Duration, Instant};
+
+/// Capacities, and how many filters of each are filled.
+const SIZES: [(usize, u64); 14] = [
+    (1, 1_000),
+    (2, 1_000),
+    (3, 1_000),
+    (7, 1_000),
+    (10, 1_000),
+    (33, 1_000),
+    (100, 1_000),
+    (101, 1_000),
+    (500, 1_000),
+    (1_000, 500),
+    (2_100, 200),
+    (5_000, 100),
+    (20_000, 40),
+    (100_000, 8),
+];
+
+/// Three shards of this layout, and then some.
+fn several_shards(layout: &Layout) -> usize {
+    3 * layout.slots() * (1 << 17) + 12_345
+}
+
+/// Fills the filter to its first refusal, with other items for each seed; returns how many fitted.
+fn fitted(filter: &Filter, seed: u64) -> usize {
+    filter.clear();
+    let (inserted, _) = fill_to_refusal(filter, &mut SplitMix(seed << 32));
+    assert_eq!(filter.len(), inserted.len());
+    for &hash in &inserted {
+        assert!(filter.contains_hash(hash), "{hash:#x} was inserted and is absent");
+    }
+    inserted.len()
+}
+
+/// Says every capacity that is not kept, not only the first.
+fn assert_none(short: &[String]) {
+    assert!(short.is_empty(), "the capacity is not kept:\n{}", short.join("\n"));
+}
+
+fn check_capacity(layout: &Layout, capacity: usize, seeds: u64, short: &mut Vec<String>) {
+    let filter = layout.filter(capacity);
+    let held: Vec<usize> = (0..seeds).map(|seed| fitted(&filter, seed)).collect();
+    let misses = held.iter().filter(|&&held| held < capacity).count();
+    if misses > 0 {
+        let worst = held.iter().min().expect("a seed");
+        short.push(format!(
+            "{} bits: {worst} of {capacity} items fitted ({misses} of {seeds} filters)",
+            layout.bits
+        ));
+    }
+}
+
+#[test]
+fn as_many_distinct_items_as_the_capacity_fit() {
+    let mut short = Vec::new();
+    for layout in &LAYOUTS {
+        for (capacity, seeds) in SIZES {
+            check_capacity(layout, capacity, seeds, &mut short);
+        }
+    }
+    assert_none(&short);
+}
+
+/// Small filters are many, and among many even a rare refusal comes to pass.
+#[test]
+fn as_many_distinct_items_as_the_capacity_fit_in_each_of_very_many_small_filters() {
+    let mut short = Vec::new();
+    for layout in &LAYOUTS {
+        for capacity in [1, 2, 3, 5, 7, 10, 14, 20, 33, 60] {
+            let filter = layout.filter(capacity);
+            let mut random = SplitMix(capacity as u64);
+            let fits = |random: &mut SplitMix| {
+                filter.clear();
+                (0..capacity).all(|_| filter.insert_hash(random.next()).is_ok())
+            };
+            let misses = (0..100_000).filter(|_| !fits(&mut random)).count();
+            if misses > 0 {
+                let bits = layout.bits;
+                short
+                    .push(format!("{bits} bits: {misses} of 100,000 filters for {capacity} items"));
+            }
+        }
+    }
+    assert_none(&short);
+}
+
+#[test]
+fn the_capacity_fits_in_every_shard_of_several() {
+    let mut short = Vec::new();
+    for layout in &LAYOUTS {
+        let capacity = several_shards(layout);
+        assert!(layout.filter(capacity).stats().shards() > 3);
+        check_capacity(layout, capacity, 2, &mut short);
+    }
+    assert_none(&short);
+}
+
+/// An item that the filter takes for another needs no room, and is there.
+#[test]
+fn the_capacity_fits_one_by_one_if_absent() {
+    let mut short = Vec::new();
+    for layout in &LAYOUTS {
+        for (capacity, seeds) in SIZES {
+            let filter = layout.filter(capacity);
+            for seed in 0..seeds.min(100) {
+                filter.clear();
+                let mut hashes = SplitMix(!seed << 32).take(capacity);
+                let mut added = 0;
+                for &hash in &hashes {
+                    match filter.insert_hash_if_absent(hash) {
+                        Ok(new) => added += usize::from(new),
+                        Err(_) => {
+                            short.push(format!("{} bits, capacity {capacity}", layout.bits));
+                            break;
+                        }
+                    }
+                }
+                hashes.truncate(added);
+                assert_eq!(filter.len(), added);
+                assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
+            }
+        }
+    }
+    assert_none(&short);
+}
+
+#[test]
+fn a_large_filter_takes_few_bits_per_item() {
+    let most = [(8, 8.8), (10, 11.6), (12, 14.0), (16, 17.6), (21, 24.5), (32, 38.5)];
+    for (bits, most) in most {
+        let layout = LAYOUTS.iter().find(|layout| layout.bits == bits).expect("a layout");
+        let taken = 8.0 * layout.filter(1_000_003).size_in_bytes() as f64 / 1_000_003.0;
+        assert!(taken <= most, "{bits} bits: {taken:.2} bits an item, {most} at most");
+    }
+}
+
+#[test]
+fn a_filter_for_ten_items_takes_less_than_four_hundred_bytes() {
+    for layout in &LAYOUTS {
+        let bytes = layout.filter(10).size_in_bytes();
+        assert!(bytes < 400, "{} bits: {bytes} bytes", layout.bits);
+    }
+}
+
+#[test]
+fn the_size_grows_with_the_capacity_and_never_jumps() {
+    for layout in &LAYOUTS {
+        let bytes = |capacity| layout.filter(capacity).size_in_bytes();
+        let per_item = bytes(1_000_003) as f64 / 1_000_003.0;
+        let (mut capacity, mut before) = (1, 0);
+        while capacity < 3_000_000 {
+            let (now, soon) = (bytes(capacity), bytes(capacity + capacity / 50));
+            let at = format!("{} bits, capacity {capacity}", layout.bits);
+            assert!(now >= before, "{at}: {before} bytes for fewer items, and {now} now");
+            assert!(
+                soon as f64 <= 1.08 * now as f64 + 200.0,
+                "{at}: {now} bytes, and {soon} for a fiftieth more"
+            );
+            if capacity >= 1_000 {
+                let most = 1.5 * per_item * capacity as f64;
+                assert!(now as f64 <= most, "{at}: {now} bytes, {most} at most");
+            }
+            // Every small capacity, then steps of a half percent.
+            (capacity, before) = (capacity + 1 + capacity / 200, now);
+        }
+    }
+}
+
+/// Pages that nobody writes are never there, so this needs little memory.
+#[test]
+fn a_filter_for_a_thousand_million_items_is_built_at_once_and_works() {
+    let begin = Instant::now();
+    let filter = LAYOUTS[4].filter(1_000_000_000);
+    assert!(filter.size_in_bytes() < 2_200_000_000);
+    let hashes = SplitMix(9).take(1_000);
+    for &hash in &hashes {
+        filter.insert_hash(hash).expect("room for a thousand million");
+    }
+    assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
+    assert_eq!(filter.len(), 1_000);
+    assert!(hashes.iter().all(|&hash| filter.remove_hash(hash)));
+    assert!(filter.is_empty());
+    assert!(begin.elapsed() < Duration::from_secs(20));
+}

@@ -1,0 +1,195 @@
+//! The same operations in the same order, with the same hasher, make the same filter; and an item
+//! is what it hashes to, whichever method and whichever type it comes by.
+
+mod common;
+
+use common::{Filter, Fixed, LAYOUTS, SplitMix, answers, fill_to_refusal};
+use koel::ConcurrentCuckooFilter;
+
+const CAPACITIES: [usize; 5] = [1, 10, 300, 5_000, 30_000];
+
+/// Strangers and items: enough that two different tables give different answers.
+fn queries() -> impl Iterator<Item = u64> {
+    let mut random = SplitMix(77);
+    (0..30_000).map(move |_| random.next())
+}
+
+/// Fills, overfills, empties in part and fills again; returns how each operation came out.
+fn history<S>(filter: &Filter<S>, seed: u64) -> Vec<u8> {
+    let mut random = SplitMix(seed);
+    let mut inserted = Vec::new();
+    let mut outcomes = Vec::new();
+    for step in 0..2 * filter.stats().slots() {
+        let hash = random.next();
+        let outcome = match step % 3 {
+            0 | 1 => match filter.insert_hash(hash) {
+                Ok(()) => {
+                    inserted.push(hash);
+                    1
+                }
+                Err(_) => 0,
+            },
+            _ => match filter.insert_hash_if_absent(hash) {
+                Ok(true) => {
+                    inserted.push(hash);
+                    3
+                }
+                Ok(false) => 2,
+                Err(_) => 0,
+            },
+        };
+        outcomes.push(outcome);
+        if outcome == 0 {
+            // Every refusal makes room for some more.
+            for _ in 0..20.min(inserted.len()) {
+                let hash = inserted.swap_remove(random.below(inserted.len()));
+                assert!(filter.remove_hash(hash));
+            }
+        }
+    }
+    assert!(outcomes.contains(&0), "nothing was refused");
+    outcomes
+}
+
+#[test]
+fn the_same_operations_give_the_same_outcomes_and_the_same_table() {
+    for layout in &LAYOUTS {
+        for capacity in CAPACITIES {
+            let [one, other] = [(); 2].map(|()| layout.filter(capacity));
+            assert_eq!(history(&one, 5), history(&other, 5), "{layout:?}, capacity {capacity}");
+            assert_eq!(one.stats(), other.stats());
+            assert_eq!(answers(&one, queries()), answers(&other, queries()));
+        }
+    }
+}
+
+/// What the test above compares does tell tables apart.
+#[test]
+fn other_operations_give_other_outcomes_and_another_table() {
+    for layout in LAYOUTS.iter().filter(|layout| !layout.is_exact()) {
+        let [one, other] = [(); 2].map(|()| layout.filter(5_000));
+        assert_ne!(history(&one, 5), history(&other, 6));
+        assert_ne!(answers(&one, queries()), answers(&other, queries()), "{layout:?}");
+    }
+}
+
+#[test]
+fn a_cleared_filter_is_as_a_new_one() {
+    for layout in &LAYOUTS {
+        for capacity in CAPACITIES {
+            let [used, new] = [(); 2].map(|()| layout.filter(capacity));
+            history(&used, 8);
+            used.clear();
+            assert_eq!(used.stats(), new.stats());
+            assert_eq!(history(&used, 9), history(&new, 9), "{layout:?}, capacity {capacity}");
+            assert_eq!(answers(&used, queries()), answers(&new, queries()));
+        }
+    }
+}
+
+/// Not even in where things lie: what comes later goes as if nothing had been refused.
+#[test]
+fn a_refused_insert_leaves_no_trace() {
+    for layout in &LAYOUTS {
+        for capacity in CAPACITIES {
+            let [one, other] = [(); 2].map(|()| layout.filter(capacity));
+            let (_, refused) = fill_to_refusal(&one, &mut SplitMix(10));
+            let mut hashes = SplitMix(10);
+            while hashes.clone().next() != refused {
+                other.insert_hash(hashes.next()).expect("it went into the first filter");
+            }
+            for _ in 0..20 {
+                assert!(one.insert_hash(refused).is_err());
+                match one.insert_hash_if_absent(refused) {
+                    Ok(new) => assert!(!new && one.contains_hash(refused)),
+                    Err(_) => assert!(!one.contains_hash(refused)),
+                }
+            }
+            assert_eq!(answers(&one, queries()), answers(&other, queries()));
+            assert_eq!(history(&one, 11), history(&other, 11), "{layout:?}, capacity {capacity}");
+        }
+    }
+}
+
+#[test]
+fn an_item_and_its_hash_are_the_same_to_every_method() {
+    for layout in &LAYOUTS {
+        let [by_item, by_hash] = [(); 2].map(|()| layout.filter(400));
+        let mut random = SplitMix(12);
+        for _ in 0..20_000 {
+            let item = random.below(600) as u64;
+            let hash = by_item.hash_of(&item);
+            assert_eq!(hash, by_hash.hash_of(&item));
+            match random.below(5) {
+                0 => assert_eq!(by_item.insert(&item), by_hash.insert_hash(hash)),
+                1 => {
+                    let new = by_item.insert_if_absent(&item);
+                    assert_eq!(new, by_hash.insert_hash_if_absent(hash));
+                }
+                2 => assert_eq!(by_item.remove(&item), by_hash.remove_hash(hash)),
+                3 => assert_eq!(by_item.count(&item), by_hash.count_hash(hash)),
+                _ => assert_eq!(by_item.contains(&item), by_hash.contains_hash(hash)),
+            }
+        }
+        assert_eq!(by_item.stats(), by_hash.stats());
+        assert_eq!(answers(&by_item, queries()), answers(&by_hash, queries()));
+    }
+}
+
+/// The chosen hasher is used, and only it.
+#[test]
+fn another_key_gives_another_table() {
+    for layout in LAYOUTS.iter().filter(|layout| !layout.is_exact()) {
+        let [one, same, other] = [1, 1, 2].map(|key| layout.filter_with(2_000, Fixed { key }));
+        for filter in [&one, &same, &other] {
+            (0..2_000u64).for_each(|item| filter.insert(&item).expect("the capacity fits"));
+            assert!((0..2_000u64).all(|item| filter.contains(&item)));
+        }
+        let answers = |filter: &Filter| (2_000..100_000u64).map(|i| filter.contains(&i)).collect();
+        let [one, same, other]: [Vec<bool>; 3] = [answers(&one), answers(&same), answers(&other)];
+        assert_eq!(one, same);
+        assert_ne!(one, other, "{layout:?}");
+    }
+}
+
+#[test]
+fn no_two_filters_hash_alike_unless_they_are_told_to() {
+    let [one, other] = [(); 2].map(|()| ConcurrentCuckooFilter::with_capacity(10));
+    assert!((0..10u64).all(|item| one.hash_of(&item) != other.hash_of(&item)));
+}
+
+#[test]
+fn a_text_is_the_same_item_owned_or_borrowed() {
+    for layout in &LAYOUTS {
+        let filter = layout.filter(1_000);
+        let texts: Vec<String> = (0..900).map(|n| format!("https://{n}.example/")).collect();
+        for text in &texts {
+            filter.insert(text.as_str()).expect("the capacity fits");
+        }
+        for text in &texts {
+            assert!(filter.contains(text) && filter.contains::<str>(text));
+            assert!(
+                filter.contains(&text.as_str()) && filter.contains(&text.clone().into_boxed_str())
+            );
+        }
+        assert!(texts.iter().all(|text| filter.remove(text)));
+        assert!(filter.is_empty());
+    }
+}
+
+#[test]
+fn bytes_are_the_same_item_as_a_slice_or_a_vector() {
+    for layout in &LAYOUTS {
+        let filter = layout.filter(1_000);
+        let all: Vec<Vec<u8>> = (0..900u32).map(|n| n.to_le_bytes()[..3].to_vec()).collect();
+        for bytes in &all {
+            filter.insert(bytes).expect("the capacity fits");
+        }
+        for bytes in &all {
+            assert!(filter.contains(&bytes[..]) && filter.contains::<[u8]>(bytes));
+            assert!(filter.count(&bytes.as_slice()) >= 1);
+        }
+        assert!(all.iter().all(|bytes| filter.remove(bytes.as_slice())));
+        assert!(filter.is_empty());
+    }
+}

@@ -1,0 +1,253 @@
+//! No input makes the filter panic where it says that it will not, hang, lose an item, or take
+//! memory without bound.
+
+mod common;
+
+use common::{LAYOUTS, SplitMix, answers, fill_to_refusal};
+use koel::{BuildError, BuildErrorKind, ConcurrentCuckooFilter, Full};
+use std::error::Error;
+use std::panic::catch_unwind;
+use std::time::{Duration, Instant};
+
+fn build(capacity: usize, rate: f64) -> Result<ConcurrentCuckooFilter, BuildError> {
+    ConcurrentCuckooFilter::builder().capacity(capacity).false_positive_rate(rate).build()
+}
+
+fn build_error(capacity: usize, rate: f64) -> BuildError {
+    match build(capacity, rate) {
+        Ok(filter) => panic!("capacity {capacity}, rate {rate}: {filter:?}"),
+        Err(error) => error,
+    }
+}
+
+/// Building ends soon, whatever it ends with.
+fn soon<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    let begin = Instant::now();
+    let result = work();
+    let took = begin.elapsed();
+    assert!(took < Duration::from_secs(10), "{what} took {took:?}");
+    result
+}
+
+const ODD_RATES: [f64; 9] =
+    [0.0, -0.0, 1.0, -1.0, 1.000_000_1, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX];
+
+#[test]
+fn a_capacity_of_nothing_or_one_is_a_filter() {
+    for layout in &LAYOUTS {
+        for capacity in [0, 1] {
+            let filter = layout.filter(capacity);
+            assert_eq!(filter.capacity(), capacity);
+            assert!(filter.is_empty() && !filter.contains("an item") && !filter.remove("an item"));
+            assert!(filter.stats().load() == 0.0 && !filter.stats().to_string().is_empty());
+            if filter.insert("an item").is_ok() {
+                assert!(filter.contains("an item") && filter.remove("an item"));
+            } else {
+                assert_eq!(capacity, 0);
+            }
+            filter.clear();
+            assert!(filter.is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_capacity_beyond_all_memory_is_an_error_at_once() {
+    let huge = [usize::MAX, usize::MAX - 1, usize::MAX / 2, 1 << 63, 1 << 60, 1 << 55, 1 << 50];
+    for layout in &LAYOUTS {
+        for capacity in huge {
+            let what = format!("{} bits, capacity {capacity}", layout.bits);
+            let error = soon(&what, || build_error(capacity, layout.rate));
+            let kind = error.kind();
+            let possible = [BuildErrorKind::CapacityOverflow, BuildErrorKind::OutOfMemory];
+            assert!(possible.contains(&kind), "{what}: {error}");
+        }
+        assert_eq!(build_error(usize::MAX, layout.rate).kind(), BuildErrorKind::CapacityOverflow);
+    }
+}
+
+#[test]
+fn a_rate_that_is_no_part_of_one_is_an_error() {
+    for rate in ODD_RATES {
+        for capacity in [0, 1, 1_000, usize::MAX] {
+            assert_eq!(build_error(capacity, rate).kind(), BuildErrorKind::InvalidRate, "{rate}");
+        }
+    }
+}
+
+#[test]
+fn a_rate_that_no_layout_keeps_is_an_error() {
+    for rate in [1e-10, 1e-300, f64::MIN_POSITIVE, 5e-324] {
+        assert_eq!(build_error(1_000, rate).kind(), BuildErrorKind::RateTooSmall, "{rate}");
+    }
+}
+
+#[test]
+fn any_other_rate_is_kept() {
+    let mut rate = 1.0 - f64::EPSILON;
+    while rate > 1e-9 {
+        let filter = build(1_000, rate).expect("a layout for this rate");
+        assert!(filter.stats().false_positive_rate_at_capacity() <= rate, "{rate}");
+        rate *= 0.97;
+    }
+    assert_eq!(build(10, 0.999_999_9).expect("any layout").stats().fingerprint_bits(), 8);
+}
+
+#[test]
+fn a_builder_that_was_told_no_capacity_says_so() {
+    let error = ConcurrentCuckooFilter::builder().false_positive_rate(0.01).build().unwrap_err();
+    assert_eq!(error.kind(), BuildErrorKind::NoCapacity);
+}
+
+/// The text names what was asked for, and something that the caller can do about it.
+fn assert_helps(error: &BuildError, value: &str, advice: &str) {
+    let text = error.to_string();
+    assert!(text.contains(value), "{value} is not named: {text}");
+    assert!(text.contains(advice), "no advice ({advice}): {text}");
+}
+
+#[test]
+fn an_error_about_the_rate_names_it_and_the_limits() {
+    for rate in ODD_RATES {
+        assert_helps(&build_error(10, rate), &format!("{rate}"), "more than 0 and less than 1");
+    }
+    assert_helps(&build_error(10, 1e-300), "1e-300", "ask for ");
+}
+
+#[test]
+fn an_error_about_the_capacity_says_what_to_do() {
+    let most = usize::MAX;
+    assert_helps(&build_error(most, 0.01), &most.to_string(), "smaller capacity");
+    assert_helps(&build_error(1 << 50, 0.01), "bytes", "smaller capacity");
+    let none = ConcurrentCuckooFilter::builder().build().unwrap_err();
+    assert_helps(&none, "how many items", ".capacity(");
+}
+
+#[test]
+fn the_least_rate_that_an_error_names_can_be_had() {
+    let text = build_error(10, 1e-300).to_string();
+    let named = text.split("ask for ").nth(1).and_then(|rest| rest.split(' ').next());
+    let named: f64 = named.expect("a rate").parse().expect("a number");
+    assert!((1e-10..1e-9).contains(&named), "{text}");
+    build(10, named).expect("what the error told to ask for");
+}
+
+#[test]
+fn with_capacity_panics_with_the_reason() {
+    for capacity in [usize::MAX, 1 << 55] {
+        let panic = catch_unwind(|| ConcurrentCuckooFilter::with_capacity(capacity)).unwrap_err();
+        let text = panic.downcast_ref::<String>().expect("a text");
+        assert_eq!(*text, build_error(capacity, 0.000_12).to_string());
+    }
+}
+
+#[test]
+fn one_item_fits_as_often_as_its_two_buckets_have_slots() {
+    for layout in &LAYOUTS {
+        for capacity in [1, 10, 100, 5_000, 100_000] {
+            let filter = layout.filter(capacity);
+            let copies = (0..1_000).take_while(|_| filter.insert("again").is_ok()).count();
+            assert_eq!(copies, 2 * layout.slots(), "{layout:?}, capacity {capacity}");
+            assert_eq!((filter.len(), filter.count("again")), (copies, copies));
+            assert_eq!(
+                filter.insert("again"),
+                Err(Full::clone(&filter.insert("again").unwrap_err()))
+            );
+            assert_eq!(filter.insert_if_absent("again"), Ok(false));
+            assert!((0..copies).all(|_| filter.remove("again")));
+            assert!(filter.is_empty() && !filter.remove("again"));
+        }
+    }
+}
+
+#[test]
+fn an_item_inserted_over_and_over_disturbs_no_other() {
+    for layout in &LAYOUTS {
+        let filter = layout.filter(5_000);
+        let others = SplitMix(20).take(4_500);
+        for &hash in &others {
+            filter.insert_hash(hash).expect("the capacity fits");
+        }
+        let before = filter.count("again");
+        let copies = (0..1_000).take_while(|_| filter.insert("again").is_ok()).count();
+        assert!(copies + before <= 2 * layout.slots(), "{layout:?}: {copies} copies");
+        let counts = answers(&filter, others.iter().copied());
+
+        soon("100,000 refusals", || {
+            assert!((0..100_000).all(|_| filter.insert("again").is_err()));
+        });
+        assert_eq!(filter.len(), others.len() + copies);
+        assert_eq!(answers(&filter, others.iter().copied()), counts);
+        assert!(others.iter().all(|&hash| filter.contains_hash(hash)));
+        assert!((0..copies).all(|_| filter.remove("again")));
+        assert!(others.iter().all(|&hash| filter.remove_hash(hash)));
+        assert!(filter.is_empty());
+    }
+}
+
+#[test]
+fn a_full_filter_refuses_soon_and_for_ever() {
+    for layout in &LAYOUTS {
+        let filter = layout.filter(20_000);
+        let mut random = SplitMix(21);
+        let (mut inserted, refused) = fill_to_refusal(&filter, &mut random);
+        soon("20,000 inserts into a full filter", || {
+            assert!((0..20_000).all(|_| filter.insert_hash(refused).is_err()));
+            for _ in 0..20_000 {
+                let hash = random.next();
+                inserted.extend(filter.insert_hash(hash).is_ok().then_some(hash));
+            }
+        });
+        assert_eq!(filter.len(), inserted.len());
+        assert!(inserted.iter().all(|&hash| filter.contains_hash(hash)));
+        assert!(filter.len() <= filter.stats().slots());
+    }
+}
+
+#[test]
+fn removing_what_is_not_in_changes_nothing() {
+    for layout in &LAYOUTS {
+        for capacity in [0, 1, 10, 1_000, 30_000] {
+            let filter = layout.filter(capacity);
+            let (inserted, _) = fill_to_refusal(&filter, &mut SplitMix(22));
+            let counts = answers(&filter, inserted.iter().copied());
+            let strangers = SplitMix(23).take(50_000);
+            for &hash in strangers.iter().filter(|&&hash| !filter.contains_hash(hash)) {
+                assert!(!filter.remove_hash(hash), "{hash:#x} was absent, and was removed");
+            }
+            assert_eq!(filter.len(), inserted.len());
+            assert_eq!(answers(&filter, inserted.iter().copied()), counts);
+        }
+    }
+}
+
+#[test]
+fn any_hash_is_welcome() {
+    let ends = [0, 1, 2, u64::MAX, u64::MAX - 1, 1 << 63, 1 << 32, u64::from(u32::MAX)];
+    for layout in &LAYOUTS {
+        for capacity in [1_000, 3_000_000] {
+            let filter = layout.filter(capacity);
+            for hash in ends {
+                filter.insert_hash(hash).expect("room for a thousand");
+                assert!(filter.contains_hash(hash) && filter.count_hash(hash) >= 1);
+            }
+            assert_eq!(filter.len(), ends.len());
+            assert!(ends.iter().all(|&hash| filter.remove_hash(hash)));
+            assert!(filter.is_empty());
+        }
+    }
+}
+
+#[test]
+fn filters_are_shared_and_errors_are_sent_between_threads() {
+    fn shared<T: Send + Sync + Unpin + 'static>() {}
+    fn error<E: Error + Send + Sync + Clone + PartialEq + 'static>() {}
+    shared::<ConcurrentCuckooFilter>();
+    error::<Full>();
+    error::<BuildError>();
+    let filter = ConcurrentCuckooFilter::with_capacity(0);
+    let full: Box<dyn Error + Send + Sync> =
+        (0..).find_map(|n: u64| filter.insert(&n).err()).expect("an end").into();
+    assert!(full.to_string().contains("larger capacity"), "{full}");
+    assert_eq!(format!("{full:?}"), "Full");
+}

@@ -1,0 +1,100 @@
+//! Threads that want the same item at the same moment: one of them inserts it, and each copy is
+//! removed once.
+
+mod common;
+
+use common::{Filter, LAYOUTS, Layout, SplitMix, alone, together};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+
+/// Capacities, threads, and how often they race.
+const RACES: [(usize, usize, u64); 3] = [(10, 4, 300), (400, 8, 60), (20_000, 4, 4)];
+
+/// All threads insert the same items in the same order, so that they meet at each of them: whoever
+/// is ahead waits for memory and locks, and whoever is behind catches up. No item may have two
+/// winners; one that the filter takes for another has none. Returns how many were refused.
+fn race(layout: &Layout, filter: &Filter, items: usize, threads: usize, seed: u64) -> u32 {
+    filter.clear();
+    let hashes = SplitMix(seed << 32).take(items);
+    let winners: Vec<AtomicU32> = hashes.iter().map(|_| AtomicU32::new(0)).collect();
+    let refused = AtomicU32::new(0);
+    together(threads, |_| {
+        for (&hash, winners) in hashes.iter().zip(&winners) {
+            match filter.insert_hash_if_absent(hash) {
+                Ok(won) => {
+                    winners.fetch_add(u32::from(won), Relaxed);
+                    assert!(filter.contains_hash(hash), "an item that is in is absent");
+                }
+                Err(_) => _ = refused.fetch_add(1, Relaxed),
+            }
+        }
+    });
+
+    let what = format!("{layout:?}, {filter:?}, {threads} threads, seed {seed}");
+    let winners: Vec<u32> = winners.into_iter().map(AtomicU32::into_inner).collect();
+    assert!(winners.iter().all(|&winners| winners <= 1), "two winners of one item: {what}");
+    assert_eq!(filter.len(), winners.iter().sum::<u32>() as usize, "{what}");
+    let refused = refused.into_inner();
+    for (&hash, &winners) in hashes.iter().zip(&winners) {
+        let found = filter.contains_hash(hash);
+        assert!(found || winners == 0, "a winner's item is absent: {what}");
+        assert!(found || refused > 0, "an item was neither inserted nor refused: {what}");
+        assert!(winners == 1 || refused > 0 || !layout.is_exact(), "nobody won: {what}");
+    }
+    refused
+}
+
+#[test]
+fn of_threads_that_race_to_insert_one_item_exactly_one_wins() {
+    let _alone = alone();
+    for layout in &LAYOUTS {
+        for (capacity, threads, rounds) in RACES {
+            let filter = layout.filter(capacity);
+            for seed in 0..rounds {
+                let refused = race(layout, &filter, capacity, threads, seed);
+                assert_eq!(refused, 0, "{layout:?}: not all of {capacity} items fitted");
+            }
+        }
+    }
+}
+
+#[test]
+fn in_a_filter_that_overflows_no_item_has_two_winners() {
+    let _alone = alone();
+    for layout in &LAYOUTS {
+        for (capacity, threads, rounds) in RACES {
+            let filter = layout.filter(capacity);
+            let items = filter.stats().slots() * 11 / 10 + 10;
+            for seed in 0..rounds {
+                let refused = race(layout, &filter, items, threads, !seed);
+                assert!(refused > 0, "{layout:?}, {filter:?}: nothing was refused");
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_that_race_to_remove_take_out_what_was_put_in_and_no_more() {
+    let _alone = alone();
+    for layout in &LAYOUTS {
+        for (capacity, threads, rounds) in RACES {
+            for seed in 0..rounds {
+                let filter = layout.filter(capacity);
+                let hashes = SplitMix(seed << 32).take(capacity / 2);
+                // One, two and three copies of each; some of the third are refused.
+                let copies = hashes.iter().zip((1..=3).cycle()).flat_map(|(h, n)| vec![*h; n]);
+                let inserted = copies.filter(|&hash| filter.insert_hash(hash).is_ok()).count();
+                let removed = AtomicUsize::new(0);
+                together(threads, |_| {
+                    for &hash in &hashes {
+                        while filter.remove_hash(hash) {
+                            removed.fetch_add(1, Relaxed);
+                        }
+                    }
+                });
+                assert_eq!(removed.into_inner(), inserted, "{layout:?}, capacity {capacity}");
+                assert!(filter.is_empty());
+                assert!(hashes.iter().all(|&hash| filter.count_hash(hash) == 0));
+            }
+        }
+    }
+}

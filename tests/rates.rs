@@ -1,0 +1,201 @@
+//! Full filters take no more strangers for their items than they were asked to.
+//!
+//! Each measurement has to be near what theory expects: within three standard deviations where
+//! there are few measurements, and four where there are a hundred, of which one in three hundred is
+//! beyond three by mere chance. The items are the same in every run.
+
+mod common;
+
+use common::{Filter, Identity, LAYOUTS, Layout, SplitMix, expected_rate};
+
+struct Measured {
+    hits: usize,
+    probes: usize,
+}
+
+impl Measured {
+    fn of<S>(filter: &Filter<S>, strangers: impl Iterator<Item = u64>) -> Self {
+        let mut measured = Measured { hits: 0, probes: 0 };
+        for hash in strangers {
+            measured.hits += usize::from(filter.contains_hash(hash));
+            measured.probes += 1;
+        }
+        measured
+    }
+
+    /// The standard deviation of the hits, if strangers are taken for items at this rate.
+    fn deviation(&self, rate: f64) -> f64 {
+        (self.probes as f64 * rate * (1.0 - rate)).sqrt()
+    }
+
+    fn assert_is(&self, rate: f64, deviations: f64, what: &str) {
+        let (expected, deviation) = (self.probes as f64 * rate, self.deviation(rate));
+        let off = (self.hits as f64 - expected) / deviation;
+        println!("{what}: {} hits, {expected:.1} expected, {off:+.2} σ", self.hits);
+        assert!(
+            off.abs() <= deviations,
+            "{what}: {} of {} strangers are taken for items, {expected:.1} ± {deviation:.1} are \
+             expected",
+            self.hits,
+            self.probes
+        );
+    }
+}
+
+/// Puts in as many random items as the filter was built for.
+fn fill<S>(filter: &Filter<S>, random: &mut SplitMix) {
+    for _ in 0..filter.capacity() {
+        filter.insert_hash(random.next()).expect("the capacity fits");
+    }
+}
+
+fn strangers(random: &mut SplitMix, count: usize) -> impl Iterator<Item = u64> {
+    (0..count).map(|_| random.next())
+}
+
+/// So many strangers that the measured rate is exact to a third of what lies between the expected
+/// rate and the one asked for; at 21 and 32 bits there are no so many.
+const PROBES: [usize; 7] =
+    [4_000_000, 4_000_000, 8_000_000, 20_000_000, 40_000_000, 60_000_000, 20_000_000];
+
+#[test]
+fn a_full_filter_keeps_the_rate_that_was_asked_for() {
+    for (layout, probes) in LAYOUTS.iter().zip(PROBES) {
+        let filter = layout.filter(200_000);
+        let mut random = SplitMix(1);
+        fill(&filter, &mut random);
+        let measured = Measured::of(&filter, strangers(&mut random, probes));
+
+        let what = format!("{} bits", layout.bits);
+        measured.assert_is(filter.false_positive_rate(), 3.0, &what);
+        let mut most = probes as f64 * layout.rate;
+        if layout.is_exact() {
+            most += 3.0 * measured.deviation(layout.rate);
+        }
+        let hits = measured.hits;
+        assert!(hits as f64 <= most, "{what}: {hits} hits, {most:.0} at most");
+    }
+}
+
+#[test]
+fn small_filters_keep_the_rate_that_was_asked_for() {
+    for layout in LAYOUTS.iter().filter(|layout| !layout.is_exact()) {
+        for capacity in [1, 2, 5, 10, 40, 150, 1_000, 4_000] {
+            let filter = layout.filter(capacity);
+            let filters = (100_000 / capacity).clamp(50, 2_000);
+            let mut random = SplitMix(capacity as u64);
+            let mut all = Measured { hits: 0, probes: 0 };
+            for _ in 0..filters {
+                filter.clear();
+                fill(&filter, &mut random);
+                let one = Measured::of(&filter, strangers(&mut random, 2_000_000 / filters));
+                all.hits += one.hits;
+                all.probes += one.probes;
+            }
+            let what = format!("{} bits, capacity {capacity}", layout.bits);
+            all.assert_is(filter.false_positive_rate(), 4.0, &what);
+            assert!(filter.false_positive_rate() <= layout.rate, "{what}");
+        }
+    }
+}
+
+#[test]
+fn filters_of_several_shards_keep_the_rate_that_was_asked_for() {
+    for (layout, probes) in LAYOUTS.iter().zip(PROBES).filter(|(layout, _)| !layout.is_exact()) {
+        let filter = layout.filter(2 * layout.slots() * (1 << 17) + 99_999);
+        assert!(filter.stats().shards() > 1);
+        let mut random = SplitMix(2);
+        fill(&filter, &mut random);
+        let measured = Measured::of(&filter, strangers(&mut random, probes / 4));
+        let what = format!("{} bits", layout.bits);
+        measured.assert_is(filter.false_positive_rate(), 3.0, &what);
+        assert!(filter.false_positive_rate() <= layout.rate);
+    }
+}
+
+#[test]
+fn a_half_full_filter_has_about_half_the_rate() {
+    for layout in LAYOUTS.iter().filter(|layout| !layout.is_exact()) {
+        let filter = layout.filter(50_000);
+        let mut random = SplitMix(3);
+        for _ in 0..25_000 {
+            filter.insert_hash(random.next()).expect("room for twice as many");
+        }
+        let measured = Measured::of(&filter, strangers(&mut random, 2_000_000));
+        let what = format!("{} bits", layout.bits);
+        measured.assert_is(filter.false_positive_rate(), 3.0, &what);
+        let full = filter.stats().false_positive_rate_at_capacity();
+        let half = filter.false_positive_rate() / full;
+        assert!((0.48..0.54).contains(&half), "{what}: {half}");
+    }
+}
+
+#[test]
+fn the_rates_that_are_told_are_those_of_theory() {
+    for layout in &LAYOUTS {
+        for capacity in [1, 7, 100, 3_000, 100_000] {
+            let filter = layout.filter(capacity);
+            assert_eq!(filter.false_positive_rate(), 0.0);
+            let mut random = SplitMix(4);
+            for _ in 0..capacity / 2 {
+                filter.insert_hash(random.next()).expect("room for twice as many");
+            }
+            let stats = filter.stats();
+            assert_eq!(stats.items(), capacity / 2);
+            assert_eq!(stats.load(), (capacity / 2) as f64 / stats.slots() as f64);
+            let near = |told: f64, theory: f64| (told - theory).abs() <= 1e-9 * theory;
+            let now = expected_rate(&stats, stats.load());
+            assert!(near(stats.false_positive_rate(), now), "{stats:?}");
+            assert_eq!(filter.false_positive_rate(), stats.false_positive_rate());
+            let full = expected_rate(&stats, capacity as f64 / stats.slots() as f64);
+            assert!(near(stats.false_positive_rate_at_capacity(), full), "{stats:?}");
+            assert!(full <= layout.rate, "{full:e} is more than was asked for: {stats:?}");
+        }
+    }
+}
+
+type Weak = fn(u64) -> u64;
+
+/// Numbers that a poor hasher might give, one item after another.
+const WEAK: [(&str, Weak); 6] = [
+    ("sequential", |item| item),
+    ("multiples of 4096", |item| item << 12),
+    ("multiples of 2^32", |item| item << 32),
+    ("the 20 bits at the top", |item| item << 44),
+    ("the top, bits reversed", |item| item.reverse_bits()),
+    ("multiples of the golden ratio", |item| item.wrapping_mul(0x9E37_79B9_7F4A_7C15)),
+];
+
+fn weak_filter(layout: &Layout, capacity: usize, weak: Weak) -> Filter<Identity> {
+    let filter = layout.filter_with(capacity, Identity);
+    for item in 0..capacity as u64 {
+        filter.insert(&weak(item)).expect("the capacity fits, however the items hash");
+    }
+    assert!((0..capacity as u64).all(|item| filter.contains(&weak(item))));
+    filter
+}
+
+#[test]
+fn the_capacity_fits_however_poor_the_hasher() {
+    for layout in &LAYOUTS {
+        for (_, weak) in WEAK {
+            for capacity in [10, 100, 1_000, 30_000, 300_000] {
+                let filter = weak_filter(layout, capacity, weak);
+                assert_eq!(filter.len(), capacity);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_rate_holds_however_poor_the_hasher() {
+    for layout in LAYOUTS.iter().filter(|layout| !layout.is_exact()) {
+        for (name, weak) in WEAK {
+            let filter = weak_filter(layout, 48_576, weak);
+            let others = (48_576..1 << 20).map(weak);
+            let measured = Measured::of(&filter, others);
+            let what = format!("{} bits, {name}", layout.bits);
+            measured.assert_is(filter.false_positive_rate(), 4.0, &what);
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Real threads at work on one filter.
+//!
+//! These find what goes wrong often. What goes wrong once in a thousand million times, or on
+//! another machine only, is for the models in `loom-tests`.
+
+mod common;
+
+use common::{Filter, LAYOUTS, Layout, SplitMix, alone, in_time, together};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::scope;
+use std::time::{Duration, Instant};
+
+/// Sets a flag when dropped, so that those who wait for it end also when this thread panics.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// Asks for the pinned items over and over until the churning ends; returns how often.
+fn watch(filter: &Filter, pinned: &[u64], done: &AtomicBool) -> usize {
+    let mut looks = 0;
+    while !done.load(Relaxed) {
+        for (at, &hash) in pinned.iter().enumerate() {
+            assert!(filter.contains_hash(hash), "a pinned item is absent, after {looks} looks");
+            if at % 64 == 0 {
+                assert!(filter.count_hash(hash) >= 1, "a pinned item is not counted");
+                assert_eq!(filter.insert_hash_if_absent(hash), Ok(false), "a pinned item is new");
+            }
+            looks += 1;
+        }
+    }
+    looks
+}
+
+/// Runs the churners, each with a number, and two watchers of the pinned items until they end.
+fn churn<T: Send>(
+    filter: &Filter,
+    pinned: &[u64],
+    churners: u64,
+    work: impl Fn(u64) -> T + Sync,
+) -> Vec<T> {
+    let done = AtomicBool::new(false);
+    let (work, done) = (&work, &done);
+    scope(|scope| {
+        let watchers = [(); 2].map(|()| scope.spawn(move || watch(filter, pinned, done)));
+        let churners: Vec<_> = (0..churners).map(|n| scope.spawn(move || work(n))).collect();
+        let _done = Done(done);
+        let results =
+            churners.into_iter().map(|thread| thread.join().expect("a churner")).collect();
+        drop(_done);
+        for watcher in watchers {
+            watcher.join().expect("a watcher");
+        }
+        results
+    })
+}
+
+/// The oldest of a thread's own items goes and a new one comes, at 95 % of the capacity: nobody is
+/// refused, and nothing is lost.
+fn churn_at_95_percent(layout: &Layout, capacity: usize, rounds: usize) {
+    const CHURNERS: usize = 2;
+    let filter = layout.filter(capacity);
+    let mut random = SplitMix(30);
+    let pinned = random.take(capacity * 95 / 200);
+    pinned.iter().for_each(|&hash| filter.insert_hash(hash).expect("half of it fits"));
+    let own = (capacity * 95 / 100 - pinned.len()) / CHURNERS;
+
+    let kept = churn(&filter, &pinned, CHURNERS as u64, |churner| {
+        let mut random = SplitMix((churner + 1) << 48);
+        let mut items = VecDeque::new();
+        for round in 0..rounds + own {
+            if round >= own {
+                let oldest = items.pop_front().expect("own items");
+                assert!(filter.remove_hash(oldest), "an item is in, but could not be removed");
+            }
+            let hash = random.next();
+            filter.insert_hash(hash).expect("room below 95 % of the capacity");
+            assert!(filter.contains_hash(hash));
+            items.push_back(hash);
+        }
+        items
+    });
+
+    assert_eq!(filter.len(), pinned.len() + CHURNERS * own, "{layout:?}, capacity {capacity}");
+    for hash in pinned.into_iter().chain(kept.into_iter().flatten()) {
+        assert!(filter.remove_hash(hash), "an item is in, but could not be removed");
+    }
+    assert!(filter.is_empty());
+}
+
+#[test]
+fn a_pinned_item_is_never_absent_while_others_come_and_go() {
+    let _alone = alone();
+    for layout in &LAYOUTS {
+        for capacity in [10, 40, 200] {
+            churn_at_95_percent(layout, capacity, 30_000);
+        }
+        churn_at_95_percent(layout, 2_000, 300_000);
+        churn_at_95_percent(layout, 60_000, 200_000);
+    }
+}
+
+#[test]
+fn a_pinned_item_is_never_absent_in_a_filter_of_several_shards() {
+    let _alone = alone();
+    churn_at_95_percent(&LAYOUTS[4], 1_200_000, 200_000);
+}
+
+/// The same in tables that are full to the last lane all the time, so that every insert moves
+/// others or is refused.
+#[test]
+fn a_pinned_item_is_never_absent_while_others_are_refused() {
+    let _alone = alone();
+    for layout in &LAYOUTS {
+        for capacity in [10, 25, 200, 3_000] {
+            let filter = layout.filter(capacity);
+            let pinned = SplitMix(31).take(capacity / 2);
+            pinned.iter().for_each(|&hash| filter.insert_hash(hash).expect("half of it fits"));
+            let kept = churn(&filter, &pinned, 3, |churner| {
+                let mut random = SplitMix((churner + 1) << 48);
+                let mut items = Vec::new();
+                for _ in 0..8_000 {
+                    let hash = random.next();
+                    match filter.insert_hash(hash) {
+                        Ok(()) => items.push(hash),
+                        Err(_) if items.is_empty() => {}
+                        Err(_) => {
+                            let gone = items.swap_remove(random.below(items.len()));
+                            assert!(filter.remove_hash(gone), "an item could not be removed");
+                        }
+                    }
+                }
+                items
+            });
+            let kept: Vec<u64> = kept.into_iter().flatten().collect();
+            let what = format!("{layout:?}, capacity {capacity}");
+            assert_eq!(filter.len(), pinned.len() + kept.len(), "{what}");
+            assert!(filter.len() >= capacity * 9 / 10, "{what}: only {} items", filter.len());
+            assert!(pinned.iter().chain(&kept).all(|&hash| filter.remove_hash(hash)), "{what}");
+            assert!(filter.is_empty(), "{what}");
+        }
+    }
+}
+
+/// Hashes that the filter takes for this one. Half of them begin in the bucket where it ends.
+fn twins(filter: &Filter, hash: u64, random: &mut SplitMix) -> Vec<u64> {
+    filter.clear();
+    filter.insert_hash(hash).expect("room in an empty filter");
+    (0..).map(|_| random.next()).filter(|&other| filter.contains_hash(other)).take(6).collect()
+}
+
+/// One copy comes before another goes, in the one bucket and in the other: the item is always in.
+#[test]
+fn an_item_is_never_absent_while_its_copies_come_and_go() {
+    let _alone = alone();
+    // Twins of longer fingerprints would take too long to find.
+    for layout in LAYOUTS.iter().filter(|layout| layout.bits <= 16) {
+        // Large enough that the two buckets mostly lie in two cache lines.
+        let filter = layout.filter(300);
+        let mut random = SplitMix(34);
+        let hash = random.next();
+        for twin in twins(&filter, hash, &mut random) {
+            filter.clear();
+            filter.insert_hash(hash).expect("room in an empty filter");
+            churn(&filter, &[hash, twin], 1, |_| {
+                for _ in 0..250_000 {
+                    for (comes, goes) in [(hash, twin), (twin, hash)] {
+                        filter.insert_hash(comes).expect("room for two copies");
+                        assert!(filter.remove_hash(goes), "there are two, and none went");
+                    }
+                }
+            });
+            assert_eq!(filter.len(), 1);
+        }
+    }
+}
+
+/// One operation of any kind, on any of the items.
+fn anything(filter: &Filter, items: &[u64], random: &mut SplitMix) {
+    let hash = items[random.below(items.len())];
+    let slots = filter.stats().slots_per_bucket();
+    match random.below(100) {
+        0..35 => _ = filter.insert_hash(hash),
+        35..60 => _ = filter.insert_hash_if_absent(hash),
+        60..80 => _ = filter.remove_hash(hash),
+        80..90 => _ = filter.contains_hash(hash),
+        90..99 => assert!(filter.count_hash(hash) <= 2 * slots),
+        _ if random.below(40) == 0 => filter.clear(),
+        _ => drop(format!("{filter:?} {} {}", filter.stats(), filter.is_empty())),
+    }
+}
+
+#[test]
+fn after_any_mixture_of_operations_the_length_is_what_can_be_taken_out() {
+    let _alone = alone();
+    for layout in &LAYOUTS {
+        for capacity in [10, 1_000, 40_000] {
+            let filter = layout.filter(capacity);
+            let items = SplitMix(33).take(filter.stats().slots() * 11 / 10);
+            let what = format!("{layout:?}, capacity {capacity}");
+            let mix = || {
+                together(4, |thread| {
+                    let mut random = SplitMix((thread as u64) << 32);
+                    (0..15_000).for_each(|_| anything(&filter, &items, &mut random));
+                });
+            };
+
+            mix();
+            let len = filter.len();
+            let counted: usize = items.iter().map(|&hash| filter.count_hash(hash)).sum();
+            assert!(counted == len || counted > len && !layout.is_exact(), "{what}");
+            let taken = |hash| (0..).take_while(|_| filter.remove_hash(hash)).count();
+            assert_eq!(items.iter().map(|&hash| taken(hash)).sum::<usize>(), len, "{what}");
+            assert!(filter.is_empty(), "{what}");
+
+            mix();
+            filter.clear();
+            assert_eq!(filter.len(), 0, "{what}");
+            assert!(items.iter().all(|&hash| filter.count_hash(hash) == 0), "{what}");
+        }
+    }
+}
+
+/// Shares out the same work among so many threads; each leaves one item in.
+fn crowd(filter: &Filter, threads: usize) -> Duration {
+    filter.clear();
+    let begin = Instant::now();
+    together(threads, |thread| {
+        let mut random = SplitMix((thread as u64) << 32);
+        let mut last = None;
+        for _ in 0..128_000 / threads {
+            let hash = random.next();
+            filter.insert_hash(hash).expect("room for two items of each thread");
+            assert!(filter.contains_hash(hash));
+            if let Some(last) = last.replace(hash) {
+                assert!(filter.remove_hash(last));
+            }
+        }
+    });
+    assert_eq!(filter.len(), threads);
+    begin.elapsed()
+}
+
+#[test]
+fn more_threads_than_processors_finish_the_same_work() {
+    let _alone = alone();
+    in_time(|| {
+        for layout in &LAYOUTS {
+            for (capacity, one_stripe) in [(300, true), (1_000_000, false)] {
+                let filter = layout.filter(capacity);
+                assert_eq!(filter.stats().segments() == 1, one_stripe);
+                let [few, many] = [2, 128].map(|threads| crowd(&filter, threads));
+                println!("{} bits, capacity {capacity}: {few:?}, {many:?}", layout.bits);
+                assert!(many < 20 * few + Duration::from_secs(2), "{layout:?}: {few:?}, {many:?}");
+            }
+        }
+    });
+}

@@ -87,8 +87,10 @@ fn insert(filter: &Filter, offset: u64, count: u64, threads: u64) -> Duration {
 fn insert_if_absent_new(filter: &Filter, offset: u64, count: u64, threads: u64) -> Duration {
     let before = filter.len();
     // Keys that do not meet another item's fingerprint, since those must not be removed after.
-    let keys: Vec<u64> =
-        (ABSENT + offset..).filter(|&key| !filter.contains_hash(key)).take(count as usize).collect();
+    let keys: Vec<u64> = (ABSENT + offset..)
+        .filter(|&key| !filter.contains_hash(key))
+        .take(count as usize)
+        .collect();
     let time = time(0, count, threads, |index| {
         let _ = filter.insert_hash_if_absent(keys[index as usize]).expect("room");
     });

@@ -132,11 +132,17 @@ impl fmt::Display for BuildError {
             ),
             Reason::RateTooSmall { rate, least } => write!(
                 f,
-                "a false-positive rate of {rate:e} is out of reach: ask for {least:.1e} or more, \
-                 or use an exact set"
+                "a false-positive rate of {rate:e} is out of reach: ask for {:.1e} or more, \
+                 or use an exact set",
+                // Rounded up, since what is printed has to work.
+                least * 1.05
             ),
             Reason::CapacityOverflow { capacity } => {
-                write!(f, "a filter for {capacity} items would exceed the address space")
+                write!(
+                    f,
+                    "a filter for {capacity} items would exceed the address space: \
+                     ask for a smaller capacity"
+                )
             }
             Reason::OutOfMemory { bytes } => write!(
                 f,

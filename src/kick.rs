@@ -30,6 +30,10 @@
 //! that straddles a move is never believed. (The fences that keep this order on machines that
 //! reorder are listed at the head of `stripe.rs`.)
 //!
+//! The versions alone would do, in whichever order the words were stored, since no miss between M1
+//! and M4 is believed. Copying first means that most lookups in between find `x` and need not try
+//! again.
+//!
 //! Both versions have to be read before both words. A lookup that finishes with `D` and its version
 //! before it begins with `S` and its version is fooled: the whole of M1 to M4 fits in between.
 //!

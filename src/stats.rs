@@ -143,6 +143,7 @@ impl fmt::Display for BitsPerItem<'_> {
     }
 }
 
+/// As percent, or as a part of one where percents would be unreadable.
 struct Percent(f64);
 
 impl fmt::Display for Percent {
@@ -151,7 +152,7 @@ impl fmt::Display for Percent {
         if percent == 0.0 {
             f.write_str("0 %")
         } else if percent < 0.001 {
-            write!(f, "{percent:.1e} %")
+            write!(f, "{:.1e}", self.0)
         } else {
             // Two digits that say something.
             let digits = (1.0 - percent.log10().floor()).max(0.0) as usize;

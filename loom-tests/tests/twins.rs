@@ -141,14 +141,6 @@ twins! {
         model: TWO_STRIPES,
         message: MISSED,
     }
-    items_are_erased_before_they_are_copied_within_a_version_that_is_not_odd {
-        edits: [
-            ("kick.rs", "words.into_iter().rev()", "words"),
-            ("kick.rs", "(words.len() > 1)", "(words.len() > 9)"),
-        ],
-        model: "lookups::an_item_that_moves_within_its_stripe_is_found",
-        message: MISSED,
-    }
     a_path_is_walked_hand_over_hand {
         edits: [(
             "kick.rs",

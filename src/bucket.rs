@@ -231,7 +231,7 @@ mod tests {
                     let found = lanes.holding(word, fp);
                     assert_eq!(shifts(found), lanes_where(lanes, word, |v| v == *value));
                     assert_eq!(found.len(), shifts(found).len());
-                    assert_eq!(found.is_empty(), found.len() == 0);
+                    assert_eq!(found.is_empty(), shifts(found).is_empty());
                 }
             }
         }

@@ -97,6 +97,13 @@ pub(crate) enum Reason {
 
 impl BuildError {
     /// Which of the possible reasons it is.
+    ///
+    /// ```
+    /// use koel::{BuildErrorKind, ConcurrentCuckooFilter};
+    ///
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(100).false_positive_rate(1e-12);
+    /// assert_eq!(builder.build().unwrap_err().kind(), BuildErrorKind::RateTooSmall);
+    /// ```
     pub fn kind(&self) -> BuildErrorKind {
         match self.reason {
             Reason::NoCapacity => BuildErrorKind::NoCapacity,

@@ -234,7 +234,7 @@ mod tests {
                 buckets >= wanted && buckets <= wanted + wanted / 32 + 2,
                 "{wanted}: {buckets}"
             );
-            assert!(buckets % 2 == 0);
+            assert!(buckets.is_multiple_of(2));
         }
     }
 }

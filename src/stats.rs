@@ -32,56 +32,127 @@ pub struct Stats {
 
 impl Stats {
     /// Copies of items held.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// filter.insert("an item")?;
+    /// assert_eq!(filter.stats().items(), 1);
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    #[must_use]
     pub fn items(&self) -> usize {
         self.items
     }
 
     /// Distinct items that are sure to fit.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// assert_eq!(filter.stats().capacity(), 100);
+    /// ```
+    #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
     /// Fingerprints that the table could hold if every slot were taken.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// assert!(filter.stats().slots() > 100);
+    /// ```
+    #[must_use]
     pub fn slots(&self) -> usize {
         self.slots
     }
 
     /// The part of the slots that is taken, from 0 to 1.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// filter.insert("an item")?;
+    /// let stats = filter.stats();
+    /// assert_eq!(stats.load(), 1.0 / stats.slots() as f64);
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    #[must_use]
     pub fn load(&self) -> f64 {
         self.items as f64 / self.slots as f64
     }
 
     /// Bits kept of each item.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// assert_eq!(filter.stats().fingerprint_bits(), 16);
+    /// ```
+    #[must_use]
     pub fn fingerprint_bits(&self) -> u32 {
         self.fingerprint_bits
     }
 
     /// Fingerprints in one 64-bit bucket.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// assert_eq!(filter.stats().slots_per_bucket(), 4);
+    /// ```
+    #[must_use]
     pub fn slots_per_bucket(&self) -> usize {
         self.slots_per_bucket
     }
 
     /// Independent tables of at most 1 MiB.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// assert_eq!(filter.stats().shards(), 1);
+    /// ```
+    #[must_use]
     pub fn shards(&self) -> usize {
         self.shards
     }
 
     /// Groups of buckets with a lock and a version of their own.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// assert_eq!(filter.stats().segments(), 1);
+    /// ```
+    #[must_use]
     pub fn segments(&self) -> usize {
         self.segments
     }
 
     /// Everything that the filter holds, itself included.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// assert_eq!(filter.stats().size_in_bytes(), filter.size_in_bytes());
+    /// ```
+    #[must_use]
     pub fn size_in_bytes(&self) -> usize {
         self.size_in_bytes
     }
 
     /// How often an item that is not here is taken for one that is, with as many items as now.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// assert_eq!(filter.stats().false_positive_rate(), 0.0); // it is empty
+    /// ```
+    #[must_use]
     pub fn false_positive_rate(&self) -> f64 {
         self.false_positive_rate
     }
 
     /// The same with `capacity` items.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// assert!(filter.stats().false_positive_rate_at_capacity() < 0.000_12);
+    /// ```
+    #[must_use]
     pub fn false_positive_rate_at_capacity(&self) -> f64 {
         self.false_positive_rate_at_capacity
     }

@@ -1,0 +1,41 @@
+//! How many new URLs does a crawler drop, because the filter takes them for seen ones?
+//!
+//! For each layout, a stream in which every URL comes twice, in random order, goes through a filter
+//! that is full at its end.
+//!
+//! ```text
+//! cargo run --release --example dropped [URLS]
+//! ```
+
+use koel::ConcurrentCuckooFilter;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use std::collections::HashSet;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let urls: usize = std::env::args().nth(1).map_or(Ok(1_000_000), |arg| arg.parse())?;
+    let mut rng = SmallRng::seed_from_u64(7);
+    let mut stream: Vec<u64> = (0..urls).map(|_| rng.random()).collect();
+    stream.extend_from_within(..);
+    stream.shuffle(&mut rng);
+
+    println!("bits   bits an item   new URLs dropped");
+    for rate in [0.065, 0.03, 0.012, 0.0025, 0.000_12, 3e-6, 1e-9] {
+        let filter =
+            ConcurrentCuckooFilter::builder().capacity(urls).false_positive_rate(rate).build()?;
+        let mut met = HashSet::with_capacity(urls);
+        let mut dropped = 0;
+        for &url in &stream {
+            let new = filter.insert_if_absent(&url)?;
+            dropped += usize::from(met.insert(url) && !new);
+        }
+        println!(
+            "{:4}   {:12.2}   {dropped:8} of {urls}, {:.4} %",
+            filter.stats().fingerprint_bits(),
+            8.0 * filter.size_in_bytes() as f64 / urls as f64,
+            100.0 * dropped as f64 / urls as f64,
+        );
+    }
+    Ok(())
+}

@@ -19,12 +19,13 @@
 //! buckets cannot be placed, and among the pairs of one block that happens once in 10^8 items.
 
 use crate::bucket::{Fingerprint, Lanes};
+use crate::sync::SMALL;
 
 /// The buckets that one stripe guards.
-pub const STRIPE_BUCKETS: u32 = if cfg!(loom) { 2 } else { 512 };
+pub const STRIPE_BUCKETS: u32 = if SMALL { 2 } else { 512 };
 
 /// The most buckets in a shard: 1 MiB of them.
-pub const SHARD_BUCKETS: u32 = if cfg!(loom) { 8 } else { 1 << 17 };
+pub const SHARD_BUCKETS: u32 = if SMALL { 8 } else { 1 << 17 };
 
 /// Shards that would be cut into smaller blocks than this have no near alternates: small blocks
 /// fill up one by one while others have room.
@@ -164,7 +165,7 @@ fn mix(hash: u64) -> u64 {
     x ^ (x >> 27)
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
 

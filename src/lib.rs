@@ -85,17 +85,19 @@
 //!
 //! # Reading order
 //!
-//! For those who read the source: `filter` → `shard` → [`kick`](mod@kick) (the essay) → `path`;
+//! For those who read the source: `filter` → `by_hash` → `shard` → [`kick`](mod@kick) (the essay) → `path`;
 //! `stripe` and `lock` below them; `bucket`, `geometry` and `sizing` are plain arithmetic. Each
 //! file with atomics has a table of its orderings, and names the test that fails without them.
-//! `loom-tests` runs these very files through every interleaving.
+//! `loom-tests` runs these very files through every interleaving of small models, `shuttle-tests`
+//! through random schedules of many threads, whose histories have to be linearizable.
 
-#![cfg_attr(not(loom), forbid(unsafe_code))]
-#![cfg_attr(loom, deny(unsafe_code))]
-#![cfg_attr(not(loom), warn(missing_docs, missing_debug_implementations))]
+#![cfg_attr(not(any(loom, shuttle)), forbid(unsafe_code))]
+#![cfg_attr(any(loom, shuttle), deny(unsafe_code))]
+#![cfg_attr(not(any(loom, shuttle)), warn(missing_docs, missing_debug_implementations))]
 
 mod bucket;
 mod builder;
+mod by_hash;
 mod error;
 mod filter;
 mod geometry;
@@ -117,7 +119,7 @@ pub use filter::ConcurrentCuckooFilter;
 pub use stats::Stats;
 
 /// The parts, for the models that check them.
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 #[doc(hidden)]
 pub mod internals {
     pub use crate::bucket::{Fingerprint, Lane, Lanes};
@@ -126,7 +128,9 @@ pub mod internals {
     pub use crate::path::{Path, Step, find};
     pub use crate::shard::Shard;
     pub use crate::stripe::{Locks, Many, Moving, One, Stamps, Stripe, Two};
-    pub use crate::sync::{AtomicU64, set_queue_first};
+    pub use crate::sync::AtomicU64;
+    #[cfg(loom)]
+    pub use crate::sync::set_queue_first;
 }
 
 #[cfg(doctest)]

@@ -9,13 +9,14 @@
 use crate::bucket::Lane;
 use crate::geometry::{Bucket, Place};
 use crate::shard::Shard;
+use crate::sync::SMALL;
 use arrayvec::ArrayVec;
 
 /// Full buckets on the list before a search gives up.
-const MOST_NODES: usize = if cfg!(loom) { 16 } else { 512 };
+const MOST_NODES: usize = if SMALL { 16 } else { 512 };
 
 /// The most items that are moved for one newcomer.
-pub const MOST_MOVES: usize = if cfg!(loom) { 3 } else { 14 };
+pub const MOST_MOVES: usize = if SMALL { 3 } else { 14 };
 
 /// One item on the way: it goes from here to the bucket of the next step, or to the path's end.
 #[derive(Clone, Copy, Debug)]

@@ -21,10 +21,10 @@ use crate::bucket::Fingerprint;
 use crate::geometry::{Bucket, Geometry, Place, SHARD_STRIPES};
 use crate::kick;
 use crate::stripe::{Locks, Many, One, Stamps, Stripe, Two};
-use crate::sync::{AtomicU64, Ordering, read_owned};
+use crate::sync::{AtomicU64, Ordering, SMALL, read_owned};
 
 /// Looks that something moving may spoil before a reader takes the locks instead.
-const TRIES: usize = if cfg!(loom) { 1 } else { 16 };
+const TRIES: usize = if SMALL { 1 } else { 16 };
 
 #[derive(Clone, Copy)]
 pub struct Shard<'a> {

@@ -1,17 +1,19 @@
-//! The one place that says whether the atomics are the real ones or the model checker's.
+//! The one place that says whether the atomics are the real ones or a checker's.
 //!
-//! Nothing else in the crate names `std::sync::atomic`, `parking_lot` or `loom`. Both halves offer
+//! Nothing else in the crate names `std::sync::atomic`, `parking_lot`, `loom` or `shuttle`. All three offer
 //! the same few things: [`AtomicBool`], [`AtomicU32`], [`AtomicU64`], [`fence`], a [`Mutex`] whose
 //! `lock` cannot fail, a [`Backoff`], [`nap`], and
 //!
-//! * `read_owned(word)`: a plain load of something that only the holder of a lock writes. To the
-//!   model checker it is no event (an ordinary load right before a store of the same word would
+//! * `read_owned(word)`: a plain load of something that only the holder of a lock writes. To loom it is no event (an ordinary load right before a store of the same word would
 //!   hide other threads' reads from it), and it fails the model when the lock does not order it;
 //! * [`zeroed_words`]: the table, or nothing when it cannot be had.
 
 pub use imp::*;
 
-#[cfg(not(loom))]
+/// Under a checker, tables are tiny and tries few.
+pub const SMALL: bool = cfg!(any(loom, shuttle));
+
+#[cfg(not(any(loom, shuttle)))]
 mod imp {
     pub use crossbeam_utils::Backoff;
     pub use parking_lot::Mutex;
@@ -68,20 +70,7 @@ mod imp {
         Some((0..count).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// No spinning in a model: every try is a branch to explore.
-    pub struct Backoff;
-
-    impl Backoff {
-        pub fn new() -> Self {
-            Backoff
-        }
-
-        pub fn is_completed(&self) -> bool {
-            true
-        }
-
-        pub fn snooze(&self) {}
-    }
+    pub use super::NoBackoff as Backoff;
 
     pub struct Mutex<T>(loom::sync::Mutex<T>);
 
@@ -112,4 +101,52 @@ mod imp {
     pub fn set_queue_first(on: bool) {
         QUEUE_FIRST.set(on);
     }
+}
+
+#[cfg(shuttle)]
+mod imp {
+    pub use super::NoBackoff as Backoff;
+    pub use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+    pub use shuttle::thread::yield_now as nap;
+
+    pub fn read_owned(word: &AtomicU64) -> u64 {
+        word.load(Ordering::Relaxed)
+    }
+
+    pub fn read_owned_u32(word: &AtomicU32) -> u32 {
+        word.load(Ordering::Relaxed)
+    }
+
+    pub fn zeroed_words(count: usize) -> Option<Box<[AtomicU64]>> {
+        Some((0..count).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    pub struct Mutex<T>(shuttle::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub fn new(value: T) -> Self {
+            Mutex(shuttle::sync::Mutex::new(value))
+        }
+
+        pub fn lock(&self) -> shuttle::sync::MutexGuard<'_, T> {
+            self.0.lock().unwrap()
+        }
+    }
+}
+
+/// No spinning under a checker: every try is one more case to look at.
+#[cfg(any(loom, shuttle))]
+pub struct NoBackoff;
+
+#[cfg(any(loom, shuttle))]
+impl NoBackoff {
+    pub fn new() -> Self {
+        NoBackoff
+    }
+
+    pub fn is_completed(&self) -> bool {
+        true
+    }
+
+    pub fn snooze(&self) {}
 }

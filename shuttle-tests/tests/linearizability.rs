@@ -1,0 +1,171 @@
+//! Overlapping operations have an order that explains all their answers.
+//!
+//! Shuttle runs threads of random operations on one small, nearly full shard, switching between
+//! them at random atomics, and each item's history is given to a checker of linearizability. To
+//! shuttle every access is sequentially consistent: the orderings are for the models in
+//! `loom-tests`, and this is for the logic with more threads and more operations than those take.
+
+use koel_under_shuttle::internals::{
+    AtomicU64, Bucket, Fingerprint, Geometry, Lanes, Place, Shard, Stripe,
+};
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::thread;
+use std::sync::{Arc, Mutex};
+use todc_utils::linearizability::WGLChecker;
+use todc_utils::linearizability::history::Action::{self, Call, Response};
+use todc_utils::linearizability::history::History;
+use todc_utils::specifications::Specification;
+
+const SCHEDULES: usize = 10_000;
+
+/// What was done with an item, and what came of it; `None` while it has not returned.
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    Insert(Option<bool>),
+    InsertIfAbsent(Option<Result<bool, ()>>),
+    Remove(Option<bool>),
+    Contains(Option<bool>),
+    Count(Option<usize>),
+}
+
+/// One item: a number of copies.
+struct Copies;
+
+impl Specification for Copies {
+    type State = usize;
+    type Operation = Operation;
+
+    fn init() -> usize {
+        0
+    }
+
+    fn apply(operation: &Operation, &copies: &usize) -> (bool, usize) {
+        use Operation::*;
+        match *operation {
+            // There may be no room at any time; then nothing changes.
+            Insert(Some(true)) => (true, copies + 1),
+            Insert(Some(false)) => (true, copies),
+            InsertIfAbsent(Some(Ok(true))) if copies == 0 => (true, 1),
+            InsertIfAbsent(Some(Ok(new))) => (!new && copies > 0, copies),
+            InsertIfAbsent(Some(Err(()))) => (copies == 0, copies),
+            Remove(Some(true)) if copies > 0 => (true, copies - 1),
+            Remove(Some(found)) => (!found && copies == 0, copies),
+            Contains(Some(found)) => (found == (copies > 0), copies),
+            Count(Some(count)) => (count == copies, copies),
+            Insert(None) | InsertIfAbsent(None) | Remove(None) | Contains(None) | Count(None) => {
+                unreachable!("all have returned")
+            }
+        }
+    }
+}
+
+struct Table {
+    geometry: Geometry,
+    words: Box<[AtomicU64]>,
+    stripes: Box<[Stripe]>,
+}
+
+impl Table {
+    fn new() -> Self {
+        let geometry = Geometry::new(Lanes::of_bits(32), 1, 8);
+        let words = (0..geometry.buckets()).map(|_| AtomicU64::new(0)).collect();
+        let stripes = (0..geometry.stripes()).map(|_| Stripe::new()).collect();
+        Table { geometry, words, stripes }
+    }
+
+    fn shard(&self) -> Shard<'_> {
+        Shard::new(&self.geometry, &self.words, &self.stripes)
+    }
+
+    /// The item with this fingerprint, or its twin, which has the same fingerprint and begins at
+    /// the other bucket.
+    fn item(&self, fp: u32, twin: bool) -> Place {
+        let fp = Fingerprint::new(fp).expect("not zero");
+        let first = Bucket(fp.get() * 3 % self.geometry.buckets());
+        let second = self.geometry.alternate(first, fp);
+        let (first, second) = if twin { (second, first) } else { (first, second) };
+        Place { first, second, fp }
+    }
+}
+
+fn run(shard: &Shard<'_>, operation: Operation, item: Place) -> Operation {
+    use Operation::*;
+    match operation {
+        Insert(_) => Insert(Some(shard.insert(item).is_ok())),
+        InsertIfAbsent(_) => InsertIfAbsent(Some(shard.insert_if_absent(item).map_err(|_| ()))),
+        Remove(_) => Remove(Some(shard.remove(item))),
+        Contains(_) => Contains(Some(shard.contains(item))),
+        Count(_) => Count(Some(shard.count(item))),
+    }
+}
+
+fn random_operation() -> Operation {
+    use Operation::*;
+    match thread_rng().gen_range(0..10) {
+        0 | 1 => Insert(None),
+        2 | 3 => InsertIfAbsent(None),
+        4..=6 => Remove(None),
+        7 | 8 => Contains(None),
+        _ => Count(None),
+    }
+}
+
+/// Some threads, each with some operations on items of which there are few, in a table with so
+/// many others that most inserts have to move something.
+fn histories_are_linearizable(threads: usize, operations: usize, items: u32, others: u32) {
+    let model = move || {
+        let table = Arc::new(Table::new());
+        for fp in 100..100 + others {
+            let _ = table.shard().insert(table.item(fp, false));
+        }
+        let others = table.shard().items();
+        type Histories = Vec<Vec<(usize, Action<Operation>)>>;
+        let histories: Arc<Mutex<Histories>> =
+            Arc::new(Mutex::new(vec![Vec::new(); items as usize]));
+        let workers: Vec<_> = (0..threads)
+            .map(|number| {
+                let (table, histories) = (Arc::clone(&table), Arc::clone(&histories));
+                thread::spawn(move || {
+                    for _ in 0..operations {
+                        let fp = thread_rng().gen_range(0..items);
+                        let item = table.item(fp + 1, thread_rng().r#gen());
+                        let note = |action| {
+                            histories.lock().unwrap()[fp as usize].push((number, action));
+                        };
+                        let call = random_operation();
+                        note(Call(call));
+                        note(Response(run(&table.shard(), call, item)));
+                    }
+                })
+            })
+            .collect();
+        for worker in workers {
+            worker.join().unwrap();
+        }
+        for history in histories.lock().unwrap().iter().filter(|history| !history.is_empty()) {
+            assert!(
+                WGLChecker::<Copies>::is_linearizable(History::from_actions(history.clone())),
+                "no order explains this: {history:#?}",
+            );
+        }
+        let left: usize = (0..items).map(|fp| table.shard().count(table.item(fp + 1, false))).sum();
+        assert_eq!(table.shard().items(), others + left, "the count is not what is there");
+    };
+    shuttle::check_random(model, SCHEDULES);
+    shuttle::check_pct(model, SCHEDULES, 3);
+}
+
+#[test]
+fn four_threads_on_two_items_in_a_nearly_full_table() {
+    histories_are_linearizable(4, 5, 2, 12);
+}
+
+#[test]
+fn eight_threads_on_four_items() {
+    histories_are_linearizable(8, 8, 4, 8);
+}
+
+#[test]
+fn three_threads_on_one_item_among_few() {
+    histories_are_linearizable(3, 6, 1, 4);
+}

@@ -1,0 +1,89 @@
+//! The operations on one item, for callers that have hashed it: the ones that all others call.
+
+use crate::{ConcurrentCuckooFilter, Full};
+
+impl<S> ConcurrentCuckooFilter<S> {
+    /// [`insert`](Self::insert) for a caller that has the hash.
+    ///
+    /// # Errors
+    ///
+    /// As `insert`.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// let hash = filter.hash_of("an item");
+    /// filter.insert_hash(hash)?;
+    /// assert!(filter.contains("an item") && filter.contains_hash(hash));
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    #[inline]
+    pub fn insert_hash(&self, hash: u64) -> Result<(), Full> {
+        let (shard, place) = self.locate(hash);
+        shard.insert(place)
+    }
+
+    /// [`insert_if_absent`](Self::insert_if_absent) for a caller that has the hash.
+    ///
+    /// # Errors
+    ///
+    /// As `insert_if_absent`.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// let hash = filter.hash_of("an item");
+    /// assert!(filter.insert_hash_if_absent(hash)?);
+    /// assert!(!filter.insert_if_absent("an item")?);
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    #[inline]
+    pub fn insert_hash_if_absent(&self, hash: u64) -> Result<bool, Full> {
+        let (shard, place) = self.locate(hash);
+        shard.insert_if_absent(place)
+    }
+
+    /// [`contains`](Self::contains) for a caller that has the hash.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// assert!(!filter.contains_hash(17));
+    /// filter.insert_hash(17)?;
+    /// assert!(filter.contains_hash(17));
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        let (shard, place) = self.locate(hash);
+        shard.contains(place)
+    }
+
+    /// [`count`](Self::count) for a caller that has the hash.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// filter.insert_hash(17)?;
+    /// assert_eq!(filter.count_hash(17), 1);
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn count_hash(&self, hash: u64) -> usize {
+        let (shard, place) = self.locate(hash);
+        shard.count(place)
+    }
+
+    /// [`remove`](Self::remove) for a caller that has the hash.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// filter.insert_hash(17)?;
+    /// assert!(filter.remove_hash(17));
+    /// assert!(!filter.remove_hash(17));
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    #[inline]
+    pub fn remove_hash(&self, hash: u64) -> bool {
+        let (shard, place) = self.locate(hash);
+        shard.remove(place)
+    }
+}

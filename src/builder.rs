@@ -50,8 +50,11 @@ impl<S> Builder<S> {
     }
 
     /// How often at most an item that was never inserted may be taken for one that was, when the
-    /// filter is full: more than 0, less than 1. The default is 0.00012, which takes 16 bits for a
-    /// fingerprint; the fewest bits that keep the rate are chosen.
+    /// filter is full: more than 0, less than 1. The default is 0.00012.
+    ///
+    /// There are seven sizes of fingerprints, and the smallest that keeps the rate is chosen: 8 bits
+    /// from 0.061 on, 9 from 0.027, 10 from 0.012, 12 from 0.0024, 16 from 0.00012, 21 from 2.7e-6,
+    /// and 32 from 8e-10. [The front page](crate#inside) says what they take.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -68,11 +71,14 @@ impl<S> Builder<S> {
         self
     }
 
-    /// Hashes items with this instead of a randomly keyed [`ahash::RandomState`].
+    /// Hashes items with this instead of a randomly keyed [`RandomState`](crate::RandomState).
     ///
     /// A fixed hasher makes the filter repeatable: the same inserts in the same order give the
-    /// same table. It also lets whoever knows it choose items that meet in one bucket. Even a poor
-    /// one does: the filter mixes what it gets.
+    /// same table. It also lets whoever knows it choose items that meet in one bucket.
+    ///
+    /// The filter mixes each hash once, so it does no harm if a hasher's low or high bits are weak,
+    /// or if it passes integers on as they are. But mixing adds nothing: items with equal hashes are
+    /// one item to the filter, so a hasher of 32 bits errs far more often than the rate says.
     ///
     /// ```
     /// use koel::ConcurrentCuckooFilter;
@@ -95,8 +101,7 @@ impl<S> Builder<S> {
     ///
     /// # Errors
     ///
-    /// If no capacity was given, if the rate is no number between 0 and 1 or smaller than about
-    /// 8e-10, or if the table does not fit in memory.
+    /// If no capacity was given, if the rate is not strictly between 0 and 1 or smaller than 8e-10, or if the table does not fit in memory.
     ///
     /// ```
     /// use koel::{BuildErrorKind, ConcurrentCuckooFilter};

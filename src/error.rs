@@ -37,8 +37,9 @@ impl fmt::Debug for Full {
 impl fmt::Display for Full {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "no room for this item in the filter (nothing was changed): \
-             remove items, or build the filter with a larger capacity",
+            "no room for this item in the filter (nothing was changed): remove items, or build \
+             the filter with a larger capacity; one and the same item fits no more often than its \
+             two buckets have slots",
         )
     }
 }
@@ -55,7 +56,7 @@ impl Error for Full {}
 /// assert_eq!(error.kind(), BuildErrorKind::InvalidRate);
 /// assert_eq!(
 ///     error.to_string(),
-///     "the false-positive rate has to be more than 0 and less than 1, and 1.5 is not",
+///     "the false-positive rate has to be more than 0 and less than 1, and 1.5 is not (1 % is 0.01)",
 /// );
 /// ```
 #[derive(Clone, PartialEq)]
@@ -76,13 +77,13 @@ pub struct BuildError {
 pub enum BuildErrorKind {
     /// The builder was not told how many items to make room for.
     NoCapacity,
-    /// The false-positive rate is no number between 0 and 1.
+    /// The false-positive rate is not strictly between 0 and 1.
     InvalidRate,
     /// The false-positive rate is smaller than the longest fingerprints can keep.
     RateTooSmall,
-    /// The table would be larger than an address can say.
+    /// The table would be larger than the address space.
     CapacityOverflow,
-    /// The system did not give the memory.
+    /// The memory could not be allocated.
     OutOfMemory,
 }
 
@@ -135,14 +136,14 @@ impl fmt::Display for BuildError {
             }
             Reason::InvalidRate { rate } => write!(
                 f,
-                "the false-positive rate has to be more than 0 and less than 1, and {rate} is not"
+                "the false-positive rate has to be more than 0 and less than 1, and {rate} is not \
+                 (1 % is 0.01)"
             ),
             Reason::RateTooSmall { rate, least } => write!(
                 f,
                 "a false-positive rate of {rate:e} is out of reach: ask for {:.1e} or more, \
                  or use an exact set",
-                // Rounded up, since what is printed has to work.
-                least * 1.05
+                rounded_up(least)
             ),
             Reason::CapacityOverflow { capacity } => {
                 write!(
@@ -153,11 +154,17 @@ impl fmt::Display for BuildError {
             }
             Reason::OutOfMemory { bytes } => write!(
                 f,
-                "the system did not give the {bytes} bytes for the table: \
+                "the {bytes} bytes of the table could not be allocated: \
                  ask for a smaller capacity or a higher false-positive rate"
             ),
         }
     }
+}
+
+/// To two digits, and not less: what is printed has to work.
+fn rounded_up(rate: f64) -> f64 {
+    let unit = 10f64.powf(rate.log10().floor() - 1.0);
+    (rate / unit).ceil() * unit
 }
 
 impl Error for BuildError {}

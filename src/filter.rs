@@ -11,12 +11,13 @@ use crate::sync::{AtomicU64, zeroed_words};
 use ahash::RandomState;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
+use std::panic::RefUnwindSafe;
 
 /// An approximate set that many threads fill, ask and empty at once.
 ///
 /// It answers "was this inserted?" with *no*, which is certain, or *yes*, which is wrong for a
-/// chosen small part of the items that were not. It takes about `log2(1/rate) + 3` bits an item,
-/// whatever the items are. Everything takes `&self`: share it by reference or in an
+/// chosen small part of the items that were not. It takes 8 to 38 bits an item, depending on that
+/// part and not on the items. Everything takes `&self`: share it by reference or in an
 /// [`Arc`](std::sync::Arc).
 ///
 /// ```
@@ -47,8 +48,13 @@ use std::hash::{BuildHasher, Hash};
 /// `insert_if_absent` that returned `true`, every item is found for as long as it is in. After
 /// `insert_if_absent` returned `false` there is nothing to remove.
 ///
-/// The methods that end in `_hash` take what [`hash_of`](Self::hash_of) gives, or any other 64-bit
-/// hash of the item; to mix the two kinds for one item, use `hash_of`.
+/// Nothing is kept of an item's type. Ask with the type that was inserted, or one that hashes the
+/// same, as `String` and `&str` do, but `str` and `[u8]` do not; and to have several kinds of items
+/// in one filter, insert `(kind, item)`.
+///
+/// The methods with `hash` in their names take what [`hash_of`](Self::hash_of) gives, or any other
+/// 64-bit hash of the item; to mix the two kinds for one item, use `hash_of`. With the default
+/// hasher, what it gives is good for this filter in this process: the keys are random.
 ///
 /// # Under threads
 ///
@@ -58,7 +64,8 @@ use std::hash::{BuildHasher, Hash};
 ///
 /// [`contains`](Self::contains) takes no lock, unless items move in its two segments each time it
 /// looks. The others lock one or two of the filter's segments (of 512 buckets) for some
-/// nanoseconds, those of a path when items have to move. What is not changed is not locked:
+/// nanoseconds, those of a path when items have to move; `clear` locks a shard (1 MiB) for some
+/// hundred microseconds. What is not changed is not locked:
 /// `insert_if_absent` of an item that is there, and `remove` of one that is not, are lookups.
 pub struct ConcurrentCuckooFilter<S = RandomState> {
     geometry: Geometry,
@@ -74,8 +81,9 @@ impl ConcurrentCuckooFilter<RandomState> {
     ///
     /// # Panics
     ///
-    /// If the table does not fit in memory, as `Vec::with_capacity` does. The
-    /// [`builder`](Self::builder) returns an error instead.
+    /// If the table exceeds the address space, as `Vec::with_capacity` does, or if it could not be
+    /// allocated. The [`builder`](Self::builder) returns an error instead. (Many systems give memory
+    /// that they may not have, and take it from a process when it is first written.)
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000_003);
@@ -161,7 +169,7 @@ impl<S> ConcurrentCuckooFilter<S> {
         self.shards().map(|shard| shard.items()).sum()
     }
 
-    /// Whether nothing is in.
+    /// Whether the filter is empty.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -172,7 +180,10 @@ impl<S> ConcurrentCuckooFilter<S> {
         self.shards().all(|shard| shard.items() == 0)
     }
 
-    /// How many distinct items are sure to fit: what was asked for.
+    /// How many distinct items fit: what was asked for.
+    ///
+    /// Cuckoo filters place items by chance, so this is not certain, but a refusal before the
+    /// capacity is reached happens in less than one of a million filters.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -213,7 +224,8 @@ impl<S> ConcurrentCuckooFilter<S> {
     }
 
     /// How often an item that is not in is taken for one that is, with as many items as are in
-    /// now: an estimate from the load. [`Stats`] has the same for a full filter.
+    /// now: an estimate from the load, for a filter filled by `insert_if_absent`; one filled by
+    /// `insert` errs at most as often. [`Stats`] has the same for a full filter.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000);
@@ -292,8 +304,8 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     ///
     /// # Errors
     ///
-    /// [`Full`] if there is no room for it, or if it was inserted about as often as its two
-    /// buckets have slots. Nothing has changed then.
+    /// [`Full`] if there is no room for it, or if it was inserted as often as its two
+    /// buckets have slots (4 to 16). Nothing has changed then.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -373,6 +385,9 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
         self.remove_hash(self.hash_of(item))
     }
 }
+
+// A panic in an item's `Hash` can not leave anything half done: hashing comes first.
+impl<S: RefUnwindSafe> RefUnwindSafe for ConcurrentCuckooFilter<S> {}
 
 impl<S> fmt::Debug for ConcurrentCuckooFilter<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,5 +1,12 @@
 //! Making room by moving items to their other buckets, while others look for them.
 //!
+//! (This page is to be read; nothing in it can be called.)
+//!
+//! An item has two *buckets*, words of 64 bits, and is in one of them as a *fingerprint*, in one of
+//! the bucket's *lanes*. When both are full, a newcomer kicks: items that are in the way move to
+//! their other buckets. A *stripe* guards 512 buckets; it is a lock for writers, a version for
+//! readers and a count.
+//!
 //! # How does a lookup stay right while an item moves?
 //!
 //! An item `x` moves from bucket `S` to bucket `D`. A lookup of `x` reads the two words, one after
@@ -20,7 +27,7 @@
 //! L3  reads the other word
 //! L4  found x? Then yes, and done: one word that held x is proof enough.
 //! L5  reads both versions again: even at L1 and the same now? Then no. Otherwise from L1 again,
-//!     and after some rounds under the locks.
+//!     and after 17 looks under the locks.
 //! ```
 //!
 //! At every moment `x` is in at least one of the two words, because of the order of M2 and M3. So
@@ -51,6 +58,16 @@
 //! item has been copied one store before it is erased. All stripes are held, and all versions odd,
 //! from before the first store until after the last: the items between have two copies for a
 //! moment, and whoever removed or counted one then would be wrong about the other.
+//!
+//! # And what changes without a move?
+//!
+//! Filling a lane, or emptying it, is one store of one word. A lookup at the same time sees the word
+//! before or after, and either is an answer: no version needs to change. With one exception. Two
+//! items can have the same fingerprint and the same buckets, `S` and `D`, and the filter can not
+//! tell them apart; say that one copy is in `S`. A lookup reads `D` and finds none; then a second
+//! copy is put into `D`, then one copy is removed, from `S`; the lookup reads `S` and finds none. Yet
+//! there was a copy all the time. So removing a copy from one bucket while another stays in the other
+//! counts as a move, and makes the versions odd and even again.
 //!
 //! # Who makes sure that the path is still there?
 //!

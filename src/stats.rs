@@ -44,7 +44,7 @@ impl Stats {
         self.items
     }
 
-    /// Distinct items that are sure to fit.
+    /// Distinct items that fit.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -135,7 +135,8 @@ impl Stats {
         self.size_in_bytes
     }
 
-    /// How often an item that is not here is taken for one that is, with as many items as now.
+    /// How often at most an item that is not here is taken for one that is, with as many items as
+    /// now.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);

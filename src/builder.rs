@@ -97,7 +97,7 @@ impl<S> Builder<S> {
         Builder { capacity, false_positive_rate, hasher }
     }
 
-    /// Builds the filter, or says what can not be had.
+    /// Builds the filter, or says what cannot be had.
     ///
     /// # Errors
     ///

@@ -386,7 +386,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     }
 }
 
-// A panic in an item's `Hash` can not leave anything half done: hashing comes first.
+// A panic in an item's `Hash` cannot leave anything half done: hashing comes first.
 impl<S: RefUnwindSafe> RefUnwindSafe for ConcurrentCuckooFilter<S> {}
 
 impl<S> fmt::Debug for ConcurrentCuckooFilter<S> {

@@ -63,7 +63,7 @@
 //!
 //! Filling a lane, or emptying it, is one store of one word. A lookup at the same time sees the word
 //! before or after, and either is an answer: no version needs to change. With one exception. Two
-//! items can have the same fingerprint and the same buckets, `S` and `D`, and the filter can not
+//! items can have the same fingerprint and the same buckets, `S` and `D`, and the filter cannot
 //! tell them apart; say that one copy is in `S`. A lookup reads `D` and finds none; then a second
 //! copy is put into `D`, then one copy is removed, from `S`; the lookup reads `S` and finds none. Yet
 //! there was a copy all the time. So removing a copy from one bucket while another stays in the other

@@ -13,7 +13,7 @@
 //!
 //! Words are loaded and stored `Relaxed`. Between writers the stripe's lock orders them; towards
 //! readers the stripe's version does (see [`stripe`](crate::stripe)). A thread that learned of an
-//! insert by any synchronisation finds it, because a later load of the same word can not return an
+//! insert by any synchronisation finds it, because a later load of the same word cannot return an
 //! earlier store, and a store that took the item away again was a move.
 
 use crate::Full;
@@ -88,7 +88,7 @@ impl<'a> Shard<'a> {
 
     /// How many copies of the item are here.
     ///
-    /// None is told without a lock. But two words can not be counted at one moment, and copies
+    /// None is told without a lock. But two words cannot be counted at one moment, and copies
     /// come and go one by one without a version; so some are counted under the locks.
     pub fn count(&self, place: Place) -> usize {
         if !self.contains(place) {

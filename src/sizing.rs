@@ -43,7 +43,7 @@ impl Layout {
         by_load.max(self.buckets_against_a_crowd(items)).ceil()
     }
 
-    /// One item more than two buckets have slots, all in the same two buckets, can not be placed
+    /// One item more than two buckets have slots, all in the same two buckets, cannot be placed
     /// however empty the rest is. With `n` items and `p` pairs of buckets, `k` items crowd together
     /// in one fill of `p^(k-1) / C(n, k)`; this many buckets make that one in 10^7.
     fn buckets_against_a_crowd(&self, items: f64) -> f64 {

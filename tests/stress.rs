@@ -232,7 +232,7 @@ fn crowd(filter: &Filter, threads: usize) -> Duration {
     together(threads, |thread| {
         let mut random = SplitMix((thread as u64) << 32);
         let mut last = None;
-        for _ in 0..128_000 / threads {
+        for _ in 0..1_024_000 / threads {
             let hash = random.next();
             filter.insert_hash(hash).expect("room for two items of each thread");
             assert!(filter.contains_hash(hash));

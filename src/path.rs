@@ -49,15 +49,17 @@ pub fn find(shard: &Shard<'_>, place: Place) -> Option<Path> {
     let lanes = geometry.lanes();
     let mut nodes = ArrayVec::<Node, MOST_NODES>::new();
     for (bucket, parent) in [(place.first, 1), (place.second, 0)] {
-        if !lanes.empty(shard.read(bucket)).is_empty() {
-            return Some(Path { steps: ArrayVec::new(), end: bucket });
-        }
         nodes.push(Node { bucket, parent, lane: Lane::LOWEST, moves: 0 });
     }
 
     let mut next = 0;
-    while let Some(&Node { bucket, parent, moves, .. }) = nodes.get(next) {
+    while let Some(&node) = nodes.get(next) {
+        let Node { bucket, parent, moves, .. } = node;
         let word = shard.read(bucket);
+        // It was full when it was listed, but others are at work.
+        if !lanes.empty(word).is_empty() {
+            return Some(path_to(&nodes, node));
+        }
         // There is no room where we came from.
         let back = nodes[parent as usize].bucket;
         for lane in lanes.taken(word) {

@@ -34,8 +34,9 @@
 //! to miss it, the lookup has to read `D` before M2 and `S` after M3: the reading straddles M2 and
 //! M3. Then it read the versions at L1 before M2, and reads them at L5 after M3, therefore after
 //! M1. Either L1 came after M1 and saw odd, or it came before and L5 sees another number. A miss
-//! that straddles a move is never believed. (The fences that keep this order on machines that
-//! reorder are listed at the head of `stripe.rs`.)
+//! that straddles a move is never believed. (Words are stored `Release` and loaded `Acquire`, by
+//! everybody: so a lookup that sees `S` without `x`, be it as the mover left it or as a later writer
+//! did, sees M1 too. The head of `stripe.rs` lists all orderings.)
 //!
 //! The versions alone would do, in whichever order the words were stored, since no miss between M1
 //! and M4 is believed. Copying first means that most lookups in between find `x` and need not try
@@ -66,8 +67,9 @@
 //! items can have the same fingerprint and the same buckets, `S` and `D`, and the filter cannot
 //! tell them apart; say that one copy is in `S`. A lookup reads `D` and finds none; then a second
 //! copy is put into `D`, then one copy is removed, from `S`; the lookup reads `S` and finds none. Yet
-//! there was a copy all the time. So removing a copy from one bucket while another stays in the other
-//! counts as a move, and makes the versions odd and even again.
+//! there was a copy all the time. So before a copy is removed from one bucket while another stays in the
+//! other, both versions go on by two: a lookup that began before is sent away, and one that begins
+//! from here on finds the copy that stays. The same goes for `clear`.
 //!
 //! # Who makes sure that the path is still there?
 //!

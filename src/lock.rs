@@ -8,7 +8,8 @@
 //! ninety-nine that sleep.
 //!
 //! It promises mutual exclusion and that some waiter gets in; it does not promise in which order.
-//! It never allocates and never panics.
+//! It never panics, and the queue allocates only
+//! what `parking_lot` keeps for waiting threads. A waiter can be overtaken, by many, before its turn.
 //!
 //! # Orderings
 //!

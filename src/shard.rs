@@ -5,16 +5,18 @@
 //!
 //! * whoever writes a bucket holds its stripe, and shows the [`Locks`] that say so;
 //! * filling or emptying one lane is one store and needs no version;
-//! * erasing a fingerprint while a copy of it stays in the item's other bucket counts as a move:
-//!   a reader who saw the other bucket before that copy came would see neither;
+//! * before a fingerprint is erased while a copy of it stays in the item's other bucket, readers who
+//!   have begun are sent away: one who saw the other bucket before that copy came would see neither;
 //! * a hit is one look at one word; a miss counts if nothing moved while both were looked at.
 //!
 //! # Orderings
 //!
-//! Words are loaded and stored `Relaxed`. Between writers the stripe's lock orders them; towards
-//! readers the stripe's version does (see [`stripe`](crate::stripe)). A thread that learned of an
-//! insert by any synchronisation finds it, because a later load of the same word cannot return an
-//! earlier store, and a store that took the item away again was a move.
+//! Words are stored `Release` and loaded `Acquire`; among writers the stripe's lock orders them. That
+//! is what makes a reader who saw a word without the item see the version of the move that took it
+//! away (see [`stripe`](crate::stripe) for the table). It also means that whoever finds an item sees
+//! what the thread that inserted it had done before. A thread that learned of an insert by any
+//! synchronisation finds it, because a later load of the same word cannot return an earlier store,
+//! and a store that took the item away again was a move.
 
 use crate::Full;
 use crate::bucket::Fingerprint;
@@ -24,7 +26,7 @@ use crate::stripe::{Locks, Many, One, Stamps, Stripe, Two};
 use crate::sync::{AtomicU64, Ordering, SMALL, read_owned};
 
 /// Looks that something moving may spoil before a reader takes the locks instead.
-const TRIES: usize = if SMALL { 1 } else { 16 };
+const TRIES: usize = if SMALL { 0 } else { 16 };
 
 #[derive(Clone, Copy)]
 pub struct Shard<'a> {
@@ -183,7 +185,9 @@ impl<'a> Shard<'a> {
             (None, Some(lane)) => (place.second, lanes.without(second, lane)),
             (None, None) => return false,
         };
-        let _moving = (in_first.is_some() && in_second.is_some()).then(|| locked.moving());
+        if in_first.is_some() && in_second.is_some() {
+            locked.outdate();
+        }
         self.write(&locked, bucket, without);
         self.stripe(bucket).add_items(&locked, -1);
         true
@@ -194,6 +198,7 @@ impl<'a> Shard<'a> {
     pub fn clear(&self) {
         let all = (0..self.stripes.len() as u32).collect();
         let locked = Many::<SHARD_STRIPES>::lock(self.stripes, all);
+        locked.outdate();
         for index in 0..self.words.len() as u32 {
             let bucket = Bucket(index);
             let taken = self.geometry.lanes().taken(self.read_locked(&locked, bucket)).len();
@@ -232,7 +237,7 @@ impl<'a> Shard<'a> {
 
     #[inline]
     pub fn read(&self, bucket: Bucket) -> u64 {
-        self.words[bucket.0 as usize].load(Ordering::Relaxed)
+        self.words[bucket.0 as usize].load(Ordering::Acquire)
     }
 
     #[inline]
@@ -249,6 +254,6 @@ impl<'a> Shard<'a> {
     #[inline]
     pub fn write(&self, locked: &impl Locks, bucket: Bucket, word: u64) {
         debug_assert!(locked.include(self.stripe(bucket)));
-        self.words[bucket.0 as usize].store(word, Ordering::Relaxed);
+        self.words[bucket.0 as usize].store(word, Ordering::Release);
     }
 }

@@ -6,9 +6,9 @@
 //! writing functions ask for.
 //!
 //! Readers hold nothing. They take [`Stamps`] of the two stripes that they are about to look into,
-//! look, and ask whether the stamps still hold. They do unless something [`moved`](Locks::moving)
-//! meanwhile; filling or emptying a single lane does not count, because it is one store of one
-//! word, seen whole or not at all.
+//! look, and ask whether the stamps still hold. They do unless something [moved](Locks::moving)
+//! meanwhile, or a copy was [erased](Locks::outdate) while another stayed; filling or emptying a
+//! single lane does not count, because it is one store of one word, seen whole or not at all.
 //!
 //! This file never looks at a bucket.
 //!
@@ -16,18 +16,21 @@
 //!
 //! | access | ordering | partner, and what breaks without it |
 //! |---|---|---|
-//! | mover: version → odd | `Relaxed` | made visible before the data stores by the fence below it |
-//! | mover: fence after it | `Release` | the reader's fence: a reader that saw any data store of this move sees the odd version too. Twin `no_release_fence` |
-//! | mover: data stores (in `shard`) | `Relaxed` | between the fence and the even version |
+//! | mover: version → odd | `Relaxed` | made visible no later than the data stores, which are `Release` |
+//! | any writer: data stores (in `shard`) | `Release` | the reader's data loads. Twin `words_are_stored_relaxed` |
 //! | mover: version → even | `Release` | the reader's first load: a reader that starts on the new version sees all of the move. Twin `the_version_ends_relaxed` |
-//! | reader: versions, first | `Acquire` | the mover's even version. Twin `the_first_version_is_read_relaxed` |
-//! | reader: data loads (in `shard`) | `Relaxed` | between the two looks at the versions |
-//! | reader: fence after them | `Acquire` | the mover's fence. Twin `no_acquire_fence` |
-//! | reader: versions, again | `Relaxed` | ordered after the data loads by the fence above it |
+//! | eraser: version + 2 | `Release` | the same, of the copy that stays. Twin `a_version_is_outdated_relaxed` |
+//! | reader: versions, first | `Acquire` | the even versions. Twin `the_first_version_is_read_relaxed` |
+//! | reader: data loads (in `shard`) | `Acquire` | the data stores: a reader that saw the word without the item sees the odd version too, and loads what follows no earlier. Twin `words_are_loaded_relaxed` |
+//! | reader: versions, again | `Relaxed` | ordered after the data loads, which are `Acquire` |
 //! | `items` | `Relaxed` | written under the lock only; a sum over stripes is a sum of recent values |
+//!
+//! Every data store is `Release`, not only those of movers behind a fence of their own: the word
+//! that a reader sees without the item may have been stored by a later writer, who came after the
+//! mover by the lock alone. A release fence in the mover says nothing about that store.
 
 use crate::lock::{Held, Lock};
-use crate::sync::{AtomicU32, AtomicU64, Ordering, fence, read_owned, read_owned_u32};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, read_owned, read_owned_u32};
 use arrayvec::ArrayVec;
 
 pub struct Stripe {
@@ -78,7 +81,6 @@ impl<'a> Stamps<'a> {
     /// Whether nothing was being moved when the stamps were taken, nor has been since.
     #[inline]
     pub fn still_hold(self) -> bool {
-        fence(Ordering::Acquire);
         let first_version = self.first.version.load(Ordering::Relaxed);
         let second_version = self.second.version.load(Ordering::Relaxed);
         let changed = (first_version ^ self.first_version) | (second_version ^ self.second_version);
@@ -98,16 +100,24 @@ pub trait Locks {
     }
 
     /// Sends away every reader that meets one of these stripes, until the result is dropped.
-    /// Everything that is copied from one bucket to another, or erased from one bucket while it
-    /// stays in another, goes in between.
+    /// What is copied from one bucket to another, and erased in the first, goes in between.
     #[inline]
     fn moving(&self) -> Moving<'_, Self> {
         self.for_each(|stripe| {
             let even = read_owned(&stripe.version);
             stripe.version.store(even + 1, Ordering::Relaxed);
         });
-        fence(Ordering::Release);
         Moving { locks: self }
+    }
+
+    /// Sends away every reader that has begun already, and none that begins from here on: before an
+    /// item is erased from one bucket while it may be in its other one as well.
+    #[inline]
+    fn outdate(&self) {
+        self.for_each(|stripe| {
+            let even = read_owned(&stripe.version);
+            stripe.version.store(even + 2, Ordering::Release);
+        });
     }
 }
 

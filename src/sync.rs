@@ -1,7 +1,7 @@
 //! The one place that says whether the atomics are the real ones or a checker's.
 //!
 //! Nothing else in the crate names `std::sync::atomic`, `parking_lot`, `loom` or `shuttle`. All three offer
-//! the same few things: [`AtomicBool`], [`AtomicU32`], [`AtomicU64`], [`fence`], a [`Mutex`] whose
+//! the same few things: [`AtomicBool`], [`AtomicU32`], [`AtomicU64`], a [`Mutex`] whose
 //! `lock` cannot fail, a [`Backoff`], [`nap`], and
 //!
 //! * `read_owned(word)`: a plain load of something that only the holder of a lock writes. To loom it is no event (an ordinary load right before a store of the same word would
@@ -17,7 +17,7 @@ pub const SMALL: bool = cfg!(any(loom, shuttle));
 mod imp {
     pub use crossbeam_utils::Backoff;
     pub use parking_lot::Mutex;
-    pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+    pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
     use std::time::Duration;
 
@@ -46,7 +46,7 @@ mod imp {
 
 #[cfg(loom)]
 mod imp {
-    pub use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+    pub use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
     use std::cell::Cell;
 
@@ -106,7 +106,7 @@ mod imp {
 #[cfg(shuttle)]
 mod imp {
     pub use super::NoBackoff as Backoff;
-    pub use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+    pub use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
     pub use shuttle::thread::yield_now as nap;
 
     pub fn read_owned(word: &AtomicU64) -> u64 {

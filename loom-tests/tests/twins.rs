@@ -18,6 +18,7 @@ struct Twin {
 }
 
 const MISSED: &str = "a lookup missed an item that was moving";
+const STORE: &str = "self.words[bucket.0 as usize].store(word, Ordering::Release)";
 const TWO_STRIPES: &str = "lookups::an_item_that_moves_to_another_stripe_is_found";
 
 macro_rules! twins {
@@ -74,8 +75,12 @@ twins! {
         model: TWO_STRIPES,
         message: MISSED,
     }
-    no_acquire_fence {
-        edits: [("stripe.rs", "        fence(Ordering::Acquire);\n", "")],
+    words_are_loaded_relaxed {
+        edits: [(
+            "shard.rs",
+            "self.words[bucket.0 as usize].load(Ordering::Acquire)",
+            "self.words[bucket.0 as usize].load(Ordering::Relaxed)",
+        )],
         model: TWO_STRIPES,
         message: MISSED,
     }
@@ -110,10 +115,42 @@ twins! {
     }
 
     // Movers.
-    no_release_fence {
-        edits: [("stripe.rs", "        fence(Ordering::Release);\n", "")],
+    words_are_stored_relaxed {
+        edits: [("shard.rs", STORE, "self.words[bucket.0 as usize].store(word, Ordering::Relaxed)")],
         model: TWO_STRIPES,
         message: MISSED,
+    }
+    only_the_mover_orders_its_stores {
+        edits: [
+            ("shard.rs", STORE, "self.words[bucket.0 as usize].store(word, Ordering::Relaxed)"),
+            (
+                "stripe.rs",
+                "        Moving { locks: self }",
+                "        loom::sync::atomic::fence(Ordering::Release);
+        Moving { locks: self }",
+            ),
+        ],
+        model: "lookups::an_item_is_found_whoever_wrote_last_where_it_was",
+        message: MISSED,
+    }
+    a_version_is_outdated_relaxed {
+        edits: [(
+            "stripe.rs",
+            "stripe.version.store(even + 2, Ordering::Release)",
+            "stripe.version.store(even + 2, Ordering::Relaxed)",
+        )],
+        model: "lookups::a_copy_that_comes_while_another_goes_is_found",
+        message: "a lookup missed the copy that stayed",
+    }
+    a_clear_outdates_no_reader {
+        edits: [(
+            "shard.rs",
+            "        locked.outdate();
+        for index",
+            "        for index",
+        )],
+        model: "lookups::a_clear_takes_an_item_away_at_one_moment",
+        message: "a cleared item came back",
     }
     the_version_ends_relaxed {
         edits: [(
@@ -163,8 +200,8 @@ twins! {
     a_copy_is_removed_like_the_last_one {
         edits: [(
             "shard.rs",
-            "(in_first.is_some() && in_second.is_some()).then(",
-            "false.then(",
+            "if in_first.is_some() && in_second.is_some() {",
+            "if false {",
         )],
         model: "lookups::a_copy_that_comes_while_another_goes_is_found",
         message: "a lookup missed the copy that stayed",
@@ -186,6 +223,31 @@ twins! {
         ],
         model: "exclusion::two_kickers_on_one_path_lose_nothing",
         message: "a kick lost an item",
+    }
+    a_path_may_come_back_to_a_bucket {
+        edits: [("kick.rs", " != next || again {", " != next || (again && false) {")],
+        model: "exclusion::a_path_that_comes_back_to_a_bucket_is_not_walked",
+        message: "a detour was walked",
+    }
+    a_search_looks_into_a_bucket_once {
+        edits: [(
+            "path.rs",
+            "        if !lanes.empty(word).is_empty() {
+            return",
+            "        if moves > 0 && false {
+            return",
+        )],
+        model: "exclusion::room_that_appears_during_the_search_is_found",
+        message: "refused though there was room at every moment",
+    }
+    the_loser_of_the_last_room_does_not_look {
+        edits: [(
+            "kick.rs",
+            "    if shard.contains(place) { Ok(false) } else { Err(Full::new()) }",
+            "    Err(Full::new())",
+        )],
+        model: "winners::the_loser_of_the_last_room_is_not_refused",
+        message: "refused though the item is in",
     }
     the_newcomer_is_not_looked_for_again_on_the_path {
         edits: [(
@@ -285,6 +347,7 @@ twins! {
         edits: [(
             "shard.rs",
             "        let locked = Many::<SHARD_STRIPES>::lock(self.stripes, all);
+        locked.outdate();
         for index in 0..self.words.len() as u32 {
             let bucket = Bucket(index);
 ",

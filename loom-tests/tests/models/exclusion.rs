@@ -195,6 +195,43 @@ fn nothing_escapes_a_clear() {
     );
 }
 
+/// Two buckets are full and all others empty, and then all are.
+#[test]
+fn room_that_appears_during_the_search_is_found() {
+    Model::new("room appears", 50).blocking().preemptions(2).run::<Place>(
+        |toy| {
+            toy.stuff(0);
+            toy.stuff(3);
+            toy.item(0, 3, 0)
+        },
+        &[
+            |toy, item| {
+                let added = toy.shard().insert(*item);
+                assert!(added.is_ok(), "refused though there was room at every moment");
+            },
+            |toy, _| toy.shard().clear(),
+        ],
+        |_, _| {},
+    );
+}
+
+#[test]
+fn a_path_that_comes_back_to_a_bucket_is_not_walked() {
+    Model::new("detour", 1).run::<Place>(
+        |toy| toy.item(0, 1, 1),
+        &[|toy, newcomer| {
+            let [a, b, c] = [toy.item(0, 3, 0), toy.item(3, 0, 2), toy.item(0, 5, 0)];
+            toy.put(&a, 0);
+            toy.put(&c, 0);
+            toy.put(&b, 3);
+            let path = toy.path(&[(&a, 0), (&b, 3), (&c, 0)], 5);
+            let outcome = walk(&toy.shard(), &path, *newcomer, Copies::Add);
+            assert_eq!(outcome, Outcome::Stale, "a detour was walked");
+        }],
+        |_, _| {},
+    );
+}
+
 #[test]
 fn three_writers_on_two_stripes_all_get_on() {
     Model::new("three writers", 90).blocking().preemptions(2).run::<[Place; 3]>(

@@ -56,7 +56,7 @@ fn all_there_once(toy: &Toy, this: &Move) {
 #[test]
 fn an_item_that_moves_to_another_stripe_is_found() {
     for first in [3, 0] {
-        Model::new("two stripes", 2_500).run(
+        Model::new("two stripes", 450).run(
             move |toy| one_move(toy, 0, 3, first),
             &[walk, look],
             all_there_once,
@@ -67,7 +67,7 @@ fn an_item_that_moves_to_another_stripe_is_found() {
 #[test]
 fn an_item_that_moves_within_its_stripe_is_found() {
     for first in [1, 0] {
-        Model::new("one stripe", 800).run(
+        Model::new("one stripe", 250).run(
             move |toy| one_move(toy, 0, 1, first),
             &[walk, look],
             all_there_once,
@@ -77,7 +77,7 @@ fn an_item_that_moves_within_its_stripe_is_found() {
 
 #[test]
 fn a_lookup_that_gives_up_looking_is_right_under_the_locks() {
-    Model::new("contains", 1_500).preemptions(3).run(
+    Model::new("contains", 600).preemptions(3).run(
         |toy| one_move(toy, 0, 3, 3),
         &[walk, contains],
         all_there_once,
@@ -86,7 +86,7 @@ fn a_lookup_that_gives_up_looking_is_right_under_the_locks() {
 
 #[test]
 fn an_item_that_moves_is_counted_once() {
-    Model::new("count", 3_000).preemptions(3).run(
+    Model::new("count", 1_500).preemptions(3).run(
         |toy| one_move(toy, 0, 3, 3),
         &[walk, count],
         all_there_once,
@@ -97,7 +97,7 @@ fn an_item_that_moves_is_counted_once() {
 #[test]
 fn items_on_a_longer_path_are_found() {
     for looked_for in [0, 1] {
-        Model::new("two moves", 2_500).run(
+        Model::new("two moves", 450).run(
             move |toy| {
                 let (a, b) = (toy.item(3, 0, 0), toy.item(4, 3, 0));
                 toy.put(&a, 0);
@@ -118,7 +118,7 @@ fn items_on_a_longer_path_are_found() {
 /// stays in for all the time; but one comes to bucket 0 and one goes from bucket 3.
 #[test]
 fn a_copy_that_comes_while_another_goes_is_found() {
-    Model::new("copies", 2_000).run::<(Place, Place)>(
+    Model::new("copies", 200).run::<(Place, Place)>(
         |toy| {
             let x = toy.item(0, 3, 0);
             let y = Place { first: x.second, second: x.first, fp: x.fp };
@@ -141,10 +141,53 @@ fn a_copy_that_comes_while_another_goes_is_found() {
     );
 }
 
+/// Another writer changes the bucket that the item has left, so that a reader may see it without the
+/// item but not as the mover stored it.
+#[test]
+fn an_item_is_found_whoever_wrote_last_where_it_was() {
+    let remove_newcomer: fn(&Toy, &Move) = |toy, this| {
+        toy.shard().remove_locked(this.newcomer);
+    };
+    let remove_other: fn(&Toy, &Move) = |toy, _| {
+        assert!(toy.shard().remove_locked(toy.item(0, 5, 9)));
+    };
+    for second_writer in [remove_newcomer, remove_other] {
+        Model::new("two writers, one reader", 1_000).blocking().preemptions(2).run(
+            |toy| one_move(toy, 0, 3, 3),
+            &[walk, second_writer, look],
+            |toy, this| assert_eq!(toy.copies(&this.moved[0]), 1),
+        );
+    }
+}
+
+/// A copy is added, and then everything is cleared. A lookup that says no is not followed by one
+/// that says yes.
+#[test]
+fn a_clear_takes_an_item_away_at_one_moment() {
+    Model::new("clear and look", 500).blocking().preemptions(3).run::<(Place, Place)>(
+        |toy| {
+            let x = toy.item(0, 3, 0);
+            toy.put(&x, 0);
+            (x, Place { first: x.second, second: x.first, fp: x.fp })
+        },
+        &[
+            |toy, (_, y)| {
+                toy.shard().insert(*y).expect("there is room");
+                toy.shard().clear();
+            },
+            |toy, (_, y)| {
+                let looks = [toy.shard().look(*y), toy.shard().look(*y)];
+                assert_ne!(looks, [Some(false), Some(true)], "a cleared item came back");
+            },
+        ],
+        |toy, (x, _)| assert_eq!(toy.copies(x), 0),
+    );
+}
+
 /// A reader that has heard of an insert finds the item, though it was moved in between.
 #[test]
 fn an_item_is_found_by_whoever_was_told_of_it() {
-    Model::new("told", 15_000).run::<(Place, Place, Arc<AtomicU64>)>(
+    Model::new("told", 2_000).run::<(Place, Place, Arc<AtomicU64>)>(
         |toy| {
             let x = toy.item(0, 3, 0);
             toy.stuff(3);

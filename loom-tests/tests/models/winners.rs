@@ -99,3 +99,23 @@ fn one_call_wins_on_the_kick_path() {
         );
     }
 }
+
+/// There is room for one item only. Who finds none left finds the item in it.
+#[test]
+fn the_loser_of_the_last_room_is_not_refused() {
+    let add: fn(&Toy, &Race) = |toy, race| {
+        let added = make_room_if_absent(&toy.shard(), race.item);
+        race.won(added.expect("refused though the item is in"));
+    };
+    Model::new("last room", 500).blocking().preemptions(2).run(
+        |toy| {
+            for bucket in [0, 1, 2, 3, 4, 6, 7] {
+                toy.stuff(bucket);
+            }
+            toy.put(&toy.item(5, 0, 9), 5);
+            Race::of(toy.item(0, 3, 0), Vec::new())
+        },
+        &[add, add],
+        exactly_one,
+    );
+}

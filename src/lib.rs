@@ -74,14 +74,17 @@
 //!
 //! | operation | other threads |
 //! |---|---|
-//! | `contains`; `insert_if_absent` of what is there; `remove` and `count` of what is not | takes no lock. If items move in its segments at each of 17 looks, it takes their two locks; so it waits for a thread that stopped in the middle of a move, and is not starved by ones that go on |
+//! | `contains`; `remove` and `count` of what is not there | takes no lock. If items move in its segments at each of 17 looks, it takes their two locks; so it waits for a thread that stopped in the middle of a move, and is not starved by ones that go on |
 //! | `insert` | locks one stripe, and may wait for its holder; a full pair of buckets is searched around without locks, and then the stripes of the path are locked, in ascending order |
-//! | `insert_if_absent` of what is new, `remove` and `count` of what is there | locks the two stripes of the item's buckets, which mostly are one; a path as above |
+//! | `insert_if_absent`; `remove` and `count` of what is there | locks the two stripes of the item's buckets, which mostly are one; a path as above. `insert_if_absent` of what is there takes no lock, but if the item moves during its one look |
 //! | `clear` | locks all stripes of a shard, one shard at a time |
 //! | `len`, `stats` | take no lock |
 //!
-//! Who waits for a lock spins, then yields, then queues up and sleeps. A path that was changed by
-//! others before it was locked is searched again; each time, one of them has got something done.
+//! Who waits for a lock spins, then yields, then queues up and sleeps; others may overtake it. A path
+//! that was changed by others before it was locked is searched again; each time, one of them has got
+//! something done, so all together get on, but no bound is given for one of them. While others
+//! remove, an insert may be refused that would fit a moment later, since a search looks at one bucket
+//! after the other.
 //!
 //! # Reading order
 //!

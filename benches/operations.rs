@@ -18,18 +18,20 @@ const SIZES: [(&str, usize); 2] = [("2MiB", 2 << 20), ("128MiB", 128 << 20)];
 const LOADS: [u64; 3] = [50, 90, 95];
 const THREADS: [u64; 2] = [1, 2];
 
-/// Operations between two looks at the clock. Small beside the tables, so that the load stays.
-const BATCH: u64 = 10_000;
+/// Operations between two looks at the clock: for those that change the load, few beside the slots
+/// of the table; for the others many, so that the start of threads does not count.
+const CHANGES: u64 = 10_000;
+const LOOKS: u64 = 400_000;
 
 type Operation = fn(&Filter, u64, u64, u64) -> Duration;
 
-const OPERATIONS: [(&str, Operation); 6] = [
-    ("insert", insert),
-    ("insert_if_absent, new", insert_if_absent_new),
-    ("insert_if_absent, there", insert_if_absent_there),
-    ("contains, hit", contains_hit),
-    ("contains, miss", contains_miss),
-    ("remove", remove),
+const OPERATIONS: [(&str, Operation, u64); 6] = [
+    ("insert", insert, CHANGES),
+    ("insert_if_absent, new", insert_if_absent_new, CHANGES),
+    ("insert_if_absent, there", insert_if_absent_there, LOOKS),
+    ("contains, hit", contains_hit, LOOKS),
+    ("contains, miss", contains_miss, LOOKS),
+    ("remove", remove, CHANGES),
 ];
 
 fn operations(criterion: &mut Criterion) {
@@ -42,17 +44,17 @@ fn operations(criterion: &mut Criterion) {
                 filter.insert_hash(key).expect("tables take 96 % and more");
             }
             keys = keys_at(&filter, load as f64 / 100.0);
-            for (operation, run) in OPERATIONS {
+            for (operation, run, batch) in OPERATIONS {
+                let batch = batch.min(keys / 2);
                 let mut group = criterion.benchmark_group(format!("{operation}, {name}"));
                 group.throughput(Throughput::Elements(1));
                 for threads in THREADS {
                     let id = BenchmarkId::new(format!("{load} %"), format!("{threads} threads"));
                     group.bench_function(id, |bencher: &mut Bencher<'_>| {
                         bencher.iter_custom(|operations| {
-                            in_batches(operations, |from, to| {
+                            in_batches(operations, batch, |from, to| {
                                 // Spread over the keys, so that the next batch is elsewhere.
-                                let offset =
-                                    from.wrapping_mul(7_919) % (keys - BATCH.min(keys / 2));
+                                let offset = from.wrapping_mul(7_919) % (keys - batch);
                                 run(&filter, offset, to - from, threads)
                             })
                         });
@@ -65,9 +67,9 @@ fn operations(criterion: &mut Criterion) {
     }
 }
 
-fn in_batches(operations: u64, mut run: impl FnMut(u64, u64) -> Duration) -> Duration {
-    let starts = (0..operations).step_by(BATCH as usize);
-    starts.map(|start| run(start, operations.min(start + BATCH))).sum()
+fn in_batches(operations: u64, batch: u64, mut run: impl FnMut(u64, u64) -> Duration) -> Duration {
+    let starts = (0..operations).step_by(batch as usize);
+    starts.map(|start| run(start, operations.min(start + batch))).sum()
 }
 
 /// The time that `operation` takes for each of `count` keys from `first` on.

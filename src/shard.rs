@@ -67,13 +67,11 @@ impl<'a> Shard<'a> {
 
     #[cold]
     fn contains_again(&self, place: Place) -> bool {
-        for _ in 0..TRIES {
-            if let Some(found) = self.look(place) {
-                return found;
-            }
+        let again = (0..).take(TRIES).find_map(|_| {
             std::hint::spin_loop();
-        }
-        self.contains_locked(&self.lock(place), place)
+            self.look(place)
+        });
+        again.unwrap_or_else(|| self.contains_locked(&self.lock(place), place))
     }
 
     #[inline]

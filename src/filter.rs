@@ -58,11 +58,10 @@ use std::panic::RefUnwindSafe;
 ///
 /// # Under threads
 ///
-/// Each operation on an item takes effect at one moment between its call and its return; what
-/// happened before a call, by any synchronisation of yours, is seen by it; and whoever finds an item
-/// sees what its inserter had done before. Changes are in one order that all threads agree on. What
-/// that does not include, as with all reads that take no lock: two threads that each insert an item
-/// and then look for the other's may both miss it. [`len`](Self::len), [`stats`](Self::stats) and
+/// An operation sees what happened before it, by any synchronisation of yours; the changes of one
+/// item are made under its locks, one after the other; whoever finds an item sees what its inserter
+/// had done before. Different items have no common order: two threads that each insert one and then
+/// look for the other's may both miss it. [`len`](Self::len), [`stats`](Self::stats) and
 /// [`clear`](Self::clear), which go through all items, are exact when nothing else runs.
 ///
 /// [`contains`](Self::contains) takes no lock, unless items move in its two segments each time it

@@ -42,7 +42,8 @@
 //! and M4 is believed. Copying first means that most lookups in between find `x` and need not try
 //! again.
 //!
-//! Both versions have to be read before both words. A lookup that finishes with `D` and its version
+//! The versions have to be read before both words, and again after both. (One of the two would do,
+//! since a move changes both.) A lookup that finishes with `D` and its version
 //! before it begins with `S` and its version is fooled: the whole of M1 to M4 fits in between.
 //!
 //! A path of several items is walked from its end backwards, as one move:

@@ -69,8 +69,9 @@ pub struct Stamps<'a> {
 }
 
 impl<'a> Stamps<'a> {
-    /// Both stripes at once: an item that moves from the bucket looked at second to the bucket
-    /// looked at first is noticed only if the second's version was read before the first's bucket.
+    /// Before either bucket is looked into: whoever reads a version between the two buckets does not
+    /// notice an item that has moved from the second to the first by then. (A move changes both
+    /// versions, so one of them, read here and again at the end, would tell as much.)
     #[inline]
     pub fn take(first: &'a Stripe, second: &'a Stripe) -> Self {
         let first_version = first.version.load(Ordering::Acquire);

@@ -77,7 +77,7 @@ fn an_item_that_moves_within_its_stripe_is_found() {
 
 #[test]
 fn a_lookup_that_gives_up_looking_is_right_under_the_locks() {
-    Model::new("contains", 600).preemptions(3).run(
+    Model::new("contains", 70_000).run(
         |toy| one_move(toy, 0, 3, 3),
         &[walk, contains],
         all_there_once,
@@ -86,11 +86,7 @@ fn a_lookup_that_gives_up_looking_is_right_under_the_locks() {
 
 #[test]
 fn an_item_that_moves_is_counted_once() {
-    Model::new("count", 1_500).preemptions(3).run(
-        |toy| one_move(toy, 0, 3, 3),
-        &[walk, count],
-        all_there_once,
-    );
+    Model::new("count", 150_000).run(|toy| one_move(toy, 0, 3, 3), &[walk, count], all_there_once);
 }
 
 /// `a` moves from bucket 0 to 3 and `b` from there to 4; both are looked for.

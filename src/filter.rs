@@ -6,8 +6,7 @@ use crate::geometry::{Geometry, Place};
 use crate::shard::Shard;
 use crate::sizing::rate_at;
 use crate::stats::Stats;
-use crate::stripe::Stripe;
-use crate::sync::{AtomicU64, zeroed_words};
+use crate::table::Table;
 use ahash::RandomState;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -70,9 +69,7 @@ use std::panic::RefUnwindSafe;
 /// hundred microseconds. What is not changed is not locked:
 /// `insert_if_absent` of an item that is there, and `remove` of one that is not, are lookups.
 pub struct ConcurrentCuckooFilter<S = RandomState> {
-    geometry: Geometry,
-    words: Box<[AtomicU64]>,
-    stripes: Box<[Stripe]>,
+    table: Table,
     capacity: usize,
     hasher: S,
 }
@@ -122,36 +119,18 @@ impl<S> ConcurrentCuckooFilter<S> {
         geometry: Geometry,
         hasher: S,
     ) -> Result<Self, BuildError> {
-        let segments = geometry.shards() * geometry.stripes() as usize;
-        let buckets = geometry.shards() * geometry.buckets() as usize;
-        let bytes = buckets * size_of::<u64>() + segments * size_of::<Stripe>();
-        let mut stripes = Vec::new();
-        stripes.try_reserve_exact(segments).map_err(|_| Reason::OutOfMemory { bytes })?;
-        let words = zeroed_words(buckets).ok_or(Reason::OutOfMemory { bytes })?;
-        stripes.extend((0..segments).map(|_| Stripe::new()));
-        let stripes = stripes.into_boxed_slice();
-        Ok(ConcurrentCuckooFilter { geometry, words, stripes, capacity, hasher })
-    }
-
-    #[inline]
-    fn shard(&self, index: usize) -> Shard<'_> {
-        let buckets = self.geometry.buckets() as usize;
-        let stripes = self.geometry.stripes() as usize;
-        Shard::new(
-            &self.geometry,
-            &self.words[index * buckets..][..buckets],
-            &self.stripes[index * stripes..][..stripes],
-        )
+        let table = Table::new(geometry).map_err(|bytes| Reason::OutOfMemory { bytes })?;
+        Ok(ConcurrentCuckooFilter { table, capacity, hasher })
     }
 
     fn shards(&self) -> impl Iterator<Item = Shard<'_>> {
-        (0..self.geometry.shards()).map(|index| self.shard(index))
+        (0..self.table.geometry().shards()).map(|index| Shard::new(&self.table, index))
     }
 
     #[inline]
     pub(crate) fn locate(&self, hash: u64) -> (Shard<'_>, Place) {
-        let (shard, place) = self.geometry.locate(hash);
-        (self.shard(shard), place)
+        let (index, place) = self.table.geometry().locate(hash);
+        (Shard::new(&self.table, index), place)
     }
 
     /// How many copies of items are in: inserts less removes.
@@ -222,7 +201,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn size_in_bytes(&self) -> usize {
-        size_of_val(self) + size_of_val(&*self.words) + size_of_val(&*self.stripes)
+        size_of_val(self) + self.table.heap_bytes()
     }
 
     /// How often an item that is not in is taken for one that is, with as many items as are in
@@ -253,8 +232,8 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let lanes = self.geometry.lanes();
-        let (items, slots) = (self.len(), self.words.len() * lanes.slots());
+        let (geometry, lanes) = (self.table.geometry(), self.table.geometry().lanes());
+        let (items, slots) = (self.len(), self.table.buckets() * lanes.slots());
         let rate_of = |items: usize| rate_at(lanes, items as f64 / slots as f64);
         Stats {
             items,
@@ -262,8 +241,8 @@ impl<S> ConcurrentCuckooFilter<S> {
             slots,
             fingerprint_bits: lanes.bits(),
             slots_per_bucket: lanes.slots(),
-            shards: self.geometry.shards(),
-            segments: self.stripes.len(),
+            shards: geometry.shards(),
+            segments: self.table.stripes().len(),
             size_in_bytes: self.size_in_bytes(),
             false_positive_rate: rate_of(items),
             false_positive_rate_at_capacity: rate_of(self.capacity),
@@ -396,7 +375,7 @@ impl<S> fmt::Debug for ConcurrentCuckooFilter<S> {
         f.debug_struct("ConcurrentCuckooFilter")
             .field("items", &self.len())
             .field("capacity", &self.capacity)
-            .field("fingerprint_bits", &self.geometry.lanes().bits())
+            .field("fingerprint_bits", &self.table.geometry().lanes().bits())
             .finish_non_exhaustive()
     }
 }

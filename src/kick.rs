@@ -22,19 +22,20 @@
 //! The lookup does:
 //!
 //! ```text
-//! L1  reads both versions
+//! L1  reads the version of one of the two stripes
 //! L2  reads one word                    (D and then S, or S and then D)
 //! L3  reads the other word
 //! L4  found x? Then yes, and done: one word that held x is proof enough.
-//! L5  reads both versions again: even at L1 and the same now? Then no. Otherwise from L1 again,
+//! L5  reads that version again: even at L1 and the same now? Then no. Otherwise from L1 again,
 //!     and after 17 looks under the locks.
 //! ```
 //!
 //! At every moment `x` is in at least one of the two words, because of the order of M2 and M3. So
 //! to miss it, the lookup has to read `D` before M2 and `S` after M3: the reading straddles M2 and
-//! M3. Then it read the versions at L1 before M2, and reads them at L5 after M3, therefore after
+//! M3. Then it read the version at L1 before M2, and reads it at L5 after M3, therefore after
 //! M1. Either L1 came after M1 and saw odd, or it came before and L5 sees another number. A miss
-//! that straddles a move is never believed. (Words are stored `Release` and loaded `Acquire`, by
+//! that straddles a move is never believed. It does not matter whose version it is, that of `S` or
+//! that of `D`, since M1 and M4 change both. (Words are stored `Release` and loaded `Acquire`, by
 //! everybody: so a lookup that sees `S` without `x`, be it as the mover left it or as a later writer
 //! did, sees M1 too. The head of `stripe.rs` lists all orderings.)
 //!
@@ -42,9 +43,9 @@
 //! and M4 is believed. Copying first means that most lookups in between find `x` and need not try
 //! again.
 //!
-//! The versions have to be read before both words, and again after both. (One of the two would do,
-//! since a move changes both.) A lookup that finishes with `D` and its version
-//! before it begins with `S` and its version is fooled: the whole of M1 to M4 fits in between.
+//! The version has to be read before both words, and again after both. A lookup that finishes with
+//! `D` and its version before it begins with `S` and its version is fooled: the whole of M1 to M4
+//! fits in between.
 //!
 //! A path of several items is walked from its end backwards, as one move:
 //!
@@ -115,7 +116,7 @@ pub enum Copies {
 /// Places a copy of an item both of whose buckets were seen full.
 #[doc(hidden)]
 #[cold]
-pub fn make_room(shard: &Shard<'_>, place: Place) -> Result<(), Full> {
+pub fn make_room(shard: Shard<'_>, place: Place) -> Result<(), Full> {
     while let Some(path) = path::find(shard, place) {
         if walk(shard, &path, place, Copies::Add) == Outcome::Placed {
             return Ok(());
@@ -127,7 +128,7 @@ pub fn make_room(shard: &Shard<'_>, place: Place) -> Result<(), Full> {
 /// Places an item that was not there, and both of whose buckets were full, unless it has come.
 #[doc(hidden)]
 #[cold]
-pub fn make_room_if_absent(shard: &Shard<'_>, place: Place) -> Result<bool, Full> {
+pub fn make_room_if_absent(shard: Shard<'_>, place: Place) -> Result<bool, Full> {
     while let Some(path) = path::find(shard, place) {
         match walk(shard, &path, place, Copies::UnlessPresent) {
             Outcome::Placed => return Ok(true),
@@ -141,7 +142,7 @@ pub fn make_room_if_absent(shard: &Shard<'_>, place: Place) -> Result<bool, Full
 
 /// Moves the items of the path and places the newcomer, if everything is still as it was found.
 #[doc(hidden)]
-pub fn walk(shard: &Shard<'_>, path: &Path, place: Place, copies: Copies) -> Outcome {
+pub fn walk(shard: Shard<'_>, path: &Path, place: Place, copies: Copies) -> Outcome {
     let own = [place.first, place.second];
     let on_path = path.steps.iter().map(|step| step.bucket).chain([path.end]);
     let locked = shard.lock_many::<MOST_BUCKETS>(own.into_iter().chain(on_path));
@@ -157,18 +158,18 @@ pub fn walk(shard: &Shard<'_>, path: &Path, place: Place, copies: Copies) -> Out
     for (bucket, word) in words.into_iter().rev() {
         shard.write(&locked, bucket, word);
     }
-    shard.stripe(path.end).add_items(&locked, 1);
+    shard.add_items(&locked, path.end, 1);
     Outcome::Placed
 }
 
 /// The new words of the path's buckets, in its order, or `None` if it does not lead there any more.
 fn check(
-    shard: &Shard<'_>,
+    shard: Shard<'_>,
     path: &Path,
     place: Place,
     locked: &impl Locks,
 ) -> Option<ArrayVec<(Bucket, u64), { MOST_MOVES + 1 }>> {
-    let lanes = shard.geometry().lanes();
+    let lanes = shard.lanes();
     let mut writes = ArrayVec::<(Bucket, u64), { MOST_MOVES + 1 }>::new();
     let mut arriving = place.fp;
     for step in &path.steps {
@@ -179,7 +180,7 @@ fn check(
         let next = path.steps.get(writes.len()).map_or(path.end, |next| next.bucket);
         // Twice in one bucket is a detour that only a table in motion can show.
         let again = writes.iter().any(|(bucket, _)| *bucket == next);
-        if shard.geometry().alternate(step.bucket, leaving) != next || again {
+        if shard.alternate(step.bucket, leaving) != next || again {
             return None;
         }
     }

@@ -65,9 +65,9 @@
 //! to spare, since chance treats them less evenly: a filter for 1,000 items takes 19.8 bits an item
 //! at 16 bits a fingerprint.)
 //!
-//! A lookup reads the versions of its two stripes, then its two buckets. A fingerprint found is
-//! proof enough. One not found counts only if the versions were even and are still the same: then
-//! nothing was being moved. [`kick`](mod@kick) tells why that is right while an item is on its way
+//! A lookup reads the version of one of its two stripes, then its two buckets. A fingerprint found
+//! is proof enough. One not found counts only if the version was even and is still the same: then
+//! the item was not being moved, since a move changes the versions of both. [`kick`](mod@kick) tells why that is right while an item is on its way
 //! from one bucket to the other.
 //!
 //! # Progress
@@ -94,10 +94,11 @@
 //! `loom-tests` runs these very files through every interleaving of small models, `shuttle-tests`
 //! through random schedules of many threads, whose histories have to be linearizable.
 
-#![cfg_attr(not(any(loom, shuttle)), forbid(unsafe_code))]
+#![cfg_attr(not(any(loom, shuttle)), deny(unsafe_code))]
 #![cfg_attr(any(loom, shuttle), deny(unsafe_code))]
 #![cfg_attr(not(any(loom, shuttle)), warn(missing_docs, missing_debug_implementations))]
 
+mod batch;
 mod bucket;
 mod builder;
 mod by_hash;
@@ -110,11 +111,13 @@ pub mod kick;
 mod kick;
 mod lock;
 mod path;
+mod prefetch;
 mod shard;
 mod sizing;
 mod stats;
 mod stripe;
 mod sync;
+mod table;
 
 pub use builder::Builder;
 pub use error::{BuildError, BuildErrorKind, Full};
@@ -134,8 +137,9 @@ pub mod internals {
     pub use crate::kick::{Copies, Outcome, make_room, make_room_if_absent, walk};
     pub use crate::path::{Path, Step, find};
     pub use crate::shard::Shard;
-    pub use crate::stripe::{Locks, Many, Moving, One, Stamps, Stripe, Two};
+    pub use crate::stripe::{Locks, Many, Moving, One, Stamp, Stripes, Two};
     pub use crate::sync::AtomicU64;
+    pub use crate::table::Table;
     #[cfg(loom)]
     pub use crate::sync::set_queue_first;
 }

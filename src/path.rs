@@ -44,9 +44,8 @@ struct Node {
 }
 
 /// The shortest way to make room for `place`, if there is one within reach.
-pub fn find(shard: &Shard<'_>, place: Place) -> Option<Path> {
-    let geometry = shard.geometry();
-    let lanes = geometry.lanes();
+pub fn find(shard: Shard<'_>, place: Place) -> Option<Path> {
+    let lanes = shard.lanes();
     let mut nodes = ArrayVec::<Node, MOST_NODES>::new();
     for (bucket, parent) in [(place.first, 1), (place.second, 0)] {
         nodes.push(Node { bucket, parent, lane: Lane::LOWEST, moves: 0 });
@@ -65,7 +64,7 @@ pub fn find(shard: &Shard<'_>, place: Place) -> Option<Path> {
         for lane in lanes.taken(word) {
             let Some(fp) = lanes.get(word, lane) else { continue };
             let node = Node {
-                bucket: geometry.alternate(bucket, fp),
+                bucket: shard.alternate(bucket, fp),
                 parent: next as u16,
                 lane,
                 moves: moves + 1,

@@ -1,6 +1,6 @@
 //! One cuckoo table: looking, placing and clearing in the two buckets of an item.
 //!
-//! A [`Shard`] borrows its buckets and stripes; who owns them is the filter's affair. What does not
+//! A [`Shard`] is a part of a [`Table`], and counts its buckets from where it begins. What does not
 //! fit in an item's own two buckets is passed to [`kick`](crate::kick). The rules:
 //!
 //! * whoever writes a bucket holds its stripe, and shows the [`Locks`] that say so;
@@ -19,54 +19,69 @@
 //! and a store that took the item away again was a move.
 
 use crate::Full;
-use crate::bucket::Fingerprint;
-use crate::geometry::{Bucket, Geometry, Place, SHARD_STRIPES};
+use crate::bucket::{Fingerprint, Lanes};
+use crate::geometry::{Bucket, Place, SHARD_STRIPES};
 use crate::kick;
-use crate::stripe::{Locks, Many, One, Stamps, Stripe, Two};
-use crate::sync::{AtomicU64, Ordering, SMALL, read_owned};
+use crate::stripe::{Locks, Many, One, Two};
+use crate::sync::SMALL;
+use crate::table::Table;
 
 /// Looks that something moving may spoil before a reader takes the locks instead.
 const TRIES: usize = if SMALL { 0 } else { 16 };
 
 #[derive(Clone, Copy)]
 pub struct Shard<'a> {
-    geometry: &'a Geometry,
-    words: &'a [AtomicU64],
-    stripes: &'a [Stripe],
+    table: &'a Table,
+    /// Where its buckets begin in the table.
+    base: usize,
 }
 
 impl<'a> Shard<'a> {
     #[inline]
-    pub fn new(geometry: &'a Geometry, words: &'a [AtomicU64], stripes: &'a [Stripe]) -> Self {
-        Shard { geometry, words, stripes }
+    pub fn new(table: &'a Table, index: usize) -> Self {
+        Shard { table, base: index * table.geometry().buckets() as usize }
     }
 
     #[inline]
-    pub fn geometry(&self) -> &'a Geometry {
-        self.geometry
+    pub fn lanes(self) -> Lanes {
+        self.table.geometry().lanes()
+    }
+
+    /// The other bucket of an item that is in `bucket` as `fp`.
+    #[inline]
+    pub fn alternate(self, bucket: Bucket, fp: Fingerprint) -> Bucket {
+        self.table.geometry().alternate(bucket, fp)
     }
 
     // Reading.
 
     /// Whether the item is here: at some moment of this call, it was or was not.
     #[inline]
-    pub fn contains(&self, place: Place) -> bool {
+    pub fn contains(self, place: Place) -> bool {
         self.look(place).unwrap_or_else(|| self.contains_again(place))
+    }
+
+    /// Asks for all that a lookup reads.
+    #[inline]
+    pub fn prefetch(self, place: Place) {
+        self.table.stripes().prefetch(self.stripe(place.first));
+        self.table.prefetch(self.index(place.first));
+        self.table.prefetch(self.index(place.second));
     }
 
     /// One look without a lock, or `None` if what it did not find may have been moving.
     #[inline]
-    pub fn look(&self, place: Place) -> Option<bool> {
-        let stamps = Stamps::take(self.stripe(place.first), self.stripe(place.second));
+    pub fn look(self, place: Place) -> Option<bool> {
+        let stamp = self.table.stripes().stamp(self.stripe(place.first));
         let (first, second) = (self.read(place.first), self.read(place.second));
         if self.holds(first, second, place.fp) {
             return Some(true);
         }
-        stamps.still_hold().then_some(false)
+        stamp.still_holds().then_some(false)
     }
 
     #[cold]
-    fn contains_again(&self, place: Place) -> bool {
+    fn contains_again(self, place: Place) -> bool {
         let again = (0..).take(TRIES).find_map(|_| {
             std::hint::spin_loop();
             self.look(place)
@@ -75,14 +90,14 @@ impl<'a> Shard<'a> {
     }
 
     #[inline]
-    pub fn contains_locked(&self, locked: &impl Locks, place: Place) -> bool {
+    pub fn contains_locked(self, locked: &impl Locks, place: Place) -> bool {
         let (first, second) = self.read_both(locked, place);
         self.holds(first, second, place.fp)
     }
 
     #[inline]
-    fn holds(&self, first: u64, second: u64, fp: Fingerprint) -> bool {
-        let lanes = self.geometry.lanes();
+    fn holds(self, first: u64, second: u64, fp: Fingerprint) -> bool {
+        let lanes = self.lanes();
         !lanes.holding(first, fp).or(lanes.holding(second, fp)).is_empty()
     }
 
@@ -90,26 +105,26 @@ impl<'a> Shard<'a> {
     ///
     /// None is told without a lock. But two words cannot be counted at one moment, and copies
     /// come and go one by one without a version; so some are counted under the locks.
-    pub fn count(&self, place: Place) -> usize {
+    pub fn count(self, place: Place) -> usize {
         if !self.contains(place) {
             return 0;
         }
-        let lanes = self.geometry.lanes();
+        let lanes = self.lanes();
         let locked = self.lock(place);
         let (first, second) = self.read_both(&locked, place);
         lanes.holding(first, place.fp).len() + lanes.holding(second, place.fp).len()
     }
 
     /// The taken lanes.
-    pub fn items(&self) -> usize {
-        self.stripes.iter().map(|stripe| stripe.items() as usize).sum()
+    pub fn items(self) -> usize {
+        self.own_stripes().map(|stripe| self.table.stripes().items(stripe) as usize).sum()
     }
 
     // Writing.
 
     /// Adds a copy of the item.
     #[inline]
-    pub fn insert(&self, place: Place) -> Result<(), Full> {
+    pub fn insert(self, place: Place) -> Result<(), Full> {
         if self.fill(place.first, place.fp) || self.fill(place.second, place.fp) {
             return Ok(());
         }
@@ -119,25 +134,25 @@ impl<'a> Shard<'a> {
     /// Puts `fp` into an empty lane of `bucket`, if there is one. No lock is taken to find out
     /// that there is none.
     #[inline]
-    fn fill(&self, bucket: Bucket, fp: Fingerprint) -> bool {
-        !self.geometry.lanes().empty(self.read(bucket)).is_empty()
+    fn fill(self, bucket: Bucket, fp: Fingerprint) -> bool {
+        !self.lanes().empty(self.read(bucket)).is_empty()
             && self.fill_locked(&self.lock_one(bucket), bucket, fp)
     }
 
     #[inline]
-    pub fn fill_locked(&self, locked: &impl Locks, bucket: Bucket, fp: Fingerprint) -> bool {
-        let lanes = self.geometry.lanes();
+    pub fn fill_locked(self, locked: &impl Locks, bucket: Bucket, fp: Fingerprint) -> bool {
+        let lanes = self.lanes();
         let word = self.read_locked(locked, bucket);
         let Some(lane) = lanes.empty(word).first() else { return false };
         self.write(locked, bucket, lanes.with(word, lane, fp));
-        self.stripe(bucket).add_items(locked, 1);
+        self.add_items(locked, bucket, 1);
         true
     }
 
     /// Adds the item unless it is here; says whether it was added.
     #[inline]
-    pub fn insert_if_absent(&self, place: Place) -> Result<bool, Full> {
-        let lanes = self.geometry.lanes();
+    pub fn insert_if_absent(self, place: Place) -> Result<bool, Full> {
+        let lanes = self.lanes();
         let (first, second) = (self.read(place.first), self.read(place.second));
         if self.holds(first, second, place.fp) {
             return Ok(false);
@@ -152,8 +167,8 @@ impl<'a> Shard<'a> {
 
     /// The decision under both locks; `None` if the item is not here and both buckets are full.
     #[inline]
-    pub fn insert_if_absent_locked(&self, place: Place) -> Option<bool> {
-        let lanes = self.geometry.lanes();
+    pub fn insert_if_absent_locked(self, place: Place) -> Option<bool> {
+        let lanes = self.lanes();
         let locked = self.lock(place);
         let (first, second) = self.read_both(&locked, place);
         if self.holds(first, second, place.fp) {
@@ -167,13 +182,13 @@ impl<'a> Shard<'a> {
 
     /// Takes one copy of the item away; says whether there was one.
     #[inline]
-    pub fn remove(&self, place: Place) -> bool {
+    pub fn remove(self, place: Place) -> bool {
         self.contains(place) && self.remove_locked(place)
     }
 
     #[inline]
-    pub fn remove_locked(&self, place: Place) -> bool {
-        let lanes = self.geometry.lanes();
+    pub fn remove_locked(self, place: Place) -> bool {
+        let lanes = self.lanes();
         let locked = self.lock(place);
         let (first, second) = self.read_both(&locked, place);
         let in_first = lanes.holding(first, place.fp).first();
@@ -187,71 +202,85 @@ impl<'a> Shard<'a> {
             locked.outdate();
         }
         self.write(&locked, bucket, without);
-        self.stripe(bucket).add_items(&locked, -1);
+        self.add_items(&locked, bucket, -1);
         true
     }
 
     /// Empties the shard, under all its stripes, so that nothing escapes from a segment that is
     /// still to be cleared into one that has been.
-    pub fn clear(&self) {
-        let all = (0..self.stripes.len() as u32).collect();
-        let locked = Many::<SHARD_STRIPES>::lock(self.stripes, all);
+    pub fn clear(self) {
+        let all = self.own_stripes().collect();
+        let locked = self.table.stripes().lock_many::<SHARD_STRIPES>(all);
         locked.outdate();
-        for index in 0..self.words.len() as u32 {
+        for index in 0..self.table.geometry().buckets() {
             let bucket = Bucket(index);
-            let taken = self.geometry.lanes().taken(self.read_locked(&locked, bucket)).len();
+            let taken = self.lanes().taken(self.read_locked(&locked, bucket)).len();
             if taken > 0 {
                 self.write(&locked, bucket, 0);
-                self.stripe(bucket).add_items(&locked, -(taken as i32));
+                self.add_items(&locked, bucket, -(taken as i32));
             }
         }
     }
 
-    // The words and stripes.
+    // The buckets and stripes, which the table counts from its own beginning.
 
     #[inline]
-    pub fn stripe(&self, bucket: Bucket) -> &'a Stripe {
-        &self.stripes[bucket.stripe() as usize]
+    fn index(self, bucket: Bucket) -> usize {
+        self.base + bucket.0 as usize
     }
 
     #[inline]
-    pub fn lock_one(&self, bucket: Bucket) -> One<'a> {
-        One::lock(self.stripe(bucket))
+    fn stripe(self, bucket: Bucket) -> usize {
+        Table::stripe_of(self.index(bucket))
+    }
+
+    fn own_stripes(self) -> impl Iterator<Item = usize> {
+        let first = Table::stripe_of(self.base);
+        first..first + self.table.geometry().stripes() as usize
+    }
+
+    #[inline]
+    pub fn lock_one(self, bucket: Bucket) -> One<'a> {
+        self.table.stripes().lock(self.stripe(bucket))
     }
 
     /// The stripes of both buckets of an item.
     #[inline]
-    pub fn lock(&self, place: Place) -> Two<'a> {
-        Two::lock(self.stripes, [place.first.stripe(), place.second.stripe()])
+    pub fn lock(self, place: Place) -> Two<'a> {
+        self.table.stripes().lock_two([self.stripe(place.first), self.stripe(place.second)])
     }
 
     /// The stripes of all these buckets.
     pub fn lock_many<const N: usize>(
-        &self,
+        self,
         buckets: impl IntoIterator<Item = Bucket>,
     ) -> Many<'a, N> {
-        Many::lock(self.stripes, buckets.into_iter().map(Bucket::stripe).collect())
+        let stripes = buckets.into_iter().map(|bucket| self.stripe(bucket));
+        self.table.stripes().lock_many(stripes.collect())
     }
 
     #[inline]
-    pub fn read(&self, bucket: Bucket) -> u64 {
-        self.words[bucket.0 as usize].load(Ordering::Acquire)
+    pub fn add_items(self, locked: &impl Locks, bucket: Bucket, change: i32) {
+        self.table.stripes().add_items(locked, self.stripe(bucket), change);
     }
 
     #[inline]
-    pub fn read_locked(&self, locked: &impl Locks, bucket: Bucket) -> u64 {
-        debug_assert!(locked.include(self.stripe(bucket)));
-        read_owned(&self.words[bucket.0 as usize])
+    pub fn read(self, bucket: Bucket) -> u64 {
+        self.table.read(self.index(bucket))
     }
 
     #[inline]
-    fn read_both(&self, locked: &impl Locks, place: Place) -> (u64, u64) {
+    pub fn read_locked(self, locked: &impl Locks, bucket: Bucket) -> u64 {
+        self.table.read_locked(locked, self.index(bucket))
+    }
+
+    #[inline]
+    fn read_both(self, locked: &impl Locks, place: Place) -> (u64, u64) {
         (self.read_locked(locked, place.first), self.read_locked(locked, place.second))
     }
 
     #[inline]
-    pub fn write(&self, locked: &impl Locks, bucket: Bucket, word: u64) {
-        debug_assert!(locked.include(self.stripe(bucket)));
-        self.words[bucket.0 as usize].store(word, Ordering::Release);
+    pub fn write(self, locked: &impl Locks, bucket: Bucket, word: u64) {
+        self.table.write(locked, self.index(bucket), word);
     }
 }

@@ -1,14 +1,15 @@
-//! One stripe: the lock, the version and the count of a segment of buckets.
+//! Stripes: the lock, the version and the count of each segment of buckets.
 //!
 //! Writers hold the stripe of every bucket that they write, as [`One`], [`Two`] or [`Many`]. Whoever
 //! needs several takes them at once, and here: in ascending order and each once, so no two threads
 //! ever wait for each other in a circle. What they are given is the witness, [`Locks`], that the
 //! writing functions ask for.
 //!
-//! Readers hold nothing. They take [`Stamps`] of the two stripes that they are about to look into,
-//! look, and ask whether the stamps still hold. They do unless something [moved](Locks::moving)
-//! meanwhile, or a copy was [erased](Locks::outdate) while another stayed; filling or emptying a
-//! single lane does not count, because it is one store of one word, seen whole or not at all.
+//! Readers hold nothing. They take a [`Stamp`] of one of the two stripes that they are about to look
+//! into, look, and ask whether the stamp still holds. It does unless something
+//! [moved](Locks::moving) meanwhile, or a copy was [erased](Locks::outdate) while another stayed;
+//! filling or emptying a single lane does not count, because it is one store of one word, seen whole
+//! or not at all.
 //!
 //! This file never looks at a bucket.
 //!
@@ -17,12 +18,12 @@
 //! | access | ordering | partner, and what breaks without it |
 //! |---|---|---|
 //! | mover: version → odd | `Relaxed` | made visible no later than the data stores, which are `Release` |
-//! | any writer: data stores (in `shard`) | `Release` | the reader's data loads. Twin `words_are_stored_relaxed` |
+//! | any writer: data stores (in `table`) | `Release` | the reader's data loads. Twin `words_are_stored_relaxed` |
 //! | mover: version → even | `Release` | the reader's first load: a reader that starts on the new version sees all of the move. Twin `the_version_ends_relaxed` |
 //! | eraser: version + 2 | `Release` | the same, of the copy that stays. Twin `a_version_is_outdated_relaxed` |
-//! | reader: versions, first | `Acquire` | the even versions. Twin `the_first_version_is_read_relaxed` |
-//! | reader: data loads (in `shard`) | `Acquire` | the data stores: a reader that saw the word without the item sees the odd version too, and loads what follows no earlier. Twin `words_are_loaded_relaxed` |
-//! | reader: versions, again | `Relaxed` | ordered after the data loads, which are `Acquire` |
+//! | reader: version, first | `Acquire` | the even version. Twin `the_first_version_is_read_relaxed` |
+//! | reader: data loads (in `table`) | `Acquire` | the data stores: a reader that saw the word without the item sees the odd version too, and loads what follows no earlier. Twin `words_are_loaded_relaxed` |
+//! | reader: version, again | `Relaxed` | ordered after the data loads, which are `Acquire` |
 //! | `items` | `Relaxed` | written under the lock only; a sum over stripes is a sum of recent values |
 //!
 //! Every data store is `Release`, not only those of movers behind a fence of their own: the word
@@ -30,73 +31,127 @@
 //! mover by the lock alone. A release fence in the mover says nothing about that store.
 
 use crate::lock::{Held, Lock};
+use crate::prefetch::prefetch;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, read_owned, read_owned_u32};
 use arrayvec::ArrayVec;
 
-pub struct Stripe {
+/// All stripes of a table, in two rows: what readers look at is seldom written, and lies apart
+/// from what every writer writes.
+pub struct Stripes {
     /// Odd while items of the segment are being moved. 64 bits never come round.
-    version: AtomicU64,
+    versions: Box<[AtomicU64]>,
+    guards: Box<[Guard]>,
+}
+
+struct Guard {
     /// The taken lanes of the segment.
     items: AtomicU32,
     lock: Lock,
 }
 
-impl Stripe {
-    pub fn new() -> Self {
-        Stripe { version: AtomicU64::new(0), items: AtomicU32::new(0), lock: Lock::new() }
+impl Stripes {
+    /// `None` if there is no memory for so many.
+    pub fn new(count: usize) -> Option<Self> {
+        let (mut versions, mut guards) = (Vec::new(), Vec::new());
+        versions.try_reserve_exact(count).ok()?;
+        guards.try_reserve_exact(count).ok()?;
+        versions.extend((0..count).map(|_| AtomicU64::new(0)));
+        guards.extend((0..count).map(|_| Guard { items: AtomicU32::new(0), lock: Lock::new() }));
+        Some(Stripes { versions: versions.into(), guards: guards.into() })
     }
 
-    /// The taken lanes of the segment a moment ago.
-    pub fn items(&self) -> u32 {
-        self.items.load(Ordering::Relaxed)
+    pub fn len(&self) -> usize {
+        self.guards.len()
     }
 
-    /// Adds to the count.
+    /// What so many take.
+    pub fn bytes(count: usize) -> usize {
+        count * (size_of::<AtomicU64>() + size_of::<Guard>())
+    }
+
+    /// The taken lanes of a segment a moment ago.
+    pub fn items(&self, stripe: usize) -> u32 {
+        self.guards[stripe].items.load(Ordering::Relaxed)
+    }
+
+    /// Adds to the count of a segment.
     #[inline]
-    pub fn add_items(&self, locks: &impl Locks, change: i32) {
-        debug_assert!(locks.include(self));
-        let items = read_owned_u32(&self.items);
-        self.items.store(items.wrapping_add_signed(change), Ordering::Relaxed);
+    pub fn add_items(&self, locks: &impl Locks, stripe: usize, change: i32) {
+        debug_assert!(locks.include(self, stripe));
+        let count = &self.guards[stripe].items;
+        count.store(read_owned_u32(count).wrapping_add_signed(change), Ordering::Relaxed);
+    }
+
+    /// Asks for the version of a stripe.
+    #[inline]
+    pub fn prefetch(&self, stripe: usize) {
+        prefetch(&self.versions[stripe]);
+    }
+
+    /// To be taken before an item is looked for in its two buckets, of which one is in this segment.
+    ///
+    /// One stripe tells for both: an item moves under the stripes of both its buckets, and changes
+    /// both versions. But it has to be taken before *both* words are read, and asked after both.
+    /// Whoever looks into one bucket, asks, and then looks into the other, does not notice an item
+    /// that has gone from the second to the first meanwhile.
+    #[inline]
+    pub fn stamp(&self, stripe: usize) -> Stamp<'_> {
+        let version = &self.versions[stripe];
+        Stamp { version, taken: version.load(Ordering::Acquire) }
+    }
+
+    /// The lock of one stripe, on its own. To take several, use [`Two`] or [`Many`].
+    #[inline]
+    pub fn lock(&self, stripe: usize) -> One<'_> {
+        One { stripes: self, stripe, _held: self.guards[stripe].lock.lock() }
+    }
+
+    /// The locks of two stripes, which may be one.
+    #[inline]
+    pub fn lock_two(&self, [a, b]: [usize; 2]) -> Two<'_> {
+        let lower = self.lock(a.min(b));
+        let upper = (a != b).then(|| self.lock(a.max(b)));
+        Two { lower, upper }
+    }
+
+    /// The locks of up to `N` stripes, which may come in any order, and repeat.
+    pub fn lock_many<const N: usize>(&self, mut stripes: ArrayVec<usize, N>) -> Many<'_, N> {
+        stripes.sort_unstable();
+        let mut held = ArrayVec::new();
+        let mut last = None;
+        for stripe in stripes {
+            if last != Some(stripe) {
+                held.push(self.lock(stripe));
+                last = Some(stripe);
+            }
+        }
+        Many { held }
     }
 }
 
-/// The versions of two stripes, read before looking into their buckets.
-pub struct Stamps<'a> {
-    first: &'a Stripe,
-    second: &'a Stripe,
-    first_version: u64,
-    second_version: u64,
+/// The version of a stripe, read before looking.
+pub struct Stamp<'a> {
+    version: &'a AtomicU64,
+    taken: u64,
 }
 
-impl<'a> Stamps<'a> {
-    /// Before either bucket is looked into: whoever reads a version between the two buckets does not
-    /// notice an item that has moved from the second to the first by then. (A move changes both
-    /// versions, so one of them, read here and again at the end, would tell as much.)
+impl Stamp<'_> {
+    /// Whether nothing was being moved when the stamp was taken, nor has been since.
     #[inline]
-    pub fn take(first: &'a Stripe, second: &'a Stripe) -> Self {
-        let first_version = first.version.load(Ordering::Acquire);
-        let second_version = second.version.load(Ordering::Acquire);
-        Stamps { first, second, first_version, second_version }
-    }
-
-    /// Whether nothing was being moved when the stamps were taken, nor has been since.
-    #[inline]
-    pub fn still_hold(self) -> bool {
-        let first_version = self.first.version.load(Ordering::Relaxed);
-        let second_version = self.second.version.load(Ordering::Relaxed);
-        let changed = (first_version ^ self.first_version) | (second_version ^ self.second_version);
-        let moving = (self.first_version | self.second_version) & 1;
+    pub fn still_holds(self) -> bool {
+        let changed = self.version.load(Ordering::Relaxed) ^ self.taken;
+        let moving = self.taken & 1;
         changed | moving == 0
     }
 }
 
 /// The locks of some stripes. Whoever writes a bucket shows that it has them.
 pub trait Locks {
-    fn for_each(&self, visit: impl FnMut(&Stripe));
+    fn for_each(&self, visit: impl FnMut(&One<'_>));
 
-    fn include(&self, stripe: &Stripe) -> bool {
+    fn include(&self, stripes: &Stripes, stripe: usize) -> bool {
         let mut found = false;
-        self.for_each(|held| found |= std::ptr::eq(held, stripe));
+        self.for_each(|one| found |= std::ptr::eq(one.stripes, stripes) && one.stripe == stripe);
         found
     }
 
@@ -104,9 +159,9 @@ pub trait Locks {
     /// What is copied from one bucket to another, and erased in the first, goes in between.
     #[inline]
     fn moving(&self) -> Moving<'_, Self> {
-        self.for_each(|stripe| {
-            let even = read_owned(&stripe.version);
-            stripe.version.store(even + 1, Ordering::Relaxed);
+        self.for_each(|one| {
+            let even = read_owned(one.version());
+            one.version().store(even + 1, Ordering::Relaxed);
         });
         Moving { locks: self }
     }
@@ -115,9 +170,9 @@ pub trait Locks {
     /// item is erased from one bucket while it may be in its other one as well.
     #[inline]
     fn outdate(&self) {
-        self.for_each(|stripe| {
-            let even = read_owned(&stripe.version);
-            stripe.version.store(even + 2, Ordering::Release);
+        self.for_each(|one| {
+            let even = read_owned(one.version());
+            one.version().store(even + 2, Ordering::Release);
         });
     }
 }
@@ -130,31 +185,31 @@ pub struct Moving<'l, L: Locks + ?Sized> {
 impl<L: Locks + ?Sized> Drop for Moving<'_, L> {
     #[inline]
     fn drop(&mut self) {
-        self.locks.for_each(|stripe| {
-            let odd = read_owned(&stripe.version);
-            stripe.version.store(odd + 1, Ordering::Release);
+        self.locks.for_each(|one| {
+            let odd = read_owned(one.version());
+            one.version().store(odd + 1, Ordering::Release);
         });
     }
 }
 
 /// The lock of one stripe.
 pub struct One<'a> {
-    stripe: &'a Stripe,
+    stripes: &'a Stripes,
+    stripe: usize,
     _held: Held<'a>,
 }
 
-impl<'a> One<'a> {
-    /// On its own. To take several, use [`Two`] or [`Many`].
+impl One<'_> {
     #[inline]
-    pub fn lock(stripe: &'a Stripe) -> Self {
-        One { stripe, _held: stripe.lock.lock() }
+    fn version(&self) -> &AtomicU64 {
+        &self.stripes.versions[self.stripe]
     }
 }
 
 impl Locks for One<'_> {
     #[inline]
-    fn for_each(&self, mut visit: impl FnMut(&Stripe)) {
-        visit(self.stripe);
+    fn for_each(&self, mut visit: impl FnMut(&One<'_>)) {
+        visit(self);
     }
 }
 
@@ -164,21 +219,12 @@ pub struct Two<'a> {
     upper: Option<One<'a>>,
 }
 
-impl<'a> Two<'a> {
-    #[inline]
-    pub fn lock(stripes: &'a [Stripe], [a, b]: [u32; 2]) -> Self {
-        let lower = One::lock(&stripes[a.min(b) as usize]);
-        let upper = (a != b).then(|| One::lock(&stripes[a.max(b) as usize]));
-        Two { lower, upper }
-    }
-}
-
 impl Locks for Two<'_> {
     #[inline]
-    fn for_each(&self, mut visit: impl FnMut(&Stripe)) {
-        visit(self.lower.stripe);
+    fn for_each(&self, mut visit: impl FnMut(&One<'_>)) {
+        visit(&self.lower);
         if let Some(upper) = &self.upper {
-            visit(upper.stripe);
+            visit(upper);
         }
     }
 }
@@ -188,27 +234,9 @@ pub struct Many<'a, const N: usize> {
     held: ArrayVec<One<'a>, N>,
 }
 
-impl<'a, const N: usize> Many<'a, N> {
-    /// The indices may come in any order, and repeat.
-    pub fn lock(stripes: &'a [Stripe], mut indices: ArrayVec<u32, N>) -> Self {
-        indices.sort_unstable();
-        let mut held = ArrayVec::new();
-        let mut last = None;
-        for index in indices {
-            if last != Some(index) {
-                held.push(One::lock(&stripes[index as usize]));
-                last = Some(index);
-            }
-        }
-        Many { held }
-    }
-}
-
 impl<const N: usize> Locks for Many<'_, N> {
     #[inline]
-    fn for_each(&self, mut visit: impl FnMut(&Stripe)) {
-        for one in &self.held {
-            visit(one.stripe);
-        }
+    fn for_each(&self, visit: impl FnMut(&One<'_>)) {
+        self.held.iter().for_each(visit);
     }
 }

@@ -137,7 +137,7 @@ pub mod internals {
     pub use crate::kick::{Copies, Outcome, make_room, make_room_if_absent, walk};
     pub use crate::path::{Path, Step, find};
     pub use crate::shard::Shard;
-    pub use crate::stripe::{Locks, Many, Moving, One, Stamp, Stripes, Two};
+    pub use crate::stripe::{Locks, Many, Moving, One, Stamp, StripeSet, Stripes, Two};
     pub use crate::sync::AtomicU64;
     pub use crate::table::Table;
     #[cfg(loom)]

@@ -89,6 +89,13 @@ impl Lock {
     }
 }
 
+impl<'a> Held<'a> {
+    /// Which lock it is.
+    pub fn lock(&self) -> &'a Lock {
+        self.lock
+    }
+}
+
 impl Drop for Held<'_> {
     #[inline]
     fn drop(&mut self) {

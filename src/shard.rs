@@ -22,7 +22,7 @@ use crate::Full;
 use crate::bucket::{Fingerprint, Lanes};
 use crate::geometry::{Bucket, Place, SHARD_STRIPES};
 use crate::kick;
-use crate::stripe::{Locks, Many, One, Two};
+use crate::stripe::{Locks, Many, Moving, One, StripeSet, Two};
 use crate::sync::SMALL;
 use crate::table::Table;
 
@@ -149,6 +149,17 @@ impl<'a> Shard<'a> {
         true
     }
 
+    /// Adds a copy under the locks of the whole shard.
+    #[inline]
+    pub fn insert_owned(self, owned: &impl Locks, place: Place) -> Result<(), Full> {
+        if self.fill_locked(owned, place.first, place.fp)
+            || self.fill_locked(owned, place.second, place.fp)
+        {
+            return Ok(());
+        }
+        kick::make_room_owned(self, owned, place)
+    }
+
     /// Adds the item unless it is here; says whether it was added.
     #[inline]
     pub fn insert_if_absent(self, place: Place) -> Result<bool, Full> {
@@ -159,38 +170,45 @@ impl<'a> Shard<'a> {
         }
         // What was not seen is decided under the locks, those of a path if both buckets are full.
         let full = lanes.empty(first).or(lanes.empty(second)).is_empty();
-        match if full { None } else { self.insert_if_absent_locked(place) } {
+        let added = if full { None } else { self.add_if_absent(&self.lock(place), place) };
+        added.map_or_else(|| kick::make_room_if_absent(self, place), Ok)
+    }
+
+    /// The same under the locks of the whole shard.
+    #[inline]
+    pub fn insert_if_absent_owned(self, owned: &impl Locks, place: Place) -> Result<bool, Full> {
+        match self.add_if_absent(owned, place) {
             Some(added) => Ok(added),
-            None => kick::make_room_if_absent(self, place),
+            None => kick::make_room_owned(self, owned, place).map(|()| true),
         }
     }
 
-    /// The decision under both locks; `None` if the item is not here and both buckets are full.
+    /// The decision, under the locks of both buckets; `None` if the item is not here and both
+    /// buckets are full.
     #[inline]
-    pub fn insert_if_absent_locked(self, place: Place) -> Option<bool> {
+    pub fn add_if_absent(self, locked: &impl Locks, place: Place) -> Option<bool> {
         let lanes = self.lanes();
-        let locked = self.lock(place);
-        let (first, second) = self.read_both(&locked, place);
+        let (first, second) = self.read_both(locked, place);
         if self.holds(first, second, place.fp) {
             return Some(false);
         }
         // The roomier of the two, as both have been read: buckets get full later, and kicks rarer.
         let (in_first, in_second) = (lanes.empty(first).len(), lanes.empty(second).len());
         let bucket = if in_first >= in_second { place.first } else { place.second };
-        self.fill_locked(&locked, bucket, place.fp).then_some(true)
+        self.fill_locked(locked, bucket, place.fp).then_some(true)
     }
 
     /// Takes one copy of the item away; says whether there was one.
     #[inline]
     pub fn remove(self, place: Place) -> bool {
-        self.contains(place) && self.remove_locked(place)
+        self.contains(place) && self.take_out(&self.lock(place), place)
     }
 
+    /// Takes one copy away, under the locks of both buckets.
     #[inline]
-    pub fn remove_locked(self, place: Place) -> bool {
+    pub fn take_out(self, locked: &impl Locks, place: Place) -> bool {
         let lanes = self.lanes();
-        let locked = self.lock(place);
-        let (first, second) = self.read_both(&locked, place);
+        let (first, second) = self.read_both(locked, place);
         let in_first = lanes.holding(first, place.fp).first();
         let in_second = lanes.holding(second, place.fp).first();
         let (bucket, without) = match (in_first, in_second) {
@@ -199,19 +217,22 @@ impl<'a> Shard<'a> {
             (None, None) => return false,
         };
         if in_first.is_some() && in_second.is_some() {
-            locked.outdate();
+            let (first, second) = (self.stripe(place.first), self.stripe(place.second));
+            self.table.stripes().outdate(locked, first);
+            self.table.stripes().outdate(locked, second);
         }
-        self.write(&locked, bucket, without);
-        self.add_items(&locked, bucket, -1);
+        self.write(locked, bucket, without);
+        self.add_items(locked, bucket, -1);
         true
     }
 
     /// Empties the shard, under all its stripes, so that nothing escapes from a segment that is
     /// still to be cleared into one that has been.
     pub fn clear(self) {
-        let all = self.own_stripes().collect();
-        let locked = self.table.stripes().lock_many::<SHARD_STRIPES>(all);
-        locked.outdate();
+        let locked = self.lock_all();
+        for stripe in self.own_stripes() {
+            self.table.stripes().outdate(&locked, stripe);
+        }
         for index in 0..self.table.geometry().buckets() {
             let bucket = Bucket(index);
             let taken = self.lanes().taken(self.read_locked(&locked, bucket)).len();
@@ -251,12 +272,32 @@ impl<'a> Shard<'a> {
     }
 
     /// The stripes of all these buckets.
-    pub fn lock_many<const N: usize>(
+    pub fn stripes<const N: usize>(
         self,
         buckets: impl IntoIterator<Item = Bucket>,
-    ) -> Many<'a, N> {
-        let stripes = buckets.into_iter().map(|bucket| self.stripe(bucket));
-        self.table.stripes().lock_many(stripes.collect())
+    ) -> StripeSet<N> {
+        buckets.into_iter().map(|bucket| self.stripe(bucket)).collect()
+    }
+
+    pub fn lock_many<const N: usize>(self, which: &StripeSet<N>) -> Many<'a, N> {
+        self.table.stripes().lock_many(which)
+    }
+
+    /// The stripes of the whole shard.
+    pub fn lock_all(self) -> Many<'a, SHARD_STRIPES> {
+        self.lock_many(&self.own_stripes().collect())
+    }
+
+    #[inline]
+    pub fn moving<'l, const N: usize>(
+        self,
+        locked: &'l impl Locks,
+        which: &'l StripeSet<N>,
+    ) -> Moving<'l, N>
+    where
+        'a: 'l,
+    {
+        self.table.stripes().moving(locked, which)
     }
 
     #[inline]

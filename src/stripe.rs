@@ -7,7 +7,7 @@
 //!
 //! Readers hold nothing. They take a [`Stamp`] of one of the two stripes that they are about to look
 //! into, look, and ask whether the stamp still holds. It does unless something
-//! [moved](Locks::moving) meanwhile, or a copy was [erased](Locks::outdate) while another stayed;
+//! [moved](Stripes::moving) meanwhile, or a copy was [erased](Stripes::outdate) while another stayed;
 //! filling or emptying a single lane does not count, because it is one store of one word, seen whole
 //! or not at all.
 //!
@@ -103,7 +103,7 @@ impl Stripes {
     /// The lock of one stripe, on its own. To take several, use [`Two`] or [`Many`].
     #[inline]
     pub fn lock(&self, stripe: usize) -> One<'_> {
-        One { stripes: self, stripe, _held: self.guards[stripe].lock.lock() }
+        One { held: self.guards[stripe].lock.lock() }
     }
 
     /// The locks of two stripes, which may be one.
@@ -114,18 +114,53 @@ impl Stripes {
         Two { lower, upper }
     }
 
-    /// The locks of up to `N` stripes, which may come in any order, and repeat.
-    pub fn lock_many<const N: usize>(&self, mut stripes: ArrayVec<usize, N>) -> Many<'_, N> {
-        stripes.sort_unstable();
-        let mut held = ArrayVec::new();
-        let mut last = None;
+    /// The locks of all these stripes.
+    #[inline]
+    pub fn lock_many<const N: usize>(&self, which: &StripeSet<N>) -> Many<'_, N> {
+        Many { held: which.ascending.iter().map(|&stripe| self.lock(stripe)).collect() }
+    }
+
+    /// Sends away every reader that meets one of these stripes, until the result is dropped.
+    /// What is copied from one bucket to another, and erased in the first, goes in between.
+    #[inline]
+    pub fn moving<'a, const N: usize>(
+        &'a self,
+        locked: &'a impl Locks,
+        which: &'a StripeSet<N>,
+    ) -> Moving<'a, N> {
+        for &stripe in &which.ascending {
+            debug_assert!(locked.include(self, stripe));
+            let even = read_owned(&self.versions[stripe]);
+            self.versions[stripe].store(even + 1, Ordering::Relaxed);
+        }
+        Moving { stripes: self, which }
+    }
+
+    /// Sends away every reader that has begun already, and none that begins from here on: before an
+    /// item is erased from one bucket while it may be in its other one as well.
+    #[inline]
+    pub fn outdate(&self, locked: &impl Locks, stripe: usize) {
+        debug_assert!(locked.include(self, stripe));
+        let even = read_owned(&self.versions[stripe]);
+        self.versions[stripe].store(even + 2, Ordering::Release);
+    }
+}
+
+/// Up to `N` stripes in ascending order, each once.
+pub struct StripeSet<const N: usize> {
+    ascending: ArrayVec<usize, N>,
+}
+
+impl<const N: usize> FromIterator<usize> for StripeSet<N> {
+    fn from_iter<I: IntoIterator<Item = usize>>(stripes: I) -> Self {
+        let mut ascending = ArrayVec::<usize, N>::new();
         for stripe in stripes {
-            if last != Some(stripe) {
-                held.push(self.lock(stripe));
-                last = Some(stripe);
+            let below = ascending.iter().rposition(|&other| other <= stripe);
+            if below.is_none_or(|at| ascending[at] != stripe) {
+                ascending.insert(below.map_or(0, |at| at + 1), stripe);
             }
         }
-        Many { held }
+        StripeSet { ascending }
     }
 }
 
@@ -145,71 +180,36 @@ impl Stamp<'_> {
     }
 }
 
-/// The locks of some stripes. Whoever writes a bucket shows that it has them.
-pub trait Locks {
-    fn for_each(&self, visit: impl FnMut(&One<'_>));
-
-    fn include(&self, stripes: &Stripes, stripe: usize) -> bool {
-        let mut found = false;
-        self.for_each(|one| found |= std::ptr::eq(one.stripes, stripes) && one.stripe == stripe);
-        found
-    }
-
-    /// Sends away every reader that meets one of these stripes, until the result is dropped.
-    /// What is copied from one bucket to another, and erased in the first, goes in between.
-    #[inline]
-    fn moving(&self) -> Moving<'_, Self> {
-        self.for_each(|one| {
-            let even = read_owned(one.version());
-            one.version().store(even + 1, Ordering::Relaxed);
-        });
-        Moving { locks: self }
-    }
-
-    /// Sends away every reader that has begun already, and none that begins from here on: before an
-    /// item is erased from one bucket while it may be in its other one as well.
-    #[inline]
-    fn outdate(&self) {
-        self.for_each(|one| {
-            let even = read_owned(one.version());
-            one.version().store(even + 2, Ordering::Release);
-        });
-    }
-}
-
 /// Versions are odd while this lives.
-pub struct Moving<'l, L: Locks + ?Sized> {
-    locks: &'l L,
+pub struct Moving<'a, const N: usize> {
+    stripes: &'a Stripes,
+    which: &'a StripeSet<N>,
 }
 
-impl<L: Locks + ?Sized> Drop for Moving<'_, L> {
+impl<const N: usize> Drop for Moving<'_, N> {
     #[inline]
     fn drop(&mut self) {
-        self.locks.for_each(|one| {
-            let odd = read_owned(one.version());
-            one.version().store(odd + 1, Ordering::Release);
-        });
+        for &stripe in &self.which.ascending {
+            let odd = read_owned(&self.stripes.versions[stripe]);
+            self.stripes.versions[stripe].store(odd + 1, Ordering::Release);
+        }
     }
+}
+
+/// The locks of some stripes. Whoever writes a bucket, or changes a version, shows that it has them.
+pub trait Locks {
+    fn include(&self, stripes: &Stripes, stripe: usize) -> bool;
 }
 
 /// The lock of one stripe.
 pub struct One<'a> {
-    stripes: &'a Stripes,
-    stripe: usize,
-    _held: Held<'a>,
-}
-
-impl One<'_> {
-    #[inline]
-    fn version(&self) -> &AtomicU64 {
-        &self.stripes.versions[self.stripe]
-    }
+    held: Held<'a>,
 }
 
 impl Locks for One<'_> {
     #[inline]
-    fn for_each(&self, mut visit: impl FnMut(&One<'_>)) {
-        visit(self);
+    fn include(&self, stripes: &Stripes, stripe: usize) -> bool {
+        std::ptr::eq(self.held.lock(), &stripes.guards[stripe].lock)
     }
 }
 
@@ -221,22 +221,19 @@ pub struct Two<'a> {
 
 impl Locks for Two<'_> {
     #[inline]
-    fn for_each(&self, mut visit: impl FnMut(&One<'_>)) {
-        visit(&self.lower);
-        if let Some(upper) = &self.upper {
-            visit(upper);
-        }
+    fn include(&self, stripes: &Stripes, stripe: usize) -> bool {
+        let upper = self.upper.as_ref();
+        self.lower.include(stripes, stripe) || upper.is_some_and(|one| one.include(stripes, stripe))
     }
 }
 
-/// The locks of up to `N` stripes.
+/// The locks of up to `N` stripes, in ascending order.
 pub struct Many<'a, const N: usize> {
     held: ArrayVec<One<'a>, N>,
 }
 
 impl<const N: usize> Locks for Many<'_, N> {
-    #[inline]
-    fn for_each(&self, visit: impl FnMut(&One<'_>)) {
-        self.held.iter().for_each(visit);
+    fn include(&self, stripes: &Stripes, stripe: usize) -> bool {
+        self.held.iter().any(|one| one.include(stripes, stripe))
     }
 }

@@ -69,6 +69,14 @@ impl LaneSet {
         LaneSet { tops: self.tops | other.tops, bits: self.bits }
     }
 
+    /// Whether a bucket with these lanes empty has more room than one with those. It compares the
+    /// highest ones first, which is exact for buckets that were filled from the lowest lane up and
+    /// not removed from, and a good guess for others, at a quarter of the price of counting.
+    #[inline]
+    pub fn is_roomier_than(self, other: Self) -> bool {
+        self.tops > other.tops
+    }
+
     /// The lowest lane of the set.
     #[inline]
     pub fn first(self) -> Option<Lane> {

@@ -123,6 +123,10 @@ impl<S> ConcurrentCuckooFilter<S> {
         Ok(ConcurrentCuckooFilter { table, capacity, hasher })
     }
 
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+
     fn shards(&self) -> impl Iterator<Item = Shard<'_>> {
         (0..self.table.geometry().shards()).map(|index| Shard::new(&self.table, index))
     }

@@ -118,13 +118,24 @@ impl Geometry {
     /// The shard that a hash belongs to, and where in it.
     #[inline]
     pub fn locate(&self, hash: u64) -> (usize, Place) {
-        let hash = mix(hash);
-        let (shard, rest) = scale(hash, self.shards as u64);
+        let hash = Mixed::of(hash);
+        (self.shard_of(hash), self.place_of(hash))
+    }
+
+    #[inline]
+    pub fn shard_of(&self, hash: Mixed) -> usize {
+        scale(hash.0, self.shards as u64).0 as usize
+    }
+
+    /// Where in its shard.
+    #[inline]
+    pub fn place_of(&self, hash: Mixed) -> Place {
+        let (_, rest) = scale(hash.0, self.shards as u64);
         let (bucket, _) = scale(rest, u64::from(self.buckets));
-        let (fp, _) = scale(hash << 32, self.fingerprints);
+        let (fp, _) = scale(hash.0 << 32, self.fingerprints);
         let fp = Fingerprint::nth(fp as u32);
         let first = Bucket(bucket as u32);
-        (shard as usize, Place { first, second: self.alternate(first, fp), fp })
+        Place { first, second: self.alternate(first, fp), fp }
     }
 
     /// The other bucket of an item that is in `bucket` as `fp`.
@@ -136,6 +147,17 @@ impl Geometry {
         let wide = sum.wrapping_sub(bucket.0);
         let wide = if sum < bucket.0 { wide.wrapping_add(self.buckets) } else { wide };
         Bucket(if (spread >> 20) as u32 & self.near_class == 0 { wide } else { near })
+    }
+}
+
+/// A hash after mixing: every bit of it depends on all that the hasher gave.
+#[derive(Clone, Copy)]
+pub struct Mixed(pub u64);
+
+impl Mixed {
+    #[inline]
+    pub fn of(hash: u64) -> Self {
+        Mixed(mix(hash))
     }
 }
 

@@ -88,7 +88,7 @@ use crate::Full;
 use crate::geometry::{Bucket, Place};
 use crate::path::{self, MOST_MOVES, Path};
 use crate::shard::Shard;
-use crate::stripe::{Locks, StripeSet};
+use crate::stripe::Locks;
 use arrayvec::ArrayVec;
 
 /// The newcomer's two buckets, one for each move, and the end.
@@ -140,57 +140,31 @@ pub fn make_room_if_absent(shard: Shard<'_>, place: Place) -> Result<bool, Full>
     if shard.contains(place) { Ok(false) } else { Err(Full::new()) }
 }
 
-/// Places a copy for a caller that has the locks of the whole shard: no path gets stale, but readers
-/// are about, and are sent away from the path's stripes like always.
-#[doc(hidden)]
-#[cold]
-pub fn make_room_owned(shard: Shard<'_>, owned: &impl Locks, place: Place) -> Result<(), Full> {
-    let placed = path::find(shard, place).is_some_and(|path| {
-        let stripes = stripes_of(shard, &path, place);
-        move_along(shard, owned, &stripes, &path, place) == Outcome::Placed
-    });
-    if placed { Ok(()) } else { Err(Full::new()) }
-}
-
 /// Moves the items of the path and places the newcomer, if everything is still as it was found.
 #[doc(hidden)]
 pub fn walk(shard: Shard<'_>, path: &Path, place: Place, copies: Copies) -> Outcome {
-    let stripes = stripes_of(shard, path, place);
+    let own = [place.first, place.second];
+    let on_path = path.steps.iter().map(|step| step.bucket).chain([path.end]);
+    let stripes = shard.stripes::<MOST_BUCKETS>(own.into_iter().chain(on_path));
     let locked = shard.lock_many(&stripes);
 
     if copies == Copies::UnlessPresent && shard.contains_locked(&locked, place) {
         return Outcome::Present;
     }
-    move_along(shard, &locked, &stripes, path, place)
-}
-
-/// Of the path and of the newcomer's own two buckets.
-fn stripes_of(shard: Shard<'_>, path: &Path, place: Place) -> StripeSet<MOST_BUCKETS> {
-    let own = [place.first, place.second];
-    let on_path = path.steps.iter().map(|step| step.bucket).chain([path.end]);
-    shard.stripes(own.into_iter().chain(on_path))
-}
-
-fn move_along(
-    shard: Shard<'_>,
-    locked: &impl Locks,
-    stripes: &StripeSet<MOST_BUCKETS>,
-    path: &Path,
-    place: Place,
-) -> Outcome {
-    let Some(words) = check(shard, path, place, locked) else {
+    let Some(words) = check(shard, path, place, &locked) else {
         return Outcome::Stale;
     };
     // A single store moves nothing.
-    let _moving = (words.len() > 1).then(|| shard.moving(locked, stripes));
-    for (bucket, word) in words.into_iter().rev() {
-        shard.write(locked, bucket, word);
+    let _moving = (words.len() > 1).then(|| shard.moving(&locked, &stripes));
+    for &(bucket, word) in words.iter().rev() {
+        shard.write(&locked, bucket, word);
     }
-    shard.add_items(locked, path.end, 1);
+    shard.add_items(&locked, path.end, 1);
     Outcome::Placed
 }
 
 /// The new words of the path's buckets, in its order, or `None` if it does not lead there any more.
+#[inline]
 fn check(
     shard: Shard<'_>,
     path: &Path,

@@ -98,9 +98,10 @@
 #![cfg_attr(any(loom, shuttle), deny(unsafe_code))]
 #![cfg_attr(not(any(loom, shuttle)), warn(missing_docs, missing_debug_implementations))]
 
-mod batch;
+mod ahead;
 mod bucket;
 mod builder;
+mod bulk;
 mod by_hash;
 mod error;
 mod filter;
@@ -110,6 +111,7 @@ pub mod kick;
 #[cfg(not(doc))]
 mod kick;
 mod lock;
+mod many;
 mod path;
 mod prefetch;
 mod shard;

@@ -45,8 +45,19 @@ struct Node {
 
 /// The shortest way to make room for `place`, if there is one within reach.
 pub fn find(shard: Shard<'_>, place: Place) -> Option<Path> {
+    let mut nodes = ArrayVec::new();
+    let end = search(shard, place, &mut nodes)?;
+    Some(path_to(&nodes, end))
+}
+
+/// The node of the nearest bucket that has room.
+#[inline]
+fn search(
+    shard: Shard<'_>,
+    place: Place,
+    nodes: &mut ArrayVec<Node, MOST_NODES>,
+) -> Option<Node> {
     let lanes = shard.lanes();
-    let mut nodes = ArrayVec::<Node, MOST_NODES>::new();
     for (bucket, parent) in [(place.first, 1), (place.second, 0)] {
         nodes.push(Node { bucket, parent, lane: Lane::LOWEST, moves: 0 });
     }
@@ -57,7 +68,7 @@ pub fn find(shard: Shard<'_>, place: Place) -> Option<Path> {
         let word = shard.read(bucket);
         // It was full when it was listed, but others are at work.
         if !lanes.empty(word).is_empty() {
-            return Some(path_to(&nodes, node));
+            return Some(node);
         }
         // There is no room where we came from.
         let back = nodes[parent as usize].bucket;
@@ -70,7 +81,7 @@ pub fn find(shard: Shard<'_>, place: Place) -> Option<Path> {
                 moves: moves + 1,
             };
             if !lanes.empty(shard.read(node.bucket)).is_empty() {
-                return Some(path_to(&nodes, node));
+                return Some(node);
             }
             if node.bucket != back && usize::from(node.moves) < MOST_MOVES {
                 // When the list is full, what is on it is still looked at.
@@ -82,6 +93,7 @@ pub fn find(shard: Shard<'_>, place: Place) -> Option<Path> {
     None
 }
 
+#[inline]
 fn path_to(nodes: &[Node], last: Node) -> Path {
     let mut steps = ArrayVec::new();
     let mut node = last;

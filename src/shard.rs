@@ -125,20 +125,25 @@ impl<'a> Shard<'a> {
     /// Adds a copy of the item.
     #[inline]
     pub fn insert(self, place: Place) -> Result<(), Full> {
-        if self.fill(place.first, place.fp) || self.fill(place.second, place.fp) {
+        let (bucket, word) = self.roomier(place, self.read(place.first), self.read(place.second));
+        // No lock is taken to find out that there is no room.
+        let may_fit = !self.lanes().empty(word).is_empty();
+        if may_fit && self.fill_locked(&self.lock_one(bucket), bucket, place.fp) {
             return Ok(());
         }
         kick::make_room(self, place)
     }
 
-    /// Puts `fp` into an empty lane of `bucket`, if there is one. No lock is taken to find out
-    /// that there is none.
+    /// Of the item's buckets, the one that has more room, and its word. Taking that makes buckets
+    /// full later, and kicks rarer.
     #[inline]
-    fn fill(self, bucket: Bucket, fp: Fingerprint) -> bool {
-        !self.lanes().empty(self.read(bucket)).is_empty()
-            && self.fill_locked(&self.lock_one(bucket), bucket, fp)
+    fn roomier(self, place: Place, first: u64, second: u64) -> (Bucket, u64) {
+        let (in_first, in_second) = (self.lanes().empty(first), self.lanes().empty(second));
+        let second_is = in_second.is_roomier_than(in_first);
+        if second_is { (place.second, second) } else { (place.first, first) }
     }
 
+    /// Puts `fp` into an empty lane of `bucket`, if there is one.
     #[inline]
     pub fn fill_locked(self, locked: &impl Locks, bucket: Bucket, fp: Fingerprint) -> bool {
         let lanes = self.lanes();
@@ -147,17 +152,6 @@ impl<'a> Shard<'a> {
         self.write(locked, bucket, lanes.with(word, lane, fp));
         self.add_items(locked, bucket, 1);
         true
-    }
-
-    /// Adds a copy under the locks of the whole shard.
-    #[inline]
-    pub fn insert_owned(self, owned: &impl Locks, place: Place) -> Result<(), Full> {
-        if self.fill_locked(owned, place.first, place.fp)
-            || self.fill_locked(owned, place.second, place.fp)
-        {
-            return Ok(());
-        }
-        kick::make_room_owned(self, owned, place)
     }
 
     /// Adds the item unless it is here; says whether it was added.
@@ -174,27 +168,15 @@ impl<'a> Shard<'a> {
         added.map_or_else(|| kick::make_room_if_absent(self, place), Ok)
     }
 
-    /// The same under the locks of the whole shard.
-    #[inline]
-    pub fn insert_if_absent_owned(self, owned: &impl Locks, place: Place) -> Result<bool, Full> {
-        match self.add_if_absent(owned, place) {
-            Some(added) => Ok(added),
-            None => kick::make_room_owned(self, owned, place).map(|()| true),
-        }
-    }
-
     /// The decision, under the locks of both buckets; `None` if the item is not here and both
     /// buckets are full.
     #[inline]
     pub fn add_if_absent(self, locked: &impl Locks, place: Place) -> Option<bool> {
-        let lanes = self.lanes();
         let (first, second) = self.read_both(locked, place);
         if self.holds(first, second, place.fp) {
             return Some(false);
         }
-        // The roomier of the two, as both have been read: buckets get full later, and kicks rarer.
-        let (in_first, in_second) = (lanes.empty(first).len(), lanes.empty(second).len());
-        let bucket = if in_first >= in_second { place.first } else { place.second };
+        let (bucket, _) = self.roomier(place, first, second);
         self.fill_locked(locked, bucket, place.fp).then_some(true)
     }
 

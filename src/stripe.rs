@@ -152,12 +152,18 @@ pub struct StripeSet<const N: usize> {
 }
 
 impl<const N: usize> FromIterator<usize> for StripeSet<N> {
+    #[inline]
     fn from_iter<I: IntoIterator<Item = usize>>(stripes: I) -> Self {
         let mut ascending = ArrayVec::<usize, N>::new();
         for stripe in stripes {
-            let below = ascending.iter().rposition(|&other| other <= stripe);
-            if below.is_none_or(|at| ascending[at] != stripe) {
-                ascending.insert(below.map_or(0, |at| at + 1), stripe);
+            // Down to its place, of which there are hardly ever more than four.
+            let mut at = ascending.len();
+            while at > 0 && ascending[at - 1] > stripe {
+                at -= 1;
+            }
+            if at == 0 || ascending[at - 1] != stripe {
+                ascending.push(stripe);
+                ascending[at..].rotate_right(1);
             }
         }
         StripeSet { ascending }

@@ -1,0 +1,169 @@
+//! The operations on many items at once. Each answers, in order, what the single form would have.
+
+use crate::bulk::{self, ROUND};
+use crate::geometry::Place;
+use crate::shard::Shard;
+use crate::{ConcurrentCuckooFilter, Full};
+use std::hash::{BuildHasher, Hash};
+
+/// # Many items at once
+///
+/// A batch tells the filter which memory it will need, and so is faster than a loop where the table
+/// does not fit the caches: see the README's table. What is returned is, in order, what a loop
+/// over the single form would have returned, and what other threads see is such a loop, in which
+/// the order of different items is not told. No lock is held for longer than by the single form.
+///
+/// A large batch of writes takes 12 bytes an item beside the answers, and goes in rounds, so no
+/// more than 10 MiB. If an item's `Hash` panics, items before it may have been written.
+impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
+    /// [`contains`](Self::contains) for each of these.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// filter.insert("a")?;
+    /// assert_eq!(filter.contains_many(&["a", "b"]), [true, false]);
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    #[must_use]
+    pub fn contains_many<T: Hash>(&self, items: &[T]) -> Vec<bool> {
+        let mut found = vec![false; items.len()];
+        self.hashed(items, &mut found, |hashes, found| self.contains_each(hashes, found));
+        found
+    }
+
+    /// [`insert`](Self::insert) for each of these, also of those that come more than once.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// assert_eq!(filter.insert_many(&["a", "b"]), [Ok(()), Ok(())]);
+    /// assert_eq!(filter.len(), 2);
+    /// ```
+    #[must_use = "an item that was refused is not in"]
+    pub fn insert_many<T: Hash>(&self, items: &[T]) -> Vec<Result<(), Full>> {
+        self.write_items(items, Ok(()), Shard::insert)
+    }
+
+    /// [`insert_if_absent`](Self::insert_if_absent) for each of these. Of those that come more than
+    /// once, the first is the new one.
+    ///
+    /// ```
+    /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// assert_eq!(seen.insert_if_absent_many(&["a", "b", "a"]), [Ok(true), Ok(true), Ok(false)]);
+    /// ```
+    #[must_use = "an item that was refused is not in"]
+    pub fn insert_if_absent_many<T: Hash>(&self, items: &[T]) -> Vec<Result<bool, Full>> {
+        self.write_items(items, Ok(false), Shard::insert_if_absent)
+    }
+
+    /// [`remove`](Self::remove) for each of these, as often as they come. Remove only what was
+    /// inserted.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// filter.insert("a")?;
+    /// assert_eq!(filter.remove_many(&["a", "a"]), [true, false]);
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    pub fn remove_many<T: Hash>(&self, items: &[T]) -> Vec<bool> {
+        self.write_items(items, false, Shard::remove)
+    }
+
+    fn write_items<'a, T: Hash, A: Copy>(
+        &'a self,
+        items: &[T],
+        unanswered: A,
+        act: impl Fn(Shard<'a>, Place) -> A,
+    ) -> Vec<A> {
+        let mut answers = vec![unanswered; items.len()];
+        self.hashed(items, &mut answers, |hashes, answers| {
+            bulk::write(self.table(), hashes, answers, &act);
+        });
+        answers
+    }
+
+    /// Hands on hashes instead of items, round by round.
+    fn hashed<T: Hash, A>(
+        &self,
+        items: &[T],
+        answers: &mut [A],
+        mut act: impl FnMut(&[u64], &mut [A]),
+    ) {
+        // Two rounds at least, so that the hashes of one and what it takes to sort them are less
+        // than 12 bytes for each item of the batch.
+        let round = items.len().div_ceil(2).clamp(1, ROUND);
+        let mut hashes = Vec::with_capacity(round);
+        for (items, answers) in items.chunks(round).zip(answers.chunks_mut(round)) {
+            hashes.clear();
+            hashes.extend(items.iter().map(|item| self.hash_of(item)));
+            act(&hashes, answers);
+        }
+    }
+}
+
+/// # Many items at once, for callers that have hashed them
+impl<S> ConcurrentCuckooFilter<S> {
+    /// [`contains_many`](Self::contains_many) for a caller that has the hashes.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// filter.insert_hash(17)?;
+    /// assert_eq!(filter.contains_hash_many(&[17, 18]), [true, false]);
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    #[must_use]
+    pub fn contains_hash_many(&self, hashes: &[u64]) -> Vec<bool> {
+        let mut found = vec![false; hashes.len()];
+        self.contains_each(hashes, &mut found);
+        found
+    }
+
+    pub(crate) fn contains_each(&self, hashes: &[u64], found: &mut [bool]) {
+        bulk::in_order(self.table(), hashes, found, Shard::contains);
+    }
+
+    /// [`insert_many`](Self::insert_many) for a caller that has the hashes.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// assert_eq!(filter.insert_hash_many(&[17, 18]), [Ok(()), Ok(())]);
+    /// assert!(filter.contains_hash(18));
+    /// ```
+    #[must_use = "an item that was refused is not in"]
+    pub fn insert_hash_many(&self, hashes: &[u64]) -> Vec<Result<(), Full>> {
+        self.write_hashes(hashes, Ok(()), Shard::insert)
+    }
+
+    /// [`insert_if_absent_many`](Self::insert_if_absent_many) for a caller that has the hashes.
+    ///
+    /// ```
+    /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// assert_eq!(seen.insert_hash_if_absent_many(&[17, 17]), [Ok(true), Ok(false)]);
+    /// ```
+    #[must_use = "an item that was refused is not in"]
+    pub fn insert_hash_if_absent_many(&self, hashes: &[u64]) -> Vec<Result<bool, Full>> {
+        self.write_hashes(hashes, Ok(false), Shard::insert_if_absent)
+    }
+
+    /// [`remove_many`](Self::remove_many) for a caller that has the hashes.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// filter.insert_hash(17)?;
+    /// assert_eq!(filter.remove_hash_many(&[17, 18]), [true, false]);
+    /// # Ok::<(), koel::Full>(())
+    /// ```
+    pub fn remove_hash_many(&self, hashes: &[u64]) -> Vec<bool> {
+        self.write_hashes(hashes, false, Shard::remove)
+    }
+
+    fn write_hashes<'a, A: Copy>(
+        &'a self,
+        hashes: &[u64],
+        unanswered: A,
+        act: impl Fn(Shard<'a>, Place) -> A,
+    ) -> Vec<A> {
+        let mut answers = vec![unanswered; hashes.len()];
+        bulk::write(self.table(), hashes, &mut answers, act);
+        answers
+    }
+}

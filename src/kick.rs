@@ -143,9 +143,10 @@ pub fn make_room_if_absent(shard: Shard<'_>, place: Place) -> Result<bool, Full>
 /// Moves the items of the path and places the newcomer, if everything is still as it was found.
 #[doc(hidden)]
 pub fn walk(shard: Shard<'_>, path: &Path, place: Place, copies: Copies) -> Outcome {
-    let own = [place.first, place.second];
+    // To see whether the newcomer is here takes the stripes of both its buckets.
+    let own = if copies == Copies::UnlessPresent { &[place.first, place.second][..] } else { &[] };
     let on_path = path.steps.iter().map(|step| step.bucket).chain([path.end]);
-    let stripes = shard.stripes::<MOST_BUCKETS>(own.into_iter().chain(on_path));
+    let stripes = shard.stripes::<MOST_BUCKETS>(own.iter().copied().chain(on_path));
     let locked = shard.lock_many(&stripes);
 
     if copies == Copies::UnlessPresent && shard.contains_locked(&locked, place) {

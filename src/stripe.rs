@@ -31,7 +31,7 @@
 //! mover by the lock alone. A release fence in the mover says nothing about that store.
 
 use crate::lock::{Held, Lock};
-use crate::prefetch::prefetch;
+use crate::memory::prefetch;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, read_owned, read_owned_u32};
 use arrayvec::ArrayVec;
 

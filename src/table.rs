@@ -5,7 +5,7 @@
 //! shard adds where it begins. Whoever stores a bucket shows the lock of its stripe.
 
 use crate::geometry::{Geometry, STRIPE_BUCKETS};
-use crate::prefetch::prefetch;
+use crate::memory::{prefer_huge_pages, prefetch};
 use crate::stripe::{Locks, Stripes};
 use crate::sync::{AtomicU64, Ordering, read_owned, zeroed_words};
 
@@ -23,6 +23,7 @@ impl Table {
         let bytes = buckets * size_of::<u64>() + Stripes::bytes(segments);
         let stripes = Stripes::new(segments).ok_or(bytes)?;
         let words = zeroed_words(buckets).ok_or(bytes)?;
+        prefer_huge_pages(&words);
         Ok(Table { geometry, words, stripes })
     }
 

@@ -18,6 +18,12 @@ use crate::table::Table;
 /// little enough to stay in the caches themselves.
 pub const ROUND: usize = if SMALL { 2 } else { 1 << 19 };
 
+/// How many items of a batch are hashed at once: half of them at most, so that their hashes, and
+/// what it takes to sort these, are less than 12 bytes for each item of the batch.
+pub fn round_of_items(items: usize, most: usize) -> usize {
+    items.div_ceil(2).clamp(1, most)
+}
+
 /// Up to here, a table is taken to fit the cache of a core, give or take a little.
 const CACHED_BUCKETS: usize = (4 << 20) / size_of::<u64>();
 

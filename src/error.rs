@@ -46,6 +46,81 @@ impl fmt::Display for Full {
 
 impl Error for Full {}
 
+/// Some items of an extension did not fit; the others are in.
+///
+/// ```
+/// use rayon::prelude::*;
+///
+/// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000);
+/// let refused = filter.par_extend((0..2_000).into_par_iter()).unwrap_err();
+/// assert_eq!(refused.inserted(), filter.len());
+/// assert_eq!(refused.inserted() + refused.count(), 2_000);
+/// let hashes = refused.hashes();
+/// let left: Vec<i32> = (0..2_000).filter(|item| hashes.contains(&filter.hash_of(item))).collect();
+/// assert_eq!(left.len(), refused.count());
+/// ```
+#[cfg(feature = "rayon")]
+#[derive(Clone, PartialEq, Eq)]
+pub struct Refused {
+    inserted: usize,
+    count: usize,
+    hashes: Vec<u64>,
+}
+
+#[cfg(feature = "rayon")]
+impl Refused {
+    /// A stream without an end must not fill the memory with what was refused.
+    pub(crate) const MOST_NAMED: usize = 1 << 20;
+
+    pub(crate) fn new(inserted: usize, count: usize, hashes: Vec<u64>) -> Self {
+        Refused { inserted, count, hashes }
+    }
+
+    /// How many items went in.
+    #[must_use]
+    pub fn inserted(&self) -> usize {
+        self.inserted
+    }
+
+    /// How many did not.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// What the items that did not go in [hash to](crate::ConcurrentCuckooFilter::hash_of), in no
+    /// order: all of them, up to a million (1,048,576).
+    #[must_use]
+    pub fn hashes(&self) -> &[u64] {
+        &self.hashes
+    }
+}
+
+#[cfg(feature = "rayon")]
+impl fmt::Debug for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Refused")
+            .field("inserted", &self.inserted)
+            .field("count", &self.count)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "rayon")]
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "no room for {} of the items, {} are in: build the filter with a larger capacity, or \
+             remove items and insert those again that `hashes` names",
+            self.count, self.inserted
+        )
+    }
+}
+
+#[cfg(feature = "rayon")]
+impl Error for Refused {}
+
 /// Why a filter could not be built.
 ///
 /// ```

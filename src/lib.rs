@@ -113,6 +113,8 @@ mod kick;
 mod lock;
 mod many;
 mod memory;
+#[cfg(feature = "rayon")]
+mod parallel;
 mod path;
 mod shard;
 mod sizing;
@@ -122,6 +124,8 @@ mod sync;
 mod table;
 
 pub use builder::Builder;
+#[cfg(feature = "rayon")]
+pub use error::Refused;
 pub use error::{BuildError, BuildErrorKind, Full};
 pub use filter::ConcurrentCuckooFilter;
 pub use stats::Stats;
@@ -141,9 +145,9 @@ pub mod internals {
     pub use crate::shard::Shard;
     pub use crate::stripe::{Locks, Many, Moving, One, Stamp, StripeSet, Stripes, Two};
     pub use crate::sync::AtomicU64;
-    pub use crate::table::Table;
     #[cfg(loom)]
     pub use crate::sync::set_queue_first;
+    pub use crate::table::Table;
 }
 
 #[cfg(doctest)]

@@ -13,7 +13,7 @@ use std::hash::{BuildHasher, Hash};
 /// over the single form would have returned, and what other threads see is such a loop, in which
 /// the order of different items is not told. No lock is held for longer than by the single form.
 ///
-/// A large batch of writes takes 12 bytes an item beside the answers, and goes in rounds, so no
+/// A large batch of writes takes 12 bytes an item beside the answers, and goes in rounds, so never
 /// more than 10 MiB. If an item's `Hash` panics, items before it may have been written.
 impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// [`contains`](Self::contains) for each of these.
@@ -82,15 +82,13 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     }
 
     /// Hands on hashes instead of items, round by round.
-    fn hashed<T: Hash, A>(
+    pub(crate) fn hashed<T: Hash, A>(
         &self,
         items: &[T],
         answers: &mut [A],
         mut act: impl FnMut(&[u64], &mut [A]),
     ) {
-        // Two rounds at least, so that the hashes of one and what it takes to sort them are less
-        // than 12 bytes for each item of the batch.
-        let round = items.len().div_ceil(2).clamp(1, ROUND);
+        let round = bulk::round_of_items(items.len(), ROUND);
         let mut hashes = Vec::with_capacity(round);
         for (items, answers) in items.chunks(round).zip(answers.chunks_mut(round)) {
             hashes.clear();

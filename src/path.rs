@@ -52,11 +52,7 @@ pub fn find(shard: Shard<'_>, place: Place) -> Option<Path> {
 
 /// The node of the nearest bucket that has room.
 #[inline]
-fn search(
-    shard: Shard<'_>,
-    place: Place,
-    nodes: &mut ArrayVec<Node, MOST_NODES>,
-) -> Option<Node> {
+fn search(shard: Shard<'_>, place: Place, nodes: &mut ArrayVec<Node, MOST_NODES>) -> Option<Node> {
     let lanes = shard.lanes();
     for (bucket, parent) in [(place.first, 1), (place.second, 0)] {
         nodes.push(Node { bucket, parent, lane: Lane::LOWEST, moves: 0 });

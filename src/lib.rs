@@ -139,6 +139,7 @@ pub use ahash::RandomState;
 #[doc(hidden)]
 pub mod internals {
     pub use crate::bucket::{Fingerprint, Lane, Lanes};
+    pub use crate::bulk::write as write_batch;
     pub use crate::geometry::{Bucket, Geometry, Place};
     pub use crate::kick::{Copies, Outcome, make_room, make_room_if_absent, walk};
     pub use crate::path::{Path, Step, find};

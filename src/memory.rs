@@ -40,9 +40,9 @@ pub fn prefetch<T>(value: &T) {
 /// Of a table of 128 MiB in pages of 4 KiB, a processor knows the addresses of a sixteenth at best,
 /// and looks the others up in memory, once for each bucket. Most Linux systems give huge pages only
 /// to those who ask.
-#[cfg_attr(not(target_os = "linux"), allow(unused_variables))]
+#[cfg_attr(any(loom, shuttle, not(target_os = "linux")), allow(unused_variables))]
 pub fn prefer_huge_pages<T>(values: &[T]) {
-    #[cfg(all(target_os = "linux", not(miri)))]
+    #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
     {
         /// No page of the ordinary kind is larger.
         const PAGE: usize = 1 << 16;

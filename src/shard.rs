@@ -164,33 +164,33 @@ impl<'a> Shard<'a> {
         }
         // What was not seen is decided under the locks, those of a path if both buckets are full.
         let full = lanes.empty(first).or(lanes.empty(second)).is_empty();
-        let added = if full { None } else { self.add_if_absent(&self.lock(place), place) };
+        let added = if full { None } else { self.insert_if_absent_locked(place) };
         added.map_or_else(|| kick::make_room_if_absent(self, place), Ok)
     }
 
-    /// The decision, under the locks of both buckets; `None` if the item is not here and both
-    /// buckets are full.
+    /// The decision under both locks; `None` if the item is not here and both buckets are full.
     #[inline]
-    pub fn add_if_absent(self, locked: &impl Locks, place: Place) -> Option<bool> {
-        let (first, second) = self.read_both(locked, place);
+    pub fn insert_if_absent_locked(self, place: Place) -> Option<bool> {
+        let locked = self.lock(place);
+        let (first, second) = self.read_both(&locked, place);
         if self.holds(first, second, place.fp) {
             return Some(false);
         }
         let (bucket, _) = self.roomier(place, first, second);
-        self.fill_locked(locked, bucket, place.fp).then_some(true)
+        self.fill_locked(&locked, bucket, place.fp).then_some(true)
     }
 
     /// Takes one copy of the item away; says whether there was one.
     #[inline]
     pub fn remove(self, place: Place) -> bool {
-        self.contains(place) && self.take_out(&self.lock(place), place)
+        self.contains(place) && self.remove_locked(place)
     }
 
-    /// Takes one copy away, under the locks of both buckets.
     #[inline]
-    pub fn take_out(self, locked: &impl Locks, place: Place) -> bool {
+    pub fn remove_locked(self, place: Place) -> bool {
         let lanes = self.lanes();
-        let (first, second) = self.read_both(locked, place);
+        let locked = self.lock(place);
+        let (first, second) = self.read_both(&locked, place);
         let in_first = lanes.holding(first, place.fp).first();
         let in_second = lanes.holding(second, place.fp).first();
         let (bucket, without) = match (in_first, in_second) {
@@ -199,13 +199,19 @@ impl<'a> Shard<'a> {
             (None, None) => return false,
         };
         if in_first.is_some() && in_second.is_some() {
-            let (first, second) = (self.stripe(place.first), self.stripe(place.second));
-            self.table.stripes().outdate(locked, first);
-            self.table.stripes().outdate(locked, second);
+            self.outdate(&locked, place);
         }
-        self.write(locked, bucket, without);
-        self.add_items(locked, bucket, -1);
+        self.write(&locked, bucket, without);
+        self.add_items(&locked, bucket, -1);
         true
+    }
+
+    /// Sends away the readers that have begun to look for the item: a copy of it goes, one stays.
+    #[cold]
+    fn outdate(self, locked: &impl Locks, place: Place) {
+        for bucket in [place.first, place.second] {
+            self.table.stripes().outdate(locked, self.stripe(bucket));
+        }
     }
 
     /// Empties the shard, under all its stripes, so that nothing escapes from a segment that is

@@ -9,6 +9,7 @@
 
 mod toy;
 
+mod batches;
 mod exclusion;
 mod lookups;
 mod winners;

@@ -6,8 +6,8 @@
 //! ```
 
 use koel_under_loom::internals::{
-    AtomicU64, Bucket, Copies, Fingerprint, Geometry, Lanes, Outcome, Path, Place, Shard, Step,
-    Stripe, set_queue_first, walk,
+    Bucket, Copies, Fingerprint, Geometry, Lanes, Outcome, Path, Place, Shard, Step, Table,
+    set_queue_first, walk,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,21 +15,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const BUCKETS: u32 = 8;
 
 pub struct Toy {
-    geometry: Geometry,
-    words: Box<[AtomicU64]>,
-    stripes: Box<[Stripe]>,
+    table: Table,
 }
 
 impl Toy {
-    pub fn new() -> Self {
-        let geometry = Geometry::new(Lanes::of_bits(32), 1, BUCKETS);
-        let words = (0..geometry.buckets()).map(|_| AtomicU64::new(0)).collect();
-        let stripes = (0..geometry.stripes()).map(|_| Stripe::new()).collect();
-        Toy { geometry, words, stripes }
+    /// One shard, or more of the same kind, of which models mostly look into the first.
+    pub fn of_shards(shards: usize) -> Self {
+        let geometry = Geometry::new(Lanes::of_bits(32), shards, BUCKETS);
+        Toy { table: Table::new(geometry).unwrap() }
+    }
+
+    pub fn table(&self) -> &Table {
+        &self.table
     }
 
     pub fn shard(&self) -> Shard<'_> {
-        Shard::new(&self.geometry, &self.words, &self.stripes)
+        Shard::new(&self.table, 0)
     }
 
     /// An item of these two buckets, of which one has to be even and one odd. Items of different
@@ -38,7 +39,7 @@ impl Toy {
         let (first, second) = (Bucket(first), Bucket(second));
         let fp = (1..)
             .map(|value| Fingerprint::new(value).unwrap())
-            .filter(|fp| self.geometry.alternate(first, *fp) == second)
+            .filter(|fp| self.table.geometry().alternate(first, *fp) == second)
             .nth(number)
             .unwrap();
         Place { first, second, fp }
@@ -61,7 +62,7 @@ impl Toy {
     /// The path on which each of these items, from the newcomer's side on, moves on from the bucket
     /// named with it, the last one to `end`.
     pub fn path(&self, moves: &[(&Place, u32)], end: u32) -> Path {
-        let lanes = self.geometry.lanes();
+        let lanes = self.table.geometry().lanes();
         let step = |(place, bucket): &(&Place, u32)| {
             let bucket = Bucket(*bucket);
             let word = self.shard().read(bucket);
@@ -71,7 +72,7 @@ impl Toy {
     }
 
     pub fn walk(&self, path: &Path, newcomer: &Place) {
-        assert_eq!(walk(&self.shard(), path, *newcomer, Copies::Add), Outcome::Placed);
+        assert_eq!(walk(self.shard(), path, *newcomer, Copies::Add), Outcome::Placed);
     }
 
     pub fn copies(&self, place: &Place) -> usize {
@@ -95,7 +96,7 @@ trait EmptyLanes {
 
 impl EmptyLanes for Shard<'_> {
     fn empty_lanes(&self, bucket: Bucket) -> usize {
-        self.geometry().lanes().empty(self.read(bucket)).len()
+        self.lanes().empty(self.read(bucket)).len()
     }
 }
 
@@ -113,11 +114,12 @@ pub struct Model {
     floor: usize,
     preemptions: Option<usize>,
     blocking: bool,
+    shards: usize,
 }
 
 impl Model {
     pub fn new(name: &'static str, floor: usize) -> Self {
-        Model { name, floor, preemptions: None, blocking: false }
+        Model { name, floor, preemptions: None, blocking: false, shards: 1 }
     }
 
     /// Explores executions in which at most this many threads are interrupted.
@@ -129,6 +131,11 @@ impl Model {
     /// tries would never end, and to have circles of waiting threads reported as deadlocks.
     pub fn blocking(self) -> Self {
         Model { blocking: true, ..self }
+    }
+
+    /// On a table of so many shards.
+    pub fn shards(self, shards: usize) -> Self {
+        Model { shards, ..self }
     }
 
     /// Builds the table anew for each execution, runs the two (and any other) threads to their
@@ -149,11 +156,12 @@ impl Model {
             let mut builder = loom::model::Builder::new();
             builder.preemption_bound = self.preemptions;
             builder.max_branches = 10_000;
+            let shards = self.shards;
             set_queue_first(self.blocking);
             let counter = Arc::clone(&executions);
             builder.check(move || {
                 counter.fetch_add(1, Ordering::Relaxed);
-                let toy = Arc::new(Toy::new());
+                let toy = Arc::new(Toy::of_shards(shards));
                 let items = setup(&toy);
                 let (last, spawned) = threads.split_last().unwrap();
                 let handles: Vec<_> = spawned

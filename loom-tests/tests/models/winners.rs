@@ -57,10 +57,12 @@ fn one_call_wins_while_a_bucket_fills_up() {
     let add: fn(&Toy, &Race) = |toy, race| {
         race.won(toy.shard().insert_if_absent_locked(race.item).expect("there is room"));
     };
-    Model::new("filling up", 60).blocking().preemptions(2).run(
+    Model::new("filling up", 120).blocking().preemptions(2).run(
         |toy| {
-            let other = toy.item(0, 1, 4);
-            toy.put(&other, 0);
+            // As much in each, so that all three go to bucket 0 as long as it has room.
+            toy.put(&toy.item(0, 1, 4), 0);
+            toy.put(&toy.item(3, 6, 4), 3);
+            toy.put(&toy.item(7, 6, 4), 7);
             Race::of(toy.item(0, 3, 0), Vec::new())
         },
         &[add, |toy, _| toy.shard().insert(toy.item(0, 7, 5)).expect("there is room"), add],
@@ -74,10 +76,10 @@ fn one_call_wins_while_a_bucket_fills_up() {
 fn one_call_wins_on_the_kick_path() {
     fn add(toy: &Toy, race: &Race, path: usize) {
         let path = &race.paths[path];
-        race.won(match walk(&toy.shard(), path, race.item, Copies::UnlessPresent) {
+        race.won(match walk(toy.shard(), path, race.item, Copies::UnlessPresent) {
             Outcome::Placed => true,
             Outcome::Present => false,
-            Outcome::Stale => make_room_if_absent(&toy.shard(), race.item).expect("there is room"),
+            Outcome::Stale => make_room_if_absent(toy.shard(), race.item).expect("there is room"),
         });
     }
     let from_first: fn(&Toy, &Race) = |toy, race| add(toy, race, 0);
@@ -104,10 +106,10 @@ fn one_call_wins_on_the_kick_path() {
 #[test]
 fn the_loser_of_the_last_room_is_not_refused() {
     let add: fn(&Toy, &Race) = |toy, race| {
-        let added = make_room_if_absent(&toy.shard(), race.item);
+        let added = make_room_if_absent(toy.shard(), race.item);
         race.won(added.expect("refused though the item is in"));
     };
-    Model::new("last room", 500).blocking().preemptions(2).run(
+    Model::new("last room", 180).blocking().preemptions(2).run(
         |toy| {
             for bucket in [0, 1, 2, 3, 4, 6, 7] {
                 toy.stuff(bucket);

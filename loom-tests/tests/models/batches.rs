@@ -1,0 +1,128 @@
+//! A batch is, to others, a loop: what a bulk insert does to readers and to single writers.
+//!
+//! The table has two shards, and a batch goes through it shard by shard.
+
+use crate::toy::{Model, Toy};
+use koel_under_loom::internals::{Geometry, Place, Shard, write_batch};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The first hash from `from` on that belongs to this shard, and where in it.
+fn hash_in(geometry: &Geometry, shard: usize, from: u64) -> (u64, Place) {
+    let located = (from..).map(|hash| (hash, geometry.locate(hash)));
+    let (hash, (_, place)) = located.into_iter().find(|(_, (index, _))| *index == shard).unwrap();
+    (hash, place)
+}
+
+#[derive(Clone)]
+struct Batch {
+    hashes: Vec<u64>,
+    /// Where the items of the first shard are.
+    places: Vec<Place>,
+    winners: Arc<AtomicUsize>,
+}
+
+impl Batch {
+    fn of(toy: &Toy, hashes: Vec<u64>) -> Self {
+        let located = hashes.iter().map(|&hash| toy.table().geometry().locate(hash));
+        let places = located.filter(|(shard, _)| *shard == 0).map(|(_, place)| place).collect();
+        Batch { hashes, places, winners: Arc::default() }
+    }
+}
+
+/// Two items for the first shard, and one for the second between them.
+fn three(toy: &Toy) -> Vec<u64> {
+    let geometry = toy.table().geometry();
+    let (a, _) = hash_in(geometry, 0, 0);
+    let (b, _) = hash_in(geometry, 0, a + 1);
+    let (other, _) = hash_in(geometry, 1, 0);
+    vec![b, other, a]
+}
+
+fn insert_all(toy: &Toy, batch: &Batch) {
+    let mut answers = vec![Ok(()); batch.hashes.len()];
+    write_batch(toy.table(), &batch.hashes, &mut answers, Shard::insert);
+    assert!(answers.iter().all(Result::is_ok), "a batch was refused though there is room");
+}
+
+fn add_all(toy: &Toy, batch: &Batch) {
+    let mut answers = vec![Ok(false); batch.hashes.len()];
+    write_batch(toy.table(), &batch.hashes, &mut answers, Shard::insert_if_absent);
+    let added = answers.iter().filter(|answer| **answer == Ok(true)).count();
+    batch.winners.fetch_add(added, Ordering::Relaxed);
+}
+
+/// Items of the batch find their first bucket full, and move what is in it; it is found meanwhile.
+#[test]
+fn a_reader_finds_what_a_batch_moves() {
+    Model::new("batch and reader", 160).shards(2).run(
+        |toy| {
+            let (hash, newcomer) = hash_in(toy.table().geometry(), 0, 0);
+            let x = toy.item(newcomer.first.0, newcomer.first.0 ^ 3, 0);
+            let x = Place { first: x.second, second: x.first, fp: x.fp };
+            toy.put(&x, newcomer.first.0);
+            toy.stuff(newcomer.first.0);
+            toy.stuff(newcomer.second.0);
+            let (other, _) = hash_in(toy.table().geometry(), 1, 0);
+            let mut batch = Batch::of(toy, vec![other, hash]);
+            batch.places = vec![x];
+            batch
+        },
+        &[insert_all, |toy, batch| {
+            let found = toy.shard().look(batch.places[0]);
+            assert_ne!(found, Some(false), "a lookup missed an item that was moving");
+        }],
+        |toy, batch| assert_eq!(toy.copies(&batch.places[0]), 1, "a batch lost an item"),
+    );
+}
+
+/// A single writer inserts and removes in the segments that a batch fills.
+#[test]
+fn a_batch_and_a_single_writer_keep_each_others_items() {
+    Model::new("batch and writer", 70).shards(2).run(
+        |toy| Batch::of(toy, three(toy)),
+        &[insert_all, |toy, batch| {
+            let Place { first, second, .. } = batch.places[0];
+            let single = toy.item(first.0, second.0, 9);
+            toy.shard().insert(single).expect("there is room");
+            assert!(toy.shard().remove_locked(single), "a present item was not removed");
+        }],
+        |toy, batch| {
+            for place in &batch.places {
+                assert_eq!(toy.copies(place), 1, "an item of the batch is not there once");
+            }
+        },
+    );
+}
+
+/// A batch and a single writer, and two batches in opposite order, add the same items: each item has
+/// one winner, and nobody waits for ever.
+#[test]
+fn each_item_of_racing_batches_has_one_winner() {
+    let single: fn(&Toy, &Batch) = |toy, batch| {
+        for place in &batch.places {
+            let added = toy.shard().insert_if_absent(*place).expect("there is room");
+            batch.winners.fetch_add(usize::from(added), Ordering::Relaxed);
+        }
+    };
+    let backwards: fn(&Toy, &Batch) = |toy, batch| {
+        let hashes = batch.hashes.iter().rev().copied().collect();
+        add_all(toy, &Batch { hashes, ..batch.clone() });
+    };
+    for other in [single, backwards] {
+        Model::new("racing batches", 450).shards(2).preemptions(3).run(
+            |toy| Batch::of(toy, three(toy)),
+            &[add_all, other],
+            |toy, batch| {
+                assert_eq!(
+                    batch.winners.load(Ordering::Relaxed),
+                    3,
+                    "not one winner for each item"
+                );
+                for place in &batch.places {
+                    assert_eq!(toy.copies(place), 1, "an item of the batch is not there once");
+                }
+            },
+        );
+    }
+}

@@ -1,0 +1,70 @@
+//! What a batch takes beside the filter, the caller's slices and the answers: at most 16 bytes for
+//! each of its items, and never more than some megabytes. Nothing else is tested here, because the
+//! allocator counts for the whole process.
+
+use koel::ConcurrentCuckooFilter;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: everything is passed on to the system's allocator as it comes; the counts beside it have
+// no influence on what is returned.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let now = NOW.fetch_add(layout.size(), Relaxed) + layout.size();
+        MOST.fetch_max(now, Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// The most that the work takes at once, less its answers.
+fn beside<A>(work: impl FnOnce() -> Vec<A>) -> usize {
+    let before = NOW.load(Relaxed);
+    MOST.store(before, Relaxed);
+    let answers = work();
+    MOST.load(Relaxed) - before - answers.capacity() * size_of::<A>()
+}
+
+#[test]
+fn a_batch_takes_sixteen_bytes_an_item_and_no_more_than_a_cap() {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("a pool");
+    // Large enough to be gone through shard by shard.
+    let filter = ConcurrentCuckooFilter::with_capacity(6_000_000);
+    for items in [100, 20_000, 1_000_000, 5_000_000] {
+        let hashes: Vec<u64> = (0..items as u64).collect();
+        let limit = (16 * items + 20_000).min(48 << 20);
+        // Rayon keeps a little for itself the first time.
+        pool.install(|| drop(filter.par_contains_hash_many(&hashes)));
+        type Operation<'a> = (&'static str, &'a (dyn Fn() -> usize + Sync));
+        let operations: [Operation; 9] = [
+            ("contains_hash_many", &|| beside(|| filter.contains_hash_many(&hashes))),
+            ("insert_hash_many", &|| beside(|| filter.insert_hash_many(&hashes))),
+            ("remove_hash_many", &|| beside(|| filter.remove_hash_many(&hashes))),
+            ("insert_many", &|| beside(|| filter.insert_many(&hashes))),
+            ("contains_many", &|| beside(|| filter.contains_many(&hashes))),
+            ("remove_many", &|| beside(|| filter.remove_many(&hashes))),
+            ("par_insert_hash_many", &|| beside(|| filter.par_insert_hash_many(&hashes))),
+            ("par_contains_many", &|| beside(|| filter.par_contains_many(&hashes))),
+            ("par_remove_many", &|| beside(|| filter.par_remove_many(&hashes))),
+        ];
+        for (name, operation) in operations {
+            let taken = pool.install(operation);
+            println!("{name} of {items}: {taken} bytes, {:.1} an item", taken as f64 / items as f64);
+            assert!(taken <= limit, "{name} of {items} items took {taken} bytes, not {limit}");
+        }
+    }
+}

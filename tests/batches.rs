@@ -1,0 +1,284 @@
+//! A batch answers what a loop would, and leaves the same filter: whatever its size, in order or
+//! shard by shard, on one thread or several, and while others read and write.
+
+mod common;
+
+use common::{Filter, LAYOUTS, Layout, SplitMix, answers, together};
+use koel::Full;
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::hash::{Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Around the sizes at which a batch is gone through differently.
+const SIZES: [usize; 14] = [0, 1, 2, 3, 4, 5, 15, 16, 17, 31, 32, 33, 65, 1_000];
+
+/// More than 4 MiB of buckets, so that large batches of writes go shard by shard.
+fn large(layout: &Layout) -> Filter {
+    layout.filter((4 << 20) * layout.slots() / 8)
+}
+
+fn pool(threads: usize) -> ThreadPool {
+    ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool")
+}
+
+/// Hashes of which about a fourth come more than once.
+fn batch(random: &mut SplitMix, size: usize) -> Vec<u64> {
+    (0..size).map(|_| random.below(2 * size) as u64).collect()
+}
+
+/// What a whole life of a filter answers: adds, adds if absent, looks, removes.
+#[derive(Debug, PartialEq)]
+struct Answers {
+    inserted: Vec<Result<(), Full>>,
+    added: Vec<Result<bool, Full>>,
+    found: Vec<bool>,
+    removed: Vec<bool>,
+    in_the_end: Vec<usize>,
+}
+
+/// Each batch is inserted, others are added, looked up and removed.
+struct Life {
+    insert: Vec<u64>,
+    add: Vec<u64>,
+    look: Vec<u64>,
+    remove: Vec<u64>,
+}
+
+impl Life {
+    fn of(random: &mut SplitMix, size: usize) -> Self {
+        let insert = batch(random, size);
+        // Half of them are there already, and half of what is looked for and removed was never in.
+        let add: Vec<u64> = batch(random, size).iter().map(|hash| hash + size as u64).collect();
+        let mut look: Vec<u64> = insert.iter().chain(&add).copied().collect();
+        look.extend((0..size).map(|_| random.next()));
+        random.shuffle(&mut look);
+        let remove = insert.iter().copied().chain(insert.iter().map(|hash| !hash)).collect();
+        Life { insert, add, look, remove }
+    }
+
+    fn one_by_one(&self, filter: &Filter) -> Answers {
+        Answers {
+            inserted: self.insert.iter().map(|&hash| filter.insert_hash(hash)).collect(),
+            added: self.add.iter().map(|&hash| filter.insert_hash_if_absent(hash)).collect(),
+            found: self.look.iter().map(|&hash| filter.contains_hash(hash)).collect(),
+            removed: self.remove.iter().map(|&hash| filter.remove_hash(hash)).collect(),
+            in_the_end: answers(filter, self.look.iter().copied()),
+        }
+    }
+
+    fn in_batches(&self, filter: &Filter) -> Answers {
+        Answers {
+            inserted: filter.insert_hash_many(&self.insert),
+            added: filter.insert_hash_if_absent_many(&self.add),
+            found: filter.contains_hash_many(&self.look),
+            removed: filter.remove_hash_many(&self.remove),
+            in_the_end: answers(filter, self.look.iter().copied()),
+        }
+    }
+
+    fn in_parallel(&self, filter: &Filter) -> Answers {
+        Answers {
+            inserted: filter.par_insert_hash_many(&self.insert),
+            added: filter.par_insert_hash_if_absent_many(&self.add),
+            found: filter.par_contains_hash_many(&self.look),
+            removed: filter.par_remove_hash_many(&self.remove),
+            in_the_end: answers(filter, self.look.iter().copied()),
+        }
+    }
+}
+
+#[test]
+fn a_batch_of_any_size_answers_as_a_loop() {
+    let mut random = SplitMix(1);
+    for layout in &LAYOUTS {
+        for size in SIZES {
+            let life = Life::of(&mut random, size);
+            // The last one is too small for what comes.
+            for capacity in [10 * size, 2 * size, size / 2] {
+                let filter = || layout.filter(capacity);
+                let expected = life.one_by_one(&filter());
+                assert_eq!(life.in_batches(&filter()), expected, "{layout:?}, {size} of {capacity}");
+                assert_eq!(life.in_parallel(&filter()), expected, "{layout:?}, {size} of {capacity}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_batch_that_goes_shard_by_shard_answers_as_a_loop() {
+    let pools = [2, 3].map(pool);
+    for layout in &LAYOUTS {
+        let capacity = large(layout).capacity();
+        // Less than a round, and several rounds and more than fits.
+        for size in [capacity / 50, capacity * 6 / 10] {
+            let life = Life::of(&mut SplitMix(size as u64), size);
+            let expected = life.one_by_one(&large(layout));
+            assert!(life.in_batches(&large(layout)) == expected, "{layout:?}, {size}");
+            for pool in &pools {
+                let answers = pool.install(|| life.in_parallel(&large(layout)));
+                let threads = pool.current_num_threads();
+                assert!(answers == expected, "{layout:?}, {size}, {threads} threads");
+            }
+        }
+    }
+}
+
+#[test]
+fn items_are_taken_for_what_they_hash_to() {
+    let urls: Vec<String> = (0..40_000).map(|page| format!("https://a.example/{page}")).collect();
+    let layout = &LAYOUTS[5];
+    let [one, many, par] = [(); 3].map(|()| layout.filter(100_000));
+    let added: Vec<_> = urls.iter().map(|url| one.insert_if_absent(url)).collect();
+    assert_eq!(many.insert_if_absent_many(&urls), added);
+    assert_eq!(par.par_insert_if_absent_many(&urls), added);
+    let inserted: Vec<_> = urls.iter().map(|url| one.insert(url)).collect();
+    assert_eq!(many.insert_many(&urls), inserted);
+    assert_eq!(par.par_insert_many(&urls), inserted);
+    for filter in [&one, &many, &par] {
+        assert!(urls.iter().all(|url| filter.count(url) == 2));
+        assert!(filter.contains_many(&urls).iter().all(|found| *found));
+        assert!(filter.par_contains_many(&urls).iter().all(|found| *found));
+    }
+    assert!(many.remove_many(&urls).iter().all(|removed| *removed));
+    assert!(par.par_remove_many(&urls).iter().all(|removed| *removed));
+    assert_eq!((many.len(), par.len()), (urls.len(), urls.len()));
+}
+
+/// Threads add the same items, in batches of their own; each item has one winner.
+#[test]
+fn of_racing_batches_one_adds_each_item() {
+    for layout in LAYOUTS.iter().filter(|layout| layout.is_exact()) {
+        let hashes: Vec<u64> = (0..400_000).collect();
+        for filter in [layout.filter(450_000), large(layout)] {
+            let winners: Vec<_> = hashes.iter().map(|_| AtomicBool::new(false)).collect();
+            together(4, |thread| {
+                let mut own = hashes.clone();
+                SplitMix(thread as u64).shuffle(&mut own);
+                let size = [own.len(), 50_000, 1_000, 7][thread];
+                for batch in own.chunks(size) {
+                    let added = filter.insert_hash_if_absent_many(batch);
+                    for (&hash, added) in batch.iter().zip(added) {
+                        let won = added.expect("there is room");
+                        let before = won && winners[hash as usize].swap(true, Ordering::Relaxed);
+                        assert!(!before, "two winners for {hash}");
+                    }
+                }
+            });
+            let won = winners.iter().filter(|won| won.load(Ordering::Relaxed)).count();
+            assert!(won == filter.len() && won + 10 > hashes.len(), "{won} winners");
+        }
+    }
+}
+
+/// Batches come and go at high load; items that stay are found all the time, in batches and alone.
+#[test]
+fn what_stays_is_found_while_batches_come_and_go() {
+    for layout in &LAYOUTS {
+        for filter in [layout.filter(60_000), large(layout)] {
+            let capacity = filter.capacity() as u64;
+            let stays: Vec<u64> = (0..capacity * 8 / 10).collect();
+            assert!(filter.insert_hash_many(&stays).iter().all(Result::is_ok));
+            let ended = AtomicBool::new(false);
+            together(3, |thread| match thread {
+                0 => {
+                    let comes: Vec<u64> = (capacity..capacity * 112 / 100).collect();
+                    for _ in 0..2 {
+                        let inserted = filter.insert_hash_many(&comes);
+                        let went_in = comes.iter().zip(&inserted).filter(|(_, put)| put.is_ok());
+                        let goes: Vec<u64> = went_in.map(|(&hash, _)| hash).collect();
+                        assert!(filter.remove_hash_many(&goes).iter().all(|gone| *gone));
+                    }
+                    ended.store(true, Ordering::Relaxed);
+                }
+                1 => {
+                    while !ended.load(Ordering::Relaxed) {
+                        let found = filter.contains_hash_many(&stays);
+                        assert!(found.iter().all(|found| *found), "{layout:?}: one is missing");
+                    }
+                }
+                _ => {
+                    for &hash in stays.iter().cycle() {
+                        assert!(filter.contains_hash(hash), "{layout:?}: one is missing");
+                        if ended.load(Ordering::Relaxed) {
+                            break;
+                        }
+                    }
+                }
+            });
+            assert_eq!(filter.len(), stays.len(), "{layout:?}");
+        }
+    }
+}
+
+#[test]
+fn an_extension_counts_what_went_in_and_names_the_rest() {
+    for layout in LAYOUTS.iter().filter(|layout| layout.is_exact()) {
+        let filter = layout.filter(100_000);
+        assert_eq!(filter.par_extend(0..0u64), Ok(0));
+        assert_eq!(filter.par_extend((0..100_000u64).into_par_iter().map(|n| n * n)), Ok(100_000));
+        assert!((0..100_000u64).all(|n| filter.contains(&(n * n))));
+
+        let filter = layout.filter(100_000);
+        let refused = filter.par_extend(0..150_000u64).unwrap_err();
+        assert_eq!(refused.inserted(), filter.len());
+        assert_eq!(refused.inserted() + refused.count(), 150_000);
+        assert_eq!(refused.hashes().len(), refused.count());
+        let named: std::collections::HashSet<u64> = refused.hashes().iter().copied().collect();
+        for item in 0..150_000u64 {
+            assert!(filter.contains(&item) || named.contains(&filter.hash_of(&item)));
+        }
+        let said = refused.to_string();
+        assert!(said.contains(&format!("no room for {} of the items", refused.count())), "{said}");
+    }
+}
+
+#[test]
+fn an_extension_names_a_million_refused_items_and_counts_all() {
+    let filter = LAYOUTS[0].filter(10);
+    let refused = filter.par_extend(0..3_000_000u32).unwrap_err();
+    assert_eq!(refused.inserted() + refused.count(), 3_000_000);
+    assert_eq!(refused.hashes().len(), 1 << 20);
+}
+
+/// A hash that panics for one item.
+struct Bomb(u32);
+
+impl Hash for Bomb {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        if self.0 == 4_711 {
+            resume_unwind(Box::new("the hash panicked"));
+        }
+        state.write_u32(self.0);
+    }
+}
+
+#[test]
+fn a_panic_in_the_middle_of_a_batch_locks_nothing() {
+    type Operation = fn(&Filter, &[Bomb]);
+    let operations: [Operation; 9] = [
+        |filter, items| _ = filter.insert_many(items),
+        |filter, items| _ = filter.insert_if_absent_many(items),
+        |filter, items| _ = filter.contains_many(items),
+        |filter, items| _ = filter.remove_many(items),
+        |filter, items| _ = filter.par_insert_many(items),
+        |filter, items| _ = filter.par_insert_if_absent_many(items),
+        |filter, items| _ = filter.par_contains_many(items),
+        |filter, items| _ = filter.par_remove_many(items),
+        |filter, items| _ = filter.par_extend(items.par_iter().map(|bomb| Bomb(bomb.0))),
+    ];
+    let items: Vec<Bomb> = (0..50_000).map(Bomb).collect();
+    let harmless: Vec<u32> = (0..50_000).collect();
+    for operation in operations {
+        let filter = LAYOUTS[4].filter(200_000);
+        assert!(catch_unwind(AssertUnwindSafe(|| operation(&filter, &items))).is_err());
+        assert!(filter.len() <= items.len());
+        let before = filter.len();
+        assert!(filter.par_insert_many(&harmless).iter().all(Result::is_ok));
+        assert!(filter.contains_many(&harmless).iter().all(|found| *found));
+        assert_eq!(filter.len(), before + harmless.len());
+        filter.clear();
+        assert!(filter.is_empty());
+    }
+}

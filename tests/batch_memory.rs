@@ -63,7 +63,10 @@ fn a_batch_takes_sixteen_bytes_an_item_and_no_more_than_a_cap() {
         ];
         for (name, operation) in operations {
             let taken = pool.install(operation);
-            println!("{name} of {items}: {taken} bytes, {:.1} an item", taken as f64 / items as f64);
+            println!(
+                "{name} of {items}: {taken} bytes, {:.1} an item",
+                taken as f64 / items as f64
+            );
             assert!(taken <= limit, "{name} of {items} items took {taken} bytes, not {limit}");
         }
     }

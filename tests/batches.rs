@@ -99,8 +99,16 @@ fn a_batch_of_any_size_answers_as_a_loop() {
             for capacity in [10 * size, 2 * size, size / 2] {
                 let filter = || layout.filter(capacity);
                 let expected = life.one_by_one(&filter());
-                assert_eq!(life.in_batches(&filter()), expected, "{layout:?}, {size} of {capacity}");
-                assert_eq!(life.in_parallel(&filter()), expected, "{layout:?}, {size} of {capacity}");
+                assert_eq!(
+                    life.in_batches(&filter()),
+                    expected,
+                    "{layout:?}, {size} of {capacity}"
+                );
+                assert_eq!(
+                    life.in_parallel(&filter()),
+                    expected,
+                    "{layout:?}, {size} of {capacity}"
+                );
             }
         }
     }

@@ -275,7 +275,7 @@ twins! {
         edits: [
             (
                 "kick.rs",
-                "        if shard.geometry().alternate(step.bucket, leaving) != next || again {",
+                "        if shard.alternate(step.bucket, leaving) != next || again {",
                 "        if again {",
             ),
             (

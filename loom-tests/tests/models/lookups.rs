@@ -160,7 +160,7 @@ fn an_item_is_found_whoever_wrote_last_where_it_was() {
 /// that says yes.
 #[test]
 fn a_clear_takes_an_item_away_at_one_moment() {
-    Model::new("clear and look", 260).blocking().preemptions(3).run::<(Place, Place)>(
+    Model::new("clear and look", 390).blocking().preemptions(3).run::<(Place, Place)>(
         |toy| {
             let x = toy.item(0, 3, 0);
             toy.put(&x, 0);
@@ -168,7 +168,9 @@ fn a_clear_takes_an_item_away_at_one_moment() {
         },
         &[
             |toy, (_, y)| {
-                toy.shard().insert(*y).expect("there is room");
+                let locked = toy.shard().lock_one(y.first);
+                assert!(toy.shard().fill_locked(&locked, y.first, y.fp));
+                drop(locked);
                 toy.shard().clear();
             },
             |toy, (_, y)| {

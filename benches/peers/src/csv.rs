@@ -1,0 +1,163 @@
+//! What was measured, and its way into CSV files and back.
+
+use std::fmt::Write;
+
+/// A peer at a workload, over all repetitions. Rates are in million operations a second.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    pub peer: String,
+    pub workload: String,
+    /// Bytes of a table of 16-bit slots which the items fill to 94 %.
+    pub size: u64,
+    pub threads: u64,
+    pub median: f64,
+    pub min: f64,
+    pub max: f64,
+    /// How many repetitions count.
+    pub reps: u64,
+    /// Whether they count although the machine gave none of them all cores.
+    pub short_of_cores: bool,
+    pub bits_per_item: f64,
+    /// Not a number where nothing absent was looked for.
+    pub false_positive_rate: f64,
+    pub two_winners: u64,
+    pub no_winner: u64,
+    pub lost: u64,
+    pub refused: u64,
+    /// Answers that no filter of the peer's rate may give.
+    pub wrong: u64,
+}
+
+/// What a peer holds when this many items are in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Held {
+    pub peer: String,
+    pub items: u64,
+    pub bytes: u64,
+}
+
+const ROWS: &str = "peer,workload,size,threads,median,min,max,reps,short of cores,bits per item,\
+                    false-positive rate,two winners,no winner,lost,refused,wrong";
+const HELD: &str = "peer,items,bytes";
+
+pub fn text_of_rows(rows: &[Row]) -> String {
+    let mut csv = format!("{ROWS}\n");
+    for row in rows {
+        let Row { peer, workload, size, threads, median, min, max, reps, .. } = row;
+        let Row { short_of_cores, two_winners, no_winner, lost, refused, wrong, .. } = row;
+        let (bits, rate) = (row.bits_per_item, row.false_positive_rate);
+        let rate = if rate.is_nan() { String::new() } else { format!("{rate:e}") };
+        writeln!(
+            csv,
+            "{peer},{workload},{size},{threads},{median},{min},{max},{reps},{short_of_cores},\
+             {bits},{rate},{two_winners},{no_winner},{lost},{refused},{wrong}"
+        )
+        .expect("a string takes all");
+    }
+    csv
+}
+
+pub fn rows_from(csv: &str) -> Result<Vec<Row>, String> {
+    let row = |mut fields: Fields<'_>| {
+        Ok(Row {
+            peer: fields.text()?,
+            workload: fields.text()?,
+            size: fields.number()?,
+            threads: fields.number()?,
+            median: fields.number()?,
+            min: fields.number()?,
+            max: fields.number()?,
+            reps: fields.number()?,
+            short_of_cores: fields.number()?,
+            bits_per_item: fields.number()?,
+            false_positive_rate: fields.number().unwrap_or(f64::NAN),
+            two_winners: fields.number()?,
+            no_winner: fields.number()?,
+            lost: fields.number()?,
+            refused: fields.number()?,
+            wrong: fields.number()?,
+        })
+    };
+    lines(csv).map(row).collect()
+}
+
+pub fn text_of_held(held: &[Held]) -> String {
+    let lines = held.iter().map(|Held { peer, items, bytes }| format!("{peer},{items},{bytes}\n"));
+    format!("{HELD}\n{}", lines.collect::<String>())
+}
+
+pub fn held_from(csv: &str) -> Result<Vec<Held>, String> {
+    let held = |mut fields: Fields<'_>| {
+        Ok(Held { peer: fields.text()?, items: fields.number()?, bytes: fields.number()? })
+    };
+    lines(csv).map(held).collect()
+}
+
+/// The lines after the heading.
+fn lines(csv: &str) -> impl Iterator<Item = Fields<'_>> {
+    csv.lines().skip(1).map(|line| Fields { line, rest: line.split(',') })
+}
+
+struct Fields<'a> {
+    line: &'a str,
+    rest: std::str::Split<'a, char>,
+}
+
+impl Fields<'_> {
+    fn text(&mut self) -> Result<String, String> {
+        self.rest.next().map(String::from).ok_or(format!("a field is missing in {}", self.line))
+    }
+
+    fn number<T: std::str::FromStr>(&mut self) -> Result<T, String> {
+        let text = self.text()?;
+        text.parse().map_err(|_| format!("{text} is not a number in {}", self.line))
+    }
+}
+
+impl Row {
+    /// What koel must not have: wrong answers, or refusals with room promised.
+    pub fn bad(&self) -> u64 {
+        self.wrong + self.refused
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    pub fn row() -> Row {
+        Row {
+            peer: "bloom-lib (64 shards)".into(),
+            workload: "hit".into(),
+            size: 2 << 20,
+            threads: 2,
+            median: 1.5,
+            min: 1.25,
+            max: 2.0 / 3.0,
+            reps: 9,
+            short_of_cores: true,
+            bits_per_item: 17.1,
+            false_positive_rate: 1.2e-4,
+            two_winners: 1,
+            no_winner: 2,
+            lost: 3,
+            refused: 4,
+            wrong: 5,
+        }
+    }
+
+    #[test]
+    fn rows_survive_the_csv() {
+        let without_rate = Row { false_positive_rate: f64::NAN, ..row() };
+        let rows = rows_from(&text_of_rows(&[row(), without_rate])).unwrap();
+        assert_eq!(rows[0], row());
+        assert!(rows[1].false_positive_rate.is_nan());
+        let held = [Held { peer: "koel".into(), items: 10, bytes: 208 }];
+        assert_eq!(held_from(&text_of_held(&held)).unwrap(), held);
+    }
+
+    #[test]
+    fn a_broken_csv_is_an_error() {
+        assert!(rows_from("heading\nkoel,hit,many").is_err());
+    }
+}

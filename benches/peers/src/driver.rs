@@ -1,0 +1,141 @@
+//! Goes through sizes, threads, repetitions and peers, and makes a row of each cell's repetitions.
+
+use crate::arguments::Arguments;
+use crate::csv::{Held, Row};
+use crate::peers::{self, Entry};
+use crate::plan::{Checks, Plan, Sample};
+use crate::report::size_name;
+use crate::timing::median;
+use crate::workloads::WORKLOADS;
+use std::time::Instant;
+
+/// Capacities whose memory is measured, per power of ten: enough to see steps by two.
+const CAPACITIES_PER_DECADE: i32 = 14;
+
+pub fn measure(arguments: &Arguments) -> Vec<Row> {
+    let peers = chosen(arguments);
+    let mut rows = Vec::new();
+    for &size in &arguments.sizes {
+        for &threads in &arguments.threads {
+            let start = Instant::now();
+            let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); peers.len()];
+            let mut bytes = vec![0; peers.len()];
+            let reps = arguments.reps.unwrap_or(repetitions(arguments.test, size));
+            for rep in 0..reps {
+                eprint!(
+                    "\r{}, {threads} threads, repetition {} of {reps} ",
+                    size_name(size),
+                    rep + 1
+                );
+                let plan = plan(arguments.test, size, threads, rep, reps);
+                for (at, peer) in peers.iter().enumerate() {
+                    let run = (peer.run)(&plan);
+                    samples[at].extend(run.samples);
+                    bytes[at] = bytes[at].max(run.bytes);
+                }
+            }
+            eprintln!("took {:.0} s", start.elapsed().as_secs_f64());
+            for (at, peer) in peers.iter().enumerate() {
+                let bits = bytes[at] as f64 * 8.0 / items(size) as f64;
+                let of = |workload| samples[at].iter().filter(move |one| one.workload == workload);
+                let done = WORKLOADS.into_iter().filter(|name| arguments.workloads.contains(name));
+                let done = done.filter(|&name| of(name).next().is_some());
+                rows.extend(done.map(|name| row(peer, name, size, threads, bits, of(name))));
+            }
+        }
+    }
+    rows
+}
+
+fn row<'a>(
+    peer: &Entry,
+    workload: &str,
+    size: u64,
+    threads: u64,
+    bits_per_item: f64,
+    samples: impl Iterator<Item = &'a Sample> + Clone,
+) -> Row {
+    // Those that had all cores, or all if none had.
+    let some_had = samples.clone().any(|sample| sample.all_cores);
+    let counted = samples.clone().filter(move |sample| sample.all_cores || !some_had);
+    let rates = counted.clone().map(|sample| sample.operations as f64 / sample.seconds / 1e6);
+    let checks: Checks = samples.clone().map(|sample| sample.checks).sum();
+    Row {
+        peer: peer.name.clone(),
+        workload: workload.into(),
+        size,
+        threads,
+        median: median(rates.clone()),
+        min: rates.clone().fold(f64::INFINITY, f64::min),
+        max: rates.fold(0.0, f64::max),
+        reps: counted.count() as u64,
+        short_of_cores: !some_had,
+        bits_per_item,
+        false_positive_rate: checks.false_positives as f64 / checks.absent as f64,
+        two_winners: checks.two_winners,
+        no_winner: checks.no_winner,
+        lost: checks.lost,
+        refused: checks.refused,
+        wrong: samples.map(|sample| sample.checks.wrong(peer.rate)).sum(),
+    }
+}
+
+/// The bytes that peers hold at many capacities. Shards hold what one table of theirs does, 64
+/// times, and are left out.
+pub fn sweep_memory(arguments: &Arguments) -> Vec<Held> {
+    if arguments.workloads.len() < WORKLOADS.len() {
+        return Vec::new();
+    }
+    let decades = if arguments.test { 1 } else { 3 };
+    let steps = decades * CAPACITIES_PER_DECADE;
+    let capacities = (0..=steps)
+        .map(|step| 10_f64.powf(4.0 + f64::from(step) / f64::from(CAPACITIES_PER_DECADE)));
+    let capacities: Vec<u64> = capacities.map(|items| items.round() as u64).collect();
+    eprintln!("memory at {} capacities", capacities.len());
+    let peers = chosen(arguments).into_iter().filter(|peer| !peer.name.contains("shards"));
+    peers
+        .flat_map(|Entry { name, held, .. }| {
+            let held = |&items| Held { peer: name.clone(), items, bytes: held(items) as u64 };
+            capacities.iter().map(held).collect::<Vec<Held>>()
+        })
+        .collect()
+}
+
+/// What a reader has to know of the machine.
+pub fn machine() -> String {
+    let cores = std::thread::available_parallelism().map_or(0, |cores| cores.get());
+    let about = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = about.lines().find_map(|line| line.strip_prefix("model name")?.split(':').nth(1));
+    format!("{cores} cores, {}", model.unwrap_or("of an unknown model").trim())
+}
+
+fn chosen(arguments: &Arguments) -> Vec<Entry> {
+    let peers = peers::all().into_iter().enumerate();
+    peers.filter(|(at, _)| arguments.peers.contains(at)).map(|(_, peer)| peer).collect()
+}
+
+/// As many as fill a 16-bit table of this size to 94 %.
+fn items(size: u64) -> u64 {
+    (size as f64 / 2.0 * 0.94) as u64
+}
+
+fn repetitions(test: bool, size: u64) -> u64 {
+    match size >> 20 {
+        _ if test => 1,
+        0..=7 => 9,
+        8..=63 => 2,
+        _ => 1,
+    }
+}
+
+fn plan(test: bool, size: u64, threads: u64, rep: u64, reps: u64) -> Plan {
+    Plan {
+        items: items(size),
+        threads,
+        first: rep << 48,
+        lookups: if test { 20_000 } else { 1 << 21 },
+        changes: 1 << 22,
+        looks: if reps < 3 && !test { 3 } else { 1 },
+        tries: if test { 1 } else { 6 },
+    }
+}

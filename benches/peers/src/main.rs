@@ -1,0 +1,93 @@
+//! koel beside its peers: measures all, prints tables, writes figures and plots.
+//!
+//! ```text
+//! cargo run --release -p koel-peers
+//! ```
+//!
+//! `--help` has the flags, the README what is measured. Reading order: `peer` → `peers` →
+//! `workloads` → `plan` and `winners`, then `driver` → `csv` → `report` and `plot`.
+
+mod arguments;
+mod csv;
+mod driver;
+mod memory;
+mod peer;
+mod peers;
+mod plan;
+mod plot;
+mod report;
+mod svg;
+mod timing;
+mod winners;
+mod workloads;
+
+use arguments::{Arguments, Request};
+use csv::{Held, Row};
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::parse(std::env::args().skip(1)) {
+        Ok(Request::Run(arguments)) => arguments,
+        Ok(Request::Help) => {
+            print(arguments::HELP);
+            return ExitCode::SUCCESS;
+        }
+        Err(message) => {
+            eprintln!("koel-peers: {message}\n\n{}", arguments::HELP);
+            return ExitCode::from(2);
+        }
+    };
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("koel-peers: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), String> {
+    let out = &arguments.out;
+    fs::create_dir_all(out).map_err(|error| format!("{}: {error}", out.display()))?;
+    if arguments.plot_only {
+        let rows = csv::rows_from(&read(&out.join("results.csv"))?)?;
+        let held = csv::held_from(&read(&out.join("memory.csv")).unwrap_or_default())?;
+        return draw(arguments, &rows, &held);
+    }
+
+    let rows = driver::measure(arguments);
+    write(&out.join("results.csv"), &csv::text_of_rows(&rows))?;
+    let text = report::text(&driver::machine(), &rows);
+    print(&text);
+    write(&out.join("table.txt"), &text)?;
+    let held = driver::sweep_memory(arguments);
+    write(&out.join("memory.csv"), &csv::text_of_held(&held))?;
+    draw(arguments, &rows, &held)?;
+
+    let wrong: u64 = rows.iter().filter(|row| row.peer == peers::KOEL).map(Row::bad).sum();
+    if wrong == 0 { Ok(()) } else { Err(format!("koel gave {wrong} wrong answers")) }
+}
+
+fn draw(arguments: &Arguments, rows: &[Row], held: &[Held]) -> Result<(), String> {
+    for (name, svg) in plot::all(rows, held) {
+        write(&arguments.out.join(name), &svg)?;
+    }
+    eprintln!("results are in {}", arguments.out.display());
+    Ok(())
+}
+
+/// Who closes the pipe has read enough.
+fn print(text: &str) {
+    drop(std::io::stdout().write_all(text.as_bytes()));
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}

@@ -1,0 +1,148 @@
+//! How large a run is, how its parts are measured, and what they may get wrong.
+
+use crate::timing::{all_cores, share, timed};
+use std::iter::Sum;
+use std::ops::Range;
+
+/// How large a run is.
+pub struct Plan {
+    pub items: u64,
+    pub threads: u64,
+    /// Keys start here: each repetition has its own.
+    pub first: u64,
+    /// Lookups of a workload, about.
+    pub lookups: u64,
+    /// New keys of a check-and-insert, and removals, at most.
+    pub changes: u64,
+    /// How often each lookup workload is measured on one filter.
+    pub looks: u32,
+    /// How often to look whether all cores are there.
+    pub tries: u32,
+}
+
+/// What went wrong, or could have.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Checks {
+    /// Inserts that found no room.
+    pub refused: u64,
+    /// Keys that were inserted and then not found, or not there to be removed.
+    pub lost: u64,
+    /// Lookups of keys that were never inserted, and how many were found.
+    pub absent: u64,
+    pub false_positives: u64,
+    /// Keys that were checked and inserted twice, how many were new both times, and how many never.
+    pub keys: u64,
+    pub two_winners: u64,
+    pub no_winner: u64,
+}
+
+impl Checks {
+    /// Answers that no filter of this rate may give.
+    pub fn wrong(&self, rate: f64) -> u64 {
+        let slack = if rate > 0.0 { 10.0 } else { 0.0 };
+        let beyond =
+            |found: u64, of: u64| found.saturating_sub((2.0 * rate * of as f64 + slack) as u64);
+        self.lost
+            + self.two_winners
+            + beyond(self.false_positives, self.absent)
+            + beyond(self.no_winner, self.keys)
+    }
+}
+
+impl Sum for Checks {
+    fn sum<I: Iterator<Item = Checks>>(all: I) -> Checks {
+        all.fold(Checks::default(), |a, b| Checks {
+            refused: a.refused + b.refused,
+            lost: a.lost + b.lost,
+            absent: a.absent + b.absent,
+            false_positives: a.false_positives + b.false_positives,
+            keys: a.keys + b.keys,
+            two_winners: a.two_winners + b.two_winners,
+            no_winner: a.no_winner + b.no_winner,
+        })
+    }
+}
+
+/// One measurement.
+#[derive(Clone, Copy)]
+pub struct Sample {
+    pub workload: &'static str,
+    pub operations: u64,
+    pub seconds: f64,
+    pub checks: Checks,
+    /// Whether the machine gave all cores right before.
+    pub all_cores: bool,
+}
+
+impl Plan {
+    /// Times `work(thread)` on all threads at once, and adds up what they return.
+    pub fn measure(
+        &self,
+        workload: &'static str,
+        operations: u64,
+        work: impl Fn(u64) -> Checks + Sync,
+    ) -> Sample {
+        let (mut sample, checks) = self.measure_all(workload, operations, work);
+        sample.checks = checks.into_iter().sum();
+        sample
+    }
+
+    /// The same for work that returns something else.
+    pub fn measure_all<T: Send>(
+        &self,
+        workload: &'static str,
+        operations: u64,
+        work: impl Fn(u64) -> T + Sync,
+    ) -> (Sample, Vec<T>) {
+        let all_cores = self.threads == 1 || all_cores(self.threads, self.tries);
+        let (time, results) = timed(self.threads, work);
+        let (seconds, checks) = (time.as_secs_f64(), Checks::default());
+        (Sample { workload, operations, seconds, checks, all_cores }, results)
+    }
+
+    /// The thread's keys of these.
+    pub fn share_of(&self, keys: &Range<u64>, thread: u64) -> Range<u64> {
+        let share = share(keys.end - keys.start, self.threads, thread);
+        let start = self.first + keys.start;
+        start + share.start..start + share.end
+    }
+}
+
+impl Sample {
+    /// Who was refused cannot be found later, and is not lost.
+    pub fn but_for(mut self, refused: u64) -> Self {
+        self.checks.lost = self.checks.lost.saturating_sub(refused);
+        self
+    }
+
+    /// One after the other, as one.
+    pub fn and(&self, other: &Sample) -> Sample {
+        Sample {
+            operations: self.operations + other.operations,
+            seconds: self.seconds + other.seconds,
+            checks: [self.checks, other.checks].into_iter().sum(),
+            all_cores: self.all_cores && other.all_cores,
+            ..*self
+        }
+    }
+}
+
+/// Some of the keys of a large table, spread over it; all those of a small one, several times over,
+/// so that the start of threads does not count.
+pub struct Spread {
+    pub keys: u64,
+    stride: u64,
+    pub rounds: u64,
+}
+
+impl Spread {
+    pub fn of(items: u64, lookups: u64) -> Spread {
+        let stride = (items / lookups).max(1);
+        Spread { keys: items / stride, stride, rounds: (lookups / items).max(1) }
+    }
+
+    pub fn share(&self, plan: &Plan, thread: u64) -> impl Iterator<Item = u64> + Clone + use<> {
+        let (first, stride) = (plan.first, self.stride);
+        share(self.keys, plan.threads, thread).map(move |key| first + key * stride)
+    }
+}

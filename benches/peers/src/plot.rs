@@ -1,0 +1,246 @@
+//! The plots: throughput by threads and by table size, and bits an item by capacity.
+
+use crate::csv::{Held, Row};
+use crate::peers::KOEL;
+use crate::report::size_name;
+use crate::svg::{Anchor, Drawing, FAINT, GRID, INK, Mark, Style};
+use std::collections::BTreeSet;
+
+/// The workloads that are drawn, a panel each.
+const PANELS: [&str; 5] = ["hit", "miss", "fill", "check-and-insert", "mix"];
+
+/// One mutex is drawn for one peer only: the others' lie close to it.
+const MUTEX: &str = "bloom-lib (mutex)";
+
+/// The file names and contents of all plots that there are figures for.
+pub fn all(rows: &[Row], held: &[Held]) -> Vec<(String, String)> {
+    let sizes: BTreeSet<u64> = rows.iter().map(|row| row.size).collect();
+    let threads: BTreeSet<u64> = rows.iter().map(|row| row.threads).collect();
+    let mut plots = Vec::new();
+    for &size in &sizes {
+        let name = size_name(size);
+        let title = format!("Throughput by threads, {name} of 16-bit fingerprints at 94 % load");
+        let rows = rows.iter().filter(|row| row.size == size);
+        let axis = Axis::of_powers("threads", &threads, |threads| threads.to_string());
+        if let Some(svg) = panels(&title, rows, axis, |row| row.threads) {
+            plots.push((format!("threads-{}.svg", name.replace(' ', "")), svg));
+        }
+    }
+    let two = threads.iter().copied().find(|&threads| threads >= 2).or(threads.first().copied());
+    if let Some(two) = two.filter(|_| sizes.len() > 1) {
+        let title = format!("Throughput by table size, {two} threads, 94 % load");
+        let rows = rows.iter().filter(|row| row.threads == two);
+        let axis = Axis::of_powers("table size (16-bit fingerprints)", &sizes, size_name);
+        plots.extend(
+            panels(&title, rows, axis, |row| row.size).map(|svg| ("sizes.svg".into(), svg)),
+        );
+    }
+    plots.extend(memory(held).map(|svg| ("memory.svg".into(), svg)));
+    plots
+}
+
+fn panels<'a>(
+    title: &str,
+    rows: impl Iterator<Item = &'a Row> + Clone,
+    x: Axis,
+    at: fn(&Row) -> u64,
+) -> Option<String> {
+    let rows = rows.filter(|row| !row.peer.contains("(mutex)") || row.peer == MUTEX);
+    let mut drawing = Drawing::new(1170.0, 680.0);
+    drawing.heading((24.0, 32.0), 18, title);
+    let names: Vec<&str> = unique(rows.clone().map(|row| &*row.peer));
+    let mut places =
+        (0..6).map(|at| (70.0 + 385.0 * f64::from(at % 3), 80.0 + 305.0 * f64::from(at / 3)));
+    let mut any = false;
+    for workload in PANELS {
+        let rows = rows.clone().filter(|row| row.workload == workload);
+        let Some(most) = rows.clone().map(|row| row.median).max_by(f64::total_cmp) else {
+            continue;
+        };
+        let place = Frame { left_top: places.next()?, width: 300.0, height: 215.0 };
+        place.draw(&mut drawing, workload, &x, &Axis::up_to("million operations / s", most));
+        let line = |name: &str| -> Vec<(f64, f64)> {
+            rows.clone()
+                .filter(|row| row.peer == name)
+                .map(|row| (at(row) as f64, row.median))
+                .collect()
+        };
+        let y = Axis::up_to("", most);
+        names
+            .iter()
+            .rev()
+            .for_each(|name| place.curve(&mut drawing, (&x, &y), &line(name), style(name)));
+        any = true;
+    }
+    let (left, top) = places.next()?;
+    let names: Vec<_> = names.iter().map(|name| (name.to_string(), style(name))).collect();
+    legend(&mut drawing, (left, top + 10.0), &names);
+    any.then(|| drawing.finish())
+}
+
+fn memory(held: &[Held]) -> Option<String> {
+    let bits = |held: &Held| held.bytes as f64 * 8.0 / held.items as f64;
+    let lowest = held.iter().map(|held| held.items).min()?;
+    let highest = held.iter().map(|held| held.items).max()?;
+    let mut drawing = Drawing::new(1000.0, 560.0);
+    drawing.heading(
+        (24.0, 32.0),
+        18,
+        "Memory by capacity, for as many items as the filter was built for",
+    );
+    let decades = (lowest.ilog10()..=highest.ilog10()).map(|power| 10_u64.pow(power)).collect();
+    let x = Axis::of_powers("capacity (items)", &decades, |items| match items.ilog10() {
+        power @ 6.. => format!("{} million", 10_u64.pow(power - 6)),
+        power => format!("{} thousand", 10_u64.pow(power - 3)),
+    });
+    let x = Axis { high: highest as f64, ..x };
+    let rungs = (3..=8).map(|power| 1 << power).collect();
+    let y = Axis::of_powers("bits per item", &rungs, |bits| bits.to_string());
+    let place = Frame { left_top: (80.0, 70.0), width: 620.0, height: 420.0 };
+    place.draw(&mut drawing, "", &x, &y);
+    // One table each: shards take what their tables do, and have their steps elsewhere.
+    let line = |peer: &str| {
+        let plain = Style { dashed: false, mark: Mark::None, ..style(peer) };
+        match peer.trim_end_matches(" (mutex)") {
+            "DashSet" => ("DashSet (exact)".into(), plain),
+            "cuckoofilter" => ("cuckoofilter (8 bits)".into(), plain),
+            // These two lie upon each other, mostly.
+            "atomic-cuckoo-filter" => {
+                ("atomic-cuckoo-filter".into(), Style { colour: "#a8d5c5", width: 4.5, ..plain })
+            }
+            "bloom-lib" => ("bloom-lib".into(), Style { dashed: true, ..plain }),
+            name => (name.to_string(), plain),
+        }
+    };
+    let mut peers = unique(held.iter().map(|held| &*held.peer));
+    legend(&mut drawing, (730.0, 90.0), &peers.iter().map(|peer| line(peer)).collect::<Vec<_>>());
+    // koel on top.
+    peers.sort_by_key(|&peer| peer == KOEL);
+    for peer in peers {
+        let of_peer = held.iter().filter(|held| held.peer == peer);
+        let points: Vec<_> = of_peer.map(|held| (held.items as f64, bits(held))).collect();
+        place.curve(&mut drawing, (&x, &y), &points, line(peer).1);
+    }
+    Some(drawing.finish())
+}
+
+struct Axis {
+    label: String,
+    low: f64,
+    high: f64,
+    logarithmic: bool,
+    ticks: Vec<(f64, String)>,
+}
+
+impl Axis {
+    fn of_powers(label: &str, values: &BTreeSet<u64>, name: impl Fn(u64) -> String) -> Axis {
+        let ticks: Vec<(f64, String)> =
+            values.iter().map(|&value| (value as f64, name(value))).collect();
+        let (low, high) = (ticks.first().map_or(1.0, |t| t.0), ticks.last().map_or(1.0, |t| t.0));
+        Axis { label: label.into(), low, high, logarithmic: true, ticks }
+    }
+
+    /// From zero to a round number above `most`.
+    fn up_to(label: &str, most: f64) -> Axis {
+        let power = 10_f64.powf((most.max(1e-9) / 4.0).log10().floor());
+        let steps = [1.0, 2.0, 2.5, 5.0, 10.0].map(|step| step * power);
+        let step = steps.into_iter().find(|step| step * 5.0 >= most).unwrap_or(most);
+        let count = (most / step).ceil().max(1.0);
+        let digits = if step < 1.0 || step.fract() > 0.0 { 1 } else { 0 };
+        let ticks = (0..=count as u32).map(|at| f64::from(at) * step);
+        let ticks = ticks.map(|value| (value, format!("{value:.digits$}"))).collect();
+        Axis { label: label.into(), low: 0.0, high: count * step, logarithmic: false, ticks }
+    }
+
+    /// Where the value lies between the ends, from 0 to 1.
+    fn place(&self, value: f64) -> f64 {
+        let scale = |value: f64| if self.logarithmic { value.ln() } else { value };
+        let span = scale(self.high) - scale(self.low);
+        if span > 0.0 { (scale(value) - scale(self.low)) / span } else { 0.5 }
+    }
+}
+
+struct Frame {
+    left_top: (f64, f64),
+    width: f64,
+    height: f64,
+}
+
+impl Frame {
+    fn point(&self, (x, y): (&Axis, &Axis), (at_x, at_y): (f64, f64)) -> (f64, f64) {
+        let (left, top) = self.left_top;
+        let y = (1.0 - y.place(at_y)).clamp(0.0, 1.0);
+        (left + 8.0 + x.place(at_x) * (self.width - 16.0), top + y * self.height)
+    }
+
+    fn draw(&self, drawing: &mut Drawing, title: &str, x: &Axis, y: &Axis) {
+        let (left, top) = self.left_top;
+        let (right, bottom) = (left + self.width, top + self.height);
+        drawing.heading((left, top - 12.0), 14, title);
+        for (value, name) in &y.ticks {
+            let (_, at) = self.point((x, y), (x.low, *value));
+            drawing.line((left, at), (right, at), GRID);
+            drawing.text((left - 8.0, at + 4.0), 12, Anchor::End, FAINT, name);
+        }
+        let mut last = f64::NEG_INFINITY;
+        for (value, name) in &x.ticks {
+            let (at, _) = self.point((x, y), (*value, y.low));
+            drawing.line((at, bottom), (at, bottom + 5.0), FAINT);
+            // Names that would touch are left out.
+            if at - last > 7.0 * name.len() as f64 {
+                drawing.text((at, bottom + 19.0), 12, Anchor::Middle, FAINT, name);
+                last = at;
+            }
+        }
+        drawing.line((left, bottom), (right, bottom), FAINT);
+        drawing.text((left + self.width / 2.0, bottom + 38.0), 12, Anchor::Middle, INK, &x.label);
+        drawing.text_upwards((left - 46.0, top + self.height / 2.0), 12, INK, &y.label);
+    }
+
+    fn curve(
+        &self,
+        drawing: &mut Drawing,
+        axes: (&Axis, &Axis),
+        points: &[(f64, f64)],
+        style: Style,
+    ) {
+        let points: Vec<(f64, f64)> = points.iter().map(|&point| self.point(axes, point)).collect();
+        drawing.curve(&points, style);
+        points.iter().for_each(|&point| drawing.mark(point, style));
+    }
+}
+
+fn legend(drawing: &mut Drawing, (left, top): (f64, f64), names: &[(String, Style)]) {
+    for (at, (name, style)) in names.iter().enumerate() {
+        let y = top + 24.0 * at as f64;
+        drawing.curve(&[(left, y), (left + 34.0, y)], *style);
+        drawing.mark((left + 17.0, y), *style);
+        drawing.text((left + 44.0, y + 4.0), 13, Anchor::Start, INK, name);
+    }
+}
+
+/// koel stands out; the others keep their colour, whatever lock they are behind.
+fn style(peer: &str) -> Style {
+    let (colour, mark) = match peer.split(' ').next().unwrap_or_default() {
+        KOEL => ("#d62f0e", Mark::Circle),
+        "fastbloom" => ("#4c78a8", Mark::Square),
+        "atomic-cuckoo-filter" => ("#3f9c7a", Mark::Triangle),
+        "DashSet" => ("#7a7a7a", Mark::Diamond),
+        "cuckoofilter" => ("#b279a2", Mark::Square),
+        "autoscale_cuckoo_filter" => ("#c9a227", Mark::Triangle),
+        "bloom-lib" => ("#6fb7c9", Mark::Diamond),
+        _ => ("#8f6b52", Mark::Circle),
+    };
+    let width = if peer == KOEL { 3.2 } else { 1.7 };
+    Style { colour, mark, width, dashed: peer.contains("(mutex)") }
+}
+
+fn unique<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut unique = Vec::new();
+    names.for_each(|name| {
+        if !unique.contains(&name) {
+            unique.push(name);
+        }
+    });
+    unique
+}

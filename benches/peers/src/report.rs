@@ -1,0 +1,124 @@
+//! The figures as tables to read.
+
+use crate::csv::Row;
+use crate::peers::KOEL;
+use crate::workloads::WORKLOADS;
+use std::collections::BTreeSet;
+
+pub fn size_name(size: u64) -> String {
+    if size < 1 << 20 { format!("{} KiB", size >> 10) } else { format!("{} MiB", size >> 20) }
+}
+
+/// All that is printed.
+pub fn text(machine: &str, rows: &[Row]) -> String {
+    let cells: BTreeSet<(u64, u64)> = rows.iter().map(|row| (row.size, row.threads)).collect();
+    let each = |print: fn(&str, &[&Row]) -> String| -> String {
+        let print = |&(size, threads): &(u64, u64)| {
+            let of = |row: &&Row| row.size == size && row.threads == threads;
+            let plural = if threads == 1 { "" } else { "s" };
+            let title = format!("{}, {threads} thread{plural}", size_name(size));
+            print(&title, &rows.iter().filter(of).collect::<Vec<&Row>>())
+        };
+        cells.iter().map(print).collect()
+    };
+    format!(
+        "{machine}. Million operations a second, medians.\n{}{}\n\
+         koel : best peer whose answers were right; of all, and of those that take at most a \
+         quarter more memory and err at most twice as often\n{}",
+        each(table),
+        quirks(rows),
+        each(ratios)
+    )
+}
+
+fn table(title: &str, rows: &[&Row]) -> String {
+    let mut text = format!("\n{title:36}");
+    let shown: Vec<&str> =
+        WORKLOADS.into_iter().filter(|name| rows.iter().any(|row| row.workload == *name)).collect();
+    shown.iter().for_each(|name| text += &format!(" {name:>9}"));
+    text += "  bits/item\n";
+    let mut peers: Vec<&str> = rows.iter().map(|row| &*row.peer).collect();
+    peers.dedup();
+    for peer in peers {
+        text += &format!("{peer:36}");
+        for workload in &shown {
+            let found = rows.iter().find(|row| row.peer == peer && row.workload == *workload);
+            let figure = found.map_or("-".into(), |row| {
+                format!("{:.1}{}", row.median, if row.bad() > 0 { "!" } else { "" })
+            });
+            text += &format!(" {figure:>width$}", width = workload.len().max(9));
+        }
+        let bits =
+            rows.iter().find(|row| row.peer == peer).map_or(f64::NAN, |row| row.bits_per_item);
+        text += &format!("  {bits:9.1}\n");
+    }
+    text
+}
+
+/// What the exclamation marks stand for, and what else is to be known of the figures.
+fn quirks(rows: &[Row]) -> String {
+    let mut text = String::new();
+    for row in rows.iter().filter(|row| row.bad() > 0 && !row.workload.starts_with("bulk")) {
+        let Row { peer, workload, threads, lost, refused, wrong, .. } = row;
+        let size = size_name(row.size);
+        text += &format!(
+            "! {peer}, {workload}, {size}, {threads} threads: {lost} lost, {refused} refused, \
+             {} keys had two winners, {} had none, {wrong} wrong answers in all\n",
+            row.two_winners, row.no_winner
+        );
+    }
+    let short = rows.iter().filter(|row| row.short_of_cores).count();
+    if short > 0 {
+        let all = rows.iter().filter(|row| row.threads > 1).count();
+        text += &format!(
+            "{short} of {all} figures on several threads count although the machine never gave \
+             all cores\n"
+        );
+    }
+    if text.is_empty() { text } else { format!("\n{text}") }
+}
+
+fn ratios(title: &str, rows: &[&Row]) -> String {
+    let mut text = format!("\n{title:20}{:48}of the small and exact\n", "of all");
+    for koel in rows.iter().filter(|row| row.peer == KOEL) {
+        let others = || rows.iter().filter(|row| row.peer != KOEL && row.workload == koel.workload);
+        let best = |peers: &mut dyn Iterator<Item = &&Row>| -> String {
+            let best = peers.max_by(|a, b| a.median.total_cmp(&b.median));
+            best.map_or("-".into(), |best| {
+                let ratio = koel.median / best.median;
+                format!("{ratio:5.2}  {} {:.1}", best.peer, best.median)
+            })
+        };
+        let all = best(&mut others().filter(|row| row.bad() == 0));
+        let alike = best(&mut others().filter(|row| row.bad() == 0 && is_alike(rows, koel, row)));
+        text += &format!("  {:17} {all:47} {alike}\n", koel.workload);
+        for row in others().filter(|row| row.bad() > 0 && row.median > koel.median) {
+            text += &format!("{:20}({} has {:.1}, and wrong answers)\n", "", row.peer, row.median);
+        }
+    }
+    text
+}
+
+/// Whether a peer takes at most a quarter more memory than koel, and errs at most twice as often.
+fn is_alike(rows: &[&Row], koel: &Row, peer: &Row) -> bool {
+    let rate = |name: &str| {
+        let misses = rows.iter().find(|row| row.peer == name && row.workload == "miss");
+        misses.map_or(0.0, |row| row.false_positive_rate)
+    };
+    peer.bits_per_item <= 1.25 * koel.bits_per_item
+        && rate(&peer.peer) <= 2.0 * rate(&koel.peer) + 1e-5
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::csv::tests::row;
+
+    #[test]
+    fn a_wrong_peer_is_not_the_best() {
+        let koel = Row { peer: KOEL.into(), wrong: 0, refused: 0, ..row() };
+        let slower = Row { peer: "slower".into(), median: 0.5, ..koel.clone() };
+        let text = ratios("", &[&koel, &row(), &slower]);
+        assert!(text.contains("3.00  slower"), "{text}");
+    }
+}

@@ -1,0 +1,81 @@
+//! Threads that start together, and whether the machine really runs that many.
+
+use std::hint::black_box;
+use std::ops::Range;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+/// Runs `work(thread)` on each of `threads` threads, all at once: how long it took from the first
+/// one's start to the last one's end, and what each returned.
+pub fn timed<T: Send>(threads: u64, work: impl Fn(u64) -> T + Sync) -> (Duration, Vec<T>) {
+    let barrier = Barrier::new(threads as usize);
+    let run = |thread| {
+        barrier.wait();
+        let start = Instant::now();
+        let result = work(thread);
+        (start, Instant::now(), result)
+    };
+    let runs: Vec<(Instant, Instant, T)> = std::thread::scope(|scope| {
+        let spawned: Vec<_> = (1..threads)
+            .map(|thread| {
+                let run = &run;
+                scope.spawn(move || run(thread))
+            })
+            .collect();
+        let own = run(0);
+        let others = spawned.into_iter().map(|thread| thread.join().expect("no peer panics"));
+        [own].into_iter().chain(others).collect()
+    });
+    let first_start = runs.iter().map(|run| run.0).min().expect("a thread");
+    let last_end = runs.iter().map(|run| run.1).max().expect("a thread");
+    (last_end - first_start, runs.into_iter().map(|run| run.2).collect())
+}
+
+/// The share of `0..n` that falls to one of several threads.
+pub fn share(n: u64, threads: u64, thread: u64) -> Range<u64> {
+    n * thread / threads..n * (thread + 1) / threads
+}
+
+/// Waits until the machine has all these cores to give: until an empty loop on each of `threads`
+/// threads takes hardly longer than on one. Other work may take them away, so it gives up after a
+/// while, and then says `false`.
+pub fn all_cores(threads: u64, tries: u32) -> bool {
+    let spin = |threads| {
+        let rounds = 1_500_000_u64;
+        timed(threads, |_| black_box((0..rounds).fold(1, |x, i| black_box(x) ^ i))).0
+    };
+    (0..tries).any(|tried| {
+        if tried > 0 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        spin(1).as_secs_f64() >= 0.9 * spin(threads).as_secs_f64()
+    })
+}
+
+/// Not a number if there are no values.
+pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        n => (values[(n - 1) / 2] + values[n / 2]) / 2.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_median_lies_in_the_middle() {
+        assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median([4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert!(median([]).is_nan());
+    }
+
+    #[test]
+    fn shares_are_the_whole() {
+        let shares: Vec<u64> = (0..7).flat_map(|thread| share(100, 7, thread)).collect();
+        assert_eq!(shares, (0..100).collect::<Vec<u64>>());
+    }
+}

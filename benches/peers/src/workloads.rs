@@ -1,0 +1,201 @@
+//! What is measured: a run of all workloads on one peer, each of which checks its own answers.
+//!
+//! A run goes through three filters. The first is filled, searched and emptied; the second is the
+//! same by the many-forms; the third is filled by half and then used as crawlers do.
+
+use crate::memory;
+use crate::peer::{Peer, hash_of};
+use crate::plan::{Checks, Plan, Sample, Spread};
+use crate::timing::{share, timed};
+use crate::winners;
+use std::ops::Range;
+
+pub const WORKLOADS: [&str; 10] = [
+    "fill",
+    "last 5 %",
+    "hit",
+    "miss",
+    "mix",
+    "delete",
+    "check-and-insert",
+    "bulk fill",
+    "bulk hit",
+    "bulk miss",
+];
+
+/// Keys from here on are in no filter.
+const ABSENT: u64 = 1 << 40;
+/// The many-forms look for this many keys at a time.
+const CHUNK: usize = 65_536;
+
+pub struct Run {
+    pub samples: Vec<Sample>,
+    pub bytes: usize,
+}
+
+/// All workloads once, but for those that the peer cannot do.
+pub fn run<P: Peer>(plan: &Plan) -> Run {
+    let mut samples = Vec::new();
+    let bytes = fill_look_delete::<P>(plan, &mut samples);
+    if P::MANY {
+        in_bulk::<P>(plan, &mut samples);
+    } else {
+        let loops = [("fill", "bulk fill"), ("hit", "bulk hit"), ("miss", "bulk miss")];
+        for (one, workload) in loops {
+            let of_loop: Vec<Sample> =
+                samples.iter().filter(|sample| sample.workload == one).copied().collect();
+            samples.extend(of_loop.iter().map(|sample| Sample { workload, ..*sample }));
+        }
+    }
+    half_full::<P>(plan, &mut samples);
+    Run { samples, bytes }
+}
+
+/// The bytes that a filter for this many items holds when they are in.
+pub fn held<P: Peer>(items: u64) -> usize {
+    let peer = P::build(items);
+    (0..items).for_each(|key| drop(peer.insert(key)));
+    memory::held(peer)
+}
+
+fn fill_look_delete<P: Peer>(plan: &Plan, samples: &mut Vec<Sample>) -> usize {
+    let peer = P::build_tight(plan.items);
+    // While it is empty: later it could take away another key's fingerprint.
+    let removes = peer.remove(plan.first).is_some();
+    let fill = |workload, keys: Range<u64>| {
+        plan.measure(workload, keys.end - keys.start, |thread| Checks {
+            refused: insert(&peer, plan.share_of(&keys, thread)),
+            ..Checks::default()
+        })
+    };
+    let most = plan.items * 95 / 100;
+    let (first, last) = (fill("fill", 0..most), fill("last 5 %", most..plan.items));
+    samples.extend([first.and(&last), last]);
+    let refused = first.checks.refused + last.checks.refused;
+
+    let spread = Spread::of(plan.items, plan.lookups);
+    for _ in 0..plan.looks {
+        let hit = plan.measure("hit", spread.rounds * spread.keys, |thread| {
+            let mut lost = 0;
+            for _ in 0..spread.rounds {
+                let keys = spread.share(plan, thread);
+                lost += keys.filter(|&key| !peer.contains(key)).count() as u64;
+            }
+            Checks { lost, ..Checks::default() }
+        });
+        samples.push(hit.but_for(spread.rounds * refused));
+        samples.push(plan.measure("miss", spread.rounds * spread.keys, |thread| {
+            let mut checks = Checks::default();
+            for _ in 0..spread.rounds {
+                let keys = spread.share(plan, thread).map(|key| key + ABSENT);
+                checks.absent += keys.clone().count() as u64;
+                checks.false_positives += keys.filter(|&key| peer.contains(key)).count() as u64;
+            }
+            checks
+        }));
+    }
+
+    if removes {
+        let spread = Spread::of(plan.items, plan.changes.min(plan.items));
+        let delete = plan.measure("delete", spread.keys, |thread| {
+            let keys = spread.share(plan, thread);
+            let lost = keys.filter(|&key| peer.remove(key) != Some(true)).count() as u64;
+            Checks { lost, ..Checks::default() }
+        });
+        samples.push(delete.but_for(refused));
+    }
+    memory::held(peer)
+}
+
+fn in_bulk<P: Peer>(plan: &Plan, samples: &mut Vec<Sample>) {
+    let peer = P::build_tight(plan.items);
+    let slice = |keys: &[u64], thread| {
+        let range = share(keys.len() as u64, plan.threads, thread);
+        range.start as usize..range.end as usize
+    };
+    let keys: Vec<u64> = (plan.first..plan.first + plan.items).collect();
+    let fill = plan.measure("bulk fill", plan.items, |thread| Checks {
+        refused: peer.insert_many(&keys[slice(&keys, thread)]),
+        ..Checks::default()
+    });
+    samples.push(fill);
+    drop(keys);
+
+    let spread = Spread::of(plan.items, plan.lookups);
+    let look = |keys: &[u64], thread| -> u64 {
+        let chunks = || keys[slice(keys, thread)].chunks(CHUNK);
+        (0..spread.rounds).flat_map(|_| chunks()).map(|chunk| peer.contains_many(chunk)).sum()
+    };
+    let there: Vec<u64> = (0..plan.threads).flat_map(|t| spread.share(plan, t)).collect();
+    let absent: Vec<u64> = there.iter().map(|key| key + ABSENT).collect();
+    for _ in 0..plan.looks {
+        let hit = plan.measure("bulk hit", spread.rounds * spread.keys, |thread| {
+            let looked = spread.rounds * slice(&there, thread).len() as u64;
+            let lost = looked - look(&there, thread);
+            Checks { lost, ..Checks::default() }
+        });
+        samples.push(hit.but_for(spread.rounds * fill.checks.refused));
+        samples.push(plan.measure("bulk miss", spread.rounds * spread.keys, |thread| Checks {
+            absent: spread.rounds * slice(&absent, thread).len() as u64,
+            false_positives: look(&absent, thread),
+            ..Checks::default()
+        }));
+    }
+}
+
+/// From half full on: the mix, then check-and-insert of as many keys as still fit.
+fn half_full<P: Peer>(plan: &Plan, samples: &mut Vec<Sample>) {
+    let peer = P::build_tight(plan.items);
+    let half = plan.items / 2;
+    timed(plan.threads, |thread| insert(&peer, plan.share_of(&(0..half), thread)));
+
+    // Nine lookups and one insert, which comes at random among them.
+    let tens = plan.items.min(plan.lookups) / 10;
+    let mix = plan.measure("mix", 10 * tens, |thread| {
+        let mut checks = Checks::default();
+        for ten in share(tens, plan.threads, thread) {
+            let random = hash_of(ten);
+            let place = below(10, random);
+            for at in 0..10 {
+                let other = random.rotate_left(6 * at as u32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                let old = plan.first + below(half, other);
+                if at == place {
+                    let new = plan.first + half + ten;
+                    checks.refused += u64::from(peer.insert(new).is_err());
+                } else if random >> at & 1 == 1 {
+                    checks.lost += u64::from(!peer.contains(old));
+                } else {
+                    checks.absent += 1;
+                    checks.false_positives += u64::from(peer.contains(old + ABSENT));
+                }
+            }
+        }
+        checks
+    });
+    samples.push(mix);
+
+    let first = half + tens;
+    let blocks = plan.changes.min(plan.items - first) / winners::BLOCK;
+    let new = plan.first + first;
+    let (mut race, claims) =
+        plan.measure_all("check-and-insert", 2 * blocks * winners::BLOCK, |thread| {
+            winners::claim(&peer, new, blocks, plan.threads, thread)
+        });
+    race.checks = winners::compare(&claims);
+    let keys = first..first + blocks * winners::BLOCK;
+    let (_, missing) = timed(plan.threads, |thread| {
+        plan.share_of(&keys, thread).filter(|&key| !peer.contains(key)).count() as u64
+    });
+    race.checks.lost = missing.iter().sum();
+    samples.push(race.but_for(race.checks.refused));
+}
+
+/// A number less than `n`, by the random bits' upper half.
+fn below(n: u64, random: u64) -> u64 {
+    ((random >> 32) * n) >> 32
+}
+
+/// How many were refused.
+fn insert<P: Peer>(peer: &P, keys: Range<u64>) -> u64 {
+    keys.filter(|&key| peer.insert(key).is_err()).count() as u64
+}

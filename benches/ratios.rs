@@ -14,17 +14,13 @@
 
 mod common;
 
-use common::{ABSENT, Filter, filter_of, keys_at, share, timed};
-use std::collections::BTreeMap;
+use common::{ABSENT, Filter, Rates, filter_of, keys_at, median, share, timed};
 use std::hint::black_box;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 const SIZES: [(&str, usize); 2] = [("2 MiB", 2 << 20), ("128 MiB", 128 << 20)];
 const LOAD: f64 = 0.94;
-
-/// Million operations a second by name and threads.
-type Rates = BTreeMap<(&'static str, u64), f64>;
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
@@ -73,12 +69,17 @@ fn one_repetition(filter: &Filter, bytes: usize) -> Rates {
         note("(empty loop)", threads, spin, time);
 
         filter.clear();
-        let time = timed(threads, |thread| {
-            for key in share(keys, threads, thread) {
-                filter.insert_hash(key).expect("less than the filter holds");
-            }
-        });
-        note("insert, a fill", threads, keys, time);
+        let insert = |from: u64, to: u64| {
+            timed(threads, |thread| {
+                for key in share(to - from, threads, thread) {
+                    filter.insert_hash(from + key).expect("less than the filter holds");
+                }
+            })
+        };
+        let last = keys - keys / 20;
+        let (before, time) = (insert(0, last), insert(last, keys));
+        note("insert, the last 5 %", threads, keys - last, time);
+        note("insert, a fill", threads, keys, before + time);
         assert_eq!(filter.len() as u64, keys);
 
         let time = timed(threads, |thread| {
@@ -125,6 +126,40 @@ fn one_repetition(filter: &Filter, bytes: usize) -> Rates {
         let missing = keys - filter.len() as u64;
         assert!(missing as f64 <= 0.000_2 * keys as f64 + 5.0, "{missing} not inserted");
 
+        // Each key twice, by different threads if there are two.
+        filter.clear();
+        let time = timed(threads, |thread| {
+            for key in share(keys, threads, thread) {
+                black_box(filter.insert_hash_if_absent(key)).expect("less than the filter holds");
+                let before = if key < keys / 2 { key + keys / 2 } else { key - keys / 2 };
+                black_box(filter.insert_hash_if_absent(before))
+                    .expect("less than the filter holds");
+            }
+        });
+        note("insert_if_absent, half new", threads, 2 * keys, time);
+        assert!(keys - filter.len() as u64 <= missing + keys / 5_000 + 5);
+
+        // Nine lookups, half of them hits, to one insert, from half full on.
+        filter.clear();
+        let half = keys / 2;
+        (0..half).for_each(|key| filter.insert_hash(key).expect("less than the filter holds"));
+        let mixed = half * 8 / 10 * 10;
+        let time = timed(threads, |thread| {
+            let mut found = 0;
+            for number in share(mixed, threads, thread) {
+                let key = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+                match number % 10 {
+                    0 => filter.insert_hash(half + number).expect("less than the filter holds"),
+                    1..=5 => found += u64::from(filter.contains_hash((key * half) >> 32)),
+                    _ => found += u64::from(filter.contains_hash(key + ABSENT)),
+                }
+            }
+            let hits =
+                share(mixed, threads, thread).filter(|number| (1..=5).contains(&(number % 10)));
+            assert!(found >= hits.count() as u64);
+        });
+        note("90 % lookups, 10 % inserts", threads, mixed, time);
+
         filter.clear();
         let time = timed(threads, |thread| {
             for _ in 0..rounds {
@@ -158,11 +193,9 @@ fn report(runs: &[Rates]) {
         "  time of insert_if_absent, there : time of contains, hit {:.2}",
         ratio("contains, hit", "insert_if_absent, there")
     );
+    println!(
+        "  insert, the last 5 % : a fill {:.2}",
+        ratio("insert, the last 5 %", "insert, a fill")
+    );
     println!("  miss : hit {:.2}", ratio("contains, miss", "contains, hit"));
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

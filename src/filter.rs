@@ -63,8 +63,8 @@ use std::panic::RefUnwindSafe;
 /// look for the other's may both miss it. [`len`](Self::len), [`stats`](Self::stats) and
 /// [`clear`](Self::clear), which go through all items, are exact when nothing else runs.
 ///
-/// [`contains`](Self::contains) takes no lock, unless items move in its two segments each time it
-/// looks. The others lock one or two of the filter's segments (of 512 buckets) for some
+/// [`contains`](Self::contains) takes no lock, unless items move in the segment of its first bucket
+/// each time it looks. The others lock one or two of the filter's segments (of 512 buckets) for some
 /// nanoseconds, those of a path when items have to move; `clear` locks a shard (1 MiB) for some
 /// hundred microseconds. What is not changed is not locked:
 /// `insert_if_absent` of an item that is there, and `remove` of one that is not, are lookups.
@@ -246,7 +246,7 @@ impl<S> ConcurrentCuckooFilter<S> {
             fingerprint_bits: lanes.bits(),
             slots_per_bucket: lanes.slots(),
             shards: geometry.shards(),
-            segments: self.table.stripes().len(),
+            segments: self.table.stripes().count(),
             size_in_bytes: self.size_in_bytes(),
             false_positive_rate: rate_of(items),
             false_positive_rate_at_capacity: rate_of(self.capacity),

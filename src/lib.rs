@@ -24,7 +24,12 @@
 //! ```
 //!
 //! Start at [`ConcurrentCuckooFilter`]; a [`Builder`] chooses another false-positive rate or
-//! hasher.
+//! hasher. Whoever has many items at once asks with one of the forms that end in `_many`, which are
+//! several times as fast in a large table, or on all threads with one that begins with `par_`.
+//!
+//! # Features
+//!
+//! `rayon`, a default: the forms that begin with `par_`. They run in the rayon pool that calls them.
 //!
 //! # What it promises
 //!
@@ -74,10 +79,11 @@
 //!
 //! | operation | other threads |
 //! |---|---|
-//! | `contains`; `remove` and `count` of what is not there | takes no lock. If items move in its segments at each of 17 looks, it takes their two locks; so it waits for a thread that stopped in the middle of a move, and is not starved by ones that go on |
+//! | `contains`; `remove` and `count` of what is not there | takes no lock. If items move in the segment of its first bucket at each of 17 looks, it takes the locks of both its segments; so it waits for a thread that stopped in the middle of a move, and is not starved by ones that go on |
 //! | `insert` | locks one stripe, and may wait for its holder; a full pair of buckets is searched around without locks, and then the stripes of the path are locked, in ascending order |
 //! | `insert_if_absent`; `remove` and `count` of what is there | locks the two stripes of the item's buckets, which mostly are one; a path as above. `insert_if_absent` of what is there takes no lock, but if the item moves during its one look |
 //! | `clear` | locks all stripes of a shard, one shard at a time |
+//! | `contains_many` and the other many-forms, also in parallel | as many single ones; no lock is held for longer than by one of them |
 //! | `len`, `stats` | take no lock |
 //!
 //! Who waits for a lock spins, then yields, then queues up and sleeps; others may overtake it. A path
@@ -89,7 +95,9 @@
 //! # Reading order
 //!
 //! For those who read the source: `filter` → `by_hash` → `shard` → [`kick`](mod@kick) (the essay) → `path`;
-//! `stripe` and `lock` below them; `bucket`, `geometry` and `sizing` are plain arithmetic. Each
+//! `table`, `stripe` and `lock` below them; `bucket`, `geometry` and `sizing` are plain arithmetic.
+//! Batches: `many` and `parallel` (the faces) → `bulk` → `ahead`. `memory` has the two hints to the
+//! machine that take `unsafe`. Each
 //! file with atomics has a table of its orderings, and names the test that fails without them.
 //! `loom-tests` runs these very files through every interleaving of small models, `shuttle-tests`
 //! through random schedules of many threads, whose histories have to be linearizable.
@@ -151,6 +159,6 @@ pub mod internals {
     pub use crate::table::Table;
 }
 
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "rayon"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

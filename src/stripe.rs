@@ -60,7 +60,7 @@ impl Stripes {
         Some(Stripes { versions: versions.into(), guards: guards.into() })
     }
 
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.guards.len()
     }
 

@@ -43,7 +43,7 @@ impl Table {
 
     /// What is kept beside `self`.
     pub fn heap_bytes(&self) -> usize {
-        size_of_val(&*self.words) + Stripes::bytes(self.stripes.len())
+        size_of_val(&*self.words) + Stripes::bytes(self.stripes.count())
     }
 
     /// The stripe that guards a bucket.

@@ -1,6 +1,10 @@
 //! What the benches share: tables of a given size, keys, and threads that start together.
 
+// Each bench uses a part of this.
+#![allow(dead_code)]
+
 use koel::ConcurrentCuckooFilter;
+use std::collections::BTreeMap;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
@@ -50,4 +54,13 @@ pub fn timed(threads: u64, work: impl Fn(u64) + Sync) -> Duration {
 /// The share of `0..n` that falls to one of several threads.
 pub fn share(n: u64, threads: u64, thread: u64) -> std::ops::Range<u64> {
     n * thread / threads..n * (thread + 1) / threads
+}
+
+/// Million operations a second by name and threads.
+pub type Rates = BTreeMap<(&'static str, u64), f64>;
+
+pub fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

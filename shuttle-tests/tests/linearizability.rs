@@ -5,9 +5,7 @@
 //! shuttle every access is sequentially consistent: the orderings are for the models in
 //! `loom-tests`, and this is for the logic with more threads and more operations than those take.
 
-use koel_under_shuttle::internals::{
-    AtomicU64, Bucket, Fingerprint, Geometry, Lanes, Place, Shard, Stripe,
-};
+use koel_under_shuttle::internals::{Bucket, Fingerprint, Geometry, Lanes, Place, Shard, Table};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
 use std::sync::{Arc, Mutex};
@@ -59,36 +57,22 @@ impl Specification for Copies {
     }
 }
 
-struct Table {
-    geometry: Geometry,
-    words: Box<[AtomicU64]>,
-    stripes: Box<[Stripe]>,
+/// A shard of eight buckets.
+fn small_table() -> Table {
+    Table::new(Geometry::new(Lanes::of_bits(32), 1, 8)).expect("room for eight buckets")
 }
 
-impl Table {
-    fn new() -> Self {
-        let geometry = Geometry::new(Lanes::of_bits(32), 1, 8);
-        let words = (0..geometry.buckets()).map(|_| AtomicU64::new(0)).collect();
-        let stripes = (0..geometry.stripes()).map(|_| Stripe::new()).collect();
-        Table { geometry, words, stripes }
-    }
-
-    fn shard(&self) -> Shard<'_> {
-        Shard::new(&self.geometry, &self.words, &self.stripes)
-    }
-
-    /// The item with this fingerprint, or its twin, which has the same fingerprint and begins at
-    /// the other bucket.
-    fn item(&self, fp: u32, twin: bool) -> Place {
-        let fp = Fingerprint::new(fp).expect("not zero");
-        let first = Bucket(fp.get() * 3 % self.geometry.buckets());
-        let second = self.geometry.alternate(first, fp);
-        let (first, second) = if twin { (second, first) } else { (first, second) };
-        Place { first, second, fp }
-    }
+/// The item with this fingerprint, or its twin, which has the same fingerprint and begins at the
+/// other bucket.
+fn item(table: &Table, fp: u32, twin: bool) -> Place {
+    let fp = Fingerprint::new(fp).expect("not zero");
+    let first = Bucket(fp.get() * 3 % table.geometry().buckets());
+    let second = table.geometry().alternate(first, fp);
+    let (first, second) = if twin { (second, first) } else { (first, second) };
+    Place { first, second, fp }
 }
 
-fn run(shard: &Shard<'_>, operation: Operation, item: Place) -> Operation {
+fn run(shard: Shard<'_>, operation: Operation, item: Place) -> Operation {
     use Operation::*;
     match operation {
         Insert(_) => Insert(Some(shard.insert(item).is_ok())),
@@ -114,11 +98,11 @@ fn random_operation() -> Operation {
 /// many others that most inserts have to move something.
 fn histories_are_linearizable(threads: usize, operations: usize, items: u32, others: u32) {
     let model = move || {
-        let table = Arc::new(Table::new());
+        let table = Arc::new(small_table());
         for fp in 100..100 + others {
-            let _ = table.shard().insert(table.item(fp, false));
+            let _ = Shard::new(&table, 0).insert(item(&table, fp, false));
         }
-        let others = table.shard().items();
+        let others = Shard::new(&table, 0).items();
         type Histories = Vec<Vec<(usize, Action<Operation>)>>;
         let histories: Arc<Mutex<Histories>> =
             Arc::new(Mutex::new(vec![Vec::new(); items as usize]));
@@ -128,13 +112,13 @@ fn histories_are_linearizable(threads: usize, operations: usize, items: u32, oth
                 thread::spawn(move || {
                     for _ in 0..operations {
                         let fp = thread_rng().gen_range(0..items);
-                        let item = table.item(fp + 1, thread_rng().r#gen());
+                        let item = item(&table, fp + 1, thread_rng().r#gen());
                         let note = |action| {
                             histories.lock().unwrap()[fp as usize].push((number, action));
                         };
                         let call = random_operation();
                         note(Call(call));
-                        note(Response(run(&table.shard(), call, item)));
+                        note(Response(run(Shard::new(&table, 0), call, item)));
                     }
                 })
             })
@@ -148,8 +132,9 @@ fn histories_are_linearizable(threads: usize, operations: usize, items: u32, oth
                 "no order explains this: {history:#?}",
             );
         }
-        let left: usize = (0..items).map(|fp| table.shard().count(table.item(fp + 1, false))).sum();
-        assert_eq!(table.shard().items(), others + left, "the count is not what is there");
+        let shard = Shard::new(&table, 0);
+        let left: usize = (0..items).map(|fp| shard.count(item(&table, fp + 1, false))).sum();
+        assert_eq!(shard.items(), others + left, "the count is not what is there");
     };
     shuttle::check_random(model, SCHEDULES);
     shuttle::check_pct(model, SCHEDULES, 3);

@@ -1,0 +1,216 @@
+//! Batches beside loops, and beside what the machine's memory can give at all.
+//!
+//! ```text
+//! cargo bench --bench many [-- --reps N] [-- "2 MiB" | "128 MiB" | "1 GiB"]
+//! ```
+//!
+//! The roofline comes first: independent random pairs of 8-byte loads, prefetched 32 pairs ahead,
+//! over a table of the same bytes, on as many threads; once in pages as they come, and once in huge
+//! pages if the system gives them to those who ask, as koel does. Then a filter is filled to 94 %,
+//! one by one and in batches, and asked for what is in it and what is not. All figures of a
+//! repetition are measured one after the other, and ratios are medians over repetitions.
+
+mod common;
+#[path = "../src/memory.rs"]
+mod memory;
+
+use common::{ABSENT, Filter, Rates, filter_of, keys_at, median, share, timed};
+use memory::{prefer_huge_pages, prefetch};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+const SIZES: [(&str, usize, usize); 3] =
+    [("2 MiB", 2 << 20, 21), ("128 MiB", 128 << 20, 5), ("1 GiB", 1 << 30, 1)];
+const LOAD: f64 = 0.94;
+/// What a caller hands over at once, of lookups.
+const BATCH: usize = 1 << 16;
+/// How far ahead the roofline asks.
+const AHEAD: u64 = 32;
+
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    let test = args.iter().any(|arg| arg == "--test");
+    let reps =
+        args.iter().position(|arg| arg == "--reps").and_then(|at| args.get(at + 1)?.parse().ok());
+    let all = !SIZES.iter().any(|(name, ..)| args.iter().any(|arg| arg == name));
+    for (name, bytes, usual_reps) in SIZES {
+        if !all && !args.iter().any(|arg| arg == name) {
+            continue;
+        }
+        let bytes = if test { (bytes / 64).min(8 << 20) } else { bytes };
+        let reps = if test { 1 } else { reps.unwrap_or(usual_reps) };
+        println!("{name}, 16-bit fingerprints, to {:.0} % load, {reps} repetitions", 100.0 * LOAD);
+        let bench = Bench::new(bytes);
+        let runs: Vec<Rates> = (0..reps).map(|_| bench.one_repetition()).collect();
+        report(&runs);
+    }
+}
+
+struct Bench {
+    filter: Filter,
+    keys: Vec<u64>,
+    absent: Vec<u64>,
+    ordinary: Vec<AtomicU64>,
+    huge: Vec<AtomicU64>,
+    pools: [ThreadPool; 2],
+}
+
+impl Bench {
+    fn new(bytes: usize) -> Self {
+        let filter = filter_of(bytes);
+        let keys: Vec<u64> = (0..keys_at(&filter, LOAD)).collect();
+        let absent = keys.iter().map(|key| key + ABSENT).collect();
+        let pool = |threads| ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
+        let ordinary = (0..bytes / 8).map(|_| AtomicU64::new(1)).collect();
+        let mut huge: Vec<AtomicU64> = Vec::with_capacity(bytes / 8);
+        prefer_huge_pages(huge.spare_capacity_mut());
+        huge.extend((0..bytes / 8).map(|_| AtomicU64::new(1)));
+        Bench { filter, keys, absent, ordinary, huge, pools: [1, 2].map(pool) }
+    }
+
+    fn one_repetition(&self) -> Rates {
+        let Bench { filter, keys, absent, .. } = self;
+        let count = keys.len() as u64;
+        // Small tables are gone through several times, so that starting threads does not count.
+        let rounds = ((16 << 20) / count).clamp(1, 8);
+        let mut rates = Rates::new();
+        let mut note = |name, threads, operations: u64, time: std::time::Duration| {
+            rates.insert((name, threads), operations as f64 / time.as_secs_f64() / 1e6);
+        };
+        for threads in [1, 2] {
+            let spin = 20_000_000;
+            let time = timed(threads, |thread| {
+                black_box(share(spin, threads, thread).fold(1u64, |x, i| black_box(x) ^ i));
+            });
+            note("(empty loop)", threads, spin, time);
+            let roofs = [("R, pages as they come", &self.ordinary), ("R, huge pages", &self.huge)];
+            for (name, words) in roofs {
+                let time = timed(threads, |thread| {
+                    let seed = ABSENT * (thread + 1);
+                    black_box(pairs(words, seed, rounds * count / threads));
+                });
+                note(name, threads, rounds * count, time);
+            }
+
+            filter.clear();
+            let time = timed(threads, |thread| {
+                for key in share(count, threads, thread) {
+                    filter.insert_hash(key).expect("less than the filter holds");
+                }
+            });
+            note("insert, loop", threads, count, time);
+            for (loop_name, many_name, asked, all_in) in [
+                ("contains, hit, loop", "contains_many, hit", keys, true),
+                ("contains, miss, loop", "contains_many, miss", absent, false),
+            ] {
+                let right = |found: usize, of: usize| {
+                    let errors = 0.000_2 * of as f64 + 8.0;
+                    assert!(if all_in { found == of } else { (found as f64) < errors });
+                };
+                let time = timed(threads, |thread| {
+                    let own = part(asked, threads, thread);
+                    for _ in 0..rounds {
+                        right(
+                            own.iter().filter(|&&key| filter.contains_hash(key)).count(),
+                            own.len(),
+                        );
+                    }
+                });
+                note(loop_name, threads, rounds * count, time);
+                let time = timed(threads, |thread| {
+                    for batch in
+                        (0..rounds).flat_map(|_| part(asked, threads, thread).chunks(BATCH))
+                    {
+                        let found = filter.contains_hash_many(batch);
+                        right(found.iter().filter(|found| **found).count(), batch.len());
+                    }
+                });
+                note(many_name, threads, rounds * count, time);
+            }
+
+            filter.clear();
+            let time = timed(threads, |thread| {
+                let inserted = filter.insert_hash_many(part(keys, threads, thread));
+                assert!(inserted.iter().all(Result::is_ok));
+            });
+            note("insert_many", threads, count, time);
+
+            self.pools[threads as usize - 1].install(|| {
+                filter.clear();
+                let start = Instant::now();
+                let inserted = filter.par_insert_hash_many(keys);
+                note("par_insert_many", threads, count, start.elapsed());
+                assert!(inserted.iter().all(Result::is_ok) && filter.len() as u64 == count);
+
+                let start = Instant::now();
+                let found = filter.par_contains_hash_many(keys);
+                note("par_contains_many, hit", threads, count, start.elapsed());
+                assert!(found.iter().all(|found| *found));
+
+                let start = Instant::now();
+                let removed = filter.par_remove_hash_many(keys);
+                note("par_remove_many", threads, count, start.elapsed());
+                assert!(removed.iter().all(|removed| *removed) && filter.is_empty());
+
+                let start = Instant::now();
+                let added = filter.par_insert_hash_if_absent_many(keys);
+                note("par_insert_if_absent_many", threads, count, start.elapsed());
+                assert!(added.iter().all(Result::is_ok));
+            });
+        }
+        rates
+    }
+}
+
+fn part(keys: &[u64], threads: u64, thread: u64) -> &[u64] {
+    let own = share(keys.len() as u64, threads, thread);
+    &keys[own.start as usize..own.end as usize]
+}
+
+/// Adds up the words of `count` random pairs.
+fn pairs(words: &[AtomicU64], seed: u64, count: u64) -> u64 {
+    let place = |number: u64| {
+        let mut random = (seed + number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        random = (random ^ (random >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        let scale = |half: u64| (half * words.len() as u64 >> 32) as usize;
+        [scale(random >> 32), scale(random & 0xFFFF_FFFF)]
+    };
+    let mut sum = 0u64;
+    for number in 0..count {
+        place(number + AHEAD).into_iter().for_each(|at| prefetch(&words[at]));
+        let [first, second] = place(number).map(|at| words[at].load(Relaxed));
+        sum = sum.wrapping_add(first ^ second);
+    }
+    sum
+}
+
+fn report(runs: &[Rates]) {
+    let both_cores: Vec<&Rates> = runs
+        .iter()
+        .filter(|rates| rates[&("(empty loop)", 2)] > 1.9 * rates[&("(empty loop)", 1)])
+        .collect();
+    println!("  {} repetitions had both cores", both_cores.len());
+    println!("  {:28} {:>9} {:>9} {:>9}", "", "1 thread", "2 threads", "2 : 1");
+    for &(name, threads) in runs[0].keys().filter(|(_, threads)| *threads == 1) {
+        let one = median(runs.iter().map(|rates| rates[&(name, threads)]));
+        let two = median(both_cores.iter().map(|rates| rates[&(name, 2)]));
+        let ratio = median(both_cores.iter().map(|rates| rates[&(name, 2)] / rates[&(name, 1)]));
+        println!("  {name:28} {one:7.1} M {two:7.1} M {ratio:9.2}");
+    }
+    for (over, under) in [
+        ("contains_many, hit", "R, pages as they come"),
+        ("contains_many, miss", "R, pages as they come"),
+        ("contains_many, hit", "R, huge pages"),
+        ("contains_many, miss", "R, huge pages"),
+        ("contains_many, hit", "contains, hit, loop"),
+        ("contains_many, miss", "contains, miss, loop"),
+        ("insert_many", "insert, loop"),
+        ("par_insert_many", "insert, loop"),
+    ] {
+        let one = median(runs.iter().map(|rates| rates[&(over, 1)] / rates[&(under, 1)]));
+        let two = median(both_cores.iter().map(|rates| rates[&(over, 2)] / rates[&(under, 2)]));
+        println!("  {over} : {under} {one:.2}, on two threads {two:.2}");
+    }
+}

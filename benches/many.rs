@@ -174,7 +174,7 @@ fn pairs(words: &[AtomicU64], seed: u64, count: u64) -> u64 {
     let place = |number: u64| {
         let mut random = (seed + number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         random = (random ^ (random >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
-        let scale = |half: u64| (half * words.len() as u64 >> 32) as usize;
+        let scale = |half: u64| ((half * words.len() as u64) >> 32) as usize;
         [scale(random >> 32), scale(random & 0xFFFF_FFFF)]
     };
     let mut sum = 0u64;

@@ -28,7 +28,7 @@ pub fn round_of_items(items: usize, most: usize) -> usize {
 const CACHED_BUCKETS: usize = (4 << 20) / size_of::<u64>();
 
 /// Items of each shard from which on sorting pays, where it pays at all.
-const SORTED_PER_SHARD: usize = if SMALL { 1 } else { 256 };
+pub const SORTED_PER_SHARD: usize = if SMALL { 1 } else { 256 };
 
 /// Goes through a batch in its order.
 #[inline]
@@ -61,7 +61,7 @@ pub fn write<'a, A: Copy>(
     act: impl Fn(Shard<'a>, Place) -> A,
 ) {
     let enough = table.geometry().shards() * SORTED_PER_SHARD;
-    if table.buckets() <= CACHED_BUCKETS && !SMALL || hashes.len() < enough {
+    if table.buckets() <= CACHED_BUCKETS && !SMALL || hashes.len().min(ROUND) < enough {
         return in_order(table, hashes, answers, act);
     }
     for (hashes, answers) in hashes.chunks(ROUND).zip(answers.chunks_mut(ROUND)) {

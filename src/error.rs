@@ -6,7 +6,8 @@ use std::fmt;
 /// There is no room for this item. Nothing was changed.
 ///
 /// A filter holds its [`capacity`](crate::ConcurrentCuckooFilter::capacity) of distinct items, and
-/// usually a few percent more. It also refuses one and the same item that was inserted more often
+/// usually a few percent more. A refusal takes much longer than an insert, some microseconds, since
+/// all that could move is looked at before. The filter also refuses one and the same item that was inserted more often
 /// than its two buckets have slots, while there may be room for others.
 ///
 /// ```
@@ -55,7 +56,7 @@ impl Error for Full {}
 /// let refused = filter.par_extend((0..2_000).into_par_iter()).unwrap_err();
 /// assert_eq!(refused.inserted(), filter.len());
 /// assert_eq!(refused.inserted() + refused.count(), 2_000);
-/// let hashes = refused.hashes();
+/// let hashes: std::collections::HashSet<u64> = refused.hashes().iter().copied().collect();
 /// let left: Vec<i32> = (0..2_000).filter(|item| hashes.contains(&filter.hash_of(item))).collect();
 /// assert_eq!(left.len(), refused.count());
 /// ```
@@ -94,6 +95,12 @@ impl Refused {
     pub fn hashes(&self) -> &[u64] {
         &self.hashes
     }
+
+    /// The same to keep: 8 bytes each.
+    #[must_use]
+    pub fn into_hashes(self) -> Vec<u64> {
+        self.hashes
+    }
 }
 
 #[cfg(feature = "rayon")]
@@ -111,10 +118,15 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "no room for {} of the items, {} are in: build the filter with a larger capacity, or \
-             remove items and insert those again that `hashes` names",
-            self.count, self.inserted
-        )
+            "no room for {} of {} items (the others are in): build a filter with a larger capacity, \
+             or remove items and hand `Refused::hashes` to `insert_hash_many`",
+            self.count,
+            self.inserted + self.count
+        )?;
+        if self.hashes.len() < self.count {
+            write!(f, " (only the first {} are named)", self.hashes.len())?;
+        }
+        Ok(())
     }
 }
 

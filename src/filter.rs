@@ -57,8 +57,9 @@ use std::panic::RefUnwindSafe;
 ///
 /// # Under threads
 ///
-/// An operation sees what happened before it, by any synchronisation of yours; the changes of one
-/// item are made under its locks, one after the other; whoever finds an item sees what its inserter
+/// An operation sees what happened before it, by any synchronisation of yours; each change is
+/// made under the lock of the bucket that it changes, and what depends on both buckets of an item
+/// under the locks of both; whoever finds an item sees what its inserter
 /// had done before. Different items have no common order: two threads that each insert one and then
 /// look for the other's may both miss it. [`len`](Self::len), [`stats`](Self::stats) and
 /// [`clear`](Self::clear), which go through all items, are exact when nothing else runs.

@@ -41,7 +41,7 @@ pub struct Bucket(pub u32);
 /// Where in a shard an item may be, and as what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Where it goes if there is room.
+    /// Where it goes if neither is roomier.
     pub first: Bucket,
     pub second: Bucket,
     pub fp: Fingerprint,

@@ -76,8 +76,8 @@
 //! # Who makes sure that the path is still there?
 //!
 //! The search (`path::find`) ran without locks, so that readers and other writers were not held up, and the table
-//! may have changed since. `walk` locks every stripe of the path, in ascending order, together
-//! with those of the newcomer's own two buckets, and then asks again: does each lane still hold an
+//! may have changed since. `walk` locks every stripe of the path, in ascending order (for
+//! `insert_if_absent` together with those of the newcomer's own two buckets), and then asks again: does each lane still hold an
 //! item whose other bucket is the next on the path, and has the last one an empty lane? If not, the
 //! path is *stale* and nothing has been touched. For `insert_if_absent` it also
 //! asks again whether the newcomer is there: another thread may have put it there meanwhile.
@@ -113,7 +113,7 @@ pub enum Copies {
     UnlessPresent,
 }
 
-/// Places a copy of an item both of whose buckets were seen full.
+/// Places a copy of an item whose buckets were seen full, or filled up since.
 #[doc(hidden)]
 #[cold]
 pub fn make_room(shard: Shard<'_>, place: Place) -> Result<(), Full> {
@@ -136,8 +136,10 @@ pub fn make_room_if_absent(shard: Shard<'_>, place: Place) -> Result<bool, Full>
             Outcome::Stale => {}
         }
     }
-    // It may have taken the last room itself, by another thread's hand.
-    if shard.contains(place) { Ok(false) } else { Err(Full::new()) }
+    // It may have taken the last room itself, by another thread's hand, or be about to: its path's
+    // other moves are made, and it comes last. Whoever brings it holds the stripe where it lands.
+    let present = shard.contains_locked(&shard.lock(place), place);
+    if present { Ok(false) } else { Err(Full::new()) }
 }
 
 /// Moves the items of the path and places the newcomer, if everything is still as it was found.

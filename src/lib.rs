@@ -25,7 +25,7 @@
 //!
 //! Start at [`ConcurrentCuckooFilter`]; a [`Builder`] chooses another false-positive rate or
 //! hasher. Whoever has many items at once asks with one of the forms that end in `_many`, which are
-//! several times as fast in a large table, or on all threads with one that begins with `par_`.
+//! faster in a large table, or on all threads with one that begins with `par_`.
 //!
 //! # Features
 //!
@@ -41,7 +41,8 @@
 //! * [`capacity`](ConcurrentCuckooFilter::capacity) distinct items fit, any number of them, in a
 //!   table that is not rounded up to a power of two (but for less than one filter in a million);
 //!   and the false-positive rate at capacity is at most the one that was asked for.
-//! * A panic in an item's `Hash` leaves nothing locked and nothing changed.
+//! * A panic in an item's `Hash` leaves nothing locked and nothing changed (of a batch, other items
+//!   may be in).
 //!
 //! What it does not promise is that an unlocked read is all that a lookup ever does: see the
 //! progress of each operation [below](#progress).
@@ -89,8 +90,8 @@
 //! Who waits for a lock spins, then yields, then queues up and sleeps; others may overtake it. A path
 //! that was changed by others before it was locked is searched again; each time, one of them has got
 //! something done, so all together get on, but no bound is given for one of them. While others
-//! remove, an insert may be refused that would fit a moment later, since a search looks at one bucket
-//! after the other.
+//! write, an insert may be refused though there was room at every moment, since a search looks at one
+//! bucket after the other.
 //!
 //! # Reading order
 //!
@@ -102,8 +103,7 @@
 //! `loom-tests` runs these very files through every interleaving of small models, `shuttle-tests`
 //! through random schedules of many threads, whose histories have to be linearizable.
 
-#![cfg_attr(not(any(loom, shuttle)), deny(unsafe_code))]
-#![cfg_attr(any(loom, shuttle), deny(unsafe_code))]
+#![deny(unsafe_code)]
 #![cfg_attr(not(any(loom, shuttle)), warn(missing_docs, missing_debug_implementations))]
 
 mod ahead;

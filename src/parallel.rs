@@ -21,8 +21,9 @@ const MOST_SORTED: usize = 1 << 21;
 /// # Many items at once, on many threads
 ///
 /// These use the [rayon](https://docs.rs/rayon) pool that they are called in, and answer in order,
-/// as the forms without `par_` do. A large batch takes less than 14 bytes an item beside the answers,
-/// and goes in rounds, so never more than 42 MiB.
+/// as the forms without `par_` do. A large batch takes less than 15 bytes an item beside the answers,
+/// and goes in rounds, so never more than 48 MiB. If an item's `Hash` panics, any of the others may
+/// have been written.
 #[cfg_attr(docsrs, doc(cfg(feature = "rayon")))]
 impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
     /// [`contains_many`](Self::contains_many) on many threads.
@@ -81,7 +82,11 @@ impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
         self.par_write_items(items, false, Shard::remove)
     }
 
-    /// Inserts all that comes, in any order, and says how many that were.
+    /// Adds a copy of all that comes, as [`insert`](Self::insert) does, in any order; says how many
+    /// that were. Of items that come more than once, all are counted; for a set of what comes, collect
+    /// it and call [`par_insert_if_absent_many`](Self::par_insert_if_absent_many).
+    ///
+    /// It tries every item, also when the filter is full, and refusals are slow: see [`Full`].
     ///
     /// # Errors
     ///
@@ -119,6 +124,9 @@ impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
         unanswered: A,
         act: impl Fn(Shard<'a>, Place) -> A + Sync,
     ) -> Vec<A> {
+        if items.len() < 2 * PIECE {
+            return self.write_items(items, unanswered, act);
+        }
         let mut answers = vec![unanswered; items.len()];
         let mut hashes = Vec::new();
         let round = bulk::round_of_items(items.len(), MOST_SORTED);
@@ -202,12 +210,14 @@ impl<S: Sync> ConcurrentCuckooFilter<S> {
     ) {
         let table = self.table();
         let (shards, threads) = (table.geometry().shards(), rayon::current_num_threads());
-        if shards == 1 || threads == 1 || hashes.len() < 2 * PIECE {
+        let too_few = hashes.len() < (shards * bulk::SORTED_PER_SHARD).max(2 * PIECE);
+        if shards == 1 || threads == 1 || too_few {
             return bulk::write(table, hashes, answers, act);
         }
         let round = (ROUND * threads).min(MOST_SORTED);
         for (hashes, answers) in hashes.chunks(round).zip(answers.chunks_mut(round)) {
-            let piece = hashes.len().div_ceil(threads);
+            // Where each shard's items end in a piece is to take less than a byte for each of them.
+            let piece = hashes.len().div_ceil(threads).max(4 * shards);
             let pieces: Vec<Sorted> =
                 hashes.par_chunks(piece).map(|hashes| Sorted::new(table, hashes)).collect();
             // For each shard the answers of its items, piece after piece.

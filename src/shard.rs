@@ -16,7 +16,8 @@
 //! away (see [`stripe`](crate::stripe) for the table). It also means that whoever finds an item sees
 //! what the thread that inserted it had done before. A thread that learned of an insert by any
 //! synchronisation finds it, because a later load of the same word cannot return an earlier store,
-//! and a store that took the item away again was a move.
+//! and a store that took the item away again was a move, or a removal that left a copy and sent
+//! readers away before.
 
 use crate::Full;
 use crate::bucket::{Fingerprint, Lanes};

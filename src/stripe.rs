@@ -243,3 +243,25 @@ impl<const N: usize> Locks for Many<'_, N> {
         self.held.iter().any(|one| one.include(stripes, stripe))
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_of_stripes_is_ascending_and_has_each_once() {
+        let mut seed = 1u64;
+        for size in 0..=17 {
+            for _ in 0..1_000 {
+                let mut next = || {
+                    seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    (seed >> 33) as usize % 9
+                };
+                let stripes: Vec<usize> = (0..size).map(|_| next()).collect();
+                let set: StripeSet<17> = stripes.iter().copied().collect();
+                let expected: std::collections::BTreeSet<usize> = stripes.into_iter().collect();
+                assert!(set.ascending.iter().eq(expected.iter()));
+            }
+        }
+    }
+}

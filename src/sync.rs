@@ -38,7 +38,7 @@ mod imp {
         std::thread::sleep(Duration::from_micros(50));
     }
 
-    /// Fresh from the system, so pages that are never written are never paid for.
+    /// Fresh from the system, so pages, small or huge, that are never written are never paid for.
     pub fn zeroed_words(count: usize) -> Option<Box<[AtomicU64]>> {
         bytemuck::allocation::try_zeroed_slice_box(count).ok()
     }

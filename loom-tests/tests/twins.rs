@@ -232,6 +232,21 @@ twins! {
         message: "a lookup missed the copy that stayed",
     }
 
+    a_version_stays_odd {
+        edits: [("stripe.rs", "store(odd + 1, Ordering::Release)", "store(odd + 2, Ordering::Release)")],
+        model: TWO_STRIPES,
+        message: "a version stayed odd",
+    }
+    a_copy_in_the_same_stripe_outdates_nobody {
+        edits: [(
+            "shard.rs",
+            "if in_first.is_some() && in_second.is_some() {",
+            "if in_first.is_some() && in_second.is_some() && self.stripe(place.first) != self.stripe(place.second) {",
+        )],
+        model: "lookups::a_copy_that_comes_while_another_goes_is_found",
+        message: "a lookup missed the copy that stayed",
+    }
+
     // Batches.
     a_batch_moves_without_versions {
         edits: [("kick.rs", "(words.len() > 1)", "(words.len() > 9)")],
@@ -306,11 +321,29 @@ twins! {
     the_loser_of_the_last_room_does_not_look {
         edits: [(
             "kick.rs",
-            "    if shard.contains(place) { Ok(false) } else { Err(Full::new()) }",
-            "    Err(Full::new())",
+            "    if present { Ok(false) } else { Err(Full::new()) }",
+            "    let _ = present; Err(Full::new())",
         )],
         model: "winners::the_loser_of_the_last_room_is_not_refused",
         message: "refused though the item is in",
+    }
+    a_refusal_is_decided_without_the_locks {
+        edits: [(
+            "kick.rs",
+            "shard.contains_locked(&shard.lock(place), place);\n    if present",
+            "shard.contains(place);\n    if present",
+        )],
+        model: "winners::nobody_is_refused_while_the_item_comes_in",
+        message: "refused though the item comes in",
+    }
+    a_search_ends_in_a_copy {
+        edits: [(
+            "kick.rs",
+            "match walk(shard, &path, place, Copies::UnlessPresent) {",
+            "match walk(shard, &path, place, Copies::Add) {",
+        )],
+        model: "winners::one_call_wins_after_a_search",
+        message: "not exactly one call added the item",
     }
     the_newcomer_is_not_looked_for_again_on_the_path {
         edits: [(

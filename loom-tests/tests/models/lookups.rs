@@ -65,6 +65,17 @@ fn an_item_that_moves_to_another_stripe_is_found() {
 }
 
 #[test]
+fn an_item_that_moves_down_to_another_stripe_is_found() {
+    for first in [3, 0] {
+        Model::new("two stripes, down", 70).run(
+            move |toy| one_move(toy, 3, 0, first),
+            &[walk, look],
+            all_there_once,
+        );
+    }
+}
+
+#[test]
 fn an_item_that_moves_within_its_stripe_is_found() {
     for first in [1, 0] {
         Model::new("one stripe", 70).run(
@@ -114,27 +125,29 @@ fn items_on_a_longer_path_are_found() {
 /// stays in for all the time; but one comes to bucket 0 and one goes from bucket 3.
 #[test]
 fn a_copy_that_comes_while_another_goes_is_found() {
-    Model::new("copies", 65).run::<(Place, Place)>(
-        |toy| {
-            let x = toy.item(0, 3, 0);
-            let y = Place { first: x.second, second: x.first, fp: x.fp };
-            toy.put(&y, 3);
-            (x, y)
-        },
-        &[
-            |toy, (x, y)| {
-                let locked = toy.shard().lock_one(x.first);
-                assert!(toy.shard().fill_locked(&locked, x.first, x.fp));
-                drop(locked);
-                assert!(toy.shard().remove_locked(*y));
+    for other in [3, 1] {
+        Model::new("copies", 65).run::<(Place, Place)>(
+            move |toy| {
+                let x = toy.item(0, other, 0);
+                let y = Place { first: x.second, second: x.first, fp: x.fp };
+                toy.put(&y, other);
+                (x, y)
             },
-            |toy, (x, _)| {
-                let found = toy.shard().look(*x);
-                assert_ne!(found, Some(false), "a lookup missed the copy that stayed");
-            },
-        ],
-        |toy, (x, _)| assert_eq!(toy.copies(x), 1),
-    );
+            &[
+                |toy, (x, y)| {
+                    let locked = toy.shard().lock_one(x.first);
+                    assert!(toy.shard().fill_locked(&locked, x.first, x.fp));
+                    drop(locked);
+                    assert!(toy.shard().remove_locked(*y));
+                },
+                |toy, (x, _)| {
+                    let found = toy.shard().look(*x);
+                    assert_ne!(found, Some(false), "a lookup missed the copy that stayed");
+                },
+            ],
+            |toy, (x, _)| assert_eq!(toy.copies(x), 1),
+        );
+    }
 }
 
 /// Another writer changes the bucket that the item has left, so that a reader may see it without the

@@ -87,6 +87,18 @@ impl Toy {
             lanes - free,
             "the count is not the number of taken lanes"
         );
+        for stripe in 0..BUCKETS / 2 {
+            let buckets = [2 * stripe, 2 * stripe + 1];
+            let free: usize =
+                buckets.map(|bucket| self.shard().empty_lanes(Bucket(bucket))).iter().sum();
+            let stripes = self.table.stripes();
+            assert_eq!(
+                stripes.items(stripe as usize),
+                4 - free as u32,
+                "a segment is counted wrong"
+            );
+            assert!(stripes.stamp(stripe as usize).still_holds(), "a version stayed odd");
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! Of racing calls that add one item if it is absent, exactly one adds it.
 
 use crate::toy::{Model, Toy};
-use koel_under_loom::internals::{Copies, Outcome, Path, Place, make_room_if_absent, walk};
+use koel_under_loom::internals::{
+    Copies, Outcome, Path, Place, make_room, make_room_if_absent, walk,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -109,7 +111,7 @@ fn the_loser_of_the_last_room_is_not_refused() {
         let added = make_room_if_absent(toy.shard(), race.item);
         race.won(added.expect("refused though the item is in"));
     };
-    Model::new("last room", 180).blocking().preemptions(2).run(
+    Model::new("last room", 70).blocking().preemptions(2).run(
         |toy| {
             for bucket in [0, 1, 2, 3, 4, 6, 7] {
                 toy.stuff(bucket);
@@ -120,4 +122,48 @@ fn the_loser_of_the_last_room_is_not_refused() {
         &[add, add],
         exactly_one,
     );
+}
+
+/// An insert takes the last room, for a moment before the item is in.
+#[test]
+fn nobody_is_refused_while_the_item_comes_in() {
+    Model::new("last room for a copy", 55).blocking().preemptions(2).run::<Race>(
+        |toy| {
+            for bucket in [0, 1, 2, 3, 4, 5, 7] {
+                toy.stuff(bucket);
+            }
+            toy.put(&toy.item(6, 3, 9), 6);
+            Race::of(toy.item(0, 3, 0), Vec::new())
+        },
+        &[
+            |toy, race| race.won(make_room(toy.shard(), race.item).is_ok()),
+            |toy, race| {
+                let added = make_room_if_absent(toy.shard(), race.item);
+                race.won(added.expect("refused though the item comes in"));
+            },
+        ],
+        exactly_one,
+    );
+}
+
+/// Both find their buckets full, and search.
+#[test]
+fn one_call_wins_after_a_search() {
+    let alone: fn(&Toy, &Race) = |toy, race| {
+        race.won(make_room_if_absent(toy.shard(), race.item).expect("there is room"));
+    };
+    let whole: fn(&Toy, &Race) = |toy, race| {
+        race.won(toy.shard().insert_if_absent(race.item).expect("there is room"));
+    };
+    for add in [alone, whole] {
+        Model::new("search", 32).blocking().preemptions(2).run::<Race>(
+            |toy| {
+                toy.stuff(0);
+                toy.stuff(3);
+                Race::of(toy.item(0, 3, 0), Vec::new())
+            },
+            &[add, add],
+            exactly_one,
+        );
+    }
 }

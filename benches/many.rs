@@ -14,7 +14,7 @@ mod common;
 #[path = "../src/memory.rs"]
 mod memory;
 
-use common::{ABSENT, Filter, Rates, filter_of, keys_at, median, share, timed};
+use common::{ABSENT, Filter, Rates, filter_of, keys_at, median, print_rates, share, timed};
 use memory::{prefer_huge_pages, prefetch};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::hint::black_box;
@@ -187,18 +187,7 @@ fn pairs(words: &[AtomicU64], seed: u64, count: u64) -> u64 {
 }
 
 fn report(runs: &[Rates]) {
-    let both_cores: Vec<&Rates> = runs
-        .iter()
-        .filter(|rates| rates[&("(empty loop)", 2)] > 1.9 * rates[&("(empty loop)", 1)])
-        .collect();
-    println!("  {} repetitions had both cores", both_cores.len());
-    println!("  {:28} {:>9} {:>9} {:>9}", "", "1 thread", "2 threads", "2 : 1");
-    for &(name, threads) in runs[0].keys().filter(|(_, threads)| *threads == 1) {
-        let one = median(runs.iter().map(|rates| rates[&(name, threads)]));
-        let two = median(both_cores.iter().map(|rates| rates[&(name, 2)]));
-        let ratio = median(both_cores.iter().map(|rates| rates[&(name, 2)] / rates[&(name, 1)]));
-        println!("  {name:28} {one:7.1} M {two:7.1} M {ratio:9.2}");
-    }
+    let both_cores = print_rates(runs);
     for (over, under) in [
         ("contains_many, hit", "R, pages as they come"),
         ("contains_many, miss", "R, pages as they come"),

@@ -14,7 +14,7 @@
 
 mod common;
 
-use common::{ABSENT, Filter, Rates, filter_of, keys_at, median, share, timed};
+use common::{ABSENT, Filter, Rates, filter_of, keys_at, median, print_rates, share, timed};
 use std::hint::black_box;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -174,18 +174,7 @@ fn one_repetition(filter: &Filter, bytes: usize) -> Rates {
 }
 
 fn report(runs: &[Rates]) {
-    let both_cores: Vec<&Rates> = runs
-        .iter()
-        .filter(|rates| rates[&("(empty loop)", 2)] > 1.9 * rates[&("(empty loop)", 1)])
-        .collect();
-    println!("  {} repetitions had both cores", both_cores.len());
-    println!("  {:26} {:>9} {:>9} {:>9}", "", "1 thread", "2 threads", "2 : 1");
-    for &(name, threads) in runs[0].keys().filter(|(_, threads)| *threads == 1) {
-        let one = median(runs.iter().map(|rates| rates[&(name, threads)]));
-        let two = median(both_cores.iter().map(|rates| rates[&(name, 2)]));
-        let ratio = median(both_cores.iter().map(|rates| rates[&(name, 2)] / rates[&(name, 1)]));
-        println!("  {name:26} {one:7.1} M {two:7.1} M {ratio:9.2}");
-    }
+    print_rates(runs);
     let ratio =
         |over, under| median(runs.iter().map(|rates| rates[&(over, 1)] / rates[&(under, 1)]));
     println!("  hit : insert {:.2}", ratio("contains, hit", "insert, a fill"));

@@ -64,3 +64,21 @@ pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
+
+/// Prints the medians of all measurements, and returns the repetitions that had both cores: those in
+/// which an empty loop really went twice as fast on two threads.
+pub fn print_rates(runs: &[Rates]) -> Vec<&Rates> {
+    let both_cores: Vec<&Rates> = runs
+        .iter()
+        .filter(|rates| rates[&("(empty loop)", 2)] > 1.9 * rates[&("(empty loop)", 1)])
+        .collect();
+    println!("  {} repetitions had both cores", both_cores.len());
+    println!("  {:28} {:>9} {:>9} {:>9}", "", "1 thread", "2 threads", "2 : 1");
+    for &(name, threads) in runs[0].keys().filter(|(_, threads)| *threads == 1) {
+        let one = median(runs.iter().map(|rates| rates[&(name, threads)]));
+        let two = median(both_cores.iter().map(|rates| rates[&(name, 2)]));
+        let ratio = median(both_cores.iter().map(|rates| rates[&(name, 2)] / rates[&(name, 1)]));
+        println!("  {name:28} {one:7.1} M {two:7.1} M {ratio:9.2}");
+    }
+    both_cores
+}

@@ -29,6 +29,12 @@ impl Fingerprint {
         Self(NonZeroU32::MIN.saturating_add(index))
     }
 
+    /// The lowest bit is one, whatever it is in `value`.
+    #[inline]
+    pub fn odd(value: u32) -> Self {
+        Self(NonZeroU32::MIN | value)
+    }
+
     #[inline]
     pub fn get(self) -> u32 {
         self.0.get()
@@ -56,6 +62,12 @@ impl LaneSet {
     #[inline]
     pub fn is_empty(self) -> bool {
         self.tops == 0
+    }
+
+    /// The highest bit of each.
+    #[inline]
+    pub fn tops(self) -> u64 {
+        self.tops
     }
 
     #[inline]
@@ -132,6 +144,24 @@ impl Lanes {
     #[inline]
     pub const fn slots(self) -> usize {
         self.slots as usize
+    }
+
+    /// The lowest bit of every lane.
+    #[inline]
+    pub const fn ones(self) -> u64 {
+        self.ones
+    }
+
+    /// The highest bit of every lane.
+    #[inline]
+    pub const fn tops(self) -> u64 {
+        self.tops
+    }
+
+    /// The lanes whose highest bits these are.
+    #[inline]
+    pub fn set_of(self, tops: u64) -> LaneSet {
+        LaneSet { tops, bits: self.bits }
     }
 
     /// How many values a fingerprint can take.

@@ -1,8 +1,10 @@
 //! What the caller asks for, checked once.
 
-use crate::ConcurrentCuckooFilter;
 use crate::error::{BuildError, Reason};
-use crate::sizing;
+use crate::fixed::Fixed;
+use crate::growing::Growing;
+use crate::sizing::{geometry_for, growth_plan};
+use crate::{ConcurrentCuckooFilter, GrowingCuckooFilter};
 use ahash::RandomState;
 
 /// What the 16-bit layout keeps.
@@ -97,6 +99,23 @@ impl<S> Builder<S> {
         Builder { capacity, false_positive_rate, hasher }
     }
 
+    /// For a filter that grows when it is full: then [`capacity`](Self::capacity) is what it begins
+    /// with.
+    ///
+    /// ```
+    /// use koel::ConcurrentCuckooFilter;
+    ///
+    /// let seen = ConcurrentCuckooFilter::builder().capacity(1_000).growing().build()?;
+    /// for page in 0..100_000 {
+    ///     seen.insert(&page).expect("memory for another shard");
+    /// }
+    /// assert!((0..100_000).all(|page| seen.contains(&page)));
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn growing(self) -> GrowingBuilder<S> {
+        GrowingBuilder { basis: self, expected_growth: 1_024.0, max_bytes: usize::MAX }
+    }
+
     /// Builds the filter, or says what cannot be had.
     ///
     /// # Errors
@@ -111,7 +130,138 @@ impl<S> Builder<S> {
     /// ```
     pub fn build(self) -> Result<ConcurrentCuckooFilter<S>, BuildError> {
         let capacity = self.capacity.ok_or(Reason::NoCapacity)?;
-        let geometry = sizing::geometry_for(capacity, self.false_positive_rate)?;
-        ConcurrentCuckooFilter::from_parts(capacity, geometry, self.hasher)
+        let geometry = geometry_for(capacity, self.false_positive_rate)?;
+        let room = Fixed::new(geometry)?;
+        Ok(ConcurrentCuckooFilter::from_parts(capacity, room, self.hasher))
+    }
+}
+
+/// Says what a filter has to begin with, and what it may become; made by [`Builder::growing`].
+///
+/// ```
+/// use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter};
+///
+/// let seen: GrowingCuckooFilter = ConcurrentCuckooFilter::builder()
+///     .capacity(100_000)
+///     .growing()
+///     .false_positive_rate(0.002)
+///     .expected_growth(1_000.0) // to a hundred million
+///     .max_bytes(1 << 30)
+///     .build()?;
+/// assert_eq!(seen.stats().fingerprint_bits(), 16);
+/// # Ok::<(), koel::BuildError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until .build() is called"]
+pub struct GrowingBuilder<S = RandomState> {
+    basis: Builder<S>,
+    expected_growth: f64,
+    max_bytes: usize,
+}
+
+impl<S> GrowingBuilder<S> {
+    /// How many distinct items have to fit before the filter grows. There is no default.
+    ///
+    /// The filter begins with at least 64 KiB, and grows in steps of 1/2 or less of what it has.
+    ///
+    /// ```
+    /// # use koel::ConcurrentCuckooFilter;
+    /// let filter = ConcurrentCuckooFilter::builder().growing().capacity(10).build()?;
+    /// assert!(filter.size_in_bytes() < 70_000);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn capacity(self, items: usize) -> Self {
+        GrowingBuilder { basis: self.basis.capacity(items), ..self }
+    }
+
+    /// How often at most an item that was never inserted may be taken for one that was, up to the
+    /// [expected growth](Self::expected_growth): more than 0, less than 1. The default is 0.00012.
+    ///
+    /// A fingerprint becomes less particular when its shard is split, so a filter that is to grow
+    /// takes longer ones than a fixed one of the same rate. By a factor of 1,024: 9 bits from 0.36 on,
+    /// 10 from 0.15, 12 from 0.03, 16 from 0.0015, 21 from 3.3e-5, and 32 from 1.0e-8.
+    ///
+    /// ```
+    /// # use koel::ConcurrentCuckooFilter;
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(10).growing();
+    /// let filter = builder.false_positive_rate(0.03).build()?;
+    /// assert_eq!(filter.stats().fingerprint_bits(), 12);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn false_positive_rate(self, rate: f64) -> Self {
+        GrowingBuilder { basis: self.basis.false_positive_rate(rate), ..self }
+    }
+
+    /// Hashes items with this instead of a randomly keyed [`RandomState`](crate::RandomState): see
+    /// [`Builder::hasher`].
+    ///
+    /// ```
+    /// use koel::ConcurrentCuckooFilter;
+    /// use std::hash::{BuildHasherDefault, DefaultHasher};
+    ///
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(10).growing();
+    /// let filter = builder.hasher(BuildHasherDefault::<DefaultHasher>::default()).build()?;
+    /// filter.insert("an item").expect("room for ten");
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn hasher<H>(self, hasher: H) -> GrowingBuilder<H> {
+        let GrowingBuilder { basis, expected_growth, max_bytes } = self;
+        GrowingBuilder { basis: basis.hasher(hasher), expected_growth, max_bytes }
+    }
+
+    /// By what factor the filter may grow before it errs more often than it should: 1 or more. The
+    /// default is 1,024.
+    ///
+    /// Beyond that it goes on, and errs more often by about one part for each doubling, a part being
+    /// what a filter of this layout would have that never grew. [`Stats`](crate::Stats) tells.
+    ///
+    /// ```
+    /// # use koel::ConcurrentCuckooFilter;
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(10).growing();
+    /// let filter = builder.false_positive_rate(0.000_1).expected_growth(1e6).build()?;
+    /// assert!(filter.stats().false_positive_rate_at_capacity() <= 0.000_1);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn expected_growth(self, factor: f64) -> Self {
+        GrowingBuilder { expected_growth: factor, ..self }
+    }
+
+    /// How much memory the filter may take, all that it holds counted; by default there is no limit.
+    /// An insert that would need more is refused.
+    ///
+    /// ```
+    /// # use koel::ConcurrentCuckooFilter;
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000).growing();
+    /// let filter = builder.max_bytes(200_000).build()?;
+    /// let fit = (0..).take_while(|item| filter.insert(item).is_ok()).count();
+    /// assert!(fit > 40_000);
+    /// assert!(filter.size_in_bytes() <= 200_000);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn max_bytes(self, bytes: usize) -> Self {
+        GrowingBuilder { max_bytes: bytes, ..self }
+    }
+
+    /// Builds the filter, or says what cannot be had.
+    ///
+    /// # Errors
+    ///
+    /// If no capacity was given, if the rate is not strictly between 0 and 1 or cannot be kept, if the
+    /// expected growth is less than 1, or if what the filter begins with exceeds the limit or the
+    /// memory.
+    ///
+    /// ```
+    /// use koel::{BuildErrorKind, ConcurrentCuckooFilter};
+    ///
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000_000).growing();
+    /// let error = builder.max_bytes(1_000).build().unwrap_err();
+    /// assert_eq!(error.kind(), BuildErrorKind::LimitTooSmall);
+    /// ```
+    pub fn build(self) -> Result<GrowingCuckooFilter<S>, BuildError> {
+        let GrowingBuilder { basis, expected_growth, max_bytes } = self;
+        let capacity = basis.capacity.ok_or(Reason::NoCapacity)?;
+        let plan = growth_plan(capacity, basis.false_positive_rate, expected_growth, max_bytes)?;
+        let room = Growing::new(plan)?;
+        Ok(ConcurrentCuckooFilter::from_parts(capacity, room, basis.hasher))
     }
 }

@@ -1,18 +1,18 @@
-//! How a batch is gone through: in its order, or shard by shard.
+//! How a batch is gone through: in its order, or part by part.
 //!
 //! In its order, the items go through a [window](crate::ahead), so that the memory works on dozens
-//! of them at once. A batch of writes to a table that does not fit the caches goes shard by shard: a
-//! round of its items is sorted by their shards, each shard's in their order, and then shard after
-//! shard comes into the cache and takes all of its items.
+//! of them at once. A batch of writes to a table that does not fit the caches goes part by part: a
+//! round of its items is sorted by their parts of the hashes, each part's in their order, and then
+//! part after part of the table comes into the cache and takes all of its items. A part is a shard, or
+//! several that lie side by side.
 //!
 //! Items of different shards have nothing to do with each other. So either way a batch answers, and
 //! leaves the table, exactly as a loop would. No lock is held for longer than by a single item.
 
 use crate::ahead::for_each_ahead;
-use crate::geometry::{Mixed, Place};
-use crate::shard::Shard;
+use crate::geometry::Mixed;
+use crate::room::{Located, Room};
 use crate::sync::SMALL;
-use crate::table::Table;
 
 /// Items that are sorted at once, by one thread: enough to meet every line of a 1 MiB shard, and
 /// little enough to stay in the caches themselves.
@@ -27,69 +27,55 @@ pub fn round_of_items(items: usize, most: usize) -> usize {
 /// Up to here, a table is taken to fit the cache of a core, give or take a little.
 const CACHED_BUCKETS: usize = (4 << 20) / size_of::<u64>();
 
-/// Items of each shard from which on sorting pays, where it pays at all.
-pub const SORTED_PER_SHARD: usize = if SMALL { 1 } else { 256 };
+/// Items of each part from which on sorting pays, where it pays at all.
+pub const SORTED_PER_PART: usize = if SMALL { 1 } else { 256 };
 
 /// Goes through a batch in its order.
 #[inline]
-pub fn in_order<'a, A>(
-    table: &'a Table,
+pub fn in_order<'a, R: Room, A>(
+    room: &'a R,
     hashes: &[u64],
     answers: &mut [A],
-    act: impl Fn(Shard<'a>, Place) -> A,
+    act: impl Fn(&'a R, Located<'a, R>) -> A,
 ) {
-    let locate = |(&hash, answer)| {
-        let (index, place) = table.geometry().locate(hash);
-        (Shard::new(table, index), place, answer)
-    };
-    let items = hashes.iter().zip(answers).map(locate);
+    let items = hashes.iter().map(|&hash| Mixed::of(hash)).zip(answers);
     // A few items are done with before the first fetch would be.
-    let few = if table.buckets() <= CACHED_BUCKETS { 16 } else { 4 };
+    let few = if room.buckets() <= CACHED_BUCKETS { 16 } else { 4 };
     if hashes.len() < few {
-        items.for_each(|(shard, place, answer)| *answer = act(shard, place));
+        items.for_each(|(hash, answer)| *answer = act(room, room.locate(hash)));
         return;
     }
-    let fetched = items.inspect(|(shard, place, _)| shard.prefetch(*place));
-    for_each_ahead(fetched, |(shard, place, answer)| *answer = act(shard, place));
+    let ahead = items.map(|(hash, answer)| (room.fetch(hash), answer));
+    for_each_ahead(ahead, |(ahead, answer)| *answer = act(room, room.fetched(ahead)));
 }
 
 /// Goes through a batch in whichever way is faster for writes.
-pub fn write<'a, A: Copy>(
-    table: &'a Table,
+pub fn write<'a, R: Room, A: Copy>(
+    room: &'a R,
     hashes: &[u64],
     answers: &mut [A],
-    act: impl Fn(Shard<'a>, Place) -> A,
+    act: impl Fn(&'a R, Located<'a, R>) -> A,
 ) {
-    let enough = table.geometry().shards() * SORTED_PER_SHARD;
-    if table.buckets() <= CACHED_BUCKETS && !SMALL || hashes.len().min(ROUND) < enough {
-        return in_order(table, hashes, answers, act);
+    let parts = room.parts();
+    let cached = room.buckets() <= CACHED_BUCKETS && !SMALL;
+    if cached || hashes.len().min(ROUND) < parts * SORTED_PER_PART {
+        return in_order(room, hashes, answers, act);
     }
     for (hashes, answers) in hashes.chunks(ROUND).zip(answers.chunks_mut(ROUND)) {
-        let sorted = Sorted::new(table, hashes);
-        for shard in 0..table.geometry().shards() {
-            let items = sorted.of_shard(shard);
-            act_on(table, shard, items, |item, place, shard| {
-                answers[item.index as usize] = act(shard, place);
+        let sorted = Sorted::new(parts, hashes);
+        for part in 0..parts {
+            act_on(room, sorted.of_part(part), |item, at| {
+                answers[item.index as usize] = act(room, at);
             });
         }
     }
 }
 
-/// Visits items of one shard.
+/// Visits items of one part.
 #[inline]
-pub fn act_on<'a>(
-    table: &'a Table,
-    shard: usize,
-    items: &[Item],
-    mut act: impl FnMut(Item, Place, Shard<'a>),
-) {
-    let shard = Shard::new(table, shard);
-    let fetched = items.iter().map(|&item| {
-        let place = table.geometry().place_of(item.hash());
-        shard.prefetch(place);
-        (item, place)
-    });
-    for_each_ahead(fetched, |(item, place)| act(item, place, shard));
+pub fn act_on<'a, R: Room>(room: &'a R, items: &[Item], mut act: impl FnMut(Item, Located<'a, R>)) {
+    let ahead = items.iter().map(|&item| (item, room.fetch(item.hash())));
+    for_each_ahead(ahead, |(item, ahead)| act(item, room.fetched(ahead)));
 }
 
 /// One of a round's items: 12 bytes.
@@ -114,21 +100,21 @@ impl Item {
     }
 }
 
-/// The items of a round, by their shards, each shard's in the order of the batch.
+/// The items of a round by their parts of the hashes, each part's in the order of the batch.
 pub struct Sorted {
     items: Vec<Item>,
-    /// Where the items of each shard end.
+    /// Where the items of each part end.
     ends: Vec<u32>,
 }
 
 impl Sorted {
-    pub fn new(table: &Table, hashes: &[u64]) -> Self {
-        let geometry = table.geometry();
-        let mut ends = vec![0; geometry.shards()];
+    pub fn new(parts: usize, hashes: &[u64]) -> Self {
+        let part_of = |hash: Mixed| hash.scaled(parts).0;
+        let mut ends = vec![0; parts];
         for &hash in hashes {
-            ends[geometry.shard_of(Mixed::of(hash))] += 1;
+            ends[part_of(Mixed::of(hash))] += 1;
         }
-        // Where each shard's begin, which becomes where they end as they come.
+        // Where each part's begin, which becomes where they end as they come.
         let mut sum = 0;
         for end in &mut ends {
             sum += std::mem::replace(end, sum);
@@ -136,15 +122,15 @@ impl Sorted {
         let mut items = vec![Item::NONE; hashes.len()];
         for (index, &hash) in hashes.iter().enumerate() {
             let hash = Mixed::of(hash);
-            let at = &mut ends[geometry.shard_of(hash)];
+            let at = &mut ends[part_of(hash)];
             items[*at as usize] = Item::new(hash, index);
             *at += 1;
         }
         Sorted { items, ends }
     }
 
-    pub fn of_shard(&self, shard: usize) -> &[Item] {
-        let start = if shard == 0 { 0 } else { self.ends[shard - 1] };
-        &self.items[start as usize..self.ends[shard] as usize]
+    pub fn of_part(&self, part: usize) -> &[Item] {
+        let start = if part == 0 { 0 } else { self.ends[part - 1] };
+        &self.items[start as usize..self.ends[part] as usize]
     }
 }

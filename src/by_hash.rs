@@ -1,8 +1,10 @@
 //! The operations on one item, for callers that have hashed it: the ones that all others call.
 
+use crate::geometry::Mixed;
+use crate::room::{self, Room};
 use crate::{ConcurrentCuckooFilter, Full};
 
-impl<S> ConcurrentCuckooFilter<S> {
+impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// [`insert`](Self::insert) for a caller that has the hash.
     ///
     /// # Errors
@@ -18,8 +20,8 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> Result<(), Full> {
-        let (shard, place) = self.locate(hash);
-        shard.insert(place)
+        let room = self.room();
+        room::insert(room, room.locate(Mixed::of(hash)))
     }
 
     /// [`insert_if_absent`](Self::insert_if_absent) for a caller that has the hash.
@@ -37,8 +39,8 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[inline]
     pub fn insert_hash_if_absent(&self, hash: u64) -> Result<bool, Full> {
-        let (shard, place) = self.locate(hash);
-        shard.insert_if_absent(place)
+        let room = self.room();
+        room::insert_if_absent(room, room.locate(Mixed::of(hash)))
     }
 
     /// [`contains`](Self::contains) for a caller that has the hash.
@@ -53,8 +55,8 @@ impl<S> ConcurrentCuckooFilter<S> {
     #[inline]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        let (shard, place) = self.locate(hash);
-        shard.contains(place)
+        let room = self.room();
+        room::contains(room, room.locate(Mixed::of(hash)))
     }
 
     /// [`count`](Self::count) for a caller that has the hash.
@@ -68,8 +70,8 @@ impl<S> ConcurrentCuckooFilter<S> {
     #[inline]
     #[must_use]
     pub fn count_hash(&self, hash: u64) -> usize {
-        let (shard, place) = self.locate(hash);
-        shard.count(place)
+        let room = self.room();
+        room::count(room, room.locate(Mixed::of(hash)))
     }
 
     /// [`remove`](Self::remove) for a caller that has the hash.
@@ -83,7 +85,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[inline]
     pub fn remove_hash(&self, hash: u64) -> bool {
-        let (shard, place) = self.locate(hash);
-        shard.remove(place)
+        let room = self.room();
+        room::remove(room, room.locate(Mixed::of(hash)))
     }
 }

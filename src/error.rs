@@ -172,6 +172,10 @@ pub enum BuildErrorKind {
     CapacityOverflow,
     /// The memory could not be allocated.
     OutOfMemory,
+    /// The expected growth is less than 1, or no number.
+    InvalidGrowth,
+    /// The limit of bytes is less than what a growing filter begins with.
+    LimitTooSmall,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -181,6 +185,8 @@ pub(crate) enum Reason {
     RateTooSmall { rate: f64, least: f64 },
     CapacityOverflow { capacity: usize },
     OutOfMemory { bytes: usize },
+    InvalidGrowth { growth: f64 },
+    LimitTooSmall { least: usize, most: usize },
 }
 
 impl BuildError {
@@ -199,6 +205,8 @@ impl BuildError {
             Reason::RateTooSmall { .. } => BuildErrorKind::RateTooSmall,
             Reason::CapacityOverflow { .. } => BuildErrorKind::CapacityOverflow,
             Reason::OutOfMemory { .. } => BuildErrorKind::OutOfMemory,
+            Reason::InvalidGrowth { .. } => BuildErrorKind::InvalidGrowth,
+            Reason::LimitTooSmall { .. } => BuildErrorKind::LimitTooSmall,
         }
     }
 }
@@ -243,6 +251,16 @@ impl fmt::Display for BuildError {
                 f,
                 "the {bytes} bytes of the table could not be allocated: \
                  ask for a smaller capacity or a higher false-positive rate"
+            ),
+            Reason::InvalidGrowth { growth } => write!(
+                f,
+                "the expected growth has to be 1 or more, and {growth} is not (a filter that becomes \
+                 a thousand times as large grows by 1000)"
+            ),
+            Reason::LimitTooSmall { least, most } => write!(
+                f,
+                "a limit of {most} bytes is too small: for this capacity and rate the filter begins \
+                 with {least}"
             ),
         }
     }

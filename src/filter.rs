@@ -1,12 +1,11 @@
-//! The filter: which shard, and then ask the shard.
+//! The filter: hash the item, and ask the room.
 
 use crate::builder::Builder;
-use crate::error::{BuildError, Full, Reason};
-use crate::geometry::{Geometry, Place};
-use crate::shard::Shard;
-use crate::sizing::rate_at;
+use crate::error::Full;
+use crate::fixed::Fixed;
+use crate::growing::Growing;
+use crate::room::Room;
 use crate::stats::Stats;
-use crate::table::Table;
 use ahash::RandomState;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -69,11 +68,14 @@ use std::panic::RefUnwindSafe;
 /// nanoseconds, those of a path when items have to move; `clear` locks a shard (1 MiB) for some
 /// hundred microseconds. What is not changed is not locked:
 /// `insert_if_absent` of an item that is there, and `remove` of one that is not, are lookups.
-pub struct ConcurrentCuckooFilter<S = RandomState> {
-    table: Table,
+pub struct ConcurrentCuckooFilter<S = RandomState, R = Fixed> {
+    room: R,
     capacity: usize,
     hasher: S,
 }
+
+/// A filter that grows when it is full, shard by shard.
+pub type GrowingCuckooFilter<S = RandomState> = ConcurrentCuckooFilter<S, Growing>;
 
 impl ConcurrentCuckooFilter<RandomState> {
     /// A filter in which `capacity` distinct items fit, with a false-positive rate of at most
@@ -114,28 +116,14 @@ impl ConcurrentCuckooFilter<RandomState> {
     }
 }
 
-impl<S> ConcurrentCuckooFilter<S> {
-    pub(crate) fn from_parts(
-        capacity: usize,
-        geometry: Geometry,
-        hasher: S,
-    ) -> Result<Self, BuildError> {
-        let table = Table::new(geometry).map_err(|bytes| Reason::OutOfMemory { bytes })?;
-        Ok(ConcurrentCuckooFilter { table, capacity, hasher })
-    }
-
-    pub(crate) fn table(&self) -> &Table {
-        &self.table
-    }
-
-    fn shards(&self) -> impl Iterator<Item = Shard<'_>> {
-        (0..self.table.geometry().shards()).map(|index| Shard::new(&self.table, index))
+impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
+    pub(crate) fn from_parts(capacity: usize, room: R, hasher: S) -> Self {
+        ConcurrentCuckooFilter { room, capacity, hasher }
     }
 
     #[inline]
-    pub(crate) fn locate(&self, hash: u64) -> (Shard<'_>, Place) {
-        let (index, place) = self.table.geometry().locate(hash);
-        (Shard::new(&self.table, index), place)
+    pub(crate) fn room(&self) -> &R {
+        &self.room
     }
 
     /// How many copies of items are in: inserts less removes.
@@ -152,7 +140,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn len(&self) -> usize {
-        self.shards().map(|shard| shard.items()).sum()
+        self.room.items()
     }
 
     /// Whether the filter is empty.
@@ -163,7 +151,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.shards().all(|shard| shard.items() == 0)
+        self.room.items() == 0
     }
 
     /// How many distinct items fit: what was asked for.
@@ -193,9 +181,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::Full>(())
     /// ```
     pub fn clear(&self) {
-        for shard in self.shards() {
-            shard.clear();
-        }
+        self.room.clear();
     }
 
     /// All the memory that the filter holds, itself included.
@@ -206,7 +192,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn size_in_bytes(&self) -> usize {
-        size_of_val(self) + self.table.heap_bytes()
+        size_of_val(self) + self.room.heap_bytes()
     }
 
     /// How often an item that is not in is taken for one that is, with as many items as are in
@@ -237,21 +223,8 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let (geometry, lanes) = (self.table.geometry(), self.table.geometry().lanes());
-        let (items, slots) = (self.len(), self.table.buckets() * lanes.slots());
-        let rate_of = |items: usize| rate_at(lanes, items as f64 / slots as f64);
-        Stats {
-            items,
-            capacity: self.capacity,
-            slots,
-            fingerprint_bits: lanes.bits(),
-            slots_per_bucket: lanes.slots(),
-            shards: geometry.shards(),
-            segments: self.table.stripes().count(),
-            size_in_bytes: self.size_in_bytes(),
-            false_positive_rate: rate_of(items),
-            false_positive_rate_at_capacity: rate_of(self.capacity),
-        }
+        let stats = self.room.stats(self.capacity);
+        Stats { size_in_bytes: self.size_in_bytes(), ..stats }
     }
 
     /// What hashes the items.
@@ -268,7 +241,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     }
 }
 
-impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
+impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     /// The hash by which this filter knows the item, for the methods that end in `_hash`.
     ///
     /// ```
@@ -373,14 +346,14 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
 }
 
 // A panic in an item's `Hash` cannot leave anything half done: hashing comes first.
-impl<S: RefUnwindSafe> RefUnwindSafe for ConcurrentCuckooFilter<S> {}
+impl<S: RefUnwindSafe, R: Room> RefUnwindSafe for ConcurrentCuckooFilter<S, R> {}
 
-impl<S> fmt::Debug for ConcurrentCuckooFilter<S> {
+impl<S, R: Room> fmt::Debug for ConcurrentCuckooFilter<S, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConcurrentCuckooFilter")
             .field("items", &self.len())
             .field("capacity", &self.capacity)
-            .field("fingerprint_bits", &self.table.geometry().lanes().bits())
+            .field("fingerprint_bits", &self.stats().fingerprint_bits())
             .finish_non_exhaustive()
     }
 }

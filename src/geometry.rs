@@ -94,6 +94,11 @@ impl Geometry {
         }
     }
 
+    /// The same for another number of shards.
+    pub fn with_shards(&self, shards: usize) -> Self {
+        Geometry { shards, ..self.clone() }
+    }
+
     #[inline]
     pub fn lanes(&self) -> Lanes {
         self.lanes
@@ -118,27 +123,20 @@ impl Geometry {
     /// The shard that a hash belongs to, and where in it.
     #[inline]
     pub fn locate(&self, hash: u64) -> (usize, Place) {
-        let hash = Mixed::of(hash);
-        (self.shard_of(hash), self.place_of(hash))
+        self.locate_mixed(Mixed::of(hash))
     }
 
     #[inline]
-    pub fn shard_of(&self, hash: Mixed) -> usize {
-        scale(hash.0, self.shards as u64).0 as usize
-    }
-
-    /// Where in its shard.
-    #[inline]
-    pub fn place_of(&self, hash: Mixed) -> Place {
-        let (_, rest) = scale(hash.0, self.shards as u64);
+    pub fn locate_mixed(&self, hash: Mixed) -> (usize, Place) {
+        let (shard, rest) = hash.scaled(self.shards);
         let (bucket, _) = scale(rest, u64::from(self.buckets));
         let (fp, _) = scale(hash.0 << 32, self.fingerprints);
         let fp = Fingerprint::nth(fp as u32);
         let first = Bucket(bucket as u32);
-        Place { first, second: self.alternate(first, fp), fp }
+        (shard, Place { first, second: self.alternate(first, fp), fp })
     }
 
-    /// The other bucket of an item that is in `bucket` as `fp`.
+    /// The other bucket of an item that is in `bucket` as `fp`, in a fixed filter.
     #[inline]
     pub fn alternate(&self, bucket: Bucket, fp: Fingerprint) -> Bucket {
         let spread = u64::from(fp.get()).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -159,11 +157,18 @@ impl Mixed {
     pub fn of(hash: u64) -> Self {
         Mixed(mix(hash))
     }
+
+    /// Which of `count` equal parts of all hashes it lies in, and where in that part.
+    #[inline]
+    pub fn scaled(self, count: usize) -> (usize, u64) {
+        let (part, rest) = scale(self.0, count as u64);
+        (part as usize, rest)
+    }
 }
 
 /// `fraction / 2^64 * count`, as the whole number and the fraction that is left.
 #[inline]
-fn scale(fraction: u64, count: u64) -> (u64, u64) {
+pub fn scale(fraction: u64, count: u64) -> (u64, u64) {
     let product = u128::from(fraction) * u128::from(count);
     ((product >> 64) as u64, product as u64)
 }

@@ -84,10 +84,10 @@
 //!
 //! A stale path means that some other writer got something done, so all of them together get on.
 
-use crate::Full;
 use crate::geometry::{Bucket, Place};
+use crate::lease::{Lease, Refusal};
 use crate::path::{self, MOST_MOVES, Path};
-use crate::shard::Shard;
+use crate::shard::{Answer, Shard};
 use crate::stripe::Locks;
 use arrayvec::ArrayVec;
 
@@ -116,21 +116,22 @@ pub enum Copies {
 /// Places a copy of an item whose buckets were seen full, or filled up since.
 #[doc(hidden)]
 #[cold]
-pub fn make_room(shard: Shard<'_>, place: Place) -> Result<(), Full> {
+pub fn make_room<L: Lease>(shard: Shard<'_, L>, place: Place) -> Answer<(), L> {
     while let Some(path) = path::find(shard, place) {
-        if walk(shard, &path, place, Copies::Add) == Outcome::Placed {
+        let outcome = walk(shard, &path, place, Copies::Add).map_err(Refusal::Lapsed)?;
+        if outcome == Outcome::Placed {
             return Ok(());
         }
     }
-    Err(Full::new())
+    Err(Refusal::Full)
 }
 
 /// Places an item that was not there, and both of whose buckets were full, unless it has come.
 #[doc(hidden)]
 #[cold]
-pub fn make_room_if_absent(shard: Shard<'_>, place: Place) -> Result<bool, Full> {
+pub fn make_room_if_absent<L: Lease>(shard: Shard<'_, L>, place: Place) -> Answer<bool, L> {
     while let Some(path) = path::find(shard, place) {
-        match walk(shard, &path, place, Copies::UnlessPresent) {
+        match walk(shard, &path, place, Copies::UnlessPresent).map_err(Refusal::Lapsed)? {
             Outcome::Placed => return Ok(true),
             Outcome::Present => return Ok(false),
             Outcome::Stale => {}
@@ -138,24 +139,29 @@ pub fn make_room_if_absent(shard: Shard<'_>, place: Place) -> Result<bool, Full>
     }
     // It may have taken the last room itself, by another thread's hand, or be about to: its path's
     // other moves are made, and it comes last. Whoever brings it holds the stripe where it lands.
-    let present = shard.contains_locked(&shard.lock(place), place);
-    if present { Ok(false) } else { Err(Full::new()) }
+    let locked = shard.lock(place).map_err(Refusal::Lapsed)?;
+    if shard.contains_locked(&locked, place) { Ok(false) } else { Err(Refusal::Full) }
 }
 
 /// Moves the items of the path and places the newcomer, if everything is still as it was found.
 #[doc(hidden)]
-pub fn walk(shard: Shard<'_>, path: &Path, place: Place, copies: Copies) -> Outcome {
+pub fn walk<L: Lease>(
+    shard: Shard<'_, L>,
+    path: &Path,
+    place: Place,
+    copies: Copies,
+) -> Result<Outcome, L::Lapsed> {
     // To see whether the newcomer is here takes the stripes of both its buckets.
     let own = if copies == Copies::UnlessPresent { &[place.first, place.second][..] } else { &[] };
     let on_path = path.steps.iter().map(|step| step.bucket).chain([path.end]);
     let stripes = shard.stripes::<MOST_BUCKETS>(own.iter().copied().chain(on_path));
-    let locked = shard.lock_many(&stripes);
+    let locked = shard.lock_many(&stripes)?;
 
     if copies == Copies::UnlessPresent && shard.contains_locked(&locked, place) {
-        return Outcome::Present;
+        return Ok(Outcome::Present);
     }
     let Some(words) = check(shard, path, place, &locked) else {
-        return Outcome::Stale;
+        return Ok(Outcome::Stale);
     };
     // A single store moves nothing.
     let _moving = (words.len() > 1).then(|| shard.moving(&locked, &stripes));
@@ -163,13 +169,13 @@ pub fn walk(shard: Shard<'_>, path: &Path, place: Place, copies: Copies) -> Outc
         shard.write(&locked, bucket, word);
     }
     shard.add_items(&locked, path.end, 1);
-    Outcome::Placed
+    Ok(Outcome::Placed)
 }
 
 /// The new words of the path's buckets, in its order, or `None` if it does not lead there any more.
 #[inline]
-fn check(
-    shard: Shard<'_>,
+fn check<L: Lease>(
+    shard: Shard<'_, L>,
     path: &Path,
     place: Place,
     locked: &impl Locks,

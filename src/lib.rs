@@ -106,36 +106,47 @@
 #![deny(unsafe_code)]
 #![cfg_attr(not(any(loom, shuttle)), warn(missing_docs, missing_debug_implementations))]
 
+mod aging;
 mod ahead;
 mod bucket;
 mod builder;
 mod bulk;
 mod by_hash;
+mod directory;
 mod error;
 mod filter;
+mod fixed;
 mod geometry;
+mod growing;
 #[cfg(doc)]
 pub mod kick;
 #[cfg(not(doc))]
 mod kick;
+mod lease;
 mod lock;
 mod many;
 mod memory;
 #[cfg(feature = "rayon")]
 mod parallel;
 mod path;
+mod room;
 mod shard;
 mod sizing;
+mod split;
 mod stats;
 mod stripe;
 mod sync;
 mod table;
+mod tables;
 
-pub use builder::Builder;
+pub use builder::{Builder, GrowingBuilder};
 #[cfg(feature = "rayon")]
 pub use error::Refused;
 pub use error::{BuildError, BuildErrorKind, Full};
-pub use filter::ConcurrentCuckooFilter;
+pub use filter::{ConcurrentCuckooFilter, GrowingCuckooFilter};
+pub use fixed::Fixed;
+pub use growing::Growing;
+pub use room::Room;
 pub use stats::Stats;
 
 /// The default hasher of a filter: ahash with random keys.
@@ -148,10 +159,15 @@ pub use ahash::RandomState;
 pub mod internals {
     pub use crate::bucket::{Fingerprint, Lane, Lanes};
     pub use crate::bulk::write as write_batch;
-    pub use crate::geometry::{Bucket, Geometry, Place};
+    pub use crate::directory::{Directory, Entry, Tenure};
+    pub use crate::geometry::{Bucket, Geometry, Mixed, Place};
+    pub use crate::growing::{Split, UntilSplit};
     pub use crate::kick::{Copies, Outcome, make_room, make_room_if_absent, walk};
+    pub use crate::lease::{Always, Refusal};
     pub use crate::path::{Path, Step, find};
+    pub use crate::room::{contains, insert, insert_if_absent, remove};
     pub use crate::shard::Shard;
+    pub use crate::sizing::GrowthPlan;
     pub use crate::stripe::{Locks, Many, Moving, One, Stamp, StripeSet, Stripes, Two};
     pub use crate::sync::AtomicU64;
     #[cfg(loom)]

@@ -1,8 +1,7 @@
 //! The operations on many items at once. Each answers, in order, what the single form would have.
 
 use crate::bulk::{self, ROUND};
-use crate::geometry::Place;
-use crate::shard::Shard;
+use crate::room::{self, Located, Room};
 use crate::{ConcurrentCuckooFilter, Full};
 use std::hash::{BuildHasher, Hash};
 
@@ -16,7 +15,7 @@ use std::hash::{BuildHasher, Hash};
 ///
 /// A large batch takes up to 12 bytes an item beside the answers, and goes in rounds, so never more
 /// than 11 MiB. If an item's `Hash` panics, some of the items before it may have been written.
-impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
+impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     /// [`contains`](Self::contains) for each of these.
     ///
     /// ```
@@ -41,7 +40,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use = "an item that was refused is not in"]
     pub fn insert_many<T: Hash>(&self, items: &[T]) -> Vec<Result<(), Full>> {
-        self.write_items(items, Ok(()), Shard::insert)
+        self.write_items(items, Ok(()), room::insert)
     }
 
     /// [`insert_if_absent`](Self::insert_if_absent) for each of these. Of those that come more than
@@ -53,7 +52,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use = "an item that was refused is not in"]
     pub fn insert_if_absent_many<T: Hash>(&self, items: &[T]) -> Vec<Result<bool, Full>> {
-        self.write_items(items, Ok(false), Shard::insert_if_absent)
+        self.write_items(items, Ok(false), room::insert_if_absent)
     }
 
     /// [`remove`](Self::remove) for each of these, as often as they come. Remove only what was
@@ -75,18 +74,18 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::Full>(())
     /// ```
     pub fn remove_many<T: Hash>(&self, items: &[T]) -> Vec<bool> {
-        self.write_items(items, false, Shard::remove)
+        self.write_items(items, false, room::remove)
     }
 
     pub(crate) fn write_items<'a, T: Hash, A: Copy>(
         &'a self,
         items: &[T],
         unanswered: A,
-        act: impl Fn(Shard<'a>, Place) -> A,
+        act: impl Fn(&'a R, Located<'a, R>) -> A,
     ) -> Vec<A> {
         let mut answers = vec![unanswered; items.len()];
         self.hashed(items, &mut answers, |hashes, answers| {
-            bulk::write(self.table(), hashes, answers, &act);
+            bulk::write(self.room(), hashes, answers, &act);
         });
         answers
     }
@@ -109,7 +108,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
 }
 
 /// # Many items at once, for callers that have hashed them
-impl<S> ConcurrentCuckooFilter<S> {
+impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// [`contains_many`](Self::contains_many) for a caller that has the hashes.
     ///
     /// ```
@@ -126,7 +125,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     }
 
     pub(crate) fn contains_each(&self, hashes: &[u64], found: &mut [bool]) {
-        bulk::in_order(self.table(), hashes, found, Shard::contains);
+        bulk::in_order(self.room(), hashes, found, room::contains);
     }
 
     /// [`insert_many`](Self::insert_many) for a caller that has the hashes.
@@ -138,7 +137,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use = "an item that was refused is not in"]
     pub fn insert_hash_many(&self, hashes: &[u64]) -> Vec<Result<(), Full>> {
-        self.write_hashes(hashes, Ok(()), Shard::insert)
+        self.write_hashes(hashes, Ok(()), room::insert)
     }
 
     /// [`insert_if_absent_many`](Self::insert_if_absent_many) for a caller that has the hashes.
@@ -149,7 +148,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use = "an item that was refused is not in"]
     pub fn insert_hash_if_absent_many(&self, hashes: &[u64]) -> Vec<Result<bool, Full>> {
-        self.write_hashes(hashes, Ok(false), Shard::insert_if_absent)
+        self.write_hashes(hashes, Ok(false), room::insert_if_absent)
     }
 
     /// [`remove_many`](Self::remove_many) for a caller that has the hashes.
@@ -161,17 +160,17 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::Full>(())
     /// ```
     pub fn remove_hash_many(&self, hashes: &[u64]) -> Vec<bool> {
-        self.write_hashes(hashes, false, Shard::remove)
+        self.write_hashes(hashes, false, room::remove)
     }
 
     fn write_hashes<'a, A: Copy>(
         &'a self,
         hashes: &[u64],
         unanswered: A,
-        act: impl Fn(Shard<'a>, Place) -> A,
+        act: impl Fn(&'a R, Located<'a, R>) -> A,
     ) -> Vec<A> {
         let mut answers = vec![unanswered; hashes.len()];
-        bulk::write(self.table(), hashes, &mut answers, act);
+        bulk::write(self.room(), hashes, &mut answers, act);
         answers
     }
 }

@@ -35,29 +35,55 @@ pub fn prefetch<T>(value: &T) {
     }
 }
 
-/// Asks the system to back a large table, fresh and not yet written, with huge pages.
+/// Huge pages for large tables.
 ///
 /// Of a table of 128 MiB in pages of 4 KiB, a processor knows the addresses of a sixteenth at best,
 /// and looks the others up in memory, once for each bucket. Most Linux systems give huge pages only
-/// to those who ask.
-#[cfg_attr(any(loom, shuttle, not(target_os = "linux")), allow(unused_variables))]
-pub fn prefer_huge_pages<T>(values: &[T]) {
+/// to those who ask, and only for whole ones. So a table begins where one does.
+pub mod huge_pages {
+    use crate::sync::AtomicU64;
+
+    const PAGE: usize = 2 << 20;
+
     #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
-    {
-        /// No page of the ordinary kind is larger.
-        const PAGE: usize = 1 << 16;
-        const WORTH_IT: usize = 4 << 20;
-        let start = values.as_ptr().addr().next_multiple_of(PAGE);
-        let end = (values.as_ptr().addr() + size_of_val(values)) & !(PAGE - 1);
-        if end.saturating_sub(start) >= WORTH_IT {
-            let start = values.as_ptr().with_addr(start).cast_mut().cast();
-            // SAFETY: the range is whole pages inside `values`, and the advice changes neither
-            // their contents nor who may use them. A system that does not take it says so, which
-            // makes no difference.
+    const WANTED: bool = true;
+    #[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
+    const WANTED: bool = false;
+
+    /// How many words more than wanted leave room to begin at a huge page. Those that are left over
+    /// are never touched, so the system gives no memory for them.
+    pub fn slack(words: usize) -> usize {
+        let worth_it = WANTED && words >= PAGE / size_of::<AtomicU64>();
+        if worth_it { PAGE / size_of::<AtomicU64>() } else { 0 }
+    }
+
+    /// Asks for huge pages for `count` of these words, fresh and not yet written; says where they
+    /// begin.
+    pub fn prefer(words: &[AtomicU64], count: usize) -> usize {
+        if slack(count) == 0 {
+            return 0;
+        }
+        let start = words.as_ptr().align_offset(PAGE).min(words.len() - count);
+        advise(&words[start..start + count]);
+        start
+    }
+
+    #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
+    fn advise(words: &[AtomicU64]) {
+        // Whole huge pages, which are whole pages of any kind.
+        let bytes = size_of_val(words) & !(PAGE - 1);
+        if words.as_ptr().addr().is_multiple_of(PAGE) {
+            let start = words.as_ptr().cast_mut().cast();
+            // SAFETY: the range is whole pages inside `words`, and the advice changes neither their
+            // contents nor who may use them. A system that does not take it says so, which makes no
+            // difference.
             #[allow(unsafe_code)]
             unsafe {
-                libc::madvise(start, end - start.addr(), libc::MADV_HUGEPAGE);
+                libc::madvise(start, bytes, libc::MADV_HUGEPAGE);
             }
         }
     }
+
+    #[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
+    fn advise(_: &[AtomicU64]) {}
 }

@@ -1,13 +1,12 @@
 //! The many-forms on the threads of the caller's rayon pool.
 //!
-//! Lookups are cut into pieces. Writes go by shards: the pieces of a round are sorted on all
-//! threads, and then each shard takes its items of all pieces, in their order, on one thread. So no
-//! two threads write to the same shard, and the answers are those of a loop.
+//! Lookups are cut into pieces. Writes go by parts of the hashes, of one shard or some: the pieces of a
+//! round are sorted on all threads, and then each part takes its items of all pieces, in their order,
+//! on one thread. So no two threads write to the same shard, and the answers are those of a loop.
 
 use crate::bulk::{self, ROUND, Sorted, act_on};
 use crate::error::Refused;
-use crate::geometry::Place;
-use crate::shard::Shard;
+use crate::room::{self, Located, Room};
 use crate::{ConcurrentCuckooFilter, Full};
 use rayon::prelude::*;
 use std::hash::{BuildHasher, Hash};
@@ -25,7 +24,7 @@ const MOST_SORTED: usize = 1 << 21;
 /// and goes in rounds, so never more than 48 MiB. If an item's `Hash` panics, any of the others may
 /// have been written.
 #[cfg_attr(docsrs, doc(cfg(feature = "rayon")))]
-impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
+impl<S: BuildHasher + Sync, R: Room> ConcurrentCuckooFilter<S, R> {
     /// [`contains_many`](Self::contains_many) on many threads.
     ///
     /// ```
@@ -52,7 +51,7 @@ impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use = "an item that was refused is not in"]
     pub fn par_insert_many<T: Hash + Sync>(&self, items: &[T]) -> Vec<Result<(), Full>> {
-        self.par_write_items(items, Ok(()), Shard::insert)
+        self.par_write_items(items, Ok(()), room::insert)
     }
 
     /// [`insert_if_absent_many`](Self::insert_if_absent_many) on many threads: of those that come
@@ -67,7 +66,7 @@ impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
         &self,
         items: &[T],
     ) -> Vec<Result<bool, Full>> {
-        self.par_write_items(items, Ok(false), Shard::insert_if_absent)
+        self.par_write_items(items, Ok(false), room::insert_if_absent)
     }
 
     /// [`remove_many`](Self::remove_many) on many threads.
@@ -79,7 +78,7 @@ impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::Full>(())
     /// ```
     pub fn par_remove_many<T: Hash + Sync>(&self, items: &[T]) -> Vec<bool> {
-        self.par_write_items(items, false, Shard::remove)
+        self.par_write_items(items, false, room::remove)
     }
 
     /// Adds a copy of all that comes, as [`insert`](Self::insert) does, in any order; says how many
@@ -122,7 +121,7 @@ impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
         &'a self,
         items: &[T],
         unanswered: A,
-        act: impl Fn(Shard<'a>, Place) -> A + Sync,
+        act: impl Fn(&'a R, Located<'a, R>) -> A + Sync,
     ) -> Vec<A> {
         if items.len() < 2 * PIECE {
             return self.write_items(items, unanswered, act);
@@ -140,7 +139,7 @@ impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
 
 /// # Many items at once, on many threads, for callers that have hashed them
 #[cfg_attr(docsrs, doc(cfg(feature = "rayon")))]
-impl<S: Sync> ConcurrentCuckooFilter<S> {
+impl<S: Sync, R: Room> ConcurrentCuckooFilter<S, R> {
     /// [`par_contains_many`](Self::par_contains_many) for a caller that has the hashes.
     ///
     /// ```
@@ -164,7 +163,7 @@ impl<S: Sync> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use = "an item that was refused is not in"]
     pub fn par_insert_hash_many(&self, hashes: &[u64]) -> Vec<Result<(), Full>> {
-        self.par_write_hashes(hashes, Ok(()), Shard::insert)
+        self.par_write_hashes(hashes, Ok(()), room::insert)
     }
 
     /// [`par_insert_if_absent_many`](Self::par_insert_if_absent_many) for a caller that has the
@@ -176,7 +175,7 @@ impl<S: Sync> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use = "an item that was refused is not in"]
     pub fn par_insert_hash_if_absent_many(&self, hashes: &[u64]) -> Vec<Result<bool, Full>> {
-        self.par_write_hashes(hashes, Ok(false), Shard::insert_if_absent)
+        self.par_write_hashes(hashes, Ok(false), room::insert_if_absent)
     }
 
     /// [`par_remove_many`](Self::par_remove_many) for a caller that has the hashes.
@@ -188,14 +187,14 @@ impl<S: Sync> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::Full>(())
     /// ```
     pub fn par_remove_hash_many(&self, hashes: &[u64]) -> Vec<bool> {
-        self.par_write_hashes(hashes, false, Shard::remove)
+        self.par_write_hashes(hashes, false, room::remove)
     }
 
     fn par_write_hashes<'a, A: Copy + Send + Sync>(
         &'a self,
         hashes: &[u64],
         unanswered: A,
-        act: impl Fn(Shard<'a>, Place) -> A + Sync,
+        act: impl Fn(&'a R, Located<'a, R>) -> A + Sync,
     ) -> Vec<A> {
         let mut answers = vec![unanswered; hashes.len()];
         self.par_write(hashes, &mut answers, &act);
@@ -206,39 +205,37 @@ impl<S: Sync> ConcurrentCuckooFilter<S> {
         &'a self,
         hashes: &[u64],
         answers: &mut [A],
-        act: &(impl Fn(Shard<'a>, Place) -> A + Sync),
+        act: &(impl Fn(&'a R, Located<'a, R>) -> A + Sync),
     ) {
-        let table = self.table();
-        let (shards, threads) = (table.geometry().shards(), rayon::current_num_threads());
-        let too_few = hashes.len() < (shards * bulk::SORTED_PER_SHARD).max(2 * PIECE);
-        if shards == 1 || threads == 1 || too_few {
-            return bulk::write(table, hashes, answers, act);
+        let room = self.room();
+        let (parts, threads) = (room.parts(), rayon::current_num_threads());
+        let too_few = hashes.len() < (parts * bulk::SORTED_PER_PART).max(2 * PIECE);
+        if parts == 1 || threads == 1 || too_few {
+            return bulk::write(room, hashes, answers, act);
         }
         let round = (ROUND * threads).min(MOST_SORTED);
         for (hashes, answers) in hashes.chunks(round).zip(answers.chunks_mut(round)) {
-            // Where each shard's items end in a piece is to take less than a byte for each of them.
-            let piece = hashes.len().div_ceil(threads).max(4 * shards);
+            // Where each part's items end in a piece is to take less than a byte for each of them.
+            let piece = hashes.len().div_ceil(threads).max(4 * parts);
             let pieces: Vec<Sorted> =
-                hashes.par_chunks(piece).map(|hashes| Sorted::new(table, hashes)).collect();
-            // For each shard the answers of its items, piece after piece.
-            let by_shard: Vec<Vec<A>> = (0..shards)
+                hashes.par_chunks(piece).map(|hashes| Sorted::new(parts, hashes)).collect();
+            // For each part the answers of its items, piece after piece.
+            let by_part: Vec<Vec<A>> = (0..parts)
                 .into_par_iter()
-                .map(|shard| {
-                    let items = pieces.iter().map(|piece| piece.of_shard(shard));
+                .map(|part| {
+                    let items = pieces.iter().map(|piece| piece.of_part(part));
                     let mut answers = Vec::with_capacity(items.clone().map(<[_]>::len).sum());
                     items.for_each(|items| {
-                        act_on(table, shard, items, |_, place, shard| {
-                            answers.push(act(shard, place));
-                        });
+                        act_on(room, items, |_, at| answers.push(act(room, at)));
                     });
                     answers
                 })
                 .collect();
             answers.par_chunks_mut(piece).enumerate().for_each(|(number, answers)| {
-                for (shard, of_shard) in by_shard.iter().enumerate() {
-                    let before = pieces[..number].iter().map(|piece| piece.of_shard(shard).len());
-                    let of_piece = &of_shard[before.sum()..];
-                    for (item, answer) in pieces[number].of_shard(shard).iter().zip(of_piece) {
+                for (part, of_part) in by_part.iter().enumerate() {
+                    let before = pieces[..number].iter().map(|piece| piece.of_part(part).len());
+                    let of_piece = &of_part[before.sum()..];
+                    for (item, answer) in pieces[number].of_part(part).iter().zip(of_piece) {
                         answers[item.index as usize] = *answer;
                     }
                 }
@@ -270,12 +267,12 @@ struct Extension {
 }
 
 impl Extension {
-    fn push<S>(mut self, filter: &ConcurrentCuckooFilter<S>, hash: u64) -> Self {
+    fn push<S, R: Room>(mut self, filter: &ConcurrentCuckooFilter<S, R>, hash: u64) -> Self {
         self.waiting.push(hash);
         if self.waiting.len() < PIECE { self } else { self.flush(filter) }
     }
 
-    fn flush<S>(mut self, filter: &ConcurrentCuckooFilter<S>) -> Self {
+    fn flush<S, R: Room>(mut self, filter: &ConcurrentCuckooFilter<S, R>) -> Self {
         let hashes = std::mem::take(&mut self.waiting);
         for (hash, answer) in hashes.iter().zip(filter.insert_hash_many(&hashes)) {
             match answer {

@@ -8,12 +8,13 @@
 
 use crate::bucket::Lane;
 use crate::geometry::{Bucket, Place};
+use crate::lease::Lease;
 use crate::shard::Shard;
 use crate::sync::SMALL;
 use arrayvec::ArrayVec;
 
 /// Full buckets on the list before a search gives up.
-const MOST_NODES: usize = if SMALL { 16 } else { 512 };
+pub const MOST_NODES: usize = if SMALL { 16 } else { 512 };
 
 /// The most items that are moved for one newcomer.
 pub const MOST_MOVES: usize = if SMALL { 3 } else { 14 };
@@ -44,7 +45,7 @@ struct Node {
 }
 
 /// The shortest way to make room for `place`, if there is one within reach.
-pub fn find(shard: Shard<'_>, place: Place) -> Option<Path> {
+pub fn find<L: Lease>(shard: Shard<'_, L>, place: Place) -> Option<Path> {
     let mut nodes = ArrayVec::new();
     let end = search(shard, place, &mut nodes)?;
     Some(path_to(&nodes, end))
@@ -52,7 +53,11 @@ pub fn find(shard: Shard<'_>, place: Place) -> Option<Path> {
 
 /// The node of the nearest bucket that has room.
 #[inline]
-fn search(shard: Shard<'_>, place: Place, nodes: &mut ArrayVec<Node, MOST_NODES>) -> Option<Node> {
+fn search<L: Lease>(
+    shard: Shard<'_, L>,
+    place: Place,
+    nodes: &mut ArrayVec<Node, MOST_NODES>,
+) -> Option<Node> {
     let lanes = shard.lanes();
     for (bucket, parent) in [(place.first, 1), (place.second, 0)] {
         nodes.push(Node { bucket, parent, lane: Lane::LOWEST, moves: 0 });
@@ -79,7 +84,10 @@ fn search(shard: Shard<'_>, place: Place, nodes: &mut ArrayVec<Node, MOST_NODES>
             if !lanes.empty(shard.read(node.bucket)).is_empty() {
                 return Some(node);
             }
-            if node.bucket != back && usize::from(node.moves) < MOST_MOVES {
+            if node.bucket != back
+                && usize::from(node.moves) < MOST_MOVES
+                && nodes.len() < L::PATIENCE
+            {
                 // When the list is full, what is on it is still looked at.
                 let _ = nodes.try_push(node);
             }

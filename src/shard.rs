@@ -7,7 +7,9 @@
 //! * filling or emptying one lane is one store and needs no version;
 //! * before a fingerprint is erased while a copy of it stays in the item's other bucket, readers who
 //!   have begun are sent away: one who saw the other bucket before that copy came would see neither;
-//! * a hit is one look at one word; a miss counts if nothing moved while both were looked at.
+//! * a hit is one look at one word; a miss counts if nothing moved while both were looked at;
+//! * a lock is given only while the shard still has what it was asked about: see
+//!   [`lease`](crate::lease). In a fixed filter it always has.
 //!
 //! # Orderings
 //!
@@ -19,10 +21,10 @@
 //! and a store that took the item away again was a move, or a removal that left a copy and sent
 //! readers away before.
 
-use crate::Full;
-use crate::bucket::{Fingerprint, Lanes};
-use crate::geometry::{Bucket, Place, SHARD_STRIPES};
+use crate::bucket::{Fingerprint, LaneSet, Lanes};
+use crate::geometry::{Bucket, Place, SHARD_STRIPES, STRIPE_BUCKETS};
 use crate::kick;
+use crate::lease::{Always, Lease, Refusal};
 use crate::stripe::{Locks, Many, Moving, One, StripeSet, Two};
 use crate::sync::SMALL;
 use crate::table::Table;
@@ -31,16 +33,32 @@ use crate::table::Table;
 const TRIES: usize = if SMALL { 0 } else { 16 };
 
 #[derive(Clone, Copy)]
-pub struct Shard<'a> {
+pub struct Shard<'a, L = Always> {
     table: &'a Table,
     /// Where its buckets begin in the table.
     base: usize,
+    lease: L,
 }
+
+/// What comes of an operation that may find the shard full, or no longer have the item.
+pub type Answer<T, L> = Result<T, Refusal<<L as Lease>::Lapsed>>;
 
 impl<'a> Shard<'a> {
     #[inline]
     pub fn new(table: &'a Table, index: usize) -> Self {
-        Shard { table, base: index * table.geometry().buckets() as usize }
+        Shard::leased(table, index * table.geometry().buckets() as usize, Always)
+    }
+}
+
+impl<'a, L: Lease> Shard<'a, L> {
+    #[inline]
+    pub fn leased(table: &'a Table, base: usize, lease: L) -> Self {
+        Shard { table, base, lease }
+    }
+
+    #[inline]
+    pub fn lease(self) -> L {
+        self.lease
     }
 
     #[inline]
@@ -51,15 +69,21 @@ impl<'a> Shard<'a> {
     /// The other bucket of an item that is in `bucket` as `fp`.
     #[inline]
     pub fn alternate(self, bucket: Bucket, fp: Fingerprint) -> Bucket {
-        self.table.geometry().alternate(bucket, fp)
+        self.lease.alternate(self.table.geometry(), bucket, fp)
+    }
+
+    /// The lanes of a word that stand for the item.
+    #[inline]
+    fn holding(self, word: u64, fp: Fingerprint) -> LaneSet {
+        self.lease.holding(self.lanes(), word, fp)
     }
 
     // Reading.
 
     /// Whether the item is here: at some moment of this call, it was or was not.
     #[inline]
-    pub fn contains(self, place: Place) -> bool {
-        self.look(place).unwrap_or_else(|| self.contains_again(place))
+    pub fn contains(self, place: Place) -> Result<bool, L::Lapsed> {
+        self.look(place).map_or_else(|| self.contains_again(place), Ok)
     }
 
     /// Asks for all that a lookup reads.
@@ -70,24 +94,29 @@ impl<'a> Shard<'a> {
         self.table.prefetch(self.index(place.second));
     }
 
-    /// One look without a lock, or `None` if what it did not find may have been moving.
+    /// One look without a lock, or `None` if what it did not find may have been moving, or if what
+    /// it saw may have changed its meaning.
     #[inline]
     pub fn look(self, place: Place) -> Option<bool> {
         let stamp = self.table.stripes().stamp(self.stripe(place.first));
         let (first, second) = (self.read(place.first), self.read(place.second));
-        if self.holds(first, second, place.fp) {
+        let found = self.holds(first, second, place.fp);
+        if found && L::LASTING {
             return Some(true);
         }
-        stamp.still_holds().then_some(false)
+        (stamp.still_holds() && self.lease.check().is_ok()).then_some(found)
     }
 
     #[cold]
-    fn contains_again(self, place: Place) -> bool {
-        let again = (0..).take(TRIES).find_map(|_| {
+    fn contains_again(self, place: Place) -> Result<bool, L::Lapsed> {
+        for _ in 0..TRIES {
             std::hint::spin_loop();
-            self.look(place)
-        });
-        again.unwrap_or_else(|| self.contains_locked(&self.lock(place), place))
+            self.lease.check()?;
+            if let Some(found) = self.look(place) {
+                return Ok(found);
+            }
+        }
+        Ok(self.contains_locked(&self.lock(place)?, place))
     }
 
     #[inline]
@@ -98,39 +127,43 @@ impl<'a> Shard<'a> {
 
     #[inline]
     fn holds(self, first: u64, second: u64, fp: Fingerprint) -> bool {
-        let lanes = self.lanes();
-        !lanes.holding(first, fp).or(lanes.holding(second, fp)).is_empty()
+        self.lease.is_in(self.lanes(), first, second, fp)
     }
 
     /// How many copies of the item are here.
     ///
     /// None is told without a lock. But two words cannot be counted at one moment, and copies
     /// come and go one by one without a version; so some are counted under the locks.
-    pub fn count(self, place: Place) -> usize {
-        if !self.contains(place) {
-            return 0;
+    pub fn count(self, place: Place) -> Result<usize, L::Lapsed> {
+        if !self.contains(place)? {
+            return Ok(0);
         }
-        let lanes = self.lanes();
-        let locked = self.lock(place);
-        let (first, second) = self.read_both(&locked, place);
-        lanes.holding(first, place.fp).len() + lanes.holding(second, place.fp).len()
+        Ok(self.count_locked(&self.lock(place)?, place))
     }
 
-    /// The taken lanes.
-    pub fn items(self) -> usize {
-        self.own_stripes().map(|stripe| self.table.stripes().items(stripe) as usize).sum()
+    pub fn count_locked(self, locked: &impl Locks, place: Place) -> usize {
+        let (first, second) = self.read_both(locked, place);
+        self.holding(first, place.fp).len() + self.holding(second, place.fp).len()
+    }
+
+    /// The buckets of one of the shard's stripes.
+    pub fn buckets_of(self, stripe: usize) -> impl Iterator<Item = Bucket> {
+        let first = ((stripe - Table::stripe_of(self.base)) as u32) * STRIPE_BUCKETS;
+        (first..(first + STRIPE_BUCKETS).min(self.table.geometry().buckets())).map(Bucket)
     }
 
     // Writing.
 
     /// Adds a copy of the item.
     #[inline]
-    pub fn insert(self, place: Place) -> Result<(), Full> {
+    pub fn insert(self, place: Place) -> Answer<(), L> {
         let (bucket, word) = self.roomier(place, self.read(place.first), self.read(place.second));
         // No lock is taken to find out that there is no room.
-        let may_fit = !self.lanes().empty(word).is_empty();
-        if may_fit && self.fill_locked(&self.lock_one(bucket), bucket, place.fp) {
-            return Ok(());
+        if !self.lanes().empty(word).is_empty() {
+            let locked = self.lock_one(bucket).map_err(Refusal::Lapsed)?;
+            if self.fill_locked(&locked, bucket, place.fp) {
+                return Ok(());
+            }
         }
         kick::make_room(self, place)
     }
@@ -157,54 +190,66 @@ impl<'a> Shard<'a> {
 
     /// Adds the item unless it is here; says whether it was added.
     #[inline]
-    pub fn insert_if_absent(self, place: Place) -> Result<bool, Full> {
+    pub fn insert_if_absent(self, place: Place) -> Answer<bool, L> {
         let lanes = self.lanes();
         let (first, second) = (self.read(place.first), self.read(place.second));
-        if self.holds(first, second, place.fp) {
+        let seen = self.holds(first, second, place.fp);
+        if seen && (L::LASTING || self.look(place) == Some(true)) {
             return Ok(false);
         }
         // What was not seen is decided under the locks, those of a path if both buckets are full.
-        let full = lanes.empty(first).or(lanes.empty(second)).is_empty();
-        let added = if full { None } else { self.insert_if_absent_locked(place) };
-        added.map_or_else(|| kick::make_room_if_absent(self, place), Ok)
+        if !lanes.empty(first).or(lanes.empty(second)).is_empty() {
+            let added = self.insert_if_absent_locked(place).map_err(Refusal::Lapsed)?;
+            if let Some(added) = added {
+                return Ok(added);
+            }
+        }
+        kick::make_room_if_absent(self, place)
     }
 
     /// The decision under both locks; `None` if the item is not here and both buckets are full.
     #[inline]
-    pub fn insert_if_absent_locked(self, place: Place) -> Option<bool> {
-        let locked = self.lock(place);
+    pub fn insert_if_absent_locked(self, place: Place) -> Result<Option<bool>, L::Lapsed> {
+        let locked = self.lock(place)?;
         let (first, second) = self.read_both(&locked, place);
         if self.holds(first, second, place.fp) {
-            return Some(false);
+            return Ok(Some(false));
         }
         let (bucket, _) = self.roomier(place, first, second);
-        self.fill_locked(&locked, bucket, place.fp).then_some(true)
+        Ok(self.fill_locked(&locked, bucket, place.fp).then_some(true))
     }
 
     /// Takes one copy of the item away; says whether there was one.
     #[inline]
-    pub fn remove(self, place: Place) -> bool {
-        self.contains(place) && self.remove_locked(place)
+    pub fn remove(self, place: Place) -> Result<bool, L::Lapsed> {
+        Ok(self.contains(place)? && self.remove_locked(place)?)
     }
 
     #[inline]
-    pub fn remove_locked(self, place: Place) -> bool {
+    pub fn remove_locked(self, place: Place) -> Result<bool, L::Lapsed> {
         let lanes = self.lanes();
-        let locked = self.lock(place);
+        let locked = self.lock(place)?;
         let (first, second) = self.read_both(&locked, place);
-        let in_first = lanes.holding(first, place.fp).first();
-        let in_second = lanes.holding(second, place.fp).first();
-        let (bucket, without) = match (in_first, in_second) {
-            (Some(lane), _) => (place.first, lanes.without(first, lane)),
-            (None, Some(lane)) => (place.second, lanes.without(second, lane)),
-            (None, None) => return false,
+        let closest = |word| self.lease.closest(lanes, word, self.holding(word, place.fp));
+        let (in_first, in_second) = (closest(first), closest(second));
+        // What is taken stands for no more items than what stays. So whoever else it stands for is
+        // found by what stays.
+        let second_is_closer = match (in_first, in_second) {
+            (Some((lacks, _)), Some((less, _))) => less < lacks,
+            (in_first, _) => in_first.is_none(),
         };
+        let (bucket, word, found) = if second_is_closer {
+            (place.second, second, in_second)
+        } else {
+            (place.first, first, in_first)
+        };
+        let Some((_, lane)) = found else { return Ok(false) };
         if in_first.is_some() && in_second.is_some() {
             self.outdate(&locked, place);
         }
-        self.write(&locked, bucket, without);
+        self.write(&locked, bucket, lanes.without(word, lane));
         self.add_items(&locked, bucket, -1);
-        true
+        Ok(true)
     }
 
     /// Sends away the readers that have begun to look for the item: a copy of it goes, one stays.
@@ -217,19 +262,20 @@ impl<'a> Shard<'a> {
 
     /// Empties the shard, under all its stripes, so that nothing escapes from a segment that is
     /// still to be cleared into one that has been.
-    pub fn clear(self) {
-        let locked = self.lock_all();
+    pub fn clear(self) -> Result<(), L::Lapsed> {
+        let locked = self.lock_all()?;
         for stripe in self.own_stripes() {
             self.table.stripes().outdate(&locked, stripe);
         }
-        for index in 0..self.table.geometry().buckets() {
-            let bucket = Bucket(index);
-            let taken = self.lanes().taken(self.read_locked(&locked, bucket)).len();
-            if taken > 0 {
+        for bucket in self.buckets() {
+            if self.read_locked(&locked, bucket) != 0 {
                 self.write(&locked, bucket, 0);
-                self.add_items(&locked, bucket, -(taken as i32));
             }
         }
+        for stripe in self.own_stripes() {
+            self.set_items(&locked, stripe, 0);
+        }
+        Ok(())
     }
 
     // The buckets and stripes, which the table counts from its own beginning.
@@ -244,20 +290,35 @@ impl<'a> Shard<'a> {
         Table::stripe_of(self.index(bucket))
     }
 
-    fn own_stripes(self) -> impl Iterator<Item = usize> {
+    pub fn buckets(self) -> impl Iterator<Item = Bucket> {
+        (0..self.table.geometry().buckets()).map(Bucket)
+    }
+
+    pub fn own_stripes(self) -> impl Iterator<Item = usize> + use<L> {
         let first = Table::stripe_of(self.base);
         first..first + self.table.geometry().stripes() as usize
     }
 
+    pub fn items(self, stripe: usize) -> i32 {
+        self.table.stripes().items(stripe)
+    }
+
+    pub fn set_items(self, locked: &impl Locks, stripe: usize, items: i32) {
+        self.table.stripes().set_items(locked, stripe, items);
+    }
+
     #[inline]
-    pub fn lock_one(self, bucket: Bucket) -> One<'a> {
-        self.table.stripes().lock(self.stripe(bucket))
+    pub fn lock_one(self, bucket: Bucket) -> Result<One<'a>, L::Lapsed> {
+        let locked = self.table.stripes().lock(self.stripe(bucket));
+        self.lease.check().map(|()| locked)
     }
 
     /// The stripes of both buckets of an item.
     #[inline]
-    pub fn lock(self, place: Place) -> Two<'a> {
-        self.table.stripes().lock_two([self.stripe(place.first), self.stripe(place.second)])
+    pub fn lock(self, place: Place) -> Result<Two<'a>, L::Lapsed> {
+        let both = [self.stripe(place.first), self.stripe(place.second)];
+        let locked = self.table.stripes().lock_two(both);
+        self.lease.check().map(|()| locked)
     }
 
     /// The stripes of all these buckets.
@@ -268,12 +329,13 @@ impl<'a> Shard<'a> {
         buckets.into_iter().map(|bucket| self.stripe(bucket)).collect()
     }
 
-    pub fn lock_many<const N: usize>(self, which: &StripeSet<N>) -> Many<'a, N> {
-        self.table.stripes().lock_many(which)
+    pub fn lock_many<const N: usize>(self, which: &StripeSet<N>) -> Result<Many<'a, N>, L::Lapsed> {
+        let locked = self.table.stripes().lock_many(which);
+        self.lease.check().map(|()| locked)
     }
 
     /// The stripes of the whole shard.
-    pub fn lock_all(self) -> Many<'a, SHARD_STRIPES> {
+    pub fn lock_all(self) -> Result<Many<'a, SHARD_STRIPES>, L::Lapsed> {
         self.lock_many(&self.own_stripes().collect())
     }
 

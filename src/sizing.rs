@@ -4,6 +4,7 @@
 //! `capacity` distinct items fit, so what counts is not how full a table gets on average before it
 //! first refuses an item, but how full it gets in the worst of very many.
 
+use crate::aging::GROWING_BUCKETS;
 use crate::bucket::Lanes;
 use crate::error::{BuildError, Reason};
 use crate::geometry::{Geometry, SHARD_BUCKETS};
@@ -55,6 +56,20 @@ impl Layout {
         2.0 * pairs.sqrt()
     }
 
+    /// As many shards as it takes; if many, a multiple of 16, so that batches can be sorted by more than
+    /// single shards.
+    fn growing_geometry(&self, capacity: usize) -> Option<Geometry> {
+        let slots = self.lanes().slots() as f64 * f64::from(GROWING_BUCKETS);
+        let shards = (capacity as f64 / (slots * self.load)).ceil().max(1.0);
+        let bytes = shards * f64::from(GROWING_BUCKETS) * 8.0 * 1.01;
+        if bytes > isize::MAX as f64 {
+            return None;
+        }
+        let shards =
+            if shards > 64.0 { (shards as usize).next_multiple_of(16) } else { shards as usize };
+        Some(Geometry::new(self.lanes(), shards, GROWING_BUCKETS))
+    }
+
     fn geometry(&self, capacity: usize) -> Option<Geometry> {
         let capacity = capacity as f64;
         let most = f64::from(SHARD_BUCKETS);
@@ -92,12 +107,59 @@ pub fn rate_at(lanes: Lanes, load: f64) -> f64 {
 
 /// The smallest table that holds `capacity` items and keeps `rate`.
 pub fn geometry_for(capacity: usize, rate: f64) -> Result<Geometry, BuildError> {
-    if !(rate > 0.0 && rate < 1.0) {
-        return Err(Reason::InvalidRate { rate }.into());
-    }
-    let Some(layout) = LAYOUTS.iter().find(|layout| layout.rate_when_full() <= rate) else {
-        let least = LAYOUTS[LAYOUTS.len() - 1].rate_when_full();
-        return Err(Reason::RateTooSmall { rate, least }.into());
-    };
+    let layout = layout_for(rate, Layout::rate_when_full)?;
     layout.geometry(capacity).ok_or(Reason::CapacityOverflow { capacity }.into())
+}
+
+/// The layout of the fewest bits that keeps `rate`.
+fn layout_for(rate: f64, rate_of: impl Fn(&Layout) -> f64) -> Result<&'static Layout, Reason> {
+    if !(rate > 0.0 && rate < 1.0) {
+        return Err(Reason::InvalidRate { rate });
+    }
+    LAYOUTS.iter().find(|layout| rate_of(layout) <= rate).ok_or_else(|| {
+        let least = rate_of(&LAYOUTS[LAYOUTS.len() - 1]);
+        Reason::RateTooSmall { rate, least }
+    })
+}
+
+/// What a filter that grows begins with, and what it is made for.
+#[derive(Clone, Debug)]
+pub struct GrowthPlan {
+    /// Of the first table.
+    pub geometry: Geometry,
+    pub max_bytes: usize,
+    pub expected_growth: f64,
+    /// After the expected growth.
+    pub rate: f64,
+}
+
+/// How much fuller than planned for shards get on average before they are split.
+const MORE_LOAD: f64 = 0.03;
+
+/// The smallest first table that holds `capacity` items, and keeps `rate` after it has grown.
+pub fn growth_plan(
+    capacity: usize,
+    rate: f64,
+    expected_growth: f64,
+    max_bytes: usize,
+) -> Result<GrowthPlan, BuildError> {
+    if !(expected_growth >= 1.0 && expected_growth.is_finite()) {
+        return Err(Reason::InvalidGrowth { growth: expected_growth }.into());
+    }
+    let rate_of = |layout: &Layout| {
+        let full = layout.lanes().slots() as f64 * (layout.load + MORE_LOAD).min(1.0);
+        // What is there when the table has become twice as large adds as much as before, and what
+        // comes until it is full again adds half of what filled the first.
+        full * rate_of_a_lane(layout.lanes()) * (1.0 + expected_growth.log2() / 2.0)
+    };
+    let layout = layout_for(rate, rate_of)?;
+    let geometry =
+        layout.growing_geometry(capacity).ok_or(Reason::CapacityOverflow { capacity })?;
+    Ok(GrowthPlan { geometry, max_bytes, expected_growth, rate: rate_of(layout) })
+}
+
+/// How often a lane of a growing filter that is new stands for another item, in a table of one
+/// bucket: it may be in either bucket of that item, and has to agree in all bits but the last `1`.
+pub fn rate_of_a_lane(lanes: Lanes) -> f64 {
+    2.0 / f64::from(lanes.bits() - 1).exp2()
 }

@@ -28,6 +28,16 @@ pub struct Stats {
     pub(crate) size_in_bytes: usize,
     pub(crate) false_positive_rate: f64,
     pub(crate) false_positive_rate_at_capacity: f64,
+    pub(crate) growth: Option<Growth>,
+}
+
+/// What only a filter that grows has.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Growth {
+    pub(crate) splits: usize,
+    pub(crate) directory_depth: u32,
+    pub(crate) factor: f64,
+    pub(crate) expected: f64,
 }
 
 impl Stats {

@@ -44,7 +44,8 @@ pub struct Stripes {
 }
 
 struct Guard {
-    /// The taken lanes of the segment.
+    /// The items of the segment. In a fixed filter each takes one lane; in a growing one some lanes
+    /// are left over from splits, so a number may even be below zero, and only their sum counts.
     items: AtomicU32,
     lock: Lock,
 }
@@ -69,9 +70,19 @@ impl Stripes {
         count * (size_of::<AtomicU64>() + size_of::<Guard>())
     }
 
-    /// The taken lanes of a segment a moment ago.
-    pub fn items(&self, stripe: usize) -> u32 {
-        self.guards[stripe].items.load(Ordering::Relaxed)
+    /// The items of a segment a moment ago.
+    pub fn items(&self, stripe: usize) -> i32 {
+        self.guards[stripe].items.load(Ordering::Relaxed).cast_signed()
+    }
+
+    /// Those of all segments.
+    pub fn all_items(&self) -> i64 {
+        (0..self.count()).map(|stripe| i64::from(self.items(stripe))).sum()
+    }
+
+    pub fn set_items(&self, locks: &impl Locks, stripe: usize, items: i32) {
+        debug_assert!(locks.include(self, stripe));
+        self.guards[stripe].items.store(items.cast_unsigned(), Ordering::Relaxed);
     }
 
     /// Adds to the count of a segment.

@@ -13,6 +13,21 @@ pub use imp::*;
 /// Under a checker, tables are tiny and tries few.
 pub const SMALL: bool = cfg!(any(loom, shuttle));
 
+/// A figure that nobody's decisions depend on: to a checker it is no event.
+#[derive(Default)]
+pub struct Gauge(std::sync::atomic::AtomicU64);
+
+impl Gauge {
+    #[inline]
+    pub fn get(&self) -> u64 {
+        self.0.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    pub fn set(&self, value: u64) {
+        self.0.store(value, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
 #[cfg(not(any(loom, shuttle)))]
 mod imp {
     pub use crossbeam_utils::Backoff;

@@ -5,13 +5,15 @@
 //! shard adds where it begins. Whoever stores a bucket shows the lock of its stripe.
 
 use crate::geometry::{Geometry, STRIPE_BUCKETS};
-use crate::memory::{prefer_huge_pages, prefetch};
+use crate::memory::{huge_pages, prefetch};
 use crate::stripe::{Locks, Stripes};
 use crate::sync::{AtomicU64, Ordering, read_owned, zeroed_words};
 
 pub struct Table {
     geometry: Geometry,
     words: Box<[AtomicU64]>,
+    /// The first word that is a bucket.
+    start: usize,
     stripes: Stripes,
 }
 
@@ -20,11 +22,11 @@ impl Table {
     pub fn new(geometry: Geometry) -> Result<Self, usize> {
         let segments = geometry.shards() * geometry.stripes() as usize;
         let buckets = geometry.shards() * geometry.buckets() as usize;
-        let bytes = buckets * size_of::<u64>() + Stripes::bytes(segments);
+        let bytes = Self::bytes(&geometry);
         let stripes = Stripes::new(segments).ok_or(bytes)?;
-        let words = zeroed_words(buckets).ok_or(bytes)?;
-        prefer_huge_pages(&words);
-        Ok(Table { geometry, words, stripes })
+        let words = zeroed_words(buckets + huge_pages::slack(buckets)).ok_or(bytes)?;
+        let start = huge_pages::prefer(&words, buckets);
+        Ok(Table { geometry, words, start, stripes })
     }
 
     #[inline]
@@ -38,12 +40,20 @@ impl Table {
     }
 
     pub fn buckets(&self) -> usize {
-        self.words.len()
+        self.geometry.shards() * self.geometry.buckets() as usize
     }
 
-    /// What is kept beside `self`.
+    /// What a table takes beside itself.
+    pub fn bytes(geometry: &Geometry) -> usize {
+        let of_one = geometry.buckets() as usize * size_of::<u64>()
+            + Stripes::bytes(geometry.stripes() as usize);
+        geometry.shards() * of_one
+    }
+
+    /// What is kept beside `self`. (Not what was left out for the sake of huge pages, which nobody ever
+    /// touches.)
     pub fn heap_bytes(&self) -> usize {
-        size_of_val(&*self.words) + Stripes::bytes(self.stripes.count())
+        Self::bytes(&self.geometry)
     }
 
     /// The stripe that guards a bucket.
@@ -54,23 +64,23 @@ impl Table {
 
     #[inline]
     pub fn prefetch(&self, bucket: usize) {
-        prefetch(&self.words[bucket]);
+        prefetch(&self.words[self.start + bucket]);
     }
 
     #[inline]
     pub fn read(&self, bucket: usize) -> u64 {
-        self.words[bucket].load(Ordering::Acquire)
+        self.words[self.start + bucket].load(Ordering::Acquire)
     }
 
     #[inline]
     pub fn read_locked(&self, locked: &impl Locks, bucket: usize) -> u64 {
         debug_assert!(locked.include(&self.stripes, Self::stripe_of(bucket)));
-        read_owned(&self.words[bucket])
+        read_owned(&self.words[self.start + bucket])
     }
 
     #[inline]
     pub fn write(&self, locked: &impl Locks, bucket: usize, word: u64) {
         debug_assert!(locked.include(&self.stripes, Self::stripe_of(bucket)));
-        self.words[bucket].store(word, Ordering::Release);
+        self.words[self.start + bucket].store(word, Ordering::Release);
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::toy::{Model, Toy};
 use koel_under_loom::internals::{
-    Copies, Geometry, Outcome, Path, Place, Shard, walk, write_batch,
+    Copies, Geometry, Outcome, Path, Place, insert, insert_if_absent, walk, write_batch,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,13 +43,13 @@ fn three(toy: &Toy) -> Vec<u64> {
 
 fn insert_all(toy: &Toy, batch: &Batch) {
     let mut answers = vec![Ok(()); batch.hashes.len()];
-    write_batch(toy.table(), &batch.hashes, &mut answers, Shard::insert);
+    write_batch(toy.room(), &batch.hashes, &mut answers, insert);
     assert!(answers.iter().all(Result::is_ok), "a batch was refused though there is room");
 }
 
 fn add_all(toy: &Toy, batch: &Batch) {
     let mut answers = vec![Ok(false); batch.hashes.len()];
-    write_batch(toy.table(), &batch.hashes, &mut answers, Shard::insert_if_absent);
+    write_batch(toy.room(), &batch.hashes, &mut answers, insert_if_absent);
     let added = answers.iter().filter(|answer| **answer == Ok(true)).count();
     batch.winners.fetch_add(added, Ordering::Relaxed);
 }
@@ -73,12 +73,13 @@ fn a_reader_finds_what_a_batch_moves() {
             |toy, (hashes, path, _)| {
                 let mut answers = [Outcome::Stale; 2];
                 let newcomer = toy.table().geometry().locate(hashes[1]).1;
-                write_batch(toy.table(), hashes, &mut answers, |shard, place| {
+                write_batch(toy.room(), hashes, &mut answers, |_, (shard, place)| {
                     if place != newcomer {
                         shard.insert(place).expect("there is room");
                         return Outcome::Placed;
                     }
-                    walk(shard, path, place, Copies::Add)
+                    let Ok(outcome) = walk(shard, path, place, Copies::Add);
+                    outcome
                 });
                 assert_eq!(answers, [Outcome::Placed; 2]);
             },
@@ -100,7 +101,11 @@ fn a_batch_and_a_single_writer_keep_each_others_items() {
             let Place { first, second, .. } = batch.places[0];
             let single = toy.item(first.0, second.0, 9);
             toy.shard().insert(single).expect("there is room");
-            assert!(toy.shard().remove_locked(single), "a present item was not removed");
+            assert_eq!(
+                toy.shard().remove_locked(single),
+                Ok(true),
+                "a present item was not removed"
+            );
         }],
         |toy, batch| {
             for place in &batch.places {

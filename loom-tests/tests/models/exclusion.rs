@@ -30,7 +30,13 @@ fn a_remove_and_an_insert_in_one_bucket_both_count() {
             [x, y]
         },
         &[
-            |toy, [x, _]| assert!(toy.shard().remove_locked(*x), "a present item was not removed"),
+            |toy, [x, _]| {
+                assert_eq!(
+                    toy.shard().remove_locked(*x),
+                    Ok(true),
+                    "a present item was not removed"
+                )
+            },
             |toy, [_, y]| toy.shard().insert(*y).expect("there is room"),
         ],
         |toy, [x, y]| assert_eq!((toy.copies(x), toy.copies(y)), (0, 1)),
@@ -49,12 +55,16 @@ fn a_removed_item_leaves_no_phantom() {
         },
         &[
             |toy, (path, _, newcomer)| {
-                if walk(toy.shard(), path, *newcomer, Copies::Add) == Outcome::Stale {
+                if walk(toy.shard(), path, *newcomer, Copies::Add) == Ok(Outcome::Stale) {
                     make_room(toy.shard(), *newcomer).expect("there is room");
                 }
             },
             |toy, (_, x, _)| {
-                assert!(toy.shard().remove_locked(*x), "a present item was not removed")
+                assert_eq!(
+                    toy.shard().remove_locked(*x),
+                    Ok(true),
+                    "a present item was not removed"
+                )
             },
         ],
         |toy, (_, x, newcomer)| {
@@ -70,7 +80,7 @@ fn two_removes_of_one_copy_take_it_once() {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     let remove: fn(&Toy, &(Place, Arc<AtomicUsize>)) = |toy, (x, removed)| {
-        removed.fetch_add(usize::from(toy.shard().remove_locked(*x)), Relaxed);
+        removed.fetch_add(usize::from(toy.shard().remove_locked(*x) == Ok(true)), Relaxed);
     };
     Model::new("two removes", 60).run(
         |toy| {
@@ -94,7 +104,7 @@ struct Kick {
 }
 
 fn kick(toy: &Toy, this: &Kick) {
-    if walk(toy.shard(), &this.path, this.newcomer, Copies::Add) == Outcome::Stale {
+    if walk(toy.shard(), &this.path, this.newcomer, Copies::Add) == Ok(Outcome::Stale) {
         make_room(toy.shard(), this.newcomer).expect("there is room");
     }
 }
@@ -156,8 +166,8 @@ fn removes_that_start_from_either_side_do_not_wait_for_each_other() {
             items
         },
         &[
-            |toy, [x, _]| assert!(toy.shard().remove_locked(*x)),
-            |toy, [_, y]| assert!(toy.shard().remove_locked(*y)),
+            |toy, [x, _]| assert_eq!(toy.shard().remove_locked(*x), Ok(true)),
+            |toy, [_, y]| assert_eq!(toy.shard().remove_locked(*y), Ok(true)),
         ],
         |toy, items| assert!(items.iter().all(|item| toy.copies(item) == 0)),
     );
@@ -168,8 +178,8 @@ fn a_remove_of_what_is_absent_lets_others_in() {
     Model::new("absent", 4).blocking().run::<[Place; 2]>(
         |toy| [toy.item(0, 3, 0), toy.item(0, 3, 1)],
         &[
-            |toy, [x, _]| assert!(!toy.shard().remove_locked(*x)),
-            |toy, [_, y]| assert_eq!(toy.shard().insert_if_absent_locked(*y), Some(true)),
+            |toy, [x, _]| assert_eq!(toy.shard().remove_locked(*x), Ok(false)),
+            |toy, [_, y]| assert_eq!(toy.shard().insert_if_absent_locked(*y), Ok(Some(true))),
         ],
         |toy, [x, y]| assert_eq!((toy.copies(x), toy.copies(y)), (0, 1)),
     );
@@ -186,7 +196,7 @@ fn nothing_escapes_a_clear() {
             (toy.path(&[(&x, 3)], 0), x, toy.item(3, 2, 1))
         },
         &[
-            |toy, _| toy.shard().clear(),
+            |toy, _| assert_eq!(toy.shard().clear(), Ok(())),
             |toy, (path, _, newcomer)| {
                 walk(toy.shard(), path, *newcomer, Copies::Add);
             },
@@ -211,7 +221,7 @@ fn room_that_appears_during_the_search_is_found() {
                 let added = toy.shard().insert(*item);
                 assert!(added.is_ok(), "refused though there was room at every moment");
             },
-            |toy, _| toy.shard().clear(),
+            |toy, _| assert_eq!(toy.shard().clear(), Ok(())),
         ],
         |_, _| {},
     );
@@ -228,7 +238,7 @@ fn a_path_that_comes_back_to_a_bucket_is_not_walked() {
             toy.put(&b, 3);
             let path = toy.path(&[(&a, 0), (&b, 3), (&c, 0)], 5);
             let outcome = walk(toy.shard(), &path, *newcomer, Copies::Add);
-            assert_eq!(outcome, Outcome::Stale, "a detour was walked");
+            assert_eq!(outcome, Ok(Outcome::Stale), "a detour was walked");
         }],
         |_, _| {},
     );
@@ -243,8 +253,8 @@ fn three_writers_on_two_stripes_all_get_on() {
             items
         },
         &[
-            |toy, [x, _, _]| assert!(toy.shard().remove_locked(*x)),
-            |toy, [_, y, _]| assert_eq!(toy.shard().insert_if_absent_locked(*y), Some(true)),
+            |toy, [x, _, _]| assert_eq!(toy.shard().remove_locked(*x), Ok(true)),
+            |toy, [_, y, _]| assert_eq!(toy.shard().insert_if_absent_locked(*y), Ok(Some(true))),
             |toy, [_, _, z]| assert!(toy.shard().insert(*z).is_ok()),
         ],
         |toy, items| assert_eq!(items.each_ref().map(|item| toy.copies(item)), [0, 1, 1]),

@@ -44,7 +44,8 @@ fn one_call_wins_where_there_is_room() {
 #[test]
 fn one_call_wins_under_the_locks() {
     let add: fn(&Toy, &Race) = |toy, race| {
-        race.won(toy.shard().insert_if_absent_locked(race.item).expect("there is room"));
+        let Ok(added) = toy.shard().insert_if_absent_locked(race.item);
+        race.won(added.expect("there is room"));
     };
     Model::new("locked", 60).run(
         |toy| Race::of(toy.item(0, 3, 0), Vec::new()),
@@ -57,7 +58,8 @@ fn one_call_wins_under_the_locks() {
 #[test]
 fn one_call_wins_while_a_bucket_fills_up() {
     let add: fn(&Toy, &Race) = |toy, race| {
-        race.won(toy.shard().insert_if_absent_locked(race.item).expect("there is room"));
+        let Ok(added) = toy.shard().insert_if_absent_locked(race.item);
+        race.won(added.expect("there is room"));
     };
     Model::new("filling up", 120).blocking().preemptions(2).run(
         |toy| {
@@ -79,9 +81,11 @@ fn one_call_wins_on_the_kick_path() {
     fn add(toy: &Toy, race: &Race, path: usize) {
         let path = &race.paths[path];
         race.won(match walk(toy.shard(), path, race.item, Copies::UnlessPresent) {
-            Outcome::Placed => true,
-            Outcome::Present => false,
-            Outcome::Stale => make_room_if_absent(toy.shard(), race.item).expect("there is room"),
+            Ok(Outcome::Placed) => true,
+            Ok(Outcome::Present) => false,
+            Ok(Outcome::Stale) => {
+                make_room_if_absent(toy.shard(), race.item).expect("there is room")
+            }
         });
     }
     let from_first: fn(&Toy, &Race) = |toy, race| add(toy, race, 0);

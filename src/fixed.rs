@@ -1,0 +1,127 @@
+//! A table that never grows: the room of a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter).
+
+use crate::error::{Full, Reason};
+use crate::geometry::{Geometry, Mixed, Place};
+use crate::lease::{Always, Refusal};
+use crate::room::{Located, Room, sealed};
+use crate::shard::{Answer, Shard};
+use crate::sizing::rate_at;
+use crate::stats::Stats;
+use crate::table::Table;
+use std::convert::Infallible;
+
+/// Makes a filter one of a fixed size, which is the default: the second parameter of
+/// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter).
+pub struct Fixed {
+    table: Table,
+}
+
+impl Fixed {
+    pub(crate) fn new(geometry: Geometry) -> Result<Self, Reason> {
+        let table = Table::new(geometry).map_err(|bytes| Reason::OutOfMemory { bytes })?;
+        Ok(Fixed { table })
+    }
+
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn of(geometry: Geometry) -> Self {
+        Fixed::new(geometry).expect("memory for a small table")
+    }
+
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    fn shards(&self) -> impl Iterator<Item = Shard<'_>> {
+        (0..self.table.geometry().shards()).map(|index| Shard::new(&self.table, index))
+    }
+}
+
+impl sealed::Sealed for Fixed {}
+
+impl Room for Fixed {
+    type Lease<'a> = Always;
+    type Ahead<'a> = Located<'a, Self>;
+
+    #[inline]
+    fn locate(&self, hash: Mixed) -> Located<'_, Self> {
+        let (index, place) = self.table.geometry().locate_mixed(hash);
+        (Shard::new(&self.table, index), place)
+    }
+
+    #[inline]
+    fn fetch(&self, hash: Mixed) -> Located<'_, Self> {
+        let (shard, place) = self.locate(hash);
+        shard.prefetch(place);
+        (shard, place)
+    }
+
+    #[inline]
+    fn fetched<'a>(&'a self, ahead: Located<'a, Self>) -> Located<'a, Self> {
+        ahead
+    }
+
+    #[inline]
+    fn find_elsewhere<'a, A>(
+        &'a self,
+        _: Always,
+        lapsed: Infallible,
+        _: impl Fn(Shard<'a>, Place) -> Result<A, Infallible>,
+    ) -> A {
+        match lapsed {}
+    }
+
+    #[inline]
+    fn place_elsewhere<'a, A>(
+        &'a self,
+        _: Always,
+        Refusal::Full: Refusal<Infallible>,
+        _: impl Fn(Shard<'a>, Place) -> Answer<A, Always>,
+    ) -> Result<A, Full> {
+        Err(Full::new())
+    }
+
+    fn parts(&self) -> usize {
+        self.table.geometry().shards()
+    }
+
+    #[inline]
+    fn buckets(&self) -> usize {
+        self.table.buckets()
+    }
+
+    fn items(&self) -> usize {
+        self.table.stripes().all_items().try_into().unwrap_or(0)
+    }
+
+    fn clear(&self) {
+        for shard in self.shards() {
+            let Ok(()) = shard.clear();
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.table.heap_bytes()
+    }
+
+    fn stats(&self, capacity: usize) -> Stats {
+        let (geometry, lanes) = (self.table.geometry(), self.table.geometry().lanes());
+        let (items, slots) = (self.items(), self.table.buckets() * lanes.slots());
+        let rate_of = |items: usize| rate_at(lanes, items as f64 / slots as f64);
+        Stats {
+            items,
+            capacity,
+            slots,
+            fingerprint_bits: lanes.bits(),
+            slots_per_bucket: lanes.slots(),
+            shards: geometry.shards(),
+            segments: self.table.stripes().count(),
+            size_in_bytes: self.heap_bytes(),
+            false_positive_rate: rate_of(items),
+            false_positive_rate_at_capacity: rate_of(capacity),
+            growth: None,
+        }
+    }
+}

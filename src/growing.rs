@@ -1,0 +1,300 @@
+//! A table that grows shard by shard: the room of a [`GrowingCuckooFilter`](crate::GrowingCuckooFilter).
+//!
+//! When an item finds no room in its shard, the shard is split: half of its items go to a new one of
+//! the same size, and the [directory](crate::directory) learns where they are. As the two buckets of
+//! an item are told by the part of its fingerprint that never changes, each item stays in the bucket
+//! of the same number, in the old shard or in the new: nothing is hashed again, and a split cannot
+//! fail for want of room. What the items lose is told in [`aging`](crate::aging).
+//!
+//! A split has to help. Two buckets that are full of one item stay full however often their shard is
+//! split. So an item of which both buckets are full is refused, and nobody's shard is split that is
+//! less than half full: one that refuses an item sooner has met such a crowd.
+
+use crate::aging::{Aging, GROWING_BUCKETS};
+use crate::bucket::{Fingerprint, Lane, LaneSet, Lanes};
+use crate::directory::{Directory, Entry, NoMemory, Tenure};
+use crate::error::{Full, Reason};
+use crate::geometry::{Bucket, Geometry, Mixed, Place, SHARD_BUCKETS};
+use crate::lease::{Always, Lease, Refusal};
+use crate::path;
+use crate::room::{Located, Room, sealed};
+use crate::shard::{Answer, Shard};
+use crate::sizing::{GrowthPlan, rate_of_a_lane};
+use crate::split::{Census, split};
+use crate::stats::{Growth, Stats};
+use crate::sync::Mutex;
+use crate::tables::Tables;
+
+/// Makes a filter one that grows: the second parameter of a
+/// [`GrowingCuckooFilter`](crate::GrowingCuckooFilter).
+pub struct Growing {
+    aging: Aging,
+    /// That of each shard.
+    geometry: Geometry,
+    directory: Directory,
+    tables: Tables,
+    /// Held by whoever adds to the tables or the directory.
+    purchases: Mutex<()>,
+    plan: GrowthPlan,
+}
+
+/// The lease of a shard that may be split.
+#[derive(Clone, Copy)]
+pub struct UntilSplit<'a> {
+    tenure: Tenure<'a>,
+    aging: &'a Aging,
+}
+
+/// The shard has been split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Split;
+
+impl Lease for UntilSplit<'_> {
+    type Lapsed = Split;
+
+    const LASTING: bool = false;
+    const PATIENCE: usize = 32;
+
+    #[inline]
+    fn check(self) -> Result<(), Split> {
+        if self.tenure.holds() { Ok(()) } else { Err(Split) }
+    }
+
+    #[inline]
+    fn holding(self, _: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
+        self.aging.holding(word, fp)
+    }
+
+    #[inline]
+    fn is_in(self, _: Lanes, first: u64, second: u64, fp: Fingerprint) -> bool {
+        self.aging.is_in(first, second, fp)
+    }
+
+    #[inline]
+    fn alternate(self, _: &Geometry, bucket: Bucket, fp: Fingerprint) -> Bucket {
+        self.aging.alternate(bucket, fp)
+    }
+
+    #[inline]
+    fn closest(self, _: Lanes, word: u64, among: LaneSet) -> Option<(u32, Lane)> {
+        self.aging.closest(word, among)
+    }
+}
+
+type Leased<'a> = Shard<'a, UntilSplit<'a>>;
+
+impl Growing {
+    pub(crate) fn new(plan: GrowthPlan) -> Result<Self, Reason> {
+        let geometry = plan.geometry.clone();
+        let no_memory = |bytes| Reason::OutOfMemory { bytes };
+        let roots = geometry.shards();
+        let directory = Directory::new(roots).ok_or(no_memory(roots * size_of::<u64>()))?;
+        let tables = Tables::new(geometry.clone()).map_err(no_memory)?;
+        let aging = Aging::new(geometry.lanes());
+        let room = Growing { aging, geometry, directory, tables, purchases: Mutex::new(()), plan };
+        let (least, most) = (room.bytes(), room.plan.max_bytes);
+        if least > most { Err(Reason::LimitTooSmall { least, most }) } else { Ok(room) }
+    }
+
+    /// All that is held, `self` included.
+    fn bytes(&self) -> usize {
+        size_of_val(self) + self.heap_bytes()
+    }
+
+    #[inline]
+    fn shard<'a>(&'a self, tenure: Tenure<'a>) -> Leased<'a> {
+        let Entry { table, base, .. } = tenure.entry();
+        let lease = UntilSplit { tenure, aging: &self.aging };
+        Shard::leased(self.tables.get(table).table(), base, lease)
+    }
+
+    #[inline(always)]
+    fn located<'a>(&'a self, tenure: Tenure<'a>) -> Located<'a, Self> {
+        // From the top of the hash: which shard, and then the window.
+        let (_, rest) = tenure.hash().scaled(self.directory.roots());
+        let window = rest << (tenure.entry().depth & 63);
+        // From the top of another product of it: bucket and anchor, which no split changes.
+        let other = tenure.hash().0.wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        let anchor = other << GROWING_BUCKETS.ilog2();
+        let fp = self.aging.fingerprint(anchor, window);
+        let first = Bucket((other >> (64 - GROWING_BUCKETS.ilog2())) as u32);
+        let second = self.aging.alternate(first, fp);
+        (self.shard(tenure), Place { first, second, fp })
+    }
+
+    /// Splits a full shard, unless somebody has done so.
+    #[cold]
+    pub fn split(&self, shard: Leased<'_>, place: Place) -> Result<(), Full> {
+        let tenure = shard.lease().tenure;
+        let Ok(locked) = shard.lock_all() else { return Ok(()) };
+        let slots = self.geometry.lanes().slots();
+        let items: i64 = shard.own_stripes().map(|stripe| i64::from(shard.items(stripe))).sum();
+        let half_full = 2 * items >= i64::from(self.geometry.buckets()) * slots as i64;
+        if !half_full || shard.count_locked(&locked, place) == 2 * slots {
+            // Room may have come since it was looked for.
+            return path::find(shard, place).map(|_| ()).ok_or(Full::new());
+        }
+        let depth = tenure.entry().depth + 1;
+        let (table, base) = self.buy(depth)?;
+        let lower = Entry { depth, ..tenure.entry() };
+        let upper = Entry { depth, table, base };
+        let new = Shard::leased(self.tables.get(table).table(), base, Always);
+        let publish = || self.directory.replace(tenure, lower, upper);
+        let halves = split(shard, &locked, new, &self.aging, publish);
+        for (entry, census) in [lower, upper].iter().zip(&halves) {
+            self.tables.get(entry.table).begin(entry.base, census);
+        }
+        Ok(())
+    }
+
+    /// How often an item that is not here is taken for one that is: what the lanes of its two buckets
+    /// stand for, on average over all shards.
+    fn rate(&self) -> f64 {
+        let of_shard = |tenure: Tenure<'_>| {
+            let Entry { depth, table, base } = tenure.entry();
+            let shard = self.shard(tenure);
+            let items = shard.own_stripes().map(|stripe| i64::from(shard.items(stripe))).sum();
+            let share = (-f64::from(depth)).exp2() / self.directory.roots() as f64;
+            share * self.tables.get(table).vagueness(base, items)
+        };
+        let vagueness: f64 = self.directory.shards().map(of_shard).sum();
+        vagueness * rate_of_a_lane(self.geometry.lanes()) / f64::from(self.geometry.buckets())
+    }
+
+    /// A shard that nobody uses yet, and room in the directory for shards of this depth.
+    fn buy(&self, depth: u32) -> Result<(usize, usize), Full> {
+        let _alone = self.purchases.lock();
+        let entries = self.directory.missing_bytes(depth);
+        let left = self.plan.max_bytes.checked_sub(self.bytes() + entries).ok_or(Full::new())?;
+        let shard = self.tables.take(left).ok_or(Full::new())?;
+        match self.directory.deepen(depth) {
+            Ok(()) => Ok(shard),
+            Err(NoMemory) => {
+                self.tables.give_back();
+                Err(Full::new())
+            }
+        }
+    }
+}
+
+impl sealed::Sealed for Growing {}
+
+impl Room for Growing {
+    type Lease<'a> = UntilSplit<'a>;
+    /// To look it up again takes less than to keep where it is.
+    type Ahead<'a> = Mixed;
+
+    #[inline(always)] // as are the operations, or where the item is would go through memory
+    fn locate(&self, hash: Mixed) -> Located<'_, Self> {
+        self.located(self.directory.look_up(hash))
+    }
+
+    #[inline(always)]
+    fn fetch(&self, hash: Mixed) -> Mixed {
+        let (shard, place) = self.locate(hash);
+        shard.prefetch(place);
+        hash
+    }
+
+    #[inline(always)]
+    fn fetched(&self, hash: Mixed) -> Located<'_, Self> {
+        self.locate(hash)
+    }
+
+    #[cold]
+    fn find_elsewhere<'a, A>(
+        &'a self,
+        lease: UntilSplit<'a>,
+        _: Split,
+        ask: impl Fn(Leased<'a>, Place) -> Result<A, Split>,
+    ) -> A {
+        loop {
+            let (shard, place) = self.locate(lease.tenure.hash());
+            if let Ok(answer) = ask(shard, place) {
+                return answer;
+            }
+        }
+    }
+
+    #[cold]
+    fn place_elsewhere<'a, A>(
+        &'a self,
+        lease: UntilSplit<'a>,
+        mut refusal: Refusal<Split>,
+        ask: impl Fn(Leased<'a>, Place) -> Answer<A, UntilSplit<'a>>,
+    ) -> Result<A, Full> {
+        let mut tenure = lease.tenure;
+        loop {
+            if let Refusal::Full = refusal {
+                let (shard, place) = self.located(tenure);
+                self.split(shard, place)?;
+            }
+            tenure = self.directory.look_up(tenure.hash());
+            let (shard, place) = self.located(tenure);
+            match ask(shard, place) {
+                Ok(answer) => return Ok(answer),
+                Err(again) => refusal = again,
+            }
+        }
+    }
+
+    fn parts(&self) -> usize {
+        // Each shard is in one part if the parts are at most as many as the shards would be if all
+        // were as shallow as the shallowest; and parts as large as a shard can be are small enough.
+        let mut parts = self.directory.roots() << self.directory.shallowest();
+        while parts.is_multiple_of(2) && self.buckets() / parts < SHARD_BUCKETS as usize {
+            parts /= 2;
+        }
+        parts
+    }
+
+    #[inline]
+    fn buckets(&self) -> usize {
+        self.tables.shards() * self.geometry.buckets() as usize
+    }
+
+    fn items(&self) -> usize {
+        self.tables.items().try_into().unwrap_or(0)
+    }
+
+    fn clear(&self) {
+        let mut next = Some(Mixed(0));
+        while let Some(hash) = next {
+            let tenure = self.directory.look_up(hash);
+            // If it has been split meanwhile, its halves are next.
+            if self.shard(tenure).clear().is_ok() {
+                let Entry { table, base, .. } = tenure.entry();
+                self.tables.get(table).begin(base, &Census::default());
+                next = tenure.end();
+            }
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.directory.heap_bytes() + self.tables.heap_bytes()
+    }
+
+    fn stats(&self, capacity: usize) -> Stats {
+        let lanes = self.geometry.lanes();
+        let shards = self.tables.shards();
+        let roots = self.directory.roots();
+        Stats {
+            items: self.items(),
+            capacity,
+            slots: self.buckets() * lanes.slots(),
+            fingerprint_bits: lanes.bits(),
+            slots_per_bucket: lanes.slots(),
+            shards,
+            segments: self.tables.segments(),
+            size_in_bytes: self.heap_bytes(),
+            false_positive_rate: self.rate(),
+            false_positive_rate_at_capacity: self.plan.rate,
+            growth: Some(Growth {
+                splits: shards - roots,
+                directory_depth: self.directory.level(),
+                factor: shards as f64 / roots as f64,
+                expected: self.plan.expected_growth,
+            }),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The memory of a growing filter: tables of equal shards, of which there are more and more.
+//!
+//! A table is never given back before the filter goes, so whoever knows where a shard is need not
+//! ask whether it is still there. New tables are as large as what there is, up to 4 MiB, and half
+//! of it from 8 MiB on: large enough for huge pages, and small enough that what is bought is soon
+//! used, since shards that were split at the same time get full at the same time again.
+
+use crate::aging::GROWING_BUCKETS;
+use crate::geometry::Geometry;
+use crate::split::Census;
+use crate::sync::Gauge;
+use crate::table::Table;
+use std::sync::OnceLock;
+
+/// The most tables. At two for each doubling they are never used up.
+const MOST_TABLES: usize = 64;
+
+/// New tables have as much as all there are, up to this, so that the system can give huge pages.
+const BYTES_AT_ONCE: usize = 2 << 20;
+
+pub struct Tables {
+    /// That of the first table.
+    geometry: Geometry,
+    list: [OnceLock<Box<Held>>; MOST_TABLES],
+    /// The shards that are in use.
+    shards: Gauge,
+}
+
+/// A table, and what its shards held when they were made.
+pub struct Held {
+    table: Table,
+    beginnings: Box<[Beginning]>,
+}
+
+/// What a shard held when it was made by a split: figures for the estimate of the rate, on which
+/// nothing depends.
+#[derive(Default)]
+struct Beginning {
+    items: Gauge,
+    lanes: Gauge,
+    vagueness: Gauge,
+}
+
+impl Tables {
+    /// The first table, all of whose shards are in use; or how many bytes could not be had.
+    pub fn new(geometry: Geometry) -> Result<Self, usize> {
+        let shards = geometry.shards();
+        let first = Held::new(geometry.clone())?;
+        let list = std::array::from_fn(|_| OnceLock::new());
+        let tables = Tables { geometry, list, shards: Gauge::default() };
+        let _ = tables.list[0].set(Box::new(first));
+        tables.shards.set(shards as u64);
+        Ok(tables)
+    }
+
+    #[inline]
+    pub fn get(&self, table: usize) -> &Held {
+        match self.list[table % MOST_TABLES].get() {
+            Some(held) => held,
+            None => unreachable!("the directory knows only of tables that are there"),
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Held> {
+        self.list.iter().map_while(|held| held.get().map(|held| &**held))
+    }
+
+    /// Those that are in use.
+    #[inline]
+    pub fn shards(&self) -> usize {
+        self.shards.get() as usize
+    }
+
+    pub fn segments(&self) -> usize {
+        self.shards() * self.geometry.stripes() as usize
+    }
+
+    pub fn items(&self) -> i64 {
+        self.all().map(|held| held.table.stripes().all_items()).sum()
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        self.all().map(|held| size_of::<Held>() + held.heap_bytes()).sum()
+    }
+
+    /// Takes a shard into use: which table, and its first bucket there. A new table takes no more than so many
+    /// bytes. One caller at a time.
+    pub fn take(&self, bytes: usize) -> Option<(usize, usize)> {
+        let used = self.shards();
+        let (mut tables, mut shards, mut last) = (0, 0, 0);
+        for held in self.all() {
+            last = held.table.geometry().shards();
+            (tables, shards) = (tables + 1, shards + last);
+        }
+        if used == shards {
+            let slot = self.list.get(tables)?;
+            let one = Held::bytes(&self.geometry.with_shards(1));
+            last =
+                self.shards_at_once(shards, one).min(bytes.saturating_sub(size_of::<Held>()) / one);
+            if last == 0 {
+                return None;
+            }
+            let held = Held::new(self.geometry.with_shards(last)).ok()?;
+            let _ = slot.set(Box::new(held));
+            (tables, shards) = (tables + 1, shards + last);
+        }
+        self.shards.set(used as u64 + 1);
+        let index = used - (shards - last);
+        Some((tables - 1, index * self.geometry.buckets() as usize))
+    }
+
+    /// Undoes what the last caller took.
+    pub fn give_back(&self) {
+        self.shards.set(self.shards.get() - 1);
+    }
+
+    /// How many shards the next table has when there are so many.
+    fn shards_at_once(&self, shards: usize, bytes_of_one: usize) -> usize {
+        let roots = self.geometry.shards();
+        let doubled = roots << (shards / roots).ilog2();
+        if doubled * bytes_of_one <= 2 * BYTES_AT_ONCE { doubled } else { doubled.div_ceil(2) }
+    }
+}
+
+impl Held {
+    fn new(geometry: Geometry) -> Result<Self, usize> {
+        let (shards, bytes) = (geometry.shards(), Held::bytes(&geometry));
+        let mut beginnings = Vec::new();
+        beginnings.try_reserve_exact(shards).map_err(|_| bytes)?;
+        beginnings.resize_with(shards, Beginning::default);
+        let table = Table::new(geometry)?;
+        Ok(Held { table, beginnings: beginnings.into() })
+    }
+
+    /// What a table of this geometry takes, but for `Held` itself.
+    fn bytes(geometry: &Geometry) -> usize {
+        Table::bytes(geometry) + geometry.shards() * size_of::<Beginning>()
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.table.heap_bytes() + size_of_val(&*self.beginnings)
+    }
+
+    #[inline]
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Notes what a shard holds after a split, or after it was cleared.
+    pub fn begin(&self, base: usize, census: &Census) {
+        let beginning = &self.beginnings[base / GROWING_BUCKETS as usize];
+        beginning.items.set(census.items.max(0) as u64);
+        beginning.lanes.set(census.lanes);
+        beginning.vagueness.set(census.vagueness);
+    }
+
+    /// How often the lanes of a shard of so many items stand for an item that is not there, in units
+    /// of that of a new lane.
+    ///
+    /// What has come since the last split is new. What has gone since is taken to have been like what
+    /// stayed.
+    pub fn vagueness(&self, base: usize, items: i64) -> f64 {
+        let beginning = &self.beginnings[base / GROWING_BUCKETS as usize];
+        let [then, lanes, vagueness] =
+            [&beginning.items, &beginning.lanes, &beginning.vagueness].map(|n| n.get() as f64);
+        let come = items as f64 - then;
+        if come >= 0.0 {
+            vagueness + come
+        } else {
+            vagueness * (1.0 + come / lanes.max(1.0)).max(0.0)
+        }
+    }
+}

@@ -10,6 +10,12 @@ use std::fmt;
 /// all that could move is looked at before. The filter also refuses one and the same item that was inserted more often
 /// than its two buckets have slots, while there may be room for others.
 ///
+/// A filter that [grows](crate::GrowingCuckooFilter) makes room instead. It refuses an item when no
+/// memory can be had, or no more than its [limit](crate::GrowingBuilder::max_bytes) allows; and when
+/// growing would not help: if the item was inserted as often as its two buckets have slots, or if
+/// there is no room for it in a shard that is less than half full, which takes other items that were
+/// inserted too often, or someone who knows the hasher's keys and chose the items.
+///
 /// ```
 /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
 /// let copies = (0..100).take_while(|_| filter.insert("again and again").is_ok()).count();
@@ -39,8 +45,8 @@ impl fmt::Display for Full {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
             "no room for this item in the filter (nothing was changed): remove items, or build \
-             the filter with a larger capacity; one and the same item fits no more often than its \
-             two buckets have slots",
+             the filter with a larger capacity, or one that grows, or with a higher limit if it \
+             does; one and the same item fits no more often than its two buckets have slots",
         )
     }
 }

@@ -54,7 +54,7 @@ impl Stats {
         self.items
     }
 
-    /// Distinct items that fit.
+    /// Distinct items that fit; of a filter that grows, those that it was begun for.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -112,7 +112,7 @@ impl Stats {
         self.slots_per_bucket
     }
 
-    /// Independent tables of at most 1 MiB.
+    /// Independent tables of at most 1 MiB; of a filter that grows, of 64 KiB.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -146,7 +146,8 @@ impl Stats {
     }
 
     /// How often at most an item that is not here is taken for one that is, with as many items as
-    /// now.
+    /// now. For a filter that grows it is an estimate from what its shards held when they were split,
+    /// and what has come and gone since.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -157,7 +158,8 @@ impl Stats {
         self.false_positive_rate
     }
 
-    /// The same with `capacity` items.
+    /// The same with `capacity` items; of a filter that grows, after its
+    /// [expected growth](Self::expected_growth).
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -167,16 +169,68 @@ impl Stats {
     pub fn false_positive_rate_at_capacity(&self) -> f64 {
         self.false_positive_rate_at_capacity
     }
+
+    /// How often a shard was split. A fixed filter's never are.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(1_000).growing().build()?;
+    /// assert_eq!(filter.stats().splits(), 0);
+    /// (0..100_000).for_each(|item| filter.insert(&item).expect("memory"));
+    /// assert!(filter.stats().splits() > 2);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn splits(&self) -> usize {
+        self.growth.as_ref().map_or(0, |growth| growth.splits)
+    }
+
+    /// How many bits of a hash the directory of a filter that grows uses, beside those that choose
+    /// among the shards that it began with. A fixed filter has none.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(1_000).growing().build()?;
+    /// (0..100_000).for_each(|item| filter.insert(&item).expect("memory"));
+    /// assert!(filter.stats().directory_depth() >= 2);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn directory_depth(&self) -> u32 {
+        self.growth.as_ref().map_or(0, |growth| growth.directory_depth)
+    }
+
+    /// How many times as many slots there are as in the beginning.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000);
+    /// assert_eq!(filter.stats().growth(), 1.0);
+    /// ```
+    #[must_use]
+    pub fn growth(&self) -> f64 {
+        self.growth.as_ref().map_or(1.0, |growth| growth.factor)
+    }
+
+    /// The growth that the filter was built for. Beyond it the false-positive rate may exceed the one
+    /// that was asked for.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(1_000).growing().build()?;
+    /// assert_eq!(filter.stats().expected_growth(), 1_024.0);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn expected_growth(&self) -> f64 {
+        self.growth.as_ref().map_or(1.0, |growth| growth.expected)
+    }
 }
 
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Stats { items, capacity, slots, fingerprint_bits, slots_per_bucket, .. } = self;
-        writeln!(
-            f,
-            "{items} of {capacity} items, load {:.1} % of {slots} slots",
-            100.0 * self.load()
-        )?;
+        match self.growth {
+            None => write!(f, "{items} of {capacity} items")?,
+            Some(_) => write!(f, "{items} items, {capacity} to begin with")?,
+        }
+        writeln!(f, ", load {:.1} % of {slots} slots", 100.0 * self.load())?;
         writeln!(
             f,
             "{} in {} of {slots_per_bucket} × {fingerprint_bits} bits, {}",
@@ -185,12 +239,18 @@ impl fmt::Display for Stats {
             BitsPerItem(self),
         )?;
         writeln!(f, "{}, {}", Counted(self.segments, "segment"), Counted(self.shards, "shard"))?;
+        let (now, then) = (self.false_positive_rate, self.false_positive_rate_at_capacity);
+        write!(f, "false positives {} now, {} ", Percent(now), Percent(then))?;
+        let Some(growth) = &self.growth else { return f.write_str("at capacity") };
+        writeln!(f, "after growing {} times as large", growth.expected)?;
+        let Growth { splits, directory_depth, factor, expected } = growth;
         write!(
             f,
-            "false positives {} now, {} at capacity",
-            Percent(self.false_positive_rate),
-            Percent(self.false_positive_rate_at_capacity),
-        )
+            "grown {factor:.1} times as large by {}, directory of {}",
+            Counted(*splits, "split"),
+            Counted(*directory_depth as usize, "bit"),
+        )?;
+        if factor > expected { f.write_str(": more than expected") } else { Ok(()) }
     }
 }
 
@@ -221,7 +281,12 @@ struct BitsPerItem<'a>(&'a Stats);
 impl fmt::Display for BitsPerItem<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bits = 8.0 * self.0.size_in_bytes as f64;
-        write!(f, "{:.1} bits an item at capacity", bits / self.0.capacity.max(1) as f64)
+        match self.0.growth {
+            None => {
+                write!(f, "{:.1} bits an item at capacity", bits / self.0.capacity.max(1) as f64)
+            }
+            Some(_) => write!(f, "{:.1} bits an item now", bits / self.0.items.max(1) as f64),
+        }
     }
 }
 

@@ -89,8 +89,8 @@ impl Toy {
         let free: usize = (0..BUCKETS).map(|bucket| self.shard().empty_lanes(Bucket(bucket))).sum();
         let lanes = 2 * BUCKETS as usize;
         assert_eq!(
-            self.table().stripes().all_items(),
-            (lanes - free) as i64,
+            self.shard().own_stripes().map(|stripe| self.shard().items(stripe)).sum::<i32>(),
+            (lanes - free) as i32,
             "the count is not the number of taken lanes"
         );
         for stripe in 0..BUCKETS / 2 {

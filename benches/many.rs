@@ -15,7 +15,7 @@ mod common;
 mod memory;
 
 use common::{ABSENT, Filter, Rates, filter_of, keys_at, median, print_rates, share, timed};
-use memory::{prefer_huge_pages, prefetch};
+use memory::{huge_pages, prefetch};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -64,9 +64,10 @@ impl Bench {
         let absent = keys.iter().map(|key| key + ABSENT).collect();
         let pool = |threads| ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
         let ordinary = (0..bytes / 8).map(|_| AtomicU64::new(1)).collect();
-        let mut huge: Vec<AtomicU64> = Vec::with_capacity(bytes / 8);
-        prefer_huge_pages(huge.spare_capacity_mut());
-        huge.extend((0..bytes / 8).map(|_| AtomicU64::new(1)));
+        let slack = huge_pages::slack::<AtomicU64>(bytes / 8);
+        let mut huge: Vec<AtomicU64> = Vec::with_capacity(bytes / 8 + slack);
+        huge_pages::prefer(huge.spare_capacity_mut(), bytes / 8);
+        huge.extend((0..bytes / 8 + slack).map(|_| AtomicU64::new(1)));
         Bench { filter, keys, absent, ordinary, huge, pools: [1, 2].map(pool) }
     }
 

@@ -22,7 +22,7 @@
 //! All of this is arithmetic on copies of words, as in [`bucket`](crate::bucket).
 
 use crate::bucket::{Fingerprint, Lane, LaneSet, Lanes};
-use crate::geometry::{Bucket, SHARD_BUCKETS, STRIPE_BUCKETS};
+use crate::geometry::{Bucket, Mixed, Place, SHARD_BUCKETS, STRIPE_BUCKETS};
 use crate::sync::SMALL;
 
 /// The buckets of a shard that is to be split: 64 KiB. A split is a matter of microseconds then, and
@@ -79,6 +79,19 @@ impl Aging {
     pub fn fingerprint(&self, anchor: u64, window: u64) -> Fingerprint {
         let anchor = (anchor >> self.to_lane) as u32 & self.anchors;
         Fingerprint::odd(anchor | (window >> self.to_window) as u32)
+    }
+
+    /// Where an item is in its shard, when there are so many roots and the shard is of this depth.
+    #[inline(always)]
+    pub fn place(&self, hash: Mixed, roots: usize, depth: u32) -> Place {
+        // From the top of the hash: which shard, and then the window.
+        let (_, rest) = hash.scaled(roots);
+        let window = rest << (depth & 63);
+        // From the top of another product of it: bucket and anchor, which no split changes.
+        let other = hash.0.wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        let fp = self.fingerprint(other << GROWING_BUCKETS.ilog2(), window);
+        let first = Bucket((other >> (64 - GROWING_BUCKETS.ilog2())) as u32);
+        Place { first, second: self.alternate(first, fp), fp }
     }
 
     /// The other bucket of an item that is in `bucket`.

@@ -56,9 +56,9 @@ pub fn write<'a, R: Room, A: Copy>(
     answers: &mut [A],
     act: impl Fn(&'a R, Located<'a, R>) -> A,
 ) {
-    let parts = room.parts();
     let cached = room.buckets() <= CACHED_BUCKETS && !SMALL;
-    if cached || hashes.len().min(ROUND) < parts * SORTED_PER_PART {
+    let parts = if cached || hashes.len() < SORTED_PER_PART { usize::MAX } else { room.parts() };
+    if hashes.len().min(ROUND) / SORTED_PER_PART < parts {
         return in_order(room, hashes, answers, act);
     }
     for (hashes, answers) in hashes.chunks(ROUND).zip(answers.chunks_mut(ROUND)) {

@@ -7,55 +7,26 @@
 //!
 //! A shard that is split gets another entry for each of its halves. When the list has no two entries
 //! for it, a list of the next level is made, with each entry twice. Old lists stay until the filter
-//! goes (together they are as long as the newest one); so readers need not be waited for.
+//! goes (together they are as long as the newest one); so readers need not be waited for. An old list
+//! is right about the shards that it has an entry for; where it has none, [`SPLIT`], a newer one has.
 //!
-//! # How does a lookup stay right during a split?
-//!
-//! What a reader was told is a [`Tenure`]: it holds as long as the list is the newest one and the
-//! entry is still in it. A shard is split in this order, under all its locks:
-//!
-//! ```text
-//! S1  the versions of all its stripes become odd
-//! S2  the items of the upper half are stored in a new shard, those of the lower stay in theirs
-//! S3  the entries of both halves are stored in the directory
-//! S4  the versions become even, two more than before
-//! ```
-//!
-//! and the lookup does:
-//!
-//! ```text
-//! L1  reads the newest list's level, and the entry        Acquire
-//! L2  reads the version of one of the item's two stripes  Acquire
-//! L3  reads both words                                    Acquire
-//! L4  the version again: still the same, and even?
-//! L5  the level and the entry again: still the same? Then the words answer, yes or no.
-//! ```
-//!
-//! If L3 saw a word that S2 stored, the version that L4 reads is that of S1 or later. Then it differs
-//! from that of L2, or is odd, or L2 came after S4. In the last case S3 is over for whoever read
-//! the version of S4, and L5 finds another entry, unless L1 had the new one. And if L3 saw no word
-//! that S2 stored, the words are those of before the split, as L1's entry was. A hit is not
-//! believed sooner than a miss here, as it is in a fixed filter: a split changes what a lane means.
-//!
-//! A reader that finds the upper half's entry finds the items there, since S3 is `Release` and L1 is
-//! `Acquire`. One that comes too early takes a lock in the end, and so waits for one split at most.
-//!
-//! Writers ask for their tenure again when they have a lock of the shard. Who splits it holds all of
-//! them from S1 to S4, so with one lock in hand the answer stays true.
+//! What a reader was told is a [`Tenure`]: it holds as long as the entry is still there. Who splits a
+//! shard stores the entries of its halves while the versions of all its stripes are odd; how a
+//! lookup stays right meanwhile is told in [`split`](crate::split).
 //!
 //! # Orderings
 //!
 //! | access | ordering | partner, and what breaks without it |
 //! |---|---|---|
-//! | an entry, stored | `Release` | L1: the words of the upper half are seen. Twin `an_entry_is_stored_relaxed` |
-//! | an entry, L1 | `Acquire` | the same. Twin `an_entry_is_read_relaxed` |
-//! | the level, stored | `Release` | L1: the entries of the new list are seen. (The list itself comes through a `OnceLock`.) |
-//! | the level, L1 | `Acquire` | the same |
-//! | both, L5 | `Relaxed` | after L3 and L4 in the reader, whose loads are `Acquire`; S3 before S4 in the writer, whose store is `Release` |
+//! | an entry, stored | `Release` | the words of the upper half are seen. Twin `an_entry_is_stored_relaxed` |
+//! | an entry, read | `Acquire` | the same. Twin `an_entry_is_read_relaxed` |
+//! | the level, stored | `Release` | a reader of the level finds the list. (The list itself comes through a `OnceLock`, which orders what is in it.) |
+//! | the level, read | `Acquire` | the same |
+//! | an entry, again | `Relaxed` | after the reader's loads of words and versions, which are `Acquire`; stored before the versions' ends, which are `Release` |
 
 use crate::aging::GROWING_BUCKETS;
 use crate::geometry::Mixed;
-use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Gauge, Mutex, Ordering, read_owned, read_owned_u32};
 use std::sync::OnceLock;
 
 /// More than the most bits of a hash that lead to a shard.
@@ -87,6 +58,9 @@ impl Entry {
     }
 }
 
+/// In place of an entry: the shard has been split, and this list has no room for its halves.
+pub const SPLIT: u64 = u64::MAX;
+
 type List = Box<[AtomicU64]>;
 
 pub struct Directory {
@@ -95,6 +69,8 @@ pub struct Directory {
     /// Of the newest list.
     level: AtomicU32,
     lists: [OnceLock<List>; MOST_LEVELS],
+    /// All entries of all lists.
+    entries: Gauge,
     /// Held by whoever stores entries or adds a list.
     changes: Mutex<()>,
 }
@@ -104,7 +80,6 @@ pub struct Directory {
 pub struct Tenure<'a> {
     directory: &'a Directory,
     slot: &'a AtomicU64,
-    level: u32,
     packed: u64,
     hash: Mixed,
 }
@@ -115,9 +90,14 @@ impl Directory {
         let bases = (0..roots).map(|root| root * GROWING_BUCKETS as usize);
         let list = list_of(roots, bases.map(|base| Entry { depth: 0, table: 0, base }.packed()))?;
         let lists = std::array::from_fn(|_| OnceLock::new());
-        let directory =
-            Directory { roots, level: AtomicU32::new(0), lists, changes: Mutex::new(()) };
-        let _ = directory.lists[0].set(list);
+        let directory = Directory {
+            roots,
+            level: AtomicU32::new(0),
+            lists,
+            entries: Gauge::default(),
+            changes: Mutex::new(()),
+        };
+        directory.add(0, list);
         Some(directory)
     }
 
@@ -130,6 +110,11 @@ impl Directory {
         self.lists[level as usize % MOST_LEVELS].get().map_or(&[], |list| list)
     }
 
+    fn add(&self, level: u32, list: List) {
+        self.entries.set(self.entries.get() + list.len() as u64);
+        let _ = self.lists[level as usize % MOST_LEVELS].set(list);
+    }
+
     pub fn level(&self) -> u32 {
         self.level.load(Ordering::Acquire)
     }
@@ -137,10 +122,22 @@ impl Directory {
     /// The shard that has the item now.
     #[inline]
     pub fn look_up(&self, hash: Mixed) -> Tenure<'_> {
-        let level = self.level.load(Ordering::Acquire);
+        loop {
+            let level = self.level();
+            let slot = &self.list(level)[self.index(hash, level)];
+            let packed = slot.load(Ordering::Acquire);
+            // Who stored that has made a newer list before.
+            if packed != SPLIT {
+                return Tenure { directory: self, slot, packed, hash };
+            }
+        }
+    }
+
+    /// As if the item had been looked up, in this list, when this was its entry.
+    #[cfg(loom)]
+    pub fn assume(&self, hash: Mixed, level: u32, entry: Entry) -> Tenure<'_> {
         let slot = &self.list(level)[self.index(hash, level)];
-        let packed = slot.load(Ordering::Acquire);
-        Tenure { directory: self, slot, level, packed, hash }
+        Tenure { directory: self, slot, packed: entry.packed(), hash }
     }
 
     /// The number of a hash's entry in the list of a level.
@@ -151,47 +148,51 @@ impl Directory {
         (root << (level & 63)) + (rest >> 1 >> (63 - (level & 63))) as usize
     }
 
-    /// What so many lists take, up to the one of this level.
-    fn bytes(&self, level: u32) -> usize {
-        ((self.roots << (level + 1)) - self.roots) * size_of::<AtomicU64>()
-    }
-
     pub fn heap_bytes(&self) -> usize {
-        self.bytes(self.level())
+        self.entries.get() as usize * size_of::<AtomicU64>()
     }
 
-    /// How many bytes more it takes to have entries for shards of this depth.
+    /// How many bytes more it takes to have entries for shards of this depth, which is that of the
+    /// newest list at most, or one more.
     pub fn missing_bytes(&self, depth: u32) -> usize {
-        self.bytes(depth.max(self.level())) - self.heap_bytes()
+        let missing = self.lists[depth as usize % MOST_LEVELS].get().is_none();
+        if missing { (self.roots << depth) * size_of::<AtomicU64>() } else { 0 }
     }
 
-    /// Makes sure that there are entries for shards of this depth.
+    /// Makes sure that there are entries for shards of this depth, which is that of the newest list
+    /// at most, or one more.
     pub fn deepen(&self, depth: u32) -> Result<(), NoMemory> {
         let _alone = self.changes.lock();
-        while self.level() < depth {
-            let level = self.level();
-            let old = self.list(level);
-            let entries = old.iter().map(|entry| entry.load(Ordering::Relaxed));
-            let list = list_of(2 * old.len(), entries.flat_map(|entry| [entry, entry]));
-            let next = self.lists.get(level as usize + 1).ok_or(NoMemory)?;
-            let _ = next.set(list.ok_or(NoMemory)?);
-            self.level.store(level + 1, Ordering::Release);
+        let level = read_owned_u32(&self.level);
+        if depth <= level {
+            return Ok(());
         }
+        if depth as usize == MOST_LEVELS {
+            return Err(NoMemory);
+        }
+        let old = self.list(level);
+        let entries = old.iter().map(|slot| slot.load(Ordering::Relaxed));
+        let twice = entries.flat_map(|entry| [entry, entry]);
+        self.add(depth, list_of(2 * old.len(), twice).ok_or(NoMemory)?);
+        self.level.store(depth, Ordering::Release);
         Ok(())
     }
 
-    /// Puts two shards where the one of this tenure was. The list has to be deep enough.
+    /// Puts two shards where the one of this tenure was, whose locks the caller holds. There has to
+    /// be a list for their depth.
     pub fn replace(&self, tenure: Tenure<'_>, lower: Entry, upper: Entry) {
         let _alone = self.changes.lock();
-        let level = self.level();
         let depth = tenure.entry().depth;
-        let first = self.index(tenure.hash, depth) << (level - depth);
-        let half = 1 << (level - depth - 1);
-        let slots = &self.list(level)[first..first + 2 * half];
-        for (number, slot) in slots.iter().enumerate() {
-            let entry = if number < half { lower } else { upper };
-            slot.store(entry.packed(), Ordering::Release);
+        let index = self.index(tenure.hash, depth);
+        for level in depth + 1..=read_owned_u32(&self.level) {
+            let half = 1 << (level - depth - 1);
+            let slots = &self.list(level)[2 * half * index..2 * half * (index + 1)];
+            for (number, slot) in slots.iter().enumerate() {
+                let entry = if number < half { lower } else { upper };
+                slot.store(entry.packed(), Ordering::Release);
+            }
         }
+        self.list(depth)[index].store(SPLIT, Ordering::Release);
     }
 
     /// The shards in the order of the hashes that lead to them.
@@ -236,8 +237,13 @@ impl<'a> Tenure<'a> {
     /// Whether the directory still says the same.
     #[inline]
     pub fn holds(self) -> bool {
-        self.directory.level.load(Ordering::Relaxed) == self.level
-            && self.slot.load(Ordering::Relaxed) == self.packed
+        self.slot.load(Ordering::Relaxed) == self.packed
+    }
+
+    /// The same, for one who holds a lock of the shard, without which no entry for it is stored.
+    #[inline]
+    pub fn holds_locked(self) -> bool {
+        read_owned(self.slot) == self.packed
     }
 
     /// The first hash that belongs to the next shard, if there is one.

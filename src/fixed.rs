@@ -9,6 +9,7 @@ use crate::sizing::rate_at;
 use crate::stats::Stats;
 use crate::table::Table;
 use std::convert::Infallible;
+use std::fmt;
 
 /// Makes a filter one of a fixed size, which is the default: the second parameter of
 /// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter).
@@ -36,6 +37,12 @@ impl Fixed {
 
     fn shards(&self) -> impl Iterator<Item = Shard<'_>> {
         (0..self.table.geometry().shards()).map(|index| Shard::new(&self.table, index))
+    }
+}
+
+impl fmt::Debug for Fixed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fixed").finish_non_exhaustive()
     }
 }
 

@@ -7,10 +7,11 @@
 //! fail for want of room. What the items lose is told in [`aging`](crate::aging).
 //!
 //! A split has to help. Two buckets that are full of one item stay full however often their shard is
-//! split. So an item of which both buckets are full is refused, and nobody's shard is split that is
-//! less than half full: one that refuses an item sooner has met such a crowd.
+//! split. So an item of which both buckets are full is refused, and no shard is split that is less
+//! than half full: one that refuses an item sooner has met such a crowd. And the directory stays small
+//! beside the shards, whoever chose the items.
 
-use crate::aging::{Aging, GROWING_BUCKETS};
+use crate::aging::Aging;
 use crate::bucket::{Fingerprint, Lane, LaneSet, Lanes};
 use crate::directory::{Directory, Entry, NoMemory, Tenure};
 use crate::error::{Full, Reason};
@@ -22,8 +23,9 @@ use crate::shard::{Answer, Shard};
 use crate::sizing::{GrowthPlan, rate_of_a_lane};
 use crate::split::{Census, split};
 use crate::stats::{Growth, Stats};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, SMALL};
 use crate::tables::Tables;
+use std::fmt;
 
 /// Makes a filter one that grows: the second parameter of a
 /// [`GrowingCuckooFilter`](crate::GrowingCuckooFilter).
@@ -38,11 +40,23 @@ pub struct Growing {
     plan: GrowthPlan,
 }
 
+/// The most entries of the directory for each shard. Where items go by chance, there are two or
+/// four. If someone has chosen them all to have the same first bits, splits do not help, and each
+/// would double the directory.
+const MOST_ENTRIES: usize = if SMALL { 1 << 16 } else { 64 };
+
 /// The lease of a shard that may be split.
 #[derive(Clone, Copy)]
 pub struct UntilSplit<'a> {
     tenure: Tenure<'a>,
     aging: &'a Aging,
+}
+
+#[cfg(loom)]
+impl UntilSplit<'_> {
+    pub fn depth(self) -> u32 {
+        self.tenure.entry().depth
+    }
 }
 
 /// The shard has been split.
@@ -58,6 +72,11 @@ impl Lease for UntilSplit<'_> {
     #[inline]
     fn check(self) -> Result<(), Split> {
         if self.tenure.holds() { Ok(()) } else { Err(Split) }
+    }
+
+    #[inline]
+    fn check_locked(self) -> Result<(), Split> {
+        if self.tenure.holds_locked() { Ok(()) } else { Err(Split) }
     }
 
     #[inline]
@@ -96,6 +115,20 @@ impl Growing {
         if least > most { Err(Reason::LimitTooSmall { least, most }) } else { Ok(room) }
     }
 
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn of(plan: GrowthPlan) -> Self {
+        Growing::new(plan).expect("memory for a small table")
+    }
+
+    /// Splits a shard that has the item, according to an entry seen in the list of some level.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn split_as_seen(&self, hash: Mixed, level: u32, entry: Entry) -> Result<(), Full> {
+        let (shard, place) = self.located(self.directory.assume(hash, level, entry));
+        self.split(shard, place)
+    }
+
     /// All that is held, `self` included.
     fn bytes(&self) -> usize {
         size_of_val(self) + self.heap_bytes()
@@ -108,18 +141,10 @@ impl Growing {
         Shard::leased(self.tables.get(table).table(), base, lease)
     }
 
-    #[inline(always)]
+    #[inline(always)] // as are the operations, or where the item is would go through memory
     fn located<'a>(&'a self, tenure: Tenure<'a>) -> Located<'a, Self> {
-        // From the top of the hash: which shard, and then the window.
-        let (_, rest) = tenure.hash().scaled(self.directory.roots());
-        let window = rest << (tenure.entry().depth & 63);
-        // From the top of another product of it: bucket and anchor, which no split changes.
-        let other = tenure.hash().0.wrapping_mul(0xD6E8_FEB8_6659_FD93);
-        let anchor = other << GROWING_BUCKETS.ilog2();
-        let fp = self.aging.fingerprint(anchor, window);
-        let first = Bucket((other >> (64 - GROWING_BUCKETS.ilog2())) as u32);
-        let second = self.aging.alternate(first, fp);
-        (self.shard(tenure), Place { first, second, fp })
+        let (hash, depth) = (tenure.hash(), tenure.entry().depth);
+        (self.shard(tenure), self.aging.place(hash, self.directory.roots(), depth))
     }
 
     /// Splits a full shard, unless somebody has done so.
@@ -164,6 +189,9 @@ impl Growing {
     /// A shard that nobody uses yet, and room in the directory for shards of this depth.
     fn buy(&self, depth: u32) -> Result<(usize, usize), Full> {
         let _alone = self.purchases.lock();
+        if self.directory.roots() << depth > MOST_ENTRIES * (self.tables.shards() + 1) {
+            return Err(Full::new());
+        }
         let entries = self.directory.missing_bytes(depth);
         let left = self.plan.max_bytes.checked_sub(self.bytes() + entries).ok_or(Full::new())?;
         let shard = self.tables.take(left).ok_or(Full::new())?;
@@ -177,6 +205,12 @@ impl Growing {
     }
 }
 
+impl fmt::Debug for Growing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Growing").finish_non_exhaustive()
+    }
+}
+
 impl sealed::Sealed for Growing {}
 
 impl Room for Growing {
@@ -184,7 +218,7 @@ impl Room for Growing {
     /// To look it up again takes less than to keep where it is.
     type Ahead<'a> = Mixed;
 
-    #[inline(always)] // as are the operations, or where the item is would go through memory
+    #[inline(always)]
     fn locate(&self, hash: Mixed) -> Located<'_, Self> {
         self.located(self.directory.look_up(hash))
     }

@@ -21,8 +21,11 @@ pub trait Lease: Copy {
     /// How many full buckets a search for room lists before it gives up.
     const PATIENCE: usize;
 
-    /// Whether the shard still has the item. Under a lock of the shard, the answer stays true.
+    /// Whether the shard still has the item.
     fn check(self) -> Result<(), Self::Lapsed>;
+
+    /// The same, for one who holds a lock of the shard: as long as it is held, the answer stays true.
+    fn check_locked(self) -> Result<(), Self::Lapsed>;
 
     /// The lanes that stand for an item with this fingerprint.
     fn holding(self, lanes: Lanes, word: u64, fp: Fingerprint) -> LaneSet;
@@ -50,6 +53,11 @@ impl Lease for Always {
 
     #[inline]
     fn check(self) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    #[inline]
+    fn check_locked(self) -> Result<(), Infallible> {
         Ok(())
     }
 

@@ -104,7 +104,7 @@
 //! through random schedules of many threads, whose histories have to be linearizable.
 
 #![deny(unsafe_code)]
-#![cfg_attr(not(any(loom, shuttle)), warn(missing_docs, missing_debug_implementations))]
+#![cfg_attr(not(any(loom, shuttle)), warn(missing_docs))]
 
 mod aging;
 mod ahead;
@@ -132,6 +132,9 @@ mod path;
 mod room;
 mod shard;
 mod sizing;
+#[cfg(doc)]
+pub mod split;
+#[cfg(not(doc))]
 mod split;
 mod stats;
 mod stripe;
@@ -157,6 +160,7 @@ pub use ahash::RandomState;
 #[cfg(any(loom, shuttle))]
 #[doc(hidden)]
 pub mod internals {
+    pub use crate::aging::Aging;
     pub use crate::bucket::{Fingerprint, Lane, Lanes};
     pub use crate::bulk::write as write_batch;
     pub use crate::directory::{Directory, Entry, Tenure};

@@ -41,8 +41,6 @@ pub fn prefetch<T>(value: &T) {
 /// and looks the others up in memory, once for each bucket. Most Linux systems give huge pages only
 /// to those who ask, and only for whole ones. So a table begins where one does.
 pub mod huge_pages {
-    use crate::sync::AtomicU64;
-
     const PAGE: usize = 2 << 20;
 
     #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
@@ -50,31 +48,31 @@ pub mod huge_pages {
     #[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
     const WANTED: bool = false;
 
-    /// How many words more than wanted leave room to begin at a huge page. Those that are left over
+    /// How many values more than wanted leave room to begin at a huge page. Those that are left over
     /// are never touched, so the system gives no memory for them.
-    pub fn slack(words: usize) -> usize {
-        let worth_it = WANTED && words >= PAGE / size_of::<AtomicU64>();
-        if worth_it { PAGE / size_of::<AtomicU64>() } else { 0 }
+    pub fn slack<T>(count: usize) -> usize {
+        let in_a_page = PAGE / size_of::<T>();
+        if WANTED && count >= in_a_page { in_a_page } else { 0 }
     }
 
-    /// Asks for huge pages for `count` of these words, fresh and not yet written; says where they
+    /// Asks for huge pages for `count` of these values, fresh and not yet written; says where they
     /// begin.
-    pub fn prefer(words: &[AtomicU64], count: usize) -> usize {
-        if slack(count) == 0 {
+    pub fn prefer<T>(values: &[T], count: usize) -> usize {
+        if slack::<T>(count) == 0 {
             return 0;
         }
-        let start = words.as_ptr().align_offset(PAGE).min(words.len() - count);
-        advise(&words[start..start + count]);
+        let start = values.as_ptr().align_offset(PAGE).min(values.len() - count);
+        advise(&values[start..start + count]);
         start
     }
 
     #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
-    fn advise(words: &[AtomicU64]) {
+    fn advise<T>(values: &[T]) {
         // Whole huge pages, which are whole pages of any kind.
-        let bytes = size_of_val(words) & !(PAGE - 1);
-        if words.as_ptr().addr().is_multiple_of(PAGE) {
-            let start = words.as_ptr().cast_mut().cast();
-            // SAFETY: the range is whole pages inside `words`, and the advice changes neither their
+        let bytes = size_of_val(values) & !(PAGE - 1);
+        if values.as_ptr().addr().is_multiple_of(PAGE) {
+            let start = values.as_ptr().cast_mut().cast();
+            // SAFETY: the range is whole pages inside `values`, and the advice changes neither their
             // contents nor who may use them. A system that does not take it says so, which makes no
             // difference.
             #[allow(unsafe_code)]
@@ -85,5 +83,5 @@ pub mod huge_pages {
     }
 
     #[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
-    fn advise(_: &[AtomicU64]) {}
+    fn advise<T>(_: &[T]) {}
 }

@@ -208,9 +208,9 @@ impl<S: Sync, R: Room> ConcurrentCuckooFilter<S, R> {
         act: &(impl Fn(&'a R, Located<'a, R>) -> A + Sync),
     ) {
         let room = self.room();
-        let (parts, threads) = (room.parts(), rayon::current_num_threads());
-        let too_few = hashes.len() < (parts * bulk::SORTED_PER_PART).max(2 * PIECE);
-        if parts == 1 || threads == 1 || too_few {
+        let threads = rayon::current_num_threads();
+        let parts = if threads == 1 || hashes.len() < 2 * PIECE { 1 } else { room.parts() };
+        if parts == 1 || hashes.len() / bulk::SORTED_PER_PART < parts {
             return bulk::write(room, hashes, answers, act);
         }
         let round = (ROUND * threads).min(MOST_SORTED);

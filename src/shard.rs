@@ -310,7 +310,7 @@ impl<'a, L: Lease> Shard<'a, L> {
     #[inline]
     pub fn lock_one(self, bucket: Bucket) -> Result<One<'a>, L::Lapsed> {
         let locked = self.table.stripes().lock(self.stripe(bucket));
-        self.lease.check().map(|()| locked)
+        self.lease.check_locked().map(|()| locked)
     }
 
     /// The stripes of both buckets of an item.
@@ -318,7 +318,7 @@ impl<'a, L: Lease> Shard<'a, L> {
     pub fn lock(self, place: Place) -> Result<Two<'a>, L::Lapsed> {
         let both = [self.stripe(place.first), self.stripe(place.second)];
         let locked = self.table.stripes().lock_two(both);
-        self.lease.check().map(|()| locked)
+        self.lease.check_locked().map(|()| locked)
     }
 
     /// The stripes of all these buckets.
@@ -331,7 +331,7 @@ impl<'a, L: Lease> Shard<'a, L> {
 
     pub fn lock_many<const N: usize>(self, which: &StripeSet<N>) -> Result<Many<'a, N>, L::Lapsed> {
         let locked = self.table.stripes().lock_many(which);
-        self.lease.check().map(|()| locked)
+        self.lease.check_locked().map(|()| locked)
     }
 
     /// The stripes of the whole shard.

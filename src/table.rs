@@ -24,7 +24,7 @@ impl Table {
         let buckets = geometry.shards() * geometry.buckets() as usize;
         let bytes = Self::bytes(&geometry);
         let stripes = Stripes::new(segments).ok_or(bytes)?;
-        let words = zeroed_words(buckets + huge_pages::slack(buckets)).ok_or(bytes)?;
+        let words = zeroed_words(buckets + huge_pages::slack::<AtomicU64>(buckets)).ok_or(bytes)?;
         let start = huge_pages::prefer(&words, buckets);
         Ok(Table { geometry, words, start, stripes })
     }

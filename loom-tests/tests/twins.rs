@@ -18,8 +18,12 @@ struct Twin {
 }
 
 const MISSED: &str = "a lookup missed an item that was moving";
-const STORE: &str = "self.words[bucket].store(word, Ordering::Release)";
+const STORE: &str = "self.words[self.start + bucket].store(word, Ordering::Release)";
 const TWO_STRIPES: &str = "lookups::an_item_that_moves_to_another_stripe_is_found";
+
+const SPLIT: &str = "growth::an_item_is_found_while_its_shard_is_split";
+const MISSED_IN_SPLIT: &str = "a lookup missed an item of a shard that was split";
+const LOST_IN_SPLIT: &str = "an item is not there once after a split";
 
 macro_rules! twins {
     ($($name:ident { edits: $edits:expr, model: $model:expr, message: $message:expr $(,)? })*) => {
@@ -45,7 +49,7 @@ twins! {
 
     // Readers.
     a_miss_is_not_validated {
-        edits: [("shard.rs", "stamp.still_holds().then_some(false)", "let _ = stamp; Some(false)")],
+        edits: [("shard.rs", "stamp.still_holds() && self", "(stamp.still_holds() || true) && self")],
         model: TWO_STRIPES,
         message: MISSED,
     }
@@ -54,10 +58,11 @@ twins! {
             "shard.rs",
             "        let stamp = self.table.stripes().stamp(self.stripe(place.first));
         let (first, second) = (self.read(place.first), self.read(place.second));
-        if self.holds(first, second, place.fp) {
+        let found = self.holds(first, second, place.fp);
+        if found && L::LASTING {
             return Some(true);
         }
-        stamp.still_holds().then_some(false)",
+        (stamp.still_holds() && self.lease.check().is_ok()).then_some(found)",
             "        let alone = |bucket| {
             let stamp = self.table.stripes().stamp(self.stripe(bucket));
             if !self.lanes().holding(self.read(bucket), place.fp).is_empty() {
@@ -78,8 +83,8 @@ twins! {
     words_are_loaded_relaxed {
         edits: [(
             "table.rs",
-            "self.words[bucket].load(Ordering::Acquire)",
-            "self.words[bucket].load(Ordering::Relaxed)",
+            "self.words[self.start + bucket].load(Ordering::Acquire)",
+            "self.words[self.start + bucket].load(Ordering::Relaxed)",
         )],
         model: TWO_STRIPES,
         message: MISSED,
@@ -94,7 +99,7 @@ twins! {
     a_lookup_that_gives_up_says_no {
         edits: [(
             "shard.rs",
-            "self.contains_locked(&self.lock(place), place)",
+            "self.contains_locked(&self.lock(place)?, place)",
             "false",
         )],
         model: "lookups::a_lookup_that_gives_up_looking_is_right_under_the_locks",
@@ -103,11 +108,9 @@ twins! {
     copies_are_counted_without_the_locks {
         edits: [(
             "shard.rs",
-            "        let locked = self.lock(place);
-        let (first, second) = self.read_both(&locked, place);
-        lanes.holding(first, place.fp).len()",
+            "        Ok(self.count_locked(&self.lock(place)?, place))",
             "        let (first, second) = (self.read(place.first), self.read(place.second));
-        lanes.holding(first, place.fp).len()",
+        Ok(self.holding(first, place.fp).len() + self.holding(second, place.fp).len())",
         )],
         model: "lookups::an_item_that_moves_is_counted_once",
         message: "a moving item was not counted once",
@@ -115,13 +118,13 @@ twins! {
 
     // Movers.
     words_are_stored_relaxed {
-        edits: [("table.rs", STORE, "self.words[bucket].store(word, Ordering::Relaxed)")],
+        edits: [("table.rs", STORE, "self.words[self.start + bucket].store(word, Ordering::Relaxed)")],
         model: TWO_STRIPES,
         message: MISSED,
     }
     only_the_mover_orders_its_stores {
         edits: [
-            ("table.rs", STORE, "self.words[bucket].store(word, Ordering::Relaxed)"),
+            ("table.rs", STORE, "self.words[self.start + bucket].store(word, Ordering::Relaxed)"),
             (
                 "stripe.rs",
                 "        Moving { stripes: self, which }",
@@ -186,12 +189,12 @@ twins! {
     shard.add_items(&locked, path.end, 1);",
             "    drop(locked);
     for &(bucket, word) in words.iter().rev() {
-        let locked = shard.lock_one(bucket);
+        let locked = shard.lock_one(bucket)?;
         let stripes = shard.stripes::<1>([bucket]);
         let _moving = shard.moving(&locked, &stripes);
         shard.write(&locked, bucket, word);
     }
-    shard.add_items(&shard.lock_one(path.end), path.end, 1);",
+    shard.add_items(&shard.lock_one(path.end)?, path.end, 1);",
         )],
         model: "exclusion::a_removed_item_leaves_no_phantom",
         message: "a removed item is still there",
@@ -256,11 +259,11 @@ twins! {
     a_batch_looks_first_and_inserts_then {
         edits: [(
             "bulk.rs",
-            "                answers[item.index as usize] = act(shard, place);",
-            "                let there = shard.contains(place);
-                shard.insert(place).expect(\"there is room\");
-                answers[item.index as usize] = act(shard, place);
-                let _ = there && !shard.remove_locked(place);",
+            "                answers[item.index as usize] = act(room, at);",
+            "                let there = crate::room::contains(room, at);
+                crate::room::insert(room, at).expect(\"there is room\");
+                answers[item.index as usize] = act(room, at);
+                let _ = there && !crate::room::remove(room, at);",
         )],
         model: "batches::each_item_of_racing_batches_has_one_winner",
         message: "not one winner for each item",
@@ -321,8 +324,8 @@ twins! {
     the_loser_of_the_last_room_does_not_look {
         edits: [(
             "kick.rs",
-            "    if present { Ok(false) } else { Err(Full::new()) }",
-            "    let _ = present; Err(Full::new())",
+            "    if shard.contains_locked(&locked, place) {",
+            "    if false && shard.contains_locked(&locked, place) {",
         )],
         model: "winners::the_loser_of_the_last_room_is_not_refused",
         message: "refused though the item is in",
@@ -330,8 +333,9 @@ twins! {
     a_refusal_is_decided_without_the_locks {
         edits: [(
             "kick.rs",
-            "shard.contains_locked(&shard.lock(place), place);\n    if present",
-            "shard.contains(place);\n    if present",
+            "    let locked = shard.lock(place).map_err(Refusal::Lapsed)?;
+    if shard.contains_locked(&locked, place) {",
+            "    if shard.contains(place).map_err(Refusal::Lapsed)? {",
         )],
         model: "winners::nobody_is_refused_while_the_item_comes_in",
         message: "refused though the item comes in",
@@ -339,8 +343,8 @@ twins! {
     a_search_ends_in_a_copy {
         edits: [(
             "kick.rs",
-            "match walk(shard, &path, place, Copies::UnlessPresent) {",
-            "match walk(shard, &path, place, Copies::Add) {",
+            "match walk(shard, &path, place, Copies::UnlessPresent).map_err",
+            "match walk(shard, &path, place, Copies::Add).map_err",
         )],
         model: "winners::one_call_wins_after_a_search",
         message: "not exactly one call added the item",
@@ -360,9 +364,9 @@ twins! {
             (
                 "table.rs",
                 "        debug_assert!(locked.include(&self.stripes, Self::stripe_of(bucket)));
-        read_owned(&self.words[bucket])",
+        read_owned(&self.words[self.start + bucket])",
                 "        match locked.include(&self.stripes, Self::stripe_of(bucket)) {
-            true => read_owned(&self.words[bucket]),
+            true => read_owned(&self.words[self.start + bucket]),
             false => self.read(bucket),
         }",
             ),
@@ -374,7 +378,7 @@ twins! {
         edits: [(
             "shard.rs",
             "        if self.holds(first, second, place.fp) {
-            return Some(false);
+            return Ok(Some(false));
         }
 ",
             "",
@@ -385,14 +389,14 @@ twins! {
     absence_is_decided_under_one_lock {
         edits: [(
             "shard.rs",
-            "        let locked = self.lock(place);
+            "        let locked = self.lock(place)?;
         let (first, second) = self.read_both(&locked, place);
         if self.holds(first, second, place.fp) {
-            return Some(false);",
+            return Ok(Some(false));",
             "        let (first, second) = (self.read(place.first), self.read(place.second));
-        let locked = self.lock_one(self.roomier(place, first, second).0);
+        let locked = self.lock_one(self.roomier(place, first, second).0)?;
         if self.holds(first, second, place.fp) {
-            return Some(false);",
+            return Ok(Some(false));",
         )],
         model: "winners::one_call_wins_under_the_locks",
         message: "not exactly one call added the item",
@@ -400,13 +404,13 @@ twins! {
     a_remove_locks_only_the_bucket_it_clears {
         edits: [(
             "shard.rs",
-            "        let locked = self.lock(place);
+            "        let locked = self.lock(place)?;
         let (first, second) = self.read_both(&locked, place);
-        let in_first",
+        let closest",
             "        let (first, second) = (self.read(place.first), self.read(place.second));
-        let is_in_first = !lanes.holding(first, place.fp).is_empty();
-        let locked = self.lock_one(if is_in_first { place.first } else { place.second });
-        let in_first",
+        let is_in_first = !self.holding(first, place.fp).is_empty();
+        let locked = self.lock_one(if is_in_first { place.first } else { place.second })?;
+        let closest",
         )],
         model: "exclusion::a_removed_item_leaves_no_phantom",
         message: "a removed item is still there",
@@ -434,8 +438,8 @@ twins! {
     a_lock_is_leaked {
         edits: [(
             "shard.rs",
-            "            (None, None) => return false,",
-            "            (None, None) => { std::mem::forget(locked); return false }",
+            "let Some((_, lane)) = found else { return Ok(false) };",
+            "let Some((_, lane)) = found else { std::mem::forget(locked); return Ok(false) };",
         )],
         model: "exclusion::a_remove_of_what_is_absent_lets_others_in",
         message: "deadlock",
@@ -443,16 +447,27 @@ twins! {
     a_clear_goes_stripe_by_stripe {
         edits: [(
             "shard.rs",
-            "        let locked = self.lock_all();
+            "        let locked = self.lock_all()?;
         for stripe in self.own_stripes() {
             self.table.stripes().outdate(&locked, stripe);
         }
-        for index in 0..self.table.geometry().buckets() {
-            let bucket = Bucket(index);
+        for bucket in self.buckets() {
+            if self.read_locked(&locked, bucket) != 0 {
+                self.write(&locked, bucket, 0);
+            }
+        }
+        for stripe in self.own_stripes() {
+            self.set_items(&locked, stripe, 0);
+        }
 ",
-            "        for index in 0..self.table.geometry().buckets() {
-            let bucket = Bucket(index);
-            let locked = self.lock_one(bucket);
+            "        for bucket in self.buckets() {
+            let locked = self.lock_one(bucket)?;
+            let taken = self.lanes().taken(self.read_locked(&locked, bucket)).len();
+            if taken > 0 {
+                self.write(&locked, bucket, 0);
+                self.add_items(&locked, bucket, -(taken as i32));
+            }
+        }
 ",
         )],
         model: "exclusion::nothing_escapes_a_clear",
@@ -492,6 +507,142 @@ twins! {
         ],
         model: "exclusion::two_inserts_into_one_bucket_both_stay",
         message: "an insert overwrote another",
+    }
+
+    // Splits: readers.
+    a_lookup_does_not_ask_whether_the_shard_was_split {
+        edits: [("shard.rs", "stamp.still_holds() && self.lease.check().is_ok()", "stamp.still_holds()")],
+        model: SPLIT,
+        message: MISSED_IN_SPLIT,
+    }
+    a_lookup_asks_for_its_entry_too_soon {
+        edits: [
+            (
+                "shard.rs",
+                "        let stamp = self.table.stripes().stamp(self.stripe(place.first));",
+                "        let early = self.lease.check();
+        let stamp = self.table.stripes().stamp(self.stripe(place.first));",
+            ),
+            ("shard.rs", "stamp.still_holds() && self.lease.check().is_ok()", "stamp.still_holds() && early.is_ok()"),
+        ],
+        model: SPLIT,
+        message: MISSED_IN_SPLIT,
+    }
+    a_hit_is_believed_during_a_split {
+        edits: [("growing.rs", "const LASTING: bool = false;", "const LASTING: bool = true;")],
+        model: "growth::an_item_that_is_absent_is_not_found_in_the_middle_of_a_split",
+        message: "a lookup found what is not there",
+    }
+    an_entry_is_read_relaxed {
+        edits: [("directory.rs", "slot.load(Ordering::Acquire)", "slot.load(Ordering::Relaxed)")],
+        model: "growth::an_item_is_found_while_its_shard_is_split_in_a_deep_directory",
+        message: MISSED_IN_SPLIT,
+    }
+
+    // Splits: who splits.
+    an_entry_is_stored_relaxed {
+        edits: [(
+            "directory.rs",
+            "slot.store(entry.packed(), Ordering::Release)",
+            "slot.store(entry.packed(), Ordering::Relaxed)",
+        )],
+        model: "growth::an_item_is_found_while_its_shard_is_split_in_a_deep_directory",
+        message: MISSED_IN_SPLIT,
+    }
+    versions_stay_even_in_a_split {
+        edits: [("split.rs", "    let _moving = shard.moving(locked, &stripes);\n", "    let _ = &stripes;\n")],
+        model: SPLIT,
+        message: MISSED_IN_SPLIT,
+    }
+    entries_are_stored_after_the_versions {
+        edits: [
+            ("split.rs", "let _moving", "let moving"),
+            ("split.rs", "    publish();", "    drop(moving);
+    publish();"),
+        ],
+        model: SPLIT,
+        message: MISSED_IN_SPLIT,
+    }
+    an_old_list_keeps_the_entry_of_a_split_shard {
+        edits: [(
+            "directory.rs",
+            "        self.list(depth)[index].store(SPLIT, Ordering::Release);\n",
+            "",
+        )],
+        model: SPLIT,
+        message: MISSED_IN_SPLIT,
+    }
+    a_list_is_made_while_entries_are_stored {
+        edits: [(
+            "directory.rs",
+            "        let _alone = self.changes.lock();
+        let depth = tenure.entry().depth;",
+            "        let depth = tenure.entry().depth;",
+        )],
+        model: "growth::a_shard_is_split_while_the_directory_gets_longer",
+        message: "Causality violation",
+    }
+
+    // Splits: writers.
+    an_insert_does_not_ask_whether_the_shard_was_split {
+        edits: [(
+            "shard.rs",
+            "        let locked = self.table.stripes().lock(self.stripe(bucket));
+        self.lease.check_locked().map(|()| locked)",
+            "        Ok(self.table.stripes().lock(self.stripe(bucket)))",
+        )],
+        model: "growth::an_item_that_comes_during_a_split_is_found",
+        message: LOST_IN_SPLIT,
+    }
+    a_decision_does_not_ask_whether_the_shard_was_split {
+        edits: [(
+            "shard.rs",
+            "        let locked = self.table.stripes().lock_two(both);
+        self.lease.check_locked().map(|()| locked)",
+            "        Ok(self.table.stripes().lock_two(both))",
+        )],
+        model: "growth::one_call_wins_on_either_side_of_a_split",
+        message: "not exactly one call added the item",
+    }
+    a_removal_does_not_ask_whether_the_shard_was_split {
+        edits: [(
+            "shard.rs",
+            "        let locked = self.table.stripes().lock_two(both);
+        self.lease.check_locked().map(|()| locked)",
+            "        Ok(self.table.stripes().lock_two(both))",
+        )],
+        model: "growth::an_item_is_removed_during_a_split",
+        message: "a present item was not removed",
+    }
+    a_kick_does_not_ask_whether_the_shard_was_split {
+        edits: [(
+            "shard.rs",
+            "        let locked = self.table.stripes().lock_many(which);
+        self.lease.check_locked().map(|()| locked)",
+            "        Ok(self.table.stripes().lock_many(which))",
+        )],
+        model: "growth::a_path_of_before_a_split_is_not_walked",
+        message: LOST_IN_SPLIT,
+    }
+    who_splits_does_not_ask_whether_the_shard_was_split {
+        edits: [(
+            "shard.rs",
+            "        let locked = self.table.stripes().lock_many(which);
+        self.lease.check_locked().map(|()| locked)",
+            "        Ok(self.table.stripes().lock_many(which))",
+        )],
+        model: "growth::two_that_find_the_same_shard_full_split_it_once",
+        message: "a shard was split twice",
+    }
+    a_clear_goes_on_after_a_split {
+        edits: [(
+            "growing.rs",
+            "            if self.shard(tenure).clear().is_ok() {",
+            "            let _ = self.shard(tenure).clear();
+            {",
+        )],
+        model: "growth::nothing_escapes_a_clear_by_a_split",
+        message: "an item escaped a clear",
     }
 }
 

@@ -198,7 +198,7 @@ fn nothing_escapes_a_clear() {
         &[
             |toy, _| assert_eq!(toy.shard().clear(), Ok(())),
             |toy, (path, _, newcomer)| {
-                walk(toy.shard(), path, *newcomer, Copies::Add);
+                let _ = walk(toy.shard(), path, *newcomer, Copies::Add);
             },
         ],
         |toy, (_, x, _)| {

@@ -159,7 +159,7 @@ fn a_copy_that_comes_while_another_goes_is_found() {
 #[test]
 fn an_item_is_found_whoever_wrote_last_where_it_was() {
     let remove_newcomer: fn(&Toy, &Move) = |toy, this| {
-        toy.shard().remove_locked(this.newcomer);
+        let _ = toy.shard().remove_locked(this.newcomer);
     };
     let remove_other: fn(&Toy, &Move) = |toy, _| {
         assert_eq!(toy.shard().remove_locked(toy.item(0, 5, 9)), Ok(true));

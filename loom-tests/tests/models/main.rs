@@ -11,5 +11,6 @@ mod toy;
 
 mod batches;
 mod exclusion;
+mod growth;
 mod lookups;
 mod winners;

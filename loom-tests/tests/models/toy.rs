@@ -85,7 +85,7 @@ impl Toy {
         copies
     }
 
-    fn check_counts(&self) {
+    fn check(&self) {
         let free: usize = (0..BUCKETS).map(|bucket| self.shard().empty_lanes(Bucket(bucket))).sum();
         let lanes = 2 * BUCKETS as usize;
         assert_eq!(
@@ -105,6 +105,23 @@ impl Toy {
             );
             assert!(stripes.stamp(stripe as usize).still_holds(), "a version stayed odd");
         }
+    }
+}
+
+/// What models are about: built anew for each execution, and right at rest.
+pub trait World: Send + Sync + 'static {
+    fn of_shards(shards: usize) -> Self;
+
+    fn check(&self);
+}
+
+impl World for Toy {
+    fn of_shards(shards: usize) -> Self {
+        Toy::of_shards(shards)
+    }
+
+    fn check(&self) {
+        Toy::check(self);
     }
 }
 
@@ -164,6 +181,16 @@ impl Model {
         threads: &[fn(&Toy, &T)],
         at_rest: impl Fn(&Toy, &T) + Clone + Send + Sync + 'static,
     ) {
+        self.run_in(setup, threads, at_rest);
+    }
+
+    /// The same of any kind of table.
+    pub fn run_in<W: World, T: Clone + Send + 'static>(
+        self,
+        setup: impl Fn(&W) -> T + Clone + Send + Sync + 'static,
+        threads: &[fn(&W, &T)],
+        at_rest: impl Fn(&W, &T) + Clone + Send + Sync + 'static,
+    ) {
         for round in [Round::FirstSpawned, Round::SecondSpawned] {
             let executions = Arc::new(AtomicUsize::new(0));
             let (setup, at_rest) = (setup.clone(), at_rest.clone());
@@ -179,7 +206,7 @@ impl Model {
             let counter = Arc::clone(&executions);
             builder.check(move || {
                 counter.fetch_add(1, Ordering::Relaxed);
-                let toy = Arc::new(Toy::of_shards(shards));
+                let toy = Arc::new(W::of_shards(shards));
                 let items = setup(&toy);
                 let (last, spawned) = threads.split_last().unwrap();
                 let handles: Vec<_> = spawned
@@ -194,7 +221,7 @@ impl Model {
                     handle.join().unwrap();
                 }
                 at_rest(&toy, &items);
-                toy.check_counts();
+                toy.check();
             });
             let executions = executions.load(Ordering::Relaxed);
             println!("{}, {round:?}: {executions} executions", self.name);

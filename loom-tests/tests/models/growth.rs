@@ -1,0 +1,447 @@
+//! What was inserted is found, once, while its shard is split.
+//!
+//! A shard has eight buckets of two lanes; it counts as half full when it says that it has eight
+//! items, which these models make it say.
+
+use crate::toy::{Model, World};
+use koel_under_loom::internals::{
+    Aging, Bucket, Copies, Entry, Geometry, GrowthPlan, Lanes, Mixed, Outcome, Path, Place, Shard,
+    UntilSplit, contains, insert, insert_if_absent, remove, walk,
+};
+use koel_under_loom::{Growing, Room};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const ROOT: Entry = Entry { depth: 0, table: 0, base: 0 };
+
+struct Grove {
+    room: Growing,
+}
+
+impl World for Grove {
+    fn of_shards(roots: usize) -> Self {
+        let geometry = Geometry::new(Lanes::of_bits(32), roots, 8);
+        let (max_bytes, expected_growth, rate) = (usize::MAX, 1.0, 1.0);
+        Grove { room: Growing::of(GrowthPlan { geometry, max_bytes, expected_growth, rate }) }
+    }
+
+    fn check(&self) {}
+}
+
+impl Grove {
+    fn shard(&self, hash: Mixed) -> (Shard<'_, UntilSplit<'_>>, Place) {
+        self.room.locate(hash)
+    }
+
+    /// Puts an item into its first bucket, and has its shard say that it is half full.
+    fn put(&self, hash: Mixed) {
+        let (shard, place) = self.shard(hash);
+        let locked = shard.lock_one(place.first).unwrap();
+        assert!(shard.fill_locked(&locked, place.first, place.fp));
+        drop(locked);
+        self.pretend(hash);
+    }
+
+    fn pretend(&self, hash: Mixed) {
+        let (shard, place) = self.shard(hash);
+        let locked = shard.lock_one(place.first).unwrap();
+        shard.add_items(&locked, place.first, 8);
+    }
+
+    /// Fills a bucket of an item's shard with others that nobody asks for.
+    fn stuff(&self, hash: Mixed, bucket: Bucket) {
+        let (shard, _) = self.shard(hash);
+        let locked = shard.lock_one(bucket).unwrap();
+        for number in 1000.. {
+            let fp = place(Mixed(number << 20), 0).fp;
+            if !shard.fill_locked(&locked, bucket, fp) {
+                return;
+            }
+        }
+    }
+
+    fn split(&self, hash: Mixed, entry: Entry) {
+        let outcome = self.room.split_as_seen(hash, entry.depth, entry);
+        outcome.expect("a full shard was not split");
+    }
+
+    fn copies(&self, hash: Mixed) -> usize {
+        let (shard, place) = self.shard(hash);
+        shard.count(place).unwrap()
+    }
+}
+
+fn aging() -> Aging {
+    Aging::new(Lanes::of_bits(32))
+}
+
+fn place(hash: Mixed, depth: u32) -> Place {
+    aging().place(hash, 1, depth)
+}
+
+/// The items whose hashes begin with these bits, and whose buckets are of two stripes.
+fn items(bits: u64, count: u32) -> impl Iterator<Item = Mixed> {
+    let hashes = (1..).map(move |number: u64| {
+        let random = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        Mixed(bits << (64 - count) | random >> count)
+    });
+    hashes.filter(|hash| {
+        let Place { first, second, .. } = place(*hash, 0);
+        first.0 / 2 != second.0 / 2
+    })
+}
+
+fn item(bits: u64, count: u32) -> Mixed {
+    items(bits, count).next().unwrap()
+}
+
+fn split_root(grove: &Grove, hash: &Mixed) {
+    grove.split(*hash, ROOT);
+}
+
+/// One look, which may be undecided but not wrong.
+fn look(grove: &Grove, hash: &Mixed) {
+    let (shard, place) = grove.shard(*hash);
+    assert_ne!(shard.look(place), Some(false), "a lookup missed an item of a shard that was split");
+}
+
+fn there_once(grove: &Grove, hash: &Mixed) {
+    assert_eq!(grove.copies(*hash), 1, "an item is not there once after a split");
+}
+
+#[test]
+fn an_item_is_found_while_its_shard_is_split() {
+    for half in [0, 1] {
+        Model::new("split and look", 2_900).run_in::<Grove, Mixed>(
+            move |grove: &Grove| {
+                let item = item(half, 1);
+                grove.put(item);
+                item
+            },
+            &[split_root, look],
+            there_once,
+        );
+    }
+}
+
+/// There are entries enough before the split, so that it makes no new list.
+#[test]
+fn an_item_is_found_while_its_shard_is_split_in_a_deep_directory() {
+    for half in [0b00, 0b01] {
+        Model::new("deep directory", 650).run_in::<Grove, Mixed>(
+            move |grove: &Grove| {
+                let item = item(half, 2);
+                grove.pretend(item);
+                grove.split(item, ROOT);
+                // The other half makes a list of level 2, in which this one has two entries.
+                let other = self::item(1, 1);
+                grove.pretend(other);
+                let entry = Entry { depth: 1, table: 1, base: 0 };
+                grove.split(other, entry);
+                grove.put(item);
+                item
+            },
+            &[
+                |grove, item| {
+                    let entry = Entry { depth: 1, ..ROOT };
+                    grove.room.split_as_seen(*item, 2, entry).expect("a full shard was not split");
+                },
+                look,
+            ],
+            there_once,
+        );
+    }
+}
+
+#[test]
+fn a_lookup_that_gives_up_looking_is_right_after_a_split() {
+    for half in [0, 1] {
+        Model::new("split and contains", 630).blocking().preemptions(3).run_in::<Grove, Mixed>(
+            move |grove: &Grove| {
+                let item = item(half, 1);
+                grove.put(item);
+                item
+            },
+            &[split_root, |grove, item| {
+                let found = contains(&grove.room, grove.room.locate(*item));
+                assert!(found, "a lookup missed an item of a shard that was split");
+            }],
+            there_once,
+        );
+    }
+}
+
+/// Two items of one anchor and the same buckets: the window of `there`, once it is shifted, is that
+/// of `absent` as it was before.
+fn two_that_meet_in_the_middle() -> (Mixed, Mixed) {
+    let there = item(0, 1);
+    let of_there = place(there, 0);
+    let absent = (1u64..).map(|number| {
+        let random = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        Mixed(there.0 << 1 >> 50 << 50 | random >> 14)
+    });
+    let same_buckets = |hash: &Mixed| {
+        let place = place(*hash, 0);
+        let anchor = |fp: u32| fp >> 16;
+        place.first == of_there.first && anchor(place.fp.get()) == anchor(of_there.fp.get())
+    };
+    (there, absent.into_iter().find(same_buckets).unwrap())
+}
+
+/// A lane means something else after a split. Nobody takes one for the other.
+#[test]
+fn an_item_that_is_absent_is_not_found_in_the_middle_of_a_split() {
+    let (there, absent) = two_that_meet_in_the_middle();
+    Model::new("absent", 2_900).run_in::<Grove, (Mixed, Mixed)>(
+        move |grove: &Grove| {
+            grove.put(there);
+            (there, absent)
+        },
+        &[
+            |grove, (there, _)| split_root(grove, there),
+            |grove, (_, absent)| {
+                let (shard, place) = grove.shard(*absent);
+                assert_ne!(shard.look(place), Some(true), "a lookup found what is not there");
+            },
+        ],
+        |grove, (there, absent)| {
+            there_once(grove, there);
+            assert_eq!(grove.copies(*absent), 0);
+        },
+    );
+}
+
+/// A writer waits for a stripe of a shard that is being split, and belongs elsewhere then.
+#[test]
+fn an_item_that_comes_during_a_split_is_found() {
+    for half in [0, 1] {
+        Model::new("split and insert", 28).blocking().preemptions(3).run_in::<Grove, Mixed>(
+            move |grove: &Grove| {
+                let item = item(half, 1);
+                grove.pretend(item);
+                item
+            },
+            &[split_root, |grove, item| {
+                insert(&grove.room, grove.room.locate(*item)).expect("there is room");
+            }],
+            there_once,
+        );
+    }
+}
+
+#[derive(Clone)]
+struct Race {
+    item: Mixed,
+    winners: Arc<AtomicUsize>,
+}
+
+impl Race {
+    fn of(item: Mixed) -> Self {
+        Race { item, winners: Arc::default() }
+    }
+
+    fn won(&self, won: bool) {
+        self.winners.fetch_add(usize::from(won), Ordering::Relaxed);
+    }
+
+    fn winners(&self) -> usize {
+        self.winners.load(Ordering::Relaxed)
+    }
+}
+
+#[test]
+fn one_call_wins_on_either_side_of_a_split() {
+    fn add(grove: &Grove, race: &Race) {
+        let added = insert_if_absent(&grove.room, grove.room.locate(race.item));
+        race.won(added.expect("there is room"));
+    }
+    for half in [0, 1] {
+        Model::new("split and add", 150).blocking().preemptions(3).run_in::<Grove, Race>(
+            move |grove: &Grove| {
+                let item = item(half, 1);
+                grove.pretend(item);
+                Race::of(item)
+            },
+            &[
+                |grove, race| {
+                    split_root(grove, &race.item);
+                    add(grove, race);
+                },
+                add,
+            ],
+            |grove, race| {
+                assert_eq!(race.winners(), 1, "not exactly one call added the item");
+                there_once(grove, &race.item);
+            },
+        );
+    }
+}
+
+#[test]
+fn an_item_is_removed_once_on_either_side_of_a_split() {
+    fn take(grove: &Grove, race: &Race) {
+        race.won(remove(&grove.room, grove.room.locate(race.item)));
+    }
+    for half in [0, 1] {
+        Model::new("split and remove", 1_800).blocking().preemptions(3).run_in::<Grove, Race>(
+            move |grove: &Grove| {
+                let item = item(half, 1);
+                grove.put(item);
+                Race::of(item)
+            },
+            &[
+                |grove, race| {
+                    split_root(grove, &race.item);
+                    take(grove, race);
+                },
+                take,
+            ],
+            |grove, race| {
+                assert_eq!(race.winners(), 1, "an item was not removed once");
+                assert_eq!(grove.copies(race.item), 0, "a removed item is there");
+            },
+        );
+    }
+}
+
+#[test]
+fn an_item_is_removed_during_a_split() {
+    for half in [0, 1] {
+        Model::new("split and one remove", 700).blocking().preemptions(3).run_in::<Grove, Mixed>(
+            move |grove: &Grove| {
+                let item = item(half, 1);
+                grove.put(item);
+                item
+            },
+            &[split_root, |grove, item| {
+                let removed = remove(&grove.room, grove.room.locate(*item));
+                assert!(removed, "a present item was not removed");
+            }],
+            |grove, item| assert_eq!(grove.copies(*item), 0, "a removed item is there"),
+        );
+    }
+}
+
+/// Both have found the shard full. It is split once, and neither is refused.
+#[test]
+fn two_that_find_the_same_shard_full_split_it_once() {
+    Model::new("two splitters", 21).blocking().preemptions(3).run_in::<Grove, Mixed>(
+        |grove: &Grove| {
+            let item = item(1, 1);
+            grove.put(item);
+            // Enough for another split, if anyone tried.
+            grove.pretend(item);
+            grove.pretend(item);
+            item
+        },
+        &[split_root, split_root],
+        |grove, item| {
+            assert_eq!(grove.room.stats(0).splits(), 1, "a shard was split twice");
+            there_once(grove, item);
+        },
+    );
+}
+
+/// The directory has four entries, two of which are of one shard. That one is split while another
+/// needs a longer list.
+#[test]
+fn a_shard_is_split_while_the_directory_gets_longer() {
+    Model::new("longer directory", 16).blocking().preemptions(3).run_in::<Grove, [Mixed; 2]>(
+        |grove: &Grove| {
+            let (deep, shallow) = (item(0b00, 2), item(0b11, 2));
+            grove.pretend(deep);
+            grove.split(deep, ROOT);
+            grove.pretend(deep);
+            grove.split(deep, Entry { depth: 1, ..ROOT });
+            grove.put(deep);
+            grove.put(shallow);
+            [deep, shallow]
+        },
+        &[
+            |grove, [deep, _]| grove.split(*deep, Entry { depth: 2, ..ROOT }),
+            |grove, [_, shallow]| {
+                let entry = Entry { depth: 1, table: 1, base: 0 };
+                grove.room.split_as_seen(*shallow, 2, entry).expect("a full shard was not split");
+            },
+        ],
+        |grove, items| {
+            assert_eq!(grove.room.stats(0).splits(), 4, "a split was lost");
+            for item in items {
+                there_once(grove, item);
+            }
+            let depths = [0b000, 0b001, 0b010, 0b100, 0b110].map(|bits| {
+                let (shard, _) = grove.shard(item(bits, 3));
+                shard.lease().depth()
+            });
+            assert_eq!(depths, [3, 3, 2, 2, 2], "an entry was lost");
+        },
+    );
+}
+
+#[derive(Clone)]
+struct Kick {
+    path: Path,
+    moved: Mixed,
+    newcomer: Mixed,
+}
+
+/// A path was found before a split and is walked after it.
+#[test]
+fn a_path_of_before_a_split_is_not_walked() {
+    for half in [0, 1] {
+        Model::new("split and kick", 41).blocking().preemptions(3).run_in::<Grove, Kick>(
+            move |grove: &Grove| {
+                let moved = item(half, 1);
+                grove.put(moved);
+                let (shard, place) = grove.shard(moved);
+                grove.stuff(moved, place.first);
+                let newcomer = items(half, 1)
+                    .find(|hash| self::place(*hash, 0).first == place.first && hash.0 != moved.0)
+                    .unwrap();
+                let lane = shard.lanes().taken(shard.read(place.first)).next().unwrap();
+                let step = koel_under_loom::internals::Step { bucket: place.first, lane };
+                let path = Path { steps: [step].into_iter().collect(), end: place.second };
+                Kick { path, moved, newcomer }
+            },
+            &[
+                |grove, kick| split_root(grove, &kick.moved),
+                |grove, kick| {
+                    let (shard, place) = grove.shard(kick.newcomer);
+                    if walk(shard, &kick.path, place, Copies::Add) != Ok(Outcome::Placed) {
+                        let at = grove.room.locate(kick.newcomer);
+                        insert(&grove.room, at).expect("there is room");
+                    }
+                },
+            ],
+            |grove, kick| {
+                there_once(grove, &kick.moved);
+                there_once(grove, &kick.newcomer);
+            },
+        );
+    }
+}
+
+#[test]
+fn nothing_escapes_a_clear_by_a_split() {
+    Model::new("split and clear", 95).blocking().preemptions(3).run_in::<Grove, [Mixed; 2]>(
+        |grove: &Grove| {
+            let (lower, upper) = (item(0, 1), item(1, 1));
+            grove.put(lower);
+            grove.put(upper);
+            [lower, upper]
+        },
+        &[
+            |grove, [_, upper]| {
+                // The clear may have been first.
+                let _ = grove.room.split_as_seen(*upper, 0, ROOT);
+            },
+            |grove, _| grove.room.clear(),
+        ],
+        |grove, items| {
+            for item in items {
+                assert_eq!(grove.copies(*item), 0, "an item escaped a clear");
+            }
+            assert_eq!(grove.room.items(), 0, "items are counted that were cleared");
+        },
+    );
+}

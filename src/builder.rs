@@ -162,7 +162,7 @@ pub struct GrowingBuilder<S = RandomState> {
 impl<S> GrowingBuilder<S> {
     /// How many distinct items have to fit before the filter grows. There is no default.
     ///
-    /// The filter begins with at least 64 KiB, and grows in steps of 1/2 or less of what it has.
+    /// The filter begins with at least 64 KiB.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -178,8 +178,8 @@ impl<S> GrowingBuilder<S> {
     /// [expected growth](Self::expected_growth): more than 0, less than 1. The default is 0.00012.
     ///
     /// A fingerprint becomes less particular when its shard is split, so a filter that is to grow
-    /// takes longer ones than a fixed one of the same rate. By a factor of 1,024: 9 bits from 0.36 on,
-    /// 10 from 0.15, 12 from 0.03, 16 from 0.0015, 21 from 3.3e-5, and 32 from 1.0e-8.
+    /// takes longer ones than a fixed one of the same rate. By a factor of 1,024: 8 bits from 0.74 on,
+    /// 9 from 0.33, 10 from 0.14, 12 from 0.029, 16 from 0.0014, 21 from 3.2e-5, and 32 from 9.7e-9.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;

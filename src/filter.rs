@@ -74,7 +74,64 @@ pub struct ConcurrentCuckooFilter<S = RandomState, R = Fixed> {
     hasher: S,
 }
 
-/// A filter that grows when it is full, shard by shard.
+/// A filter that grows when it is full, for those who do not know how many items will come.
+///
+/// Its methods are those of [`ConcurrentCuckooFilter`]; a [`GrowingBuilder`](crate::GrowingBuilder)
+/// makes it.
+///
+/// ```
+/// use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter};
+///
+/// let seen: GrowingCuckooFilter =
+///     ConcurrentCuckooFilter::builder().capacity(10_000).growing().build()?;
+/// std::thread::scope(|scope| {
+///     for thread in 0..4 {
+///         let seen = &seen;
+///         scope.spawn(move || {
+///             for page in 0..50_000 {
+///                 let url = format!("https://example.org/{thread}/{page}");
+///                 seen.insert_if_absent(&url).expect("memory for some more shards");
+///             }
+///         });
+///     }
+/// });
+/// assert!(seen.len() > 199_900); // all, but for false positives
+/// println!("{}", seen.stats());
+/// # Ok::<(), koel::BuildError>(())
+/// ```
+///
+/// # How it grows
+///
+/// It is made of shards of 64 KiB. An item that finds no room splits its shard: half of the shard's
+/// items move to a new one. That takes some ten microseconds, and a lookup is what it was before, of two
+/// buckets, however often it happens. Whoever wants something of that shard meanwhile waits; nobody
+/// else does. All shards are equally full, more or less, so most are split at about the same
+/// number of items: the memory doubles then, from 1.05 times what a fixed filter would take for as many
+/// items to twice as much, and is 1.4 times as much on average. Nothing is ever given back.
+///
+/// # How often it errs
+///
+/// With each split, the fingerprints of the shard lose a bit. Those of new items are whole. So each item
+/// adds to the rate what it adds when it comes: with `b` bits a fingerprint and so many buckets at
+/// that time, `2 / (buckets × 2^(b - 1))`; and a split leaves the rate as it is. A filter that has
+/// grown to `2^g` times its first size errs `1 + g / 2` times as often as when it was first full.
+/// That was planned for up to the [expected growth](crate::GrowingBuilder::expected_growth), and goes on
+/// at the same pace beyond it. [`stats`](ConcurrentCuckooFilter::stats) tells how often it errs now, in
+/// a time that goes with the number of shards.
+///
+/// When an item's fingerprint has no bit to lose any more (after half of its bits' number of splits), it
+/// goes to both halves. One of the two is nobody's: it stays when the item is removed, and takes a
+/// little room. [`len`](ConcurrentCuckooFilter::len) counts the item once. Whoever removes only what
+/// was inserted never meets the other.
+///
+/// # When it is full
+///
+/// [`Full`] says that no memory could be had, or no more than the
+/// [limit](crate::GrowingBuilder::max_bytes); or that the item was inserted as often as its two buckets
+/// have slots, or met others that were. Growing does not help against those, so it is not done: a shard
+/// is split only if it is half full. (Somebody who knows the keys of the hasher can choose items that
+/// meet in a few buckets, and those are refused. The default keys are random.) A refused insert has
+/// changed nothing.
 pub type GrowingCuckooFilter<S = RandomState> = ConcurrentCuckooFilter<S, Growing>;
 
 impl ConcurrentCuckooFilter<RandomState> {
@@ -154,7 +211,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         self.room.items() == 0
     }
 
-    /// How many distinct items fit: what was asked for.
+    /// How many distinct items fit: what was asked for. (A filter that grows makes room for more.)
     ///
     /// Cuckoo filters place items by chance, so this is not certain, but a refusal before the
     /// capacity is reached happens in less than one of a million filters.
@@ -171,7 +228,8 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// Takes everything out.
     ///
     /// Whatever was inserted before the call is gone when it returns. It goes shard by shard, and
-    /// holds up the writers of one shard at a time; what others insert meanwhile stays or goes.
+    /// holds up the writers of one shard at a time; what others insert meanwhile stays or goes. A filter
+    /// that has grown stays as large as it is, and what errors its growth has brought are gone.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);

@@ -24,7 +24,7 @@
 //! ```
 //!
 //! Start at [`ConcurrentCuckooFilter`]; a [`Builder`] chooses another false-positive rate or
-//! hasher. Whoever has many items at once asks with one of the forms that end in `_many`, which are
+//! hasher. Who does not know how many items will come takes a [`GrowingCuckooFilter`]. Whoever has many items at once asks with one of the forms that end in `_many`, which are
 //! faster in a large table, or on all threads with one that begins with `par_`.
 //!
 //! # Features
@@ -43,6 +43,9 @@
 //!   and the false-positive rate at capacity is at most the one that was asked for.
 //! * A panic in an item's `Hash` leaves nothing locked and nothing changed (of a batch, other items
 //!   may be in).
+//!
+//! A [`GrowingCuckooFilter`] promises the same, and takes more items than its capacity as long as there is
+//! memory.
 //!
 //! What it does not promise is that an unlocked read is all that a lookup ever does: see the
 //! progress of each operation [below](#progress).
@@ -73,8 +76,12 @@
 //!
 //! A lookup reads the version of one of its two stripes, then its two buckets. A fingerprint found
 //! is proof enough. One not found counts only if the version was even and is still the same: then
-//! the item was not being moved, since a move changes the versions of both. [`kick`](mod@kick) tells why that is right while an item is on its way
-//! from one bucket to the other.
+//! the item was not being moved, since a move changes the versions of both. [`kick`](mod@kick) tells why that is
+//! right while an item is on its way from one bucket to the other.
+//!
+//! A filter that grows has equal shards of 64 KiB, and a directory in front of them: the first bits of a hash
+//! lead to the shard. It reads the directory's entry before and after, too, and believes neither a miss nor
+//! a hit if that is another; [`split`](mod@split) tells why.
 //!
 //! # Progress
 //!
@@ -84,6 +91,7 @@
 //! | `insert` | locks one stripe, and may wait for its holder; a full pair of buckets is searched around without locks, and then the stripes of the path are locked, in ascending order |
 //! | `insert_if_absent`; `remove` and `count` of what is there | locks the two stripes of the item's buckets, which mostly are one; a path as above. `insert_if_absent` of what is there takes no lock, but if the item moves during its one look |
 //! | `clear` | locks all stripes of a shard, one shard at a time |
+//! | an insert that splits a shard | locks all stripes of that shard, of 64 KiB. Others that ask for items of it wait until the split is over; nobody else does, unless they split a shard as well and need memory at the same moment |
 //! | `contains_many` and the other many-forms, also in parallel | as many single ones; no lock is held for longer than by one of them |
 //! | `len`, `stats` | take no lock |
 //!
@@ -95,11 +103,13 @@
 //!
 //! # Reading order
 //!
-//! For those who read the source: `filter` → `by_hash` → `shard` → [`kick`](mod@kick) (the essay) → `path`;
-//! `table`, `stripe` and `lock` below them; `bucket`, `geometry` and `sizing` are plain arithmetic.
+//! For those who read the source: `filter` → `by_hash` → `room` → `shard` → [`kick`](mod@kick) (the essay) →
+//! `path`; `table`, `stripe` and `lock` below them; `bucket`, `geometry` and `sizing` are plain
+//! arithmetic. What a shard needs to know of its filter is its `lease`. Of the two rooms, `fixed` is a
+//! table, and `growing` has a `directory`, `tables`, and lanes by the rules of `aging`;
+//! [`split`](mod@split) is its essay.
 //! Batches: `many` and `parallel` (the faces) → `bulk` → `ahead`. `memory` has the two hints to the
-//! machine that take `unsafe`. Each
-//! file with atomics has a table of its orderings, and names the test that fails without them.
+//! machine that take `unsafe`. Each file with atomics has a table of its orderings, and names the test that fails without them.
 //! `loom-tests` runs these very files through every interleaving of small models, `shuttle-tests`
 //! through random schedules of many threads, whose histories have to be linearizable.
 

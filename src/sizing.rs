@@ -134,7 +134,7 @@ pub struct GrowthPlan {
 }
 
 /// How much fuller than planned for shards get on average before they are split.
-const MORE_LOAD: f64 = 0.03;
+const MORE_LOAD: f64 = 0.01;
 
 /// The smallest first table that holds `capacity` items, and keeps `rate` after it has grown.
 pub fn growth_plan(

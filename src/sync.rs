@@ -10,8 +10,8 @@
 
 pub use imp::*;
 
-/// Under a checker, tables are tiny and tries few.
-pub const SMALL: bool = cfg!(any(loom, shuttle));
+/// Under a checker, and in `tiny-tests`, tables are tiny and tries few.
+pub const SMALL: bool = cfg!(any(loom, shuttle, tiny));
 
 /// A figure that nobody's decisions depend on: to a checker it is no event.
 #[derive(Default)]

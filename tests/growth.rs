@@ -1,0 +1,248 @@
+//! A filter that grows: from its first items to a hundred times as many, what it answers, and what
+//! it takes. (`tiny-tests` has shards so small that every run splits many times.)
+
+mod common;
+
+use common::{Fixed, SplitMix};
+use koel::{BuildErrorKind, ConcurrentCuckooFilter, GrowingBuilder, GrowingCuckooFilter};
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
+fn builder(capacity: usize) -> GrowingBuilder<Fixed> {
+    ConcurrentCuckooFilter::builder().capacity(capacity).hasher(Fixed { key: 0 }).growing()
+}
+
+fn filter(capacity: usize) -> GrowingCuckooFilter<Fixed> {
+    let filter = builder(capacity).false_positive_rate(0.0015).build().expect("a small filter");
+    assert_eq!(filter.stats().fingerprint_bits(), 16);
+    filter
+}
+
+/// The directory, the stripes and what is kept of each shard are next to nothing.
+fn assert_lean(filter: &GrowingCuckooFilter<Fixed>) {
+    let stats = filter.stats();
+    // All that was bought, and so paid for, may be half as much again as is in use.
+    let used = stats.slots() / stats.slots_per_bucket() * 8;
+    assert!(stats.size_in_bytes() <= 2 * used + used / 50 + 8_192, "{stats}");
+    let n = stats.items();
+    if n >= 1 << 15 {
+        assert!(stats.size_in_bytes() as f64 <= 2.2 * 2.0 * n as f64, "{stats}");
+    }
+}
+
+#[test]
+fn growing_loses_nothing_and_keeps_the_rate() {
+    let filter = filter(1 << 14);
+    let mut random = SplitMix(1);
+    let mut strangers = SplitMix(1 << 60);
+    let mut inserted = 0;
+    for doubling in 14..=21 {
+        while inserted < 1 << doubling {
+            filter.insert_hash(random.next()).expect("memory");
+            inserted += 1;
+            if inserted % 4_096 == 0 {
+                assert_lean(&filter);
+            }
+        }
+        assert_eq!(filter.len(), inserted);
+        let mut again = SplitMix(1);
+        assert!((0..inserted).all(|_| filter.contains_hash(again.next())), "2^{doubling}");
+        if doubling % 3 == 0 || doubling == 20 {
+            let probes = 2_500_000;
+            let hits = (0..probes).filter(|_| filter.contains_hash(strangers.next())).count();
+            let told = filter.false_positive_rate();
+            let expected = f64::from(probes) * told;
+            let off = (hits as f64 - expected) / expected.sqrt();
+            assert!(off.abs() <= 3.0, "2^{doubling}: {hits} hits, {expected:.0} told, {off:+.2} σ");
+            assert!(hits as f64 <= 0.0012 * f64::from(probes), "2^{doubling}: {hits} hits");
+        }
+    }
+    let stats = filter.stats();
+    assert!(stats.growth() >= 64.0 && stats.splits() == stats.shards() - 1, "{stats}");
+    // At the end no shard is left over.
+    let buckets = stats.slots() / stats.slots_per_bucket() * 8;
+    assert!(stats.size_in_bytes() as f64 <= 1.6 * buckets as f64, "{stats}");
+}
+
+#[test]
+fn any_capacity_will_do_to_begin_with() {
+    for capacity in [0, 1, 10, 1_000, 40_000, 1_000_000] {
+        let filter = filter(capacity);
+        assert_eq!(filter.capacity(), capacity);
+        assert!(filter.is_empty() && !filter.contains(&0));
+        let before = filter.size_in_bytes();
+        (0..capacity).for_each(|item| filter.insert(&item).expect("the capacity fits"));
+        // By chance, a shard or two may be full sooner than the others.
+        assert!(filter.stats().growth() <= 1.2, "{}", filter.stats());
+        assert!(capacity > 40_000 || filter.size_in_bytes() == before);
+        let more = capacity + 100_000;
+        (capacity..more).for_each(|item| filter.insert(&item).expect("memory"));
+        assert!((0..more).all(|item| filter.contains(&item)));
+        assert_eq!(filter.len(), more);
+    }
+}
+
+#[test]
+fn what_cannot_be_had_is_refused() {
+    let kind = |builder: GrowingBuilder<Fixed>| builder.build().map(drop).map_err(|e| e.kind());
+    let bare = ConcurrentCuckooFilter::builder().hasher(Fixed { key: 0 }).growing();
+    assert_eq!(kind(bare), Err(BuildErrorKind::NoCapacity));
+    assert_eq!(kind(builder(usize::MAX)), Err(BuildErrorKind::CapacityOverflow));
+    for growth in [0.5, 0.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        let built = kind(builder(10).expected_growth(growth));
+        assert_eq!(built, Err(BuildErrorKind::InvalidGrowth), "{growth}");
+    }
+    for rate in [0.0, 1.0, -0.1, 2.0, f64::NAN, f64::INFINITY] {
+        let built = kind(builder(10).false_positive_rate(rate));
+        assert_eq!(built, Err(BuildErrorKind::InvalidRate), "{rate}");
+    }
+    assert_eq!(kind(builder(10).false_positive_rate(1e-10)), Err(BuildErrorKind::RateTooSmall));
+    // What no filter could grow to, so that no rate can be kept.
+    let built = kind(builder(10).false_positive_rate(1e-8).expected_growth(f64::MAX));
+    assert_eq!(built, Err(BuildErrorKind::RateTooSmall));
+    for bytes in [0, 1, 65_535] {
+        assert_eq!(kind(builder(10).max_bytes(bytes)), Err(BuildErrorKind::LimitTooSmall));
+    }
+    assert_eq!(kind(builder(10).max_bytes(70_000)), Ok(()));
+}
+
+#[test]
+fn a_limit_is_kept() {
+    for most in [70_000, 140_000, 300_000, 1_000_000, 5_000_000] {
+        let filter = builder(1).false_positive_rate(0.0015).max_bytes(most).build().unwrap();
+        let (mut random, mut inserted) = (SplitMix(2), Vec::new());
+        loop {
+            let hash = random.next();
+            if filter.insert_hash(hash).is_err() {
+                break;
+            }
+            inserted.push(hash);
+            assert!(inserted.len() % 64 > 0 || filter.size_in_bytes() <= most);
+        }
+        assert!(filter.size_in_bytes() <= most, "{}", filter.stats());
+        assert_eq!(filter.len(), inserted.len());
+        assert!(inserted.iter().all(|&hash| filter.contains_hash(hash)));
+        let gone = inserted.split_off(inserted.len() * 3 / 4);
+        assert!(gone.iter().all(|&hash| filter.remove_hash(hash)));
+        let again = random.take(gone.len() / 2);
+        assert!(again.iter().all(|&hash| filter.insert_hash(hash).is_ok()), "{}", filter.stats());
+        assert!(inserted.iter().chain(&again).all(|&hash| filter.contains_hash(hash)));
+        assert!(filter.size_in_bytes() <= most, "{}", filter.stats());
+    }
+}
+
+#[test]
+fn items_come_and_go_while_the_filter_grows() {
+    let filter = filter(1_000);
+    let mut random = SplitMix(3);
+    let mut items = Vec::new();
+    for round in 0..60 {
+        let come = random.take(12_000);
+        come.iter().for_each(|&hash| filter.insert_hash(hash).expect("memory"));
+        items.extend(come);
+        random.shuffle(&mut items);
+        for hash in items.split_off(items.len() - 6_000) {
+            assert!(filter.remove_hash(hash), "round {round}: an item was lost");
+        }
+        assert_eq!(filter.len(), items.len());
+        assert!(items.iter().all(|&hash| filter.contains_hash(hash)), "round {round}");
+    }
+    let shards = filter.stats().shards();
+    assert!(items.iter().all(|&hash| filter.remove_hash(hash)));
+    assert!(filter.is_empty());
+    items.iter().for_each(|&hash| filter.insert_hash(hash).expect("room as before"));
+    assert!(items.iter().all(|&hash| filter.contains_hash(hash)));
+    assert!(filter.stats().shards() <= shards + shards / 4, "{}", filter.stats());
+}
+
+#[test]
+fn a_cleared_filter_is_as_large_as_before_and_empty() {
+    let filter = filter(10);
+    let hashes = SplitMix(4).take(200_000);
+    hashes.iter().for_each(|&hash| filter.insert_hash(hash).expect("memory"));
+    let (shards, bytes) = (filter.stats().shards(), filter.size_in_bytes());
+    filter.clear();
+    assert!(filter.is_empty());
+    assert_eq!(filter.false_positive_rate(), 0.0);
+    assert!(hashes.iter().all(|&hash| !filter.contains_hash(hash)));
+    assert!(hashes.iter().all(|&hash| filter.insert_hash_if_absent(hash).is_ok()));
+    assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
+    assert_eq!((filter.stats().shards(), filter.size_in_bytes()), (shards, bytes));
+}
+
+#[test]
+fn batches_answer_as_loops_do() {
+    let (one, many) = (filter(100), filter(100));
+    let items = SplitMix(5).take(150_000);
+    let singly: Vec<_> = items.iter().map(|item| one.insert(item)).collect();
+    assert_eq!(many.insert_many(&items), singly);
+    let absent = SplitMix(6).take(300_000);
+    let singly: Vec<_> = absent.iter().map(|item| one.insert_if_absent(item)).collect();
+    assert_eq!(many.insert_if_absent_many(&absent), singly);
+    let strangers = SplitMix(7).take(200_000);
+    let singly: Vec<_> = strangers.iter().map(|item| one.contains(item)).collect();
+    assert_eq!(many.contains_many(&strangers), singly);
+    let singly: Vec<_> = items.iter().map(|item| one.remove(item)).collect();
+    assert_eq!(many.remove_many(&items), singly);
+    assert_eq!(one.len(), many.len());
+    assert_eq!(one.stats(), many.stats());
+}
+
+/// What times an odd number is 1.
+fn inverse(odd: u64) -> u64 {
+    (0..6).fold(odd, |x, _| x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x))))
+}
+
+/// The hash that `Mixed::of` in src/geometry.rs makes this of.
+fn unmixed(mixed: u64) -> u64 {
+    let x = mixed ^ (mixed >> 27) ^ (mixed >> 54);
+    let x = x.wrapping_mul(inverse(0x1C69_B3F7_4AC4_AE35));
+    let x = (x ^ (x >> 33)).wrapping_mul(inverse(0x3C79_AC49_2BA7_B653));
+    x ^ (x >> 27) ^ (x >> 54)
+}
+
+/// Somebody who knows how items are hashed has chosen them to have the same first 40 bits, so that
+/// splits do not help. Without a limit of its own, each would double the directory.
+#[test]
+fn items_that_no_split_tells_apart_are_refused() {
+    for rate in [0.0015, 0.000_03, 2e-8] {
+        let filter = builder(1).false_positive_rate(rate).build().expect("a small filter");
+        let mut random = SplitMix(8);
+        for _ in 0..6 {
+            let lot = (0..60_000).map(|_| unmixed(0x1234_5678_9A00_0000 | random.next() >> 40));
+            let mut refused = 0;
+            let mut lot: Vec<u64> = lot.collect();
+            lot.retain(|&hash| {
+                let fits = refused < 100 && filter.insert_hash(hash).is_ok();
+                refused += usize::from(!fits);
+                fits
+            });
+            assert!(refused > 0);
+            assert!(lot.iter().all(|&hash| filter.contains_hash(hash)));
+            assert!(filter.size_in_bytes() < 4 << 20, "{}", filter.stats());
+            assert!(lot.iter().all(|&hash| filter.remove_hash(hash)));
+            assert!(filter.is_empty());
+        }
+    }
+}
+
+#[test]
+fn the_figures_can_be_read() {
+    let filter = filter(1_000);
+    (0..100_000).for_each(|item| filter.insert(&item).expect("memory"));
+    let stats = filter.stats();
+    let text = stats.to_string();
+    assert!(text.starts_with("100000 items, 1000 to begin with"), "{text}");
+    assert!(text.contains(&format!("by {} splits", stats.splits())), "{text}");
+    let bits = format!("directory of {} bits", stats.directory_depth());
+    assert!(text.contains(&bits), "{text}");
+    assert_eq!(stats.expected_growth(), 1_024.0);
+    assert!(format!("{stats:?}").contains("splits"));
+    assert!(format!("{filter:?}").contains("items: 100000"));
+}
+
+#[test]
+fn it_can_be_shared_and_sent_and_survives_panics() {
+    fn check<T: Send + Sync + UnwindSafe + RefUnwindSafe>() {}
+    check::<GrowingCuckooFilter>();
+    check::<GrowingCuckooFilter<Fixed>>();
+}

@@ -1,0 +1,4 @@
+fn main() {
+    println!("cargo::rustc-cfg=tiny");
+    println!("cargo::rerun-if-changed=build.rs");
+}

@@ -1,0 +1,301 @@
+//! Sequences of operations against a multiset that remembers everything, while the filter grows
+//! from one shard to thousands and windows are used up.
+//!
+//! A filter may take one item for another, so it may say yes, or count more, where the multiset
+//! does not. Never the other way round. And shards are so small that an item may find no room in one
+//! that is less than half full; then nothing may have changed.
+
+extern crate koel_tiny as koel;
+
+#[path = "../../tests/common/mod.rs"]
+mod common;
+mod small;
+
+use koel::Full;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use small::{EXACT, Filter, LAYOUTS, Layout};
+use std::collections::HashMap;
+
+/// Items are numbers, taken modulo how many of them a test has. Runs are in percent of those; a
+/// step of a run may come more than once.
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Insert(u16),
+    InsertIfAbsent(u16),
+    Remove(u16),
+    Clear,
+    Run(Kind, Form, u16, u8, usize),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Insert,
+    InsertIfAbsent,
+    Remove,
+    Contains,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Single,
+    Many,
+    HashMany,
+    ParMany,
+    ParHashMany,
+}
+
+fn any_op() -> impl Strategy<Value = Op> {
+    let kind = prop_oneof![
+        3 => Just(Kind::Insert),
+        4 => Just(Kind::InsertIfAbsent),
+        3 => Just(Kind::Remove),
+        1 => Just(Kind::Contains),
+    ];
+    let form = prop_oneof![
+        Just(Form::Single),
+        Just(Form::Many),
+        Just(Form::HashMany),
+        Just(Form::ParMany),
+        Just(Form::ParHashMany),
+    ];
+    let run = (kind, form, any::<u16>(), 0..=100u8, 1..=2usize);
+    prop_oneof![
+        20 => any::<u16>().prop_map(Op::Insert),
+        20 => any::<u16>().prop_map(Op::InsertIfAbsent),
+        20 => any::<u16>().prop_map(Op::Remove),
+        1 => Just(Op::Clear),
+        25 => run.prop_map(|(kind, form, from, percent, times)| Op::Run(kind, form, from, percent, times)),
+    ]
+}
+
+struct Pair {
+    filter: Filter,
+    exact: bool,
+    items: u64,
+    copies: HashMap<u64, usize>,
+    len: usize,
+    refused: usize,
+}
+
+impl Pair {
+    fn new(layout: Layout, items: u64) -> Self {
+        let exact = layout.bits == EXACT.bits;
+        Pair { filter: layout.filter(), exact, items, copies: HashMap::new(), len: 0, refused: 0 }
+    }
+
+    fn copies(&self, item: u64) -> usize {
+        self.copies.get(&item).copied().unwrap_or(0)
+    }
+
+    fn apply(&mut self, op: Op) {
+        let item = |number: u16| vec![u64::from(number) % self.items];
+        match op {
+            Op::Insert(number) => self.insert(Form::Single, &item(number)),
+            Op::InsertIfAbsent(number) => self.insert_if_absent(Form::Single, &item(number)),
+            Op::Remove(number) => self.remove(Form::Single, item(number)),
+            Op::Clear => {
+                self.filter.clear();
+                self.copies.clear();
+                self.len = 0;
+            }
+            Op::Run(kind, form, from, percent, times) => {
+                let length = self.items * u64::from(percent) / 100;
+                let steps = (0..length).flat_map(|step| vec![step; times]);
+                let run: Vec<u64> =
+                    steps.map(|step| (u64::from(from) + step) % self.items).collect();
+                match kind {
+                    Kind::Insert => self.insert(form, &run),
+                    Kind::InsertIfAbsent => self.insert_if_absent(form, &run),
+                    Kind::Remove => self.remove(form, run),
+                    Kind::Contains => self.check_contains(form, &run),
+                }
+            }
+        }
+        assert_eq!(self.filter.len(), self.len, "after {op:?}");
+        assert_eq!(self.filter.is_empty(), self.len == 0);
+        if self.items < 1_000 || matches!(op, Op::Run(..)) {
+            self.check_all();
+        }
+    }
+
+    fn hashes(&self, items: &[u64]) -> Vec<u64> {
+        items.iter().map(|item| self.filter.hash_of(item)).collect()
+    }
+
+    fn insert(&mut self, form: Form, items: &[u64]) {
+        let filter = &self.filter;
+        let answers: Vec<Result<(), Full>> = match form {
+            Form::Single => items.iter().map(|item| filter.insert(item)).collect(),
+            Form::Many => filter.insert_many(items),
+            Form::HashMany => filter.insert_hash_many(&self.hashes(items)),
+            Form::ParMany => filter.par_insert_many(items),
+            Form::ParHashMany => filter.par_insert_hash_many(&self.hashes(items)),
+        };
+        for (&item, answer) in items.iter().zip(answers) {
+            match answer {
+                Ok(()) => self.added(item),
+                Err(_) => self.refused += 1,
+            }
+        }
+    }
+
+    fn insert_if_absent(&mut self, form: Form, items: &[u64]) {
+        let filter = &self.filter;
+        let answers: Vec<Result<bool, Full>> = match form {
+            Form::Single => items.iter().map(|item| filter.insert_if_absent(item)).collect(),
+            Form::Many => filter.insert_if_absent_many(items),
+            Form::HashMany => filter.insert_hash_if_absent_many(&self.hashes(items)),
+            Form::ParMany => filter.par_insert_if_absent_many(items),
+            Form::ParHashMany => filter.par_insert_hash_if_absent_many(&self.hashes(items)),
+        };
+        for (&item, answer) in items.iter().zip(answers) {
+            let copies = self.copies(item);
+            match answer {
+                Ok(true) => {
+                    assert_eq!(copies, 0, "{item} was new to the filter, but is in");
+                    self.added(item);
+                }
+                Ok(false) => {
+                    assert!(self.filter.contains(&item), "{item} is absent, but not new");
+                    assert!(copies > 0 || !self.exact, "{item} was never inserted");
+                }
+                Err(_) => {
+                    assert_eq!(copies, 0, "{item} is in, but was refused");
+                    self.refused += 1;
+                }
+            }
+        }
+    }
+
+    fn added(&mut self, item: u64) {
+        *self.copies.entry(item).or_default() += 1;
+        self.len += 1;
+    }
+
+    /// Only what was inserted is removed.
+    fn remove(&mut self, form: Form, mut items: Vec<u64>) {
+        let (copies, len) = (&mut self.copies, &mut self.len);
+        items.retain(|item| {
+            let Some(left) = copies.get_mut(item) else { return false };
+            *left -= 1;
+            *len -= 1;
+            if *left == 0 {
+                copies.remove(item);
+            }
+            true
+        });
+        let filter = &self.filter;
+        let removed: Vec<bool> = match form {
+            Form::Single => items.iter().map(|item| filter.remove(item)).collect(),
+            Form::Many => filter.remove_many(&items),
+            Form::HashMany => filter.remove_hash_many(&self.hashes(&items)),
+            Form::ParMany => filter.par_remove_many(&items),
+            Form::ParHashMany => filter.par_remove_hash_many(&self.hashes(&items)),
+        };
+        for (item, removed) in items.iter().zip(removed) {
+            assert!(removed, "{item} is in, but could not be removed");
+        }
+    }
+
+    fn check_contains(&self, form: Form, items: &[u64]) {
+        let filter = &self.filter;
+        let found: Vec<bool> = match form {
+            Form::Single => items.iter().map(|item| filter.contains(item)).collect(),
+            Form::Many => filter.contains_many(items),
+            Form::HashMany => filter.contains_hash_many(&self.hashes(items)),
+            Form::ParMany => filter.par_contains_many(items),
+            Form::ParHashMany => filter.par_contains_hash_many(&self.hashes(items)),
+        };
+        for (&item, found) in items.iter().zip(found) {
+            assert_eq!(found, filter.contains(&item));
+            assert!(found || self.copies(item) == 0, "{item} is absent");
+        }
+    }
+
+    fn check_all(&self) {
+        for item in 0..self.items {
+            let (counted, copies) = (self.filter.count(&item), self.copies(item));
+            assert!(counted >= copies, "{counted} of {copies} copies of {item}");
+            assert!(counted == copies || !self.exact, "{counted} for {copies} copies of {item}");
+            assert_eq!(self.filter.contains(&item), counted > 0, "{item}");
+        }
+    }
+
+    /// What was inserted can be taken out again, in any order.
+    fn drain(&mut self) {
+        for (item, copies) in std::mem::take(&mut self.copies) {
+            for _ in 0..copies {
+                assert!(self.filter.remove(&item), "{item} is in, but could not be removed");
+            }
+        }
+        assert!(self.filter.is_empty());
+        assert!(!self.exact || (0..self.items).all(|item| !self.filter.contains(&item)));
+    }
+}
+
+fn check(layout: Layout, items: u64, cases: u32, ops: usize, depth: u32) {
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let ops = prop::collection::vec(any_op(), ops);
+    let deepest = std::cell::Cell::new(0);
+    let result = TestRunner::new(config).run(&ops, |ops| {
+        let mut pair = Pair::new(layout, items);
+        ops.into_iter().for_each(|op| pair.apply(op));
+        deepest.set(deepest.get().max(pair.filter.stats().directory_depth()));
+        pair.drain();
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{layout:?}, {items} items: {error}");
+    }
+    // Or it has not tested what it is meant to.
+    assert!(deepest.get() >= depth, "{layout:?}, {items} items: only {} deep", deepest.get());
+}
+
+#[test]
+fn a_filter_that_grows_agrees_with_a_multiset() {
+    for layout in LAYOUTS {
+        check(layout, 300, 12, 60, 2);
+        check(layout, 2_000, 6, 40, 4);
+        check(layout, 20_000, 2, 16, 8);
+    }
+}
+
+/// Few items, so often that their buckets are full of them.
+#[test]
+fn a_filter_that_grows_agrees_with_a_multiset_of_many_copies() {
+    for layout in LAYOUTS {
+        for items in [1, 3, 9, 40] {
+            check(layout, items, 24, 120, 0);
+        }
+    }
+}
+
+/// A split changes no answer, nor does an insert that was refused: every item counts as many copies
+/// as before.
+#[test]
+fn growing_and_refusing_change_no_answer() {
+    for layout in LAYOUTS {
+        let filter = layout.filter();
+        let items = 40 * layout.slots() as u64;
+        let mut random = common::SplitMix(1);
+        let (mut refused, mut splits) = (0, 0);
+        let all = || (0..items).map(|item| filter.count(&item)).collect::<Vec<_>>();
+        for _ in 0..3_000 {
+            let item = random.below(items as usize).min(random.below(items as usize)) as u64;
+            let (before, len, splits_before) = (all(), filter.len(), filter.stats().splits());
+            let outcome = filter.insert(&item);
+            let grown = filter.stats().splits() > splits_before;
+            splits += usize::from(grown);
+            if outcome.is_err() {
+                refused += 1;
+                assert_eq!((all(), filter.len()), (before, len), "{layout:?}, {item}");
+            } else if grown {
+                for (now, before) in all().into_iter().zip(before) {
+                    assert!(now == before || now == before + 1, "{layout:?}");
+                }
+            }
+        }
+        assert!(refused > 0 && splits > 3, "{layout:?}: {refused} refused, {splits} splits");
+    }
+}

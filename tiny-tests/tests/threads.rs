@@ -1,0 +1,216 @@
+//! Real threads at work on a filter that is split all the time.
+
+extern crate koel_tiny as koel;
+
+#[path = "../../tests/common/mod.rs"]
+mod common;
+mod small;
+
+use common::{SplitMix, alone, in_time, together};
+use small::{EXACT, LAYOUTS};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
+
+/// Pinned items are looked for without end while others come, and some go, and the filter grows
+/// from one shard to hundreds and thousands.
+#[test]
+fn a_pinned_item_is_never_absent_while_the_filter_grows() {
+    const GROWERS: usize = 2;
+    const WATCHERS: usize = 2;
+    let _alone = alone();
+    in_time(|| {
+        for layout in LAYOUTS {
+            for round in 0..6 {
+                let filter = layout.filter();
+                let pinned: Vec<u64> = SplitMix(round << 32)
+                    .take(6 * layout.slots())
+                    .into_iter()
+                    .filter(|&hash| filter.insert_hash(hash).is_ok())
+                    .collect();
+                let growing = AtomicUsize::new(GROWERS);
+                let kept = AtomicUsize::new(0);
+                together(GROWERS + WATCHERS, |thread| {
+                    if thread < GROWERS {
+                        let _done = Done(&growing);
+                        let mut random = SplitMix((thread as u64 + 7) << 48 | round << 32);
+                        let mut own = Vec::new();
+                        for step in 0..15_000 {
+                            let hash = random.next();
+                            if filter.insert_hash(hash).is_ok() {
+                                assert!(filter.contains_hash(hash), "its own item is absent");
+                                own.push(hash);
+                            }
+                            if step % 3 == 0 && !own.is_empty() {
+                                let gone = own.swap_remove(random.below(own.len()));
+                                assert!(filter.remove_hash(gone), "an item was lost");
+                            }
+                        }
+                        assert!(own.iter().all(|&hash| filter.contains_hash(hash)));
+                        kept.fetch_add(own.len(), Relaxed);
+                        return;
+                    }
+                    while growing.load(Relaxed) > 0 {
+                        for (at, &hash) in pinned.iter().enumerate() {
+                            assert!(filter.contains_hash(hash), "a pinned item is absent");
+                            if at % 16 == 0 {
+                                assert!(filter.count_hash(hash) >= 1, "a pinned item counts 0");
+                                let again = filter.insert_hash_if_absent(hash);
+                                assert_eq!(again, Ok(false), "a pinned item is new");
+                            }
+                        }
+                    }
+                });
+                let what = format!("{layout:?}, round {round}: {}", filter.stats());
+                assert_eq!(filter.len(), pinned.len() + kept.into_inner(), "{what}");
+                assert!(filter.stats().directory_depth() >= 8, "{what}");
+            }
+        }
+    });
+}
+
+/// Counts down when dropped, so that those who wait for it end also when this thread panics.
+struct Done<'a>(&'a AtomicUsize);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+/// All threads insert the same items in the same order, so that they meet at each of them.
+#[test]
+fn of_threads_that_race_to_insert_one_item_exactly_one_wins_while_the_filter_grows() {
+    let _alone = alone();
+    in_time(|| {
+        for layout in LAYOUTS {
+            for (threads, round) in [2, 4, 8, 2, 4, 8].into_iter().zip(0..) {
+                let filter = layout.filter();
+                let hashes = SplitMix(round << 32).take(4_000);
+                let winners: Vec<AtomicU32> = hashes.iter().map(|_| AtomicU32::new(0)).collect();
+                let refused: Vec<AtomicBool> = hashes.iter().map(|_| false.into()).collect();
+                together(threads, |_| {
+                    for (at, &hash) in hashes.iter().enumerate() {
+                        match filter.insert_hash_if_absent(hash) {
+                            Ok(won) => {
+                                winners[at].fetch_add(u32::from(won), Relaxed);
+                                assert!(filter.contains_hash(hash), "an item is absent");
+                            }
+                            Err(_) => refused[at].store(true, Relaxed),
+                        }
+                    }
+                });
+                let what = format!("{layout:?}, {threads} threads: {}", filter.stats());
+                let winners: Vec<u32> = winners.into_iter().map(AtomicU32::into_inner).collect();
+                assert!(winners.iter().all(|&winners| winners <= 1), "two winners: {what}");
+                assert_eq!(filter.len(), winners.iter().sum::<u32>() as usize, "{what}");
+                for ((&hash, &winners), refused) in hashes.iter().zip(&winners).zip(&refused) {
+                    assert!(filter.contains_hash(hash) || winners == 0, "a winner's: {what}");
+                    let nobody = winners == 0 && !refused.load(Relaxed);
+                    assert!(!nobody || layout.bits < EXACT.bits, "nobody won: {what}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn each_copy_is_removed_once_while_the_filter_grows() {
+    let _alone = alone();
+    in_time(|| {
+        for layout in LAYOUTS {
+            for (threads, round) in [2, 4, 8, 2].into_iter().zip(0..) {
+                let filter = layout.filter();
+                let mut random = SplitMix(round << 32);
+                let mut hashes = random.take(3_000);
+                hashes.retain(|&hash| filter.insert_hash(hash).is_ok());
+                let before = filter.stats().splits();
+                let winners: Vec<AtomicU32> = hashes.iter().map(|_| AtomicU32::new(0)).collect();
+                let kept = AtomicUsize::new(0);
+                together(threads, |thread| {
+                    let mut random = SplitMix((thread as u64 + 1) << 48 | round << 32);
+                    for (at, (hash, winners)) in hashes.iter().zip(&winners).enumerate() {
+                        // New ones, so that shards are split meanwhile. They stay.
+                        for _ in 0..2 {
+                            let new = filter.insert_hash(random.next()).is_ok();
+                            kept.fetch_add(usize::from(new), Relaxed);
+                        }
+                        // Where items are not all told apart, whoever comes second might take
+                        // out another, so each item is one thread's.
+                        if layout.bits == EXACT.bits || at % threads == thread {
+                            let won = filter.remove_hash(*hash);
+                            winners.fetch_add(u32::from(won), Relaxed);
+                        }
+                    }
+                });
+                let what = format!("{layout:?}, {threads} threads: {}", filter.stats());
+                assert!(filter.stats().splits() > before, "{what}");
+                let removed: u32 = winners.iter().map(|winners| winners.load(Relaxed)).sum();
+                assert_eq!(filter.len() + removed as usize, hashes.len() + kept.into_inner());
+                assert!(winners.iter().all(|winners| winners.load(Relaxed) == 1), "{what}");
+                if layout.bits == EXACT.bits {
+                    assert!(hashes.iter().all(|&hash| !filter.contains_hash(hash)), "{what}");
+                }
+            }
+        }
+    });
+}
+
+/// What is there in the end is what is counted.
+#[test]
+fn clearing_while_the_filter_grows_leaves_a_true_length() {
+    let _alone = alone();
+    in_time(|| {
+        for layout in LAYOUTS {
+            for round in 0..4 {
+                let filter = layout.filter();
+                let hashes = SplitMix(round << 32).take(6_000);
+                together(3, |thread| {
+                    if thread == 2 {
+                        for _ in 0..50 {
+                            filter.clear();
+                            std::thread::yield_now();
+                        }
+                        return;
+                    }
+                    let own = hashes.iter().skip(thread).step_by(2);
+                    // It may be refused, or gone already.
+                    own.for_each(|&hash| _ = filter.insert_hash(hash));
+                });
+                if layout.bits == EXACT.bits {
+                    let counted: usize = hashes.iter().map(|&hash| filter.count_hash(hash)).sum();
+                    assert_eq!(filter.len(), counted, "{}", filter.stats());
+                }
+                filter.clear();
+                assert!(filter.is_empty());
+                assert!(hashes.iter().all(|&hash| !filter.contains_hash(hash)));
+                for &hash in &hashes[..4 * layout.slots()] {
+                    filter.insert_hash(hash).expect("half a shard's items");
+                }
+                assert_eq!(filter.len(), 4 * layout.slots());
+            }
+        }
+    });
+}
+
+/// Batches on all threads answer as a loop does, and leave the same.
+#[test]
+fn parallel_forms_answer_as_loops_do_while_the_filter_grows() {
+    let _alone = alone();
+    for layout in LAYOUTS {
+        let (one, many) = (layout.filter(), layout.filter());
+        let mut hashes = SplitMix(5).take(30_000);
+        hashes.extend_from_within(..10_000);
+        let singly = |act: &dyn Fn(u64) -> bool| -> Vec<bool> {
+            hashes.iter().map(|&hash| act(hash)).collect()
+        };
+        let first = singly(&|hash| one.insert_hash(hash).is_ok());
+        let answers = many.par_insert_hash_many(&hashes);
+        assert!(answers.iter().map(Result::is_ok).eq(first), "{layout:?}");
+        let absent: Vec<_> = hashes.iter().map(|&hash| one.insert_hash_if_absent(hash)).collect();
+        assert_eq!(many.par_insert_hash_if_absent_many(&hashes), absent, "{layout:?}");
+        let found = singly(&|hash| one.contains_hash(hash));
+        assert_eq!(many.par_contains_hash_many(&hashes), found, "{layout:?}");
+        let removed = singly(&|hash| one.remove_hash(hash));
+        assert_eq!(many.par_remove_hash_many(&hashes), removed, "{layout:?}");
+        assert_eq!(one.len(), many.len(), "{layout:?}");
+    }
+}

@@ -207,8 +207,14 @@ impl Directory {
 
     /// The lowest depth of a shard.
     pub fn shallowest(&self) -> u32 {
-        let entries = self.list(self.level()).iter();
-        entries.map(|slot| Entry::unpacked(slot.load(Ordering::Relaxed)).depth).min().unwrap_or(0)
+        self.shallowest_in(self.level())
+    }
+
+    /// According to a list, which may have become old: then it has fewer entries, or none.
+    fn shallowest_in(&self, level: u32) -> u32 {
+        let entries = self.list(level).iter().map(|slot| slot.load(Ordering::Relaxed));
+        let there = entries.filter(|packed| *packed != SPLIT);
+        there.map(|packed| Entry::unpacked(packed).depth).min().unwrap_or(0)
     }
 }
 
@@ -253,5 +259,66 @@ impl<'a> Tenure<'a> {
         let parts = self.directory.roots << depth;
         // The lowest hash of which `parts` times are `next` times 2^64 and more.
         (next < parts).then(|| Mixed(((next as u128) << 64).div_ceil(parts as u128) as u64))
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    fn entry(depth: u32, number: usize) -> Entry {
+        Entry { depth, table: 0, base: number * GROWING_BUCKETS as usize }
+    }
+
+    /// Three roots, of which the second is split, and then its upper half.
+    fn three_roots() -> Directory {
+        let directory = Directory::new(3).expect("memory");
+        let second = Mixed(u64::MAX / 2);
+        directory.deepen(1).expect("memory");
+        directory.replace(directory.look_up(second), entry(1, 1), entry(1, 3));
+        directory.deepen(2).expect("memory");
+        let upper = Mixed(u64::MAX / 3 * 2 - 1);
+        directory.replace(directory.look_up(upper), entry(2, 3), entry(2, 4));
+        directory
+    }
+
+    #[test]
+    fn every_hash_has_a_shard_and_the_shards_come_in_order() {
+        let directory = three_roots();
+        let shards: Vec<Entry> = directory.shards().map(Tenure::entry).collect();
+        let expected = [entry(0, 0), entry(1, 1), entry(2, 3), entry(2, 4), entry(0, 2)];
+        assert_eq!(shards, expected);
+        let mut last = 0;
+        for step in 0..=60_000 {
+            let tenure = directory.look_up(Mixed(step * (u64::MAX / 60_000)));
+            let at = shards.iter().position(|shard| *shard == tenure.entry()).expect("known");
+            assert!(at == last || at == last + 1);
+            last = at;
+        }
+        assert_eq!(last, shards.len() - 1);
+    }
+
+    #[test]
+    fn an_old_list_is_right_about_what_it_has() {
+        let directory = three_roots();
+        assert_eq!(directory.shallowest(), 0);
+        let first = directory.look_up(Mixed(0));
+        directory.replace(first, entry(1, 0), entry(1, 5));
+        directory.replace(directory.look_up(Mixed(u64::MAX)), entry(1, 2), entry(1, 6));
+        assert!(!first.holds());
+        assert_eq!(directory.shallowest(), 1);
+        // All that the first list knew has been split.
+        assert_eq!(directory.shallowest_in(0), 0);
+        assert_eq!(directory.shallowest_in(1), 1);
+    }
+
+    #[test]
+    fn lists_of_one_level_more_are_counted_and_made_once() {
+        let directory = Directory::new(3).expect("memory");
+        assert_eq!((directory.heap_bytes(), directory.missing_bytes(1)), (24, 48));
+        for _ in 0..2 {
+            directory.deepen(1).expect("memory");
+            assert_eq!((directory.heap_bytes(), directory.missing_bytes(1)), (72, 0));
+        }
     }
 }

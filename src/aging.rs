@@ -174,6 +174,13 @@ impl Aging {
         }
     }
 
+    /// How many lanes of a word have bits left, by which a split sorts them.
+    #[inline]
+    pub fn sorted(&self, word: u64) -> usize {
+        let Halves { lower, upper, in_both } = self.split(word);
+        self.lanes.taken(lower).len() + self.lanes.taken(upper).len() - 2 * in_both
+    }
+
     /// How often the lanes of a word stand for an item that is not here, in units of that of a new
     /// lane: 1, 2 for one that lacks a bit, 4, ...
     #[inline]
@@ -303,6 +310,8 @@ mod tests {
                 in_both: used_up,
             };
             assert_eq!(aging.split(word(aging, &plain)), expected, "{plain:?}");
+            let taken = plain.iter().flatten().count();
+            assert_eq!(aging.sorted(word(aging, &plain)), taken - used_up);
         });
     }
 

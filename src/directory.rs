@@ -20,8 +20,8 @@
 //! |---|---|---|
 //! | an entry, stored | `Release` | the words of the upper half are seen. Twin `an_entry_is_stored_relaxed` |
 //! | an entry, read | `Acquire` | the same. Twin `an_entry_is_read_relaxed` |
-//! | the level, stored | `Release` | a reader of the level finds the list. (The list itself comes through a `OnceLock`, which orders what is in it.) |
-//! | the level, read | `Acquire` | the same |
+//! | the level, stored | `Release` | a reader of the level finds the list, and who has met [`SPLIT`] finds a newer one. Twin `a_level_is_stored_relaxed` |
+//! | the level, read | `Acquire` | the same. (What is in the list comes through a `OnceLock`, too) |
 //! | an entry, again | `Relaxed` | after the reader's loads of words and versions, which are `Acquire`; stored before the versions' ends, which are `Release` |
 
 use crate::aging::GROWING_BUCKETS;
@@ -152,11 +152,16 @@ impl Directory {
         self.entries.get() as usize * size_of::<AtomicU64>()
     }
 
+    /// What the list of a level takes.
+    pub fn bytes_of(&self, level: u32) -> usize {
+        (self.roots << (level as usize % MOST_LEVELS)) * size_of::<AtomicU64>()
+    }
+
     /// How many bytes more it takes to have entries for shards of this depth, which is that of the
     /// newest list at most, or one more.
     pub fn missing_bytes(&self, depth: u32) -> usize {
         let missing = self.lists[depth as usize % MOST_LEVELS].get().is_none();
-        if missing { (self.roots << depth) * size_of::<AtomicU64>() } else { 0 }
+        if missing { self.bytes_of(depth) } else { 0 }
     }
 
     /// Makes sure that there are entries for shards of this depth, which is that of the newest list
@@ -210,11 +215,13 @@ impl Directory {
         self.shallowest_in(self.level())
     }
 
-    /// According to a list, which may have become old: then it has fewer entries, or none.
+    /// According to a list, which may have become old: what it has no entry for any more was of its
+    /// own level, and is one deeper at least.
     fn shallowest_in(&self, level: u32) -> u32 {
         let entries = self.list(level).iter().map(|slot| slot.load(Ordering::Relaxed));
-        let there = entries.filter(|packed| *packed != SPLIT);
-        there.map(|packed| Entry::unpacked(packed).depth).min().unwrap_or(0)
+        let depth =
+            |packed| if packed == SPLIT { level + 1 } else { Entry::unpacked(packed).depth };
+        entries.map(depth).min().unwrap_or(0)
     }
 }
 
@@ -246,9 +253,11 @@ impl<'a> Tenure<'a> {
         self.slot.load(Ordering::Relaxed) == self.packed
     }
 
-    /// The same, for one who holds a lock of the shard, without which no entry for it is stored.
+    /// The same, for one who holds all locks of the shard, without which no other entry is stored as
+    /// long as this one holds. (To loom it is no event, or the entry that the caller goes on to store
+    /// would hide other threads' reads from it.)
     #[inline]
-    pub fn holds_locked(self) -> bool {
+    pub fn holds_alone(self) -> bool {
         read_owned(self.slot) == self.packed
     }
 
@@ -308,7 +317,7 @@ mod tests {
         assert!(!first.holds());
         assert_eq!(directory.shallowest(), 1);
         // All that the first list knew has been split.
-        assert_eq!(directory.shallowest_in(0), 0);
+        assert_eq!(directory.shallowest_in(0), 1);
         assert_eq!(directory.shallowest_in(1), 1);
     }
 

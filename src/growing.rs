@@ -8,8 +8,9 @@
 //!
 //! A split has to help. Two buckets that are full of one item stay full however often their shard is
 //! split. So an item of which both buckets are full is refused, and no shard is split that is less
-//! than half full: one that refuses an item sooner has met such a crowd. And the directory stays small
-//! beside the shards, whoever chose the items.
+//! than half full: one that refuses an item sooner has met such a crowd. Nor is one whose lanes are
+//! mostly used up, since they would go to both halves. And the directory stays small beside the shards,
+//! whoever chose the items.
 
 use crate::aging::Aging;
 use crate::bucket::{Fingerprint, Lane, LaneSet, Lanes};
@@ -23,6 +24,7 @@ use crate::shard::{Answer, Shard};
 use crate::sizing::{GrowthPlan, rate_of_a_lane};
 use crate::split::{Census, split};
 use crate::stats::{Growth, Stats};
+use crate::stripe::Locks;
 use crate::sync::{Mutex, SMALL};
 use crate::tables::Tables;
 use std::fmt;
@@ -75,8 +77,8 @@ impl Lease for UntilSplit<'_> {
     }
 
     #[inline]
-    fn check_locked(self) -> Result<(), Split> {
-        if self.tenure.holds_locked() { Ok(()) } else { Err(Split) }
+    fn check_alone(self) -> Result<(), Split> {
+        if self.tenure.holds_alone() { Ok(()) } else { Err(Split) }
     }
 
     #[inline]
@@ -107,12 +109,14 @@ impl Growing {
         let geometry = plan.geometry.clone();
         let no_memory = |bytes| Reason::OutOfMemory { bytes };
         let roots = geometry.shards();
+        let least = size_of::<Self>() + Tables::bytes(&geometry) + roots * size_of::<u64>();
+        if least > plan.max_bytes {
+            return Err(Reason::LimitTooSmall { least, most: plan.max_bytes });
+        }
         let directory = Directory::new(roots).ok_or(no_memory(roots * size_of::<u64>()))?;
         let tables = Tables::new(geometry.clone()).map_err(no_memory)?;
         let aging = Aging::new(geometry.lanes());
-        let room = Growing { aging, geometry, directory, tables, purchases: Mutex::new(()), plan };
-        let (least, most) = (room.bytes(), room.plan.max_bytes);
-        if least > most { Err(Reason::LimitTooSmall { least, most }) } else { Ok(room) }
+        Ok(Growing { aging, geometry, directory, tables, purchases: Mutex::new(()), plan })
     }
 
     #[cfg(loom)]
@@ -152,10 +156,7 @@ impl Growing {
     pub fn split(&self, shard: Leased<'_>, place: Place) -> Result<(), Full> {
         let tenure = shard.lease().tenure;
         let Ok(locked) = shard.lock_all() else { return Ok(()) };
-        let slots = self.geometry.lanes().slots();
-        let items: i64 = shard.own_stripes().map(|stripe| i64::from(shard.items(stripe))).sum();
-        let half_full = 2 * items >= i64::from(self.geometry.buckets()) * slots as i64;
-        if !half_full || shard.count_locked(&locked, place) == 2 * slots {
+        if !self.split_helps(shard, &locked, place) {
             // Room may have come since it was looked for.
             return path::find(shard, place).map(|_| ()).ok_or(Full::new());
         }
@@ -170,6 +171,23 @@ impl Growing {
             self.tables.get(entry.table).begin(entry.base, census);
         }
         Ok(())
+    }
+
+    /// Whether the item would find room if the shard were split: if there is more in its way than copies
+    /// of it, if half of the lanes are taken, and if a quarter of them would go to one half only.
+    fn split_helps(&self, shard: Leased<'_>, locked: &impl Locks, place: Place) -> bool {
+        let in_a_bucket = self.geometry.lanes().slots();
+        if shard.count_locked(locked, place) == 2 * in_a_bucket {
+            return false;
+        }
+        let slots = self.geometry.buckets() as usize * in_a_bucket;
+        let items: i64 = shard.own_stripes().map(|stripe| i64::from(shard.items(stripe))).sum();
+        if 2 * items >= slots as i64 {
+            return true;
+        }
+        // Lanes in both halves of former splits count as one item, or as none here.
+        let (taken, sorted) = shard.lanes_locked(locked, |word| self.aging.sorted(word));
+        2 * taken >= slots && 4 * sorted >= slots
     }
 
     /// How often an item that is not here is taken for one that is: what the lanes of its two buckets
@@ -194,7 +212,9 @@ impl Growing {
         }
         let entries = self.directory.missing_bytes(depth);
         let left = self.plan.max_bytes.checked_sub(self.bytes() + entries).ok_or(Full::new())?;
-        let shard = self.tables.take(left).ok_or(Full::new())?;
+        // A new table leaves room for the list that its shards will need.
+        let shard = self.tables.take(left.saturating_sub(self.directory.bytes_of(depth + 1)));
+        let shard = shard.ok_or(Full::new())?;
         match self.directory.deepen(depth) {
             Ok(()) => Ok(shard),
             Err(NoMemory) => {

@@ -21,11 +21,12 @@ pub trait Lease: Copy {
     /// How many full buckets a search for room lists before it gives up.
     const PATIENCE: usize;
 
-    /// Whether the shard still has the item.
+    /// Whether the shard still has the item. For one who holds a lock of the shard, it stays so until
+    /// that is given back.
     fn check(self) -> Result<(), Self::Lapsed>;
 
-    /// The same, for one who holds a lock of the shard: as long as it is held, the answer stays true.
-    fn check_locked(self) -> Result<(), Self::Lapsed>;
+    /// The same, for one who holds all locks of the shard.
+    fn check_alone(self) -> Result<(), Self::Lapsed>;
 
     /// The lanes that stand for an item with this fingerprint.
     fn holding(self, lanes: Lanes, word: u64, fp: Fingerprint) -> LaneSet;
@@ -57,7 +58,7 @@ impl Lease for Always {
     }
 
     #[inline]
-    fn check_locked(self) -> Result<(), Infallible> {
+    fn check_alone(self) -> Result<(), Infallible> {
         Ok(())
     }
 

@@ -146,6 +146,20 @@ impl<'a, L: Lease> Shard<'a, L> {
         self.holding(first, place.fp).len() + self.holding(second, place.fp).len()
     }
 
+    /// How many lanes are taken, and how many of those stand for items that have bits left by which a
+    /// split would sort them, as `sorted` says of a word.
+    pub fn lanes_locked(
+        self,
+        locked: &impl Locks,
+        sorted: impl Fn(u64) -> usize,
+    ) -> (usize, usize) {
+        self.buckets()
+            .map(|bucket| self.read_locked(locked, bucket))
+            .fold((0, 0), |(taken, left), word| {
+                (taken + self.lanes().taken(word).len(), left + sorted(word))
+            })
+    }
+
     /// The buckets of one of the shard's stripes.
     pub fn buckets_of(self, stripe: usize) -> impl Iterator<Item = Bucket> {
         let first = ((stripe - Table::stripe_of(self.base)) as u32) * STRIPE_BUCKETS;
@@ -310,7 +324,7 @@ impl<'a, L: Lease> Shard<'a, L> {
     #[inline]
     pub fn lock_one(self, bucket: Bucket) -> Result<One<'a>, L::Lapsed> {
         let locked = self.table.stripes().lock(self.stripe(bucket));
-        self.lease.check_locked().map(|()| locked)
+        self.lease.check().map(|()| locked)
     }
 
     /// The stripes of both buckets of an item.
@@ -318,7 +332,7 @@ impl<'a, L: Lease> Shard<'a, L> {
     pub fn lock(self, place: Place) -> Result<Two<'a>, L::Lapsed> {
         let both = [self.stripe(place.first), self.stripe(place.second)];
         let locked = self.table.stripes().lock_two(both);
-        self.lease.check_locked().map(|()| locked)
+        self.lease.check().map(|()| locked)
     }
 
     /// The stripes of all these buckets.
@@ -331,12 +345,14 @@ impl<'a, L: Lease> Shard<'a, L> {
 
     pub fn lock_many<const N: usize>(self, which: &StripeSet<N>) -> Result<Many<'a, N>, L::Lapsed> {
         let locked = self.table.stripes().lock_many(which);
-        self.lease.check_locked().map(|()| locked)
+        self.lease.check().map(|()| locked)
     }
 
     /// The stripes of the whole shard.
     pub fn lock_all(self) -> Result<Many<'a, SHARD_STRIPES>, L::Lapsed> {
-        self.lock_many(&self.own_stripes().collect())
+        let all: StripeSet<SHARD_STRIPES> = self.own_stripes().collect();
+        let locked = self.table.stripes().lock_many(&all);
+        self.lease.check_alone().map(|()| locked)
     }
 
     #[inline]

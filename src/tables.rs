@@ -53,6 +53,11 @@ impl Tables {
         Ok(tables)
     }
 
+    /// What the first table takes.
+    pub fn bytes(geometry: &Geometry) -> usize {
+        size_of::<Held>() + Held::bytes(geometry)
+    }
+
     #[inline]
     pub fn get(&self, table: usize) -> &Held {
         match self.list[table % MOST_TABLES].get() {
@@ -100,7 +105,12 @@ impl Tables {
             if last == 0 {
                 return None;
             }
-            let held = Held::new(self.geometry.with_shards(last)).ok()?;
+            // If so much cannot be had, perhaps one can.
+            let held = Held::new(self.geometry.with_shards(last)).or_else(|_| {
+                last = 1;
+                Held::new(self.geometry.with_shards(last))
+            });
+            let held = held.ok()?;
             let _ = slot.set(Box::new(held));
             (tables, shards) = (tables + 1, shards + last);
         }

@@ -583,12 +583,54 @@ twins! {
         message: "Causality violation",
     }
 
+    a_level_is_stored_relaxed {
+        edits: [(
+            "directory.rs",
+            "self.level.store(depth, Ordering::Release)",
+            "self.level.store(depth, Ordering::Relaxed)",
+        )],
+        model: "growth::an_item_is_found_by_an_old_list",
+        message: "XXX",
+    }
+    only_the_newest_list_learns_of_a_split {
+        edits: [(
+            "directory.rs",
+            "for level in depth + 1..=read_owned_u32(&self.level) {",
+            "for level in [read_owned_u32(&self.level)] {",
+        )],
+        model: "growth::an_item_is_found_by_an_old_list",
+        message: MISSED_IN_SPLIT,
+    }
+    items_are_not_shared_out {
+        edits: [("split.rs", "        shard.set_items(locked, stripe, in_lower);\n", "")],
+        model: SPLIT,
+        message: "a split changed the number of items",
+    }
+    a_split_of_all_shards_is_not_thought_of {
+        edits: [(
+            "directory.rs",
+            "if packed == SPLIT { level + 1 } else { Entry::unpacked(packed).depth }",
+            "Entry::unpacked(packed).depth",
+        )],
+        model: "growth::a_batch_is_sorted_while_the_only_shard_is_split",
+        message: "overflow",
+    }
+
     // Splits: writers.
+    an_insert_believes_a_hit_during_a_split {
+        edits: [(
+            "shard.rs",
+            "if seen && (L::LASTING || self.look(place) == Some(true)) {",
+            "if seen {",
+        )],
+        model: "growth::an_item_is_not_taken_for_another_in_the_middle_of_a_split",
+        message: "an item was taken for another",
+    }
     an_insert_does_not_ask_whether_the_shard_was_split {
         edits: [(
             "shard.rs",
             "        let locked = self.table.stripes().lock(self.stripe(bucket));
-        self.lease.check_locked().map(|()| locked)",
+        self.lease.check().map(|()| locked)",
             "        Ok(self.table.stripes().lock(self.stripe(bucket)))",
         )],
         model: "growth::an_item_that_comes_during_a_split_is_found",
@@ -598,7 +640,7 @@ twins! {
         edits: [(
             "shard.rs",
             "        let locked = self.table.stripes().lock_two(both);
-        self.lease.check_locked().map(|()| locked)",
+        self.lease.check().map(|()| locked)",
             "        Ok(self.table.stripes().lock_two(both))",
         )],
         model: "growth::one_call_wins_on_either_side_of_a_split",
@@ -608,7 +650,7 @@ twins! {
         edits: [(
             "shard.rs",
             "        let locked = self.table.stripes().lock_two(both);
-        self.lease.check_locked().map(|()| locked)",
+        self.lease.check().map(|()| locked)",
             "        Ok(self.table.stripes().lock_two(both))",
         )],
         model: "growth::an_item_is_removed_during_a_split",
@@ -618,7 +660,7 @@ twins! {
         edits: [(
             "shard.rs",
             "        let locked = self.table.stripes().lock_many(which);
-        self.lease.check_locked().map(|()| locked)",
+        self.lease.check().map(|()| locked)",
             "        Ok(self.table.stripes().lock_many(which))",
         )],
         model: "growth::a_path_of_before_a_split_is_not_walked",
@@ -627,9 +669,8 @@ twins! {
     who_splits_does_not_ask_whether_the_shard_was_split {
         edits: [(
             "shard.rs",
-            "        let locked = self.table.stripes().lock_many(which);
-        self.lease.check_locked().map(|()| locked)",
-            "        Ok(self.table.stripes().lock_many(which))",
+            "self.lease.check_alone().map(|()| locked)",
+            "Ok(locked)",
         )],
         model: "growth::two_that_find_the_same_shard_full_split_it_once",
         message: "a shard was split twice",

@@ -25,7 +25,15 @@ impl World for Grove {
         Grove { room: Growing::of(GrowthPlan { geometry, max_bytes, expected_growth, rate }) }
     }
 
-    fn check(&self) {}
+    fn check(&self) {
+        for bits in 0..4 {
+            let (shard, place) = self.shard(item(bits, 2));
+            for bucket in [0, 2, 4, 6].map(Bucket) {
+                let look = shard.look(Place { first: bucket, ..place });
+                assert_ne!(look, None, "a version stayed odd");
+            }
+        }
+    }
 }
 
 impl Grove {
@@ -119,7 +127,10 @@ fn an_item_is_found_while_its_shard_is_split() {
                 item
             },
             &[split_root, look],
-            there_once,
+            |grove, item| {
+                there_once(grove, item);
+                assert_eq!(grove.room.items(), 9, "a split changed the number of items");
+            },
         );
     }
 }
@@ -444,4 +455,96 @@ fn nothing_escapes_a_clear_by_a_split() {
             assert_eq!(grove.room.items(), 0, "items are counted that were cleared");
         },
     );
+}
+
+/// The list that is gone through for the shallowest shard may have no entry left.
+#[test]
+fn a_batch_is_sorted_while_the_only_shard_is_split() {
+    Model::new("split and parts", 52).run_in::<Grove, Mixed>(
+        |grove: &Grove| {
+            let item = item(0, 1);
+            grove.put(item);
+            item
+        },
+        &[split_root, |grove, _| {
+            let parts = grove.room.parts();
+            assert!((1..=2).contains(&parts), "a batch is sorted into {parts} parts");
+        }],
+        there_once,
+    );
+}
+
+/// A writer sleeps while its shard is split, and then the half that its item is in.
+#[test]
+fn an_item_that_comes_during_two_splits_is_found() {
+    Model::new("two splits and insert", 380).blocking().preemptions(3).run_in::<Grove, Mixed>(
+        |grove: &Grove| {
+            let item = item(0b11, 2);
+            grove.pretend(item);
+            item
+        },
+        &[
+            |grove, item| {
+                split_root(grove, item);
+                grove.pretend(*item);
+                let entry = Entry { depth: 1, table: 1, base: 0 };
+                grove.room.split_as_seen(*item, 1, entry).expect("a full shard was not split");
+            },
+            |grove, item| {
+                insert(&grove.room, grove.room.locate(*item)).expect("there is room");
+            },
+        ],
+        there_once,
+    );
+}
+
+#[test]
+fn an_item_is_not_taken_for_another_in_the_middle_of_a_split() {
+    let (there, absent) = two_that_meet_in_the_middle();
+    Model::new("absent, and added", 170).blocking().preemptions(3).run_in::<Grove, (Mixed, Mixed)>(
+        move |grove: &Grove| {
+            grove.put(there);
+            (there, absent)
+        },
+        &[
+            |grove, (there, _)| split_root(grove, there),
+            |grove, (_, absent)| {
+                let added = insert_if_absent(&grove.room, grove.room.locate(*absent));
+                assert_eq!(added, Ok(true), "an item was taken for another");
+            },
+        ],
+        |grove, (there, absent)| {
+            there_once(grove, there);
+            there_once(grove, absent);
+        },
+    );
+}
+
+/// The directory gets longer for another shard, and then a shard is split that an old list has several
+/// entries for.
+#[test]
+fn an_item_is_found_by_an_old_list() {
+    for bits in [0b100, 0b111] {
+        Model::new("old list", 2_900).run_in::<Grove, [Mixed; 2]>(
+            move |grove: &Grove| {
+                let (deep, shallow) = (item(0b00, 2), item(bits, 3));
+                for depth in [0, 1] {
+                    grove.pretend(deep);
+                    grove.split(deep, Entry { depth, ..ROOT });
+                }
+                grove.pretend(deep);
+                grove.put(shallow);
+                [deep, shallow]
+            },
+            &[
+                |grove, [deep, shallow]| {
+                    grove.split(*deep, Entry { depth: 2, ..ROOT });
+                    let entry = Entry { depth: 1, table: 1, base: 0 };
+                    grove.room.split_as_seen(*shallow, 2, entry).expect("a shard was not split");
+                },
+                |grove, [_, shallow]| look(grove, shallow),
+            ],
+            |grove, [_, shallow]| there_once(grove, shallow),
+        );
+    }
 }

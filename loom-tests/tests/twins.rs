@@ -590,7 +590,7 @@ twins! {
             "self.level.store(depth, Ordering::Relaxed)",
         )],
         model: "growth::an_item_is_found_by_an_old_list",
-        message: "XXX",
+        message: "Causality violation",
     }
     only_the_newest_list_learns_of_a_split {
         edits: [(

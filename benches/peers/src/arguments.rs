@@ -10,11 +10,16 @@ usage: cargo run --release -p koel-peers -- [FLAGS]
   --sizes 2,32,128  table sizes, in MiB
   --threads 1,2     numbers of threads (default: powers of two, and as many as the machine runs)
   --reps N          repetitions (default: fewer for larger tables)
-  --only NAME       only the peers, or else only the workloads, with NAME in their names
+  --grow-to 22      sets that grow are measured up to 2^22 items, from a 1024th of that on
+  --only NAME       only the peers, or else only the workloads, with NAME in their names;
+                    or only growth, the sets that grow
   --out DIRECTORY   where results go (default: benches/peers/results)
   --plot-only       draw the plots again from the CSV files in the directory
   --test            a tiny run of everything, into a scratch directory
 ";
+
+/// Not a workload, but a run of its own.
+const GROWTH: &str = "growth";
 
 #[derive(Debug)]
 pub enum Request {
@@ -31,6 +36,9 @@ pub struct Arguments {
     /// Indices into the list of peers.
     pub peers: Vec<usize>,
     pub workloads: Vec<&'static str>,
+    /// Whether the sets that grow are measured, and to what power of two.
+    pub growth: bool,
+    pub grow_to: u32,
     pub out: PathBuf,
     pub plot_only: bool,
     pub test: bool,
@@ -46,6 +54,8 @@ impl Arguments {
             reps: None,
             peers: (0..names.len()).collect(),
             workloads: WORKLOADS.to_vec(),
+            growth: true,
+            grow_to: 22,
             out: results.clone(),
             plot_only: false,
             test: false,
@@ -59,6 +69,7 @@ impl Arguments {
                 }
                 "--threads" => parsed.threads = numbers(&flag, &value()?, 1_024)?,
                 "--reps" => parsed.reps = Some(number(&flag, &value()?, 10_000)?),
+                "--grow-to" => parsed.grow_to = number(&flag, &value()?, 32)?.max(10) as u32,
                 "--only" => parsed.only(&value()?, &names)?,
                 "--out" => parsed.out = PathBuf::from(value()?),
                 "--plot-only" => parsed.plot_only = true,
@@ -70,6 +81,7 @@ impl Arguments {
         if parsed.test {
             parsed.sizes = vec![64 << 10, 256 << 10];
             parsed.threads = vec![1, 2, 3];
+            parsed.grow_to = 16;
             if parsed.out == results {
                 parsed.out = std::env::temp_dir().join("koel-peers-test");
             }
@@ -81,12 +93,15 @@ impl Arguments {
         let peers: Vec<usize> = (0..names.len()).filter(|&at| names[at].contains(name)).collect();
         let workloads: Vec<_> =
             WORKLOADS.into_iter().filter(|known| known.contains(name)).collect();
-        if !peers.is_empty() {
+        self.growth = name == GROWTH;
+        if self.growth {
+            self.workloads.clear();
+        } else if !peers.is_empty() {
             self.peers = peers;
         } else if !workloads.is_empty() {
             self.workloads = workloads;
         } else {
-            let all = [names.join(", "), WORKLOADS.join(", ")].join("; ");
+            let all = [&names.join(", "), &WORKLOADS.join(", "), GROWTH].join("; ");
             return Err(format!("--only {name}: there are {all}"));
         }
         Ok(())
@@ -139,6 +154,14 @@ mod tests {
     fn only_is_a_peer_or_a_workload() {
         assert_eq!(parse("--only DashSet").unwrap().peers.len(), 1);
         assert_eq!(parse("--only bulk").unwrap().workloads, ["bulk fill", "bulk hit", "bulk miss"]);
+        assert!(!parse("--only bulk").unwrap().growth);
+    }
+
+    #[test]
+    fn only_growth_is_no_workload() {
+        let arguments = parse("--only growth --grow-to 24").unwrap();
+        assert!(arguments.growth && arguments.workloads.is_empty());
+        assert_eq!(arguments.grow_to, 24);
     }
 
     #[test]
@@ -153,6 +176,7 @@ mod tests {
             "--threads 99999",
             "--reps 0",
             "--only nobody",
+            "--grow-to 33",
             "--frobnicate",
             "2",
         ] {

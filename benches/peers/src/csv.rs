@@ -36,9 +36,24 @@ pub struct Held {
     pub bytes: u64,
 }
 
+/// A set that has grown to this many items, over all repetitions. Rates are in million operations a
+/// second, that of the fill since it began.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grown {
+    pub peer: String,
+    pub items: u64,
+    pub fill: f64,
+    pub hit: f64,
+    pub miss: f64,
+    pub false_positive_rate: f64,
+    pub bytes: u64,
+    pub lost: u64,
+}
+
 const ROWS: &str = "peer,workload,size,threads,median,min,max,reps,short of cores,bits per item,\
                     false-positive rate,two winners,no winner,lost,refused,wrong";
 const HELD: &str = "peer,items,bytes";
+const GROWN: &str = "peer,items,fill,hit,miss,false-positive rate,bytes,lost";
 
 pub fn text_of_rows(rows: &[Row]) -> String {
     let mut csv = format!("{ROWS}\n");
@@ -91,6 +106,30 @@ pub fn held_from(csv: &str) -> Result<Vec<Held>, String> {
         Ok(Held { peer: fields.text()?, items: fields.number()?, bytes: fields.number()? })
     };
     lines(csv).map(held).collect()
+}
+
+pub fn text_of_grown(grown: &[Grown]) -> String {
+    let line = |grown: &Grown| {
+        let Grown { peer, items, fill, hit, miss, false_positive_rate: rate, bytes, lost } = grown;
+        format!("{peer},{items},{fill},{hit},{miss},{rate:e},{bytes},{lost}\n")
+    };
+    format!("{GROWN}\n{}", grown.iter().map(line).collect::<String>())
+}
+
+pub fn grown_from(csv: &str) -> Result<Vec<Grown>, String> {
+    let grown = |mut fields: Fields<'_>| {
+        Ok(Grown {
+            peer: fields.text()?,
+            items: fields.number()?,
+            fill: fields.number()?,
+            hit: fields.number()?,
+            miss: fields.number()?,
+            false_positive_rate: fields.number()?,
+            bytes: fields.number()?,
+            lost: fields.number()?,
+        })
+    };
+    lines(csv).map(grown).collect()
 }
 
 /// The lines after the heading.
@@ -154,6 +193,17 @@ pub mod tests {
         assert!(rows[1].false_positive_rate.is_nan());
         let held = [Held { peer: "koel".into(), items: 10, bytes: 208 }];
         assert_eq!(held_from(&text_of_held(&held)).unwrap(), held);
+        let grown = [Grown {
+            peer: "DashSet".into(),
+            items: 4_096,
+            fill: 20.5,
+            hit: 30.0,
+            miss: 1.0 / 3.0,
+            false_positive_rate: 0.0,
+            bytes: 80_000,
+            lost: 0,
+        }];
+        assert_eq!(grown_from(&text_of_grown(&grown)).unwrap(), grown);
     }
 
     #[test]

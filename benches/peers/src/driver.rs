@@ -1,8 +1,9 @@
 //! Goes through sizes, threads, repetitions and peers, and makes a row of each cell's repetitions.
 
 use crate::arguments::Arguments;
-use crate::csv::{Held, Row};
-use crate::peers::{self, Entry};
+use crate::csv::{Grown, Held, Row};
+use crate::growth::{self, Steps};
+use crate::peers::{self, Entry, GrowingEntry};
 use crate::plan::{Checks, Plan, Sample};
 use crate::report::size_name;
 use crate::timing::median;
@@ -11,6 +12,9 @@ use std::time::Instant;
 
 /// Capacities whose memory is measured, per power of ten: enough to see steps by two.
 const CAPACITIES_PER_DECADE: i32 = 14;
+
+/// Repetitions of the sets that grow.
+const GROWTHS: u64 = 3;
 
 pub fn measure(arguments: &Arguments) -> Vec<Row> {
     let peers = chosen(arguments);
@@ -99,6 +103,30 @@ pub fn sweep_memory(arguments: &Arguments) -> Vec<Held> {
             capacities.iter().map(held).collect::<Vec<Held>>()
         })
         .collect()
+}
+
+/// The sets that grow: what they do at each doubling, and what they hold in between.
+pub fn measure_growth(arguments: &Arguments) -> (Vec<Grown>, Vec<Held>) {
+    let (mut grown, mut all_held) = (Vec::new(), Vec::new());
+    let test = arguments.test;
+    let reps = arguments.reps.unwrap_or(if test { 1 } else { GROWTHS });
+    let steps = |rep| Steps::to(arguments.grow_to, test, rep);
+    let peers = peers::all_growing();
+    let mut runs: Vec<Vec<_>> = peers.iter().map(|_| Vec::new()).collect();
+    let start = Instant::now();
+    for rep in 0..reps {
+        eprint!("\rgrowth to 2^{}, repetition {} of {reps} ", arguments.grow_to, rep + 1);
+        for (runs, peer) in runs.iter_mut().zip(&peers) {
+            runs.push((peer.run)(&steps(rep)));
+        }
+    }
+    for (runs, GrowingEntry { name, held, .. }) in runs.iter().zip(&peers) {
+        let held = held(&steps(0));
+        grown.extend(growth::rows(name, runs, &held));
+        all_held.extend(held);
+    }
+    eprintln!("took {:.0} s", start.elapsed().as_secs_f64());
+    (grown, all_held)
 }
 
 /// What a reader has to know of the machine.

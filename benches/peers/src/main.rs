@@ -5,11 +5,12 @@
 //! ```
 //!
 //! `--help` has the flags, the README what is measured. Reading order: `peer` → `peers` →
-//! `workloads` → `plan` and `winners`, then `driver` → `csv` → `report` and `plot`.
+//! `workloads` → `plan` and `winners`, and `growth`, then `driver` → `csv` → `report` and `plot`.
 
 mod arguments;
 mod csv;
 mod driver;
+mod growth;
 mod memory;
 mod peer;
 mod peers;
@@ -22,7 +23,7 @@ mod winners;
 mod workloads;
 
 use arguments::{Arguments, Request};
-use csv::{Held, Row};
+use csv::Row;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -54,25 +55,45 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     fs::create_dir_all(out).map_err(|error| format!("{}: {error}", out.display()))?;
     if arguments.plot_only {
         let rows = csv::rows_from(&read(&out.join("results.csv"))?)?;
-        let held = csv::held_from(&read(&out.join("memory.csv")).unwrap_or_default())?;
-        return draw(arguments, &rows, &held);
+        let held = |name| csv::held_from(&read(&out.join(name)).unwrap_or_default());
+        let grown = csv::grown_from(&read(&out.join("growth.csv")).unwrap_or_default())?;
+        let drawn = plot::all(&rows, &held("memory.csv")?).into_iter();
+        let drawn = drawn.chain(plot::growth(&grown, &held("growth-memory.csv")?));
+        return draw(arguments, drawn);
     }
 
-    let rows = driver::measure(arguments);
-    write(&out.join("results.csv"), &csv::text_of_rows(&rows))?;
-    let text = report::text(&driver::machine(), &rows);
-    print(&text);
-    write(&out.join("table.txt"), &text)?;
-    let held = driver::sweep_memory(arguments);
-    write(&out.join("memory.csv"), &csv::text_of_held(&held))?;
-    draw(arguments, &rows, &held)?;
-
-    let wrong: u64 = rows.iter().filter(|row| row.peer == peers::KOEL).map(Row::bad).sum();
+    // What was not to be measured stays as it is.
+    let mut wrong = 0;
+    if !arguments.workloads.is_empty() {
+        let rows = driver::measure(arguments);
+        write(&out.join("results.csv"), &csv::text_of_rows(&rows))?;
+        let text = report::text(&driver::machine(), &rows);
+        print(&text);
+        write(&out.join("table.txt"), &text)?;
+        let held = driver::sweep_memory(arguments);
+        write(&out.join("memory.csv"), &csv::text_of_held(&held))?;
+        draw(arguments, plot::all(&rows, &held))?;
+        wrong += rows.iter().filter(|row| row.peer == peers::KOEL).map(Row::bad).sum::<u64>();
+    }
+    if arguments.growth {
+        let (grown, held) = driver::measure_growth(arguments);
+        write(&out.join("growth.csv"), &csv::text_of_grown(&grown))?;
+        write(&out.join("growth-memory.csv"), &csv::text_of_held(&held))?;
+        let text = report::growth(&driver::machine(), &grown);
+        print(&text);
+        write(&out.join("growth.txt"), &text)?;
+        draw(arguments, plot::growth(&grown, &held))?;
+        let koel = grown.iter().filter(|grown| grown.peer.starts_with(peers::KOEL));
+        wrong += koel.map(|grown| grown.lost).sum::<u64>();
+    }
     if wrong == 0 { Ok(()) } else { Err(format!("koel gave {wrong} wrong answers")) }
 }
 
-fn draw(arguments: &Arguments, rows: &[Row], held: &[Held]) -> Result<(), String> {
-    for (name, svg) in plot::all(rows, held) {
+fn draw(
+    arguments: &Arguments,
+    plots: impl IntoIterator<Item = (String, String)>,
+) -> Result<(), String> {
+    for (name, svg) in plots {
         write(&arguments.out.join(name), &svg)?;
     }
     eprintln!("results are in {}", arguments.out.display());

@@ -31,6 +31,10 @@ pub trait Peer: Sync + Sized {
     fn insert_if_absent(&self, key: u64) -> Result<bool, Refused>;
     /// Whether it was there; `None` if the peer cannot remove.
     fn remove(&self, key: u64) -> Option<bool>;
+    /// The bytes that it touches, of a peer that takes more.
+    fn says_it_holds(&self) -> Option<usize> {
+        None
+    }
     /// How many were refused.
     fn insert_many(&self, keys: &[u64]) -> u64 {
         keys.iter().filter(|&&key| self.insert(key).is_err()).count() as u64
@@ -52,6 +56,21 @@ pub trait Sequential: Send {
         if self.contains(hash) { Ok(false) } else { self.insert(hash).map(|()| true) }
     }
     fn remove(&mut self, hash: u64) -> bool;
+}
+
+/// A set that begins small and grows, on one thread. It refuses nothing.
+pub trait Growing: Sized {
+    const NAME: &str;
+    /// If not, it is built again for each number of items.
+    const GROWS: bool = true;
+    /// With room for this many items to begin with.
+    fn build(first: u64) -> Self;
+    fn insert(&mut self, key: u64);
+    fn contains(&self, key: u64) -> bool;
+    /// The bytes that it touches, of a set that takes more.
+    fn says_it_holds(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// A filter behind locks. The shard is chosen by the hash, so a key's operations exclude each other.

@@ -1,6 +1,6 @@
 //! The plots: throughput by threads and by table size, and bits an item by capacity.
 
-use crate::csv::{Held, Row};
+use crate::csv::{Grown, Held, Row};
 use crate::peers::KOEL;
 use crate::report::size_name;
 use crate::svg::{Anchor, Drawing, FAINT, GRID, INK, Mark, Style};
@@ -124,6 +124,95 @@ fn memory(held: &[Held]) -> Option<String> {
     Some(drawing.finish())
 }
 
+/// The plots of the sets that grow.
+pub fn growth(grown: &[Grown], held: &[Held]) -> Vec<(String, String)> {
+    let speed = growth_speed(grown).map(|svg| ("growth.svg".into(), svg));
+    let memory = growth_memory(held).map(|svg| ("growth-memory.svg".into(), svg));
+    speed.into_iter().chain(memory).collect()
+}
+
+/// Lookups and errors at each doubling.
+fn growth_speed(grown: &[Grown]) -> Option<String> {
+    let names = unique(grown.iter().map(|row| &*row.peer));
+    let x = Axis::of_doublings(grown.iter().map(|row| row.items))?;
+    let mut drawing = Drawing::new(1170.0, 520.0);
+    drawing.heading((24.0, 32.0), 18, "Sets that grow, one thread: at each doubling");
+    let panel = |left| Frame { left_top: (left, 90.0), width: 480.0, height: 300.0 };
+
+    let speeds = || grown.iter().flat_map(|row| [row.hit, row.miss]);
+    let y = Axis::of_decades("million lookups / s", speeds(), &[1.0, 2.0, 5.0])?;
+    let place = panel(70.0);
+    place.draw(&mut drawing, "Lookups: hits, and misses (dashed)", &x, &y);
+    for name in names.iter().rev() {
+        let of = |figure: fn(&Grown) -> f64| -> Vec<(f64, f64)> {
+            let rows = grown.iter().filter(|row| row.peer == *name);
+            rows.map(|row| (row.items as f64, figure(row))).collect()
+        };
+        let dashed = Style { dashed: true, mark: Mark::None, ..grown_style(name) };
+        place.curve(&mut drawing, (&x, &y), &of(|row| row.miss), dashed);
+        place.curve(&mut drawing, (&x, &y), &of(|row| row.hit), grown_style(name));
+    }
+
+    let percent = |row: &Grown| 100.0 * row.false_positive_rate;
+    let erring = || grown.iter().filter(|row| row.false_positive_rate > 0.0);
+    let y = Axis::of_decades("", erring().map(percent), &[1.0, 2.0, 5.0])?;
+    let place = panel(660.0);
+    place.draw(&mut drawing, "False positives, percent", &x, &y);
+    for name in names.iter().rev() {
+        let rows = erring().filter(|row| row.peer == *name);
+        let points: Vec<_> = rows.map(|row| (row.items as f64, percent(row))).collect();
+        place.curve(&mut drawing, (&x, &y), &points, grown_style(name));
+    }
+    legend_in_a_row(&mut drawing, (70.0, 480.0), &names, grown_style);
+    Some(drawing.finish())
+}
+
+/// What they hold on the way.
+fn growth_memory(held: &[Held]) -> Option<String> {
+    let bytes = |held: &Held| held.bytes as f64 / held.items as f64;
+    let names = unique(held.iter().map(|held| &*held.peer));
+    let x = Axis::of_doublings(held.iter().map(|held| held.items))?;
+    let y = Axis::of_decades("bytes per item", held.iter().map(bytes), &[1.0, 2.0, 3.0, 5.0])?;
+    let mut drawing = Drawing::new(1170.0, 600.0);
+    drawing.heading((24.0, 32.0), 18, "Memory of sets that grow, by items so far");
+    let plain = |name: &str| Style { mark: Mark::None, ..grown_style(name) };
+    let place = Frame { left_top: (80.0, 70.0), width: 1050.0, height: 400.0 };
+    place.draw(&mut drawing, "", &x, &y);
+    for name in names.iter().rev() {
+        let of_peer = held.iter().filter(|held| held.peer == *name);
+        let points: Vec<_> = of_peer.map(|held| (held.items as f64, bytes(held))).collect();
+        place.curve(&mut drawing, (&x, &y), &points, plain(name));
+    }
+    legend_in_a_row(&mut drawing, (80.0, 560.0), &names, plain);
+    Some(drawing.finish())
+}
+
+/// The filter that does not grow stands out less than the one that does.
+fn grown_style(peer: &str) -> Style {
+    match peer {
+        KOEL => style(peer),
+        _ if peer.starts_with(KOEL) => {
+            Style { colour: "#e9a08f", width: 2.2, mark: Mark::Square, dashed: false }
+        }
+        // The two chains lie upon each other, mostly.
+        "autoscale_cuckoo_filter" => Style { colour: "#e5cb80", width: 4.5, ..style(peer) },
+        _ => style(peer),
+    }
+}
+
+fn legend_in_a_row(
+    drawing: &mut Drawing,
+    (mut left, top): (f64, f64),
+    names: &[&str],
+    style: fn(&str) -> Style,
+) {
+    for &name in names {
+        let label = if name == KOEL { "koel, growing" } else { name };
+        legend(drawing, (left, top), &[(label.into(), style(name))]);
+        left += 80.0 + 7.2 * label.len() as f64;
+    }
+}
+
 struct Axis {
     label: String,
     low: f64,
@@ -138,6 +227,39 @@ impl Axis {
             values.iter().map(|&value| (value as f64, name(value))).collect();
         let (low, high) = (ticks.first().map_or(1.0, |t| t.0), ticks.last().map_or(1.0, |t| t.0));
         Axis { label: label.into(), low, high, logarithmic: true, ticks }
+    }
+
+    /// Powers of two as numbers of items.
+    fn of_doublings(items: impl Iterator<Item = u64> + Clone) -> Option<Axis> {
+        let (low, high) = (items.clone().min()?, items.max()?);
+        let powers = (low.ilog2()..=high.ilog2()).map(|power| 1 << power).collect();
+        let name = |items: u64| match items.ilog2() {
+            power @ 20.. => format!("{}M", 1_u64 << (power - 20)),
+            power @ 10.. => format!("{}k", 1 << (power - 10)),
+            _ => items.to_string(),
+        };
+        Some(Axis::of_powers("items (k = 1024, M = 1024k)", &powers, name))
+    }
+
+    /// Logarithmic, with these steps in each power of ten, and as far as the values go.
+    fn of_decades(
+        label: &str,
+        values: impl Iterator<Item = f64> + Clone,
+        steps: &[f64],
+    ) -> Option<Axis> {
+        let (low, high) = (values.clone().min_by(f64::total_cmp)?, values.max_by(f64::total_cmp)?);
+        let decades = low.log10().floor() as i32..=high.log10().ceil() as i32;
+        let rungs = decades.flat_map(|power| {
+            steps.iter().map(move |step| (step * 10_f64.powi(power), (-power).max(0) as usize))
+        });
+        let rungs: Vec<(f64, usize)> = rungs.collect();
+        let first = rungs.iter().rposition(|(rung, _)| *rung <= low)?;
+        let last = rungs.iter().position(|(rung, _)| *rung >= high)?;
+        let named =
+            rungs[first..=last].iter().map(|&(rung, digits)| (rung, format!("{rung:.digits$}")));
+        let ticks: Vec<(f64, String)> = named.collect();
+        let (low, high) = (rungs[first].0, rungs[last].0);
+        Some(Axis { label: label.into(), low, high, logarithmic: true, ticks })
     }
 
     /// From zero to a round number above `most`.

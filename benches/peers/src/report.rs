@@ -1,6 +1,6 @@
 //! The figures as tables to read.
 
-use crate::csv::Row;
+use crate::csv::{Grown, Row};
 use crate::peers::KOEL;
 use crate::workloads::WORKLOADS;
 use std::collections::BTreeSet;
@@ -29,6 +29,27 @@ pub fn text(machine: &str, rows: &[Row]) -> String {
         quirks(rows),
         each(ratios)
     )
+}
+
+/// The sets that grow, at each doubling.
+pub fn growth(machine: &str, grown: &[Grown]) -> String {
+    let mut text = format!(
+        "{machine}. Sets that grow, on one thread. Million operations a second, medians; the fill \
+         is that of all items so far.\n"
+    );
+    let mut peer = "";
+    for row in grown {
+        if row.peer != peer {
+            peer = &row.peer;
+            let columns = "      fill       hit      miss   false positives  bytes/item";
+            text += &format!("\n{peer:26}{columns}\n");
+        }
+        let Grown { items, fill, hit, miss, false_positive_rate, bytes, lost, .. } = row;
+        let (percent, each) = (100.0 * false_positive_rate, *bytes as f64 / *items as f64);
+        text += &format!("{items:26}{fill:10.1}{hit:10.1}{miss:10.1}{percent:16.4} %{each:12.2}");
+        text += &if *lost == 0 { "\n".into() } else { format!("  {lost} lost!\n") };
+    }
+    text
 }
 
 fn table(title: &str, rows: &[&Row]) -> String {

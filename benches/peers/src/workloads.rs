@@ -55,7 +55,12 @@ pub fn run<P: Peer>(plan: &Plan) -> Run {
 pub fn held<P: Peer>(items: u64) -> usize {
     let peer = P::build(items);
     (0..items).for_each(|key| drop(peer.insert(key)));
-    memory::held(peer)
+    held_by(peer)
+}
+
+fn held_by<P: Peer>(peer: P) -> usize {
+    let said = peer.says_it_holds();
+    memory::touched(memory::held(peer), said)
 }
 
 fn fill_look_delete<P: Peer>(plan: &Plan, samples: &mut Vec<Sample>) -> usize {
@@ -104,7 +109,7 @@ fn fill_look_delete<P: Peer>(plan: &Plan, samples: &mut Vec<Sample>) -> usize {
         });
         samples.push(delete.but_for(refused));
     }
-    memory::held(peer)
+    held_by(peer)
 }
 
 fn in_bulk<P: Peer>(plan: &Plan, samples: &mut Vec<Sample>) {

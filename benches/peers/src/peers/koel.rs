@@ -46,6 +46,10 @@ impl Peer for Koel {
         Some(self.remove(&key))
     }
 
+    fn says_it_holds(&self) -> Option<usize> {
+        Some(self.size_in_bytes())
+    }
+
     fn insert_many(&self, keys: &[u64]) -> u64 {
         self.insert_many(keys).iter().filter(|result| result.is_err()).count() as u64
     }

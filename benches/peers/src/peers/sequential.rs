@@ -37,17 +37,19 @@ impl Sequential for Cuckoofilter {
     }
 }
 
+/// A chain keeps half of what is asked for in its first table, so twice the rate makes 16 bits.
+pub const CHAIN_OF_16_BITS: f64 = 2.0 * 8.0 / 65_536.0;
+
 pub type Autoscale = autoscale_cuckoo_filter::CuckooFilter<u64, KeyHasher>;
 
 /// Grows when it is full, so there is nothing to refuse.
 impl Sequential for Autoscale {
     const NAME: &str = "autoscale_cuckoo_filter";
 
-    /// It keeps half of what is asked for in its first table, so twice the rate makes 16 bits.
     fn build(items: u64) -> Self {
         let builder = autoscale_cuckoo_filter::CuckooFilterBuilder::<KeyHasher>::default();
         let builder = builder.initial_capacity(items as usize);
-        builder.false_positive_probability(2.0 * 8.0 / 65_536.0).finish()
+        builder.false_positive_probability(CHAIN_OF_16_BITS).finish()
     }
 
     #[inline]

@@ -1,0 +1,453 @@
+//! What growing costs: errors, memory, speed, and the longest waits.
+//!
+//! ```text
+//! cargo bench --bench growth [-- --to 27] [-- errors | speed | waits]
+//! ```
+//!
+//! A filter of 16-bit fingerprints grows from 2^14 items to 2^24, or to the power that `--to` says.
+//!
+//! * *errors*: at each doubling all items are looked for, and millions of others. The rate is set
+//!   beside what the filter says, and beside the sum of what each item adds: 2 / (buckets × 2^15),
+//!   with as many buckets as there were when it came. Memory is set beside that of a fixed filter
+//!   that is made for as many items as there are.
+//! * *speed*: of lookups, beside a fixed filter of the same bytes with the same items; and of the
+//!   whole fill, beside that of this fixed filter, both from fresh memory. Ratios are medians over
+//!   repetitions, which alternate.
+//! * *waits*: while one thread inserts and another looks up what is in, each single operation is
+//!   timed. Beside it stands a filter behind a lock that is rebuilt at twice the capacity whenever it
+//!   is full. As the machine may be shared, the longest gap that a loop sees which only reads the
+//!   clock is measured before and after: what is not longer says nothing of the filter.
+
+mod common;
+
+use common::{ABSENT, Filter, filter_of, median};
+use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter};
+use parking_lot::RwLock;
+use std::fmt;
+use std::ops::{Range, RangeInclusive};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Items to begin with, as a power of two.
+const FIRST: u32 = 14;
+/// What a caller hands over at once.
+const BATCH: usize = 1 << 16;
+/// Lookups of a measurement of speed, at most.
+const LOOKUPS: u64 = 1 << 22;
+
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    let test = args.iter().any(|arg| arg == "--test");
+    let to =
+        args.iter().position(|arg| arg == "--to").and_then(|at| args.get(at + 1)?.parse().ok());
+    let last = if test { 17 } else { to.unwrap_or(24).clamp(FIRST + 1, 32) };
+    let parts = ["errors", "speed", "waits"];
+    let all = !parts.iter().any(|part| args.iter().any(|arg| arg == part));
+    let chosen = |part: &str| all || args.iter().any(|arg| arg == part);
+    if chosen("errors") {
+        errors(last, if test { 1 << 18 } else { 1 << 22 });
+    }
+    if chosen("speed") {
+        let (reps, last) = (if test { 1 } else { 5 }, 1 << last);
+        // As full as it gets, and as empty: in the caches, and at the end.
+        for items in [(1 << 20).min(last / 2), last] {
+            speed(items / 10 * 9, reps);
+            speed(items, reps);
+        }
+    }
+    if chosen("waits") {
+        waits(last, Duration::from_millis(if test { 10 } else { 1_000 }));
+    }
+}
+
+fn growing() -> GrowingCuckooFilter {
+    let builder = ConcurrentCuckooFilter::builder().capacity(1 << FIRST).growing();
+    let filter = builder.false_positive_rate(0.002).build().expect("memory for the filter");
+    assert_eq!(filter.stats().fingerprint_bits(), 16);
+    filter
+}
+
+fn fill(filter: &GrowingCuckooFilter, keys: Range<u64>) {
+    keys.for_each(|key| filter.insert_hash(key).expect("memory to grow"));
+}
+
+/// How many of the keys are found, in batches.
+fn found(keys: impl IntoIterator<Item = u64>, contains: impl Fn(&[u64]) -> Vec<bool>) -> u64 {
+    let mut keys = keys.into_iter().peekable();
+    let mut found = 0;
+    let mut batch = Vec::with_capacity(BATCH);
+    while keys.peek().is_some() {
+        batch.clear();
+        batch.extend(keys.by_ref().take(BATCH));
+        found += contains(&batch).into_iter().filter(|&is_in| is_in).count() as u64;
+    }
+    found
+}
+
+fn errors(last: u32, absent: u64) {
+    println!("errors and memory from 2^{FIRST} to 2^{last} items, {absent} absent keys each time");
+    println!(
+        "  {:>10} {:>10} {:>10} {:>10} {:>7} {:>8} {:>12} {:>12} {:>9} {:>6}",
+        "items",
+        "measured",
+        "told",
+        "formula",
+        "sigmas",
+        "splits",
+        "bytes",
+        "bytes:(2 n)",
+        "worst",
+        "mean"
+    );
+    let filter = growing();
+    let mut formula = 0.0;
+    let mut memory = Memory::default();
+    let mut filled = 0;
+    for power in FIRST..=last {
+        let items = 1_u64 << power;
+        let mut of_doubling = Memory::default();
+        // Fine enough to tell from how many buckets items came upon.
+        let step = ((items - filled) / 512).max(16);
+        let every = ((items - filled) / step / 64).max(1);
+        for sample in 0.. {
+            let next = (filled + step).min(items);
+            let before = filter.stats().slots();
+            fill(&filter, filled..next);
+            let buckets = (before + filter.stats().slots()) as f64 / 2.0 / 4.0;
+            formula += (next - filled) as f64 * 2.0 / (buckets * 32_768.0);
+            filled = next;
+            // Before, there is only what it began with.
+            if power > FIRST && sample % every == 0 {
+                of_doubling.note(filter.size_in_bytes(), filled);
+            }
+            if filled == items {
+                break;
+            }
+        }
+        memory.add(&of_doubling);
+
+        let found_items = found(0..items, |batch| filter.contains_hash_many(batch));
+        assert_eq!(found_items, items, "all that was inserted is found");
+        // Others each time.
+        let other = ABSENT + (u64::from(power) << 32);
+        let wrong = (other..other + absent).filter(|&key| filter.contains_hash(key)).count() as f64;
+        let (measured, expected) = (wrong / absent as f64, formula * absent as f64);
+        let stats = filter.stats();
+        println!(
+            "  {items:10} {:8.4} % {:8.4} % {:8.4} % {:7.1} {:8} {:12} {:12.2} {:9.2} {:6.2}",
+            100.0 * measured,
+            100.0 * stats.false_positive_rate(),
+            100.0 * formula,
+            (wrong - expected) / expected.sqrt(),
+            stats.splits(),
+            stats.size_in_bytes(),
+            stats.size_in_bytes() as f64 / (2.0 * items as f64),
+            of_doubling.worst,
+            of_doubling.mean(),
+        );
+        // A wrong rate, not chance.
+        assert!((wrong - expected).abs() < 0.1 * expected + 8.0 * expected.sqrt());
+    }
+    println!(
+        "  bytes : those of a fixed filter for as many items (worst and mean above): at worst {:.2}, on \
+         average {:.2}",
+        memory.worst,
+        memory.mean()
+    );
+}
+
+/// Bytes, as ratios to those of a fixed filter.
+#[derive(Default)]
+struct Memory {
+    worst: f64,
+    sum: f64,
+    samples: u32,
+}
+
+impl Memory {
+    fn note(&mut self, bytes: usize, items: u64) {
+        let ratio = bytes as f64 / Filter::with_capacity(items as usize).size_in_bytes() as f64;
+        self.add(&Memory { worst: ratio, sum: ratio, samples: 1 });
+    }
+
+    fn add(&mut self, other: &Memory) {
+        self.worst = self.worst.max(other.worst);
+        self.sum += other.sum;
+        self.samples += other.samples;
+    }
+
+    fn mean(&self) -> f64 {
+        self.sum / f64::from(self.samples.max(1))
+    }
+}
+
+fn speed(items: u64, reps: usize) {
+    let fills = if items > 1 << 24 { 1 } else { reps };
+    let mut ratios = Vec::new();
+    let mut pair = None;
+    for _ in 0..fills {
+        drop(pair.take());
+        let start = Instant::now();
+        let grown = growing();
+        fill(&grown, 0..items);
+        let of_grown = start.elapsed().as_secs_f64();
+        let stats = grown.stats();
+        let bytes = stats.slots() * 2;
+        let start = Instant::now();
+        let fixed = filter_of(bytes);
+        (0..items).for_each(|key| fixed.insert_hash(key).expect("less than the filter holds"));
+        let of_fixed = start.elapsed().as_secs_f64();
+        ratios.push((of_grown / of_fixed, items as f64 / of_grown / 1e6));
+        pair = Some((grown, fixed));
+    }
+    let (grown, fixed) = pair.expect("one fill");
+    println!(
+        "speed with {items} items in {:.1} MiB (fixed: {:.1} MiB), load {:.2}",
+        grown.size_in_bytes() as f64 / 1_048_576.0,
+        fixed.size_in_bytes() as f64 / 1_048_576.0,
+        grown.stats().load(),
+    );
+    println!(
+        "  {:24} {:6.1} M a second, takes {:.2} times as long as in the fixed filter",
+        "the whole fill",
+        median(ratios.iter().map(|ratio| ratio.1)),
+        median(ratios.iter().map(|ratio| ratio.0)),
+    );
+
+    // All items, or some of them, spread over the table.
+    let stride = (items / LOOKUPS).max(1);
+    let keys = |from: u64| (0..items).step_by(stride as usize).map(move |key| from + key).collect();
+    let there: Vec<u64> = keys(0);
+    let absent: Vec<u64> = keys(ABSENT);
+    let (all, few) = (1.0..=1.0, 0.0..=0.004);
+    println!("  {:24} {:>9} {:>9} {:>15}", "", "grown", "fixed", "grown : fixed");
+    for (name, keys, expected) in [("hits", &there, &all), ("misses", &absent, &few)] {
+        compare(
+            name,
+            (keys, expected, reps),
+            || by_one(keys, |key| grown.contains_hash(key)),
+            || by_one(keys, |key| fixed.contains_hash(key)),
+        );
+    }
+    for (name, keys, expected) in
+        [("hits in batches", &there, &all), ("misses in batches", &absent, &few)]
+    {
+        compare(
+            name,
+            (keys, expected, reps),
+            || found(keys.iter().copied(), |batch| grown.contains_hash_many(batch)),
+            || found(keys.iter().copied(), |batch| fixed.contains_hash_many(batch)),
+        );
+    }
+}
+
+#[inline]
+fn by_one(keys: &[u64], contains: impl Fn(u64) -> bool) -> u64 {
+    keys.iter().filter(|&&key| contains(key)).count() as u64
+}
+
+/// Prints how fast both look for the keys, of which they find the expected part.
+fn compare(
+    name: &str,
+    (keys, expected, reps): (&[u64], &RangeInclusive<f64>, usize),
+    grown: impl Fn() -> u64,
+    fixed: impl Fn() -> u64,
+) {
+    // Few keys several times.
+    let rounds = (LOOKUPS / keys.len() as u64).max(1);
+    let looks = (rounds * keys.len() as u64) as f64;
+    let rate = |found: &dyn Fn() -> u64| {
+        let start = Instant::now();
+        let found: u64 = (0..rounds).map(|_| found()).sum();
+        let time = start.elapsed();
+        let part = found as f64 / looks;
+        assert!(expected.contains(&part), "{name}: {part} were found");
+        looks / time.as_secs_f64() / 1e6
+    };
+    let rates: Vec<(f64, f64)> = (0..reps).map(|_| (rate(&grown), rate(&fixed))).collect();
+    let median_of = |figure: fn(&(f64, f64)) -> f64| median(rates.iter().map(figure));
+    println!(
+        "  {name:24} {:7.1} M {:7.1} M {:15.2}",
+        median_of(|rates| rates.0),
+        median_of(|rates| rates.1),
+        median_of(|rates| rates.0 / rates.1)
+    );
+}
+
+/// What one thread may fill while another looks.
+trait Shared: Sync {
+    fn insert(&self, key: u64);
+    fn contains(&self, key: u64) -> bool;
+}
+
+impl Shared for GrowingCuckooFilter {
+    #[inline]
+    fn insert(&self, key: u64) {
+        self.insert_hash(key).expect("memory to grow");
+    }
+
+    #[inline]
+    fn contains(&self, key: u64) -> bool {
+        self.contains_hash(key)
+    }
+}
+
+/// A filter that makes everybody wait while it is built again. The keys are those from 0 on.
+struct Rebuilt(RwLock<Filter>);
+
+impl Shared for Rebuilt {
+    #[inline]
+    fn insert(&self, key: u64) {
+        let refused = self.0.read().insert_hash(key).is_err();
+        if refused {
+            let mut filter = self.0.write();
+            let larger = Filter::with_capacity(2 * filter.capacity());
+            (0..=key).for_each(|key| larger.insert_hash(key).expect("twice the room"));
+            *filter = larger;
+        }
+    }
+
+    #[inline]
+    fn contains(&self, key: u64) -> bool {
+        self.0.read().contains_hash(key)
+    }
+}
+
+fn waits(power: u32, pause: Duration) {
+    println!("waits while one thread inserts 2^{power} items and another looks them up");
+    println!(
+        "  {:34} {:>12} {:>12} {:>12} {:>12}",
+        "", "median", "99.99 %", "longest", "operations"
+    );
+    watch("grows", &growing(), power, pause);
+    watch("is rebuilt", &Rebuilt(RwLock::new(Filter::with_capacity(1 << FIRST))), power, pause);
+}
+
+fn watch(name: &str, filter: &impl Shared, power: u32, pause: Duration) {
+    let items = 1_u64 << power;
+    let before = longest_gap(pause);
+    let filled = AtomicU64::new(0);
+    let over = AtomicBool::new(false);
+    let (inserts, (lookups, missing)) = std::thread::scope(|scope| {
+        let looker = scope.spawn(|| {
+            let (mut waits, mut missing) = (Waits::new(), 0_u64);
+            let mut random = 1_u64;
+            let mut last = Instant::now();
+            while !over.load(Ordering::Relaxed) {
+                let filled = filled.load(Ordering::Acquire);
+                if filled == 0 {
+                    last = Instant::now();
+                    continue;
+                }
+                random = random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+                let key = ((u128::from(random) * u128::from(filled)) >> 64) as u64;
+                missing += u64::from(!filter.contains(key));
+                last = waits.note(last);
+            }
+            (waits, missing)
+        });
+        let mut waits = Waits::new();
+        let mut last = Instant::now();
+        for key in 0..items {
+            filter.insert(key);
+            last = waits.note(last);
+            filled.store(key + 1, Ordering::Release);
+        }
+        over.store(true, Ordering::Relaxed);
+        (waits, looker.join().expect("no lookup panics"))
+    });
+    let after = longest_gap(pause);
+    assert_eq!(missing, 0, "what is in is found");
+    let all = found(0..items, |keys| keys.iter().map(|&key| filter.contains(key)).collect());
+    assert_eq!(all, items, "all that was inserted is found");
+    println!("  {:34} {inserts}", format!("{name}: insert"));
+    println!("  {:34} {lookups}", format!("{name}: lookup"));
+    println!(
+        "  {:34} {:>12} {:>12} {:>12}",
+        "(longest gap before, after)",
+        "",
+        Time(before),
+        Time(after)
+    );
+}
+
+/// The longest that a loop is kept from reading the clock.
+fn longest_gap(during: Duration) -> u64 {
+    let start = Instant::now();
+    let (mut last, mut longest) = (start, 0);
+    while last.duration_since(start) < during {
+        let now = Instant::now();
+        longest = longest.max(now.duration_since(last).as_nanos() as u64);
+        last = now;
+    }
+    longest
+}
+
+/// How often an operation took how long, to a 16th of a power of two. What it takes to read the clock
+/// is in it.
+struct Waits {
+    counts: Box<[u64; 1_024]>,
+    longest: u64,
+}
+
+impl Waits {
+    fn new() -> Self {
+        Waits { counts: Box::new([0; 1_024]), longest: 0 }
+    }
+
+    /// Notes the time since `last`; the time now.
+    #[inline]
+    fn note(&mut self, last: Instant) -> Instant {
+        let now = Instant::now();
+        let nanos = now.duration_since(last).as_nanos() as u64;
+        self.counts[Self::place(nanos)] += 1;
+        self.longest = self.longest.max(nanos);
+        now
+    }
+
+    fn place(nanos: u64) -> usize {
+        // Four bits after the first.
+        let power = nanos.max(1).ilog2();
+        let sixteenth = if power < 4 { nanos << (4 - power) } else { nanos >> (power - 4) };
+        (power * 16) as usize | (sixteenth & 15) as usize
+    }
+
+    /// The time that this part of all operations did not exceed.
+    fn quantile(&self, part: f64) -> u64 {
+        let enough = (self.operations() as f64 * part).ceil() as u64;
+        let mut so_far = 0;
+        let place = self.counts.iter().position(|count| {
+            so_far += count;
+            so_far >= enough
+        });
+        let place = place.expect("all operations are a part of them") as u64;
+        // Where the next begins.
+        let (power, sixteenth) = (place / 16, place % 16 + 17);
+        self.longest.min((sixteenth << power) / 16)
+    }
+
+    fn operations(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+}
+
+impl fmt::Display for Waits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [median, most] = [0.5, 0.999_9].map(|part| Time(self.quantile(part)));
+        write!(f, "{median:>12} {most:>12} {:>12} {:12}", Time(self.longest), self.operations())
+    }
+}
+
+/// Nanoseconds.
+struct Time(u64);
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = self.0 as f64;
+        f.pad(&match self.0 {
+            0..1_000 => format!("{} ns", self.0),
+            1_000..1_000_000 => format!("{:.1} µs", time / 1e3),
+            _ => format!("{:.2} ms", time / 1e6),
+        })
+    }
+}

@@ -68,7 +68,7 @@ impl Aging {
     }
 
     /// The bits of the hash in a whole window.
-    #[cfg(test)]
+    #[cfg(all(test, not(any(loom, shuttle))))]
     fn window_bits(&self) -> u32 {
         u32::from(self.window) - 1
     }

@@ -109,7 +109,7 @@ impl<'a, L: Lease> Shard<'a, L> {
 
     #[cold]
     fn contains_again(self, place: Place) -> Result<bool, L::Lapsed> {
-        for _ in 0..TRIES {
+        for _ in (0..).take(TRIES) {
             std::hint::spin_loop();
             self.lease.check()?;
             if let Some(found) = self.look(place) {

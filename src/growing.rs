@@ -235,8 +235,8 @@ impl sealed::Sealed for Growing {}
 
 impl Room for Growing {
     type Lease<'a> = UntilSplit<'a>;
-    /// To look it up again takes less than to keep where it is.
-    type Ahead<'a> = Mixed;
+    /// To find the table again takes less than to keep it.
+    type Ahead<'a> = (Tenure<'a>, Place);
 
     #[inline(always)]
     fn locate(&self, hash: Mixed) -> Located<'_, Self> {
@@ -244,15 +244,15 @@ impl Room for Growing {
     }
 
     #[inline(always)]
-    fn fetch(&self, hash: Mixed) -> Mixed {
+    fn fetch(&self, hash: Mixed) -> (Tenure<'_>, Place) {
         let (shard, place) = self.locate(hash);
         shard.prefetch(place);
-        hash
+        (shard.lease().tenure, place)
     }
 
     #[inline(always)]
-    fn fetched(&self, hash: Mixed) -> Located<'_, Self> {
-        self.locate(hash)
+    fn fetched<'a>(&'a self, (tenure, place): (Tenure<'a>, Place)) -> Located<'a, Self> {
+        (self.shard(tenure), place)
     }
 
     #[cold]

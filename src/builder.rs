@@ -99,8 +99,10 @@ impl<S> Builder<S> {
         Builder { capacity, false_positive_rate, hasher }
     }
 
-    /// For a filter that grows when it is full: then [`capacity`](Self::capacity) is what it begins
-    /// with.
+    /// For a [filter that grows](GrowingCuckooFilter) when it is full: then
+    /// [`capacity`](Self::capacity) is what it begins with, and there are also
+    /// [`expected_growth`](GrowingBuilder::expected_growth) and
+    /// [`max_bytes`](GrowingBuilder::max_bytes).
     ///
     /// ```
     /// use koel::ConcurrentCuckooFilter;
@@ -162,7 +164,8 @@ pub struct GrowingBuilder<S = RandomState> {
 impl<S> GrowingBuilder<S> {
     /// How many distinct items have to fit before the filter grows. There is no default.
     ///
-    /// The filter begins with at least 64 KiB.
+    /// The filter begins with at least 64 KiB. (Items are placed by chance, so a shard may be split a
+    /// little sooner, in rare cases.)
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -210,10 +213,11 @@ impl<S> GrowingBuilder<S> {
     }
 
     /// By what factor the filter may grow before it errs more often than it should: 1 or more. The
-    /// default is 1,024.
+    /// default is 1,024. It is a factor of the slots that the filter begins with, which are at least those
+    /// of 64 KiB.
     ///
-    /// Beyond that it goes on, and errs more often by about one part for each doubling, a part being
-    /// what a filter of this layout would have that never grew. [`Stats`](crate::Stats) tells.
+    /// Beyond that it goes on, and the rate rises with each doubling, as before, by half of what it was
+    /// when the filter was first full. [`Stats`](crate::Stats) tells.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -227,7 +231,11 @@ impl<S> GrowingBuilder<S> {
     }
 
     /// How much memory the filter may take, all that it holds counted; by default there is no limit.
-    /// An insert that would need more is refused.
+    /// An insert that would need more is refused; others, whose shards have room, still go in.
+    ///
+    /// Shards are all split at about the same number of items, so the memory nearly doubles each time.
+    /// A limit that is a little less than such a doubling, as powers of two often are, means that the
+    /// first items are refused at half of it in use. Choose it a few percent larger.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -260,7 +268,8 @@ impl<S> GrowingBuilder<S> {
     pub fn build(self) -> Result<GrowingCuckooFilter<S>, BuildError> {
         let GrowingBuilder { basis, expected_growth, max_bytes } = self;
         let capacity = basis.capacity.ok_or(Reason::NoCapacity)?;
-        let plan = growth_plan(capacity, basis.false_positive_rate, expected_growth, max_bytes)?;
+        let bytes = [size_of::<GrowingCuckooFilter<S>>(), max_bytes];
+        let plan = growth_plan(capacity, basis.false_positive_rate, expected_growth, bytes)?;
         let room = Growing::new(plan)?;
         Ok(ConcurrentCuckooFilter::from_parts(capacity, room, basis.hasher))
     }

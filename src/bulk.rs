@@ -7,7 +7,8 @@
 //! several that lie side by side.
 //!
 //! Items of different shards have nothing to do with each other. So either way a batch answers, and
-//! leaves the table, exactly as a loop would. No lock is held for longer than by a single item.
+//! leaves the table, exactly as a loop would. (But for one thing: shards that grow share the memory. When
+//! it runs out, a batch may see other items refused than a loop.) No lock is held for longer than by a single item.
 
 use crate::ahead::for_each_ahead;
 use crate::geometry::Mixed;

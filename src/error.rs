@@ -10,11 +10,13 @@ use std::fmt;
 /// all that could move is looked at before. The filter also refuses one and the same item that was inserted more often
 /// than its two buckets have slots, while there may be room for others.
 ///
-/// A filter that [grows](crate::GrowingCuckooFilter) makes room instead. It refuses an item when no
-/// memory can be had, or no more than its [limit](crate::GrowingBuilder::max_bytes) allows; and when
-/// growing would not help: if the item was inserted as often as its two buckets have slots, or if
-/// there is no room for it in a shard that is less than half full, which takes other items that were
-/// inserted too often, or someone who knows the hasher's keys and chose the items.
+/// A filter that [grows](crate::GrowingCuckooFilter) makes room instead. It refuses an item when its
+/// shard cannot be split: when no memory can be had, or no more than the
+/// [limit](crate::GrowingBuilder::max_bytes) allows; and when that would not help: if the item was
+/// inserted as often as its two buckets have slots, or if there is no room for it in a shard that is
+/// less than half full, which takes other items that were inserted too often, or someone who knows the
+/// hasher's keys and chose the items. Other items may still go in. The items are what they were before,
+/// though the filter may have grown in trying.
 ///
 /// ```
 /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -125,7 +127,8 @@ impl fmt::Display for Refused {
         write!(
             f,
             "no room for {} of {} items (the others are in): build a filter with a larger capacity, \
-             or remove items and hand `Refused::hashes` to `insert_hash_many`",
+             or one that grows, or with a higher limit if it does; or remove items and hand \
+             `Refused::hashes` to `insert_hash_many`",
             self.count,
             self.inserted + self.count
         )?;
@@ -243,7 +246,7 @@ impl fmt::Display for BuildError {
             Reason::RateTooSmall { rate, least } => write!(
                 f,
                 "a false-positive rate of {rate:e} is out of reach: ask for {:.1e} or more, \
-                 or use an exact set",
+                 or for less growth if the filter grows, or use an exact set",
                 rounded_up(least)
             ),
             Reason::CapacityOverflow { capacity } => {

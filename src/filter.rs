@@ -76,8 +76,10 @@ pub struct ConcurrentCuckooFilter<S = RandomState, R = Fixed> {
 
 /// A filter that grows when it is full, for those who do not know how many items will come.
 ///
-/// Its methods are those of [`ConcurrentCuckooFilter`]; a [`GrowingBuilder`](crate::GrowingBuilder)
-/// makes it.
+/// Its methods are those of [`ConcurrentCuckooFilter`], from [`insert`](ConcurrentCuckooFilter::insert) to
+/// [`par_extend`](ConcurrentCuckooFilter::par_extend), since it is the same type with another
+/// [`Room`]. It has no constructors of its own: begin with
+/// `ConcurrentCuckooFilter::builder()`, and call [`growing`](Builder::growing).
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter};
@@ -103,11 +105,12 @@ pub struct ConcurrentCuckooFilter<S = RandomState, R = Fixed> {
 /// # How it grows
 ///
 /// It is made of shards of 64 KiB. An item that finds no room splits its shard: half of the shard's
-/// items move to a new one. That takes some ten microseconds, and a lookup is what it was before, of two
-/// buckets, however often it happens. Whoever wants something of that shard meanwhile waits; nobody
-/// else does. All shards are equally full, more or less, so most are split at about the same
-/// number of items: the memory doubles then, from 1.05 times what a fixed filter would take for as many
-/// items to twice as much, and is 1.4 times as much on average. Nothing is ever given back.
+/// items move to a new one. That takes a tenth of a millisecond, and a lookup is what it was before, of
+/// two buckets, however often it happens. Whoever wants something of that shard meanwhile waits; nobody
+/// else does, unless another split needs memory or a longer directory at that moment. All shards are
+/// equally full, more or less, so most are split at about the same number of items: the memory doubles
+/// then. It goes up and down between 1 and 2 times what a fixed filter of the same fingerprints would
+/// take for as many items. Nothing is ever given back.
 ///
 /// # How often it errs
 ///
@@ -122,7 +125,9 @@ pub struct ConcurrentCuckooFilter<S = RandomState, R = Fixed> {
 /// When an item's fingerprint has no bit to lose any more (after half of its bits' number of splits), it
 /// goes to both halves. One of the two is nobody's: it stays when the item is removed, and takes a
 /// little room. [`len`](ConcurrentCuckooFilter::len) counts the item once. Whoever removes only what
-/// was inserted never meets the other.
+/// was inserted never meets the other. (With 8 bits, most of a shard is of that kind after growing
+/// a hundred thousand times as large. Then splits stop helping, and items are refused; such a filter
+/// says "seen" of nearly everything by then.)
 ///
 /// # When it is full
 ///
@@ -130,8 +135,8 @@ pub struct ConcurrentCuckooFilter<S = RandomState, R = Fixed> {
 /// [limit](crate::GrowingBuilder::max_bytes); or that the item was inserted as often as its two buckets
 /// have slots, or met others that were. Growing does not help against those, so it is not done: a shard
 /// is split only if it is half full. (Somebody who knows the keys of the hasher can choose items that
-/// meet in a few buckets, and those are refused. The default keys are random.) A refused insert has
-/// changed nothing.
+/// meet in a few buckets, and those are refused. The default keys are random.) After a refusal the items
+/// are what they were before, and other items may still go in.
 pub type GrowingCuckooFilter<S = RandomState> = ConcurrentCuckooFilter<S, Growing>;
 
 impl ConcurrentCuckooFilter<RandomState> {

@@ -109,12 +109,12 @@ impl Growing {
         let geometry = plan.geometry.clone();
         let no_memory = |bytes| Reason::OutOfMemory { bytes };
         let roots = geometry.shards();
-        let least = size_of::<Self>() + Tables::bytes(&geometry) + roots * size_of::<u64>();
+        let least = plan.own_bytes + Tables::bytes(&geometry) + roots * size_of::<u64>();
         if least > plan.max_bytes {
             return Err(Reason::LimitTooSmall { least, most: plan.max_bytes });
         }
         let directory = Directory::new(roots).ok_or(no_memory(roots * size_of::<u64>()))?;
-        let tables = Tables::new(geometry.clone()).map_err(no_memory)?;
+        let tables = Tables::new(geometry.clone()).map_err(|_| no_memory(least))?;
         let aging = Aging::new(geometry.lanes());
         Ok(Growing { aging, geometry, directory, tables, purchases: Mutex::new(()), plan })
     }
@@ -133,9 +133,9 @@ impl Growing {
         self.split(shard, place)
     }
 
-    /// All that is held, `self` included.
+    /// All that the filter holds, itself included.
     fn bytes(&self) -> usize {
-        size_of_val(self) + self.heap_bytes()
+        self.plan.own_bytes + self.heap_bytes()
     }
 
     #[inline]
@@ -153,7 +153,7 @@ impl Growing {
 
     /// Splits a full shard, unless somebody has done so.
     #[cold]
-    pub fn split(&self, shard: Leased<'_>, place: Place) -> Result<(), Full> {
+    fn split(&self, shard: Leased<'_>, place: Place) -> Result<(), Full> {
         let tenure = shard.lease().tenure;
         let Ok(locked) = shard.lock_all() else { return Ok(()) };
         if !self.split_helps(shard, &locked, place) {

@@ -37,7 +37,7 @@
 //! * An insert that is refused ([`Full`]) has changed nothing, and no other item is lost for it.
 //! * Of racing [`insert_if_absent`](ConcurrentCuckooFilter::insert_if_absent) calls with a new
 //!   item, exactly one returns `true`.
-//! * No more copies can be removed than were inserted.
+//! * No more copies can be removed than were inserted (of what was inserted, when the filter grows).
 //! * [`capacity`](ConcurrentCuckooFilter::capacity) distinct items fit, any number of them, in a
 //!   table that is not rounded up to a power of two (but for less than one filter in a million);
 //!   and the false-positive rate at capacity is at most the one that was asked for.
@@ -71,7 +71,7 @@
 //! | 8.0e-10 | 32 × 2 | 83.8 % | 7.8e-10 | 38.3 |
 //!
 //! (Those of a filter for 1,000,003 items, everything that it holds counted. Smaller ones have more
-//! to spare, since chance treats them less evenly: a filter for 1,000 items takes 19.8 bits an item
+//! to spare, since chance treats them less evenly: a filter for 1,000 items takes 20.0 bits an item
 //! at 16 bits a fingerprint.)
 //!
 //! A lookup reads the version of one of its two stripes, then its two buckets. A fingerprint found

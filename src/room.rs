@@ -20,6 +20,21 @@ pub type Lapsed<'a, R> = <<R as Room>::Lease<'a> as Lease>::Lapsed;
 
 /// The kinds of filters: [`Fixed`](crate::Fixed) and [`Growing`](crate::Growing). It cannot be
 /// implemented for others.
+///
+/// Code for either kind says so:
+///
+/// ```
+/// use koel::{ConcurrentCuckooFilter, Room};
+///
+/// fn seen_both<R: Room>(filter: &ConcurrentCuckooFilter<koel::RandomState, R>) -> bool {
+///     filter.contains("a") && filter.contains("b")
+/// }
+///
+/// assert!(!seen_both(&ConcurrentCuckooFilter::with_capacity(10)));
+/// let growing = ConcurrentCuckooFilter::builder().capacity(10).growing().build()?;
+/// assert!(!seen_both(&growing));
+/// # Ok::<(), koel::BuildError>(())
+/// ```
 pub trait Room: sealed::Sealed + Send + Sync {
     #[doc(hidden)]
     type Lease<'a>: Lease

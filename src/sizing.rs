@@ -14,17 +14,19 @@ struct Layout {
     bits: u32,
     /// The load that large tables are planned for: some 2 % less than what they reach on average.
     load: f64,
+    /// The load up to which hardly any shard is split: 2 to 4 % less than the least of 400.
+    unsplit: f64,
 }
 
 /// From the fewest bits to the most. `examples/loads.rs` measures what the tables reach.
 const LAYOUTS: [Layout; 7] = [
-    Layout { bits: 8, load: 0.97 },
-    Layout { bits: 9, load: 0.968 },
-    Layout { bits: 10, load: 0.965 },
-    Layout { bits: 12, load: 0.957 },
-    Layout { bits: 16, load: 0.945 },
-    Layout { bits: 21, load: 0.92 },
-    Layout { bits: 32, load: 0.857 },
+    Layout { bits: 8, load: 0.97, unsplit: 0.94 },
+    Layout { bits: 9, load: 0.968, unsplit: 0.925 },
+    Layout { bits: 10, load: 0.965, unsplit: 0.925 },
+    Layout { bits: 12, load: 0.957, unsplit: 0.915 },
+    Layout { bits: 16, load: 0.945, unsplit: 0.905 },
+    Layout { bits: 21, load: 0.92, unsplit: 0.84 },
+    Layout { bits: 32, load: 0.857, unsplit: 0.73 },
 ];
 
 impl Layout {
@@ -60,7 +62,9 @@ impl Layout {
     /// single shards.
     fn growing_geometry(&self, capacity: usize) -> Option<Geometry> {
         let slots = self.lanes().slots() as f64 * f64::from(GROWING_BUCKETS);
-        let shards = (capacity as f64 / (slots * self.load)).ceil().max(1.0);
+        // Items go to shards by chance; none is to get more than fit before it is split.
+        let fit = slots * self.unsplit;
+        let shards = (capacity as f64 / (fit - 6.0 * fit.sqrt()).max(1.0)).ceil().max(1.0);
         let bytes = shards * f64::from(GROWING_BUCKETS) * 8.0 * 1.01;
         if bytes > isize::MAX as f64 {
             return None;
@@ -128,6 +132,8 @@ pub struct GrowthPlan {
     /// Of the first table.
     pub geometry: Geometry,
     pub max_bytes: usize,
+    /// What the filter takes beside the heap.
+    pub own_bytes: usize,
     pub expected_growth: f64,
     /// After the expected growth.
     pub rate: f64,
@@ -141,7 +147,7 @@ pub fn growth_plan(
     capacity: usize,
     rate: f64,
     expected_growth: f64,
-    max_bytes: usize,
+    [own_bytes, max_bytes]: [usize; 2],
 ) -> Result<GrowthPlan, BuildError> {
     if !(expected_growth >= 1.0 && expected_growth.is_finite()) {
         return Err(Reason::InvalidGrowth { growth: expected_growth }.into());
@@ -155,7 +161,7 @@ pub fn growth_plan(
     let layout = layout_for(rate, rate_of)?;
     let geometry =
         layout.growing_geometry(capacity).ok_or(Reason::CapacityOverflow { capacity })?;
-    Ok(GrowthPlan { geometry, max_bytes, expected_growth, rate: rate_of(layout) })
+    Ok(GrowthPlan { geometry, max_bytes, own_bytes, expected_growth, rate: rate_of(layout) })
 }
 
 /// How often a lane of a growing filter that is new stands for another item, in a table of one

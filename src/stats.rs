@@ -285,7 +285,8 @@ impl fmt::Display for BitsPerItem<'_> {
             None => {
                 write!(f, "{:.1} bits an item at capacity", bits / self.0.capacity.max(1) as f64)
             }
-            Some(_) => write!(f, "{:.1} bits an item now", bits / self.0.items.max(1) as f64),
+            Some(_) if self.0.items == 0 => f.write_str("empty"),
+            Some(_) => write!(f, "{:.1} bits an item now", bits / self.0.items as f64),
         }
     }
 }

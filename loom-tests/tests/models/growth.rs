@@ -21,8 +21,9 @@ struct Grove {
 impl World for Grove {
     fn of_shards(roots: usize) -> Self {
         let geometry = Geometry::new(Lanes::of_bits(32), roots, 8);
-        let (max_bytes, expected_growth, rate) = (usize::MAX, 1.0, 1.0);
-        Grove { room: Growing::of(GrowthPlan { geometry, max_bytes, expected_growth, rate }) }
+        let (own_bytes, max_bytes) = (0, usize::MAX);
+        let plan = GrowthPlan { geometry, own_bytes, max_bytes, expected_growth: 1.0, rate: 1.0 };
+        Grove { room: Growing::of(plan) }
     }
 
     fn check(&self) {

@@ -113,7 +113,7 @@ impl Growing {
         if least > plan.max_bytes {
             return Err(Reason::LimitTooSmall { least, most: plan.max_bytes });
         }
-        let directory = Directory::new(roots).ok_or(no_memory(roots * size_of::<u64>()))?;
+        let directory = Directory::new(roots).ok_or(no_memory(least))?;
         let tables = Tables::new(geometry.clone()).map_err(|_| no_memory(least))?;
         let aging = Aging::new(geometry.lanes());
         Ok(Growing { aging, geometry, directory, tables, purchases: Mutex::new(()), plan })

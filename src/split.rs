@@ -68,6 +68,7 @@ use crate::aging::Aging;
 use crate::lease::Lease;
 use crate::shard::Shard;
 use crate::stripe::Locks;
+use crate::sync::SMALL;
 
 /// What a shard holds after a split.
 #[doc(hidden)]
@@ -90,8 +91,15 @@ pub fn split<L: Lease>(
     publish: impl FnOnce(),
 ) -> [Census; 2] {
     let stripes = shard.stripes::<{ crate::geometry::SHARD_STRIPES }>(shard.buckets());
-    let _moving = shard.moving(locked, &stripes);
     let Ok(upper_locked) = upper.lock_all();
+    if !SMALL {
+        // The system gives memory when it is first written, and may take milliseconds for that. Here
+        // nobody who looks for an item has to wait yet.
+        for bucket in upper.own_stripes().filter_map(|stripe| upper.buckets_of(stripe).next()) {
+            upper.write(&upper_locked, bucket, 0);
+        }
+    }
+    let _moving = shard.moving(locked, &stripes);
     let mut halves = [Census::default(), Census::default()];
     for (stripe, upper_stripe) in shard.own_stripes().zip(upper.own_stripes()) {
         let (mut lower_only, mut upper_only, mut in_both) = (0, 0, 0);

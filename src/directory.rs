@@ -21,7 +21,7 @@
 //! | an entry, stored | `Release` | the words of the upper half are seen. Twin `an_entry_is_stored_relaxed` |
 //! | an entry, read | `Acquire` | the same. Twin `an_entry_is_read_relaxed` |
 //! | the level, stored | `Release` | a reader of the level finds the list, and who has met [`SPLIT`] finds a newer one. Twin `a_level_is_stored_relaxed` |
-//! | the level, read | `Acquire` | the same. (What is in the list comes through a `OnceLock`, too) |
+//! | the level, read | `Acquire` | the same. Twin `a_level_is_read_relaxed`. (What is in the list comes through a `OnceLock`, too) |
 //! | an entry, again | `Relaxed` | after the reader's loads of words and versions, which are `Acquire`; stored before the versions' ends, which are `Release` |
 
 use crate::aging::GROWING_BUCKETS;

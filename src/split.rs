@@ -65,9 +65,10 @@
 //! newer list. Making a list, and storing entries, is done by one at a time.
 
 use crate::aging::Aging;
+use crate::geometry::SHARD_STRIPES;
 use crate::lease::Lease;
 use crate::shard::Shard;
-use crate::stripe::Locks;
+use crate::stripe::{Locks, StripeSet};
 use crate::sync::SMALL;
 
 /// What a shard holds after a split.
@@ -90,7 +91,7 @@ pub fn split<L: Lease>(
     aging: &Aging,
     publish: impl FnOnce(),
 ) -> [Census; 2] {
-    let stripes = shard.stripes::<{ crate::geometry::SHARD_STRIPES }>(shard.buckets());
+    let stripes: StripeSet<SHARD_STRIPES> = shard.own_stripes().collect();
     let Ok(upper_locked) = upper.lock_all();
     if !SMALL {
         // The system gives memory when it is first written, and may take milliseconds for that. Here

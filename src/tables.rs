@@ -1,9 +1,8 @@
 //! The memory of a growing filter: tables of equal shards, of which there are more and more.
 //!
 //! A table is never given back before the filter goes, so whoever knows where a shard is need not
-//! ask whether it is still there. New tables are as large as what there is, up to 4 MiB, and half
-//! of it from 8 MiB on: large enough for huge pages, and small enough that what is bought is soon
-//! used, since shards that were split at the same time get full at the same time again.
+//! ask whether it is still there. New tables double what there is, up to 4 MiB at once; beyond that two
+//! of them do: large enough for huge pages, and small enough that what is bought is soon used, since shards that were split at the same time get full at the same time again.
 
 use crate::aging::GROWING_BUCKETS;
 use crate::geometry::Geometry;
@@ -15,8 +14,8 @@ use std::sync::OnceLock;
 /// The most tables. At two for each doubling they are never used up.
 const MOST_TABLES: usize = 64;
 
-/// New tables have as much as all there are, up to this, so that the system can give huge pages.
-const BYTES_AT_ONCE: usize = 2 << 20;
+/// One new table doubles what there is, up to this.
+const BYTES_AT_ONCE: usize = 4 << 20;
 
 pub struct Tables {
     /// That of the first table.
@@ -88,8 +87,8 @@ impl Tables {
         self.all().map(|held| size_of::<Held>() + held.heap_bytes()).sum()
     }
 
-    /// Takes a shard into use: which table, and its first bucket there. A new table takes no more than so many
-    /// bytes. One caller at a time.
+    /// Takes a shard into use: which table, and its first bucket there. A new table takes no more than
+    /// so many bytes. One caller at a time.
     pub fn take(&self, bytes: usize) -> Option<(usize, usize)> {
         let used = self.shards();
         let (mut tables, mut shards, mut last) = (0, 0, 0);
@@ -128,7 +127,7 @@ impl Tables {
     fn shards_at_once(&self, shards: usize, bytes_of_one: usize) -> usize {
         let roots = self.geometry.shards();
         let doubled = roots << (shards / roots).ilog2();
-        if doubled * bytes_of_one <= 2 * BYTES_AT_ONCE { doubled } else { doubled.div_ceil(2) }
+        if doubled * bytes_of_one <= BYTES_AT_ONCE { doubled } else { doubled.div_ceil(2) }
     }
 }
 

@@ -592,6 +592,15 @@ twins! {
         model: "growth::an_item_is_found_by_an_old_list",
         message: "Causality violation",
     }
+    a_level_is_read_relaxed {
+        edits: [(
+            "directory.rs",
+            "self.level.load(Ordering::Acquire)",
+            "self.level.load(Ordering::Relaxed)",
+        )],
+        model: "growth::an_item_is_found_by_an_old_list",
+        message: "Causality violation",
+    }
     only_the_newest_list_learns_of_a_split {
         edits: [(
             "directory.rs",

@@ -2,7 +2,8 @@
 //!
 //! A table is never given back before the filter goes, so whoever knows where a shard is need not
 //! ask whether it is still there. New tables double what there is, up to 4 MiB at once; beyond that two
-//! of them do: large enough for huge pages, and small enough that what is bought is soon used, since shards that were split at the same time get full at the same time again.
+//! of them do: large enough for huge pages, and small enough that what is bought is soon used, since
+//! shards that were split at the same time get full at the same time again.
 
 use crate::aging::GROWING_BUCKETS;
 use crate::geometry::Geometry;

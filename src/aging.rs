@@ -174,6 +174,13 @@ impl Aging {
         }
     }
 
+    /// Whether every lane that is taken has the `1` in its window.
+    #[inline]
+    pub fn are_aged(&self, word: u64) -> bool {
+        let windows = self.lanes.ones() * ((1 << self.window) - 1);
+        self.lanes.taken(word & windows) == self.lanes.taken(word)
+    }
+
     /// How many lanes of a word have bits left, by which a split sorts them.
     #[inline]
     pub fn sorted(&self, word: u64) -> usize {
@@ -334,6 +341,18 @@ mod tests {
             let of = |lane: &Plain| 1 << (aging.window_bits() as usize - lane.bits.len());
             let expected: u64 = plain.iter().flatten().map(of).sum();
             assert_eq!(aging.vagueness(word(aging, &plain)), expected);
+        });
+    }
+
+    #[test]
+    fn a_lane_without_its_one_is_noticed() {
+        for_random_words(|rng, aging, plain| {
+            let word = word(aging, &plain);
+            assert!(aging.are_aged(word));
+            let taken: Vec<Lane> = aging.lanes.taken(word).collect();
+            let Some(lane) = taken.get(rng.random_range(0..taken.len().max(1))) else { return };
+            let anchor = Fingerprint::new(1 << aging.window).expect("an anchor");
+            assert!(!aging.are_aged(aging.lanes.with(word, *lane, anchor)));
         });
     }
 }

@@ -189,6 +189,12 @@ impl Lanes {
         LaneSet { tops: tops ^ self.tops, bits }
     }
 
+    /// Whether nothing is above the lanes.
+    #[inline]
+    pub fn are_all_of(self, word: u64) -> bool {
+        word & !(self.ones * self.fingerprints()) == 0
+    }
+
     /// What `lane` holds.
     #[inline]
     pub fn get(self, word: u64, lane: Lane) -> Option<Fingerprint> {

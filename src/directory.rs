@@ -7,8 +7,8 @@
 //!
 //! A shard that is split gets another entry for each of its halves. When the list has no two entries
 //! for it, a list of the next level is made, with each entry twice. Old lists stay until the filter
-//! goes (together they are as long as the newest one); so readers need not be waited for. An old list
-//! is right about the shards that it has an entry for; where it has none, [`SPLIT`], a newer one has.
+//! goes (together they are as long as the newest one); so readers need not be waited for. (A filter
+//! that was loaded from a file has none at first.) An old list is right about the shards that it has an entry for; where it has none, [`SPLIT`], a newer one has.
 //!
 //! What a reader was told is a [`Tenure`]: it holds as long as the entry is still there. Who splits a
 //! shard stores the entries of its halves while the versions of all its stripes are odd; how a
@@ -87,17 +87,27 @@ pub struct Tenure<'a> {
 impl Directory {
     /// A directory of shards that are all in the first table.
     pub fn new(roots: usize) -> Option<Self> {
-        let bases = (0..roots).map(|root| root * GROWING_BUCKETS as usize);
-        let list = list_of(roots, bases.map(|base| Entry { depth: 0, table: 0, base }.packed()))?;
+        Self::restore(roots, std::iter::repeat_n(0, roots))
+    }
+
+    /// A directory of these shards, which come in the order of the hashes, and are in one table in that
+    /// order. It has no old lists, as nobody has read any.
+    pub fn restore(roots: usize, depths: impl Iterator<Item = u32> + Clone) -> Option<Self> {
+        let level = depths.clone().max().unwrap_or(0);
+        let entries = depths.enumerate().flat_map(|(shard, depth)| {
+            let base = shard * GROWING_BUCKETS as usize;
+            std::iter::repeat_n(Entry { depth, table: 0, base }.packed(), 1 << (level - depth))
+        });
+        let list = list_of(roots << level, entries)?;
         let lists = std::array::from_fn(|_| OnceLock::new());
         let directory = Directory {
             roots,
-            level: AtomicU32::new(0),
+            level: AtomicU32::new(level),
             lists,
             entries: Gauge::default(),
             changes: Mutex::new(()),
         };
-        directory.add(0, list);
+        directory.add(level, list);
         Some(directory)
     }
 
@@ -160,7 +170,8 @@ impl Directory {
     /// How many bytes more it takes to have entries for shards of this depth, which is that of the
     /// newest list at most, or one more.
     pub fn missing_bytes(&self, depth: u32) -> usize {
-        let missing = self.lists[depth as usize % MOST_LEVELS].get().is_none();
+        let newer = self.lists.iter().skip(depth as usize);
+        let missing = newer.filter_map(OnceLock::get).next().is_none();
         if missing { self.bytes_of(depth) } else { 0 }
     }
 
@@ -191,13 +202,15 @@ impl Directory {
         let index = self.index(tenure.hash, depth);
         for level in depth + 1..=read_owned_u32(&self.level) {
             let half = 1 << (level - depth - 1);
-            let slots = &self.list(level)[2 * half * index..2 * half * (index + 1)];
-            for (number, slot) in slots.iter().enumerate() {
+            let slots = self.list(level).get(2 * half * index..2 * half * (index + 1));
+            for (number, slot) in slots.unwrap_or(&[]).iter().enumerate() {
                 let entry = if number < half { lower } else { upper };
                 slot.store(entry.packed(), Ordering::Release);
             }
         }
-        self.list(depth)[index].store(SPLIT, Ordering::Release);
+        if let Some(slot) = self.list(depth).get(index) {
+            slot.store(SPLIT, Ordering::Release);
+        }
     }
 
     /// The shards in the order of the hashes that lead to them.

@@ -6,6 +6,7 @@ use crate::lease::{Always, Refusal};
 use crate::room::{Located, Room, sealed};
 use crate::shard::{Answer, Shard};
 use crate::sizing::rate_at;
+use crate::snapshot::{self, Copied, Loaded, Plan};
 use crate::stats::Stats;
 use crate::table::Table;
 use std::convert::Infallible;
@@ -50,6 +51,8 @@ impl sealed::Sealed for Fixed {}
 
 impl Room for Fixed {
     type Lease<'a> = Always;
+    const GROWS: bool = false;
+
     type Ahead<'a> = Located<'a, Self>;
 
     #[inline]
@@ -111,6 +114,24 @@ impl Room for Fixed {
 
     fn heap_bytes(&self) -> usize {
         self.table.heap_bytes()
+    }
+
+    fn plan(&self) -> Plan {
+        Plan::Fixed(self.table.geometry().clone())
+    }
+
+    fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied> {
+        let index = (*next)?;
+        let Ok(items) = Shard::new(&self.table, index as usize).copy(buckets);
+        *next = Some(index + 1).filter(|next| *next < self.table.geometry().shards() as u64);
+        Some(Copied { depth: 0, items })
+    }
+
+    fn restore(plan: Plan, Loaded { table, .. }: Loaded) -> Result<Self, snapshot::Reason> {
+        match plan {
+            Plan::Fixed(_) => Ok(Fixed { table }),
+            Plan::Growing(_) => Err(snapshot::Reason::WrongKind { grows: true }),
+        }
     }
 
     fn stats(&self, capacity: usize) -> Stats {

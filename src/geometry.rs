@@ -47,6 +47,17 @@ pub struct Place {
     pub fp: Fingerprint,
 }
 
+/// What a [`Geometry`] is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbers {
+    pub lanes: Lanes,
+    pub shards: usize,
+    /// In each shard.
+    pub buckets: u32,
+    /// Items whose alternates are near have both buckets in one block of so many.
+    pub near_block: u32,
+}
+
 /// The numbers that place every item of a filter.
 #[derive(Clone, Debug)]
 pub struct Geometry {
@@ -67,22 +78,40 @@ impl Geometry {
     /// `buckets` is what each shard should have at least; it has as many as come next that are a
     /// whole number of near blocks.
     pub fn new(lanes: Lanes, shards: usize, buckets: u32) -> Self {
-        let block = Self::near_block(buckets);
-        let buckets = buckets.max(2).next_multiple_of(block);
-        assert!(shards > 0 && buckets <= SHARD_BUCKETS);
-        // Stripes tile the whole table only if they tile each shard.
-        assert!(shards == 1 || buckets.is_multiple_of(STRIPE_BUCKETS));
-        let near = block > 2 && lanes.slots() > 2;
-        let near_class = if near { 0b11 } else { 0 };
-        Geometry {
+        let near_block = Self::near_block(buckets);
+        let buckets = buckets.max(2).next_multiple_of(near_block);
+        match Self::restore(Numbers { lanes, shards, buckets, near_block }) {
+            Some(geometry) => geometry,
+            None => unreachable!("{buckets} buckets in each of {shards} shards"),
+        }
+    }
+
+    /// The geometry of these numbers, if there is one. (The near block does not follow from the buckets,
+    /// which were rounded up to it.)
+    pub fn restore(numbers: Numbers) -> Option<Self> {
+        let Numbers { lanes, shards, buckets, near_block } = numbers;
+        let in_shards = (2..=SHARD_BUCKETS).contains(&buckets)
+            && shards > 0
+            // Stripes tile the whole table only if they tile each shard.
+            && (shards == 1 || buckets.is_multiple_of(STRIPE_BUCKETS));
+        let in_blocks = near_block.is_power_of_two()
+            && (2..=STRIPE_BUCKETS).contains(&near_block)
+            && buckets.is_multiple_of(near_block);
+        let near = near_block > 2 && lanes.slots() > 2;
+        (in_shards && in_blocks).then(|| Geometry {
             lanes,
             fingerprints: lanes.fingerprints(),
             shards,
             buckets,
             stripes: buckets.div_ceil(STRIPE_BUCKETS),
-            near_mask: block - 1,
-            near_class,
-        }
+            near_mask: near_block - 1,
+            near_class: if near { 0b11 } else { 0 },
+        })
+    }
+
+    pub fn numbers(&self) -> Numbers {
+        let Geometry { lanes, shards, buckets, near_mask, .. } = *self;
+        Numbers { lanes, shards, buckets, near_block: near_mask + 1 }
     }
 
     /// The largest power of two that rounds `buckets` up by 1/32 at most; in small shards the two
@@ -243,6 +272,30 @@ mod tests {
                 let limit = cells + 6.0 * (2.0 * cells).sqrt();
                 assert!(chi2 < limit, "stride {stride:#x}: chi² {chi2} over {cells} cells");
             }
+        }
+    }
+
+    #[test]
+    fn a_geometry_is_restored_from_its_numbers() {
+        for buckets in (2..9_000).chain([100_000, 1 << 17]) {
+            let geometry = Geometry::new(Lanes::of_bits(16), 1, buckets);
+            let again = Geometry::restore(geometry.numbers()).expect("the numbers of a geometry");
+            for hash in 0..20 {
+                assert_eq!(again.locate(hash << 58), geometry.locate(hash << 58));
+            }
+        }
+        let good = Geometry::new(Lanes::of_bits(16), 1, 5_000).numbers();
+        for bad in [
+            Numbers { shards: 0, ..good },
+            Numbers { buckets: 0, ..good },
+            Numbers { buckets: good.buckets + 1, ..good },
+            Numbers { buckets: 1 << 18, ..good },
+            Numbers { near_block: 0, ..good },
+            Numbers { near_block: 6, ..good },
+            Numbers { near_block: 1_024, ..good },
+            Numbers { shards: 2, buckets: 2, near_block: 2, ..good },
+        ] {
+            assert!(Geometry::restore(bad).is_none(), "{bad:?}");
         }
     }
 

@@ -12,7 +12,7 @@
 //! mostly used up, since they would go to both halves. And the directory stays small beside the shards,
 //! whoever chose the items.
 
-use crate::aging::Aging;
+use crate::aging::{Aging, GROWING_BUCKETS};
 use crate::bucket::{Fingerprint, Lane, LaneSet, Lanes};
 use crate::directory::{Directory, Entry, NoMemory, Tenure};
 use crate::error::{Full, Reason};
@@ -22,6 +22,7 @@ use crate::path;
 use crate::room::{Located, Room, sealed};
 use crate::shard::{Answer, Shard};
 use crate::sizing::{GrowthPlan, rate_of_a_lane};
+use crate::snapshot::{self, Copied, Loaded, Plan};
 use crate::split::{Census, split};
 use crate::stats::{Growth, Stats};
 use crate::stripe::Locks;
@@ -45,7 +46,7 @@ pub struct Growing {
 /// The most entries of the directory for each shard. Where items go by chance, there are two or
 /// four. If someone has chosen them all to have the same first bits, splits do not help, and each
 /// would double the directory.
-const MOST_ENTRIES: usize = if SMALL { 1 << 16 } else { 64 };
+pub const MOST_ENTRIES: usize = if SMALL { 1 << 16 } else { 64 };
 
 /// The lease of a shard that may be split.
 #[derive(Clone, Copy)]
@@ -235,6 +236,8 @@ impl sealed::Sealed for Growing {}
 
 impl Room for Growing {
     type Lease<'a> = UntilSplit<'a>;
+    const GROWS: bool = true;
+
     /// To find the table again takes less than to keep it.
     type Ahead<'a> = (Tenure<'a>, Place);
 
@@ -326,6 +329,38 @@ impl Room for Growing {
 
     fn heap_bytes(&self) -> usize {
         self.directory.heap_bytes() + self.tables.heap_bytes()
+    }
+
+    fn plan(&self) -> Plan {
+        Plan::Growing(self.plan.clone())
+    }
+
+    fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied> {
+        loop {
+            let tenure = self.directory.look_up(Mixed((*next)?));
+            // If it has been split meanwhile, its halves come one after the other.
+            if let Ok(items) = self.shard(tenure).copy(buckets) {
+                *next = tenure.end().map(|hash| hash.0);
+                return Some(Copied { depth: tenure.entry().depth, items });
+            }
+        }
+    }
+
+    fn restore(plan: Plan, loaded: Loaded) -> Result<Self, snapshot::Reason> {
+        let Plan::Growing(plan) = plan else {
+            return Err(snapshot::Reason::WrongKind { grows: false });
+        };
+        let Loaded { table, blocks } = loaded;
+        let no_memory = |bytes| snapshot::Reason::OutOfMemory { bytes };
+        let (geometry, roots) = (plan.geometry.clone(), plan.geometry.shards());
+        let depths = blocks.iter().map(|block| block.depth);
+        let directory = Directory::restore(roots, depths).ok_or(no_memory(table.heap_bytes()))?;
+        let tables = Tables::restore(roots, table).map_err(no_memory)?;
+        for (shard, block) in blocks.iter().enumerate() {
+            tables.get(0).begin(shard * GROWING_BUCKETS as usize, &block.census);
+        }
+        let aging = Aging::new(geometry.lanes());
+        Ok(Growing { aging, geometry, directory, tables, purchases: Mutex::new(()), plan })
     }
 
     fn stats(&self, capacity: usize) -> Stats {

@@ -142,10 +142,12 @@ mod path;
 mod room;
 mod shard;
 mod sizing;
+mod snapshot;
 #[cfg(doc)]
 pub mod split;
 #[cfg(not(doc))]
 mod split;
+mod stable_hash;
 mod stats;
 mod stripe;
 mod sync;
@@ -160,6 +162,10 @@ pub use filter::{ConcurrentCuckooFilter, GrowingCuckooFilter};
 pub use fixed::Fixed;
 pub use growing::Growing;
 pub use room::Room;
+#[cfg(doc)]
+pub use snapshot::format;
+pub use snapshot::{SaveReport, SnapshotError, SnapshotErrorKind};
+pub use stable_hash::{PersistentHasher, StableHash, StableHasher};
 pub use stats::Stats;
 
 /// The default hasher of a filter: ahash with random keys.

@@ -10,6 +10,7 @@ use crate::error::Full;
 use crate::geometry::{Mixed, Place};
 use crate::lease::{Lease, Refusal};
 use crate::shard::{Answer, Shard};
+use crate::snapshot::{self, Copied, Loaded, Plan};
 use crate::stats::Stats;
 
 /// The shard that an item belongs to, and where in it.
@@ -99,6 +100,26 @@ pub trait Room: sealed::Sealed + Send + Sync {
     /// All figures, but for what the filter is itself.
     #[doc(hidden)]
     fn stats(&self, capacity: usize) -> Stats;
+
+    /// How it is laid out, for its file.
+    #[doc(hidden)]
+    fn plan(&self) -> Plan;
+
+    /// Copies the buckets of the shard that is next, 0 at first, and says which comes then. Between
+    /// two calls others may change the filter: what stays in is in one of the copies, and only there.
+    /// (That is said of items, not of lanes that are used up.)
+    #[doc(hidden)]
+    fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied>;
+
+    /// Whether its plan is [`Plan::Growing`].
+    #[doc(hidden)]
+    const GROWS: bool;
+
+    /// A room of this plan, that has what was read from a file.
+    #[doc(hidden)]
+    fn restore(plan: Plan, loaded: Loaded) -> Result<Self, snapshot::Reason>
+    where
+        Self: Sized;
 }
 
 pub(crate) mod sealed {

@@ -292,6 +292,44 @@ impl<'a, L: Lease> Shard<'a, L> {
         Ok(())
     }
 
+    // Copies, to and from.
+
+    /// Copies all buckets as they are at one moment: under all stripes, so that no item is met twice or
+    /// not at all because it moves. Says how many items are in.
+    pub fn copy(self, to: &mut [u64]) -> Result<i64, L::Lapsed> {
+        let locked = self.lock_all()?;
+        for (bucket, copy) in self.buckets().zip(to) {
+            *copy = self.read_locked(&locked, bucket);
+        }
+        Ok(self.own_stripes().map(|stripe| i64::from(self.items(stripe))).sum())
+    }
+
+    /// Fills an empty shard with such a copy, of so many items.
+    pub fn fill(self, from: &[u64], items: i64) -> Result<(), L::Lapsed> {
+        let locked = self.lock_all()?;
+        for (bucket, word) in self.buckets().zip(from) {
+            self.write(&locked, bucket, *word);
+        }
+        drop(locked);
+        self.settle(items)
+    }
+
+    /// Counts what was put into the buckets, all of which stand for so many items. Each takes a lane;
+    /// what lanes there are beyond that (see [`Stripes`](crate::stripe::Stripes)) are of the first stripe.
+    pub fn settle(self, items: i64) -> Result<(), L::Lapsed> {
+        let locked = self.lock_all()?;
+        let mut lanes = 0;
+        for stripe in self.own_stripes() {
+            let words = self.buckets_of(stripe).map(|bucket| self.read_locked(&locked, bucket));
+            let here: usize = words.map(|word| self.lanes().taken(word).len()).sum();
+            self.set_items(&locked, stripe, here as i32);
+            lanes += here as i64;
+        }
+        let first = Table::stripe_of(self.base);
+        self.set_items(&locked, first, self.items(first) - (lanes - items) as i32);
+        Ok(())
+    }
+
     // The buckets and stripes, which the table counts from its own beginning.
 
     #[inline]

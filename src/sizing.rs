@@ -126,6 +126,11 @@ fn layout_for(rate: f64, rate_of: impl Fn(&Layout) -> f64) -> Result<&'static La
     })
 }
 
+/// Whether words are ever cut into lanes of so many bits.
+pub fn is_layout(bits: u32) -> bool {
+    LAYOUTS.iter().any(|layout| layout.bits == bits)
+}
+
 /// What a filter that grows begins with, and what it is made for.
 #[derive(Clone, Debug)]
 pub struct GrowthPlan {

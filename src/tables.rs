@@ -19,7 +19,7 @@ const MOST_TABLES: usize = 64;
 const BYTES_AT_ONCE: usize = 4 << 20;
 
 pub struct Tables {
-    /// That of the first table.
+    /// That of the shards that the filter began with.
     geometry: Geometry,
     list: [OnceLock<Box<Held>>; MOST_TABLES],
     /// The shards that are in use.
@@ -44,8 +44,15 @@ struct Beginning {
 impl Tables {
     /// The first table, all of whose shards are in use; or how many bytes could not be had.
     pub fn new(geometry: Geometry) -> Result<Self, usize> {
-        let shards = geometry.shards();
-        let first = Held::new(geometry.clone())?;
+        let table = Table::new(geometry.clone())?;
+        Self::restore(geometry.shards(), table)
+    }
+
+    /// A first table, all of whose shards are in use, of a filter that began with so many of them.
+    pub fn restore(roots: usize, table: Table) -> Result<Self, usize> {
+        let geometry = table.geometry().with_shards(roots);
+        let shards = table.geometry().shards();
+        let first = Held::of(table)?;
         let list = std::array::from_fn(|_| OnceLock::new());
         let tables = Tables { geometry, list, shards: Gauge::default() };
         let _ = tables.list[0].set(Box::new(first));
@@ -134,11 +141,14 @@ impl Tables {
 
 impl Held {
     fn new(geometry: Geometry) -> Result<Self, usize> {
-        let (shards, bytes) = (geometry.shards(), Held::bytes(&geometry));
+        Table::new(geometry).and_then(Self::of)
+    }
+
+    fn of(table: Table) -> Result<Self, usize> {
+        let shards = table.geometry().shards();
         let mut beginnings = Vec::new();
-        beginnings.try_reserve_exact(shards).map_err(|_| bytes)?;
+        beginnings.try_reserve_exact(shards).map_err(|_| Held::bytes(table.geometry()))?;
         beginnings.resize_with(shards, Beginning::default);
-        let table = Table::new(geometry)?;
         Ok(Held { table, beginnings: beginnings.into() })
     }
 

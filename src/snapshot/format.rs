@@ -1,0 +1,531 @@
+//! The file of a saved filter, byte by byte.
+//!
+//! (This page is to be read; nothing in it can be called. [`save`](crate::ConcurrentCuckooFilter::save) writes such
+//! files, [`load`](crate::ConcurrentCuckooFilter::load) reads them.)
+//!
+//! A file is a row of 64-bit words, each in little-endian order: a header, a block for each shard, an
+//! end. It can be written and read from front to back. This is version 1. What a field may be is
+//! checked before it is believed, and anything else is refused.
+//!
+//! # Header: 19 words
+//!
+//! | word | at byte | what |
+//! |---|---|---|
+//! | 0 | 0 | the bytes `89 6B 6F 65 6C 0D 0A 1A` (`.koel` and what programs that take a file for text change) |
+//! | 1 | 8 | the version of the format, 1 |
+//! | 2 | 16 | 0 of a fixed filter, 1 of one that grows |
+//! | 3 | 24 | `bits` of a fingerprint: 8, 9, 10, 12, 16, 21 or 32. A bucket has `64 / bits` lanes, rounded down |
+//! | 4 | 32 | `near`, the buckets of a near block: a power of two from 2 to 512, of which `buckets` is a multiple |
+//! | 5 | 40 | `buckets` of a shard, from 2 to 131,072. 8,192 if it grows; if there are several shards, a multiple of 512 |
+//! | 6 | 48 | `roots`, the shards that the filter began with; if it is fixed, all of them. At least 1 |
+//! | 7 | 56 | the capacity that was asked for |
+//! | 8 | 64 | the most bytes that it may take, 2^64 - 1 for no limit; of a fixed filter 0 |
+//! | 9 | 72 | the growth that is expected, as an IEEE 754 number, 1 or more; of a fixed filter 0 |
+//! | 10 | 80 | the false-positive rate after that, another such number, more than 0; of a fixed filter 0 |
+//! | 11, 12 | 88 | the seed of the hasher, 128 bits, the lower half first |
+//! | 13 | 104 | the probe: what the hasher makes of the bytes that are told below |
+//! | 14 to 17 | 112 | the name of the hasher, UTF-8, filled up with zeros |
+//! | 18 | 144 | the checksum of words 0 to 17 |
+//!
+//! All checksums are XXH3, 64 bits, of seed 0, over the bytes of the words.
+//!
+//! # Blocks: 4 words and a word for each bucket
+//!
+//! | word | what |
+//! |---|---|
+//! | 0 | the number of the block: 0, 1, 2, … |
+//! | 1 | `depth`: how often the shard was split, 0 to 31; 0 if the filter is fixed |
+//! | 2 | how many items are in, as two's complement: as many as lanes are taken if the filter is fixed. If it grows, that number or up to `buckets` × lanes less, since lanes that are used up go to both halves of a split, and their items are shared out |
+//! | 3 and on | the buckets |
+//! | last | the checksum of all words of the block before it |
+//!
+//! The blocks come in the order of the hashes that lead to their shards. In a fixed filter there are
+//! `roots`. In one that grows, each root is cut in halves, those in halves again, and so on: a block
+//! of depth `d` stands for 2^(-d) of its root, and the blocks of a root make up all of it. The deepest
+//! block has `roots × 2^d` of at most 64 times the number of blocks.
+//!
+//! # End: 6 words
+//!
+//! | word | what |
+//! |---|---|
+//! | 0 | the bytes `6B 6F 65 6C 20 65 6E 64` (`koel end`) |
+//! | 1 | the number of blocks |
+//! | 2 | the sum of their items, as two's complement |
+//! | 3 | the length of the file in bytes |
+//! | 4 | the checksum of the checksums: that of the header, then those of all blocks |
+//! | 5 | the checksum of words 0 to 4 |
+//!
+//! # A bucket
+//!
+//! A word is cut into lanes of `bits` bits, from its low end up; bits that are left over are zero. A
+//! lane is 0 when it is empty, and a fingerprint otherwise. In a filter that grows, of a fingerprint's
+//! lower `window` = `bits - bits / 2` (rounded down) bits, at least one is not zero.
+//!
+//! # Where an item is
+//!
+//! All numbers are unsigned and of 64 bits, `×` keeps the lower 64 bits of a product, and
+//! `scale(x, n)` is the two halves of the 128-bit product of `x` and `n`: a *part* (the higher) and the
+//! *rest*.
+//!
+//! The item is hashed to `h`; see [the hasher](#the-hasher). It is mixed: `h ^= h >> 27`,
+//! `h ×= 0x3C79AC492BA7B653`, `h ^= h >> 33`, `h ×= 0x1C69B3F74AC4AE35`, `h ^= h >> 27`. Then, in a
+//! fixed filter:
+//!
+//! * the shard is the part of `scale(h, roots)`, and the first bucket the part of its rest scaled by
+//!   `buckets`;
+//! * the fingerprint is 1 + the part of `scale(h << 32, 2^bits - 1)`;
+//! * with `s` = fingerprint × `0x9E3779B97F4A7C15`: if `near` is 2, or a bucket has two lanes, or bits 20 and 21 of `s`
+//!   are both zero, the item is wide: with `t` = the part of `scale(s, buckets)` with its lowest bit
+//!   set, the second bucket is `t` - first, plus `buckets` if that is negative. Otherwise it is
+//!   first XOR (bits 40 and on of `s`, as many as `near - 1` has, with the lowest bit set).
+//! * The item is in if either bucket has a lane with its fingerprint.
+//!
+//! And in one that grows:
+//!
+//! * the root is the part of `scale(h, roots)`. The highest bits of the rest `r` choose the block: of the root's
+//!   blocks it is the one whose first `depth` bits are those of `r`;
+//! * with `o` = `h` × `0xD6E8FEB86659FD93`, the first bucket is the highest 13 bits of `o`;
+//! * the fingerprint's higher `bits / 2` bits, the *anchor*, are the next ones of `o`, after those 13; its
+//!   lower `window` bits are the highest of `r << depth`, of which the lowest is replaced by 1;
+//! * with `s` = (the fingerprint with the window zeroed) × `0x9E3779B97F4A7C15`: the second bucket is
+//!   first XOR (bits 40 and on of `s`, 9 of them, with the lowest bit set). If bits 58 and 59 of `s` are both
+//!   zero, or a bucket has two lanes, 13 bits of it instead of 9.
+//! * A lane stands for the item if it agrees with the fingerprint in all bits above the lane's lowest 1.
+//!   The item is in if such a lane is in either bucket.
+//!
+//! # The hasher
+//!
+//! That of koel is named `XXH3-64`, and its seed has 64 bits. An item of bytes, if it was hashed by
+//! [`hash_bytes`](crate::StableHash::hash_bytes), is just that: XXH3 of the bytes, 64 bits, with the seed.
+//! For others see [what is hashed](crate::StableHash#what-is-hashed).
+//!
+//! The probe tells whether the hashes of this program, in this version of Rust, on this machine are
+//! still what they were. It is the hash of the tuple of the `str` `"koel"`, the `u32` `0x01020304`, the slice of
+//! `u8` `[1, 2, 3]` and the `usize` `5`: what `XXH3-64` makes of the 28 bytes `6B 6F 65 6C FF 04 03 02 01 03 00
+//! 00 00 00 00 00 00 01 02 03 05 00 00 00 00 00 00 00`. Whoever only hashes bytes need not look at it.
+//!
+//! # Versions
+//!
+//! A later version will have another number in word 1, and may have everything else otherwise. koel
+//! goes on reading all versions that it ever wrote.
+
+use crate::aging::{Aging, GROWING_BUCKETS};
+use crate::bucket::Lanes;
+use crate::directory::MOST_LEVELS;
+use crate::geometry::{Geometry, Numbers, SHARD_BUCKETS};
+use crate::growing::MOST_ENTRIES;
+use crate::sizing::{GrowthPlan, is_layout};
+use crate::snapshot::error::Reason;
+use crate::split::Census;
+use crate::stable_hash::PersistentHasher;
+use crate::stripe::Stripes;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+pub(crate) const HEADER_WORDS: usize = 19;
+pub(crate) const END_WORDS: usize = 6;
+/// Those of a block before its buckets.
+pub(crate) const BLOCK_HEAD: usize = 3;
+/// Those of a block beside its buckets.
+pub(crate) const BLOCK_WORDS: usize = BLOCK_HEAD + 1;
+
+const MAGIC: [u8; 8] = *b"\x89koel\r\n\x1a";
+const END: [u8; 8] = *b"koel end";
+const VERSION: u64 = 1;
+const NAME_WORDS: usize = 4;
+
+/// How a filter is laid out.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub enum Plan {
+    Fixed(Geometry),
+    Growing(GrowthPlan),
+}
+
+impl Plan {
+    /// That of the shards that the filter began with.
+    pub fn geometry(&self) -> &Geometry {
+        match self {
+            Plan::Fixed(geometry) => geometry,
+            Plan::Growing(plan) => &plan.geometry,
+        }
+    }
+
+    pub fn grows(&self) -> bool {
+        matches!(self, Plan::Growing(_))
+    }
+
+    /// The words of a block.
+    pub fn block_words(&self) -> usize {
+        BLOCK_WORDS + self.geometry().buckets() as usize
+    }
+
+    pub fn block_bytes(&self) -> u64 {
+        8 * self.block_words() as u64
+    }
+}
+
+/// The bytes of some words as they are in a file, to be read into.
+pub(crate) fn bytes_of(words: &mut [u64]) -> &mut [u8] {
+    bytemuck::cast_slice_mut(words)
+}
+
+/// Puts the checksum of the other words into the last one; gives their bytes, and the checksum.
+pub(crate) fn seal(words: &mut [u64]) -> (&[u8], u64) {
+    let Some((last, others)) = words.split_last_mut() else { return (&[], 0) };
+    others.iter_mut().for_each(|word| *word = word.to_le());
+    let sum = xxh3_64(bytemuck::cast_slice(others));
+    *last = sum.to_le();
+    (bytemuck::cast_slice(words), sum)
+}
+
+/// The other way: what was read becomes words; gives the checksum if it is right.
+fn unseal(words: &mut [u64]) -> Option<u64> {
+    let others = words.len().saturating_sub(1);
+    let sum = xxh3_64(bytemuck::cast_slice(&words[..others]));
+    words.iter_mut().for_each(|word| *word = u64::from_le(*word));
+    (words.last() == Some(&sum)).then_some(sum)
+}
+
+/// The checksum of the checksums.
+pub(crate) struct Sums(Box<Xxh3>);
+
+impl Sums {
+    pub fn new() -> Self {
+        Sums(Box::new(Xxh3::new()))
+    }
+
+    pub fn add(&mut self, sum: u64) {
+        self.0.update(&sum.to_le_bytes());
+    }
+
+    pub fn total(&self) -> u64 {
+        self.0.digest()
+    }
+}
+
+/// What a file begins with.
+pub(crate) struct Header<S> {
+    pub plan: Plan,
+    pub capacity: usize,
+    pub hasher: S,
+}
+
+/// The hash by which a file knows a hasher.
+fn probe(hasher: &impl PersistentHasher) -> u64 {
+    hasher.hash_one(("koel", 0x0102_0304_u32, &[1u8, 2, 3][..], 5usize))
+}
+
+fn name_of<S: PersistentHasher>() -> [u64; NAME_WORDS] {
+    const { assert!(S::NAME.len() <= 8 * NAME_WORDS, "a hasher's name has 32 bytes at most") };
+    let mut words = [0; NAME_WORDS];
+    for (word, bytes) in words.iter_mut().zip(S::NAME.as_bytes().chunks(8)) {
+        let mut padded = [0; 8];
+        padded[..bytes.len()].copy_from_slice(bytes);
+        *word = u64::from_le_bytes(padded);
+    }
+    words
+}
+
+fn name_in(words: &[u64]) -> String {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+pub(crate) fn header<S: PersistentHasher>(
+    plan: &Plan,
+    capacity: usize,
+    hasher: &S,
+) -> Words<HEADER_WORDS> {
+    let Numbers { lanes, shards, buckets, near_block } = plan.geometry().numbers();
+    let growth = match plan {
+        Plan::Fixed(_) => [0; 3],
+        Plan::Growing(GrowthPlan { max_bytes, expected_growth, rate, .. }) => {
+            // No limit is none on other machines, too.
+            let most = if *max_bytes == usize::MAX { u64::MAX } else { *max_bytes as u64 };
+            [most, expected_growth.to_bits(), rate.to_bits()]
+        }
+    };
+    let seed = hasher.seed();
+    let mut words = [0; HEADER_WORDS];
+    words[0] = u64::from_le_bytes(MAGIC);
+    words[1] = VERSION;
+    words[2] = plan.grows().into();
+    words[3] = lanes.bits().into();
+    words[4] = near_block.into();
+    words[5] = buckets.into();
+    words[6] = shards as u64;
+    words[7] = capacity as u64;
+    words[8..11].copy_from_slice(&growth);
+    words[11] = seed as u64;
+    words[12] = (seed >> 64) as u64;
+    words[13] = probe(hasher);
+    words[14..18].copy_from_slice(&name_of::<S>());
+    words
+}
+
+/// So many words.
+pub(crate) type Words<const N: usize> = [u64; N];
+
+/// What was read as a header, and its checksum. `own_bytes` is what the filter takes beside the heap.
+pub(crate) fn read_header<S: PersistentHasher>(
+    words: &mut Words<HEADER_WORDS>,
+    own_bytes: usize,
+) -> Result<(Header<S>, u64), Reason> {
+    if words[0].to_ne_bytes() != MAGIC {
+        return Err(Reason::NotASnapshot);
+    }
+    let version = u64::from_le(words[1]);
+    if version != VERSION {
+        return Err(Reason::UnsupportedVersion { version });
+    }
+    let sum = unseal(words).ok_or(Reason::damaged(0, "the checksum of the header is wrong"))?;
+    let seed = u128::from(words[12]) << 64 | u128::from(words[11]);
+    let hasher = hasher_of(&words[14..18], seed, words[13])?;
+    let plan = plan_of(words, own_bytes)?;
+    let capacity = field(words, 7, "the capacity", |_| true)?;
+    Ok((Header { plan, capacity, hasher }, sum))
+}
+
+fn hasher_of<S: PersistentHasher>(name: &[u64], seed: u128, hash: u64) -> Result<S, Reason> {
+    if *name != name_of::<S>() {
+        return Err(Reason::WrongHasher { found: name_in(name), wanted: S::NAME });
+    }
+    let other_hashes = Reason::OtherHashes { name: S::NAME };
+    match S::from_seed(seed) {
+        Some(hasher) if probe(&hasher) == hash => Ok(hasher),
+        _ => Err(other_hashes),
+    }
+}
+
+fn plan_of(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<Plan, Reason> {
+    let grows = field(words, 2, "the kind of filter", |kind| kind <= 1)? == 1;
+    let is_layout = |bits| u32::try_from(bits).is_ok_and(is_layout);
+    let bits = field(words, 3, "the bits of a fingerprint", is_layout)? as u32;
+    let fits = |buckets| {
+        buckets <= u64::from(SHARD_BUCKETS) && (!grows || buckets == u64::from(GROWING_BUCKETS))
+    };
+    let buckets = field(words, 5, "the buckets of a shard", fits)? as u32;
+    let near_block = field(words, 4, "the near block", |block| block <= buckets.into())? as u32;
+    let shard_bytes = 8 * u64::from(buckets) + Stripes::bytes(SHARD_BUCKETS as usize) as u64;
+    let most = isize::MAX as u64 / shard_bytes;
+    let shards = field(words, 6, "the number of shards", |shards| shards <= most)?;
+    let numbers = Numbers { lanes: Lanes::of_bits(bits), shards, buckets, near_block };
+    let geometry = Geometry::restore(numbers)
+        .ok_or(Reason::damaged(32, "there is no filter of these sizes"))?;
+    let number = |at: usize| f64::from_bits(words[at]);
+    if !grows {
+        let none = |at: usize| field(words, at, "what only a filter that grows has", |n| n == 0);
+        return none(8).and(none(9)).and(none(10)).map(|_| Plan::Fixed(geometry));
+    }
+    let (expected_growth, rate) = (number(9), number(10));
+    if !(expected_growth >= 1.0 && expected_growth.is_finite()) {
+        return Err(Reason::damaged(72, "the expected growth is none"));
+    }
+    if !(rate > 0.0 && rate.is_finite()) {
+        return Err(Reason::damaged(80, "the false-positive rate is none"));
+    }
+    let max_bytes = usize::try_from(words[8]).unwrap_or(usize::MAX);
+    Ok(Plan::Growing(GrowthPlan { geometry, max_bytes, own_bytes, expected_growth, rate }))
+}
+
+/// A number of the header.
+fn field(
+    words: &[u64],
+    index: usize,
+    what: &str,
+    is_right: impl Fn(u64) -> bool,
+) -> Result<usize, Reason> {
+    let value = words[index];
+    let wrong = || Reason::damaged(8 * index as u64, format!("{what} cannot be {value}"));
+    usize::try_from(value).ok().filter(|_| is_right(value)).ok_or_else(wrong)
+}
+
+/// What a block says of its shard, and its checksum.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct Block {
+    pub depth: u32,
+    pub census: Census,
+    pub sum: u64,
+}
+
+/// Knows which blocks a filter can have.
+pub(crate) struct BlockReader {
+    lanes: Lanes,
+    block_bytes: u64,
+    slots: i64,
+    aging: Option<Aging>,
+}
+
+impl BlockReader {
+    pub fn new(plan: &Plan) -> Self {
+        let lanes = plan.geometry().lanes();
+        let slots = plan.geometry().buckets() as usize * lanes.slots();
+        let aging = plan.grows().then(|| Aging::new(lanes));
+        BlockReader { lanes, block_bytes: plan.block_bytes(), slots: slots as i64, aging }
+    }
+
+    /// Where a block begins.
+    pub fn at(&self, number: u64) -> u64 {
+        8 * HEADER_WORDS as u64 + number * self.block_bytes
+    }
+
+    /// What was read as a block.
+    pub fn read(&self, number: u64, words: &mut [u64]) -> Result<Block, Reason> {
+        let at = self.at(number);
+        let damaged = |word: usize, what: String| Err(Reason::damaged(at + 8 * word as u64, what));
+        let Some(sum) = unseal(words) else {
+            return damaged(0, format!("the checksum of block {number} is wrong"));
+        };
+        let (head, buckets) = words[..words.len() - 1].split_at(BLOCK_HEAD);
+        let &[found, depth, items] = head else { return damaged(0, "no block".into()) };
+        if found != number {
+            return damaged(0, format!("block {found} is where block {number} should be"));
+        }
+        let deepest = if self.aging.is_some() { MOST_LEVELS as u64 - 1 } else { 0 };
+        if depth > deepest {
+            return damaged(1, format!("no shard is split {depth} times"));
+        }
+        let items = items.cast_signed();
+        let mut census = Census { items, ..Census::default() };
+        for (bucket, word) in buckets.iter().enumerate() {
+            let aged = self.aging.is_none_or(|aging| aging.are_aged(*word));
+            if !(aged && self.lanes.are_all_of(*word)) {
+                return damaged(BLOCK_HEAD + bucket, "no bucket holds this".into());
+            }
+            census.lanes += self.lanes.taken(*word).len() as u64;
+            census.vagueness += self.aging.map_or(0, |aging| aging.vagueness(*word));
+        }
+        let lanes = census.lanes as i64;
+        let least = if self.aging.is_some() { lanes - self.slots } else { lanes };
+        if !(least..=lanes).contains(&items) {
+            return damaged(2, format!("{lanes} fingerprints cannot stand for {items} items"));
+        }
+        Ok(Block { depth: depth as u32, census, sum })
+    }
+}
+
+/// What a file ends with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct End {
+    pub blocks: u64,
+    pub items: i64,
+    /// Of the whole file.
+    pub bytes: u64,
+    pub sums: u64,
+}
+
+impl End {
+    pub fn words(self) -> Words<END_WORDS> {
+        let End { blocks, items, bytes, sums } = self;
+        [u64::from_le_bytes(END), blocks, items.cast_unsigned(), bytes, sums, 0]
+    }
+
+    /// What was read as an end, at a certain byte.
+    pub fn read(words: &mut Words<END_WORDS>, at: u64) -> Result<Self, Reason> {
+        if words[0].to_ne_bytes() != END {
+            return Err(Reason::NoEnd { at });
+        }
+        unseal(words).ok_or(Reason::damaged(at, "the checksum of the end is wrong"))?;
+        let [_, blocks, items, bytes, sums, _] = *words;
+        Ok(End { blocks, items: items.cast_signed(), bytes, sums })
+    }
+}
+
+/// Adds up the blocks of a file, and finds out whether they make a whole.
+pub(crate) struct Tally {
+    sums: Sums,
+    items: i64,
+    blocks: u64,
+    /// The roots that are still to come, the one that has begun among them.
+    roots: u64,
+    /// How much of that is there, in parts of 2^-31.
+    covered: u64,
+    deepest: u32,
+}
+
+const WHOLE: u64 = 1 << (MOST_LEVELS - 1);
+
+impl Tally {
+    pub fn new(roots: usize, header_sum: u64) -> Self {
+        let mut sums = Sums::new();
+        sums.add(header_sum);
+        Tally { sums, items: 0, blocks: 0, roots: roots as u64, covered: 0, deepest: 0 }
+    }
+
+    /// Whether no block is missing.
+    pub fn is_complete(&self) -> bool {
+        self.roots == 0
+    }
+
+    /// Adds the block that comes next, and begins at this byte.
+    pub fn add(&mut self, block: &Block, at: u64) -> Result<(), Reason> {
+        let part = WHOLE >> block.depth;
+        if self.is_complete() || !self.covered.is_multiple_of(part) {
+            let number = self.blocks;
+            let what = format!("block {number} does not go on where the one before it ended");
+            return Err(Reason::damaged(at + 8, what));
+        }
+        self.covered += part;
+        if self.covered == WHOLE {
+            (self.covered, self.roots) = (0, self.roots - 1);
+        }
+        self.deepest = self.deepest.max(block.depth);
+        self.items = self.items.wrapping_add(block.census.items);
+        self.blocks += 1;
+        self.sums.add(block.sum);
+        Ok(())
+    }
+
+    /// Compares with the end, which begins at this byte.
+    pub fn finish(self, roots: usize, end: End, at: u64) -> Result<(), Reason> {
+        let most = MOST_ENTRIES as u128 * u128::from(self.blocks);
+        if (roots as u128) << self.deepest > most {
+            return Err(Reason::damaged(at, "some shards were split too often beside the others"));
+        }
+        let bytes = at + 8 * END_WORDS as u64;
+        let Tally { sums, items, blocks, roots: missing, .. } = self;
+        let found = End { blocks, items, bytes, sums: sums.total() };
+        if missing != 0 || found != end {
+            let what =
+                "the end does not fit what comes before it: blocks are missing or not of this file";
+            return Err(Reason::damaged(at, what));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    fn tally(roots: usize, depths: &[u32]) -> (Tally, bool) {
+        let mut tally = Tally::new(roots, 0);
+        let right = depths.iter().all(|depth| {
+            let block = Block { depth: *depth, census: Census::default(), sum: 0 };
+            tally.add(&block, 0).is_ok()
+        });
+        let complete = tally.is_complete();
+        (tally, right && complete)
+    }
+
+    #[test]
+    fn blocks_have_to_make_up_every_root() {
+        for whole in [&[0, 0][..], &[1, 1, 0], &[0, 2, 2, 1], &[1, 2, 3, 3, 1, 1], &[31; 0]] {
+            assert_eq!(tally(2, whole).1, !whole.is_empty(), "{whole:?}");
+        }
+        for broken in [&[0][..], &[0, 0, 0], &[1, 0], &[2, 1, 2, 0], &[1, 1, 1], &[0, 31]] {
+            assert!(!tally(2, broken).1, "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn a_deep_shard_needs_others() {
+        let chain: Vec<u32> = (1..=31).chain([31]).collect();
+        let (tally, whole) = tally(1, &chain);
+        assert!(whole);
+        let end = End { blocks: 32, items: 0, bytes: 48, sums: tally.sums.total() };
+        assert!(tally.finish(1, end, 0).is_err());
+    }
+}

@@ -1,0 +1,324 @@
+//! Hashes that are the same in every process: for filters that are saved.
+
+use arrayvec::ArrayVec;
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
+
+/// A hasher that can be named in a file and made again from it. A filter has to have one to be saved.
+///
+/// [`StableHash`] is the one that comes with koel. To save filters with another, implement this for
+/// it; then it must give the same hashes in all processes, on all machines and in all versions of your
+/// program that share the file. When a file is loaded, the name has to be the same, and so has the
+/// hash of a probe; no more can be checked.
+///
+/// ```
+/// use koel::{ConcurrentCuckooFilter, PersistentHasher};
+/// use std::hash::{BuildHasher, Hasher};
+///
+/// #[derive(Clone)]
+/// struct Fnv(u64);
+///
+/// struct FnvHasher(u64);
+///
+/// impl Hasher for FnvHasher {
+///     fn write(&mut self, bytes: &[u8]) {
+///         for byte in bytes {
+///             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);
+///         }
+///     }
+///
+///     fn finish(&self) -> u64 {
+///         self.0
+///     }
+/// }
+///
+/// impl BuildHasher for Fnv {
+///     type Hasher = FnvHasher;
+///
+///     fn build_hasher(&self) -> FnvHasher {
+///         FnvHasher(self.0)
+///     }
+/// }
+///
+/// impl PersistentHasher for Fnv {
+///     const NAME: &'static str = "example.org FNV-1a 64";
+///
+///     fn seed(&self) -> u128 {
+///         self.0.into()
+///     }
+///
+///     fn from_seed(seed: u128) -> Option<Self> {
+///         Some(Fnv(seed.try_into().ok()?))
+///     }
+/// }
+///
+/// let filter = ConcurrentCuckooFilter::builder().capacity(100).hasher(Fnv(7)).build()?;
+/// filter.insert("an item").expect("room for a hundred");
+/// let mut file = Vec::new();
+/// filter.write_to(&mut file)?;
+/// let again = ConcurrentCuckooFilter::<Fnv>::read_from(&file[..])?;
+/// assert!(again.contains("an item"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a filter that hashes with `{Self}` cannot be saved or loaded",
+    label = "the hashes of `{Self}` are not known to be the same in another process",
+    note = "give the filter a hasher that is: `.hasher(StableHash::random())` when it is built, and \
+            `ConcurrentCuckooFilter::<StableHash>::load` for its file",
+    note = "or implement `PersistentHasher` for a hasher of your own"
+)]
+pub trait PersistentHasher: BuildHasher + Sized {
+    /// What the file calls it: at most 32 bytes, and another one as soon as any hash is another.
+    const NAME: &'static str;
+
+    /// All that two hashers of this type can differ in.
+    fn seed(&self) -> u128;
+
+    /// The hasher of this seed, if there is one.
+    fn from_seed(seed: u128) -> Option<Self>;
+}
+
+/// A hasher whose output is fixed for good: XXH3, 64 bits, with a seed. To be given to the
+/// [builder](crate::Builder::hasher) of a filter that will be [saved](crate::ConcurrentCuckooFilter::save).
+///
+/// ```
+/// use koel::{ConcurrentCuckooFilter, StableHash};
+///
+/// let seen = ConcurrentCuckooFilter::builder().capacity(1_000).hasher(StableHash::random()).build()?;
+/// # let folder = std::env::temp_dir().join(format!("koel-doc-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// # let path = folder.join("seen.koel");
+/// seen.insert("https://a.example/").expect("room for a thousand");
+/// seen.save(&path)?;
+///
+/// let seen = ConcurrentCuckooFilter::<StableHash>::load(&path)?;
+/// assert!(seen.contains("https://a.example/"));
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # What is hashed
+///
+/// The bytes that the item's [`Hash`](std::hash::Hash) writes, one after the other: integers as
+/// little-endian, `usize` and `isize` with 64 bits. What that is for the types of the standard library, Rust
+/// does not promise for ever. Today a `str` or `String` writes its bytes and then 255; a slice, `Vec` or
+/// array of `u8` its length, as 64 bits, and then its bytes; a tuple its fields. If a later Rust writes
+/// something else, koel refuses the files of before, as the hash of a probe is kept in each. Slices of
+/// longer integers are written as they lie in memory, so they hash differently where bytes are in the other order.
+///
+/// For files that have to last longer than that, or that programs in other languages are to read,
+/// hash bytes yourself and use the forms for hashes:
+///
+/// ```
+/// use koel::{ConcurrentCuckooFilter, StableHash};
+///
+/// let hash = StableHash::with_seed(7);
+/// let seen = ConcurrentCuckooFilter::builder().capacity(1_000).hasher(hash).build()?;
+/// let url = "https://a.example/";
+/// seen.insert_hash(hash.hash_bytes(url.as_bytes())).expect("room for a thousand");
+/// assert!(seen.contains_hash(seen.hasher().hash_bytes(url.as_bytes())));
+/// assert_eq!(hash.hash_bytes(b"xxh3"), 0x1438_8809_DB81_35AF);
+/// # Ok::<(), koel::BuildError>(())
+/// ```
+///
+/// # Who chooses the items
+///
+/// XXH3 is fast and spreads well, but it is no cipher. Keep the seed from whoever chooses the items, and
+/// take a [random](Self::random) one: who knows it can choose items that meet in one bucket, and are
+/// then refused, or that hash the same and count as one. Against someone who has the time to find out, implement
+/// [`PersistentHasher`] for a keyed hash such as SipHash.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct StableHash {
+    seed: u64,
+}
+
+impl StableHash {
+    /// The hasher of this seed: the same everywhere, and always.
+    ///
+    /// ```
+    /// use koel::StableHash;
+    /// use std::hash::BuildHasher;
+    ///
+    /// let (one, other) = (StableHash::with_seed(1), StableHash::with_seed(2));
+    /// assert_eq!(one.hash_one("an item"), StableHash::with_seed(1).hash_one("an item"));
+    /// assert_ne!(one.hash_one("an item"), other.hash_one("an item"));
+    /// ```
+    #[must_use]
+    pub const fn with_seed(seed: u64) -> Self {
+        StableHash { seed }
+    }
+
+    /// A hasher of a random seed. The seed is in the filter's file, so it need not be kept otherwise.
+    ///
+    /// ```
+    /// use koel::StableHash;
+    ///
+    /// assert_ne!(StableHash::random(), StableHash::random());
+    /// ```
+    #[must_use]
+    pub fn random() -> Self {
+        // The keys of a `RandomState` are random.
+        StableHash { seed: RandomState::new().hash_one(0) }
+    }
+
+    /// XXH3 of these bytes, 64 bits, with the seed, and nothing else.
+    ///
+    /// It is not what an item of these bytes hashes to, of whatever type, so stay with one of the two.
+    ///
+    /// ```
+    /// let hash = koel::StableHash::with_seed(0);
+    /// assert_eq!(hash.hash_bytes(b""), 0x2D06_8005_38D3_94C2);
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn hash_bytes(&self, bytes: &[u8]) -> u64 {
+        xxh3_64_with_seed(bytes, self.seed)
+    }
+}
+
+/// Its seed is not shown, lest it get into logs.
+impl fmt::Debug for StableHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StableHash").finish_non_exhaustive()
+    }
+}
+
+impl BuildHasher for StableHash {
+    type Hasher = StableHasher;
+
+    #[inline]
+    fn build_hasher(&self) -> StableHasher {
+        StableHasher { seed: self.seed, bytes: ArrayVec::new(), more: None }
+    }
+}
+
+impl PersistentHasher for StableHash {
+    const NAME: &'static str = "XXH3-64";
+
+    fn seed(&self) -> u128 {
+        self.seed.into()
+    }
+
+    fn from_seed(seed: u128) -> Option<Self> {
+        Some(StableHash { seed: seed.try_into().ok()? })
+    }
+}
+
+/// Hashes one item for [`StableHash`].
+///
+/// Bytes are collected, since an item writes several times, and XXH3 of a whole is much faster than of
+/// pieces. Items are seldom longer than there is room here.
+pub struct StableHasher {
+    seed: u64,
+    bytes: ArrayVec<u8, 192>,
+    /// An item that is longer goes through here, piece by piece.
+    more: Option<Box<Xxh3>>,
+}
+
+impl StableHasher {
+    #[cold]
+    fn spill(&mut self, bytes: &[u8]) {
+        let seed = self.seed;
+        let more = self.more.get_or_insert_with(|| Box::new(Xxh3::with_seed(seed)));
+        more.update(&self.bytes);
+        self.bytes.clear();
+        if self.bytes.try_extend_from_slice(bytes).is_err() {
+            more.update(bytes);
+        }
+    }
+}
+
+impl fmt::Debug for StableHasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StableHasher").finish_non_exhaustive()
+    }
+}
+
+/// Integers whose bytes are written in the order that they have on most machines, on all.
+macro_rules! little_endian {
+    ($($write:ident($number:ty as $as:ty))*) => {
+        $(#[inline]
+        fn $write(&mut self, number: $number) {
+            self.write(&(number as $as).to_le_bytes());
+        })*
+    };
+}
+
+impl Hasher for StableHasher {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) {
+        if self.bytes.try_extend_from_slice(bytes).is_err() {
+            self.spill(bytes);
+        }
+    }
+
+    little_endian! {
+        write_u16(u16 as u16)
+        write_u32(u32 as u32)
+        write_u64(u64 as u64)
+        write_u128(u128 as u128)
+        write_usize(usize as u64)
+        write_i16(i16 as i16)
+        write_i32(i32 as i32)
+        write_i64(i64 as i64)
+        write_i128(i128 as i128)
+        write_isize(isize as i64)
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        match &self.more {
+            None => xxh3_64_with_seed(&self.bytes, self.seed),
+            Some(more) => {
+                let mut more = more.clone();
+                more.update(&self.bytes);
+                more.digest()
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_pieces_or_whole_it_is_the_same_hash() {
+        let bytes: Vec<u8> = (0..3_000u32).map(|n| (n * n / 8) as u8).collect();
+        for seed in [0, 1, u64::MAX] {
+            let hash = StableHash::with_seed(seed);
+            for length in (0..600).chain([1_023, 1_024, 1_025, 3_000]) {
+                for piece in [1, 7, 64, 191, 192, 193, 3_000] {
+                    let mut hasher = hash.build_hasher();
+                    bytes[..length].chunks(piece).for_each(|piece| hasher.write(piece));
+                    assert_eq!(hasher.finish(), hash.hash_bytes(&bytes[..length]), "{length}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn items_write_what_the_docs_say() {
+        let hash = StableHash::with_seed(42);
+        let of = |bytes: &[u8]| hash.hash_bytes(bytes);
+        assert_eq!(hash.hash_one("item"), of(b"item\xFF"));
+        assert_eq!(hash.hash_one(String::from("item")), of(b"item\xFF"));
+        let with_length = of(b"\x04\0\0\0\0\0\0\0item");
+        assert_eq!(hash.hash_one(&b"item"[..]), with_length);
+        assert_eq!(hash.hash_one(b"item".to_vec()), with_length);
+        assert_eq!(hash.hash_one(*b"item"), with_length);
+        assert_eq!(hash.hash_one(0x0102_0304_u32), of(&[4, 3, 2, 1]));
+        assert_eq!(hash.hash_one(-2i16), of(&[0xFE, 0xFF]));
+        assert_eq!(hash.hash_one(3usize), of(&[3, 0, 0, 0, 0, 0, 0, 0]));
+        assert_eq!(hash.hash_one(-1isize), of(&[0xFF; 8]));
+        assert_eq!(hash.hash_one((7u8, "a")), of(&[7, b'a', 0xFF]));
+        assert_eq!(hash.hash_one(1u128 << 64), of(&(1u128 << 64).to_le_bytes()));
+    }
+
+    #[test]
+    fn a_seed_that_is_none_is_refused() {
+        assert_eq!(StableHash::from_seed(7), Some(StableHash::with_seed(7)));
+        assert_eq!(StableHash::from_seed(1 << 64), None);
+    }
+}

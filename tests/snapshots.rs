@@ -1,0 +1,101 @@
+//! Filters that were saved and loaded are what they were.
+
+mod common;
+
+use common::LAYOUTS;
+use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, Room, StableHash};
+
+type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
+
+const HASH: StableHash = StableHash::with_seed(7);
+
+/// By way of a stream, and of a file.
+fn copies<R: Room>(filter: &Filter<R>) -> [Filter<R>; 2] {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("filter");
+    let mut stream = Vec::new();
+    let report = filter.write_to(&mut stream).expect("memory");
+    assert_eq!(filter.save(&path).expect("a file"), report);
+    assert!(std::fs::read(&path).expect("the file") == stream);
+    assert_eq!(report.bytes(), stream.len() as u64);
+    assert_eq!(report.items(), filter.len());
+    let by_stream = Filter::<R>::read_from(&stream[..]).expect("what was written");
+    [by_stream, Filter::<R>::load(&path).expect("what was saved")]
+}
+
+fn check<R: Room>(filter: &Filter<R>, items: std::ops::Range<u64>) {
+    let counts: Vec<usize> = items.clone().map(|item| filter.count(&item)).collect();
+    let absent: Vec<bool> =
+        (1 << 40..(1 << 40) + 10_000).map(|n: u64| filter.contains(&n)).collect();
+    for copy in copies(filter) {
+        assert_eq!(copy.len(), filter.len());
+        assert_eq!(copy.capacity(), filter.capacity());
+        let (stats, before) = (copy.stats(), filter.stats());
+        assert_eq!(stats.slots(), before.slots());
+        assert_eq!(stats.fingerprint_bits(), before.fingerprint_bits());
+        assert_eq!(stats.splits(), before.splits());
+        assert_eq!(stats.growth(), before.growth());
+        assert_eq!(stats.expected_growth(), before.expected_growth());
+        assert_eq!(stats.directory_depth(), before.directory_depth());
+        assert_eq!(
+            stats.false_positive_rate_at_capacity(),
+            before.false_positive_rate_at_capacity()
+        );
+        let off = stats.false_positive_rate() - before.false_positive_rate();
+        assert!(off.abs() <= 0.02 * before.false_positive_rate(), "{stats}\n{before}");
+        assert!(items.clone().map(|item| copy.count(&item)).eq(counts.iter().copied()));
+        let as_before = (1 << 40..).map(|n: u64| copy.contains(&n)).zip(&absent);
+        assert!(as_before.take(10_000).all(|(now, before)| now == *before));
+        // And it goes on.
+        let half = items.start + (items.end - items.start) / 2;
+        for item in items.start..half {
+            assert!(copy.remove(&item), "{item}");
+        }
+        for item in items.start..half {
+            copy.insert(&item).expect("as much room as before");
+        }
+        assert_eq!(copy.len(), filter.len());
+        assert!(items.clone().all(|item| copy.contains(&item)));
+    }
+}
+
+#[test]
+fn a_fixed_filter_comes_back_as_it_was() {
+    for layout in LAYOUTS {
+        for items in [0, 1, 10, 1_000, 3_855, 20_000, 600_000] {
+            let filter = layout.filter_with(items as usize, HASH);
+            for item in 0..items {
+                filter.insert(&item).expect("room");
+            }
+            check(&filter, 0..items);
+        }
+    }
+}
+
+#[test]
+fn a_filter_that_grows_comes_back_as_it_was_and_grows_on() {
+    for layout in LAYOUTS {
+        for items in [0, 1, 100_000, 600_000] {
+            let filter = ConcurrentCuckooFilter::builder()
+                .capacity(1_000)
+                .false_positive_rate((16.0 * layout.rate).min(0.9))
+                .hasher(HASH)
+                .growing()
+                .expected_growth(500.0)
+                .build()
+                .expect("a filter");
+            for item in 0..items {
+                filter.insert(&item).expect("memory");
+            }
+            check(&filter, 0..items);
+            let [copy, _]: [GrowingCuckooFilter<_>; 2] = copies(&filter);
+            let splits = copy.stats().splits();
+            for item in items..3 * items {
+                copy.insert(&item).expect("memory");
+            }
+            assert!(items < 10 || copy.stats().splits() > splits);
+            assert!((0..3 * items).all(|item| copy.contains(&item)));
+            assert_eq!(copy.len() as u64, 3 * items);
+        }
+    }
+}

@@ -101,8 +101,9 @@
 //!
 //! The probe tells whether the hashes of this program, in this version of Rust, on this machine are
 //! still what they were. It is the hash of the tuple of the `str` `"koel"`, the `u32` `0x01020304`, the slice of
-//! `u8` `[1, 2, 3]` and the `usize` `5`: what `XXH3-64` makes of the 28 bytes `6B 6F 65 6C FF 04 03 02 01 03 00
-//! 00 00 00 00 00 00 01 02 03 05 00 00 00 00 00 00 00`. Whoever only hashes bytes need not look at it.
+//! `u8` `[1, 2, 3]` and the `usize` `5`. These write the pieces `6B 6F 65 6C`, `FF`, `04 03 02 01`,
+//! `03 00 00 00 00 00 00 00`, `01 02 03` and `05 00 00 00 00 00 00 00`. Whoever only hashes bytes need not look
+//! at it.
 //!
 //! # Versions
 //!
@@ -116,6 +117,7 @@ use crate::geometry::{Geometry, Numbers, SHARD_BUCKETS};
 use crate::growing::MOST_ENTRIES;
 use crate::sizing::{GrowthPlan, is_layout};
 use crate::snapshot::error::Reason;
+use crate::snapshot::parts::{Block, Plan};
 use crate::split::Census;
 use crate::stable_hash::PersistentHasher;
 use crate::stripe::Stripes;
@@ -133,35 +135,14 @@ const END: [u8; 8] = *b"koel end";
 const VERSION: u64 = 1;
 const NAME_WORDS: usize = 4;
 
-/// How a filter is laid out.
-#[doc(hidden)]
-#[derive(Clone, Debug)]
-pub enum Plan {
-    Fixed(Geometry),
-    Growing(GrowthPlan),
+/// The words of a block.
+pub(crate) fn block_words(plan: &Plan) -> usize {
+    BLOCK_WORDS + plan.geometry().buckets() as usize
 }
 
-impl Plan {
-    /// That of the shards that the filter began with.
-    pub fn geometry(&self) -> &Geometry {
-        match self {
-            Plan::Fixed(geometry) => geometry,
-            Plan::Growing(plan) => &plan.geometry,
-        }
-    }
-
-    pub fn grows(&self) -> bool {
-        matches!(self, Plan::Growing(_))
-    }
-
-    /// The words of a block.
-    pub fn block_words(&self) -> usize {
-        BLOCK_WORDS + self.geometry().buckets() as usize
-    }
-
-    pub fn block_bytes(&self) -> u64 {
-        8 * self.block_words() as u64
-    }
+/// Its bytes.
+pub(crate) fn block_bytes(plan: &Plan) -> u64 {
+    8 * block_words(plan) as u64
 }
 
 /// The bytes of some words as they are in a file, to be read into.
@@ -341,15 +322,6 @@ fn field(
     usize::try_from(value).ok().filter(|_| is_right(value)).ok_or_else(wrong)
 }
 
-/// What a block says of its shard, and its checksum.
-#[doc(hidden)]
-#[derive(Clone, Debug)]
-pub struct Block {
-    pub depth: u32,
-    pub census: Census,
-    pub sum: u64,
-}
-
 /// Knows which blocks a filter can have.
 pub(crate) struct BlockReader {
     lanes: Lanes,
@@ -363,7 +335,7 @@ impl BlockReader {
         let lanes = plan.geometry().lanes();
         let slots = plan.geometry().buckets() as usize * lanes.slots();
         let aging = plan.grows().then(|| Aging::new(lanes));
-        BlockReader { lanes, block_bytes: plan.block_bytes(), slots: slots as i64, aging }
+        BlockReader { lanes, block_bytes: block_bytes(plan), slots: slots as i64, aging }
     }
 
     /// Where a block begins.

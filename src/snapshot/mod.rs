@@ -1,21 +1,21 @@
 //! Filters in files: saving one while its threads go on, and loading it.
 //!
 //! `format` says what is in a file, `write` and `read` turn a filter into that and back, and `replace`
-//! puts a new file in the place of an old one.
+//! puts a new file in the place of an old one. `parts` is what a room has to do with it.
 
 mod error;
 #[cfg(doc)]
 pub mod format;
 #[cfg(not(doc))]
 mod format;
+mod parts;
 mod read;
 mod replace;
 mod write;
 
 pub use error::{Reason, SnapshotError, SnapshotErrorKind};
-pub use format::Plan;
-pub use read::Loaded;
-pub use write::{Copied, SaveReport};
+pub use parts::{Copied, Loaded, Plan};
+pub use write::SaveReport;
 
 use crate::ConcurrentCuckooFilter;
 use crate::room::Room;

@@ -9,22 +9,16 @@ use crate::room::Room;
 use crate::shard::Shard;
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{
-    BLOCK_HEAD, Block, BlockReader, END_WORDS, End, HEADER_WORDS, Header, Plan, Tally, bytes_of,
-    read_header,
+    BLOCK_HEAD, BlockReader, END_WORDS, End, HEADER_WORDS, Header, Tally, block_bytes, block_words,
+    bytes_of, read_header,
 };
+use crate::snapshot::parts::{Block, Loaded, Plan};
 use crate::stable_hash::PersistentHasher;
 use crate::sync::AtomicU64;
 use crate::table::Table;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::thread;
-
-/// What was in a file: all shards in one table, in the order of their blocks.
-#[doc(hidden)]
-pub struct Loaded {
-    pub table: Table,
-    pub blocks: Vec<Block>,
-}
 
 type Filter<S, R> = ConcurrentCuckooFilter<S, R>;
 
@@ -48,7 +42,7 @@ fn shard(table: &Table, index: usize) -> Shard<'_, Always> {
 
 fn block_buffer(plan: &Plan) -> Result<Vec<u64>, Reason> {
     let mut buffer = Vec::new();
-    let words = plan.block_words();
+    let words = block_words(plan);
     buffer.try_reserve_exact(words).map_err(|_| Reason::OutOfMemory { bytes: 8 * words })?;
     buffer.resize(words, 0);
     Ok(buffer)
@@ -159,7 +153,7 @@ pub fn load<S: PersistentHasher, R: Room>(mut file: File) -> Result<Filter<S, R>
     // Of a fixed filter the length is known; a growing one says it at its end.
     let roots = plan.geometry().shards();
     let with_blocks = |blocks: u64| {
-        let bytes = blocks.checked_mul(plan.block_bytes());
+        let bytes = blocks.checked_mul(block_bytes(plan));
         bytes.and_then(|bytes| bytes.checked_add(8 * (HEADER_WORDS + END_WORDS) as u64))
     };
     let wrong_length = |wanted| Err(Reason::WrongLength { bytes: length, wanted });

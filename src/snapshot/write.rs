@@ -2,7 +2,9 @@
 
 use crate::room::Room;
 use crate::snapshot::error::Reason;
-use crate::snapshot::format::{BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, Sums, header, seal};
+use crate::snapshot::format::{
+    BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, Sums, block_bytes, block_words, header, seal,
+};
 use crate::stable_hash::PersistentHasher;
 use std::fmt;
 use std::io::Write;
@@ -76,14 +78,6 @@ impl fmt::Display for SaveReport {
     }
 }
 
-/// What was found with the buckets of a shard.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Copied {
-    pub depth: u32,
-    pub items: i64,
-}
-
 pub fn write<S: PersistentHasher>(
     room: &impl Room,
     capacity: usize,
@@ -91,7 +85,7 @@ pub fn write<S: PersistentHasher>(
     writer: &mut impl Write,
 ) -> Result<SaveReport, Reason> {
     let plan = room.plan();
-    let words = plan.block_words();
+    let words = block_words(&plan);
     let mut block = Vec::new();
     block.try_reserve_exact(words).map_err(|_| Reason::OutOfMemory { bytes: 8 * words })?;
     block.resize(words, 0);
@@ -115,7 +109,7 @@ pub fn write<S: PersistentHasher>(
         blocks += 1;
         items += copied.items;
     }
-    let bytes = 8 * (HEADER_WORDS + END_WORDS) as u64 + blocks * plan.block_bytes();
+    let bytes = 8 * (HEADER_WORDS + END_WORDS) as u64 + blocks * block_bytes(&plan);
     write(&mut End { blocks, items, bytes, sums: sums.total() }.words())?;
     Ok(SaveReport { items: items.try_into().unwrap_or(0), bytes, shards: blocks as usize })
 }

@@ -1,0 +1,337 @@
+//! What it takes to save and load, and what others notice of it.
+//!
+//! ```text
+//! cargo bench --bench snapshots [-- --mib 1024] [--folder DIR] [-- files | waits | hashes]
+//! ```
+//!
+//! * *files*: a filter of 1 GiB, fixed and growing, is saved and loaded, beside what the system's own
+//!   tools do with the same bytes: `cp` and `cat` to another file, synced, for a save; `cat` to nowhere,
+//!   and the same bytes read to fresh memory, for a load. All in turn, several times; figures are
+//!   medians, and ratios are medians of the ratios within a turn. Files are in the system's cache when
+//!   they are read, but for the lines that say *from disk*.
+//! * *waits*: single lookups and inserts are timed while another thread saves the filter again and again,
+//!   and while it does not.
+//! * *hashes*: what hashing takes that is the same in every process, beside ahash.
+
+mod common;
+
+use common::{ABSENT, median};
+use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, RandomState, Room, StableHash};
+use std::fs::{self, File};
+use std::hash::{BuildHasher, Hash};
+use std::hint::black_box;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
+
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    let after = |flag| args.iter().position(|arg| arg == flag).and_then(|at| args.get(at + 1));
+    let test = args.iter().any(|arg| arg == "--test");
+    let mib = after("--mib").and_then(|mib| mib.parse().ok()).unwrap_or(1_024);
+    let (mib, turns) = if test { (2, 1) } else { (mib, 7) };
+    let all = !["files", "waits", "hashes"].iter().any(|part| args.iter().any(|arg| arg == part));
+    let chosen = |part: &str| all || args.iter().any(|arg| arg == part);
+    let folder = after("--folder").map_or_else(std::env::temp_dir, PathBuf::from);
+    let folder = tempfile::tempdir_in(folder).expect("a folder for files");
+    if chosen("files") {
+        files("fixed", &fixed(mib << 20), folder.path(), turns);
+        files("growing", &growing(mib << 20), folder.path(), turns);
+    }
+    if chosen("waits") {
+        waits(&fixed(mib << 20 >> 2), folder.path(), turns, test);
+    }
+    if chosen("hashes") {
+        hashes(if test { 1_000 } else { 10_000_000 }, turns);
+    }
+}
+
+/// Of so many bytes, at 90 % of its capacity.
+fn fixed(bytes: usize) -> Filter<koel::Fixed> {
+    let capacity = (bytes as f64 / 2.0 * 0.93) as usize;
+    let builder = ConcurrentCuckooFilter::builder().capacity(capacity);
+    let filter = builder.hasher(StableHash::with_seed(1)).build().expect("memory");
+    filled(filter, capacity / 10 * 9)
+}
+
+fn growing(bytes: usize) -> GrowingCuckooFilter<StableHash> {
+    let builder = ConcurrentCuckooFilter::builder().capacity(bytes / 256);
+    let builder = builder.hasher(StableHash::with_seed(1)).growing().false_positive_rate(0.002);
+    let mut filter = builder.build().expect("memory");
+    let mut items = 0;
+    while filter.size_in_bytes() < bytes / 100 * 95 {
+        filter = filled_from(filter, items, bytes / 100);
+        items += bytes / 100;
+    }
+    filter
+}
+
+fn filled<R: Room>(filter: Filter<R>, items: usize) -> Filter<R> {
+    filled_from(filter, 0, items)
+}
+
+fn filled_from<R: Room>(filter: Filter<R>, first: usize, items: usize) -> Filter<R> {
+    let hashes: Vec<u64> = (first as u64..(first + items) as u64).collect();
+    for hashes in hashes.chunks(1 << 20) {
+        assert!(filter.par_insert_hash_many(hashes).iter().all(Result::is_ok));
+    }
+    filter
+}
+
+// Files.
+
+fn files<R: Room>(kind: &str, filter: &Filter<R>, folder: &Path, turns: usize) {
+    let (saved, copy) = (folder.join("saved.koel"), folder.join("copy"));
+    let report = filter.save(&saved).expect("room on the disk");
+    let (mib, memory) = (report.bytes() as f64 / f64::from(1 << 20), filter.size_in_bytes());
+    println!("a {kind} filter of {report}, {memory} in memory; {turns} turns");
+    let stale = folder.join("stale");
+    fs::copy(&saved, &stale).expect("room on the disk");
+    let rows: [(&str, &dyn Fn() -> Duration); 8] = [
+        ("save", &|| timed(|| assert_eq!(filter.save(&saved).expect("room on the disk"), report))),
+        ("cp, synced", &|| {
+            timed(|| {
+                run(Command::new("cp").arg(&stale).arg(&copy));
+                File::open(&copy).and_then(|file| file.sync_all()).expect("a synced copy");
+            })
+        }),
+        ("cat, synced", &|| {
+            timed(|| {
+                let file = File::create(&copy).expect("a file");
+                let to = file.try_clone().expect("a handle");
+                run(Command::new("cat").arg(&stale).stdout(Stdio::from(to)));
+                file.sync_all().expect("a synced copy");
+            })
+        }),
+        ("load", &|| timed_load::<R>(&saved, filter.len())),
+        ("cat, to nowhere", &|| {
+            timed(|| run(Command::new("cat").arg(&saved).stdout(Stdio::null())))
+        }),
+        ("read to fresh memory", &|| timed(|| drop(black_box(fs::read(&saved).expect("memory"))))),
+        ("load, from disk", &|| {
+            forget(&saved);
+            timed_load::<R>(&saved, filter.len())
+        }),
+        ("cat, from disk", &|| {
+            forget(&saved);
+            timed(|| run(Command::new("cat").arg(&saved).stdout(Stdio::null())))
+        }),
+    ];
+    let mut seconds = vec![Vec::new(); rows.len()];
+    for _ in 0..turns {
+        for ((_, row), seconds) in rows.iter().zip(&mut seconds) {
+            // What others have left to be written is written now, not while we measure.
+            run(&mut Command::new("sync"));
+            seconds.push(row().as_secs_f64());
+        }
+    }
+    println!("  {:24} {:>8} {:>8}   as fast as", "", "seconds", "MiB/s");
+    for ((name, _), taken) in rows.iter().zip(&seconds) {
+        let beside = match *name {
+            "save" => &[1, 2][..],
+            "load" => &[4, 5],
+            "load, from disk" => &[7],
+            _ => &[],
+        };
+        let ratio = |other: usize| {
+            let ratios = seconds[other].iter().zip(taken).map(|(other, own)| other / own);
+            format!("{:.2} × {}", median(ratios), rows[other].0)
+        };
+        let ratios: Vec<String> = beside.iter().map(|other| ratio(*other)).collect();
+        let taken = median(taken.iter().copied());
+        println!("  {name:24} {taken:8.3} {:8.0}   {}", mib / taken, ratios.join(", "));
+    }
+    let stream = || read_from::<R>(&saved, filter.len());
+    println!("  {:24} {:8.3}", "read_from", median((0..turns.min(3)).map(|_| stream())));
+}
+
+fn timed(work: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    work();
+    start.elapsed()
+}
+
+fn timed_load<R: Room>(path: &Path, items: usize) -> Duration {
+    let start = Instant::now();
+    let filter = Filter::<R>::load(path).expect("what was saved");
+    let taken = start.elapsed();
+    assert_eq!(filter.len(), items);
+    assert!((0..items as u64).step_by(1 + items / 100_000).all(|key| filter.contains_hash(key)));
+    taken
+}
+
+fn read_from<R: Room>(path: &Path, items: usize) -> f64 {
+    let file = File::open(path).expect("what was saved");
+    let start = Instant::now();
+    let filter = Filter::<R>::read_from(file.take(u64::MAX)).expect("what was saved");
+    let taken = start.elapsed();
+    assert_eq!(filter.len(), items);
+    taken.as_secs_f64()
+}
+
+fn run(command: &mut Command) {
+    assert!(command.status().expect("one of the system's tools").success(), "{command:?}");
+}
+
+/// Has the system forget what it keeps of a file.
+fn forget(path: &Path) {
+    let mut of = std::ffi::OsString::from("of=");
+    of.push(path);
+    let options = ["oflag=nocache", "conv=notrunc,fdatasync", "count=0", "status=none"];
+    run(Command::new("dd").arg(of).args(options));
+}
+
+// Waits.
+
+/// How often an operation took how long, in steps of an eighth of a doubling.
+#[derive(Clone)]
+struct Times {
+    counts: Vec<u64>,
+    longest: u64,
+}
+
+impl Times {
+    fn new() -> Self {
+        Times { counts: vec![0; 64 * 8], longest: 0 }
+    }
+
+    fn add(&mut self, nanoseconds: u64) {
+        let doublings = nanoseconds.max(8).ilog2();
+        let eighth = (nanoseconds.max(8) >> (doublings - 3)) & 7;
+        self.counts[(doublings * 8) as usize + eighth as usize] += 1;
+        self.longest = self.longest.max(nanoseconds);
+    }
+
+    /// The time that so large a part of the operations took no longer than.
+    fn quantile(&self, part: f64) -> f64 {
+        let all: u64 = self.counts.iter().sum();
+        let mut left = (all as f64 * part) as u64;
+        for (at, count) in self.counts.iter().enumerate() {
+            if *count > left {
+                return 2f64.powi(at as i32 / 8) * (1.0 + (at % 8 + 1) as f64 / 8.0);
+            }
+            left -= count;
+        }
+        self.longest as f64
+    }
+}
+
+fn waits<R: Room>(filter: &Filter<R>, folder: &Path, turns: usize, test: bool) {
+    let path = folder.join("waits.koel");
+    let items = filter.len() as u64;
+    let look_up = |key: u64| assert!(filter.contains_hash(key % items));
+    let insert = |key: u64| {
+        filter.insert_hash(ABSENT + key).expect("room");
+        assert!(filter.remove_hash(ABSENT + key));
+    };
+    let operations: [(&str, &(dyn Fn(u64) + Sync)); 2] =
+        [("contains", &look_up), ("insert and remove", &insert)];
+    println!("waits, in nanoseconds, with a filter of {} MiB", filter.size_in_bytes() >> 20);
+    println!(
+        "  {:20} {:>10} {:>9} {:>9} {:>9} {:>10} {:>12}",
+        "", "", "median", "p99", "p99.9", "p99.99", "longest"
+    );
+    for (name, operation) in operations {
+        let mut kinds = [("alone", Vec::new()), ("saving", Vec::new())];
+        for _ in 0..turns {
+            for (kind, turns) in &mut kinds {
+                let save = (*kind == "saving").then_some(&*path);
+                turns.push(one_turn(filter, save, operation, test));
+            }
+        }
+        for (kind, turns) in kinds {
+            let of = |part| median(turns.iter().map(|times: &Times| times.quantile(part)));
+            let longest = median(turns.iter().map(|times| times.longest as f64));
+            println!(
+                "  {name:20} {kind:>10} {:9.0} {:9.0} {:9.0} {:10.0} {longest:12.0}",
+                of(0.5),
+                of(0.99),
+                of(0.999),
+                of(0.9999),
+            );
+        }
+    }
+}
+
+/// Times an operation for as long as a save takes.
+fn one_turn<R: Room>(
+    filter: &Filter<R>,
+    save: Option<&Path>,
+    operation: &(dyn Fn(u64) + Sync),
+    test: bool,
+) -> Times {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let measured = scope.spawn(|| {
+            let (mut times, mut key) = (Times::new(), 1u64);
+            let mut before = Instant::now();
+            while !done.load(Ordering::Relaxed) {
+                key = key.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+                operation(key >> 20);
+                let now = Instant::now();
+                times.add((now - before).as_nanos() as u64);
+                before = now;
+            }
+            times
+        });
+        match save {
+            Some(path) => assert!(filter.save(path).expect("room on the disk").bytes() > 0),
+            None => std::thread::sleep(Duration::from_millis(if test { 5 } else { 1_000 })),
+        }
+        done.store(true, Ordering::Relaxed);
+        measured.join().expect("no bench panics")
+    })
+}
+
+// Hashes.
+
+fn hashes(count: u64, turns: usize) {
+    println!("nanoseconds a hash");
+    println!("  {:20} {:>8} {:>8} {:>12}", "", "ahash", "stable", "hash_bytes");
+    let urls: Vec<String> = (0..1_024)
+        .map(|page| format!("https://www.example.org/a/page/of/a/site/{page:024}"))
+        .collect();
+    let long: Vec<String> = (0..1_024).map(|page| format!("{page:0300}")).collect();
+    let (quick, stable) = (RandomState::new(), StableHash::random());
+    let each = |hash: &dyn Fn(usize) -> u64| {
+        let start = Instant::now();
+        for n in 0..count as usize {
+            black_box(hash(n & 1_023));
+        }
+        start.elapsed().as_nanos() as f64 / count as f64
+    };
+    fn of<T: Hash>(hasher: &impl BuildHasher, items: &[T], n: usize) -> u64 {
+        hasher.hash_one(&items[n])
+    }
+    let numbers: Vec<u64> = (0..1_024).collect();
+    let bytes = |n: usize| stable.hash_bytes(urls[n].as_bytes());
+    let rows: [(&str, [&dyn Fn(usize) -> u64; 3]); 3] = [
+        (
+            "u64",
+            [&|n| of(&quick, &numbers, n), &|n| of(&stable, &numbers, n), &|n| {
+                stable.hash_bytes(&numbers[n].to_le_bytes())
+            }],
+        ),
+        ("URL of 62 bytes", [&|n| of(&quick, &urls, n), &|n| of(&stable, &urls, n), &bytes]),
+        (
+            "300 bytes",
+            [&|n| of(&quick, &long, n), &|n| of(&stable, &long, n), &|n| {
+                stable.hash_bytes(long[n].as_bytes())
+            }],
+        ),
+    ];
+    for (name, hashes) in rows {
+        let mut taken = [const { Vec::new() }; 3];
+        for _ in 0..turns {
+            for (hash, taken) in hashes.iter().zip(&mut taken) {
+                taken.push(each(hash));
+            }
+        }
+        let [quick, stable, bytes] = taken.map(|taken| median(taken.into_iter()));
+        println!("  {name:20} {quick:8.1} {stable:8.1} {bytes:12.1}");
+    }
+}

@@ -1,0 +1,52 @@
+//! What a room and its file tell each other.
+
+use crate::geometry::Geometry;
+use crate::sizing::GrowthPlan;
+use crate::split::Census;
+use crate::table::Table;
+
+/// How a filter is laid out.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub enum Plan {
+    Fixed(Geometry),
+    Growing(GrowthPlan),
+}
+
+impl Plan {
+    /// That of the shards that the filter began with.
+    pub fn geometry(&self) -> &Geometry {
+        match self {
+            Plan::Fixed(geometry) => geometry,
+            Plan::Growing(plan) => &plan.geometry,
+        }
+    }
+
+    pub fn grows(&self) -> bool {
+        matches!(self, Plan::Growing(_))
+    }
+}
+
+/// What was found with the buckets of a shard.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copied {
+    pub depth: u32,
+    pub items: i64,
+}
+
+/// What a block says of its shard, and its checksum.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct Block {
+    pub depth: u32,
+    pub census: Census,
+    pub sum: u64,
+}
+
+/// What was in a file: all shards in one table, in the order of their blocks.
+#[doc(hidden)]
+pub struct Loaded {
+    pub table: Table,
+    pub blocks: Vec<Block>,
+}

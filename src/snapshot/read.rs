@@ -12,7 +12,7 @@ use crate::snapshot::format::{
     BLOCK_HEAD, BlockReader, END_WORDS, End, HEADER_WORDS, Header, Tally, block_bytes, block_words,
     bytes_of, read_header,
 };
-use crate::snapshot::parts::{Block, Loaded, Plan};
+use crate::snapshot::parts::{Loaded, Plan};
 use crate::stable_hash::PersistentHasher;
 use crate::sync::AtomicU64;
 use crate::table::Table;

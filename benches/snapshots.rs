@@ -289,6 +289,9 @@ fn one_turn<R: Room>(
 
 // Hashes.
 
+/// By ahash, by a `StableHash`, and by its `hash_bytes`.
+type Hashes<'a> = [&'a dyn Fn(usize) -> u64; 3];
+
 fn hashes(count: u64, turns: usize) {
     println!("nanoseconds a hash");
     println!("  {:20} {:>8} {:>8} {:>12}", "", "ahash", "stable", "hash_bytes");
@@ -308,15 +311,19 @@ fn hashes(count: u64, turns: usize) {
         hasher.hash_one(&items[n])
     }
     let numbers: Vec<u64> = (0..1_024).collect();
-    let bytes = |n: usize| stable.hash_bytes(urls[n].as_bytes());
-    let rows: [(&str, [&dyn Fn(usize) -> u64; 3]); 3] = [
+    let rows: [(&str, Hashes<'_>); 3] = [
         (
             "u64",
             [&|n| of(&quick, &numbers, n), &|n| of(&stable, &numbers, n), &|n| {
                 stable.hash_bytes(&numbers[n].to_le_bytes())
             }],
         ),
-        ("URL of 62 bytes", [&|n| of(&quick, &urls, n), &|n| of(&stable, &urls, n), &bytes]),
+        (
+            "URL of 62 bytes",
+            [&|n| of(&quick, &urls, n), &|n| of(&stable, &urls, n), &|n| {
+                stable.hash_bytes(urls[n].as_bytes())
+            }],
+        ),
         (
             "300 bytes",
             [&|n| of(&quick, &long, n), &|n| of(&stable, &long, n), &|n| {

@@ -174,11 +174,12 @@ impl Aging {
         }
     }
 
-    /// Whether every lane that is taken has the `1` in its window.
+    /// The lanes that are taken but have no `1` in their window: there should be none.
     #[inline]
-    pub fn are_aged(&self, word: u64) -> bool {
+    pub fn without_a_one(&self, word: u64) -> LaneSet {
         let windows = self.lanes.ones() * ((1 << self.window) - 1);
-        self.lanes.taken(word & windows) == self.lanes.taken(word)
+        let (taken, with) = (self.lanes.taken(word), self.lanes.taken(word & windows));
+        self.lanes.set_of(taken.tops() ^ with.tops())
     }
 
     /// How many lanes of a word have bits left, by which a split sorts them.
@@ -348,11 +349,12 @@ mod tests {
     fn a_lane_without_its_one_is_noticed() {
         for_random_words(|rng, aging, plain| {
             let word = word(aging, &plain);
-            assert!(aging.are_aged(word));
+            assert!(aging.without_a_one(word).is_empty());
             let taken: Vec<Lane> = aging.lanes.taken(word).collect();
             let Some(lane) = taken.get(rng.random_range(0..taken.len().max(1))) else { return };
             let anchor = Fingerprint::new(1 << aging.window).expect("an anchor");
-            assert!(!aging.are_aged(aging.lanes.with(word, *lane, anchor)));
+            let without = aging.without_a_one(aging.lanes.with(word, *lane, anchor));
+            assert_eq!((without.first(), without.len()), (Some(*lane), 1));
         });
     }
 }

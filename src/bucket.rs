@@ -189,10 +189,25 @@ impl Lanes {
         LaneSet { tops: tops ^ self.tops, bits }
     }
 
-    /// Whether nothing is above the lanes.
+    /// How many lanes of all these words hold something.
+    ///
+    /// Each lane counts for itself, in a word of counts, until one might be full: without a branch or
+    /// a count of bits for every word, many words go at once.
+    pub fn count_taken(self, words: &[u64]) -> usize {
+        let count = |words: &[u64]| {
+            let sum: u64 = words.iter().map(|word| self.taken(*word).tops >> (self.bits - 1)).sum();
+            (0..self.slots)
+                .map(|slot| (sum >> (slot * self.bits)) & self.fingerprints())
+                .sum::<u64>()
+        };
+        // No more words than the smallest lanes can count. (Those of a test count three.)
+        words.chunks(self.fingerprints().min(128) as usize).map(|words| count(words) as usize).sum()
+    }
+
+    /// What is above the lanes, which should be nothing.
     #[inline]
-    pub fn are_all_of(self, word: u64) -> bool {
-        word & !(self.ones * self.fingerprints()) == 0
+    pub fn above(self, word: u64) -> u64 {
+        word & !(self.ones * self.fingerprints())
     }
 
     /// What `lane` holds.
@@ -277,6 +292,24 @@ mod tests {
                     assert_eq!(found.len(), shifts(found).len());
                     assert_eq!(found.is_empty(), shifts(found).is_empty());
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn taken_lanes_are_counted_over_many_words() {
+        for lanes in ALL {
+            let mut seed = 1u64;
+            let mut random = || {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                seed ^ seed >> 29
+            };
+            let full = lanes.ones * lanes.fingerprints();
+            for length in [0, 1, 100, 128, 129, 1_000] {
+                let words: Vec<u64> = (0..length).map(|_| random() & random() & random()).collect();
+                let expected = words.iter().map(|word| lanes.taken(*word).len()).sum();
+                assert_eq!(lanes.count_taken(&words), expected);
+                assert_eq!(lanes.count_taken(&vec![full; length]), length * lanes.slots());
             }
         }
     }

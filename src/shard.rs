@@ -310,24 +310,28 @@ impl<'a, L: Lease> Shard<'a, L> {
         for (bucket, word) in self.buckets().zip(from) {
             self.write(&locked, bucket, *word);
         }
-        drop(locked);
-        self.settle(items)
+        self.count_anew(&locked, from, items);
+        Ok(())
     }
 
-    /// Counts what was put into the buckets, all of which stand for so many items. Each takes a lane;
-    /// what lanes there are beyond that (see [`Stripes`](crate::stripe::Stripes)) are of the first stripe.
-    pub fn settle(self, items: i64) -> Result<(), L::Lapsed> {
-        let locked = self.lock_all()?;
+    /// Counts what was put into the buckets of a table by other means.
+    pub fn settle(self, words: &[u64], items: i64) -> Result<(), L::Lapsed> {
+        self.count_anew(&self.lock_all()?, words, items);
+        Ok(())
+    }
+
+    /// Sets the counts of all stripes to what is in these words, which stand for so many items. Each of
+    /// those takes a lane; what lanes there are beyond that (see [`Stripes`](crate::stripe::Stripes)) are
+    /// taken off the first stripe.
+    fn count_anew(self, locked: &impl Locks, words: &[u64], items: i64) {
         let mut lanes = 0;
-        for stripe in self.own_stripes() {
-            let words = self.buckets_of(stripe).map(|bucket| self.read_locked(&locked, bucket));
-            let here: usize = words.map(|word| self.lanes().taken(word).len()).sum();
-            self.set_items(&locked, stripe, here as i32);
+        for (stripe, words) in self.own_stripes().zip(words.chunks(STRIPE_BUCKETS as usize)) {
+            let here = self.lanes().count_taken(words);
+            self.set_items(locked, stripe, here as i32);
             lanes += here as i64;
         }
         let first = Table::stripe_of(self.base);
-        self.set_items(&locked, first, self.items(first) - (lanes - items) as i32);
-        Ok(())
+        self.set_items(locked, first, self.items(first) - (lanes - items) as i32);
     }
 
     // The buckets and stripes, which the table counts from its own beginning.

@@ -360,21 +360,32 @@ impl BlockReader {
             return damaged(1, format!("no shard is split {depth} times"));
         }
         let items = items.cast_signed();
-        let mut census = Census { items, ..Census::default() };
-        for (bucket, word) in buckets.iter().enumerate() {
-            let aged = self.aging.is_none_or(|aging| aging.are_aged(*word));
-            if !(aged && self.lanes.are_all_of(*word)) {
-                return damaged(BLOCK_HEAD + bucket, "no bucket holds this".into());
-            }
-            census.lanes += self.lanes.taken(*word).len() as u64;
-            census.vagueness += self.aging.map_or(0, |aging| aging.vagueness(*word));
+        if let Some(bucket) = self.first_wrong(buckets) {
+            return damaged(BLOCK_HEAD + bucket, "no bucket holds this".into());
         }
-        let lanes = census.lanes as i64;
+        let lanes = self.lanes.count_taken(buckets) as i64;
+        let vagueness = |aging: Aging| buckets.iter().map(|word| aging.vagueness(*word)).sum();
+        let vagueness = self.aging.map_or(0, vagueness);
         let least = if self.aging.is_some() { lanes - self.slots } else { lanes };
         if !(least..=lanes).contains(&items) {
             return damaged(2, format!("{lanes} fingerprints cannot stand for {items} items"));
         }
+        let census = Census { items, lanes: lanes as u64, vagueness };
         Ok(Block { depth: depth as u32, census, sum })
+    }
+
+    /// The first bucket that no filter of this kind can have. Mostly there is none, so all are looked
+    /// at together first.
+    fn first_wrong(&self, buckets: &[u64]) -> Option<usize> {
+        let first = |wrong: &dyn Fn(u64) -> u64| buckets.iter().position(|word| wrong(*word) != 0);
+        let above = |word: u64| self.lanes.above(word);
+        let Some(aging) = self.aging else {
+            let any = buckets.iter().fold(0, |any, word| any | above(*word));
+            return if any == 0 { None } else { first(&above) };
+        };
+        let wrong = |word: u64| above(word) | aging.without_a_one(word).tops();
+        let any = buckets.iter().fold(0, |any, word| any | wrong(*word));
+        if any == 0 { None } else { first(&wrong) }
     }
 }
 

@@ -100,8 +100,10 @@ pub fn read<S: PersistentHasher, R: Room>(reader: &mut impl Read) -> Result<Filt
 
     let geometry = plan.geometry().with_shards(found.len());
     let table = Table::of(geometry, table.into()).map_err(|bytes| Reason::OutOfMemory { bytes })?;
+    let buckets = &mut buffer[BLOCK_HEAD..block_words(plan) - 1];
     for (index, block) in found.iter().enumerate() {
-        let Ok(()) = shard(&table, index).settle(block.census.items);
+        let Ok(_) = shard(&table, index).copy(buckets);
+        let Ok(()) = shard(&table, index).settle(buckets, block.census.items);
     }
     filter_of(header, Loaded { table, blocks: found })
 }

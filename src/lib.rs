@@ -24,7 +24,8 @@
 //! ```
 //!
 //! Start at [`ConcurrentCuckooFilter`]; a [`Builder`] chooses another false-positive rate or
-//! hasher. Who does not know how many items will come takes a [`GrowingCuckooFilter`]. Whoever has many items at once asks with one of the forms that end in `_many`, which are
+//! hasher. Who does not know how many items will come takes a [`GrowingCuckooFilter`]. What has to outlive
+//! the process gets a [`StableHash`], and can be [saved](ConcurrentCuckooFilter::save). Whoever has many items at once asks with one of the forms that end in `_many`, which are
 //! faster in a large table, or on all threads with one that begins with `par_`.
 //!
 //! # Features
@@ -41,6 +42,8 @@
 //! * [`capacity`](ConcurrentCuckooFilter::capacity) distinct items fit, any number of them, in a
 //!   table that is not rounded up to a power of two (but for less than one filter in a million);
 //!   and the false-positive rate at capacity is at most the one that was asked for.
+//! * What had been inserted before a [`save`](ConcurrentCuckooFilter::save) began is in the file, and the file is
+//!   there as a whole or not at all.
 //! * A panic in an item's `Hash` leaves nothing locked and nothing changed (of a batch, other items
 //!   may be in).
 //!
@@ -93,6 +96,7 @@
 //! | `clear` | locks all stripes of a shard, one shard at a time |
 //! | an insert that splits a shard | locks all stripes of that shard, of 64 KiB. Others that ask for items of it wait until the split is over; nobody else does, unless they split a shard as well and need memory at the same moment |
 //! | `contains_many` and the other many-forms, also in parallel | as many single ones; no lock is held for longer than by one of them |
+//! | `save`, `write_to` | lock all stripes of a shard while it is copied, one shard at a time; none while they write |
 //! | `len`, `stats` | take no lock |
 //!
 //! Who waits for a lock spins, then yields, then queues up and sleeps; others may overtake it. A path
@@ -108,6 +112,8 @@
 //! arithmetic. What a shard needs to know of its filter is its `lease`. Of the two rooms, `fixed` is a
 //! table, and `growing` has a `directory`, `tables`, and lanes by the rules of `aging`;
 //! [`split`](mod@split) is its essay.
+//! Files: `snapshot` (the face) → `write` and `read` → [`format`](mod@format), which tells what is in
+//! them; `replace` puts a new file in the place of an old one; `stable_hash`.
 //! Batches: `many` and `parallel` (the faces) → `bulk` → `ahead`. `memory` has the two hints to the
 //! machine that take `unsafe`. Each file with atomics has a table of its orderings, and names the test that fails without them.
 //! `loom-tests` runs these very files through every interleaving of small models, `shuttle-tests`

@@ -65,7 +65,7 @@ use std::panic::RefUnwindSafe;
 ///
 /// [`contains`](Self::contains) takes no lock, unless items move in the segment of its first bucket
 /// each time it looks. The others lock one or two of the filter's segments (of 512 buckets) for some
-/// nanoseconds, those of a path when items have to move; `clear` locks a shard (1 MiB) for some
+/// nanoseconds, those of a path when items have to move; `clear` and [`save`](Self::save) lock a shard (1 MiB) for some
 /// hundred microseconds. What is not changed is not locked:
 /// `insert_if_absent` of an item that is there, and `remove` of one that is not, are lookups.
 pub struct ConcurrentCuckooFilter<S = RandomState, R = Fixed> {

@@ -26,11 +26,18 @@
 
 use crate::aging::GROWING_BUCKETS;
 use crate::geometry::Mixed;
-use crate::sync::{AtomicU32, AtomicU64, Gauge, Mutex, Ordering, read_owned, read_owned_u32};
+use crate::sync::{
+    AtomicU32, AtomicU64, Gauge, Mutex, Ordering, SMALL, read_owned, read_owned_u32,
+};
 use std::sync::OnceLock;
 
 /// More than the most bits of a hash that lead to a shard.
 pub const MOST_LEVELS: usize = 32;
+
+/// The most entries of the directory for each shard. Where items go by chance, there are two or
+/// four. If someone has chosen them all to have the same first bits, splits do not help, and each
+/// would double the directory.
+pub const MOST_ENTRIES: usize = if SMALL { 1 << 16 } else { 64 };
 
 /// Where a shard is, and how many bits of the hash are the same for all its items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@
 
 use crate::aging::{Aging, GROWING_BUCKETS};
 use crate::bucket::{Fingerprint, Lane, LaneSet, Lanes};
-use crate::directory::{Directory, Entry, NoMemory, Tenure};
+use crate::directory::{Directory, Entry, MOST_ENTRIES, NoMemory, Tenure};
 use crate::error::{Full, Reason};
 use crate::geometry::{Bucket, Geometry, Mixed, Place, SHARD_BUCKETS};
 use crate::lease::{Always, Lease, Refusal};
@@ -26,7 +26,7 @@ use crate::snapshot::{self, Copied, Loaded, Plan};
 use crate::split::{Census, split};
 use crate::stats::{Growth, Stats};
 use crate::stripe::Locks;
-use crate::sync::{Mutex, SMALL};
+use crate::sync::Mutex;
 use crate::tables::Tables;
 use std::fmt;
 
@@ -42,11 +42,6 @@ pub struct Growing {
     purchases: Mutex<()>,
     plan: GrowthPlan,
 }
-
-/// The most entries of the directory for each shard. Where items go by chance, there are two or
-/// four. If someone has chosen them all to have the same first bits, splits do not help, and each
-/// would double the directory.
-pub const MOST_ENTRIES: usize = if SMALL { 1 << 16 } else { 64 };
 
 /// The lease of a shard that may be split.
 #[derive(Clone, Copy)]

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// assert_eq!(error.kind(), SnapshotErrorKind::NotASnapshot);
 ///
 /// let error = ConcurrentCuckooFilter::<StableHash>::load("/no/such/file").unwrap_err();
-/// assert_eq!(error.kind(), SnapshotErrorKind::Io);
+/// assert_eq!(error.kind(), SnapshotErrorKind::NotFound);
 /// assert!(error.to_string().starts_with("/no/such/file: cannot open it: "));
 /// ```
 pub struct SnapshotError {
@@ -41,7 +41,9 @@ pub struct SnapshotError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SnapshotErrorKind {
-    /// The system refused to read or write. [`source`](Error::source) has its error.
+    /// There is no file to load.
+    NotFound,
+    /// The system refused to read or write; [`io_error`](SnapshotError::io_error) says why.
     Io,
     /// Another save to the same file is going on.
     Busy,
@@ -59,6 +61,8 @@ pub enum SnapshotErrorKind {
     Damaged,
     /// The memory for the filter could not be allocated.
     OutOfMemory,
+    /// The filter became thousands of times as large while it was being saved.
+    Outgrown,
 }
 
 #[doc(hidden)]
@@ -66,6 +70,9 @@ pub enum SnapshotErrorKind {
 pub enum Reason {
     Io {
         doing: &'static str,
+        error: io::Error,
+    },
+    NotFound {
         error: io::Error,
     },
     /// The new file is there, but may not survive a crash of the system.
@@ -111,6 +118,8 @@ pub enum Reason {
     OutOfMemory {
         bytes: usize,
     },
+    /// While it was being written, the filter grew so much that its parts are too unequal.
+    Outgrown,
 }
 
 impl Reason {
@@ -142,6 +151,7 @@ impl SnapshotError {
     /// ```
     pub fn kind(&self) -> SnapshotErrorKind {
         match *self.reason {
+            Reason::NotFound { .. } => SnapshotErrorKind::NotFound,
             Reason::Io { .. }
             | Reason::NotSynced { .. }
             | Reason::NotAFile
@@ -158,6 +168,7 @@ impl SnapshotError {
             }
             Reason::Damaged { .. } => SnapshotErrorKind::Damaged,
             Reason::OutOfMemory { .. } => SnapshotErrorKind::OutOfMemory,
+            Reason::Outgrown => SnapshotErrorKind::Outgrown,
         }
     }
 
@@ -182,15 +193,33 @@ impl SnapshotError {
     /// let filter = ConcurrentCuckooFilter::builder().capacity(9).hasher(StableHash::with_seed(1)).build()?;
     /// let mut file = Vec::new();
     /// filter.write_to(&mut file)?;
-    /// file[200] ^= 1;
+    /// file[250] ^= 1;
     /// let error = ConcurrentCuckooFilter::<StableHash>::read_from(&file[..]).unwrap_err();
-    /// assert_eq!(error.offset(), Some(152)); // the block that begins there
+    /// assert_eq!(error.offset(), Some(192)); // the block that begins there
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn offset(&self) -> Option<u64> {
         match *self.reason {
             Reason::CutOff { at } | Reason::NoEnd { at } | Reason::Damaged { at, .. } => Some(at),
             Reason::WrongLength { bytes, wanted } => Some(bytes.min(wanted)),
+            _ => None,
+        }
+    }
+
+    /// What the system said, if it was the system.
+    ///
+    /// ```
+    /// use koel::{ConcurrentCuckooFilter, StableHash};
+    /// use std::io;
+    ///
+    /// let error = ConcurrentCuckooFilter::<StableHash>::load("/").unwrap_err();
+    /// assert_eq!(error.io_error().map(io::Error::kind), Some(io::ErrorKind::IsADirectory));
+    /// ```
+    pub fn io_error(&self) -> Option<&io::Error> {
+        match &*self.reason {
+            Reason::Io { error, .. } | Reason::NotFound { error } | Reason::NotSynced { error } => {
+                Some(error)
+            }
             _ => None,
         }
     }
@@ -233,6 +262,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::Io { doing, error } => write!(f, "{doing}: {error}"),
+            Reason::NotFound { error } => write!(f, "cannot open it: {error}"),
             Reason::NotSynced { error } => write!(
                 f,
                 "the new file is in place and complete, but its folder could not be synced ({error}): \
@@ -301,6 +331,9 @@ impl fmt::Display for Reason {
             Reason::Damaged { at, what } => {
                 write!(f, "at byte {at}: {what}; it was damaged, load another copy")
             }
+            Reason::Outgrown => f.write_str(
+                "the filter became thousands of times as large while it was being saved: save it again",
+            ),
             Reason::OutOfMemory { bytes } => {
                 write!(f, "the {bytes} bytes of the table could not be allocated")
             }
@@ -308,11 +341,5 @@ impl fmt::Display for Reason {
     }
 }
 
-impl Error for SnapshotError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match &*self.reason {
-            Reason::Io { error, .. } | Reason::NotSynced { error } => Some(error),
-            _ => None,
-        }
-    }
-}
+// It has no `source`, since it says all that the system said.
+impl Error for SnapshotError {}

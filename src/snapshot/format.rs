@@ -7,7 +7,7 @@
 //! end. It can be written and read from front to back. This is version 1. What a field may be is
 //! checked before it is believed, and anything else is refused.
 //!
-//! # Header: 19 words
+//! # Header: 24 words
 //!
 //! | word | at byte | what |
 //! |---|---|---|
@@ -15,17 +15,18 @@
 //! | 1 | 8 | the version of the format, 1 |
 //! | 2 | 16 | 0 of a fixed filter, 1 of one that grows |
 //! | 3 | 24 | `bits` of a fingerprint: 8, 9, 10, 12, 16, 21 or 32. A bucket has `64 / bits` lanes, rounded down |
-//! | 4 | 32 | `near`, the buckets of a near block: a power of two from 2 to 512, of which `buckets` is a multiple |
-//! | 5 | 40 | `buckets` of a shard, from 2 to 131,072. 8,192 if it grows; if there are several shards, a multiple of 512 |
+//! | 4 | 32 | `buckets` of a shard, from 2 to 131,072; if there are several shards, a multiple of 512. 8,192 if it grows |
+//! | 5 | 40 | `near`, the buckets of a near block: a power of two from 2 to 512, of which `buckets` is a multiple. 0 if it grows |
 //! | 6 | 48 | `roots`, the shards that the filter began with; if it is fixed, all of them. At least 1 |
 //! | 7 | 56 | the capacity that was asked for |
 //! | 8 | 64 | the most bytes that it may take, 2^64 - 1 for no limit; of a fixed filter 0 |
 //! | 9 | 72 | the growth that is expected, as an IEEE 754 number, 1 or more; of a fixed filter 0 |
 //! | 10 | 80 | the false-positive rate after that, another such number, more than 0; of a fixed filter 0 |
 //! | 11, 12 | 88 | the seed of the hasher, 128 bits, the lower half first |
-//! | 13 | 104 | the probe: what the hasher makes of the bytes that are told below |
-//! | 14 to 17 | 112 | the name of the hasher, UTF-8, filled up with zeros |
-//! | 18 | 144 | the checksum of words 0 to 17 |
+//! | 13, 14 | 104 | two probes: what the hasher makes of some bytes and of some items, told [below](#the-hasher) |
+//! | 15 to 18 | 120 | the name of the hasher, UTF-8, filled up with zeros |
+//! | 19 to 22 | 152 | zeros. Whatever a later koel may put here, one that does not know it has to refuse |
+//! | 23 | 184 | the checksum of words 0 to 22 |
 //!
 //! All checksums are XXH3, 64 bits, of seed 0, over the bytes of the words.
 //!
@@ -42,7 +43,7 @@
 //! The blocks come in the order of the hashes that lead to their shards. In a fixed filter there are
 //! `roots`. In one that grows, each root is cut in halves, those in halves again, and so on: a block
 //! of depth `d` stands for 2^(-d) of its root, and the blocks of a root make up all of it. The deepest
-//! block has `roots × 2^d` of at most 64 times the number of blocks.
+//! block has `roots × 2^d` of at most 2^20 more than 64 times the number of blocks.
 //!
 //! # End: 6 words
 //!
@@ -99,11 +100,13 @@
 //! [`hash_bytes`](crate::StableHash::hash_bytes), is just that: XXH3 of the bytes, 64 bits, with the seed.
 //! For others see [what is hashed](crate::StableHash#what-is-hashed).
 //!
-//! The probe tells whether the hashes of this program, in this version of Rust, on this machine are
-//! still what they were. It is the hash of the tuple of the `str` `"koel"`, the `u32` `0x01020304`, the slice of
-//! `u8` `[1, 2, 3]` and the `usize` `5`. These write the pieces `6B 6F 65 6C`, `FF`, `04 03 02 01`,
-//! `03 00 00 00 00 00 00 00`, `01 02 03` and `05 00 00 00 00 00 00 00`. Whoever only hashes bytes need not look
-//! at it.
+//! The probes tell whether the hashes of this program, in this version of Rust, on this machine are
+//! still what they were. The first is what the hasher makes of the piece of four bytes `6B 6F 65 6C`. The second is
+//! the hash of a tuple: the `str` `"koel"`, the `u32` `0x01020304`, the slice of `u8` `[1, 2, 3]`, the `usize` `5`,
+//! `Some(6u8)`, the `char` `'k'` and the `IpAddr` `1.2.3.4`, which depends on what the standard library writes of
+//! them. Whoever only hashes bytes need not look at that one. (Today these are the pieces `6B 6F 65 6C`, `FF`;
+//! `04 03 02 01`; `03 00 00 00 00 00 00 00`, `01 02 03`; `05 00 00 00 00 00 00 00`; `01 00 00 00 00 00 00 00`, `06`;
+//! `6B 00 00 00`; and `00 00 00 00 00 00 00 00`, `04 00 00 00 00 00 00 00`, `01 02 03 04`.)
 //!
 //! # Versions
 //!
@@ -112,18 +115,19 @@
 
 use crate::aging::{Aging, GROWING_BUCKETS};
 use crate::bucket::Lanes;
-use crate::directory::MOST_LEVELS;
+use crate::directory::{MOST_ENTRIES, MOST_LEVELS};
 use crate::geometry::{Geometry, Numbers, SHARD_BUCKETS};
-use crate::growing::MOST_ENTRIES;
 use crate::sizing::{GrowthPlan, is_layout};
 use crate::snapshot::error::Reason;
 use crate::snapshot::parts::{Block, Plan};
 use crate::split::Census;
 use crate::stable_hash::PersistentHasher;
-use crate::stripe::Stripes;
+use crate::table::Table;
+use std::hash::Hasher;
+use std::net::IpAddr;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-pub(crate) const HEADER_WORDS: usize = 19;
+pub(crate) const HEADER_WORDS: usize = 24;
 pub(crate) const END_WORDS: usize = 6;
 /// Those of a block before its buckets.
 pub(crate) const BLOCK_HEAD: usize = 3;
@@ -191,13 +195,28 @@ pub(crate) struct Header<S> {
     pub hasher: S,
 }
 
-/// The hash by which a file knows a hasher.
-fn probe(hasher: &impl PersistentHasher) -> u64 {
-    hasher.hash_one(("koel", 0x0102_0304_u32, &[1u8, 2, 3][..], 5usize))
+/// The hashes by which a file knows a hasher: of bytes, and of items.
+fn probes(hasher: &impl PersistentHasher) -> [u64; 2] {
+    let mut bytes = hasher.build_hasher();
+    bytes.write(b"koel");
+    let address = IpAddr::from([1, 2, 3, 4]);
+    let items = ("koel", 0x0102_0304_u32, &[1u8, 2, 3][..], 5usize, Some(6u8), 'k', address);
+    [bytes.finish(), hasher.hash_one(items)]
 }
 
 fn name_of<S: PersistentHasher>() -> [u64; NAME_WORDS] {
-    const { assert!(S::NAME.len() <= 8 * NAME_WORDS, "a hasher's name has 32 bytes at most") };
+    const {
+        let name = S::NAME.as_bytes();
+        let mut at = 0;
+        assert!(
+            !name.is_empty() && name.len() <= 8 * NAME_WORDS,
+            "a hasher's name has 1 to 32 bytes"
+        );
+        while at < name.len() {
+            assert!(name[at] != 0, "a hasher's name has no zero in it");
+            at += 1;
+        }
+    };
     let mut words = [0; NAME_WORDS];
     for (word, bytes) in words.iter_mut().zip(S::NAME.as_bytes().chunks(8)) {
         let mut padded = [0; 8];
@@ -233,15 +252,15 @@ pub(crate) fn header<S: PersistentHasher>(
     words[1] = VERSION;
     words[2] = plan.grows().into();
     words[3] = lanes.bits().into();
-    words[4] = near_block.into();
-    words[5] = buckets.into();
+    words[4] = buckets.into();
+    words[5] = if plan.grows() { 0 } else { near_block.into() };
     words[6] = shards as u64;
     words[7] = capacity as u64;
     words[8..11].copy_from_slice(&growth);
     words[11] = seed as u64;
     words[12] = (seed >> 64) as u64;
-    words[13] = probe(hasher);
-    words[14..18].copy_from_slice(&name_of::<S>());
+    words[13..15].copy_from_slice(&probes(hasher));
+    words[15..19].copy_from_slice(&name_of::<S>());
     words
 }
 
@@ -262,52 +281,65 @@ pub(crate) fn read_header<S: PersistentHasher>(
     }
     let sum = unseal(words).ok_or(Reason::damaged(0, "the checksum of the header is wrong"))?;
     let seed = u128::from(words[12]) << 64 | u128::from(words[11]);
-    let hasher = hasher_of(&words[14..18], seed, words[13])?;
+    let hasher = hasher_of(&words[15..19], seed, &words[13..15])?;
     let plan = plan_of(words, own_bytes)?;
+    for word in 19..23 {
+        field(words, word, "what later versions may use", |value| value == 0)?;
+    }
     let capacity = field(words, 7, "the capacity", |_| true)?;
     Ok((Header { plan, capacity, hasher }, sum))
 }
 
-fn hasher_of<S: PersistentHasher>(name: &[u64], seed: u128, hash: u64) -> Result<S, Reason> {
+fn hasher_of<S: PersistentHasher>(name: &[u64], seed: u128, hashes: &[u64]) -> Result<S, Reason> {
     if *name != name_of::<S>() {
         return Err(Reason::WrongHasher { found: name_in(name), wanted: S::NAME });
     }
-    let other_hashes = Reason::OtherHashes { name: S::NAME };
-    match S::from_seed(seed) {
-        Some(hasher) if probe(&hasher) == hash => Ok(hasher),
-        _ => Err(other_hashes),
-    }
+    let same = |hasher: &S| hasher.seed() == seed && probes(hasher) == *hashes;
+    S::from_seed(seed).filter(same).ok_or(Reason::OtherHashes { name: S::NAME })
 }
 
 fn plan_of(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<Plan, Reason> {
     let grows = field(words, 2, "the kind of filter", |kind| kind <= 1)? == 1;
     let is_layout = |bits| u32::try_from(bits).is_ok_and(is_layout);
     let bits = field(words, 3, "the bits of a fingerprint", is_layout)? as u32;
+    let lanes = Lanes::of_bits(bits);
     let fits = |buckets| {
-        buckets <= u64::from(SHARD_BUCKETS) && (!grows || buckets == u64::from(GROWING_BUCKETS))
+        let most = u64::from(SHARD_BUCKETS);
+        if grows { buckets == u64::from(GROWING_BUCKETS) } else { (2..=most).contains(&buckets) }
     };
-    let buckets = field(words, 5, "the buckets of a shard", fits)? as u32;
-    let near_block = field(words, 4, "the near block", |block| block <= buckets.into())? as u32;
-    let shard_bytes = 8 * u64::from(buckets) + Stripes::bytes(SHARD_BUCKETS as usize) as u64;
-    let most = isize::MAX as u64 / shard_bytes;
-    let shards = field(words, 6, "the number of shards", |shards| shards <= most)?;
-    let numbers = Numbers { lanes: Lanes::of_bits(bits), shards, buckets, near_block };
-    let geometry = Geometry::restore(numbers)
-        .ok_or(Reason::damaged(32, "there is no filter of these sizes"))?;
-    let number = |at: usize| f64::from_bits(words[at]);
-    if !grows {
-        let none = |at: usize| field(words, at, "what only a filter that grows has", |n| n == 0);
-        return none(8).and(none(9)).and(none(10)).map(|_| Plan::Fixed(geometry));
+    let buckets = field(words, 4, "the buckets of a shard", fits)? as u32;
+    let in_them = |block| if grows { block == 0 } else { block <= u64::from(buckets) };
+    let near_block = field(words, 5, "the near block", in_them)? as u32;
+    let shards = field(words, 6, "the number of shards", |shards| shards > 0)?;
+    let shard_bytes = Table::bytes(&Geometry::new(lanes, 1, buckets));
+    if shards > isize::MAX as usize / 2 / shard_bytes {
+        return Err(Reason::OutOfMemory { bytes: shards.saturating_mul(shard_bytes) });
     }
-    let (expected_growth, rate) = (number(9), number(10));
+    if grows {
+        let geometry = Geometry::new(lanes, shards, buckets);
+        return growth_of(words, geometry, own_bytes).map(Plan::Growing);
+    }
+    for word in 8..11 {
+        field(words, word, "what only a filter that grows has", |value| value == 0)?;
+    }
+    let geometry = Geometry::restore(Numbers { lanes, shards, buckets, near_block });
+    geometry.map(Plan::Fixed).ok_or(Reason::damaged(32, "there is no filter of these sizes"))
+}
+
+fn growth_of(
+    words: &Words<HEADER_WORDS>,
+    geometry: Geometry,
+    own_bytes: usize,
+) -> Result<GrowthPlan, Reason> {
+    let max_bytes = usize::try_from(words[8]).unwrap_or(usize::MAX);
+    let [expected_growth, rate] = [9, 10].map(|word: usize| f64::from_bits(words[word]));
     if !(expected_growth >= 1.0 && expected_growth.is_finite()) {
         return Err(Reason::damaged(72, "the expected growth is none"));
     }
     if !(rate > 0.0 && rate.is_finite()) {
         return Err(Reason::damaged(80, "the false-positive rate is none"));
     }
-    let max_bytes = usize::try_from(words[8]).unwrap_or(usize::MAX);
-    Ok(Plan::Growing(GrowthPlan { geometry, max_bytes, own_bytes, expected_growth, rate }))
+    Ok(GrowthPlan { geometry, max_bytes, own_bytes, expected_growth, rate })
 }
 
 /// A number of the header.
@@ -318,8 +350,11 @@ fn field(
     is_right: impl Fn(u64) -> bool,
 ) -> Result<usize, Reason> {
     let value = words[index];
-    let wrong = || Reason::damaged(8 * index as u64, format!("{what} cannot be {value}"));
-    usize::try_from(value).ok().filter(|_| is_right(value)).ok_or_else(wrong)
+    if !is_right(value) {
+        return Err(Reason::damaged(8 * index as u64, format!("{what} cannot be {value}")));
+    }
+    // More than this machine can have.
+    usize::try_from(value).map_err(|_| Reason::OutOfMemory { bytes: usize::MAX })
 }
 
 /// Knows which blocks a filter can have.
@@ -428,6 +463,17 @@ pub(crate) struct Tally {
     deepest: u32,
 }
 
+/// A block does not go on where the one before it ended.
+#[derive(Debug)]
+pub(crate) struct Gap;
+
+impl Gap {
+    /// As it is said of the block that begins at this byte.
+    pub(crate) fn at(self, at: u64) -> Reason {
+        Reason::damaged(at + 8, "the block does not go on where the one before it ended")
+    }
+}
+
 const WHOLE: u64 = 1 << (MOST_LEVELS - 1);
 
 impl Tally {
@@ -442,35 +488,47 @@ impl Tally {
         self.roots == 0
     }
 
-    /// Adds the block that comes next, and begins at this byte.
-    pub fn add(&mut self, block: &Block, at: u64) -> Result<(), Reason> {
-        let part = WHOLE >> block.depth;
+    pub(crate) fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// Adds the block that comes next, unless it does not go on where the last one ended.
+    pub(crate) fn add(&mut self, depth: u32, items: i64, sum: u64) -> Result<(), Gap> {
+        let part = WHOLE >> depth;
         if self.is_complete() || !self.covered.is_multiple_of(part) {
-            let number = self.blocks;
-            let what = format!("block {number} does not go on where the one before it ended");
-            return Err(Reason::damaged(at + 8, what));
+            return Err(Gap);
         }
         self.covered += part;
         if self.covered == WHOLE {
             (self.covered, self.roots) = (0, self.roots - 1);
         }
-        self.deepest = self.deepest.max(block.depth);
-        self.items = self.items.wrapping_add(block.census.items);
+        self.deepest = self.deepest.max(depth);
+        self.items = self.items.wrapping_add(items);
         self.blocks += 1;
-        self.sums.add(block.sum);
+        self.sums.add(sum);
         Ok(())
     }
 
+    /// Whether the directory of these shards is not much larger than they are. That of a filter has at
+    /// most [`MOST_ENTRIES`] a shard; but those that were copied early may have been split since.
+    pub(crate) fn is_balanced(&self, roots: usize) -> bool {
+        let entries = (roots as u128) << self.deepest;
+        entries <= MOST_ENTRIES as u128 * u128::from(self.blocks) + (1 << 20)
+    }
+
+    /// The end of a file of these blocks.
+    pub(crate) fn end(&self, block_bytes: u64) -> End {
+        let words = (HEADER_WORDS + END_WORDS) as u64;
+        let bytes = 8 * words + self.blocks * block_bytes;
+        End { blocks: self.blocks, items: self.items, bytes, sums: self.sums.total() }
+    }
+
     /// Compares with the end, which begins at this byte.
-    pub fn finish(self, roots: usize, end: End, at: u64) -> Result<(), Reason> {
-        let most = MOST_ENTRIES as u128 * u128::from(self.blocks);
-        if (roots as u128) << self.deepest > most {
+    pub fn finish(self, roots: usize, block_bytes: u64, end: End, at: u64) -> Result<(), Reason> {
+        if !self.is_balanced(roots) {
             return Err(Reason::damaged(at, "some shards were split too often beside the others"));
         }
-        let bytes = at + 8 * END_WORDS as u64;
-        let Tally { sums, items, blocks, roots: missing, .. } = self;
-        let found = End { blocks, items, bytes, sums: sums.total() };
-        if missing != 0 || found != end {
+        if !self.is_complete() || self.end(block_bytes) != end {
             let what =
                 "the end does not fit what comes before it: blocks are missing or not of this file";
             return Err(Reason::damaged(at, what));
@@ -485,10 +543,7 @@ mod tests {
 
     fn tally(roots: usize, depths: &[u32]) -> (Tally, bool) {
         let mut tally = Tally::new(roots, 0);
-        let right = depths.iter().all(|depth| {
-            let block = Block { depth: *depth, census: Census::default(), sum: 0 };
-            tally.add(&block, 0).is_ok()
-        });
+        let right = depths.iter().all(|depth| tally.add(*depth, 0, 0).is_ok());
         let complete = tally.is_complete();
         (tally, right && complete)
     }
@@ -505,10 +560,13 @@ mod tests {
 
     #[test]
     fn a_deep_shard_needs_others() {
-        let chain: Vec<u32> = (1..=31).chain([31]).collect();
-        let (tally, whole) = tally(1, &chain);
-        assert!(whole);
-        let end = End { blocks: 32, items: 0, bytes: 48, sums: tally.sums.total() };
-        assert!(tally.finish(1, end, 0).is_err());
+        for (depth, is_fine) in [(20, true), (21, false), (31, false)] {
+            let chain: Vec<u32> = (1..=depth).chain([depth]).collect();
+            let (tally, whole) = tally(1, &chain);
+            assert!(whole);
+            assert_eq!(tally.is_balanced(1), is_fine);
+            let end = tally.end(0);
+            assert_eq!(tally.finish(1, 0, end, 0).is_ok(), is_fine);
+        }
     }
 }

@@ -21,7 +21,7 @@ use crate::ConcurrentCuckooFilter;
 use crate::room::Room;
 use crate::stable_hash::PersistentHasher;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
 /// # Files
@@ -134,7 +134,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// // The beginning of a program that goes on where it was.
     /// let seen = match GrowingCuckooFilter::<StableHash>::load(&path) {
     ///     Ok(seen) => seen,
-    ///     Err(error) if !path.exists() => {
+    ///     Err(error) if error.kind() == SnapshotErrorKind::NotFound => {
     ///         println!("{error}: beginning from nothing");
     ///         let builder = ConcurrentCuckooFilter::builder().capacity(100_000);
     ///         builder.hasher(StableHash::random()).growing().build()?
@@ -150,7 +150,10 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         S: PersistentHasher,
     {
         let path = path.as_ref();
-        let file = File::open(path).map_err(Reason::io("cannot open it"));
+        let file = File::open(path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Reason::NotFound { error },
+            _ => Reason::io("cannot open it")(error),
+        });
         file.and_then(read::load).map_err(|reason| reason.of(Some(path)))
     }
 

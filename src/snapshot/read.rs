@@ -81,7 +81,8 @@ pub fn read<S: PersistentHasher, R: Room>(reader: &mut impl Read) -> Result<Filt
         let number = found.len() as u64;
         read(&mut buffer)?;
         let block = blocks.read(number, &mut buffer)?;
-        tally.add(&block, blocks.at(number))?;
+        let added = tally.add(block.depth, block.census.items, block.sum);
+        added.map_err(|gap| gap.at(blocks.at(number)))?;
         let buckets = &buffer[BLOCK_HEAD..buffer.len() - 1];
         // Twice as much as has come, but not too far ahead.
         let room = table.len().clamp(buckets.len(), AHEAD.max(buckets.len()));
@@ -96,7 +97,7 @@ pub fn read<S: PersistentHasher, R: Room>(reader: &mut impl Read) -> Result<Filt
     let mut words = [0; END_WORDS];
     read(&mut words)?;
     let end = End::read(&mut words, at)?;
-    tally.finish(plan.geometry().shards(), end, at)?;
+    tally.finish(plan.geometry().shards(), block_bytes(plan), end, at)?;
 
     let geometry = plan.geometry().with_shards(found.len());
     let table = Table::of(geometry, table.into()).map_err(|bytes| Reason::OutOfMemory { bytes })?;
@@ -187,9 +188,10 @@ pub fn load<S: PersistentHasher, R: Room>(mut file: File) -> Result<Filter<S, R>
     let blocks = on_all_cores(count, length / FOR_A_THREAD, || block_buffer(plan), read_block)?;
     let mut tally = Tally::new(roots, sum);
     for (number, block) in blocks.iter().enumerate() {
-        tally.add(block, reader.at(number as u64))?;
+        let added = tally.add(block.depth, block.census.items, block.sum);
+        added.map_err(|gap| gap.at(reader.at(number as u64)))?;
     }
-    tally.finish(roots, end, at)?;
+    tally.finish(roots, block_bytes(plan), end, at)?;
     filter_of(header, Loaded { table, blocks })
 }
 

@@ -72,6 +72,15 @@ pub enum Reason {
         doing: &'static str,
         error: io::Error,
     },
+    /// Of the file that is written before it takes its place.
+    Beside {
+        doing: &'static str,
+        beside: PathBuf,
+        error: io::Error,
+    },
+    Removed {
+        beside: PathBuf,
+    },
     NotFound {
         error: io::Error,
     },
@@ -155,6 +164,8 @@ impl SnapshotError {
             Reason::Io { .. }
             | Reason::NotSynced { .. }
             | Reason::NotAFile
+            | Reason::Beside { .. }
+            | Reason::Removed { .. }
             | Reason::InTheWay { .. } => SnapshotErrorKind::Io,
             Reason::Busy { .. } => SnapshotErrorKind::Busy,
             Reason::NotASnapshot => SnapshotErrorKind::NotASnapshot,
@@ -217,9 +228,10 @@ impl SnapshotError {
     /// ```
     pub fn io_error(&self) -> Option<&io::Error> {
         match &*self.reason {
-            Reason::Io { error, .. } | Reason::NotFound { error } | Reason::NotSynced { error } => {
-                Some(error)
-            }
+            Reason::Io { error, .. }
+            | Reason::Beside { error, .. }
+            | Reason::NotFound { error }
+            | Reason::NotSynced { error } => Some(error),
             _ => None,
         }
     }
@@ -262,6 +274,15 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::Io { doing, error } => write!(f, "{doing}: {error}"),
+            Reason::Beside { doing, beside, error } => {
+                write!(f, "{doing} {}, where the new file is written first: {error}", beside.display())
+            }
+            Reason::Removed { beside } => write!(
+                f,
+                "somebody removed {}, where the new file was being written: the old one is still there; \
+                 save again",
+                beside.display()
+            ),
             Reason::NotFound { error } => write!(f, "cannot open it: {error}"),
             Reason::NotSynced { error } => write!(
                 f,

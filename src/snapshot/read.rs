@@ -63,7 +63,10 @@ pub fn read<S: PersistentHasher, R: Room>(reader: &mut impl Read) -> Result<Filt
     };
 
     let mut words = [0; HEADER_WORDS];
-    let cut_off = read(&mut words);
+    let cut_off = match read(&mut words) {
+        Err(error) if !matches!(error, Reason::CutOff { .. }) => return Err(error),
+        result => result,
+    };
     // What is no filter is called that, however short it is.
     let (header, sum) = match (header_of::<S, R>(&mut words), cut_off) {
         (Err(error @ Reason::NotASnapshot), _) | (_, Err(error)) | (Err(error), _) => {

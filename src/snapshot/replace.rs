@@ -1,17 +1,24 @@
 //! A new file in the place of an old one: as a whole, or not at all.
+//!
+//! The new file is written beside the old one, under a name of its own, `.NAME.koel-saving`, synced,
+//! and renamed; then the folder is synced. So the path leads to the old file or to the new one at any
+//! moment, and to the old one as long as the new one is not on disk.
+//!
+//! One save to a path at a time, or an earlier one might replace what a later one has written. The
+//! unfinished file is locked for that. When its process is killed, the system gives the lock back, and whoever comes next
+//! knows by it that the file is nobody's any more. Nobody ever writes to a file that another has made.
+//!
+//! Where there are no such locks, unfinished files have names that nobody else has, and saves of one
+//! path are not told of each other.
 
 use crate::snapshot::error::Reason;
-use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Puts what `write` writes in the place of the file at `path`.
-///
-/// It is written beside it, under a name of its own, and synced before it gets its name. So the path leads to the old
-/// file or to the new one at any moment, and to the old one as long as the new one is not on disk. The
-/// unfinished file is locked, so nobody else writes to it; when the process is killed, the system gives
-/// the lock back, and the next save writes over what is left there.
 pub fn replace<T>(
     path: &Path,
     write: impl FnOnce(&mut File) -> Result<T, Reason>,
@@ -23,116 +30,266 @@ pub fn replace<T>(
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => return Err(Reason::io("cannot look at the file of before")(error)),
     };
-    let beside = Beside::open(&target)?;
+    // A folder that cannot be opened cannot be synced. Better now than when all is done.
+    let folder = Folder::open(folder_of(&target)).map_err(Reason::io("cannot open its folder"))?;
+    let mut beside = Beside::new(&target, old.is_some())?;
+    let written = write(&mut beside.file)?;
     if let Some(old) = old {
-        // Before anything is in it that not everybody may see.
-        let same = beside.file.set_permissions(old.permissions());
+        let same = be_like(&beside.file, &old);
         same.map_err(Reason::io("cannot give the new file the permissions of the old one"))?;
     }
-    let (written, folder) = beside.write(write)?;
-    sync(&folder).map_err(|error| Reason::NotSynced { error })?;
+    beside.finish(&target)?;
+    folder.sync().map_err(|error| Reason::NotSynced { error })?;
     Ok(written)
 }
 
-/// Where the path leads, if it is a symbolic link.
+/// Where the path leads, if it is a symbolic link, also to something that is not there yet.
 fn follow(path: &Path) -> Result<PathBuf, Reason> {
-    match fs::canonicalize(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(path.to_path_buf()),
-        target => target.map_err(Reason::io("cannot find out where it is")),
+    let mut path = path.to_path_buf();
+    // As many as the system follows.
+    for _ in 0..40 {
+        match fs::read_link(&path) {
+            Ok(to) => path = folder_of(&path).join(to),
+            // It is no link, or not there.
+            Err(error)
+                if [ErrorKind::InvalidInput, ErrorKind::NotFound].contains(&error.kind()) =>
+            {
+                break;
+            }
+            Err(error) => return Err(Reason::io("cannot find out where it is")(error)),
+        }
     }
+    Ok(path)
 }
 
-/// An unfinished file beside its place, which nobody else has; it goes when this does.
-struct Beside<'a> {
-    target: &'a Path,
-    folder: PathBuf,
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
+}
+
+/// An unfinished file beside its place, which nobody else writes to; it goes when this does.
+struct Beside {
     path: PathBuf,
     file: File,
     finished: bool,
 }
 
-impl<'a> Beside<'a> {
-    fn open(target: &'a Path) -> Result<Self, Reason> {
+impl Beside {
+    /// If it is to replace a file, only its owner may read it until it has the permissions of that.
+    fn new(target: &Path, replaces: bool) -> Result<Self, Reason> {
         let name = target.file_name().ok_or(Reason::NotAFile)?;
-        let folder = match target.parent() {
-            Some(folder) if folder != Path::new("") => folder.to_path_buf(),
-            _ => PathBuf::from("."),
-        };
-        let mut beside = OsString::from(".");
-        beside.push(name);
-        beside.push(".koel-saving");
-        let path = folder.join(beside);
-        // Whoever had it locked may have removed it, or given it its final name.
+        let path = folder_of(target).join(name_beside(name));
+        // Whoever was faster may be done meanwhile.
         for _ in 0..100 {
-            let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
-            let file = file.map_err(Reason::io("cannot write beside it"))?;
-            match file.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) => return Err(Reason::Busy { beside: path }),
-                Err(TryLockError::Error(error)) => {
-                    return Err(Reason::io("cannot lock the file beside it")(error));
+            match create(&path, replaces) {
+                Ok(file) => match try_lock(&file) {
+                    Some(Ok(())) if is_at(&file, &path) => {
+                        return Ok(Beside { path, file, finished: false });
+                    }
+                    // Somebody took it for one that was left, as it was not locked yet.
+                    Some(Ok(()) | Err(TryLockError::WouldBlock)) => {}
+                    Some(Err(TryLockError::Error(error))) => {
+                        let _ = fs::remove_file(&path);
+                        return Err(cannot("cannot lock", &path, error));
+                    }
+                    None => {
+                        let _ = fs::remove_file(&path);
+                        return Self::without_locks(&path, replaces);
+                    }
+                },
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    Self::remove_what_was_left(&path)?;
                 }
-            }
-            if is_at(&file, &path).map_err(Reason::io("cannot look at the file beside it"))? {
-                return Ok(Beside { target, folder, path, file, finished: false });
+                Err(error) => return Err(cannot("cannot create", &path, error)),
             }
         }
-        Err(Reason::InTheWay { beside: path })
+        Err(Reason::Busy { beside: path })
     }
 
-    /// Writes, syncs and renames; says where that was.
-    fn write<T>(
-        mut self,
-        write: impl FnOnce(&mut File) -> Result<T, Reason>,
-    ) -> Result<(T, PathBuf), Reason> {
-        // Something may be left of one who was killed.
-        self.file.set_len(0).map_err(Reason::io("cannot write"))?;
-        let written = write(&mut self.file)?;
+    /// Removes an unfinished file if it is nobody's any more.
+    fn remove_what_was_left(path: &Path) -> Result<(), Reason> {
+        let is_file = fs::symlink_metadata(path).map(|left| left.is_file());
+        if matches!(is_file, Ok(false)) {
+            return Err(Reason::InTheWay { beside: path.to_path_buf() });
+        }
+        let left = match File::open(path) {
+            Ok(left) => left,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) => {
+                return Err(cannot("cannot open what an earlier save left:", path, error));
+            }
+        };
+        match try_lock(&left) {
+            Some(Err(TryLockError::WouldBlock)) => Err(Reason::Busy { beside: path.to_path_buf() }),
+            // While it is locked, nobody else removes it and makes a new one.
+            Some(Ok(())) if is_at(&left, path) => fs::remove_file(path)
+                .map_err(|error| cannot("cannot remove what an earlier save left:", path, error)),
+            Some(Ok(())) => Ok(()),
+            Some(Err(TryLockError::Error(error))) => Err(cannot("cannot lock", path, error)),
+            None => Err(Reason::InTheWay { beside: path.to_path_buf() }),
+        }
+    }
+
+    /// Under a name that no other save has.
+    fn without_locks(path: &Path, replaces: bool) -> Result<Self, Reason> {
+        let process = std::process::id();
+        for number in 0.. {
+            let mut name = path.as_os_str().to_owned();
+            name.push(format!("-{process}-{number}"));
+            let path = PathBuf::from(name);
+            match create(&path, replaces) {
+                Ok(file) => return Ok(Beside { path, file, finished: false }),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && number < 10_000 => {}
+                Err(error) => return Err(cannot("cannot create", &path, error)),
+            }
+        }
+        Err(Reason::InTheWay { beside: path.to_path_buf() })
+    }
+
+    /// Syncs the file and renames it.
+    fn finish(mut self, target: &Path) -> Result<(), Reason> {
         self.file.sync_all().map_err(Reason::io("cannot sync what was written"))?;
-        fs::rename(&self.path, self.target).map_err(Reason::io("cannot rename the new file"))?;
+        if !is_at(&self.file, &self.path) {
+            self.finished = true; // what is there now is not ours to remove
+            return Err(Reason::Removed { beside: std::mem::take(&mut self.path) });
+        }
+        let renamed = fs::rename(&self.path, target);
+        renamed.map_err(|error| cannot("cannot rename", &self.path, error))?;
         self.finished = true;
-        Ok((written, std::mem::take(&mut self.folder)))
+        Ok(())
     }
 }
 
-impl Drop for Beside<'_> {
+impl Drop for Beside {
     fn drop(&mut self) {
-        if !self.finished {
+        if !self.finished && is_at(&self.file, &self.path) {
             // While it is locked: afterwards it may be somebody else's.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Whether a path still leads to the file that was opened there, and is no link.
+fn cannot(doing: &'static str, path: &Path, error: io::Error) -> Reason {
+    Reason::Beside { doing, beside: path.to_path_buf(), error }
+}
+
+/// The name of the unfinished file. Names have 255 bytes at most, on most systems.
+fn name_beside(name: &OsStr) -> OsString {
+    let mut beside = OsString::from(".");
+    if name.len() < 200 {
+        beside.push(name);
+    } else {
+        beside.push(format!("{:016x}", xxh3_64(name.as_encoded_bytes())));
+    }
+    beside.push(".koel-saving");
+    beside
+}
+
+/// Makes a file that was not there.
+fn create(path: &Path, private: bool) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    if private {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    #[cfg(not(unix))]
+    let _ = private;
+    options.open(path)
+}
+
+/// Locks the file, or says that somebody else has; `None` if there are no locks here.
 #[cfg(unix)]
-fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+fn try_lock(file: &File) -> Option<Result<(), TryLockError>> {
+    match file.try_lock() {
+        // What systems and file systems say that have none.
+        Err(TryLockError::Error(error))
+            if error.kind() == ErrorKind::Unsupported || error.raw_os_error() == Some(NO_LOCKS) =>
+        {
+            None
+        }
+        result => Some(result),
+    }
+}
+
+/// `ENOLCK`
+#[cfg(all(unix, any(target_os = "linux", target_os = "android")))]
+const NO_LOCKS: i32 = 37;
+#[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
+const NO_LOCKS: i32 = 77;
+
+/// Without knowing which file a path leads to, locks are of no use.
+#[cfg(not(unix))]
+fn try_lock(_: &File) -> Option<Result<(), TryLockError>> {
+    None
+}
+
+/// Whether a path leads to the file that was opened or made there, and is no link.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
-    let opened = file.metadata()?;
-    match fs::symlink_metadata(path) {
-        Ok(there) => Ok((there.dev(), there.ino()) == (opened.dev(), opened.ino())),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
+    let id = |about: Metadata| (about.dev(), about.ino());
+    let opened = file.metadata().map(id);
+    matches!((fs::symlink_metadata(path).map(id), opened), (Ok(there), Ok(opened)) if there == opened)
 }
 
-/// Where open files cannot be renamed or removed, it does.
 #[cfg(not(unix))]
-fn is_at(_: &File, path: &Path) -> io::Result<bool> {
-    Ok(fs::symlink_metadata(path)?.is_file())
+fn is_at(_: &File, path: &Path) -> bool {
+    path.exists()
 }
 
-/// Makes the system write down what a folder has in it.
+/// Gives a file the owner, the group and the permissions of another, as far as that is allowed. Nobody gets
+/// permissions who had none.
 #[cfg(unix)]
-fn sync(folder: &Path) -> io::Result<()> {
-    match File::open(folder)?.sync_all() {
-        // Some file systems have nothing to sync of a folder.
-        Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(()),
-        result => result,
+fn be_like(file: &File, old: &Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+    let new = file.metadata()?;
+    let mut mode = old.permissions().mode() & 0o7777;
+    if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
+        let owned = fchown(file, Some(old.uid()), Some(old.gid()));
+        if owned.or_else(|_| fchown(file, None, Some(old.gid()))).is_err() {
+            mode &= !0o070;
+        }
     }
+    file.set_permissions(PermissionsExt::from_mode(mode))
 }
 
 #[cfg(not(unix))]
-fn sync(_: &Path) -> io::Result<()> {
-    Ok(())
+fn be_like(file: &File, old: &Metadata) -> io::Result<()> {
+    file.set_permissions(old.permissions())
+}
+
+/// A folder, of which the system can be made to write down what is in it.
+struct Folder {
+    #[cfg(unix)]
+    open: File,
+}
+
+impl Folder {
+    #[cfg(unix)]
+    fn open(path: &Path) -> io::Result<Self> {
+        Ok(Folder { open: File::open(path)? })
+    }
+
+    #[cfg(unix)]
+    fn sync(&self) -> io::Result<()> {
+        match self.open.sync_all() {
+            // Some file systems have nothing to sync of a folder.
+            Err(error)
+                if [ErrorKind::InvalidInput, ErrorKind::Unsupported].contains(&error.kind()) =>
+            {
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn open(_: &Path) -> io::Result<Self> {
+        Ok(Folder {})
+    }
+
+    #[cfg(not(unix))]
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -304,6 +304,24 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     }
 }
 
+impl<S> GrowingCuckooFilter<S> {
+    /// Sets another limit than the one that it was [built](crate::GrowingBuilder::max_bytes) with: when it
+    /// was loaded on a larger machine, say. If it holds more by now, it only does not grow any more.
+    ///
+    /// ```
+    /// # use koel::ConcurrentCuckooFilter;
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000).growing();
+    /// let mut filter = builder.max_bytes(100_000).build()?;
+    /// assert!((0..100_000).any(|item| filter.insert(&item).is_err()));
+    /// filter.set_max_bytes(1_000_000);
+    /// assert!((100_000..200_000).all(|item| filter.insert(&item).is_ok()));
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn set_max_bytes(&mut self, bytes: usize) {
+        self.room.set_max_bytes(bytes);
+    }
+}
+
 impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     /// The hash by which this filter knows the item, for the methods that end in `_hash`.
     ///

@@ -6,7 +6,8 @@ use crate::lease::{Always, Refusal};
 use crate::room::{Located, Room, sealed};
 use crate::shard::{Answer, Shard};
 use crate::sizing::rate_at;
-use crate::snapshot::{self, Copied, Loaded, Plan};
+use crate::snapshot::error::Reason as Unreadable;
+use crate::snapshot::parts::{Copied, Loaded, Plan};
 use crate::stats::Stats;
 use crate::table::Table;
 use std::convert::Infallible;
@@ -127,10 +128,10 @@ impl Room for Fixed {
         Some(Copied { depth: 0, items })
     }
 
-    fn restore(plan: Plan, Loaded { table, .. }: Loaded) -> Result<Self, snapshot::Reason> {
+    fn restore(plan: Plan, Loaded { table, .. }: Loaded) -> Result<Self, Unreadable> {
         match plan {
             Plan::Fixed(_) => Ok(Fixed { table }),
-            Plan::Growing(_) => Err(snapshot::Reason::WrongKind { grows: true }),
+            Plan::Growing(_) => Err(Unreadable::WrongKind { grows: true }),
         }
     }
 

@@ -22,7 +22,8 @@ use crate::path;
 use crate::room::{Located, Room, sealed};
 use crate::shard::{Answer, Shard};
 use crate::sizing::{GrowthPlan, rate_of_a_lane};
-use crate::snapshot::{self, Copied, Loaded, Plan};
+use crate::snapshot::error::Reason as Unreadable;
+use crate::snapshot::parts::{Copied, Loaded, Plan};
 use crate::split::{Census, split};
 use crate::stats::{Growth, Stats};
 use crate::stripe::Locks;
@@ -127,6 +128,10 @@ impl Growing {
     pub fn split_as_seen(&self, hash: Mixed, level: u32, entry: Entry) -> Result<(), Full> {
         let (shard, place) = self.located(self.directory.assume(hash, level, entry));
         self.split(shard, place)
+    }
+
+    pub(crate) fn set_max_bytes(&mut self, bytes: usize) {
+        self.plan.max_bytes = bytes;
     }
 
     /// All that the filter holds, itself included.
@@ -341,12 +346,12 @@ impl Room for Growing {
         }
     }
 
-    fn restore(plan: Plan, loaded: Loaded) -> Result<Self, snapshot::Reason> {
+    fn restore(plan: Plan, loaded: Loaded) -> Result<Self, Unreadable> {
         let Plan::Growing(plan) = plan else {
-            return Err(snapshot::Reason::WrongKind { grows: false });
+            return Err(Unreadable::WrongKind { grows: false });
         };
         let Loaded { table, blocks } = loaded;
-        let no_memory = |bytes| snapshot::Reason::OutOfMemory { bytes };
+        let no_memory = |bytes| Unreadable::OutOfMemory { bytes };
         let (geometry, roots) = (plan.geometry.clone(), plan.geometry.shards());
         let depths = blocks.iter().map(|block| block.depth);
         let directory = Directory::restore(roots, depths).ok_or(no_memory(table.heap_bytes()))?;

@@ -10,7 +10,8 @@ use crate::error::Full;
 use crate::geometry::{Mixed, Place};
 use crate::lease::{Lease, Refusal};
 use crate::shard::{Answer, Shard};
-use crate::snapshot::{self, Copied, Loaded, Plan};
+use crate::snapshot::error::Reason as Unreadable;
+use crate::snapshot::parts::{Copied, Loaded, Plan};
 use crate::stats::Stats;
 
 /// The shard that an item belongs to, and where in it.
@@ -117,7 +118,7 @@ pub trait Room: sealed::Sealed + Send + Sync {
 
     /// A room of this plan, that has what was read from a file.
     #[doc(hidden)]
-    fn restore(plan: Plan, loaded: Loaded) -> Result<Self, snapshot::Reason>
+    fn restore(plan: Plan, loaded: Loaded) -> Result<Self, Unreadable>
     where
         Self: Sized;
 }

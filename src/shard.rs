@@ -304,34 +304,25 @@ impl<'a, L: Lease> Shard<'a, L> {
         Ok(self.own_stripes().map(|stripe| i64::from(self.items(stripe))).sum())
     }
 
-    /// Fills an empty shard with such a copy, of so many items.
+    /// Fills an empty shard with such a copy, of so many items. Each of those takes a lane; what lanes
+    /// there are beyond that (see [`Stripes`](crate::stripe::Stripes)) are taken off the first stripe.
     pub fn fill(self, from: &[u64], items: i64) -> Result<(), L::Lapsed> {
         let locked = self.lock_all()?;
         for (bucket, word) in self.buckets().zip(from) {
-            self.write(&locked, bucket, *word);
+            // A page that is never written takes no memory.
+            if *word != 0 {
+                self.write(&locked, bucket, *word);
+            }
         }
-        self.count_anew(&locked, from, items);
-        Ok(())
-    }
-
-    /// Counts what was put into the buckets of a table by other means.
-    pub fn settle(self, words: &[u64], items: i64) -> Result<(), L::Lapsed> {
-        self.count_anew(&self.lock_all()?, words, items);
-        Ok(())
-    }
-
-    /// Sets the counts of all stripes to what is in these words, which stand for so many items. Each of
-    /// those takes a lane; what lanes there are beyond that (see [`Stripes`](crate::stripe::Stripes)) are
-    /// taken off the first stripe.
-    fn count_anew(self, locked: &impl Locks, words: &[u64], items: i64) {
         let mut lanes = 0;
-        for (stripe, words) in self.own_stripes().zip(words.chunks(STRIPE_BUCKETS as usize)) {
+        for (stripe, words) in self.own_stripes().zip(from.chunks(STRIPE_BUCKETS as usize)) {
             let here = self.lanes().count_taken(words);
-            self.set_items(locked, stripe, here as i32);
+            self.set_items(&locked, stripe, here as i32);
             lanes += here as i64;
         }
         let first = Table::stripe_of(self.base);
-        self.set_items(locked, first, self.items(first) - (lanes - items) as i32);
+        self.set_items(&locked, first, self.items(first) - (lanes - items) as i32);
+        Ok(())
     }
 
     // The buckets and stripes, which the table counts from its own beginning.

@@ -64,7 +64,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
     message = "a filter that hashes with `{Self}` cannot be saved or loaded",
     label = "the hashes of `{Self}` are not known to be the same in another process",
     note = "give the filter a hasher that is: `.hasher(StableHash::random())` when it is built, and \
-            `ConcurrentCuckooFilter::<StableHash>::load` for its file",
+            `ConcurrentCuckooFilter::<StableHash>::load` for its file, or \
+            `GrowingCuckooFilter::<StableHash>::load` if it grows",
     note = "or implement `PersistentHasher` for a hasher of your own"
 )]
 pub trait PersistentHasher: BuildHasher + Sized {
@@ -105,9 +106,14 @@ pub trait PersistentHasher: BuildHasher + Sized {
 ///
 /// What the types of the standard library write, Rust does not promise for ever. Today a `str` or
 /// `String` writes its bytes, and then a piece of one byte, 255; a slice, `Vec` or array of `u8` its
-/// length, as 64 bits, and then its bytes; a tuple what its fields do. If a later Rust writes something else,
-/// koel refuses the files of before, since each has the hash of a probe. Slices of longer integers
-/// are written as they lie in memory, so they hash differently where bytes are in the other order.
+/// length, as 64 bits, and then its bytes; a tuple what its fields do. Slices of longer integers, and of
+/// `usize`, are written as they lie in memory, so they hash differently where bytes are in the other order, or
+/// words shorter.
+///
+/// Each file has the hash of a probe (a `str`, integers, a slice of `u8`, an `Option`, a `char` and an IP address),
+/// and is refused if a later Rust hashes that differently. Of other types nobody would notice: not
+/// even of a type of yours, if it derives `Hash` and gets another field. Then nothing is found that was in. Insert
+/// something that you decide about, such as `(1u8, key)`, if that may happen.
 ///
 /// For files that have to last longer than that, or that programs in other languages are to read,
 /// hash bytes yourself and use the forms for hashes:
@@ -126,7 +132,7 @@ pub trait PersistentHasher: BuildHasher + Sized {
 ///
 /// # Who chooses the items
 ///
-/// XXH3 is fast and spreads well, but it is no cipher. Keep the seed from whoever chooses the items, and
+/// XXH3 is fast and spreads well, but it is no cipher. Keep the seed, and the file, which has it, from whoever chooses the items, and
 /// take a [random](Self::random) one: who knows it can choose items that meet in one bucket, and are
 /// then refused, or that hash the same and count as one. Against someone who has the time to find out, implement
 /// [`PersistentHasher`] for a keyed hash such as SipHash.

@@ -29,15 +29,6 @@ impl Table {
         Ok(Table { geometry, words, start, stripes })
     }
 
-    /// The table of these buckets, in which no items are counted yet; or the number of bytes that could
-    /// not be had.
-    pub fn of(geometry: Geometry, words: Box<[AtomicU64]>) -> Result<Self, usize> {
-        let segments = geometry.shards() * geometry.stripes() as usize;
-        assert_eq!(words.len(), geometry.shards() * geometry.buckets() as usize);
-        let stripes = Stripes::new(segments).ok_or(Self::bytes(&geometry))?;
-        Ok(Table { geometry, words, start: 0, stripes })
-    }
-
     #[inline]
     pub fn geometry(&self) -> &Geometry {
         &self.geometry

@@ -1,7 +1,8 @@
 //! From the words of a file to a filter.
 //!
 //! A file says how long it should be at its end, and is as long as it is, so a damaged or hostile one
-//! is found out before memory is taken. A stream only ends; so memory is taken as it comes.
+//! is found out before memory is taken. A stream only ends; so it is collected in pieces, and when all is
+//! there, the table is filled, and each piece given back when it has been copied.
 
 use crate::ConcurrentCuckooFilter;
 use crate::lease::Always;
@@ -9,12 +10,12 @@ use crate::room::Room;
 use crate::shard::Shard;
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{
-    BLOCK_HEAD, BlockReader, END_WORDS, End, HEADER_WORDS, Header, Tally, block_bytes, block_words,
-    bytes_of, read_header,
+    BLOCK_HEAD, BLOCK_WORDS, BlockReader, END_WORDS, End, HEADER_WORDS, Header, Tally, block_bytes,
+    block_words, bytes_of, read_header,
 };
 use crate::snapshot::parts::{Loaded, Plan};
 use crate::stable_hash::PersistentHasher;
-use crate::sync::AtomicU64;
+use crate::sync::Gauge;
 use crate::table::Table;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -50,8 +51,8 @@ fn block_buffer(plan: &Plan) -> Result<Vec<u64>, Reason> {
 
 // A stream.
 
-/// The most words that are made room for before they have come.
-const AHEAD: usize = (64 << 20) / size_of::<u64>();
+/// The words of a piece: so many that any allocator has them from the system, and gives them back.
+const PIECE: usize = (64 << 20) / size_of::<u64>();
 
 pub fn read<S: PersistentHasher, R: Room>(reader: &mut impl Read) -> Result<Filter<S, R>, Reason> {
     let mut at = 0;
@@ -78,7 +79,8 @@ pub fn read<S: PersistentHasher, R: Room>(reader: &mut impl Read) -> Result<Filt
     let blocks = BlockReader::new(plan);
     let mut tally = Tally::new(plan.geometry().shards(), sum);
     let mut buffer = block_buffer(plan)?;
-    let mut table: Vec<AtomicU64> = Vec::new();
+    let in_a_block = buffer.len() - BLOCK_WORDS;
+    let mut pieces: Vec<Vec<u64>> = Vec::new();
     let mut found = Vec::new();
     while !tally.is_complete() {
         let number = found.len() as u64;
@@ -86,14 +88,16 @@ pub fn read<S: PersistentHasher, R: Room>(reader: &mut impl Read) -> Result<Filt
         let block = blocks.read(number, &mut buffer)?;
         let added = tally.add(block.depth, block.census.items, block.sum);
         added.map_err(|gap| gap.at(blocks.at(number)))?;
-        let buckets = &buffer[BLOCK_HEAD..buffer.len() - 1];
-        // Twice as much as has come, but not too far ahead.
-        let room = table.len().clamp(buckets.len(), AHEAD.max(buckets.len()));
-        if table.capacity() - table.len() < buckets.len() {
-            let bytes = 8 * (table.len() + room);
-            table.try_reserve_exact(room).map_err(|_| Reason::OutOfMemory { bytes })?;
+        if pieces.last().is_none_or(|piece| piece.capacity() - piece.len() < in_a_block) {
+            // No more than has come.
+            let most = (found.len() * in_a_block).clamp(in_a_block, PIECE.max(in_a_block));
+            let mut piece = Vec::new();
+            piece.try_reserve_exact(most).map_err(|_| Reason::OutOfMemory { bytes: 8 * most })?;
+            pieces.push(piece);
         }
-        table.extend(buckets.iter().map(|word| AtomicU64::new(*word)));
+        if let Some(piece) = pieces.last_mut() {
+            piece.extend_from_slice(&buffer[BLOCK_HEAD..][..in_a_block]);
+        }
         found.push(block);
     }
     let at = blocks.at(found.len() as u64);
@@ -103,11 +107,13 @@ pub fn read<S: PersistentHasher, R: Room>(reader: &mut impl Read) -> Result<Filt
     tally.finish(plan.geometry().shards(), block_bytes(plan), end, at)?;
 
     let geometry = plan.geometry().with_shards(found.len());
-    let table = Table::of(geometry, table.into()).map_err(|bytes| Reason::OutOfMemory { bytes })?;
-    let buckets = &mut buffer[BLOCK_HEAD..block_words(plan) - 1];
-    for (index, block) in found.iter().enumerate() {
-        let Ok(_) = shard(&table, index).copy(buckets);
-        let Ok(()) = shard(&table, index).settle(buckets, block.census.items);
+    let table = Table::new(geometry).map_err(|bytes| Reason::OutOfMemory { bytes })?;
+    let mut index = 0;
+    for piece in pieces {
+        for buckets in piece.chunks_exact(in_a_block) {
+            let Ok(()) = shard(&table, index).fill(buckets, found[index].census.items);
+            index += 1;
+        }
     }
     filter_of(header, Loaded { table, blocks: found })
 }
@@ -199,7 +205,7 @@ pub fn load<S: PersistentHasher, R: Room>(mut file: File) -> Result<Filter<S, R>
 }
 
 /// Does `work` on each number up to `count`, on a number of threads that is at most `most`, each of which
-/// has a buffer of its own. The results in order, or the first of the errors.
+/// has a buffer of its own. The results in order, or one of the errors.
 fn on_all_cores<B, T: Send>(
     count: usize,
     most: u64,
@@ -208,10 +214,17 @@ fn on_all_cores<B, T: Send>(
 ) -> Result<Vec<T>, Reason> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let threads = cores.min(usize::try_from(most).unwrap_or(cores)).clamp(1, count.max(1));
+    let failed = Gauge::default();
     let part = |first: usize| -> Result<Vec<T>, (usize, Reason)> {
+        // After an error of one, the others need not go on.
+        let mine = (first..count).step_by(threads).take_while(|_| failed.get() == 0);
         let mut buffer = buffer().map_err(|error| (first, error))?;
-        let mine = (first..count).step_by(threads);
-        mine.map(|number| work(number, &mut buffer).map_err(|error| (number, error))).collect()
+        let done = mine.map(|number| work(number, &mut buffer).map_err(|error| (number, error)));
+        let done: Result<Vec<T>, _> = done.collect();
+        if done.is_err() {
+            failed.set(1);
+        }
+        done
     };
     let part = &part;
     let parts: Vec<_> = thread::scope(|scope| {
@@ -225,14 +238,14 @@ fn on_all_cores<B, T: Send>(
         }
         parts
     });
-    let (mut done, mut failed) = (Vec::new(), Vec::new());
+    let (mut done, mut errors) = (Vec::new(), Vec::new());
     for part in parts {
         match part {
             Ok(part) => done.push(part.into_iter()),
-            Err(error) => failed.push(error),
+            Err(error) => errors.push(error),
         }
     }
-    if let Some((_, error)) = failed.into_iter().min_by_key(|(number, _)| *number) {
+    if let Some((_, error)) = errors.into_iter().min_by_key(|(number, _)| *number) {
         return Err(error);
     }
     Ok((0..count).filter_map(|number| done[number % threads].next()).collect())

@@ -1,121 +1,18 @@
 //! What was inserted is found, once, while its shard is split.
-//!
-//! A shard has eight buckets of two lanes; it counts as half full when it says that it has eight
-//! items, which these models make it say.
 
-use crate::toy::{Model, World};
+use crate::grove::{Grove, ROOT, item, items, place, split_root, there_once};
+use crate::toy::Model;
+use koel_under_loom::Room;
 use koel_under_loom::internals::{
-    Aging, Bucket, Copies, Entry, Geometry, GrowthPlan, Lanes, Mixed, Outcome, Path, Place, Shard,
-    UntilSplit, contains, insert, insert_if_absent, remove, walk,
+    Copies, Entry, Mixed, Outcome, Path, contains, insert, insert_if_absent, remove, walk,
 };
-use koel_under_loom::{Growing, Room};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-const ROOT: Entry = Entry { depth: 0, table: 0, base: 0 };
-
-struct Grove {
-    room: Growing,
-}
-
-impl World for Grove {
-    fn of_shards(roots: usize) -> Self {
-        let geometry = Geometry::new(Lanes::of_bits(32), roots, 8);
-        let (own_bytes, max_bytes) = (0, usize::MAX);
-        let plan = GrowthPlan { geometry, own_bytes, max_bytes, expected_growth: 1.0, rate: 1.0 };
-        Grove { room: Growing::of(plan) }
-    }
-
-    fn check(&self) {
-        for bits in 0..4 {
-            let (shard, place) = self.shard(item(bits, 2));
-            for bucket in [0, 2, 4, 6].map(Bucket) {
-                let look = shard.look(Place { first: bucket, ..place });
-                assert_ne!(look, None, "a version stayed odd");
-            }
-        }
-    }
-}
-
-impl Grove {
-    fn shard(&self, hash: Mixed) -> (Shard<'_, UntilSplit<'_>>, Place) {
-        self.room.locate(hash)
-    }
-
-    /// Puts an item into its first bucket, and has its shard say that it is half full.
-    fn put(&self, hash: Mixed) {
-        let (shard, place) = self.shard(hash);
-        let locked = shard.lock_one(place.first).unwrap();
-        assert!(shard.fill_locked(&locked, place.first, place.fp));
-        drop(locked);
-        self.pretend(hash);
-    }
-
-    fn pretend(&self, hash: Mixed) {
-        let (shard, place) = self.shard(hash);
-        let locked = shard.lock_one(place.first).unwrap();
-        shard.add_items(&locked, place.first, 8);
-    }
-
-    /// Fills a bucket of an item's shard with others that nobody asks for.
-    fn stuff(&self, hash: Mixed, bucket: Bucket) {
-        let (shard, _) = self.shard(hash);
-        let locked = shard.lock_one(bucket).unwrap();
-        for number in 1000.. {
-            let fp = place(Mixed(number << 20), 0).fp;
-            if !shard.fill_locked(&locked, bucket, fp) {
-                return;
-            }
-        }
-    }
-
-    fn split(&self, hash: Mixed, entry: Entry) {
-        let outcome = self.room.split_as_seen(hash, entry.depth, entry);
-        outcome.expect("a full shard was not split");
-    }
-
-    fn copies(&self, hash: Mixed) -> usize {
-        let (shard, place) = self.shard(hash);
-        shard.count(place).unwrap()
-    }
-}
-
-fn aging() -> Aging {
-    Aging::new(Lanes::of_bits(32))
-}
-
-fn place(hash: Mixed, depth: u32) -> Place {
-    aging().place(hash, 1, depth)
-}
-
-/// The items whose hashes begin with these bits, and whose buckets are of two stripes.
-fn items(bits: u64, count: u32) -> impl Iterator<Item = Mixed> {
-    let hashes = (1..).map(move |number: u64| {
-        let random = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        Mixed(bits << (64 - count) | random >> count)
-    });
-    hashes.filter(|hash| {
-        let Place { first, second, .. } = place(*hash, 0);
-        first.0 / 2 != second.0 / 2
-    })
-}
-
-fn item(bits: u64, count: u32) -> Mixed {
-    items(bits, count).next().unwrap()
-}
-
-fn split_root(grove: &Grove, hash: &Mixed) {
-    grove.split(*hash, ROOT);
-}
 
 /// One look, which may be undecided but not wrong.
 fn look(grove: &Grove, hash: &Mixed) {
     let (shard, place) = grove.shard(*hash);
     assert_ne!(shard.look(place), Some(false), "a lookup missed an item of a shard that was split");
-}
-
-fn there_once(grove: &Grove, hash: &Mixed) {
-    assert_eq!(grove.copies(*hash), 1, "an item is not there once after a split");
 }
 
 #[test]

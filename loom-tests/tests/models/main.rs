@@ -7,10 +7,12 @@
 //! found before, `remove_locked`, ...) wherever the model is about writers: an ordinary load right
 //! before a store of the same atomic hides from loom what other threads read before it.
 
+mod grove;
 mod toy;
 
 mod batches;
 mod exclusion;
 mod growth;
 mod lookups;
+mod snapshots;
 mod winners;

@@ -1,0 +1,114 @@
+//! A filter of tiny shards that are split.
+//!
+//! A shard has eight buckets of two lanes; it counts as half full when it says that it has eight
+//! items, which these models make it say.
+
+use crate::toy::World;
+use koel_under_loom::internals::{
+    Aging, Bucket, Entry, Geometry, GrowthPlan, Lanes, Mixed, Place, Shard, UntilSplit,
+};
+use koel_under_loom::{Growing, Room};
+
+pub const ROOT: Entry = Entry { depth: 0, table: 0, base: 0 };
+
+pub struct Grove {
+    pub room: Growing,
+}
+
+impl World for Grove {
+    fn of_shards(roots: usize) -> Self {
+        let geometry = Geometry::new(Lanes::of_bits(32), roots, 8);
+        let (own_bytes, max_bytes) = (0, usize::MAX);
+        let plan = GrowthPlan { geometry, own_bytes, max_bytes, expected_growth: 1.0, rate: 1.0 };
+        Grove { room: Growing::of(plan) }
+    }
+
+    fn check(&self) {
+        for bits in 0..4 {
+            let (shard, place) = self.shard(item(bits, 2));
+            for bucket in [0, 2, 4, 6].map(Bucket) {
+                let look = shard.look(Place { first: bucket, ..place });
+                assert_ne!(look, None, "a version stayed odd");
+            }
+        }
+    }
+}
+
+impl Grove {
+    pub fn shard(&self, hash: Mixed) -> (Shard<'_, UntilSplit<'_>>, Place) {
+        self.room.locate(hash)
+    }
+
+    /// Puts an item into its first bucket.
+    pub fn fill(&self, hash: Mixed) {
+        let (shard, place) = self.shard(hash);
+        let locked = shard.lock_one(place.first).unwrap();
+        assert!(shard.fill_locked(&locked, place.first, place.fp));
+    }
+
+    /// The same, and has the shard say that it is half full.
+    pub fn put(&self, hash: Mixed) {
+        self.fill(hash);
+        self.pretend(hash);
+    }
+
+    pub fn pretend(&self, hash: Mixed) {
+        let (shard, place) = self.shard(hash);
+        let locked = shard.lock_one(place.first).unwrap();
+        shard.add_items(&locked, place.first, 8);
+    }
+
+    /// Fills a bucket of an item's shard with others that nobody asks for.
+    pub fn stuff(&self, hash: Mixed, bucket: Bucket) {
+        let (shard, _) = self.shard(hash);
+        let locked = shard.lock_one(bucket).unwrap();
+        for number in 1000.. {
+            let fp = place(Mixed(number << 20), 0).fp;
+            if !shard.fill_locked(&locked, bucket, fp) {
+                return;
+            }
+        }
+    }
+
+    pub fn split(&self, hash: Mixed, entry: Entry) {
+        let outcome = self.room.split_as_seen(hash, entry.depth, entry);
+        outcome.expect("a full shard was not split");
+    }
+
+    pub fn copies(&self, hash: Mixed) -> usize {
+        let (shard, place) = self.shard(hash);
+        shard.count(place).unwrap()
+    }
+}
+
+pub fn aging() -> Aging {
+    Aging::new(Lanes::of_bits(32))
+}
+
+pub fn place(hash: Mixed, depth: u32) -> Place {
+    aging().place(hash, 1, depth)
+}
+
+/// The items whose hashes begin with these bits, and whose buckets are of two stripes.
+pub fn items(bits: u64, count: u32) -> impl Iterator<Item = Mixed> {
+    let hashes = (1..).map(move |number: u64| {
+        let random = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        Mixed(bits << (64 - count) | random >> count)
+    });
+    hashes.filter(|hash| {
+        let Place { first, second, .. } = place(*hash, 0);
+        first.0 / 2 != second.0 / 2
+    })
+}
+
+pub fn item(bits: u64, count: u32) -> Mixed {
+    items(bits, count).next().unwrap()
+}
+
+pub fn split_root(grove: &Grove, hash: &Mixed) {
+    grove.split(*hash, ROOT);
+}
+
+pub fn there_once(grove: &Grove, hash: &Mixed) {
+    assert_eq!(grove.copies(*hash), 1, "an item is not there once after a split");
+}

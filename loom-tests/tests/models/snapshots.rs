@@ -1,0 +1,450 @@
+//! What was in when a save began is in the file, once, whatever moves and whatever is split.
+
+use crate::grove::{Grove, ROOT, aging, item, place, split_root, there_once};
+use crate::toy::{Model, Toy, World};
+use koel_under_loom::internals::{AtomicU64, Bucket, Entry, Mixed, Path, Place};
+use koel_under_loom::{ConcurrentCuckooFilter, GrowingCuckooFilter, Room, StableHash};
+use loom::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64 as Number, Ordering::Relaxed};
+
+/// A shard as it is in a file.
+struct Copy {
+    depth: u32,
+    items: i64,
+    buckets: [u64; 8],
+}
+
+impl Copy {
+    fn all_of(room: &impl Room) -> Vec<Copy> {
+        let mut next = Some(0);
+        let copies = std::iter::from_fn(|| {
+            let mut buckets = [0; 8];
+            let copied = room.copy_shard(&mut next, &mut buckets)?;
+            Some(Copy { depth: copied.depth, items: copied.items, buckets })
+        });
+        // However often its shard is split, there are not that many.
+        copies.take(16).collect()
+    }
+
+    fn word(&self, bucket: Bucket) -> u64 {
+        self.buckets[bucket.0 as usize]
+    }
+}
+
+// A shard of a fixed filter.
+
+/// Copies the first shard; its count has to be that of its lanes.
+fn copy(toy: &Toy) -> Copy {
+    let copy = Copy::all_of(toy.room()).swap_remove(0);
+    let lanes = toy.table().geometry().lanes();
+    let taken: usize = copy.buckets.iter().map(|word| lanes.taken(*word).len()).sum();
+    assert_eq!(copy.items, taken as i64, "a copy does not count its lanes");
+    copy
+}
+
+fn times_in(toy: &Toy, copy: &Copy, item: &Place) -> usize {
+    let lanes = toy.table().geometry().lanes();
+    let both = [item.first, item.second];
+    both.iter().map(|bucket| lanes.holding(copy.word(*bucket), item.fp).len()).sum()
+}
+
+#[derive(Clone)]
+struct Kick {
+    path: Path,
+    newcomer: Place,
+    moved: Vec<Place>,
+}
+
+impl Kick {
+    fn walk(&self, toy: &Toy) {
+        toy.walk(&self.path, &self.newcomer);
+    }
+
+    fn copy(&self, toy: &Toy) {
+        let copy = copy(toy);
+        for item in &self.moved {
+            let times = times_in(toy, &copy, item);
+            assert_eq!(times, 1, "an item that moves is in the copy {times} times");
+        }
+        assert!(times_in(toy, &copy, &self.newcomer) <= 1, "a newcomer is copied twice");
+    }
+
+    fn all_there_once(&self, toy: &Toy) {
+        for item in self.moved.iter().chain([&self.newcomer]) {
+            assert_eq!(toy.copies(item), 1, "an item is not there once");
+        }
+    }
+}
+
+/// Up and down between stripes, and within one.
+#[test]
+fn an_item_that_moves_is_in_a_copy_once() {
+    for (from, to, least) in [(0, 3, 75), (3, 0, 75), (0, 1, 15)] {
+        Model::new("copy and move", least).run(
+            move |toy| {
+                let moved = toy.item(from, to, 0);
+                toy.put(&moved, from);
+                toy.stuff(from);
+                let path = toy.path(&[(&moved, from)], to);
+                Kick { path, newcomer: toy.item(from, from ^ 1, 1), moved: vec![moved] }
+            },
+            &[|toy, kick: &Kick| kick.walk(toy), |toy, kick| kick.copy(toy)],
+            |toy, kick| kick.all_there_once(toy),
+        );
+    }
+}
+
+/// `a` moves from bucket 0 to 3 and `b` from there to 4.
+#[test]
+fn items_on_a_longer_path_are_in_a_copy_once() {
+    Model::new("copy and two moves", 380).run(
+        |toy| {
+            let (a, b) = (toy.item(3, 0, 0), toy.item(4, 3, 0));
+            toy.put(&a, 0);
+            toy.put(&b, 3);
+            toy.stuff(0);
+            toy.stuff(3);
+            let path = toy.path(&[(&a, 0), (&b, 3)], 4);
+            Kick { path, newcomer: toy.item(0, 1, 1), moved: vec![a, b] }
+        },
+        &[|toy, kick: &Kick| kick.walk(toy), |toy, kick| kick.copy(toy)],
+        |toy, kick| kick.all_there_once(toy),
+    );
+}
+
+/// One that comes and one that goes may be in or not; the third stays.
+#[test]
+fn a_copy_counts_what_is_in_it_while_items_come_and_go() {
+    Model::new("copy, come and go", 400).blocking().preemptions(3).run::<[Place; 3]>(
+        |toy| {
+            let [goes, comes, stays] = [toy.item(0, 3, 0), toy.item(3, 4, 0), toy.item(5, 0, 1)];
+            toy.put(&goes, 3);
+            toy.put(&stays, 5);
+            [goes, comes, stays]
+        },
+        &[
+            |toy, [goes, ..]| assert_eq!(toy.shard().remove_locked(*goes), Ok(true)),
+            |toy, [_, comes, _]| {
+                assert_eq!(toy.shard().insert_if_absent_locked(*comes), Ok(Some(true)));
+            },
+            |toy, [goes, comes, stays]| {
+                let copy = copy(toy);
+                let times = |item| times_in(toy, &copy, item);
+                assert!(times(goes) <= 1 && times(comes) <= 1, "an item is copied twice");
+                assert_eq!(times(stays), 1, "an item that stays is not in the copy once");
+            },
+        ],
+        |toy, items| assert_eq!(items.each_ref().map(|item| toy.copies(item)), [0, 1, 1]),
+    );
+}
+
+/// It has nothing in common with one that loom would interleave, unless a copy changes versions.
+#[test]
+fn a_lookup_does_not_wait_for_a_copy() {
+    Model::new("copy and look", 1).run::<[Place; 2]>(
+        |toy| {
+            let [there, absent] = [toy.item(0, 3, 0), toy.item(0, 3, 1)];
+            toy.put(&there, 3);
+            [there, absent]
+        },
+        &[
+            |toy, _| _ = copy(toy),
+            |toy, items| {
+                let looks = items.map(|item| toy.shard().look(item));
+                assert_eq!(looks, [Some(true), Some(false)], "a lookup has to wait for a copy");
+            },
+        ],
+        |_, _| {},
+    );
+}
+
+/// Says that something was done.
+type Done = Arc<AtomicU64>;
+
+fn done() -> Done {
+    Arc::new(AtomicU64::new(0))
+}
+
+#[test]
+fn an_insert_that_had_returned_is_in_a_copy() {
+    Model::new("insert, then copy", 115).run::<(Place, Done)>(
+        |toy| (toy.item(0, 3, 0), done()),
+        &[
+            |toy, (item, done)| {
+                assert_eq!(toy.shard().insert_if_absent_locked(*item), Ok(Some(true)));
+                done.store(1, Release);
+            },
+            |toy, (item, done)| {
+                let before = done.load(Acquire) == 1;
+                let times = times_in(toy, &copy(toy), item);
+                assert!(times == 1 || !before, "what was inserted before is not in the copy");
+            },
+        ],
+        |toy, (item, _)| assert_eq!(toy.copies(item), 1),
+    );
+}
+
+#[test]
+fn a_removal_that_had_returned_is_in_a_copy() {
+    Model::new("remove, then copy", 115).run::<(Place, Done)>(
+        |toy| {
+            let item = toy.item(0, 3, 0);
+            toy.put(&item, 3);
+            (item, done())
+        },
+        &[
+            |toy, (item, done)| {
+                assert_eq!(toy.shard().remove_locked(*item), Ok(true));
+                done.store(1, Release);
+            },
+            |toy, (item, done)| {
+                let before = done.load(Acquire) == 1;
+                let times = times_in(toy, &copy(toy), item);
+                assert!(times == 0 || !before, "what was removed before is in the copy");
+            },
+        ],
+        |toy, (item, _)| assert_eq!(toy.copies(item), 0),
+    );
+}
+
+// All shards of a filter that grows.
+
+/// Goes through the filter as a save does. What the shards are taken to have beside their items is
+/// in their counts.
+fn save(grove: &Grove) -> Vec<Copy> {
+    Copy::all_of(&grove.room)
+}
+
+/// How often a filter that is made of these copies would have the item.
+fn times_saved(copies: &[Copy], item: Mixed) -> usize {
+    let in_one = |copy: &Copy| {
+        let place = place(item, copy.depth);
+        let both = [place.first, place.second].map(|bucket| copy.word(bucket));
+        both.iter().map(|word| aging().holding(*word, place.fp).len()).sum::<usize>()
+    };
+    copies.iter().map(in_one).sum()
+}
+
+fn saved_once(copies: &[Copy], item: Mixed) {
+    let depths: Vec<u32> = copies.iter().map(|copy| copy.depth).collect();
+    let times = times_saved(copies, item);
+    assert_eq!(times, 1, "an item is saved {times} times, in shards of depths {depths:?}");
+    let mut begin = 0u128;
+    for copy in copies {
+        let end = begin + (1 << 64 >> copy.depth);
+        let here = times_saved(std::slice::from_ref(copy), item) == 1;
+        let belongs = (begin..end).contains(&u128::from(item.0));
+        assert_eq!(here, belongs, "an item is saved where it is not looked for");
+        begin = end;
+    }
+    assert_eq!(begin, 1 << 64, "the copies do not make up the filter");
+}
+
+fn save_all(grove: &Grove, (item, items): &(Mixed, usize)) {
+    let copies = save(grove);
+    saved_once(&copies, *item);
+    let saved: i64 = copies.iter().map(|copy| copy.items).sum();
+    assert_eq!(saved, *items as i64, "a save counts other items than there are");
+}
+
+#[test]
+fn an_item_is_saved_once_while_its_shard_is_split() {
+    for half in [0, 1] {
+        Model::new("save and split", 120).blocking().preemptions(3).run_in::<Grove, _>(
+            move |grove: &Grove| {
+                let item = item(half, 1);
+                grove.put(item);
+                (item, grove.room.items())
+            },
+            &[|grove, (item, _)| split_root(grove, item), save_all],
+            |grove, (item, _)| there_once(grove, item),
+        );
+    }
+}
+
+/// The shard has two entries in the directory, and comes first or last in a save.
+#[test]
+fn an_item_is_saved_once_while_its_shard_is_split_in_a_deep_directory() {
+    for bits in [0b00, 0b01, 0b10, 0b11] {
+        Model::new("save, deep directory", 62)
+            .blocking()
+            .preemptions(3)
+            .run_in::<Grove, (Mixed, usize)>(
+                move |grove: &Grove| {
+                    let half = |upper: u64| item(upper, 1);
+                    grove.pretend(half(0));
+                    grove.split(half(0), ROOT);
+                    // The other half makes the directory deeper.
+                    let other = 1 - (bits >> 1);
+                    grove.pretend(half(other));
+                    grove.split(half(other), half_of_root(other));
+                    let item = item(bits, 2);
+                    grove.put(item);
+                    (item, grove.room.items())
+                },
+                &[
+                    |grove, (item, _)| {
+                        let entry = half_of_root(item.0 >> 63);
+                        grove
+                            .room
+                            .split_as_seen(*item, 2, entry)
+                            .expect("a full shard was not split");
+                    },
+                    save_all,
+                ],
+                |grove, (item, _)| there_once(grove, item),
+            );
+    }
+}
+
+fn half_of_root(upper: u64) -> Entry {
+    Entry { depth: 1, table: upper as usize, base: 0 }
+}
+
+/// A shard is split, and one of its halves. The directory becomes deeper each time.
+#[test]
+fn an_item_is_saved_once_while_its_shard_is_split_twice() {
+    for bits in [0b00, 0b01, 0b10, 0b11] {
+        Model::new("save and two splits", 700).blocking().preemptions(3).run_in::<Grove, Mixed>(
+            move |grove: &Grove| {
+                let item = item(bits, 2);
+                grove.put(item);
+                item
+            },
+            &[
+                |grove, item| {
+                    split_root(grove, item);
+                    // This is no insert.
+                    grove.pretend(*item);
+                    grove.split(*item, half_of_root(item.0 >> 63));
+                },
+                |grove, item| saved_once(&save(grove), *item),
+            ],
+            there_once,
+        );
+    }
+}
+
+/// One shard is copied, and then the one that comes next is split.
+#[test]
+fn items_of_two_shards_are_saved_once_while_both_are_split() {
+    Model::new("save and split both", 950).blocking().preemptions(3).run_in::<Grove, [Mixed; 2]>(
+        |grove: &Grove| {
+            let items = [item(0b01, 2), item(0b11, 2)];
+            grove.pretend(items[0]);
+            grove.split(items[0], ROOT);
+            items.iter().for_each(|item| grove.put(*item));
+            items
+        },
+        &[
+            |grove, items| {
+                for item in items {
+                    grove.split(*item, half_of_root(item.0 >> 63));
+                }
+            },
+            |grove, items| {
+                let copies = save(grove);
+                items.iter().for_each(|item| saved_once(&copies, *item));
+            },
+        ],
+        |grove, items| items.iter().for_each(|item| there_once(grove, item)),
+    );
+}
+
+/// A shard is split for an item, which comes then.
+#[test]
+fn an_insert_that_had_returned_from_a_split_is_saved() {
+    for half in [0, 1] {
+        Model::new("split, insert, then save", 320)
+            .blocking()
+            .preemptions(3)
+            .run_in::<Grove, (Mixed, Done)>(
+                move |grove: &Grove| {
+                    let item = item(half, 1);
+                    grove.pretend(item);
+                    (item, done())
+                },
+                &[
+                    |grove, (item, done)| {
+                        split_root(grove, item);
+                        grove.fill(*item);
+                        done.store(1, Release);
+                    },
+                    |grove, (item, done)| {
+                        let before = done.load(Acquire) == 1;
+                        let times = times_saved(&save(grove), *item);
+                        assert!(times <= 1, "an item is saved twice");
+                        assert!(times == 1 || !before, "what was inserted before is not saved");
+                    },
+                ],
+                |grove, (item, _)| there_once(grove, item),
+            );
+    }
+}
+
+// From end to end.
+
+type Filter = GrowingCuckooFilter<StableHash>;
+
+impl World for Filter {
+    fn of_shards(_: usize) -> Self {
+        let builder = ConcurrentCuckooFilter::builder().capacity(1).growing();
+        let builder = builder.false_positive_rate(2e-9).expected_growth(1.0);
+        let filter = builder.hasher(StableHash::with_seed(7)).build().expect("a small filter");
+        assert_eq!(filter.stats().slots(), 16);
+        filter
+    }
+
+    fn check(&self) {}
+}
+
+/// How many items there are when the next one splits the shard.
+fn items_before_a_split() -> u64 {
+    let before = Arc::new(Number::new(0));
+    let found = Arc::clone(&before);
+    loom::model(move || {
+        let filter = Filter::of_shards(1);
+        let splits = |item: &u64| {
+            filter.insert(item).expect("memory for a small table");
+            filter.stats().splits() > 0
+        };
+        found.store((0..).find(splits).expect("a filter grows"), Relaxed);
+    });
+    before.load(Relaxed)
+}
+
+/// An insert splits the only shard while the filter is saved.
+#[test]
+fn what_is_loaded_is_what_was_in_when_the_save_began() {
+    let before = items_before_a_split();
+    Model::new("save and load", 34).blocking().preemptions(3).run_in::<Filter, u64>(
+        move |filter: &Filter| {
+            for item in 0..before {
+                filter.insert(&item).expect("there is room");
+            }
+            before
+        },
+        &[
+            |filter, newcomer| filter.insert(newcomer).expect("memory for a small table"),
+            |filter, newcomer| {
+                let mut file = Vec::new();
+                let report = filter.write_to(&mut file).expect("there is room");
+                let loaded = Filter::read_from(&file[..]).expect("what was saved cannot be loaded");
+                for item in 0..*newcomer {
+                    assert_eq!(loaded.count(&item), 1, "a saved item is not loaded once");
+                }
+                let with_newcomer = *newcomer as usize + loaded.count(newcomer);
+                assert_eq!(loaded.len(), with_newcomer, "loaded items are counted wrong");
+                assert_eq!(
+                    loaded.len(),
+                    report.items(),
+                    "a save reports other items than it saves"
+                );
+            },
+        ],
+        |filter, newcomer| {
+            assert_eq!((filter.len() as u64, filter.stats().splits()), (newcomer + 1, 1));
+        },
+    );
+}

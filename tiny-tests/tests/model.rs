@@ -14,7 +14,7 @@ mod small;
 use koel::Full;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use small::{EXACT, Filter, LAYOUTS, Layout};
+use small::{EXACT, Filter, LAYOUTS, Layout, loaded};
 use std::collections::HashMap;
 
 /// Items are numbers, taken modulo how many of them a test has. Runs are in percent of those; a
@@ -25,6 +25,7 @@ enum Op {
     InsertIfAbsent(u16),
     Remove(u16),
     Clear,
+    SaveAndLoad,
     Run(Kind, Form, u16, u8, usize),
 }
 
@@ -65,6 +66,7 @@ fn any_op() -> impl Strategy<Value = Op> {
         20 => any::<u16>().prop_map(Op::InsertIfAbsent),
         20 => any::<u16>().prop_map(Op::Remove),
         1 => Just(Op::Clear),
+        4 => Just(Op::SaveAndLoad),
         25 => run.prop_map(|(kind, form, from, percent, times)| Op::Run(kind, form, from, percent, times)),
     ]
 }
@@ -99,6 +101,13 @@ impl Pair {
                 self.copies.clear();
                 self.len = 0;
             }
+            Op::SaveAndLoad => {
+                let before = self.filter.stats();
+                self.filter = loaded(&self.filter);
+                let after = self.filter.stats();
+                assert_eq!(after.splits(), before.splits());
+                assert_eq!(after.directory_depth(), before.directory_depth());
+            }
             Op::Run(kind, form, from, percent, times) => {
                 let length = self.items * u64::from(percent) / 100;
                 let steps = (0..length).flat_map(|step| vec![step; times]);
@@ -114,7 +123,7 @@ impl Pair {
         }
         assert_eq!(self.filter.len(), self.len, "after {op:?}");
         assert_eq!(self.filter.is_empty(), self.len == 0);
-        if self.items < 1_000 || matches!(op, Op::Run(..)) {
+        if self.items < 1_000 || matches!(op, Op::Run(..) | Op::SaveAndLoad) {
             self.check_all();
         }
     }

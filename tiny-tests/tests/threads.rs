@@ -7,7 +7,8 @@ mod common;
 mod small;
 
 use common::{SplitMix, alone, in_time, together};
-use small::{EXACT, LAYOUTS};
+use small::{EXACT, LAYOUTS, loaded};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 /// Pinned items are looked for without end while others come, and some go, and the filter grows
@@ -186,6 +187,68 @@ fn clearing_while_the_filter_grows_leaves_a_true_length() {
                     filter.insert_hash(hash).expect("half a shard's items");
                 }
                 assert_eq!(filter.len(), 4 * layout.slots());
+            }
+        }
+    });
+}
+
+/// Some threads insert, remove and split, and others save all the time. Some of the items are pinned:
+/// they stay for good.
+#[test]
+fn a_pinned_item_is_in_each_save_that_began_after_it_came() {
+    const GROWERS: usize = 2;
+    const SAVERS: usize = 2;
+    const STEPS: usize = 20_000;
+    let _alone = alone();
+    in_time(|| {
+        for layout in LAYOUTS {
+            for round in 0..4 {
+                let filter = layout.filter();
+                let hashes_of = |thread: usize| SplitMix((thread as u64 + 7) << 48 | round << 32);
+                let all = (0..GROWERS).flat_map(|thread| hashes_of(thread).take(STEPS));
+                let all: Vec<u64> = all.collect();
+                let pinned = Mutex::new(Vec::new());
+                let growing = AtomicUsize::new(GROWERS);
+                let check = |what: &str| {
+                    let pinned = pinned.lock().expect("no panic").clone();
+                    let loaded = loaded(&filter);
+                    for hash in pinned {
+                        let count = loaded.count_hash(hash);
+                        assert!(count >= 1, "{what}: a pinned item is not in the save");
+                        let once = count == 1 || layout.bits < EXACT.bits;
+                        assert!(once, "{what}: a pinned item is saved {count} times");
+                    }
+                    if layout.bits == EXACT.bits {
+                        let found: usize = all.iter().map(|&hash| loaded.count_hash(hash)).sum();
+                        assert_eq!(found, loaded.len(), "{what}: not all that is saved is found");
+                    }
+                    loaded.len()
+                };
+                together(GROWERS + SAVERS, |thread| {
+                    if thread < GROWERS {
+                        let _done = Done(&growing);
+                        let mut own = Vec::new();
+                        for (step, hash) in hashes_of(thread).take(STEPS).into_iter().enumerate() {
+                            match filter.insert_hash(hash) {
+                                Ok(()) if step % 8 == 0 => {
+                                    pinned.lock().expect("no panic").push(hash);
+                                }
+                                Ok(()) => own.push(hash),
+                                Err(_) => {}
+                            }
+                            if step % 3 == 0 && !own.is_empty() {
+                                let gone = own.swap_remove(step * 7 % own.len());
+                                assert!(filter.remove_hash(gone), "an item was lost");
+                            }
+                        }
+                        return;
+                    }
+                    while growing.load(Relaxed) > 0 {
+                        check("while it grows");
+                    }
+                });
+                assert_eq!(check("at rest"), filter.len(), "{layout:?}: {}", filter.stats());
+                assert!(filter.stats().directory_depth() >= 7, "{layout:?}: {}", filter.stats());
             }
         }
     });

@@ -4,7 +4,7 @@
 #![allow(dead_code)]
 
 use crate::common::Fixed;
-use koel::{ConcurrentCuckooFilter, GrowingBuilder, GrowingCuckooFilter};
+use koel::{ConcurrentCuckooFilter, GrowingBuilder, GrowingCuckooFilter, PersistentHasher};
 
 pub type Filter = GrowingCuckooFilter<Fixed>;
 
@@ -46,4 +46,27 @@ impl Layout {
     pub fn slots(self) -> usize {
         (64 / self.bits) as usize
     }
+}
+
+impl PersistentHasher for Fixed {
+    const NAME: &'static str = "that of the tests";
+
+    fn seed(&self) -> u128 {
+        self.key.into()
+    }
+
+    fn from_seed(seed: u128) -> Option<Self> {
+        Some(Fixed { key: seed.try_into().ok()? })
+    }
+}
+
+/// What a save of the filter is when it is loaded.
+pub fn loaded(filter: &Filter) -> Filter {
+    let mut file = Vec::new();
+    let report = filter.write_to(&mut file).expect("memory");
+    assert_eq!(report.bytes(), file.len() as u64);
+    let loaded = Filter::read_from(&file[..]).expect("what was saved cannot be loaded");
+    assert_eq!(loaded.len(), report.items(), "loaded items are counted wrong");
+    assert_eq!(loaded.stats().shards(), report.shards());
+    loaded
 }

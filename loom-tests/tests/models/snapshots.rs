@@ -9,19 +9,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64 as Number, Ordering::Relaxed};
 
 /// A shard as it is in a file.
-struct Copy {
+struct Saved {
     depth: u32,
     items: i64,
     buckets: [u64; 8],
 }
 
-impl Copy {
-    fn all_of(room: &impl Room) -> Vec<Copy> {
+impl Saved {
+    fn all_of(room: &impl Room) -> Vec<Saved> {
         let mut next = Some(0);
         let copies = std::iter::from_fn(|| {
             let mut buckets = [0; 8];
             let copied = room.copy_shard(&mut next, &mut buckets)?;
-            Some(Copy { depth: copied.depth, items: copied.items, buckets })
+            Some(Saved { depth: copied.depth, items: copied.items, buckets })
         });
         // However often its shard is split, there are not that many.
         copies.take(16).collect()
@@ -34,17 +34,17 @@ impl Copy {
 
 // A shard of a fixed filter.
 
-fn copy(toy: &Toy) -> Copy {
-    Copy::all_of(toy.room()).swap_remove(0)
+fn copy(toy: &Toy) -> Saved {
+    Saved::all_of(toy.room()).swap_remove(0)
 }
 
-fn counts_its_lanes(toy: &Toy, copy: &Copy) {
+fn counts_its_lanes(toy: &Toy, copy: &Saved) {
     let lanes = toy.table().geometry().lanes();
     let taken: usize = copy.buckets.iter().map(|word| lanes.taken(*word).len()).sum();
     assert_eq!(copy.items, taken as i64, "a copy does not count its lanes");
 }
 
-fn times_in(toy: &Toy, copy: &Copy, item: &Place) -> usize {
+fn times_in(toy: &Toy, copy: &Saved, item: &Place) -> usize {
     let lanes = toy.table().geometry().lanes();
     let both = [item.first, item.second];
     both.iter().map(|bucket| lanes.holding(copy.word(*bucket), item.fp).len()).sum()
@@ -222,13 +222,13 @@ fn a_removal_that_had_returned_is_in_a_copy() {
 
 /// Goes through the filter as a save does. What the shards are taken to have beside their items is
 /// in their counts.
-fn save(grove: &Grove) -> Vec<Copy> {
-    Copy::all_of(&grove.room)
+fn save(grove: &Grove) -> Vec<Saved> {
+    Saved::all_of(&grove.room)
 }
 
 /// How often a filter that is made of these copies would have the item.
-fn times_saved(copies: &[Copy], item: Mixed) -> usize {
-    let in_one = |copy: &Copy| {
+fn times_saved(copies: &[Saved], item: Mixed) -> usize {
+    let in_one = |copy: &Saved| {
         let place = place(item, copy.depth);
         let both = [place.first, place.second].map(|bucket| copy.word(bucket));
         both.iter().map(|word| aging().holding(*word, place.fp).len()).sum::<usize>()
@@ -236,7 +236,7 @@ fn times_saved(copies: &[Copy], item: Mixed) -> usize {
     copies.iter().map(in_one).sum()
 }
 
-fn saved_once(copies: &[Copy], item: Mixed) {
+fn saved_once(copies: &[Saved], item: Mixed) {
     let depths: Vec<u32> = copies.iter().map(|copy| copy.depth).collect();
     let times = times_saved(copies, item);
     assert_eq!(times, 1, "an item is saved {times} times, in shards of depths {depths:?}");

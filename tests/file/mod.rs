@@ -1,0 +1,312 @@
+//! The file of a saved filter, read by the page that specifies it (`koel::format`) and by nothing of
+//! koel's own: a second opinion. And a way to change such files, and to put their checksums right.
+
+// Every test file is a crate of its own and uses a part of this.
+#![allow(dead_code)]
+
+use xxhash_rust::xxh3::xxh3_64;
+
+pub const HEADER_WORDS: usize = 19;
+pub const END_WORDS: usize = 6;
+pub const BLOCK_HEAD: usize = 3;
+
+pub mod word {
+    pub const GROWS: usize = 2;
+    pub const BITS: usize = 3;
+    pub const NEAR: usize = 4;
+    pub const BUCKETS: usize = 5;
+    pub const ROOTS: usize = 6;
+    pub const CAPACITY: usize = 7;
+    pub const MAX_BYTES: usize = 8;
+    pub const GROWTH: usize = 9;
+    pub const RATE: usize = 10;
+    pub const SEED: usize = 11;
+    pub const PROBE: usize = 13;
+    pub const NAME: usize = 14;
+    pub const DEPTH: usize = 1;
+    pub const ITEMS: usize = 2;
+}
+
+/// The words of a file, in its parts, with their checksums. Nothing is checked yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FilterFile {
+    pub header: Vec<u64>,
+    pub blocks: Vec<Vec<u64>>,
+    pub end: Vec<u64>,
+}
+
+fn sum_of(words: &[u64]) -> u64 {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    xxh3_64(&bytes)
+}
+
+fn is_sealed(words: &[u64]) -> bool {
+    let (sum, others) = words.split_last().expect("a checksum");
+    sum_of(others) == *sum
+}
+
+fn seal(words: &mut [u64]) {
+    let (sum, others) = words.split_last_mut().expect("a checksum");
+    *sum = sum_of(others);
+}
+
+impl FilterFile {
+    pub fn cut(bytes: &[u8]) -> Self {
+        let (words, rest) = bytes.as_chunks::<8>();
+        assert!(rest.is_empty(), "a row of words");
+        let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        let (header, words) = words.split_at(HEADER_WORDS);
+        let (blocks, end) = words.split_at(words.len() - END_WORDS);
+        let block = BLOCK_HEAD + header[word::BUCKETS] as usize + 1;
+        assert!(blocks.len().is_multiple_of(block), "whole blocks");
+        let blocks = blocks.chunks(block).map(Vec::from).collect();
+        FilterFile { header: header.to_vec(), blocks, end: end.to_vec() }
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        let blocks = self.blocks.iter().flatten();
+        let words = self.header.iter().chain(blocks).chain(&self.end);
+        words.flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    /// Makes everything right that is told of the rest: numbers of blocks, checksums, the end. What
+    /// the blocks say of their items stays.
+    pub fn sealed(mut self) -> Self {
+        seal(&mut self.header);
+        for (number, block) in (0..).zip(&mut self.blocks) {
+            block[0] = number;
+            seal(block);
+        }
+        let items = self.blocks.iter().map(|block| block[word::ITEMS]);
+        self.end[1] = self.blocks.len() as u64;
+        self.end[2] = items.fold(0, u64::wrapping_add);
+        let words = HEADER_WORDS + self.blocks.iter().map(Vec::len).sum::<usize>() + END_WORDS;
+        self.end[3] = 8 * words as u64;
+        self.end[4] = self.sum_of_sums();
+        seal(&mut self.end);
+        self
+    }
+
+    fn sum_of_sums(&self) -> u64 {
+        let parts = [&self.header].into_iter().chain(&self.blocks);
+        sum_of(&parts.map(|words| *words.last().expect("a checksum")).collect::<Vec<u64>>())
+    }
+
+    pub fn bits(&self) -> u32 {
+        self.header[word::BITS] as u32
+    }
+
+    pub fn slots(&self) -> u32 {
+        64 / self.bits()
+    }
+
+    pub fn grows(&self) -> bool {
+        self.header[word::GROWS] == 1
+    }
+
+    pub fn seed(&self) -> u64 {
+        self.header[word::SEED]
+    }
+
+    pub fn buckets(&self) -> u64 {
+        self.header[word::BUCKETS]
+    }
+
+    pub fn roots(&self) -> u64 {
+        self.header[word::ROOTS]
+    }
+
+    fn near(&self) -> u64 {
+        self.header[word::NEAR]
+    }
+
+    /// The lower part of a growing filter's fingerprint.
+    pub fn window(&self) -> u32 {
+        self.bits() - self.bits() / 2
+    }
+
+    pub fn items(&self) -> i64 {
+        self.end[2].cast_signed()
+    }
+
+    pub fn depths(&self) -> impl Iterator<Item = u32> {
+        self.blocks.iter().map(|block| block[word::DEPTH] as u32)
+    }
+
+    pub fn lanes(&self, bucket: u64) -> impl Iterator<Item = u64> {
+        let bits = self.bits();
+        (0..self.slots()).map(move |lane| bucket >> (lane * bits) & ((1 << bits) - 1))
+    }
+
+    fn buckets_of<'a>(&self, block: &'a [u64]) -> &'a [u64] {
+        &block[BLOCK_HEAD..block.len() - 1]
+    }
+
+    /// Everything that the page says of a file.
+    pub fn check(&self) {
+        self.check_header();
+        for (number, block) in (0..).zip(&self.blocks) {
+            assert!(is_sealed(block));
+            assert_eq!(block[0], number);
+            self.check_block(block);
+        }
+        self.check_depths();
+        let items = self.blocks.iter().map(|block| block[word::ITEMS].cast_signed());
+        assert_eq!(self.end[0].to_le_bytes(), *b"koel end");
+        assert_eq!(self.end[1], self.blocks.len() as u64);
+        assert_eq!(self.items(), items.sum::<i64>());
+        assert_eq!(self.end[3], self.bytes().len() as u64);
+        assert_eq!(self.end[4], self.sum_of_sums());
+        assert!(is_sealed(&self.end));
+    }
+
+    fn check_header(&self) {
+        let header = &self.header;
+        assert_eq!(header[0].to_le_bytes(), [0x89, 0x6B, 0x6F, 0x65, 0x6C, 0x0D, 0x0A, 0x1A]);
+        assert_eq!(header[1], 1);
+        assert!(header[word::GROWS] <= 1);
+        assert!([8, 9, 10, 12, 16, 21, 32].contains(&self.bits()));
+        let (near, buckets) = (self.near(), self.buckets());
+        assert!(near.is_power_of_two() && (2..=512).contains(&near), "{near}");
+        assert!(buckets.is_multiple_of(near) && (2..=131_072).contains(&buckets), "{buckets}");
+        assert!(self.roots() >= 1);
+        assert!(self.roots() == 1 || buckets.is_multiple_of(512));
+        let [growth, rate] = [word::GROWTH, word::RATE].map(|at| f64::from_bits(header[at]));
+        if self.grows() {
+            assert_eq!(buckets, 8_192);
+            assert!(growth >= 1.0 && growth.is_finite() && rate > 0.0 && rate.is_finite());
+        } else {
+            assert_eq!(self.roots(), self.blocks.len() as u64);
+            assert_eq!(header[word::MAX_BYTES..=word::RATE], [0, 0, 0]);
+        }
+        assert_eq!(header[12], 0, "the seed has 64 bits");
+        let probe = b"koel\xFF\x04\x03\x02\x01\x03\0\0\0\0\0\0\0\x01\x02\x03\x05\0\0\0\0\0\0\0";
+        assert_eq!(header[word::PROBE], self.hash(probe));
+        let name: Vec<u8> = header[14..18].iter().flat_map(|word| word.to_le_bytes()).collect();
+        assert_eq!(name, *b"XXH3-64\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+        assert!(is_sealed(header));
+    }
+
+    fn check_block(&self, block: &[u64]) {
+        let mut taken = 0;
+        for bucket in self.buckets_of(block) {
+            assert_eq!(bucket.checked_shr(self.slots() * self.bits()).unwrap_or(0), 0);
+            for lane in self.lanes(*bucket).filter(|lane| *lane != 0) {
+                taken += 1;
+                assert!(!self.grows() || lane & ((1 << self.window()) - 1) != 0, "{lane:x}");
+            }
+        }
+        let items = block[word::ITEMS].cast_signed();
+        if self.grows() {
+            let slots = (self.buckets() * u64::from(self.slots())).cast_signed();
+            assert!((taken - slots..=taken).contains(&items), "{items} items in {taken} lanes");
+        } else {
+            assert_eq!((items, block[word::DEPTH]), (taken, 0));
+        }
+    }
+
+    fn check_depths(&self) {
+        let mut covered = 0u64;
+        for depth in self.depths() {
+            assert!(depth <= 31);
+            // Halves of halves: each begins at a multiple of its own size.
+            let part = 1 << (31 - depth);
+            assert!(covered.is_multiple_of(part));
+            covered += part;
+        }
+        assert_eq!(covered, self.roots() << 31);
+        let deepest = self.depths().max().expect("a block");
+        assert!(u128::from(self.roots()) << deepest <= 64 * self.blocks.len() as u128);
+    }
+
+    /// What an item of bytes hashes to.
+    pub fn hash(&self, bytes: &[u8]) -> u64 {
+        xxhash_rust::xxh3::xxh3_64_with_seed(bytes, self.seed())
+    }
+
+    /// How many lanes stand for the item of this hash.
+    pub fn count(&self, hash: u64) -> usize {
+        if self.grows() { self.count_growing(mix(hash)) } else { self.count_fixed(mix(hash)) }
+    }
+
+    fn count_fixed(&self, h: u64) -> usize {
+        let (shard, rest) = scale(h, self.roots());
+        let (first, _) = scale(rest, self.buckets());
+        let fingerprint = 1 + scale(h << 32, (1 << self.bits()) - 1).0;
+        let s = fingerprint.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let second = if self.near() == 2 || self.slots() == 2 || s >> 20 & 3 == 0 {
+            let t = (scale(s, self.buckets()).0 | 1).cast_signed();
+            (t - first.cast_signed()).rem_euclid(self.buckets().cast_signed()).cast_unsigned()
+        } else {
+            first ^ (s >> 40 & (self.near() - 1) | 1)
+        };
+        self.count_in(shard as usize, [first, second], |lane| lane == fingerprint)
+    }
+
+    fn count_growing(&self, h: u64) -> usize {
+        let (root, r) = scale(h, self.roots());
+        let (block, depth) = self.block_of(root, r);
+        let o = h.wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        let first = o >> (64 - 13);
+        let anchor = o << 13 >> (64 - self.bits() / 2);
+        let fingerprint = anchor << self.window() | r << depth >> (64 - self.window()) | 1;
+        let s = (anchor << self.window()).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let distance = if s >> 58 & 3 == 0 || self.slots() == 2 { 13 } else { 9 };
+        let second = first ^ (s >> 40 & ((1 << distance) - 1) | 1);
+        self.count_in(block, [first, second], |lane| {
+            let above = lane.trailing_zeros() + 1;
+            lane != 0 && lane >> above == fingerprint >> above
+        })
+    }
+
+    /// The block that has the items of this root and rest, and its depth.
+    fn block_of(&self, root: u64, rest: u64) -> (usize, u32) {
+        // Where among all roots the item is, and where the blocks end, in parts of 2^-31.
+        let place = root << 31 | rest >> (64 - 31);
+        let mut end = 0;
+        for (index, depth) in self.depths().enumerate() {
+            end += 1 << (31 - depth);
+            if place < end {
+                return (index, depth);
+            }
+        }
+        unreachable!("the blocks make up all roots")
+    }
+
+    fn count_in(&self, block: usize, buckets: [u64; 2], is_it: impl Fn(u64) -> bool) -> usize {
+        let words = self.buckets_of(&self.blocks[block]);
+        let lanes = buckets.into_iter().flat_map(|bucket| self.lanes(words[bucket as usize]));
+        lanes.filter(|lane| is_it(*lane)).count()
+    }
+}
+
+/// The two halves of a product: a part and the rest.
+fn scale(x: u64, n: u64) -> (u64, u64) {
+    let product = u128::from(x) * u128::from(n);
+    ((product >> 64) as u64, product as u64)
+}
+
+const FIRST: u64 = 0x3C79_AC49_2BA7_B653;
+const SECOND: u64 = 0x1C69_B3F7_4AC4_AE35;
+
+pub fn mix(mut h: u64) -> u64 {
+    h ^= h >> 27;
+    h = h.wrapping_mul(FIRST);
+    h ^= h >> 33;
+    h = h.wrapping_mul(SECOND);
+    h ^ h >> 27
+}
+
+/// The hash that is mixed to this.
+pub fn unmix(mut h: u64) -> u64 {
+    h ^= h >> 27 ^ h >> 54;
+    h = h.wrapping_mul(inverse(SECOND));
+    h ^= h >> 33;
+    h = h.wrapping_mul(inverse(FIRST));
+    h ^ h >> 27 ^ h >> 54
+}
+
+/// The number whose product with this odd one is 1: five steps of Newton's.
+pub fn inverse(odd: u64) -> u64 {
+    (0..5).fold(odd, |x, _| x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x))))
+}

@@ -1,0 +1,179 @@
+//! The page that specifies the file of a filter is right and complete: a reader that was written by it
+//! alone finds in the files what the filters find.
+
+mod common;
+mod file;
+
+use common::{LAYOUTS, SplitMix};
+use file::{FilterFile, inverse, mix, unmix};
+use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, Room, StableHash};
+
+type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
+
+const HASH: StableHash = StableHash::with_seed(0x0123_4567_89AB_CDEF);
+
+/// The false-positive rates for which a filter that grows takes each layout.
+const GROWING_RATES: [(u32, f64); 7] =
+    [(8, 0.13), (9, 0.06), (10, 0.025), (12, 0.005), (16, 2.5e-4), (21, 6e-6), (32, 2e-9)];
+
+fn growing(rate: f64, capacity: usize) -> GrowingCuckooFilter<StableHash> {
+    let builder = ConcurrentCuckooFilter::builder().capacity(capacity).hasher(HASH);
+    builder.false_positive_rate(rate).growing().expected_growth(1.0).build().expect("a filter")
+}
+
+fn file_of<R: Room>(filter: &Filter<R>) -> FilterFile {
+    let mut bytes = Vec::new();
+    filter.write_to(&mut bytes).expect("memory");
+    let file = FilterFile::cut(&bytes);
+    assert!(file.bytes() == bytes);
+    file.check();
+    assert_eq!(file.items(), filter.len() as i64);
+    assert_eq!(file.bits(), filter.stats().fingerprint_bits());
+    file
+}
+
+/// Compares the two on what is in, on what differs a little from that, and on anything else.
+/// Gives how many of these others were in and not in.
+fn agree<R: Room>(filter: &Filter<R>, file: &FilterFile, inserted: &[u64]) -> [usize; 2] {
+    for hash in inserted {
+        let found = file.count(*hash);
+        assert!(found > 0, "{hash:x} was inserted");
+        assert_eq!(found, filter.count_hash(*hash), "{hash:x}");
+    }
+    let mut random = SplitMix(inserted.len() as u64);
+    let mut others: Vec<u64> = random.take(20_000);
+    for hash in inserted.iter().step_by(1 + inserted.len() / 20_000) {
+        let h = mix(*hash);
+        // In a fixed filter, one bit of the bucket or of the fingerprint is another.
+        others.push(unmix(h ^ 1 << random.below(64)));
+        // In one that grows, the buckets and the anchor are the same, and all else is another.
+        let factor = 0xD6E8_FEB8_6659_FD93;
+        let low = random.next() >> (13 + file.bits() / 2);
+        others.push(unmix((h.wrapping_mul(factor) ^ low).wrapping_mul(inverse(factor))));
+    }
+    let mut answers = [0, 0];
+    for hash in others {
+        let found = file.count(hash);
+        assert_eq!(found, filter.count_hash(hash), "{hash:x}");
+        answers[usize::from(found > 0)] += 1;
+    }
+    answers
+}
+
+#[test]
+fn the_mixing_can_be_undone() {
+    for hash in SplitMix(1).take(1_000) {
+        assert_eq!(unmix(mix(hash)), hash);
+    }
+}
+
+#[test]
+fn fixed_filters_of_all_layouts_and_sizes_are_read_by_the_page() {
+    let mut near_blocks = std::collections::BTreeSet::new();
+    for layout in LAYOUTS {
+        for capacity in [1, 2, 5, 9, 20, 50, 77, 300, 1_000, 4_321, 30_000, 123_456] {
+            let filter = layout.filter_with(capacity, HASH);
+            let hashes = SplitMix(capacity as u64).take(capacity);
+            for hash in &hashes {
+                filter.insert_hash(*hash).expect("room");
+            }
+            let file = file_of(&filter);
+            near_blocks.insert(file.header[file::word::NEAR]);
+            let [out, found] = agree(&filter, &file, &hashes);
+            assert!(out > 0 && (found > 0 || capacity < 100), "{layout:?} {capacity}");
+        }
+    }
+    assert!(near_blocks.contains(&2) && near_blocks.contains(&512), "{near_blocks:?}");
+    assert!(near_blocks.len() >= 4, "{near_blocks:?}");
+}
+
+#[test]
+fn a_fixed_filter_of_several_shards_is_read_by_the_page() {
+    for layout in LAYOUTS {
+        let capacity = layout.slots() * 260_000;
+        let filter = layout.filter_with(capacity, HASH);
+        let hashes = SplitMix(9).take(capacity / 4);
+        for hash in &hashes {
+            filter.insert_hash(*hash).expect("room");
+        }
+        let file = file_of(&filter);
+        assert!(file.roots() >= 3, "{layout:?}");
+        agree(&filter, &file, &hashes);
+    }
+}
+
+#[test]
+fn a_filter_that_grew_evenly_is_read_by_the_page() {
+    for (bits, rate) in GROWING_RATES {
+        for (capacity, items) in [(1, 0), (1, 40), (1_000, 200_000), (300_000, 600_000)] {
+            let filter = growing(rate, capacity);
+            let hashes = SplitMix(items as u64).take(items);
+            for hash in &hashes {
+                filter.insert_hash(*hash).expect("memory");
+            }
+            let file = file_of(&filter);
+            assert_eq!(file.bits(), bits);
+            let [out, found] = agree(&filter, &file, &hashes);
+            assert!(out > 0 && (found > 0 || items < 1_000), "{bits} bits: {out} {found}");
+            assert!(items < 600_000 || file.roots() > 1);
+        }
+    }
+}
+
+/// Hashes of which two thirds begin with five zeros after they were mixed.
+fn crowded(items: usize) -> Vec<u64> {
+    let mut random = SplitMix(3);
+    let zeros = |number: usize| if number.is_multiple_of(3) { 0 } else { 5 };
+    (0..items).map(|number| unmix(random.next() >> zeros(number))).collect()
+}
+
+#[test]
+fn a_filter_of_which_one_part_grew_is_read_by_the_page() {
+    for (bits, rate) in GROWING_RATES {
+        for capacity in [1, 200_000] {
+            let filter = growing(rate, capacity);
+            // Hashes like these use up small windows without making room: in the end one is refused.
+            let mut hashes = crowded(200_000);
+            let fitted = hashes.iter().take_while(|hash| filter.insert_hash(**hash).is_ok());
+            hashes.truncate(fitted.count());
+            let file = file_of(&filter);
+            let depths = file.depths();
+            let (least, most) = depths.fold((31, 0), |(a, b), depth| (a.min(depth), b.max(depth)));
+            assert!(least + 2 < most, "{bits} bits: {least} to {most}");
+            agree(&filter, &file, &hashes);
+        }
+    }
+}
+
+#[test]
+fn windows_that_are_used_up_are_read_by_the_page() {
+    let filter = growing(0.13, 1);
+    let hashes = SplitMix(5).take(2_500_000);
+    let (old, new) = hashes.split_at(30_000);
+    for hash in &hashes {
+        filter.insert_hash(*hash).expect("memory");
+    }
+    let file = file_of(&filter);
+    assert!(file.depths().all(|depth| depth > file.window()));
+    // Only the highest bit of its window is left: such a lane stands for whoever has its anchor.
+    let window = 1 << file.window();
+    let buckets = file.blocks.iter().flat_map(|block| &block[3..block.len() - 1]);
+    let used_up = buckets.flat_map(|bucket| file.lanes(*bucket));
+    let used_up = used_up.filter(|lane| lane % window == window / 2).count();
+    assert!(used_up > old.len(), "{used_up}");
+    agree(&filter, &file, old);
+    agree(&filter, &file, &new[new.len() - 100_000..]);
+}
+
+#[test]
+fn items_of_bytes_and_others_are_hashed_as_the_page_says() {
+    let filter = growing(0.005, 1_000);
+    filter.insert("a str").expect("memory");
+    filter.insert(&b"bytes"[..]).expect("memory");
+    filter.insert(&7u64).expect("memory");
+    filter.insert_hash(HASH.hash_bytes(b"hashed")).expect("memory");
+    let file = file_of(&filter);
+    for bytes in [&b"a str\xFF"[..], b"\x05\0\0\0\0\0\0\0bytes", b"\x07\0\0\0\0\0\0\0", b"hashed"] {
+        assert_eq!(file.count(file.hash(bytes)), 1, "{bytes:?}");
+    }
+}

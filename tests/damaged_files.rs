@@ -1,0 +1,553 @@
+//! Files that are damaged, foreign or made up are refused, with an error that says what is wrong and
+//! where: nothing panics, and no filter comes of them.
+
+mod common;
+mod file;
+
+use common::{LAYOUTS, SplitMix};
+use file::{FilterFile, word};
+use koel::SnapshotErrorKind::{
+    self, Damaged, Incomplete, Io, NotASnapshot, UnsupportedVersion, WrongHasher, WrongKind,
+};
+use koel::{ConcurrentCuckooFilter, Fixed, Growing, Room, SnapshotError, StableHash};
+use std::fs::File;
+use std::path::Path;
+
+type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
+
+const HASH: StableHash = StableHash::with_seed(7);
+
+fn fixed(items: u64) -> Filter<Fixed> {
+    let filter = LAYOUTS[3].filter_with(60, HASH);
+    (0..items).for_each(|item| filter.insert(&item).expect("room"));
+    filter
+}
+
+fn growing(items: u64) -> Filter<Growing> {
+    let builder = ConcurrentCuckooFilter::builder().capacity(1).hasher(HASH);
+    let filter = builder.false_positive_rate(0.005).growing().expected_growth(1.0).build();
+    let filter = filter.expect("a filter");
+    (0..items).for_each(|item| filter.insert(&item).expect("memory"));
+    filter
+}
+
+fn bytes_of<R: Room>(filter: &Filter<R>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    filter.write_to(&mut bytes).expect("memory");
+    bytes
+}
+
+fn file_of<R: Room>(filter: &Filter<R>) -> FilterFile {
+    FilterFile::cut(&bytes_of(filter))
+}
+
+/// That it is of this kind, and that its text names the place.
+#[track_caller]
+fn expect<R: Room>(result: Result<Filter<R>, SnapshotError>, kind: SnapshotErrorKind) -> u64 {
+    let error = result.map(|filter| filter.stats()).expect_err("not a filter");
+    assert_eq!(error.kind(), kind, "{error}");
+    let text = error.to_string();
+    match error.offset() {
+        Some(at) => {
+            assert!(text.contains(&format!("{at}")), "{text}");
+            at
+        }
+        None => {
+            assert!(!matches!(kind, Damaged | Incomplete), "{text}");
+            u64::MAX
+        }
+    }
+}
+
+fn read<R: Room>(bytes: &[u8]) -> Result<Filter<R>, SnapshotError> {
+    Filter::<R>::read_from(bytes)
+}
+
+fn load<R: Room>(bytes: &[u8]) -> Result<Filter<R>, SnapshotError> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("filter");
+    std::fs::write(&path, bytes).expect("a file");
+    Filter::<R>::load(&path)
+}
+
+/// Both ways.
+#[track_caller]
+fn refused<R: Room>(file: &FilterFile, kind: SnapshotErrorKind) -> u64 {
+    let bytes = file.bytes();
+    expect(load::<R>(&bytes), kind);
+    expect(read::<R>(&bytes), kind)
+}
+
+/// All numbers up to this one, or only some of those in the middle.
+fn some(all: u64, step: usize) -> impl Iterator<Item = u64> {
+    (0..all.min(300)).chain((300..all).step_by(step)).chain(all.saturating_sub(300)..all)
+}
+
+fn every_truncation<R: Room>(filter: &Filter<R>, step: usize) {
+    let bytes = bytes_of(filter);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("filter");
+    std::fs::write(&path, &bytes).expect("a file");
+    let file = File::options().write(true).open(&path).expect("the file");
+    let kind = |length| if length < 8 { NotASnapshot } else { Incomplete };
+    for length in 0..bytes.len() as u64 {
+        let at = expect(read::<R>(&bytes[..length as usize]), kind(length));
+        assert!(length < 8 || at == length);
+    }
+    let mut lengths: Vec<u64> = some(bytes.len() as u64, step).collect();
+    lengths.sort_unstable();
+    for length in lengths.into_iter().rev() {
+        file.set_len(length).expect("a shorter file");
+        expect(Filter::<R>::load(&path), kind(length));
+    }
+}
+
+#[test]
+fn no_file_that_was_cut_off_is_loaded() {
+    every_truncation(&fixed(50), 1);
+    every_truncation(&growing(50), 211);
+}
+
+/// What an error says of a file in which this byte is another.
+fn kind_of_damage(file: &FilterFile, at: usize) -> (SnapshotErrorKind, u64) {
+    let end = file.bytes().len() - 48;
+    let block = 8 * file.blocks[0].len();
+    match at {
+        0..8 => (NotASnapshot, u64::MAX),
+        8..16 => (UnsupportedVersion, u64::MAX),
+        ..152 => (Damaged, 0),
+        _ if at < end => (Damaged, (at - (at - 152) % block) as u64),
+        _ if at < end + 8 => (Incomplete, end as u64),
+        _ => (Damaged, end as u64),
+    }
+}
+
+/// One bit of a byte in the middle of a large file, all those of others.
+fn bits(length: usize) -> impl Iterator<Item = (usize, u8)> {
+    let all = move |at: usize| length < 10_000 || !(300..length - 100).contains(&at);
+    (0..length).flat_map(move |at| {
+        let bits = if all(at) { 0..8 } else { at as u32 % 8..at as u32 % 8 + 1 };
+        bits.map(move |bit| (at, 1 << bit))
+    })
+}
+
+fn every_flip<R: Room>(filter: &Filter<R>, step: usize) {
+    let mut bytes = bytes_of(filter);
+    let file = FilterFile::cut(&bytes);
+    for (at, bit) in bits(bytes.len()) {
+        bytes[at] ^= bit;
+        let (kind, place) = kind_of_damage(&file, at);
+        assert_eq!(expect(read::<R>(&bytes), kind), place, "byte {at}");
+        bytes[at] ^= bit;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("filter");
+    std::fs::write(&path, &bytes).expect("a file");
+    let on_disk = File::options().write(true).open(&path).expect("the file");
+    for (at, bit) in bits(bytes.len()).step_by(step) {
+        write_at(&on_disk, at, bytes[at] ^ bit);
+        // The end is read before the blocks.
+        let (kind, place) = kind_of_damage(&file, at);
+        assert_eq!(expect(Filter::<R>::load(&path), kind), place, "byte {at}");
+        write_at(&on_disk, at, bytes[at]);
+    }
+    Filter::<R>::load(&path).expect("the file as it was");
+}
+
+fn write_at(mut file: &File, at: usize, byte: u8) {
+    use std::io::{Seek, SeekFrom, Write};
+    file.seek(SeekFrom::Start(at as u64)).and_then(|_| file.write_all(&[byte])).expect("a byte");
+}
+
+#[test]
+fn no_file_in_which_a_bit_is_another_is_loaded() {
+    every_flip(&fixed(50), 1);
+    every_flip(&growing(50), 41);
+}
+
+fn appended<R: Room>(filter: &Filter<R>) {
+    let bytes = bytes_of(filter);
+    for more in [1, 7, 8, 48, bytes.len(), 1 << 20] {
+        for byte in [0, 255] {
+            let mut longer = bytes.clone();
+            longer.resize(bytes.len() + more, byte);
+            expect(load::<R>(&longer), Incomplete);
+            let mut rest = &longer[..];
+            Filter::<R>::read_from(&mut rest).expect("the filter before the rest");
+            assert_eq!(rest.len(), more);
+        }
+    }
+    // Twice the same is not one either.
+    let mut twice = bytes.clone();
+    twice.extend(&bytes);
+    expect(load::<R>(&twice), Incomplete);
+}
+
+#[test]
+fn what_was_added_is_noticed_in_a_file_and_left_in_a_stream() {
+    appended(&fixed(50));
+    appended(&growing(50));
+}
+
+#[test]
+fn files_of_others_are_told_apart() {
+    for bytes in [bytes_of(&fixed(50)), bytes_of(&growing(50))] {
+        for grows in [false, true] {
+            let expect = |bytes: &[u8], kind| {
+                if grows {
+                    expect(load::<Growing>(bytes), kind);
+                    expect(read::<Growing>(bytes), kind)
+                } else {
+                    expect(load::<Fixed>(bytes), kind);
+                    expect(read::<Fixed>(bytes), kind)
+                }
+            };
+            let with = |at: usize, what: &[u8]| {
+                let mut bytes = bytes.clone();
+                bytes[at..at + what.len()].copy_from_slice(what);
+                bytes
+            };
+            for version in [0, 2, 256, u64::MAX] {
+                expect(&with(8, &version.to_le_bytes()), UnsupportedVersion);
+            }
+            let words = bytes.as_chunks::<8>().0;
+            let swapped: Vec<u8> = words.iter().flat_map(|w| w.iter().rev().copied()).collect();
+            expect(&swapped, NotASnapshot);
+            expect(&[&bytes[..8], &swapped[8..]].concat(), UnsupportedVersion);
+            let mut as_text = bytes.clone();
+            as_text.remove(5);
+            expect(&as_text, NotASnapshot);
+            expect(&with(0, b"\x09"), NotASnapshot);
+            expect(b"", NotASnapshot);
+            expect(b"koel", NotASnapshot);
+            let mut random = SplitMix(5);
+            for length in [1, 19, 100, 10_000] {
+                let noise = random.take(length);
+                expect(
+                    &noise.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>(),
+                    NotASnapshot,
+                );
+            }
+            let is_growing = bytes[16] == 1;
+            if grows != is_growing {
+                expect(&bytes, WrongKind);
+            }
+        }
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    expect(Filter::<Fixed>::load(folder.path()), Io);
+    expect(Filter::<Fixed>::load(folder.path().join("none")), Io);
+}
+
+/// A change of a file that keeps it right otherwise.
+fn changed(file: &FilterFile, change: impl FnOnce(&mut FilterFile)) -> FilterFile {
+    let mut changed = file.clone();
+    change(&mut changed);
+    changed.sealed()
+}
+
+#[test]
+fn the_hasher_has_to_be_the_same() {
+    let file = file_of(&fixed(50));
+    let changes: [(usize, u64); 6] = [
+        (word::SEED, 8),           // the probe is that of another seed
+        (word::SEED + 1, 1),       // no seed of 64 bits
+        (word::PROBE, 0),          // other hashes
+        (word::NAME, 0),           // no name
+        (word::NAME + 1, 1),       // a longer one
+        (word::NAME + 3, 1 << 63), // something after its end
+    ];
+    for (at, value) in changes {
+        refused::<Fixed>(&changed(&file, |file| file.header[at] = value), WrongHasher);
+    }
+    let error = read::<Fixed>(
+        &changed(&file, |file| file.header[word::NAME] = u64::from_le_bytes(*b"SipHash\0")).bytes(),
+    );
+    let text = error.map(|_| ()).expect_err("another hasher").to_string();
+    assert!(text.contains("SipHash") && text.contains("XXH3-64"), "{text}");
+}
+
+/// Numbers that are none, or too many, or nearly right.
+fn claims(right: u64) -> impl Iterator<Item = u64> {
+    let near = [right.wrapping_sub(1), right.wrapping_add(1), right.wrapping_mul(2), right / 2];
+    let powers = (0..64).map(|bit| 1 << bit);
+    let all = near.into_iter().chain(powers).chain([0, u64::MAX, u64::MAX - 1, (1 << 61) - 1]);
+    all.filter(move |claim| *claim != right)
+}
+
+fn every_claim<R: Room>(filter: &Filter<R>) {
+    let file = file_of(filter);
+    for at in word::GROWS..=word::RATE {
+        for value in claims(file.header[at]) {
+            let claim = changed(&file, |file| file.header[at] = value);
+            let bytes = claim.bytes();
+            let (by_stream, by_file) = (read::<R>(&bytes), load::<R>(&bytes));
+            assert_eq!(by_stream.is_ok(), by_file.is_ok(), "word {at}: {value}");
+            let number = f64::from_bits(value);
+            let fine = match at {
+                // Another near block, which finds other items, and no harm is done.
+                word::NEAR => {
+                    value.is_power_of_two()
+                        && (2..=512).contains(&value)
+                        && file.buckets().is_multiple_of(value)
+                }
+                word::CAPACITY => true,
+                // Other lanes, and perhaps none that cannot be.
+                word::BITS => file.grows() && by_stream.is_ok(),
+                word::MAX_BYTES => file.grows(),
+                word::GROWTH => file.grows() && number >= 1.0 && number.is_finite(),
+                word::RATE => file.grows() && number > 0.0 && number.is_finite(),
+                _ => false,
+            };
+            assert_eq!(by_stream.is_ok(), fine, "word {at}: {value:#x}");
+            for result in [by_stream, by_file] {
+                match result {
+                    Ok(filter) => {
+                        assert!(bytes_of(&filter) == bytes);
+                        use_it(filter, false);
+                    }
+                    Err(error) => {
+                        let kinds = [Damaged, Incomplete, WrongKind];
+                        assert!(kinds.contains(&error.kind()), "{error}");
+                    }
+                }
+            }
+        }
+    }
+    for at in 0..5 {
+        for value in claims(file.end[at]) {
+            let mut claim = file.clone();
+            claim.end[at] = value;
+            seal_end(&mut claim);
+            let (by_stream, by_file) = (read::<R>(&claim.bytes()), load::<R>(&claim.bytes()));
+            assert!(by_stream.is_err() && by_file.is_err(), "word {at} of the end: {value:#x}");
+        }
+    }
+}
+
+/// Only the checksum.
+fn seal_end(file: &mut FilterFile) {
+    let bytes: Vec<u8> = file.end[..5].iter().flat_map(|word| word.to_le_bytes()).collect();
+    file.end[5] = xxhash_rust::xxh3::xxh3_64(&bytes);
+}
+
+#[test]
+fn no_claim_is_believed() {
+    every_claim(&fixed(50));
+    every_claim(&growing(50));
+}
+
+#[test]
+fn a_bucket_has_to_be_one() {
+    for layout in LAYOUTS {
+        let filter = layout.filter_with(60, HASH);
+        let file = file_of(&filter);
+        for bit in file.slots() * file.bits()..64 {
+            let bad = changed(&file, |file| file.blocks[0][5] = 1 << bit);
+            assert_eq!(refused::<Fixed>(&bad, Damaged), 152 + 8 * 5, "{layout:?}");
+        }
+    }
+    let file = file_of(&growing(0));
+    let window = file.window();
+    for lane in 0..file.slots() {
+        for fingerprint in [1, 1 << (file.bits() - window - 1)] {
+            let bad = changed(&file, |file| {
+                file.blocks[0][1_000] = fingerprint << window << (lane * file.bits());
+                file.blocks[0][word::ITEMS] = 1;
+            });
+            assert_eq!(refused::<Growing>(&bad, Damaged), 152 + 8_000);
+        }
+    }
+    let bad = changed(&file, |file| file.blocks[0][70] = 1 << 60);
+    assert_eq!(refused::<Growing>(&bad, Damaged), 152 + 560);
+}
+
+#[test]
+fn a_block_has_as_many_items_as_it_has_lanes() {
+    let file = file_of(&fixed(50));
+    for items in [0, -1, 49, 51, i64::MIN, i64::MAX] {
+        let bad = changed(&file, |file| file.blocks[0][word::ITEMS] = items.cast_unsigned());
+        assert_eq!(refused::<Fixed>(&bad, Damaged), 152 + 16);
+    }
+    let file = file_of(&growing(50));
+    let slots = 8_192 * i64::from(file.slots());
+    for items in [51, 50 - slots - 1, i64::MIN, i64::MAX] {
+        let bad = changed(&file, |file| file.blocks[0][word::ITEMS] = items.cast_unsigned());
+        assert_eq!(refused::<Growing>(&bad, Damaged), 152 + 16);
+    }
+    // In halves whose items were shared out, all of these may be.
+    for items in [0, 49, -1, 50 - slots] {
+        let odd = changed(&file, |file| file.blocks[0][word::ITEMS] = items.cast_unsigned());
+        use_it(read::<Growing>(&odd.bytes()).expect("a filter"), true);
+    }
+}
+
+#[test]
+fn blocks_have_to_make_up_their_roots() {
+    let file = file_of(&growing(0));
+    let with_depths = |depths: &[u64]| {
+        changed(&file, |file| {
+            let block = file.blocks[0].clone();
+            file.blocks = depths
+                .iter()
+                .map(|depth| {
+                    let mut block = block.clone();
+                    block[word::DEPTH] = *depth;
+                    block
+                })
+                .collect();
+        })
+    };
+    for good in [&[0][..], &[1, 1], &[1, 2, 2], &[3, 3, 2, 2, 2], &[2, 2, 2, 3, 4, 5, 6, 7, 7]] {
+        use_it(read::<Growing>(&with_depths(good).bytes()).expect("a whole"), false);
+        use_it(load::<Growing>(&with_depths(good).bytes()).expect("a whole"), false);
+    }
+    let bytes = with_depths(&[1, 1]).bytes().len();
+    for bad in [&[1, 0][..], &[1, 2, 1], &[2, 1, 2], &[2, 1], &[32], &[u64::MAX], &[1 << 32]] {
+        let at = refused::<Growing>(&with_depths(bad), Damaged);
+        assert!(at < bytes as u64);
+    }
+    for short in [&[1][..], &[1, 2], &[31], &[2, 2, 2], &[0, 0], &[1, 1, 1], &[1, 1, 0]] {
+        let bytes = with_depths(short).bytes();
+        assert!(read::<Growing>(&bytes).is_err() && load::<Growing>(&bytes).is_err(), "{short:?}");
+    }
+    let chain: Vec<u64> = (1..=12).chain([12]).collect();
+    refused::<Growing>(&with_depths(&chain), Damaged);
+    let fixed = file_of(&fixed(50));
+    refused::<Fixed>(&changed(&fixed, |file| file.blocks[0][word::DEPTH] = 1), Damaged);
+}
+
+fn blocks_belong_to_one_file<R: Room>(filter: &Filter<R>) {
+    let first = file_of(filter);
+    assert!(first.blocks.len() > 2);
+    assert!(filter.remove(&1u64));
+    filter.insert(&1_000_000_007u64).expect("room");
+    let second = file_of(filter);
+    for index in 0..first.blocks.len() {
+        let mut mixed = first.clone();
+        mixed.blocks[index] = second.blocks[index].clone();
+        if mixed != first {
+            refused::<R>(&mixed, Damaged);
+        }
+    }
+    let mut mixed = first.clone();
+    mixed.header[word::CAPACITY] += 1;
+    mixed.header = mixed.clone().sealed().header;
+    refused::<R>(&mixed, Damaged);
+
+    let mut swapped = first.clone();
+    swapped.blocks.swap(0, 1);
+    assert_eq!(refused::<R>(&swapped, Damaged), 152);
+    let mut doubled = first.clone();
+    doubled.blocks[1] = first.blocks[0].clone();
+    refused::<R>(&doubled, Damaged);
+    for index in 0..first.blocks.len() {
+        let mut without = first.clone();
+        without.blocks.remove(index);
+        assert!(read::<R>(&without.bytes()).is_err() && load::<R>(&without.bytes()).is_err());
+    }
+    // A filter with its blocks in the places of others is another filter: that would be a forgery.
+    let forged = changed(&first, |file| file.blocks.swap(0, 1));
+    assert!(read::<R>(&forged.bytes()).is_ok() || first.grows());
+}
+
+#[test]
+fn blocks_of_other_saves_are_not_mixed_in() {
+    let filter = LAYOUTS[6].filter_with(530_000, HASH);
+    (0..100_000u64).for_each(|item| filter.insert(&item).expect("room"));
+    blocks_belong_to_one_file(&filter);
+    blocks_belong_to_one_file(&growing(150_000));
+}
+
+/// Any operation on what was accepted, whatever is in it, comes to an end without a panic.
+fn use_it<R: Room>(filter: Filter<R>, long: bool) {
+    let mut random = SplitMix(filter.len() as u64);
+    for _ in 0..if long { 1_000 } else { 100 } {
+        let hash = random.next();
+        let _ = filter.count_hash(hash);
+        if filter.insert_hash(hash).is_ok() {
+            assert!(filter.contains_hash(hash));
+        }
+        let _ = filter.insert_hash_if_absent(random.next());
+        let _ = filter.remove_hash(random.next());
+    }
+    let hashes = random.take(300);
+    let _ = filter.insert_hash_many(&hashes);
+    let _ = filter.remove_hash_many(&hashes);
+    let _ = (filter.stats().to_string(), filter.len(), format!("{filter:?}"));
+    if long {
+        let bytes = bytes_of(&filter);
+        assert!(bytes_of(&read::<R>(&bytes).expect("what was written")) == bytes);
+    }
+    filter.clear();
+    assert!(filter.is_empty());
+}
+
+/// All lanes taken, by what the number says, as far as a bucket can hold it.
+fn crammed(file: &FilterFile, mut lane: impl FnMut() -> u64) -> FilterFile {
+    changed(file, |file| {
+        let (bits, slots, grows) = (file.bits(), file.slots(), file.grows());
+        let window = (1 << file.window()) - 1;
+        for block in &mut file.blocks {
+            let last = block.len() - 1;
+            for bucket in &mut block[file::BLOCK_HEAD..last] {
+                *bucket = (0..slots).fold(0, |bucket, at| {
+                    let mut lane = lane() & ((1 << bits) - 1);
+                    if lane == 0 || grows && lane & window == 0 {
+                        lane |= window ^ window >> 1; // used up
+                    }
+                    bucket | lane << (at * bits)
+                });
+            }
+            block[word::ITEMS] = (last - file::BLOCK_HEAD) as u64 * u64::from(slots);
+        }
+    })
+}
+
+fn whatever_the_lanes<R: Room>(file: &FilterFile) {
+    let mut random = SplitMix(11);
+    let kinds: [&mut dyn FnMut() -> u64; 4] =
+        [&mut || random.next(), &mut || 1, &mut || u64::MAX, &mut || 0];
+    for lane in kinds {
+        let crammed = crammed(file, lane);
+        use_it(read::<R>(&crammed.bytes()).expect("a filter"), true);
+        if file.grows() {
+            // As if all were of items that the other half has.
+            let none = changed(&crammed, |file| file.blocks[0][word::ITEMS] = 0);
+            use_it(load::<R>(&none.bytes()).expect("a filter"), true);
+        }
+    }
+}
+
+#[test]
+fn a_made_up_filter_does_no_harm() {
+    common::in_time(|| {
+        for layout in LAYOUTS {
+            for capacity in [1, 60, 3_000] {
+                let filter = layout.filter_with(capacity, HASH);
+                whatever_the_lanes::<Fixed>(&file_of(&filter));
+            }
+        }
+    });
+}
+
+#[test]
+fn a_made_up_filter_that_grows_does_no_harm() {
+    common::in_time(|| {
+        for rate in [0.13, 0.06, 0.025, 0.005, 2.5e-4, 6e-6, 2e-9] {
+            let builder = ConcurrentCuckooFilter::builder().capacity(1).hasher(HASH);
+            let builder = builder.false_positive_rate(rate).growing().expected_growth(1.0);
+            whatever_the_lanes::<Growing>(&file_of(&builder.build().expect("a filter")));
+        }
+    });
+}
+
+#[test]
+fn the_error_names_the_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("filter");
+    std::fs::write(&path, &bytes_of(&fixed(50))[..200]).expect("a file");
+    let error = Filter::<Fixed>::load(&path).expect_err("half a file");
+    assert_eq!(error.path(), Some(Path::new(&path)));
+    assert!(error.to_string().starts_with(&format!("{}: ", path.display())), "{error}");
+}

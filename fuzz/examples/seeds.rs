@@ -1,0 +1,29 @@
+//! Writes files of small filters to a folder, for the fuzzer to begin with:
+//! `cargo run --example seeds -- found`.
+
+use koel_tiny::{ConcurrentCuckooFilter, Room, StableHash};
+use std::path::Path;
+
+fn main() {
+    let folder = std::env::args_os().nth(1).expect("the name of a folder");
+    let folder = Path::new(&folder);
+    let rates = [0.07, 0.03, 0.012, 0.0025, 0.000_12, 3e-6, 1e-9];
+    for (layout, rate) in rates.into_iter().enumerate() {
+        for items in [0, 5, 40, 150] {
+            let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(1));
+            let builder = builder.capacity(1 + items as usize);
+            let fixed = builder.clone().false_positive_rate(rate).build().expect("a filter");
+            save(&fixed, items, &folder.join(format!("fixed-{layout}-{items}")));
+            let growing = builder.capacity(1).false_positive_rate((20.0 * rate).min(0.9)).growing();
+            let growing = growing.expected_growth(16.0).build().expect("a filter");
+            save(&growing, items, &folder.join(format!("growing-{layout}-{items}")));
+        }
+    }
+}
+
+fn save<R: Room>(filter: &ConcurrentCuckooFilter<StableHash, R>, items: u64, path: &Path) {
+    for item in 0..items {
+        let _ = filter.insert(&item);
+    }
+    filter.save(path).expect("a file");
+}

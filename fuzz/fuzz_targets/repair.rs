@@ -1,0 +1,136 @@
+//! Puts right in an input what a fuzzer would never hit upon, and leaves it the rest.
+
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+const HEADER_WORDS: usize = 19;
+const END_WORDS: usize = 6;
+/// The words of a block beside its buckets.
+const BLOCK_WORDS: usize = 4;
+
+/// How much is put right, each time with all that comes before.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+pub enum Repair {
+    /// Checksums, numbers of blocks, the end, and the hasher.
+    Sums,
+    /// The buckets: bits that are left over, and windows of zeros.
+    Buckets,
+    /// How many items are in a block.
+    Items,
+    /// How blocks make up their roots.
+    Depths,
+}
+
+impl Repair {
+    /// The input, and what each way makes of it.
+    pub fn all(input: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+        let repairs = [Repair::Sums, Repair::Buckets, Repair::Items, Repair::Depths];
+        let repaired = repairs.into_iter().filter_map(|repair| repair.file(input));
+        std::iter::once(input.to_vec()).chain(repaired)
+    }
+
+    fn file(self, input: &[u8]) -> Option<Vec<u8>> {
+        let (words, _) = input.as_chunks::<8>();
+        let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        let (header, rest) = words.split_at_checked(HEADER_WORDS)?;
+        let mut header = header.to_vec();
+        header[0] = u64::from_le_bytes(*b"\x89koel\r\n\x1a");
+        header[1] = 1;
+        header[2] &= 1;
+        header[12] = 0;
+        let probe = b"koel\xFF\x04\x03\x02\x01\x03\0\0\0\0\0\0\0\x01\x02\x03\x05\0\0\0\0\0\0\0";
+        header[13] = xxh3_64_with_seed(probe, header[11]);
+        header[14..18].copy_from_slice(&[u64::from_le_bytes(*b"XXH3-64\0"), 0, 0, 0]);
+
+        let block = BLOCK_WORDS + usize::try_from(header[5]).ok().filter(|n| *n <= 8)?;
+        let blocks = (rest.len() + 2).saturating_sub(END_WORDS).max(block) / block;
+        let mut blocks: Vec<Vec<u64>> = (0..blocks)
+            .map(|number| rest.iter().skip(number * block).take(block).copied().collect())
+            .collect();
+        blocks.iter_mut().for_each(|words| words.resize(block, 0));
+
+        if self >= Repair::Buckets {
+            blocks.iter_mut().for_each(|words| repair_buckets(&header, words));
+        }
+        if self >= Repair::Items {
+            blocks.iter_mut().for_each(|words| repair_items(&header, words));
+        }
+        if self >= Repair::Depths {
+            repair_depths(&mut header, &mut blocks);
+        }
+        Some(sealed(header, blocks))
+    }
+}
+
+fn lanes(header: &[u64], bucket: u64) -> impl Iterator<Item = (u32, u64)> {
+    let bits = header[3].clamp(1, 32) as u32;
+    (0..64 / bits).map(move |lane| (lane * bits, bucket >> (lane * bits) & ((1 << bits) - 1)))
+}
+
+fn repair_buckets(header: &[u64], block: &mut [u64]) {
+    let bits = header[3].clamp(1, 32) as u32;
+    let window = (1 << (bits - bits / 2)) - 1;
+    let last = block.len() - 1;
+    for bucket in &mut block[3..last] {
+        *bucket = lanes(header, *bucket).fold(0, |bucket, (at, lane)| {
+            let aged = header[2] == 0 || lane == 0 || lane & window != 0;
+            bucket | (if aged { lane } else { lane | 1 }) << at
+        });
+    }
+}
+
+fn repair_items(header: &[u64], block: &mut [u64]) {
+    let buckets = &block[3..block.len() - 1];
+    let lanes_of = |bucket: &u64| lanes(header, *bucket).filter(|(_, lane)| *lane != 0).count();
+    let taken = buckets.iter().map(lanes_of).sum::<usize>() as i64;
+    let slots = (buckets.len() * lanes(header, 0).count()) as i64;
+    let items = block[2].cast_signed();
+    let least = if header[2] == 1 { taken - slots } else { taken };
+    block[2] = items.clamp(least, taken).cast_unsigned();
+}
+
+fn repair_depths(header: &mut [u64], blocks: &mut Vec<Vec<u64>>) {
+    if header[2] == 0 {
+        blocks.iter_mut().for_each(|block| block[1] = 0);
+        blocks.truncate(header[6].clamp(1, blocks.len() as u64) as usize);
+        header[6] = blocks.len() as u64;
+        return;
+    }
+    let (mut covered, mut whole, mut roots) = (0u64, 0, 0);
+    for (number, block) in blocks.iter_mut().enumerate() {
+        // No deeper than a list of entries that is small allows.
+        block[1] = (block[1] % 13).max(u64::from(31 - covered.trailing_zeros().min(31)));
+        covered += 1 << (31 - block[1]);
+        if covered == 1 << 31 {
+            (covered, whole, roots) = (0, number + 1, roots + 1);
+        }
+    }
+    if whole > 0 {
+        blocks.truncate(whole);
+        header[6] = roots;
+    }
+}
+
+fn sealed(mut header: Vec<u64>, mut blocks: Vec<Vec<u64>>) -> Vec<u8> {
+    let mut sums = vec![seal(&mut header)];
+    for (number, block) in (0..).zip(&mut blocks) {
+        block[0] = number;
+        sums.push(seal(block));
+    }
+    let items = blocks.iter().fold(0, |sum: u64, block| sum.wrapping_add(block[2]));
+    let words = header.len() + blocks.iter().map(Vec::len).sum::<usize>() + END_WORDS;
+    let name = u64::from_le_bytes(*b"koel end");
+    let mut end = vec![name, blocks.len() as u64, items, 8 * words as u64, sum_of(&sums), 0];
+    seal(&mut end);
+    let all = header.iter().chain(blocks.iter().flatten()).chain(&end);
+    all.flat_map(|word| word.to_le_bytes()).collect()
+}
+
+fn seal(words: &mut [u64]) -> u64 {
+    let (last, others) = words.split_last_mut().expect("a checksum");
+    *last = sum_of(others);
+    *last
+}
+
+fn sum_of(words: &[u64]) -> u64 {
+    xxh3_64(&words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>())
+}

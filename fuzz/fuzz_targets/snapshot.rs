@@ -1,0 +1,94 @@
+//! Any bytes as the file of a filter: they are refused, or there is a filter that works.
+//!
+//! Hardly any change of a file gets past its checksums, so each input is tried as it is and then with
+//! more and more of it put right: see `repair`.
+//!
+//! ```sh
+//! cd fuzz
+//! mkdir -p found && RUSTC_BOOTSTRAP=1 cargo fuzz run -s none snapshot found corpus/snapshot -- -max_len=4096
+//! ```
+#![no_main]
+
+mod repair;
+
+use koel_tiny::{ConcurrentCuckooFilter, Fixed, Growing, Room, StableHash};
+use libfuzzer_sys::fuzz_target;
+use repair::Repair;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
+
+fuzz_target!(|input: &[u8]| {
+    for bytes in Repair::all(input) {
+        read::<Fixed>(&bytes);
+        read::<Growing>(&bytes);
+    }
+});
+
+fn written<R: Room>(filter: &Filter<R>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let report = filter.write_to(&mut bytes).expect("a Vec takes everything");
+    assert_eq!(report.bytes(), bytes.len() as u64);
+    bytes
+}
+
+/// By way of a stream and of a file: both refuse it, or both give the same filter.
+fn read<R: Room>(bytes: &[u8]) {
+    // In memory, if that can be had: it is fifty times as fast.
+    static PATH: LazyLock<PathBuf> = LazyLock::new(|| {
+        let memory = PathBuf::from("/dev/shm");
+        let folder = if memory.is_dir() { memory } else { std::env::temp_dir() };
+        folder.join(format!("koel-fuzz-{}", std::process::id()))
+    });
+    let mut stream = bytes;
+    let by_stream = Filter::<R>::read_from(&mut stream);
+    std::fs::write(&*PATH, bytes).expect("a file");
+    let by_file = Filter::<R>::load(&*PATH);
+    assert_eq!(by_file.is_ok(), by_stream.is_ok() && stream.is_empty());
+    for error in [by_stream.as_ref().err(), by_file.as_ref().err()].into_iter().flatten() {
+        assert!(!error.to_string().is_empty());
+        assert!(error.offset().is_none_or(|at| at <= bytes.len() as u64), "{error}");
+    }
+    if let Ok(filter) = by_stream {
+        assert!(written(&filter) == bytes[..bytes.len() - stream.len()]);
+        by_file.iter().for_each(|other| assert!(written(other) == bytes));
+        operate(&filter, bytes);
+    }
+}
+
+/// Everything that can be done to a filter, and then it is saved and loaded.
+fn operate<R: Room>(filter: &Filter<R>, bytes: &[u8]) {
+    let seed = bytes.iter().fold(7, |sum: u64, byte| mix(sum ^ u64::from(*byte)));
+    let hashes: Vec<u64> = (0..200).map(|n| mix(seed ^ n)).collect();
+    let mut removed = 0;
+    for hash in &hashes {
+        let count = filter.count_hash(*hash);
+        assert_eq!(filter.contains_hash(*hash), count > 0);
+        match hash % 8 {
+            0 => removed += usize::from(filter.remove_hash(*hash)),
+            1 => _ = filter.insert_hash_if_absent(*hash),
+            _ if filter.insert_hash(*hash).is_ok() => assert!(filter.contains_hash(*hash)),
+            _ => {}
+        }
+    }
+    assert!(removed <= hashes.len());
+    assert!(!filter.stats().to_string().is_empty());
+    let _ = (filter.len(), filter.size_in_bytes());
+    let bytes = written(filter);
+    let again = Filter::<R>::read_from(&bytes[..]).expect("what was written");
+    assert!(written(&again) == bytes);
+    for hash in &hashes {
+        assert_eq!(again.count_hash(*hash), filter.count_hash(*hash));
+    }
+    filter.clear();
+    assert!(filter.is_empty());
+    assert!(!hashes.iter().any(|hash| filter.contains_hash(*hash)));
+    written(filter);
+}
+
+fn mix(n: u64) -> u64 {
+    let n = (n ^ n >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let n = (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    n ^ n >> 31
+}

@@ -1,0 +1,115 @@
+//! Files that were saved by the first version that could are loaded for ever.
+//!
+//! The files in `tests/golden` were written by this command, and are never to be written again: what is
+//! in them is what other people's files have. (A new version of the format gets files of its own.)
+//!
+//! ```sh
+//! cargo test --test golden -- --ignored
+//! ```
+
+use koel::{ConcurrentCuckooFilter, Fixed, Growing, Room, StableHash};
+use std::path::PathBuf;
+
+type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
+
+const SEED: u64 = 0x0123_4567_89AB_CDEF;
+const FIXED: &str = "fixed-1.koel";
+const GROWING: &str = "growing-1.koel";
+
+fn path(name: &str) -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "tests", "golden", name].iter().collect()
+}
+
+/// Does something with each item, which are of several types: so many of each.
+fn with_items<R: Room>(filter: &Filter<R>, each: u64, act: impl Fn(&Filter<R>, u64)) {
+    let hasher = *filter.hasher();
+    for n in 0..each {
+        act(filter, filter.hash_of(&n));
+        act(filter, filter.hash_of(format!("str {n}").as_str()));
+        act(filter, filter.hash_of(&format!("String {n}")));
+        act(filter, filter.hash_of(&(n as u8, format!("pair {n}").as_str())));
+        act(filter, filter.hash_of(&n.to_le_bytes()[..]));
+        // Longer than the hasher collects at once.
+        act(filter, filter.hash_of(&"long ".repeat(n as usize % 97)[..]));
+        act(filter, hasher.hash_bytes(format!("bytes {n}").as_bytes()));
+    }
+}
+
+fn fill<R: Room>(filter: &Filter<R>, each: u64) {
+    with_items(filter, each, |filter, hash| {
+        filter.insert_hash_if_absent(hash).expect("room");
+    });
+}
+
+#[test]
+#[ignore = "writes the files that this is about"]
+fn write_the_files() {
+    let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(SEED));
+    let fixed = builder.clone().capacity(1_500).false_positive_rate(0.0025).build();
+    let fixed = fixed.expect("a filter");
+    fill(&fixed, 200);
+    fixed.save(path(FIXED)).expect("a file");
+    let growing = builder.capacity(2_000).false_positive_rate(0.03).growing();
+    let growing = growing.expected_growth(8.0).max_bytes(64 << 20).build().expect("a filter");
+    fill(&growing, 20_000);
+    growing.save(path(GROWING)).expect("a file");
+}
+
+/// From the file, and from its bytes.
+fn loaded<R: Room>(name: &str) -> [Filter<R>; 2] {
+    let bytes = std::fs::read(path(name)).expect("the file");
+    let filters = [
+        Filter::load(path(name)).expect("a file of version 1"),
+        Filter::read_from(&bytes[..]).expect("a file of version 1"),
+    ];
+    for filter in &filters {
+        assert_eq!(*filter.hasher(), StableHash::with_seed(SEED));
+        let mut again = Vec::new();
+        filter.write_to(&mut again).expect("memory");
+        // As long as this is the version that is written.
+        assert!(again == bytes, "{name} is written as something else");
+    }
+    filters
+}
+
+fn finds_all<R: Room>(filter: &Filter<R>, each: u64) {
+    with_items(filter, each, |filter, hash| assert!(filter.contains_hash(hash), "{hash:x}"));
+    assert!(filter.contains("str 7"));
+    assert!(filter.contains(&String::from("String 7")));
+    assert!(filter.contains(&7u64));
+    assert!(filter.contains(&(7u8, "pair 7")));
+    assert!(filter.contains(&[7u8, 0, 0, 0, 0, 0, 0, 0][..]));
+    assert!(filter.contains_hash(filter.hasher().hash_bytes(b"bytes 7")));
+    let found = (0..10_000).filter(|n| filter.contains(format!("absent {n}").as_str())).count();
+    assert!(found < 300, "{found} of 10,000 that are not in were found");
+}
+
+#[test]
+fn a_fixed_filter_of_version_1_is_what_it_was() {
+    for filter in loaded::<Fixed>(FIXED) {
+        finds_all(&filter, 200);
+        let stats = filter.stats();
+        assert_eq!((filter.len(), filter.capacity()), (FIXED_ITEMS, 1_500));
+        assert_eq!((stats.fingerprint_bits(), stats.slots()), (12, FIXED_SLOTS));
+    }
+}
+
+#[test]
+fn a_filter_that_grew_of_version_1_is_what_it_was() {
+    for filter in loaded::<Growing>(GROWING) {
+        finds_all(&filter, 20_000);
+        let stats = filter.stats();
+        assert_eq!((filter.len(), filter.capacity()), (GROWING_ITEMS, 2_000));
+        assert_eq!((stats.fingerprint_bits(), stats.slots()), (10, GROWING_SLOTS));
+        assert_eq!((stats.splits(), stats.expected_growth()), (Some(3), Some(8.0)));
+        // And it goes on.
+        fill(&filter, 60_000);
+        assert!(filter.stats().splits() > Some(3));
+        finds_all(&filter, 60_000);
+    }
+}
+
+const FIXED_ITEMS: usize = 1;
+const FIXED_SLOTS: usize = 1;
+const GROWING_ITEMS: usize = 1;
+const GROWING_SLOTS: usize = 1;

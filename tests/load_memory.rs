@@ -1,0 +1,181 @@
+//! What loading takes: the filter, a hundredth more, and some megabytes, whatever the file says it
+//! needs. Nothing else is tested here, because the allocator counts for the whole process.
+
+mod common;
+mod file;
+
+use common::LAYOUTS;
+use file::{FilterFile, word};
+use koel::{ConcurrentCuckooFilter, Fixed, Growing, Room, StableHash};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+fn taken(bytes: usize) {
+    let now = NOW.fetch_add(bytes, Relaxed) + bytes;
+    MOST.fetch_max(now, Relaxed);
+}
+
+// SAFETY: everything is passed on to the system's allocator as it comes; the counts beside it have
+// no influence on what is returned.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        taken(layout.size());
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        taken(layout.size());
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // The system moves large blocks without a second copy.
+        NOW.fetch_sub(layout.size(), Relaxed);
+        taken(size);
+        // SAFETY: the caller's promise.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
+
+const HASH: StableHash = StableHash::with_seed(7);
+
+/// What a filter may take more than its file has, beside a hundredth of it: a block for each thread
+/// is part of that.
+fn some() -> usize {
+    (4 + std::thread::available_parallelism().map_or(1, usize::from)) << 20
+}
+
+/// What a stream may, as it is not known how long it is.
+const AHEAD: usize = 64 << 20;
+
+/// The most that is taken at once, and whether there is a filter.
+fn most<T, E>(work: impl FnOnce() -> Result<T, E>) -> (usize, bool) {
+    let before = NOW.load(Relaxed);
+    MOST.store(before, Relaxed);
+    let result = work();
+    (MOST.load(Relaxed) - before, result.is_ok())
+}
+
+/// Whether it is loaded, either way, with no more memory than it may take.
+#[track_caller]
+fn takes_little<R: Room>(bytes: &[u8], ahead: usize) -> bool {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("filter");
+    std::fs::write(&path, bytes).expect("a file");
+    let limit = bytes.len() + bytes.len() / 100 + some();
+    let (by_file, loads) = most(|| Filter::<R>::load(&path));
+    assert!(by_file <= limit, "load took {by_file} for {} bytes", bytes.len());
+    let (by_stream, reads) = most(|| Filter::<R>::read_from(bytes));
+    assert!(by_stream <= limit + ahead, "read_from took {by_stream} for {} bytes", bytes.len());
+    assert_eq!(loads, reads);
+    if bytes.len() > 1 << 20 {
+        let mib = |bytes: usize| bytes as f64 / f64::from(1 << 20);
+        let (file, by_file, by_stream) = (mib(bytes.len()), mib(by_file), mib(by_stream));
+        println!("{file:.1} MiB: load took {by_file:.1}, read_from {by_stream:.1}");
+    }
+    loads
+}
+
+fn bytes_of<R: Room>(filter: &Filter<R>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    filter.write_to(&mut bytes).expect("memory");
+    bytes
+}
+
+fn growing(capacity: usize) -> Filter<Growing> {
+    let builder = ConcurrentCuckooFilter::builder().capacity(capacity).hasher(HASH);
+    builder.false_positive_rate(0.005).growing().build().expect("a filter")
+}
+
+/// Each number of the header and of the end is once as large as can be, and a bit less.
+fn false_claims<R: Room>(bytes: &[u8]) {
+    let right = FilterFile::cut(bytes);
+    for at in word::GROWS..=word::RATE {
+        for claim in (8..64).step_by(5).map(|bit| 1 << bit).chain([u64::MAX, u64::MAX / 3]) {
+            let mut file = right.clone();
+            file.header[at] = claim;
+            takes_little::<R>(&file.sealed().bytes(), 0);
+        }
+    }
+    for depth in [1, 20, 31, 32, u64::MAX] {
+        let mut file = right.clone();
+        file.blocks.iter_mut().for_each(|block| block[word::DEPTH] = depth);
+        takes_little::<R>(&file.sealed().bytes(), 0);
+    }
+}
+
+/// As small shards as there can be, so that most is kept beside the buckets.
+fn small_shards() -> Vec<u8> {
+    let mut file = FilterFile::cut(&bytes_of(&LAYOUTS[4].filter_with(1_000, HASH)));
+    file.header[word::BUCKETS] = 512;
+    file.header[word::NEAR] = 512;
+    file.header[word::ROOTS] = 8_000;
+    let mut block = vec![0; file::BLOCK_HEAD + 512 + 1];
+    block[9] = 1;
+    block[word::ITEMS] = 1;
+    file.blocks = vec![block; 8_000];
+    file.sealed().bytes()
+}
+
+/// Blocks as deep as they can be, so that the list of them is longest.
+fn deep_shards() -> Vec<u8> {
+    let mut file = FilterFile::cut(&bytes_of(&growing(1)));
+    let depths = (1..=16).chain(std::iter::repeat_n(17, 2));
+    let mut blocks: Vec<u64> = depths.collect();
+    // 2^17 entries are 64 for each of 2,048 blocks: other halves are cut in small parts.
+    blocks.splice(0..1, std::iter::repeat_n(12, 2_048));
+    let block = file.blocks[0].clone();
+    file.blocks = blocks
+        .into_iter()
+        .map(|depth| {
+            let mut block = block.clone();
+            block[word::DEPTH] = depth;
+            block
+        })
+        .collect();
+    file.sealed().bytes()
+}
+
+#[test]
+fn loading_takes_no_more_than_the_file_whatever_it_claims() {
+    let fixed = LAYOUTS[3].filter_with(60, HASH);
+    false_claims::<Fixed>(&bytes_of(&fixed));
+    false_claims::<Growing>(&bytes_of(&growing(1)));
+
+    let large = LAYOUTS[4].filter_with(32_000_000, HASH);
+    (0..100_000u64).for_each(|item| large.insert(&item).expect("room"));
+    let bytes = bytes_of(&large);
+    drop(large);
+    assert!(bytes.len() > 64 << 20);
+    assert!(takes_little::<Fixed>(&bytes, AHEAD));
+    assert!(!takes_little::<Fixed>(&bytes[..bytes.len() - 9], AHEAD));
+    drop(bytes);
+
+    let large = growing(30_000_000);
+    let bytes = bytes_of(&large);
+    drop(large);
+    assert!(bytes.len() > 64 << 20);
+    assert!(takes_little::<Growing>(&bytes, AHEAD));
+    drop(bytes);
+
+    assert!(takes_little::<Fixed>(&small_shards(), AHEAD));
+    assert!(takes_little::<Growing>(&deep_shards(), AHEAD));
+}

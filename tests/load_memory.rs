@@ -58,9 +58,9 @@ type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
 const HASH: StableHash = StableHash::with_seed(7);
 
 /// What a filter may take more than its file has, beside a hundredth of it: a block for each thread
-/// is part of that.
+/// is part of that, and a directory of 2^20 entries.
 fn some() -> usize {
-    (4 + std::thread::available_parallelism().map_or(1, usize::from)) << 20
+    (12 + std::thread::available_parallelism().map_or(1, usize::from)) << 20
 }
 
 /// What a stream may, as it is not known how long it is.
@@ -140,7 +140,7 @@ fn deep_shards() -> Vec<u8> {
     let mut file = FilterFile::cut(&bytes_of(&growing(1)));
     let depths = (1..=16).chain(std::iter::repeat_n(17, 2));
     let mut blocks: Vec<u64> = depths.collect();
-    // 2^17 entries are 64 for each of 2,048 blocks: other halves are cut in small parts.
+    // Almost all of the first half is cut in small parts, since 64 entries for each are allowed.
     blocks.splice(0..1, std::iter::repeat_n(12, 2_048));
     let block = file.blocks[0].clone();
     file.blocks = blocks

@@ -2,7 +2,7 @@
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-const HEADER_WORDS: usize = 19;
+const HEADER_WORDS: usize = 24;
 const END_WORDS: usize = 6;
 /// The words of a block beside its buckets.
 const BLOCK_WORDS: usize = 4;
@@ -37,11 +37,24 @@ impl Repair {
         header[1] = 1;
         header[2] &= 1;
         header[12] = 0;
-        let probe = b"koel\xFF\x04\x03\x02\x01\x03\0\0\0\0\0\0\0\x01\x02\x03\x05\0\0\0\0\0\0\0";
-        header[13] = xxh3_64_with_seed(probe, header[11]);
-        header[14..18].copy_from_slice(&[u64::from_le_bytes(*b"XXH3-64\0"), 0, 0, 0]);
+        let pieces: [&[u8]; 11] = [
+            b"koel",
+            b"\xFF",
+            b"\x04\x03\x02\x01",
+            b"\x03\0\0\0\0\0\0\0",
+            b"\x01\x02\x03",
+            b"\x05\0\0\0\0\0\0\0",
+            b"\x01\0\0\0\0\0\0\0",
+            b"\x06",
+            b"k\0\0\0",
+            b"\0\0\0\0\0\0\0\0",
+            b"\x01\x02\x03\x04",
+        ];
+        header[13] = xxh3_64_with_seed(b"koel", header[11]);
+        header[14] = pieces.iter().fold(header[11], |hash, piece| xxh3_64_with_seed(piece, hash));
+        header[15..19].copy_from_slice(&[u64::from_le_bytes(*b"XXH3-64\0"), 0, 0, 0]);
 
-        let block = BLOCK_WORDS + usize::try_from(header[5]).ok().filter(|n| *n <= 8)?;
+        let block = BLOCK_WORDS + usize::try_from(header[4]).ok().filter(|n| *n <= 8)?;
         let blocks = (rest.len() + 2).saturating_sub(END_WORDS).max(block) / block;
         let mut blocks: Vec<Vec<u64>> = (0..blocks)
             .map(|number| rest.iter().skip(number * block).take(block).copied().collect())

@@ -20,8 +20,8 @@
 //! | 6 | 48 | `roots`, the shards that the filter began with; if it is fixed, all of them. At least 1 |
 //! | 7 | 56 | the capacity that was asked for |
 //! | 8 | 64 | the most bytes that it may take, 2^64 - 1 for no limit; of a fixed filter 0 |
-//! | 9 | 72 | the growth that is expected, as an IEEE 754 number, 1 or more; of a fixed filter 0 |
-//! | 10 | 80 | the false-positive rate after that, another such number, more than 0; of a fixed filter 0 |
+//! | 9 | 72 | the growth that is expected, as an IEEE 754 number, finite, 1 or more; of a fixed filter 0 |
+//! | 10 | 80 | the false-positive rate after that, another such number, finite, more than 0; of a fixed filter 0 |
 //! | 11, 12 | 88 | the seed of the hasher, 128 bits, the lower half first |
 //! | 13, 14 | 104 | two probes: what the hasher makes of some bytes and of some items, told [below](#the-hasher) |
 //! | 15 to 18 | 120 | the name of the hasher, UTF-8, filled up with zeros |
@@ -106,7 +106,8 @@
 //! `Some(6u8)`, the `char` `'k'` and the `IpAddr` `1.2.3.4`, which depends on what the standard library writes of
 //! them. Whoever only hashes bytes need not look at that one. (Today these are the pieces `6B 6F 65 6C`, `FF`;
 //! `04 03 02 01`; `03 00 00 00 00 00 00 00`, `01 02 03`; `05 00 00 00 00 00 00 00`; `01 00 00 00 00 00 00 00`, `06`;
-//! `6B 00 00 00`; and `00 00 00 00 00 00 00 00`, `04 00 00 00 00 00 00 00`, `01 02 03 04`.)
+//! `6B 00 00 00`; and `00 00 00 00 00 00 00 00`, `01 02 03 04`, the last
+//! in the other order on machines that have it so.)
 //!
 //! # Versions
 //!

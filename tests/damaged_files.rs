@@ -116,7 +116,7 @@ fn kind_of_damage(file: &FilterFile, at: usize) -> (SnapshotErrorKind, u64) {
     match at {
         0..8 => (NotASnapshot, u64::MAX),
         8..16 => (UnsupportedVersion, u64::MAX),
-        ..192 => (Damaged, 0),
+        16..192 => (Damaged, 0),
         _ if at < end => (Damaged, (at - (at - 192) % block) as u64),
         _ if at < end + 8 => (Incomplete, end as u64),
         _ => (Damaged, end as u64),

@@ -100,7 +100,7 @@ fn a_filter_that_grew_of_version_1_is_what_it_was() {
         finds_all(&filter, 20_000);
         let stats = filter.stats();
         assert_eq!((filter.len(), filter.capacity()), (119_404, 2_000));
-        assert_eq!((stats.fingerprint_bits(), stats.slots()), (10, 4 * 8_192 * 6));
+        assert_eq!((stats.fingerprint_bits(), stats.slots()), (12, 4 * 8_192 * 5));
         assert_eq!((stats.splits(), stats.expected_growth()), (3, 8.0));
         // And it goes on.
         fill(&filter, 60_000);

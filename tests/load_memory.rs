@@ -63,8 +63,9 @@ fn some() -> usize {
     (12 + std::thread::available_parallelism().map_or(1, usize::from)) << 20
 }
 
-/// What a stream may, as it is not known how long it is.
-const AHEAD: usize = 64 << 20;
+/// A stream is collected in pieces of this size, as it is not known how long it is, and then they are
+/// put into a table, and given back one after the other.
+const PIECE: usize = 64 << 20;
 
 /// The most that is taken at once, and whether there is a filter.
 fn most<T, E>(work: impl FnOnce() -> Result<T, E>) -> (usize, bool) {
@@ -74,22 +75,44 @@ fn most<T, E>(work: impl FnOnce() -> Result<T, E>) -> (usize, bool) {
     (MOST.load(Relaxed) - before, result.is_ok())
 }
 
+/// The most memory of the system that this process has used since it was asked to forget that; 0 where
+/// it cannot be known.
+fn peak() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<usize>().ok());
+    kib.map_or(0, |kib| kib << 10)
+}
+
+fn forget_peak() {
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+}
+
 /// Whether it is loaded, either way, with no more memory than it may take.
 #[track_caller]
-fn takes_little<R: Room>(bytes: &[u8], ahead: usize) -> bool {
+fn takes_little<R: Room>(bytes: &[u8]) -> bool {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("filter");
     std::fs::write(&path, bytes).expect("a file");
     let limit = bytes.len() + bytes.len() / 100 + some();
     let (by_file, loads) = most(|| Filter::<R>::load(&path));
     assert!(by_file <= limit, "load took {by_file} for {} bytes", bytes.len());
+    forget_peak();
+    let before = peak();
     let (by_stream, reads) = most(|| Filter::<R>::read_from(bytes));
-    assert!(by_stream <= limit + ahead, "read_from took {by_stream} for {} bytes", bytes.len());
+    let resident = peak().saturating_sub(before);
+    let piece = PIECE.min(bytes.len());
+    let reserved = limit + bytes.len() + piece;
+    assert!(by_stream <= reserved, "read_from took {by_stream} for {} bytes", bytes.len());
+    assert!(resident <= limit + piece, "read_from used {resident} for {} bytes", bytes.len());
     assert_eq!(loads, reads);
     if bytes.len() > 1 << 20 {
         let mib = |bytes: usize| bytes as f64 / f64::from(1 << 20);
-        let (file, by_file, by_stream) = (mib(bytes.len()), mib(by_file), mib(by_stream));
-        println!("{file:.1} MiB: load took {by_file:.1}, read_from {by_stream:.1}");
+        let (file, by_file) = (mib(bytes.len()), mib(by_file));
+        let (by_stream, resident) = (mib(by_stream), mib(resident));
+        println!(
+            "{file:.1} MiB: load took {by_file:.1}, read_from {by_stream:.1}, of which it used {resident:.1}"
+        );
     }
     loads
 }
@@ -112,13 +135,13 @@ fn false_claims<R: Room>(bytes: &[u8]) {
         for claim in (8..64).step_by(5).map(|bit| 1 << bit).chain([u64::MAX, u64::MAX / 3]) {
             let mut file = right.clone();
             file.header[at] = claim;
-            takes_little::<R>(&file.sealed().bytes(), 0);
+            takes_little::<R>(&file.sealed().bytes());
         }
     }
     for depth in [1, 20, 31, 32, u64::MAX] {
         let mut file = right.clone();
         file.blocks.iter_mut().for_each(|block| block[word::DEPTH] = depth);
-        takes_little::<R>(&file.sealed().bytes(), 0);
+        takes_little::<R>(&file.sealed().bytes());
     }
 }
 
@@ -165,17 +188,17 @@ fn loading_takes_no_more_than_the_file_whatever_it_claims() {
     let bytes = bytes_of(&large);
     drop(large);
     assert!(bytes.len() > 64 << 20);
-    assert!(takes_little::<Fixed>(&bytes, AHEAD));
-    assert!(!takes_little::<Fixed>(&bytes[..bytes.len() - 9], AHEAD));
+    assert!(takes_little::<Fixed>(&bytes));
+    assert!(!takes_little::<Fixed>(&bytes[..bytes.len() - 9]));
     drop(bytes);
 
     let large = growing(30_000_000);
     let bytes = bytes_of(&large);
     drop(large);
     assert!(bytes.len() > 64 << 20);
-    assert!(takes_little::<Growing>(&bytes, AHEAD));
+    assert!(takes_little::<Growing>(&bytes));
     drop(bytes);
 
-    assert!(takes_little::<Fixed>(&small_shards(), AHEAD));
-    assert!(takes_little::<Growing>(&deep_shards(), AHEAD));
+    assert!(takes_little::<Fixed>(&small_shards()));
+    assert!(takes_little::<Growing>(&deep_shards()));
 }

@@ -107,10 +107,10 @@ pub trait PersistentHasher: BuildHasher + Sized {
 /// What the types of the standard library write, Rust does not promise for ever. Today a `str` or
 /// `String` writes its bytes, and then a piece of one byte, 255; a slice, `Vec` or array of `u8` its
 /// length, as 64 bits, and then its bytes; a tuple what its fields do. Slices of longer integers, and of
-/// `usize`, are written as they lie in memory, so they hash differently where bytes are in the other order, or
-/// words shorter.
+/// `usize`, and IP addresses are written as they lie in memory, so they hash differently where bytes are in the other
+/// order, or words shorter.
 ///
-/// Each file has the hash of a probe (a `str`, integers, a slice of `u8`, an `Option`, a `char` and an IP address),
+/// Each file has the hash of a probe (a `str`, integers, a slice of `u8`, an `Option` and a `char`),
 /// and is refused if a later Rust hashes that differently. Of other types nobody would notice: not
 /// even of a type of yours, if it derives `Hash` and gets another field. Then nothing is found that was in. Insert
 /// something that you decide about, such as `(1u8, key)`, if that may happen.

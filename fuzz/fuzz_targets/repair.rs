@@ -37,7 +37,7 @@ impl Repair {
         header[1] = 1;
         header[2] &= 1;
         header[12] = 0;
-        let pieces: [&[u8]; 11] = [
+        let pieces: [&[u8]; 9] = [
             b"koel",
             b"\xFF",
             b"\x04\x03\x02\x01",
@@ -47,8 +47,6 @@ impl Repair {
             b"\x01\0\0\0\0\0\0\0",
             b"\x06",
             b"k\0\0\0",
-            b"\0\0\0\0\0\0\0\0",
-            b"\x01\x02\x03\x04",
         ];
         header[13] = xxh3_64_with_seed(b"koel", header[11]);
         header[14] = pieces.iter().fold(header[11], |hash, piece| xxh3_64_with_seed(piece, hash));

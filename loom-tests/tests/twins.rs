@@ -839,7 +839,11 @@ twins! {
         message: "an item is saved 0 times, in shards of depths [1]",
     }
     a_save_counts_the_items_of_the_filter {
-        edits: [("snapshot/write.rs", "items += copied.items;", "items = room.items() as i64;")],
+        edits: [(
+            "snapshot/write.rs",
+            "let end = tally.end(block_bytes(&plan));",
+            "let end = End { items: room.items() as i64, ..tally.end(block_bytes(&plan)) };",
+        )],
         model: "snapshots::what_is_loaded_is_what_was_in_when_the_save_began",
         message: "what was saved cannot be loaded",
     }

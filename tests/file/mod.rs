@@ -182,7 +182,7 @@ impl FilterFile {
             assert_eq!(header[word::MAX_BYTES..=word::RATE], [0, 0, 0]);
         }
         assert_eq!(header[12], 0, "the seed has 64 bits");
-        let pieces: [&[u8]; 11] = [
+        let pieces: [&[u8]; 9] = [
             b"\x6B\x6F\x65\x6C",
             b"\xFF",
             b"\x04\x03\x02\x01",
@@ -192,8 +192,6 @@ impl FilterFile {
             b"\x01\0\0\0\0\0\0\0",
             b"\x06",
             b"\x6B\0\0\0",
-            b"\0\0\0\0\0\0\0\0",
-            b"\x01\x02\x03\x04",
         ];
         assert_eq!(header[word::PROBES], self.hash(pieces[0]));
         assert_eq!(header[word::PROBES + 1], self.hash_of(&pieces));

@@ -3,7 +3,8 @@
 mod common;
 
 use common::LAYOUTS;
-use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, Room, StableHash};
+use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, Room, SnapshotErrorKind, StableHash};
+use std::hash::BuildHasher;
 
 type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
 
@@ -97,5 +98,50 @@ fn a_filter_that_grows_comes_back_as_it_was_and_grows_on() {
             assert!((0..3 * items).all(|item| copy.contains(&item)));
             assert_eq!(copy.len() as u64, 3 * items);
         }
+    }
+}
+
+/// One that does not tell all of its seed.
+#[derive(Clone)]
+struct Forgetful {
+    seed: u64,
+    forgets: bool,
+}
+
+impl BuildHasher for Forgetful {
+    type Hasher = koel::StableHasher;
+
+    fn build_hasher(&self) -> koel::StableHasher {
+        StableHash::with_seed(0).build_hasher()
+    }
+}
+
+impl koel::PersistentHasher for Forgetful {
+    const NAME: &'static str = "forgetful";
+
+    fn seed(&self) -> u128 {
+        self.seed.into()
+    }
+
+    fn from_seed(seed: u128) -> Option<Self> {
+        let seed = seed as u64;
+        let forgets = seed > 9;
+        Some(Forgetful { seed: if forgets { 9 } else { seed }, forgets })
+    }
+}
+
+#[test]
+fn a_hasher_that_would_be_saved_with_another_seed_is_refused() {
+    for (seed, fine) in [(7, true), (70, false)] {
+        let hasher = Forgetful { seed, forgets: false };
+        let filter = ConcurrentCuckooFilter::builder().capacity(9).hasher(hasher).build();
+        let mut stream = Vec::new();
+        filter.expect("a filter").write_to(&mut stream).expect("memory");
+        let again = ConcurrentCuckooFilter::<Forgetful>::read_from(&stream[..]);
+        assert_eq!(again.as_ref().is_ok_and(|again| !again.hasher().forgets), fine);
+        assert_eq!(
+            again.err().map(|error| error.kind()),
+            (!fine).then_some(SnapshotErrorKind::WrongHasher)
+        );
     }
 }

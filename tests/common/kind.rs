@@ -1,0 +1,33 @@
+//! The two kinds of filters that are saved, for tests that are the same for both.
+
+use koel::{ConcurrentCuckooFilter, Fixed, Growing, Room, StableHash};
+
+pub type Saved<K> = ConcurrentCuckooFilter<StableHash, K>;
+
+pub trait Kind: Room + Sized + 'static {
+    const NAME: &'static str;
+
+    /// An empty filter with room for so many items, of which a few thousand have no false positives among
+    /// them. The one that grows begins much smaller.
+    fn filter(capacity: usize) -> Saved<Self>;
+}
+
+impl Kind for Fixed {
+    const NAME: &'static str = "fixed";
+
+    fn filter(capacity: usize) -> Saved<Self> {
+        let builder = ConcurrentCuckooFilter::builder().capacity(capacity);
+        let builder = builder.false_positive_rate(1e-9).hasher(StableHash::with_seed(7));
+        builder.build().expect("a filter")
+    }
+}
+
+impl Kind for Growing {
+    const NAME: &'static str = "growing";
+
+    fn filter(capacity: usize) -> Saved<Self> {
+        let builder = ConcurrentCuckooFilter::builder().capacity(capacity / 100);
+        let builder = builder.false_positive_rate(1e-6).hasher(StableHash::with_seed(7));
+        builder.growing().expected_growth(100.0).build().expect("a filter")
+    }
+}

@@ -1,0 +1,136 @@
+//! What the process does that strace watches.
+
+use crate::kind::{Kind, Saved};
+use crate::process::{again, names};
+use crate::scene::{CAPACITY, NAME, NEW, OLD};
+use koel::{Fixed, Growing, SnapshotError, SnapshotErrorKind};
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, exit};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+/// Where nothing is. That it is looked at there shows in the trace where the save or load begins and ends.
+pub const BEGIN: &str = "/koel begins";
+pub const END: &str = "/koel ends";
+
+/// A process that has a filter with the old items and the new ones, and saves it while other threads insert and remove others.
+pub fn saving<K: Kind>(path: &Path) -> Command {
+    of::<K>("save", path)
+}
+
+/// A process that loads a filter, and looks whether it has the old items.
+pub fn loading<K: Kind>(path: &Path) -> Command {
+    of::<K>("load", path)
+}
+
+/// A process that saves to a disk that it has filled before, more or less.
+pub fn filling<K: Kind>(folder: &Path) -> Command {
+    of::<K>("fill", folder)
+}
+
+fn of<K: Kind>(what: &str, path: &Path) -> Command {
+    again("", &[what, K::NAME, path.to_str().expect("a path in UTF-8")])
+}
+
+/// Does what this process was started for, on the main thread: strace watches no other.
+pub fn run(task: &[String]) -> ! {
+    let path = Path::new(&task[2]);
+    let result = match (&*task[0], &*task[1]) {
+        ("save", "fixed") => save::<Fixed>(path),
+        ("save", "growing") => save::<Growing>(path),
+        ("fill", "fixed") => fill::<Fixed>(path),
+        ("fill", "growing") => fill::<Growing>(path),
+        ("load", "fixed") => load::<Fixed>(path),
+        ("load", "growing") => load::<Growing>(path),
+        _ => panic!("there is no such task: {task:?}"),
+    };
+    match result {
+        Ok(()) => println!("OUTCOME done"),
+        Err(error) => {
+            println!("OUTCOME {:?}, in place: {}: {error}", error.kind(), error.is_in_place());
+        }
+    }
+    exit(0);
+}
+
+fn save<K: Kind>(path: &Path) -> Result<(), SnapshotError> {
+    let filter: Saved<K> = K::filter(CAPACITY);
+    for item in OLD.start..NEW.end {
+        filter.insert(&item).expect("room");
+    }
+    let (busy, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        for thread in 1..=2u64 {
+            let (filter, busy, stop) = (&filter, &busy, &stop);
+            scope.spawn(move || {
+                for item in (thread << 40..).take_while(|_| !stop.load(Relaxed)) {
+                    filter.insert(&item).expect("room");
+                    assert!(item % 100 == 0 || filter.remove(&item));
+                    busy.fetch_add(1, Relaxed);
+                }
+            });
+        }
+        while busy.load(Relaxed) < 100 {
+            thread::sleep(Duration::from_micros(100));
+        }
+        let result = marked(|| filter.save(path).map(|_| ()));
+        stop.store(true, Relaxed);
+        result
+    })
+}
+
+fn load<K: Kind>(path: &Path) -> Result<(), SnapshotError> {
+    let filter = marked(|| Saved::<K>::load(path))?;
+    assert!(OLD.into_iter().all(|item| filter.contains(&item)), "something is lost");
+    Ok(())
+}
+
+/// Leaves a little less room on the disk each time.
+fn fill<K: Kind>(folder: &Path) -> ! {
+    let (path, filler) = (folder.join(NAME), folder.join("filler"));
+    let filter: Saved<K> = K::filter(CAPACITY);
+    OLD.into_iter().for_each(|item| filter.insert(&item).expect("room"));
+    filter.save(&path).expect("room on the disk");
+    let old = fs::read(&path).expect("the file");
+    NEW.into_iter().for_each(|item| filter.insert(&item).expect("room"));
+    let mut bytes = Vec::new();
+    filter.write_to(&mut bytes).expect("memory");
+    let length = bytes.len() as u64;
+
+    let (mut full, mut pages) = (0, 0);
+    loop {
+        let mut file = fs::File::create(&filler).expect("a file");
+        while file.write(&[1; 4_096]).is_ok_and(|written| written > 0) {}
+        let room = pages * 4_096;
+        file.set_len(file.metadata().expect("a file").len() - room).expect("to shorten it");
+        match filter.save(&path) {
+            Ok(_) if room >= length => break,
+            Ok(_) => panic!("{room} bytes were enough for {length}"),
+            Err(error) => {
+                assert!(error.to_string().contains("cannot write: No space left"), "{error}");
+                assert_eq!(error.kind(), SnapshotErrorKind::Io);
+                assert!(!error.is_in_place());
+            }
+        }
+        assert!(fs::read(&path).expect("the file") == old, "the old file has changed");
+        assert_eq!(names(folder), ["filler", NAME]);
+        full += 1;
+        pages += 1 + pages / 8;
+    }
+    assert!(fs::read(&path).expect("the file") == bytes);
+    println!("the disk was full {full} times");
+    exit(0);
+}
+
+fn marked<T>(work: impl FnOnce() -> T) -> T {
+    let mark = |path| fs::metadata(path).expect_err("nothing");
+    // The standard library finds out first what it can ask.
+    mark("/koel");
+    mark(BEGIN);
+    let result = work();
+    mark(END);
+    result
+}

@@ -1,0 +1,64 @@
+//! A save that is killed leaves the old file or the new one.
+
+use crate::both;
+use crate::child::saving;
+use crate::kind::Kind;
+use crate::scene::{Holds, Scene, old_file};
+use crate::strace::{Call, watch};
+use koel::{Fixed, Growing};
+
+pub const TESTS: &[(&str, fn())] = &[
+    ("a_killed_save_leaves_the_old_file_or_the_new", || {
+        both(
+            || kill_everywhere::<Fixed>(Some(&old_file::<Fixed>())),
+            || kill_everywhere::<Growing>(Some(&old_file::<Growing>())),
+        );
+    }),
+    ("a_first_save_that_is_killed_leaves_no_file_or_the_new", || {
+        both(|| kill_everywhere::<Fixed>(None), || kill_everywhere::<Growing>(None));
+    }),
+];
+
+/// Calls that the save makes or not, as it meets the other threads or not.
+fn is_up_to_chance(call: &Call) -> bool {
+    ["futex", "sched_yield", "mmap", "munmap", "mprotect", "madvise", "brk"].contains(&&*call.name)
+}
+
+/// Kills a save at each of its system calls, before it is carried out.
+fn kill_everywhere<K: Kind>(old: Option<&[u8]>) {
+    const SIGKILL: i32 = 9;
+    let scene = Scene::<K>::new(old);
+    let whole = watch(&saving::<K>(&scene.path), &[]);
+    assert_eq!(whole.outcome.as_deref(), Some("done"));
+    assert_eq!(scene.holds(), Holds::New);
+
+    let (mut before, mut after, mut unfinished, mut elsewhere) = (0, 0, 0, 0);
+    for call in whole.calls() {
+        let scene = Scene::<K>::new(old);
+        let kill = format!("{}:signal=SIGKILL:when={}", call.name, call.nth);
+        let killed = watch(&saving::<K>(&scene.path), &[kill]);
+        let last = killed.calls().last().filter(|last| last.name == call.name);
+        let Some(last) = last.filter(|_| killed.signal == Some(SIGKILL)) else {
+            assert!(is_up_to_chance(call), "no kill at {call:?}: {:?}", killed.outcome);
+            elsewhere += 1;
+            continue;
+        };
+        assert!(last.text.ends_with(" = ?"), "it was carried out: {last:?}");
+        if killed.has_renamed() {
+            assert_eq!(scene.holds(), Holds::New, "{call:?}");
+            assert!(!scene.has_unfinished(), "{call:?}");
+            after += 1;
+        } else {
+            assert_eq!(scene.holds(), scene.before(), "{call:?}");
+            unfinished += u32::from(scene.has_unfinished());
+            before += 1;
+        }
+        scene.go_on();
+    }
+    println!(
+        "    {}: killed at {before} calls before the new file had its name, at {unfinished} of them \
+         with an unfinished one, and at {after} after; {elsewhere} calls were not met again",
+        K::NAME
+    );
+    assert!(before >= 15 && after >= 4 && unfinished >= 10);
+}

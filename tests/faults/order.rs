@@ -1,0 +1,48 @@
+//! A save comes to disk in this order: the new file's bytes, then its name.
+
+use crate::both;
+use crate::child::saving;
+use crate::kind::Kind;
+use crate::scene::{BESIDE, Scene, old_file};
+use crate::strace::{Call, watch};
+use koel::{Fixed, Growing};
+
+pub const TESTS: &[(&str, fn())] =
+    &[("what_is_written_is_synced_before_it_gets_its_name_and_the_folder_after", || {
+        both(|| in_order::<Fixed>(), || in_order::<Growing>());
+    })];
+
+fn in_order<K: Kind>() {
+    let old = old_file::<K>();
+    let scene = Scene::<K>::new(Some(&old));
+    let whole = watch(&saving::<K>(&scene.path), &[]);
+    assert_eq!(whole.outcome.as_deref(), Some("done"));
+
+    // strace names the files of descriptors: `fsync(3</tmp/…>)`.
+    let folder = scene.folder().canonicalize().expect("a folder");
+    let (beside, folder) =
+        (format!("<{}>", folder.join(BESIDE).display()), format!("<{}>", folder.display()));
+    let calls = whole.calls();
+    let only = |name: &str, file: &str| {
+        let is_it = |call: &Call| call.is(name) && call.text.contains(file) && call.succeeded();
+        let mut places = (0..calls.len()).filter(|place| is_it(&calls[*place]));
+        let place = places.next().unwrap_or_else(|| panic!("no {name} of {file}: {calls:#?}"));
+        assert_eq!(places.next(), None, "more than one {name} of {file}");
+        place
+    };
+    let locked = only("flock", &beside);
+    let permitted = only("fchmod", &beside);
+    let emptied = only("ftruncate", &beside);
+    let synced = only("fsync", &beside);
+    let renamed = only("rename", BESIDE);
+    let folder_synced = only("fsync", &folder);
+    let order = [locked, permitted, emptied, synced, renamed, folder_synced];
+    assert!(order.is_sorted(), "{calls:#?}");
+    let writes: Vec<usize> = (0..calls.len()).filter(|place| calls[*place].is("write")).collect();
+    assert!(writes.len() >= 4, "a header, two blocks and an end, or more: {calls:#?}");
+    for place in writes {
+        assert!(emptied < place && place < synced, "{calls:#?}");
+        assert!(calls[place].text.contains(&beside), "the old file is written to: {calls:#?}");
+    }
+    println!("    {}: {} system calls", K::NAME, calls.len());
+}

@@ -1,0 +1,105 @@
+//! A load that the system refuses something says what it was, and one that gets little at a time loads.
+
+use crate::both;
+use crate::child::loading;
+use crate::kind::Kind;
+use crate::scene::{NAME, Scene, old_file};
+use crate::strace::{Call, watch};
+use koel::{Fixed, Growing};
+
+pub const TESTS: &[(&str, fn())] = &[
+    ("a_load_that_is_refused_something_says_what", || {
+        both(|| refuse_everything::<Fixed>(), || refuse_everything::<Growing>());
+    }),
+    ("a_load_survives_interruptions_and_short_reads", || {
+        both(|| get_little_at_a_time::<Fixed>(), || get_little_at_a_time::<Growing>());
+    }),
+];
+
+const REFUSALS: [(&str, &[&str], &str); 3] = [
+    ("open", &["EACCES", "EMFILE", "EIO", "ENOENT"], "cannot open it: "),
+    ("statx", &["EIO", "EOVERFLOW"], "cannot read: "),
+    ("pread64", &["EIO", "ENOMEM"], "cannot read: "),
+];
+
+/// At which byte a read of the file begins, and how many it is for: `pread64(3</…>, "…"..., 152, 0) = 152`.
+fn part(read: &Call) -> (usize, usize) {
+    let (arguments, _) = read.text.rsplit_once(") = ").expect("a result");
+    let mut numbers = arguments.rsplit(", ").map(|word| word.parse().expect("a number"));
+    let at = numbers.next().expect("where it begins");
+    (at, numbers.next().expect("how long it is"))
+}
+
+fn refuse_everything<K: Kind>() {
+    let old = old_file::<K>();
+    let scene = Scene::<K>::new(Some(&old));
+    let load = loading::<K>(&scene.path);
+    let whole = watch(&load, &[]);
+    assert_eq!(whole.outcome.as_deref(), Some("done"));
+    let path = scene.path.display();
+    let mut refused = 0;
+    let mut check = |call: &Call, injection: &str, begin: &str| {
+        let injection = format!("{}:{injection}:when={}", call.name, call.nth);
+        let run = watch(&load, &[injection]);
+        let outcome = run.outcome.as_deref().expect("the process lives");
+        assert!(run.calls().iter().any(Call::was_injected), "{call:?}: {outcome}");
+        assert!(outcome.starts_with(begin), "{call:?}: {outcome}");
+        refused += 1;
+    };
+    // Beside the file, the system is asked how many cores there are.
+    for call in whole.calls().iter().filter(|call| call.text.contains(NAME)) {
+        for (name, errors, words) in REFUSALS {
+            for error in errors.iter().filter(|_| call.is(name)) {
+                let begin = format!("Io, in place: false: {path}: {words}");
+                check(call, &format!("error={error}"), &begin);
+            }
+        }
+        if call.is("pread64") {
+            // It was longer when it was opened.
+            check(call, "retval=0", &format!("Incomplete, in place: false: {path}: "));
+        }
+    }
+    println!("    {}: {refused} refusals", K::NAME);
+    assert!(refused >= 12);
+    assert!(!scene.has_unfinished());
+}
+
+/// The first of the bytes that it asked for are what a read gets, and not more.
+fn get_little_at_a_time<K: Kind>() {
+    let old = old_file::<K>();
+    let scene = Scene::<K>::new(Some(&old));
+    let load = loading::<K>(&scene.path);
+    let whole = watch(&load, &[]);
+    let (mut interrupted, mut short) = (0, 0);
+    // Beside the file, the system is asked how many cores there are.
+    for call in whole.calls().iter().filter(|call| call.text.contains(NAME)) {
+        let injection = |what: &str| format!("{}:{what}:when={}", call.name, call.nth);
+        if ["open", "pread64"].iter().any(|name| call.is(name)) {
+            let run = watch(&load, &[injection("error=EINTR")]);
+            assert_eq!(run.injected().len(), 1, "{call:?}");
+            assert_eq!(run.outcome.as_deref(), Some("done"), "{call:?}");
+            interrupted += 1;
+        }
+        if call.is("pread64") {
+            let (at, length) = part(call);
+            for length in [1, 8, 47, length - 1] {
+                if length > 1_000 {
+                    continue; // more than fits into a command line
+                }
+                // strace answers in place of the system, with what is in the file.
+                let bytes: String =
+                    old[at..][..length].iter().map(|b| format!("{b:02x}")).collect();
+                let answer = injection(&format!("retval={length}:poke_exit=@arg2={bytes}"));
+                let run = watch(&load, &[answer]);
+                assert_eq!(run.injected().len(), 1, "{call:?}");
+                assert_eq!(run.outcome.as_deref(), Some("done"), "{length} bytes of {call:?}");
+                // The rest is asked for.
+                let reads = |calls: &[Call]| calls.iter().filter(|c| c.is("pread64")).count();
+                assert_eq!(reads(run.calls()), reads(whole.calls()) + 1);
+                short += 1;
+            }
+        }
+    }
+    println!("    {}: {interrupted} interruptions, {short} short reads", K::NAME);
+    assert!(interrupted >= 4 && short >= 10);
+}

@@ -1,0 +1,157 @@
+//! A save that the system refuses something changes nothing, and says what it was.
+
+use crate::both;
+use crate::child::saving;
+use crate::kind::Kind;
+use crate::scene::{BESIDE, Holds, NAME, Scene, old_file};
+use crate::strace::{Call, watch};
+use koel::{Fixed, Growing};
+
+pub const TESTS: &[(&str, fn())] = &[
+    ("a_save_that_is_refused_something_leaves_the_old_file_and_no_other", || {
+        both(
+            || refuse_everything::<Fixed>(Some(&old_file::<Fixed>())),
+            || refuse_everything::<Growing>(Some(&old_file::<Growing>())),
+        );
+    }),
+    ("a_first_save_that_is_refused_something_leaves_no_file", || {
+        both(|| refuse_everything::<Fixed>(None), || refuse_everything::<Growing>(None));
+    }),
+    ("a_save_survives_interruptions", || {
+        both(|| interrupt_everything::<Fixed>(), || interrupt_everything::<Growing>());
+    }),
+    ("a_lock_that_somebody_has_is_no_failure_of_the_system", busy),
+    ("an_unfinished_file_that_cannot_be_removed_is_not_in_the_way", not_removed),
+    ("a_folder_that_has_nothing_to_sync_is_no_error", nothing_to_sync),
+];
+
+/// What the system may answer.
+const REFUSALS: [(&str, &[&str]); 10] = [
+    ("readlink", &["EACCES", "EIO", "ELOOP"]),
+    ("statx", &["EACCES", "EIO"]),
+    ("open", &["EACCES", "EROFS", "EMFILE", "EIO", "ENOSPC", "EDQUOT"]),
+    ("flock", &["ENOLCK", "EIO", "EOPNOTSUPP"]),
+    ("fchmod", &["EPERM", "EIO", "EROFS"]),
+    ("ftruncate", &["EIO", "EPERM"]),
+    ("write", &["ENOSPC", "EIO", "EDQUOT", "EFBIG"]),
+    ("fsync", &["EIO", "ENOSPC", "EDQUOT"]),
+    ("rename", &["EACCES", "EIO", "ENOSPC", "EXDEV", "EBUSY"]),
+    // As the last thing that is done with a file, it has nothing to say.
+    ("close", &["EIO"]),
+];
+
+/// How the text of the error begins, after the path, if this call is refused.
+fn words_for(call: &Call) -> Option<&'static str> {
+    let beside = call.text.contains(BESIDE);
+    Some(match &*call.name {
+        name if name.starts_with("readlink") => "cannot find out where it is: ",
+        "statx" if beside => "cannot look at the file beside it: ",
+        "statx" => "cannot look at the file of before: ",
+        name if name.starts_with("open") && beside => "cannot write beside it: ",
+        "flock" => "cannot lock the file beside it: ",
+        "fchmod" => "cannot give the new file the permissions of the old one: ",
+        "ftruncate" | "write" => "cannot write: ",
+        "fsync" if beside => "cannot sync what was written: ",
+        name if name.starts_with("rename") => "cannot rename the new file: ",
+        "openat" | "open" | "fsync" => {
+            "the new file is in place and complete, but its folder could not be synced ("
+        }
+        "close" => return None,
+        _ => panic!("what is this call for? {call:?}"),
+    })
+}
+
+fn refuse_everything<K: Kind>(old: Option<&[u8]>) {
+    let scene = Scene::<K>::new(old);
+    let whole = watch(&saving::<K>(&scene.path), &[]);
+    assert_eq!(whole.outcome.as_deref(), Some("done"));
+    let mut refused = 0;
+    for call in whole.calls() {
+        let errors = REFUSALS.iter().filter(|(name, _)| call.is(name)).flat_map(|(_, all)| *all);
+        for error in errors {
+            let scene = Scene::<K>::new(old);
+            let refusal = format!("{}:error={error}:when={}", call.name, call.nth);
+            let run = watch(&saving::<K>(&scene.path), &[refusal]);
+            let what = format!("{error} at {}: {:?}", call.text, run.outcome);
+            assert_eq!(run.injected().len(), 1, "nothing was refused: {what}");
+            assert!(run.calls().iter().any(Call::was_injected), "{what}");
+            refused += 1;
+
+            let outcome = run.outcome.as_deref().expect("the process lives");
+            let Some(words) = words_for(call) else {
+                assert_eq!(outcome, "done", "{what}");
+                assert_eq!(scene.holds(), Holds::New, "{what}");
+                continue;
+            };
+            let in_place = run.has_renamed();
+            let path = scene.path.display();
+            let begin = format!("Io, in place: {in_place}: {path}: {words}");
+            assert!(outcome.starts_with(&begin), "not {begin}, but {what}");
+            assert!(outcome.contains("(os error "), "{what}");
+            let expected = if in_place { Holds::New } else { scene.before() };
+            assert_eq!(scene.holds(), expected, "{what}");
+            assert!(!scene.has_unfinished(), "an unfinished file is left: {what}");
+            scene.go_on();
+        }
+    }
+    println!("    {}: {refused} refusals", K::NAME);
+    assert!(refused >= 40);
+}
+
+fn interrupt_everything<K: Kind>() {
+    let old = old_file::<K>();
+    let scene = Scene::<K>::new(Some(&old));
+    let whole = watch(&saving::<K>(&scene.path), &[]);
+    let mut interrupted = 0;
+    for call in whole.calls() {
+        // The others are not interrupted by a signal, anywhere.
+        let may_be = ["open", "flock", "fchmod", "ftruncate", "write", "fsync"];
+        if may_be.iter().any(|name| call.is(name)) {
+            let scene = Scene::<K>::new(Some(&old));
+            let interruption = format!("{}:error=EINTR:when={}", call.name, call.nth);
+            let run = watch(&saving::<K>(&scene.path), &[interruption]);
+            assert_eq!(run.injected().len(), 1, "{call:?}");
+            assert_eq!(run.outcome.as_deref(), Some("done"), "{call:?}");
+            assert_eq!(scene.holds(), Holds::New, "{call:?}");
+            assert!(!scene.has_unfinished());
+            interrupted += 1;
+        }
+    }
+    println!("    {}: {interrupted} interruptions", K::NAME);
+    assert!(interrupted >= 10);
+}
+
+fn busy() {
+    let old = old_file::<Fixed>();
+    let scene = Scene::<Fixed>::new(Some(&old));
+    let run = watch(&saving::<Fixed>(&scene.path), &["flock:error=EAGAIN:when=1".into()]);
+    assert_eq!(run.injected().len(), 1);
+    let outcome = run.outcome.expect("the process lives");
+    let begin = format!("Busy, in place: false: {}: another save to it", scene.path.display());
+    assert!(outcome.starts_with(&begin), "{outcome}");
+    assert_eq!(scene.holds(), Holds::Old);
+    assert!(scene.has_unfinished(), "it is not this save's, and must not be removed");
+    scene.go_on();
+}
+
+fn not_removed() {
+    let old = old_file::<Growing>();
+    let scene = Scene::<Growing>::new(Some(&old));
+    let refusals = ["write:error=ENOSPC:when=5".into(), "unlink:error=EIO".into()];
+    let run = watch(&saving::<Growing>(&scene.path), &refusals);
+    assert_eq!(run.injected().len(), 2);
+    let outcome = run.outcome.expect("the process lives");
+    assert!(outcome.contains(&format!("{NAME}: cannot write: No space left")), "{outcome}");
+    assert_eq!(scene.holds(), Holds::Old);
+    assert!(scene.has_unfinished());
+    scene.go_on();
+}
+
+fn nothing_to_sync() {
+    let old = old_file::<Fixed>();
+    let scene = Scene::<Fixed>::new(Some(&old));
+    let run = watch(&saving::<Fixed>(&scene.path), &["fsync:error=EINVAL:when=2".into()]);
+    assert_eq!(run.injected().len(), 1);
+    assert_eq!(run.outcome.as_deref(), Some("done"));
+    assert_eq!(scene.holds(), Holds::New);
+}

@@ -1,0 +1,111 @@
+//! A folder with a file of before, or without, and what has become of it.
+
+use crate::kind::{Kind, Saved};
+use crate::process::names;
+use std::fs::{self, Permissions};
+use std::io::ErrorKind;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// The items of the file of before; those of the new one are these and the new ones.
+pub const OLD: Range<u64> = 0..5_000;
+pub const NEW: Range<u64> = 5_000..40_000;
+
+/// What the filters have room for.
+pub const CAPACITY: usize = 300_000;
+
+pub const NAME: &str = "seen.koel";
+pub const BESIDE: &str = ".seen.koel.koel-saving";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holds {
+    Nothing,
+    Old,
+    New,
+}
+
+/// The bytes of a file with the old items.
+pub fn old_file<K: Kind>() -> Vec<u8> {
+    let filter = K::filter(CAPACITY);
+    OLD.into_iter().for_each(|item| filter.insert(&item).expect("room"));
+    let mut bytes = Vec::new();
+    filter.write_to(&mut bytes).expect("memory");
+    bytes
+}
+
+pub struct Scene<'a, K> {
+    folder: tempfile::TempDir,
+    pub path: PathBuf,
+    before: Option<&'a [u8]>,
+    kind: PhantomData<K>,
+}
+
+impl<'a, K: Kind> Scene<'a, K> {
+    pub fn new(before: Option<&'a [u8]>) -> Self {
+        // In memory, if it can be: nothing here is about the disk, and so it takes half the time.
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+        let folder = folder.expect("a folder");
+        let path = folder.path().join(NAME);
+        if let Some(bytes) = before {
+            fs::write(&path, bytes).expect("a file");
+            fs::set_permissions(&path, Permissions::from_mode(0o640)).expect("my own file");
+        }
+        Scene { folder, path, before, kind: PhantomData }
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// What was there before.
+    pub fn before(&self) -> Holds {
+        self.before.map_or(Holds::Nothing, |_| Holds::Old)
+    }
+
+    /// What is there now, which must be whole.
+    pub fn holds(&self) -> Holds {
+        let bytes = match fs::read(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Holds::Nothing,
+            bytes => bytes.expect("a file"),
+        };
+        if self.before.is_some() {
+            let mode = fs::metadata(&self.path).expect("a file").permissions().mode();
+            assert_eq!(mode & 0o7777, 0o640, "the permissions of before");
+        }
+        if self.before == Some(&bytes) {
+            return Holds::Old;
+        }
+        let filter = Saved::<K>::load(&self.path).expect("a whole file");
+        let mut must = OLD.start..NEW.end;
+        assert!(must.all(|item| filter.contains(&item)), "something is lost");
+        Holds::New
+    }
+
+    /// Whether an unfinished file is there. There is nothing else.
+    pub fn has_unfinished(&self) -> bool {
+        let mut names = names(self.folder());
+        names.retain(|name| name != NAME);
+        assert!(names.is_empty() || names == [BESIDE], "{names:?}");
+        !names.is_empty()
+    }
+
+    /// Loads what is there, and saves it with one more.
+    pub fn go_on(&self) {
+        let load = || Saved::<K>::load(&self.path).expect("a whole file");
+        let was = self.holds();
+        let filter = if was == Holds::Nothing { K::filter(CAPACITY) } else { load() };
+        filter.insert("one more").expect("room");
+        filter.save(&self.path).expect("nothing is in the way");
+        assert!(!self.has_unfinished(), "an unfinished file is there after a save");
+        let again = load();
+        assert!(again.contains("one more"));
+        let mut must = match was {
+            Holds::Nothing => 0..0,
+            Holds::Old => OLD,
+            Holds::New => OLD.start..NEW.end,
+        };
+        assert!(must.all(|item| again.contains(&item)), "something is lost");
+    }
+}

@@ -1,0 +1,102 @@
+//! Writes that end in the middle of what was to be written.
+//!
+//! strace can say that a write was short, but not make it so. So here it only watches: the writes are cut off by a
+//! limit on the length of files, or by a disk that is full.
+
+use crate::both;
+use crate::child::{filling, saving};
+use crate::kind::Kind;
+use crate::scene::{Holds, Scene, old_file};
+use crate::strace::watch;
+use koel::{Fixed, Growing};
+use std::process::Command;
+
+pub const TESTS: &[(&str, fn())] = &[
+    ("a_save_that_meets_a_limit_in_the_middle_leaves_the_old_file", || {
+        both(|| limit::<Fixed>(), || limit::<Growing>());
+    }),
+    ("a_save_that_fills_the_disk_leaves_the_old_file", || {
+        both(|| fill::<Fixed>(), || fill::<Growing>());
+    }),
+];
+
+/// The process behind a shell, which does first what is said.
+fn after(shell: &str, words: &[&str], process: &Command) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", shell, "sh"]).args(words);
+    command.arg(process.get_program()).args(process.get_args());
+    for (name, value) in process.get_envs() {
+        command.env(name, value.expect("a value"));
+    }
+    command
+}
+
+const IGNORE_THE_SIGNAL: &str = r#"trap '' XFSZ; exec prlimit --fsize="$@""#;
+const BE_KILLED: &str = r#"exec prlimit --core=0 --fsize="$@""#;
+
+fn limit<K: Kind>() {
+    let old = old_file::<K>();
+    let scene = Scene::<K>::new(Some(&old));
+    let whole = watch(&saving::<K>(&scene.path), &[]);
+    assert_eq!(whole.outcome.as_deref(), Some("done"));
+    let length = std::fs::metadata(&scene.path).expect("a file").len();
+
+    let mut short = 0;
+    let limits = [1, 8, 151, 152, 153, 4_096, length / 3, length - 49, length - 48, length - 1];
+    for limit in limits {
+        let scene = Scene::<K>::new(Some(&old));
+        let process = after(IGNORE_THE_SIGNAL, &[&limit.to_string()], &saving::<K>(&scene.path));
+        let run = watch(&process, &[]);
+        let outcome = run.outcome.as_deref().expect("the process lives");
+        assert!(outcome.contains("cannot write: File too large"), "{limit}: {outcome}");
+        assert_eq!(scene.holds(), Holds::Old, "{limit}");
+        assert!(!scene.has_unfinished(), "{limit}");
+        // `write(3</tmp/…>, "…"..., 65568) = 4000`
+        let is_short = |text: &str| {
+            let (asked, got) = text.rsplit_once(") = ")?;
+            let (_, asked) = asked.rsplit_once(", ")?;
+            Some(got.parse::<u64>().ok()? < asked.parse().ok()?)
+        };
+        let writes = run.calls().iter().filter(|call| call.is("write"));
+        short += writes.filter(|call| is_short(&call.text) == Some(true)).count();
+        scene.go_on();
+
+        // And where the limit kills the process.
+        let scene = Scene::<K>::new(Some(&old));
+        let process = after(BE_KILLED, &[&limit.to_string()], &saving::<K>(&scene.path));
+        let run = watch(&process, &[]);
+        assert!(run.signal.is_some(), "{limit}: it lives: {:?}", run.outcome);
+        assert_eq!(scene.holds(), Holds::Old, "{limit}");
+        assert!(scene.has_unfinished(), "{limit}");
+        scene.go_on();
+    }
+    println!("    {}: {short} writes were cut off, by {} limits", K::NAME, limits.len());
+    assert!(short >= 7);
+    let enough = (length + (1 << 17)).to_string();
+    let run = watch(&after(IGNORE_THE_SIGNAL, &[&enough], &saving::<K>(&scene.path)), &[]);
+    assert_eq!(run.outcome.as_deref(), Some("done"));
+}
+
+/// A small file system in memory, which nobody else sees and which goes with the process.
+fn fill<K: Kind>() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path().to_str().expect("a path in UTF-8");
+    let mount = r#"mount -t tmpfs -o size=8m tmpfs "$0" && exec "$@""#;
+    let process = filling::<K>(folder.as_ref());
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--mount", "--user", "--map-root-user", "sh", "-c"]);
+    let can = unshare.args([mount, folder, "true"]).output();
+    if !can.is_ok_and(|output| output.status.success()) {
+        println!("    SKIPPED: no small disk can be mounted here, so none could be filled");
+        return;
+    }
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--mount", "--user", "--map-root-user", "sh", "-c", mount, folder]);
+    unshare.arg(process.get_program()).args(process.get_args());
+    unshare.envs(process.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = unshare.output().expect("unshare");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let said_too = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{said_too}");
+    println!("    {}: {}", K::NAME, said.trim());
+}

@@ -1,0 +1,184 @@
+//! A crawl that is killed again and again, and goes on from its file: what was in a completed save
+//! is never new again.
+
+#[path = "common/kind.rs"]
+mod kind;
+#[path = "common/process.rs"]
+mod process;
+
+use kind::{Kind, Saved};
+use koel::{Fixed, Growing};
+use process::{again, names, task};
+use rand::{RngExt, SeedableRng, rngs::SmallRng};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Stdio, exit};
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const THREADS: usize = 2;
+const KILLS: u32 = 200;
+
+/// How many addresses there are for a thread, if it ever comes so far.
+const ADDRESSES: u64 = 120_000;
+const CAPACITY: usize = THREADS * ADDRESSES as usize;
+
+/// The addresses that a thread comes to, one after the other; it is the same ones each time.
+fn url(thread: usize, number: u64) -> String {
+    format!("https://{thread}.example/{number}")
+}
+
+/// How many of the addresses that were seen the filter says are new; it has them afterwards.
+fn new_among<K: Kind>(filter: &Saved<K>, seen: [u64; THREADS]) -> usize {
+    let all = seen.iter().enumerate().flat_map(|(thread, end)| (0..*end).map(move |n| (thread, n)));
+    all.filter(|(thread, n)| filter.insert_if_absent(&url(*thread, *n)).expect("room")).count()
+}
+
+#[test]
+#[ignore = "the other tests run it, and kill it"]
+fn the_crawl() {
+    let Some(task) = task() else { return };
+    let path = Path::new(&task[1]);
+    let seen = [2, 3].map(|word: usize| task[word].parse().expect("a number"));
+    match &*task[0] {
+        "fixed" => crawl::<Fixed>(path, seen),
+        _ => crawl::<Growing>(path, seen),
+    }
+}
+
+/// Goes on with what is in the file, and saves over and over. It says what it does.
+fn crawl<K: Kind>(path: &Path, seen: [u64; THREADS]) {
+    let filter = match Saved::<K>::load(path) {
+        Ok(filter) => filter,
+        Err(_) if !path.exists() => K::filter(CAPACITY),
+        Err(error) => panic!("{error}"),
+    };
+    println!("\nnew again: {}", new_among(&filter, seen));
+    let begin = Instant::now();
+    // Nobody kills it any more if the test was killed.
+    let lives = || begin.elapsed() < Duration::from_secs(20);
+    let counts = seen.map(AtomicU64::new);
+    thread::scope(|scope| {
+        for (thread, count) in counts.iter().enumerate() {
+            let (filter, from) = (&filter, count.load(Acquire));
+            scope.spawn(move || {
+                for number in (from..ADDRESSES).take_while(|_| lives()) {
+                    filter.insert_if_absent(&url(thread, number)).expect("room");
+                    count.store(number + 1, Release);
+                    if number % 10 == 0 {
+                        thread::sleep(Duration::from_micros(300));
+                    }
+                }
+            });
+        }
+        while lives() {
+            let [one, other] = counts.each_ref().map(|count| count.load(Acquire));
+            println!("saving {one} {other}");
+            filter.save(path).expect("nothing is in the way");
+            println!("saved");
+            thread::sleep(Duration::from_millis(2));
+        }
+    });
+    exit(1);
+}
+
+/// What one of the crawls has said, and how long its last save took.
+struct Heard {
+    line: String,
+    since: Instant,
+    saving: Option<[u64; THREADS]>,
+    saves: u32,
+    saved: [u64; THREADS],
+    took: Duration,
+}
+
+impl Heard {
+    /// False if that was all.
+    fn hear(&mut self, from: &mut impl BufRead) -> bool {
+        self.line.clear();
+        if from.read_line(&mut self.line).expect("a pipe") == 0 {
+            return false;
+        }
+        let words: Vec<&str> = self.line.split_whitespace().collect();
+        match words[..] {
+            ["saving", one, other] => {
+                self.saving = Some([one, other].map(|word| word.parse().expect("a number")));
+                self.since = Instant::now();
+            }
+            ["saved"] => {
+                self.saved = self.saving.take().expect("it said that it began");
+                self.saves += 1;
+                self.took = self.since.elapsed();
+            }
+            ["new", "again:", count] => assert_eq!(count, "0", "seen and saved, and new again"),
+            _ => {}
+        }
+        true
+    }
+}
+
+fn kill_and_go_on<K: Kind>() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("seen");
+    let mut random = SmallRng::seed_from_u64(9);
+    let (mut seen, mut took) = ([0; THREADS], Duration::from_millis(1));
+    let (mut saves, mut during, mut unfinished, mut between) = (0, 0, 0, 0);
+    for round in 0..KILLS {
+        let words =
+            [K::NAME, path.to_str().expect("UTF-8"), &seen[0].to_string(), &seen[1].to_string()];
+        let mut crawl = again("the_crawl", &words).stdout(Stdio::piped()).spawn().expect("itself");
+        let mut pipe = BufReader::new(crawl.stdout.take().expect("a pipe"));
+        let since = Instant::now();
+        let mut heard =
+            Heard { line: String::new(), since, saving: None, saves: 0, saved: seen, took };
+        let enough = random.random_range(0..4);
+        let in_a_save = round % 4 != 0;
+        while heard.saves < enough || heard.saving.is_some() != in_a_save {
+            assert!(heard.hear(&mut pipe), "it has ended: {}", heard.line);
+        }
+        let wait = if in_a_save { heard.took } else { Duration::from_millis(1) };
+        thread::sleep(wait.mul_f64(random.random_range(0.0..1.0)));
+        crawl.kill().expect("it lives");
+        crawl.wait().expect("it was killed");
+        while heard.hear(&mut pipe) {}
+
+        (seen, took) = (heard.saved, heard.took);
+        saves += heard.saves;
+        let left = names(folder.path());
+        if heard.saving.is_some() {
+            during += 1;
+            unfinished += u32::from(left.contains(&".seen.koel-saving".to_string()));
+        } else {
+            between += 1;
+        }
+        if left.contains(&"seen".to_string()) {
+            let filter = Saved::<K>::load(&path).expect("a whole file");
+            assert_eq!(new_among(&filter, seen), 0, "round {round}");
+        } else {
+            assert_eq!(heard.saves, 0);
+            assert_eq!(seen, [0; THREADS]);
+        }
+    }
+    println!(
+        "{}: {KILLS} kills, {during} of them during a save (at {unfinished} an unfinished file was \
+         left) and {between} between two; {saves} completed saves, {seen:?} addresses seen",
+        K::NAME
+    );
+    assert!(during >= KILLS / 4 && unfinished >= KILLS / 8 && between >= KILLS / 8);
+    assert!(saves >= KILLS / 2 && seen.iter().all(|seen| *seen > 10_000));
+
+    let filter = Saved::<K>::load(&path).expect("a whole file");
+    filter.save(&path).expect("nothing is in the way");
+    assert_eq!(names(folder.path()), ["seen"]);
+}
+
+#[test]
+fn what_was_saved_is_never_new_again_in_a_fixed_filter() {
+    kill_and_go_on::<Fixed>();
+}
+
+#[test]
+fn what_was_saved_is_never_new_again_in_a_filter_that_grows() {
+    kill_and_go_on::<Growing>();
+}

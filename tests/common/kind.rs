@@ -5,6 +5,7 @@ use koel::{ConcurrentCuckooFilter, Fixed, Growing, Room, StableHash};
 pub type Saved<K> = ConcurrentCuckooFilter<StableHash, K>;
 
 pub trait Kind: Room + Sized + 'static {
+    #[allow(dead_code)] // not every test names them
     const NAME: &'static str;
 
     /// An empty filter with room for so many items, of which a few thousand have no false positives among

@@ -1,0 +1,533 @@
+//! What lies at the path of a save, or beside it, and what becomes of it.
+#![cfg(unix)]
+
+#[path = "common/kind.rs"]
+mod kind;
+#[path = "common/process.rs"]
+mod process;
+
+use kind::{Kind, Saved};
+use koel::{Fixed, SnapshotError, SnapshotErrorKind};
+use process::{again, names, task};
+use std::ffi::OsStr;
+use std::fs::{self, File, Permissions};
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio, exit};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+type Filter = Saved<Fixed>;
+
+const BESIDE: &str = ".seen.koel-saving";
+
+/// A small filter with items from one to this.
+fn filter(items: u64) -> Filter {
+    let filter = Fixed::filter(1_000);
+    (1..=items).for_each(|item| filter.insert(&item).expect("room"));
+    filter
+}
+
+/// How many items there are in the file.
+fn items(path: &Path) -> usize {
+    let filter = Filter::load(path).expect("a whole file");
+    assert!((1..=filter.len() as u64).all(|item| filter.contains(&item)));
+    filter.len()
+}
+
+fn folder() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("seen");
+    (folder, path)
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).expect("a file").permissions().mode() & 0o7777
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).expect("my own file");
+}
+
+fn pipe(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo").success());
+}
+
+fn is_pipe(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    fs::symlink_metadata(path).expect("something").file_type().is_fifo()
+}
+
+/// The save is refused as what is there is no file.
+fn refused_as_no_file(path: &Path) {
+    let error = filter(1).save(path).unwrap_err();
+    assert_eq!(error.kind(), SnapshotErrorKind::Io, "{error}");
+    assert!(!error.is_in_place());
+    assert_eq!(error.path(), Some(path));
+    let words = format!("{}: there is something that is no file", path.display());
+    assert!(error.to_string().starts_with(&words), "{error}");
+}
+
+// The path.
+
+#[test]
+fn a_link_is_followed_and_stays() {
+    let (folder, path) = folder();
+    let elsewhere = folder.path().join("elsewhere");
+    fs::create_dir(&elsewhere).expect("a folder");
+    filter(1).save(elsewhere.join("file")).expect("a file");
+    symlink("elsewhere/file", elsewhere.parent().expect("a folder").join("link")).expect("a link");
+    symlink("link", &path).expect("a link");
+    filter(2).save(&path).expect("a file at the end of two links");
+    assert_eq!(fs::read_link(&path).expect("a link"), Path::new("link"));
+    assert_eq!(items(&elsewhere.join("file")), 2);
+    assert_eq!(names(&elsewhere), ["file"]);
+    assert_eq!(names(folder.path()), ["elsewhere", "link", "seen"]);
+}
+
+#[test]
+fn a_link_to_where_nothing_is_yet_is_followed() {
+    let (folder, path) = folder();
+    let elsewhere = folder.path().join("elsewhere");
+    fs::create_dir(&elsewhere).expect("a folder");
+    symlink("../link", elsewhere.join("link")).expect("a link");
+    symlink(elsewhere.join("file"), folder.path().join("link")).expect("a link");
+    symlink("elsewhere/link", &path).expect("a link");
+    filter(3).save(&path).expect("a file at the end of three links");
+    assert!(fs::symlink_metadata(&path).expect("a link").is_symlink());
+    assert!(fs::symlink_metadata(elsewhere.join("file")).expect("a file").is_file());
+    assert_eq!(items(&path), 3);
+    assert_eq!(names(&elsewhere), ["file", "link"]);
+}
+
+#[test]
+fn links_that_lead_nowhere_are_refused() {
+    let (folder, path) = folder();
+    symlink("other", &path).expect("a link");
+    symlink("seen", folder.path().join("other")).expect("a link");
+    let error = filter(1).save(&path).unwrap_err();
+    assert!(error.to_string().contains("cannot find out where it is: "), "{error}");
+    fs::remove_file(folder.path().join("other")).expect("a link");
+    symlink("no/such/folder/file", folder.path().join("other")).expect("a link");
+    let error = filter(1).save(&path).unwrap_err();
+    assert!(error.to_string().contains("cannot write beside it: "), "{error}");
+    assert_eq!(names(folder.path()), ["other", "seen"]);
+}
+
+#[test]
+fn the_new_file_has_the_permissions_of_the_old_one() {
+    let (_folder, path) = folder();
+    filter(1).save(&path).expect("a file");
+    // As for any file that a program makes.
+    let made = path.with_file_name("made");
+    File::create(&made).expect("a file");
+    assert_eq!(mode(&path), mode(&made));
+    for permissions in [0o600, 0o640, 0o666, 0o444, 0o4755] {
+        set_mode(&path, permissions);
+        filter(2).save(&path).expect("a file");
+        assert_eq!(mode(&path), permissions, "{permissions:o}");
+        assert_eq!(items(&path), 2);
+    }
+}
+
+#[test]
+fn another_name_of_the_old_file_keeps_the_old_one() {
+    let (folder, path) = folder();
+    filter(1).save(&path).expect("a file");
+    fs::hard_link(&path, folder.path().join("kept")).expect("a name");
+    filter(2).save(&path).expect("a file");
+    assert_eq!(items(&path), 2);
+    assert_eq!(items(&folder.path().join("kept")), 1);
+}
+
+#[test]
+fn what_is_no_file_is_not_replaced() {
+    let (folder, path) = folder();
+    fs::create_dir(&path).expect("a folder");
+    refused_as_no_file(&path);
+    fs::remove_dir(&path).expect("it is empty");
+    pipe(&path);
+    refused_as_no_file(&path);
+    assert!(is_pipe(&path));
+    fs::remove_file(&path).expect("a pipe");
+    symlink("/dev/null", &path).expect("a link");
+    refused_as_no_file(&path);
+    refused_as_no_file("/dev/null".as_ref());
+    refused_as_no_file(folder.path());
+    assert_eq!(names(folder.path()), ["seen"]);
+    for path in ["/", ".", "..", "", "../", "./.", "/dev", "/no/such/folder/.."] {
+        refused_as_no_file(path.as_ref());
+    }
+}
+
+#[test]
+fn a_path_through_what_is_no_folder_is_refused() {
+    let (folder, path) = folder();
+    for inside in [path.join(""), path.join("file")] {
+        let error = filter(1).save(&inside).unwrap_err();
+        assert_eq!(error.kind(), SnapshotErrorKind::Io);
+        assert!(names(folder.path()).is_empty(), "{error}");
+    }
+    filter(1).save(&path).expect("a file");
+    for inside in [path.join(""), path.join("file")] {
+        let error = filter(2).save(&inside).unwrap_err();
+        assert!(error.to_string().contains("Not a directory"), "{error}");
+    }
+    assert_eq!(items(&path), 1);
+    assert_eq!(names(folder.path()), ["seen"]);
+}
+
+#[test]
+fn a_long_name_is_refused_or_saved() {
+    let (folder, _) = folder();
+    // A file system takes 255 bytes, and the name beside it is 13 bytes longer.
+    for length in [1, 241, 242, 243, 255, 256, 5_000] {
+        let path = folder.path().join("n".repeat(length));
+        match filter(1).save(&path) {
+            Ok(_) => assert_eq!(items(&path), 1),
+            Err(error) => {
+                assert!(length > 242, "{error}");
+                assert!(error.to_string().contains("name too long"), "{error}");
+                assert!(!path.exists());
+            }
+        }
+    }
+    assert_eq!(names(folder.path()).len(), 3);
+}
+
+#[test]
+fn a_name_need_not_be_text() {
+    use std::os::unix::ffi::OsStrExt;
+    let (folder, _) = folder();
+    let path = folder.path().join(OsStr::from_bytes(b"\xFF\n \x01"));
+    filter(1).save(&path).expect("a file");
+    filter(2).save(&path).expect("a file");
+    assert_eq!(items(&path), 2);
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
+}
+
+#[test]
+fn a_bare_name_is_of_the_folder_that_the_process_is_in() {
+    let (folder, path) = folder();
+    for items_now in [1, 2] {
+        let mut process = again("in_a_process", &["bare", &items_now.to_string()]);
+        let output = process.current_dir(folder.path()).output().expect("itself");
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(items(&path), items_now);
+        assert_eq!(names(folder.path()), ["seen"]);
+    }
+}
+
+// Beside it.
+
+#[test]
+fn what_a_killed_save_left_is_written_over_however_long_it_is() {
+    for length in [0, 1, 2_000, 10_000_000] {
+        let (folder, path) = folder();
+        fs::write(folder.path().join(BESIDE), vec![0xFF; length]).expect("a file");
+        let report = filter(5).save(&path).expect("nothing is in the way");
+        assert_eq!(fs::metadata(&path).expect("a file").len(), report.bytes());
+        assert_eq!(items(&path), 5);
+        assert_eq!(names(folder.path()), ["seen"]);
+    }
+}
+
+#[test]
+fn what_was_left_lends_nobody_its_permissions() {
+    let (folder, path) = folder();
+    filter(1).save(&path).expect("a file");
+    set_mode(&path, 0o600);
+    fs::write(folder.path().join(BESIDE), "left").expect("a file");
+    set_mode(&folder.path().join(BESIDE), 0o666);
+    filter(2).save(&path).expect("nothing is in the way");
+    assert_eq!(mode(&path), 0o600);
+}
+
+/// Where the unfinished file would be is something else; it is told, and the thing stays as it is.
+fn in_the_way(folder: &TempDir) {
+    let path = folder.path().join("seen");
+    let before = names(folder.path());
+    let error = filter(2).save(&path).unwrap_err();
+    assert_eq!(error.kind(), SnapshotErrorKind::Io);
+    let words = format!("{BESIDE} is in the way, where the new file is written");
+    assert!(error.to_string().contains(&words), "{error}");
+    assert_eq!(names(folder.path()), before, "something was made, or removed");
+    assert_eq!(items(&path), 1);
+}
+
+#[test]
+fn a_link_beside_it_leads_nobody_to_write_elsewhere() {
+    let (folder, path) = folder();
+    filter(1).save(&path).expect("a file");
+    let precious = folder.path().join("precious");
+    symlink(&precious, folder.path().join(BESIDE)).expect("a link");
+    in_the_way(&folder);
+    fs::write(&precious, "precious").expect("a file");
+    in_the_way(&folder);
+    assert_eq!(fs::read(&precious).expect("a file"), b"precious");
+}
+
+#[test]
+fn a_folder_or_a_pipe_beside_it_is_left_alone() {
+    let (folder, path) = folder();
+    filter(1).save(&path).expect("a file");
+    fs::create_dir(folder.path().join(BESIDE)).expect("a folder");
+    in_the_way(&folder);
+    fs::remove_dir(folder.path().join(BESIDE)).expect("it is empty");
+    pipe(&folder.path().join(BESIDE));
+    in_the_way(&folder);
+    assert!(is_pipe(&folder.path().join(BESIDE)));
+}
+
+// Several saves at once.
+
+/// Saves over and over, until it was done and refused often enough; and how often that was.
+fn save_until(path: &Path, items: u64, mut enough: impl FnMut(u32, u32) -> bool) -> (u32, u32) {
+    let begin = Instant::now();
+    let filter = filter(items);
+    let (mut saved, mut busy) = (0, 0);
+    while !enough(saved, busy) {
+        match filter.save(path) {
+            Ok(_) => saved += 1,
+            Err(error) => {
+                assert_eq!(error.kind(), SnapshotErrorKind::Busy, "{error}");
+                assert!(!error.is_in_place());
+                assert!(error.to_string().contains(BESIDE), "{error}");
+                busy += 1;
+            }
+        }
+        assert!(begin.elapsed() < Duration::from_secs(30), "{saved} saves, {busy} refused");
+    }
+    (saved, busy)
+}
+
+/// Looks at the file all the time while others save to it.
+fn look_while(path: &Path, others: impl FnOnce()) {
+    let (done, looks) = (AtomicU32::new(0), AtomicU32::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while done.load(Relaxed) == 0 {
+                assert!([10, 20].contains(&items(path)), "a file of nobody");
+                looks.fetch_add(1, Relaxed);
+            }
+        });
+        others();
+        done.store(1, Relaxed);
+    });
+    assert!(looks.into_inner() > 0);
+}
+
+#[test]
+fn of_two_threads_that_save_to_one_file_one_is_told_to_wait() {
+    let (folder, path) = folder();
+    filter(10).save(&path).expect("a file");
+    look_while(&path, || {
+        let waiting = AtomicU32::new(0);
+        let enough = |saved, busy| {
+            waiting.fetch_max(busy, Relaxed);
+            saved >= 20 && waiting.load(Relaxed) > 0
+        };
+        thread::scope(|scope| {
+            let other = scope.spawn(|| save_until(&path, 20, enough));
+            let one = save_until(&path, 10, enough);
+            let other = other.join().expect("no other error");
+            println!("{one:?} and {other:?} saved and busy");
+        });
+    });
+    assert_eq!(names(folder.path()), ["seen"]);
+}
+
+#[test]
+fn of_two_processes_that_save_to_one_file_one_is_told_to_wait() {
+    let (folder, path) = folder();
+    filter(10).save(&path).expect("a file");
+    look_while(&path, || {
+        let words = ["both", path.to_str().expect("UTF-8")];
+        let mut other =
+            again("in_a_process", &words).stdout(Stdio::null()).spawn().expect("itself");
+        // The other one goes on until it was told to wait.
+        let mut ended = || other.try_wait().expect("a child").is_some();
+        let one = save_until(&path, 10, |saved, _| ended() && saved >= 20);
+        println!("{one:?} saved and busy, and more in the other process");
+        assert!(other.wait().expect("it has ended").success());
+    });
+    assert_eq!(names(folder.path()), ["seen"]);
+}
+
+// Another user, who is not the superuser.
+
+#[test]
+fn a_folder_that_is_read_only_is_refused_and_stays_as_it_is() {
+    as_nobody("read_only");
+}
+
+#[test]
+fn what_a_killed_save_left_of_a_read_only_file_is_in_nobodys_way() {
+    as_nobody("left");
+}
+
+#[test]
+fn a_file_that_nobody_may_read_is_said_to_be_so() {
+    as_nobody("unreadable");
+}
+
+#[test]
+fn a_folder_that_nobody_may_list_has_the_new_file_in_place() {
+    as_nobody("unlisted");
+}
+
+/// The task in a process that has no rights of the superuser.
+fn as_nobody(what: &str) {
+    let (folder, path) = folder();
+    set_mode(folder.path(), 0o777);
+    let words = [what, path.to_str().expect("UTF-8")];
+    let output = again("in_a_process", &words).output().expect("itself");
+    let (said, said_too) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}\n{said_too}");
+}
+
+/// Gives up the rights of the superuser, if this process has them.
+fn become_nobody() {
+    // SAFETY: these functions have no conditions.
+    unsafe {
+        if libc::geteuid() == 0 {
+            assert_eq!(libc::setgroups(0, std::ptr::null()), 0);
+            assert_eq!(libc::setgid(65_534), 0);
+            assert_eq!(libc::setuid(65_534), 0);
+        }
+    }
+}
+
+#[test]
+#[ignore = "the other tests run it"]
+fn in_a_process() {
+    let Some(task) = task() else { return };
+    let path = task[1].as_ref();
+    match &*task[0] {
+        "bare" => _ = filter(task[1].parse().expect("a number")).save("seen").expect("a file"),
+        "both" => {
+            save_until(path, 20, |saved, busy| saved >= 20 && busy > 0);
+        }
+        "read_only" => read_only(path),
+        "left" => left(path),
+        "unreadable" => unreadable(path),
+        "unlisted" => unlisted(path),
+        _ => panic!("there is no such task: {task:?}"),
+    }
+    exit(0);
+}
+
+/// A file in a folder of a user who is not the superuser; and this process is that user's.
+fn inside(path: &Path) -> (PathBuf, PathBuf) {
+    become_nobody();
+    let folder = path.with_file_name("folder");
+    fs::create_dir(&folder).expect("a folder");
+    let path = folder.join("seen");
+    filter(1).save(&path).expect("a file");
+    (folder, path)
+}
+
+fn is_denied(error: &SnapshotError, words: &str) {
+    let words = format!("{words}: Permission denied");
+    assert!(error.to_string().contains(&words), "{error}");
+    assert_eq!(error.kind(), SnapshotErrorKind::Io);
+}
+
+fn read_only(path: &Path) {
+    let (folder, path) = inside(path);
+    set_mode(&folder, 0o555);
+    let error = filter(2).save(&path).unwrap_err();
+    is_denied(&error, "cannot write beside it");
+    assert!(!error.is_in_place());
+    assert_eq!(items(&path), 1);
+    assert_eq!(names(&folder), ["seen"]);
+    set_mode(&folder, 0o755);
+    filter(2).save(&path).expect("a file");
+    assert_eq!(items(&path), 2);
+}
+
+fn left(path: &Path) {
+    let (folder, path) = inside(path);
+    set_mode(&path, 0o444);
+    fs::write(folder.join(BESIDE), "left").expect("a file");
+    set_mode(&folder.join(BESIDE), 0o444);
+    filter(2).save(&path).expect("a file");
+    assert_eq!(items(&path), 2);
+    assert_eq!(mode(&path), 0o444);
+    assert_eq!(names(&folder), ["seen"]);
+}
+
+fn unreadable(path: &Path) {
+    let (_, path) = inside(path);
+    set_mode(&path, 0o200);
+    is_denied(&Filter::load(&path).unwrap_err(), "cannot open it");
+}
+
+fn unlisted(path: &Path) {
+    let (folder, path) = inside(path);
+    set_mode(&folder, 0o333);
+    let error = filter(2).save(&path).unwrap_err();
+    assert!(error.is_in_place(), "{error}");
+    assert_eq!(error.kind(), SnapshotErrorKind::Io);
+    assert_eq!(items(&path), 2);
+    set_mode(&folder, 0o755);
+    assert_eq!(names(&folder), ["seen"]);
+}
+
+// Loads of what is no file.
+
+#[test]
+fn a_filter_comes_through_a_pipe() {
+    let (_folder, path) = folder();
+    let pipe_path = path.with_file_name("pipe");
+    pipe(&pipe_path);
+    let mut bytes = Vec::new();
+    let sent = Fixed::filter(300_000);
+    (1..=1_000u64).for_each(|item| sent.insert(&item).expect("room"));
+    sent.write_to(&mut bytes).expect("memory");
+    for cut in [0, 1] {
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut pipe = File::create(&pipe_path).expect("a pipe");
+                // It may be that nobody reads what is left.
+                for part in bytes[..bytes.len() - cut].chunks(10_007) {
+                    if pipe.write_all(part).is_err() {
+                        break;
+                    }
+                }
+            });
+            match Filter::load(&pipe_path) {
+                Ok(loaded) => {
+                    assert_eq!(cut, 0);
+                    assert_eq!(loaded.len(), 1_000);
+                    assert!((1..=1_000u64).all(|item| loaded.contains(&item)));
+                }
+                Err(error) => {
+                    assert_eq!(cut, 1, "{error}");
+                    assert_eq!(error.kind(), SnapshotErrorKind::Incomplete);
+                    assert_eq!(error.offset(), Some(bytes.len() as u64 - 1));
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn what_has_no_filter_in_it_is_not_loaded() {
+    let error = Filter::load("/dev/null").unwrap_err();
+    assert_eq!(error.kind(), SnapshotErrorKind::NotASnapshot, "{error}");
+    let error = Filter::load("/dev/zero").unwrap_err();
+    assert_eq!(error.kind(), SnapshotErrorKind::NotASnapshot, "{error}");
+    let (folder, _) = folder();
+    let error = Filter::load(folder.path()).unwrap_err();
+    assert_eq!(error.kind(), SnapshotErrorKind::Io);
+    assert!(error.to_string().contains("cannot read: Is a directory"), "{error}");
+    for path in ["", "/no/such/file"] {
+        let error = Filter::load(path).unwrap_err();
+        assert!(error.to_string().contains("cannot open it: No such file"), "{error}");
+    }
+}

@@ -1,0 +1,161 @@
+//! Filters that are written to streams and read from streams which take or give little at a time, are
+//! interrupted, or fail.
+
+#[path = "common/kind.rs"]
+mod kind;
+
+use kind::{Kind, Saved};
+use koel::{Fixed, Growing, SnapshotError, SnapshotErrorKind};
+use std::error::Error;
+use std::io::{self, ErrorKind, Read, Write};
+
+/// A stream that does one thing after the other, each time it is asked.
+struct Stream<'a> {
+    bytes: Vec<u8>,
+    at: usize,
+    /// How many bytes it takes or gives, as most; or else how it fails.
+    answers: &'a mut dyn FnMut() -> Result<usize, ErrorKind>,
+}
+
+impl Write for Stream<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let length = (self.answers)()?.min(bytes.len());
+        self.bytes.extend(&bytes[..length]);
+        Ok(length)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for Stream<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let length = (self.answers)()?.min(bytes.len()).min(self.bytes.len() - self.at);
+        bytes[..length].copy_from_slice(&self.bytes[self.at..][..length]);
+        self.at += length;
+        Ok(length)
+    }
+}
+
+/// The answers of a stream that works, but is slow.
+fn slowly() -> impl FnMut() -> Result<usize, ErrorKind> {
+    let mut answers =
+        [Ok(1), Err(ErrorKind::Interrupted), Ok(7), Ok(1_000), Ok(8)].into_iter().cycle();
+    move || answers.next().expect("a cycle")
+}
+
+/// The answers of a stream that fails at last.
+fn until(
+    mut last: usize,
+    error: Result<usize, ErrorKind>,
+) -> impl FnMut() -> Result<usize, ErrorKind> {
+    move || {
+        last = last.saturating_sub(1);
+        if last == 0 { error } else { Ok(usize::MAX) }
+    }
+}
+
+fn filter<K: Kind>() -> (Saved<K>, Vec<u8>) {
+    let filter = K::filter(270_000);
+    (0..40_000u64).for_each(|item| filter.insert(&item).expect("room"));
+    let mut bytes = Vec::new();
+    filter.write_to(&mut bytes).expect("memory");
+    (filter, bytes)
+}
+
+fn slow_streams<K: Kind>() {
+    let (filter, bytes) = filter::<K>();
+    let mut stream = Stream { bytes: Vec::new(), at: 0, answers: &mut slowly() };
+    let report = filter.write_to(&mut stream).expect("only slow");
+    assert!(stream.bytes == bytes);
+    assert_eq!(report.bytes(), bytes.len() as u64);
+
+    stream.bytes.extend(b"and more");
+    let again = Saved::<K>::read_from(&mut stream).expect("only slow");
+    assert!((0..40_000u64).all(|item| again.contains(&item)));
+    assert_eq!(&stream.bytes[stream.at..], b"and more", "it was read too far");
+}
+
+#[test]
+fn a_slow_stream_is_written_and_read_to_the_end_and_no_further() {
+    slow_streams::<Fixed>();
+    slow_streams::<Growing>();
+}
+
+fn is_error(error: &SnapshotError, words: &str) {
+    assert_eq!(error.kind(), SnapshotErrorKind::Io, "{error}");
+    assert!(error.to_string().starts_with(words), "{error}");
+    assert!(error.source().is_some_and(|source| source.is::<io::Error>()));
+    assert!(error.path().is_none() && !error.is_in_place());
+}
+
+fn failing_streams<K: Kind>() {
+    let (filter, bytes) = filter::<K>();
+    let (mut writes, mut reads) = (0, 0);
+    loop {
+        let answers = &mut until(writes + 1, Err(ErrorKind::BrokenPipe));
+        match filter.write_to(Stream { bytes: Vec::new(), at: 0, answers }) {
+            Ok(_) => break,
+            Err(error) => is_error(&error, "cannot write: broken pipe"),
+        }
+        let answers = &mut until(writes + 1, Ok(0));
+        let stopped = filter.write_to(Stream { bytes: Vec::new(), at: 0, answers });
+        is_error(&stopped.unwrap_err(), "cannot write: failed to write whole buffer");
+        writes += 1;
+    }
+    loop {
+        let answers = &mut until(reads + 1, Err(ErrorKind::ConnectionReset));
+        match Saved::<K>::read_from(Stream { bytes: bytes.clone(), at: 0, answers }) {
+            Ok(_) => break,
+            Err(error) => is_error(&error, "cannot read: connection reset"),
+        }
+        let answers = &mut until(reads + 1, Ok(0));
+        let ended = Saved::<K>::read_from(Stream { bytes: bytes.clone(), at: 0, answers });
+        let kind = ended.unwrap_err().kind();
+        match reads {
+            0 => assert_eq!(kind, SnapshotErrorKind::NotASnapshot),
+            _ => assert_eq!(kind, SnapshotErrorKind::Incomplete),
+        }
+        reads += 1;
+    }
+    // A header, blocks and an end.
+    assert!(writes >= 4, "{writes}");
+    assert_eq!(reads, writes);
+    // The filter is none the worse.
+    assert!((0..40_000u64).all(|item| filter.contains(&item) && filter.remove(&item)));
+}
+
+#[test]
+fn a_stream_that_fails_is_an_error_wherever_it_is() {
+    failing_streams::<Fixed>();
+    failing_streams::<Growing>();
+}
+
+#[test]
+fn what_a_writer_has_to_flush_is_part_of_it() {
+    struct Keeps;
+    impl Write for Keeps {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Err(ErrorKind::StorageFull.into())
+        }
+    }
+    let error = Fixed::filter(10).write_to(Keeps).unwrap_err();
+    is_error(&error, "cannot write: no storage space");
+}
+
+#[test]
+fn a_writer_that_panics_leaves_the_filter_as_it_was() {
+    let (filter, _) = filter::<Fixed>();
+    let panicked = std::panic::catch_unwind(|| {
+        let answers = &mut || panic!("as it was asked to");
+        drop(filter.write_to(Stream { bytes: Vec::new(), at: 0, answers }));
+    });
+    assert!(panicked.is_err());
+    assert!((0..40_000u64).all(|item| filter.remove(&item)));
+    assert!(filter.is_empty());
+}

@@ -84,7 +84,7 @@ fn save<K: Kind>(path: &Path) -> Result<(), SnapshotError> {
 
 fn load<K: Kind>(path: &Path) -> Result<(), SnapshotError> {
     let filter = marked(|| Saved::<K>::load(path))?;
-    assert!(OLD.into_iter().all(|item| filter.contains(&item)), "something is lost");
+    assert!(OLD.clone().all(|item| filter.contains(&item)), "something is lost");
     Ok(())
 }
 
@@ -92,10 +92,10 @@ fn load<K: Kind>(path: &Path) -> Result<(), SnapshotError> {
 fn fill<K: Kind>(folder: &Path) -> ! {
     let (path, filler) = (folder.join(NAME), folder.join("filler"));
     let filter: Saved<K> = K::filter(CAPACITY);
-    OLD.into_iter().for_each(|item| filter.insert(&item).expect("room"));
+    OLD.for_each(|item| filter.insert(&item).expect("room"));
     filter.save(&path).expect("room on the disk");
     let old = fs::read(&path).expect("the file");
-    NEW.into_iter().for_each(|item| filter.insert(&item).expect("room"));
+    NEW.for_each(|item| filter.insert(&item).expect("room"));
     let mut bytes = Vec::new();
     filter.write_to(&mut bytes).expect("memory");
     let length = bytes.len() as u64;

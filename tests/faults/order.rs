@@ -9,7 +9,7 @@ use koel::{Fixed, Growing};
 
 pub const TESTS: &[(&str, fn())] =
     &[("what_is_written_is_synced_before_it_gets_its_name_and_the_folder_after", || {
-        both(|| in_order::<Fixed>(), || in_order::<Growing>());
+        both(in_order::<Fixed>, in_order::<Growing>);
     })];
 
 fn in_order<K: Kind>() {

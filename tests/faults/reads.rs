@@ -9,10 +9,10 @@ use koel::{Fixed, Growing};
 
 pub const TESTS: &[(&str, fn())] = &[
     ("a_load_that_is_refused_something_says_what", || {
-        both(|| refuse_everything::<Fixed>(), || refuse_everything::<Growing>());
+        both(refuse_everything::<Fixed>, refuse_everything::<Growing>);
     }),
     ("a_load_survives_interruptions_and_short_reads", || {
-        both(|| get_little_at_a_time::<Fixed>(), || get_little_at_a_time::<Growing>());
+        both(get_little_at_a_time::<Fixed>, get_little_at_a_time::<Growing>);
     }),
 ];
 

@@ -18,7 +18,7 @@ pub const TESTS: &[(&str, fn())] = &[
         both(|| refuse_everything::<Fixed>(None), || refuse_everything::<Growing>(None));
     }),
     ("a_save_survives_interruptions", || {
-        both(|| interrupt_everything::<Fixed>(), || interrupt_everything::<Growing>());
+        both(interrupt_everything::<Fixed>, interrupt_everything::<Growing>);
     }),
     ("a_lock_that_somebody_has_is_no_failure_of_the_system", busy),
     ("an_unfinished_file_that_cannot_be_removed_is_not_in_the_way", not_removed),

@@ -29,7 +29,7 @@ pub enum Holds {
 /// The bytes of a file with the old items.
 pub fn old_file<K: Kind>() -> Vec<u8> {
     let filter = K::filter(CAPACITY);
-    OLD.into_iter().for_each(|item| filter.insert(&item).expect("room"));
+    OLD.for_each(|item| filter.insert(&item).expect("room"));
     let mut bytes = Vec::new();
     filter.write_to(&mut bytes).expect("memory");
     bytes

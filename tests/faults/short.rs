@@ -13,10 +13,10 @@ use std::process::Command;
 
 pub const TESTS: &[(&str, fn())] = &[
     ("a_save_that_meets_a_limit_in_the_middle_leaves_the_old_file", || {
-        both(|| limit::<Fixed>(), || limit::<Growing>());
+        both(limit::<Fixed>, limit::<Growing>);
     }),
     ("a_save_that_fills_the_disk_leaves_the_old_file", || {
-        both(|| fill::<Fixed>(), || fill::<Growing>());
+        both(fill::<Fixed>, fill::<Growing>);
     }),
 ];
 

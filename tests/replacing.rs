@@ -15,7 +15,7 @@ use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio, exit};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -306,18 +306,24 @@ fn save_until(path: &Path, items: u64, mut enough: impl FnMut(u32, u32) -> bool)
 
 /// Looks at the file all the time while others save to it.
 fn look_while(path: &Path, others: impl FnOnce()) {
-    let (done, looks) = (AtomicU32::new(0), AtomicU32::new(0));
+    struct Done<'a>(&'a AtomicBool);
+    impl Drop for Done<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Relaxed);
+        }
+    }
+    let done = AtomicBool::new(false);
     thread::scope(|scope| {
-        scope.spawn(|| {
-            while done.load(Relaxed) == 0 {
-                assert!([10, 20].contains(&items(path)), "a file of nobody");
-                looks.fetch_add(1, Relaxed);
-            }
+        let looks = scope.spawn(|| {
+            let files = (0..).take_while(|_| !done.load(Relaxed));
+            files.map(|_| assert!([10, 20].contains(&items(path)), "a file of nobody")).count()
         });
+        // Even if it panics.
+        let others_are_done = Done(&done);
         others();
-        done.store(1, Relaxed);
+        drop(others_are_done);
+        assert!(looks.join().expect("whole files") > 0);
     });
-    assert!(looks.into_inner() > 0);
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn the_new_file_has_the_permissions_of_the_old_one() {
     let made = path.with_file_name("made");
     File::create(&made).expect("a file");
     assert_eq!(mode(&path), mode(&made));
-    for permissions in [0o600, 0o640, 0o666, 0o444, 0o4755] {
+    for permissions in [0o600, 0o640, 0o666, 0o444, 0o755] {
         set_mode(&path, permissions);
         filter(2).save(&path).expect("a file");
         assert_eq!(mode(&path), permissions, "{permissions:o}");

@@ -6,6 +6,7 @@ use crate::kind::Kind;
 use crate::scene::{Holds, Scene, old_file};
 use crate::strace::{Call, watch};
 use koel::{Fixed, Growing};
+use std::collections::HashMap;
 
 pub const TESTS: &[(&str, fn())] = &[
     ("a_killed_save_leaves_the_old_file_or_the_new", || {
@@ -19,9 +20,10 @@ pub const TESTS: &[(&str, fn())] = &[
     }),
 ];
 
-/// Calls that the save makes or not, as it meets the other threads or not.
-fn is_up_to_chance(call: &Call) -> bool {
-    ["futex", "sched_yield", "mmap", "munmap", "mprotect", "madvise", "brk"].contains(&&*call.name)
+/// Calls that every save makes. Others are for memory or for waiting, as it meets the other threads.
+fn is_about_files(call: &Call) -> bool {
+    let names = ["readlink", "statx", "open", "flock", "fchmod", "ftruncate", "write", "fsync"];
+    names.iter().chain(&["rename", "close"]).any(|name| call.is(name))
 }
 
 /// Kills a save at each of its system calls, before it is carried out.
@@ -33,13 +35,22 @@ fn kill_everywhere<K: Kind>(old: Option<&[u8]>) {
     assert_eq!(scene.holds(), Holds::New);
 
     let (mut before, mut after, mut unfinished, mut elsewhere) = (0, 0, 0, 0);
+    let mut waits = HashMap::new();
     for call in whole.calls() {
+        if !is_about_files(call) {
+            // It may be hundreds, if another thread was stopped while it held a lock.
+            let times: &mut u32 = waits.entry(&call.name).or_default();
+            *times += 1;
+            if *times > 3 {
+                continue;
+            }
+        }
         let scene = Scene::<K>::new(old);
         let kill = format!("{}:signal=SIGKILL:when={}", call.name, call.nth);
         let killed = watch(&saving::<K>(&scene.path), &[kill]);
         let last = killed.calls().last().filter(|last| last.name == call.name);
         let Some(last) = last.filter(|_| killed.signal == Some(SIGKILL)) else {
-            assert!(is_up_to_chance(call), "no kill at {call:?}: {:?}", killed.outcome);
+            assert!(!is_about_files(call), "no kill at {call:?}: {:?}", killed.outcome);
             elsewhere += 1;
             continue;
         };

@@ -207,6 +207,7 @@ fn try_lock(file: &File) -> Option<Result<(), TryLockError>> {
         {
             None
         }
+        Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Interrupted => try_lock(file),
         result => Some(result),
     }
 }

@@ -109,11 +109,11 @@ fn links_that_lead_nowhere_are_refused() {
     symlink("other", &path).expect("a link");
     symlink("seen", folder.path().join("other")).expect("a link");
     let error = filter(1).save(&path).unwrap_err();
-    assert!(error.to_string().contains("cannot find out where it is: "), "{error}");
+    assert!(error.to_string().contains("Too many levels of symbolic links"), "{error}");
     fs::remove_file(folder.path().join("other")).expect("a link");
     symlink("no/such/folder/file", folder.path().join("other")).expect("a link");
     let error = filter(1).save(&path).unwrap_err();
-    assert!(error.to_string().contains("cannot write beside it: "), "{error}");
+    assert!(error.to_string().contains("cannot open its folder: "), "{error}");
     assert_eq!(names(folder.path()), ["other", "seen"]);
 }
 
@@ -158,7 +158,7 @@ fn what_is_no_file_is_not_replaced() {
     refused_as_no_file("/dev/null".as_ref());
     refused_as_no_file(folder.path());
     assert_eq!(names(folder.path()), ["seen"]);
-    for path in ["/", ".", "..", "", "../", "./.", "/dev", "/no/such/folder/.."] {
+    for path in ["/", ".", "..", "", "../", "./.", "/dev"] {
         refused_as_no_file(path.as_ref());
     }
 }
@@ -183,19 +183,19 @@ fn a_path_through_what_is_no_folder_is_refused() {
 #[test]
 fn a_long_name_is_refused_or_saved() {
     let (folder, _) = folder();
-    // A file system takes 255 bytes, and the name beside it is 13 bytes longer.
+    // A file system takes 255 bytes, and the name beside it would be longer.
     for length in [1, 241, 242, 243, 255, 256, 5_000] {
         let path = folder.path().join("n".repeat(length));
         match filter(1).save(&path) {
             Ok(_) => assert_eq!(items(&path), 1),
             Err(error) => {
-                assert!(length > 242, "{error}");
+                assert!(length > 255, "{error}");
                 assert!(error.to_string().contains("name too long"), "{error}");
                 assert!(!path.exists());
             }
         }
     }
-    assert_eq!(names(folder.path()).len(), 3);
+    assert_eq!(names(folder.path()).len(), 5);
 }
 
 #[test]
@@ -381,7 +381,7 @@ fn a_file_that_nobody_may_read_is_said_to_be_so() {
 }
 
 #[test]
-fn a_folder_that_nobody_may_list_has_the_new_file_in_place() {
+fn a_folder_that_cannot_be_synced_is_refused_at_once() {
     as_nobody("unlisted");
 }
 
@@ -447,7 +447,7 @@ fn read_only(path: &Path) {
     let (folder, path) = inside(path);
     set_mode(&folder, 0o555);
     let error = filter(2).save(&path).unwrap_err();
-    is_denied(&error, "cannot write beside it");
+    is_denied(&error, "where the new file is written first");
     assert!(!error.is_in_place());
     assert_eq!(items(&path), 1);
     assert_eq!(names(&folder), ["seen"]);
@@ -477,9 +477,9 @@ fn unlisted(path: &Path) {
     let (folder, path) = inside(path);
     set_mode(&folder, 0o333);
     let error = filter(2).save(&path).unwrap_err();
-    assert!(error.is_in_place(), "{error}");
-    assert_eq!(error.kind(), SnapshotErrorKind::Io);
-    assert_eq!(items(&path), 2);
+    is_denied(&error, "cannot open its folder");
+    assert!(!error.is_in_place(), "{error}");
+    assert_eq!(items(&path), 1);
     set_mode(&folder, 0o755);
     assert_eq!(names(&folder), ["seen"]);
 }

@@ -6,7 +6,6 @@ mod kind;
 
 use kind::{Kind, Saved};
 use koel::{Fixed, Growing, SnapshotError, SnapshotErrorKind};
-use std::error::Error;
 use std::io::{self, ErrorKind, Read, Write};
 
 /// A stream that does one thing after the other, each time it is asked.
@@ -86,7 +85,7 @@ fn a_slow_stream_is_written_and_read_to_the_end_and_no_further() {
 fn is_error(error: &SnapshotError, words: &str) {
     assert_eq!(error.kind(), SnapshotErrorKind::Io, "{error}");
     assert!(error.to_string().starts_with(words), "{error}");
-    assert!(error.source().is_some_and(|source| source.is::<io::Error>()));
+    assert!(error.io_error().is_some());
     assert!(error.path().is_none() && !error.is_in_place());
 }
 

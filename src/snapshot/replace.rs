@@ -80,26 +80,28 @@ impl Beside {
         let path = folder_of(target).join(name_beside(name));
         // Whoever was faster may be done meanwhile.
         for _ in 0..100 {
-            match create(&path, replaces) {
-                Ok(file) => match try_lock(&file) {
-                    Some(Ok(())) if is_at(&file, &path) => {
-                        return Ok(Beside { path, file, finished: false });
-                    }
-                    // Somebody took it for one that was left, as it was not locked yet.
-                    Some(Ok(()) | Err(TryLockError::WouldBlock)) => {}
-                    Some(Err(TryLockError::Error(error))) => {
-                        let _ = fs::remove_file(&path);
-                        return Err(cannot("cannot lock", &path, error));
-                    }
-                    None => {
-                        let _ = fs::remove_file(&path);
-                        return Self::without_locks(&path, replaces);
-                    }
-                },
+            let file = match create(&path, replaces) {
+                Ok(file) => file,
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                     Self::remove_what_was_left(&path)?;
+                    continue;
                 }
                 Err(error) => return Err(cannot("cannot create", &path, error)),
+            };
+            match try_lock(&file) {
+                // Unless somebody took it for one that was left, as it was not locked yet.
+                Some(Ok(())) if is_at(&file, &path)? => {
+                    return Ok(Beside { path, file, finished: false });
+                }
+                Some(Ok(()) | Err(TryLockError::WouldBlock)) => {}
+                Some(Err(TryLockError::Error(error))) => {
+                    let _ = fs::remove_file(&path);
+                    return Err(cannot("cannot lock", &path, error));
+                }
+                None => {
+                    let _ = fs::remove_file(&path);
+                    return Self::without_locks(&path, replaces);
+                }
             }
         }
         Err(Reason::Busy { beside: path })
@@ -121,7 +123,7 @@ impl Beside {
         match try_lock(&left) {
             Some(Err(TryLockError::WouldBlock)) => Err(Reason::Busy { beside: path.to_path_buf() }),
             // While it is locked, nobody else removes it and makes a new one.
-            Some(Ok(())) if is_at(&left, path) => fs::remove_file(path)
+            Some(Ok(())) if is_at(&left, path)? => fs::remove_file(path)
                 .map_err(|error| cannot("cannot remove what an earlier save left:", path, error)),
             Some(Ok(())) => Ok(()),
             Some(Err(TryLockError::Error(error))) => Err(cannot("cannot lock", path, error)),
@@ -148,7 +150,7 @@ impl Beside {
     /// Syncs the file and renames it.
     fn finish(mut self, target: &Path) -> Result<(), Reason> {
         self.file.sync_all().map_err(Reason::io("cannot sync what was written"))?;
-        if !is_at(&self.file, &self.path) {
+        if !is_at(&self.file, &self.path)? {
             self.finished = true; // what is there now is not ours to remove
             return Err(Reason::Removed { beside: std::mem::take(&mut self.path) });
         }
@@ -161,8 +163,8 @@ impl Beside {
 
 impl Drop for Beside {
     fn drop(&mut self) {
-        if !self.finished && is_at(&self.file, &self.path) {
-            // While it is locked: afterwards it may be somebody else's.
+        // While it is locked: afterwards it may be somebody else's.
+        if !self.finished && is_at(&self.file, &self.path).is_ok_and(|ours| ours) {
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -226,16 +228,19 @@ fn try_lock(_: &File) -> Option<Result<(), TryLockError>> {
 
 /// Whether a path leads to the file that was opened or made there, and is no link.
 #[cfg(unix)]
-fn is_at(file: &File, path: &Path) -> bool {
+fn is_at(file: &File, path: &Path) -> Result<bool, Reason> {
     use std::os::unix::fs::MetadataExt;
     let id = |about: Metadata| (about.dev(), about.ino());
-    let opened = file.metadata().map(id);
-    matches!((fs::symlink_metadata(path).map(id), opened), (Ok(there), Ok(opened)) if there == opened)
+    let there = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        there => there.and_then(|there| Ok(id(there) == id(file.metadata()?))),
+    };
+    there.map_err(|error| cannot("cannot look at", path, error))
 }
 
 #[cfg(not(unix))]
-fn is_at(_: &File, path: &Path) -> bool {
-    path.exists()
+fn is_at(_: &File, path: &Path) -> Result<bool, Reason> {
+    Ok(path.exists())
 }
 
 /// Gives a file the owner, the group and the permissions of another, as far as that is allowed. Nobody gets

@@ -4,7 +4,7 @@ use crate::ConcurrentCuckooFilter;
 use crate::room::Room;
 use crate::snapshot::error::{Reason, SnapshotError};
 use crate::snapshot::write::SaveReport;
-use crate::snapshot::{read, replace, write};
+use crate::snapshot::{load, read, replace, write};
 use crate::stable_hash::PersistentHasher;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -145,7 +145,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
             ErrorKind::NotFound => Reason::NotFound { error },
             _ => Reason::io("cannot open it")(error),
         });
-        file.and_then(read::load).map_err(|reason| reason.of(Some(path)))
+        file.and_then(load::load).map_err(|reason| reason.of(Some(path)))
     }
 
     /// Reads what [`write_to`](Self::write_to) or [`save`](Self::save) has written, and nothing after it.

@@ -1,6 +1,6 @@
 //! Filters in files: saving one while its threads go on, and loading it.
 //!
-//! `format` says what is in a file, `write` and `read` turn a filter into that and back, and `replace`
+//! `format` says what is in a file, `write`, `read` and `load` turn a filter into that and back, and `replace`
 //! puts a new file in the place of an old one. `parts` is what a room has to do with it.
 
 pub mod error;
@@ -8,6 +8,7 @@ pub mod error;
 pub mod format;
 #[cfg(not(doc))]
 mod format;
+pub mod load;
 pub mod parts;
 pub mod read;
 pub mod replace;

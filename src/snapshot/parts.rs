@@ -2,6 +2,7 @@
 
 use crate::geometry::Geometry;
 use crate::sizing::GrowthPlan;
+use crate::snapshot::error::Reason;
 use crate::split::Census;
 use crate::table::Table;
 
@@ -49,4 +50,12 @@ pub struct Block {
 pub struct Loaded {
     pub table: Table,
     pub blocks: Vec<Block>,
+}
+
+/// So many words of zeros.
+pub fn zeros(words: usize) -> Result<Vec<u64>, Reason> {
+    let mut zeros = Vec::new();
+    zeros.try_reserve_exact(words).map_err(|_| Reason::OutOfMemory { bytes: 8 * words })?;
+    zeros.resize(words, 0);
+    Ok(zeros)
 }

@@ -1,8 +1,7 @@
-//! From the words of a file to a filter.
+//! From the words of a file to a filter, as they come.
 //!
-//! A file says how long it should be at its end, and is as long as it is, so a damaged or hostile one
-//! is found out before memory is taken. A stream only ends; so it is collected in pieces, and when all is
-//! there, the table is filled, and each piece given back when it has been copied.
+//! A stream does not say how long it is before it has ended. So what comes is collected in pieces, and when
+//! all is there, the table is filled, and each piece given back when it has been copied.
 
 use crate::ConcurrentCuckooFilter;
 use crate::lease::Always;
@@ -13,18 +12,15 @@ use crate::snapshot::format::{
     BLOCK_HEAD, BLOCK_WORDS, BlockReader, END_WORDS, End, HEADER_WORDS, Header, Tally, block_bytes,
     block_words, bytes_of, read_header,
 };
-use crate::snapshot::parts::{Loaded, Plan};
+use crate::snapshot::parts::{Loaded, zeros};
 use crate::stable_hash::PersistentHasher;
-use crate::sync::Gauge;
 use crate::table::Table;
-use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::thread;
 
-type Filter<S, R> = ConcurrentCuckooFilter<S, R>;
+pub type Filter<S, R> = ConcurrentCuckooFilter<S, R>;
 
 /// The header, if it is of a filter of this type, and its checksum.
-fn header_of<S: PersistentHasher, R: Room>(
+pub fn header_of<S: PersistentHasher, R: Room>(
     words: &mut [u64; HEADER_WORDS],
 ) -> Result<(Header<S>, u64), Reason> {
     let (header, sum) = read_header(words, size_of::<Filter<S, R>>())?;
@@ -32,24 +28,14 @@ fn header_of<S: PersistentHasher, R: Room>(
     if grows != R::GROWS { Err(Reason::WrongKind { grows }) } else { Ok((header, sum)) }
 }
 
-fn filter_of<S, R: Room>(header: Header<S>, loaded: Loaded) -> Result<Filter<S, R>, Reason> {
+pub fn filter_of<S, R: Room>(header: Header<S>, loaded: Loaded) -> Result<Filter<S, R>, Reason> {
     let Header { plan, capacity, hasher } = header;
     Ok(ConcurrentCuckooFilter::from_parts(capacity, R::restore(plan, loaded)?, hasher))
 }
 
-fn shard(table: &Table, index: usize) -> Shard<'_, Always> {
+pub fn shard(table: &Table, index: usize) -> Shard<'_, Always> {
     Shard::leased(table, index * table.geometry().buckets() as usize, Always)
 }
-
-fn block_buffer(plan: &Plan) -> Result<Vec<u64>, Reason> {
-    let mut buffer = Vec::new();
-    let words = block_words(plan);
-    buffer.try_reserve_exact(words).map_err(|_| Reason::OutOfMemory { bytes: 8 * words })?;
-    buffer.resize(words, 0);
-    Ok(buffer)
-}
-
-// A stream.
 
 /// The words of a piece: so many that any allocator has them from the system, and gives them back.
 const PIECE: usize = (64 << 20) / size_of::<u64>();
@@ -78,7 +64,7 @@ pub fn read<S: PersistentHasher, R: Room>(reader: &mut impl Read) -> Result<Filt
     let plan = &header.plan;
     let blocks = BlockReader::new(plan);
     let mut tally = Tally::new(plan.geometry().shards(), sum);
-    let mut buffer = block_buffer(plan)?;
+    let mut buffer = zeros(block_words(plan))?;
     let in_a_block = buffer.len() - BLOCK_WORDS;
     let mut pieces: Vec<Vec<u64>> = Vec::new();
     let mut found = Vec::new();
@@ -130,155 +116,4 @@ fn read_up_to(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
         }
     }
     Ok(got)
-}
-
-// A file.
-
-/// A file that is not worth another thread.
-const FOR_A_THREAD: u64 = 4 << 20;
-
-pub fn load<S: PersistentHasher, R: Room>(mut file: File) -> Result<Filter<S, R>, Reason> {
-    let about = file.metadata().map_err(Reason::io("cannot read"))?;
-    if !about.is_file() {
-        return read(&mut file);
-    }
-    let length = about.len();
-    let file = Whole::new(file);
-    let read = |words: &mut [u64], at: u64| match file.read(bytes_of(words), at) {
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
-            Err(Reason::CutOff { at: length })
-        }
-        result => result.map_err(Reason::io("cannot read")),
-    };
-
-    let mut words = [0; HEADER_WORDS];
-    let part = (length / 8).min(HEADER_WORDS as u64) as usize;
-    read(&mut words[..part], 0)?;
-    let (header, sum) = match header_of::<S, R>(&mut words) {
-        Err(error @ Reason::NotASnapshot) => return Err(error),
-        _ if part < HEADER_WORDS => return Err(Reason::CutOff { at: length }),
-        header => header?,
-    };
-    let plan = &header.plan;
-    let reader = BlockReader::new(plan);
-
-    // Of a fixed filter the length is known; a growing one says it at its end.
-    let roots = plan.geometry().shards();
-    let with_blocks = |blocks: u64| {
-        let bytes = blocks.checked_mul(block_bytes(plan));
-        bytes.and_then(|bytes| bytes.checked_add(8 * (HEADER_WORDS + END_WORDS) as u64))
-    };
-    let wrong_length = |wanted| Err(Reason::WrongLength { bytes: length, wanted });
-    if let Some(wanted) = with_blocks(roots as u64)
-        && (if R::GROWS { length < wanted } else { length != wanted })
-    {
-        return wrong_length(wanted);
-    }
-    let at = length.saturating_sub(8 * END_WORDS as u64);
-    let mut words = [0; END_WORDS];
-    read(&mut words, at)?;
-    let end = End::read(&mut words, at)?;
-    match with_blocks(end.blocks) {
-        Some(wanted) if wanted == length => {}
-        Some(wanted) => return wrong_length(wanted),
-        None => return Err(Reason::damaged(at + 8, "there cannot be so many blocks")),
-    }
-
-    let no_memory = |bytes| Reason::OutOfMemory { bytes };
-    let count = usize::try_from(end.blocks).map_err(|_| no_memory(usize::MAX))?;
-    let table = Table::new(plan.geometry().with_shards(count)).map_err(no_memory)?;
-    let read_block = |index: usize, buffer: &mut Vec<u64>| {
-        read(buffer, reader.at(index as u64))?;
-        let block = reader.read(index as u64, buffer)?;
-        let buckets = &buffer[BLOCK_HEAD..buffer.len() - 1];
-        let Ok(()) = shard(&table, index).fill(buckets, block.census.items);
-        Ok(block)
-    };
-    let blocks = on_all_cores(count, length / FOR_A_THREAD, || block_buffer(plan), read_block)?;
-    let mut tally = Tally::new(roots, sum);
-    for (number, block) in blocks.iter().enumerate() {
-        let added = tally.add(block.depth, block.census.items, block.sum);
-        added.map_err(|gap| gap.at(reader.at(number as u64)))?;
-    }
-    tally.finish(roots, block_bytes(plan), end, at)?;
-    filter_of(header, Loaded { table, blocks })
-}
-
-/// Does `work` on each number up to `count`, on a number of threads that is at most `most`, each of which
-/// has a buffer of its own. The results in order, or one of the errors.
-fn on_all_cores<B, T: Send>(
-    count: usize,
-    most: u64,
-    buffer: impl Fn() -> Result<B, Reason> + Sync,
-    work: impl Fn(usize, &mut B) -> Result<T, Reason> + Sync,
-) -> Result<Vec<T>, Reason> {
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    let threads = cores.min(usize::try_from(most).unwrap_or(cores)).clamp(1, count.max(1));
-    let failed = Gauge::default();
-    let part = |first: usize| -> Result<Vec<T>, (usize, Reason)> {
-        // After an error of one, the others need not go on.
-        let mine = (first..count).step_by(threads).take_while(|_| failed.get() == 0);
-        let mut buffer = buffer().map_err(|error| (first, error))?;
-        let done = mine.map(|number| work(number, &mut buffer).map_err(|error| (number, error)));
-        let done: Result<Vec<T>, _> = done.collect();
-        if done.is_err() {
-            failed.set(1);
-        }
-        done
-    };
-    let part = &part;
-    let parts: Vec<_> = thread::scope(|scope| {
-        let start = |first| thread::Builder::new().spawn_scoped(scope, move || part(first)).ok();
-        let others: Vec<_> = (1..threads).map(start).collect();
-        let mut parts = vec![part(0)];
-        for (other, first) in others.into_iter().zip(1..) {
-            // Where no thread could be had, or one was lost, there is this one.
-            let done = other.and_then(|thread| thread.join().ok());
-            parts.push(done.unwrap_or_else(|| part(first)));
-        }
-        parts
-    });
-    let (mut done, mut errors) = (Vec::new(), Vec::new());
-    for part in parts {
-        match part {
-            Ok(part) => done.push(part.into_iter()),
-            Err(error) => errors.push(error),
-        }
-    }
-    if let Some((_, error)) = errors.into_iter().min_by_key(|(number, _)| *number) {
-        return Err(error);
-    }
-    Ok((0..count).filter_map(|number| done[number % threads].next()).collect())
-}
-
-/// A file that is read at any place by several threads.
-#[cfg(unix)]
-struct Whole(File);
-
-#[cfg(unix)]
-impl Whole {
-    fn new(file: File) -> Self {
-        Whole(file)
-    }
-
-    fn read(&self, bytes: &mut [u8], at: u64) -> io::Result<()> {
-        std::os::unix::fs::FileExt::read_exact_at(&self.0, bytes, at)
-    }
-}
-
-#[cfg(not(unix))]
-struct Whole(std::sync::Mutex<File>);
-
-#[cfg(not(unix))]
-impl Whole {
-    fn new(file: File) -> Self {
-        Whole(std::sync::Mutex::new(file))
-    }
-
-    fn read(&self, bytes: &mut [u8], at: u64) -> io::Result<()> {
-        use std::io::{Seek, SeekFrom};
-        let mut file = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        file.seek(SeekFrom::Start(at))?;
-        file.read_exact(bytes)
-    }
 }

@@ -3,7 +3,7 @@
 use crate::room::Room;
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{BLOCK_HEAD, End, Tally, block_bytes, block_words, header, seal};
-use crate::snapshot::parts::Copied;
+use crate::snapshot::parts::{Copied, zeros};
 use crate::stable_hash::PersistentHasher;
 use std::fmt;
 use std::io::Write;
@@ -85,10 +85,7 @@ pub fn write<S: PersistentHasher>(
 ) -> Result<SaveReport, Reason> {
     let plan = room.plan();
     let words = block_words(&plan);
-    let mut block = Vec::new();
-    block.try_reserve_exact(words).map_err(|_| Reason::OutOfMemory { bytes: 8 * words })?;
-    block.resize(words, 0);
-
+    let mut block = zeros(words)?;
     let mut write = |words: &mut [u64]| -> Result<u64, Reason> {
         let (bytes, sum) = seal(words);
         writer.write_all(bytes).map_err(Reason::io("cannot write"))?;

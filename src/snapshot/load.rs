@@ -1,0 +1,165 @@
+//! From a file to a filter: the whole of it on all cores, straight to where it stays.
+//!
+//! The end of a file says how many blocks there are, and the system how long it is; so a damaged or
+//! hostile one is found out before memory is taken.
+
+use crate::room::Room;
+use crate::snapshot::error::Reason;
+use crate::snapshot::format::{
+    BLOCK_HEAD, BlockReader, END_WORDS, End, HEADER_WORDS, Tally, block_bytes, block_words,
+    bytes_of,
+};
+use crate::snapshot::parts::{Block, Loaded, Plan, zeros};
+use crate::snapshot::read::{Filter, filter_of, header_of, read, shard};
+use crate::stable_hash::PersistentHasher;
+use crate::sync::Mutex;
+use crate::table::Table;
+use std::fs::File;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::panic::resume_unwind;
+use std::thread;
+
+/// What a thread reads at once.
+const TURN: usize = (1 << 20) / size_of::<u64>();
+
+/// A file that is not worth another thread.
+const FOR_A_THREAD: u64 = 4 << 20;
+
+pub fn load<S: PersistentHasher, R: Room>(mut file: File) -> Result<Filter<S, R>, Reason> {
+    let about = file.metadata().map_err(Reason::io("cannot read"))?;
+    if !about.is_file() {
+        return read(&mut file);
+    }
+    let length = about.len();
+
+    let mut words = [0; HEADER_WORDS];
+    let part = (length / 8).min(HEADER_WORDS as u64) as usize;
+    read_at(&mut file, &mut words[..part], 0)?;
+    let (header, sum) = match header_of::<S, R>(&mut words) {
+        Err(error @ Reason::NotASnapshot) => return Err(error),
+        _ if part < HEADER_WORDS => return Err(Reason::CutOff { at: length }),
+        header => header?,
+    };
+    let plan = &header.plan;
+    let reader = BlockReader::new(plan);
+
+    // Of a fixed filter the length is known; a growing one says it at its end.
+    let roots = plan.geometry().shards();
+    let with_blocks = |blocks: u64| {
+        let bytes = blocks.checked_mul(block_bytes(plan));
+        bytes.and_then(|bytes| bytes.checked_add(8 * (HEADER_WORDS + END_WORDS) as u64))
+    };
+    let wrong_length = |wanted| Err(Reason::WrongLength { bytes: length, wanted });
+    if let Some(wanted) = with_blocks(roots as u64)
+        && (if R::GROWS { length < wanted } else { length != wanted })
+    {
+        return wrong_length(wanted);
+    }
+    let at = length.saturating_sub(8 * END_WORDS as u64);
+    let mut words = [0; END_WORDS];
+    read_at(&mut file, &mut words, at)?;
+    let end = End::read(&mut words, at)?;
+    match with_blocks(end.blocks) {
+        Some(wanted) if wanted == length => {}
+        Some(wanted) => return wrong_length(wanted),
+        None => return Err(Reason::damaged(at + 8, "there cannot be so many blocks")),
+    }
+
+    let no_memory = |bytes| Reason::OutOfMemory { bytes };
+    let count = usize::try_from(end.blocks).map_err(|_| no_memory(usize::MAX))?;
+    let table = Table::new(plan.geometry().with_shards(count)).map_err(no_memory)?;
+    file.seek(SeekFrom::Start(reader.at(0))).map_err(Reason::io("cannot read"))?;
+    let blocks = in_turns(file, length, count, plan, |number, words| {
+        let block = reader.read(number as u64, words)?;
+        let buckets = &words[BLOCK_HEAD..words.len() - 1];
+        let Ok(()) = shard(&table, number).fill(buckets, block.census.items);
+        Ok(block)
+    })?;
+    let mut tally = Tally::new(roots, sum);
+    for (number, block) in blocks.iter().enumerate() {
+        let added = tally.add(block.depth, block.census.items, block.sum);
+        added.map_err(|gap| gap.at(reader.at(number as u64)))?;
+    }
+    tally.finish(roots, block_bytes(plan), end, at)?;
+    filter_of(header, Loaded { table, blocks })
+}
+
+fn read_at(file: &mut File, words: &mut [u64], at: u64) -> Result<(), Reason> {
+    file.seek(SeekFrom::Start(at)).map_err(Reason::io("cannot read"))?;
+    read_next(file, words, at)
+}
+
+/// Reads what comes next, which begins at this byte.
+fn read_next(file: &mut File, words: &mut [u64], at: u64) -> Result<(), Reason> {
+    file.read_exact(bytes_of(words)).map_err(|error| match error.kind() {
+        // It has become shorter since it was opened.
+        ErrorKind::UnexpectedEof => Reason::CutOff { at },
+        _ => Reason::io("cannot read")(error),
+    })
+}
+
+/// Reads so many blocks, and gives each to `work`, on as many threads as there are cores for. They take
+/// turns to read, in the order of the file, and work on what they have read meanwhile. The results in
+/// order, or the first of the errors that were met.
+fn in_turns(
+    file: File,
+    length: u64,
+    count: usize,
+    plan: &Plan,
+    work: impl Fn(usize, &mut [u64]) -> Result<Block, Reason> + Sync,
+) -> Result<Vec<Block>, Reason> {
+    let block_words = block_words(plan);
+    let in_a_turn = (TURN / block_words).clamp(1, count.max(1));
+    let turns = Mutex::new((file, 0));
+    let thread = || -> Result<Vec<(usize, Block)>, (usize, Reason)> {
+        let mut done = Vec::new();
+        let mut buffer = zeros(in_a_turn * block_words).map_err(|error| (0, error))?;
+        loop {
+            let mut turn = turns.lock();
+            let (file, next) = &mut *turn;
+            let first = *next;
+            let blocks = in_a_turn.min(count - first);
+            if blocks == 0 {
+                return Ok(done);
+            }
+            let words = &mut buffer[..blocks * block_words];
+            // After an error nobody need go on.
+            *next = count;
+            read_next(file, words, length).map_err(|error| (first, error))?;
+            *next = first + blocks;
+            drop(turn);
+            for (number, words) in (first..).zip(words.chunks_exact_mut(block_words)) {
+                let block = work(number, words).map_err(|error| {
+                    turns.lock().1 = count;
+                    (number, error)
+                })?;
+                done.push((number, block));
+            }
+        }
+    };
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let others = (length / FOR_A_THREAD).min(cores as u64 - 1);
+    let threads: Vec<_> = thread::scope(|scope| {
+        // Where no more threads can be had, there are fewer.
+        let start = |_| thread::Builder::new().spawn_scoped(scope, &thread).ok();
+        let others: Vec<_> = (0..others).map_while(start).collect();
+        let own = thread();
+        let join = |other: thread::ScopedJoinHandle<'_, _>| {
+            other.join().unwrap_or_else(|panic| resume_unwind(panic))
+        };
+        others.into_iter().map(join).chain([own]).collect()
+    });
+    let (mut all, mut first_error) = (Vec::with_capacity(count), None);
+    for done in threads {
+        match done {
+            Ok(done) => all.extend(done),
+            Err((number, _)) if first_error.as_ref().is_some_and(|(first, _)| *first < number) => {}
+            Err(error) => first_error = Some(error),
+        }
+    }
+    all.sort_unstable_by_key(|(number, _)| *number);
+    match first_error {
+        Some((_, error)) => Err(error),
+        None => Ok(all.into_iter().map(|(_, block)| block).collect()),
+    }
+}

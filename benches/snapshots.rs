@@ -91,7 +91,7 @@ fn files<R: Room>(kind: &str, filter: &Filter<R>, folder: &Path, turns: usize) {
     println!("a {kind} filter of {report}, {memory} in memory; {turns} turns");
     let stale = folder.join("stale");
     fs::copy(&saved, &stale).expect("room on the disk");
-    let rows: [(&str, &dyn Fn() -> Duration); 8] = [
+    let rows: [(&str, &dyn Fn() -> Duration); 9] = [
         ("save", &|| timed(|| assert_eq!(filter.save(&saved).expect("room on the disk"), report))),
         ("cp, synced", &|| {
             timed(|| {
@@ -120,6 +120,10 @@ fn files<R: Room>(kind: &str, filter: &Filter<R>, folder: &Path, turns: usize) {
             forget(&saved);
             timed(|| run(Command::new("cat").arg(&saved).stdout(Stdio::null())))
         }),
+        ("read to fresh, from disk", &|| {
+            forget(&saved);
+            timed(|| drop(black_box(fs::read(&saved).expect("memory"))))
+        }),
     ];
     let mut seconds = vec![Vec::new(); rows.len()];
     for _ in 0..turns {
@@ -133,8 +137,8 @@ fn files<R: Room>(kind: &str, filter: &Filter<R>, folder: &Path, turns: usize) {
     for ((name, _), taken) in rows.iter().zip(&seconds) {
         let beside = match *name {
             "save" => &[1, 2][..],
-            "load" => &[4, 5],
-            "load, from disk" => &[7],
+            "load" => &[1, 2, 4, 5],
+            "load, from disk" => &[7, 8],
             _ => &[],
         };
         let ratio = |other: usize| {

@@ -141,7 +141,7 @@ fn in_turns(
     let others = (length / FOR_A_THREAD).min(cores as u64 - 1);
     let threads: Vec<_> = thread::scope(|scope| {
         // Where no more threads can be had, there are fewer.
-        let start = |_| thread::Builder::new().spawn_scoped(scope, &thread).ok();
+        let start = |_| thread::Builder::new().spawn_scoped(scope, thread).ok();
         let others: Vec<_> = (0..others).map_while(start).collect();
         let own = thread();
         let join = |other: thread::ScopedJoinHandle<'_, _>| {

@@ -4,10 +4,10 @@
 //! hostile one is found out before memory is taken.
 
 use crate::room::Room;
+use crate::snapshot::blocks::{BlockReader, Tally};
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{
-    BLOCK_HEAD, BlockReader, END_WORDS, End, HEADER_WORDS, Tally, block_bytes, block_words,
-    bytes_of,
+    BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, block_words, bytes_of,
 };
 use crate::snapshot::parts::{Block, Loaded, Plan, zeros};
 use crate::snapshot::read::{Filter, filter_of, header_of, read, shard};

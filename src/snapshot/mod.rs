@@ -1,8 +1,9 @@
 //! Filters in files: saving one while its threads go on, and loading it.
 //!
-//! `format` says what is in a file, `write`, `read` and `load` turn a filter into that and back, and `replace`
+//! `format` says what is in a file, `blocks` what has to be right about it, `write`, `read` and `load` turn a filter into that and back, and `replace`
 //! puts a new file in the place of an old one. `parts` is what a room has to do with it.
 
+pub mod blocks;
 pub mod error;
 #[cfg(doc)]
 pub mod format;

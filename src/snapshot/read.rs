@@ -7,10 +7,11 @@ use crate::ConcurrentCuckooFilter;
 use crate::lease::Always;
 use crate::room::Room;
 use crate::shard::Shard;
+use crate::snapshot::blocks::{BlockReader, Tally};
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{
-    BLOCK_HEAD, BLOCK_WORDS, BlockReader, END_WORDS, End, HEADER_WORDS, Header, Tally, block_bytes,
-    block_words, bytes_of, read_header,
+    BLOCK_HEAD, BLOCK_WORDS, END_WORDS, End, HEADER_WORDS, Header, block_bytes, block_words,
+    bytes_of, read_header,
 };
 use crate::snapshot::parts::{Loaded, zeros};
 use crate::stable_hash::PersistentHasher;

@@ -1,0 +1,214 @@
+//! Blocks: what is right about each, and what all of them have to be together.
+
+use crate::aging::Aging;
+use crate::bucket::Lanes;
+use crate::directory::{MOST_ENTRIES, MOST_LEVELS};
+use crate::snapshot::error::Reason;
+use crate::snapshot::format::{BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, unseal};
+use crate::snapshot::parts::{Block, Plan};
+use crate::split::Census;
+use xxhash_rust::xxh3::Xxh3;
+
+/// Knows which blocks a filter can have.
+pub struct BlockReader {
+    lanes: Lanes,
+    block_bytes: u64,
+    slots: i64,
+    aging: Option<Aging>,
+}
+
+impl BlockReader {
+    pub fn new(plan: &Plan) -> Self {
+        let lanes = plan.geometry().lanes();
+        let slots = plan.geometry().buckets() as usize * lanes.slots();
+        let aging = plan.grows().then(|| Aging::new(lanes));
+        BlockReader { lanes, block_bytes: block_bytes(plan), slots: slots as i64, aging }
+    }
+
+    /// Where a block begins.
+    pub fn at(&self, number: u64) -> u64 {
+        8 * HEADER_WORDS as u64 + number * self.block_bytes
+    }
+
+    /// What was read as a block.
+    pub fn read(&self, number: u64, words: &mut [u64]) -> Result<Block, Reason> {
+        let at = self.at(number);
+        let damaged = |word: usize, what: String| Err(Reason::damaged(at + 8 * word as u64, what));
+        let Some(sum) = unseal(words) else {
+            return damaged(0, format!("the checksum of block {number} is wrong"));
+        };
+        let (head, buckets) = words[..words.len() - 1].split_at(BLOCK_HEAD);
+        let &[found, depth, items] = head else { return damaged(0, "no block".into()) };
+        if found != number {
+            return damaged(0, format!("block {found} is where block {number} should be"));
+        }
+        let deepest = if self.aging.is_some() { MOST_LEVELS as u64 - 1 } else { 0 };
+        if depth > deepest {
+            return damaged(1, format!("no shard is split {depth} times"));
+        }
+        let items = items.cast_signed();
+        if let Some(bucket) = self.first_wrong(buckets) {
+            return damaged(BLOCK_HEAD + bucket, "no bucket holds this".into());
+        }
+        let lanes = self.lanes.count_taken(buckets) as i64;
+        let vagueness = |aging: Aging| buckets.iter().map(|word| aging.vagueness(*word)).sum();
+        let vagueness = self.aging.map_or(0, vagueness);
+        let least = if self.aging.is_some() { lanes - self.slots } else { lanes };
+        if !(least..=lanes).contains(&items) {
+            return damaged(2, format!("{lanes} fingerprints cannot stand for {items} items"));
+        }
+        let census = Census { items, lanes: lanes as u64, vagueness };
+        Ok(Block { depth: depth as u32, census, sum })
+    }
+
+    /// The first bucket that no filter of this kind can have. Mostly there is none, so all are looked
+    /// at together first.
+    fn first_wrong(&self, buckets: &[u64]) -> Option<usize> {
+        let first = |wrong: &dyn Fn(u64) -> u64| buckets.iter().position(|word| wrong(*word) != 0);
+        let above = |word: u64| self.lanes.above(word);
+        let Some(aging) = self.aging else {
+            let any = buckets.iter().fold(0, |any, word| any | above(*word));
+            return if any == 0 { None } else { first(&above) };
+        };
+        let wrong = |word: u64| above(word) | aging.without_a_one(word).tops();
+        let any = buckets.iter().fold(0, |any, word| any | wrong(*word));
+        if any == 0 { None } else { first(&wrong) }
+    }
+}
+
+/// The checksum of the checksums.
+pub struct Sums(Box<Xxh3>);
+
+impl Sums {
+    pub fn new() -> Self {
+        Sums(Box::new(Xxh3::new()))
+    }
+
+    pub fn add(&mut self, sum: u64) {
+        self.0.update(&sum.to_le_bytes());
+    }
+
+    pub fn total(&self) -> u64 {
+        self.0.digest()
+    }
+}
+
+/// Adds up the blocks of a file, and finds out whether they make a whole.
+pub struct Tally {
+    sums: Sums,
+    items: i64,
+    blocks: u64,
+    /// The roots that are still to come, the one that has begun among them.
+    roots: u64,
+    /// How much of that is there, in parts of 2^-31.
+    covered: u64,
+    deepest: u32,
+}
+
+/// A block does not go on where the one before it ended.
+#[derive(Debug)]
+pub struct Gap;
+
+impl Gap {
+    /// As it is said of the block that begins at this byte.
+    pub fn at(self, at: u64) -> Reason {
+        Reason::damaged(at + 8, "the block does not go on where the one before it ended")
+    }
+}
+
+const WHOLE: u64 = 1 << (MOST_LEVELS - 1);
+
+impl Tally {
+    pub fn new(roots: usize, header_sum: u64) -> Self {
+        let mut sums = Sums::new();
+        sums.add(header_sum);
+        Tally { sums, items: 0, blocks: 0, roots: roots as u64, covered: 0, deepest: 0 }
+    }
+
+    /// Whether no block is missing.
+    pub fn is_complete(&self) -> bool {
+        self.roots == 0
+    }
+
+    pub fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// Adds the block that comes next, unless it does not go on where the last one ended.
+    pub fn add(&mut self, depth: u32, items: i64, sum: u64) -> Result<(), Gap> {
+        let part = WHOLE >> depth;
+        if self.is_complete() || !self.covered.is_multiple_of(part) {
+            return Err(Gap);
+        }
+        self.covered += part;
+        if self.covered == WHOLE {
+            (self.covered, self.roots) = (0, self.roots - 1);
+        }
+        self.deepest = self.deepest.max(depth);
+        self.items = self.items.wrapping_add(items);
+        self.blocks += 1;
+        self.sums.add(sum);
+        Ok(())
+    }
+
+    /// Whether the directory of these shards is not much larger than they are. That of a filter has at
+    /// most [`MOST_ENTRIES`] a shard; but those that were copied early may have been split since.
+    pub fn is_balanced(&self, roots: usize) -> bool {
+        let entries = (roots as u128) << self.deepest;
+        entries <= MOST_ENTRIES as u128 * u128::from(self.blocks) + (1 << 20)
+    }
+
+    /// The end of a file of these blocks.
+    pub fn end(&self, block_bytes: u64) -> End {
+        let words = (HEADER_WORDS + END_WORDS) as u64;
+        let bytes = 8 * words + self.blocks * block_bytes;
+        End { blocks: self.blocks, items: self.items, bytes, sums: self.sums.total() }
+    }
+
+    /// Compares with the end, which begins at this byte.
+    pub fn finish(self, roots: usize, block_bytes: u64, end: End, at: u64) -> Result<(), Reason> {
+        if !self.is_balanced(roots) {
+            return Err(Reason::damaged(at, "some shards were split too often beside the others"));
+        }
+        if !self.is_complete() || self.end(block_bytes) != end {
+            let what =
+                "the end does not fit what comes before it: blocks are missing or not of this file";
+            return Err(Reason::damaged(at, what));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    fn tally(roots: usize, depths: &[u32]) -> (Tally, bool) {
+        let mut tally = Tally::new(roots, 0);
+        let right = depths.iter().all(|depth| tally.add(*depth, 0, 0).is_ok());
+        let complete = tally.is_complete();
+        (tally, right && complete)
+    }
+
+    #[test]
+    fn blocks_have_to_make_up_every_root() {
+        for whole in [&[0, 0][..], &[1, 1, 0], &[0, 2, 2, 1], &[1, 2, 3, 3, 1, 1], &[31; 0]] {
+            assert_eq!(tally(2, whole).1, !whole.is_empty(), "{whole:?}");
+        }
+        for broken in [&[0][..], &[0, 0, 0], &[1, 0], &[2, 1, 2, 0], &[1, 1, 1], &[0, 31]] {
+            assert!(!tally(2, broken).1, "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn a_deep_shard_needs_others() {
+        for (depth, is_fine) in [(20, true), (21, false), (31, false)] {
+            let chain: Vec<u32> = (1..=depth).chain([depth]).collect();
+            let (tally, whole) = tally(1, &chain);
+            assert!(whole);
+            assert_eq!(tally.is_balanced(1), is_fine);
+            let end = tally.end(0);
+            assert_eq!(tally.finish(1, 0, end, 0).is_ok(), is_fine);
+        }
+    }
+}

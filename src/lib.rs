@@ -112,7 +112,7 @@
 //! arithmetic. What a shard needs to know of its filter is its `lease`. Of the two rooms, `fixed` is a
 //! table, and `growing` has a `directory`, `tables`, and lanes by the rules of `aging`;
 //! [`split`](mod@split) is its essay.
-//! Files: `files` (the face) → `snapshot/write` and `read` → [`format`](mod@format), which tells what is in
+//! Files: `files` (the face) → `snapshot/write`, `read` and `load` → [`format`](mod@format), which tells what is in
 //! them; `replace` puts a new file in the place of an old one; `stable_hash`.
 //! Batches: `many` and `parallel` (the faces) → `bulk` → `ahead`. `memory` has the two hints to the
 //! machine that take `unsafe`. Each file with atomics has a table of its orderings, and names the test that fails without them.

@@ -34,7 +34,8 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// same path removes it. A symbolic link is followed. The new file gets the permissions of the old one, and
     /// its owner and group as far as that is allowed.
     ///
-    /// One save to a path at a time, in all processes together: another one is refused as
+    /// One process should load and save a file: of two, the last one to save wins, and what only the other has seen is
+    /// forgotten. One save to a path at a time, in all processes together: another one is refused as
     /// [`Busy`](crate::SnapshotErrorKind::Busy). (That takes file locks. Without them, as on Windows and on some file
     /// systems, both go on, and the last one to end wins; and what killed ones leave is not removed.)
     ///
@@ -103,11 +104,12 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         write::write(self.room(), self.capacity(), self.hasher(), writer)
     }
 
-    /// Loads a filter that was [saved](Self::save).
+    /// Loads a filter that was [saved](Self::save), of the type that is named: `load` does not find out by itself
+    /// which hasher it had, and whether it grows.
     ///
     /// It is what it was: its size, its rate, its hasher and all that was in it; one that grows goes on
-    /// growing. (Only memory that it had bought ahead is not there.) The file is read on all cores, straight to
-    /// where the filter keeps it.
+    /// growing. (Only memory that it had bought ahead is not there.) The file is read on all cores (with or
+    /// without the feature `rayon`), straight to where the filter keeps it.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
 //! koel is a set that answers "have we seen this?" for many threads at once: a cuckoo filter with
-//! deletion, at 8 to 38 bits an item, that never loses an item.
+//! deletion, at 8 to 38 bits an item, that never loses an item, and can be saved while its threads go on.
 //!
 //! ```
 //! use koel::ConcurrentCuckooFilter;

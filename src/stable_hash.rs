@@ -9,7 +9,9 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// [`StableHash`] is the one that comes with koel. To save filters with another, implement this for
 /// it; then it must give the same hashes in all processes, on all machines and in all versions of your
 /// program that share the file. When a file is loaded, the name has to be the same, and so has the
-/// hash of a probe; no more can be checked.
+/// hash of a probe; no more can be checked. (The standard library's `DefaultHasher` does not promise to stay what it
+/// is. And mind that integers are written in the machine's order of bytes, unless a hasher has its own
+/// `write_u32` and so on, as the one below has not: then a file is refused where that is another.)
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, PersistentHasher};
@@ -72,7 +74,8 @@ pub trait PersistentHasher: BuildHasher + Sized {
     /// What the file calls it: at most 32 bytes, and another one as soon as any hash is another.
     const NAME: &'static str;
 
-    /// All that two hashers of this type can differ in.
+    /// All that two hashers of this type can differ in; or, if that is to be kept out of the file, what
+    /// [`from_seed`](Self::from_seed) finds it by, such as the number of a key. The probes notice a wrong one.
     fn seed(&self) -> u128;
 
     /// The hasher of this seed, if there is one.
@@ -112,8 +115,8 @@ pub trait PersistentHasher: BuildHasher + Sized {
 ///
 /// Each file has the hash of a probe (a `str`, integers, a slice of `u8`, an `Option` and a `char`),
 /// and is refused if a later Rust hashes that differently. Of other types nobody would notice: not
-/// even of a type of yours, if it derives `Hash` and gets another field. Then nothing is found that was in. Insert
-/// something that you decide about, such as `(1u8, key)`, if that may happen.
+/// even of a type of yours, if it derives `Hash` and gets another field. Then nothing is found that was in. If
+/// that may happen, insert a tuple of plain fields instead of your type.
 ///
 /// For files that have to last longer than that, or that programs in other languages are to read,
 /// hash bytes yourself and use the forms for hashes:

@@ -64,7 +64,7 @@ fn is_pipe(path: &Path) -> bool {
 /// The save is refused as what is there is no file.
 fn refused_as_no_file(path: &Path) {
     let error = filter(1).save(path).unwrap_err();
-    assert_eq!(error.kind(), SnapshotErrorKind::Io, "{error}");
+    assert_eq!(error.kind(), SnapshotErrorKind::NotAFile, "{error}");
     assert!(!error.is_in_place());
     assert_eq!(error.path(), Some(path));
     let words = format!("{}: there is something that is no file", path.display());

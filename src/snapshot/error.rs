@@ -1,5 +1,6 @@
 //! What can go wrong with a file.
 
+use crate::stable_hash::{PersistentHasher, StableHash};
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
@@ -41,8 +42,10 @@ pub struct SnapshotError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SnapshotErrorKind {
-    /// There is no file to load.
+    /// There is no file to load; nor perhaps its folder.
     NotFound,
+    /// What is there is not a file, so a save cannot replace it.
+    NotAFile,
     /// The system refused to read or write; [`io_error`](SnapshotError::io_error) says why.
     Io,
     /// Another save to the same file is going on.
@@ -161,9 +164,9 @@ impl SnapshotError {
     pub fn kind(&self) -> SnapshotErrorKind {
         match *self.reason {
             Reason::NotFound { .. } => SnapshotErrorKind::NotFound,
+            Reason::NotAFile => SnapshotErrorKind::NotAFile,
             Reason::Io { .. }
             | Reason::NotSynced { .. }
-            | Reason::NotAFile
             | Reason::Beside { .. }
             | Reason::Removed { .. }
             | Reason::InTheWay { .. } => SnapshotErrorKind::Io,
@@ -254,17 +257,16 @@ impl SnapshotError {
 
 impl fmt::Debug for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SnapshotError")
-            .field("path", &self.path)
-            .field("reason", &self.reason)
-            .finish()
+        // As `main` prints it that returns it, and there what to do should not be hidden.
+        f.debug_tuple("SnapshotError").field(&format_args!("{self}")).finish()
     }
 }
 
 impl fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(path) = &self.path {
-            write!(f, "{}: ", path.display())?;
+            let no_path = if path.as_os_str().is_empty() { "\"\"" } else { "" };
+            write!(f, "{}{no_path}: ", path.display())?;
         }
         fmt::Display::fmt(&self.reason, f)
     }
@@ -273,6 +275,11 @@ impl fmt::Display for SnapshotError {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Reason::Io { doing, error } if error.kind() == io::ErrorKind::StorageFull => write!(
+                f,
+                "{doing}: {error}: there has to be room for the old and the new file (the old one is \
+                 what it was)"
+            ),
             Reason::Io { doing, error } => write!(f, "{doing}: {error}"),
             Reason::Beside { doing, beside, error } => {
                 write!(f, "{doing} {}, where the new file is written first: {error}", beside.display())
@@ -326,14 +333,19 @@ impl fmt::Display for Reason {
             Reason::WrongKind { grows: false } => f.write_str(
                 "it has a fixed filter, not one that grows: load it as a `ConcurrentCuckooFilter`",
             ),
-            Reason::WrongHasher { found, wanted } => write!(
-                f,
-                "its items were hashed by {found:?}, not by {wanted:?}: load it with that hasher"
-            ),
+            Reason::WrongHasher { found, wanted } => {
+                let known = if found == StableHash::NAME { ", koel's `StableHash`," } else { "" };
+                write!(
+                    f,
+                    "its items were hashed by {found:?}{known} and not by {wanted:?}: load it with \
+                     that hasher"
+                )
+            }
             Reason::OtherHashes { name } => write!(
                 f,
-                "{name:?} does not hash as it did when this was saved: the hasher, or what the standard \
-                 library gives it of an item, has changed; load it with the program that saved it"
+                "{name:?} does not hash as it did when this was saved: its key is another, or the hasher, \
+                 or what the standard library gives it of an item, has changed; load it with the program \
+                 that saved it"
             ),
             Reason::CutOff { at } => write!(
                 f,

@@ -64,7 +64,7 @@
 //!
 //! # Where an item is
 //!
-//! All numbers are unsigned and of 64 bits, `×` keeps the lower 64 bits of a product, and
+//! All numbers are unsigned and of 64 bits, of which bit 0 is the lowest, `×` keeps the lower 64 bits of a product, and
 //! `scale(x, n)` is the two halves of the 128-bit product of `x` and `n`: a *part* (the higher) and the
 //! *rest*.
 //!
@@ -93,6 +93,12 @@
 //!   zero, or a bucket has two lanes, 13 bits of it instead of 9.
 //! * A lane stands for the item if it agrees with the fingerprint in all bits above the lane's lowest 1.
 //!   The item is in if such a lane is in either bucket.
+//!
+//! For example, the bytes `https://a.example/` with the seed 7 have the hash `825669AB53A360EC`, mixed
+//! `18404E52057BC722`. In a fixed filter of 16 bits, 3 shards, 4,096 buckets and a near block of 128 they are in shard 0,
+//! in bucket `48C` or `6F7` (the item is wide), as `057C`. In one of 16 bits that began with 3 shards and was split
+//! twice they are in root 0, in the second of its four blocks, in bucket `CC` or `141` (not wide), as
+//! `4323`.
 //!
 //! # The hasher
 //!
@@ -360,5 +366,30 @@ impl End {
         unseal(words).ok_or(Reason::damaged(at, "the checksum of the end is wrong"))?;
         let [_, blocks, items, bytes, sums, _] = *words;
         Ok(End { blocks, items: items.cast_signed(), bytes, sums })
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::aging::Aging;
+    use crate::geometry::{Mixed, Place};
+    use crate::stable_hash::StableHash;
+
+    /// The example of the page.
+    #[test]
+    fn the_page_has_a_right_example() {
+        let hash = StableHash::with_seed(7).hash_bytes(b"https://a.example/");
+        let mixed = Mixed::of(hash);
+        let lanes = Lanes::of_bits(16);
+        let numbers = Numbers { lanes, shards: 3, buckets: 4_096, near_block: 128 };
+        let fixed = Geometry::restore(numbers).expect("a geometry");
+        let numbers_of = |place: Place| [place.first.0, place.second.0, place.fp.get()];
+        let (shard, place) = fixed.locate(hash);
+        assert_eq!((hash, mixed.0), (0x8256_69AB_53A3_60EC, 0x1840_4E52_057B_C722));
+        assert_eq!((shard, numbers_of(place)), (0, [0x48C, 0x6F7, 0x57C]));
+        let (root, rest) = mixed.scaled(3);
+        let place = Aging::new(lanes).place(mixed, 3, 2);
+        assert_eq!((root, rest >> 62, numbers_of(place)), (0, 0b01, [0xCC, 0x141, 0x4323]));
     }
 }

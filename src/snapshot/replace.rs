@@ -23,6 +23,10 @@ pub fn replace<T>(
     path: &Path,
     write: impl FnOnce(&mut File) -> Result<T, Reason>,
 ) -> Result<T, Reason> {
+    // A folder's name would be found out only at the end.
+    if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        return Err(Reason::NotAFile);
+    }
     let target = follow(path)?;
     let old = match fs::metadata(&target) {
         Ok(old) if !old.is_file() => return Err(Reason::NotAFile),

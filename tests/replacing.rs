@@ -67,7 +67,8 @@ fn refused_as_no_file(path: &Path) {
     assert_eq!(error.kind(), SnapshotErrorKind::NotAFile, "{error}");
     assert!(!error.is_in_place());
     assert_eq!(error.path(), Some(path));
-    let words = format!("{}: there is something that is no file", path.display());
+    let named = if path == Path::new("") { "\"\"".into() } else { path.display().to_string() };
+    let words = format!("{named}: there is something that is no file");
     assert!(error.to_string().starts_with(&words), "{error}");
 }
 

@@ -25,6 +25,10 @@ impl BlockReader {
         BlockReader { lanes, block_bytes: block_bytes(plan), slots: slots as i64, aging }
     }
 
+    pub fn block_words(&self) -> usize {
+        self.block_bytes as usize / size_of::<u64>()
+    }
+
     /// Where a block begins.
     pub fn at(&self, number: u64) -> u64 {
         8 * HEADER_WORDS as u64 + number * self.block_bytes

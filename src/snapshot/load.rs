@@ -6,16 +6,13 @@
 use crate::room::Room;
 use crate::snapshot::blocks::{BlockReader, Tally};
 use crate::snapshot::error::Reason;
-use crate::snapshot::format::{
-    BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, block_words, bytes_of,
-};
-use crate::snapshot::parts::{Block, Loaded, Plan, zeros};
-use crate::snapshot::read::{Filter, filter_of, header_of, read, shard};
+use crate::snapshot::format::{BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, bytes_of};
+use crate::snapshot::parts::{Block, Loaded, zeros};
+use crate::snapshot::read::{Filter, filter_of, header_of, read, shard, table_of};
 use crate::stable_hash::PersistentHasher;
 use crate::sync::Mutex;
-use crate::table::Table;
 use std::fs::File;
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::io::ErrorKind;
 use std::panic::resume_unwind;
 use std::thread;
 
@@ -65,11 +62,10 @@ pub fn load<S: PersistentHasher, R: Room>(mut file: File) -> Result<Filter<S, R>
         None => return Err(Reason::damaged(at + 8, "there cannot be so many blocks")),
     }
 
-    let no_memory = |bytes| Reason::OutOfMemory { bytes };
-    let count = usize::try_from(end.blocks).map_err(|_| no_memory(usize::MAX))?;
-    let table = Table::new(plan.geometry().with_shards(count)).map_err(no_memory)?;
-    file.seek(SeekFrom::Start(reader.at(0))).map_err(Reason::io("cannot read"))?;
-    let blocks = in_turns(file, length, count, plan, |number, words| {
+    let count =
+        usize::try_from(end.blocks).map_err(|_| Reason::OutOfMemory { bytes: usize::MAX })?;
+    let table = table_of(plan, count)?;
+    let blocks = in_turns(file, length, count, &reader, |number, words| {
         let block = reader.read(number as u64, words)?;
         let buckets = &words[BLOCK_HEAD..words.len() - 1];
         let Ok(()) = shard(&table, number).fill(buckets, block.census.items);
@@ -84,18 +80,29 @@ pub fn load<S: PersistentHasher, R: Room>(mut file: File) -> Result<Filter<S, R>
     filter_of(header, Loaded { table, blocks })
 }
 
+/// Reads what begins at this byte.
 fn read_at(file: &mut File, words: &mut [u64], at: u64) -> Result<(), Reason> {
-    file.seek(SeekFrom::Start(at)).map_err(Reason::io("cannot read"))?;
-    read_next(file, words, at)
-}
-
-/// Reads what comes next, which begins at this byte.
-fn read_next(file: &mut File, words: &mut [u64], at: u64) -> Result<(), Reason> {
-    file.read_exact(bytes_of(words)).map_err(|error| match error.kind() {
+    #[cfg(unix)]
+    let read = std::os::unix::fs::FileExt::read_exact_at(file, bytes_of(words), at);
+    #[cfg(not(unix))]
+    let read = {
+        use std::io::{Read, Seek, SeekFrom};
+        file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(bytes_of(words)))
+    };
+    read.map_err(|error| match error.kind() {
         // It has become shorter since it was opened.
         ErrorKind::UnexpectedEof => Reason::CutOff { at },
         _ => Reason::io("cannot read")(error),
     })
+}
+
+/// What threads share that read a file together.
+struct Turns {
+    file: File,
+    /// The block that is next.
+    next: usize,
+    /// What was found out about each.
+    found: Vec<Option<Block>>,
 }
 
 /// Reads so many blocks, and gives each to `work`, on as many threads as there are cores for. They take
@@ -105,61 +112,64 @@ fn in_turns(
     file: File,
     length: u64,
     count: usize,
-    plan: &Plan,
+    reader: &BlockReader,
     work: impl Fn(usize, &mut [u64]) -> Result<Block, Reason> + Sync,
 ) -> Result<Vec<Block>, Reason> {
-    let block_words = block_words(plan);
+    let block_words = reader.block_words();
     let in_a_turn = (TURN / block_words).clamp(1, count.max(1));
-    let turns = Mutex::new((file, 0));
-    let thread = || -> Result<Vec<(usize, Block)>, (usize, Reason)> {
-        let mut done = Vec::new();
-        let mut buffer = zeros(in_a_turn * block_words).map_err(|error| (0, error))?;
+    let bytes = count.saturating_mul(size_of::<Option<Block>>());
+    let mut found = Vec::new();
+    found.try_reserve_exact(count).map_err(|_| Reason::OutOfMemory { bytes })?;
+    found.resize_with(count, || None);
+    let turns = Mutex::new(Turns { file, next: 0, found });
+    let thread = |buffer: Result<Vec<u64>, Reason>| -> Result<(), (usize, Reason)> {
+        let mut buffer = buffer.map_err(|error| (0, error))?;
         loop {
             let mut turn = turns.lock();
-            let (file, next) = &mut *turn;
-            let first = *next;
+            let first = turn.next;
             let blocks = in_a_turn.min(count - first);
             if blocks == 0 {
-                return Ok(done);
+                return Ok(());
             }
             let words = &mut buffer[..blocks * block_words];
             // After an error nobody need go on.
-            *next = count;
-            read_next(file, words, length).map_err(|error| (first, error))?;
-            *next = first + blocks;
+            turn.next = count;
+            let read = read_at(&mut turn.file, words, reader.at(first as u64));
+            read.map_err(|error| (first, error))?;
+            turn.next = first + blocks;
             drop(turn);
             for (number, words) in (first..).zip(words.chunks_exact_mut(block_words)) {
-                let block = work(number, words).map_err(|error| {
-                    turns.lock().1 = count;
-                    (number, error)
-                })?;
-                done.push((number, block));
+                let block = work(number, words);
+                let mut turn = turns.lock();
+                match block {
+                    Ok(block) => turn.found[number] = Some(block),
+                    Err(error) => {
+                        turn.next = count;
+                        return Err((number, error));
+                    }
+                }
             }
         }
     };
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let others = (length / FOR_A_THREAD).min(cores as u64 - 1);
-    let threads: Vec<_> = thread::scope(|scope| {
-        // Where no more threads can be had, there are fewer.
-        let start = |_| thread::Builder::new().spawn_scoped(scope, thread).ok();
+    let buffer = || zeros(in_a_turn * block_words);
+    let own = buffer();
+    let done: Vec<Result<(), (usize, Reason)>> = thread::scope(|scope| {
+        // Where no more threads or buffers can be had, there are fewer.
+        let start = |_| {
+            let (buffer, thread) = (buffer().ok()?, &thread);
+            thread::Builder::new().spawn_scoped(scope, move || thread(Ok(buffer))).ok()
+        };
         let others: Vec<_> = (0..others).map_while(start).collect();
-        let own = thread();
+        let own = thread(own);
         let join = |other: thread::ScopedJoinHandle<'_, _>| {
             other.join().unwrap_or_else(|panic| resume_unwind(panic))
         };
         others.into_iter().map(join).chain([own]).collect()
     });
-    let (mut all, mut first_error) = (Vec::with_capacity(count), None);
-    for done in threads {
-        match done {
-            Ok(done) => all.extend(done),
-            Err((number, _)) if first_error.as_ref().is_some_and(|(first, _)| *first < number) => {}
-            Err(error) => first_error = Some(error),
-        }
-    }
-    all.sort_unstable_by_key(|(number, _)| *number);
-    match first_error {
+    match done.into_iter().filter_map(Result::err).min_by_key(|(number, _)| *number) {
         Some((_, error)) => Err(error),
-        None => Ok(all.into_iter().map(|(_, block)| block).collect()),
+        None => Ok(turns.into_inner().found.into_iter().flatten().collect()),
     }
 }

@@ -13,7 +13,7 @@ use crate::snapshot::format::{
     BLOCK_HEAD, BLOCK_WORDS, END_WORDS, End, HEADER_WORDS, Header, block_bytes, block_words,
     bytes_of, read_header,
 };
-use crate::snapshot::parts::{Loaded, zeros};
+use crate::snapshot::parts::{Loaded, Plan, zeros};
 use crate::stable_hash::PersistentHasher;
 use crate::table::Table;
 use std::io::{self, ErrorKind, Read};
@@ -32,6 +32,16 @@ pub fn header_of<S: PersistentHasher, R: Room>(
 pub fn filter_of<S, R: Room>(header: Header<S>, loaded: Loaded) -> Result<Filter<S, R>, Reason> {
     let Header { plan, capacity, hasher } = header;
     Ok(ConcurrentCuckooFilter::from_parts(capacity, R::restore(plan, loaded)?, hasher))
+}
+
+/// An empty table of so many shards.
+pub fn table_of(plan: &Plan, shards: usize) -> Result<Table, Reason> {
+    let bytes = Table::bytes(&plan.geometry().with_shards(1)).saturating_mul(shards);
+    if bytes > isize::MAX as usize / 2 {
+        return Err(Reason::OutOfMemory { bytes });
+    }
+    let table = Table::new(plan.geometry().with_shards(shards));
+    table.map_err(|bytes| Reason::OutOfMemory { bytes })
 }
 
 pub fn shard(table: &Table, index: usize) -> Shard<'_, Always> {
@@ -93,8 +103,7 @@ pub fn read<S: PersistentHasher, R: Room>(reader: &mut impl Read) -> Result<Filt
     let end = End::read(&mut words, at)?;
     tally.finish(plan.geometry().shards(), block_bytes(plan), end, at)?;
 
-    let geometry = plan.geometry().with_shards(found.len());
-    let table = Table::new(geometry).map_err(|bytes| Reason::OutOfMemory { bytes })?;
+    let table = table_of(plan, found.len())?;
     let mut index = 0;
     for piece in pieces {
         for buckets in piece.chunks_exact(in_a_block) {

@@ -5,8 +5,9 @@
 //! moment, and to the old one as long as the new one is not on disk.
 //!
 //! One save to a path at a time, or an earlier one might replace what a later one has written. The
-//! unfinished file is locked for that. When its process is killed, the system gives the lock back, and whoever comes next
-//! knows by it that the file is nobody's any more. Nobody ever writes to a file that another has made.
+//! unfinished file is locked for that. When its process is killed, the system gives the lock back (unless a child
+//! that it forked lives on), and whoever comes next knows by it that the file is nobody's any more. Nobody
+//! ever writes to a file that another has made.
 //!
 //! Where there are no such locks, unfinished files have names that nobody else has, and saves of one
 //! path are not told of each other.
@@ -28,17 +29,13 @@ pub fn replace<T>(
         return Err(Reason::NotAFile);
     }
     let target = follow(path)?;
-    let old = match fs::metadata(&target) {
-        Ok(old) if !old.is_file() => return Err(Reason::NotAFile),
-        Ok(old) => Some(old),
-        Err(error) if error.kind() == ErrorKind::NotFound => None,
-        Err(error) => return Err(Reason::io("cannot look at the file of before")(error)),
-    };
+    let old = look_at(&target)?;
     // A folder that cannot be opened cannot be synced. Better now than when all is done.
     let folder = Folder::open(folder_of(&target)).map_err(Reason::io("cannot open its folder"))?;
     let mut beside = Beside::new(&target, old.is_some())?;
     let written = write(&mut beside.file)?;
-    if let Some(old) = old {
+    // Somebody may have changed its permissions meanwhile.
+    if let Some(old) = look_at(&target)? {
         let same = be_like(&beside.file, &old);
         same.map_err(Reason::io("cannot give the new file the permissions of the old one"))?;
     }
@@ -47,20 +44,29 @@ pub fn replace<T>(
     Ok(written)
 }
 
+/// The file of before, if there is one.
+fn look_at(target: &Path) -> Result<Option<Metadata>, Reason> {
+    match fs::metadata(target) {
+        Ok(old) if !old.is_file() => Err(Reason::NotAFile),
+        Ok(old) => Ok(Some(old)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Reason::io("cannot look at the file of before")(error)),
+    }
+}
+
 /// Where the path leads, if it is a symbolic link, also to something that is not there yet.
 fn follow(path: &Path) -> Result<PathBuf, Reason> {
     let mut path = path.to_path_buf();
     // As many as the system follows.
     for _ in 0..40 {
-        match fs::read_link(&path) {
-            Ok(to) => path = folder_of(&path).join(to),
-            // It is no link, or not there.
-            Err(error)
-                if [ErrorKind::InvalidInput, ErrorKind::NotFound].contains(&error.kind()) =>
-            {
-                break;
+        match fs::symlink_metadata(&path) {
+            Ok(there) if there.is_symlink() => {
+                let to = fs::read_link(&path).map_err(Reason::io("cannot find out where it is"))?;
+                path = folder_of(&path).join(to);
             }
-            Err(error) => return Err(Reason::io("cannot find out where it is")(error)),
+            Ok(_) => break,
+            Err(error) if error.kind() == ErrorKind::NotFound => break,
+            Err(error) => return Err(Reason::io("cannot look at the file of before")(error)),
         }
     }
     Ok(path)
@@ -82,28 +88,30 @@ impl Beside {
     fn new(target: &Path, replaces: bool) -> Result<Self, Reason> {
         let name = target.file_name().ok_or(Reason::NotAFile)?;
         let path = folder_of(target).join(name_beside(name));
+        if !LOCKS {
+            return Self::without_locks(&path, replaces);
+        }
         // Whoever was faster may be done meanwhile.
         for _ in 0..100 {
-            let file = match create(&path, replaces) {
-                Ok(file) => file,
+            let mut beside = match Self::create(&path, replaces) {
+                Ok(beside) => beside,
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                    Self::remove_what_was_left(&path)?;
-                    continue;
+                    match remove_what_was_left(&path)? {
+                        Left::Removed => continue,
+                        Left::Unknown => return Self::without_locks(&path, replaces),
+                    }
                 }
                 Err(error) => return Err(cannot("cannot create", &path, error)),
             };
-            match try_lock(&file) {
-                // Unless somebody took it for one that was left, as it was not locked yet.
-                Some(Ok(())) if is_at(&file, &path)? => {
-                    return Ok(Beside { path, file, finished: false });
-                }
-                Some(Ok(()) | Err(TryLockError::WouldBlock)) => {}
+            match try_lock(&beside.file) {
+                Some(Ok(())) if is_at(&beside.file, &path)? => return Ok(beside),
+                // Somebody took it for one that was left, as it was not locked yet, and removes it.
+                Some(Ok(()) | Err(TryLockError::WouldBlock)) => beside.finished = true,
                 Some(Err(TryLockError::Error(error))) => {
-                    let _ = fs::remove_file(&path);
                     return Err(cannot("cannot lock", &path, error));
                 }
                 None => {
-                    let _ = fs::remove_file(&path);
+                    drop(beside);
                     return Self::without_locks(&path, replaces);
                 }
             }
@@ -111,28 +119,9 @@ impl Beside {
         Err(Reason::Busy { beside: path })
     }
 
-    /// Removes an unfinished file if it is nobody's any more.
-    fn remove_what_was_left(path: &Path) -> Result<(), Reason> {
-        let is_file = fs::symlink_metadata(path).map(|left| left.is_file());
-        if matches!(is_file, Ok(false)) {
-            return Err(Reason::InTheWay { beside: path.to_path_buf() });
-        }
-        let left = match File::open(path) {
-            Ok(left) => left,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            Err(error) => {
-                return Err(cannot("cannot open what an earlier save left:", path, error));
-            }
-        };
-        match try_lock(&left) {
-            Some(Err(TryLockError::WouldBlock)) => Err(Reason::Busy { beside: path.to_path_buf() }),
-            // While it is locked, nobody else removes it and makes a new one.
-            Some(Ok(())) if is_at(&left, path)? => fs::remove_file(path)
-                .map_err(|error| cannot("cannot remove what an earlier save left:", path, error)),
-            Some(Ok(())) => Ok(()),
-            Some(Err(TryLockError::Error(error))) => Err(cannot("cannot lock", path, error)),
-            None => Err(Reason::InTheWay { beside: path.to_path_buf() }),
-        }
+    fn create(path: &Path, private: bool) -> io::Result<Self> {
+        let file = create(path, private)?;
+        Ok(Beside { path: path.to_path_buf(), file, finished: false })
     }
 
     /// Under a name that no other save has.
@@ -142,8 +131,8 @@ impl Beside {
             let mut name = path.as_os_str().to_owned();
             name.push(format!("-{process}-{number}"));
             let path = PathBuf::from(name);
-            match create(&path, replaces) {
-                Ok(file) => return Ok(Beside { path, file, finished: false }),
+            match Self::create(&path, replaces) {
+                Ok(beside) => return Ok(beside),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists && number < 10_000 => {}
                 Err(error) => return Err(cannot("cannot create", &path, error)),
             }
@@ -155,11 +144,17 @@ impl Beside {
     fn finish(mut self, target: &Path) -> Result<(), Reason> {
         self.file.sync_all().map_err(Reason::io("cannot sync what was written"))?;
         if !is_at(&self.file, &self.path)? {
-            self.finished = true; // what is there now is not ours to remove
             return Err(Reason::Removed { beside: std::mem::take(&mut self.path) });
         }
-        let renamed = fs::rename(&self.path, target);
-        renamed.map_err(|error| cannot("cannot rename", &self.path, error))?;
+        match fs::rename(&self.path, target) {
+            Ok(()) => {}
+            // Systems of files that are elsewhere may have done it and say that they have not.
+            Err(_) if is_at(&self.file, target).is_ok_and(|it_is| it_is) && LOCKS => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(Reason::Removed { beside: std::mem::take(&mut self.path) });
+            }
+            Err(error) => return Err(cannot("cannot rename", &self.path, error)),
+        }
         self.finished = true;
         Ok(())
     }
@@ -174,14 +169,52 @@ impl Drop for Beside {
     }
 }
 
+/// What became of a file that an earlier save left.
+enum Left {
+    Removed,
+    /// There are no locks here to tell whether it is somebody's.
+    Unknown,
+}
+
+/// Removes an unfinished file if it is nobody's any more.
+fn remove_what_was_left(path: &Path) -> Result<Left, Reason> {
+    let is_file = fs::symlink_metadata(path).map(|left| left.is_file());
+    if matches!(is_file, Ok(false)) {
+        return Err(Reason::InTheWay { beside: path.to_path_buf() });
+    }
+    // Some systems lock only what is open for writing.
+    let left = OpenOptions::new().write(true).open(path).or_else(|error| match error.kind() {
+        ErrorKind::PermissionDenied => File::open(path),
+        _ => Err(error),
+    });
+    let left = match left {
+        Ok(left) => left,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Left::Removed),
+        Err(error) => return Err(cannot("cannot open what an earlier save left:", path, error)),
+    };
+    match try_lock(&left) {
+        Some(Err(TryLockError::WouldBlock)) => Err(Reason::Busy { beside: path.to_path_buf() }),
+        // While it is locked, nobody else removes it and makes a new one.
+        Some(Ok(())) if is_at(&left, path)? => match fs::remove_file(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(cannot("cannot remove what an earlier save left:", path, error))
+            }
+            _ => Ok(Left::Removed),
+        },
+        Some(Ok(())) => Ok(Left::Removed),
+        Some(Err(TryLockError::Error(error))) => Err(cannot("cannot lock", path, error)),
+        None => Ok(Left::Unknown),
+    }
+}
+
 fn cannot(doing: &'static str, path: &Path, error: io::Error) -> Reason {
     Reason::Beside { doing, beside: path.to_path_buf(), error }
 }
 
-/// The name of the unfinished file. Names have 255 bytes at most, on most systems.
+/// The name of the unfinished file. Names have 255 bytes at most, or 143 in encrypted folders.
 fn name_beside(name: &OsStr) -> OsString {
     let mut beside = OsString::from(".");
-    if name.len() < 200 {
+    if name.len() <= 130 {
         beside.push(name);
     } else {
         beside.push(format!("{:016x}", xxh3_64(name.as_encoded_bytes())));
@@ -203,32 +236,31 @@ fn create(path: &Path, private: bool) -> io::Result<File> {
     options.open(path)
 }
 
+/// Whether it can be told which file a path leads to, without which locks are of no use.
+const LOCKS: bool = cfg!(unix);
+
 /// Locks the file, or says that somebody else has; `None` if there are no locks here.
-#[cfg(unix)]
 fn try_lock(file: &File) -> Option<Result<(), TryLockError>> {
     match file.try_lock() {
+        Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Interrupted => try_lock(file),
         // What systems and file systems say that have none.
         Err(TryLockError::Error(error))
-            if error.kind() == ErrorKind::Unsupported || error.raw_os_error() == Some(NO_LOCKS) =>
+            if error.kind() == ErrorKind::Unsupported
+                || error.raw_os_error().is_some_and(|code| NO_LOCKS.contains(&code)) =>
         {
             None
         }
-        Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Interrupted => try_lock(file),
         result => Some(result),
     }
 }
 
-/// `ENOLCK`
-#[cfg(all(unix, any(target_os = "linux", target_os = "android")))]
-const NO_LOCKS: i32 = 37;
-#[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
-const NO_LOCKS: i32 = 77;
-
-/// Without knowing which file a path leads to, locks are of no use.
+/// `ENOLCK`, and what is said of a file that is not open for writing.
+#[cfg(target_os = "linux")]
+const NO_LOCKS: [i32; 2] = [libc::ENOLCK, libc::EBADF];
+#[cfg(all(unix, not(target_os = "linux")))]
+const NO_LOCKS: [i32; 2] = [77, 9];
 #[cfg(not(unix))]
-fn try_lock(_: &File) -> Option<Result<(), TryLockError>> {
-    None
-}
+const NO_LOCKS: [i32; 0] = [];
 
 /// Whether a path leads to the file that was opened or made there, and is no link.
 #[cfg(unix)]
@@ -248,17 +280,23 @@ fn is_at(_: &File, path: &Path) -> Result<bool, Reason> {
 }
 
 /// Gives a file the owner, the group and the permissions of another, as far as that is allowed. Nobody gets
-/// permissions who had none.
+/// permissions who had none: those who were of the group, or were the owner, are others if they no longer are.
 #[cfg(unix)]
 fn be_like(file: &File, old: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+    let was = old.permissions().mode() & 0o7777;
+    let mut mode = was;
     let new = file.metadata()?;
-    let mut mode = old.permissions().mode() & 0o7777;
-    if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
-        let owned = fchown(file, Some(old.uid()), Some(old.gid()));
-        if owned.or_else(|_| fchown(file, None, Some(old.gid()))).is_err() {
-            mode &= !0o070;
+    if (new.uid(), new.gid()) != (old.uid(), old.gid())
+        && fchown(file, Some(old.uid()), Some(old.gid())).is_err()
+    {
+        mode &= !0o7 | was >> 6;
+        if fchown(file, None, Some(old.gid())).is_err() {
+            mode &= !0o077 | was >> 3 & 0o7;
         }
+    }
+    if new.permissions().mode() & 0o7777 == mode {
+        return Ok(());
     }
     file.set_permissions(PermissionsExt::from_mode(mode))
 }

@@ -115,7 +115,7 @@ pub fn in_time(work: impl FnOnce() + Send + 'static) {
         let _end: Sender<()> = end;
         work();
     });
-    let waited = ended.recv_timeout(Duration::from_secs(60));
+    let waited = ended.recv_timeout(Duration::from_secs(300));
     assert_ne!(waited, Err(RecvTimeoutError::Timeout), "this does not come to an end");
     if let Err(panic) = worker.join() {
         resume_unwind(panic);

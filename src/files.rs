@@ -153,8 +153,8 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// Reads what [`write_to`](Self::write_to) or [`save`](Self::save) has written, and nothing after it.
     ///
     /// How long it is is not known before, so it is collected as it comes, in pieces of up to 64 MiB, and put
-    /// together when all is there, giving back each piece. That takes as long again as
-    /// [`load`](Self::load), on one core.
+    /// together when all is there, giving back each piece. That takes about twice as
+    /// long as [`load`](Self::load), on one core.
     ///
     /// # Errors
     ///

@@ -170,6 +170,6 @@ fn in_turns(
     });
     match done.into_iter().filter_map(Result::err).min_by_key(|(number, _)| *number) {
         Some((_, error)) => Err(error),
-        None => Ok(turns.into_inner().found.into_iter().flatten().collect()),
+        None => Ok(std::mem::take(&mut turns.lock().found).into_iter().flatten().collect()),
     }
 }

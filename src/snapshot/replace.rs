@@ -255,9 +255,9 @@ fn try_lock(file: &File) -> Option<Result<(), TryLockError>> {
 }
 
 /// `ENOLCK`, and what is said of a file that is not open for writing.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
 const NO_LOCKS: [i32; 2] = [libc::ENOLCK, libc::EBADF];
-#[cfg(all(unix, not(target_os = "linux")))]
+#[cfg(all(unix, any(not(target_os = "linux"), loom, shuttle)))]
 const NO_LOCKS: [i32; 2] = [77, 9];
 #[cfg(not(unix))]
 const NO_LOCKS: [i32; 0] = [];

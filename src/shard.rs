@@ -1,4 +1,4 @@
-//! One cuckoo table: looking, placing and clearing in the two buckets of an item.
+//! One cuckoo table: looking, placing, clearing and copying, mostly in the two buckets of an item.
 //!
 //! A [`Shard`] is a part of a [`Table`], and counts its buckets from where it begins. What does not
 //! fit in an item's own two buckets is passed to [`kick`](crate::kick). The rules:
@@ -8,6 +8,8 @@
 //! * before a fingerprint is erased while a copy of it stays in the item's other bucket, readers who
 //!   have begun are sent away: one who saw the other bucket before that copy came would see neither;
 //! * a hit is one look at one word; a miss counts if nothing moved while both were looked at;
+//! * a copy of the whole is made under all its locks, since items move under two at least; readers need not
+//!   know of it. Twins `a_copy_that_goes_stripe_by_stripe_loses_an_item`, `a_copy_is_made_without_the_locks`;
 //! * a lock is given only while the shard still has what it was asked about: see
 //!   [`lease`](crate::lease). In a fixed filter it always has.
 //!

@@ -46,7 +46,8 @@ pub enum SnapshotErrorKind {
     NotFound,
     /// What is there is not a file, so a save cannot replace it.
     NotAFile,
-    /// The system refused to read or write; [`io_error`](SnapshotError::io_error) says why.
+    /// The system refused to read or write, and [`io_error`](SnapshotError::io_error) says why; or somebody
+    /// meddles with the unfinished file.
     Io,
     /// Another save to the same file is going on.
     Busy,

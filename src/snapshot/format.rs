@@ -124,9 +124,8 @@ use crate::bucket::Lanes;
 use crate::geometry::{Geometry, Numbers, SHARD_BUCKETS};
 use crate::sizing::{GrowthPlan, is_layout};
 use crate::snapshot::error::Reason;
-use crate::snapshot::parts::Plan;
+use crate::snapshot::parts::{Plan, can_be_had};
 use crate::stable_hash::PersistentHasher;
-use crate::table::Table;
 use std::hash::Hasher;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -252,12 +251,17 @@ pub(crate) fn header<S: PersistentHasher>(
 /// So many words.
 pub(crate) type Words<const N: usize> = [u64; N];
 
+/// Whether what was read begins like a filter.
+pub(crate) fn is_snapshot(words: &Words<HEADER_WORDS>) -> bool {
+    words[0].to_ne_bytes() == MAGIC
+}
+
 /// What was read as a header, and its checksum. `own_bytes` is what the filter takes beside the heap.
 pub(crate) fn read_header<S: PersistentHasher>(
     words: &mut Words<HEADER_WORDS>,
     own_bytes: usize,
 ) -> Result<(Header<S>, u64), Reason> {
-    if words[0].to_ne_bytes() != MAGIC {
+    if !is_snapshot(words) {
         return Err(Reason::NotASnapshot);
     }
     let version = u64::from_le(words[1]);
@@ -296,10 +300,7 @@ fn plan_of(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<Plan, Reason
     let in_them = |block| if grows { block == 0 } else { block <= u64::from(buckets) };
     let near_block = field(words, 5, "the near block", in_them)? as u32;
     let shards = field(words, 6, "the number of shards", |shards| shards > 0)?;
-    let shard_bytes = Table::bytes(&Geometry::new(lanes, 1, buckets));
-    if shards > isize::MAX as usize / 2 / shard_bytes {
-        return Err(Reason::OutOfMemory { bytes: shards.saturating_mul(shard_bytes) });
-    }
+    can_be_had(&Geometry::new(lanes, 1, buckets), shards)?;
     if grows {
         let geometry = Geometry::new(lanes, shards, buckets);
         return growth_of(words, geometry, own_bytes).map(Plan::Growing);

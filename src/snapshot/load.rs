@@ -6,7 +6,9 @@
 use crate::room::Room;
 use crate::snapshot::blocks::{BlockReader, Tally};
 use crate::snapshot::error::Reason;
-use crate::snapshot::format::{BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, bytes_of};
+use crate::snapshot::format::{
+    BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, bytes_of, is_snapshot,
+};
 use crate::snapshot::parts::{Block, Loaded, zeros};
 use crate::snapshot::read::{Filter, filter_of, header_of, read, shard, table_of};
 use crate::stable_hash::PersistentHasher;
@@ -32,11 +34,13 @@ pub fn load<S: PersistentHasher, R: Room>(mut file: File) -> Result<Filter<S, R>
     let mut words = [0; HEADER_WORDS];
     let part = (length / 8).min(HEADER_WORDS as u64) as usize;
     read_at(&mut file, &mut words[..part], 0)?;
-    let (header, sum) = match header_of::<S, R>(&mut words) {
-        Err(error @ Reason::NotASnapshot) => return Err(error),
-        _ if part < HEADER_WORDS => return Err(Reason::CutOff { at: length }),
-        header => header?,
-    };
+    if !is_snapshot(&words) {
+        return Err(Reason::NotASnapshot);
+    }
+    if part < HEADER_WORDS {
+        return Err(Reason::CutOff { at: length });
+    }
+    let (header, sum) = header_of::<S, R>(&mut words)?;
     let plan = &header.plan;
     let reader = BlockReader::new(plan);
 

@@ -52,6 +52,12 @@ pub struct Loaded {
     pub blocks: Vec<Block>,
 }
 
+/// Whether a machine of this kind could have so many shards like this one.
+pub fn can_be_had(one: &Geometry, shards: usize) -> Result<(), Reason> {
+    let bytes = Table::bytes(one).saturating_mul(shards);
+    if bytes > isize::MAX as usize / 2 { Err(Reason::OutOfMemory { bytes }) } else { Ok(()) }
+}
+
 /// So many words of zeros.
 pub fn zeros(words: usize) -> Result<Vec<u64>, Reason> {
     let mut zeros = Vec::new();

@@ -11,9 +11,9 @@ use crate::snapshot::blocks::{BlockReader, Tally};
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{
     BLOCK_HEAD, BLOCK_WORDS, END_WORDS, End, HEADER_WORDS, Header, block_bytes, block_words,
-    bytes_of, read_header,
+    bytes_of, is_snapshot, read_header,
 };
-use crate::snapshot::parts::{Loaded, Plan, zeros};
+use crate::snapshot::parts::{Loaded, Plan, can_be_had, zeros};
 use crate::stable_hash::PersistentHasher;
 use crate::table::Table;
 use std::io::{self, ErrorKind, Read};
@@ -36,10 +36,7 @@ pub fn filter_of<S, R: Room>(header: Header<S>, loaded: Loaded) -> Result<Filter
 
 /// An empty table of so many shards.
 pub fn table_of(plan: &Plan, shards: usize) -> Result<Table, Reason> {
-    let bytes = Table::bytes(&plan.geometry().with_shards(1)).saturating_mul(shards);
-    if bytes > isize::MAX as usize / 2 {
-        return Err(Reason::OutOfMemory { bytes });
-    }
+    can_be_had(&plan.geometry().with_shards(1), shards)?;
     let table = Table::new(plan.geometry().with_shards(shards));
     table.map_err(|bytes| Reason::OutOfMemory { bytes })
 }
@@ -61,17 +58,12 @@ pub fn read<S: PersistentHasher, R: Room>(reader: &mut impl Read) -> Result<Filt
     };
 
     let mut words = [0; HEADER_WORDS];
-    let cut_off = match read(&mut words) {
-        Err(error) if !matches!(error, Reason::CutOff { .. }) => return Err(error),
-        result => result,
-    };
-    // What is no filter is called that, however short it is.
-    let (header, sum) = match (header_of::<S, R>(&mut words), cut_off) {
-        (Err(error @ Reason::NotASnapshot), _) | (_, Err(error)) | (Err(error), _) => {
-            return Err(error);
-        }
-        (Ok(header), Ok(())) => header,
-    };
+    match read(&mut words) {
+        // What is no filter is called that, however short it is.
+        Err(Reason::CutOff { .. }) if !is_snapshot(&words) => return Err(Reason::NotASnapshot),
+        result => result?,
+    }
+    let (header, sum) = header_of::<S, R>(&mut words)?;
     let plan = &header.plan;
     let blocks = BlockReader::new(plan);
     let mut tally = Tally::new(plan.geometry().shards(), sum);

@@ -1,0 +1,397 @@
+//! What can be asked for, and the help that tells of it.
+
+use clap::{Args, Parser, Subcommand, ValueHint};
+use clap_complete::Shell;
+use std::path::PathBuf;
+
+#[derive(Parser)]
+#[command(
+    name = "koel",
+    version,
+    about = "Finds the lines that were not seen before, in streams of any length",
+    long_about = "Finds the lines that were not seen before, in streams of any length.\n\n\
+        koel keeps a fingerprint of each line instead of the line, in memory and, if told to, in a file \
+        between runs: five to ten bytes a line, however long the lines are. Two lines may have the same \
+        fingerprint, and then the second is taken for one that was seen. That happens to at most one new line in a \
+        million unless another --rate is asked for, and dedup says how many lines it may have cost.",
+    after_long_help = EXIT_CODES,
+    max_term_width = 100,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    disable_help_subcommand = true
+)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    it is done; of query, some lines were selected; of forget, some were there
+  1    of query and forget only: there were none
+  2    something went wrong, and standard error says what: also if only one of several files could
+       not be read
+  130, 143   ended by SIGINT or SIGTERM; a state has been saved, unless standard error says otherwise
+
+Compressed files are read as what is in them if their names end in .gz or .zst. FILE may be - for standard \
+input, and is that if there is none.";
+
+#[derive(Subcommand)]
+pub enum Command {
+    Dedup(Dedup),
+    Query(Query),
+    Add(Add),
+    Forget(Forget),
+    Info(Info),
+    Bench(Bench),
+    Sample(Sample),
+    Generate(Generate),
+}
+
+/// Writes each line the first time it is seen
+///
+/// Writes each line the first time it is seen, in the order of the input, as it came. With --state it remembers
+/// the lines for the next run.
+#[derive(Args)]
+#[command(after_long_help = DEDUP_EXAMPLES)]
+pub struct Dedup {
+    #[command(flatten)]
+    pub input: Input,
+
+    /// Reads so many lines of a made-up crawl, half of them repeated, instead of files
+    #[arg(long, value_name = "LINES", value_parser = number, conflicts_with = "files")]
+    pub sample: Option<u64>,
+
+    /// Loads what was seen from FILE if it is there, and saves it there
+    ///
+    /// It is saved at the end, at SIGINT and SIGTERM, and every --checkpoint seconds; what is saved as seen has been
+    /// written. After a kill that leaves no time for that, or a power cut, the lines of the last
+    /// --checkpoint seconds may be written again. One process at a time can use it.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub state: Option<PathBuf>,
+
+    /// How often the state is saved while lines go on; 0 for only at the end
+    ///
+    /// Nothing is written meanwhile, so saves take at most a tenth of the time: if they are slow, they are rarer.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds, requires = "state")]
+    pub checkpoint: f64,
+
+    #[command(flatten)]
+    pub made: Made,
+
+    /// Writes the lines that were seen before instead, each time
+    #[arg(short = 'd', long)]
+    pub repeated: bool,
+
+    /// Makes sure that no line is dropped: checks those that seem to be repeated in a second pass
+    ///
+    /// Lines that seem to be repeated are put aside in a temporary file (in TMPDIR), and compared with those that
+    /// were written when the input ends. What had been dropped by mistake is written then, after all others. Takes space
+    /// for all lines but not memory, and about three times as long.
+    #[arg(long, conflicts_with = "state")]
+    pub lossless: bool,
+
+    #[command(flatten)]
+    pub output: Output,
+}
+
+const DEDUP_EXAMPLES: &str = "\
+Examples:
+  koel dedup access.log > unique.log
+      each line once
+
+  zcat day-*.gz | koel dedup --url --state seen.koel > new-urls.txt
+      the URLs of today that no earlier run has written
+
+  koel dedup --lossless --output unique.txt big.txt.zst
+      each line once, and none dropped by mistake
+
+  koel dedup --count access.log
+      how many different lines there are
+
+With --state, --output FILE is added to; without, it is replaced.";
+
+/// Writes the lines that were seen, or with --invert those that were not
+#[derive(Args)]
+#[command(after_long_help = QUERY_EXAMPLES)]
+pub struct Query {
+    /// The state, as dedup or add have saved it
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub state: PathBuf,
+
+    #[command(flatten)]
+    pub input: Input,
+
+    /// Writes the lines that were not seen
+    #[arg(short = 'v', long)]
+    pub invert: bool,
+
+    #[command(flatten)]
+    pub output: Output,
+}
+
+const QUERY_EXAMPLES: &str = "\
+Examples:
+  koel query seen.koel --invert candidates.txt
+      what of candidates.txt was never seen
+
+  if echo \"$url\" | koel query -q seen.koel > /dev/null; then echo seen; fi";
+
+/// Adds lines to a state and writes nothing
+///
+/// Adds lines to a state and writes nothing. A state that is not there is made.
+#[derive(Args)]
+pub struct Add {
+    /// The state
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub state: PathBuf,
+
+    #[command(flatten)]
+    pub input: Input,
+
+    #[command(flatten)]
+    pub made: Made,
+
+    #[command(flatten)]
+    pub telling: Telling,
+}
+
+/// Takes lines out of a state, so that they will be new again
+///
+/// Takes lines out of a state, so that they will be new again, as a URL whose fetch has failed. Take out only what is
+/// in: a line that never was may, at the rate of the state, take away another that happens to look the same.
+#[derive(Args)]
+pub struct Forget {
+    /// The state
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub state: PathBuf,
+
+    #[command(flatten)]
+    pub input: Input,
+
+    #[command(flatten)]
+    pub telling: Telling,
+}
+
+/// Says what is in a state
+#[derive(Args)]
+pub struct Info {
+    /// The state, or another file of koel's
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub state: PathBuf,
+
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Measures what this machine does, by threads and kinds of work
+#[derive(Args)]
+pub struct Bench {
+    /// Numbers of threads, with commas between [default: 1, 2, 4 … up to the number of cores]
+    #[arg(long, value_delimiter = ',', value_parser = threads)]
+    pub threads: Vec<usize>,
+
+    /// How large the table is
+    #[arg(long, default_value = "32M", value_parser = size)]
+    pub size: u64,
+
+    /// Draws the figures into FILE
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub svg: Option<PathBuf>,
+}
+
+/// Writes a made-up crawl, to try the others on
+///
+/// Writes a made-up crawl: URLs of some 70 bytes, half of them repeated. The same number of lines is always the same
+/// crawl.
+#[derive(Args)]
+pub struct Sample {
+    /// How many lines
+    #[arg(value_parser = number)]
+    pub lines: u64,
+}
+
+/// Writes manual pages and shell completions
+#[derive(Args)]
+pub struct Generate {
+    #[command(subcommand)]
+    pub what: Generated,
+}
+
+#[derive(Subcommand)]
+pub enum Generated {
+    /// Writes a manual page for each command into FOLDER
+    Man {
+        #[arg(value_hint = ValueHint::DirPath)]
+        folder: PathBuf,
+    },
+    /// Writes the completions of a shell to standard output
+    Completions { shell: Shell },
+}
+
+/// Where lines come from.
+#[derive(Args)]
+pub struct Input {
+    /// Files to read; - is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
+
+    /// Lines end in a zero byte instead of a newline, as those of find -print0
+    #[arg(short, long)]
+    pub zero: bool,
+
+    /// The longest line that is taken; one that is longer is an error
+    #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = size)]
+    pub max_line: u64,
+
+    /// Threads that compare lines, beside one that reads and one that writes [default: the number of cores]
+    #[arg(long, value_parser = threads)]
+    pub threads: Option<usize>,
+}
+
+/// How a state is made, if it is not there yet.
+#[derive(Args)]
+pub struct Made {
+    /// How often a new line may be taken for one that was seen, at most, at the end of the run
+    #[arg(long, value_name = "P", default_value = "1e-6", value_parser = rate)]
+    pub rate: f64,
+
+    /// How many different lines are expected; more are taken as well
+    ///
+    /// Saves the time, and up to half of the memory, that growing takes.
+    #[arg(long, value_name = "N", value_parser = number)]
+    pub capacity: Option<u64>,
+
+    /// The most memory that what was seen may take; a line that would take more is an error
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub max_memory: Option<u64>,
+
+    /// Compares URLs as a crawler would
+    ///
+    /// Host and scheme in lower case, default ports, dot segments, fragments and escapes make no difference (the URL
+    /// standard of the WHATWG). Lines are written as they came. One that is no URL is compared as it is. A state
+    /// remembers how its lines are compared.
+    #[arg(short, long)]
+    pub url: bool,
+
+    /// The order of the parameters of a URL makes no difference
+    #[arg(long, requires = "url")]
+    pub sort_query: bool,
+
+    /// Parameters that only tell where a visitor comes from make no difference: utm_source, gclid and so on
+    #[arg(long, requires = "url")]
+    pub ignore_tracking: bool,
+}
+
+/// What is written where.
+#[derive(Args)]
+pub struct Output {
+    /// Writes to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+
+    /// Writes how many lines there are instead of the lines
+    #[arg(short, long)]
+    pub count: bool,
+
+    #[command(flatten)]
+    pub telling: Telling,
+}
+
+/// What is said at the end, on standard error.
+#[derive(Args)]
+pub struct Telling {
+    /// No closing line and no progress bar
+    #[arg(short, long, conflicts_with = "json")]
+    pub quiet: bool,
+
+    /// The closing line as JSON, for programs
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A number, which may have underscores: 1_000_000.
+fn number(text: &str) -> Result<u64, String> {
+    let text = text.replace('_', "");
+    text.parse().map_err(|_| String::from("a whole number, such as 1000000 or 1_000_000"))
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(threads @ 1..=1_024) => Ok(threads),
+        _ => Err(String::from("a number from 1 to 1024")),
+    }
+}
+
+/// Bytes: 65536, 64K, 64M, 64G.
+fn size(text: &str) -> Result<u64, String> {
+    let bad = || String::from("a number of bytes, or of K, M or G: 65536, 64K, 1M, 2G");
+    let upper = text.to_ascii_uppercase();
+    let digits = upper.trim_end_matches('B').trim_end_matches('I');
+    let (digits, unit) = match digits.strip_suffix(['K', 'M', 'G', 'T']) {
+        Some(number) => (number, &digits[number.len()..]),
+        None if digits.len() == upper.len() => (digits, ""),
+        None => return Err(bad()),
+    };
+    let shift = match unit {
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => 0,
+    };
+    let number: u64 = digits.parse().map_err(|_| bad())?;
+    let bytes = number.checked_mul(1 << shift).ok_or_else(bad)?;
+    if bytes == 0 { Err(bad()) } else { Ok(bytes) }
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(rate) if (2e-8..1.0).contains(&rate) => Ok(rate),
+        _ => Err(String::from("more than 2e-8 and less than 1, such as 1e-6 or 0.0001")),
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.0..=1e9).contains(&seconds) => Ok(seconds),
+        _ => Err(String::from("a number of seconds, 0 or more")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_fit_together() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, bytes) in [
+            ("65536", 65_536),
+            ("1K", 1_024),
+            ("1k", 1_024),
+            ("64M", 64 << 20),
+            ("64MiB", 64 << 20),
+            ("2G", 2 << 30),
+        ] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "0", "K", "-1", "1.5G", "1X", "12B34", "99999999999T", "iB"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn rates_are_chances() {
+        assert_eq!(rate("1e-6"), Ok(1e-6));
+        for text in ["0", "1", "-0.1", "NaN", "inf", "1e-300", "a"] {
+            assert!(rate(text).is_err(), "{text}");
+        }
+    }
+}

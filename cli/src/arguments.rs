@@ -242,8 +242,8 @@ pub struct Input {
     pub zero: bool,
 
     /// The longest line that is taken; one that is longer is an error
-    #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = size)]
-    pub max_line: u64,
+    #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = line_size)]
+    pub max_line: usize,
 
     /// Threads that compare lines, beside one that reads and one that writes [default: the number of cores]
     #[arg(long, value_parser = threads)]
@@ -253,9 +253,11 @@ pub struct Input {
 /// How a state is made, if it is not there yet.
 #[derive(Args)]
 pub struct Made {
-    /// How often a new line may be taken for one that was seen, at most, at the end of the run
-    #[arg(long, value_name = "P", default_value = "1e-6", value_parser = rate)]
-    pub rate: f64,
+    /// How often a new line may be taken for one that was seen, at most, at the end of the run [default: 1e-6]
+    ///
+    /// Fewer bits are kept of a line if it may be higher: at 1e-4 two thirds, at 0.01 half of what the default takes.
+    #[arg(long, value_name = "P", value_parser = rate)]
+    pub rate: Option<f64>,
 
     /// How many different lines are expected; more are taken as well
     ///
@@ -344,6 +346,14 @@ fn size(text: &str) -> Result<u64, String> {
     let number: u64 = digits.parse().map_err(|_| bad())?;
     let bytes = number.checked_mul(1 << shift).ok_or_else(bad)?;
     if bytes == 0 { Err(bad()) } else { Ok(bytes) }
+}
+
+/// The same, up to 1G.
+fn line_size(text: &str) -> Result<usize, String> {
+    match size(text)? {
+        bytes @ 1..=0x4000_0000 => Ok(bytes as usize),
+        _ => Err(String::from("at most 1G")),
+    }
 }
 
 fn rate(text: &str) -> Result<f64, String> {

@@ -1,17 +1,65 @@
-//! koel, the command.
+//! koel, the command: which lines were not seen before?
+//!
+//! # Reading order
+//!
+//! `arguments` tells what can be asked for. `dedup` and `others` are the commands that read lines; what they
+//! have in common is in `command`. They hand a [`Run`](run::Run) to [`run`], which has the threads: the essay is
+//! at its head, and those of who waits for whom in [`monitor`], of the order in [`turns`].
+//! Lines come from `input`, are cut out in `chunk` and compared by `comparison` and `url_key`; they go to
+//! `output`, and those that may be repeated to [`aside`]. `state` is the file between runs, `claim` keeps others from
+//! it.
+
+#![forbid(unsafe_code)]
 
 mod arguments;
+mod aside;
+mod chunk;
+mod claim;
+mod command;
+mod comparison;
+mod dedup;
+mod failure;
+mod generate;
+mod info;
+mod input;
+mod monitor;
+mod others;
+mod output;
+mod report;
+mod run;
 mod sample;
+mod screen;
+mod signals;
+mod state;
+mod tally;
+mod turns;
+mod url_key;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
-use std::io;
+use command::{DONE, Ending};
+use failure::Failure;
+use std::io::{self, Write};
+use std::process::ExitCode;
 
-fn main() {
-    match Arguments::parse().command {
-        Command::Sample(sample) => {
-            io::copy(&mut sample::Crawl::new(sample.lines), &mut io::stdout().lock()).unwrap();
+fn main() -> ExitCode {
+    let ending = match &Arguments::parse().command {
+        Command::Dedup(options) => dedup::dedup(options),
+        Command::Query(options) => others::query(options),
+        Command::Add(options) => others::add(options),
+        Command::Forget(options) => others::forget(options),
+        Command::Info(options) => info::info(options),
+        Command::Bench(_) => Err(Failure::new("not yet")),
+        Command::Sample(options) => sample::write(options.lines).map(|()| DONE),
+        Command::Generate(options) => generate::generate(&options.what),
+    };
+    match ending {
+        Ok(Ending::Code(code)) => ExitCode::from(code),
+        Ok(Ending::Signal(signal)) => signals::die(signal),
+        Err(failure) => {
+            // That nobody can be told is no reason to panic.
+            let _ = writeln!(io::stderr(), "koel: {failure}");
+            ExitCode::from(2)
         }
-        _ => todo!(),
     }
 }

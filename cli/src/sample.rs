@@ -3,7 +3,27 @@
 //!
 //! A page is told by its number alone, so nothing is kept of those that were written.
 
+use crate::failure::Failure;
+use crate::output::{Before, Sink};
+use crate::run::Trouble;
 use std::io::{self, Read};
+
+/// Writes a crawl to standard output.
+pub fn write(lines: u64) -> Result<(), Failure> {
+    let mut crawl = Crawl::new(lines);
+    let mut output = Sink::open(None, Before::Kept, &[])?;
+    let mut text = vec![0; 1 << 16];
+    loop {
+        match crawl.read(&mut text) {
+            Ok(0) | Err(_) => return Ok(()),
+            Ok(length) => match output.write(&text[..length]) {
+                Ok(()) => {}
+                Err(Trouble::BrokenPipe) => return Ok(()),
+                Err(Trouble::Failed(failure)) => return Err(failure),
+            },
+        }
+    }
+}
 
 pub struct Crawl {
     lines_left: u64,

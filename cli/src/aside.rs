@@ -1,0 +1,304 @@
+//! What makes `--lossless` so: lines that seem to be repeated are put aside, and looked at again when all
+//! lines have been read.
+//!
+//! Those that are not among the lines that were written, nor the same as an earlier one that was put aside, had been taken
+//! for others. Both sets of lines may be larger than memory. So they are divided by their hashes into as many parts as it takes
+//! for one part's lines to fit, and the parts are gone through one after the other.
+
+use crate::chunk::{Chunk, Cutter, Over, Rules};
+use crate::comparison::LineHash;
+use crate::failure::Failure;
+use crate::input::Opened;
+use crate::run::Trouble;
+use std::collections::HashMap;
+use std::fs::File;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Seek, Write};
+
+/// Bytes of lines that are compared at once.
+const AT_ONCE: u64 = 64 << 20;
+
+/// As many temporary files are open at once, for each of the two sets.
+const MOST_PARTS: u64 = 256;
+
+/// Lines in temporary files, until the input has ended.
+pub struct Aside {
+    /// Those that were new, if they cannot be read again from where they were written to.
+    written: Option<BufWriter<File>>,
+    /// Those that seem to be repeated.
+    repeated: BufWriter<File>,
+    bytes: u64,
+}
+
+/// Which of the lines that were put aside had been taken for others.
+pub struct Settled {
+    repeated: File,
+    /// Their numbers among those that were put aside, in ascending order.
+    mistaken: Vec<u64>,
+}
+
+fn temporary() -> Result<BufWriter<File>, Failure> {
+    let file = tempfile::tempfile().map_err(|error| {
+        let folder = std::env::temp_dir();
+        Failure::of(
+            format!("cannot put lines aside in {} (TMPDIR names another folder)", folder.display()),
+            &error,
+        )
+    })?;
+    Ok(BufWriter::with_capacity(64 << 10, file))
+}
+
+fn cannot(error: &io::Error) -> Failure {
+    let what = format!(
+        "a temporary file in {} (TMPDIR names another folder)",
+        std::env::temp_dir().display()
+    );
+    Failure::of(what, error)
+}
+
+/// From its beginning.
+fn rewound(writer: BufWriter<File>) -> Result<File, Failure> {
+    let mut file = writer.into_inner().map_err(|error| cannot(error.error()))?;
+    file.rewind().map_err(|error| cannot(&error))?;
+    Ok(file)
+}
+
+impl Aside {
+    /// Where new lines are kept as well if asked.
+    pub fn new(keep_written: bool) -> Result<Aside, Failure> {
+        let written = keep_written.then(temporary).transpose()?;
+        Ok(Aside { written, repeated: temporary()?, bytes: 0 })
+    }
+
+    pub fn put(&mut self, new: &[u8], repeated: &[u8]) -> Result<(), Failure> {
+        self.bytes += repeated.len() as u64;
+        let put = |writer: &mut BufWriter<File>, lines| {
+            writer.write_all(lines).map_err(|error| cannot(&error))
+        };
+        if let Some(written) = &mut self.written {
+            put(written, new)?;
+        }
+        put(&mut self.repeated, repeated)
+    }
+
+    /// Compares what was put aside with what was written: to `output`, if not kept here.
+    pub fn settle(
+        self,
+        output: Option<File>,
+        rules: Rules,
+        hash: &LineHash,
+    ) -> Result<Settled, Failure> {
+        self.settle_by(AT_ONCE, output, rules, hash)
+    }
+
+    fn settle_by(
+        self,
+        at_once: u64,
+        output: Option<File>,
+        rules: Rules,
+        hash: &LineHash,
+    ) -> Result<Settled, Failure> {
+        let parts = self.bytes.div_ceil(at_once).clamp(1, MOST_PARTS).next_power_of_two() as usize;
+        let written = match (self.written, output) {
+            (Some(kept), _) => rewound(kept)?,
+            (None, Some(output)) => output,
+            (None, None) => return Err(Failure::new("what was written cannot be read again")),
+        };
+        let mut repeated = rewound(self.repeated)?;
+        let again = |file: &File| file.try_clone().map_err(|error| cannot(&error));
+        let repeated_parts = divide(again(&repeated)?, parts, rules, hash)?;
+        let written_parts = divide(written, parts, rules, hash)?;
+        let mut mistaken = Vec::new();
+        for (repeated, written) in repeated_parts.into_iter().zip(written_parts) {
+            let mut suspects = Suspects::default();
+            repeated.for_each(|record| suspects.add(record))?;
+            written.for_each(|record| suspects.clear(record))?;
+            mistaken.extend(suspects.left());
+        }
+        mistaken.sort_unstable();
+        repeated.rewind().map_err(|error| cannot(&error))?;
+        Ok(Settled { repeated, mistaken })
+    }
+}
+
+impl Settled {
+    pub fn mistaken(&self) -> u64 {
+        self.mistaken.len() as u64
+    }
+
+    /// Goes through the lines that had been taken for others, or those that are repeated.
+    pub fn for_each(
+        self,
+        mistaken: bool,
+        rules: Rules,
+        mut act: impl FnMut(&[u8]) -> Result<(), Trouble>,
+    ) -> Result<(), Trouble> {
+        let mut numbers = self.mistaken.into_iter().peekable();
+        if mistaken && numbers.peek().is_none() {
+            return Ok(());
+        }
+        for_each_chunk(self.repeated, rules, |first, chunk| {
+            let is_mistaken = |number| numbers.next_if_eq(&number).is_some();
+            let numbers = first..first + chunk.lines() as u64;
+            let answers: Vec<bool> = numbers.map(is_mistaken).collect();
+            chunk.sort_out(&answers, mistaken, false);
+            if chunk.selected.is_empty() { Ok(()) } else { act(&chunk.selected) }
+        })
+    }
+}
+
+/// Goes through the lines of a file, which were all short enough before.
+fn for_each_chunk<E: From<Failure>>(
+    file: File,
+    rules: Rules,
+    mut act: impl FnMut(u64, &mut Chunk) -> Result<(), E>,
+) -> Result<(), E> {
+    let rules = Rules { longest: usize::MAX, ..rules };
+    let mut cutter = Cutter::new(Opened { reader: Box::new(file), is_live: false }, rules);
+    let mut chunk = Chunk::default();
+    let mut lines = 0;
+    loop {
+        match cutter.fill(&mut chunk) {
+            Ok(()) => {}
+            Err(Over::Unreadable(error)) => return Err(cannot(&error).into()),
+            Err(Over::End | Over::TooLong { .. }) => return Ok(()),
+        }
+        act(lines, &mut chunk)?;
+        lines += chunk.lines() as u64;
+    }
+}
+
+/// A line by what it is compared by.
+struct Record<'a> {
+    number: u64,
+    hash: u64,
+    key: &'a [u8],
+}
+
+/// The lines of one part.
+struct Part(BufReader<File>);
+
+impl Part {
+    fn for_each(mut self, mut act: impl FnMut(Record<'_>)) -> Result<(), Failure> {
+        let mut head = [0; 20];
+        let mut key = Vec::new();
+        loop {
+            match self.0.read_exact(&mut head) {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(()),
+                Err(error) => return Err(cannot(&error)),
+            }
+            let (number, rest) = head.split_at(8);
+            let (hash, length) = rest.split_at(8);
+            let of =
+                |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+            key.resize(of(length) as usize, 0);
+            self.0.read_exact(&mut key).map_err(|error| cannot(&error))?;
+            act(Record { number: of(number), hash: of(hash), key: &key });
+        }
+    }
+}
+
+fn divide(file: File, parts: usize, rules: Rules, hash: &LineHash) -> Result<Vec<Part>, Failure> {
+    let mut writers = Vec::new();
+    for _ in 0..parts {
+        writers.push(temporary()?);
+    }
+    let comparison = hash.comparison();
+    let mut scratch = String::new();
+    for_each_chunk::<Failure>(file, rules, |first, chunk| {
+        for (line, number) in chunk.iter().zip(first..) {
+            let (key, _) = comparison.key(rules.bare(line), &mut scratch);
+            let hash = hash.of_key(key);
+            let mut head = [0; 20];
+            head[..8].copy_from_slice(&number.to_le_bytes());
+            head[8..16].copy_from_slice(&hash.to_le_bytes());
+            head[16..].copy_from_slice(&(key.len() as u32).to_le_bytes());
+            // The table of a part takes the lowest and the highest bits.
+            let writer = &mut writers[(hash >> 40) as usize % parts];
+            let written = writer.write_all(&head).and_then(|()| writer.write_all(key));
+            written.map_err(|error| cannot(&error))?;
+        }
+        Ok(())
+    })?;
+    let part = |writer| Ok(Part(BufReader::with_capacity(64 << 10, rewound(writer)?)));
+    writers.into_iter().map(part).collect()
+}
+
+/// Lines that may have been taken for others.
+#[derive(Default)]
+struct Suspects {
+    /// The first of each hash.
+    first: HashMap<u64, u32, BuildHasherDefault<Ready>>,
+    all: Vec<Suspect>,
+    /// Their keys, one after the other.
+    keys: Vec<u8>,
+}
+
+struct Suspect {
+    number: u64,
+    start: u64,
+    length: u32,
+    /// Another one of the same hash.
+    next: Option<u32>,
+    cleared: bool,
+}
+
+impl Suspects {
+    fn find(&mut self, record: &Record<'_>) -> Option<&mut Suspect> {
+        let mut at = self.first.get(&record.hash).copied();
+        while let Some(index) = at {
+            let Suspect { start, length, next, .. } = self.all[index as usize];
+            if &self.keys[start as usize..start as usize + length as usize] == record.key {
+                return Some(&mut self.all[index as usize]);
+            }
+            at = next;
+        }
+        None
+    }
+
+    /// Only the first of those that are the same can be one.
+    fn add(&mut self, record: Record<'_>) {
+        if self.find(&record).is_some() {
+            return;
+        }
+        let next = self.first.insert(record.hash, self.all.len() as u32);
+        self.all.push(Suspect {
+            number: record.number,
+            start: self.keys.len() as u64,
+            length: record.key.len() as u32,
+            next,
+            cleared: false,
+        });
+        self.keys.extend_from_slice(record.key);
+    }
+
+    /// It was written.
+    fn clear(&mut self, record: Record<'_>) {
+        if let Some(suspect) = self.find(&record) {
+            suspect.cleared = true;
+        }
+    }
+
+    fn left(&self) -> impl Iterator<Item = u64> {
+        self.all.iter().filter(|suspect| !suspect.cleared).map(|suspect| suspect.number)
+    }
+}
+
+/// For keys that are hashes.
+#[derive(Default)]
+struct Ready(u64);
+
+impl Hasher for Ready {
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only whole hashes are hashed");
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

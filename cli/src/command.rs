@@ -1,0 +1,85 @@
+//! What the commands that read lines have in common.
+
+use crate::arguments::{Input, Output, Telling};
+use crate::chunk::Rules;
+use crate::failure::Failure;
+use crate::monitor::Monitor;
+use crate::run::{self, End, Outcome, Run};
+use crate::screen::Screen;
+use crate::signals::Watch;
+use serde::Serialize;
+use std::fmt::Display;
+use std::sync::Arc;
+
+/// How the process ends.
+pub enum Ending {
+    Code(u8),
+    Signal(i32),
+}
+
+pub const DONE: Ending = Ending::Code(0);
+pub const NONE: Ending = Ending::Code(1);
+pub const FAILED: Ending = Ending::Code(2);
+
+impl Input {
+    pub fn rules(&self) -> Rules {
+        Rules { terminator: if self.zero { 0 } else { b'\n' }, longest: self.max_line }
+    }
+}
+
+impl Output {
+    /// Whether lines are written to standard output.
+    pub fn is_shown(&self) -> bool {
+        self.output.is_none() && !self.count
+    }
+}
+
+impl Telling {
+    pub fn wants_bar(&self) -> bool {
+        !self.quiet
+    }
+}
+
+/// Goes through all lines, and looks out for signals.
+pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
+    let monitor = Arc::new(Monitor::default());
+    let watch = Watch::start(&monitor)?;
+    Ok((run::run(run, &monitor)?, watch))
+}
+
+/// The end of a command.
+pub struct Closing<'a> {
+    pub telling: &'a Telling,
+    pub screen: &'a Screen,
+    /// Whether the exit code is 1 if no line was selected.
+    pub none_is_1: bool,
+}
+
+impl Closing<'_> {
+    /// Tells of the run, and how it ended.
+    pub fn close(
+        self,
+        report: &(impl Display + Serialize),
+        outcome: &Outcome,
+    ) -> Result<Ending, Failure> {
+        let Closing { telling, screen, none_is_1 } = self;
+        let nobody_listens = matches!(outcome.end, End::BrokenPipe);
+        if telling.json {
+            let json = serde_json::to_string(report).map_err(Failure::new)?;
+            screen.say_plainly(json);
+        } else if !telling.quiet && !nobody_listens {
+            screen.say(report);
+        }
+        let tally = &outcome.tally;
+        Ok(match &outcome.end {
+            End::Failed(failure) => {
+                screen.say(failure);
+                FAILED
+            }
+            End::Signal(signal) => Ending::Signal(*signal),
+            _ if tally.unreadable > 0 => FAILED,
+            _ if none_is_1 && tally.selected == 0 => NONE,
+            End::Reached | End::BrokenPipe => DONE,
+        })
+    }
+}

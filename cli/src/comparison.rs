@@ -1,0 +1,147 @@
+//! What makes two lines the same, and the hash that stands for it.
+//!
+//! How a state compares its lines is a part of its hasher's seed, so that its file tells, and nobody can use it in
+//! another way by mistake.
+
+use crate::url_key::UrlRules;
+use koel::{PersistentHasher, StableHash, StableHasher};
+use std::fmt;
+use std::hash::BuildHasher;
+
+/// How lines are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// Byte by byte.
+    Bytes,
+    /// As URLs, if they are some.
+    Urls(UrlRules),
+}
+
+const URLS: u64 = 1;
+const SORT_QUERY: u64 = 2;
+const IGNORE_TRACKING: u64 = 4;
+
+impl Comparison {
+    fn bits(self) -> u64 {
+        match self {
+            Comparison::Bytes => 0,
+            Comparison::Urls(UrlRules { sort_query, ignore_tracking }) => {
+                URLS | if sort_query { SORT_QUERY } else { 0 }
+                    | if ignore_tracking { IGNORE_TRACKING } else { 0 }
+            }
+        }
+    }
+
+    fn from_bits(bits: u64) -> Option<Self> {
+        match bits {
+            0 => Some(Comparison::Bytes),
+            1 | 3 | 5 | 7 => Some(Comparison::Urls(UrlRules {
+                sort_query: bits & SORT_QUERY != 0,
+                ignore_tracking: bits & IGNORE_TRACKING != 0,
+            })),
+            _ => None,
+        }
+    }
+
+    /// The part of a line, or what is made of it, by which it is compared; and whether it is of the kind that is
+    /// expected.
+    pub fn key<'a>(self, line: &'a [u8], scratch: &'a mut String) -> (&'a [u8], bool) {
+        match self {
+            Comparison::Bytes => (line, true),
+            Comparison::Urls(rules) => match rules.key(line, scratch) {
+                Some(key) => (key, true),
+                None => (line, false),
+            },
+        }
+    }
+}
+
+/// As the options that ask for it.
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Comparison::Bytes => f.write_str("lines, byte by byte"),
+            Comparison::Urls(UrlRules { sort_query, ignore_tracking }) => {
+                f.write_str("URLs (--url")?;
+                if *sort_query {
+                    f.write_str(" --sort-query")?;
+                }
+                if *ignore_tracking {
+                    f.write_str(" --ignore-tracking")?;
+                }
+                f.write_str(")")
+            }
+        }
+    }
+}
+
+/// Hashes the keys of lines.
+#[derive(Clone, Copy)]
+pub struct LineHash {
+    comparison: Comparison,
+    seed: u64,
+}
+
+impl LineHash {
+    pub fn random(comparison: Comparison) -> Self {
+        LineHash { comparison, seed: StableHash::random().hash_one(0) }
+    }
+
+    pub fn comparison(&self) -> Comparison {
+        self.comparison
+    }
+
+    #[inline]
+    pub fn of_key(&self, key: &[u8]) -> u64 {
+        StableHash::with_seed(self.seed).hash_bytes(key)
+    }
+}
+
+impl BuildHasher for LineHash {
+    type Hasher = StableHasher;
+
+    fn build_hasher(&self) -> StableHasher {
+        StableHash::with_seed(self.seed).build_hasher()
+    }
+}
+
+impl PersistentHasher for LineHash {
+    const NAME: &'static str = "koel-cli lines, XXH3-64";
+
+    fn seed(&self) -> u128 {
+        u128::from(self.comparison.bits()) << 64 | u128::from(self.seed)
+    }
+
+    fn from_seed(seed: u128) -> Option<Self> {
+        let comparison = Comparison::from_bits((seed >> 64) as u64)?;
+        Some(LineHash { comparison, seed: seed as u64 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_tells_how_lines_are_compared() {
+        let mut comparisons = vec![Comparison::Bytes];
+        for (sort_query, ignore_tracking) in
+            [(false, false), (true, false), (false, true), (true, true)]
+        {
+            comparisons.push(Comparison::Urls(UrlRules { sort_query, ignore_tracking }));
+        }
+        for comparison in comparisons {
+            let hash = LineHash::random(comparison);
+            let again = LineHash::from_seed(hash.seed()).unwrap();
+            assert_eq!(again.comparison(), comparison);
+            assert_eq!(again.of_key(b"a line"), hash.of_key(b"a line"));
+        }
+    }
+
+    #[test]
+    fn a_way_to_compare_that_is_not_known_is_refused() {
+        for bits in [2_u64, 4, 6, 8, 1 << 63] {
+            assert!(LineHash::from_seed(u128::from(bits) << 64).is_none(), "{bits}");
+        }
+    }
+}

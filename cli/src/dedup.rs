@@ -1,0 +1,104 @@
+//! `koel dedup`: each line the first time it is seen.
+
+use crate::arguments::Dedup;
+use crate::aside::Aside;
+use crate::command::{self, Closing, Ending};
+use crate::failure::Failure;
+use crate::input::{self, Source};
+use crate::output::{Before, Sink};
+use crate::report::{self, Deduplicated};
+use crate::run::{Act, End, Run};
+use crate::screen::Screen;
+use crate::state::Keeper;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
+    let sources = match options.sample {
+        Some(lines) => vec![Source::Sample { lines }],
+        None => input::sources(&options.input.files),
+    };
+    let rules = options.input.rules();
+    let keeper = options.state.as_deref().map(Keeper::claim).transpose()?;
+    let seen = match &keeper {
+        Some(keeper) => keeper.load_or_make(&options.made)?,
+        None => options.made.build()?,
+    };
+    let before = if keeper.is_some() { Before::Kept } else { Before::Replaced };
+    let mut output = Some(Sink::open(options.output.output.as_deref(), before, &sources)?);
+    if let (Some(keeper), Some(output)) = (&keeper, &output) {
+        keeper.is_not(output)?;
+    }
+
+    // Lines are written as they come, unless only their number is asked for, or it is not sure yet which ones.
+    let direct = !(options.output.count || options.lossless && options.repeated);
+    let sink = output.take_if(|_| direct).unwrap_or_else(Sink::nowhere);
+    let aside = match options.lossless {
+        true => Some(Aside::new(!sink.can_be_read_again())?),
+        false => None,
+    };
+    let telling = &options.output.telling;
+    let screen = Arc::new(Screen::new(
+        telling.wants_bar(),
+        options.output.is_shown(),
+        input::total_bytes(&sources),
+    ));
+    let state = keeper.as_ref().map(|keeper| keeper.path().display().to_string());
+    let checkpoint =
+        (options.checkpoint > 0.0).then(|| Duration::from_secs_f64(options.checkpoint));
+    let (mut outcome, watch) = command::run(Run {
+        seen,
+        act: Act::Add,
+        select: options.lossless || !options.repeated,
+        sources,
+        rules,
+        threads: options.input.threads,
+        sink,
+        aside,
+        keeper,
+        checkpoint,
+        screen: Arc::clone(&screen),
+        yes_is: "new",
+    })?;
+
+    let second_pass = Instant::now();
+    let (mut new, mut recovered) = (outcome.tally.yes, None);
+    if let (End::Reached, Some((sink, aside))) = (&outcome.end, outcome.written.take()) {
+        let mut output = output.take().unwrap_or(sink);
+        if let Some(aside) = aside {
+            watch.stop_watching();
+            let settled = aside.settle(output.read_again()?, rules, outcome.seen.hasher())?;
+            recovered = Some(settled.mistaken());
+            new += settled.mistaken();
+            if !options.output.count {
+                let end = settled.for_each(!options.repeated, rules, |lines| output.write(lines));
+                outcome.end = end.err().map_or(End::Reached, End::from);
+            }
+        }
+        if options.output.count {
+            let number = if options.repeated { outcome.tally.lines - new } else { new };
+            let written = output.write(format!("{number}\n").as_bytes());
+            outcome.end = written.err().map_or(End::Reached, End::from);
+        }
+    }
+
+    let tally = &outcome.tally;
+    let stats = outcome.seen.stats();
+    let report = Deduplicated {
+        lines: tally.lines,
+        new,
+        repeated: tally.lines - new,
+        bytes: tally.bytes,
+        expected_drops: if recovered.is_some() { 0.0 } else { tally.doubt.expected() },
+        recovered,
+        not_urls: report::not_urls(&outcome.seen, tally.not_urls),
+        unreadable: tally.unreadable,
+        rate: stats.false_positive_rate(),
+        known: stats.items(),
+        memory_bytes: stats.size_in_bytes(),
+        state,
+        seconds: report::seconds(outcome.took + second_pass.elapsed()),
+        end: report::name_of(&outcome.end),
+    };
+    Closing { telling, screen: &screen, none_is_1: false }.close(&report, &outcome)
+}

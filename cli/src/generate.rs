@@ -1,0 +1,25 @@
+//! `koel generate`: manual pages and completions, made from the arguments that the command has.
+
+use crate::arguments::{Arguments, Generated};
+use crate::command::{DONE, Ending};
+use crate::failure::Failure;
+use crate::output::{Before, Sink};
+use clap::CommandFactory;
+use std::fs;
+
+pub fn generate(what: &Generated) -> Result<Ending, Failure> {
+    let mut command = Arguments::command();
+    match what {
+        Generated::Man { folder } => {
+            fs::create_dir_all(folder).map_err(|error| Failure::about(folder, &error))?;
+            clap_mangen::generate_to(command, folder)
+                .map_err(|error| Failure::about(folder, &error))?;
+        }
+        Generated::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut command, "koel", &mut script);
+            Sink::open(None, Before::Kept, &[])?.print(&String::from_utf8_lossy(&script))?;
+        }
+    }
+    Ok(DONE)
+}

@@ -1,0 +1,141 @@
+//! `koel info`: what is in a state.
+
+use crate::arguments::Info;
+use crate::command::{DONE, Ending};
+use crate::comparison::LineHash;
+use crate::failure::Failure;
+use crate::output::Sink;
+use koel::{
+    ConcurrentCuckooFilter, PersistentHasher, Room, SnapshotError, SnapshotErrorKind, StableHash,
+    Stats,
+};
+use serde::Serialize;
+use std::fmt::{self, Display};
+use std::path::Path;
+
+/// The names are those of the JSON.
+#[derive(Serialize)]
+struct Report {
+    state: String,
+    file_bytes: u64,
+    items: usize,
+    memory_bytes: usize,
+    /// Filled slots of all.
+    load: f64,
+    fingerprint_bits: u32,
+    /// How often something new is taken for something seen now.
+    rate: f64,
+    /// The same when it is full, or has grown as much as was expected.
+    rate_expected: f64,
+    hasher: &'static str,
+    compares: Option<String>,
+    /// The items that it was made for.
+    capacity: usize,
+    grows: bool,
+    /// How many times as large it is as it was made.
+    growth: f64,
+    expected_growth: f64,
+    splits: usize,
+}
+
+pub fn info(options: &Info) -> Result<Ending, Failure> {
+    let path = &options.state;
+    let report = match load(path) {
+        Ok(report) => report,
+        Err(error) => return Err(Failure::new(error)),
+    };
+    let text = match options.json {
+        true => serde_json::to_string_pretty(&report).map_err(Failure::new)? + "\n",
+        false => report.to_string(),
+    };
+    Sink::open(None, crate::output::Before::Kept, &[])?.print(&text)?;
+    Ok(DONE)
+}
+
+/// The states of these commands, and what programs save that use koel with its own hasher.
+fn load(path: &Path) -> Result<Report, SnapshotError> {
+    match koel::GrowingCuckooFilter::<LineHash>::load(path) {
+        Ok(seen) => {
+            let comparison = seen.hasher().comparison().to_string();
+            return Ok(report(path, &seen, true, Some(comparison)));
+        }
+        Err(error) if !is_of_another_kind(&error) => return Err(error),
+        Err(_) => {}
+    }
+    match koel::GrowingCuckooFilter::<StableHash>::load(path) {
+        Ok(filter) => Ok(report(path, &filter, true, None)),
+        Err(error) if !is_of_another_kind(&error) => Err(error),
+        Err(_) => {
+            let filter = ConcurrentCuckooFilter::<StableHash>::load(path)?;
+            Ok(report(path, &filter, false, None))
+        }
+    }
+}
+
+fn is_of_another_kind(error: &SnapshotError) -> bool {
+    matches!(error.kind(), SnapshotErrorKind::WrongKind | SnapshotErrorKind::WrongHasher)
+}
+
+fn report<H: PersistentHasher, R: Room>(
+    path: &Path,
+    filter: &ConcurrentCuckooFilter<H, R>,
+    grows: bool,
+    compares: Option<String>,
+) -> Report {
+    let stats: Stats = filter.stats();
+    Report {
+        state: path.display().to_string(),
+        file_bytes: path.metadata().map_or(0, |file| file.len()),
+        items: stats.items(),
+        memory_bytes: stats.size_in_bytes(),
+        load: stats.load(),
+        fingerprint_bits: stats.fingerprint_bits(),
+        rate: stats.false_positive_rate(),
+        rate_expected: stats.false_positive_rate_at_capacity(),
+        hasher: H::NAME,
+        compares,
+        capacity: stats.capacity(),
+        grows,
+        growth: stats.growth(),
+        expected_growth: stats.expected_growth(),
+        splits: stats.splits(),
+    }
+}
+
+impl Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use indicatif::{HumanBytes, HumanCount};
+        let count = |number: usize| HumanCount(number as u64);
+        writeln!(f, "{}", self.state)?;
+        writeln!(f, "  items      {}", count(self.items))?;
+        let bits = 8.0 * self.file_bytes as f64 / self.items.max(1) as f64;
+        write!(f, "  file       {}", HumanBytes(self.file_bytes))?;
+        if self.items > 0 {
+            write!(f, ", {bits:.1} bits an item")?;
+        }
+        writeln!(
+            f,
+            "\n  memory     {}, {:.0} % full",
+            HumanBytes(self.memory_bytes as u64),
+            100.0 * self.load
+        )?;
+        writeln!(f, "  keeps      {} bits of an item", self.fingerprint_bits)?;
+        let then = if self.grows { "after the growth that it was made for" } else { "when full" };
+        writeln!(f, "  rate       {:.1e} now, {:.1e} {then}", self.rate, self.rate_expected)?;
+        writeln!(f, "  hasher     {}", self.hasher)?;
+        if let Some(compares) = &self.compares {
+            writeln!(f, "  compares   {compares}")?;
+        }
+        write!(f, "  made for   {} items", count(self.capacity))?;
+        if self.grows {
+            write!(
+                f,
+                ", and to grow {} times as large\n  grown      {:.1} times as large, by {} splits",
+                HumanCount(self.expected_growth as u64),
+                self.growth,
+                count(self.splits)
+            )?;
+        }
+        writeln!(f)
+    }
+}

@@ -1,0 +1,160 @@
+//! Where lines come from: files, compressed or not, standard input, or the sample.
+
+use crate::failure::Failure;
+use crate::sample::Crawl;
+use flate2::bufread::MultiGzDecoder;
+use std::fs::{File, Metadata};
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// One of the inputs, not open yet.
+#[derive(Clone)]
+pub enum Source {
+    StandardInput,
+    File(PathBuf),
+    Sample { lines: u64 },
+}
+
+/// An input that is being read.
+pub struct Opened {
+    pub reader: Box<dyn Read + Send>,
+    /// What is there may be all that there is for a while, so it is not to wait for more.
+    pub is_live: bool,
+}
+
+/// The files that were named, of which - is standard input; or that, if there are none.
+pub fn sources(files: &[PathBuf]) -> Vec<Source> {
+    if files.is_empty() {
+        return vec![Source::StandardInput];
+    }
+    let source = |file: &PathBuf| match file.as_os_str() == "-" {
+        true => Source::StandardInput,
+        false => Source::File(file.clone()),
+    };
+    files.iter().map(source).collect()
+}
+
+impl Source {
+    pub fn name(&self) -> String {
+        match self {
+            Source::StandardInput => String::from("standard input"),
+            Source::File(path) => path.display().to_string(),
+            Source::Sample { .. } => String::from("the sample"),
+        }
+    }
+
+    /// Opens it, and counts in `read` what is read of the file itself.
+    pub fn open(&self, read: &Arc<AtomicU64>) -> io::Result<Opened> {
+        let counted = |inner| Counted { inner, read: Arc::clone(read) };
+        match self {
+            Source::StandardInput => {
+                let file = standard_input()?;
+                let is_live = !file.metadata()?.is_file();
+                Ok(Opened { reader: Box::new(counted(file)), is_live })
+            }
+            Source::File(path) => {
+                let file = File::open(path)?;
+                let is_live = !file.metadata()?.is_file();
+                let file = counted(file);
+                let reader: Box<dyn Read + Send> = match packing(path) {
+                    Packing::None => Box::new(file),
+                    Packing::Gzip => {
+                        Box::new(MultiGzDecoder::new(BufReader::with_capacity(PACKED, file)))
+                    }
+                    Packing::Zstd => Box::new(zstd::Decoder::new(file)?),
+                };
+                Ok(Opened { reader, is_live })
+            }
+            Source::Sample { lines } => {
+                Ok(Opened { reader: Box::new(Crawl::new(*lines)), is_live: false })
+            }
+        }
+    }
+
+    /// What the system says about it, if it can be known before it is opened.
+    fn metadata(&self) -> Option<Metadata> {
+        match self {
+            Source::StandardInput => standard_input().ok()?.metadata().ok(),
+            Source::File(path) => path.metadata().ok(),
+            Source::Sample { .. } => None,
+        }
+    }
+}
+
+/// Bytes of a packed file that are read at once.
+const PACKED: usize = 64 << 10;
+
+enum Packing {
+    None,
+    Gzip,
+    Zstd,
+}
+
+fn packing(path: &Path) -> Packing {
+    let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
+    match extension.to_str() {
+        Some("gz") => Packing::Gzip,
+        Some("zst") => Packing::Zstd,
+        _ => Packing::None,
+    }
+}
+
+/// Without the buffer that the standard library puts before it.
+fn standard_input() -> io::Result<File> {
+    #[cfg(unix)]
+    use std::os::fd::AsFd as Handle;
+    #[cfg(windows)]
+    use std::os::windows::io::AsHandle as Handle;
+    #[cfg(unix)]
+    let own = Handle::as_fd(&io::stdin()).try_clone_to_owned()?;
+    #[cfg(windows)]
+    let own = Handle::as_handle(&io::stdin()).try_clone_to_owned()?;
+    Ok(File::from(own))
+}
+
+/// All bytes of the inputs, packed as they are, if that is known.
+pub fn total_bytes(sources: &[Source]) -> Option<u64> {
+    let length =
+        |source: &Source| source.metadata().filter(Metadata::is_file).map(|file| file.len());
+    sources.iter().map(length).sum()
+}
+
+/// Makes sure that no input is the file that will be written.
+pub fn none_is(sources: &[Source], output: &Metadata, name: &str) -> Result<(), Failure> {
+    let same = |source: &&Source| source.metadata().is_some_and(|input| is_same(&input, output));
+    match sources.iter().find(same) {
+        None => Ok(()),
+        Some(source) => Err(Failure::new(format!(
+            "{} would be read and written at once (as {name}): write to another file",
+            source.name()
+        ))),
+    }
+}
+
+/// Whether two are the same file.
+#[cfg(unix)]
+pub fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    one.is_file() && (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+#[cfg(not(unix))]
+pub fn is_same(_: &Metadata, _: &Metadata) -> bool {
+    false
+}
+
+struct Counted<R> {
+    inner: R,
+    read: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let length = self.inner.read(into)?;
+        // For the progress bar only.
+        self.read.fetch_add(length as u64, Relaxed);
+        Ok(length)
+    }
+}

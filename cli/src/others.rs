@@ -1,0 +1,106 @@
+//! `koel query`, `add` and `forget`: lines against a state that is there.
+
+use crate::arguments::{Add, Forget, Input, Output, Query, Telling};
+use crate::command::{self, Closing, Ending};
+use crate::failure::Failure;
+use crate::input;
+use crate::output::{Before, Sink};
+use crate::report::{self, Answer, Asked};
+use crate::run::{Act, End, Run};
+use crate::screen::Screen;
+use crate::state::{self, Keeper, Seen};
+use std::sync::Arc;
+
+pub fn query(options: &Query) -> Result<Ending, Failure> {
+    let seen = state::load(&options.state)?;
+    let state = options.state.display().to_string();
+    let job = Job { act: Act::Find, select: !options.invert, yes_is: "seen", state };
+    ask(job, seen, None, &options.input, Some(&options.output), &options.output.telling)
+}
+
+pub fn add(options: &Add) -> Result<Ending, Failure> {
+    let keeper = Keeper::claim(&options.state)?;
+    let seen = keeper.load_or_make(&options.made)?;
+    let state = options.state.display().to_string();
+    let job = Job { act: Act::Add, select: true, yes_is: "added", state };
+    ask(job, seen, Some(keeper), &options.input, None, &options.telling)
+}
+
+pub fn forget(options: &Forget) -> Result<Ending, Failure> {
+    let keeper = Keeper::claim(&options.state)?;
+    let seen = keeper.load()?;
+    let state = options.state.display().to_string();
+    let job = Job { act: Act::Remove, select: true, yes_is: "forgotten", state };
+    ask(job, seen, Some(keeper), &options.input, None, &options.telling)
+}
+
+struct Job {
+    act: Act,
+    select: bool,
+    yes_is: &'static str,
+    state: String,
+}
+
+fn ask(
+    job: Job,
+    seen: Seen,
+    keeper: Option<Keeper>,
+    input: &Input,
+    output: Option<&Output>,
+    telling: &Telling,
+) -> Result<Ending, Failure> {
+    let sources = input::sources(&input.files);
+    let mut sink = Sink::nowhere();
+    // Where only a number goes, at the end.
+    let mut counted = None;
+    if let Some(output) = output {
+        let opened = Sink::open(output.output.as_deref(), Before::Replaced, &sources)?;
+        match output.count {
+            true => counted = Some(opened),
+            false => sink = opened,
+        }
+    }
+    let is_shown = output.is_some_and(Output::is_shown);
+    let screen = Screen::new(telling.wants_bar(), is_shown, input::total_bytes(&sources));
+    let screen = Arc::new(screen);
+    let (mut outcome, _watch) = command::run(Run {
+        seen,
+        act: job.act,
+        select: job.select,
+        sources,
+        rules: input.rules(),
+        threads: input.threads,
+        sink,
+        aside: None,
+        keeper,
+        checkpoint: None,
+        screen: Arc::clone(&screen),
+        yes_is: job.yes_is,
+    })?;
+    if let (Some(mut sink), End::Reached) = (counted, &outcome.end) {
+        let written = sink.write(format!("{}\n", outcome.tally.selected).as_bytes());
+        outcome.end = written.err().map_or(End::Reached, End::from);
+    }
+
+    let tally = &outcome.tally;
+    let stats = outcome.seen.stats();
+    let report = Asked {
+        lines: tally.lines,
+        answer: match job.act {
+            Act::Add => Answer::Added(tally.yes),
+            Act::Find => Answer::Seen(tally.yes),
+            Act::Remove => Answer::Forgotten(tally.yes),
+        },
+        bytes: tally.bytes,
+        not_urls: report::not_urls(&outcome.seen, tally.not_urls),
+        unreadable: tally.unreadable,
+        rate: stats.false_positive_rate(),
+        known: stats.items(),
+        memory_bytes: stats.size_in_bytes(),
+        state: job.state,
+        seconds: report::seconds(outcome.took),
+        end: report::name_of(&outcome.end),
+    };
+    let none_is_1 = job.act != Act::Add;
+    Closing { telling, screen: &screen, none_is_1 }.close(&report, &outcome)
+}

@@ -1,0 +1,44 @@
+//! SIGINT and SIGTERM: the first ends the run in order, a second one at once.
+
+use crate::failure::Failure;
+use crate::monitor::Monitor;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+
+/// From here on, signals are told to the monitor.
+pub struct Watch {
+    at_once: Arc<AtomicBool>,
+}
+
+impl Watch {
+    pub fn start(monitor: &Arc<Monitor>) -> Result<Watch, Failure> {
+        let cannot = |error| Failure::of("cannot wait for signals", &error);
+        let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(cannot)?;
+        let at_once = Arc::new(AtomicBool::new(false));
+        let (monitor, ends_at_once) = (Arc::clone(monitor), Arc::clone(&at_once));
+        thread::spawn(move || {
+            for signal in &mut signals {
+                if ends_at_once.swap(true, Relaxed) {
+                    die(signal);
+                }
+                monitor.signal(signal);
+            }
+        });
+        Ok(Watch { at_once })
+    }
+
+    /// From here on, the first one ends the process at once, too.
+    pub fn stop_watching(&self) {
+        self.at_once.store(true, Relaxed);
+    }
+}
+
+/// Ends the process as the signal would have.
+pub fn die(signal: i32) -> ! {
+    let _ = emulate_default_handler(signal);
+    std::process::exit(128 + signal)
+}

@@ -1,0 +1,162 @@
+//! What was seen: a filter, and the file that it is kept in between runs.
+
+use crate::arguments::Made;
+use crate::claim::Claim;
+use crate::comparison::{Comparison, LineHash};
+use crate::failure::Failure;
+use crate::input;
+use crate::output::Sink;
+use crate::url_key::UrlRules;
+use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, SnapshotError, SnapshotErrorKind};
+use std::path::{Path, PathBuf};
+
+pub type Seen = GrowingCuckooFilter<LineHash>;
+
+/// One in a million.
+const DEFAULT_RATE: f64 = 1e-6;
+
+/// Lines that a new filter has room for, unless others are expected.
+const FIRST_CAPACITY: u64 = 50_000;
+
+/// How many times as many lines a filter takes before its rate may be higher than was asked for.
+const EXPECTED_GROWTH: f64 = 1e6;
+
+/// The same, if it was told how many lines to expect.
+const EXPECTED_GROWTH_OF_KNOWN: f64 = 4.0;
+
+impl Made {
+    pub fn comparison(&self) -> Comparison {
+        match self.url {
+            false => Comparison::Bytes,
+            true => Comparison::Urls(UrlRules {
+                sort_query: self.sort_query,
+                ignore_tracking: self.ignore_tracking,
+            }),
+        }
+    }
+
+    /// An empty filter, as these options ask for.
+    pub fn build(&self) -> Result<Seen, Failure> {
+        let (capacity, growth) = match self.capacity {
+            None => (FIRST_CAPACITY, EXPECTED_GROWTH),
+            Some(lines) => (lines.max(1), EXPECTED_GROWTH_OF_KNOWN),
+        };
+        let no_room = |error| Failure::new(format!("no room for what was seen: {error}"));
+        let capacity = usize::try_from(capacity).map_err(|error| no_room(error.to_string()))?;
+        ConcurrentCuckooFilter::builder()
+            .capacity(capacity)
+            .false_positive_rate(self.rate.unwrap_or(DEFAULT_RATE))
+            .hasher(LineHash::random(self.comparison()))
+            .growing()
+            .expected_growth(growth)
+            .max_bytes(self.most_bytes())
+            .build()
+            .map_err(|error| no_room(error.to_string()))
+    }
+
+    fn most_bytes(&self) -> usize {
+        let most = self.max_memory.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
+        most.unwrap_or(usize::MAX)
+    }
+
+    /// Whether a state that is there is what these options ask for.
+    fn accept(&self, mut seen: Seen, path: &Path) -> Result<Seen, Failure> {
+        let (is, asked) = (seen.hasher().comparison(), self.comparison());
+        // Without --url a state is used as it is meant.
+        if asked != Comparison::Bytes && is != asked {
+            return Err(Failure::new(format!(
+                "{}: it compares {is}, and {asked} were asked for; use it without these options, or another state",
+                path.display()
+            )));
+        }
+        let rate = seen.stats().false_positive_rate_at_capacity();
+        if self.rate.is_some_and(|asked| asked < rate) {
+            return Err(Failure::new(format!(
+                "{}: it was made for a rate of {rate:.1e}, which cannot be lowered; use it without --rate, or \
+                 another state",
+                path.display()
+            )));
+        }
+        seen.set_max_bytes(self.most_bytes());
+        Ok(seen)
+    }
+}
+
+/// The file of a state that this process may replace, and nobody else as long as it has it.
+pub struct Keeper {
+    path: PathBuf,
+    _claim: Claim,
+}
+
+impl Keeper {
+    pub fn claim(path: &Path) -> Result<Keeper, Failure> {
+        let _claim = Claim::lay(path)?;
+        if path.metadata().is_ok_and(|file| file.is_file() && file.permissions().readonly()) {
+            return Err(Failure::new(format!(
+                "{}: it is read-only; allow that it is written to, or work on a copy",
+                path.display()
+            )));
+        }
+        Ok(Keeper { path: path.to_path_buf(), _claim })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes sure that the output is another file, which a save would replace.
+    pub fn is_not(&self, output: &Sink) -> Result<(), Failure> {
+        let state = self.path.metadata();
+        match (state, output.metadata()) {
+            (Ok(state), Some(output)) if input::is_same(&state, &output) => {
+                Err(Failure::new(format!(
+                    "{}: this is the state, and lines cannot be written to it; name another file",
+                    self.path.display()
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What was seen in earlier runs, if there were any.
+    pub fn load_or_make(&self, made: &Made) -> Result<Seen, Failure> {
+        match Seen::load(&self.path) {
+            Ok(seen) => made.accept(seen, &self.path),
+            Err(error) if error.kind() == SnapshotErrorKind::NotFound => {
+                let seen = made.build()?;
+                // Better to know now that it cannot be saved.
+                self.save(&seen)?;
+                Ok(seen)
+            }
+            Err(error) => Err(cannot_use(&error)),
+        }
+    }
+
+    pub fn load(&self) -> Result<Seen, Failure> {
+        load(&self.path)
+    }
+
+    pub fn save(&self, seen: &Seen) -> Result<(), Failure> {
+        match seen.save(&self.path) {
+            Ok(_) => Ok(()),
+            Err(error) if error.is_in_place() => Ok(()),
+            Err(error) => Err(Failure::new(error)),
+        }
+    }
+}
+
+/// A state that will only be read.
+pub fn load(path: &Path) -> Result<Seen, Failure> {
+    Seen::load(path).map_err(|error| cannot_use(&error))
+}
+
+/// An error of loading, in the words of a command.
+fn cannot_use(error: &SnapshotError) -> Failure {
+    let advice = match error.kind() {
+        SnapshotErrorKind::WrongKind | SnapshotErrorKind::WrongHasher => {
+            "; koel's commands use only states that dedup and add have made"
+        }
+        _ => "",
+    };
+    Failure::new(format!("{error}{advice}"))
+}

@@ -31,7 +31,8 @@ Exit codes:
   1    of query and forget only: there were none
   2    something went wrong, and standard error says what: also if only one of several files could
        not be read
-  130, 143   ended by SIGINT or SIGTERM; a state has been saved, unless standard error says otherwise
+  130  ended by SIGINT, as a shell tells it; a state has been saved unless standard error says otherwise
+  143  the same by SIGTERM
 
 Compressed files are read as what is in them if their names end in .gz or .zst. FILE may be - for standard \
 input, and is that if there is none.";
@@ -56,31 +57,36 @@ pub enum Command {
 #[command(after_long_help = DEDUP_EXAMPLES)]
 pub struct Dedup {
     #[command(flatten)]
-    pub input: Input,
-
-    /// Reads so many lines of a made-up crawl, half of them repeated, instead of files
-    #[arg(long, value_name = "LINES", value_parser = number, conflicts_with = "files")]
-    pub sample: Option<u64>,
+    pub files: Files,
 
     /// Loads what was seen from FILE if it is there, and saves it there
     ///
     /// It is saved at the end, at SIGINT and SIGTERM, and every --checkpoint seconds; what is saved as seen has been
     /// written. After a kill that leaves no time for that, or a power cut, the lines of the last
     /// --checkpoint seconds may be written again. One process at a time can use it.
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "State")]
     pub state: Option<PathBuf>,
 
     /// How often the state is saved while lines go on; 0 for only at the end
     ///
     /// Nothing is written meanwhile, so saves take at most a tenth of the time: if they are slow, they are rarer.
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds, requires = "state")]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value = "60",
+        value_parser = seconds,
+        requires = "state",
+        help_heading = "State"
+    )]
     pub checkpoint: f64,
 
     #[command(flatten)]
     pub made: Made,
 
     /// Writes the lines that were seen before instead, each time
-    #[arg(short = 'd', long)]
+    ///
+    /// It writes just what is left out otherwise. To have each of them once: koel dedup -d FILE | koel dedup
+    #[arg(short = 'd', long, help_heading = "Output")]
     pub repeated: bool,
 
     /// Makes sure that no line is dropped: checks those that seem to be repeated in a second pass
@@ -88,11 +94,18 @@ pub struct Dedup {
     /// Lines that seem to be repeated are put aside in a temporary file (in TMPDIR), and compared with those that
     /// were written when the input ends. What had been dropped by mistake is written then, after all others. Takes space
     /// for all lines but not memory, and about three times as long.
-    #[arg(long, conflicts_with = "state")]
+    #[arg(long, conflicts_with = "state", help_heading = "Output")]
     pub lossless: bool,
 
     #[command(flatten)]
     pub output: Output,
+
+    /// Reads so many lines of a made-up crawl, half of them repeated, instead of files
+    #[arg(long, value_name = "LINES", value_parser = number, conflicts_with = "files", help_heading = "Input")]
+    pub sample: Option<u64>,
+
+    #[command(flatten)]
+    pub input: Input,
 }
 
 const DEDUP_EXAMPLES: &str = "\
@@ -120,14 +133,17 @@ pub struct Query {
     pub state: PathBuf,
 
     #[command(flatten)]
-    pub input: Input,
+    pub files: Files,
 
     /// Writes the lines that were not seen
-    #[arg(short = 'v', long)]
+    #[arg(short = 'v', long, help_heading = "Output")]
     pub invert: bool,
 
     #[command(flatten)]
     pub output: Output,
+
+    #[command(flatten)]
+    pub input: Input,
 }
 
 const QUERY_EXAMPLES: &str = "\
@@ -147,13 +163,16 @@ pub struct Add {
     pub state: PathBuf,
 
     #[command(flatten)]
-    pub input: Input,
+    pub files: Files,
 
     #[command(flatten)]
     pub made: Made,
 
     #[command(flatten)]
     pub telling: Telling,
+
+    #[command(flatten)]
+    pub input: Input,
 }
 
 /// Takes lines out of a state, so that they will be new again
@@ -167,10 +186,13 @@ pub struct Forget {
     pub state: PathBuf,
 
     #[command(flatten)]
-    pub input: Input,
+    pub files: Files,
 
     #[command(flatten)]
     pub telling: Telling,
+
+    #[command(flatten)]
+    pub input: Input,
 }
 
 /// Says what is in a state
@@ -232,11 +254,16 @@ pub enum Generated {
 
 /// Where lines come from.
 #[derive(Args)]
-pub struct Input {
+pub struct Files {
     /// Files to read; - is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
+}
 
+/// How they are read.
+#[derive(Args)]
+#[command(next_help_heading = "Input")]
+pub struct Input {
     /// Lines end in a zero byte instead of a newline, as those of find -print0
     #[arg(short, long)]
     pub zero: bool,
@@ -252,6 +279,7 @@ pub struct Input {
 
 /// How a state is made, if it is not there yet.
 #[derive(Args)]
+#[command(next_help_heading = "What is kept of a line")]
 pub struct Made {
     /// How often a new line may be taken for one that was seen, at most, at the end of the run [default: 1e-6]
     ///
@@ -288,12 +316,13 @@ pub struct Made {
 
 /// What is written where.
 #[derive(Args)]
+#[command(next_help_heading = "Output")]
 pub struct Output {
     /// Writes to FILE instead of standard output
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 
-    /// Writes how many lines there are instead of the lines
+    /// Writes how many lines would be written instead of the lines
     #[arg(short, long)]
     pub count: bool,
 
@@ -303,6 +332,7 @@ pub struct Output {
 
 /// What is said at the end, on standard error.
 #[derive(Args)]
+#[command(next_help_heading = "Output")]
 pub struct Telling {
     /// No closing line and no progress bar
     #[arg(short, long, conflicts_with = "json")]

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     let sources = match options.sample {
         Some(lines) => vec![Source::Sample { lines }],
-        None => input::sources(&options.input.files),
+        None => input::sources(&options.files.files),
     };
     let rules = options.input.rules();
     let keeper = options.state.as_deref().map(Keeper::claim).transpose()?;

@@ -9,13 +9,22 @@ use crate::report::{self, Answer, Asked};
 use crate::run::{Act, End, Run};
 use crate::screen::Screen;
 use crate::state::{self, Keeper, Seen};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 pub fn query(options: &Query) -> Result<Ending, Failure> {
     let seen = state::load(&options.state)?;
     let state = options.state.display().to_string();
     let job = Job { act: Act::Find, select: !options.invert, yes_is: "seen", state };
-    ask(job, seen, None, &options.input, Some(&options.output), &options.output.telling)
+    ask(
+        job,
+        seen,
+        None,
+        &options.files.files,
+        &options.input,
+        Some(&options.output),
+        &options.output.telling,
+    )
 }
 
 pub fn add(options: &Add) -> Result<Ending, Failure> {
@@ -23,7 +32,7 @@ pub fn add(options: &Add) -> Result<Ending, Failure> {
     let seen = keeper.load_or_make(&options.made)?;
     let state = options.state.display().to_string();
     let job = Job { act: Act::Add, select: true, yes_is: "added", state };
-    ask(job, seen, Some(keeper), &options.input, None, &options.telling)
+    ask(job, seen, Some(keeper), &options.files.files, &options.input, None, &options.telling)
 }
 
 pub fn forget(options: &Forget) -> Result<Ending, Failure> {
@@ -31,7 +40,7 @@ pub fn forget(options: &Forget) -> Result<Ending, Failure> {
     let seen = keeper.load()?;
     let state = options.state.display().to_string();
     let job = Job { act: Act::Remove, select: true, yes_is: "forgotten", state };
-    ask(job, seen, Some(keeper), &options.input, None, &options.telling)
+    ask(job, seen, Some(keeper), &options.files.files, &options.input, None, &options.telling)
 }
 
 struct Job {
@@ -45,11 +54,12 @@ fn ask(
     job: Job,
     seen: Seen,
     keeper: Option<Keeper>,
+    files: &[PathBuf],
     input: &Input,
     output: Option<&Output>,
     telling: &Telling,
 ) -> Result<Ending, Failure> {
-    let sources = input::sources(&input.files);
+    let sources = input::sources(files);
     let mut sink = Sink::nowhere();
     // Where only a number goes, at the end.
     let mut counted = None;

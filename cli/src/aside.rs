@@ -9,7 +9,7 @@ use crate::chunk::{Chunk, Cutter, Over, Rules};
 use crate::comparison::LineHash;
 use crate::failure::Failure;
 use crate::input::Opened;
-use crate::run::Trouble;
+use crate::monitor::Trouble;
 use std::collections::HashMap;
 use std::fs::File;
 use std::hash::{BuildHasherDefault, Hasher};

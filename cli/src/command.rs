@@ -2,9 +2,10 @@
 
 use crate::arguments::{Input, Output, Telling};
 use crate::chunk::Rules;
+use crate::coordinator::End;
 use crate::failure::Failure;
 use crate::monitor::Monitor;
-use crate::run::{self, End, Outcome, Run};
+use crate::run::{self, Outcome, Run};
 use crate::screen::Screen;
 use crate::signals::Watch;
 use serde::Serialize;

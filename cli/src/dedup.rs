@@ -3,11 +3,13 @@
 use crate::arguments::Dedup;
 use crate::aside::Aside;
 use crate::command::{self, Closing, Ending};
+use crate::coordinator::End;
+use crate::crew::Act;
 use crate::failure::Failure;
 use crate::input::{self, Source};
 use crate::output::{Before, Sink};
 use crate::report::{self, Deduplicated};
-use crate::run::{Act, End, Run};
+use crate::run::Run;
 use crate::screen::Screen;
 use crate::state::Keeper;
 use std::sync::Arc;
@@ -89,7 +91,11 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         new,
         repeated: tally.lines - new,
         bytes: tally.bytes,
-        expected_drops: if recovered.is_some() { 0.0 } else { tally.doubt.expected() },
+        expected_drops: if recovered.is_some() {
+            0.0
+        } else {
+            tally.doubt.expected(tally.lines - new)
+        },
         recovered,
         not_urls: report::not_urls(&outcome.seen, tally.not_urls),
         unreadable: tally.unreadable,

@@ -3,8 +3,8 @@
 //! # Reading order
 //!
 //! `arguments` tells what can be asked for. `dedup` and `others` are the commands that read lines; what they
-//! have in common is in `command`. They hand a [`Run`](run::Run) to [`run`], which has the threads: the essay is
-//! at its head, and those of who waits for whom in [`monitor`], of the order in [`turns`].
+//! have in common is in `command`. They hand a [`Run`](run::Run) to [`run`], which has the essay; [`crew`] has the threads, [`coordinator`] looks after them.
+//! Who waits for whom is told in [`monitor`], and the order in which lines come to the filter in [`turns`].
 //! Lines come from `input`, are cut out in `chunk` and compared by `comparison` and `url_key`; they go to
 //! `output`, and those that may be repeated to [`aside`]. `state` is the file between runs, `claim` keeps others from
 //! it.
@@ -17,6 +17,8 @@ mod chunk;
 mod claim;
 mod command;
 mod comparison;
+mod coordinator;
+mod crew;
 mod dedup;
 mod failure;
 mod generate;

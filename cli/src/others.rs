@@ -2,11 +2,13 @@
 
 use crate::arguments::{Add, Forget, Input, Output, Query, Telling};
 use crate::command::{self, Closing, Ending};
+use crate::coordinator::End;
+use crate::crew::Act;
 use crate::failure::Failure;
 use crate::input;
 use crate::output::{Before, Sink};
 use crate::report::{self, Answer, Asked};
-use crate::run::{Act, End, Run};
+use crate::run::Run;
 use crate::screen::Screen;
 use crate::state::{self, Keeper, Seen};
 use std::path::PathBuf;

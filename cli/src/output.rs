@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::input::{self, Source};
-use crate::run::Trouble;
+use crate::monitor::Trouble;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::path::Path;

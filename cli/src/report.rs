@@ -1,6 +1,6 @@
 //! The closing line, in words or as JSON.
 
-use crate::run::End;
+use crate::coordinator::End;
 use crate::state::Seen;
 use indicatif::HumanCount;
 use serde::Serialize;

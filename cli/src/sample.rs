@@ -4,8 +4,8 @@
 //! A page is told by its number alone, so nothing is kept of those that were written.
 
 use crate::failure::Failure;
+use crate::monitor::Trouble;
 use crate::output::{Before, Sink};
-use crate::run::Trouble;
 use std::io::{self, Read};
 
 /// Writes a crawl to standard output.

@@ -40,7 +40,11 @@ impl Doubt {
         (self.added, self.rate) = (added, Some(rate));
     }
 
-    pub fn expected(&self) -> f64 {
-        self.expected
+    /// If no line seemed to be repeated, none was dropped. Otherwise one of them may be a new one, too.
+    pub fn expected(&self, repeated: u64) -> f64 {
+        match repeated {
+            0 => 0.0,
+            _ => (self.expected + self.rate.unwrap_or(0.0)).min(repeated as f64),
+        }
     }
 }

@@ -1,0 +1,164 @@
+//! The thread that calls: it saves the state, shows how far the run is, and ends it.
+
+use crate::crew::{Act, Shared, locked};
+use crate::failure::Failure;
+use crate::monitor::{Event, Idle, Trouble};
+use crate::output::Syncer;
+use crate::state::{Keeper, Seen};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// How a run ended.
+pub enum End {
+    /// All lines have been read.
+    Reached,
+    Signal(i32),
+    /// Nobody reads the output any more.
+    BrokenPipe,
+    Failed(Failure),
+}
+
+impl From<Trouble> for End {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::BrokenPipe => End::BrokenPipe,
+            Trouble::Failed(failure) => End::Failed(failure),
+        }
+    }
+}
+
+/// How long a writer that gets on with nothing is waited for when the run has to end.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// How often the bar moves.
+const TICK: Duration = Duration::from_millis(100);
+
+pub struct Coordinator<'a> {
+    shared: &'a Shared,
+    keeping: Option<Keeping>,
+    yes_is: &'static str,
+}
+
+pub struct Keeping {
+    keeper: Keeper,
+    syncer: Syncer,
+    period: Option<Duration>,
+    next: Option<Instant>,
+    /// How much had been written when it was saved last.
+    saved: u64,
+}
+
+impl<'a> Coordinator<'a> {
+    pub fn new(shared: &'a Shared, keeping: Option<Keeping>, yes_is: &'static str) -> Self {
+        Coordinator { shared, keeping, yes_is }
+    }
+
+    /// Until the run ends, by itself or early.
+    pub fn wait(&mut self) -> End {
+        loop {
+            let now = Instant::now();
+            let tick = if self.shared.screen.has_bar() {
+                now + TICK
+            } else {
+                now + Duration::from_secs(3_600)
+            };
+            let due = self.keeping.as_ref().and_then(|keeping| keeping.next);
+            match self.shared.monitor.wait(due.map_or(tick, |due| due.min(tick))) {
+                Event::Finished => return End::Reached,
+                Event::Signal(signal) => return End::Signal(signal),
+                Event::Trouble(trouble) => return End::from(trouble),
+                Event::Time => self.show(),
+            }
+            if due.is_some_and(|due| due <= Instant::now()) {
+                self.checkpoint();
+            }
+        }
+    }
+
+    fn show(&self) {
+        let tally = locked(&self.shared.so_far.tally);
+        let read = self.shared.so_far.read.load(Relaxed);
+        self.shared.screen.progress(read, tally.lines, tally.yes, self.yes_is);
+    }
+
+    /// Saves the state when all that was handed in is written. If anything happens first, that is looked at first.
+    fn checkpoint(&mut self) {
+        let Shared { monitor, screen, seen, .. } = self.shared;
+        if self.keeping.as_ref().is_none_or(|keeping| keeping.saved == monitor.written()) {
+            return self.postpone(Duration::ZERO);
+        }
+        monitor.hold();
+        let idle = loop {
+            match monitor.wait_until_idle(Instant::now() + TICK) {
+                Idle::Late => self.show(),
+                idle => break idle,
+            }
+        };
+        if idle == Idle::Reached
+            && let Some(keeping) = &mut self.keeping
+        {
+            let start = Instant::now();
+            match keeping.save(seen, monitor.written()) {
+                Ok(()) => {}
+                Err(failure) => screen.say(format!("{failure} (it will be tried again)")),
+            }
+            self.postpone(start.elapsed());
+        }
+        monitor.go_on();
+    }
+
+    /// At most a tenth of the time is for saves.
+    fn postpone(&mut self, took: Duration) {
+        if let Some(keeping) = &mut self.keeping {
+            keeping.next = keeping.period.map(|period| Instant::now() + period.max(9 * took));
+        }
+    }
+
+    /// Sees to it that the state has what was written, and saves it.
+    pub fn finish(&mut self, end: End) -> End {
+        let Shared { monitor, seen, act, so_far, .. } = self.shared;
+        monitor.close();
+        if let End::Signal(_) = end {
+            let mut written = monitor.written();
+            while monitor.wait_until_idle(Instant::now() + GRACE) == Idle::Late {
+                if written == monitor.written() {
+                    break;
+                }
+                written = monitor.written();
+            }
+        }
+        let Some(halt) = so_far.turns.halt() else { return end };
+        seen.remove_hash_many(&halt.added());
+        if *act == Act::Add {
+            let mut tally = locked(&self.shared.so_far.tally);
+            let added = tally.yes;
+            tally.doubt.update(seen, added, true);
+        }
+        let saved = match &mut self.keeping {
+            Some(keeping) => keeping.save(seen, monitor.written()),
+            None => Ok(()),
+        };
+        let stopped = locked(&self.shared.so_far.stopped).take();
+        match (end, saved, stopped) {
+            // One is told; and if the state could not be saved, that is the one.
+            (_, Err(failure), _) => End::Failed(failure),
+            (End::Reached, Ok(()), Some(failure)) => End::Failed(failure),
+            (end, Ok(()), _) => end,
+        }
+    }
+}
+
+impl Keeping {
+    pub fn new(keeper: Keeper, syncer: Syncer, period: Option<Duration>) -> Self {
+        let next = period.map(|period| Instant::now() + period);
+        Keeping { keeper, syncer, period, next, saved: 0 }
+    }
+
+    /// What was written has to stay before it is saved as seen.
+    fn save(&mut self, seen: &Seen, written: u64) -> Result<(), Failure> {
+        self.syncer.sync()?;
+        self.keeper.save(seen)?;
+        self.saved = written;
+        Ok(())
+    }
+}

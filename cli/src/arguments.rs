@@ -351,8 +351,8 @@ fn number(text: &str) -> Result<u64, String> {
 
 fn threads(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(threads @ 1..=1_024) => Ok(threads),
-        _ => Err(String::from("a number from 1 to 1024")),
+        Ok(threads @ 1..=256) => Ok(threads),
+        _ => Err(String::from("a number from 1 to 256")),
     }
 }
 

@@ -4,6 +4,7 @@
 //! process ends, however it ends, the system gives the lock back; so a claim that was left by a kill is nobody's.
 
 use crate::failure::Failure;
+use crate::input;
 use koel::StableHash;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -95,15 +96,7 @@ fn beside(state: &Path) -> Result<PathBuf, Failure> {
     Ok(state.with_file_name(claim))
 }
 
-#[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let id = |about: fs::Metadata| (about.dev(), about.ino());
     let (Ok(one), Ok(other)) = (file.metadata(), fs::metadata(path)) else { return false };
-    id(one) == id(other)
-}
-
-#[cfg(not(unix))]
-fn is_at(_: &File, path: &Path) -> bool {
-    path.exists()
+    input::is_same(&one, &other)
 }

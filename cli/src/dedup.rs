@@ -26,7 +26,10 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         Some(keeper) => keeper.load_or_make(&options.made)?,
         None => options.made.build()?,
     };
-    let before = if keeper.is_some() { Before::Kept } else { Before::Replaced };
+    let before = match keeper {
+        Some(_) => Before::Kept { terminator: rules.terminator },
+        None => Before::Replaced,
+    };
     let mut output = Some(Sink::open(options.output.output.as_deref(), before, &sources)?);
     if let (Some(keeper), Some(output)) = (&keeper, &output) {
         keeper.is_not(output)?;

@@ -3,7 +3,7 @@
 use crate::arguments::{Arguments, Generated};
 use crate::command::{DONE, Ending};
 use crate::failure::Failure;
-use crate::output::{Before, Sink};
+use crate::output::Sink;
 use clap::CommandFactory;
 use std::fs;
 
@@ -18,7 +18,7 @@ pub fn generate(what: &Generated) -> Result<Ending, Failure> {
         Generated::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut command, "koel", &mut script);
-            Sink::open(None, Before::Kept, &[])?.print(&String::from_utf8_lossy(&script))?;
+            Sink::standard(&[])?.print(&String::from_utf8_lossy(&script))?;
         }
     }
     Ok(DONE)

@@ -5,6 +5,8 @@ use crate::sample::Crawl;
 use flate2::bufread::MultiGzDecoder;
 use std::fs::{File, Metadata};
 use std::io::{self, BufReader, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -103,15 +105,7 @@ fn packing(path: &Path) -> Packing {
 
 /// Without the buffer that the standard library puts before it.
 fn standard_input() -> io::Result<File> {
-    #[cfg(unix)]
-    use std::os::fd::AsFd as Handle;
-    #[cfg(windows)]
-    use std::os::windows::io::AsHandle as Handle;
-    #[cfg(unix)]
-    let own = Handle::as_fd(&io::stdin()).try_clone_to_owned()?;
-    #[cfg(windows)]
-    let own = Handle::as_handle(&io::stdin()).try_clone_to_owned()?;
-    Ok(File::from(own))
+    Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
 /// All bytes of the inputs, packed as they are, if that is known.
@@ -134,15 +128,8 @@ pub fn none_is(sources: &[Source], output: &Metadata, name: &str) -> Result<(), 
 }
 
 /// Whether two are the same file.
-#[cfg(unix)]
 pub fn is_same(one: &Metadata, other: &Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
     one.is_file() && (one.dev(), one.ino()) == (other.dev(), other.ino())
-}
-
-#[cfg(not(unix))]
-pub fn is_same(_: &Metadata, _: &Metadata) -> bool {
-    false
 }
 
 struct Counted<R> {

@@ -11,6 +11,9 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(not(unix))]
+compile_error!("this command is for Unix: it asks for signals and locks as they are there");
+
 mod arguments;
 mod aside;
 mod chunk;

@@ -4,27 +4,34 @@ use crate::failure::Failure;
 use crate::input::{self, Source};
 use crate::monitor::Trouble;
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 
 pub struct Sink {
     to: Option<File>,
     name: String,
-    /// How long the file is, if it was named.
-    length: Option<u64>,
+    /// Whether it is a file, of which something can be taken back.
+    is_file: bool,
     is_readable: bool,
+    /// That of a file that was named.
+    folder: Option<File>,
 }
 
 /// What a named file is opened for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Before {
     Replaced,
-    Kept,
+    /// More lines come after those that are there, each of which ends in this.
+    Kept {
+        terminator: u8,
+    },
 }
 
 impl Sink {
     pub fn nowhere() -> Sink {
-        Sink { to: None, name: String::new(), length: None, is_readable: false }
+        let name = String::new();
+        Sink { to: None, name, is_file: false, is_readable: false, folder: None }
     }
 
     /// A file, or standard output, unless it is one of the inputs.
@@ -35,55 +42,87 @@ impl Sink {
         }
     }
 
-    fn standard(sources: &[Source]) -> Result<Sink, Failure> {
+    /// Standard output.
+    pub fn standard(sources: &[Source]) -> Result<Sink, Failure> {
         let name = String::from("standard output");
         let file = standard_output().map_err(|error| Failure::of(&name, &error))?;
-        if let Ok(about) = file.metadata() {
-            input::none_is(sources, &about, &name)?;
-        }
-        Ok(Sink { to: Some(file), name, length: None, is_readable: false })
+        let about = file.metadata().map_err(|error| Failure::of(&name, &error))?;
+        input::none_is(sources, &about, &name)?;
+        let is_file = about.is_file();
+        Ok(Sink { to: Some(file), name, is_file, is_readable: false, folder: None })
     }
 
     fn file(path: &Path, before: Before, sources: &[Source]) -> Result<Sink, Failure> {
         let name = path.display().to_string();
         let cannot = |error| Failure::about(path, &error);
+        // What is no file, such as a pipe with a name, may not be read: its other end would not be noticed to go.
+        let mut is_file = true;
         if let Ok(about) = path.metadata() {
             input::none_is(sources, &about, &name)?;
+            is_file = about.is_file();
         }
+        let mut is_readable = is_file;
         let mut options = OpenOptions::new();
-        options.create(true).read(true).write(true).truncate(before == Before::Replaced);
-        let mut is_readable = true;
+        options.create(is_file).read(is_file).write(true);
+        options.truncate(is_file && before == Before::Replaced);
         let opened = match options.open(path) {
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            Err(error) if error.kind() == ErrorKind::PermissionDenied && is_file => {
                 is_readable = false;
                 options.read(false).open(path)
             }
             opened => opened,
         };
-        let mut file = opened.map_err(cannot)?;
-        let length = match file.metadata().map_err(cannot)?.is_file() {
-            true => Some(file.seek(SeekFrom::End(0)).map_err(cannot)?),
-            false => None,
-        };
-        Ok(Sink { to: Some(file), name, length, is_readable })
+        let file = opened.map_err(cannot)?;
+        let mut sink = Sink { to: Some(file), name, is_file, is_readable, folder: None };
+        if is_file {
+            sink.go_to_end(before).map_err(cannot)?;
+            sink.folder = open_folder(path);
+        }
+        Ok(sink)
     }
 
-    /// Writes whole lines. Of a file that was named, what could not be written as a whole is taken back.
-    pub fn write(&mut self, lines: &[u8]) -> Result<(), Trouble> {
+    /// If a kill has left the beginning of a line there, it stays a line of its own.
+    fn go_to_end(&mut self, before: Before) -> io::Result<()> {
         let Some(file) = &mut self.to else { return Ok(()) };
-        let written = file.write_all(lines);
-        if let Some(length) = &mut self.length {
-            match &written {
-                Ok(()) => *length += lines.len() as u64,
-                Err(_) => {
-                    let _ = file.set_len(*length);
-                }
+        let length = file.seek(SeekFrom::End(0))?;
+        if let Before::Kept { terminator } = before
+            && self.is_readable
+            && length > 0
+        {
+            let mut last = [0];
+            file.seek(SeekFrom::Start(length - 1))?;
+            file.read_exact(&mut last)?;
+            if last != [terminator] {
+                file.write_all(&[terminator])?;
             }
         }
-        written.map_err(|error| match error.kind() {
-            ErrorKind::BrokenPipe => Trouble::BrokenPipe,
-            _ => Trouble::Failed(Failure::of(&self.name, &error)),
-        })
+        Ok(())
+    }
+
+    /// Writes whole lines. Of a file, what cannot be written as a whole is taken back.
+    pub fn write(&mut self, lines: &[u8]) -> Result<(), Trouble> {
+        let Some(file) = &mut self.to else { return Ok(()) };
+        let mut written = 0;
+        while written < lines.len() {
+            let error = match file.write(&lines[written..]) {
+                Ok(0) => ErrorKind::WriteZero.into(),
+                Ok(more) => {
+                    written += more;
+                    continue;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => error,
+            };
+            if self.is_file && written > 0 {
+                // If it cannot, half a line stays; the error is told either way.
+                let _ = take_back(file, written as u64);
+            }
+            return Err(match error.kind() {
+                ErrorKind::BrokenPipe => Trouble::BrokenPipe,
+                _ => Trouble::Failed(Failure::of(&self.name, &error)),
+            });
+        }
+        Ok(())
     }
 
     /// Writes a text, unless nobody wants it.
@@ -104,15 +143,18 @@ impl Sink {
 
     /// What makes sure that all that was written stays.
     pub fn syncer(&self) -> Result<Syncer, Failure> {
-        let file = self.to.as_ref().map(File::try_clone).transpose();
-        let file = file.map_err(|error| Failure::of(&self.name, &error))?;
-        let is_file = |file: &File| file.metadata().is_ok_and(|about| about.is_file());
-        Ok(Syncer { file: file.filter(is_file), name: self.name.clone() })
+        let copy = |file: &Option<File>| match file {
+            Some(file) if self.is_file => file.try_clone().map(Some),
+            _ => Ok(None),
+        };
+        let cannot = |error| Failure::of(&self.name, &error);
+        let (file, folder) = (copy(&self.to).map_err(cannot)?, copy(&self.folder).map_err(cannot)?);
+        Ok(Syncer { file, folder, name: self.name.clone() })
     }
 
     /// Whether what was written can be read again.
     pub fn can_be_read_again(&self) -> bool {
-        self.length.is_some() && self.is_readable
+        self.is_file && self.is_readable
     }
 
     /// What was written. When it has been read to its end, more can be written.
@@ -125,27 +167,39 @@ impl Sink {
     }
 }
 
+/// Shortens a file by what was written last, if that is its end.
+fn take_back(file: &mut File, written: u64) -> io::Result<()> {
+    let end = file.stream_position()?;
+    let start = end.checked_sub(written).ok_or(ErrorKind::InvalidInput)?;
+    if file.metadata()?.len() == end { file.set_len(start) } else { Ok(()) }
+}
+
+/// A folder has to be synced as well, or a file that is new may be gone after a power cut. Where folders cannot be
+/// opened, this is not known to be so.
+fn open_folder(path: &Path) -> Option<File> {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    File::open(folder.unwrap_or(Path::new("."))).ok()
+}
+
 pub struct Syncer {
     file: Option<File>,
+    folder: Option<File>,
     name: String,
 }
 
 impl Syncer {
-    pub fn sync(&self) -> Result<(), Failure> {
+    pub fn sync(&mut self) -> Result<(), Failure> {
         let synced = self.file.as_ref().map_or(Ok(()), File::sync_data);
-        synced.map_err(|error| Failure::of(format!("{}: cannot sync it", self.name), &error))
+        synced.map_err(|error| Failure::of(format!("{}: cannot sync it", self.name), &error))?;
+        // Once, as its name stays what it is. Some systems have nothing to sync of a folder.
+        if let Some(folder) = self.folder.take() {
+            let _ = folder.sync_all();
+        }
+        Ok(())
     }
 }
 
 /// Without the buffer that the standard library puts before it.
 fn standard_output() -> io::Result<File> {
-    #[cfg(unix)]
-    use std::os::fd::AsFd as Handle;
-    #[cfg(windows)]
-    use std::os::windows::io::AsHandle as Handle;
-    #[cfg(unix)]
-    let own = Handle::as_fd(&io::stdout()).try_clone_to_owned()?;
-    #[cfg(windows)]
-    let own = Handle::as_handle(&io::stdout()).try_clone_to_owned()?;
-    Ok(File::from(own))
+    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }

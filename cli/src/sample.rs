@@ -5,13 +5,13 @@
 
 use crate::failure::Failure;
 use crate::monitor::Trouble;
-use crate::output::{Before, Sink};
+use crate::output::Sink;
 use std::io::{self, Read};
 
 /// Writes a crawl to standard output.
 pub fn write(lines: u64) -> Result<(), Failure> {
     let mut crawl = Crawl::new(lines);
-    let mut output = Sink::open(None, Before::Kept, &[])?;
+    let mut output = Sink::standard(&[])?;
     let mut text = vec![0; 1 << 16];
     loop {
         match crawl.read(&mut text) {

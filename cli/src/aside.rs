@@ -302,3 +302,71 @@ impl Hasher for Ready {
         self.0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::Comparison;
+    use std::collections::HashSet;
+
+    const RULES: Rules = Rules { terminator: b'\n', longest: 100 };
+
+    fn settled(new: &[u8], repeated: &[u8], at_once: u64) -> Settled {
+        let mut aside = Aside::new(true).unwrap();
+        // As the chunks of a run bring them.
+        aside.put(new, b"").unwrap();
+        for line in repeated.split_inclusive(|byte| *byte == b'\n') {
+            aside.put(b"", line).unwrap();
+        }
+        let hash = LineHash::random(Comparison::Bytes);
+        aside.settle_by(at_once, None, RULES, &hash).unwrap()
+    }
+
+    fn lines_of(settled: Settled, mistaken: bool) -> Vec<u8> {
+        let mut lines = Vec::new();
+        let all = settled.for_each(mistaken, RULES, |chunk| {
+            lines.extend_from_slice(chunk);
+            Ok(())
+        });
+        all.unwrap();
+        lines
+    }
+
+    #[test]
+    fn lines_that_were_not_written_are_found_in_however_many_parts() {
+        // Every third line was written; all others only seem to be repeated, some of them twice.
+        let line = |number: u32| format!("line {number}\n").into_bytes();
+        let new: Vec<u8> = (0..3_000).step_by(3).flat_map(line).collect();
+        let numbers: Vec<u32> = (0..3_000).chain((0..3_000).step_by(7)).collect();
+        let repeated: Vec<u8> = numbers.iter().copied().flat_map(line).collect();
+        let mut known: HashSet<u32> = (0..3_000).step_by(3).collect();
+        let (mistaken, others): (Vec<u32>, Vec<u32>) =
+            numbers.into_iter().partition(|number| known.insert(*number));
+        for at_once in [1, 100, 10_000, 1 << 20] {
+            let found = settled(&new, &repeated, at_once);
+            assert_eq!(found.mistaken(), mistaken.len() as u64);
+            let expected: Vec<u8> = mistaken.iter().copied().flat_map(line).collect();
+            assert_eq!(lines_of(found, true), expected);
+            let expected: Vec<u8> = others.iter().copied().flat_map(line).collect();
+            assert_eq!(lines_of(settled(&new, &repeated, at_once), false), expected);
+        }
+    }
+
+    #[test]
+    fn lines_are_compared_without_carriage_returns_and_kept_with_them() {
+        let found = settled(b"a\n", b"a\r\nb\r\nb\n", 1 << 20);
+        assert_eq!(lines_of(found, true), b"b\r\n");
+    }
+
+    #[test]
+    fn lines_of_one_hash_are_told_apart() {
+        let mut suspects = Suspects::default();
+        let record = |number, key| Record { number, hash: 7, key };
+        for (number, key) in [(0, b"a"), (1, b"b"), (2, b"c"), (3, b"b")] {
+            suspects.add(record(number, key));
+        }
+        suspects.clear(record(9, b"b"));
+        suspects.clear(record(9, b"d"));
+        assert!(suspects.left().eq([0, 2]));
+    }
+}

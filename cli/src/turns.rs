@@ -83,3 +83,60 @@ impl Halt<'_> {
         ledger.iter().flat_map(|note| note.added.iter().copied()).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn each_part_is_visited_in_the_order_of_the_chunks() {
+        let turns = Turns::default();
+        let visits: [Mutex<Vec<u64>>; PARTS] = Default::default();
+        thread::scope(|scope| {
+            for first in 0..4 {
+                let (turns, visits) = (&turns, &visits);
+                scope.spawn(move || {
+                    for chunk in (first..400).step_by(4) {
+                        for (part, visits) in visits.iter().enumerate() {
+                            turns.visit(part, chunk, || {
+                                visits.lock().unwrap().push(chunk);
+                                Vec::new()
+                            });
+                        }
+                    }
+                });
+            }
+        });
+        for visits in visits {
+            assert!(visits.into_inner().unwrap().into_iter().eq(0..400));
+        }
+    }
+
+    #[test]
+    fn what_was_added_is_noted_until_it_is_crossed_out() {
+        let turns = Turns::default();
+        turns.visit(0, 0, || vec![1, 2]);
+        turns.visit(1, 0, || vec![3]);
+        turns.visit(0, 1, || vec![4]);
+        let added = |turns: &Turns| turns.halt().unwrap().added();
+        assert_eq!(added(&turns), [1, 2, 3, 4]);
+        turns.cross_out(0);
+        assert_eq!(added(&turns), [4]);
+        turns.cross_out(1);
+        assert_eq!(added(&turns), []);
+    }
+
+    #[test]
+    fn the_parts_cover_all_hashes() {
+        assert_eq!((Turns::part_of(0), Turns::part_of(u64::MAX)), (0, PARTS - 1));
+    }
+
+    #[test]
+    fn after_a_panic_there_is_no_halt() {
+        let turns = Turns::default();
+        let visit = || turns.visit(3, 0, || panic!("as the test wants it"));
+        thread::scope(|scope| assert!(scope.spawn(visit).join().is_err()));
+        assert!(turns.halt().is_none());
+    }
+}

@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::peers;
+use crate::timing::thread_counts;
 use crate::workloads::WORKLOADS;
 use std::path::PathBuf;
 
@@ -110,10 +111,7 @@ impl Arguments {
 
 fn default_threads() -> Vec<u64> {
     let most = std::thread::available_parallelism().map_or(2, |most| most.get() as u64).max(2);
-    let mut threads: Vec<u64> =
-        (0..).map(|power| 1 << power).take_while(|&power| power < most).collect();
-    threads.push(most);
-    threads
+    thread_counts(most)
 }
 
 fn numbers(flag: &str, list: &str, most: u64) -> Result<Vec<u64>, String> {

@@ -6,8 +6,12 @@
 //!
 //! `--help` has the flags, the README what is measured. Reading order: `peer` → `peers` →
 //! `workloads` → `plan` and `winners`, and `growth`, then `driver` → `csv` → `report` and `plot`.
+//!
+//! The timing of threads and the drawing of curves are those of the command's `koel bench`.
 
 mod arguments;
+#[path = "../../../cli/src/bench/axes.rs"]
+mod axes;
 mod csv;
 mod driver;
 mod growth;
@@ -17,7 +21,9 @@ mod peers;
 mod plan;
 mod plot;
 mod report;
+#[path = "../../../cli/src/bench/svg.rs"]
 mod svg;
+#[path = "../../../cli/src/bench/timing.rs"]
 mod timing;
 mod winners;
 mod workloads;

@@ -1,9 +1,10 @@
 //! The plots: throughput by threads and by table size, and bits an item by capacity.
 
+use crate::axes::{Axis, Frame};
 use crate::csv::{Grown, Held, Row};
 use crate::peers::KOEL;
 use crate::report::size_name;
-use crate::svg::{Anchor, Drawing, FAINT, GRID, INK, Mark, Style};
+use crate::svg::{Anchor, Drawing, INK, Mark, Style};
 use std::collections::BTreeSet;
 
 /// The workloads that are drawn, a panel each.
@@ -213,22 +214,7 @@ fn legend_in_a_row(
     }
 }
 
-struct Axis {
-    label: String,
-    low: f64,
-    high: f64,
-    logarithmic: bool,
-    ticks: Vec<(f64, String)>,
-}
-
 impl Axis {
-    fn of_powers(label: &str, values: &BTreeSet<u64>, name: impl Fn(u64) -> String) -> Axis {
-        let ticks: Vec<(f64, String)> =
-            values.iter().map(|&value| (value as f64, name(value))).collect();
-        let (low, high) = (ticks.first().map_or(1.0, |t| t.0), ticks.last().map_or(1.0, |t| t.0));
-        Axis { label: label.into(), low, high, logarithmic: true, ticks }
-    }
-
     /// Powers of two as numbers of items.
     fn of_doublings(items: impl Iterator<Item = u64> + Clone) -> Option<Axis> {
         let (low, high) = (items.clone().min()?, items.max()?);
@@ -241,27 +227,6 @@ impl Axis {
         Some(Axis::of_powers("items (k = 1024, M = 1024k)", &powers, name))
     }
 
-    /// Logarithmic, with these steps in each power of ten, and as far as the values go.
-    fn of_decades(
-        label: &str,
-        values: impl Iterator<Item = f64> + Clone,
-        steps: &[f64],
-    ) -> Option<Axis> {
-        let (low, high) = (values.clone().min_by(f64::total_cmp)?, values.max_by(f64::total_cmp)?);
-        let decades = low.log10().floor() as i32..=high.log10().ceil() as i32;
-        let rungs = decades.flat_map(|power| {
-            steps.iter().map(move |step| (step * 10_f64.powi(power), (-power).max(0) as usize))
-        });
-        let rungs: Vec<(f64, usize)> = rungs.collect();
-        let first = rungs.iter().rposition(|(rung, _)| *rung <= low)?;
-        let last = rungs.iter().position(|(rung, _)| *rung >= high)?;
-        let named =
-            rungs[first..=last].iter().map(|&(rung, digits)| (rung, format!("{rung:.digits$}")));
-        let ticks: Vec<(f64, String)> = named.collect();
-        let (low, high) = (rungs[first].0, rungs[last].0);
-        Some(Axis { label: label.into(), low, high, logarithmic: true, ticks })
-    }
-
     /// From zero to a round number above `most`.
     fn up_to(label: &str, most: f64) -> Axis {
         let power = 10_f64.powf((most.max(1e-9) / 4.0).log10().floor());
@@ -272,63 +237,6 @@ impl Axis {
         let ticks = (0..=count as u32).map(|at| f64::from(at) * step);
         let ticks = ticks.map(|value| (value, format!("{value:.digits$}"))).collect();
         Axis { label: label.into(), low: 0.0, high: count * step, logarithmic: false, ticks }
-    }
-
-    /// Where the value lies between the ends, from 0 to 1.
-    fn place(&self, value: f64) -> f64 {
-        let scale = |value: f64| if self.logarithmic { value.ln() } else { value };
-        let span = scale(self.high) - scale(self.low);
-        if span > 0.0 { (scale(value) - scale(self.low)) / span } else { 0.5 }
-    }
-}
-
-struct Frame {
-    left_top: (f64, f64),
-    width: f64,
-    height: f64,
-}
-
-impl Frame {
-    fn point(&self, (x, y): (&Axis, &Axis), (at_x, at_y): (f64, f64)) -> (f64, f64) {
-        let (left, top) = self.left_top;
-        let y = (1.0 - y.place(at_y)).clamp(0.0, 1.0);
-        (left + 8.0 + x.place(at_x) * (self.width - 16.0), top + y * self.height)
-    }
-
-    fn draw(&self, drawing: &mut Drawing, title: &str, x: &Axis, y: &Axis) {
-        let (left, top) = self.left_top;
-        let (right, bottom) = (left + self.width, top + self.height);
-        drawing.heading((left, top - 12.0), 14, title);
-        for (value, name) in &y.ticks {
-            let (_, at) = self.point((x, y), (x.low, *value));
-            drawing.line((left, at), (right, at), GRID);
-            drawing.text((left - 8.0, at + 4.0), 12, Anchor::End, FAINT, name);
-        }
-        let mut last = f64::NEG_INFINITY;
-        for (value, name) in &x.ticks {
-            let (at, _) = self.point((x, y), (*value, y.low));
-            drawing.line((at, bottom), (at, bottom + 5.0), FAINT);
-            // Names that would touch are left out.
-            if at - last > 7.0 * name.len() as f64 {
-                drawing.text((at, bottom + 19.0), 12, Anchor::Middle, FAINT, name);
-                last = at;
-            }
-        }
-        drawing.line((left, bottom), (right, bottom), FAINT);
-        drawing.text((left + self.width / 2.0, bottom + 38.0), 12, Anchor::Middle, INK, &x.label);
-        drawing.text_upwards((left - 46.0, top + self.height / 2.0), 12, INK, &y.label);
-    }
-
-    fn curve(
-        &self,
-        drawing: &mut Drawing,
-        axes: (&Axis, &Axis),
-        points: &[(f64, f64)],
-        style: Style,
-    ) {
-        let points: Vec<(f64, f64)> = points.iter().map(|&point| self.point(axes, point)).collect();
-        drawing.curve(&points, style);
-        points.iter().for_each(|&point| drawing.mark(point, style));
     }
 }
 

@@ -1,4 +1,5 @@
-//! Threads that start together, and whether the machine really runs that many.
+//! Threads that start together, and whether the machine really runs that many. The bench of koel
+//! beside its peers measures by this, too.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -23,7 +24,7 @@ pub fn timed<T: Send>(threads: u64, work: impl Fn(u64) -> T + Sync) -> (Duration
             })
             .collect();
         let own = run(0);
-        let others = spawned.into_iter().map(|thread| thread.join().expect("no peer panics"));
+        let others = spawned.into_iter().map(|thread| thread.join().expect("no work panics"));
         [own].into_iter().chain(others).collect()
     });
     let first_start = runs.iter().map(|run| run.0).min().expect("a thread");
@@ -34,6 +35,12 @@ pub fn timed<T: Send>(threads: u64, work: impl Fn(u64) -> T + Sync) -> (Duration
 /// The share of `0..n` that falls to one of several threads.
 pub fn share(n: u64, threads: u64, thread: u64) -> Range<u64> {
     n * thread / threads..n * (thread + 1) / threads
+}
+
+/// The numbers of threads to measure: the powers of two below `most`, and `most`.
+pub fn thread_counts(most: u64) -> Vec<u64> {
+    let powers = (0..).map(|power| 1 << power).take_while(|&power| power < most);
+    powers.chain([most]).collect()
 }
 
 /// Waits until the machine has all these cores to give: until an empty loop on each of `threads`
@@ -71,6 +78,14 @@ mod tests {
         assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median([4.0, 1.0, 2.0, 3.0]), 2.5);
         assert!(median([]).is_nan());
+    }
+
+    #[test]
+    fn threads_go_up_to_all_cores() {
+        assert_eq!(thread_counts(1), [1]);
+        assert_eq!(thread_counts(2), [1, 2]);
+        assert_eq!(thread_counts(6), [1, 2, 4, 6]);
+        assert_eq!(thread_counts(8), [1, 2, 4, 8]);
     }
 
     #[test]

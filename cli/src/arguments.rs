@@ -208,17 +208,20 @@ pub struct Info {
 }
 
 /// Measures what this machine does, by threads and kinds of work
+///
+/// Measures what this machine does, by threads and kinds of work: million operations a second of filters in memory,
+/// without reading or writing lines. Checks all answers on the way. Takes some 20 seconds for 32M.
 #[derive(Args)]
 pub struct Bench {
     /// Numbers of threads, with commas between [default: 1, 2, 4 … up to the number of cores]
     #[arg(long, value_delimiter = ',', value_parser = threads)]
     pub threads: Vec<usize>,
 
-    /// How large the table is
+    /// How large the table is, from 64K on; a filter that grows takes up to twice as much
     #[arg(long, default_value = "32M", value_parser = size)]
     pub size: u64,
 
-    /// Draws the figures into FILE
+    /// Draws the figures into FILE, as SVG
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub svg: Option<PathBuf>,
 }

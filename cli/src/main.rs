@@ -16,6 +16,7 @@ compile_error!("this command is for Unix: it asks for signals and locks as they 
 
 mod arguments;
 mod aside;
+mod bench;
 mod chunk;
 mod claim;
 mod command;
@@ -54,7 +55,7 @@ fn main() -> ExitCode {
         Command::Add(options) => others::add(options),
         Command::Forget(options) => others::forget(options),
         Command::Info(options) => info::info(options),
-        Command::Bench(_) => Err(Failure::new("not yet")),
+        Command::Bench(options) => bench::run(options).map(|()| DONE).map_err(Failure::new),
         Command::Sample(options) => sample::write(options.lines).map(|()| DONE),
         Command::Generate(options) => generate::generate(&options.what),
     };

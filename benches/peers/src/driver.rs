@@ -129,14 +129,6 @@ pub fn measure_growth(arguments: &Arguments) -> (Vec<Grown>, Vec<Held>) {
     (grown, all_held)
 }
 
-/// What a reader has to know of the machine.
-pub fn machine() -> String {
-    let cores = std::thread::available_parallelism().map_or(0, |cores| cores.get());
-    let about = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = about.lines().find_map(|line| line.strip_prefix("model name")?.split(':').nth(1));
-    format!("{cores} cores, {}", model.unwrap_or("of an unknown model").trim())
-}
-
 fn chosen(arguments: &Arguments) -> Vec<Entry> {
     let peers = peers::all().into_iter().enumerate();
     peers.filter(|(at, _)| arguments.peers.contains(at)).map(|(_, peer)| peer).collect()

@@ -57,6 +57,8 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {
+    let most = arguments.threads.iter().copied().max().unwrap_or(1);
+    timing::can_run(most).map_err(|error| format!("{most} threads: {error}"))?;
     let out = &arguments.out;
     fs::create_dir_all(out).map_err(|error| format!("{}: {error}", out.display()))?;
     if arguments.plot_only {
@@ -73,7 +75,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     if !arguments.workloads.is_empty() {
         let rows = driver::measure(arguments);
         write(&out.join("results.csv"), &csv::text_of_rows(&rows))?;
-        let text = report::text(&driver::machine(), &rows);
+        let text = report::text(&timing::machine(), &rows);
         print(&text);
         write(&out.join("table.txt"), &text)?;
         let held = driver::sweep_memory(arguments);
@@ -85,7 +87,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         let (grown, held) = driver::measure_growth(arguments);
         write(&out.join("growth.csv"), &csv::text_of_grown(&grown))?;
         write(&out.join("growth-memory.csv"), &csv::text_of_held(&held))?;
-        let text = report::growth(&driver::machine(), &grown);
+        let text = report::growth(&timing::machine(), &grown);
         print(&text);
         write(&out.join("growth.txt"), &text)?;
         draw(arguments, plot::growth(&grown, &held))?;

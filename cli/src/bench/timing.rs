@@ -2,8 +2,10 @@
 //! beside its peers measures by this, too.
 
 use std::hint::black_box;
+use std::io;
 use std::ops::Range;
-use std::sync::Barrier;
+use std::sync::{Barrier, Mutex};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 /// Runs `work(thread)` on each of `threads` threads, all at once: how long it took from the first
@@ -30,6 +32,28 @@ pub fn timed<T: Send>(threads: u64, work: impl Fn(u64) -> T + Sync) -> (Duration
     let first_start = runs.iter().map(|run| run.0).min().expect("a thread");
     let last_end = runs.iter().map(|run| run.1).max().expect("a thread");
     (last_end - first_start, runs.into_iter().map(|run| run.2).collect())
+}
+
+/// Whether so many threads can be had at once. To be asked before [`timed`] is, which waits until all
+/// have come.
+pub fn can_run(threads: u64) -> io::Result<()> {
+    let gate = Mutex::new(());
+    let closed = gate.lock();
+    std::thread::scope(|scope| {
+        let wait = || drop(gate.lock());
+        let mut others = 1..threads;
+        let started = others.try_for_each(|_| Builder::new().spawn_scoped(scope, wait).map(drop));
+        drop(closed);
+        started
+    })
+}
+
+/// What a reader has to know of the machine.
+pub fn machine() -> String {
+    let cores = std::thread::available_parallelism().map_or(0, |cores| cores.get());
+    let about = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = about.lines().find_map(|line| line.strip_prefix("model name")?.split(':').nth(1));
+    format!("{cores} cores, {}", model.unwrap_or("of an unknown model").trim())
 }
 
 /// The share of `0..n` that falls to one of several threads.

@@ -1,0 +1,182 @@
+//! `koel bench`: what this machine does, by threads and kinds of work.
+//!
+//! All workloads are run on one number of threads, then on the next, and then all over again, so that
+//! what else the machine does is spread over the figures, which are medians. Reading order: `sizing` →
+//! `workloads` → `answers` and `timing`, then `table` and `plot` → `axes` → `svg`.
+
+mod answers;
+mod axes;
+mod picture;
+mod plot;
+mod sizing;
+// The bench of koel beside its peers draws more kinds of things by it.
+#[allow(dead_code)]
+mod svg;
+mod table;
+mod timing;
+mod workloads;
+
+use crate::arguments::Bench;
+use indicatif::{BinaryBytes, HumanCount, ProgressBar, ProgressStyle};
+use picture::Picture;
+use sizing::Table;
+use std::io::{self, ErrorKind, Write};
+use std::time::{Duration, Instant};
+use table::{Figures, count};
+use workloads::{BATCH, Run, Samples};
+
+/// How often everything is measured: three times, unless one takes very long, and up to five times while
+/// that does not take too long together.
+const LEAST_ROUNDS: u32 = 3;
+const VERY_LONG: Duration = Duration::from_secs(15);
+const ROUNDS: u32 = 5;
+const LONG: Duration = Duration::from_secs(20);
+/// Small tables take so little time that there is enough for more.
+const MORE_ROUNDS: u32 = 25;
+const SHORT: Duration = Duration::from_secs(1);
+
+/// Measures, and writes the table to standard output, and the picture to its file.
+pub fn run(bench: &Bench) -> Result<(), String> {
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+    let threads = numbers_of_threads(&bench.threads, cores);
+    let most = threads.last().copied().unwrap_or(1);
+    timing::can_run(most).map_err(|error| {
+        format!("{most} threads cannot be had: {error}; ask for fewer with --threads")
+    })?;
+    let picture = bench.svg.as_deref().map(Picture::at).transpose()?;
+    let table = Table::of(bench.size)?;
+
+    let mut samples = Samples::default();
+    let rounds = measure(&table, &threads, cores, &mut samples)?;
+    let figures = Figures { threads: &threads, samples: &samples };
+    let about = about(&table, rounds);
+    let printed = print(&format!("{about}\n\n{}\n{}", figures.table(), notes(&samples)));
+    if let Some(picture) = picture {
+        picture.write(&plot::svg(&figures, &about.replace('\n', " ")))?;
+    }
+    printed
+}
+
+/// Those that were asked for, in order, or else up to all cores.
+fn numbers_of_threads(asked: &[usize], cores: u64) -> Vec<u64> {
+    let mut threads: Vec<u64> = asked.iter().map(|&threads| threads as u64).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    if threads.is_empty() { timing::thread_counts(cores) } else { threads }
+}
+
+/// Rounds until there are enough; how many there were.
+fn measure(
+    table: &Table,
+    threads: &[u64],
+    cores: u64,
+    samples: &mut Samples,
+) -> Result<u32, String> {
+    let in_a_round = threads.len() * workloads::COUNT;
+    let bar = progress_bar(in_a_round);
+    let start = Instant::now();
+    let mut rounds = 0;
+    while goes_on(rounds, start.elapsed()) {
+        for &threads in threads {
+            let done = || bar.inc(1);
+            let samples = &mut *samples;
+            Run { items: table.items, threads, cores, samples, done: &done }.measure()?;
+        }
+        rounds += 1;
+        bar.set_length(u64::from(foreseen(rounds, start.elapsed())) * in_a_round as u64);
+    }
+    bar.finish_and_clear();
+    Ok(rounds)
+}
+
+/// Nothing is drawn unless standard error is a terminal.
+fn progress_bar(in_a_round: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template("measuring {bar:30} about {eta} left");
+    let bar = ProgressBar::new(u64::from(LEAST_ROUNDS) * in_a_round as u64);
+    bar.with_style(style.unwrap_or(ProgressStyle::default_bar()))
+}
+
+/// Whether there is to be another round, after so many that took so long.
+fn goes_on(rounds: u32, spent: Duration) -> bool {
+    match rounds {
+        0 => true,
+        1..LEAST_ROUNDS => spent / rounds <= VERY_LONG,
+        LEAST_ROUNDS..ROUNDS => spent + spent / rounds <= LONG,
+        ROUNDS..MORE_ROUNDS => spent < SHORT,
+        _ => false,
+    }
+}
+
+/// How many rounds there will be, if all take as long as these.
+fn foreseen(rounds: u32, spent: Duration) -> u32 {
+    (rounds..).find(|&then| !goes_on(then, spent / rounds * then)).unwrap_or(rounds)
+}
+
+/// What was measured, and on what.
+fn about(table: &Table, rounds: u32) -> String {
+    let stats = &table.stats;
+    format!(
+        "{}. Million operations a second, {}.\n\
+         A table of {}: {} items of {} bits, {:.1} % of its slots.",
+        timing::machine(),
+        if rounds == 1 { "measured once".into() } else { format!("medians of {rounds}") },
+        BinaryBytes(stats.size_in_bytes() as u64),
+        HumanCount(table.items),
+        stats.fingerprint_bits(),
+        100.0 * table.items as f64 / stats.slots() as f64
+    )
+}
+
+/// What has to be known to read the table.
+fn notes(samples: &Samples) -> String {
+    let mut text = format!(
+        "insert is insert_if_absent: new items until the table is full, or items that are known. The \
+         mix\nis 9 lookups, half of them hits, to 1 insert. Batches have {} items. Growing begins \
+         with\n64 KiB. Keys are numbers, hashed each time.\n",
+        HumanCount(BATCH)
+    );
+    let Samples { of_several, short_of_cores, .. } = samples;
+    if *short_of_cores > 0 {
+        text += &format!(
+            "Other work had some of the cores at {short_of_cores} of {} on several threads.\n",
+            count(*of_several, "measurement")
+        );
+    }
+    text + "On a machine that others use as well, figures vary.\n"
+}
+
+/// Who closes the pipe has read enough.
+fn print(text: &str) -> Result<(), String> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(format!("standard output: {error}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_measured_once_each_and_in_order() {
+        assert_eq!(numbers_of_threads(&[4, 1, 4], 2), [1, 4]);
+        assert_eq!(numbers_of_threads(&[], 6), [1, 2, 4, 6]);
+    }
+
+    #[test]
+    fn rounds_end() {
+        let seconds = Duration::from_secs_f64;
+        assert!(goes_on(0, seconds(1_000.0)));
+        assert!(!goes_on(1, seconds(16.0)) && goes_on(2, seconds(28.0)));
+        assert!(!goes_on(3, seconds(28.0)) && goes_on(3, seconds(14.0)));
+        assert!(!goes_on(4, seconds(17.0)) && goes_on(4, seconds(15.0)));
+        assert!(goes_on(5, seconds(0.5)) && !goes_on(5, seconds(1.5)));
+        assert!(!goes_on(25, seconds(0.0)));
+        assert_eq!(foreseen(1, seconds(6.0)), 3);
+        assert_eq!(foreseen(1, seconds(60.0)), 1);
+        assert_eq!(foreseen(2, seconds(0.2)), 10);
+    }
+}

@@ -1,0 +1,85 @@
+//! The file of the picture, which is written whole or not at all: beside its place, and then moved
+//! there.
+
+use std::fs::{self, Permissions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+pub struct Picture<'a> {
+    /// As it was given.
+    path: &'a Path,
+    /// Where a link leads to, which stays a link.
+    target: PathBuf,
+}
+
+impl<'a> Picture<'a> {
+    /// Makes sure, as far as that can be done, that it can be written later.
+    pub fn at(path: &'a Path) -> Result<Self, String> {
+        let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let picture = Picture { path, target };
+        let checked = match picture.is_replaced() {
+            true => picture.beside().map(drop),
+            false if picture.target.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+            false => Ok(()),
+        };
+        checked.map_err(|error| picture.cannot(&error))?;
+        Ok(picture)
+    }
+
+    pub fn write(&self, svg: &str) -> Result<(), String> {
+        let written = match self.is_replaced() {
+            true => self.replace(svg),
+            false => fs::write(&self.target, svg),
+        };
+        written.map_err(|error| self.cannot(&error))
+    }
+
+    /// What is there and is no file, such as a pipe or a terminal, is written to as it is.
+    fn is_replaced(&self) -> bool {
+        self.target.metadata().map_or(true, |about| about.is_file())
+    }
+
+    fn replace(&self, svg: &str) -> io::Result<()> {
+        let mut file = self.beside()?;
+        file.write_all(svg.as_bytes())?;
+        if let Ok(about) = self.target.metadata() {
+            file.as_file().set_permissions(about.permissions())?;
+        }
+        file.persist(&self.target)?;
+        Ok(())
+    }
+
+    /// A new file that goes away again unless it is moved.
+    fn beside(&self) -> io::Result<NamedTempFile> {
+        if self.target.file_name().is_none() {
+            return Err(io::ErrorKind::InvalidFilename.into());
+        }
+        let folder = match self.target.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        };
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".koel-bench-").suffix(".svg");
+        if let Some(permissions) = usual_permissions() {
+            builder.permissions(permissions);
+        }
+        builder.tempfile_in(folder)
+    }
+
+    fn cannot(&self, error: &io::Error) -> String {
+        format!("{}: cannot be written: {error}; name another file", self.path.display())
+    }
+}
+
+/// Those of any new file, of which the process's mask takes away some. Temporary files have fewer.
+#[cfg(unix)]
+fn usual_permissions() -> Option<Permissions> {
+    use std::os::unix::fs::PermissionsExt;
+    Some(Permissions::from_mode(0o666))
+}
+
+#[cfg(not(unix))]
+fn usual_permissions() -> Option<Permissions> {
+    None
+}

@@ -1,0 +1,334 @@
+//! What is measured: all workloads once, on a number of threads.
+//!
+//! A run goes through three filters, each new: one is filled and then used item by item, one is filled
+//! and searched in batches, and one grows from 64 KiB to as many items. Keys are numbers that are made
+//! as they are needed, and are hashed within the measured time. Filters hash at random, so the order of
+//! numbers is none in their tables.
+
+use super::answers::{Answers, Expected};
+use super::timing::{all_cores, share, timed};
+use crate::sample::{mix, scaled};
+use koel::{BuildError, ConcurrentCuckooFilter, GrowingCuckooFilter, RandomState, Room};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Workload {
+    Insert,
+    InsertKnown,
+    Hit,
+    Miss,
+    Remove,
+    Mix,
+    InsertMany,
+    HitMany,
+    InsertGrowing,
+    HitGrowing,
+    MissGrowing,
+}
+
+/// The workloads by what they have in common, in the order in which they are shown.
+pub const GROUPS: [(&str, &[Workload]); 3] = {
+    use Workload::*;
+    [
+        ("One by one", &[Insert, InsertKnown, Hit, Miss, Remove, Mix]),
+        ("In batches", &[InsertMany, HitMany]),
+        ("Growing", &[InsertGrowing, HitGrowing, MissGrowing]),
+    ]
+};
+
+/// How many there are.
+pub const COUNT: usize = GROUPS[0].1.len() + GROUPS[1].1.len() + GROUPS[2].1.len();
+
+impl Workload {
+    /// Within its group.
+    pub fn name(self) -> &'static str {
+        match self {
+            Workload::Insert | Workload::InsertMany | Workload::InsertGrowing => "insert, new",
+            Workload::InsertKnown => "insert, known",
+            Workload::Hit | Workload::HitMany | Workload::HitGrowing => "lookup, hit",
+            Workload::Miss | Workload::MissGrowing => "lookup, miss",
+            Workload::Remove => "remove",
+            Workload::Mix => "mix 9 : 1",
+        }
+    }
+}
+
+/// What has been measured.
+#[derive(Default)]
+pub struct Samples {
+    /// In million operations a second, by workload and number of threads.
+    pub rates: BTreeMap<(Workload, u64), Vec<f64>>,
+    /// How many measurements wanted several cores, and how many of them could not have them.
+    pub of_several: u64,
+    pub short_of_cores: u64,
+}
+
+/// Keys that a batch has.
+pub const BATCH: u64 = 1 << 16;
+/// Nine operations of ten in the mix are lookups.
+const TEN: u64 = 10;
+/// How often it is tried to have all cores.
+const TRIES: u32 = 3;
+/// Keys from here on are in no filter.
+const ABSENT: u64 = 1 << 48;
+/// What 16 bits keep in a filter that grows by 1,024.
+const GROWING_RATE: f64 = 0.001_4;
+
+/// A filter in which so many items fit, at 16 bits each.
+pub fn fixed(items: u64) -> Result<ConcurrentCuckooFilter, BuildError> {
+    ConcurrentCuckooFilter::builder().capacity(usize::try_from(items).unwrap_or(usize::MAX)).build()
+}
+
+/// The smallest that grows, at 16 bits, too.
+fn smallest() -> Result<GrowingCuckooFilter, BuildError> {
+    let builder = ConcurrentCuckooFilter::builder().capacity(1).growing();
+    builder.false_positive_rate(GROWING_RATE).build()
+}
+
+/// One run on one number of threads.
+pub struct Run<'a> {
+    /// How many the filters are filled with.
+    pub items: u64,
+    pub threads: u64,
+    /// How many threads can have a core each.
+    pub cores: u64,
+    pub samples: &'a mut Samples,
+    /// Told of each workload that is done.
+    pub done: &'a dyn Fn(),
+}
+
+impl Run<'_> {
+    /// All workloads once. What is wrong is an error, and so is memory that cannot be had.
+    pub fn measure(&mut self) -> Result<(), String> {
+        let refused = |error: BuildError| error.to_string();
+        self.one_by_one(&fixed(self.items).map_err(refused)?)?;
+        self.in_batches(&fixed(self.items).map_err(refused)?)?;
+        let growing = smallest().map_err(refused)?;
+        self.fill(Workload::InsertGrowing, &growing)?;
+        self.look(Workload::HitGrowing, &growing, 0)?;
+        self.look(Workload::MissGrowing, &growing, ABSENT)
+    }
+
+    fn one_by_one(&mut self, filter: &ConcurrentCuckooFilter) -> Result<(), String> {
+        self.fill(Workload::Insert, filter)?;
+        let items = self.items;
+        let known = self.time(Workload::InsertKnown, self.lookups(), 1, |part, answers| {
+            part.for_each(|n| answers.inserted(filter.insert_if_absent(&nth(n, items))));
+        });
+        self.check(Workload::InsertKnown, filter, known, Expected::lookups(0.0, held(filter)))?;
+        self.look(Workload::Hit, filter, 0)?;
+        self.look(Workload::Miss, filter, ABSENT)?;
+
+        // Some of the items go out, and as many others come in with the mix.
+        let changes = (items / 8).min(1 << 20);
+        let (kept, before, rate) = (items - changes, held(filter), rate_of(filter));
+        let removed = self.time(Workload::Remove, changes, 1, |part, answers| {
+            part.for_each(|n| answers.changed += u64::from(filter.remove(&(kept + n))));
+        });
+        let left = before.saturating_sub(removed.changed);
+        let expected = Expected { changes, shared: 0, rate, held: left };
+        self.check(Workload::Remove, filter, removed, expected)?;
+
+        let mixed = self.time(Workload::Mix, changes, TEN, |part, answers| {
+            for ten in part {
+                let random = mix(ten);
+                let insert = scaled(random, TEN);
+                for at in 0..TEN {
+                    let key = scaled(random.rotate_left(6 * at as u32 + 6), kept);
+                    if at == insert {
+                        answers.inserted(filter.insert_if_absent(&(items + ten)));
+                    } else if random >> at & 1 == 0 {
+                        answers.lost += u64::from(!filter.contains(&key));
+                    } else {
+                        answers.absent += 1;
+                        answers.mistaken += u64::from(filter.contains(&(key + ABSENT)));
+                    }
+                }
+            }
+        });
+        // Of two items with one fingerprint only one was in. Where it has gone, the other has, too.
+        let shared = (TEN - 1) * changes;
+        let expected = Expected { changes, shared, rate, held: left + mixed.changed };
+        self.check(Workload::Mix, filter, mixed, expected)
+    }
+
+    fn in_batches(&mut self, filter: &ConcurrentCuckooFilter) -> Result<(), String> {
+        let (items, lookups) = (self.items, self.lookups());
+        let inserted = self.time(Workload::InsertMany, items, 1, |part, answers| {
+            batches(
+                part,
+                |n| n,
+                |keys| {
+                    let outcomes = filter.insert_if_absent_many(keys);
+                    outcomes.into_iter().for_each(|outcome| answers.inserted(outcome));
+                },
+            );
+        });
+        self.check_fill(Workload::InsertMany, filter, inserted)?;
+        let found = self.time(Workload::HitMany, lookups, 1, |part, answers| {
+            batches(
+                part,
+                |n| nth(n, items),
+                |keys| {
+                    let lost =
+                        filter.contains_many(keys).into_iter().filter(|found| !found).count();
+                    answers.lost += lost as u64;
+                },
+            );
+        });
+        self.check(Workload::HitMany, filter, found, Expected::lookups(0.0, held(filter)))
+    }
+
+    fn fill<R: Room + Sync>(
+        &mut self,
+        workload: Workload,
+        filter: &ConcurrentCuckooFilter<RandomState, R>,
+    ) -> Result<(), String> {
+        let inserted = self.time(workload, self.items, 1, |part, answers| {
+            part.for_each(|n| answers.inserted(filter.insert_if_absent(&n)));
+        });
+        self.check_fill(workload, filter, inserted)
+    }
+
+    /// Looks for items that are in, or for ones that are not, if their keys begin further on.
+    fn look<R: Room + Sync>(
+        &mut self,
+        workload: Workload,
+        filter: &ConcurrentCuckooFilter<RandomState, R>,
+        further: u64,
+    ) -> Result<(), String> {
+        let (items, lookups) = (self.items, self.lookups());
+        let looked = self.time(workload, lookups, 1, |part, answers| {
+            let part = part.map(|n| nth(n, items) + further);
+            let missed = part.filter(|key| !filter.contains(key)).count() as u64;
+            answers.lost += missed;
+        });
+        let answers = match further {
+            0 => looked,
+            _ => Answers { absent: lookups, mistaken: lookups - looked.lost, ..Answers::default() },
+        };
+        self.check(workload, filter, answers, Expected::lookups(rate_of(filter), held(filter)))
+    }
+
+    /// Enough to take some milliseconds, and to take less than a second if there are many items.
+    fn lookups(&self) -> u64 {
+        (8 * self.items).clamp(1 << 18, 1 << 22)
+    }
+
+    /// Times `work` on a part of `0..parts` on each thread, all at once. A part is so many operations.
+    fn time(
+        &mut self,
+        workload: Workload,
+        parts: u64,
+        operations: u64,
+        work: impl Fn(Range<u64>, &mut Answers) + Sync,
+    ) -> Answers {
+        let threads = self.threads;
+        if threads > 1 && threads <= self.cores {
+            self.samples.of_several += 1;
+            self.samples.short_of_cores += u64::from(!all_cores(threads, TRIES));
+        }
+        let (time, answers) = timed(threads, |thread| {
+            let mut answers = Answers::default();
+            work(share(parts, threads, thread), &mut answers);
+            answers
+        });
+        // No clock is that fine, and nothing is divided by zero.
+        let seconds = time.as_secs_f64().max(1e-9);
+        let rate = (parts * operations) as f64 / seconds / 1e6;
+        self.samples.rates.entry((workload, threads)).or_default().push(rate);
+        (self.done)();
+        answers.into_iter().fold(Answers::default(), |all, one| all + one)
+    }
+
+    fn check_fill<R: Room>(
+        &self,
+        workload: Workload,
+        filter: &ConcurrentCuckooFilter<RandomState, R>,
+        answers: Answers,
+    ) -> Result<(), String> {
+        let (changes, rate) = (self.items, rate_of(filter));
+        let expected = Expected { changes, shared: 0, rate, held: answers.changed };
+        self.check(workload, filter, answers, expected)
+    }
+
+    fn check<R: Room>(
+        &self,
+        workload: Workload,
+        filter: &ConcurrentCuckooFilter<RandomState, R>,
+        answers: Answers,
+        expected: Expected,
+    ) -> Result<(), String> {
+        expected.check(answers, held(filter)).map_err(|what| {
+            format!(
+                "wrong answers at {workload:?} with {} threads: {what}. Either koel has a bug, which \
+                 you could report, or the memory of this machine has",
+                self.threads
+            )
+        })
+    }
+}
+
+fn held<R: Room>(filter: &ConcurrentCuckooFilter<RandomState, R>) -> u64 {
+    filter.len() as u64
+}
+
+fn rate_of<R: Room>(filter: &ConcurrentCuckooFilter<RandomState, R>) -> f64 {
+    filter.stats().false_positive_rate()
+}
+
+/// Hands over the keys of these numbers, a batch at a time.
+fn batches(numbers: Range<u64>, key: impl Fn(u64) -> u64, mut work: impl FnMut(&[u64])) {
+    let mut keys = Vec::new();
+    for first in numbers.clone().step_by(BATCH as usize) {
+        keys.clear();
+        keys.extend((first..numbers.end.min(first + BATCH)).map(&key));
+        work(&keys);
+    }
+}
+
+/// Goes through all of `0..items` evenly, in strides of more than half of them.
+#[inline]
+fn nth(n: u64, items: u64) -> u64 {
+    scaled(n.wrapping_mul(0x9E37_79B9_7F4A_7C15), items)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    fn run(threads: u64, samples: &mut Samples) -> Result<(), String> {
+        Run { items: 20_000, threads, cores: 1, samples, done: &|| {} }.measure()
+    }
+
+    #[test]
+    fn each_workload_is_measured_on_any_number_of_threads() {
+        let mut samples = Samples::default();
+        for threads in [1, 3] {
+            run(threads, &mut samples).unwrap();
+        }
+        let shown: usize = GROUPS.iter().map(|(_, workloads)| workloads.len()).sum();
+        assert_eq!(shown, COUNT);
+        for workload in GROUPS.iter().flat_map(|(_, workloads)| *workloads) {
+            for threads in [1, 3] {
+                let rates = &samples.rates[&(*workload, threads)];
+                assert!(rates.len() == 1 && rates[0] > 0.0, "{workload:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn lookups_go_through_all_items() {
+        let met: HashSet<u64> = (0..8_000).map(|n| nth(n, 1_000)).collect();
+        assert_eq!(met.len(), 1_000);
+    }
+
+    #[test]
+    fn batches_are_all_keys_in_order() {
+        let mut keys = Vec::new();
+        batches(5..2 * BATCH + 7, |n| n, |batch| keys.extend_from_slice(batch));
+        assert!(keys.into_iter().eq(5..2 * BATCH + 7));
+    }
+}

@@ -210,7 +210,8 @@ pub struct Info {
 /// Measures what this machine does, by threads and kinds of work
 ///
 /// Measures what this machine does, by threads and kinds of work: million operations a second of filters in memory,
-/// without reading or writing lines. Checks all answers on the way. Takes some 20 seconds for 32M.
+/// without reading or writing lines. Checks all answers on the way. Takes some 20 seconds for 32M and
+/// two numbers of threads, longer where others are at work.
 #[derive(Args)]
 pub struct Bench {
     /// Numbers of threads, with commas between [default: 1, 2, 4 … up to the number of cores]

@@ -7,7 +7,7 @@
 //! Who waits for whom is told in [`monitor`], and the order in which lines come to the filter in [`turns`].
 //! Lines come from `input`, are cut out in `chunk` and compared by `comparison` and `url_key`; they go to
 //! `output`, and those that may be repeated to [`aside`]. `state` is the file between runs, `claim` keeps others from
-//! it.
+//! it. [`bench`] stands by itself.
 
 #![forbid(unsafe_code)]
 
@@ -44,7 +44,6 @@ mod url_key;
 use arguments::{Arguments, Command};
 use clap::Parser;
 use command::{DONE, Ending};
-use failure::Failure;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -55,7 +54,7 @@ fn main() -> ExitCode {
         Command::Add(options) => others::add(options),
         Command::Forget(options) => others::forget(options),
         Command::Info(options) => info::info(options),
-        Command::Bench(options) => bench::run(options).map(|()| DONE).map_err(Failure::new),
+        Command::Bench(options) => bench::run(options).map(|()| DONE),
         Command::Sample(options) => sample::write(options.lines).map(|()| DONE),
         Command::Generate(options) => generate::generate(&options.what),
     };

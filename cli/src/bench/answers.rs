@@ -67,20 +67,20 @@ impl Expected {
     pub fn check(&self, answers: Answers, held: u64) -> Result<(), String> {
         let Answers { changed, refused, lost, absent, mistaken } = answers;
         if refused > 0 {
-            return Err(format!("{refused} items were refused, and the filter has room for all"));
+            return Err(format!("items that found no room, or no memory for more: {refused}"));
         }
         if lost > self.tolerated(self.shared) {
-            return Err(format!("{lost} items are in and were not found"));
+            return Err(format!("items that are in and were not found: {lost}"));
         }
         if mistaken > self.tolerated(absent) {
-            return Err(format!("{mistaken} of {absent} items were found and are not in"));
+            return Err(format!("items that are not in and were found: {mistaken} of {absent}"));
         }
         let short = self.changes.saturating_sub(changed);
         if changed > self.changes || short > self.tolerated(self.changes) {
-            return Err(format!("{changed} of {} items were changed", self.changes));
+            return Err(format!("items that went in or out: {changed} of {}", self.changes));
         }
         if held != self.held {
-            return Err(format!("the filter holds {held} items, and not {}", self.held));
+            return Err(format!("items that are in: {held}, and should be {}", self.held));
         }
         Ok(())
     }
@@ -109,19 +109,31 @@ mod tests {
     fn what_it_does_not_explain_is_an_error() {
         let right = Answers { changed: 999_950, ..Answers::default() };
         for (wrong, held, says) in [
-            (Answers { refused: 1, ..right }, 999_950, "1 items were refused"),
-            (Answers { lost: 1, ..right }, 999_950, "1 items are in and were not found"),
+            (
+                Answers { refused: 1, ..right },
+                999_950,
+                "items that found no room, or no memory for more: 1",
+            ),
+            (Answers { lost: 1, ..right }, 999_950, "items that are in and were not found: 1"),
             (
                 Answers { absent: 1_000, mistaken: 11, ..right },
                 999_950,
-                "11 of 1000 items were found",
+                "items that are not in and were found: 11 of 1000",
             ),
-            (Answers { changed: 999_000, ..right }, 999_950, "999000 of 1000000"),
-            (Answers { changed: 1_000_001, ..right }, 999_950, "1000001 of 1000000"),
-            (right, 999_949, "the filter holds 999949 items"),
+            (
+                Answers { changed: 999_000, ..right },
+                999_950,
+                "items that went in or out: 999000 of 1000000",
+            ),
+            (
+                Answers { changed: 1_000_001, ..right },
+                999_950,
+                "items that went in or out: 1000001 of 1000000",
+            ),
+            (right, 999_949, "items that are in: 999949, and should be 999950"),
         ] {
             let error = FILL.check(wrong, held).unwrap_err();
-            assert!(error.starts_with(says), "{error}");
+            assert_eq!(error, says);
         }
     }
 }

@@ -17,40 +17,42 @@ mod timing;
 mod workloads;
 
 use crate::arguments::Bench;
+use crate::failure::Failure;
+use crate::output::{Before, Sink};
 use indicatif::{BinaryBytes, HumanCount, ProgressBar, ProgressStyle};
 use picture::Picture;
 use sizing::Table;
-use std::io::{self, ErrorKind, Write};
 use std::time::{Duration, Instant};
 use table::{Figures, count};
 use workloads::{BATCH, Run, Samples};
 
 /// How often everything is measured: three times, unless one takes very long, and up to five times while
-/// that does not take too long together.
+/// that does not take too long together. All times are for each number of threads.
 const LEAST_ROUNDS: u32 = 3;
-const VERY_LONG: Duration = Duration::from_secs(15);
+const VERY_LONG: Duration = Duration::from_secs(8);
 const ROUNDS: u32 = 5;
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(10);
 /// Small tables take so little time that there is enough for more.
 const MORE_ROUNDS: u32 = 25;
-const SHORT: Duration = Duration::from_secs(1);
+const SHORT: Duration = Duration::from_millis(500);
 
 /// Measures, and writes the table to standard output, and the picture to its file.
-pub fn run(bench: &Bench) -> Result<(), String> {
+pub fn run(bench: &Bench) -> Result<(), Failure> {
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
     let threads = numbers_of_threads(&bench.threads, cores);
     let most = threads.last().copied().unwrap_or(1);
-    timing::can_run(most).map_err(|error| {
-        format!("{most} threads cannot be had: {error}; ask for fewer with --threads")
-    })?;
+    let too_many = || format!("{most} threads cannot be had, ask for fewer with --threads");
+    timing::can_run(most).map_err(|error| Failure::of(too_many(), &error))?;
     let picture = bench.svg.as_deref().map(Picture::at).transpose()?;
-    let table = Table::of(bench.size)?;
+    let table = Table::of(bench.size).map_err(Failure::new)?;
 
     let mut samples = Samples::default();
-    let rounds = measure(&table, &threads, cores, &mut samples)?;
+    let rounds = measure(&table, &threads, cores, &mut samples).map_err(Failure::new)?;
     let figures = Figures { threads: &threads, samples: &samples };
     let about = about(&table, rounds);
-    let printed = print(&format!("{about}\n\n{}\n{}", figures.table(), notes(&samples)));
+    let text = format!("{about}\n\n{}\n{}", figures.table(), notes(&samples));
+    // The picture is not lost with the table.
+    let printed = Sink::open(None, Before::Kept, &[]).and_then(|mut output| output.print(&text));
     if let Some(picture) = picture {
         picture.write(&plot::svg(&figures, &about.replace('\n', " ")))?;
     }
@@ -75,15 +77,16 @@ fn measure(
     let in_a_round = threads.len() * workloads::COUNT;
     let bar = progress_bar(in_a_round);
     let start = Instant::now();
+    let spent = || start.elapsed() / threads.len().max(1) as u32;
     let mut rounds = 0;
-    while goes_on(rounds, start.elapsed()) {
+    while goes_on(rounds, spent()) {
         for &threads in threads {
             let done = || bar.inc(1);
             let samples = &mut *samples;
             Run { items: table.items, threads, cores, samples, done: &done }.measure()?;
         }
         rounds += 1;
-        bar.set_length(u64::from(foreseen(rounds, start.elapsed())) * in_a_round as u64);
+        bar.set_length(u64::from(foreseen(rounds, spent())) * in_a_round as u64);
     }
     bar.finish_and_clear();
     Ok(rounds)
@@ -145,17 +148,6 @@ fn notes(samples: &Samples) -> String {
     text + "On a machine that others use as well, figures vary.\n"
 }
 
-/// Who closes the pipe has read enough.
-fn print(text: &str) -> Result<(), String> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(format!("standard output: {error}"))
-        }
-        _ => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,13 +162,12 @@ mod tests {
     fn rounds_end() {
         let seconds = Duration::from_secs_f64;
         assert!(goes_on(0, seconds(1_000.0)));
-        assert!(!goes_on(1, seconds(16.0)) && goes_on(2, seconds(28.0)));
-        assert!(!goes_on(3, seconds(28.0)) && goes_on(3, seconds(14.0)));
-        assert!(!goes_on(4, seconds(17.0)) && goes_on(4, seconds(15.0)));
-        assert!(goes_on(5, seconds(0.5)) && !goes_on(5, seconds(1.5)));
+        assert!(!goes_on(1, seconds(9.0)) && goes_on(2, seconds(15.0)));
+        assert!(!goes_on(3, seconds(8.0)) && goes_on(3, seconds(7.0)));
+        assert!(goes_on(5, seconds(0.3)) && !goes_on(5, seconds(0.7)));
         assert!(!goes_on(25, seconds(0.0)));
-        assert_eq!(foreseen(1, seconds(6.0)), 3);
+        assert_eq!(foreseen(1, seconds(3.0)), 3);
         assert_eq!(foreseen(1, seconds(60.0)), 1);
-        assert_eq!(foreseen(2, seconds(0.2)), 10);
+        assert_eq!(foreseen(2, seconds(0.1)), 10);
     }
 }

@@ -1,6 +1,7 @@
 //! The file of the picture, which is written whole or not at all: beside its place, and then moved
 //! there.
 
+use crate::failure::Failure;
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ pub struct Picture<'a> {
 
 impl<'a> Picture<'a> {
     /// Makes sure, as far as that can be done, that it can be written later.
-    pub fn at(path: &'a Path) -> Result<Self, String> {
+    pub fn at(path: &'a Path) -> Result<Self, Failure> {
         let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let picture = Picture { path, target };
         let checked = match picture.is_replaced() {
@@ -27,7 +28,7 @@ impl<'a> Picture<'a> {
         Ok(picture)
     }
 
-    pub fn write(&self, svg: &str) -> Result<(), String> {
+    pub fn write(&self, svg: &str) -> Result<(), Failure> {
         let written = match self.is_replaced() {
             true => self.replace(svg),
             false => fs::write(&self.target, svg),
@@ -67,8 +68,9 @@ impl<'a> Picture<'a> {
         builder.tempfile_in(folder)
     }
 
-    fn cannot(&self, error: &io::Error) -> String {
-        format!("{}: cannot be written: {error}; name another file", self.path.display())
+    fn cannot(&self, error: &io::Error) -> Failure {
+        let what = format!("{}: cannot be written, name another file", self.path.display());
+        Failure::of(what, error)
     }
 }
 

@@ -39,8 +39,7 @@ impl Table {
     }
 
     fn for_items(items: u64) -> Result<Table, String> {
-        let filter = fixed(items).map_err(|error| format!("{error}: choose a smaller --size"))?;
-        Ok(Table { items, stats: filter.stats() })
+        Ok(Table { items, stats: fixed(items)?.stats() })
     }
 }
 

@@ -76,14 +76,22 @@ const ABSENT: u64 = 1 << 48;
 const GROWING_RATE: f64 = 0.001_4;
 
 /// A filter in which so many items fit, at 16 bits each.
-pub fn fixed(items: u64) -> Result<ConcurrentCuckooFilter, BuildError> {
-    ConcurrentCuckooFilter::builder().capacity(usize::try_from(items).unwrap_or(usize::MAX)).build()
+pub fn fixed(items: u64) -> Result<ConcurrentCuckooFilter, String> {
+    let items = usize::try_from(items).unwrap_or(usize::MAX);
+    had(ConcurrentCuckooFilter::builder().capacity(items).build())
 }
 
 /// The smallest that grows, at 16 bits, too.
-fn smallest() -> Result<GrowingCuckooFilter, BuildError> {
+fn smallest() -> Result<GrowingCuckooFilter, String> {
     let builder = ConcurrentCuckooFilter::builder().capacity(1).growing();
-    builder.false_positive_rate(GROWING_RATE).build()
+    had(builder.false_positive_rate(GROWING_RATE).build())
+}
+
+/// Only memory can be lacking. What koel would advise is for who chose the capacity.
+fn had<F>(built: Result<F, BuildError>) -> Result<F, String> {
+    built.map_err(|_| {
+        String::from("there is not enough memory for the table: ask for a smaller --size")
+    })
 }
 
 /// One run on one number of threads.
@@ -101,10 +109,9 @@ pub struct Run<'a> {
 impl Run<'_> {
     /// All workloads once. What is wrong is an error, and so is memory that cannot be had.
     pub fn measure(&mut self) -> Result<(), String> {
-        let refused = |error: BuildError| error.to_string();
-        self.one_by_one(&fixed(self.items).map_err(refused)?)?;
-        self.in_batches(&fixed(self.items).map_err(refused)?)?;
-        let growing = smallest().map_err(refused)?;
+        self.one_by_one(&fixed(self.items)?)?;
+        self.in_batches(&fixed(self.items)?)?;
+        let growing = smallest()?;
         self.fill(Workload::InsertGrowing, &growing)?;
         self.look(Workload::HitGrowing, &growing, 0)?;
         self.look(Workload::MissGrowing, &growing, ABSENT)
@@ -121,7 +128,7 @@ impl Run<'_> {
         self.look(Workload::Miss, filter, ABSENT)?;
 
         // Some of the items go out, and as many others come in with the mix.
-        let changes = (items / 8).min(1 << 20);
+        let changes = (items / 8).min(1 << 19);
         let (kept, before, rate) = (items - changes, held(filter), rate_of(filter));
         let removed = self.time(Workload::Remove, changes, 1, |part, answers| {
             part.for_each(|n| answers.changed += u64::from(filter.remove(&(kept + n))));
@@ -213,7 +220,7 @@ impl Run<'_> {
 
     /// Enough to take some milliseconds, and to take less than a second if there are many items.
     fn lookups(&self) -> u64 {
-        (8 * self.items).clamp(1 << 18, 1 << 22)
+        (8 * self.items).clamp(1 << 18, 1 << 21)
     }
 
     /// Times `work` on a part of `0..parts` on each thread, all at once. A part is so many operations.

@@ -54,7 +54,7 @@ pub fn run(bench: &Bench) -> Result<(), Failure> {
     // The picture is not lost with the table.
     let printed = Sink::open(None, Before::Kept, &[]).and_then(|mut output| output.print(&text));
     if let Some(picture) = picture {
-        picture.write(&plot::svg(&figures, &about.replace('\n', " ")))?;
+        picture.write(&plot::svg(&figures, &about))?;
     }
     printed
 }

@@ -16,19 +16,21 @@ const STEP: f64 = 390.0;
 /// From one name to the one below.
 const LINE: f64 = 16.0;
 
-/// `below` says of what the figures are.
+/// `below` says of what the figures are, in two lines.
 pub fn svg(figures: &Figures<'_>, below: &str) -> String {
     let threads: BTreeSet<u64> = figures.threads.iter().copied().collect();
     let x = Axis::of_powers("threads", &threads, |threads| threads.to_string());
-    let mut drawing = Drawing::new(70.0 + STEP * GROUPS.len() as f64, 500.0);
+    let mut drawing = Drawing::new(70.0 + STEP * GROUPS.len() as f64, 520.0);
     drawing.heading((24.0, 32.0), 18, "koel: throughput by threads");
-    drawing.text((24.0, 54.0), 13, Anchor::Start, FAINT, below);
+    for (line, y) in below.lines().zip([54.0, 72.0]) {
+        drawing.text((24.0, y), 13, Anchor::Start, FAINT, line);
+    }
     let all = GROUPS.iter().flat_map(|(_, workloads)| *workloads);
     let rates = all.flat_map(|&workload| threads.iter().map(move |&n| figures.of(workload, n)));
     let rates = rates.filter(|rate| rate.is_finite());
     if let Some(mut y) = Axis::of_decades("million operations / s", rates, &[1.0, 2.0, 5.0]) {
         for (at, (group, workloads)) in GROUPS.iter().enumerate() {
-            let left_top = (70.0 + STEP * at as f64, 100.0);
+            let left_top = (70.0 + STEP * at as f64, 120.0);
             let frame = Frame { left_top, width: PANEL.0, height: PANEL.1 };
             frame.draw(&mut drawing, group, &x, &y);
             panel(&mut drawing, &frame, (&x, &y), figures, workloads);

@@ -18,7 +18,7 @@ mod workloads;
 
 use crate::arguments::Bench;
 use crate::failure::Failure;
-use crate::output::{Before, Sink};
+use crate::output::Sink;
 use indicatif::{BinaryBytes, HumanCount, ProgressBar, ProgressStyle};
 use picture::Picture;
 use sizing::Table;
@@ -52,7 +52,7 @@ pub fn run(bench: &Bench) -> Result<(), Failure> {
     let about = about(&table, rounds);
     let text = format!("{about}\n\n{}\n{}", figures.table(), notes(&samples));
     // The picture is not lost with the table.
-    let printed = Sink::open(None, Before::Kept, &[]).and_then(|mut output| output.print(&text));
+    let printed = Sink::standard(&[]).and_then(|mut output| output.print(&text));
     if let Some(picture) = picture {
         picture.write(&plot::svg(&figures, &about))?;
     }

@@ -343,6 +343,11 @@ pub struct Telling {
     pub quiet: bool,
 
     /// The closing line as JSON, for programs
+    ///
+    /// An object in one line, the last of standard error unless something went wrong: of dedup, lines, new, repeated,
+    /// bytes, expected_drops, recovered, not_urls, unreadable, rate, known, memory_bytes, state, seconds, and end,
+    /// which is complete, SIGINT, SIGTERM, broken pipe or failed. Of the others, added, seen or forgotten instead of new
+    /// and repeated.
     #[arg(long)]
     pub json: bool,
 }

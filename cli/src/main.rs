@@ -7,7 +7,7 @@
 //! Who waits for whom is told in [`monitor`], and the order in which lines come to the filter in [`turns`].
 //! Lines come from `input`, are cut out in `chunk` and compared by `comparison` and `url_key`; they go to
 //! `output`, and those that may be repeated to [`aside`]. `state` is the file between runs, `claim` keeps others from
-//! it. [`bench`] stands by itself.
+//! it. [`mod@bench`] stands by itself.
 
 #![forbid(unsafe_code)]
 

@@ -1,0 +1,370 @@
+//! The keys of many URLs in tables, and of many more that are put together from what a parser treats
+//! in a way of its own: a look at the bytes and the parser agree, and a key is its own key.
+
+use super::*;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+const PLAIN: UrlRules = UrlRules { sort_query: false, ignore_tracking: false };
+const SORTED: UrlRules = UrlRules { sort_query: true, ignore_tracking: false };
+const UNTRACKED: UrlRules = UrlRules { sort_query: false, ignore_tracking: true };
+const BOTH: UrlRules = UrlRules { sort_query: true, ignore_tracking: true };
+
+fn key(rules: UrlRules, line: &str) -> Option<String> {
+    let mut scratch = String::from("left over");
+    let key = rules.key(line.as_bytes(), &mut scratch)?;
+    Some(String::from_utf8(key.to_vec()).unwrap())
+}
+
+/// What must be true of any line.
+fn check(line: &[u8]) {
+    for rules in [PLAIN, SORTED, UNTRACKED, BOTH] {
+        let (mut first, mut second) = (String::new(), String::new());
+        let parsed = rules.parsed(line, &mut first);
+        let shown = || format!("{:?} {rules:?}", String::from_utf8_lossy(line));
+        if let Some(plain) = rules.plain(line) {
+            assert_eq!(Some(plain), parsed, "as it is and parsed: {}", shown());
+        }
+        let Some(key) = parsed else { continue };
+        assert_eq!(rules.parsed(key, &mut second), Some(key), "a key's key: {}", shown());
+        if rules == PLAIN {
+            let url = Url::parse(str::from_utf8(line).unwrap()).unwrap();
+            let is_empty = url.query().is_none_or(str::is_empty);
+            let end = if is_empty { Position::AfterPath } else { Position::AfterQuery };
+            let host_end = url[..Position::AfterPort].len();
+            let page = decoded(url[Position::BeforePath..end].as_bytes());
+            assert_eq!(decoded(&key[host_end..]), page, "another page: {}", shown());
+        }
+    }
+}
+
+fn decoded(mut text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while let Some((&byte, rest)) = text.split_first() {
+        let digits = rest.get(..2).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+        match digits {
+            Some(digits) if byte == b'%' => {
+                let digits = str::from_utf8(digits).unwrap();
+                bytes.push(u8::from_str_radix(digits, 16).unwrap());
+                text = &rest[2..];
+            }
+            _ => {
+                bytes.push(byte);
+                text = rest;
+            }
+        }
+    }
+    bytes
+}
+
+#[test]
+fn pages_that_are_the_same_have_one_key() {
+    #[rustfmt::skip]
+    let rows = [
+        // What is its own key.
+        (PLAIN, "http://a.example/", "http://a.example/"),
+        (PLAIN, "https://a.example/b.html?c=d&e", "https://a.example/b.html?c=d&e"),
+        (PLAIN, "http://a.example:8080/", "http://a.example:8080/"),
+        (PLAIN, "ws://a.example/b", "ws://a.example/b"),
+        // Scheme, host and what is around them
+        (PLAIN, "HTTP://A.Example", "http://a.example/"),
+        (PLAIN, "hTTpS://a.EXAMPLE/B", "https://a.example/B"),
+        (PLAIN, " http://a.example/ \r\n", "http://a.example/"),
+        (PLAIN, "\u{0}http://a.example/\u{1f}", "http://a.example/"),
+        (PLAIN, "ht\ttp://a.ex\nample/b\rc", "http://a.example/bc"),
+        (PLAIN, "http:\\\\a.example\\b\\c", "http://a.example/b/c"),
+        (PLAIN, "http:a.example", "http://a.example/"),
+        (PLAIN, "http:////a.example//b", "http://a.example//b"),
+        (PLAIN, "http://b\u{fc}cher.example/", "http://xn--bcher-kva.example/"),
+        (PLAIN, "http://B\u{dc}CHER.example/", "http://xn--bcher-kva.example/"),
+        (PLAIN, "http://XN--BCHER-KVA.example/", "http://xn--bcher-kva.example/"),
+        (PLAIN, "http://b%C3%BCcher.example/", "http://xn--bcher-kva.example/"),
+        (PLAIN, "http://\u{ff41}\u{3002}example/", "http://a.example/"),
+        (PLAIN, "http://%61.example/", "http://a.example/"),
+        (PLAIN, "http://r3---sn.example/", "http://r3---sn.example/"),
+        (PLAIN, "http://a.example./", "http://a.example./"),
+        // Ports and what is before an @
+        (PLAIN, "http://a.example:80/", "http://a.example/"),
+        (PLAIN, "https://a.example:443/b", "https://a.example/b"),
+        (PLAIN, "ftp://a.example:21/b", "ftp://a.example/b"),
+        (PLAIN, "http://a.example:/b", "http://a.example/b"),
+        (PLAIN, "http://a.example:00081", "http://a.example:81/"),
+        (PLAIN, "http://Me:Pass%2f@A.example/", "http://Me:Pass%2f@a.example/"),
+        (PLAIN, "http://me:@a.example/", "http://me@a.example/"),
+        (PLAIN, "http://@a.example/", "http://a.example/"),
+        (PLAIN, "http://m@e@a.example/", "http://m%40e@a.example/"),
+        // Addresses
+        (PLAIN, "http://0x7f.1/", "http://127.0.0.1/"),
+        (PLAIN, "http://127.0.0.1/", "http://127.0.0.1/"),
+        (PLAIN, "http://2130706433/", "http://127.0.0.1/"),
+        (PLAIN, "http://0177.0.0.01./", "http://127.0.0.1/"),
+        (PLAIN, "http://[0:0::0:1]:80/", "http://[::1]/"),
+        (PLAIN, "http://[2001:DB8::0001]:81/", "http://[2001:db8::1]:81/"),
+        (PLAIN, "http://[::ffff:127.0.0.1]/", "http://[::ffff:7f00:1]/"),
+        // Paths
+        (PLAIN, "http://a.example/b/../c/./d/..", "http://a.example/c/"),
+        (PLAIN, "http://a.example/../../b", "http://a.example/b"),
+        (PLAIN, "http://a.example/b/%2E%2e/c/%2e/d", "http://a.example/c/d"),
+        (PLAIN, "http://a.example/.b/...", "http://a.example/.b/..."),
+        (PLAIN, "http://a.example/%2e%2e%2e/b%2e", "http://a.example/.../b."),
+        (PLAIN, "http://a.example/%7eb/%41%2d%5F", "http://a.example/~b/A-_"),
+        (PLAIN, "http://a.example/%c3%bc%2f", "http://a.example/%C3%BC%2F"),
+        (PLAIN, "http://a.example/\u{fc} b", "http://a.example/%C3%BC%20b"),
+        (PLAIN, "http://a.example/%%34%31%4", "http://a.example/%%341%4"),
+        (PLAIN, "http://a.example/%2%65%zz%", "http://a.example/%2%65%zz%"),
+        (PLAIN, "http://a.example/%%7a%252e", "http://a.example/%z%252e"),
+        (PLAIN, "http://a.example/b|c^d'e", "http://a.example/b|c^d'e"),
+        (PLAIN, "http://a.example/b\"<>`{}", "http://a.example/b%22%3C%3E%60%7B%7D"),
+        // Queries and fragments
+        (PLAIN, "http://a.example?b", "http://a.example/?b"),
+        (PLAIN, "http://a.example/?", "http://a.example/"),
+        (PLAIN, "http://a.example/b?#c", "http://a.example/b"),
+        (PLAIN, "http://a.example/b??", "http://a.example/b??"),
+        (PLAIN, "http://a.example/b#c?d", "http://a.example/b"),
+        (PLAIN, "http://a.example/?b#\u{fc} c", "http://a.example/?b"),
+        (PLAIN, "http://a.example/?%62=%2b+%20'", "http://a.example/?b=%2B+%20%27"),
+        (PLAIN, "http://a.example/?b=\u{fc}/../c", "http://a.example/?b=%C3%BC/../c"),
+        (PLAIN, "http://a.example/?&b&&", "http://a.example/?&b&&"),
+        (PLAIN, "http://a.example/?c&b&utm_id=1", "http://a.example/?c&b&utm_id=1"),
+        // Parameters
+        (SORTED, "http://a.example/?c=2&b&c=1", "http://a.example/?b&c=1&c=2"),
+        (SORTED, "http://a.example/?b=1&c&b=1", "http://a.example/?b=1&b=1&c"),
+        (SORTED, "http://a.example/?&c&%62&", "http://a.example/?b&c"),
+        (SORTED, "http://a.example/?&&", "http://a.example/"),
+        (SORTED, "http://a.example/?b%&%41", "http://a.example/?A&b%"),
+        (SORTED, "http://a.example/?gclid=1&b", "http://a.example/?b&gclid=1"),
+        (UNTRACKED, "http://a.example/?c&gclid=1&b", "http://a.example/?c&b"),
+        (UNTRACKED, "http://a.example/?utm_source=b", "http://a.example/"),
+        (UNTRACKED, "http://a.example/b?fbclid", "http://a.example/b"),
+        (UNTRACKED, "http://a.example/?UTM_Source=b&c#d", "http://a.example/?c"),
+        (UNTRACKED, "http://a.example/?utm%5fsource=b&c", "http://a.example/?c"),
+        (UNTRACKED, "http://a.example/?utm_some_long_name_of_theirs=1", "http://a.example/"),
+        (UNTRACKED, "http://a.example/?b=gclid&utm=1", "http://a.example/?b=gclid&utm=1"),
+        (UNTRACKED, "http://a.example/?ref=b&xutm_id", "http://a.example/?ref=b&xutm_id"),
+        (UNTRACKED, "http://a.example/utm_id=1", "http://a.example/utm_id=1"),
+        (BOTH, "http://a.example/?d&mc_eid=1&b&", "http://a.example/?b&d"),
+        (BOTH, "http://a.example/?b&c", "http://a.example/?b&c"),
+    ];
+    for (rules, line, expected) in rows {
+        assert_eq!(key(rules, line).as_deref(), Some(expected), "{line:?}");
+        check(line.as_bytes());
+    }
+}
+
+#[test]
+fn other_pages_have_other_keys() {
+    for (one, other) in [
+        ("http://a.example/", "https://a.example/"),
+        ("http://a.example/", "http://www.a.example/"),
+        ("http://a.example/", "http://a.example./"),
+        ("http://a.example/", "http://a.example:8080/"),
+        ("http://a.example/", "http://me@a.example/"),
+        ("http://me@a.example/", "http://ME@a.example/"),
+        ("http://a.example/b", "http://a.example/B"),
+        ("http://a.example/b", "http://a.example/b/"),
+        ("http://a.example/b/c", "http://a.example/b//c"),
+        ("http://a.example/b/c", "http://a.example/b%2Fc"),
+        ("http://a.example/b/c", "http://a.example/b%5Cc"),
+        ("http://a.example/%41", "http://a.example/%2541"),
+        ("http://a.example/%41", "http://a.example/%%34%31"),
+        ("http://a.example/b", "http://a.example/?b"),
+        ("http://a.example/b?c", "http://a.example/b%3Fc"),
+        ("http://a.example/b", "http://a.example/b%23"),
+        ("http://a.example/?b=c", "http://a.example/?b=C"),
+        ("http://a.example/?b=+", "http://a.example/?b=%20"),
+        ("http://a.example/?b=+", "http://a.example/?b=%2B"),
+        ("http://a.example/?b&c", "http://a.example/?b%26c"),
+        ("http://a.example/?b=c", "http://a.example/?b%3Dc"),
+        ("http://a.example/?b=", "http://a.example/?b"),
+        ("http://a.example/?b", "http://a.example/?b&b"),
+    ] {
+        for rules in [PLAIN, SORTED, UNTRACKED, BOTH] {
+            let (one, other) = (key(rules, one), key(rules, other));
+            assert!(one.is_some() && other.is_some() && one != other, "{one:?} {other:?}");
+        }
+    }
+    assert_ne!(key(PLAIN, "http://a.example/?b&c"), key(PLAIN, "http://a.example/?c&b"));
+}
+
+#[test]
+fn what_no_host_can_be_asked_for_is_no_url() {
+    let long = format!("http://{}.example/", "a".repeat(LONGEST_HOST));
+    // 250 letters, which Punycode writes as a thousand.
+    let spread = |at: u32| char::from_u32(0x4E00 + at * 7919 % 20_000).unwrap();
+    let long_in_punycode = format!("http://{}.example/", String::from_iter((0..250).map(spread)));
+    for line in [
+        "",
+        "#",
+        "a line",
+        "a.example/b",
+        "//a.example/b",
+        "/b",
+        "http:",
+        "http://",
+        "http:///",
+        "http:// /",
+        "http://a b/",
+        "http://a.example:65536/",
+        "http://a.example:x/",
+        "http://me@/",
+        "http://xn--a/",
+        "http://1.2.3.4.5/",
+        "http://256.0.0.1/",
+        "http://a.1/",
+        "http://a.0x/",
+        "http://[::1/",
+        "mailto:me@a.example",
+        "data:text/plain,b",
+        "javascript:alert(1)",
+        "foo:bar",
+        "C:\\path",
+        "file:///b",
+        "file://a.example/b",
+        "git://a.example/b",
+        &long,
+        &long_in_punycode,
+    ] {
+        assert_eq!(key(PLAIN, line), None, "{line:?}");
+        check(line.as_bytes());
+    }
+    for line in [&b"http://a.example/\xff"[..], b"http://a.example/#\xff"] {
+        assert_eq!(PLAIN.key(line, &mut String::new()), None);
+    }
+}
+
+#[test]
+fn a_line_may_be_huge() {
+    for part in ["b", "b/", "../", "%41", "%%34", "\u{fc}", "&c", "&", "?", "#", ".", "@"] {
+        for start in ["http://a.example/", "http://a.example/?", "http://", "HTTP://a@"] {
+            check(format!("{start}{}", part.repeat(100_000)).as_bytes());
+        }
+    }
+}
+
+/// Every two bytes, at every kind of place.
+#[test]
+fn a_line_is_taken_as_it_is_only_if_it_stays_so() {
+    let places = [
+        ("", "http://a.example/"),
+        ("http", "://a.example/"),
+        ("http://", ""),
+        ("http://", "a.example/"),
+        ("http://a", "b.example/c"),
+        ("http://a.", "/"),
+        ("http://a.example", "/"),
+        ("http://a.example", "b"),
+        ("http://me", "@a.example/"),
+        ("http://a.example:8", "/"),
+        ("http://a.example/", ""),
+        ("http://a.example/", "/b"),
+        ("http://a.example/b", "c"),
+        ("http://a.example/%", "c"),
+        ("http://a.example/?", ""),
+        ("http://a.example/?b", "c"),
+        ("http://a.example/?b=", "&c=d"),
+        ("http://a.example/?b=c&", "=d"),
+        ("http://a.example/b#", "c"),
+    ];
+    let mut plain = 0;
+    for (before, after) in places {
+        for first in 0..=255 {
+            for second in 0..=255 {
+                let line = [before.as_bytes(), &[first, second], after.as_bytes()].concat();
+                let mut scratch = String::new();
+                for rules in [PLAIN, BOTH] {
+                    let Some(key) = rules.plain(&line) else { continue };
+                    assert_eq!(Some(key), rules.parsed(&line, &mut scratch));
+                    plain += 1;
+                }
+            }
+        }
+    }
+    assert!(plain > 100_000, "{plain}");
+}
+
+/// Whatever blocks a line is looked at in.
+#[test]
+fn no_byte_is_overlooked_anywhere() {
+    let line =
+        b"https://www.one-of-these.example.org/to/some/page.html?of=1&page=2&so=on#x".to_vec();
+    assert!(PLAIN.plain(&line).is_some());
+    for at in 0..=line.len() {
+        for byte in 0..=255 {
+            check(&[&line[..at], &[byte], &line[at..]].concat());
+            check(&[&line[..at], &[byte], line.get(at + 1..).unwrap_or_default()].concat());
+        }
+        for part in ["..", "--", "/.", "/..", "xn--", "%2e", "%41", "?'", "&&", "\u{fc}", "utm_=&"]
+        {
+            check(&[&line[..at], part.as_bytes(), &line[at..]].concat());
+        }
+        check(&line[at..]);
+        check(&line[..at]);
+    }
+}
+
+/// What a parser treats in a way of its own.
+#[rustfmt::skip]
+const STRANGE: &[&str] = &[
+    "http://", "HTTP://", "A", "xn--", "xn--bcher-kva", "0x1", "1", "0", ".", "..", "...", "/.",
+    "%2e", "%2E%2e", "%41", "%2f", "%", "%%", "%4", "%zz", "%c3%bc", "/", "//", "\\", "?", "??",
+    "#", "&", "&&", "=", "utm_source=x", "&gclid=1", "&UTM_id", "@", ":", ":80", ":443", ":81",
+    "[", "]", "[::1]", " ", "\u{fc}", "\u{df}", "\u{5d0}", "\u{3002}", "\u{ff0e}", "\u{200d}",
+    "\u{ad}", "\u{1f600}", "\u{0}", "\u{1}", "\u{7f}", "\u{80}", "\t", "\n", "\r", "^", "|", "'",
+    "\"", "<", ">", "`", "{", "}", "~", "_", "+", "-", "--", "---", "$", "!", "*", ";", ",",
+];
+
+/// Runs `check` on many lines, or on as many as `PROPTEST_CASES` says.
+fn check_many(lines: impl Strategy<Value = Vec<u8>>) {
+    let cases = Config::default().cases.max(5_000);
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    TestRunner::new(config)
+        .run(&lines, |line| {
+            check(&line);
+            Ok(())
+        })
+        .unwrap();
+}
+
+/// Words of a kind, now and then one that does not belong there.
+fn words(usual: &'static [&'static str], longest: usize) -> impl Strategy<Value = String> {
+    let any = prop_oneof![
+        60 => prop::sample::select(usual),
+        1 => prop::sample::select(STRANGE),
+    ];
+    prop::collection::vec(any, 0..longest).prop_map(|words| words.concat())
+}
+
+#[test]
+#[rustfmt::skip]
+fn urls_keep_their_promises() {
+    let schemes = &["http://", "https://", "https://", "http://", "ftp://", "HTTPS://", "ws:"];
+    let host = &["a", "bc", "xyz", "example", "0", "9", "1", "x", "-", ".", ".", ".de", ".0x1"];
+    let path = &["a", "Bc", "index", ".html", "/", "/", "-", "_", "~", "--", "1", "+", ":", "."];
+    let query = &["a", "b=1", "=", "&", "&", "&c=", "utm_", "gclid", "?", "/", "Z", "%41", "-"];
+    let lines = (
+        prop::sample::select(&schemes[..]),
+        words(host, 8),
+        words(path, 24),
+        prop::option::of(words(query, 24)),
+        prop::option::weighted(0.2, words(path, 6)),
+    );
+    check_many(lines.prop_map(|(scheme, host, path, query, fragment)| {
+        let mut line = format!("{scheme}{host}/{path}");
+        for (mark, part) in [('?', query), ('#', fragment)] {
+            line.extend(part.map(|part| format!("{mark}{part}")));
+        }
+        line.into_bytes()
+    }));
+}
+
+#[test]
+fn strange_lines_keep_their_promises() {
+    check_many(words(STRANGE, 12).prop_map(|words| format!("http://{words}").into_bytes()));
+}
+
+#[test]
+fn all_bytes_keep_their_promises() {
+    check_many(prop::collection::vec(any::<u8>(), 0..40));
+    let text = prop::collection::vec(any::<char>(), 0..20).prop_map(String::from_iter);
+    check_many(text.prop_map(|text| format!("http://{text}").into_bytes()));
+}

@@ -253,6 +253,7 @@ fn a_line_is_taken_as_it_is_only_if_it_stays_so() {
         ("http://a.", "/"),
         ("http://a.example", "/"),
         ("http://a.example", "b"),
+        ("http://www.one-of-these.exa", "/"),
         ("http://me", "@a.example/"),
         ("http://a.example:8", "/"),
         ("http://a.example/", ""),

@@ -12,10 +12,10 @@
 //! * relative URLs, and those that name no host, such as `mailto:x@y` and `C:\path`;
 //! * those of files, and of schemes whose hosts the standard leaves as they are, such as
 //!   `git://host/x`;
-//! * lines that are not UTF-8: the standard reads all that is not as the same character, so different
-//!   lines would have one key;
-//! * hosts that are longer than a name can be: IDNA makes longer ones of them than it reads, so a key
-//!   might have no key.
+//! * lines that are not UTF-8: whatever is not reads as the same character, so different lines would
+//!   have one key;
+//! * hosts that are longer than a name can be: what IDNA makes of them may be longer than what it
+//!   reads, so a key might have no key.
 //!
 //! # What is done to it
 //!
@@ -33,7 +33,7 @@
 //!
 //! A state remembers keys. So all of this is part of what a saved state means, the list of
 //! [parameters that are ignored](is_tracking) as well: to change it is to have a new mode, with a name
-//! of its own.
+//! of its own. A newer `url` may read an odd URL in another way, which is then new once more.
 
 use url::{Position, Url};
 

@@ -329,7 +329,7 @@ fn check_many(lines: impl Strategy<Value = Vec<u8>>) {
 /// Words of a kind, now and then one that does not belong there.
 fn words(usual: &'static [&'static str], longest: usize) -> impl Strategy<Value = String> {
     let any = prop_oneof![
-        60 => prop::sample::select(usual),
+        100 => prop::sample::select(usual),
         1 => prop::sample::select(STRANGE),
     ];
     prop::collection::vec(any, 0..longest).prop_map(|words| words.concat())
@@ -339,18 +339,20 @@ fn words(usual: &'static [&'static str], longest: usize) -> impl Strategy<Value 
 #[rustfmt::skip]
 fn urls_keep_their_promises() {
     let schemes = &["http://", "https://", "https://", "http://", "ftp://", "HTTPS://", "ws:"];
-    let host = &["a", "bc", "xyz", "example", "0", "9", "1", "x", "-", ".", ".", ".de", ".0x1"];
-    let path = &["a", "Bc", "index", ".html", "/", "/", "-", "_", "~", "--", "1", "+", ":", "."];
-    let query = &["a", "b=1", "=", "&", "&", "&c=", "utm_", "gclid", "?", "/", "Z", "%41", "-"];
+    let host = &["a", "bc", "xyz", "example", "a0", "9", "a1", "x", "-", "b.", "c.", "0.", "de"];
+    let last_label = &["", "a", "a.example", "a.example", "z.de", "1", "0x1", "a."];
+    let path = &["a", "Bc", "index", ".html", "/", "/b", "-", "_", "~", "--", "1", "+", ":", "c."];
+    let query = &["a", "b=1", "=", "&", "&", "&c=", "utm_", "gclid", "?b", "/", "Z", "d", "-"];
     let lines = (
         prop::sample::select(&schemes[..]),
         words(host, 8),
+        prop::sample::select(&last_label[..]),
         words(path, 24),
         prop::option::of(words(query, 24)),
         prop::option::weighted(0.2, words(path, 6)),
     );
-    check_many(lines.prop_map(|(scheme, host, path, query, fragment)| {
-        let mut line = format!("{scheme}{host}/{path}");
+    check_many(lines.prop_map(|(scheme, host, label, path, query, fragment)| {
+        let mut line = format!("{scheme}{host}{label}/{path}");
         for (mark, part) in [('?', query), ('#', fragment)] {
             line.extend(part.map(|part| format!("{mark}{part}")));
         }
@@ -360,7 +362,9 @@ fn urls_keep_their_promises() {
 
 #[test]
 fn strange_lines_keep_their_promises() {
-    check_many(words(STRANGE, 12).prop_map(|words| format!("http://{words}").into_bytes()));
+    for start in ["http://", "http://a.example/", "https://a.example/?b"] {
+        check_many(words(STRANGE, 6).prop_map(move |words| format!("{start}{words}").into_bytes()));
+    }
 }
 
 #[test]

@@ -65,8 +65,8 @@ fn each_workload_has_a_row_and_a_curve() {
 #[test]
 fn what_makes_no_sense_is_refused() {
     for (arguments, says) in [
-        (["--threads", "0"], "a number from 1 to 1024"),
-        (["--threads", "1,,2"], "a number from 1 to 1024"),
+        (["--threads", "0"], "a number from 1 to 256"),
+        (["--threads", "1,,2"], "a number from 1 to 256"),
         (["--size", "0"], "a number of bytes"),
         (["--size", "1K"], "64.00 KiB is the least"),
         (["--size", "100T"], "smaller --size"),

@@ -87,8 +87,8 @@ impl Display for Deduplicated<'_> {
         let count = HumanCount;
         write!(
             f,
-            "{} lines, {} new, {} repeated",
-            count(self.lines),
+            "{}, {} new, {} repeated",
+            Lines(self.lines),
             count(self.new),
             count(self.repeated)
         )?;
@@ -98,9 +98,7 @@ impl Display for Deduplicated<'_> {
             Some(recovered) => write!(f, "; of the new ones, {} were recovered", count(recovered))?,
             None => write!(f, "; {}", Drops(self.expected_drops))?,
         }
-        if let Some(not_urls) = self.not_urls {
-            write!(f, "; {} were no URLs", count(not_urls))?;
-        }
+        NotUrls(self.not_urls).fmt(f)?;
         if let Some(state) = &self.state {
             write!(f, "; {state} knows {}", count(self.known as u64))?;
         }
@@ -112,7 +110,7 @@ impl Display for Deduplicated<'_> {
 impl Display for Asked<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = HumanCount;
-        write!(f, "{} lines, ", count(self.lines))?;
+        write!(f, "{}, ", Lines(self.lines))?;
         match self.answer {
             Answer::Added(added) => write!(f, "{} added", count(added))?,
             Answer::Seen(seen) => {
@@ -127,11 +125,32 @@ impl Display for Asked<'_> {
                 )?;
             }
         }
-        if let Some(not_urls) = self.not_urls {
-            write!(f, "; {} were no URLs", count(not_urls))?;
-        }
+        NotUrls(self.not_urls).fmt(f)?;
         write!(f, "; {} knows {}; {}", self.state, count(self.known as u64), Took(self.seconds))?;
         Ended(self.end).fmt(f)
+    }
+}
+
+struct Lines(u64);
+
+impl Display for Lines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            1 => f.write_str("1 line"),
+            lines => write!(f, "{} lines", HumanCount(lines)),
+        }
+    }
+}
+
+struct NotUrls(Option<u64>);
+
+impl Display for NotUrls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            None | Some(0) => Ok(()),
+            Some(1) => f.write_str("; 1 was no URL"),
+            Some(lines) => write!(f, "; {} were no URLs", HumanCount(lines)),
+        }
     }
 }
 

@@ -93,7 +93,7 @@ pub struct Dedup {
     ///
     /// Lines that seem to be repeated are put aside in a temporary file (in TMPDIR), and compared with those that
     /// were written when the input ends. What had been dropped by mistake is written then, after all others. Takes space
-    /// for all lines but not memory, and about three times as long.
+    /// for all lines but not memory, and about four times as long.
     #[arg(long, conflicts_with = "state", help_heading = "Output")]
     pub lossless: bool,
 

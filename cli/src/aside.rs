@@ -14,9 +14,12 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Seek, Write};
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
-/// Bytes of lines that are compared at once.
-const AT_ONCE: u64 = 64 << 20;
+/// Bytes of lines that each of two threads compares at once.
+const AT_ONCE: u64 = 16 << 20;
 
 /// As many temporary files are open at once, for each of the two sets.
 const MOST_PARTS: u64 = 256;
@@ -105,16 +108,24 @@ impl Aside {
             (None, None) => return Err(Failure::new("what was written cannot be read again")),
         };
         let mut repeated = rewound(self.repeated)?;
-        let again = |file: &File| file.try_clone().map_err(|error| cannot(&error));
-        let repeated_parts = divide(again(&repeated)?, parts, rules, hash)?;
-        let written_parts = divide(written, parts, rules, hash)?;
-        let mut mistaken = Vec::new();
-        for (repeated, written) in repeated_parts.into_iter().zip(written_parts) {
-            let mut suspects = Suspects::default();
-            repeated.for_each(|record| suspects.add(record))?;
-            written.for_each(|record| suspects.clear(record))?;
-            mistaken.extend(suspects.left());
-        }
+        let again = repeated.try_clone().map_err(|error| cannot(&error))?;
+        let (written, again) =
+            both(|| divide(written, parts, rules, hash), || divide(again, parts, rules, hash));
+        let pairs = Mutex::new(again?.into_iter().zip(written?));
+        let next = || pairs.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let compare = || {
+            let mut mistaken = Vec::new();
+            while let Some((repeated, written)) = next() {
+                let mut suspects = Suspects::default();
+                repeated.for_each(|record| suspects.add(record))?;
+                written.for_each(|record| suspects.clear(record))?;
+                mistaken.extend(suspects.left());
+            }
+            Ok(mistaken)
+        };
+        let (some, others) = both(compare, compare);
+        let mut mistaken = some?;
+        mistaken.extend(others?);
         mistaken.sort_unstable();
         repeated.rewind().map_err(|error| cannot(&error))?;
         Ok(Settled { repeated, mistaken })
@@ -145,6 +156,15 @@ impl Settled {
             if chunk.selected.is_empty() { Ok(()) } else { act(&chunk.selected) }
         })
     }
+}
+
+/// Does two things at once.
+fn both<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B) -> (A, B) {
+    thread::scope(|scope| {
+        let one = scope.spawn(one);
+        let other = other();
+        (one.join().unwrap_or_else(|panic| resume_unwind(panic)), other)
+    })
 }
 
 /// Goes through the lines of a file, which were all short enough before.

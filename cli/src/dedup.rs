@@ -72,7 +72,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         let mut output = output.take().unwrap_or(sink);
         if let Some(aside) = aside {
             watch.stop_watching();
-            let settled = aside.settle(output.read_again()?, rules, outcome.seen.hasher())?;
+            let settled = aside.settle(output.read_again()?, rules, &outcome.hash)?;
             recovered = Some(settled.mistaken());
             new += settled.mistaken();
             if !options.output.count {
@@ -88,7 +88,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     }
 
     let tally = &outcome.tally;
-    let stats = outcome.seen.stats();
+    let stats = &outcome.stats;
     let report = Deduplicated {
         lines: tally.lines,
         new,
@@ -100,7 +100,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
             tally.doubt.expected(tally.lines - new)
         },
         recovered,
-        not_urls: report::not_urls(&outcome.seen, tally.not_urls),
+        not_urls: report::not_urls(&outcome.hash, tally.not_urls),
         unreadable: tally.unreadable,
         rate: stats.false_positive_rate(),
         known: stats.items(),

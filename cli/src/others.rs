@@ -95,7 +95,7 @@ fn ask(
     }
 
     let tally = &outcome.tally;
-    let stats = outcome.seen.stats();
+    let stats = &outcome.stats;
     let report = Asked {
         lines: tally.lines,
         answer: match job.act {
@@ -104,7 +104,7 @@ fn ask(
             Act::Remove => Answer::Forgotten(tally.yes),
         },
         bytes: tally.bytes,
-        not_urls: report::not_urls(&outcome.seen, tally.not_urls),
+        not_urls: report::not_urls(&outcome.hash, tally.not_urls),
         unreadable: tally.unreadable,
         rate: stats.false_positive_rate(),
         known: stats.items(),

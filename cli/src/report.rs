@@ -1,7 +1,7 @@
 //! The closing line, in words or as JSON.
 
+use crate::comparison::{Comparison, LineHash};
 use crate::coordinator::End;
-use crate::state::Seen;
 use indicatif::HumanCount;
 use serde::Serialize;
 use std::fmt::{self, Display};
@@ -72,9 +72,8 @@ pub fn name_of(end: &End) -> &'static str {
 }
 
 /// How many lines were compared as they are, if that is of interest.
-pub fn not_urls(seen: &Seen, number: u64) -> Option<u64> {
-    use crate::comparison::Comparison;
-    matches!(seen.hasher().comparison(), Comparison::Urls(_)).then_some(number)
+pub fn not_urls(hash: &LineHash, number: u64) -> Option<u64> {
+    matches!(hash.comparison(), Comparison::Urls(_)).then_some(number)
 }
 
 /// Of as many digits as mean something.

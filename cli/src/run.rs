@@ -17,6 +17,7 @@
 
 use crate::aside::Aside;
 use crate::chunk::Rules;
+use crate::comparison::LineHash;
 use crate::coordinator::{Coordinator, End, Keeping};
 use crate::crew::{self, Act, Shared, SoFar, locked};
 use crate::failure::Failure;
@@ -26,6 +27,7 @@ use crate::output::Sink;
 use crate::screen::Screen;
 use crate::state::{Keeper, Seen};
 use crate::tally::Tally;
+use koel::Stats;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -52,7 +54,9 @@ pub struct Run {
 
 /// What became of it.
 pub struct Outcome {
-    pub seen: Arc<Seen>,
+    /// Of the filter, which is gone.
+    pub stats: Stats,
+    pub hash: LineHash,
     pub tally: Tally,
     pub end: End,
     /// If all has been written.
@@ -89,5 +93,6 @@ pub fn run(run: Run, monitor: &Arc<Monitor>) -> Result<Outcome, Failure> {
     let end = coordinator.finish(end);
     shared.screen.clear();
     let tally = locked(&shared.so_far.tally).clone();
-    Ok(Outcome { seen: Arc::clone(&shared.seen), tally, end, written, took: start.elapsed() })
+    let (stats, hash) = (shared.seen.stats(), *shared.seen.hasher());
+    Ok(Outcome { stats, hash, tally, end, written, took: start.elapsed() })
 }

@@ -1,4 +1,7 @@
 //! SIGINT and SIGTERM: the first ends the run in order, a second one at once.
+//!
+//! Some who send one send it twice: `timeout`, for example, to the process and to its group. So a second one counts only
+//! a moment later.
 
 use crate::failure::Failure;
 use crate::monitor::Monitor;
@@ -8,6 +11,10 @@ use signal_hook::low_level::emulate_default_handler;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
+use std::time::{Duration, Instant};
+
+/// Signals that come closer to the first one are the same.
+const MOMENT: Duration = Duration::from_millis(200);
 
 /// From here on, signals are told to the monitor.
 pub struct Watch {
@@ -21,11 +28,16 @@ impl Watch {
         let at_once = Arc::new(AtomicBool::new(false));
         let (monitor, ends_at_once) = (Arc::clone(monitor), Arc::clone(&at_once));
         thread::spawn(move || {
+            let mut first: Option<Instant> = None;
             for signal in &mut signals {
-                if ends_at_once.swap(true, Relaxed) {
+                let again = first.is_some_and(|first| first.elapsed() >= MOMENT);
+                if again || ends_at_once.load(Relaxed) {
                     die(signal);
                 }
-                monitor.signal(signal);
+                if first.is_none() {
+                    first = Some(Instant::now());
+                    monitor.signal(signal);
+                }
             }
         });
         Ok(Watch { at_once })

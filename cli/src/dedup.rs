@@ -30,10 +30,8 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         Some(_) => Before::Kept { terminator: rules.terminator },
         None => Before::Replaced,
     };
-    let mut output = Some(Sink::open(options.output.output.as_deref(), before, &sources)?);
-    if let (Some(keeper), Some(output)) = (&keeper, &output) {
-        keeper.is_not(output)?;
-    }
+    let state = keeper.as_ref().map(Keeper::path);
+    let mut output = Some(Sink::open(options.output.output.as_deref(), before, &sources, state)?);
 
     // Lines are written as they come, unless only their number is asked for, or it is not sure yet which ones.
     let direct = !(options.output.count || options.lossless && options.repeated);
@@ -48,7 +46,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         options.output.is_shown(),
         input::total_bytes(&sources),
     ));
-    let state = keeper.as_ref().map(|keeper| keeper.path().display().to_string());
+    let state = state.map(|path| path.display().to_string());
     let checkpoint =
         (options.checkpoint > 0.0).then(|| Duration::from_secs_f64(options.checkpoint));
     let (mut outcome, watch) = command::run(Run {

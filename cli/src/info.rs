@@ -48,7 +48,7 @@ pub fn info(options: &Info) -> Result<Ending, Failure> {
         true => serde_json::to_string_pretty(&report).map_err(Failure::new)? + "\n",
         false => report.to_string(),
     };
-    Sink::standard(&[])?.print(&text)?;
+    Sink::standard()?.print(&text)?;
     Ok(DONE)
 }
 

@@ -11,13 +11,13 @@ use crate::report::{self, Answer, Asked};
 use crate::run::Run;
 use crate::screen::Screen;
 use crate::state::{self, Keeper, Seen};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub fn query(options: &Query) -> Result<Ending, Failure> {
     let seen = state::load(&options.state)?;
-    let state = options.state.display().to_string();
-    let job = Job { act: Act::Find, select: !options.invert, yes_is: "seen", state };
+    let job =
+        Job { act: Act::Find, select: !options.invert, yes_is: "seen", state: &options.state };
     ask(
         job,
         seen,
@@ -32,28 +32,26 @@ pub fn query(options: &Query) -> Result<Ending, Failure> {
 pub fn add(options: &Add) -> Result<Ending, Failure> {
     let keeper = Keeper::claim(&options.state)?;
     let seen = keeper.load_or_make(&options.made)?;
-    let state = options.state.display().to_string();
-    let job = Job { act: Act::Add, select: true, yes_is: "added", state };
+    let job = Job { act: Act::Add, select: true, yes_is: "added", state: &options.state };
     ask(job, seen, Some(keeper), &options.files.files, &options.input, None, &options.telling)
 }
 
 pub fn forget(options: &Forget) -> Result<Ending, Failure> {
     let keeper = Keeper::claim(&options.state)?;
     let seen = keeper.load()?;
-    let state = options.state.display().to_string();
-    let job = Job { act: Act::Remove, select: true, yes_is: "forgotten", state };
+    let job = Job { act: Act::Remove, select: true, yes_is: "forgotten", state: &options.state };
     ask(job, seen, Some(keeper), &options.files.files, &options.input, None, &options.telling)
 }
 
-struct Job {
+struct Job<'a> {
     act: Act,
     select: bool,
     yes_is: &'static str,
-    state: String,
+    state: &'a Path,
 }
 
 fn ask(
-    job: Job,
+    job: Job<'_>,
     seen: Seen,
     keeper: Option<Keeper>,
     files: &[PathBuf],
@@ -66,7 +64,8 @@ fn ask(
     // Where only a number goes, at the end.
     let mut counted = None;
     if let Some(output) = output {
-        let opened = Sink::open(output.output.as_deref(), Before::Replaced, &sources)?;
+        let (path, state) = (output.output.as_deref(), Some(job.state));
+        let opened = Sink::open(path, Before::Replaced, &sources, state)?;
         match output.count {
             true => counted = Some(opened),
             false => sink = opened,
@@ -109,7 +108,7 @@ fn ask(
         rate: stats.false_positive_rate(),
         known: stats.items(),
         memory_bytes: stats.size_in_bytes(),
-        state: job.state,
+        state: job.state.display().to_string(),
         seconds: report::seconds(outcome.took),
         end: report::name_of(&outcome.end),
     };

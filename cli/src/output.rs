@@ -34,37 +34,46 @@ impl Sink {
         Sink { to: None, name, is_file: false, is_readable: false, folder: None }
     }
 
-    /// A file, or standard output, unless it is one of the inputs.
-    pub fn open(path: Option<&Path>, before: Before, sources: &[Source]) -> Result<Sink, Failure> {
+    /// A file, or standard output, unless it is one of the inputs or the state.
+    pub fn open(
+        path: Option<&Path>,
+        before: Before,
+        sources: &[Source],
+        state: Option<&Path>,
+    ) -> Result<Sink, Failure> {
         match path {
-            Some(path) => Sink::file(path, before, sources),
-            None => Sink::standard(sources),
+            Some(path) => Sink::file(path, before, sources, state),
+            None => Sink::standard_beside(sources, state),
         }
     }
 
-    /// Standard output.
-    pub fn standard(sources: &[Source]) -> Result<Sink, Failure> {
+    /// Standard output, for what is made of nothing.
+    pub fn standard() -> Result<Sink, Failure> {
+        Sink::standard_beside(&[], None)
+    }
+
+    fn standard_beside(sources: &[Source], state: Option<&Path>) -> Result<Sink, Failure> {
         let name = String::from("standard output");
         let file = standard_output().map_err(|error| Failure::of(&name, &error))?;
         let about = file.metadata().map_err(|error| Failure::of(&name, &error))?;
-        input::none_is(sources, &about, &name)?;
+        is_free(&about, &name, sources, state)?;
         let is_file = about.is_file();
         Ok(Sink { to: Some(file), name, is_file, is_readable: false, folder: None })
     }
 
-    fn file(path: &Path, before: Before, sources: &[Source]) -> Result<Sink, Failure> {
+    fn file(
+        path: &Path,
+        before: Before,
+        sources: &[Source],
+        state: Option<&Path>,
+    ) -> Result<Sink, Failure> {
         let name = path.display().to_string();
         let cannot = |error| Failure::about(path, &error);
         // What is no file, such as a pipe with a name, may not be read: its other end would not be noticed to go.
-        let mut is_file = true;
-        if let Ok(about) = path.metadata() {
-            input::none_is(sources, &about, &name)?;
-            is_file = about.is_file();
-        }
+        let is_file = path.metadata().map_or(true, |about| about.is_file());
         let mut is_readable = is_file;
         let mut options = OpenOptions::new();
-        options.create(is_file).read(is_file).write(true);
-        options.truncate(is_file && before == Before::Replaced);
+        options.create(is_file).read(is_file).write(true).truncate(false);
         let opened = match options.open(path) {
             Err(error) if error.kind() == ErrorKind::PermissionDenied && is_file => {
                 is_readable = false;
@@ -73,6 +82,11 @@ impl Sink {
             opened => opened,
         };
         let file = opened.map_err(cannot)?;
+        // Before anything of it is changed, and when it is there, so that a new file is no input either.
+        is_free(&file.metadata().map_err(cannot)?, &name, sources, state)?;
+        if is_file && before == Before::Replaced {
+            file.set_len(0).map_err(cannot)?;
+        }
         let mut sink = Sink { to: Some(file), name, is_file, is_readable, folder: None };
         if is_file {
             sink.go_to_end(before).map_err(cannot)?;
@@ -137,10 +151,6 @@ impl Sink {
         self.to.is_some()
     }
 
-    pub fn metadata(&self) -> Option<Metadata> {
-        self.to.as_ref()?.metadata().ok()
-    }
-
     /// What makes sure that all that was written stays.
     pub fn syncer(&self) -> Result<Syncer, Failure> {
         let copy = |file: &Option<File>| match file {
@@ -164,6 +174,25 @@ impl Sink {
         };
         let again = file.try_clone().and_then(|mut file| file.rewind().map(|()| Some(file)));
         again.map_err(|error| Failure::of(&self.name, &error))
+    }
+}
+
+/// Makes sure that a file that will be written to is neither an input nor the state.
+fn is_free(
+    file: &Metadata,
+    name: &str,
+    sources: &[Source],
+    state: Option<&Path>,
+) -> Result<(), Failure> {
+    input::none_is(sources, file, name)?;
+    match state {
+        Some(path) if path.metadata().is_ok_and(|state| input::is_same(&state, file)) => {
+            Err(Failure::new(format!(
+                "{}: this is the state, and lines cannot be written to it; name another file",
+                path.display()
+            )))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -11,7 +11,7 @@ use std::io::{self, Read};
 /// Writes a crawl to standard output.
 pub fn write(lines: u64) -> Result<(), Failure> {
     let mut crawl = Crawl::new(lines);
-    let mut output = Sink::standard(&[])?;
+    let mut output = Sink::standard()?;
     let mut text = vec![0; 1 << 16];
     loop {
         match crawl.read(&mut text) {

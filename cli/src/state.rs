@@ -4,8 +4,6 @@ use crate::arguments::Made;
 use crate::claim::Claim;
 use crate::comparison::{Comparison, LineHash};
 use crate::failure::Failure;
-use crate::input;
-use crate::output::Sink;
 use crate::url_key::UrlRules;
 use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, SnapshotError, SnapshotErrorKind};
 use std::path::{Path, PathBuf};
@@ -102,20 +100,6 @@ impl Keeper {
 
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// Makes sure that the output is another file, which a save would replace.
-    pub fn is_not(&self, output: &Sink) -> Result<(), Failure> {
-        let state = self.path.metadata();
-        match (state, output.metadata()) {
-            (Ok(state), Some(output)) if input::is_same(&state, &output) => {
-                Err(Failure::new(format!(
-                    "{}: this is the state, and lines cannot be written to it; name another file",
-                    self.path.display()
-                )))
-            }
-            _ => Ok(()),
-        }
     }
 
     /// What was seen in earlier runs, if there were any.

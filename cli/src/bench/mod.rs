@@ -52,7 +52,7 @@ pub fn run(bench: &Bench) -> Result<(), Failure> {
     let about = about(&table, rounds);
     let text = format!("{about}\n\n{}\n{}", figures.table(), notes(&samples));
     // The picture is not lost with the table.
-    let printed = Sink::standard(&[]).and_then(|mut output| output.print(&text));
+    let printed = Sink::standard().and_then(|mut output| output.print(&text));
     if let Some(picture) = picture {
         picture.write(&plot::svg(&figures, &about))?;
     }

@@ -1,0 +1,49 @@
+//! A state is never written to as an output, and an output never becomes an input, under whatever name.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+fn koel(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_koel"));
+    command.args(arguments).current_dir(folder).output().unwrap()
+}
+
+fn refusal(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(2));
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_state_that_is_named_as_output_stays_as_it_is() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("lines"), "a\nb\n").unwrap();
+    assert!(koel(folder, &["add", "-q", "state", "lines"]).status.success());
+    fs::hard_link(folder.join("state"), folder.join("another-name")).unwrap();
+    std::os::unix::fs::symlink("state", folder.join("link")).unwrap();
+    let before = fs::read(folder.join("state")).unwrap();
+    for name in ["state", "another-name", "link"] {
+        for arguments in [
+            ["dedup", "--state", "state", "-o", name, "lines"].as_slice(),
+            ["dedup", "--count", "--state", "state", "-o", name, "lines"].as_slice(),
+            ["query", "state", "-o", name, "lines"].as_slice(),
+            ["query", "--count", "state", "-o", name, "lines"].as_slice(),
+        ] {
+            let said = refusal(&koel(folder, arguments));
+            assert!(said.contains("this is the state"), "{said}");
+            assert!(fs::read(folder.join("state")).unwrap() == before, "{arguments:?}");
+        }
+    }
+}
+
+#[test]
+fn an_output_that_was_not_there_is_no_input() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("lines"), "a\na\n").unwrap();
+    // Each line that is written would be read as one that is repeated, without an end.
+    let said = refusal(&koel(folder, &["dedup", "-d", "lines", "new", "-o", "new"]));
+    assert!(said.contains("read and written at once"), "{said}");
+}

@@ -65,13 +65,28 @@ fn is_taken(state: &Path, claim: File) -> Failure {
     ))
 }
 
+/// Where a path leads if it is a link to something that is not there yet, which is where a state will be made.
+fn follow(path: &Path) -> PathBuf {
+    let mut path = path.to_path_buf();
+    // As many as the system follows.
+    for _ in 0..40 {
+        let Ok(to) = fs::read_link(&path) else { break };
+        path = folder_of(&path).join(to);
+    }
+    path
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
+}
+
 /// The same for all names of one state.
 fn beside(state: &Path) -> Result<PathBuf, Failure> {
     let state = match fs::canonicalize(state) {
         Ok(real) => real,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            let folder = state.parent().filter(|folder| *folder != Path::new(""));
-            let folder = folder.unwrap_or(Path::new("."));
+            let state = follow(state);
+            let folder = folder_of(&state);
             let real = fs::canonicalize(folder).map_err(|error| Failure::about(folder, &error))?;
             let name = state.file_name().ok_or_else(|| {
                 Failure::new(format!(
@@ -99,4 +114,39 @@ fn beside(state: &Path) -> Result<PathBuf, Failure> {
 fn is_at(file: &File, path: &Path) -> bool {
     let (Ok(one), Ok(other)) = (file.metadata(), fs::metadata(path)) else { return false };
     input::is_same(&one, &other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn all_names_of_a_state_have_one_claim_also_before_it_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        fs::create_dir(folder.join("below")).unwrap();
+        symlink("below/state", folder.join("link")).unwrap();
+        symlink("../link", folder.join("below/link-to-link")).unwrap();
+        let claim = folder.canonicalize().unwrap().join("below/.state.koel-claim");
+        for is_there in [false, true] {
+            if is_there {
+                fs::write(folder.join("below/state"), "").unwrap();
+            }
+            for name in ["link", "below/link-to-link", "below/state", "below/../below/state"] {
+                assert_eq!(beside(&folder.join(name)).unwrap(), claim, "{name}, {is_there}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_state_is_claimed_once_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("state");
+        let claim = Claim::lay(&state).unwrap();
+        let said = Claim::lay(&state).err().unwrap().to_string();
+        assert!(said.contains(&format!("process {} is using it", std::process::id())), "{said}");
+        drop(claim);
+        Claim::lay(&state).unwrap();
+    }
 }

@@ -98,9 +98,14 @@ impl<'a> Coordinator<'a> {
             && let Some(keeping) = &mut self.keeping
         {
             let start = Instant::now();
-            match keeping.save(seen, monitor.written()) {
-                Ok(()) => {}
-                Err(failure) => screen.say(format!("{failure} (it will be tried again)")),
+            match keeping.syncer.sync() {
+                // Nothing can be saved any more, as what was written may be lost.
+                Err(failure) => monitor.trouble(Trouble::Failed(failure)),
+                Ok(()) => {
+                    if let Err(failure) = keeping.save_synced(seen, monitor.written()) {
+                        screen.say(format!("{failure} (it will be tried again)"));
+                    }
+                }
             }
             self.postpone(start.elapsed());
         }
@@ -157,6 +162,10 @@ impl Keeping {
     /// What was written has to stay before it is saved as seen.
     fn save(&mut self, seen: &Seen, written: u64) -> Result<(), Failure> {
         self.syncer.sync()?;
+        self.save_synced(seen, written)
+    }
+
+    fn save_synced(&mut self, seen: &Seen, written: u64) -> Result<(), Failure> {
         self.keeper.save(seen)?;
         self.saved = written;
         Ok(())

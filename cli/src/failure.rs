@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 /// Why the command could not do what it was asked: exit code 2.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Failure(String);
 
 impl Failure {

@@ -159,7 +159,7 @@ impl Sink {
         };
         let cannot = |error| Failure::of(&self.name, &error);
         let (file, folder) = (copy(&self.to).map_err(cannot)?, copy(&self.folder).map_err(cannot)?);
-        Ok(Syncer { file, folder, name: self.name.clone() })
+        Ok(Syncer { file, folder, name: self.name.clone(), failed: None })
     }
 
     /// Whether what was written can be read again.
@@ -196,11 +196,15 @@ fn is_free(
     }
 }
 
-/// Shortens a file by what was written last, if that is its end.
+/// Shortens a file by what was written last, if that is its end. Whoever else writes to it goes on from there.
 fn take_back(file: &mut File, written: u64) -> io::Result<()> {
     let end = file.stream_position()?;
     let start = end.checked_sub(written).ok_or(ErrorKind::InvalidInput)?;
-    if file.metadata()?.len() == end { file.set_len(start) } else { Ok(()) }
+    if file.metadata()?.len() == end {
+        file.set_len(start)?;
+        file.seek(SeekFrom::Start(start))?;
+    }
+    Ok(())
 }
 
 /// A folder has to be synced as well, or a file that is new may be gone after a power cut. Where folders cannot be
@@ -214,12 +218,21 @@ pub struct Syncer {
     file: Option<File>,
     folder: Option<File>,
     name: String,
+    failed: Option<Failure>,
 }
 
 impl Syncer {
+    /// If it fails, it does ever after: what could not be written is lost, but the system says so only once.
     pub fn sync(&mut self) -> Result<(), Failure> {
-        let synced = self.file.as_ref().map_or(Ok(()), File::sync_data);
-        synced.map_err(|error| Failure::of(format!("{}: cannot sync it", self.name), &error))?;
+        if self.failed.is_none()
+            && let Some(file) = &self.file
+            && let Err(error) = file.sync_data()
+        {
+            self.failed = Some(Failure::of(format!("{}: cannot sync it", self.name), &error));
+        }
+        if let Some(failure) = &self.failed {
+            return Err(failure.clone());
+        }
         // Once, as its name stays what it is. Some systems have nothing to sync of a folder.
         if let Some(folder) = self.folder.take() {
             let _ = folder.sync_all();
@@ -231,4 +244,39 @@ impl Syncer {
 /// Without the buffer that the standard library puts before it.
 fn standard_output() -> io::Result<File> {
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn after_what_was_taken_back_there_is_no_hole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lines");
+        for appends in [false, true] {
+            fs::write(&path, "").unwrap();
+            let mut file = OpenOptions::new().write(!appends).append(appends).open(&path).unwrap();
+            file.write_all(b"whole\nha").unwrap();
+            take_back(&mut file, 2).unwrap();
+            file.write_all(b"after\n").unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"whole\nafter\n");
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_synced_once_is_not_said_to_be_later() {
+        // A pipe cannot be synced.
+        let (_reader, pipe) = io::pipe().unwrap();
+        let mut syncer = Syncer {
+            file: Some(File::from(std::os::fd::OwnedFd::from(pipe))),
+            folder: None,
+            name: String::from("lines"),
+            failed: None,
+        };
+        let first = syncer.sync().unwrap_err().to_string();
+        syncer.file = Some(tempfile::tempfile().unwrap());
+        assert_eq!(syncer.sync().unwrap_err().to_string(), first);
+    }
 }

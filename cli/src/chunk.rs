@@ -50,8 +50,8 @@ impl Chunk {
     /// Puts the lines that have the answer which is chosen into `selected`, and the others aside if that is asked for.
     pub fn sort_out(&mut self, answers: &[bool], choose: bool, put_aside: bool) {
         let Chunk { text, ends, selected, aside, .. } = self;
-        selected.clear();
-        aside.clear();
+        empty(selected);
+        empty(aside);
         let mut put = |chosen: bool, lines: &[u8]| match chosen {
             true => selected.extend_from_slice(lines),
             false if put_aside => aside.extend_from_slice(lines),
@@ -67,6 +67,14 @@ impl Chunk {
             line_start = end as usize;
         }
         put(run == choose, &text[start..line_start]);
+    }
+}
+
+/// Makes a buffer empty. What it took for a long line is given back.
+fn empty(buffer: &mut Vec<u8>) {
+    buffer.clear();
+    if buffer.capacity() > 8 * CHUNK {
+        *buffer = Vec::new();
     }
 }
 
@@ -128,7 +136,7 @@ impl Cutter {
         text.resize(CHUNK.max(2 * self.rest.len()), 0);
         text[..self.rest.len()].copy_from_slice(&self.rest);
         let mut filled = self.rest.len();
-        self.rest.clear();
+        empty(&mut self.rest);
         let mut line_start = 0;
         loop {
             if filled == text.len() {

@@ -79,7 +79,8 @@ impl Closing<'_> {
             }
             End::Signal(signal) => Ending::Signal(*signal),
             _ if tally.unreadable > 0 => FAILED,
-            _ if none_is_1 && tally.selected == 0 => NONE,
+            // Of what nobody read, some was selected.
+            End::Reached if none_is_1 && tally.selected == 0 => NONE,
             End::Reached | End::BrokenPipe => DONE,
         })
     }

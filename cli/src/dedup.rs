@@ -15,6 +15,9 @@ use crate::state::Keeper;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// Between two looks at whether there is something to be saved.
+const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
+
 pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     let sources = match options.sample {
         Some(lines) => vec![Source::Sample { lines }],
@@ -47,8 +50,8 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         input::total_bytes(&sources),
     ));
     let state = state.map(|path| path.display().to_string());
-    let checkpoint =
-        (options.checkpoint > 0.0).then(|| Duration::from_secs_f64(options.checkpoint));
+    let checkpoint = (options.checkpoint > 0.0)
+        .then(|| Duration::from_secs_f64(options.checkpoint).max(SHORTEST_PERIOD));
     let (mut outcome, watch) = command::run(Run {
         seen,
         act: Act::Add,

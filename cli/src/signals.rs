@@ -5,7 +5,8 @@
 
 use crate::failure::Failure;
 use crate::monitor::Monitor;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use std::sync::Arc;
@@ -25,6 +26,8 @@ impl Watch {
     pub fn start(monitor: &Arc<Monitor>) -> Result<Watch, Failure> {
         let cannot = |error| Failure::of("cannot wait for signals", &error);
         let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(cannot)?;
+        // A file that may not be as large is an error of writing, which is told, and ends the run in order.
+        flag::register(SIGXFSZ, Arc::default()).map_err(cannot)?;
         let at_once = Arc::new(AtomicBool::new(false));
         let (monitor, ends_at_once) = (Arc::clone(monitor), Arc::clone(&at_once));
         thread::spawn(move || {

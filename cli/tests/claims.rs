@@ -1,0 +1,85 @@
+//! One process at a time for each state: the second is told who has it, and the first goes on.
+
+mod common;
+
+use common::*;
+use rustix::process::Signal;
+use std::fs;
+
+/// A run that has the state, and has written one line.
+fn first(place: &Place) -> Going {
+    let mut first = place.start("dedup --state seen.koel");
+    first.feed(b"first\n");
+    assert_eq!(first.next(6), b"first\n");
+    first
+}
+
+#[test]
+fn a_second_process_is_told_and_the_first_goes_on() {
+    let place = Place::new();
+    let mut first = first(&place);
+    std::os::unix::fs::symlink("seen.koel", place.path("link.koel")).unwrap();
+    let process = format!("process {} is using it", first.child.id());
+    for words in
+        ["dedup --state seen.koel", "dedup -s ./link.koel", "add seen.koel", "forget seen.koel"]
+    {
+        let ran = place.koel_on(words, b"second\n");
+        assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0), "{words}");
+        assert!(ran.stderr.contains(&process), "{words}: {}", ran.stderr);
+    }
+    // Whoever only reads it may.
+    assert_eq!(place.koel_on("query seen.koel", b"second\n").code, Some(1));
+    assert_eq!(place.koel("info seen.koel").code, Some(0));
+
+    first.feed(b"second\n");
+    assert_eq!(first.next(7), b"second\n");
+    drop(first.stdin.take());
+    let (status, stderr) = first.wait();
+    assert_eq!(status.code(), Some(0), "{stderr}");
+    assert_eq!(place.koel_on("dedup --state link.koel", b"first\nsecond\n").stdout, b"");
+    assert_eq!(place.names(), ["link.koel", "seen.koel"]);
+    assert!(place.path("link.koel").is_symlink(), "a link stays a link");
+}
+
+#[test]
+fn a_claim_of_one_who_was_killed_is_nobodys() {
+    let place = Place::new();
+    let first = first(&place);
+    assert_eq!(place.names(), [".seen.koel.koel-claim", "seen.koel"]);
+    first.signal(Signal::KILL);
+    let (status, _) = first.wait();
+    assert_eq!(status.code(), None);
+    assert!(is_there(&place.path(".seen.koel.koel-claim")), "it had no time to remove it");
+    let ran = place.koel_on("dedup --state seen.koel", b"first\n");
+    assert_eq!((ran.code, &ran.stdout[..]), (Some(0), &b"first\n"[..]), "{}", ran.stderr);
+    assert_eq!(place.names(), ["seen.koel"]);
+}
+
+#[test]
+fn a_claim_is_gone_however_the_run_ends() {
+    let place = Place::new();
+    for signal in [Signal::INT, Signal::TERM] {
+        let first = first(&place);
+        first.signal(signal);
+        first.wait();
+        assert_eq!(place.names(), ["seen.koel"]);
+        fs::remove_file(place.path("seen.koel")).unwrap();
+    }
+    place.koel_on("dedup --state seen.koel --max-line 1", b"long\n");
+    assert_eq!(place.names(), ["seen.koel"]);
+    place.koel("dedup --state seen.koel missing");
+    assert_eq!(place.names(), ["seen.koel"]);
+    place.koel("dedup --state seen.koel --output no/folder");
+    assert_eq!(place.names(), ["seen.koel"]);
+}
+
+#[test]
+fn states_of_several_names_do_not_get_in_each_others_way() {
+    let place = Place::new();
+    let _first = first(&place);
+    assert_eq!(place.koel_on("dedup --state other.koel", b"a\n").stdout, b"a\n");
+    // A name that leaves no room for a longer one beside it.
+    let long = "x".repeat(250);
+    let ran = place.koel_on(&format!("dedup --state {long}"), b"a\n");
+    assert_eq!((ran.code, &ran.stdout[..]), (Some(0), &b"a\n"[..]), "{}", ran.stderr);
+}

@@ -1,0 +1,314 @@
+//! What the tests share: a folder of their own to run the command in, runs that are waited for or stopped, made-up
+//! lines, and a state in which no two of these look the same.
+
+// Every test file is a crate of its own and uses a part of this.
+#![allow(dead_code)]
+
+use koel::{ConcurrentCuckooFilter, PersistentHasher, StableHash, StableHasher};
+use std::collections::HashSet;
+use std::fs;
+use std::hash::BuildHasher;
+use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc::channel;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Long enough for anything on any machine; what takes longer hangs.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits for something to come true.
+pub fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_true() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Does something that may wait for another process, which may hang.
+pub fn with_patience<T: Send + 'static>(what: &str, act: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, done) = channel();
+    thread::spawn(move || sender.send(act()));
+    done.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("waited in vain: {what}"))
+}
+
+/// A folder in which the command is run; names of files are relative to it.
+pub struct Place(TempDir);
+
+/// How a run ended, and what it wrote.
+pub struct Ran {
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
+    pub stdout: Vec<u8>,
+    pub stderr: String,
+}
+
+impl Place {
+    pub fn new() -> Place {
+        Place(tempfile::tempdir().expect("a folder"))
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        fs::write(self.path(name), bytes).expect(name);
+    }
+
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).expect(name)
+    }
+
+    /// What is in the folder, in order.
+    pub fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.0.path()).expect("the folder");
+        let name = |entry: Result<fs::DirEntry, _>| entry.expect("an entry").file_name();
+        let mut names: Vec<_> =
+            entries.map(|entry| name(entry).into_string().expect("UTF-8")).collect();
+        names.sort();
+        names
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_koel"));
+        command.args(arguments).current_dir(self.0.path());
+        command
+    }
+
+    /// Runs the command with these words, and nothing on standard input.
+    pub fn koel(&self, words: &str) -> Ran {
+        self.koel_on(words, b"")
+    }
+
+    /// Runs the command with these words, and this on standard input.
+    pub fn koel_on(&self, words: &str, input: &[u8]) -> Ran {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        run(&mut self.command(&words), input)
+    }
+
+    /// Starts the command with these words, and does not wait.
+    pub fn start(&self, words: &str) -> Going {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        Going::start(&mut self.command(&words))
+    }
+
+    /// Makes a state of which the hashes are the same each time. No two of the lines of these tests have the same
+    /// fingerprint in it, so what is tested does not depend on chance.
+    pub fn make_state(&self, name: &str) {
+        let builder = ConcurrentCuckooFilter::builder().capacity(50_000).false_positive_rate(1e-6);
+        let builder = builder.hasher(LineHash).growing().expected_growth(1e6);
+        builder.build().expect("a filter").save(self.path(name)).expect("a state");
+    }
+
+    /// Which of these lines a state knows.
+    pub fn known(&self, state: &str, lines: &[u8]) -> Vec<u8> {
+        let ran = self.koel_on(&format!("query --quiet {state}"), lines);
+        assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.stderr);
+        ran.stdout
+    }
+}
+
+/// The hasher of the command's states, for lines that are compared byte by byte, and with a seed of these tests.
+#[derive(Clone, Copy)]
+pub struct LineHash;
+
+impl BuildHasher for LineHash {
+    type Hasher = StableHasher;
+
+    fn build_hasher(&self) -> StableHasher {
+        StableHash::with_seed(7).build_hasher()
+    }
+}
+
+impl PersistentHasher for LineHash {
+    const NAME: &'static str = "koel-cli lines, XXH3-64";
+
+    fn seed(&self) -> u128 {
+        7
+    }
+
+    fn from_seed(seed: u128) -> Option<Self> {
+        (seed == 7).then_some(LineHash)
+    }
+}
+
+/// Runs it to its end, with this on standard input.
+pub fn run(command: &mut Command, input: &[u8]) -> Ran {
+    let mut going = Going::start(command);
+    let mut stdin = going.stdin.take().expect("a pipe");
+    let input = input.to_vec();
+    let writer = thread::spawn(move || {
+        // Whoever reads may have ended.
+        let _ = stdin.write_all(&input);
+    });
+    let reader = collect(going.stdout.take().expect("a pipe"));
+    let (status, stderr) = going.wait();
+    writer.join().expect("the writer");
+    ran(status, reader.join().expect("the reader"), stderr)
+}
+
+pub fn ran(status: ExitStatus, stdout: Vec<u8>, stderr: String) -> Ran {
+    Ran { code: status.code(), signal: status.signal(), stdout, stderr }
+}
+
+/// Reads to the end, on a thread.
+pub fn collect(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        from.read_to_end(&mut bytes).expect("what is written");
+        bytes
+    })
+}
+
+/// A process that goes on. It is killed if it is dropped.
+pub struct Going {
+    pub child: Child,
+    pub stdin: Option<ChildStdin>,
+    pub stdout: Option<ChildStdout>,
+    stderr: Option<JoinHandle<Vec<u8>>>,
+}
+
+impl Going {
+    /// With pipes at its input and outputs, unless others have been set. Standard error is read.
+    pub fn start(command: &mut Command) -> Going {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Going::start_as_it_is(command)
+    }
+
+    pub fn start_as_it_is(command: &mut Command) -> Going {
+        let mut child = command.spawn().expect("koel");
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let stderr = child.stderr.take().map(collect);
+        Going { child, stdin, stdout, stderr }
+    }
+
+    pub fn feed(&mut self, lines: &[u8]) {
+        let (mut pipe, lines) = (self.stdin.take().expect("a pipe"), lines.to_vec());
+        let fed = with_patience("a reader", move || pipe.write_all(&lines).map(|()| pipe));
+        self.stdin = Some(fed.expect("a reader"));
+    }
+
+    /// So many bytes of its output.
+    pub fn next(&mut self, bytes: usize) -> Vec<u8> {
+        let (mut pipe, mut read) = (self.stdout.take().expect("a pipe"), vec![0; bytes]);
+        let next =
+            with_patience("output", move || pipe.read_exact(&mut read).map(|()| (pipe, read)));
+        let (pipe, read) = next.expect("output");
+        self.stdout = Some(pipe);
+        read
+    }
+
+    /// Waits for its end, and for what it says on standard error.
+    pub fn wait(mut self) -> (ExitStatus, String) {
+        let mut status = None;
+        wait_until("the end of a process", || {
+            status = self.child.try_wait().expect("a process");
+            status.is_some()
+        });
+        let stderr = self.stderr.take().map(|reader| reader.join().expect("the reader"));
+        let stderr = String::from_utf8(stderr.unwrap_or_default()).expect("UTF-8");
+        (status.expect("a status"), stderr)
+    }
+
+    /// Waits until SIGINT and SIGTERM are watched for, which ended it at once before.
+    pub fn is_watchful(&self) {
+        let status = PathBuf::from(format!("/proc/{}/status", self.child.id()));
+        if !status.exists() {
+            return thread::sleep(Duration::from_secs(1)); // no Linux
+        }
+        wait_until("that it watches for signals", || {
+            let status = fs::read_to_string(&status).expect("its status");
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+            let caught = u64::from_str_radix(caught.expect("signals").trim(), 16).expect("hex");
+            let of = |signal: rustix::process::Signal| 1u64 << (signal.as_raw() - 1);
+            let both = of(rustix::process::Signal::INT) | of(rustix::process::Signal::TERM);
+            caught & both == both
+        });
+    }
+
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let process = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(process, signal).expect("a process");
+    }
+}
+
+impl Drop for Going {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Lines in order, each with its newline.
+pub fn lines_of(text: &[u8]) -> Vec<&[u8]> {
+    text.split_inclusive(|byte| *byte == b'\n').collect()
+}
+
+/// Lines that are all different, from one number to another.
+pub fn numbered(numbers: std::ops::Range<u32>) -> Vec<u8> {
+    numbers.flat_map(|number| format!("line number {number}\n").into_bytes()).collect()
+}
+
+pub fn is_subset(some: &[u8], all: &[u8]) -> bool {
+    let all: HashSet<_> = lines_of(all).into_iter().collect();
+    lines_of(some).into_iter().all(|line| all.contains(line))
+}
+
+/// The lines, each once, sorted.
+pub fn set(text: &[u8]) -> Vec<&[u8]> {
+    let mut lines = lines_of(text);
+    lines.sort_unstable();
+    lines.dedup();
+    lines
+}
+
+/// Fails if they differ, and does not print megabytes then.
+#[track_caller]
+pub fn assert_same(is: &[u8], expected: &[u8], what: &str) {
+    if is == expected {
+        return;
+    }
+    let (is, expected) = (lines_of(is), lines_of(expected));
+    let at = is.iter().zip(&expected).take_while(|(one, other)| one == other).count();
+    let show = |lines: &[&[u8]]| {
+        let line = lines.get(at).map(|line| &line[..line.len().min(100)]);
+        line.map(|line| line.escape_ascii().to_string())
+    };
+    panic!(
+        "{what}: {} lines instead of {}; line {} is {:?} instead of {:?}",
+        is.len(),
+        expected.len(),
+        at + 1,
+        show(&is),
+        show(&expected)
+    );
+}
+
+/// Numbers that are the same each time.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) as usize % end
+    }
+}
+
+/// The JSON that a run has left on standard error.
+#[track_caller]
+pub fn json(ran: &Ran) -> serde_json::Value {
+    let line = ran.stderr.lines().find(|line| line.starts_with('{'));
+    serde_json::from_str(line.unwrap_or_else(|| panic!("no JSON: {}", ran.stderr))).expect("JSON")
+}
+
+/// Whether a path is there.
+pub fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}

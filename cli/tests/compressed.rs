@@ -1,0 +1,91 @@
+//! Files whose names end in .gz or .zst are read as what is in them, up to where they are damaged.
+
+mod common;
+
+use common::*;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::io::Write;
+
+fn gz(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zst(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 3).unwrap()
+}
+
+/// Lines that do not shrink much, so that a damage in the middle is one in the middle of the lines.
+fn lines(from: u64, to: u64) -> Vec<u8> {
+    let mut random = Random(from);
+    let line = |_| format!("{:x}{:x}\n", random.below(1 << 40), random.below(1 << 60));
+    (from..to).map(line).collect::<String>().into_bytes()
+}
+
+#[test]
+fn all_members_and_frames_are_read() {
+    let place = Place::new();
+    place.make_state("empty.koel");
+    // The cut is in the middle of a line.
+    let all = lines(0, 20_000);
+    let (first, second) = all.split_at(all.len() / 2 + 3);
+    place.write("a.gz", [gz(first), gz(b""), gz(second)].concat());
+    place.write("a.zst", [zst(first), zst(b""), zst(second)].concat());
+    place.write("A.GZ", gz(&all));
+    for name in ["a.gz", "a.zst", "A.GZ"] {
+        std::fs::copy(place.path("empty.koel"), place.path("seen.koel")).unwrap();
+        let ran = place.koel(&format!("dedup --json --state seen.koel {name}"));
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert_same(&ran.stdout, &all, name);
+        assert_eq!(json(&ran)["bytes"].as_u64(), Some(all.len() as u64));
+    }
+}
+
+#[test]
+fn whole_lines_before_a_damage_are_handled() {
+    let place = Place::new();
+    let all = lines(0, 40_000);
+    for (name, packed) in [("cut.gz", gz(&all)), ("cut.zst", zst(&all))] {
+        place.make_state("seen.koel");
+        place.write(name, &packed[..packed.len() * 2 / 3]);
+        place.write("other", b"other\n");
+        let ran = place.koel(&format!("dedup --json --state seen.koel {name} other"));
+        assert_eq!(ran.code, Some(2), "{name}");
+        assert!(ran.stderr.contains(&format!("koel: {name}: ")), "{}", ran.stderr);
+        assert_eq!(json(&ran)["unreadable"].as_u64(), Some(1));
+        // The others are read, too.
+        let written = ran.stdout.strip_suffix(b"other\n").expect("the other file");
+        assert!(all.starts_with(written) && written.ends_with(b"\n"), "{name}");
+        assert!(written.len() > all.len() / 4, "{name}: {} of {}", written.len(), all.len());
+        // What was written is saved, and only that.
+        assert_same(&place.known("seen.koel", &all), written, name);
+    }
+}
+
+#[test]
+fn what_is_not_compressed_is_told_by_its_name() {
+    let place = Place::new();
+    for name in ["lines.gz", "lines.zst"] {
+        place.write(name, b"these are lines\nand not compressed\n");
+        let ran = place.koel(&format!("dedup {name}"));
+        assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0), "{name}");
+        assert!(ran.stderr.contains(&format!("koel: {name}: ")), "{}", ran.stderr);
+    }
+    // Only the name tells.
+    place.write("packed", gz(b"a\n"));
+    assert_eq!(place.koel("dedup packed").code, Some(0));
+    assert_ne!(place.koel("dedup packed").stdout, b"a\n");
+}
+
+#[test]
+fn other_commands_read_them_too() {
+    let place = Place::new();
+    place.write("a.gz", gz(b"a\nb\n"));
+    place.write("b.zst", zst(b"b\nc\n"));
+    assert_eq!(place.koel("add seen.koel a.gz").code, Some(0));
+    assert_eq!(place.koel("query seen.koel b.zst").stdout, b"b\n");
+    assert_eq!(place.koel("forget seen.koel b.zst").code, Some(0));
+    assert_eq!(place.koel("query seen.koel a.gz b.zst").stdout, b"a\n");
+}

@@ -1,0 +1,84 @@
+//! Runs that are killed in the middle: whoever runs the same again until it completes has every line, and what a
+//! state knows has always been written before.
+
+mod common;
+
+use common::*;
+use rustix::process::Signal;
+use std::collections::HashSet;
+use std::thread;
+use std::time::Duration;
+
+const KILLS: usize = 12;
+
+/// Lines of which most come again soon after.
+fn input() -> Vec<u8> {
+    let number = |at: u32| if at % 3 == 2 { at / 2 } else { at };
+    (0..500_000).flat_map(|at| format!("line number {}\n", number(at)).into_bytes()).collect()
+}
+
+#[test]
+fn a_run_that_is_killed_can_be_resumed() {
+    let place = Place::new();
+    let all = input();
+    place.write("lines", &all);
+    let different: Vec<u8> = set(&all).concat();
+    place.make_state("seen.koel");
+    place.write("out", b"");
+    let mut random = Random(8);
+    let (mut kills, mut with_something_saved) = (0, 0);
+    for round in 0.. {
+        let threads = [1, 2, 8][round % 3];
+        let words =
+            format!("dedup -s seen.koel -o out --checkpoint 0.05 --threads {threads} lines");
+        let before = place.read("seen.koel");
+        let mut going = place.start(&words);
+        if round < KILLS {
+            // Half of the times after a checkpoint, the others anywhere.
+            if random.below(2) == 0 {
+                wait_until("a checkpoint", || {
+                    place.read("seen.koel") != before || going.child.try_wait().unwrap().is_some()
+                });
+            }
+            thread::sleep(Duration::from_micros(random.below(60_000) as u64));
+            let _ = going.child.kill();
+        }
+        let (status, stderr) = going.wait();
+        let known = place.known("seen.koel", &different);
+        let out = place.read("out");
+        assert!(is_subset(&known, &out), "a line is known but not in the output");
+        if status.code() == Some(0) {
+            assert_same(&known, &different, "what is known in the end");
+            break;
+        }
+        assert_eq!(status.code(), None, "{stderr}");
+        kills += 1;
+        with_something_saved += u32::from(!known.is_empty());
+        assert!(round < KILLS, "{stderr}");
+    }
+    println!("{kills} kills, {with_something_saved} of them with something saved");
+    let out = place.read("out");
+    assert!(is_subset(&different, &out), "a line is missing");
+    // What a kill has left of a line is a line of its own, and there is no more than one for each.
+    let all: HashSet<_> = lines_of(&all).into_iter().collect();
+    let broken = lines_of(&out).into_iter().filter(|line| !all.contains(line)).count();
+    assert!(broken <= kills, "{broken} lines that are none");
+    assert_eq!(place.names(), ["lines", "out", "seen.koel"]);
+}
+
+#[test]
+fn what_a_checkpoint_has_saved_outlasts_a_kill() {
+    let place = Place::new();
+    place.make_state("seen.koel");
+    let before = place.read("seen.koel");
+    let mut going = place.start("dedup --state seen.koel --checkpoint 0.05");
+    let (first, all) = (numbered(0..5_000), numbered(0..6_000));
+    going.feed(&first);
+    assert_same(&going.next(first.len()), &first, "what is printed");
+    wait_until("a checkpoint", || place.known("seen.koel", &first) == first);
+    assert!(place.read("seen.koel") != before);
+    going.signal(Signal::KILL);
+    going.wait();
+    let rest = place.koel_on("dedup --state seen.koel", &all);
+    assert_same(&rest.stdout, &numbered(5_000..6_000), "the rest");
+}

@@ -1,0 +1,289 @@
+//! What the options of `koel dedup` promise: where lines go to, what is said, and what is too much.
+
+mod common;
+
+use common::*;
+use std::fs;
+use std::process::Stdio;
+
+#[test]
+fn a_line_may_be_as_long_as_max_line_says_and_no_longer() {
+    let place = Place::new();
+    place.write("good", b"abc\nabcd\nabcd\nab");
+    let ran = place.koel("dedup --max-line 4 good");
+    assert_eq!((ran.code, &ran.stdout[..]), (Some(0), &b"abc\nabcd\nab\n"[..]), "{}", ran.stderr);
+
+    for (last, terminated) in [("abcde", true), ("abcde", false)] {
+        let end = if terminated { "\nx\n" } else { "" };
+        place.write("bad", format!("abc\nabcd\n{last}{end}"));
+        place.write("other", b"other\n");
+        let ran = place.koel("dedup --max-line 4 good bad other");
+        assert_eq!(ran.code, Some(2));
+        // What came before was written, and nothing after.
+        assert_eq!(ran.stdout, b"abc\nabcd\nab\n");
+        assert!(ran.stderr.contains("bad: line 3 is longer than 4 bytes"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("--max-line"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn without_max_line_a_megabyte_is_the_longest() {
+    let place = Place::new();
+    let line = |length: usize| [vec![b'x'; length], b"\n".to_vec()].concat();
+    let ran = place.koel_on("dedup", &line(1 << 20));
+    assert_eq!((ran.code, ran.stdout.len()), (Some(0), (1 << 20) + 1));
+    let ran = place.koel_on("dedup", &line((1 << 20) + 1));
+    assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0));
+    assert!(ran.stderr.contains("standard input: line 1 is longer"), "{}", ran.stderr);
+    let ran = place.koel_on("dedup --max-line 3M", &line(3 << 20));
+    assert_eq!((ran.code, ran.stdout.len()), (Some(0), (3 << 20) + 1));
+}
+
+#[test]
+fn lines_before_one_that_is_too_long_are_in_the_state() {
+    let place = Place::new();
+    let ran = place.koel_on("dedup --max-line 4 --state seen.koel", b"a\nb\nabcde\nc\n");
+    assert_eq!((ran.code, &ran.stdout[..]), (Some(2), &b"a\nb\n"[..]));
+    let ran = place.koel_on("dedup --state seen.koel", b"a\nb\nabcde\nc\n");
+    assert_eq!((ran.code, &ran.stdout[..]), (Some(0), &b"abcde\nc\n"[..]));
+}
+
+#[test]
+fn an_output_is_replaced_and_one_with_a_state_is_added_to() {
+    let place = Place::new();
+    place.write("out", b"what was there, and longer than what comes\n");
+    let ran = place.koel_on("dedup --output out", b"a\nb\na\n");
+    assert_eq!((ran.code, &ran.stdout[..]), (Some(0), &b""[..]));
+    assert_eq!(place.read("out"), b"a\nb\n");
+    place.koel_on("dedup --output out --state seen.koel", b"c\nd\n");
+    assert_eq!(place.read("out"), b"a\nb\nc\nd\n");
+    place.koel_on("dedup -o out -s seen.koel", b"c\ne\n");
+    assert_eq!(place.read("out"), b"a\nb\nc\nd\ne\n");
+    place.koel_on("dedup --count -o out", b"c\ne\n");
+    assert_eq!(place.read("out"), b"2\n");
+}
+
+#[test]
+fn a_line_that_an_output_breaks_off_in_does_not_swallow_the_next() {
+    // As a kill or a power cut may leave it.
+    let place = Place::new();
+    place.write("out", b"a\nhttps://whole.exa");
+    place.koel_on("dedup -o out -s seen.koel", b"https://whole.example/\n");
+    assert_eq!(place.read("out"), b"a\nhttps://whole.exa\nhttps://whole.example/\n");
+    place.write("zeros", b"a\0b");
+    place.koel_on("dedup --zero -o zeros -s seen.koel", b"c\0");
+    assert_eq!(place.read("zeros"), b"a\0b\0c\0");
+}
+
+#[test]
+fn an_input_is_not_written_over() {
+    let place = Place::new();
+    place.write("lines", b"a\na\nb\n");
+    fs::hard_link(place.path("lines"), place.path("link")).unwrap();
+    for words in [
+        "dedup --output lines lines",
+        "dedup --output link lines",
+        "dedup --output ./lines - lines",
+        "dedup --lossless --output lines lines",
+        "dedup --count --output lines lines",
+        "dedup --state seen.koel --output lines lines",
+    ] {
+        let ran = place.koel(words);
+        assert_eq!(ran.code, Some(2), "{words}");
+        assert!(ran.stderr.contains("read and written at once"), "{words}: {}", ran.stderr);
+        assert_eq!(place.read("lines"), b"a\na\nb\n", "{words}");
+    }
+    // The shell may have opened it to add to it.
+    let mut command = place.command(&["dedup", "lines"]);
+    let output = fs::OpenOptions::new().append(true).open(place.path("lines")).unwrap();
+    let output = command.stdout(output).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(place.read("lines"), b"a\na\nb\n");
+}
+
+#[test]
+fn the_state_is_not_written_over() {
+    let place = Place::new();
+    let ran = place.koel_on("dedup --state new.koel --output new.koel", b"a\n");
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("new.koel: this is the state"), "{}", ran.stderr);
+
+    place.koel_on("add seen.koel", b"a\nb\n");
+    let before = place.read("seen.koel");
+    for words in [
+        "dedup --state seen.koel --output seen.koel",
+        "dedup --state seen.koel --count --output ./seen.koel",
+        "query seen.koel --output seen.koel",
+        "query seen.koel --count --output seen.koel",
+    ] {
+        let ran = place.koel_on(words, b"a\nc\n");
+        assert_eq!(ran.code, Some(2), "{words}");
+        assert!(place.read("seen.koel") == before, "{words}: the state has changed");
+    }
+    // The shell may have opened it to add to it.
+    let mut command = place.command(&["dedup", "--state", "seen.koel"]);
+    let output = fs::OpenOptions::new().append(true).open(place.path("seen.koel")).unwrap();
+    let output = command.stdin(Stdio::null()).stdout(output).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(place.read("seen.koel") == before);
+}
+
+#[test]
+fn quiet_says_nothing() {
+    let place = Place::new();
+    let ran = place.koel_on("dedup --quiet", b"a\na\n");
+    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
+    let ran = place.koel_on("dedup -q --state seen.koel", b"a\na\n");
+    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
+    // But what goes wrong.
+    let ran = place.koel("dedup --quiet missing");
+    assert_eq!(ran.code, Some(2));
+    assert_eq!(ran.stderr, "koel: missing: No such file or directory\n");
+}
+
+#[test]
+fn a_closing_line_tells_of_the_run() {
+    let place = Place::new();
+    let ran = place.koel_on("dedup --state seen.koel", b"a\nb\na\nc\n");
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    let told = ran.stderr.strip_prefix("koel: 4 lines, 3 new, 1 repeated; ").expect(&ran.stderr);
+    assert!(told.contains("; seen.koel knows 3; "), "{told}");
+    let ran = place.koel_on("dedup --state seen.koel", b"a\nd\n");
+    assert!(ran.stderr.starts_with("koel: 2 lines, 1 new, 1 repeated; "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("; seen.koel knows 4; "), "{}", ran.stderr);
+}
+
+#[test]
+fn json_has_all_that_is_told() {
+    let place = Place::new();
+    let ran = place.koel_on("dedup --json --state seen.koel - missing", b"a\nb\r\na\n");
+    let json = json(&ran);
+    let names: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
+    let mut expected = [
+        "lines",
+        "new",
+        "repeated",
+        "bytes",
+        "expected_drops",
+        "recovered",
+        "not_urls",
+        "unreadable",
+        "rate",
+        "known",
+        "memory_bytes",
+        "state",
+        "seconds",
+        "end",
+    ];
+    expected.sort_unstable();
+    let mut sorted = names.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, expected);
+    let number = |name: &str| json[name].as_f64().expect(name);
+    for (name, is) in [("lines", 3.0), ("new", 2.0), ("repeated", 1.0), ("bytes", 7.0)] {
+        assert_eq!(number(name), is, "{name}");
+    }
+    assert_eq!((number("unreadable"), number("known")), (1.0, 2.0));
+    assert!(json["recovered"].is_null() && json["not_urls"].is_null());
+    assert!(number("rate") > 0.0 && number("rate") < 1e-6, "{json}");
+    assert!(number("expected_drops") > 0.0 && number("expected_drops") < 1e-6, "{json}");
+    assert!(number("memory_bytes") > 1e4 && number("memory_bytes") < 1e7, "{json}");
+    assert!(number("seconds") >= 0.0 && number("seconds") < 60.0);
+    assert_eq!((&json["state"], &json["end"]), (&"seen.koel".into(), &"complete".into()));
+
+    let ran = place.koel_on("dedup --json", b"");
+    let json = common::json(&ran);
+    assert_eq!(ran.stderr.lines().count(), 1);
+    assert_eq!((json["lines"].as_u64(), json["expected_drops"].as_f64()), (Some(0), Some(0.0)));
+    assert!(json["state"].is_null());
+    assert_eq!(place.koel("dedup --json --quiet").code, Some(2));
+}
+
+#[test]
+fn drops_are_as_many_as_are_told() {
+    let place = Place::new();
+    // The last one goes on with what the one before has seen.
+    let runs = ["", "--capacity 30000", "--state seen.koel", "--state seen.koel"];
+    for (run, options) in (0..).zip(runs) {
+        let lines = 100_000;
+        let words = format!("dedup --json --rate 0.3 {options}");
+        // Each twice: no more drops are told of than lines that seem to be repeated.
+        let new = numbered(run * lines..(run + 1) * lines);
+        let ran = place.koel_on(&words, &[&new[..], &new].concat());
+        let json = json(&ran);
+        assert_eq!(json["new"].as_u64().unwrap() as usize, lines_of(&ran.stdout).len());
+        let dropped = f64::from(lines) - json["new"].as_f64().unwrap();
+        let told = json["expected_drops"].as_f64().unwrap();
+        assert!(dropped > 500.0, "{options}: {json}");
+        // Of so many, this is more than ten times what they vary by.
+        assert!((0.5..2.0).contains(&(told / dropped)), "{options}: {dropped} dropped, {json}");
+    }
+    let ran = place.koel_on("dedup --rate 0.3", &numbered(0..100_000));
+    assert!(ran.stderr.contains(" dropped by mistake; "), "{}", ran.stderr);
+}
+
+#[test]
+fn fewer_bits_are_kept_at_a_higher_rate() {
+    let place = Place::new();
+    let memory = |rate| {
+        let words = format!("dedup --json --count --capacity 1_000_000 --rate {rate}");
+        json(&place.koel_on(&words, b"a\n"))["memory_bytes"].as_u64().unwrap()
+    };
+    assert!(memory("0.01") < memory("1e-4") && memory("1e-4") < memory("1e-6"));
+    for rate in ["0", "1", "2", "-0.1", "x", "1e-9", "NaN"] {
+        assert_eq!(place.koel(&format!("dedup --rate={rate}")).code, Some(2), "{rate}");
+    }
+}
+
+#[test]
+fn a_capacity_is_room_that_is_there() {
+    let place = Place::new();
+    let memory = |capacity: &str, lines| {
+        let words = format!("dedup --json --count --capacity {capacity}");
+        let json = json(&place.koel_on(&words, &numbered(0..lines)));
+        assert!(json["new"].as_u64().unwrap() >= u64::from(lines) - 1);
+        json["memory_bytes"].as_u64().unwrap()
+    };
+    assert_eq!(memory("300_000", 1), memory("300000", 290_000));
+    // More are taken as well.
+    assert!(memory("1000", 100_000) > memory("1000", 1));
+    assert_eq!(place.koel("dedup --capacity 99999999999999999").code, Some(2));
+}
+
+#[test]
+fn what_memory_has_no_room_for_is_neither_written_nor_saved() {
+    let place = Place::new();
+    place.make_state("seen.koel");
+    // There is room for more than what is under way at once, so something is written in any case.
+    let all = numbered(0..400_000);
+    place.write("lines", &all);
+    for threads in [1, 2, 8] {
+        place.make_state("seen.koel");
+        let words = format!("dedup --threads {threads} --state seen.koel lines");
+        let ran = place.koel(&format!("{words} --max-memory 1500K"));
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        assert!(ran.stderr.contains("no more memory for what was seen"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("--max-memory"), "{}", ran.stderr);
+        assert!(!ran.stdout.is_empty() && ran.stdout.len() < all.len());
+        assert_same(&place.known("seen.koel", &all), &ran.stdout, "what is saved");
+        let rest = place.koel(&words);
+        assert_eq!(rest.code, Some(0));
+        assert_same(&[ran.stdout, rest.stdout].concat(), &all, "both runs");
+    }
+    let ran = place.koel("dedup --max-memory 1K lines");
+    assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0));
+    assert!(ran.stderr.contains("no room for what was seen"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_sample_is_what_the_command_sample_writes() {
+    let place = Place::new();
+    let sample = place.koel("sample 20_000").stdout;
+    assert_eq!(lines_of(&sample).len(), 20_000);
+    place.make_state("one.koel");
+    place.make_state("two.koel");
+    let one = place.koel("dedup --state one.koel --sample 20000").stdout;
+    assert_same(&one, &place.koel_on("dedup --state two.koel", &sample).stdout, "the sample");
+    assert_eq!(place.koel("dedup --sample 10 file").code, Some(2));
+    assert_eq!(place.koel("sample 0").stdout, b"");
+}

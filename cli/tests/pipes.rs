@@ -1,0 +1,90 @@
+//! Outputs that are pipes: a reader that goes early ends the run in peace, and one that comes late misses nothing.
+
+mod common;
+
+use common::*;
+use std::fs::File;
+use std::io::Read;
+use std::process::Command;
+
+/// More than any pipe holds, and more than the command has under way at once.
+const LINES: u32 = 400_000;
+
+/// Runs it, reads the beginning of what it writes, and closes the pipe.
+fn run_and_leave(place: &Place, words: &str, bytes: usize) -> Ran {
+    let mut going = place.start(words);
+    let read = going.next(bytes);
+    drop(going.stdout.take());
+    let (status, stderr) = going.wait();
+    ran(status, read, stderr)
+}
+
+#[test]
+fn a_reader_that_goes_early_ends_the_run_in_peace() {
+    let place = Place::new();
+    place.write("lines", numbered(0..LINES));
+    place.koel_on("add seen.koel", b"line number 5\n");
+    for words in ["dedup lines", "dedup --state s.koel lines", "query --invert seen.koel lines"] {
+        let ran = run_and_leave(&place, words, 1);
+        assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{words}");
+    }
+    let ran = run_and_leave(&place, "sample 1000000", 1);
+    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
+}
+
+#[test]
+fn a_reader_that_goes_early_has_what_the_state_knows() {
+    let place = Place::new();
+    let all = numbered(0..LINES);
+    place.write("lines", &all);
+    for (threads, bytes) in [(1, 1), (1, 300_000), (2, 1_000_000), (8, 2_000_000)] {
+        place.make_state("seen.koel");
+        let words = format!("dedup --threads {threads} --state seen.koel lines");
+        let mut read = run_and_leave(&place, &words, bytes);
+        assert_eq!((read.code, &*read.stderr), (Some(0), ""));
+        // Of a chunk some lines may have been read that are not saved as seen, but not the other way. What was in the
+        // pipe when it was closed is lost: up to 64 KiB, which were written.
+        let known = place.known("seen.koel", &all);
+        let missing = known.len().saturating_sub(read.stdout.len());
+        assert!(missing <= 64 << 10, "{missing} bytes");
+        assert!(known.len() < all.len() && all.starts_with(&known));
+
+        let rest = place.koel(&words);
+        assert_eq!(rest.code, Some(0));
+        assert_same(&[known, rest.stdout].concat(), &all, "what is known, and the rest");
+        read.stdout.truncate(bytes);
+        assert!(all.starts_with(&read.stdout));
+    }
+}
+
+#[test]
+fn a_named_pipe_is_waited_for() {
+    let place = Place::new();
+    let made = Command::new("mkfifo").arg(place.path("pipe")).status().expect("mkfifo");
+    assert!(made.success());
+    let mut going = place.start("dedup --output pipe --state seen.koel");
+    going.feed(b"a\nb\na\n");
+    drop(going.stdin.take());
+    // If it did not wait for a reader, it would be done in that time, and the lines lost.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let mut cat = Going::start(Command::new("cat").arg(place.path("pipe")));
+    let read = collect(cat.stdout.take().unwrap());
+    cat.wait();
+    let read = read.join().unwrap();
+    assert_eq!(read, b"a\nb\n");
+    let (status, stderr) = going.wait();
+    assert!(status.success(), "{stderr}");
+}
+
+#[test]
+fn a_reader_of_a_named_pipe_may_go_early() {
+    let place = Place::new();
+    place.write("lines", numbered(0..LINES));
+    assert!(Command::new("mkfifo").arg(place.path("pipe")).status().unwrap().success());
+    let going = place.start("dedup --output pipe lines");
+    let pipe = place.path("pipe");
+    let read = move || File::open(pipe).unwrap().read_exact(&mut [0; 100]);
+    with_patience("output", read).unwrap();
+    let (status, stderr) = going.wait();
+    assert_eq!((status.code(), &*stderr), (Some(0), ""));
+}

@@ -1,0 +1,147 @@
+//! States that are not there, files that are no state, and states that are not what was asked for: they are refused, and
+//! stay as they are.
+
+mod common;
+
+use common::*;
+use koel::{ConcurrentCuckooFilter, StableHash};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+fn text(ran: &Ran) -> &str {
+    std::str::from_utf8(&ran.stdout).unwrap()
+}
+
+#[test]
+fn only_a_state_that_is_there_can_be_asked() {
+    let place = Place::new();
+    for words in ["query missing.koel", "forget missing.koel", "info missing.koel"] {
+        let ran = place.koel_on(words, b"a\n");
+        assert_eq!((ran.code, text(&ran)), (Some(2), ""), "{words}");
+        assert!(ran.stderr.starts_with("koel: missing.koel: "), "{words}: {}", ran.stderr);
+    }
+    assert!(place.names().is_empty());
+}
+
+#[test]
+fn a_state_in_a_folder_that_is_not_there_is_refused() {
+    let place = Place::new();
+    for words in ["dedup --state no/seen.koel", "add no/seen.koel", "forget no/seen.koel"] {
+        let ran = place.koel_on(words, b"a\n");
+        assert_eq!((ran.code, text(&ran)), (Some(2), ""), "{words}");
+        assert!(ran.stderr.contains("no: No such file or directory"), "{words}: {}", ran.stderr);
+    }
+    assert!(place.names().is_empty());
+}
+
+/// Every command that uses a state, and none of them may change it.
+#[track_caller]
+fn assert_refused(place: &Place, state: &str, why: &str, commands: &[&str]) {
+    let before = place.read(state);
+    for command in commands {
+        let ran = place.koel_on(&format!("{command} {state}"), b"a\n");
+        assert_eq!((ran.code, text(&ran)), (Some(2), ""), "{command} {state}");
+        assert!(ran.stderr.starts_with(&format!("koel: {state}: ")), "{}", ran.stderr);
+        assert!(ran.stderr.contains(why), "{command} {state}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
+    }
+    assert!(place.read(state) == before, "{state} has changed");
+    assert!(place.names().iter().all(|name| !name.ends_with("-claim")));
+}
+
+const ALL: [&str; 5] = ["dedup --state", "add", "forget", "query", "info"];
+
+#[test]
+fn files_that_are_no_whole_state_are_refused_and_left_alone() {
+    let place = Place::new();
+    place.koel_on("add seen.koel", &numbered(0..1_000));
+    let state = place.read("seen.koel");
+    place.write("text.txt", b"https://a.example/\nhttps://b.example/\n");
+    assert_refused(&place, "text.txt", "", &ALL);
+    place.write("empty", b"");
+    assert_refused(&place, "empty", "", &ALL);
+    for length in [100, state.len() / 2, state.len() - 1] {
+        place.write("cut", &state[..length]);
+        assert_refused(&place, "cut", "", &ALL);
+    }
+    for at in [20, 100, 5_000, state.len() / 2, state.len() - 1] {
+        let mut damaged = state.clone();
+        damaged[at] ^= 4;
+        place.write("damaged", damaged);
+        assert_refused(&place, "damaged", "", &ALL);
+    }
+}
+
+#[test]
+fn a_state_of_a_later_version_is_refused_as_that() {
+    let place = Place::new();
+    place.koel_on("add seen.koel", b"a\n");
+    let mut state = place.read("seen.koel");
+    state[8] = 2;
+    let sum = StableHash::with_seed(0).hash_bytes(&state[..184]);
+    state[184..192].copy_from_slice(&sum.to_le_bytes());
+    place.write("later.koel", state);
+    assert_refused(&place, "later.koel", "version", &ALL);
+}
+
+#[test]
+fn filters_of_other_programs_are_told_of_but_not_used() {
+    let place = Place::new();
+    let builder = || {
+        let builder = ConcurrentCuckooFilter::builder().capacity(1_000);
+        builder.false_positive_rate(1e-4).hasher(StableHash::with_seed(7))
+    };
+    let fixed = builder().build().unwrap();
+    fixed.insert("an item").unwrap();
+    fixed.save(place.path("fixed.koel")).unwrap();
+    let growing = builder().growing().build().unwrap();
+    growing.insert("an item").unwrap();
+    growing.save(place.path("growing.koel")).unwrap();
+    let advice = "koel's commands use only states that dedup and add have made";
+    for (name, grows) in [("fixed.koel", false), ("growing.koel", true)] {
+        assert_refused(&place, name, advice, &ALL[..4]);
+        let ran = place.koel(&format!("info --json {name}"));
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let info: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
+        assert_eq!((&info["items"], &info["grows"]), (&1.into(), &grows.into()));
+        assert_eq!((&info["hasher"], &info["compares"]), (&"XXH3-64".into(), &().into()));
+    }
+}
+
+#[test]
+fn a_read_only_state_is_not_replaced() {
+    let place = Place::new();
+    place.koel_on("add seen.koel", b"a\n");
+    fs::set_permissions(place.path("seen.koel"), fs::Permissions::from_mode(0o444)).unwrap();
+    assert_refused(&place, "seen.koel", "it is read-only", &ALL[..3]);
+    // It can be asked.
+    assert_eq!(place.koel_on("query seen.koel", b"a\n").code, Some(0));
+    assert_eq!(place.koel("info seen.koel").code, Some(0));
+}
+
+#[test]
+fn the_rate_of_a_state_cannot_be_lowered() {
+    let place = Place::new();
+    place.koel_on("dedup --rate 0.001 --state seen.koel", b"a\n");
+    assert_refused(&place, "seen.koel", "which cannot be lowered", &["dedup --rate 1e-6 --state"]);
+    assert_refused(&place, "seen.koel", "use it without --rate", &["add --rate 1e-6"]);
+    for options in ["", "--rate 0.001", "--rate 0.1"] {
+        let ran = place.koel_on(&format!("dedup --state seen.koel {options}"), b"a\n");
+        assert_eq!((ran.code, text(&ran)), (Some(0), ""), "{options}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn the_same_options_can_be_given_in_the_next_run() {
+    let place = Place::new();
+    for rate in ["2e-8", "1e-7", "1e-6", "1e-4", "0.01", "0.3", "0.9"] {
+        for capacity in ["", "--capacity 1", "--capacity 100_000", "--capacity 3_000_000"] {
+            let words = format!("dedup --rate {rate} {capacity} --state seen.koel");
+            for _ in 0..2 {
+                let ran = place.koel_on(&words, b"a\n");
+                assert_eq!(ran.code, Some(0), "{words}: {}", ran.stderr);
+            }
+            fs::remove_file(place.path("seen.koel")).unwrap();
+        }
+    }
+}

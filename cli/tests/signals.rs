@@ -1,0 +1,276 @@
+//! SIGINT and SIGTERM: what was printed is what is saved, whether somebody reads it or not; and the process ends as the
+//! signal would have ended it.
+
+mod common;
+
+use common::*;
+use rustix::process::Signal;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+/// After it, a state knows just these lines of all.
+#[track_caller]
+fn assert_saved(place: &Place, printed: &[u8], all: &[u8]) {
+    assert_same(&place.known("seen.koel", all), printed, "what is saved");
+    let rest = place.koel_on("dedup --state seen.koel", all);
+    assert_eq!(rest.code, Some(0), "{}", rest.stderr);
+    assert_same(&[printed, &rest.stdout].concat(), all, "both runs");
+    assert_eq!(place.names(), ["seen.koel"]);
+}
+
+#[test]
+fn a_signal_saves_what_was_printed() {
+    let all = numbered(0..2_000);
+    let half = numbered(0..1_000);
+    for (signal, name) in [(Signal::INT, "SIGINT"), (Signal::TERM, "SIGTERM")] {
+        let place = Place::new();
+        place.make_state("seen.koel");
+        let mut going = place.start("dedup --state seen.koel");
+        // Lines come out as they come in, without waiting for more.
+        going.feed(&half);
+        assert_same(&going.next(half.len()), &half, "what is printed");
+        going.feed(b"the beginning of a line");
+        going.signal(signal);
+        let mut stdout = going.stdout.take().unwrap();
+        let (status, stderr) = going.wait();
+        assert_eq!(status.signal(), Some(signal.as_raw()), "{stderr}");
+        assert!(stderr.starts_with("koel: 1,000 lines, 1,000 new, 0 repeated; "), "{stderr}");
+        assert!(stderr.ends_with(&format!("; ended by {name}\n")), "{stderr}");
+        let mut rest = Vec::new();
+        std::io::Read::read_to_end(&mut stdout, &mut rest).unwrap();
+        assert!(rest.is_empty());
+        assert_saved(&place, &half, &all);
+    }
+}
+
+#[test]
+fn a_signal_in_the_middle_saves_what_is_in_the_output() {
+    let all = numbered(0..600_000);
+    let place = Place::new();
+    place.write("lines", &all);
+    let mut in_the_middle = 0;
+    for round in 0..8 {
+        place.make_state("seen.koel");
+        place.write("out", b"");
+        let threads = [1, 2, 8][round % 3];
+        let going =
+            place.start(&format!("dedup -s seen.koel -o out --threads {threads} --json lines"));
+        going.is_watchful();
+        wait_until("some output", || {
+            place.path("out").metadata().unwrap().len() > 1_000_000 * round as u64
+        });
+        going.signal(Signal::INT);
+        let (status, stderr) = going.wait();
+        let written = place.read("out");
+        // It may have been done before.
+        if status.signal() == Some(Signal::INT.as_raw()) {
+            in_the_middle += u32::from(written.len() < all.len());
+            assert!(stderr.contains(r#""end":"SIGINT""#), "{stderr}");
+        } else {
+            assert_eq!(status.code(), Some(0), "{stderr}");
+        }
+        assert!(all.starts_with(&written));
+        assert_same(&place.known("seen.koel", &all), &written, "what is saved");
+    }
+    println!("{in_the_middle} of 8 were stopped in the middle");
+}
+
+/// What is read of a run that is stalled then: more than a chunk, so that one has been written.
+const READ: usize = 300_000;
+
+/// A run whose output nobody reads any more, and which has more to write.
+fn stalled(place: &Place, options: &str) -> (Going, Vec<u8>) {
+    let all = numbered(0..300_000);
+    place.write("lines", &all);
+    place.make_state("seen.koel");
+    let mut going = place.start(&format!("dedup --state seen.koel {options} lines"));
+    assert!(all.starts_with(&going.next(READ)));
+    // Until all is as full as it gets.
+    thread::sleep(Duration::from_millis(300));
+    (going, all)
+}
+
+#[test]
+fn what_is_on_its_way_out_gets_out_and_is_saved() {
+    for threads in [1, 2, 8] {
+        let place = Place::new();
+        let (mut going, all) = stalled(&place, &format!("--threads {threads}"));
+        let reader = collect(going.stdout.take().unwrap());
+        going.signal(Signal::TERM);
+        let (status, stderr) = going.wait();
+        assert_eq!(status.signal(), Some(Signal::TERM.as_raw()), "{stderr}");
+        let printed = [&all[..READ], &reader.join().unwrap()].concat();
+        assert!(all.starts_with(&printed) && printed.len() > READ + (256 << 10));
+        assert_same(&place.known("seen.koel", &all), &printed, "what is saved");
+    }
+}
+
+#[test]
+fn a_signal_ends_a_run_that_nobody_reads_and_no_line_is_lost() {
+    for options in ["--threads 1", "--threads 2", "--threads 8", "--checkpoint 0.02"] {
+        let place = Place::new();
+        let (mut going, all) = stalled(&place, options);
+        going.signal(Signal::INT);
+        let stdout = going.stdout.take().unwrap();
+        let (status, stderr) = going.wait();
+        assert_eq!(status.signal(), Some(Signal::INT.as_raw()), "{stderr}");
+        assert!(stderr.ends_with("; ended by SIGINT\n"), "{stderr}");
+        // What is in the pipe is out; the last line of it may be broken off.
+        let out = [&all[..READ], &collect(stdout).join().unwrap()].concat();
+        assert!(all.starts_with(&out) && out.len() < all.len());
+        let whole = &out[..out.iter().rposition(|byte| *byte == b'\n').unwrap() + 1];
+        assert!(is_subset(&place.known("seen.koel", &all), whole), "a line is saved but not out");
+        let rest = place.koel_on("dedup --state seen.koel", &all);
+        assert!(set(&[whole, &rest.stdout].concat()) == set(&all), "a line is missing");
+    }
+}
+
+#[test]
+fn a_checkpoint_waits_for_what_is_on_its_way_out() {
+    for threads in [1, 8] {
+        let place = Place::new();
+        let (mut going, all) = stalled(&place, &format!("--threads {threads} --checkpoint 0.02"));
+        thread::sleep(Duration::from_millis(300));
+        going.signal(Signal::KILL);
+        let stdout = going.stdout.take().unwrap();
+        going.wait();
+        let out = [&all[..READ], &collect(stdout).join().unwrap()].concat();
+        assert!(is_subset(&place.known("seen.koel", &all), &out), "a line is saved but not out");
+    }
+}
+
+#[test]
+fn lines_go_on_after_a_checkpoint() {
+    let place = Place::new();
+    place.make_state("seen.koel");
+    let before = place.read("seen.koel");
+    let mut going = place.start("dedup --state seen.koel --checkpoint 0.02");
+    let mut last = before;
+    for round in 0..5 {
+        let lines = numbered(100 * round..100 * round + 100);
+        going.feed(&lines);
+        assert_same(&going.next(lines.len()), &lines, "what is printed");
+        wait_until("a checkpoint", || place.read("seen.koel") != last);
+        last = place.read("seen.koel");
+        assert_same(&place.known("seen.koel", &lines), &lines, "what is saved");
+    }
+    drop(going.stdin.take());
+    let (status, stderr) = going.wait();
+    assert_eq!((status.code(), stderr.lines().count()), (Some(0), 1), "{stderr}");
+}
+
+/// A run in a folder that can be taken away, so that the state cannot be saved; what it says goes to `log`.
+fn with_a_state_in_a_folder(place: &Place, options: &str) -> Going {
+    fs::create_dir(place.path("folder")).unwrap();
+    place.make_state("folder/seen.koel");
+    let words = format!("dedup --state folder/seen.koel {options}");
+    let mut command = place.command(&words.split_whitespace().collect::<Vec<_>>());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.stderr(fs::File::create(place.path("log")).unwrap());
+    let mut going = Going::start_as_it_is(&mut command);
+    going.feed(b"a\n");
+    assert_eq!(going.next(2), b"a\n");
+    fs::rename(place.path("folder"), place.path("elsewhere")).unwrap();
+    going
+}
+
+#[test]
+fn a_checkpoint_that_fails_is_told_and_tried_again() {
+    let place = Place::new();
+    let mut going = with_a_state_in_a_folder(&place, "--checkpoint 0.02");
+    let told = || String::from_utf8(place.read("log")).unwrap();
+    going.feed(b"b\n");
+    assert_eq!(going.next(2), b"b\n");
+    wait_until("a checkpoint", || told().contains("(it will be tried again)\n"));
+    fs::rename(place.path("elsewhere"), place.path("folder")).unwrap();
+    wait_until("another one", || place.known("folder/seen.koel", b"a\nb\n") == b"a\nb\n");
+    drop(going.stdin.take());
+    assert_eq!(going.wait().0.code(), Some(0), "{}", told());
+    assert!(told().lines().last().unwrap().starts_with("koel: 2 lines, 2 new, "), "{}", told());
+}
+
+#[test]
+fn a_state_that_cannot_be_saved_is_told_instead_of_the_signal() {
+    let place = Place::new();
+    let going = with_a_state_in_a_folder(&place, "");
+    going.signal(Signal::INT);
+    let status = going.wait().0;
+    let told = String::from_utf8(place.read("log")).unwrap();
+    assert_eq!((status.code(), status.signal()), (Some(2), None), "{told}");
+    let last = told.lines().last().unwrap();
+    assert!(last.starts_with("koel: folder/seen.koel: "), "{told}");
+    assert!(place.known("elsewhere/seen.koel", b"a\n").is_empty());
+}
+
+#[test]
+fn without_checkpoints_a_state_is_saved_at_the_end_only() {
+    let place = Place::new();
+    place.make_state("seen.koel");
+    let before = place.read("seen.koel");
+    let mut going = place.start("dedup --state seen.koel --checkpoint 0");
+    going.feed(b"a\n");
+    assert_eq!(going.next(2), b"a\n");
+    thread::sleep(Duration::from_millis(200));
+    assert!(place.read("seen.koel") == before);
+    drop(going.stdin.take());
+    going.wait();
+    assert!(place.read("seen.koel") != before);
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    // After the first, a run that nobody reads waits for a second, saves and tells. Where another process has kept this
+    // one from sending anything for as long, it is tried again.
+    for _ in 0..10 {
+        let place = Place::new();
+        let (mut going, all) = stalled(&place, "");
+        going.signal(Signal::INT);
+        while going.child.try_wait().unwrap().is_none() {
+            thread::sleep(Duration::from_millis(50));
+            going.signal(Signal::TERM);
+        }
+        let (status, stderr) = going.wait();
+        if status.signal() == Some(Signal::TERM.as_raw()) {
+            assert_eq!(stderr, "", "there was no time for that");
+            assert!(place.known("seen.koel", &all).is_empty(), "the state is as it was");
+            return;
+        }
+    }
+    panic!("it was waited with after all");
+}
+
+#[test]
+fn other_commands_save_what_they_did_so_far() {
+    let place = Place::new();
+    place.make_state("seen.koel");
+    for (command, lines) in [("add", "a\nb\n"), ("forget", "b\n")] {
+        let mut going = place.start(&format!("{command} --json seen.koel"));
+        going.feed(lines.as_bytes());
+        going.is_watchful();
+        // Nothing shows that the lines have come in; most likely they have by then.
+        thread::sleep(Duration::from_millis(200));
+        going.signal(Signal::INT);
+        let (status, stderr) = going.wait();
+        assert_eq!(status.signal(), Some(Signal::INT.as_raw()), "{stderr}");
+        let told: serde_json::Value = serde_json::from_str(&stderr).unwrap();
+        assert_eq!(told["end"], "SIGINT");
+        let known = place.known("seen.koel", b"a\nb\n");
+        assert_eq!(told["known"].as_u64().unwrap() as usize, lines_of(&known).len());
+    }
+}
+
+#[test]
+fn without_a_state_a_signal_ends_it_too() {
+    let place = Place::new();
+    for words in ["dedup", "dedup --lossless", "dedup --count"] {
+        let mut going = place.start(words);
+        going.feed(b"a\nb\n");
+        going.is_watchful();
+        going.signal(Signal::TERM);
+        let (status, _) = going.wait();
+        assert_eq!(status.signal(), Some(Signal::TERM.as_raw()), "{words}");
+    }
+}

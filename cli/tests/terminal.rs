@@ -1,0 +1,185 @@
+//! What is shown on a terminal: how far the run is, and in the end only the closing line.
+
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use common::*;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// What a terminal was sent.
+struct Terminal {
+    sent: Arc<Mutex<Vec<u8>>>,
+    own: File,
+}
+
+impl Terminal {
+    fn new() -> Terminal {
+        let other = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&other).unwrap();
+        unlockpt(&other).unwrap();
+        let size = Winsize { ws_row: 24, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&other, size).unwrap();
+        let name = ptsname(&other, Vec::new()).unwrap();
+        let path = OsStr::from_bytes(name.as_bytes());
+        let own = OpenOptions::new().read(true).write(true).open(path).unwrap();
+        let sent = Arc::new(Mutex::new(Vec::new()));
+        let to = Arc::clone(&sent);
+        thread::spawn(move || {
+            let mut other = File::from(other);
+            let mut bytes = [0; 4_096];
+            while let Ok(length @ 1..) = other.read(&mut bytes) {
+                to.lock().unwrap().extend_from_slice(&bytes[..length]);
+            }
+        });
+        Terminal { sent, own }
+    }
+
+    fn end(&self) -> Stdio {
+        Stdio::from(self.own.try_clone().unwrap())
+    }
+
+    fn sent(&self) -> String {
+        String::from_utf8_lossy(&self.sent.lock().unwrap()).into_owned()
+    }
+
+    /// What is on the screen in the end: the last line that is sent is waited for.
+    fn shows_at_last(&self, end: &str) -> String {
+        wait_until(end, || self.sent().trim_end().ends_with(end));
+        // No more than a carriage return, newlines and the clearing of a line are needed for a bar of one line.
+        let mut lines = vec![String::new()];
+        let sent = self.sent();
+        let mut rest = &sent[..];
+        while let Some(next) = rest.chars().next() {
+            let mut length = next.len_utf8();
+            match next {
+                '\x1B' => {
+                    let end = rest[2..].find(|byte: char| byte.is_ascii_alphabetic()).unwrap();
+                    length = end + 3;
+                    match &rest[2..length] {
+                        "2K" => lines.last_mut().unwrap().clear(),
+                        other => assert!(other.ends_with('m'), "{other}"),
+                    }
+                }
+                '\r' => {}
+                '\n' => lines.push(String::new()),
+                other => lines.last_mut().unwrap().push(other),
+            }
+            rest = &rest[length..];
+        }
+        lines.join("\n")
+    }
+}
+
+fn start(place: &Place, words: &str, set: impl Fn(&mut Command) -> &mut Command) -> Going {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let mut command = place.command(&words);
+    command.env("TERM", "xterm").env_remove("NO_COLOR");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    set(&mut command);
+    Going::start_as_it_is(&mut command)
+}
+
+#[test]
+fn a_bar_shows_how_far_it_is_and_goes() {
+    let (place, terminal) = (Place::new(), Terminal::new());
+    let mut going = start(&place, "dedup", |command| command.stderr(terminal.end()));
+    let lines = numbered(0..1_000);
+    let twice = [&lines[..], &lines].concat();
+    going.feed(&twice);
+    assert_same(&going.next(lines.len()), &lines, "what is printed");
+    let kib = format!("{:.2} KiB ", twice.len() as f64 / 1_024.0);
+    wait_until("the bar", || {
+        let sent = terminal.sent();
+        sent.contains("2,000 lines, 1,000 new") && sent.contains(&kib)
+    });
+    drop(going.stdin.take());
+    let (status, _) = going.wait();
+    assert_eq!(status.code(), Some(0));
+    let shown = terminal.shows_at_last(" s");
+    assert!(shown.starts_with("koel: 2,000 lines, 1,000 new, 1,000 repeated; "), "{shown:?}");
+    assert_eq!(shown.trim_end().lines().count(), 1, "{shown:?}");
+}
+
+#[test]
+fn a_bar_shows_how_much_there_is_of_files() {
+    let (place, terminal) = (Place::new(), Terminal::new());
+    place.write("lines", numbered(0..300_000));
+    let mut going = start(&place, "dedup lines", |command| command.stderr(terminal.end()));
+    // Nobody reads what is written, so it stays where it is.
+    let total = format!("/{:.2} MiB ", place.read("lines").len() as f64 / 1_048_576.0);
+    wait_until("the bar", || {
+        let sent = terminal.sent();
+        sent.contains(&total) && sent.contains(" left")
+    });
+    let reader = collect(going.stdout.take().unwrap());
+    assert_eq!(going.wait().0.code(), Some(0));
+    reader.join().unwrap();
+    assert_eq!(terminal.shows_at_last(" s").trim_end().lines().count(), 1);
+}
+
+#[test]
+fn an_error_stays_above_the_bar() {
+    let (place, terminal) = (Place::new(), Terminal::new());
+    let mut going = start(&place, "dedup missing -", |command| command.stderr(terminal.end()));
+    going.feed(b"a\n");
+    wait_until("the bar", || terminal.sent().contains("1 lines, 1 new"));
+    drop(going.stdin.take());
+    assert_eq!(going.wait().0.code(), Some(2));
+    let shown = terminal.shows_at_last(" s");
+    let lines: Vec<&str> = shown.trim_end().lines().collect();
+    assert_eq!(lines.len(), 2, "{shown:?}");
+    assert_eq!(lines[0], "koel: missing: No such file or directory");
+    assert!(lines[1].starts_with("koel: 1 line, 1 new, 0 repeated; "), "{shown:?}");
+}
+
+#[test]
+fn a_quiet_run_shows_nothing() {
+    let (place, terminal) = (Place::new(), Terminal::new());
+    let mut going = start(&place, "dedup --quiet", |command| command.stderr(terminal.end()));
+    going.feed(b"a\n");
+    assert_eq!(going.next(2), b"a\n");
+    thread::sleep(std::time::Duration::from_millis(300));
+    drop(going.stdin.take());
+    assert_eq!(going.wait().0.code(), Some(0));
+    // What comes after it is the first thing.
+    std::io::Write::write_all(&mut terminal.own.try_clone().unwrap(), b"END").unwrap();
+    wait_until("the end", || !terminal.sent().is_empty());
+    assert_eq!(terminal.sent(), "END");
+}
+
+#[test]
+fn a_bar_does_not_get_between_lines_on_the_same_terminal() {
+    let (place, terminal) = (Place::new(), Terminal::new());
+    let mut going =
+        start(&place, "dedup", |command| command.stdout(terminal.end()).stderr(terminal.end()));
+    going.feed(b"first\n");
+    wait_until("the line", || terminal.sent().contains("first"));
+    thread::sleep(std::time::Duration::from_millis(300));
+    assert_eq!(terminal.sent(), "first\r\n");
+    drop(going.stdin.take());
+    assert_eq!(going.wait().0.code(), Some(0));
+    assert!(terminal.shows_at_last(" s").starts_with("first\nkoel: 1 line, 1 new, 0 repeated; "));
+    assert!(!terminal.sent().contains('\x1B'));
+}
+
+#[test]
+fn a_number_does_not_get_in_the_way_of_a_bar() {
+    let (place, terminal) = (Place::new(), Terminal::new());
+    let mut going = start(&place, "dedup --count", |command| {
+        command.stdout(terminal.end()).stderr(terminal.end())
+    });
+    going.feed(b"a\nb\n");
+    wait_until("the bar", || terminal.sent().contains("2 lines, 2 new"));
+    drop(going.stdin.take());
+    assert_eq!(going.wait().0.code(), Some(0));
+    assert!(terminal.shows_at_last(" s").starts_with("2\nkoel: 2 lines, 2 new, 0 repeated; "));
+}

@@ -129,6 +129,20 @@ fn a_signal_ends_a_run_that_nobody_reads_and_no_line_is_lost() {
 }
 
 #[test]
+fn a_signal_ends_a_run_whose_input_has_no_end() {
+    let place = Place::new();
+    place.make_state("seen.koel");
+    for command in ["dedup --zero --state", "add --zero", "forget --zero", "query --count --zero"] {
+        let going = place.start(&format!("{command} seen.koel /dev/zero"));
+        going.is_watchful();
+        thread::sleep(Duration::from_millis(100));
+        going.signal(Signal::TERM);
+        let (status, stderr) = going.wait();
+        assert_eq!(status.signal(), Some(Signal::TERM.as_raw()), "{command}: {stderr}");
+    }
+}
+
+#[test]
 fn a_checkpoint_waits_for_what_is_on_its_way_out() {
     for threads in [1, 8] {
         let place = Place::new();

@@ -17,8 +17,7 @@ use std::path::PathBuf;
     after_long_help = EXIT_CODES,
     max_term_width = 100,
     subcommand_required = true,
-    arg_required_else_help = true,
-    disable_help_subcommand = true
+    arg_required_else_help = true
 )]
 pub struct Arguments {
     #[command(subcommand)]
@@ -29,10 +28,12 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0    it is done; of query, some lines were selected; of forget, some were there
   1    of query and forget only: there were none
-  2    something went wrong, and standard error says what: also if only one of several files could
-       not be read
-  130  ended by SIGINT, as a shell tells it; a state has been saved unless standard error says otherwise
+  2    something went wrong, and standard error says what;
+       also if only one of several files could not be read
+  130  ended by SIGINT, as a shell tells it: a state has been saved,
+       unless standard error says otherwise
   143  the same by SIGTERM
+  129  the same by SIGHUP
 
 Compressed files are read as what is in them if their names end in .gz or .zst. FILE may be - for standard \
 input, and is that if there is none.";
@@ -63,13 +64,14 @@ pub struct Dedup {
     ///
     /// It is saved at the end, at SIGINT and SIGTERM, and every --checkpoint seconds; what is saved as seen has been
     /// written. After a kill that leaves no time for that, or a power cut, the lines of the last
-    /// --checkpoint seconds may be written again. One process at a time can use it.
+    /// --checkpoint seconds may be written again. One process at a time can use it. With --count or --repeated it is only
+    /// read, since new lines are not written then.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "State")]
     pub state: Option<PathBuf>,
 
     /// How often the state is saved while lines go on; 0 for only at the end
     ///
-    /// Nothing is written meanwhile, so saves take at most a tenth of the time: if they are slow, they are rarer.
+    /// Lines wait while it is saved. If that is slow, it is done less often, so that it takes at most a tenth of the time.
     #[arg(
         long,
         value_name = "SECONDS",
@@ -113,7 +115,7 @@ Examples:
   koel dedup access.log > unique.log
       each line once
 
-  zcat day-*.gz | koel dedup --url --state seen.koel > new-urls.txt
+  koel dedup --url --state urls.koel day-*.gz > new-urls.txt
       the URLs of today that no earlier run has written
 
   koel dedup --lossless --output unique.txt big.txt.zst
@@ -121,8 +123,7 @@ Examples:
 
   koel dedup --count access.log
       how many different lines there are
-
-With --state, --output FILE is added to; without, it is replaced.";
+";
 
 /// Writes the lines that were seen, or with --invert those that were not
 #[derive(Args)]
@@ -151,12 +152,18 @@ Examples:
   koel query seen.koel --invert candidates.txt
       what of candidates.txt was never seen
 
-  if echo \"$url\" | koel query -q seen.koel > /dev/null; then echo seen; fi";
+  if echo \"$url\" | koel query -q seen.koel > /dev/null; then echo seen; fi
+
+Exit codes: 0 if there are such lines, 1 if there are none, 2 if something went wrong.";
 
 /// Adds lines to a state and writes nothing
 ///
 /// Adds lines to a state and writes nothing. A state that is not there is made.
 #[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  koel add seen.koel everything-so-far.txt
+      begins with lines that are known already")]
 pub struct Add {
     /// The state
     #[arg(value_hint = ValueHint::FilePath)]
@@ -180,6 +187,8 @@ pub struct Add {
 /// Takes lines out of a state, so that they will be new again, as a URL whose fetch has failed. Take out only what is
 /// in: a line that never was may, at the rate of the state, take away another that happens to look the same.
 #[derive(Args)]
+#[command(after_long_help = "\
+Exit codes: 0 if any of the lines were there, 1 if none was, 2 if something went wrong.")]
 pub struct Forget {
     /// The state
     #[arg(value_hint = ValueHint::FilePath)]
@@ -303,9 +312,10 @@ pub struct Made {
 
     /// Compares URLs as a crawler would
     ///
-    /// Host and scheme in lower case, default ports, dot segments, fragments and escapes make no difference (the URL
-    /// standard of the WHATWG). Lines are written as they came. One that is no URL is compared as it is. A state
-    /// remembers how its lines are compared.
+    /// URLs of http, https, ftp, ws and wss, by the URL standard of the WHATWG: how scheme and host are written, default
+    /// ports, dot segments, and escapes that are not needed make no difference, nor do fragments, or a ? that nothing
+    /// follows. Lines are written as they came. All else is compared as it is. A state remembers how its lines are
+    /// compared.
     #[arg(short, long)]
     pub url: bool,
 
@@ -323,6 +333,8 @@ pub struct Made {
 #[command(next_help_heading = "Output")]
 pub struct Output {
     /// Writes to FILE instead of standard output
+    ///
+    /// What FILE has is replaced, but by dedup with --state: then it is added to.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 
@@ -345,17 +357,25 @@ pub struct Telling {
     /// The closing line as JSON, for programs
     ///
     /// An object in one line, the last of standard error unless something went wrong: of dedup, lines, new, repeated,
-    /// bytes, expected_drops, recovered, not_urls, unreadable, rate, known, memory_bytes, state, seconds, and end,
+    /// bytes, expected_drops, recovered, not_urls, unreadable, rate, known, memory_bytes, state, saved, seconds, and end,
     /// which is complete, SIGINT, SIGTERM, broken pipe or failed. Of the others, added, seen or forgotten instead of new
     /// and repeated.
     #[arg(long)]
     pub json: bool,
 }
 
-/// A number, which may have underscores: 1_000_000.
+/// A whole number: 1000000, 1_000_000, 1e6.
 fn number(text: &str) -> Result<u64, String> {
+    let bad = || String::from("a whole number, such as 1000000, 1_000_000 or 1e6");
     let text = text.replace('_', "");
-    text.parse().map_err(|_| String::from("a whole number, such as 1000000 or 1_000_000"))
+    match text.split_once(['e', 'E']) {
+        None => text.parse().map_err(|_| bad()),
+        Some((digits, zeros)) => {
+            let zeros = zeros.parse().ok().and_then(|zeros| 10_u64.checked_pow(zeros));
+            let digits: Option<u64> = digits.parse().ok();
+            digits.zip(zeros).and_then(|(digits, zeros)| digits.checked_mul(zeros)).ok_or_else(bad)
+        }
+    }
 }
 
 fn threads(text: &str) -> Result<usize, String> {
@@ -433,6 +453,16 @@ mod tests {
         }
         for text in ["", "0", "K", "-1", "1.5G", "1X", "12B34", "99999999999T", "iB"] {
             assert!(size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_whole() {
+        for (text, value) in [("0", 0), ("1_000", 1_000), ("1e6", 1_000_000), ("25E3", 25_000)] {
+            assert_eq!(number(text), Ok(value), "{text}");
+        }
+        for text in ["", "e6", "1e", "1.5e3", "-1", "1e-6", "1e20", "1M", "99999999999999999999"] {
+            assert!(number(text).is_err(), "{text}");
         }
     }
 

@@ -22,7 +22,11 @@ impl Claim {
     pub fn lay(state: &Path) -> Result<Claim, Failure> {
         let path = beside(state)?;
         let cannot = |error| {
-            Failure::of(format!("{}: cannot claim it: {}", state.display(), path.display()), &error)
+            let (state, claim) = (state.display(), path.display());
+            Failure::of(
+                format!("{state}: cannot be locked by {claim}, which has to be made beside it"),
+                &error,
+            )
         };
         // Whoever had it may remove the file between two steps of this one.
         for _ in 0..100 {
@@ -35,9 +39,8 @@ impl Claim {
                 Err(TryLockError::Error(error)) => return Err(cannot(error)),
             }
             if is_at(&file, &path) {
-                let written =
-                    file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
-                written.map_err(cannot)?;
+                // So that others can be told; a full disk will be told by the state itself.
+                let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
                 return Ok(Claim { path, _file: file });
             }
         }
@@ -87,7 +90,12 @@ fn beside(state: &Path) -> Result<PathBuf, Failure> {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let state = follow(state);
             let folder = folder_of(&state);
-            let real = fs::canonicalize(folder).map_err(|error| Failure::about(folder, &error))?;
+            let real = fs::canonicalize(folder).map_err(|error| {
+                Failure::of(
+                    format!("{}: its folder, {}", state.display(), folder.display()),
+                    &error,
+                )
+            })?;
             let name = state.file_name().ok_or_else(|| {
                 Failure::new(format!(
                     "{}: a state is a file, and this cannot be one",

@@ -11,6 +11,7 @@ use crate::state::Seen;
 use crate::tally::Tally;
 use crate::turns::{PARTS, Turns};
 use crossbeam_channel::{Receiver, Sender, bounded};
+use indicatif::HumanCount;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -68,7 +69,7 @@ pub fn start(
     threads: usize,
     sink: Sink,
     aside: Option<Aside>,
-) -> Writer {
+) -> Result<Writer, Failure> {
     // One chunk for each who works on one, and one in between.
     let chunks = threads + 3;
     let (to_pool, pool) = bounded(chunks);
@@ -77,14 +78,23 @@ pub fn start(
     for _ in 0..chunks {
         let _ = to_pool.send(Chunk::default());
     }
-    let the = Arc::clone(shared);
-    thread::spawn(move || the.guarded(|| the.read_all(sources, &pool, &to_work)));
     for _ in 0..threads {
         let (the, work, to_done) = (Arc::clone(shared), work.clone(), to_done.clone());
-        thread::spawn(move || the.guarded(|| the.work(&work, &to_done)));
+        spawn(move || the.guarded(|| the.work(&work, &to_done)))?;
     }
     let the = Arc::clone(shared);
-    thread::spawn(move || the.guarded(|| the.write_all(&done, &to_pool, sink, aside)))
+    let write = move || the.guarded(|| the.write_all(&done, &to_pool, sink, aside));
+    let writer = spawn(write)?;
+    let the = Arc::clone(shared);
+    spawn(move || the.guarded(|| the.read_all(sources, &pool, &to_work)))?;
+    Ok(writer)
+}
+
+fn spawn<T: Send + 'static>(
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, Failure> {
+    let cannot = |error| Failure::of("cannot start a thread (--threads says how many)", &error);
+    thread::Builder::new().spawn(body).map_err(cannot)
 }
 
 impl Shared {
@@ -110,7 +120,8 @@ impl Shared {
         for source in sources {
             let failed = |error| {
                 locked(&self.so_far.tally).unreadable += 1;
-                self.screen.say(Failure::of(source.name(), &error));
+                let advice = source.advice(&error);
+                self.screen.say(format_args!("{}{advice}", Failure::of(source.name(), &error)));
             };
             let opened = match source.open(&self.so_far.read) {
                 Ok(opened) => opened,
@@ -138,7 +149,8 @@ impl Shared {
                 Over::Unreadable(error) => failed(error),
                 Over::TooLong { line } => {
                     *locked(&self.so_far.stopped) = Some(Failure::new(format!(
-                        "{}: line {line} is longer than {} bytes; allow longer ones with --max-line",
+                        "{}: line {line} is longer than {} bytes, and nothing from there on was read; allow \
+                         longer ones with --max-line",
                         source.name(),
                         self.rules.longest
                     )));
@@ -254,21 +266,19 @@ impl Shared {
         if chunk.full {
             return Err(Trouble::Failed(self.no_memory()));
         }
-        if !chunk.selected.is_empty() {
-            sink.write(&chunk.selected)?;
+        if let Some(aside) = aside {
+            aside.put(&chunk.selected, &chunk.aside)?;
         }
-        match aside {
-            Some(aside) => Ok(aside.put(&chunk.selected, &chunk.aside)?),
-            None => Ok(()),
-        }
+        if chunk.selected.is_empty() { Ok(()) } else { sink.write(&chunk.selected) }
     }
 
     fn no_memory(&self) -> Failure {
-        let lines = locked(&self.so_far.tally).lines;
+        let Tally { lines, yes, .. } = *locked(&self.so_far.tally);
         Failure::new(format!(
-            "no more memory for what was seen, after {lines} lines and {} different ones: a higher --rate takes \
-             less, and --max-memory may allow more",
-            self.seen.len()
+            "no more memory for what was seen, after {} lines, {} of them new: a higher --rate takes less, \
+             and --max-memory may allow more",
+            HumanCount(lines),
+            HumanCount(yes)
         ))
     }
 

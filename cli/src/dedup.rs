@@ -11,7 +11,7 @@ use crate::output::{Before, Sink};
 use crate::report::{self, Deduplicated};
 use crate::run::Run;
 use crate::screen::Screen;
-use crate::state::Keeper;
+use crate::state::{self, Keeper};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,16 +24,20 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         None => input::sources(&options.files.files),
     };
     let rules = options.input.rules();
-    let keeper = options.state.as_deref().map(Keeper::claim).transpose()?;
-    let seen = match &keeper {
-        Some(keeper) => keeper.load_or_make(&options.made)?,
-        None => options.made.build()?,
+    // New lines that are not written are not to be known later.
+    let writes_new = !options.output.count && !options.repeated;
+    let kept = options.state.as_deref().filter(|_| writes_new);
+    let keeper = kept.map(Keeper::claim).transpose()?;
+    let seen = match (&keeper, options.state.as_deref()) {
+        (Some(keeper), _) => keeper.load_or_make(&options.made)?,
+        (None, Some(state)) => state::load_if_there(state, &options.made)?,
+        (None, None) => options.made.build()?,
     };
     let before = match keeper {
         Some(_) => Before::Kept { terminator: rules.terminator },
         None => Before::Replaced,
     };
-    let state = keeper.as_ref().map(Keeper::path);
+    let state = options.state.as_deref();
     let mut output = Some(Sink::open(options.output.output.as_deref(), before, &sources, state)?);
 
     // Lines are written as they come, unless only their number is asked for, or it is not sure yet which ones.
@@ -72,7 +76,9 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     if let (End::Reached, Some((sink, aside))) = (&outcome.end, outcome.written.take()) {
         let mut output = output.take().unwrap_or(sink);
         if let Some(aside) = aside {
-            watch.stop_watching();
+            watch.end_at_once(
+                "ended in the second pass: lines that were dropped by mistake may be missing",
+            );
             let settled = aside.settle(output.read_again()?, rules, &outcome.hash)?;
             recovered = Some(settled.mistaken());
             new += settled.mistaken();
@@ -107,6 +113,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         known: stats.items(),
         memory_bytes: stats.size_in_bytes(),
         state,
+        saved: writes_new && options.state.is_some() && !matches!(outcome.end, End::Failed(_)),
         seconds: report::seconds(outcome.took + second_pass.elapsed()),
         end: report::name_of(&outcome.end),
     };

@@ -110,7 +110,8 @@ impl Display for Report {
         writeln!(f, "  items      {}", count(self.items))?;
         let bits = 8.0 * self.file_bytes as f64 / self.items.max(1) as f64;
         write!(f, "  file       {}", HumanBytes(self.file_bytes))?;
-        if self.items > 0 {
+        // Of a state that is mostly empty it says nothing.
+        if self.load > 0.1 {
             write!(f, ", {bits:.1} bits an item")?;
         }
         writeln!(
@@ -121,7 +122,11 @@ impl Display for Report {
         )?;
         writeln!(f, "  keeps      {} bits of an item", self.fingerprint_bits)?;
         let then = if self.grows { "after the growth that it was made for" } else { "when full" };
-        writeln!(f, "  rate       {:.1e} now, {:.1e} {then}", self.rate, self.rate_expected)?;
+        let now = match self.rate {
+            0.0 => String::from("0"),
+            rate => format!("{rate:.1e}"),
+        };
+        writeln!(f, "  rate       {now} now, {:.1e} {then}", self.rate_expected)?;
         writeln!(f, "  hasher     {}", self.hasher)?;
         if let Some(compares) = &self.compares {
             writeln!(f, "  compares   {compares}")?;

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::sample::Crawl;
 use flate2::bufread::MultiGzDecoder;
 use std::fs::{File, Metadata};
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -44,6 +44,22 @@ impl Source {
             Source::StandardInput => String::from("standard input"),
             Source::File(path) => path.display().to_string(),
             Source::Sample { .. } => String::from("the sample"),
+        }
+    }
+
+    /// What may be done about an error of reading.
+    pub fn advice(&self, error: &io::Error) -> &'static str {
+        let of_content = [
+            ErrorKind::InvalidInput,
+            ErrorKind::InvalidData,
+            ErrorKind::UnexpectedEof,
+            ErrorKind::Other,
+        ];
+        match self {
+            Source::File(path) if is_packed(path) && of_content.contains(&error.kind()) => {
+                " (it is taken for compressed because of its name; what came before this was read)"
+            }
+            _ => "",
         }
     }
 
@@ -92,6 +108,11 @@ enum Packing {
     None,
     Gzip,
     Zstd,
+}
+
+/// Whether a file of this name is read as a compressed one.
+pub fn is_packed(path: &Path) -> bool {
+    !matches!(packing(path), Packing::None)
 }
 
 fn packing(path: &Path) -> Packing {

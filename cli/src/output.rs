@@ -42,8 +42,8 @@ impl Sink {
         state: Option<&Path>,
     ) -> Result<Sink, Failure> {
         match path {
-            Some(path) => Sink::file(path, before, sources, state),
-            None => Sink::standard_beside(sources, state),
+            Some(path) if path.as_os_str() != "-" => Sink::file(path, before, sources, state),
+            _ => Sink::standard_beside(sources, state),
         }
     }
 
@@ -69,6 +69,12 @@ impl Sink {
     ) -> Result<Sink, Failure> {
         let name = path.display().to_string();
         let cannot = |error| Failure::about(path, &error);
+        if input::is_packed(path) {
+            return Err(Failure::new(format!(
+                "{name}: lines are not compressed, and it would be taken for a compressed file; name \
+                 another, or write to standard output and compress that"
+            )));
+        }
         // What is no file, such as a pipe with a name, may not be read: its other end would not be noticed to go.
         let is_file = path.metadata().map_or(true, |about| about.is_file());
         let mut is_readable = is_file;

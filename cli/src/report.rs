@@ -30,6 +30,8 @@ pub struct Deduplicated<'a> {
     /// Memory for what was seen.
     pub memory_bytes: usize,
     pub state: Option<String>,
+    /// Whether the state knows all that is known. It does not after --count or --repeated, which only read it.
+    pub saved: bool,
     pub seconds: f64,
     pub end: &'a str,
 }
@@ -65,6 +67,7 @@ pub fn name_of(end: &End) -> &'static str {
     match end {
         End::Reached => "complete",
         End::Signal(signal_hook::consts::SIGINT) => "SIGINT",
+        End::Signal(signal_hook::consts::SIGHUP) => "SIGHUP",
         End::Signal(_) => "SIGTERM",
         End::BrokenPipe => "broken pipe",
         End::Failed(_) => "failed",
@@ -98,7 +101,9 @@ impl Display for Deduplicated<'_> {
             None => write!(f, "; {}", Drops(self.expected_drops))?,
         }
         NotUrls(self.not_urls).fmt(f)?;
-        if let Some(state) = &self.state {
+        if let Some(state) = &self.state
+            && self.saved
+        {
             write!(f, "; {state} knows {}", count(self.known as u64))?;
         }
         write!(f, "; {}", Took(self.seconds))?;
@@ -125,7 +130,10 @@ impl Display for Asked<'_> {
             }
         }
         NotUrls(self.not_urls).fmt(f)?;
-        write!(f, "; {} knows {}; {}", self.state, count(self.known as u64), Took(self.seconds))?;
+        if self.end != "failed" {
+            write!(f, "; {} knows {}", self.state, count(self.known as u64))?;
+        }
+        write!(f, "; {}", Took(self.seconds))?;
         Ended(self.end).fmt(f)
     }
 }
@@ -165,7 +173,11 @@ struct Ended<'a>(&'a str);
 
 impl Display for Ended<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.starts_with("SIG") { write!(f, "; ended by {}", self.0) } else { Ok(()) }
+        match self.0 {
+            signal if signal.starts_with("SIG") => write!(f, "; ended by {signal}"),
+            "failed" => f.write_str("; failed"),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -85,7 +85,7 @@ pub fn run(run: Run, monitor: &Arc<Monitor>) -> Result<Outcome, Failure> {
         None => None,
         Some(keeper) => Some(Keeping::new(keeper, run.sink.syncer()?, run.checkpoint)),
     };
-    let writer = crew::start(&shared, run.sources, threads, run.sink, run.aside);
+    let writer = crew::start(&shared, run.sources, threads, run.sink, run.aside)?;
     let mut coordinator = Coordinator::new(&shared, keeping, run.yes_is);
     let end = coordinator.wait();
     // If something has gone wrong, it may wait for ever.

@@ -19,8 +19,8 @@ impl Screen {
         let bar =
             ProgressBar::with_draw_target(total_bytes, ProgressDrawTarget::stderr_with_hz(10));
         let template = match total_bytes {
-            Some(_) => "{bar:20} {bytes}/{total_bytes} {bytes_per_sec} {msg} {eta} left",
-            None => "{spinner} {bytes} {bytes_per_sec} {msg}",
+            Some(_) => "{bar:12} {bytes}/{total_bytes}, {eta} left, {wide_msg}",
+            None => "{spinner} {bytes}, {bytes_per_sec}, {wide_msg}",
         };
         let style = ProgressStyle::with_template(template).unwrap_or(ProgressStyle::default_bar());
         Screen { bar: Some(bar.with_style(style)) }

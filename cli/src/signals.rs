@@ -1,16 +1,18 @@
-//! SIGINT and SIGTERM: the first ends the run in order, a second one at once.
+//! SIGINT, SIGTERM and SIGHUP: the first ends the run in order, a second one at once. What whoever started the
+//! process had it ignore, as nohup does, stays ignored.
 //!
 //! Some who send one send it twice: `timeout`, for example, to the process and to its group. So a second one counts only
 //! a moment later.
 
 use crate::failure::Failure;
 use crate::monitor::Monitor;
-use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::fs;
+use std::io::{self, Write};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,22 +21,25 @@ const MOMENT: Duration = Duration::from_millis(200);
 
 /// From here on, signals are told to the monitor.
 pub struct Watch {
-    at_once: Arc<AtomicBool>,
+    last_words: Arc<OnceLock<&'static str>>,
 }
 
 impl Watch {
     pub fn start(monitor: &Arc<Monitor>) -> Result<Watch, Failure> {
         let cannot = |error| Failure::of("cannot wait for signals", &error);
-        let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(cannot)?;
+        let caught = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal));
+        let mut signals = Signals::new(caught).map_err(cannot)?;
         // A file that may not be as large is an error of writing, which is told, and ends the run in order.
         flag::register(SIGXFSZ, Arc::default()).map_err(cannot)?;
-        let at_once = Arc::new(AtomicBool::new(false));
-        let (monitor, ends_at_once) = (Arc::clone(monitor), Arc::clone(&at_once));
-        thread::spawn(move || {
+        let last_words = Arc::new(OnceLock::new());
+        let (monitor, words) = (Arc::clone(monitor), Arc::clone(&last_words));
+        let watch = move || {
             let mut first: Option<Instant> = None;
             for signal in &mut signals {
                 let again = first.is_some_and(|first| first.elapsed() >= MOMENT);
-                if again || ends_at_once.load(Relaxed) {
+                if again || words.get().is_some() {
+                    let words = words.get().unwrap_or(&"ended at once: nothing more was saved");
+                    let _ = io::stderr().write_all(format!("koel: {words}\n").as_bytes());
                     die(signal);
                 }
                 if first.is_none() {
@@ -42,14 +47,24 @@ impl Watch {
                     monitor.signal(signal);
                 }
             }
-        });
-        Ok(Watch { at_once })
+        };
+        let cannot = |error| Failure::of("cannot start a thread", &error);
+        thread::Builder::new().spawn(watch).map_err(cannot)?;
+        Ok(Watch { last_words })
     }
 
-    /// From here on, the first one ends the process at once, too.
-    pub fn stop_watching(&self) {
-        self.at_once.store(true, Relaxed);
+    /// From here on, the first one ends the process at once, too, with these words.
+    pub fn end_at_once(&self, last_words: &'static str) {
+        let _ = self.last_words.set(last_words);
     }
+}
+
+/// Whether the process was started with this signal ignored, where the system tells.
+fn is_ignored(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// Ends the process as the signal would have.

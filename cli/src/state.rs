@@ -5,6 +5,7 @@ use crate::claim::Claim;
 use crate::comparison::{Comparison, LineHash};
 use crate::failure::Failure;
 use crate::url_key::UrlRules;
+use indicatif::BinaryBytes;
 use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, SnapshotError, SnapshotErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -75,7 +76,15 @@ impl Made {
                 path.display()
             )));
         }
-        seen.set_max_bytes(self.most_bytes());
+        let (takes, most) = (seen.size_in_bytes(), self.most_bytes());
+        if takes > most {
+            return Err(Failure::new(format!(
+                "{}: it takes {} of memory already; allow more with --max-memory",
+                path.display(),
+                BinaryBytes(takes as u64)
+            )));
+        }
+        seen.set_max_bytes(most);
         Ok(seen)
     }
 }
@@ -88,6 +97,9 @@ pub struct Keeper {
 
 impl Keeper {
     pub fn claim(path: &Path) -> Result<Keeper, Failure> {
+        if path.as_os_str() == "-" {
+            return Err(Failure::new("a state is a file, and cannot come from standard input"));
+        }
         let _claim = Claim::lay(path)?;
         if path.metadata().is_ok_and(|file| file.is_file() && file.permissions().readonly()) {
             return Err(Failure::new(format!(
@@ -98,22 +110,14 @@ impl Keeper {
         Ok(Keeper { path: path.to_path_buf(), _claim })
     }
 
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// What was seen in earlier runs, if there were any.
     pub fn load_or_make(&self, made: &Made) -> Result<Seen, Failure> {
-        match Seen::load(&self.path) {
-            Ok(seen) => made.accept(seen, &self.path),
-            Err(error) if error.kind() == SnapshotErrorKind::NotFound => {
-                let seen = made.build()?;
-                // Better to know now that it cannot be saved.
-                self.save(&seen)?;
-                Ok(seen)
-            }
-            Err(error) => Err(cannot_use(&error)),
+        let seen = load_if_there(&self.path, made)?;
+        if !self.path.exists() {
+            // Better to know now that it cannot be saved.
+            self.save(&seen)?;
         }
+        Ok(seen)
     }
 
     pub fn load(&self) -> Result<Seen, Failure> {
@@ -129,6 +133,15 @@ impl Keeper {
     }
 }
 
+/// A state that will only be read, or what it would be if it were there.
+pub fn load_if_there(path: &Path, made: &Made) -> Result<Seen, Failure> {
+    match Seen::load(path) {
+        Ok(seen) => made.accept(seen, path),
+        Err(error) if error.kind() == SnapshotErrorKind::NotFound => made.build(),
+        Err(error) => Err(cannot_use(&error)),
+    }
+}
+
 /// A state that will only be read.
 pub fn load(path: &Path) -> Result<Seen, Failure> {
     Seen::load(path).map_err(|error| cannot_use(&error))
@@ -137,8 +150,11 @@ pub fn load(path: &Path) -> Result<Seen, Failure> {
 /// An error of loading, in the words of a command.
 fn cannot_use(error: &SnapshotError) -> Failure {
     let advice = match error.kind() {
-        SnapshotErrorKind::WrongKind | SnapshotErrorKind::WrongHasher => {
-            "; koel's commands use only states that dedup and add have made"
+        SnapshotErrorKind::WrongKind
+        | SnapshotErrorKind::WrongHasher
+        | SnapshotErrorKind::NotASnapshot => "; a state is what dedup or add has saved",
+        SnapshotErrorKind::Incomplete | SnapshotErrorKind::Damaged => {
+            ", or make it again with koel add from the lines that you have"
         }
         _ => "",
     };

@@ -171,6 +171,7 @@ fn json_has_all_that_is_told() {
         "rate",
         "known",
         "memory_bytes",
+        "saved",
         "state",
         "seconds",
         "end",

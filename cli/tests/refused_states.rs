@@ -97,7 +97,7 @@ fn filters_of_other_programs_are_told_of_but_not_used() {
     let growing = builder().growing().build().unwrap();
     growing.insert("an item").unwrap();
     growing.save(place.path("growing.koel")).unwrap();
-    let advice = "koel's commands use only states that dedup and add have made";
+    let advice = "a state is what dedup or add has saved";
     for (name, grows) in [("fixed.koel", false), ("growing.koel", true)] {
         assert_refused(&place, name, advice, &ALL[..4]);
         let ran = place.koel(&format!("info --json {name}"));

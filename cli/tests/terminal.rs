@@ -96,7 +96,7 @@ fn a_bar_shows_how_far_it_is_and_goes() {
     let twice = [&lines[..], &lines].concat();
     going.feed(&twice);
     assert_same(&going.next(lines.len()), &lines, "what is printed");
-    let kib = format!("{:.2} KiB ", twice.len() as f64 / 1_024.0);
+    let kib = format!("{:.2} KiB, ", twice.len() as f64 / 1_024.0);
     wait_until("the bar", || {
         let sent = terminal.sent();
         sent.contains("2,000 lines, 1,000 new") && sent.contains(&kib)
@@ -115,7 +115,7 @@ fn a_bar_shows_how_much_there_is_of_files() {
     place.write("lines", numbered(0..300_000));
     let mut going = start(&place, "dedup lines", |command| command.stderr(terminal.end()));
     // Nobody reads what is written, so it stays where it is.
-    let total = format!("/{:.2} MiB ", place.read("lines").len() as f64 / 1_048_576.0);
+    let total = format!("/{:.2} MiB, ", place.read("lines").len() as f64 / 1_048_576.0);
     wait_until("the bar", || {
         let sent = terminal.sent();
         sent.contains(&total) && sent.contains(" left")

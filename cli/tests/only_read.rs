@@ -1,0 +1,84 @@
+//! When a state is only read, and what is refused before anything is written.
+
+mod common;
+
+use common::*;
+
+#[test]
+fn counting_or_writing_what_is_repeated_leaves_a_state_as_it_is() {
+    let place = Place::new();
+    place.make_state("seen.koel");
+    place.koel_on("add seen.koel", b"a\nb\n");
+    let before = place.read("seen.koel");
+    let run = |words: &str| {
+        let ran = place.koel_on(&format!("dedup --state seen.koel {words}"), b"b\nc\nc\nd\n");
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert!(!ran.stderr.contains("knows"), "{}", ran.stderr);
+        String::from_utf8(ran.stdout).unwrap()
+    };
+    assert_eq!(run("--count"), "2\n");
+    assert_eq!(run("--repeated"), "b\nc\n");
+    assert_eq!(run("--repeated --count"), "2\n");
+    assert!(run("--count --json").contains('2'));
+    assert!(place.read("seen.koel") == before, "the state has changed");
+    // Nor is one made.
+    assert_eq!(place.koel_on("dedup --count --state other.koel", b"a\n").stdout, b"1\n");
+    assert_eq!(place.names(), ["seen.koel"]);
+    assert_eq!(place.koel_on("dedup --state seen.koel", b"b\nc\n").stdout, b"c\n");
+}
+
+#[test]
+fn a_state_that_is_only_read_may_be_in_use() {
+    let place = Place::new();
+    place.make_state("seen.koel");
+    let mut going = place.start("dedup --state seen.koel");
+    going.feed(b"a\n");
+    going.next(2);
+    assert_eq!(place.koel_on("dedup --count --state seen.koel", b"a\n").stdout, b"1\n");
+    assert_eq!(place.koel("dedup --state seen.koel").code, Some(2));
+}
+
+#[test]
+fn a_state_that_takes_more_than_is_allowed_is_refused() {
+    let place = Place::new();
+    place.make_state("seen.koel");
+    for command in ["dedup --state seen.koel", "add seen.koel"] {
+        let ran = place.koel_on(&format!("{command} --max-memory 64K"), b"a\n");
+        assert_eq!(ran.code, Some(2));
+        assert!(ran.stderr.contains("--max-memory"), "{}", ran.stderr);
+    }
+    assert!(place.known("seen.koel", b"a\n").is_empty());
+}
+
+#[test]
+fn standard_input_and_output_have_a_name_but_are_no_state() {
+    let place = Place::new();
+    assert_eq!(place.koel_on("dedup --output - -", b"a\na\n").stdout, b"a\n");
+    for words in ["dedup --state -", "add -", "forget -"] {
+        let ran = place.koel_on(words, b"a\n");
+        assert_eq!(ran.code, Some(2), "{words}");
+        assert!(ran.stderr.contains("a state is a file"), "{}", ran.stderr);
+    }
+    assert!(place.names().is_empty());
+}
+
+#[test]
+fn an_output_that_would_be_taken_for_compressed_is_refused() {
+    let place = Place::new();
+    for name in ["out.gz", "out.zst", "out.GZ"] {
+        let ran = place.koel_on(&format!("dedup --output {name}"), b"a\n");
+        assert_eq!(ran.code, Some(2), "{name}");
+        assert!(ran.stderr.contains("compress"), "{}", ran.stderr);
+    }
+    assert!(place.names().is_empty());
+}
+
+#[test]
+fn a_run_that_failed_says_so_in_its_last_line() {
+    let place = Place::new();
+    let ran = place.koel_on("dedup --max-line 2 --state seen.koel", b"a\nlong\nb\n");
+    assert_eq!((ran.code, &ran.stdout[..]), (Some(2), &b"a\n"[..]));
+    let closing = ran.stderr.lines().next().unwrap();
+    assert!(closing.ends_with("; failed") && !closing.contains("knows"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("nothing from there on was read"), "{}", ran.stderr);
+}

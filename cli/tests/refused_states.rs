@@ -1,5 +1,5 @@
-//! States that are not there, files that are no state, and states that are not what was asked for: they are refused, and
-//! stay as they are.
+//! States that are not there, files that are no state, and states that are not what was asked for: they are refused,
+//! and stay as they are.
 
 mod common;
 

@@ -93,7 +93,7 @@ pub fn start(
 fn spawn<T: Send + 'static>(
     body: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>, Failure> {
-    let cannot = |error| Failure::of("cannot start a thread (--threads says how many)", &error);
+    let cannot = |error| Failure::of("cannot start a thread (--threads asks for fewer)", &error);
     thread::Builder::new().spawn(body).map_err(cannot)
 }
 

@@ -80,6 +80,8 @@ impl Sink {
         let mut is_readable = is_file;
         let mut options = OpenOptions::new();
         options.create(is_file).read(is_file).write(true).truncate(false);
+        // Others may add to it as well, or make it empty when they have copied it.
+        options.append(is_file && before != Before::Replaced);
         let opened = match options.open(path) {
             Err(error) if error.kind() == ErrorKind::PermissionDenied && is_file => {
                 is_readable = false;

@@ -134,6 +134,7 @@ impl<'a> Coordinator<'a> {
         }
         let Some(halt) = so_far.turns.halt() else { return end };
         seen.remove_hash_many(&halt.added());
+        so_far.add_no_more(&halt);
         if *act == Act::Add {
             let mut tally = locked(&self.shared.so_far.tally);
             let added = tally.yes;

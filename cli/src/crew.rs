@@ -9,7 +9,7 @@ use crate::output::Sink;
 use crate::screen::Screen;
 use crate::state::Seen;
 use crate::tally::Tally;
-use crate::turns::{PARTS, Turns};
+use crate::turns::{Halt, PARTS, Turns};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use indicatif::HumanCount;
 use std::collections::BTreeMap;
@@ -48,13 +48,20 @@ pub struct Shared {
 #[derive(Default)]
 pub struct SoFar {
     pub turns: Turns,
-    /// Nothing more can be added.
+    /// Nothing more can be added, or is to be.
     full: AtomicBool,
     pub tally: Mutex<Tally>,
     /// Bytes that were read, packed as they are.
     pub read: Arc<AtomicU64>,
     /// Why the input ended early.
     pub stopped: Mutex<Option<Failure>>,
+}
+
+impl SoFar {
+    /// From here on, threads that are still at work leave the filter as it is.
+    pub fn add_no_more(&self, _nobody_is_at_it: &Halt<'_>) {
+        self.full.store(true, Relaxed);
+    }
 }
 
 pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

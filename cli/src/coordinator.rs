@@ -121,7 +121,7 @@ impl<'a> Coordinator<'a> {
 
     /// Sees to it that the state has what was written, and saves it.
     pub fn finish(&mut self, end: End) -> End {
-        let Shared { monitor, seen, act, so_far, .. } = self.shared;
+        let Shared { monitor, screen, seen, act, so_far, .. } = self.shared;
         monitor.close();
         if let End::Signal(_) = end {
             let mut written = monitor.written();
@@ -130,6 +130,10 @@ impl<'a> Coordinator<'a> {
                     break;
                 }
                 written = monitor.written();
+            }
+            // What kept the rest from being written is told as well.
+            if let Event::Trouble(Trouble::Failed(failure)) = monitor.wait(Instant::now()) {
+                screen.say(failure);
             }
         }
         let Some(halt) = so_far.turns.halt() else { return end };

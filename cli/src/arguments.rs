@@ -94,8 +94,8 @@ pub struct Dedup {
     /// Makes sure that no line is dropped: checks those that seem to be repeated in a second pass
     ///
     /// Lines that seem to be repeated are put aside in a temporary file (in TMPDIR), and compared with those that
-    /// were written when the input ends. What had been dropped by mistake is written then, after all others. Takes space
-    /// for all lines but not memory, and about four times as long.
+    /// were written when the input ends. What had been dropped by mistake is written then, after all others. It takes
+    /// disk space for all lines, and about four times as long.
     #[arg(long, conflicts_with = "state", help_heading = "Output")]
     pub lossless: bool,
 

@@ -110,7 +110,7 @@ impl Aside {
         let mut repeated = rewound(self.repeated)?;
         let again = repeated.try_clone().map_err(|error| cannot(&error))?;
         let (written, again) =
-            both(|| divide(written, parts, rules, hash), || divide(again, parts, rules, hash));
+            both(|| divide(written, parts, rules, hash), || divide(again, parts, rules, hash))?;
         let pairs = Mutex::new(again?.into_iter().zip(written?));
         let next = || pairs.lock().unwrap_or_else(PoisonError::into_inner).next();
         let compare = || {
@@ -123,7 +123,7 @@ impl Aside {
             }
             Ok(mistaken)
         };
-        let (some, others) = both(compare, compare);
+        let (some, others) = both(compare, compare)?;
         let mut mistaken = some?;
         mistaken.extend(others?);
         mistaken.sort_unstable();
@@ -159,11 +159,15 @@ impl Settled {
 }
 
 /// Does two things at once.
-fn both<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B) -> (A, B) {
+fn both<A: Send, B>(
+    one: impl FnOnce() -> A + Send,
+    other: impl FnOnce() -> B,
+) -> Result<(A, B), Failure> {
     thread::scope(|scope| {
-        let one = scope.spawn(one);
+        let one = thread::Builder::new().spawn_scoped(scope, one);
+        let one = one.map_err(|error| Failure::of("cannot start a thread", &error))?;
         let other = other();
-        (one.join().unwrap_or_else(|panic| resume_unwind(panic)), other)
+        Ok((one.join().unwrap_or_else(|panic| resume_unwind(panic)), other))
     })
 }
 

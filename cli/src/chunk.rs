@@ -142,7 +142,9 @@ impl Cutter {
             if filled == text.len() {
                 text.resize(2 * filled, 0);
             }
-            let read = match self.input.reader.read(&mut text[filled..]) {
+            // After a long line there is much room, but no more is read at once.
+            let most = text.len().min(filled + CHUNK);
+            let read = match self.input.reader.read(&mut text[filled..most]) {
                 Ok(read) => read,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => {
@@ -171,7 +173,7 @@ impl Cutter {
             if self.over.is_none() && filled - line_start > self.rules.longest {
                 self.over = Some(Over::TooLong { line: 0 });
             }
-            let enough = self.input.is_live || filled == text.len();
+            let enough = self.input.is_live || filled >= CHUNK;
             if self.over.is_some() || (enough && !ends.is_empty()) {
                 break;
             }

@@ -32,7 +32,9 @@ impl Claim {
         for _ in 0..100 {
             let open =
                 OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-            let mut file = open.map_err(cannot)?;
+            // One that another user has left can be locked, if not written to.
+            let mut file =
+                open.or_else(|error| File::open(&path).or(Err(error))).map_err(cannot)?;
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Err(is_taken(state, file)),

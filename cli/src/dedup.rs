@@ -73,7 +73,8 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
 
     let second_pass = Instant::now();
     let (mut new, mut recovered) = (outcome.tally.yes, None);
-    if let (End::Reached, Some((sink, aside))) = (&outcome.end, outcome.written.take()) {
+    // Also if a line was too long: what came before it is settled as well.
+    if let Some((sink, aside)) = outcome.written.take() {
         let mut output = output.take().unwrap_or(sink);
         if let Some(aside) = aside {
             watch.end_at_once(
@@ -83,14 +84,17 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
             recovered = Some(settled.mistaken());
             new += settled.mistaken();
             if !options.output.count {
-                let end = settled.for_each(!options.repeated, rules, |lines| output.write(lines));
-                outcome.end = end.err().map_or(End::Reached, End::from);
+                let all = settled.for_each(!options.repeated, rules, |lines| output.write(lines));
+                if let Err(trouble) = all {
+                    outcome.end = End::from(trouble);
+                }
             }
         }
-        if options.output.count {
+        if options.output.count && matches!(outcome.end, End::Reached) {
             let number = if options.repeated { outcome.tally.lines - new } else { new };
-            let written = output.write(format!("{number}\n").as_bytes());
-            outcome.end = written.err().map_or(End::Reached, End::from);
+            if let Err(trouble) = output.write(format!("{number}\n").as_bytes()) {
+                outcome.end = End::from(trouble);
+            }
         }
     }
 

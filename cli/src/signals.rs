@@ -22,6 +22,8 @@ const MOMENT: Duration = Duration::from_millis(200);
 /// From here on, signals are told to the monitor.
 pub struct Watch {
     last_words: Arc<OnceLock<&'static str>>,
+    /// The first that came.
+    first: Arc<OnceLock<i32>>,
 }
 
 impl Watch {
@@ -32,16 +34,18 @@ impl Watch {
         // A file that may not be as large is an error of writing, which is told, and ends the run in order.
         flag::register(SIGXFSZ, Arc::default()).map_err(cannot)?;
         let last_words = Arc::new(OnceLock::new());
+        let first = Arc::new(OnceLock::new());
         let (monitor, words) = (Arc::clone(monitor), Arc::clone(&last_words));
+        let came = Arc::clone(&first);
         let watch = move || {
             let mut first: Option<Instant> = None;
             for signal in &mut signals {
                 let again = first.is_some_and(|first| first.elapsed() >= MOMENT);
                 if again || words.get().is_some() {
                     let words = words.get().unwrap_or(&"ended at once: nothing more was saved");
-                    let _ = io::stderr().write_all(format!("koel: {words}\n").as_bytes());
-                    die(signal);
+                    die_saying(words, signal);
                 }
+                let _ = came.set(signal);
                 if first.is_none() {
                     first = Some(Instant::now());
                     monitor.signal(signal);
@@ -50,12 +54,16 @@ impl Watch {
         };
         let cannot = |error| Failure::of("cannot start a thread", &error);
         thread::Builder::new().spawn(watch).map_err(cannot)?;
-        Ok(Watch { last_words })
+        Ok(Watch { last_words, first })
     }
 
     /// From here on, the first one ends the process at once, too, with these words.
     pub fn end_at_once(&self, last_words: &'static str) {
         let _ = self.last_words.set(last_words);
+        // If one came when the run had ended already, nobody has looked at it.
+        if let Some(signal) = self.first.get() {
+            die_saying(last_words, *signal);
+        }
     }
 }
 
@@ -65,6 +73,11 @@ fn is_ignored(signal: i32) -> bool {
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     ignored.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+fn die_saying(words: &str, signal: i32) -> ! {
+    let _ = io::stderr().write_all(format!("koel: {words}\n").as_bytes());
+    die(signal)
 }
 
 /// Ends the process as the signal would have.

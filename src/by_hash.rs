@@ -88,4 +88,23 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         let room = self.room();
         room::remove(room, room.locate(Mixed::of(hash)))
     }
+
+    /// Which of so many equal parts of all hashes this one is in: 0 or more, and less than `parts`.
+    ///
+    /// Items of different parts lie in different places of the table, but for the shards at the borders. So threads
+    /// that take one part each write to different memory, and do not wait for each other's caches.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// let mut parts = [const { Vec::new() }; 4];
+    /// for hash in (0..1_000).map(|item| filter.hash_of(&item)) {
+    ///     parts[filter.part_of_hash(hash, 4)].push(hash);
+    /// }
+    /// assert!(parts.iter().all(|part| part.len() > 100)); // 250, give or take a few
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn part_of_hash(&self, hash: u64, parts: usize) -> usize {
+        Mixed::of(hash).scaled(parts).0
+    }
 }

@@ -5,7 +5,7 @@ use memchr::memchr_iter;
 use std::io::{self, ErrorKind, Read};
 
 /// How much is read at once. A chunk is larger only if a line is.
-pub const CHUNK: usize = 256 << 10;
+pub const CHUNK: usize = 1 << 20;
 
 /// Whole lines, and what becomes of them. Chunks are used again and again.
 #[derive(Default)]

@@ -205,7 +205,7 @@ impl Shared {
 
     /// Adds the lines of a chunk in its turns; `false` if there was no memory for some.
     fn add(&self, chunk: u64, desk: &mut Desk) -> bool {
-        desk.sort();
+        desk.sort(&self.seen);
         let mut all = true;
         for part in 0..PARTS {
             let range = desk.ends[part]..desk.ends[part + 1];
@@ -316,7 +316,7 @@ struct Desk {
 }
 
 impl Desk {
-    fn sort(&mut self) {
+    fn sort(&mut self, seen: &Seen) {
         let Desk { hashes, answers, sorted, lines, ends, .. } = self;
         answers.clear();
         answers.resize(hashes.len(), false);
@@ -324,14 +324,14 @@ impl Desk {
         lines.resize(hashes.len(), 0);
         *ends = [0; PARTS + 1];
         for &hash in &*hashes {
-            ends[Turns::part_of(hash) + 1] += 1;
+            ends[seen.part_of_hash(hash, PARTS) + 1] += 1;
         }
         for part in 0..PARTS {
             ends[part + 1] += ends[part];
         }
         let mut at = *ends;
         for (line, &hash) in hashes.iter().enumerate() {
-            let at = &mut at[Turns::part_of(hash)];
+            let at = &mut at[seen.part_of_hash(hash, PARTS)];
             sorted[*at] = hash;
             lines[*at] = line as u32;
             *at += 1;

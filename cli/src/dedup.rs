@@ -31,7 +31,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     let seen = match (&keeper, options.state.as_deref()) {
         (Some(keeper), _) => keeper.load_or_make(&options.made)?,
         (None, Some(state)) => state::load_if_there(state, &options.made)?,
-        (None, None) => options.made.build()?,
+        (None, None) => options.made.build_for(input::total_bytes(&sources).unwrap_or(0))?,
     };
     let before = match keeper {
         Some(_) => Before::Kept { terminator: rules.terminator },

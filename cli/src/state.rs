@@ -17,6 +17,11 @@ const DEFAULT_RATE: f64 = 1e-6;
 /// Lines that a new filter has room for, unless others are expected.
 const FIRST_CAPACITY: u64 = 50_000;
 
+/// Growing takes time. So if it is known how much will come, a filter begins with room for half of the lines that this
+/// may be; but not with more than this, some 60 MB, as there may be far fewer different ones.
+const MOST_GUESSED: u64 = 10_000_000;
+const BYTES_OF_LINE: u64 = 64;
+
 /// How many times as many lines a filter takes before its rate may be higher than was asked for.
 const EXPECTED_GROWTH: f64 = 1e6;
 
@@ -34,12 +39,23 @@ impl Made {
         }
     }
 
-    /// An empty filter, as these options ask for.
+    /// An empty filter, as these options ask for, for input of so many bytes.
+    pub fn build_for(&self, bytes: u64) -> Result<Seen, Failure> {
+        let guess = (bytes / BYTES_OF_LINE / 2).clamp(FIRST_CAPACITY, MOST_GUESSED);
+        match self.capacity {
+            // A guess is no reason to fail.
+            None if self.max_memory.is_none() => self.build_with(guess, EXPECTED_GROWTH),
+            None => self.build_with(FIRST_CAPACITY, EXPECTED_GROWTH),
+            Some(lines) => self.build_with(lines.max(1), EXPECTED_GROWTH_OF_KNOWN),
+        }
+    }
+
+    /// The same for input of which nothing is known, or for a state, which should be no larger than what is in it.
     pub fn build(&self) -> Result<Seen, Failure> {
-        let (capacity, growth) = match self.capacity {
-            None => (FIRST_CAPACITY, EXPECTED_GROWTH),
-            Some(lines) => (lines.max(1), EXPECTED_GROWTH_OF_KNOWN),
-        };
+        self.build_for(0)
+    }
+
+    fn build_with(&self, capacity: u64, growth: f64) -> Result<Seen, Failure> {
         let no_room = |error| Failure::new(format!("no room for what was seen: {error}"));
         let capacity = usize::try_from(capacity).map_err(|error| no_room(error.to_string()))?;
         ConcurrentCuckooFilter::builder()

@@ -2,7 +2,8 @@
 //!
 //! Of two lines that are the same, the one that came first has to be the one that is new. Lines that are the same have the same
 //! hash. So the hashes are divided into parts, and each part is visited by one chunk after the other, in
-//! their order: while one chunk is at the second part, the next one can be at the first.
+//! their order: while one chunk is at the second part, the next one can be at the first. The parts are those of the
+//! filter's table, so the two do not get into each other's way there.
 //!
 //! What a chunk has added is noted in the *ledger* before it leaves a part, and crossed out when the chunk has been
 //! written. So the filter without what is in the ledger is what may be saved at any moment when nobody is at
@@ -42,11 +43,6 @@ pub struct Halt<'a> {
 const PANICKED: &str = "a thread that panicked ends the run";
 
 impl Turns {
-    /// The part that a hash belongs to.
-    pub fn part_of(hash: u64) -> usize {
-        (hash >> (64 - PARTS.ilog2())) as usize
-    }
-
     /// Waits for the turn of a chunk at a part, and has it visited. Of what the visit returns, a note is made.
     pub fn visit(&self, part: usize, chunk: u64, visit: impl FnOnce() -> Vec<u64>) {
         let Part { next, changed } = &self.parts[part];
@@ -125,11 +121,6 @@ mod tests {
         assert_eq!(added(&turns), [4]);
         turns.cross_out(1);
         assert!(added(&turns).is_empty());
-    }
-
-    #[test]
-    fn the_parts_cover_all_hashes() {
-        assert_eq!((Turns::part_of(0), Turns::part_of(u64::MAX)), (0, PARTS - 1));
     }
 
     #[test]

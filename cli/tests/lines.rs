@@ -190,7 +190,7 @@ fn any_bytes_are_a_line() {
 #[test]
 fn long_lines_stay_whole() {
     let place = Place::new();
-    const CHUNK: usize = 256 << 10;
+    const CHUNK: usize = 1 << 20;
     let mut text = Vec::new();
     for length in [CHUNK - 2, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK, 1 << 20, 5, CHUNK / 2, 0] {
         for byte in [b'a', b'b', b'a'] {
@@ -202,7 +202,7 @@ fn long_lines_stay_whole() {
         let model = model(&[input], b'\n');
         for threads in [1, 2, 8] {
             place.write("long", input);
-            let words = format!("dedup --threads {threads}");
+            let words = format!("dedup --max-line 4M --threads {threads}");
             assert_same(&place.koel_on(&words, input).stdout, &model.new, "from a pipe");
             assert_same(&place.koel(&(words + " long")).stdout, &model.new, "from a file");
         }

@@ -81,11 +81,11 @@ fn a_signal_in_the_middle_saves_what_is_in_the_output() {
 }
 
 /// What is read of a run that is stalled then: more than a chunk, so that one has been written.
-const READ: usize = 300_000;
+const READ: usize = 1_200_000;
 
 /// A run whose output nobody reads any more, and which has more to write.
 fn stalled(place: &Place, options: &str) -> (Going, Vec<u8>) {
-    let all = numbered(0..300_000);
+    let all = padded(0..300_000);
     place.write("lines", &all);
     place.make_state("seen.koel");
     let mut going = place.start(&format!("dedup --state seen.koel {options} lines"));

@@ -59,14 +59,14 @@ const CALLS: [&str; 2] = ["-e", "trace=write,fsync,fdatasync,rename,renameat,ren
 #[test]
 fn an_output_is_synced_before_its_lines_are_saved_as_seen() {
     let place = Place::new();
-    place.write("lines", numbered(0..200_000));
+    place.write("lines", padded(0..150_000));
     place.make_state("seen.koel");
     let words = "dedup --state seen.koel --output out --checkpoint 0.02 lines";
     let Some(ran) = straced(&place, &CALLS, words) else { return };
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let log = String::from_utf8(place.read("log")).unwrap();
     let (writes, saves) = assert_saved_when_synced(&log);
-    assert!(writes > 10 && saves >= 1, "{writes} writes, {saves} saves:\n{log}");
+    assert!(writes > 4 && saves >= 1, "{writes} writes, {saves} saves:\n{log}");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_new_state_that_cannot_be_saved_is_told_before_anything_is_written() {
 #[test]
 fn what_an_output_has_no_room_for_is_not_saved_as_seen() {
     let place = Place::new();
-    let all = numbered(0..200_000);
+    let all = padded(0..150_000);
     place.write("lines", &all);
     for (when, threads) in [(1, 2), (3, 1), (3, 8), (6, 2)] {
         place.make_state("seen.koel");
@@ -156,9 +156,9 @@ fn of_a_line_that_has_no_room_nothing_stays() {
     let all: Vec<u8> = (0..20_000).flat_map(|n| format!("{n} {long}\n").into_bytes()).collect();
     place.write("lines", &all);
     place.make_state("seen.koel");
-    // 500 or 1,000 KB, as the shell has it: more than a chunk or two, and not the end of one.
+    // 1.5 or 3 MB, as the shell has it: more than a chunk or two, and not the end of one.
     let mut shell = Command::new("sh");
-    shell.args(["-c", r#"trap "" XFSZ; ulimit -f 1000; exec "$0" "$@""#]);
+    shell.args(["-c", r#"trap "" XFSZ; ulimit -f 3000; exec "$0" "$@""#]);
     shell.arg(env!("CARGO_BIN_EXE_koel")).args("dedup -s seen.koel -o out lines".split(' '));
     let ran = run(shell.current_dir(place.path("")), b"");
     assert_eq!(ran.code, Some(2));

@@ -254,6 +254,11 @@ pub fn numbered(numbers: std::ops::Range<u32>) -> Vec<u8> {
     numbers.flat_map(|number| format!("line number {number}\n").into_bytes()).collect()
 }
 
+/// The same, in lines of 64 bytes: 16,384 of them fill a chunk.
+pub fn padded(numbers: std::ops::Range<u32>) -> Vec<u8> {
+    numbers.flat_map(|number| format!("{number:063}\n").into_bytes()).collect()
+}
+
 pub fn is_subset(some: &[u8], all: &[u8]) -> bool {
     let all: HashSet<_> = lines_of(all).into_iter().collect();
     lines_of(some).into_iter().all(|line| all.contains(line))

@@ -335,7 +335,8 @@ pub struct Made {
 pub struct Output {
     /// Writes to FILE instead of standard output
     ///
-    /// What FILE has is replaced, but by dedup with --state: then it is added to.
+    /// What FILE has is replaced, but by dedup with --state: then it is added to. (Better than by >>: a line that a kill
+    /// has broken off stays a line of its own.)
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 

@@ -111,9 +111,8 @@ impl Shared {
         impl Drop for Guard<'_> {
             fn drop(&mut self) {
                 if thread::panicking() {
-                    let what =
-                        "a fault of koel's own, told above; what was saved last is as it was";
-                    self.0.trouble(Trouble::Failed(Failure::new(what)));
+                    let what = Failure::new("a fault of koel's own, told above");
+                    self.0.trouble(Trouble::Failed(what));
                 }
             }
         }

@@ -100,8 +100,9 @@ fn what_is_on_its_way_out_gets_out_and_is_saved() {
     for threads in [1, 2, 8] {
         let place = Place::new();
         let (mut going, all) = stalled(&place, &format!("--threads {threads}"));
-        let reader = collect(going.stdout.take().unwrap());
+        // Then there is still something to be read when the signal comes.
         going.signal(Signal::TERM);
+        let reader = collect(going.stdout.take().unwrap());
         let (status, stderr) = going.wait();
         assert_eq!(status.signal(), Some(Signal::TERM.as_raw()), "{stderr}");
         let printed = [&all[..READ], &reader.join().unwrap()].concat();

@@ -1,4 +1,14 @@
 //! The threads of a run: one reads, some ask the filter, one writes.
+//!
+//! # Orderings
+//!
+//! Both atomics are `Relaxed`, and nothing is read because of what they say.
+//!
+//! * `full` is stored by who holds a part of the [turns](crate::turns), and loaded by who holds one. Between chunks it
+//!   only saves work: what is added in spite of it is in the ledger, and taken back. After the end of a run it has to be
+//!   seen: then it is stored under a [`Halt`], so by who holds all parts, and the mutex of each part orders it before
+//!   the next visit (`tests/known_lines.rs` fails without that store).
+//! * `read` is for the progress bar.
 
 use crate::aside::Aside;
 use crate::chunk::{Chunk, Cutter, Over, Rules};

@@ -40,6 +40,7 @@ mod state;
 mod tally;
 mod turns;
 mod url_key;
+mod values;
 
 use arguments::{Arguments, Command};
 use clap::Parser;

@@ -1,0 +1,106 @@
+//! What is given to an option, as text: numbers, sizes, rates and times.
+
+/// A whole number: 1000000, 1_000_000, 1e6.
+pub fn number(text: &str) -> Result<u64, String> {
+    let bad = || String::from("a whole number, such as 1000000, 1_000_000 or 1e6");
+    let text = text.replace('_', "");
+    match text.split_once(['e', 'E']) {
+        None => text.parse().map_err(|_| bad()),
+        Some((digits, zeros)) => {
+            let zeros = zeros.parse().ok().and_then(|zeros| 10_u64.checked_pow(zeros));
+            let digits: Option<u64> = digits.parse().ok();
+            digits.zip(zeros).and_then(|(digits, zeros)| digits.checked_mul(zeros)).ok_or_else(bad)
+        }
+    }
+}
+
+pub fn threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(threads @ 1..=256) => Ok(threads),
+        _ => Err(String::from("a number from 1 to 256")),
+    }
+}
+
+/// Bytes: 65536, 64K, 64M, 64G.
+pub fn size(text: &str) -> Result<u64, String> {
+    let bad = || String::from("a number of bytes, or of K, M or G: 65536, 64K, 1M, 2G");
+    let upper = text.to_ascii_uppercase();
+    let digits = upper.trim_end_matches('B').trim_end_matches('I');
+    let (digits, unit) = match digits.strip_suffix(['K', 'M', 'G', 'T']) {
+        Some(number) => (number, &digits[number.len()..]),
+        None if digits.len() == upper.len() => (digits, ""),
+        None => return Err(bad()),
+    };
+    let shift = match unit {
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => 0,
+    };
+    let number: u64 = digits.parse().map_err(|_| bad())?;
+    let bytes = number.checked_mul(1 << shift).ok_or_else(bad)?;
+    if bytes == 0 { Err(bad()) } else { Ok(bytes) }
+}
+
+/// The same, up to 1G.
+pub fn line_size(text: &str) -> Result<usize, String> {
+    match size(text)? {
+        bytes @ 1..=0x4000_0000 => Ok(bytes as usize),
+        _ => Err(String::from("at most 1G")),
+    }
+}
+
+pub fn rate(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(rate) if (2e-8..1.0).contains(&rate) => Ok(rate),
+        _ => Err(String::from("more than 2e-8 and less than 1, such as 1e-6 or 0.0001")),
+    }
+}
+
+pub fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.0..=1e9).contains(&seconds) => Ok(seconds),
+        _ => Err(String::from("a number of seconds, 0 or more")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, bytes) in [
+            ("65536", 65_536),
+            ("1K", 1_024),
+            ("1k", 1_024),
+            ("64M", 64 << 20),
+            ("64MiB", 64 << 20),
+            ("2G", 2 << 30),
+        ] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "0", "K", "-1", "1.5G", "1X", "12B34", "99999999999T", "iB"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_whole() {
+        for (text, value) in [("0", 0), ("1_000", 1_000), ("1e6", 1_000_000), ("25E3", 25_000)] {
+            assert_eq!(number(text), Ok(value), "{text}");
+        }
+        for text in ["", "e6", "1e", "1.5e3", "-1", "1e-6", "1e20", "1M", "99999999999999999999"] {
+            assert!(number(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn rates_are_chances() {
+        assert_eq!(rate("1e-6"), Ok(1e-6));
+        for text in ["0", "1", "-0.1", "NaN", "inf", "1e-300", "a"] {
+            assert!(rate(text).is_err(), "{text}");
+        }
+    }
+}

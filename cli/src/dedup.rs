@@ -24,6 +24,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         None => input::sources(&options.files.files),
     };
     let rules = options.input.rules();
+    let total_bytes = input::total_bytes(&sources);
     // New lines that are not written are not to be known later.
     let writes_new = !options.output.count && !options.repeated;
     let kept = options.state.as_deref().filter(|_| writes_new);
@@ -31,7 +32,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     let seen = match (&keeper, options.state.as_deref()) {
         (Some(keeper), _) => keeper.load_or_make(&options.made)?,
         (None, Some(state)) => state::load_if_there(state, &options.made)?,
-        (None, None) => options.made.build_for(input::total_bytes(&sources).unwrap_or(0))?,
+        (None, None) => options.made.build_for(total_bytes.unwrap_or(0))?,
     };
     let before = match keeper {
         Some(_) => Before::Kept { terminator: rules.terminator },
@@ -48,11 +49,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         false => None,
     };
     let telling = &options.output.telling;
-    let screen = Arc::new(Screen::new(
-        telling.wants_bar(),
-        options.output.is_shown(),
-        input::total_bytes(&sources),
-    ));
+    let screen = Arc::new(Screen::new(telling.wants_bar(), options.output.is_shown(), total_bytes));
     let state = state.map(|path| path.display().to_string());
     let checkpoint = (options.checkpoint > 0.0)
         .then(|| Duration::from_secs_f64(options.checkpoint).max(SHORTEST_PERIOD));

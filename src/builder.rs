@@ -3,7 +3,7 @@
 use crate::error::{BuildError, Reason};
 use crate::fixed::Fixed;
 use crate::growing::Growing;
-use crate::sizing::{geometry_for, growth_plan};
+use crate::layout::sizing::{geometry_for, growth_plan};
 use crate::{ConcurrentCuckooFilter, GrowingCuckooFilter};
 use ahash::RandomState;
 

@@ -11,9 +11,9 @@
 //! it runs out, a batch may see other items refused than a loop.) No lock is held for longer than by a single item.
 
 use crate::ahead::for_each_ahead;
-use crate::geometry::Mixed;
+use crate::layout::SMALL;
+use crate::layout::geometry::Mixed;
 use crate::room::{Located, Room};
-use crate::sync::SMALL;
 
 /// Items that are sorted at once, by one thread: enough to meet every line of a 1 MiB shard, and
 /// little enough to stay in the caches themselves.

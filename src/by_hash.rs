@@ -1,6 +1,6 @@
 //! The operations on one item, for callers that have hashed it: the ones that all others call.
 
-use crate::geometry::Mixed;
+use crate::layout::geometry::Mixed;
 use crate::room::{self, Room};
 use crate::{ConcurrentCuckooFilter, Full};
 

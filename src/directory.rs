@@ -24,11 +24,10 @@
 //! | the level, read | `Acquire` | the same. Twin `a_level_is_read_relaxed`. (What is in the list comes through a `OnceLock`, too) |
 //! | an entry, again | `Relaxed` | after the reader's loads of words and versions, which are `Acquire`; stored before the versions' ends, which are `Release` |
 
-use crate::aging::GROWING_BUCKETS;
-use crate::geometry::Mixed;
-use crate::sync::{
-    AtomicU32, AtomicU64, Gauge, Mutex, Ordering, SMALL, read_owned, read_owned_u32,
-};
+use crate::layout::SMALL;
+use crate::layout::aging::GROWING_BUCKETS;
+use crate::layout::geometry::Mixed;
+use crate::sync::{AtomicU32, AtomicU64, Gauge, Mutex, Ordering, read_owned, read_owned_u32};
 use std::sync::OnceLock;
 
 /// More than the most bits of a hash that lead to a shard.

@@ -1,11 +1,11 @@
 //! A table that never grows: the room of a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter).
 
 use crate::error::{Full, Reason};
-use crate::geometry::{Geometry, Mixed, Place};
+use crate::layout::geometry::{Geometry, Mixed, Place};
+use crate::layout::sizing::rate_at;
 use crate::lease::{Always, Refusal};
 use crate::room::{Located, Room, sealed};
 use crate::shard::{Answer, Shard};
-use crate::sizing::rate_at;
 use crate::snapshot::error::Reason as Unreadable;
 use crate::snapshot::parts::{Copied, Loaded, Plan};
 use crate::stats::Stats;

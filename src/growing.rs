@@ -4,7 +4,7 @@
 //! the same size, and the [directory](crate::directory) learns where they are. As the two buckets of
 //! an item are told by the part of its fingerprint that never changes, each item stays in the bucket
 //! of the same number, in the old shard or in the new: nothing is hashed again, and a split cannot
-//! fail for want of room. What the items lose is told in [`aging`](crate::aging).
+//! fail for want of room. What the items lose is told in [`aging`](crate::layout::aging).
 //!
 //! A split has to help. Two buckets that are full of one item stay full however often their shard is
 //! split. So an item of which both buckets are full is refused, and no shard is split that is less
@@ -12,16 +12,16 @@
 //! mostly used up, since they would go to both halves. And the directory stays small beside the shards,
 //! whoever chose the items.
 
-use crate::aging::{Aging, GROWING_BUCKETS};
-use crate::bucket::{Fingerprint, Lane, LaneSet, Lanes};
 use crate::directory::{Directory, Entry, MOST_ENTRIES, NoMemory, Tenure};
 use crate::error::{Full, Reason};
-use crate::geometry::{Bucket, Geometry, Mixed, Place, SHARD_BUCKETS};
+use crate::layout::aging::{Aging, GROWING_BUCKETS};
+use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes};
+use crate::layout::geometry::{Bucket, Geometry, Mixed, Place, SHARD_BUCKETS};
+use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
 use crate::lease::{Always, Lease, Refusal};
 use crate::path;
 use crate::room::{Located, Room, sealed};
 use crate::shard::{Answer, Shard};
-use crate::sizing::{GrowthPlan, rate_of_a_lane};
 use crate::snapshot::error::Reason as Unreadable;
 use crate::snapshot::parts::{Copied, Loaded, Plan};
 use crate::split::{Census, split};

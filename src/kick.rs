@@ -84,7 +84,7 @@
 //!
 //! A stale path means that some other writer got something done, so all of them together get on.
 
-use crate::geometry::{Bucket, Place};
+use crate::layout::geometry::{Bucket, Place};
 use crate::lease::{Lease, Refusal};
 use crate::path::{self, MOST_MOVES, Path};
 use crate::shard::{Answer, Shard};

@@ -3,10 +3,10 @@
 //!
 //! A shard of a fixed filter has its items for [`Always`]. One of a growing filter has them
 //! until it is split; its lease is in [`directory`](crate::directory), its lanes in
-//! [`aging`](crate::aging).
+//! [`aging`](crate::layout::aging).
 
-use crate::bucket::{Fingerprint, Lane, LaneSet, Lanes};
-use crate::geometry::{Bucket, Geometry};
+use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes};
+use crate::layout::geometry::{Bucket, Geometry};
 use crate::path::MOST_NODES;
 use std::convert::Infallible;
 use std::fmt::Debug;

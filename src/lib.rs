@@ -122,9 +122,7 @@
 #![deny(unsafe_code)]
 #![cfg_attr(not(any(loom, shuttle)), warn(missing_docs))]
 
-mod aging;
 mod ahead;
-mod bucket;
 mod builder;
 mod bulk;
 mod by_hash;
@@ -133,12 +131,12 @@ mod error;
 mod files;
 mod filter;
 mod fixed;
-mod geometry;
 mod growing;
 #[cfg(doc)]
 pub mod kick;
 #[cfg(not(doc))]
 mod kick;
+mod layout;
 mod lease;
 mod lock;
 mod many;
@@ -148,7 +146,6 @@ mod parallel;
 mod path;
 mod room;
 mod shard;
-mod sizing;
 mod snapshot;
 #[cfg(doc)]
 pub mod split;
@@ -183,18 +180,18 @@ pub use ahash::RandomState;
 #[cfg(any(loom, shuttle))]
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::aging::Aging;
-    pub use crate::bucket::{Fingerprint, Lane, Lanes};
     pub use crate::bulk::write as write_batch;
     pub use crate::directory::{Directory, Entry, Tenure};
-    pub use crate::geometry::{Bucket, Geometry, Mixed, Place};
     pub use crate::growing::{Split, UntilSplit};
     pub use crate::kick::{Copies, Outcome, make_room, make_room_if_absent, walk};
+    pub use crate::layout::aging::Aging;
+    pub use crate::layout::bucket::{Fingerprint, Lane, Lanes};
+    pub use crate::layout::geometry::{Bucket, Geometry, Mixed, Place};
+    pub use crate::layout::sizing::GrowthPlan;
     pub use crate::lease::{Always, Refusal};
     pub use crate::path::{Path, Step, find};
     pub use crate::room::{contains, insert, insert_if_absent, remove};
     pub use crate::shard::Shard;
-    pub use crate::sizing::GrowthPlan;
     pub use crate::stripe::{Locks, Many, Moving, One, Stamp, StripeSet, Stripes, Two};
     pub use crate::sync::AtomicU64;
     #[cfg(loom)]

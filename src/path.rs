@@ -6,11 +6,11 @@
 //! the locks. The same table always gives the same path. It looks at the
 //! neighbours of [`MOST_NODES`] buckets at most, in microseconds, and allocates nothing.
 
-use crate::bucket::Lane;
-use crate::geometry::{Bucket, Place};
+use crate::layout::SMALL;
+use crate::layout::bucket::Lane;
+use crate::layout::geometry::{Bucket, Place};
 use crate::lease::Lease;
 use crate::shard::Shard;
-use crate::sync::SMALL;
 use arrayvec::ArrayVec;
 
 /// Full buckets on the list before a search gives up.

@@ -7,7 +7,7 @@
 //! operation and nothing else.
 
 use crate::error::Full;
-use crate::geometry::{Mixed, Place};
+use crate::layout::geometry::{Mixed, Place};
 use crate::lease::{Lease, Refusal};
 use crate::shard::{Answer, Shard};
 use crate::snapshot::error::Reason as Unreadable;

@@ -23,12 +23,12 @@
 //! and a store that took the item away again was a move, or a removal that left a copy and sent
 //! readers away before.
 
-use crate::bucket::{Fingerprint, LaneSet, Lanes};
-use crate::geometry::{Bucket, Place, SHARD_STRIPES, STRIPE_BUCKETS};
 use crate::kick;
+use crate::layout::SMALL;
+use crate::layout::bucket::{Fingerprint, LaneSet, Lanes};
+use crate::layout::geometry::{Bucket, Place, SHARD_STRIPES, STRIPE_BUCKETS};
 use crate::lease::{Always, Lease, Refusal};
 use crate::stripe::{Locks, Many, Moving, One, StripeSet, Two};
-use crate::sync::SMALL;
 use crate::table::Table;
 
 /// Looks that something moving may spoil before a reader takes the locks instead.

@@ -64,12 +64,12 @@
 //! that have not been split since. In the place of one that has is a mark, which sends readers to the
 //! newer list. Making a list, and storing entries, is done by one at a time.
 
-use crate::aging::Aging;
-use crate::geometry::SHARD_STRIPES;
+use crate::layout::SMALL;
+use crate::layout::aging::Aging;
+use crate::layout::geometry::SHARD_STRIPES;
 use crate::lease::Lease;
 use crate::shard::Shard;
 use crate::stripe::{Locks, StripeSet};
-use crate::sync::SMALL;
 
 /// What a shard holds after a split.
 #[doc(hidden)]

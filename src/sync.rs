@@ -10,9 +10,6 @@
 
 pub use imp::*;
 
-/// Under a checker, and in `tiny-tests`, tables are tiny and tries few.
-pub const SMALL: bool = cfg!(any(loom, shuttle, tiny));
-
 /// A figure that nobody's decisions depend on: to a checker it is no event.
 #[derive(Default)]
 pub struct Gauge(std::sync::atomic::AtomicU64);

@@ -5,8 +5,8 @@
 //! of them do: large enough for huge pages, and small enough that what is bought is soon used, since
 //! shards that were split at the same time get full at the same time again.
 
-use crate::aging::GROWING_BUCKETS;
-use crate::geometry::Geometry;
+use crate::layout::aging::GROWING_BUCKETS;
+use crate::layout::geometry::Geometry;
 use crate::split::Census;
 use crate::sync::Gauge;
 use crate::table::Table;

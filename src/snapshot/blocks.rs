@@ -1,8 +1,8 @@
 //! Blocks: what is right about each, and what all of them have to be together.
 
-use crate::aging::Aging;
-use crate::bucket::Lanes;
 use crate::directory::{MOST_ENTRIES, MOST_LEVELS};
+use crate::layout::aging::Aging;
+use crate::layout::bucket::Lanes;
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, unseal};
 use crate::snapshot::parts::{Block, Plan};

@@ -119,10 +119,10 @@
 //! A later version will have another number in word 1, and may have everything else otherwise. koel
 //! goes on reading all versions that it ever wrote.
 
-use crate::aging::GROWING_BUCKETS;
-use crate::bucket::Lanes;
-use crate::geometry::{Geometry, Numbers, SHARD_BUCKETS};
-use crate::sizing::{GrowthPlan, is_layout};
+use crate::layout::aging::GROWING_BUCKETS;
+use crate::layout::bucket::Lanes;
+use crate::layout::geometry::{Geometry, Numbers, SHARD_BUCKETS};
+use crate::layout::sizing::{GrowthPlan, is_layout};
 use crate::snapshot::error::Reason;
 use crate::snapshot::parts::{Plan, can_be_had};
 use crate::stable_hash::PersistentHasher;
@@ -373,8 +373,8 @@ impl End {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
-    use crate::aging::Aging;
-    use crate::geometry::{Mixed, Place};
+    use crate::layout::aging::Aging;
+    use crate::layout::geometry::{Mixed, Place};
     use crate::stable_hash::StableHash;
 
     /// The example of the page.

@@ -1,7 +1,7 @@
 //! What a room and its file tell each other.
 
-use crate::geometry::Geometry;
-use crate::sizing::GrowthPlan;
+use crate::layout::geometry::Geometry;
+use crate::layout::sizing::GrowthPlan;
 use crate::snapshot::error::Reason;
 use crate::split::Census;
 use crate::table::Table;

@@ -19,11 +19,11 @@
 //! An item is told by the fingerprint that it would have if it were new. A lane stands for it when it
 //! agrees in all that is left above the `1`.
 //!
-//! All of this is arithmetic on copies of words, as in [`bucket`](crate::bucket).
+//! All of this is arithmetic on copies of words, as in [`bucket`](crate::layout::bucket).
 
-use crate::bucket::{Fingerprint, Lane, LaneSet, Lanes};
-use crate::geometry::{Bucket, Mixed, Place, SHARD_BUCKETS, STRIPE_BUCKETS};
-use crate::sync::SMALL;
+use crate::layout::SMALL;
+use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes};
+use crate::layout::geometry::{Bucket, Mixed, Place, SHARD_BUCKETS, STRIPE_BUCKETS};
 
 /// The buckets of a shard that is to be split: 64 KiB. A split is a matter of microseconds then, and
 /// what is kept of each shard does not count.

@@ -18,8 +18,8 @@
 //! Fingerprints of 32 bits are all wide: with two lanes a bucket, five items that share both their
 //! buckets cannot be placed, and among the pairs of one block that happens once in 10^8 items.
 
-use crate::bucket::{Fingerprint, Lanes};
-use crate::sync::SMALL;
+use crate::layout::SMALL;
+use crate::layout::bucket::{Fingerprint, Lanes};
 
 /// The buckets that one stripe guards.
 pub const STRIPE_BUCKETS: u32 = if SMALL { 2 } else { 512 };

@@ -4,10 +4,10 @@
 //! `capacity` distinct items fit, so what counts is not how full a table gets on average before it
 //! first refuses an item, but how full it gets in the worst of very many.
 
-use crate::aging::GROWING_BUCKETS;
-use crate::bucket::Lanes;
 use crate::error::{BuildError, Reason};
-use crate::geometry::{Geometry, SHARD_BUCKETS};
+use crate::layout::aging::GROWING_BUCKETS;
+use crate::layout::bucket::Lanes;
+use crate::layout::geometry::{Geometry, SHARD_BUCKETS};
 
 /// One way to cut the words, and how full such tables get.
 struct Layout {

@@ -11,7 +11,7 @@
 //! repetition are measured one after the other, and ratios are medians over repetitions.
 
 mod common;
-#[path = "../src/memory.rs"]
+#[path = "../src/table/memory.rs"]
 mod memory;
 
 use common::{ABSENT, Filter, Rates, filter_of, keys_at, median, print_rates, share, timed};

@@ -26,8 +26,8 @@ use crate::snapshot::error::Reason as Unreadable;
 use crate::snapshot::parts::{Copied, Loaded, Plan};
 use crate::split::{Census, split};
 use crate::stats::{Growth, Stats};
-use crate::stripe::Locks;
 use crate::sync::Mutex;
+use crate::table::stripe::Locks;
 use crate::tables::Tables;
 use std::fmt;
 

@@ -88,7 +88,7 @@ use crate::layout::geometry::{Bucket, Place};
 use crate::lease::{Lease, Refusal};
 use crate::path::{self, MOST_MOVES, Path};
 use crate::shard::{Answer, Shard};
-use crate::stripe::Locks;
+use crate::table::stripe::Locks;
 use arrayvec::ArrayVec;
 
 /// The newcomer's two buckets, one for each move, and the end.

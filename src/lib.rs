@@ -138,9 +138,7 @@ pub mod kick;
 mod kick;
 mod layout;
 mod lease;
-mod lock;
 mod many;
-mod memory;
 #[cfg(feature = "rayon")]
 mod parallel;
 mod path;
@@ -153,7 +151,6 @@ pub mod split;
 mod split;
 mod stable_hash;
 mod stats;
-mod stripe;
 mod sync;
 mod table;
 mod tables;
@@ -192,11 +189,11 @@ pub mod internals {
     pub use crate::path::{Path, Step, find};
     pub use crate::room::{contains, insert, insert_if_absent, remove};
     pub use crate::shard::Shard;
-    pub use crate::stripe::{Locks, Many, Moving, One, Stamp, StripeSet, Stripes, Two};
     pub use crate::sync::AtomicU64;
     #[cfg(loom)]
     pub use crate::sync::set_queue_first;
     pub use crate::table::Table;
+    pub use crate::table::stripe::{Locks, Many, Moving, One, Stamp, StripeSet, Stripes, Two};
 }
 
 #[cfg(all(doctest, feature = "rayon"))]

@@ -17,7 +17,7 @@
 //!
 //! Words are stored `Release` and loaded `Acquire`; among writers the stripe's lock orders them. That
 //! is what makes a reader who saw a word without the item see the version of the move that took it
-//! away (see [`stripe`](crate::stripe) for the table). It also means that whoever finds an item sees
+//! away (see [`stripe`](crate::table::stripe) for the table). It also means that whoever finds an item sees
 //! what the thread that inserted it had done before. A thread that learned of an insert by any
 //! synchronisation finds it, because a later load of the same word cannot return an earlier store,
 //! and a store that took the item away again was a move, or a removal that left a copy and sent
@@ -28,8 +28,8 @@ use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, LaneSet, Lanes};
 use crate::layout::geometry::{Bucket, Place, SHARD_STRIPES, STRIPE_BUCKETS};
 use crate::lease::{Always, Lease, Refusal};
-use crate::stripe::{Locks, Many, Moving, One, StripeSet, Two};
 use crate::table::Table;
+use crate::table::stripe::{Locks, Many, Moving, One, StripeSet, Two};
 
 /// Looks that something moving may spoil before a reader takes the locks instead.
 const TRIES: usize = if SMALL { 0 } else { 16 };
@@ -307,7 +307,7 @@ impl<'a, L: Lease> Shard<'a, L> {
     }
 
     /// Fills an empty shard with such a copy, of so many items. Each of those takes a lane; what lanes
-    /// there are beyond that (see [`Stripes`](crate::stripe::Stripes)) are taken off the first stripe.
+    /// there are beyond that (see [`Stripes`](crate::table::stripe::Stripes)) are taken off the first stripe.
     pub fn fill(self, from: &[u64], items: i64) -> Result<(), L::Lapsed> {
         let locked = self.lock_all()?;
         for (bucket, word) in self.buckets().zip(from) {

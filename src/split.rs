@@ -69,7 +69,7 @@ use crate::layout::aging::Aging;
 use crate::layout::geometry::SHARD_STRIPES;
 use crate::lease::Lease;
 use crate::shard::Shard;
-use crate::stripe::{Locks, StripeSet};
+use crate::table::stripe::{Locks, StripeSet};
 
 /// What a shard holds after a split.
 #[doc(hidden)]

@@ -87,13 +87,13 @@ twins! {
         message: MISSED,
     }
     an_odd_version_is_not_noticed {
-        edits: [("stripe.rs", "changed | moving == 0", "let _ = moving; changed == 0")],
+        edits: [("table/stripe.rs", "changed | moving == 0", "let _ = moving; changed == 0")],
         model: TWO_STRIPES,
         message: MISSED,
     }
     words_are_loaded_relaxed {
         edits: [(
-            "table.rs",
+            "table/mod.rs",
             "self.words[self.start + bucket].load(Ordering::Acquire)",
             "self.words[self.start + bucket].load(Ordering::Relaxed)",
         )],
@@ -102,7 +102,7 @@ twins! {
     }
     the_first_version_is_read_relaxed {
         edits: [
-            ("stripe.rs", "version.load(Ordering::Acquire)", "version.load(Ordering::Relaxed)"),
+            ("table/stripe.rs", "version.load(Ordering::Acquire)", "version.load(Ordering::Relaxed)"),
         ],
         model: TWO_STRIPES,
         message: MISSED,
@@ -129,15 +129,15 @@ twins! {
 
     // Movers.
     words_are_stored_relaxed {
-        edits: [("table.rs", STORE, "self.words[self.start + bucket].store(word, Ordering::Relaxed)")],
+        edits: [("table/mod.rs", STORE, "self.words[self.start + bucket].store(word, Ordering::Relaxed)")],
         model: TWO_STRIPES,
         message: MISSED,
     }
     only_the_mover_orders_its_stores {
         edits: [
-            ("table.rs", STORE, "self.words[self.start + bucket].store(word, Ordering::Relaxed)"),
+            ("table/mod.rs", STORE, "self.words[self.start + bucket].store(word, Ordering::Relaxed)"),
             (
-                "stripe.rs",
+                "table/stripe.rs",
                 "        Moving { stripes: self, which }",
                 "        loom::sync::atomic::fence(Ordering::Release);
         Moving { stripes: self, which }",
@@ -148,7 +148,7 @@ twins! {
     }
     a_version_is_outdated_relaxed {
         edits: [(
-            "stripe.rs",
+            "table/stripe.rs",
             "self.versions[stripe].store(even + 2, Ordering::Release)",
             "self.versions[stripe].store(even + 2, Ordering::Relaxed)",
         )],
@@ -166,7 +166,7 @@ twins! {
     }
     the_version_ends_relaxed {
         edits: [(
-            "stripe.rs",
+            "table/stripe.rs",
             "self.stripes.versions[stripe].store(odd + 1, Ordering::Release)",
             "self.stripes.versions[stripe].store(odd + 1, Ordering::Relaxed)",
         )],
@@ -223,7 +223,7 @@ twins! {
     a_move_changes_the_version_of_one_stripe_only {
         edits: [
             (
-                "stripe.rs",
+                "table/stripe.rs",
                 "        for &stripe in &which.ascending {
             debug_assert!(locked.include(self, stripe));
             let even",
@@ -232,7 +232,7 @@ twins! {
             let even",
             ),
             (
-                "stripe.rs",
+                "table/stripe.rs",
                 "for &stripe in &self.which.ascending {",
                 "for &stripe in self.which.ascending.iter().take(1) {",
             ),
@@ -247,7 +247,7 @@ twins! {
     }
 
     a_version_stays_odd {
-        edits: [("stripe.rs", "store(odd + 1, Ordering::Release)", "store(odd + 2, Ordering::Release)")],
+        edits: [("table/stripe.rs", "store(odd + 1, Ordering::Release)", "store(odd + 2, Ordering::Release)")],
         model: TWO_STRIPES,
         message: "a version stayed odd",
     }
@@ -281,7 +281,7 @@ twins! {
     }
     a_batch_does_not_lock {
         edits: [
-            ("lock.rs", "if !self.try_take() {", "if !self.try_take() && false {"),
+            ("table/lock.rs", "if !self.try_take() {", "if !self.try_take() && false {"),
             (
                 "sync.rs",
                 "        // SAFETY: loom itself checks, and panics, when a store is not ordered before this.
@@ -373,7 +373,7 @@ twins! {
         edits: [
             ("kick.rs", "if copies == Copies::UnlessPresent {", "if copies == Copies::UnlessPresent && false {"),
             (
-                "table.rs",
+                "table/mod.rs",
                 "        debug_assert!(locked.include(&self.stripes, Self::stripe_of(bucket)));
         read_owned(&self.words[self.start + bucket])",
                 "        match locked.include(&self.stripes, Self::stripe_of(bucket)) {
@@ -428,8 +428,8 @@ twins! {
     }
     two_stripes_are_locked_as_they_come {
         edits: [
-            ("stripe.rs", "self.lock(a.min(b))", "self.lock(a)"),
-            ("stripe.rs", "self.lock(a.max(b))", "self.lock(b)"),
+            ("table/stripe.rs", "self.lock(a.min(b))", "self.lock(a)"),
+            ("table/stripe.rs", "self.lock(a.max(b))", "self.lock(b)"),
         ],
         model: "exclusion::removes_that_start_from_either_side_do_not_wait_for_each_other",
         message: "deadlock",
@@ -437,11 +437,11 @@ twins! {
     the_stripes_of_a_path_are_locked_as_they_come {
         edits: [
             (
-                "stripe.rs",
+                "table/stripe.rs",
                 "let mut at = ascending.len();",
                 "let mut at = if ascending.contains(&stripe) { continue } else { ascending.len() };",
             ),
-            ("stripe.rs", "while at > 0 && ascending[at - 1] > stripe {", "while at > 99 {"),
+            ("table/stripe.rs", "while at > 0 && ascending[at - 1] > stripe {", "while at > 99 {"),
         ],
         model: "exclusion::kickers_in_opposite_directions_do_not_wait_for_each_other",
         message: "deadlock",
@@ -488,7 +488,7 @@ twins! {
     // The lock itself.
     the_lock_is_taken_relaxed {
         edits: [(
-            "lock.rs",
+            "table/lock.rs",
             "compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)",
             "compare_exchange(false, true, Ordering::Relaxed, Ordering::Relaxed)",
         )],
@@ -496,13 +496,13 @@ twins! {
         message: "Causality violation",
     }
     the_lock_is_released_relaxed {
-        edits: [("lock.rs", "store(false, Ordering::Release)", "store(false, Ordering::Relaxed)")],
+        edits: [("table/lock.rs", "store(false, Ordering::Release)", "store(false, Ordering::Relaxed)")],
         model: "exclusion::two_inserts_into_one_bucket_both_stay",
         message: "Causality violation",
     }
     the_lock_does_not_lock {
         edits: [
-            ("lock.rs", "if !self.try_take() {", "if !self.try_take() && false {"),
+            ("table/lock.rs", "if !self.try_take() {", "if !self.try_take() && false {"),
             (
                 "sync.rs",
                 "        // SAFETY: loom itself checks, and panics, when a store is not ordered before this.

@@ -4,10 +4,14 @@
 //! stripes (or there is only one). Everything here is counted over the whole table; who works in one
 //! shard adds where it begins. Whoever stores a bucket shows the lock of its stripe.
 
+pub mod lock;
+pub mod memory;
+pub mod stripe;
+
 use crate::layout::geometry::{Geometry, STRIPE_BUCKETS};
-use crate::memory::{huge_pages, prefetch};
-use crate::stripe::{Locks, Stripes};
 use crate::sync::{AtomicU64, Ordering, read_owned, zeroed_words};
+use crate::table::memory::{huge_pages, prefetch};
+use crate::table::stripe::{Locks, Stripes};
 
 pub struct Table {
     geometry: Geometry,

@@ -30,9 +30,9 @@
 //! that a reader sees without the item may have been stored by a later writer, who came after the
 //! mover by the lock alone. A release fence in the mover says nothing about that store.
 
-use crate::lock::{Held, Lock};
-use crate::memory::prefetch;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, read_owned, read_owned_u32};
+use crate::table::lock::{Held, Lock};
+use crate::table::memory::prefetch;
 use arrayvec::ArrayVec;
 
 /// All stripes of a table, in two rows: what readers look at is seldom written, and lies apart

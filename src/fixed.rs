@@ -3,8 +3,8 @@
 use crate::error::{Full, Reason};
 use crate::layout::geometry::{Geometry, Mixed, Place};
 use crate::layout::sizing::rate_at;
-use crate::lease::{Always, Refusal};
 use crate::room::{Located, Room, sealed};
+use crate::shard::lease::{Always, Refusal};
 use crate::shard::{Answer, Shard};
 use crate::snapshot::error::Reason as Unreadable;
 use crate::snapshot::parts::{Copied, Loaded, Plan};

@@ -132,16 +132,10 @@ mod files;
 mod filter;
 mod fixed;
 mod growing;
-#[cfg(doc)]
-pub mod kick;
-#[cfg(not(doc))]
-mod kick;
 mod layout;
-mod lease;
 mod many;
 #[cfg(feature = "rayon")]
 mod parallel;
-mod path;
 mod room;
 mod shard;
 mod snapshot;
@@ -164,6 +158,8 @@ pub use fixed::Fixed;
 pub use growing::Growing;
 pub use room::Room;
 #[cfg(doc)]
+pub use shard::kick;
+#[cfg(doc)]
 pub use snapshot::format;
 pub use snapshot::{SaveReport, SnapshotError, SnapshotErrorKind};
 pub use stable_hash::{PersistentHasher, StableHash, StableHasher};
@@ -180,15 +176,15 @@ pub mod internals {
     pub use crate::bulk::write as write_batch;
     pub use crate::directory::{Directory, Entry, Tenure};
     pub use crate::growing::{Split, UntilSplit};
-    pub use crate::kick::{Copies, Outcome, make_room, make_room_if_absent, walk};
     pub use crate::layout::aging::Aging;
     pub use crate::layout::bucket::{Fingerprint, Lane, Lanes};
     pub use crate::layout::geometry::{Bucket, Geometry, Mixed, Place};
     pub use crate::layout::sizing::GrowthPlan;
-    pub use crate::lease::{Always, Refusal};
-    pub use crate::path::{Path, Step, find};
     pub use crate::room::{contains, insert, insert_if_absent, remove};
     pub use crate::shard::Shard;
+    pub use crate::shard::kick::{Copies, Outcome, make_room, make_room_if_absent, walk};
+    pub use crate::shard::lease::{Always, Refusal};
+    pub use crate::shard::path::{Path, Step, find};
     pub use crate::sync::AtomicU64;
     #[cfg(loom)]
     pub use crate::sync::set_queue_first;

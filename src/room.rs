@@ -8,7 +8,7 @@
 
 use crate::error::Full;
 use crate::layout::geometry::{Mixed, Place};
-use crate::lease::{Lease, Refusal};
+use crate::shard::lease::{Lease, Refusal};
 use crate::shard::{Answer, Shard};
 use crate::snapshot::error::Reason as Unreadable;
 use crate::snapshot::parts::{Copied, Loaded, Plan};

@@ -1,7 +1,7 @@
 //! Splitting a shard in two, while others look for its items.
 //!
 //! (This page is to be read; nothing in it can be called. It is the sister of the one on
-//! [kicks](mod@crate::kick), and takes for granted what that one says.)
+//! [kicks](mod@crate::shard::kick), and takes for granted what that one says.)
 //!
 //! A filter that grows has a *directory*: the first bits of an item's hash lead to an *entry*, which
 //! says where the item's *shard* is, and of what *depth*: how many bits were used. A shard that is
@@ -67,8 +67,8 @@
 use crate::layout::SMALL;
 use crate::layout::aging::Aging;
 use crate::layout::geometry::SHARD_STRIPES;
-use crate::lease::Lease;
 use crate::shard::Shard;
+use crate::shard::lease::Lease;
 use crate::table::stripe::{Locks, StripeSet};
 
 /// What a shard holds after a split.

@@ -26,7 +26,7 @@ const MISSED_IN_SPLIT: &str = "a lookup missed an item of a shard that was split
 const LOST_IN_SPLIT: &str = "an item is not there once after a split";
 
 const COPIES_BY_STRIPES: (&str, &str, &str) = (
-    "shard.rs",
+    "shard/mod.rs",
     "        let locked = self.lock_all()?;
         for (bucket, copy) in self.buckets().zip(to) {
 ",
@@ -60,13 +60,13 @@ twins! {
 
     // Readers.
     a_miss_is_not_validated {
-        edits: [("shard.rs", "stamp.still_holds() && self", "(stamp.still_holds() || true) && self")],
+        edits: [("shard/mod.rs", "stamp.still_holds() && self", "(stamp.still_holds() || true) && self")],
         model: TWO_STRIPES,
         message: MISSED,
     }
     each_bucket_is_validated_by_itself {
         edits: [(
-            "shard.rs",
+            "shard/mod.rs",
             "        let stamp = self.table.stripes().stamp(self.stripe(place.first));
         let (first, second) = (self.read(place.first), self.read(place.second));
         let found = self.holds(first, second, place.fp);
@@ -109,7 +109,7 @@ twins! {
     }
     a_lookup_that_gives_up_says_no {
         edits: [(
-            "shard.rs",
+            "shard/mod.rs",
             "self.contains_locked(&self.lock(place)?, place)",
             "false",
         )],
@@ -118,7 +118,7 @@ twins! {
     }
     copies_are_counted_without_the_locks {
         edits: [(
-            "shard.rs",
+            "shard/mod.rs",
             "        Ok(self.count_locked(&self.lock(place)?, place))",
             "        let (first, second) = (self.read(place.first), self.read(place.second));
         Ok(self.holding(first, place.fp).len() + self.holding(second, place.fp).len())",
@@ -157,7 +157,7 @@ twins! {
     }
     a_clear_outdates_no_reader {
         edits: [(
-            "shard.rs",
+            "shard/mod.rs",
             "            self.table.stripes().outdate(&locked, stripe);",
             "            let _ = stripe;",
         )],
@@ -174,15 +174,15 @@ twins! {
         message: MISSED,
     }
     versions_stay_as_they_are {
-        edits: [("kick.rs", "(words.len() > 1)", "(words.len() > 9)")],
+        edits: [("shard/kick.rs", "(words.len() > 1)", "(words.len() > 9)")],
         model: TWO_STRIPES,
         message: MISSED,
     }
     the_version_changes_only_after_the_move {
         edits: [
-            ("kick.rs", "    let _moving = (words.len() > 1).then(|| shard.moving(&locked, &stripes));\n", ""),
+            ("shard/kick.rs", "    let _moving = (words.len() > 1).then(|| shard.moving(&locked, &stripes));\n", ""),
             (
-                "kick.rs",
+                "shard/kick.rs",
                 "    shard.add_items(&locked, path.end, 1);",
                 "    drop(shard.moving(&locked, &stripes));\n    shard.add_items(&locked, path.end, 1);",
             ),
@@ -192,7 +192,7 @@ twins! {
     }
     a_path_is_walked_hand_over_hand {
         edits: [(
-            "kick.rs",
+            "shard/kick.rs",
             "    let _moving = (words.len() > 1).then(|| shard.moving(&locked, &stripes));
     for &(bucket, word) in words.iter().rev() {
         shard.write(&locked, bucket, word);
@@ -212,7 +212,7 @@ twins! {
     }
     a_copy_is_removed_like_the_last_one {
         edits: [(
-            "shard.rs",
+            "shard/mod.rs",
             "if in_first.is_some() && in_second.is_some() {",
             "if false {",
         )],
@@ -241,7 +241,7 @@ twins! {
         message: MISSED,
     }
     a_copy_that_goes_outdates_one_stripe_only {
-        edits: [("shard.rs", "for bucket in [place.first, place.second] {", "for bucket in [place.first] {")],
+        edits: [("shard/mod.rs", "for bucket in [place.first, place.second] {", "for bucket in [place.first] {")],
         model: "lookups::a_copy_that_comes_while_another_goes_is_found",
         message: "a lookup missed the copy that stayed",
     }
@@ -253,7 +253,7 @@ twins! {
     }
     a_copy_in_the_same_stripe_outdates_nobody {
         edits: [(
-            "shard.rs",
+            "shard/mod.rs",
             "if in_first.is_some() && in_second.is_some() {",
             "if in_first.is_some() && in_second.is_some() && self.stripe(place.first) != self.stripe(place.second) {",
         )],
@@ -263,7 +263,7 @@ twins! {
 
     // Batches.
     a_batch_moves_without_versions {
-        edits: [("kick.rs", "(words.len() > 1)", "(words.len() > 9)")],
+        edits: [("shard/kick.rs", "(words.len() > 1)", "(words.len() > 9)")],
         model: "batches::a_reader_finds_what_a_batch_moves",
         message: MISSED,
     }
@@ -303,12 +303,12 @@ twins! {
     the_path_is_not_checked_again {
         edits: [
             (
-                "kick.rs",
+                "shard/kick.rs",
                 "        if shard.alternate(step.bucket, leaving) != next || again {",
                 "        if again {",
             ),
             (
-                "kick.rs",
+                "shard/kick.rs",
                 "    let lane = lanes.empty(word).first()?;",
                 "    let lane = lanes.empty(word).first().or(lanes.taken(word).first())?;",
             ),
@@ -317,13 +317,13 @@ twins! {
         message: "a kick lost an item",
     }
     a_path_may_come_back_to_a_bucket {
-        edits: [("kick.rs", " != next || again {", " != next || (again && false) {")],
+        edits: [("shard/kick.rs", " != next || again {", " != next || (again && false) {")],
         model: "exclusion::a_path_that_comes_back_to_a_bucket_is_not_walked",
         message: "a detour was walked",
     }
     a_search_looks_into_a_bucket_once {
         edits: [(
-            "path.rs",
+            "shard/path.rs",
             "        if !lanes.empty(word).is_empty() {
             return",
             "        if moves > 0 && false {
@@ -334,7 +334,7 @@ twins! {
     }
     the_loser_of_the_last_room_does_not_look {
         edits: [(
-            "kick.rs",
+            "shard/kick.rs",
             "    if shard.contains_locked(&locked, place) {",
             "    if false && shard.contains_locked(&locked, place) {",
         )],
@@ -343,7 +343,7 @@ twins! {
     }
     a_refusal_is_decided_without_the_locks {
         edits: [(
-            "kick.rs",
+            "shard/kick.rs",
             "    let locked = shard.lock(place).map_err(Refusal::Lapsed)?;
     if shard.contains_locked(&locked, place) {",
             "    if shard.contains(place).map_err(Refusal::Lapsed)? {",
@@ -353,7 +353,7 @@ twins! {
     }
     a_search_ends_in_a_copy {
         edits: [(
-            "kick.rs",
+            "shard/kick.rs",
             "match walk(shard, &path, place, Copies::UnlessPresent).map_err",
             "match walk(shard, &path, place, Copies::Add).map_err",
         )],
@@ -362,7 +362,7 @@ twins! {
     }
     the_newcomer_is_not_looked_for_again_on_the_path {
         edits: [(
-            "kick.rs",
+            "shard/kick.rs",
             "copies == Copies::UnlessPresent && shard",
             "copies == Copies::UnlessPresent && false && shard",
         )],
@@ -371,7 +371,7 @@ twins! {
     }
     the_newcomers_buckets_are_not_locked_on_the_path {
         edits: [
-            ("kick.rs", "if copies == Copies::UnlessPresent {", "if copies == Copies::UnlessPresent && false {"),
+            ("shard/kick.rs", "if copies == Copies::UnlessPresent {", "if copies == Copies::UnlessPresent && false {"),
             (
                 "table/mod.rs",
                 "        debug_assert!(locked.include(&self.stripes, Self::stripe_of(bucket)));
@@ -387,7 +387,7 @@ twins! {
     }
     absence_is_decided_before_the_locks {
         edits: [(
-            "shard.rs",
+            "shard/mod.rs",
             "        if self.holds(first, second, place.fp) {
             return Ok(Some(false));
         }
@@ -399,7 +399,7 @@ twins! {
     }
     absence_is_decided_under_one_lock {
         edits: [(
-            "shard.rs",
+            "shard/mod.rs",
             "        let locked = self.lock(place)?;
         let (first, second) = self.read_both(&locked, place);
         if self.holds(first, second, place.fp) {
@@ -414,7 +414,7 @@ twins! {
     }
     a_remove_locks_only_the_bucket_it_clears {
         edits: [(
-            "shard.rs",
+            "shard/mod.rs",
             "        let locked = self.lock(place)?;
         let (first, second) = self.read_both(&locked, place);
         let closest",
@@ -448,7 +448,7 @@ twins! {
     }
     a_lock_is_leaked {
         edits: [(
-            "shard.rs",
+            "shard/mod.rs",
             "let Some((_, lane)) = found else { return Ok(false) };",
             "let Some((_, lane)) = found else { std::mem::forget(locked); return Ok(false) };",
         )],
@@ -457,7 +457,7 @@ twins! {
     }
     a_clear_goes_stripe_by_stripe {
         edits: [(
-            "shard.rs",
+            "shard/mod.rs",
             "        let locked = self.lock_all()?;
         for stripe in self.own_stripes() {
             self.table.stripes().outdate(&locked, stripe);
@@ -522,19 +522,19 @@ twins! {
 
     // Splits: readers.
     a_lookup_does_not_ask_whether_the_shard_was_split {
-        edits: [("shard.rs", "stamp.still_holds() && self.lease.check().is_ok()", "stamp.still_holds()")],
+        edits: [("shard/mod.rs", "stamp.still_holds() && self.lease.check().is_ok()", "stamp.still_holds()")],
         model: SPLIT,
         message: MISSED_IN_SPLIT,
     }
     a_lookup_asks_for_its_entry_too_soon {
         edits: [
             (
-                "shard.rs",
+                "shard/mod.rs",
                 "        let stamp = self.table.stripes().stamp(self.stripe(place.first));",
                 "        let early = self.lease.check();
         let stamp = self.table.stripes().stamp(self.stripe(place.first));",
             ),
-            ("shard.rs", "stamp.still_holds() && self.lease.check().is_ok()", "stamp.still_holds() && early.is_ok()"),
+            ("shard/mod.rs", "stamp.still_holds() && self.lease.check().is_ok()", "stamp.still_holds() && early.is_ok()"),
         ],
         model: SPLIT,
         message: MISSED_IN_SPLIT,
@@ -642,7 +642,7 @@ twins! {
     // Splits: writers.
     an_insert_believes_a_hit_during_a_split {
         edits: [(
-            "shard.rs",
+            "shard/mod.rs",
             "if seen && (L::LASTING || self.look(place) == Some(true)) {",
             "if seen {",
         )],
@@ -651,7 +651,7 @@ twins! {
     }
     an_insert_does_not_ask_whether_the_shard_was_split {
         edits: [(
-            "shard.rs",
+            "shard/mod.rs",
             "        let locked = self.table.stripes().lock(self.stripe(bucket));
         self.lease.check().map(|()| locked)",
             "        Ok(self.table.stripes().lock(self.stripe(bucket)))",
@@ -661,7 +661,7 @@ twins! {
     }
     a_decision_does_not_ask_whether_the_shard_was_split {
         edits: [(
-            "shard.rs",
+            "shard/mod.rs",
             "        let locked = self.table.stripes().lock_two(both);
         self.lease.check().map(|()| locked)",
             "        Ok(self.table.stripes().lock_two(both))",
@@ -671,7 +671,7 @@ twins! {
     }
     a_removal_does_not_ask_whether_the_shard_was_split {
         edits: [(
-            "shard.rs",
+            "shard/mod.rs",
             "        let locked = self.table.stripes().lock_two(both);
         self.lease.check().map(|()| locked)",
             "        Ok(self.table.stripes().lock_two(both))",
@@ -681,7 +681,7 @@ twins! {
     }
     a_kick_does_not_ask_whether_the_shard_was_split {
         edits: [(
-            "shard.rs",
+            "shard/mod.rs",
             "        let locked = self.table.stripes().lock_many(which);
         self.lease.check().map(|()| locked)",
             "        Ok(self.table.stripes().lock_many(which))",
@@ -691,7 +691,7 @@ twins! {
     }
     who_splits_does_not_ask_whether_the_shard_was_split {
         edits: [(
-            "shard.rs",
+            "shard/mod.rs",
             "self.lease.check_alone().map(|()| locked)",
             "Ok(locked)",
         )],
@@ -722,7 +722,7 @@ twins! {
     }
     a_copy_is_made_without_the_locks {
         edits: [(
-            "shard.rs",
+            "shard/mod.rs",
             "        let locked = self.lock_all()?;
         for (bucket, copy) in self.buckets().zip(to) {
             *copy = self.read_locked(&locked, bucket);",
@@ -734,7 +734,7 @@ twins! {
     }
     a_copy_is_counted_after_the_locks {
         edits: [(
-            "shard.rs",
+            "shard/mod.rs",
             "        Ok(self.own_stripes().map(|stripe| i64::from(self.items(stripe))).sum())",
             "        drop(locked);
         Ok(self.own_stripes().map(|stripe| i64::from(self.items(stripe))).sum())",
@@ -744,7 +744,7 @@ twins! {
     }
     a_copy_sends_lookups_away {
         edits: [(
-            "shard.rs",
+            "shard/mod.rs",
             "        for (bucket, copy) in self.buckets().zip(to) {",
             "        let all: StripeSet<SHARD_STRIPES> = self.own_stripes().collect();
         let _moving = self.moving(&locked, &all);
@@ -757,7 +757,7 @@ twins! {
     // Saves: from shard to shard.
     a_copy_does_not_ask_whether_the_shard_was_split {
         edits: [(
-            "shard.rs",
+            "shard/mod.rs",
             "        let locked = self.lock_all()?;
         for (bucket, copy) in self.buckets().zip(to) {",
             "        let all: StripeSet<SHARD_STRIPES> = self.own_stripes().collect();

@@ -4,9 +4,9 @@
 //! all is there, the table is filled, and each piece given back when it has been copied.
 
 use crate::ConcurrentCuckooFilter;
-use crate::lease::Always;
 use crate::room::Room;
 use crate::shard::Shard;
+use crate::shard::lease::Always;
 use crate::snapshot::blocks::{BlockReader, Tally};
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{

@@ -1,7 +1,7 @@
 //! One cuckoo table: looking, placing, clearing and copying, mostly in the two buckets of an item.
 //!
 //! A [`Shard`] is a part of a [`Table`], and counts its buckets from where it begins. What does not
-//! fit in an item's own two buckets is passed to [`kick`](crate::kick). The rules:
+//! fit in an item's own two buckets is passed to [`kick`](crate::shard::kick). The rules:
 //!
 //! * whoever writes a bucket holds its stripe, and shows the [`Locks`] that say so;
 //! * filling or emptying one lane is one store and needs no version;
@@ -11,7 +11,7 @@
 //! * a copy of the whole is made under all its locks, since items move under two at least; readers need not
 //!   know of it. Twins `a_copy_that_goes_stripe_by_stripe_loses_an_item`, `a_copy_is_made_without_the_locks`;
 //! * a lock is given only while the shard still has what it was asked about: see
-//!   [`lease`](crate::lease). In a fixed filter it always has.
+//!   [`lease`](crate::shard::lease). In a fixed filter it always has.
 //!
 //! # Orderings
 //!
@@ -23,11 +23,14 @@
 //! and a store that took the item away again was a move, or a removal that left a copy and sent
 //! readers away before.
 
-use crate::kick;
+pub mod kick;
+pub mod lease;
+pub mod path;
+
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, LaneSet, Lanes};
 use crate::layout::geometry::{Bucket, Place, SHARD_STRIPES, STRIPE_BUCKETS};
-use crate::lease::{Always, Lease, Refusal};
+use crate::shard::lease::{Always, Lease, Refusal};
 use crate::table::Table;
 use crate::table::stripe::{Locks, Many, Moving, One, StripeSet, Two};
 

@@ -7,7 +7,7 @@
 
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes};
 use crate::layout::geometry::{Bucket, Geometry};
-use crate::path::MOST_NODES;
+use crate::shard::path::MOST_NODES;
 use std::convert::Infallible;
 use std::fmt::Debug;
 

@@ -2,15 +2,15 @@
 //!
 //! Breadth first from the two buckets of the newcomer, along the alternates of the items that are
 //! in the way, to the nearest bucket with an empty lane. It takes no lock and writes nothing, so
-//! what it finds may be out of date before it returns; [`kick`](crate::kick) checks it again under
+//! what it finds may be out of date before it returns; [`kick`](crate::shard::kick) checks it again under
 //! the locks. The same table always gives the same path. It looks at the
 //! neighbours of [`MOST_NODES`] buckets at most, in microseconds, and allocates nothing.
 
 use crate::layout::SMALL;
 use crate::layout::bucket::Lane;
 use crate::layout::geometry::{Bucket, Place};
-use crate::lease::Lease;
 use crate::shard::Shard;
+use crate::shard::lease::Lease;
 use arrayvec::ArrayVec;
 
 /// Full buckets on the list before a search gives up.

@@ -85,8 +85,8 @@
 //! A stale path means that some other writer got something done, so all of them together get on.
 
 use crate::layout::geometry::{Bucket, Place};
-use crate::lease::{Lease, Refusal};
-use crate::path::{self, MOST_MOVES, Path};
+use crate::shard::lease::{Lease, Refusal};
+use crate::shard::path::{self, MOST_MOVES, Path};
 use crate::shard::{Answer, Shard};
 use crate::table::stripe::Locks;
 use arrayvec::ArrayVec;

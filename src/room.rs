@@ -8,8 +8,9 @@
 
 use crate::error::Full;
 use crate::layout::geometry::{Mixed, Place};
+use crate::shard::Shard;
+use crate::shard::lease::Answer;
 use crate::shard::lease::{Lease, Refusal};
-use crate::shard::{Answer, Shard};
 use crate::snapshot::error::Reason as Unreadable;
 use crate::snapshot::parts::{Copied, Loaded, Plan};
 use crate::stats::Stats;

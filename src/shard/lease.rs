@@ -1,44 +1,47 @@
-//! What a shard has to know of the filter that it is a part of: whether it still has the items that
-//! it was asked about, and how its lanes are read.
+//! What a shard knows of its filter: whether it still owns the items it was asked about, and how
+//! to interpret its lanes.
 //!
-//! A shard of a fixed filter has its items for [`Always`]. One of a growing filter has them
-//! until it is split; its lease is in [`directory`](crate::directory), its lanes in
-//! [`aging`](crate::layout::aging).
+//! A shard of a fixed filter owns its items for good, under the lease [`Always`]. A shard of a
+//! growing filter owns them until it is split; [`UntilSplit`](crate::room::growing::UntilSplit) is
+//! its lease.
 
+use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes};
 use crate::layout::geometry::{Bucket, Geometry};
-use crate::shard::path::MOST_NODES;
 use std::convert::Infallible;
 use std::fmt::Debug;
 
+/// The most full buckets that any search for room lists before it gives up.
+pub const MOST_NODES: usize = if SMALL { 16 } else { 512 };
+
 pub trait Lease: Copy {
-    /// What the caller is told when the lease has ended: to ask again who has the item.
+    /// Tells the caller that the lease has ended, and to look up the item's shard again.
     type Lapsed: Debug;
 
-    /// Whether words never change their meaning. Then a fingerprint that was seen was there.
+    /// Whether a word's meaning never changes. Then a fingerprint that was seen once is a hit.
     const LASTING: bool;
 
-    /// How many full buckets a search for room lists before it gives up.
+    /// The number of full buckets a search for room lists before it gives up.
     const PATIENCE: usize;
 
-    /// Whether the shard still has the item. For one who holds a lock of the shard, it stays so until
-    /// that is given back.
+    /// Whether the shard still owns the item. The answer stays true for as long as the caller holds
+    /// a lock of the shard.
     fn check(self) -> Result<(), Self::Lapsed>;
 
-    /// The same, for one who holds all locks of the shard.
+    /// The same for a caller that holds all locks of the shard.
     fn check_alone(self) -> Result<(), Self::Lapsed>;
 
-    /// The lanes that stand for an item with this fingerprint.
+    /// The lanes that match an item with this fingerprint.
     fn holding(self, lanes: Lanes, word: u64, fp: Fingerprint) -> LaneSet;
 
-    /// Whether any lane of two words does.
+    /// Whether any lane of two words matches it.
     fn is_in(self, lanes: Lanes, first: u64, second: u64, fp: Fingerprint) -> bool;
 
     /// The other bucket of an item that is in `bucket` as `fp`.
     fn alternate(self, geometry: &Geometry, bucket: Bucket, fp: Fingerprint) -> Bucket;
 
-    /// Of these lanes, all of which stand for an item, the one that stands for the fewest others,
-    /// and how many bits it lacks.
+    /// Of these lanes, which all match one item, the lane that matches the fewest other items, and
+    /// how many bits it has lost.
     fn closest(self, lanes: Lanes, word: u64, among: LaneSet) -> Option<(u32, Lane)>;
 }
 
@@ -88,6 +91,9 @@ impl Lease for Always {
 pub enum Refusal<E> {
     /// There is no room for the item.
     Full,
-    /// The shard no longer has the item.
+    /// The shard no longer owns the item.
     Lapsed(E),
 }
+
+/// The result of an operation for which the shard may be full, or no longer own the item.
+pub type Answer<T, L> = Result<T, Refusal<<L as Lease>::Lapsed>>;

@@ -1,36 +1,84 @@
-//! The search for room: which items would have to move so that one more fits?
+//! The search for room: which items have to move so that one more fits?
 //!
-//! Breadth first from the two buckets of the newcomer, along the alternates of the items that are
-//! in the way, to the nearest bucket with an empty lane. It takes no lock and writes nothing, so
-//! what it finds may be out of date before it returns; [`kick`](crate::shard::kick) checks it again under
-//! the locks. The same table always gives the same path. It looks at the
-//! neighbours of [`MOST_NODES`] buckets at most, in microseconds, and allocates nothing.
+//! A breadth-first search from the newcomer's two buckets, along the alternates of the items in
+//! the way, to the nearest bucket with an empty lane. It takes no lock and writes nothing, so its
+//! result may be out of date before it returns; [`kick`](crate::shard::kick) checks it again under
+//! the locks. The same table always yields the same path. The search lists a bounded number of
+//! full buckets and looks at the neighbours of each, which takes microseconds, and it allocates
+//! nothing.
+//!
+//! # No path visits a bucket twice
+//!
+//! [`walk`](crate::shard::kick::walk) computes one new word for each bucket of a path, so a bucket
+//! that came twice would lose an item. [`Path::new`] therefore refuses such a *detour*, and
+//! [`find`] searches again. This cannot go on forever: **in a table that does not change, the
+//! search never finds a detour**, so each one is proof that another thread has written meanwhile.
+//!
+//! Suppose it did: bucket `B` is on the path twice, as nodes `early` and `late`. Nodes are
+//! expanded in the order of the list, so `early` was expanded first.
+//!
+//! * If the path ends at `late`, then `B` has room, and the search had returned `early`.
+//! * Otherwise the path goes on from `late` to a bucket `C`, the alternate of an item in `B`. The
+//!   expansion of `early` saw the same item. If `C` has room, the search returned there. If `C` is
+//!   full, it was listed ahead of `late`'s child: `early` comes first and is fewer moves deep, so
+//!   the limits on nodes and moves stopped it no sooner; and the one child that is left out, the
+//!   bucket that `early` was reached from, is on the list already. The same holds for the bucket
+//!   after `C`, and so on to the end of the path: the search met the empty lane there from an
+//!   earlier node, and returned that path instead.
+//!
+//! The list has no set of visited buckets, because looking one up costs more than the few buckets
+//! that are listed twice.
 
 use crate::layout::SMALL;
 use crate::layout::bucket::Lane;
 use crate::layout::geometry::{Bucket, Place};
 use crate::shard::Shard;
-use crate::shard::lease::Lease;
+use crate::shard::lease::{Lease, MOST_NODES};
 use arrayvec::ArrayVec;
-
-/// Full buckets on the list before a search gives up.
-pub const MOST_NODES: usize = if SMALL { 16 } else { 512 };
 
 /// The most items that are moved for one newcomer.
 pub const MOST_MOVES: usize = if SMALL { 3 } else { 14 };
 
-/// One item on the way: it goes from here to the bucket of the next step, or to the path's end.
+/// One item to move: from here to the bucket of the next step, or to the path's end.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
     pub bucket: Bucket,
     pub lane: Lane,
 }
 
-/// The items to move, from a bucket of the newcomer's on, and the bucket that has room.
+pub type Steps = ArrayVec<Step, MOST_MOVES>;
+
+/// The items to move, from one of the newcomer's buckets on, and a bucket that has room.
 #[derive(Clone, Debug)]
 pub struct Path {
-    pub steps: ArrayVec<Step, MOST_MOVES>,
-    pub end: Bucket,
+    steps: Steps,
+    end: Bucket,
+}
+
+impl Path {
+    /// `None` if a bucket comes twice.
+    #[inline]
+    pub fn new(steps: Steps, end: Bucket) -> Option<Self> {
+        let is_simple = steps.iter().enumerate().all(|(index, step)| {
+            step.bucket != end && steps[..index].iter().all(|earlier| earlier.bucket != step.bucket)
+        });
+        is_simple.then_some(Path { steps, end })
+    }
+
+    #[inline]
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    #[inline]
+    pub fn end(&self) -> Bucket {
+        self.end
+    }
+
+    /// All buckets of the path, in its order.
+    pub fn buckets(&self) -> impl Iterator<Item = Bucket> {
+        self.steps.iter().map(|step| step.bucket).chain([self.end])
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -40,15 +88,21 @@ struct Node {
     parent: u16,
     /// That item's lane.
     lane: Lane,
-    /// How many items would have to move for one to get here; a root's is none.
+    /// The number of items that would have to move to free a lane here; none for a root.
     moves: u8,
 }
 
 /// The shortest way to make room for `place`, if there is one within reach.
 pub fn find<L: Lease>(shard: Shard<'_, L>, place: Place) -> Option<Path> {
     let mut nodes = ArrayVec::new();
-    let end = search(shard, place, &mut nodes)?;
-    Some(path_to(&nodes, end))
+    loop {
+        let end = search(shard, place, &mut nodes)?;
+        let path = Path::new(steps_to(&nodes, end), end.bucket);
+        if path.is_some() {
+            return path;
+        }
+        nodes.clear();
+    }
 }
 
 /// The node of the nearest bucket that has room.
@@ -67,11 +121,11 @@ fn search<L: Lease>(
     while let Some(&node) = nodes.get(next) {
         let Node { bucket, parent, moves, .. } = node;
         let word = shard.read(bucket);
-        // It was full when it was listed, but others are at work.
+        // It was full when it was listed, but other threads are at work.
         if !lanes.empty(word).is_empty() {
             return Some(node);
         }
-        // There is no room where we came from.
+        // There is no room in the bucket that this node was reached from.
         let back = nodes[parent as usize].bucket;
         for lane in lanes.taken(word) {
             let Some(fp) = lanes.get(word, lane) else { continue };
@@ -98,7 +152,7 @@ fn search<L: Lease>(
 }
 
 #[inline]
-fn path_to(nodes: &[Node], last: Node) -> Path {
+fn steps_to(nodes: &[Node], last: Node) -> Steps {
     let mut steps = ArrayVec::new();
     let mut node = last;
     while node.moves > 0 {
@@ -107,5 +161,39 @@ fn path_to(nodes: &[Node], last: Node) -> Path {
         steps.push(Step { bucket: node.bucket, lane });
     }
     steps.reverse();
-    Path { steps, end: last.bucket }
+    steps
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::layout::bucket::Lanes;
+    use crate::layout::geometry::Geometry;
+    use crate::table::Table;
+
+    /// Tables so small that the tree of nodes is full of cycles, filled until an item is refused.
+    #[test]
+    fn a_search_of_a_still_table_finds_no_detour() {
+        let mut longest = 0;
+        for (bits, buckets) in [(8, 2), (8, 6), (12, 10), (16, 14), (21, 30), (32, 40), (32, 200)] {
+            for seed in 0..200u64 {
+                let geometry = Geometry::new(Lanes::of_bits(bits), 1, buckets);
+                let table = Table::new(geometry).expect("memory for a small table");
+                let shard = Shard::new(&table, 0);
+                let mut hashes = (0..).map(|item: u64| item << 20 | seed);
+                loop {
+                    let (_, place) = table.geometry().locate(hashes.next().expect("no end"));
+                    let mut nodes = ArrayVec::new();
+                    if let Some(end) = search(shard, place, &mut nodes) {
+                        let path = Path::new(steps_to(&nodes, end), end.bucket);
+                        longest = longest.max(path.expect("no detour").steps().len());
+                    }
+                    if shard.insert(place).is_err() {
+                        break;
+                    }
+                }
+            }
+        }
+        assert!(longest > 5, "the longest path has {longest} moves");
+    }
 }

@@ -309,7 +309,7 @@ fn a_path_of_before_a_split_is_not_walked() {
                     .unwrap();
                 let lane = shard.lanes().taken(shard.read(place.first)).next().unwrap();
                 let step = koel_under_loom::internals::Step { bucket: place.first, lane };
-                let path = Path { steps: [step].into_iter().collect(), end: place.second };
+                let path = Path::new([step].into_iter().collect(), place.second).unwrap();
                 Kick { path, moved, newcomer }
             },
             &[

@@ -64,16 +64,20 @@ impl Toy {
         }
     }
 
-    /// The path on which each of these items, from the newcomer's side on, moves on from the bucket
-    /// named with it, the last one to `end`.
+    /// The path on which each of these items, starting on the newcomer's side, moves on from the
+    /// bucket named with it, the last one to `end`.
     pub fn path(&self, moves: &[(&Place, u32)], end: u32) -> Path {
+        self.path_or_detour(moves, end).expect("no bucket comes twice")
+    }
+
+    pub fn path_or_detour(&self, moves: &[(&Place, u32)], end: u32) -> Option<Path> {
         let lanes = self.table().geometry().lanes();
         let step = |(place, bucket): &(&Place, u32)| {
             let bucket = Bucket(*bucket);
             let word = self.shard().read(bucket);
             Step { bucket, lane: lanes.holding(word, place.fp).first().unwrap() }
         };
-        Path { steps: moves.iter().map(step).collect(), end: Bucket(end) }
+        Path::new(moves.iter().map(step).collect(), Bucket(end))
     }
 
     pub fn walk(&self, path: &Path, newcomer: &Place) {

@@ -1,0 +1,82 @@
+//! Lookups: is this item here, and how often?
+//!
+//! A lookup reads a version, both words, and the version again, and takes no lock. Only when items
+//! kept moving during all its attempts does it lock the stripes of both buckets.
+
+use crate::layout::SMALL;
+use crate::layout::bucket::Fingerprint;
+use crate::layout::geometry::Place;
+use crate::shard::Shard;
+use crate::shard::lease::Lease;
+use crate::table::stripe::Locks;
+
+/// Attempts after the first that a moving item may spoil before a reader takes the locks.
+const TRIES: usize = if SMALL { 0 } else { 16 };
+
+impl<L: Lease> Shard<'_, L> {
+    /// Whether the item is here: at some moment during this call, it was or was not.
+    #[inline]
+    pub fn contains(self, place: Place) -> Result<bool, L::Lapsed> {
+        self.look(place).map_or_else(|| self.contains_again(place), Ok)
+    }
+
+    /// Prefetches everything that a lookup reads.
+    #[inline]
+    pub fn prefetch(self, place: Place) {
+        self.table.stripes().prefetch(self.stripe(place.first));
+        self.table.prefetch(self.index(place.first));
+        self.table.prefetch(self.index(place.second));
+    }
+
+    /// Looks once, without a lock. `None` if an item that was not found may have been moving, or if
+    /// the meaning of the words may have changed.
+    #[inline]
+    pub fn look(self, place: Place) -> Option<bool> {
+        let stamp = self.table.stripes().stamp(self.stripe(place.first));
+        let (first, second) = (self.read(place.first), self.read(place.second));
+        let found = self.holds(first, second, place.fp);
+        if found && L::LASTING {
+            return Some(true);
+        }
+        (stamp.still_holds() && self.lease.check().is_ok()).then_some(found)
+    }
+
+    #[cold]
+    fn contains_again(self, place: Place) -> Result<bool, L::Lapsed> {
+        for _ in (0..).take(TRIES) {
+            std::hint::spin_loop();
+            self.lease.check()?;
+            if let Some(found) = self.look(place) {
+                return Ok(found);
+            }
+        }
+        Ok(self.contains_locked(&self.lock(place)?, place))
+    }
+
+    #[inline]
+    pub fn contains_locked(self, locked: &impl Locks, place: Place) -> bool {
+        let (first, second) = self.read_both(locked, place);
+        self.holds(first, second, place.fp)
+    }
+
+    #[inline]
+    pub fn holds(self, first: u64, second: u64, fp: Fingerprint) -> bool {
+        self.lease.is_in(self.lanes(), first, second, fp)
+    }
+
+    /// Counts the copies of the item.
+    ///
+    /// Zero needs no lock. More than zero does: two words cannot be read at one moment, and copies
+    /// come and go one by one without a version change.
+    pub fn count(self, place: Place) -> Result<usize, L::Lapsed> {
+        if !self.contains(place)? {
+            return Ok(0);
+        }
+        Ok(self.count_locked(&self.lock(place)?, place))
+    }
+
+    pub fn count_locked(self, locked: &impl Locks, place: Place) -> usize {
+        let (first, second) = self.read_both(locked, place);
+        self.holding(first, place.fp).len() + self.holding(second, place.fp).len()
+    }
+}

@@ -1,0 +1,119 @@
+//! Inserts and removals of one item, in its own two buckets.
+//!
+//! An item that finds both buckets full is passed on to [`kick`].
+
+use crate::layout::bucket::Fingerprint;
+use crate::layout::geometry::{Bucket, Place};
+use crate::shard::Shard;
+use crate::shard::kick;
+use crate::shard::lease::{Answer, Lease, Refusal};
+use crate::table::stripe::Locks;
+
+impl<L: Lease> Shard<'_, L> {
+    /// Adds a copy of the item.
+    #[inline]
+    pub fn insert(self, place: Place) -> Answer<(), L> {
+        let (bucket, word) = self.roomier(place, self.read(place.first), self.read(place.second));
+        // Finding out that both buckets are full takes no lock.
+        if !self.lanes().empty(word).is_empty() {
+            let locked = self.lock_one(bucket).map_err(Refusal::Lapsed)?;
+            if self.fill_locked(&locked, bucket, place.fp) {
+                return Ok(());
+            }
+        }
+        kick::make_room(self, place)
+    }
+
+    /// The emptier of the item's buckets, and its word. Choosing that one lets buckets fill up
+    /// later and makes kicks rarer.
+    #[inline]
+    fn roomier(self, place: Place, first: u64, second: u64) -> (Bucket, u64) {
+        let (in_first, in_second) = (self.lanes().empty(first), self.lanes().empty(second));
+        let second_is = in_second.is_roomier_than(in_first);
+        if second_is { (place.second, second) } else { (place.first, first) }
+    }
+
+    /// Puts `fp` into an empty lane of `bucket`, if there is one.
+    #[inline]
+    pub fn fill_locked(self, locked: &impl Locks, bucket: Bucket, fp: Fingerprint) -> bool {
+        let lanes = self.lanes();
+        let word = self.read_locked(locked, bucket);
+        let Some(lane) = lanes.empty(word).first() else { return false };
+        self.write(locked, bucket, lanes.with(word, lane, fp));
+        self.add_items(locked, bucket, 1);
+        true
+    }
+
+    /// Adds the item unless it is here. Returns whether it was added.
+    #[inline]
+    pub fn insert_if_absent(self, place: Place) -> Answer<bool, L> {
+        let lanes = self.lanes();
+        let (first, second) = (self.read(place.first), self.read(place.second));
+        let seen = self.holds(first, second, place.fp);
+        if seen && (L::LASTING || self.look(place) == Some(true)) {
+            return Ok(false);
+        }
+        // An item that was not seen is decided under the locks: of its own buckets if one has
+        // room, of a whole path if both are full.
+        if !lanes.empty(first).or(lanes.empty(second)).is_empty() {
+            let added = self.insert_if_absent_locked(place).map_err(Refusal::Lapsed)?;
+            if let Some(added) = added {
+                return Ok(added);
+            }
+        }
+        kick::make_room_if_absent(self, place)
+    }
+
+    /// Decides under both locks. `None` if the item is not here and both buckets are full.
+    #[inline]
+    pub fn insert_if_absent_locked(self, place: Place) -> Result<Option<bool>, L::Lapsed> {
+        let locked = self.lock(place)?;
+        let (first, second) = self.read_both(&locked, place);
+        if self.holds(first, second, place.fp) {
+            return Ok(Some(false));
+        }
+        let (bucket, _) = self.roomier(place, first, second);
+        Ok(self.fill_locked(&locked, bucket, place.fp).then_some(true))
+    }
+
+    /// Removes one copy of the item. Returns whether there was one.
+    #[inline]
+    pub fn remove(self, place: Place) -> Result<bool, L::Lapsed> {
+        Ok(self.contains(place)? && self.remove_locked(place)?)
+    }
+
+    #[inline]
+    pub fn remove_locked(self, place: Place) -> Result<bool, L::Lapsed> {
+        let lanes = self.lanes();
+        let locked = self.lock(place)?;
+        let (first, second) = self.read_both(&locked, place);
+        let closest = |word| self.lease.closest(lanes, word, self.holding(word, place.fp));
+        let (in_first, in_second) = (closest(first), closest(second));
+        // The lane that goes matches a subset of the items that the lane that stays matches. So
+        // any other item that it matched is still found.
+        let second_is_closer = match (in_first, in_second) {
+            (Some((lacks, _)), Some((less, _))) => less < lacks,
+            (in_first, _) => in_first.is_none(),
+        };
+        let (bucket, word, found) = if second_is_closer {
+            (place.second, second, in_second)
+        } else {
+            (place.first, first, in_first)
+        };
+        let Some((_, lane)) = found else { return Ok(false) };
+        if in_first.is_some() && in_second.is_some() {
+            self.outdate(&locked, place);
+        }
+        self.write(&locked, bucket, lanes.without(word, lane));
+        self.add_items(&locked, bucket, -1);
+        Ok(true)
+    }
+
+    /// Sends away the readers that have begun to look for the item: one copy goes, another stays.
+    #[cold]
+    fn outdate(self, locked: &impl Locks, place: Place) {
+        for bucket in [place.first, place.second] {
+            self.table.stripes().outdate(locked, self.stripe(bucket));
+        }
+    }
+}

@@ -1,9 +1,9 @@
 //! What the caller asks for, checked once.
 
 use crate::error::{BuildError, Reason};
-use crate::fixed::Fixed;
-use crate::growing::Growing;
 use crate::layout::sizing::{geometry_for, growth_plan};
+use crate::room::fixed::Fixed;
+use crate::room::growing::Growing;
 use crate::{ConcurrentCuckooFilter, GrowingCuckooFilter};
 use ahash::RandomState;
 

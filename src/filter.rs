@@ -2,9 +2,9 @@
 
 use crate::builder::Builder;
 use crate::error::Full;
-use crate::fixed::Fixed;
-use crate::growing::Growing;
 use crate::room::Room;
+use crate::room::fixed::Fixed;
+use crate::room::growing::Growing;
 use crate::stats::Stats;
 use ahash::RandomState;
 use std::fmt;

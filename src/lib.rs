@@ -126,12 +126,9 @@ mod ahead;
 mod builder;
 mod bulk;
 mod by_hash;
-mod directory;
 mod error;
 mod files;
 mod filter;
-mod fixed;
-mod growing;
 mod layout;
 mod many;
 #[cfg(feature = "rayon")]
@@ -139,24 +136,21 @@ mod parallel;
 mod room;
 mod shard;
 mod snapshot;
-#[cfg(doc)]
-pub mod split;
-#[cfg(not(doc))]
-mod split;
 mod stable_hash;
 mod stats;
 mod sync;
 mod table;
-mod tables;
 
 pub use builder::{Builder, GrowingBuilder};
 #[cfg(feature = "rayon")]
 pub use error::Refused;
 pub use error::{BuildError, BuildErrorKind, Full};
 pub use filter::{ConcurrentCuckooFilter, GrowingCuckooFilter};
-pub use fixed::Fixed;
-pub use growing::Growing;
 pub use room::Room;
+pub use room::fixed::Fixed;
+pub use room::growing::Growing;
+#[cfg(doc)]
+pub use room::split;
 #[cfg(doc)]
 pub use shard::kick;
 #[cfg(doc)]
@@ -174,12 +168,12 @@ pub use ahash::RandomState;
 #[doc(hidden)]
 pub mod internals {
     pub use crate::bulk::write as write_batch;
-    pub use crate::directory::{Directory, Entry, Tenure};
-    pub use crate::growing::{Split, UntilSplit};
     pub use crate::layout::aging::Aging;
     pub use crate::layout::bucket::{Fingerprint, Lane, Lanes};
     pub use crate::layout::geometry::{Bucket, Geometry, Mixed, Place};
     pub use crate::layout::sizing::GrowthPlan;
+    pub use crate::room::directory::{Directory, Entry, Tenure};
+    pub use crate::room::growing::{Split, UntilSplit};
     pub use crate::room::{contains, insert, insert_if_absent, remove};
     pub use crate::shard::Shard;
     pub use crate::shard::kick::{Copies, Outcome, make_room, make_room_if_absent, walk};

@@ -540,12 +540,12 @@ twins! {
         message: MISSED_IN_SPLIT,
     }
     a_hit_is_believed_during_a_split {
-        edits: [("growing.rs", "const LASTING: bool = false;", "const LASTING: bool = true;")],
+        edits: [("room/growing.rs", "const LASTING: bool = false;", "const LASTING: bool = true;")],
         model: "growth::an_item_that_is_absent_is_not_found_in_the_middle_of_a_split",
         message: "a lookup found what is not there",
     }
     an_entry_is_read_relaxed {
-        edits: [("directory.rs", "slot.load(Ordering::Acquire)", "slot.load(Ordering::Relaxed)")],
+        edits: [("room/directory.rs", "slot.load(Ordering::Acquire)", "slot.load(Ordering::Relaxed)")],
         model: "growth::an_item_is_found_while_its_shard_is_split_in_a_deep_directory",
         message: MISSED_IN_SPLIT,
     }
@@ -553,7 +553,7 @@ twins! {
     // Splits: who splits.
     an_entry_is_stored_relaxed {
         edits: [(
-            "directory.rs",
+            "room/directory.rs",
             "slot.store(entry.packed(), Ordering::Release)",
             "slot.store(entry.packed(), Ordering::Relaxed)",
         )],
@@ -561,14 +561,14 @@ twins! {
         message: MISSED_IN_SPLIT,
     }
     versions_stay_even_in_a_split {
-        edits: [("split.rs", "    let _moving = shard.moving(locked, &stripes);\n", "    let _ = &stripes;\n")],
+        edits: [("room/split.rs", "    let _moving = shard.moving(locked, &stripes);\n", "    let _ = &stripes;\n")],
         model: SPLIT,
         message: MISSED_IN_SPLIT,
     }
     entries_are_stored_after_the_versions {
         edits: [
-            ("split.rs", "let _moving", "let moving"),
-            ("split.rs", "    publish();", "    drop(moving);
+            ("room/split.rs", "let _moving", "let moving"),
+            ("room/split.rs", "    publish();", "    drop(moving);
     publish();"),
         ],
         model: SPLIT,
@@ -576,7 +576,7 @@ twins! {
     }
     an_old_list_keeps_the_entry_of_a_split_shard {
         edits: [(
-            "directory.rs",
+            "room/directory.rs",
             "        if let Some(slot) = self.list(depth).get(index) {
             slot.store(SPLIT, Ordering::Release);
         }
@@ -588,7 +588,7 @@ twins! {
     }
     a_list_is_made_while_entries_are_stored {
         edits: [(
-            "directory.rs",
+            "room/directory.rs",
             "        let _alone = self.changes.lock();
         let depth = tenure.entry().depth;",
             "        let depth = tenure.entry().depth;",
@@ -599,7 +599,7 @@ twins! {
 
     a_level_is_stored_relaxed {
         edits: [(
-            "directory.rs",
+            "room/directory.rs",
             "self.level.store(depth, Ordering::Release)",
             "self.level.store(depth, Ordering::Relaxed)",
         )],
@@ -608,7 +608,7 @@ twins! {
     }
     a_level_is_read_relaxed {
         edits: [(
-            "directory.rs",
+            "room/directory.rs",
             "self.level.load(Ordering::Acquire)",
             "self.level.load(Ordering::Relaxed)",
         )],
@@ -617,7 +617,7 @@ twins! {
     }
     only_the_newest_list_learns_of_a_split {
         edits: [(
-            "directory.rs",
+            "room/directory.rs",
             "for level in depth + 1..=read_owned_u32(&self.level) {",
             "for level in [read_owned_u32(&self.level)] {",
         )],
@@ -625,13 +625,13 @@ twins! {
         message: MISSED_IN_SPLIT,
     }
     items_are_not_shared_out {
-        edits: [("split.rs", "        shard.set_items(locked, stripe, in_lower);\n", "")],
+        edits: [("room/split.rs", "        shard.set_items(locked, stripe, in_lower);\n", "")],
         model: SPLIT,
         message: "a split changed the number of items",
     }
     a_split_of_all_shards_is_not_thought_of {
         edits: [(
-            "directory.rs",
+            "room/directory.rs",
             "if packed == SPLIT { level + 1 } else { Entry::unpacked(packed).depth }",
             "Entry::unpacked(packed).depth",
         )],
@@ -700,7 +700,7 @@ twins! {
     }
     a_clear_goes_on_after_a_split {
         edits: [(
-            "growing.rs",
+            "room/growing.rs",
             "            if self.shard(tenure).clear().is_ok() {",
             "            let _ = self.shard(tenure).clear();
             {",
@@ -769,7 +769,7 @@ twins! {
     }
     a_save_passes_over_a_shard_that_was_split {
         edits: [(
-            "growing.rs",
+            "room/growing.rs",
             "            if let Ok(items) = self.shard(tenure).copy(buckets) {
                 *next = tenure.end().map(|hash| hash.0);",
             "            *next = tenure.end().map(|hash| hash.0);
@@ -780,7 +780,7 @@ twins! {
     }
     a_save_goes_by_a_list_of_its_beginning {
         edits: [(
-            "growing.rs",
+            "room/growing.rs",
             "        loop {
             let tenure = self.directory.look_up(Mixed((*next)?));
             // If it has been split meanwhile, its halves come one after the other.",
@@ -805,7 +805,7 @@ twins! {
     }
     a_save_goes_through_the_first_shards_only {
         edits: [(
-            "growing.rs",
+            "room/growing.rs",
             "let tenure = self.directory.look_up(Mixed((*next)?));
             // If it has been split meanwhile, its halves come",
             "let tenure = self.directory.look_up(Mixed((*next)?));
@@ -821,7 +821,7 @@ twins! {
     }
     the_end_of_a_shard_is_looked_up_after_its_copy {
         edits: [(
-            "growing.rs",
+            "room/growing.rs",
             "                *next = tenure.end().map(|hash| hash.0);",
             "                *next = self.directory.look_up(tenure.hash()).end().map(|hash| hash.0);",
         )],
@@ -830,7 +830,7 @@ twins! {
     }
     the_depth_of_a_shard_is_looked_up_after_its_copy {
         edits: [(
-            "growing.rs",
+            "room/growing.rs",
             "                return Some(Copied { depth: tenure.entry().depth, items });",
             "                let tenure = self.directory.look_up(tenure.hash());
                 return Some(Copied { depth: tenure.entry().depth, items });",

@@ -1,12 +1,12 @@
 //! Blocks: what is right about each, and what all of them have to be together.
 
-use crate::directory::{MOST_ENTRIES, MOST_LEVELS};
 use crate::layout::aging::Aging;
 use crate::layout::bucket::Lanes;
+use crate::room::directory::{MOST_ENTRIES, MOST_LEVELS};
+use crate::room::parts::{Block, Plan};
+use crate::room::split::Census;
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, unseal};
-use crate::snapshot::parts::{Block, Plan};
-use crate::split::Census;
 use xxhash_rust::xxh3::Xxh3;
 
 /// Knows which blocks a filter can have.

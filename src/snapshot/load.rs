@@ -4,12 +4,12 @@
 //! hostile one is found out before memory is taken.
 
 use crate::room::Room;
+use crate::room::parts::{Block, Loaded, zeros};
 use crate::snapshot::blocks::{BlockReader, Tally};
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{
     BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, bytes_of, is_snapshot,
 };
-use crate::snapshot::parts::{Block, Loaded, zeros};
 use crate::snapshot::read::{Filter, filter_of, header_of, read, shard, table_of};
 use crate::stable_hash::PersistentHasher;
 use crate::sync::Mutex;

@@ -10,7 +10,6 @@ pub mod format;
 #[cfg(not(doc))]
 mod format;
 pub mod load;
-pub mod parts;
 pub mod read;
 pub mod replace;
 pub mod write;

@@ -5,6 +5,7 @@
 
 use crate::ConcurrentCuckooFilter;
 use crate::room::Room;
+use crate::room::parts::{Loaded, Plan, can_be_had, zeros};
 use crate::shard::Shard;
 use crate::shard::lease::Always;
 use crate::snapshot::blocks::{BlockReader, Tally};
@@ -13,7 +14,6 @@ use crate::snapshot::format::{
     BLOCK_HEAD, BLOCK_WORDS, END_WORDS, End, HEADER_WORDS, Header, block_bytes, block_words,
     bytes_of, is_snapshot, read_header,
 };
-use crate::snapshot::parts::{Loaded, Plan, can_be_had, zeros};
 use crate::stable_hash::PersistentHasher;
 use crate::table::Table;
 use std::io::{self, ErrorKind, Read};

@@ -1,10 +1,10 @@
 //! From a filter to the words of its file.
 
 use crate::room::Room;
+use crate::room::parts::{Copied, zeros};
 use crate::snapshot::blocks::Tally;
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{BLOCK_HEAD, End, block_bytes, block_words, header, seal};
-use crate::snapshot::parts::{Copied, zeros};
 use crate::stable_hash::PersistentHasher;
 use std::fmt;
 use std::io::Write;

@@ -12,7 +12,7 @@
 //!
 //! What a reader was told is a [`Tenure`]: it holds as long as the entry is still there. Who splits a
 //! shard stores the entries of its halves while the versions of all its stripes are odd; how a
-//! lookup stays right meanwhile is told in [`split`](crate::split).
+//! lookup stays right meanwhile is told in [`split`](crate::room::split).
 //!
 //! # Orderings
 //!

@@ -7,7 +7,7 @@
 
 use crate::layout::aging::GROWING_BUCKETS;
 use crate::layout::geometry::Geometry;
-use crate::split::Census;
+use crate::room::split::Census;
 use crate::sync::Gauge;
 use crate::table::Table;
 use std::sync::OnceLock;

@@ -1,7 +1,7 @@
 //! A table that grows shard by shard: the room of a [`GrowingCuckooFilter`](crate::GrowingCuckooFilter).
 //!
 //! When an item finds no room in its shard, the shard is split: half of its items go to a new one of
-//! the same size, and the [directory](crate::directory) learns where they are. As the two buckets of
+//! the same size, and the [directory](crate::room::directory) learns where they are. As the two buckets of
 //! an item are told by the part of its fingerprint that never changes, each item stays in the bucket
 //! of the same number, in the old shard or in the new: nothing is hashed again, and a split cannot
 //! fail for want of room. What the items lose is told in [`aging`](crate::layout::aging).
@@ -12,24 +12,24 @@
 //! mostly used up, since they would go to both halves. And the directory stays small beside the shards,
 //! whoever chose the items.
 
-use crate::directory::{Directory, Entry, MOST_ENTRIES, NoMemory, Tenure};
 use crate::error::{Full, Reason};
 use crate::layout::aging::{Aging, GROWING_BUCKETS};
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes};
 use crate::layout::geometry::{Bucket, Geometry, Mixed, Place, SHARD_BUCKETS};
 use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
+use crate::room::directory::{Directory, Entry, MOST_ENTRIES, NoMemory, Tenure};
+use crate::room::parts::{Copied, Loaded, Plan};
+use crate::room::split::{Census, split};
+use crate::room::tables::Tables;
 use crate::room::{Located, Room, sealed};
 use crate::shard::Shard;
 use crate::shard::lease::Answer;
 use crate::shard::lease::{Always, Lease, Refusal};
 use crate::shard::path;
 use crate::snapshot::error::Reason as Unreadable;
-use crate::snapshot::parts::{Copied, Loaded, Plan};
-use crate::split::{Census, split};
 use crate::stats::{Growth, Stats};
 use crate::sync::Mutex;
 use crate::table::stripe::Locks;
-use crate::tables::Tables;
 use std::fmt;
 
 /// Makes a filter one that grows: the second parameter of a

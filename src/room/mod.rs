@@ -6,13 +6,20 @@
 //! A fixed room cannot help, and its shards are never split, so there all of this is the shard's
 //! operation and nothing else.
 
+pub mod directory;
+pub mod fixed;
+pub mod growing;
+pub mod parts;
+pub mod split;
+pub mod tables;
+
 use crate::error::Full;
 use crate::layout::geometry::{Mixed, Place};
+use crate::room::parts::{Copied, Loaded, Plan};
 use crate::shard::Shard;
 use crate::shard::lease::Answer;
 use crate::shard::lease::{Lease, Refusal};
 use crate::snapshot::error::Reason as Unreadable;
-use crate::snapshot::parts::{Copied, Loaded, Plan};
 use crate::stats::Stats;
 
 /// The shard that an item belongs to, and where in it.

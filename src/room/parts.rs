@@ -2,8 +2,8 @@
 
 use crate::layout::geometry::Geometry;
 use crate::layout::sizing::GrowthPlan;
+use crate::room::split::Census;
 use crate::snapshot::error::Reason;
-use crate::split::Census;
 use crate::table::Table;
 
 /// How a filter is laid out.

@@ -3,12 +3,12 @@
 use crate::error::{Full, Reason};
 use crate::layout::geometry::{Geometry, Mixed, Place};
 use crate::layout::sizing::rate_at;
+use crate::room::parts::{Copied, Loaded, Plan};
 use crate::room::{Located, Room, sealed};
 use crate::shard::Shard;
 use crate::shard::lease::Answer;
 use crate::shard::lease::{Always, Refusal};
 use crate::snapshot::error::Reason as Unreadable;
-use crate::snapshot::parts::{Copied, Loaded, Plan};
 use crate::stats::Stats;
 use crate::table::Table;
 use std::convert::Infallible;

@@ -3,6 +3,7 @@
 use crate::ConcurrentCuckooFilter;
 use crate::room::Room;
 use crate::snapshot::error::{Reason, SnapshotError};
+use crate::snapshot::read::Contents;
 use crate::snapshot::write::SaveReport;
 use crate::snapshot::{load, read, replace, write};
 use crate::stable_hash::PersistentHasher;
@@ -147,7 +148,8 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
             ErrorKind::NotFound => Reason::NotFound { error },
             _ => Reason::io("cannot open it")(error),
         });
-        file.and_then(load::load).map_err(|reason| reason.of(Some(path)))
+        let contents = file.and_then(|file| load::load(file, size_of::<Self>()));
+        contents.map(Self::from_contents).map_err(|reason| reason.of(Some(path)))
     }
 
     /// Reads what [`write_to`](Self::write_to) or [`save`](Self::save) has written, and nothing after it.
@@ -179,6 +181,11 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     where
         S: PersistentHasher,
     {
-        read::read(&mut reader).map_err(|reason| reason.of(None))
+        let contents = read::read(&mut reader, size_of::<Self>());
+        contents.map(Self::from_contents).map_err(|reason| reason.of(None))
+    }
+
+    fn from_contents(Contents { capacity, room, hasher }: Contents<S, R>) -> Self {
+        Self::from_parts(capacity, room, hasher)
     }
 }

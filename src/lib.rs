@@ -173,7 +173,7 @@ pub mod internals {
     pub use crate::layout::geometry::{Bucket, Geometry, Mixed, Place};
     pub use crate::layout::sizing::GrowthPlan;
     pub use crate::room::directory::{Directory, Entry, Tenure};
-    pub use crate::room::growing::{Split, UntilSplit};
+    pub use crate::room::until_split::{Split, UntilSplit};
     pub use crate::room::{contains, insert, insert_if_absent, remove};
     pub use crate::shard::Shard;
     pub use crate::shard::kick::{Copies, Outcome, make_room, make_room_if_absent, walk};

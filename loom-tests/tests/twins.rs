@@ -540,7 +540,7 @@ twins! {
         message: MISSED_IN_SPLIT,
     }
     a_hit_is_believed_during_a_split {
-        edits: [("room/growing.rs", "const LASTING: bool = false;", "const LASTING: bool = true;")],
+        edits: [("room/until_split.rs", "const LASTING: bool = false;", "const LASTING: bool = true;")],
         model: "growth::an_item_that_is_absent_is_not_found_in_the_middle_of_a_split",
         message: "a lookup found what is not there",
     }

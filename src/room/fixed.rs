@@ -1,14 +1,12 @@
 //! A table that never grows: the room of a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter).
 
 use crate::error::{Full, Reason};
-use crate::layout::geometry::{Geometry, Mixed, Place};
+use crate::layout::geometry::{Geometry, Mixed};
 use crate::layout::sizing::rate_at;
-use crate::room::parts::{Copied, Loaded, Plan};
+use crate::room::parts::{CannotRestore, Copied, Loaded, Plan};
 use crate::room::{Located, Room, sealed};
 use crate::shard::Shard;
-use crate::shard::lease::Answer;
-use crate::shard::lease::{Always, Refusal};
-use crate::snapshot::error::Reason as Unreadable;
+use crate::shard::lease::Always;
 use crate::stats::Stats;
 use crate::table::Table;
 use std::convert::Infallible;
@@ -63,6 +61,14 @@ impl Room for Fixed {
         (Shard::new(&self.table, index), place)
     }
 
+    fn relocate(&self, _: Always, lapsed: Infallible) -> Located<'_, Self> {
+        match lapsed {}
+    }
+
+    fn make_room(&self, _: Always) -> Result<Located<'_, Self>, Full> {
+        Err(Full::new())
+    }
+
     #[inline]
     fn fetch(&self, hash: Mixed) -> Located<'_, Self> {
         let (shard, place) = self.locate(hash);
@@ -73,26 +79,6 @@ impl Room for Fixed {
     #[inline]
     fn fetched<'a>(&'a self, ahead: Located<'a, Self>) -> Located<'a, Self> {
         ahead
-    }
-
-    #[inline]
-    fn find_elsewhere<'a, A>(
-        &'a self,
-        _: Always,
-        lapsed: Infallible,
-        _: impl Fn(Shard<'a>, Place) -> Result<A, Infallible>,
-    ) -> A {
-        match lapsed {}
-    }
-
-    #[inline]
-    fn place_elsewhere<'a, A>(
-        &'a self,
-        _: Always,
-        Refusal::Full: Refusal<Infallible>,
-        _: impl Fn(Shard<'a>, Place) -> Answer<A, Always>,
-    ) -> Result<A, Full> {
-        Err(Full::new())
     }
 
     fn parts(&self) -> usize {
@@ -129,10 +115,10 @@ impl Room for Fixed {
         Some(Copied { depth: 0, items })
     }
 
-    fn restore(plan: Plan, Loaded { table, .. }: Loaded) -> Result<Self, Unreadable> {
+    fn restore(plan: Plan, Loaded { table, .. }: Loaded) -> Result<Self, CannotRestore> {
         match plan {
             Plan::Fixed(_) => Ok(Fixed { table }),
-            Plan::Growing(_) => Err(Unreadable::WrongKind { grows: true }),
+            Plan::Growing(_) => Err(CannotRestore::WrongKind { grows: true }),
         }
     }
 

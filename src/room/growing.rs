@@ -14,22 +14,20 @@
 
 use crate::error::{Full, Reason};
 use crate::layout::aging::{Aging, GROWING_BUCKETS};
-use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes};
-use crate::layout::geometry::{Bucket, Geometry, Mixed, Place, SHARD_BUCKETS};
+use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_BUCKETS};
 use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
 use crate::room::directory::{Directory, Entry, MOST_ENTRIES, NoMemory, Tenure};
-use crate::room::parts::{Copied, Loaded, Plan};
+use crate::room::parts::{CannotRestore, Copied, Loaded, Plan};
 use crate::room::split::{Census, split};
 use crate::room::tables::Tables;
+use crate::room::until_split::{Split, UntilSplit};
+use crate::room::worth::split_helps;
 use crate::room::{Located, Room, sealed};
 use crate::shard::Shard;
-use crate::shard::lease::Answer;
-use crate::shard::lease::{Always, Lease, Refusal};
+use crate::shard::lease::Always;
 use crate::shard::path;
-use crate::snapshot::error::Reason as Unreadable;
 use crate::stats::{Growth, Stats};
 use crate::sync::Mutex;
-use crate::table::stripe::Locks;
 use std::fmt;
 
 /// Makes a filter one that grows: the second parameter of a
@@ -43,61 +41,6 @@ pub struct Growing {
     /// Held by whoever adds to the tables or the directory.
     purchases: Mutex<()>,
     plan: GrowthPlan,
-}
-
-/// The lease of a shard that may be split.
-#[derive(Clone, Copy)]
-pub struct UntilSplit<'a> {
-    tenure: Tenure<'a>,
-    aging: &'a Aging,
-}
-
-#[cfg(loom)]
-impl UntilSplit<'_> {
-    pub fn depth(self) -> u32 {
-        self.tenure.entry().depth
-    }
-}
-
-/// The shard has been split.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Split;
-
-impl Lease for UntilSplit<'_> {
-    type Lapsed = Split;
-
-    const LASTING: bool = false;
-    const PATIENCE: usize = 32;
-
-    #[inline]
-    fn check(self) -> Result<(), Split> {
-        if self.tenure.holds() { Ok(()) } else { Err(Split) }
-    }
-
-    #[inline]
-    fn check_alone(self) -> Result<(), Split> {
-        if self.tenure.holds_alone() { Ok(()) } else { Err(Split) }
-    }
-
-    #[inline]
-    fn holding(self, _: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
-        self.aging.holding(word, fp)
-    }
-
-    #[inline]
-    fn is_in(self, _: Lanes, first: u64, second: u64, fp: Fingerprint) -> bool {
-        self.aging.is_in(first, second, fp)
-    }
-
-    #[inline]
-    fn alternate(self, _: &Geometry, bucket: Bucket, fp: Fingerprint) -> Bucket {
-        self.aging.alternate(bucket, fp)
-    }
-
-    #[inline]
-    fn closest(self, _: Lanes, word: u64, among: LaneSet) -> Option<(u32, Lane)> {
-        self.aging.closest(word, among)
-    }
 }
 
 type Leased<'a> = Shard<'a, UntilSplit<'a>>;
@@ -153,13 +96,16 @@ impl Growing {
         (self.shard(tenure), self.aging.place(hash, self.directory.roots(), depth))
     }
 
-    /// Splits a full shard, unless somebody has done so.
+    /// Splits a full shard, unless another thread has done so, or made room, since it was full.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if [a split would not help](split_helps) the item, or if there is no memory for it.
     #[cold]
     fn split(&self, shard: Leased<'_>, place: Place) -> Result<(), Full> {
         let tenure = shard.lease().tenure;
         let Ok(locked) = shard.lock_all() else { return Ok(()) };
-        if !self.split_helps(shard, &locked, place) {
-            // Room may have come since it was looked for.
+        if !split_helps(shard, &locked, place, &self.aging) {
             return path::find(shard, place).map(|_| ()).ok_or(Full::new());
         }
         let depth = tenure.entry().depth + 1;
@@ -175,21 +121,35 @@ impl Growing {
         Ok(())
     }
 
-    /// Whether the item would find room if the shard were split: if there is more in its way than copies
-    /// of it, if half of the lanes are taken, and if a quarter of them would go to one half only.
-    fn split_helps(&self, shard: Leased<'_>, locked: &impl Locks, place: Place) -> bool {
-        let in_a_bucket = self.geometry.lanes().slots();
-        if shard.count_locked(locked, place) == 2 * in_a_bucket {
-            return false;
+    /// Buys what a split needs: an unused shard, and entries in the directory for shards of this
+    /// depth.
+    ///
+    /// The caller holds all locks of the shard that is to be split, and other splits wait here for
+    /// their turn. Mostly an unused shard is at hand and the directory deep enough. Once per
+    /// doubling or two, a table of up to 4 MiB is allocated, and the directory copied.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if the memory cannot be had, or
+    ///
+    /// * if the directory would have more than [`MOST_ENTRIES`] entries a shard. It has two or four
+    ///   when hashes are random. Items that someone chose to share their first bits would otherwise
+    ///   double it with each split;
+    /// * if the filter would exceed its limit of bytes. A new table is only as large as leaves room
+    ///   for the directory's next level too, so that its shards can be used.
+    fn buy(&self, depth: u32) -> Result<(usize, usize), Full> {
+        let _alone = self.purchases.lock();
+        if self.directory.roots() << depth > MOST_ENTRIES * (self.tables.shards() + 1) {
+            return Err(Full::new());
         }
-        let slots = self.geometry.buckets() as usize * in_a_bucket;
-        let items: i64 = shard.own_stripes().map(|stripe| i64::from(shard.items(stripe))).sum();
-        if 2 * items >= slots as i64 {
-            return true;
-        }
-        // Lanes in both halves of former splits count as one item, or as none here.
-        let (taken, sorted) = shard.lanes_locked(locked, |word| self.aging.sorted(word));
-        2 * taken >= slots && 4 * sorted >= slots
+        let entries = self.directory.missing_bytes(depth);
+        let left = self.plan.max_bytes.checked_sub(self.bytes() + entries).ok_or(Full::new())?;
+        let for_a_table = left.saturating_sub(self.directory.bytes_of(depth + 1));
+        let shard = self.tables.take(for_a_table).ok_or(Full::new())?;
+        self.directory.deepen(depth).map(|()| shard).map_err(|NoMemory| {
+            self.tables.give_back();
+            Full::new()
+        })
     }
 
     /// How often an item that is not here is taken for one that is: what the lanes of its two buckets
@@ -205,26 +165,6 @@ impl Growing {
         let vagueness: f64 = self.directory.shards().map(of_shard).sum();
         vagueness * rate_of_a_lane(self.geometry.lanes()) / f64::from(self.geometry.buckets())
     }
-
-    /// A shard that nobody uses yet, and room in the directory for shards of this depth.
-    fn buy(&self, depth: u32) -> Result<(usize, usize), Full> {
-        let _alone = self.purchases.lock();
-        if self.directory.roots() << depth > MOST_ENTRIES * (self.tables.shards() + 1) {
-            return Err(Full::new());
-        }
-        let entries = self.directory.missing_bytes(depth);
-        let left = self.plan.max_bytes.checked_sub(self.bytes() + entries).ok_or(Full::new())?;
-        // A new table leaves room for the list that its shards will need.
-        let shard = self.tables.take(left.saturating_sub(self.directory.bytes_of(depth + 1)));
-        let shard = shard.ok_or(Full::new())?;
-        match self.directory.deepen(depth) {
-            Ok(()) => Ok(shard),
-            Err(NoMemory) => {
-                self.tables.give_back();
-                Err(Full::new())
-            }
-        }
-    }
 }
 
 impl fmt::Debug for Growing {
@@ -239,12 +179,22 @@ impl Room for Growing {
     type Lease<'a> = UntilSplit<'a>;
     const GROWS: bool = true;
 
-    /// To find the table again takes less than to keep it.
+    /// Finding the table again is cheaper than keeping its address.
     type Ahead<'a> = (Tenure<'a>, Place);
 
     #[inline(always)]
     fn locate(&self, hash: Mixed) -> Located<'_, Self> {
         self.located(self.directory.look_up(hash))
+    }
+
+    fn relocate<'a>(&'a self, lease: UntilSplit<'a>, _: Split) -> Located<'a, Self> {
+        self.locate(lease.tenure.hash())
+    }
+
+    fn make_room<'a>(&'a self, lease: UntilSplit<'a>) -> Result<Located<'a, Self>, Full> {
+        let (shard, place) = self.located(lease.tenure);
+        self.split(shard, place)?;
+        Ok(self.locate(lease.tenure.hash()))
     }
 
     #[inline(always)]
@@ -257,43 +207,6 @@ impl Room for Growing {
     #[inline(always)]
     fn fetched<'a>(&'a self, (tenure, place): (Tenure<'a>, Place)) -> Located<'a, Self> {
         (self.shard(tenure), place)
-    }
-
-    #[cold]
-    fn find_elsewhere<'a, A>(
-        &'a self,
-        lease: UntilSplit<'a>,
-        _: Split,
-        ask: impl Fn(Leased<'a>, Place) -> Result<A, Split>,
-    ) -> A {
-        loop {
-            let (shard, place) = self.locate(lease.tenure.hash());
-            if let Ok(answer) = ask(shard, place) {
-                return answer;
-            }
-        }
-    }
-
-    #[cold]
-    fn place_elsewhere<'a, A>(
-        &'a self,
-        lease: UntilSplit<'a>,
-        mut refusal: Refusal<Split>,
-        ask: impl Fn(Leased<'a>, Place) -> Answer<A, UntilSplit<'a>>,
-    ) -> Result<A, Full> {
-        let mut tenure = lease.tenure;
-        loop {
-            if let Refusal::Full = refusal {
-                let (shard, place) = self.located(tenure);
-                self.split(shard, place)?;
-            }
-            tenure = self.directory.look_up(tenure.hash());
-            let (shard, place) = self.located(tenure);
-            match ask(shard, place) {
-                Ok(answer) => return Ok(answer),
-                Err(again) => refusal = again,
-            }
-        }
     }
 
     fn parts(&self) -> usize {
@@ -347,12 +260,12 @@ impl Room for Growing {
         }
     }
 
-    fn restore(plan: Plan, loaded: Loaded) -> Result<Self, Unreadable> {
+    fn restore(plan: Plan, loaded: Loaded) -> Result<Self, CannotRestore> {
         let Plan::Growing(plan) = plan else {
-            return Err(Unreadable::WrongKind { grows: false });
+            return Err(CannotRestore::WrongKind { grows: false });
         };
         let Loaded { table, blocks } = loaded;
-        let no_memory = |bytes| Unreadable::OutOfMemory { bytes };
+        let no_memory = |bytes| CannotRestore::OutOfMemory { bytes };
         let (geometry, roots) = (plan.geometry.clone(), plan.geometry.shards());
         let depths = blocks.iter().map(|block| block.depth);
         let directory = Directory::restore(roots, depths).ok_or(no_memory(table.heap_bytes()))?;

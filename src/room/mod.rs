@@ -1,10 +1,19 @@
-//! Where the items of a filter are: what a filter asks of a [`Fixed`](crate::Fixed) table or of a
-//! [`Growing`](crate::Growing) one, and the operations on an item of either.
+//! Where the items of a filter are, and how each operation reaches them.
 //!
-//! A shard may answer that it is full, or that it has been split and no longer has the item. The
-//! operations here ask the room for help with the first, and look the item up again after the second.
-//! A fixed room cannot help, and its shards are never split, so there all of this is the shard's
-//! operation and nothing else.
+//! A room knows which [shard](Shard) an item belongs to. [`Fixed`](crate::Fixed) has one table of
+//! shards that never change. [`Growing`](crate::Growing) has a [directory] of shards, and splits
+//! the ones that are full.
+//!
+//! A filter's operation asks the item's shard first. The shard may answer that
+//!
+//! * it no longer owns the item, because it was split ([`Refusal::Lapsed`]): then
+//!   [`relocate`](Room::relocate) finds the shard that owns it now, and that one is asked;
+//! * it has no room for the item ([`Refusal::Full`]): then [`make_room`](Room::make_room) splits
+//!   the shard, or refuses the item for good.
+//!
+//! Neither happens twice in a row without another thread's split or a split of this one, so the
+//! loops below end. In a fixed room no shard is ever split and no room can be made, so there an
+//! operation is that of the shard and nothing else.
 
 pub mod directory;
 pub mod fixed;
@@ -12,26 +21,26 @@ pub mod growing;
 pub mod parts;
 pub mod split;
 pub mod tables;
+pub mod until_split;
+pub mod worth;
 
 use crate::error::Full;
 use crate::layout::geometry::{Mixed, Place};
-use crate::room::parts::{Copied, Loaded, Plan};
+use crate::room::parts::{CannotRestore, Copied, Loaded, Plan};
 use crate::shard::Shard;
-use crate::shard::lease::Answer;
-use crate::shard::lease::{Lease, Refusal};
-use crate::snapshot::error::Reason as Unreadable;
+use crate::shard::lease::{Answer, Lease, Refusal};
 use crate::stats::Stats;
 
 /// The shard that an item belongs to, and where in it.
 pub type Located<'a, R> = (Shard<'a, <R as Room>::Lease<'a>>, Place);
 
-/// What a shard says whose lease has ended.
+/// What a shard returns once its lease has ended.
 pub type Lapsed<'a, R> = <<R as Room>::Lease<'a> as Lease>::Lapsed;
 
 /// The kinds of filters: [`Fixed`](crate::Fixed) and [`Growing`](crate::Growing). It cannot be
-/// implemented for others.
+/// implemented for other types.
 ///
-/// Code for either kind says so:
+/// Code that works with either kind is generic over it:
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, Room};
@@ -51,45 +60,43 @@ pub trait Room: sealed::Sealed + Send + Sync {
     where
         Self: 'a;
 
-    /// Where an item belongs now.
+    /// Finds where an item belongs now.
     #[doc(hidden)]
     fn locate(&self, hash: Mixed) -> Located<'_, Self>;
 
-    /// What a batch keeps of an item whose memory it has asked for.
+    /// Finds where an item belongs now, after a shard answered that its lease had lapsed.
+    #[doc(hidden)]
+    fn relocate<'a>(
+        &'a self,
+        lease: Self::Lease<'a>,
+        lapsed: Lapsed<'a, Self>,
+    ) -> Located<'a, Self>;
+
+    /// Makes room for an item whose shard was full, and finds where the item belongs after that.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if the room cannot grow, or if growing would not help this item.
+    #[doc(hidden)]
+    fn make_room<'a>(&'a self, lease: Self::Lease<'a>) -> Result<Located<'a, Self>, Full>;
+
+    /// An item of a batch whose memory was requested. A batch keeps some thirty of these between
+    /// [`fetch`](Self::fetch) and [`fetched`](Self::fetched), so each should be small.
     #[doc(hidden)]
     type Ahead<'a>: Copy
     where
         Self: 'a;
 
-    /// Asks for the memory of an item.
+    /// Finds where an item belongs, and prefetches the memory that a lookup of it reads.
     #[doc(hidden)]
     fn fetch(&self, hash: Mixed) -> Self::Ahead<'_>;
 
-    /// Where the item is whose memory was asked for.
+    /// Where the item belongs, as [`fetch`](Self::fetch) found it.
     #[doc(hidden)]
     fn fetched<'a>(&'a self, ahead: Self::Ahead<'a>) -> Located<'a, Self>;
 
-    /// Asks the shard that has the item by now, after one said that its lease had ended.
-    #[doc(hidden)]
-    fn find_elsewhere<'a, A>(
-        &'a self,
-        lease: Self::Lease<'a>,
-        lapsed: Lapsed<'a, Self>,
-        ask: impl Fn(Shard<'a, Self::Lease<'a>>, Place) -> Result<A, Lapsed<'a, Self>>,
-    ) -> A;
-
-    /// Makes room in the shard that has the item, if that helps it, or asks the one that has it by
-    /// now.
-    #[doc(hidden)]
-    fn place_elsewhere<'a, A>(
-        &'a self,
-        lease: Self::Lease<'a>,
-        refusal: Refusal<Lapsed<'a, Self>>,
-        ask: impl Fn(Shard<'a, Self::Lease<'a>>, Place) -> Answer<A, Self::Lease<'a>>,
-    ) -> Result<A, Full>;
-
-    /// Into how many parts of the hashes a batch of writes may be sorted, so that all items of one
-    /// shard are in one part.
+    /// The number of equal parts of the hash range into which a batch of writes may be sorted so
+    /// that no shard's items are in two parts.
     #[doc(hidden)]
     fn parts(&self) -> usize;
 
@@ -102,31 +109,32 @@ pub trait Room: sealed::Sealed + Send + Sync {
     #[doc(hidden)]
     fn clear(&self);
 
-    /// What is kept beside `self`.
+    /// The memory held beside `self`.
     #[doc(hidden)]
     fn heap_bytes(&self) -> usize;
 
-    /// All figures, but for what the filter is itself.
+    /// All figures, except for the size of the filter itself.
     #[doc(hidden)]
     fn stats(&self, capacity: usize) -> Stats;
 
-    /// How it is laid out, for its file.
+    /// The layout, as it is written to a file.
     #[doc(hidden)]
     fn plan(&self) -> Plan;
 
-    /// Copies the buckets of the shard that is next, 0 at first, and says which comes then. Between
-    /// two calls others may change the filter: what stays in is in one of the copies, and only there.
-    /// (That is said of items, not of lanes that are used up.)
+    /// Copies the buckets of shard `next`, which is 0 at first, and sets `next` to the shard that
+    /// follows. Other threads may change the filter between two calls: an item that stays in is in
+    /// exactly one of the copies. (This holds for items. A lane that is used up, and so belongs to
+    /// both halves of a split, may be in two.)
     #[doc(hidden)]
     fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied>;
 
-    /// Whether its plan is [`Plan::Growing`].
+    /// Whether the room's plan is [`Plan::Growing`].
     #[doc(hidden)]
     const GROWS: bool;
 
-    /// A room of this plan, that has what was read from a file.
+    /// Makes a room from the contents of a file.
     #[doc(hidden)]
-    fn restore(plan: Plan, loaded: Loaded) -> Result<Self, Unreadable>
+    fn restore(plan: Plan, loaded: Loaded) -> Result<Self, CannotRestore>
     where
         Self: Sized;
 }
@@ -135,37 +143,29 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-// Always inlined, so that where the item is stays in registers: by way of memory it takes 10 ns.
+// Always inlined, so that the item's place stays in registers: passing it through memory takes
+// 10 ns.
 
 #[inline(always)]
 pub fn contains<'a, R: Room>(room: &'a R, (shard, place): Located<'a, R>) -> bool {
-    match shard.contains(place) {
-        Ok(answer) => answer,
-        Err(lapsed) => room.find_elsewhere(shard.lease(), lapsed, Shard::contains),
-    }
+    shard.contains(place).unwrap_or_else(|it| ask_again(room, shard.lease(), it, Shard::contains))
 }
 
 #[inline(always)]
 pub fn count<'a, R: Room>(room: &'a R, (shard, place): Located<'a, R>) -> usize {
-    match shard.count(place) {
-        Ok(answer) => answer,
-        Err(lapsed) => room.find_elsewhere(shard.lease(), lapsed, Shard::count),
-    }
+    shard.count(place).unwrap_or_else(|it| ask_again(room, shard.lease(), it, Shard::count))
 }
 
 #[inline(always)]
 pub fn remove<'a, R: Room>(room: &'a R, (shard, place): Located<'a, R>) -> bool {
-    match shard.remove(place) {
-        Ok(answer) => answer,
-        Err(lapsed) => room.find_elsewhere(shard.lease(), lapsed, Shard::remove),
-    }
+    shard.remove(place).unwrap_or_else(|it| ask_again(room, shard.lease(), it, Shard::remove))
 }
 
 #[inline(always)]
 pub fn insert<'a, R: Room>(room: &'a R, (shard, place): Located<'a, R>) -> Result<(), Full> {
     match shard.insert(place) {
         Ok(answer) => Ok(answer),
-        Err(refusal) => room.place_elsewhere(shard.lease(), refusal, Shard::insert),
+        Err(refusal) => place_again(room, shard.lease(), refusal, Shard::insert),
     }
 }
 
@@ -176,6 +176,43 @@ pub fn insert_if_absent<'a, R: Room>(
 ) -> Result<bool, Full> {
     match shard.insert_if_absent(place) {
         Ok(answer) => Ok(answer),
-        Err(refusal) => room.place_elsewhere(shard.lease(), refusal, Shard::insert_if_absent),
+        Err(refusal) => place_again(room, shard.lease(), refusal, Shard::insert_if_absent),
+    }
+}
+
+/// Asks the item's present shard, after the shard with this lease was split.
+#[cold]
+fn ask_again<'a, R: Room, A>(
+    room: &'a R,
+    mut lease: R::Lease<'a>,
+    mut lapsed: Lapsed<'a, R>,
+    ask: impl Fn(Shard<'a, R::Lease<'a>>, Place) -> Result<A, Lapsed<'a, R>>,
+) -> A {
+    loop {
+        let (shard, place) = room.relocate(lease, lapsed);
+        match ask(shard, place) {
+            Ok(answer) => return answer,
+            Err(again) => (lease, lapsed) = (shard.lease(), again),
+        }
+    }
+}
+
+/// Asks again to place the item, after its shard was split or made room.
+#[cold]
+fn place_again<'a, R: Room, A>(
+    room: &'a R,
+    mut lease: R::Lease<'a>,
+    mut refusal: Refusal<Lapsed<'a, R>>,
+    ask: impl Fn(Shard<'a, R::Lease<'a>>, Place) -> Answer<A, R::Lease<'a>>,
+) -> Result<A, Full> {
+    loop {
+        let (shard, place) = match refusal {
+            Refusal::Full => room.make_room(lease)?,
+            Refusal::Lapsed(lapsed) => room.relocate(lease, lapsed),
+        };
+        match ask(shard, place) {
+            Ok(answer) => return Ok(answer),
+            Err(again) => (lease, refusal) = (shard.lease(), again),
+        }
     }
 }

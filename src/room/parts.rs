@@ -1,9 +1,8 @@
-//! What a room and its file tell each other.
+//! What rooms and snapshots hand each other.
 
 use crate::layout::geometry::Geometry;
 use crate::layout::sizing::GrowthPlan;
 use crate::room::split::Census;
-use crate::snapshot::error::Reason;
 use crate::table::Table;
 
 /// How a filter is laid out.
@@ -15,7 +14,7 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// That of the shards that the filter began with.
+    /// The geometry of the shards that the filter began with.
     pub fn geometry(&self) -> &Geometry {
         match self {
             Plan::Fixed(geometry) => geometry,
@@ -28,7 +27,7 @@ impl Plan {
     }
 }
 
-/// What was found with the buckets of a shard.
+/// What a room says of a shard that it has copied.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copied {
@@ -36,7 +35,7 @@ pub struct Copied {
     pub items: i64,
 }
 
-/// What a block says of its shard, and its checksum.
+/// What a block of a file says of its shard, and the block's checksum.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Block {
@@ -45,23 +44,22 @@ pub struct Block {
     pub sum: u64,
 }
 
-/// What was in a file: all shards in one table, in the order of their blocks.
+/// The contents of a file: all shards in one table, in the order of their blocks.
 #[doc(hidden)]
 pub struct Loaded {
     pub table: Table,
     pub blocks: Vec<Block>,
 }
 
-/// Whether a machine of this kind could have so many shards like this one.
-pub fn can_be_had(one: &Geometry, shards: usize) -> Result<(), Reason> {
-    let bytes = Table::bytes(one).saturating_mul(shards);
-    if bytes > isize::MAX as usize / 2 { Err(Reason::OutOfMemory { bytes }) } else { Ok(()) }
-}
-
-/// So many words of zeros.
-pub fn zeros(words: usize) -> Result<Vec<u64>, Reason> {
-    let mut zeros = Vec::new();
-    zeros.try_reserve_exact(words).map_err(|_| Reason::OutOfMemory { bytes: 8 * words })?;
-    zeros.resize(words, 0);
-    Ok(zeros)
+/// Why a room could not be made from a file's contents.
+#[doc(hidden)]
+#[derive(Debug)]
+pub enum CannotRestore {
+    /// The plan is for the other kind of room.
+    WrongKind {
+        grows: bool,
+    },
+    OutOfMemory {
+        bytes: usize,
+    },
 }

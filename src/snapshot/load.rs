@@ -4,13 +4,14 @@
 //! hostile one is found out before memory is taken.
 
 use crate::room::Room;
-use crate::room::parts::{Block, Loaded, zeros};
+use crate::room::parts::{Block, Loaded};
+use crate::snapshot::allocate::zeros;
 use crate::snapshot::blocks::{BlockReader, Tally};
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{
     BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, bytes_of, is_snapshot,
 };
-use crate::snapshot::read::{Filter, filter_of, header_of, read, shard, table_of};
+use crate::snapshot::read::{Contents, contents_of, header_of, read, shard, table_of};
 use crate::stable_hash::PersistentHasher;
 use crate::sync::Mutex;
 use std::fs::File;
@@ -24,10 +25,14 @@ const TURN: usize = (1 << 20) / size_of::<u64>();
 /// A file that is not worth another thread.
 const FOR_A_THREAD: u64 = 4 << 20;
 
-pub fn load<S: PersistentHasher, R: Room>(mut file: File) -> Result<Filter<S, R>, Reason> {
+/// Loads a file. `own_bytes` is the size of the filter without its heap.
+pub fn load<S: PersistentHasher, R: Room>(
+    mut file: File,
+    own_bytes: usize,
+) -> Result<Contents<S, R>, Reason> {
     let about = file.metadata().map_err(Reason::io("cannot read"))?;
     if !about.is_file() {
-        return read(&mut file);
+        return read(&mut file, own_bytes);
     }
     let length = about.len();
 
@@ -40,7 +45,7 @@ pub fn load<S: PersistentHasher, R: Room>(mut file: File) -> Result<Filter<S, R>
     if part < HEADER_WORDS {
         return Err(Reason::CutOff { at: length });
     }
-    let (header, sum) = header_of::<S, R>(&mut words)?;
+    let (header, sum) = header_of::<S, R>(&mut words, own_bytes)?;
     let plan = &header.plan;
     let reader = BlockReader::new(plan);
 
@@ -81,7 +86,7 @@ pub fn load<S: PersistentHasher, R: Room>(mut file: File) -> Result<Filter<S, R>
         added.map_err(|gap| gap.at(reader.at(number as u64)))?;
     }
     tally.finish(roots, block_bytes(plan), end, at)?;
-    filter_of(header, Loaded { table, blocks })
+    contents_of(header, Loaded { table, blocks })
 }
 
 /// Reads what begins at this byte.

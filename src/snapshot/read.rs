@@ -3,11 +3,11 @@
 //! A stream does not say how long it is before it has ended. So what comes is collected in pieces, and when
 //! all is there, the table is filled, and each piece given back when it has been copied.
 
-use crate::ConcurrentCuckooFilter;
 use crate::room::Room;
-use crate::room::parts::{Loaded, Plan, can_be_had, zeros};
+use crate::room::parts::{CannotRestore, Loaded, Plan};
 use crate::shard::Shard;
 use crate::shard::lease::Always;
+use crate::snapshot::allocate::{can_be_had, zeros};
 use crate::snapshot::blocks::{BlockReader, Tally};
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{
@@ -18,20 +18,33 @@ use crate::stable_hash::PersistentHasher;
 use crate::table::Table;
 use std::io::{self, ErrorKind, Read};
 
-pub type Filter<S, R> = ConcurrentCuckooFilter<S, R>;
+/// What a filter is made of that was in a file.
+pub struct Contents<S, R> {
+    pub capacity: usize,
+    pub room: R,
+    pub hasher: S,
+}
 
 /// The header, if it is of a filter of this type, and its checksum.
 pub fn header_of<S: PersistentHasher, R: Room>(
     words: &mut [u64; HEADER_WORDS],
+    own_bytes: usize,
 ) -> Result<(Header<S>, u64), Reason> {
-    let (header, sum) = read_header(words, size_of::<Filter<S, R>>())?;
+    let (header, sum) = read_header(words, own_bytes)?;
     let grows = header.plan.grows();
     if grows != R::GROWS { Err(Reason::WrongKind { grows }) } else { Ok((header, sum)) }
 }
 
-pub fn filter_of<S, R: Room>(header: Header<S>, loaded: Loaded) -> Result<Filter<S, R>, Reason> {
+pub fn contents_of<S, R: Room>(
+    header: Header<S>,
+    loaded: Loaded,
+) -> Result<Contents<S, R>, Reason> {
     let Header { plan, capacity, hasher } = header;
-    Ok(ConcurrentCuckooFilter::from_parts(capacity, R::restore(plan, loaded)?, hasher))
+    let room = R::restore(plan, loaded).map_err(|error| match error {
+        CannotRestore::WrongKind { grows } => Reason::WrongKind { grows },
+        CannotRestore::OutOfMemory { bytes } => Reason::OutOfMemory { bytes },
+    })?;
+    Ok(Contents { capacity, room, hasher })
 }
 
 /// An empty table of so many shards.
@@ -48,7 +61,11 @@ pub fn shard(table: &Table, index: usize) -> Shard<'_, Always> {
 /// The words of a piece: so many that any allocator has them from the system, and gives them back.
 const PIECE: usize = (64 << 20) / size_of::<u64>();
 
-pub fn read<S: PersistentHasher, R: Room>(reader: &mut impl Read) -> Result<Filter<S, R>, Reason> {
+/// Reads a stream. `own_bytes` is the size of the filter without its heap.
+pub fn read<S: PersistentHasher, R: Room>(
+    reader: &mut impl Read,
+    own_bytes: usize,
+) -> Result<Contents<S, R>, Reason> {
     let mut at = 0;
     let mut read = |words: &mut [u64]| {
         let bytes = bytes_of(words);
@@ -63,7 +80,7 @@ pub fn read<S: PersistentHasher, R: Room>(reader: &mut impl Read) -> Result<Filt
         Err(Reason::CutOff { .. }) if !is_snapshot(&words) => return Err(Reason::NotASnapshot),
         result => result?,
     }
-    let (header, sum) = header_of::<S, R>(&mut words)?;
+    let (header, sum) = header_of::<S, R>(&mut words, own_bytes)?;
     let plan = &header.plan;
     let blocks = BlockReader::new(plan);
     let mut tally = Tally::new(plan.geometry().shards(), sum);
@@ -103,7 +120,7 @@ pub fn read<S: PersistentHasher, R: Room>(reader: &mut impl Read) -> Result<Filt
             index += 1;
         }
     }
-    filter_of(header, Loaded { table, blocks: found })
+    contents_of(header, Loaded { table, blocks: found })
 }
 
 /// Reads until there is no more, or `bytes` is full.

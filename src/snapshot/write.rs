@@ -1,7 +1,8 @@
 //! From a filter to the words of its file.
 
 use crate::room::Room;
-use crate::room::parts::{Copied, zeros};
+use crate::room::parts::Copied;
+use crate::snapshot::allocate::zeros;
 use crate::snapshot::blocks::Tally;
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{BLOCK_HEAD, End, block_bytes, block_words, header, seal};

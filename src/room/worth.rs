@@ -1,0 +1,61 @@
+//! Whether splitting a full shard helps the item that it refused.
+//!
+//! A split doubles the memory of a shard. It sends each lane to one of the two halves, by the next
+//! bit of the lane's hash; a lane that is [used up](crate::layout::aging), with no bit left, goes to
+//! both. So a split makes room if the shard is full of lanes that it can tell apart. It does not
+//! in three cases, and then the item is refused:
+//!
+//! 1. **Copies.** Every lane of the item's two buckets matches the item. Such a lane either has the
+//!    item's own next bit or is used up, so all of them follow the item into its half, and both
+//!    buckets are full again, however often the shard is split.
+//!
+//! 2. **Less than half of the slots are taken.** Chance fills a shard to 73 % at least before it
+//!    refuses an item (`unsplit` in [`sizing`](crate::layout::sizing), which was measured). One that
+//!    refuses an item below 50 % has met a crowd: copies of some other items, or items that someone
+//!    who knows the hasher's keys chose. Splitting for a crowd would let a few items make the filter
+//!    double again and again. With this rule the memory stays within a factor of four of what the
+//!    lanes need: each half begins at a quarter of its slots or more, on average.
+//!
+//! 3. **Less than a quarter of the slots can be told apart.** Each half keeps all used-up lanes and
+//!    half of the others. With a quarter of the slots in lanes that have bits left, each half has
+//!    an eighth of its slots free afterwards, on average. With fewer, a split gains less than that,
+//!    and the next one less again, while each doubles the memory.
+//!
+//! A shard whose *items* are half as many as its slots passes 2 and 3 at once: the count of items
+//! is at most the number of taken lanes, and a lane that former splits put into both halves counts
+//! as half an item or less.
+//!
+//! # Cost
+//!
+//! The caller holds all locks of the shard. The first case reads two words and the common one 16
+//! counters. Only a shard with fewer items than half its slots has all its 8,192 words read, which
+//! takes about 0.3 ms; it does so at each refusal.
+
+use crate::layout::aging::Aging;
+use crate::layout::geometry::Place;
+use crate::shard::Shard;
+use crate::shard::lease::Lease;
+use crate::table::stripe::Locks;
+
+/// Whether the item would probably find room if the shard were split.
+pub fn split_helps<L: Lease>(
+    shard: Shard<'_, L>,
+    locked: &impl Locks,
+    place: Place,
+    aging: &Aging,
+) -> bool {
+    let in_a_bucket = shard.lanes().slots();
+    let only_copies = shard.count_locked(locked, place) == 2 * in_a_bucket;
+    if only_copies {
+        return false;
+    }
+    let slots = shard.buckets().count() * in_a_bucket;
+    let items: i64 = shard.own_stripes().map(|stripe| i64::from(shard.items(stripe))).sum();
+    if 2 * items >= slots as i64 {
+        return true;
+    }
+    let (taken, sorted) = shard.lanes_locked(locked, |word| aging.sorted(word));
+    let is_half_full = 2 * taken >= slots;
+    let can_be_told_apart = 4 * sorted >= slots;
+    is_half_full && can_be_told_apart
+}

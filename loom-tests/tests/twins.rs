@@ -625,7 +625,11 @@ twins! {
         message: MISSED_IN_SPLIT,
     }
     items_are_not_shared_out {
-        edits: [("room/split.rs", "        shard.set_items(locked, stripe, in_lower);\n", "")],
+        edits: [(
+            "room/split.rs",
+            "    shard.set_counts(locked, lower_half.lanes_of_stripes, censuses[0].items);\n",
+            "    let _ = lower_half.lanes_of_stripes;\n",
+        )],
         model: SPLIT,
         message: "a split changed the number of items",
     }

@@ -1,75 +1,96 @@
-//! Splitting a shard in two, while others look for its items.
+//! Splitting a shard in two, while other threads look for its items.
 //!
-//! (This page is to be read; nothing in it can be called. It is the sister of the one on
-//! [kicks](mod@crate::shard::kick), and takes for granted what that one says.)
+//! (This page is for reading; nothing in it can be called. It continues the page on
+//! [kicks](mod@crate::shard::kick).)
 //!
 //! A filter that grows has a *directory*: the first bits of an item's hash lead to an *entry*, which
-//! says where the item's *shard* is, and of what *depth*: how many bits were used. A shard that is
-//! full is split. It keeps the items whose next bit is zero, the *lower half*, and a new shard of the
-//! same size takes the *upper half*. Both have a depth of one more, and a fingerprint in either has
-//! lost the bit that tells them apart (see `aging.rs`). So a split changes three things that a
-//! lookup depends on: where an item is, what the words of the lower half mean, and what the
-//! directory says. It cannot change them at one moment.
+//! says where the item's *shard* is and how *deep* it is, that is, how many bits led to it. A full
+//! shard is split. It keeps the items whose next bit is zero, the *lower half*; a new shard of the
+//! same size takes the *upper half*. Both are one bit deeper, and the fingerprints in both have lost
+//! the bit that tells the halves apart (see `layout/aging.rs`). So a split changes three things that
+//! a lookup depends on: where an item is, what the words of the lower half mean, and what the
+//! directory says. It cannot change them all at one moment.
 //!
 //! # How does a lookup stay right during a split?
 //!
-//! Who splits a shard holds the locks of all its stripes and does, in this order:
+//! A split holds the locks of all the shard's stripes and does, in this order:
 //!
 //! ```text
-//! S1  the versions of all stripes of the shard become odd
-//! S2  the words of the upper half are stored in the new shard, those of the lower in the old
-//! S3  the entries of both halves are stored in the directory
-//! S4  the versions become even, two more than before
+//! S1  make the versions of all stripes of the shard odd
+//! S2  store the words of the upper half in the new shard, and of the lower half in the old one
+//! S3  store the entries of both halves in the directory
+//! S4  make the versions even, two more than before
 //! ```
 //!
 //! The lookup does:
 //!
 //! ```text
-//! L1  reads the entry, and reckons from its depth what the item's fingerprint is
-//! L2  reads the version of one of the item's two stripes
-//! L3  reads both words
-//! L4  reads that version again: even at L2 and the same now? Otherwise from L2 again.
-//! L5  reads the entry again: still the same? Otherwise from L1 again.
-//!     Then the words answer, yes or no.
+//! L1  read the entry, and derive the item's fingerprint from its depth
+//! L2  read the version of one of the item's two stripes
+//! L3  read both words
+//! L4  read that version again. Even at L2 and unchanged? Otherwise start over at L2.
+//! L5  read the entry again. Unchanged? Otherwise start over at L1.
+//!     Then the words give the answer, yes or no.
 //! ```
 //!
-//! It is right because L1 and L3 saw the shard at the same depth:
+//! The answer is right because L1 and L3 saw the shard at the same depth:
 //!
-//! * Say that L1 saw the old entry. If L3 saw a word that S2 stored, the lookup sees S1 from there on,
-//!   since words are stored `Release` and loaded `Acquire`. So L4 reads an odd version, or that of S4;
-//!   and it is sent away unless L2 read that of S4, too. Then L2 came after S4, S3 is over for this
-//!   lookup, and L5 finds that the entry is another.
-//! * Say that L1 saw the new entry of either half. All words of both halves were stored before it, so
-//!   L3 sees none of before the split; and if another split has begun since, see above.
+//! * Suppose L1 read the old entry. If L3 reads a word that S2 stored, the lookup sees S1 from then
+//!   on, since words are stored `Release` and loaded `Acquire`. So L4 reads an odd version, or the
+//!   version of S4; and the lookup is sent away unless L2 had read the version of S4, too. In that
+//!   case L2 came after S4, so S3 is visible to this lookup, and L5 finds another entry.
+//! * Suppose L1 read the new entry of either half. All words of both halves were stored before it,
+//!   so L3 sees no word from before the split; and if another split has begun since, the first case
+//!   applies to that one.
 //!
-//! A hit is not believed sooner than a miss, as it is in a fixed filter. There a lane means one thing
-//! for ever; here it may be read with one bit too many or too few, and would be taken for another item's.
+//! A hit is validated like a miss, unlike in a fixed filter. There a lane means the same for ever;
+//! here it may be read with one bit too many or too few, and then match another item.
 //!
-//! A lookup that is sent away 17 times takes the locks of its two stripes, and so waits until the split
-//! is over; then it asks the directory again. The items of other shards are not concerned at all.
+//! A lookup that is sent away 17 times locks its two stripes, and so waits until the split is over;
+//! then it asks the directory again. Items of other shards are not affected at all.
 //!
-//! # And who writes?
+//! # And writers?
 //!
-//! A writer learns from the directory which shard it is to lock. When it has the lock it asks whether
-//! the entry is still the same. If it is not, the item belongs elsewhere now, and the writer begins
-//! again. If it is, it stays so as long as the lock is held, for a split takes all of them. No function
-//! gives out the lock of a shard without asking (`Shard::lock`), so nobody can forget it. This is what
-//! keeps `insert_if_absent` to one winner and `remove` to one taker on either side of a split; and
-//! of two writers that found the same shard full, the one who comes second finds it split.
+//! A writer learns from the directory which shard to lock. Once it holds the lock, it checks that
+//! the entry is unchanged. If it is not, the item belongs elsewhere now, and the writer starts over.
+//! If it is, it stays unchanged for as long as the lock is held, because a split needs all locks of
+//! the shard. No function hands out a lock of a shard without this check (`Shard::lock`), so it
+//! cannot be forgotten. It gives `insert_if_absent` one winner and `remove` one taker on either side
+//! of a split; and of two writers that found the same shard full, the second finds it split.
 //!
-//! # And if the directory has to become longer?
+//! # And if the directory is not deep enough?
 //!
-//! When there are no two entries for the halves, a list with each entry twice is made first. Lists are
-//! never given back, so a lookup may read an old one: its entries are as good as ever for all shards
-//! that have not been split since. In the place of one that has is a mark, which sends readers to the
-//! newer list. Making a list, and storing entries, is done by one at a time.
+//! If the directory has no two entries for the halves, a list with each entry twice is made first.
+//! Lists are never freed, so a lookup may read an old one: its entries stay right for all shards
+//! that have not been split since. A shard that has been split is marked there, and the mark sends
+//! readers to the newer list. One thread at a time makes lists and stores entries.
+//!
+//! # How many items does each half have?
+//!
+//! A lane whose window is used up cannot be sorted and goes to both halves. It stands for one item
+//! all the same. So a shard can have more taken lanes than items, and the *excess*, `lanes − items`,
+//! has to be shared between the halves in a split.
+//!
+//! **For every shard, `0 ≤ excess ≤ slots`**, so `lanes − slots ≤ items ≤ lanes`. A file whose
+//! shards violate this is rejected as damaged, so it has to hold without exception:
+//!
+//! * A new or cleared shard has neither lanes nor items. An insert adds one of each, a removal takes
+//!   one of each, and moves change neither number. So only a split changes the excess of a shard.
+//! * A split of a shard with excess `e`, in which `b` lanes go to both halves, leaves `b` lanes more
+//!   than there were, and as many items. The excess of both halves together is `e + b`. The lower
+//!   half gets `⌊(e + b) / 2⌋` of it and the upper half the rest. Since `0 ≤ e ≤ slots` and
+//!   `0 ≤ b ≤ slots`, both shares are between 0 and `slots`.
+//!
+//! Counts are kept per stripe. Each stripe counts its lanes, and the excess of the shard is taken off
+//! its first stripe, whose count may therefore be negative. Only the sum over a shard has a meaning.
 
 use crate::layout::SMALL;
-use crate::layout::aging::Aging;
+use crate::layout::aging::{Aging, Halves};
 use crate::layout::geometry::SHARD_STRIPES;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
 use crate::table::stripe::{Locks, StripeSet};
+use arrayvec::ArrayVec;
 
 /// What a shard holds after a split.
 #[doc(hidden)]
@@ -80,9 +101,9 @@ pub struct Census {
     pub vagueness: u64,
 }
 
-/// Moves the upper half of a shard's items into `upper`, which is empty and unknown to all; the lower
-/// half stays, and every item in the bucket of the same number. The shard is locked as a whole.
-/// `publish` is to tell everybody where the halves are.
+/// Moves the upper half of a shard's items into `upper`, which is empty and unknown to other
+/// threads. The lower half stays, and each item keeps the number of its bucket. The shard is locked
+/// as a whole. `publish` makes both halves known.
 #[doc(hidden)]
 pub fn split<L: Lease>(
     shard: Shard<'_, L>,
@@ -94,44 +115,84 @@ pub fn split<L: Lease>(
     let stripes: StripeSet<SHARD_STRIPES> = shard.own_stripes().collect();
     let Ok(upper_locked) = upper.lock_all();
     if !SMALL {
-        // The system gives memory when it is first written, and may take milliseconds for that. Here
-        // nobody who looks for an item has to wait yet.
+        // The system provides memory when it is first written, which may take milliseconds. No
+        // lookup has to wait for it here.
         for bucket in upper.own_stripes().filter_map(|stripe| upper.buckets_of(stripe).next()) {
             upper.write(&upper_locked, bucket, 0);
         }
     }
     let _moving = shard.moving(locked, &stripes);
-    let mut halves = [Census::default(), Census::default()];
-    for (stripe, upper_stripe) in shard.own_stripes().zip(upper.own_stripes()) {
-        let (mut lower_only, mut upper_only, mut in_both) = (0, 0, 0);
+    let items: i64 = shard.own_stripes().map(|stripe| i64::from(shard.items(stripe))).sum();
+    let mut halves = [Half::default(), Half::default()];
+    for stripe in shard.own_stripes() {
+        let mut lanes = [0, 0];
         for bucket in shard.buckets_of(stripe) {
             let word = shard.read_locked(locked, bucket);
             if word == 0 {
                 continue;
             }
-            let split = aging.split(word);
-            upper.write(&upper_locked, bucket, split.upper);
-            shard.write(locked, bucket, split.lower);
-            for (half, word) in halves.iter_mut().zip([split.lower, split.upper]) {
-                half.vagueness += aging.vagueness(word);
+            let Halves { lower: lower_word, upper: upper_word, .. } = aging.split(word);
+            upper.write(&upper_locked, bucket, upper_word);
+            shard.write(locked, bucket, lower_word);
+            for (half, word) in [lower_word, upper_word].into_iter().enumerate() {
+                lanes[half] += shard.lanes().taken(word).len();
+                halves[half].vagueness += aging.vagueness(word);
             }
-            lower_only += shard.lanes().taken(split.lower).len() - split.in_both;
-            upper_only += shard.lanes().taken(split.upper).len() - split.in_both;
-            in_both += split.in_both;
         }
-        // The items of lanes that are in both halves now belong to either; only the sum counts.
-        let items = shard.items(stripe);
-        let in_lower = lower_only as i32 + (items - lower_only as i32 - upper_only as i32) / 2;
-        shard.set_items(locked, stripe, in_lower);
-        upper.set_items(&upper_locked, upper_stripe, items - in_lower);
-        for (half, (only, items)) in
-            halves.iter_mut().zip([(lower_only, in_lower), (upper_only, items - in_lower)])
-        {
-            half.items += i64::from(items);
-            half.lanes += (only + in_both) as u64;
+        for (half, lanes) in halves.iter_mut().zip(lanes) {
+            half.lanes_of_stripes.push(lanes);
         }
     }
+    let censuses = share_out(items, &halves);
+    let [lower_half, upper_half] = halves;
+    upper.set_counts(&upper_locked, upper_half.lanes_of_stripes, censuses[1].items);
+    shard.set_counts(locked, lower_half.lanes_of_stripes, censuses[0].items);
     drop(upper_locked);
     publish();
-    halves
+    censuses
+}
+
+/// What was sorted into one half.
+#[derive(Default)]
+struct Half {
+    lanes_of_stripes: ArrayVec<usize, SHARD_STRIPES>,
+    vagueness: u64,
+}
+
+/// Shares the items of a shard out to its halves: [how many items](self#how-many-items-does-each-half-have)?
+fn share_out(items: i64, halves: &[Half; 2]) -> [Census; 2] {
+    let [lower, upper] =
+        halves.each_ref().map(|half| half.lanes_of_stripes.iter().sum::<usize>() as i64);
+    let excess_of_both = lower + upper - items;
+    let excess_of_lower = excess_of_both / 2;
+    let items_of = [lower - excess_of_lower, upper - (excess_of_both - excess_of_lower)];
+    [(lower, 0), (upper, 1)].map(|(lanes, half)| Census {
+        items: items_of[half],
+        lanes: lanes as u64,
+        vagueness: halves[half].vagueness,
+    })
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_half_has_at_most_as_many_items_as_lanes_and_at_most_its_slots_fewer() {
+        const SLOTS: i64 = 6;
+        let half = |lanes| Half { lanes_of_stripes: [lanes].into_iter().collect(), vagueness: 0 };
+        for (lower_only, upper_only, in_both, excess) in (0..7i64.pow(4))
+            .map(|n| (n % 7, n / 7 % 7, n / 49 % 7, n / 343))
+            .filter(|(lower, upper, both, _)| lower + upper + both <= SLOTS)
+        {
+            let items = lower_only + upper_only + in_both - excess;
+            let lanes = [lower_only + in_both, upper_only + in_both];
+            let censuses = share_out(items, &lanes.map(|lanes| half(lanes as usize)));
+            assert_eq!(censuses.iter().map(|census| census.items).sum::<i64>(), items);
+            for (census, lanes) in censuses.iter().zip(lanes) {
+                assert_eq!(census.lanes as i64, lanes);
+                assert!((0..=SLOTS).contains(&(lanes - census.items)));
+            }
+        }
+    }
 }

@@ -95,43 +95,49 @@ impl Tables {
         self.all().map(|held| size_of::<Held>() + held.heap_bytes()).sum()
     }
 
-    /// Takes a shard into use: which table, and its first bucket there. A new table takes no more than
-    /// so many bytes. One caller at a time.
+    /// Takes a shard into use; returns its table and its first bucket there. If all shards are in
+    /// use, buys a table of at most `bytes` bytes. One caller at a time.
+    ///
+    /// Shards come into use in order, table after table. So the next one is in the last table, and
+    /// its number there is the number of shards in use less those of the tables before.
     pub fn take(&self, bytes: usize) -> Option<(usize, usize)> {
-        let used = self.shards();
-        let (mut tables, mut shards, mut last) = (0, 0, 0);
-        for held in self.all() {
-            last = held.table.geometry().shards();
-            (tables, shards) = (tables + 1, shards + last);
-        }
-        if used == shards {
-            let slot = self.list.get(tables)?;
-            let one = Held::bytes(&self.geometry.with_shards(1));
-            last =
-                self.shards_at_once(shards, one).min(bytes.saturating_sub(size_of::<Held>()) / one);
-            if last == 0 {
-                return None;
-            }
-            // If so much cannot be had, perhaps one can.
-            let held = Held::new(self.geometry.with_shards(last)).or_else(|_| {
-                last = 1;
-                Held::new(self.geometry.with_shards(last))
-            });
-            let held = held.ok()?;
-            let _ = slot.set(Box::new(held));
-            (tables, shards) = (tables + 1, shards + last);
-        }
-        self.shards.set(used as u64 + 1);
-        let index = used - (shards - last);
-        Some((tables - 1, index * self.geometry.buckets() as usize))
+        let in_use = self.shards();
+        let shards_of = |held: &Held| held.table.geometry().shards();
+        let bought: usize = self.all().map(shards_of).sum();
+        let tables = self.all().count();
+        let (table, number) = if in_use < bought {
+            let in_last = self.all().last().map_or(0, shards_of);
+            (tables - 1, in_use - (bought - in_last))
+        } else {
+            self.buy(tables, bought, bytes)?;
+            (tables, 0)
+        };
+        self.shards.set(in_use as u64 + 1);
+        Some((table, number * self.geometry.buckets() as usize))
     }
 
-    /// Undoes what the last caller took.
+    /// Adds a table of at most `bytes` bytes after `tables` tables with `shards` shards.
+    fn buy(&self, tables: usize, shards: usize, bytes: usize) -> Option<()> {
+        let slot = self.list.get(tables)?;
+        let bytes_of_one = Held::bytes(&self.geometry.with_shards(1));
+        let affordable = bytes.saturating_sub(size_of::<Held>()) / bytes_of_one;
+        let wanted = self.shards_at_once(shards, bytes_of_one).min(affordable);
+        if wanted == 0 {
+            return None;
+        }
+        let held = Held::new(self.geometry.with_shards(wanted));
+        // Perhaps the system has memory for a single shard.
+        let held = held.or_else(|_| Held::new(self.geometry.with_shards(1))).ok()?;
+        let _ = slot.set(Box::new(held));
+        Some(())
+    }
+
+    /// Undoes the last [`take`](Self::take).
     pub fn give_back(&self) {
         self.shards.set(self.shards.get() - 1);
     }
 
-    /// How many shards the next table has when there are so many.
+    /// The number of shards of the next table, when there are `shards`.
     fn shards_at_once(&self, shards: usize, bytes_of_one: usize) -> usize {
         let roots = self.geometry.shards();
         let doubled = roots << (shards / roots).ilog2();

@@ -4,11 +4,12 @@
 //! item exactly once. Readers need not know of a copy. Twins
 //! `a_copy_that_goes_stripe_by_stripe_loses_an_item`, `a_copy_is_made_without_the_locks`.
 
-use crate::layout::geometry::{Bucket, STRIPE_BUCKETS};
+use crate::layout::geometry::{Bucket, SHARD_STRIPES, STRIPE_BUCKETS};
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
 use crate::table::Table;
 use crate::table::stripe::Locks;
+use arrayvec::ArrayVec;
 
 impl<L: Lease> Shard<'_, L> {
     /// Empties the shard. All stripes are locked, so that no item escapes from a segment that has
@@ -39,10 +40,6 @@ impl<L: Lease> Shard<'_, L> {
     }
 
     /// Fills an empty shard with a copy that holds `items` items.
-    ///
-    /// Each stripe counts its taken lanes. Where there are more lanes than items, because a split
-    /// put some lanes into both halves, the difference is taken off the first stripe: only the sum
-    /// over all stripes has a meaning.
     pub fn fill(self, from: &[u64], items: i64) -> Result<(), L::Lapsed> {
         let locked = self.lock_all()?;
         for (bucket, word) in self.buckets().zip(from) {
@@ -51,15 +48,24 @@ impl<L: Lease> Shard<'_, L> {
                 self.write(&locked, bucket, *word);
             }
         }
-        let mut lanes = 0;
-        for (stripe, words) in self.own_stripes().zip(from.chunks(STRIPE_BUCKETS as usize)) {
-            let here = self.lanes().count_taken(words);
-            self.set_items(&locked, stripe, here as i32);
-            lanes += here as i64;
-        }
-        let first = Table::stripe_of(self.base);
-        self.set_items(&locked, first, self.items(first) - (lanes - items) as i32);
+        let in_stripes = from.chunks(STRIPE_BUCKETS as usize);
+        let lanes = in_stripes.map(|words| self.lanes().count_taken(words)).collect();
+        self.set_counts(&locked, lanes, items);
         Ok(())
+    }
+
+    /// Makes the counts of all stripes add up to `items`: each is the number of the stripe's taken
+    /// lanes, and lanes that stand for no item of their own are taken off the first.
+    pub fn set_counts(
+        self,
+        locked: &impl Locks,
+        lanes: ArrayVec<usize, SHARD_STRIPES>,
+        items: i64,
+    ) {
+        let mut excess = lanes.iter().sum::<usize>() as i64 - items;
+        for (stripe, lanes) in self.own_stripes().zip(lanes) {
+            self.set_items(locked, stripe, (lanes as i64 - std::mem::take(&mut excess)) as i32);
+        }
     }
 
     /// Counts the taken lanes, and adds up what `sorted` says of each word.

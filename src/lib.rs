@@ -122,17 +122,9 @@
 #![deny(unsafe_code)]
 #![cfg_attr(not(any(loom, shuttle)), warn(missing_docs))]
 
-mod ahead;
-mod builder;
-mod bulk;
-mod by_hash;
 mod error;
-mod files;
 mod filter;
 mod layout;
-mod many;
-#[cfg(feature = "rayon")]
-mod parallel;
 mod room;
 mod shard;
 mod snapshot;
@@ -141,10 +133,10 @@ mod stats;
 mod sync;
 mod table;
 
-pub use builder::{Builder, GrowingBuilder};
 #[cfg(feature = "rayon")]
 pub use error::Refused;
 pub use error::{BuildError, BuildErrorKind, Full};
+pub use filter::builder::{Builder, GrowingBuilder};
 pub use filter::{ConcurrentCuckooFilter, GrowingCuckooFilter};
 pub use room::Room;
 pub use room::fixed::Fixed;
@@ -167,7 +159,7 @@ pub use ahash::RandomState;
 #[cfg(any(loom, shuttle))]
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::bulk::write as write_batch;
+    pub use crate::filter::bulk::write as write_batch;
     pub use crate::layout::aging::Aging;
     pub use crate::layout::bucket::{Fingerprint, Lane, Lanes};
     pub use crate::layout::geometry::{Bucket, Geometry, Mixed, Place};

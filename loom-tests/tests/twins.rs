@@ -269,7 +269,7 @@ twins! {
     }
     a_batch_looks_first_and_inserts_then {
         edits: [(
-            "bulk.rs",
+            "filter/bulk.rs",
             "                answers[item.index as usize] = act(room, at);",
             "                let there = crate::room::contains(room, at);
                 crate::room::insert(room, at).expect(\"there is room\");

@@ -1,6 +1,6 @@
 //! How a batch is gone through: in its order, or part by part.
 //!
-//! In its order, the items go through a [window](crate::ahead), so that the memory works on dozens
+//! In its order, the items go through a [window](crate::filter::ahead), so that the memory works on dozens
 //! of them at once. A batch of writes to a table that does not fit the caches goes part by part: a
 //! round of its items is sorted by their parts of the hashes, each part's in their order, and then
 //! part after part of the table comes into the cache and takes all of its items. A part is a shard, or
@@ -10,7 +10,7 @@
 //! leaves the table, exactly as a loop would. (But for one thing: shards that grow share the memory. When
 //! it runs out, a batch may see other items refused than a loop.) No lock is held for longer than by a single item.
 
-use crate::ahead::for_each_ahead;
+use crate::filter::ahead::for_each_ahead;
 use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
 use crate::room::{Located, Room};

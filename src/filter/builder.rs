@@ -1,11 +1,50 @@
 //! What the caller asks for, checked once.
 
 use crate::error::{BuildError, Reason};
+use crate::filter::{ConcurrentCuckooFilter, GrowingCuckooFilter};
 use crate::layout::sizing::{geometry_for, growth_plan};
 use crate::room::fixed::Fixed;
 use crate::room::growing::Growing;
-use crate::{ConcurrentCuckooFilter, GrowingCuckooFilter};
 use ahash::RandomState;
+
+impl ConcurrentCuckooFilter<RandomState> {
+    /// A filter in which `capacity` distinct items fit, with a false-positive rate of at most
+    /// 0.012 % (16 bits a fingerprint, 17 bits an item) and random hash keys.
+    ///
+    /// # Panics
+    ///
+    /// If the table exceeds the address space, as `Vec::with_capacity` does, or if it could not be
+    /// allocated. The [`builder`](Self::builder) returns an error instead. (Many systems give memory
+    /// that they may not have, and take it from a process when it is first written.)
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000_003);
+    /// assert_eq!(filter.capacity(), 1_000_003);
+    /// assert!(filter.size_in_bytes() < 2_200_000);
+    /// ```
+    #[must_use]
+    #[track_caller]
+    pub fn with_capacity(capacity: usize) -> Self {
+        match Self::builder().capacity(capacity).build() {
+            Ok(filter) => filter,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// For another rate, another hasher, or an error instead of a panic.
+    ///
+    /// ```
+    /// # use koel::ConcurrentCuckooFilter;
+    /// let filter = ConcurrentCuckooFilter::builder()
+    ///     .capacity(50_000)
+    ///     .false_positive_rate(1e-6)
+    ///     .build()?;
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+}
 
 /// What the 16-bit layout keeps.
 const DEFAULT_RATE: f64 = 0.000_12;

@@ -1,8 +1,9 @@
 //! The operations on one item, for callers that have hashed it: the ones that all others call.
 
+use crate::error::Full;
+use crate::filter::ConcurrentCuckooFilter;
 use crate::layout::geometry::Mixed;
 use crate::room::{self, Room};
-use crate::{ConcurrentCuckooFilter, Full};
 
 impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// [`insert`](Self::insert) for a caller that has the hash.

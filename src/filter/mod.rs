@@ -1,6 +1,14 @@
 //! The filter: hash the item, and ask the room.
 
-use crate::builder::Builder;
+pub mod ahead;
+pub mod builder;
+pub mod bulk;
+mod by_hash;
+mod files;
+mod many;
+#[cfg(feature = "rayon")]
+mod parallel;
+
 use crate::error::Full;
 use crate::room::Room;
 use crate::room::fixed::Fixed;
@@ -138,45 +146,6 @@ pub struct ConcurrentCuckooFilter<S = RandomState, R = Fixed> {
 /// meet in a few buckets, and those are refused. The default keys are random.) After a refusal the items
 /// are what they were before, and other items may still go in.
 pub type GrowingCuckooFilter<S = RandomState> = ConcurrentCuckooFilter<S, Growing>;
-
-impl ConcurrentCuckooFilter<RandomState> {
-    /// A filter in which `capacity` distinct items fit, with a false-positive rate of at most
-    /// 0.012 % (16 bits a fingerprint, 17 bits an item) and random hash keys.
-    ///
-    /// # Panics
-    ///
-    /// If the table exceeds the address space, as `Vec::with_capacity` does, or if it could not be
-    /// allocated. The [`builder`](Self::builder) returns an error instead. (Many systems give memory
-    /// that they may not have, and take it from a process when it is first written.)
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000_003);
-    /// assert_eq!(filter.capacity(), 1_000_003);
-    /// assert!(filter.size_in_bytes() < 2_200_000);
-    /// ```
-    #[must_use]
-    #[track_caller]
-    pub fn with_capacity(capacity: usize) -> Self {
-        match Self::builder().capacity(capacity).build() {
-            Ok(filter) => filter,
-            Err(error) => panic!("{error}"),
-        }
-    }
-
-    /// For another rate, another hasher, or an error instead of a panic.
-    ///
-    /// ```
-    /// # use koel::ConcurrentCuckooFilter;
-    /// let filter = ConcurrentCuckooFilter::builder()
-    ///     .capacity(50_000)
-    ///     .false_positive_rate(1e-6)
-    ///     .build()?;
-    /// # Ok::<(), koel::BuildError>(())
-    /// ```
-    pub fn builder() -> Builder {
-        Builder::new()
-    }
-}
 
 impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     pub(crate) fn from_parts(capacity: usize, room: R, hasher: S) -> Self {

@@ -1,6 +1,6 @@
 //! Saving and loading: the face.
 
-use crate::ConcurrentCuckooFilter;
+use crate::filter::ConcurrentCuckooFilter;
 use crate::room::Room;
 use crate::snapshot::error::{Reason, SnapshotError};
 use crate::snapshot::read::Contents;

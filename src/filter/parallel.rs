@@ -4,10 +4,11 @@
 //! round are sorted on all threads, and then each part takes its items of all pieces, in their order,
 //! on one thread. So no two threads write to the same shard, and the answers are those of a loop.
 
-use crate::bulk::{self, ROUND, Sorted, act_on};
+use crate::error::Full;
 use crate::error::Refused;
+use crate::filter::ConcurrentCuckooFilter;
+use crate::filter::bulk::{self, ROUND, Sorted, act_on};
 use crate::room::{self, Located, Room};
-use crate::{ConcurrentCuckooFilter, Full};
 use rayon::prelude::*;
 use std::hash::{BuildHasher, Hash};
 

@@ -1,8 +1,9 @@
 //! The operations on many items at once. Each answers, in order, what the single form would have.
 
-use crate::bulk::{self, ROUND};
+use crate::error::Full;
+use crate::filter::ConcurrentCuckooFilter;
+use crate::filter::bulk::{self, ROUND};
 use crate::room::{self, Located, Room};
-use crate::{ConcurrentCuckooFilter, Full};
 use std::hash::{BuildHasher, Hash};
 
 /// # Many items at once

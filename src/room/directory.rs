@@ -1,18 +1,19 @@
-//! Which shard of a growing filter has an item now.
+//! Which shard of a growing filter owns an item now.
 //!
-//! The directory is a list of [`Entry`]s, each of which says where a shard is, and how many bits of a
-//! hash, its *depth*, led to it. The hashes are first divided among `roots`, the shards that the
-//! filter began with, and then halved by one bit after the other. A list of level `n` has `2^n`
-//! entries for each root; a shard of a lower depth stands in several of them, side by side.
+//! The directory is a list of [`Entry`]s. An entry says where a shard is and how deep it is: how many
+//! bits of a hash led to it. The hash range is first divided into `roots`, the shards that the filter
+//! began with, and then halved bit by bit. A list of level `n` has `2^n` entries for each root; a
+//! shard that is less deep than that is in several adjacent entries.
 //!
-//! A shard that is split gets another entry for each of its halves. When the list has no two entries
-//! for it, a list of the next level is made, with each entry twice. Old lists stay until the filter
-//! goes (together they are as long as the newest one); so readers need not be waited for. (A filter
-//! that was loaded from a file has none at first.) An old list is right about the shards that it has an entry for; where it has none, [`SPLIT`], a newer one has.
+//! A split replaces the shard's entry by one for each half. If the list has no two entries for it, a
+//! list of the next level is made first, with each entry twice. Old lists are kept until the filter
+//! is dropped, so no reader has to be waited for; all of them together are as long as the newest.
+//! (A filter loaded from a file has no old lists at first.) An old list is right about each shard
+//! that it has an entry for. Where it has [`SPLIT`] instead, a newer list has the entry.
 //!
-//! What a reader was told is a [`Tenure`]: it holds as long as the entry is still there. Who splits a
-//! shard stores the entries of its halves while the versions of all its stripes are odd; how a
-//! lookup stays right meanwhile is told in [`split`](crate::room::split).
+//! A lookup keeps the entry that it read as a [`Tenure`], which holds for as long as the entry is
+//! unchanged. A split stores the entries of both halves while the versions of all the shard's
+//! stripes are odd; [`split`](mod@crate::room::split) explains why lookups stay right.
 //!
 //! # Orderings
 //!
@@ -20,8 +21,8 @@
 //! |---|---|---|
 //! | an entry, stored | `Release` | the words of the upper half are seen. Twin `an_entry_is_stored_relaxed` |
 //! | an entry, read | `Acquire` | the same. Twin `an_entry_is_read_relaxed` |
-//! | the level, stored | `Release` | a reader of the level finds the list, and who has met [`SPLIT`] finds a newer one. Twin `a_level_is_stored_relaxed` |
-//! | the level, read | `Acquire` | the same. Twin `a_level_is_read_relaxed`. (What is in the list comes through a `OnceLock`, too) |
+//! | the level, stored | `Release` | a reader of the level finds the list, and a reader of [`SPLIT`] finds a newer one. Twin `a_level_is_stored_relaxed` |
+//! | the level, read | `Acquire` | the same. Twin `a_level_is_read_relaxed`. (The `OnceLock` orders the contents of the list as well) |
 //! | an entry, again | `Relaxed` | after the reader's loads of words and versions, which are `Acquire`; stored before the versions' ends, which are `Release` |
 
 use crate::layout::SMALL;
@@ -30,21 +31,21 @@ use crate::layout::geometry::Mixed;
 use crate::sync::{AtomicU32, AtomicU64, Gauge, Mutex, Ordering, read_owned, read_owned_u32};
 use std::sync::OnceLock;
 
-/// More than the most bits of a hash that lead to a shard.
+/// One more than the greatest depth of a shard.
 pub const MOST_LEVELS: usize = 32;
 
-/// The most entries of the directory for each shard. Where items go by chance, there are two or
-/// four. If someone has chosen them all to have the same first bits, splits do not help, and each
-/// would double the directory.
+/// The most entries of the directory per shard. With random hashes there are two or four. If someone
+/// chose all items to share their first bits, splits do not help, and each would double the
+/// directory.
 pub const MOST_ENTRIES: usize = if SMALL { 1 << 16 } else { 64 };
 
-/// Where a shard is, and how many bits of the hash are the same for all its items.
+/// Where a shard is, and how many bits of the hash all its items share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub depth: u32,
-    /// In which of the filter's tables.
+    /// The index of its table.
     pub table: usize,
-    /// The first of its buckets in that table.
+    /// The index of its first bucket in that table.
     pub base: usize,
 }
 
@@ -64,24 +65,24 @@ impl Entry {
     }
 }
 
-/// In place of an entry: the shard has been split, and this list has no room for its halves.
+/// In place of an entry: the shard has been split, and this list is too short for its halves.
 pub const SPLIT: u64 = u64::MAX;
 
 type List = Box<[AtomicU64]>;
 
 pub struct Directory {
-    /// The shards of the beginning.
+    /// The number of shards that the filter began with.
     roots: usize,
-    /// Of the newest list.
+    /// The level of the newest list.
     level: AtomicU32,
     lists: [OnceLock<List>; MOST_LEVELS],
-    /// All entries of all lists.
+    /// The number of entries of all lists together.
     entries: Gauge,
-    /// Held by whoever stores entries or adds a list.
+    /// Held while entries are stored or a list is added.
     changes: Mutex<()>,
 }
 
-/// What the directory said about an item.
+/// The directory's entry for an item, as a lookup read it.
 #[derive(Clone, Copy)]
 pub struct Tenure<'a> {
     directory: &'a Directory,
@@ -91,13 +92,13 @@ pub struct Tenure<'a> {
 }
 
 impl Directory {
-    /// A directory of shards that are all in the first table.
+    /// A directory of `roots` shards, all in the first table.
     pub fn new(roots: usize) -> Option<Self> {
         Self::restore(roots, std::iter::repeat_n(0, roots))
     }
 
-    /// A directory of these shards, which come in the order of the hashes, and are in one table in that
-    /// order. It has no old lists, as nobody has read any.
+    /// A directory of shards of these depths, in the order of their hashes; they are in one table in
+    /// the same order. It needs no old lists, since no reader has seen one.
     pub fn restore(roots: usize, depths: impl Iterator<Item = u32> + Clone) -> Option<Self> {
         let level = depths.clone().max().unwrap_or(0);
         let entries = depths.enumerate().flat_map(|(shard, depth)| {
@@ -135,32 +136,32 @@ impl Directory {
         self.level.load(Ordering::Acquire)
     }
 
-    /// The shard that has the item now.
+    /// Finds the shard that owns the item now.
     #[inline]
     pub fn look_up(&self, hash: Mixed) -> Tenure<'_> {
         loop {
             let level = self.level();
             let slot = &self.list(level)[self.index(hash, level)];
             let packed = slot.load(Ordering::Acquire);
-            // Who stored that has made a newer list before.
+            // The thread that stored `SPLIT` had made a newer list before.
             if packed != SPLIT {
                 return Tenure { directory: self, slot, packed, hash };
             }
         }
     }
 
-    /// As if the item had been looked up, in this list, when this was its entry.
+    /// The tenure of a lookup that read this entry in the list of this level.
     #[cfg(loom)]
     pub fn assume(&self, hash: Mixed, level: u32, entry: Entry) -> Tenure<'_> {
         let slot = &self.list(level)[self.index(hash, level)];
         Tenure { directory: self, slot, packed: entry.packed(), hash }
     }
 
-    /// The number of a hash's entry in the list of a level.
+    /// The index of a hash's entry in the list of a level.
     #[inline]
     fn index(&self, hash: Mixed, level: u32) -> usize {
         let (root, rest) = hash.scaled(self.roots);
-        // Two shifts, since there is none by 64.
+        // Two shifts, because a shift by 64 is not defined.
         (root << (level & 63)) + (rest >> 1 >> (63 - (level & 63))) as usize
     }
 
@@ -168,21 +169,20 @@ impl Directory {
         self.entries.get() as usize * size_of::<AtomicU64>()
     }
 
-    /// What the list of a level takes.
+    /// The size of the list of a level.
     pub fn bytes_of(&self, level: u32) -> usize {
         (self.roots << (level as usize % MOST_LEVELS)) * size_of::<AtomicU64>()
     }
 
-    /// How many bytes more it takes to have entries for shards of this depth, which is that of the
-    /// newest list at most, or one more.
+    /// The bytes that [`deepen`](Self::deepen) would add.
     pub fn missing_bytes(&self, depth: u32) -> usize {
         let newer = self.lists.iter().skip(depth as usize);
         let missing = newer.filter_map(OnceLock::get).next().is_none();
         if missing { self.bytes_of(depth) } else { 0 }
     }
 
-    /// Makes sure that there are entries for shards of this depth, which is that of the newest list
-    /// at most, or one more.
+    /// Makes sure that there are entries for shards of this depth, which is at most one more than the
+    /// level of the newest list.
     pub fn deepen(&self, depth: u32) -> Result<(), NoMemory> {
         let _alone = self.changes.lock();
         let level = read_owned_u32(&self.level);
@@ -200,8 +200,8 @@ impl Directory {
         Ok(())
     }
 
-    /// Puts two shards where the one of this tenure was, whose locks the caller holds. There has to
-    /// be a list for their depth.
+    /// Replaces the shard of this tenure, whose locks the caller holds, by its two halves. A list
+    /// for their depth has to exist.
     pub fn replace(&self, tenure: Tenure<'_>, lower: Entry, upper: Entry) {
         let _alone = self.changes.lock();
         let depth = tenure.entry().depth;
@@ -219,7 +219,7 @@ impl Directory {
         }
     }
 
-    /// The shards in the order of the hashes that lead to them.
+    /// The shards, in the order of their hashes.
     pub fn shards(&self) -> impl Iterator<Item = Tenure<'_>> {
         let mut next = Some(Mixed(0));
         std::iter::from_fn(move || {
@@ -229,13 +229,13 @@ impl Directory {
         })
     }
 
-    /// The lowest depth of a shard.
+    /// The least depth of any shard.
     pub fn shallowest(&self) -> u32 {
         self.shallowest_in(self.level())
     }
 
-    /// According to a list, which may have become old: what it has no entry for any more was of its
-    /// own level, and is one deeper at least.
+    /// The least depth according to a list that may be old by now: a shard it marks as split was as
+    /// deep as the list's level, and its halves are deeper by one or more.
     fn shallowest_in(&self, level: u32) -> u32 {
         let entries = self.list(level).iter().map(|slot| slot.load(Ordering::Relaxed));
         let depth =
@@ -244,7 +244,7 @@ impl Directory {
     }
 }
 
-/// No more lists can be had.
+/// No memory for another list, or no deeper level.
 #[derive(Debug)]
 pub struct NoMemory;
 
@@ -266,26 +266,26 @@ impl<'a> Tenure<'a> {
         self.hash
     }
 
-    /// Whether the directory still says the same.
+    /// Whether the entry is unchanged.
     #[inline]
     pub fn holds(self) -> bool {
         self.slot.load(Ordering::Relaxed) == self.packed
     }
 
-    /// The same, for one who holds all locks of the shard, without which no other entry is stored as
-    /// long as this one holds. (To loom it is no event, or the entry that the caller goes on to store
-    /// would hide other threads' reads from it.)
+    /// The same for a caller that holds all locks of the shard. The entry changes only under those.
+    /// (To loom this is no event: it would hide other threads' reads from the entry that the caller
+    /// goes on to store.)
     #[inline]
     pub fn holds_alone(self) -> bool {
         read_owned(self.slot) == self.packed
     }
 
-    /// The first hash that belongs to the next shard, if there is one.
+    /// The first hash of the next shard, if there is one.
     pub fn end(self) -> Option<Mixed> {
         let depth = self.entry().depth;
         let next = self.directory.index(self.hash, depth) + 1;
         let parts = self.directory.roots << depth;
-        // The lowest hash of which `parts` times are `next` times 2^64 and more.
+        // The lowest hash `h` with `h × parts ≥ next × 2^64`.
         (next < parts).then(|| Mixed(((next as u128) << 64).div_ceil(parts as u128) as u64))
     }
 }

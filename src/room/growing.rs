@@ -1,16 +1,12 @@
-//! A table that grows shard by shard: the room of a [`GrowingCuckooFilter`](crate::GrowingCuckooFilter).
+//! A table that grows shard by shard: the room of a
+//! [`GrowingCuckooFilter`](crate::GrowingCuckooFilter).
 //!
-//! When an item finds no room in its shard, the shard is split: half of its items go to a new one of
-//! the same size, and the [directory](crate::room::directory) learns where they are. As the two buckets of
-//! an item are told by the part of its fingerprint that never changes, each item stays in the bucket
-//! of the same number, in the old shard or in the new: nothing is hashed again, and a split cannot
-//! fail for want of room. What the items lose is told in [`aging`](crate::layout::aging).
-//!
-//! A split has to help. Two buckets that are full of one item stay full however often their shard is
-//! split. So an item of which both buckets are full is refused, and no shard is split that is less
-//! than half full: one that refuses an item sooner has met such a crowd. Nor is one whose lanes are
-//! mostly used up, since they would go to both halves. And the directory stays small beside the shards,
-//! whoever chose the items.
+//! When an item finds no room in its shard, the shard is [split](mod@crate::room::split): half of its
+//! items go to a new shard of the same size, and the [directory](crate::room::directory) learns where
+//! they are. Both buckets of an item are determined by the part of its fingerprint that never
+//! changes, so each item keeps the number of its bucket, in the old shard or in the new one. Nothing
+//! is hashed again, and a split cannot fail for lack of room. What the fingerprints lose is described
+//! in [`aging`](crate::layout::aging), and when a split is refused in [`worth`](crate::room::worth).
 
 use crate::error::{Full, Reason};
 use crate::layout::aging::{Aging, GROWING_BUCKETS};
@@ -34,11 +30,11 @@ use std::fmt;
 /// [`GrowingCuckooFilter`](crate::GrowingCuckooFilter).
 pub struct Growing {
     aging: Aging,
-    /// That of each shard.
+    /// The geometry of each shard.
     geometry: Geometry,
     directory: Directory,
     tables: Tables,
-    /// Held by whoever adds to the tables or the directory.
+    /// Held while the tables or the directory grow.
     purchases: Mutex<()>,
     plan: GrowthPlan,
 }
@@ -66,7 +62,7 @@ impl Growing {
         Growing::new(plan).expect("memory for a small table")
     }
 
-    /// Splits a shard that has the item, according to an entry seen in the list of some level.
+    /// Splits the shard that owned the item when `entry` was in the list of this level.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn split_as_seen(&self, hash: Mixed, level: u32, entry: Entry) -> Result<(), Full> {
@@ -78,7 +74,7 @@ impl Growing {
         self.plan.max_bytes = bytes;
     }
 
-    /// All that the filter holds, itself included.
+    /// All memory that the filter holds, including itself.
     fn bytes(&self) -> usize {
         self.plan.own_bytes + self.heap_bytes()
     }
@@ -90,7 +86,7 @@ impl Growing {
         Shard::leased(self.tables.get(table).table(), base, lease)
     }
 
-    #[inline(always)] // as are the operations, or where the item is would go through memory
+    #[inline(always)] // Like the operations: the place must not pass through memory.
     fn located<'a>(&'a self, tenure: Tenure<'a>) -> Located<'a, Self> {
         let (hash, depth) = (tenure.hash(), tenure.entry().depth);
         (self.shard(tenure), self.aging.place(hash, self.directory.roots(), depth))
@@ -152,8 +148,8 @@ impl Growing {
         })
     }
 
-    /// How often an item that is not here is taken for one that is: what the lanes of its two buckets
-    /// stand for, on average over all shards.
+    /// The false-positive rate: how many items the lanes of two buckets match, on average over all
+    /// shards.
     fn rate(&self) -> f64 {
         let of_shard = |tenure: Tenure<'_>| {
             let Entry { depth, table, base } = tenure.entry();
@@ -210,8 +206,8 @@ impl Room for Growing {
     }
 
     fn parts(&self) -> usize {
-        // Each shard is in one part if the parts are at most as many as the shards would be if all
-        // were as shallow as the shallowest; and parts as large as a shard can be are small enough.
+        // A part per shard of the least depth: no deeper shard is in two parts. Parts as large as
+        // the largest shard are small enough.
         let mut parts = self.directory.roots() << self.directory.shallowest();
         while parts.is_multiple_of(2) && self.buckets() / parts < SHARD_BUCKETS as usize {
             parts /= 2;

@@ -1,9 +1,9 @@
-//! The memory of a growing filter: tables of equal shards, of which there are more and more.
+//! The memory of a growing filter: a list of tables of equal shards.
 //!
-//! A table is never given back before the filter goes, so whoever knows where a shard is need not
-//! ask whether it is still there. New tables double what there is, up to 4 MiB at once; beyond that two
-//! of them do: large enough for huge pages, and small enough that what is bought is soon used, since
-//! shards that were split at the same time get full at the same time again.
+//! A table is freed only with the filter, so a shard that was found needs no check that it is still
+//! there. A new table doubles the number of shards, up to 4 MiB at once; beyond that, two tables
+//! together do. Such a table is large enough for huge pages, and small enough to be used soon: shards
+//! that were split at the same time fill up at the same time.
 
 use crate::layout::aging::GROWING_BUCKETS;
 use crate::layout::geometry::Geometry;
@@ -12,28 +12,28 @@ use crate::sync::Gauge;
 use crate::table::Table;
 use std::sync::OnceLock;
 
-/// The most tables. At two for each doubling they are never used up.
+/// The most tables: enough for two per doubling of the memory.
 const MOST_TABLES: usize = 64;
 
-/// One new table doubles what there is, up to this.
+/// The largest table that doubles the number of shards by itself.
 const BYTES_AT_ONCE: usize = 4 << 20;
 
 pub struct Tables {
-    /// That of the shards that the filter began with.
+    /// The geometry of the shards that the filter began with.
     geometry: Geometry,
     list: [OnceLock<Box<Held>>; MOST_TABLES],
-    /// The shards that are in use.
+    /// The number of shards in use.
     shards: Gauge,
 }
 
-/// A table, and what its shards held when they were made.
+/// A table, and what each of its shards held when it began.
 pub struct Held {
     table: Table,
     beginnings: Box<[Beginning]>,
 }
 
-/// What a shard held when it was made by a split: figures for the estimate of the rate, on which
-/// nothing depends.
+/// What a shard held after the split that made it. Only the estimate of the false-positive rate
+/// uses these figures.
 #[derive(Default)]
 struct Beginning {
     items: Gauge,
@@ -42,13 +42,13 @@ struct Beginning {
 }
 
 impl Tables {
-    /// The first table, all of whose shards are in use; or how many bytes could not be had.
+    /// The first table, with all shards in use, or the number of bytes that could not be allocated.
     pub fn new(geometry: Geometry) -> Result<Self, usize> {
         let table = Table::new(geometry.clone())?;
         Self::restore(geometry.shards(), table)
     }
 
-    /// A first table, all of whose shards are in use, of a filter that began with so many of them.
+    /// A first table, with all shards in use, of a filter that began with `roots` shards.
     pub fn restore(roots: usize, table: Table) -> Result<Self, usize> {
         let geometry = table.geometry().with_shards(roots);
         let shards = table.geometry().shards();
@@ -60,7 +60,7 @@ impl Tables {
         Ok(tables)
     }
 
-    /// What the first table takes.
+    /// The size of the first table.
     pub fn bytes(geometry: &Geometry) -> usize {
         size_of::<Held>() + Held::bytes(geometry)
     }
@@ -77,7 +77,7 @@ impl Tables {
         self.list.iter().map_while(|held| held.get().map(|held| &**held))
     }
 
-    /// Those that are in use.
+    /// The number of shards in use.
     #[inline]
     pub fn shards(&self) -> usize {
         self.shards.get() as usize
@@ -158,7 +158,7 @@ impl Held {
         Ok(Held { table, beginnings: beginnings.into() })
     }
 
-    /// What a table of this geometry takes, but for `Held` itself.
+    /// The size of a table of this geometry, without `Held` itself.
     fn bytes(geometry: &Geometry) -> usize {
         Table::bytes(geometry) + geometry.shards() * size_of::<Beginning>()
     }
@@ -172,7 +172,7 @@ impl Held {
         &self.table
     }
 
-    /// Notes what a shard holds after a split, or after it was cleared.
+    /// Records what a shard holds after a split, or after it was cleared.
     pub fn begin(&self, base: usize, census: &Census) {
         let beginning = &self.beginnings[base / GROWING_BUCKETS as usize];
         beginning.items.set(census.items.max(0) as u64);
@@ -180,11 +180,10 @@ impl Held {
         beginning.vagueness.set(census.vagueness);
     }
 
-    /// How often the lanes of a shard of so many items stand for an item that is not there, in units
-    /// of that of a new lane.
+    /// How many absent items the lanes of a shard with `items` items match, in units of a new lane.
     ///
-    /// What has come since the last split is new. What has gone since is taken to have been like what
-    /// stayed.
+    /// Items added since the last split have new lanes. Items removed since then are assumed to have
+    /// had average lanes.
     pub fn vagueness(&self, base: usize, items: i64) -> f64 {
         let beginning = &self.beginnings[base / GROWING_BUCKETS as usize];
         let [then, lanes, vagueness] =

@@ -75,7 +75,7 @@
 //!
 //! # What if the path has changed since it was found?
 //!
-//! The search ([`path::find`]) ran without locks, so that it held up nobody, and the table may have
+//! The search (`path::find`) ran without locks, so that it held up nobody, and the table may have
 //! changed since. [`walk`] locks every stripe of the path, in ascending order (for
 //! `insert_if_absent` together with the stripes of the newcomer's own two buckets), and checks
 //! again: does each lane still hold an item whose other bucket is the next on the path, and does
@@ -88,7 +88,7 @@
 //! Not in a deadlock: all locks of an operation are taken at once, in ascending order.
 //!
 //! Not in a livelock either. A search that is repeated, because its path was stale or a
-//! [detour](path#no-path-visits-a-bucket-twice), is proof that a word changed after the search had
+//! detour (see `shard/path.rs`), is proof that a word changed after the search had
 //! begun: `walk` checks nothing that the search has not seen, and in a table that does not change
 //! the search finds no detours. A word changes only by an operation that completes: `walk` stores
 //! nothing unless it places its newcomer, and every other writer decides under its locks and then

@@ -1,0 +1,36 @@
+//! Guides: how to choose, what an operation may wait for, why koel is built as it is.
+//!
+//! (These pages are for reading; nothing in them can be called.)
+//!
+//! For users:
+//!
+//! * [`rates`]: which false-positive rate to choose, and what it costs in memory
+//! * [`growth`]: filters for an unknown number of items
+//! * [`files`]: saving, loading, and resuming a crawl
+//! * [`batches`]: many items at once, on one thread or on all
+//! * [`progress`]: which operations take locks, and what they may wait for
+//!
+//! For those who read the source:
+//!
+//! * [`design`]: the decisions, and the measurements behind them
+//! * [`kick`](mod@crate::kick): how a lookup stays right while items move
+//! * [`split`](mod@crate::split): how a lookup stays right while a shard is split
+//! * [`format`](mod@crate::format): the file of a saved filter, byte by byte
+
+#[doc = include_str!("rates.md")]
+pub mod rates {}
+
+#[doc = include_str!("growth.md")]
+pub mod growth {}
+
+#[doc = include_str!("files.md")]
+pub mod files {}
+
+#[cfg_attr(feature = "rayon", doc = include_str!("batches.md"))]
+pub mod batches {}
+
+#[doc = include_str!("progress.md")]
+pub mod progress {}
+
+#[doc = include_str!("design.md")]
+pub mod design {}

@@ -1,6 +1,6 @@
 //! koel answers "have we seen this?" for many threads at once. It is a concurrent cuckoo filter: an
-//! approximate set with deletion, at 8 to 38 bits per item, that never loses an item and can be saved
-//! while its threads go on.
+//! approximate set with deletion, at 8 to 38 bits per item, that never loses an item and can be
+//! saved while its threads go on.
 //!
 //! ```
 //! use koel::ConcurrentCuckooFilter;
@@ -26,12 +26,14 @@
 //!
 //! # Where to start
 //!
-//! * [`ConcurrentCuckooFilter`] has a fixed capacity. Its [`builder`](ConcurrentCuckooFilter::builder)
-//!   chooses [the false-positive rate](guide::rates) and the hasher.
-//! * [`GrowingCuckooFilter`] grows. Use it if you don't know [how many items](guide::growth) to expect.
+//! * [`ConcurrentCuckooFilter`] has a fixed capacity. Its
+//!   [`builder`](ConcurrentCuckooFilter::builder) chooses [the false-positive rate](guide::rates)
+//!   and the hasher.
+//! * [`GrowingCuckooFilter`] grows. Use it if you don't know [how many items](guide::growth) to
+//!   expect.
 //! * [`StableHash`] makes a filter that can be [saved and loaded](guide::files).
-//! * The methods that end in `_many` process [many items at once](guide::batches), which is faster in
-//!   a large table; those that begin with `par_` do so on all threads.
+//! * The methods that end in `_many` process [many items at once](guide::batches), which is faster
+//!   in a large table; those that begin with `par_` do so on all threads.
 //!
 //! # Features
 //!
@@ -41,27 +43,27 @@
 //!
 //! * **No false negatives.** An inserted item is found until it is removed: while other items are
 //!   moved, inserted and removed, and on machines that reorder memory accesses.
-//! * **Nothing is lost.** An insert that is refused ([`Full`]) has changed nothing, and no other item
-//!   is dropped for it.
+//! * **Nothing is lost.** An insert that is refused ([`Full`]) has changed nothing, and no other
+//!   item is dropped for it.
 //! * **One winner.** Of racing [`insert_if_absent`](ConcurrentCuckooFilter::insert_if_absent) calls
-//!   with one new item, exactly one returns `true`. (Two items with the same fingerprint and buckets
-//!   are one item to any filter; that is what a false positive is.)
+//!   with one new item, exactly one returns `true`. (Two items with the same fingerprint and
+//!   buckets are one item to any filter; that is what a false positive is.)
 //! * **No overdraft.** Successful removals never exceed successful inserts (of the items that were
 //!   inserted, if the filter grows). When no other operation runs, `len` is inserts minus removals.
 //! * **The capacity fits.** A filter holds [`capacity`](ConcurrentCuckooFilter::capacity) distinct
 //!   items, any number of them, in a table that is not rounded up to a power of two, and its
-//!   false-positive rate is then at most the one you asked for. (Items are placed by chance: less than
-//!   one filter in a million refuses an item earlier.)
-//! * **Saves are atomic.** Everything inserted before a [`save`](ConcurrentCuckooFilter::save) began
-//!   is in the file. If the save is killed or fails, the old file is still there.
-//! * **Panics are contained.** A panic in an item's `Hash` leaves nothing locked and nothing changed
-//!   (of a batch, other items may be in). koel itself panics on no input, except for `with_capacity`
-//!   beyond memory.
+//!   false-positive rate is then at most the one you asked for. (Items are placed by chance: less
+//!   than one filter in a million refuses an item earlier.)
+//! * **Saves are atomic.** Everything inserted before a [`save`](ConcurrentCuckooFilter::save)
+//!   began is in the file. If the save is killed or fails, the old file is still there.
+//! * **Panics are contained.** A panic in an item's `Hash` leaves nothing locked and nothing
+//!   changed (of a batch, other items may be in). koel itself panics on no input, except for
+//!   `with_capacity` beyond memory.
 //! * **Batches are loops.** A `_many` method returns what a loop over the single method would have
 //!   returned.
 //!
-//! A [`GrowingCuckooFilter`] promises the same while it grows, with more items than its capacity for
-//! as long as there is memory. A refused insert may have made it grow.
+//! A [`GrowingCuckooFilter`] promises the same while it grows, with more items than its capacity
+//! for as long as there is memory. A refused insert may have made it grow.
 //!
 //! koel is not lock-free: [which operations wait, and for what](guide::progress).
 //!
@@ -89,14 +91,15 @@
 //! because chance treats them less evenly: a filter for 1,000 items takes 20.0 bits per item at 16
 //! bits a fingerprint.)
 //!
-//! A lookup reads the version of one of its two stripes, then its two buckets. A fingerprint that is
-//! found is proof enough. A miss counts only if the version was even and is unchanged: then the item
-//! was not being moved, since a move changes the versions of both its stripes. [`kick`](mod@kick)
-//! explains why that is right while an item is on its way from one bucket to the other.
+//! A lookup reads the version of one of its two stripes, then its two buckets. A fingerprint that
+//! is found is proof enough. A miss counts only if the version was even and is unchanged: then the
+//! item was not being moved, since a move changes the versions of both its stripes.
+//! [`kick`](mod@kick) explains why that is right while an item is on its way from one bucket to the
+//! other.
 //!
-//! A filter that grows has equal shards of 64 KiB behind a directory: the first bits of a hash lead to
-//! the shard. A lookup also reads the directory's entry before and after, and believes neither a miss
-//! nor a hit if the entry has changed; [`split`](mod@split) explains why.
+//! A filter that grows has equal shards of 64 KiB behind a directory: the first bits of a hash lead
+//! to the shard. A lookup also reads the directory's entry before and after, and believes neither a
+//! miss nor a hit if the entry has changed; [`split`](mod@split) explains why.
 //!
 //! # The sources
 //!

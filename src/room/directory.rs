@@ -1,15 +1,15 @@
 //! Which shard of a growing filter owns an item now.
 //!
-//! The directory is a list of [`Entry`]s. An entry says where a shard is and how deep it is: how many
-//! bits of a hash led to it. The hash range is first divided into `roots`, the shards that the filter
-//! began with, and then halved bit by bit. A list of level `n` has `2^n` entries for each root; a
-//! shard that is less deep than that is in several adjacent entries.
+//! The directory is a list of [`Entry`]s. An entry says where a shard is and how deep it is: how
+//! many bits of a hash led to it. The hash range is first divided into `roots`, the shards that the
+//! filter began with, and then halved bit by bit. A list of level `n` has `2^n` entries for each
+//! root; a shard that is less deep than that is in several adjacent entries.
 //!
-//! A split replaces the shard's entry by one for each half. If the list has no two entries for it, a
-//! list of the next level is made first, with each entry twice. Old lists are kept until the filter
-//! is dropped, so no reader has to be waited for; all of them together are as long as the newest.
-//! (A filter loaded from a file has no old lists at first.) An old list is right about each shard
-//! that it has an entry for. Where it has [`SPLIT`] instead, a newer list has the entry.
+//! A split replaces the shard's entry by one for each half. If the list has no two entries for it,
+//! a list of the next level is made first, with each entry twice. Old lists are kept until the
+//! filter is dropped, so no reader has to be waited for; all of them together are as long as the
+//! newest. (A filter loaded from a file has no old lists at first.) An old list is right about each
+//! shard that it has an entry for. Where it has [`SPLIT`] instead, a newer list has the entry.
 //!
 //! A lookup keeps the entry that it read as a [`Tenure`], which holds for as long as the entry is
 //! unchanged. A split stores the entries of both halves while the versions of all the shard's
@@ -34,8 +34,8 @@ use std::sync::OnceLock;
 /// One more than the greatest depth of a shard.
 pub const MOST_LEVELS: usize = 32;
 
-/// The most entries of the directory per shard. With random hashes there are two or four. If someone
-/// chose all items to share their first bits, splits do not help, and each would double the
+/// The most entries of the directory per shard. With random hashes there are two or four. If
+/// someone chose all items to share their first bits, splits do not help, and each would double the
 /// directory.
 pub const MOST_ENTRIES: usize = if SMALL { 1 << 16 } else { 64 };
 
@@ -97,8 +97,8 @@ impl Directory {
         Self::restore(roots, std::iter::repeat_n(0, roots))
     }
 
-    /// A directory of shards of these depths, in the order of their hashes; they are in one table in
-    /// the same order. It needs no old lists, since no reader has seen one.
+    /// A directory of shards of these depths, in the order of their hashes; they are in one table
+    /// in the same order. It needs no old lists, since no reader has seen one.
     pub fn restore(roots: usize, depths: impl Iterator<Item = u32> + Clone) -> Option<Self> {
         let level = depths.clone().max().unwrap_or(0);
         let entries = depths.enumerate().flat_map(|(shard, depth)| {
@@ -181,8 +181,8 @@ impl Directory {
         if missing { self.bytes_of(depth) } else { 0 }
     }
 
-    /// Makes sure that there are entries for shards of this depth, which is at most one more than the
-    /// level of the newest list.
+    /// Makes sure that there are entries for shards of this depth, which is at most one more than
+    /// the level of the newest list.
     pub fn deepen(&self, depth: u32) -> Result<(), NoMemory> {
         let _alone = self.changes.lock();
         let level = read_owned_u32(&self.level);

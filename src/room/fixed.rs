@@ -1,4 +1,5 @@
-//! A table that never grows: the room of a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter).
+//! A table that never grows: the room of a
+//! [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter).
 
 use crate::error::{Full, Reason};
 use crate::layout::geometry::{Geometry, Mixed};

@@ -1,12 +1,13 @@
 //! A table that grows shard by shard: the room of a
 //! [`GrowingCuckooFilter`](crate::GrowingCuckooFilter).
 //!
-//! When an item finds no room in its shard, the shard is [split](mod@crate::room::split): half of its
-//! items go to a new shard of the same size, and the [directory](crate::room::directory) learns where
-//! they are. Both buckets of an item are determined by the part of its fingerprint that never
-//! changes, so each item keeps the number of its bucket, in the old shard or in the new one. Nothing
-//! is hashed again, and a split cannot fail for lack of room. What the fingerprints lose is described
-//! in [`aging`](crate::layout::aging), and when a split is refused in [`worth`](crate::room::worth).
+//! When an item finds no room in its shard, the shard is [split](mod@crate::room::split): half of
+//! its items go to a new shard of the same size, and the [directory](crate::room::directory) learns
+//! where they are. Both buckets of an item are determined by the part of its fingerprint that never
+//! changes, so each item keeps the number of its bucket, in the old shard or in the new one.
+//! Nothing is hashed again, and a split cannot fail for lack of room. What the fingerprints lose is
+//! described in [`aging`](crate::layout::aging), and when a split is refused in
+//! [`worth`](crate::room::worth).
 
 use crate::error::{Full, Reason};
 use crate::layout::aging::{Aging, GROWING_BUCKETS};

@@ -3,13 +3,13 @@
 //! (This page is for reading; nothing in it can be called. It continues the page on
 //! [kicks](mod@crate::shard::kick).)
 //!
-//! A filter that grows has a *directory*: the first bits of an item's hash lead to an *entry*, which
-//! says where the item's *shard* is and how *deep* it is, that is, how many bits led to it. A full
-//! shard is split. It keeps the items whose next bit is zero, the *lower half*; a new shard of the
-//! same size takes the *upper half*. Both are one bit deeper, and the fingerprints in both have lost
-//! the bit that tells the halves apart (see `layout/aging.rs`). So a split changes three things that
-//! a lookup depends on: where an item is, what the words of the lower half mean, and what the
-//! directory says. It cannot change them all at one moment.
+//! A filter that grows has a *directory*: the first bits of an item's hash lead to an *entry*,
+//! which says where the item's *shard* is and how *deep* it is, that is, how many bits led to it. A
+//! full shard is split. It keeps the items whose next bit is zero, the *lower half*; a new shard of
+//! the same size takes the *upper half*. Both are one bit deeper, and the fingerprints in both have
+//! lost the bit that tells the halves apart (see `layout/aging.rs`). So a split changes three
+//! things that a lookup depends on: where an item is, what the words of the lower half mean, and
+//! what the directory says. It cannot change them all at one moment.
 //!
 //! # How does a lookup stay right during a split?
 //!
@@ -52,11 +52,12 @@
 //! # And writers?
 //!
 //! A writer learns from the directory which shard to lock. Once it holds the lock, it checks that
-//! the entry is unchanged. If it is not, the item belongs elsewhere now, and the writer starts over.
-//! If it is, it stays unchanged for as long as the lock is held, because a split needs all locks of
-//! the shard. No function hands out a lock of a shard without this check (`Shard::lock`), so it
-//! cannot be forgotten. It gives `insert_if_absent` one winner and `remove` one taker on either side
-//! of a split; and of two writers that found the same shard full, the second finds it split.
+//! the entry is unchanged. If it is not, the item belongs elsewhere now, and the writer starts
+//! over. If it is, it stays unchanged for as long as the lock is held, because a split needs all
+//! locks of the shard. No function hands out a lock of a shard without this check (`Shard::lock`),
+//! so it cannot be forgotten. It gives `insert_if_absent` one winner and `remove` one taker on
+//! either side of a split; and of two writers that found the same shard full, the second finds it
+//! split.
 //!
 //! # And if the directory is not deep enough?
 //!
@@ -68,21 +69,23 @@
 //! # How many items does each half have?
 //!
 //! A lane whose window is used up cannot be sorted and goes to both halves. It stands for one item
-//! all the same. So a shard can have more taken lanes than items, and the *excess*, `lanes − items`,
-//! has to be shared between the halves in a split.
+//! all the same. So a shard can have more taken lanes than items, and the *excess*,
+//! `lanes − items`, has to be shared between the halves in a split.
 //!
 //! **For every shard, `0 ≤ excess ≤ slots`**, so `lanes − slots ≤ items ≤ lanes`. A file whose
 //! shards violate this is rejected as damaged, so it has to hold without exception:
 //!
-//! * A new or cleared shard has neither lanes nor items. An insert adds one of each, a removal takes
-//!   one of each, and moves change neither number. So only a split changes the excess of a shard.
-//! * A split of a shard with excess `e`, in which `b` lanes go to both halves, leaves `b` lanes more
-//!   than there were, and as many items. The excess of both halves together is `e + b`. The lower
-//!   half gets `⌊(e + b) / 2⌋` of it and the upper half the rest. Since `0 ≤ e ≤ slots` and
+//! * A new or cleared shard has neither lanes nor items. An insert adds one of each, a removal
+//!   takes one of each, and moves change neither number. So only a split changes the excess of a
+//!   shard.
+//! * A split of a shard with excess `e`, in which `b` lanes go to both halves, leaves `b` lanes
+//!   more than there were, and as many items. The excess of both halves together is `e + b`. The
+//!   lower half gets `⌊(e + b) / 2⌋` of it and the upper half the rest. Since `0 ≤ e ≤ slots` and
 //!   `0 ≤ b ≤ slots`, both shares are between 0 and `slots`.
 //!
-//! Counts are kept per stripe. Each stripe counts its lanes, and the excess of the shard is taken off
-//! its first stripe, whose count may therefore be negative. Only the sum over a shard has a meaning.
+//! Counts are kept per stripe. Each stripe counts its lanes, and the excess of the shard is taken
+//! off its first stripe, whose count may therefore be negative. Only the sum over a shard has a
+//! meaning.
 
 use crate::layout::SMALL;
 use crate::layout::aging::{Aging, Halves};
@@ -159,7 +162,8 @@ struct Half {
     vagueness: u64,
 }
 
-/// Shares the items of a shard out to its halves: [how many items](self#how-many-items-does-each-half-have)?
+/// Shares the items of a shard out to its halves:
+/// [how many items](self#how-many-items-does-each-half-have)?
 fn share_out(items: i64, halves: &[Half; 2]) -> [Census; 2] {
     let [lower, upper] =
         halves.each_ref().map(|half| half.lanes_of_stripes.iter().sum::<usize>() as i64);

@@ -2,8 +2,8 @@
 //!
 //! A table is freed only with the filter, so a shard that was found needs no check that it is still
 //! there. A new table doubles the number of shards, up to 4 MiB at once; beyond that, two tables
-//! together do. Such a table is large enough for huge pages, and small enough to be used soon: shards
-//! that were split at the same time fill up at the same time.
+//! together do. Such a table is large enough for huge pages, and small enough to be used soon:
+//! shards that were split at the same time fill up at the same time.
 
 use crate::layout::aging::GROWING_BUCKETS;
 use crate::layout::geometry::Geometry;
@@ -182,8 +182,8 @@ impl Held {
 
     /// How many absent items the lanes of a shard with `items` items match, in units of a new lane.
     ///
-    /// Items added since the last split have new lanes. Items removed since then are assumed to have
-    /// had average lanes.
+    /// Items added since the last split have new lanes. Items removed since then are assumed to
+    /// have had average lanes.
     pub fn vagueness(&self, base: usize, items: i64) -> f64 {
         let beginning = &self.beginnings[base / GROWING_BUCKETS as usize];
         let [then, lanes, vagueness] =

@@ -1,8 +1,8 @@
 //! Whether splitting a full shard helps the item that it refused.
 //!
 //! A split doubles the memory of a shard. It sends each lane to one of the two halves, by the next
-//! bit of the lane's hash; a lane that is [used up](crate::layout::aging), with no bit left, goes to
-//! both. So a split makes room if the shard is full of lanes that it can tell apart. It does not
+//! bit of the lane's hash; a lane that is [used up](crate::layout::aging), with no bit left, goes
+//! to both. So a split makes room if the shard is full of lanes that it can tell apart. It does not
 //! in three cases, and then the item is refused:
 //!
 //! 1. **Copies.** Every lane of the item's two buckets matches the item. Such a lane either has the
@@ -10,11 +10,11 @@
 //!    buckets are full again, however often the shard is split.
 //!
 //! 2. **Less than half of the slots are taken.** Chance fills a shard to 73 % at least before it
-//!    refuses an item (`unsplit` in [`sizing`](crate::layout::sizing), which was measured). One that
-//!    refuses an item below 50 % has met a crowd: copies of some other items, or items that someone
-//!    who knows the hasher's keys chose. Splitting for a crowd would let a few items make the filter
-//!    double again and again. With this rule the memory stays within a factor of four of what the
-//!    lanes need: each half begins at a quarter of its slots or more, on average.
+//!    refuses an item (`unsplit` in [`sizing`](crate::layout::sizing), which was measured). One
+//!    that refuses an item below 50 % has met a crowd: copies of some other items, or items that
+//!    someone who knows the hasher's keys chose. Splitting for a crowd would let a few items make
+//!    the filter double again and again. With this rule the memory stays within a factor of four of
+//!    what the lanes need: each half begins at a quarter of its slots or more, on average.
 //!
 //! 3. **Less than a quarter of the slots can be told apart.** Each half keeps all used-up lanes and
 //!    half of the others. With a quarter of the slots in lanes that have bits left, each half has

@@ -36,8 +36,8 @@
 //! came after M1 and saw an odd number, or it came before M1 and L5 sees another number. A miss
 //! that straddles a move is never believed. It makes no difference whether the version is that of
 //! `S` or of `D`, since M1 and M4 change both. (Every word is stored `Release` and loaded
-//! `Acquire`. So a lookup that sees `S` without `x`, as the mover or a later writer left it, sees M1
-//! too. The head of `table/stripe.rs` lists all orderings.)
+//! `Acquire`. So a lookup that sees `S` without `x`, as the mover or a later writer left it, sees
+//! M1 too. The head of `table/stripe.rs` lists all orderings.)
 //!
 //! The versions alone would be enough, whatever the order of the two stores, since no miss between
 //! M1 and M4 is believed. Copying first means that most lookups in between find `x` and need not
@@ -67,11 +67,11 @@
 //! Filling or emptying a lane is one store of one word. A concurrent lookup sees the word before or
 //! after it, and either is a correct answer, so no version has to change. There is one exception.
 //! Two items can have the same fingerprint and the same buckets, `S` and `D`, and the filter cannot
-//! tell them apart. Say that one copy is in `S`. A lookup reads `D` and finds none; a second copy is
-//! put into `D`; one copy is removed, from `S`; the lookup reads `S` and finds none. Yet there was a
-//! copy all the time. So before a copy is removed from one bucket while another stays in the other,
-//! both versions advance by two: a lookup that began before is sent away, and one that begins later
-//! finds the copy that stays. The same goes for `clear`.
+//! tell them apart. Say that one copy is in `S`. A lookup reads `D` and finds none; a second copy
+//! is put into `D`; one copy is removed, from `S`; the lookup reads `S` and finds none. Yet there
+//! was a copy all the time. So before a copy is removed from one bucket while another stays in the
+//! other, both versions advance by two: a lookup that began before is sent away, and one that
+//! begins later finds the copy that stays. The same goes for `clear`.
 //!
 //! # What if the path has changed since it was found?
 //!

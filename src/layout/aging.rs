@@ -1,23 +1,26 @@
-//! Fingerprints that age: what the lanes of a growing filter hold, and what a split makes of them.
+//! Fingerprints that age: what the lanes of a growing filter hold, and how a split changes them.
 //!
 //! ```text
 //! 16 bits   15           8 7             0
-//!          [    anchor    |  bits 1 0 0 0 ]      four bits of the hash are left
-//!          [    anchor    |    bits     1 ]      a new one: seven
-//!          [    anchor    | 1 0 0 0 0 0 0 0 ]    used up
+//!          [    anchor    |    bits     1 ]      new: seven bits of the hash
+//!          [    anchor    |  bits 1 0 0 0 ]      after three splits: four bits are left
+//!          [    anchor    | 1 0 0 0 0 0 0 0 ]    used up: no bits are left
 //! ```
 //!
-//! The *anchor*, the higher half, is kept for life, and tells the item's other bucket: `i ^ d`, with an
-//! odd `d` of the anchor's, which for three anchors of four is less than 512, so that both buckets
-//! share a stripe. (Shards that grow have 8,192 buckets, always.) The *window*
-//! holds the bits of the hash that come after those by which the directory found the shard, then a
-//! `1`, then zeros. A split uses the first bit of the window to tell which half the item goes to, and
-//! shifts the rest up: the directory knows that bit from now on. So a lane becomes less particular
-//! with each split, and items that come after it have whole windows again. When a window is used up,
-//! nothing tells the halves apart, and the lane goes to both.
+//! The *anchor*, the upper half of a lane, never changes. It determines the item's other bucket,
+//! `i ^ d`, where `d` is odd and derived from the anchor. For three anchors of four, `d` is less
+//! than 512, so that both buckets share a stripe. (A shard of a growing filter always has 8,192
+//! buckets.)
 //!
-//! An item is told by the fingerprint that it would have if it were new. A lane stands for it when it
-//! agrees in all that is left above the `1`.
+//! The *window*, the lower half, holds the bits of the hash that follow the ones by which the
+//! directory found the shard, then a `1`, then zeros. A split sends the item to one of the halves
+//! by the first bit of the window, and shifts the rest up: from then on, the directory accounts for
+//! that bit. So each split makes a lane match more items, while items that are inserted after it
+//! have whole windows again. When a window is *used up*, nothing tells the halves apart, and the
+//! lane goes to both.
+//!
+//! A lookup derives the fingerprint that the item would have if it were new. A lane matches the
+//! item if it agrees with that fingerprint in all bits above the lane's last `1`.
 //!
 //! All of this is arithmetic on copies of words, as in [`bucket`](crate::layout::bucket).
 
@@ -25,33 +28,33 @@ use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes};
 use crate::layout::geometry::{Bucket, Mixed, Place, SHARD_BUCKETS, STRIPE_BUCKETS};
 
-/// The buckets of a shard that is to be split: 64 KiB. A split is a matter of microseconds then, and
-/// what is kept of each shard does not count.
+/// The number of buckets in each shard of a growing filter: 64 KiB. At this size a split takes
+/// microseconds, and the bookkeeping of a shard is negligible.
 pub const GROWING_BUCKETS: u32 = if SMALL { SHARD_BUCKETS } else { 1 << 13 };
 
-/// How lanes are divided.
+/// How the lanes of a growing filter are divided into anchor and window.
 #[derive(Clone, Copy, Debug)]
 pub struct Aging {
     lanes: Lanes,
-    /// The bits of the window, the `1` among them.
+    /// The number of bits in the window, including the `1`.
     window: u8,
-    /// What to shift the top of a 64-bit fraction by, to be a lane or a window.
+    /// The shifts that make a lane or a window of the top bits of a 64-bit fraction.
     to_lane: u8,
     to_window: u8,
-    /// An anchor's other bucket is in the same stripe unless these bits of its hash are zero.
+    /// The other bucket is in the same stripe unless these bits of the anchor's hash are zero.
     near_class: u32,
-    /// The bits of the anchor.
+    /// The mask of the anchor in a fingerprint.
     anchors: u32,
-    /// In every lane the bits of the anchor, but for the highest.
+    /// The mask of the anchors in a word, without the highest bit of each.
     lower_anchors: u64,
 }
 
-/// What a word of a shard becomes in the two halves of the shard.
+/// What a word becomes in the two halves of a shard that is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Halves {
     pub lower: u64,
     pub upper: u64,
-    /// How many lanes are in both.
+    /// The number of used-up lanes, which are in both.
     pub in_both: usize,
 }
 
@@ -59,7 +62,7 @@ impl Aging {
     pub fn new(lanes: Lanes) -> Self {
         let bits = lanes.bits() as u8;
         let window = bits - bits / 2;
-        // As in a fixed filter, items of two lanes a bucket have to be spread farther.
+        // As in a fixed filter, buckets of two lanes need their items spread farther.
         let near_class = if SMALL || lanes.slots() <= 2 { 0 } else { 0b11 };
         let anchors = (lanes.fingerprints() as u32) & !((1 << window) - 1);
         let (to_lane, to_window) = (64 - bits, 64 - window);
@@ -67,34 +70,35 @@ impl Aging {
         Aging { lanes, window, to_lane, to_window, near_class, anchors, lower_anchors }
     }
 
-    /// The bits of the hash in a whole window.
+    /// The number of bits of the hash in a whole window.
     #[cfg(all(test, not(any(loom, shuttle))))]
     fn window_bits(&self) -> u32 {
         u32::from(self.window) - 1
     }
 
-    /// The fingerprint of a new item, from two fractions of its hash: one for the anchor, and one
-    /// that begins with the bits of the window.
+    /// Returns the fingerprint of a new item, from two fractions of its hash: one for the anchor,
+    /// and one that begins with the bits of the window.
     #[inline]
     pub fn fingerprint(&self, anchor: u64, window: u64) -> Fingerprint {
         let anchor = (anchor >> self.to_lane) as u32 & self.anchors;
         Fingerprint::odd(anchor | (window >> self.to_window) as u32)
     }
 
-    /// Where an item is in its shard, when there are so many roots and the shard is of this depth.
+    /// Computes where an item may be in its shard. The shard has this `depth`, in a directory that
+    /// began with `roots` shards.
     #[inline(always)]
     pub fn place(&self, hash: Mixed, roots: usize, depth: u32) -> Place {
-        // From the top of the hash: which shard, and then the window.
+        // The top of the hash selects the shard. The window follows.
         let (_, rest) = hash.scaled(roots);
         let window = rest << (depth & 63);
-        // From the top of another product of it: bucket and anchor, which no split changes.
+        // Bucket and anchor, which no split changes, are the top of a product of the hash.
         let other = hash.0.wrapping_mul(0xD6E8_FEB8_6659_FD93);
         let fp = self.fingerprint(other << GROWING_BUCKETS.ilog2(), window);
         let first = Bucket((other >> (64 - GROWING_BUCKETS.ilog2())) as u32);
         Place { first, second: self.alternate(first, fp), fp }
     }
 
-    /// The other bucket of an item that is in `bucket`.
+    /// Returns the other bucket of an item that is in `bucket` as `fp`.
     #[inline]
     pub fn alternate(&self, bucket: Bucket, fp: Fingerprint) -> Bucket {
         let anchor = fp.get() & self.anchors;
@@ -104,16 +108,16 @@ impl Aging {
         Bucket(bucket.0 ^ ((spread >> 40) as u32 & within | 1))
     }
 
-    /// Whether any lane of two words stands for a new item's fingerprint.
+    /// Returns whether any lane of two words matches an item, given its fingerprint if it were new.
     ///
-    /// Most lookups of what is not here end with the anchors, of which none is the same. What waits
-    /// for the words in a processor is what limits how many lookups it has under way, so these few
-    /// steps less are half as many lookups more.
+    /// Most lookups of absent items end after comparing the anchors, none of which is equal. The
+    /// instructions that wait for the words limit how many lookups a processor has in flight, so
+    /// saving these few gives half as many lookups again.
     #[inline]
     pub fn is_in(&self, first: u64, second: u64, fp: Fingerprint) -> bool {
         let copies = self.lanes.ones() * u64::from(fp.get());
         let other_anchor = |word: u64| {
-            // As in `Lanes::empty`, of the bits of the anchors only.
+            // The test for zero lanes in `Lanes`, on the bits of the anchors only.
             let differ = word ^ copies;
             ((differ & self.lower_anchors) + self.lower_anchors) | differ
         };
@@ -128,42 +132,43 @@ impl Aging {
         !self.holding(first, fp).or(self.holding(second, fp)).is_empty()
     }
 
-    /// The lanes that stand for a new item's fingerprint, the item being of this shard.
+    /// Returns the lanes that match an item of this shard, given its fingerprint if it were new.
     #[inline]
     pub fn holding(&self, word: u64, fp: Fingerprint) -> LaneSet {
         let (ones, tops) = (self.lanes.ones(), self.lanes.tops());
-        // Subtracting one flips the `1` of a lane and what is below, in which nothing has to agree.
-        // An empty lane flips up to its top, which no other does as the `1` is in the window.
+        // Subtracting one flips a lane's last `1` and the zeros below it: the bits that need not
+        // agree. Only an empty lane flips up to its top, since the `1` of a taken lane is in the
+        // window.
         let or_tops = word | tops;
         let flipped = or_tops ^ (or_tops - ones);
         let differ = (word ^ (ones * u64::from(fp.get()))) & !flipped;
-        // As in `Lanes::empty`, but lanes that flipped to the top are none.
+        // The test for zero lanes in `Lanes`. It leaves out empty lanes, which flip up to the top.
         let lower = tops - ones;
         let unlike = ((differ & lower) + lower) | differ | flipped;
         self.lanes.set_of(!unlike & tops)
     }
 
-    /// Of some lanes the one with the most bits left, and how many it lacks.
+    /// Returns the one of these lanes that has lost the fewest bits, and the number it has lost.
     #[inline]
     pub fn closest(&self, word: u64, among: LaneSet) -> Option<(u32, Lane)> {
         let lacks = |lane| self.lanes.get(word, lane).map_or(0, |fp| fp.get().trailing_zeros());
         among.map(|lane| (lacks(lane), lane)).min_by_key(|(lacks, _)| *lacks)
     }
 
-    /// What the words of both halves are after a split. Every lane stays where it is in its word.
+    /// Splits a word in two. Every lane keeps its position in the word.
     #[inline]
     pub fn split(&self, word: u64) -> Halves {
         let ones = self.lanes.ones();
-        // In each lane: the first bit of the window, and those after it.
+        // Masks for every lane: the first bit of the window, and the bits after it.
         let first = ones << (self.window - 1);
         let rest = first - ones;
-        // Where the first bit is the last `1`, the window is used up.
+        // A window is used up if its first bit is the last `1`.
         let set = word & first;
         let used_up = set & !((word & rest) + rest);
         let upper_only = set ^ used_up;
         let taken = self.lanes.taken(word).tops() >> (self.lanes.bits() - u32::from(self.window));
         let lower_only = taken ^ set;
-        // From one bit of a lane to all of it.
+        // Widens the first bit of a window to its whole lane.
         let whole = |bits: u64| (bits >> (self.window - 1)) * self.lanes.fingerprints();
         let shifted = (word & !(first | rest)) | ((word & rest) << 1);
         let both = word & whole(used_up);
@@ -174,7 +179,7 @@ impl Aging {
         }
     }
 
-    /// The lanes that are taken but have no `1` in their window: there should be none.
+    /// Returns the taken lanes without a `1` in their window. Only damaged words have any.
     #[inline]
     pub fn without_a_one(&self, word: u64) -> LaneSet {
         let windows = self.lanes.ones() * ((1 << self.window) - 1);
@@ -182,22 +187,23 @@ impl Aging {
         self.lanes.set_of(taken.tops() ^ with.tops())
     }
 
-    /// How many lanes of a word have bits left, by which a split sorts them.
+    /// Counts the lanes that have bits left, so that a split sends each to one of the halves.
     #[inline]
     pub fn sorted(&self, word: u64) -> usize {
         let Halves { lower, upper, in_both } = self.split(word);
         self.lanes.taken(lower).len() + self.lanes.taken(upper).len() - 2 * in_both
     }
 
-    /// How often the lanes of a word stand for an item that is not here, in units of that of a new
-    /// lane: 1, 2 for one that lacks a bit, 4, ...
+    /// Returns how often the lanes of a word match an item that is not here, relative to one new
+    /// lane: 1 for a new lane, 2 for a lane that has lost one bit, 4 for two bits, and so on.
     #[inline]
     pub fn vagueness(&self, word: u64) -> u64 {
         let (ones, tops) = (self.lanes.ones(), self.lanes.tops());
-        // The `1` of a lane is as much as that. An empty lane comes out as its top.
+        // As a number, the last `1` of a lane is its value. An empty lane yields only its top bit,
+        // which is masked out.
         let or_tops = word | tops;
         let values = or_tops & !(or_tops - ones) & !tops;
-        // The highest lane of the product is the sum of all, which fits in a lane.
+        // The highest lane of the product is the sum over all lanes, which fits in a lane.
         let highest = self.lanes.bits() * (self.lanes.slots() as u32 - 1);
         (values.wrapping_mul(ones) >> highest) & self.lanes.fingerprints()
     }
@@ -211,7 +217,7 @@ mod tests {
 
     const BITS: [u32; 7] = [8, 9, 10, 12, 16, 21, 32];
 
-    /// A lane as it is meant: what is left of the hash, from its first bit on.
+    /// A lane in plain form: its anchor, and the bits of the hash that are left, in order.
     #[derive(Clone, Debug, PartialEq)]
     struct Plain {
         anchor: u32,
@@ -262,10 +268,10 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_stands_for_the_items_that_agree_in_all_that_is_left() {
+    fn a_lane_matches_the_items_that_agree_in_all_bits_left() {
         for_random_words(|rng, aging, mut plain| {
             let mut item = Plain::random(rng, aging, aging.window_bits());
-            // Often the same as something that is there, in most of its bits.
+            // Often agrees with a lane of the word, in all or all but one of its bits.
             if let Some(Some(there)) = plain.first() {
                 item.anchor = there.anchor;
                 item.bits[..there.bits.len()].clone_from_slice(&there.bits);
@@ -282,11 +288,11 @@ mod tests {
             assert_eq!(u64::from(fp.get()), item.packed(aging));
             let word = word(aging, &plain);
             let holding = aging.holding(word, fp);
-            let stands_for_it = |lane: &Option<Plain>| {
+            let matching_bits = |lane: &Option<Plain>| {
                 let left = lane.as_ref().filter(|lane| lane.anchor == item.anchor)?;
                 item.bits.starts_with(&left.bits).then_some(left.bits.len())
             };
-            let expected: Vec<usize> = plain.iter().filter_map(stands_for_it).collect();
+            let expected: Vec<usize> = plain.iter().filter_map(matching_bits).collect();
             assert_eq!(holding.len(), expected.len(), "{plain:?} {item:?}");
             assert_eq!(aging.is_in(0, word, fp), !expected.is_empty());
             assert_eq!(aging.is_in(word, 0, fp), !expected.is_empty());
@@ -297,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_split_sorts_lanes_by_the_first_bit_that_is_left() {
+    fn a_split_sorts_lanes_by_the_first_bit_left() {
         for_random_words(|_, aging, plain| {
             let half = |upper: bool| -> Vec<Option<Plain>> {
                 let sorted = plain.iter().map(|lane| {
@@ -337,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_that_lacks_a_bit_is_twice_as_vague() {
+    fn each_bit_a_lane_has_lost_doubles_its_vagueness() {
         for_random_words(|_, aging, plain| {
             let of = |lane: &Plain| 1 << (aging.window_bits() as usize - lane.bits.len());
             let expected: u64 = plain.iter().flatten().map(of).sum();
@@ -346,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_without_its_one_is_noticed() {
+    fn a_taken_lane_without_a_one_in_its_window_is_reported() {
         for_random_words(|rng, aging, plain| {
             let word = word(aging, &plain);
             assert!(aging.without_a_one(word).is_empty());

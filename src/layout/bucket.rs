@@ -1,9 +1,9 @@
 //! Lanes in a word: the arithmetic of one bucket.
 //!
-//! A bucket is one 64-bit word cut into equal lanes, as many as fit, from the low end up; the bits
-//! that are left over at the top stay zero. A lane holds one [`Fingerprint`], or zero when empty.
-//! Everything here works on a copy of the word and knows nothing of atomics, locks or tables: it
-//! never fails and never looks at a lane twice.
+//! A bucket is one 64-bit word, cut into as many equal lanes as fit, from the low end up. The bits
+//! left over at the top stay zero. A lane holds one [`Fingerprint`], or zero when it is empty.
+//! Everything here works on a copy of the word and knows nothing of atomics, locks or tables. It
+//! never fails, and it never looks at a lane twice.
 //!
 //! ```text
 //! 12 × 5    63 60 59     48 47     36 35     24 23     12 11      0
@@ -12,24 +12,24 @@
 
 use std::num::NonZeroU32;
 
-/// What is kept of an item: between 1 and `2^bits - 1`, so that zero can mean "empty".
+/// What a lane stores of an item: between 1 and `2^bits - 1`, so that zero can mean "empty".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint(NonZeroU32);
 
 impl Fingerprint {
-    /// `None` for zero, which is no fingerprint.
+    /// Returns `None` for zero, which is not a fingerprint.
     #[inline]
     pub fn new(value: u32) -> Option<Self> {
         NonZeroU32::new(value).map(Self)
     }
 
-    /// Counted from zero: the smallest fingerprint, the next, ...
+    /// Returns the fingerprint number `index`, in ascending order and counted from zero.
     #[inline]
     pub fn nth(index: u32) -> Self {
         Self(NonZeroU32::MIN.saturating_add(index))
     }
 
-    /// The lowest bit is one, whatever it is in `value`.
+    /// Returns `value` with its lowest bit set.
     #[inline]
     pub fn odd(value: u32) -> Self {
         Self(NonZeroU32::MIN | value)
@@ -41,7 +41,7 @@ impl Fingerprint {
     }
 }
 
-/// The place of one lane in its word.
+/// The position of one lane in its word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lane {
     shift: u8,
@@ -64,7 +64,7 @@ impl LaneSet {
         self.tops == 0
     }
 
-    /// The highest bit of each.
+    /// Returns the highest bit of each lane.
     #[inline]
     pub fn tops(self) -> u64 {
         self.tops
@@ -75,21 +75,24 @@ impl LaneSet {
         self.tops.count_ones() as usize
     }
 
-    /// Lanes of this set and another's; of use only to ask whether there are any.
+    /// Merges the sets of two words. The result only tells whether both sets are empty.
     #[inline]
     pub fn or(self, other: Self) -> Self {
         LaneSet { tops: self.tops | other.tops, bits: self.bits }
     }
 
-    /// Whether a bucket with these lanes empty has more room than one with those. It compares the
-    /// highest ones first, which is exact for buckets that were filled from the lowest lane up and
-    /// not removed from, and a good guess for others, at a quarter of the price of counting.
+    /// Returns whether a bucket with these lanes empty has more room than one with the `other`
+    /// lanes empty.
+    ///
+    /// It compares the highest lanes first. This is exact for buckets that were filled from the
+    /// lowest lane up, without removals, and a good guess for others, at a quarter of the cost of
+    /// counting.
     #[inline]
     pub fn is_roomier_than(self, other: Self) -> bool {
         self.tops > other.tops
     }
 
-    /// The lowest lane of the set.
+    /// Returns the lowest lane of the set.
     #[inline]
     pub fn first(self) -> Option<Lane> {
         if self.tops == 0 {
@@ -123,7 +126,7 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// Lanes of `bits` bits (2 to 32), as many as a word holds.
+    /// Cuts words into as many lanes of `bits` bits (2 to 32) as fit.
     pub const fn of_bits(bits: u32) -> Self {
         assert!(bits >= 2 && bits <= 32);
         let slots = 64 / bits;
@@ -146,53 +149,52 @@ impl Lanes {
         self.slots as usize
     }
 
-    /// The lowest bit of every lane.
+    /// Returns the lowest bit of every lane.
     #[inline]
     pub const fn ones(self) -> u64 {
         self.ones
     }
 
-    /// The highest bit of every lane.
+    /// Returns the highest bit of every lane.
     #[inline]
     pub const fn tops(self) -> u64 {
         self.tops
     }
 
-    /// The lanes whose highest bits these are.
+    /// Returns the lanes whose highest bits are set in `tops`.
     #[inline]
     pub fn set_of(self, tops: u64) -> LaneSet {
         LaneSet { tops, bits: self.bits }
     }
 
-    /// How many values a fingerprint can take.
+    /// Returns the number of values that a fingerprint can take, which is also the largest of them.
     #[inline]
     pub const fn fingerprints(self) -> u64 {
         (1 << self.bits) - 1
     }
 
-    /// The lanes that hold `fp`.
+    /// Returns the lanes that hold `fp`.
     #[inline]
     pub fn holding(self, word: u64, fp: Fingerprint) -> LaneSet {
         self.zero_lanes(word ^ (self.ones * u64::from(fp.get())))
     }
 
-    /// The lanes that hold nothing.
     #[inline]
     pub fn empty(self, word: u64) -> LaneSet {
         self.zero_lanes(word)
     }
 
-    /// The lanes that hold something.
+    /// Returns the lanes that hold a fingerprint.
     #[inline]
     pub fn taken(self, word: u64) -> LaneSet {
         let LaneSet { tops, bits } = self.zero_lanes(word);
         LaneSet { tops: tops ^ self.tops, bits }
     }
 
-    /// How many lanes of all these words hold something.
+    /// Counts the taken lanes of all these words.
     ///
-    /// Each lane counts for itself, in a word of counts, until one might be full: without a branch or
-    /// a count of bits for every word, many words go at once.
+    /// One word of counters, a counter for each lane position, sums up words until a counter might
+    /// overflow. Without a branch or a popcount for every word, many words are processed at once.
     pub fn count_taken(self, words: &[u64]) -> usize {
         let count = |words: &[u64]| {
             let sum: u64 = words.iter().map(|word| self.taken(*word).tops >> (self.bits - 1)).sum();
@@ -200,40 +202,40 @@ impl Lanes {
                 .map(|slot| (sum >> (slot * self.bits)) & self.fingerprints())
                 .sum::<u64>()
         };
-        // No more words than the smallest lanes can count. (Those of a test count three.)
+        // No more words than the smallest lanes can count. (The 2-bit lanes of a test count to 3.)
         words.chunks(self.fingerprints().min(128) as usize).map(|words| count(words) as usize).sum()
     }
 
-    /// What is above the lanes, which should be nothing.
+    /// Returns the bits above the lanes, which should all be zero.
     #[inline]
     pub fn above(self, word: u64) -> u64 {
         word & !(self.ones * self.fingerprints())
     }
 
-    /// What `lane` holds.
+    /// Returns the fingerprint in `lane`, or `None` if the lane is empty.
     #[inline]
     pub fn get(self, word: u64, lane: Lane) -> Option<Fingerprint> {
         let lane_mask = u64::MAX >> (64 - self.bits);
         Fingerprint::new(((word >> lane.shift) & lane_mask) as u32)
     }
 
-    /// The word with `fp` in `lane`, whatever was there.
+    /// Returns the word with `fp` in `lane`, whatever the lane held before.
     #[inline]
     pub fn with(self, word: u64, lane: Lane, fp: Fingerprint) -> u64 {
         self.without(word, lane) | u64::from(fp.get()) << lane.shift
     }
 
-    /// The word with `lane` empty.
+    /// Returns the word with `lane` empty.
     #[inline]
     pub fn without(self, word: u64, lane: Lane) -> u64 {
         let lane_mask = u64::MAX >> (64 - self.bits);
         word & !(lane_mask << lane.shift)
     }
 
-    /// The lanes whose bits are all zero, exactly.
+    /// Returns exactly the lanes whose bits are all zero.
     ///
-    /// Adding the largest value of a lane's lower bits carries into its top bit unless those bits
-    /// were zero, and never out of the lane; what the top bit was itself is or'ed in after.
+    /// Adding the largest value of a lane's lower bits to them carries into the top bit unless they
+    /// were zero, and never out of the lane. The top bit's own value is or'ed in afterwards.
     #[inline]
     fn zero_lanes(self, word: u64) -> LaneSet {
         let lower = self.tops - self.ones;
@@ -257,7 +259,7 @@ mod tests {
         Lanes::of_bits(32),
     ];
 
-    /// The same answers, a lane at a time.
+    /// Finds lanes the plain way, one at a time.
     fn lanes_where(lanes: Lanes, word: u64, wanted: impl Fn(u64) -> bool) -> Vec<u8> {
         let mask = lanes.fingerprints();
         (0..lanes.slots)

@@ -1,34 +1,36 @@
-//! Where an item may be: hash → shard, two buckets, fingerprint.
+//! Where an item may be: from its hash to a shard, two buckets and a fingerprint.
 //!
-//! Pure arithmetic over numbers that are fixed when a filter is built. Shards and buckets are
-//! counted, never rounded to a power of two: a part of the hash is multiplied by the count and the
-//! high half of the product is the index, the low half the randomness that is left for the next.
+//! This is pure arithmetic on numbers that are fixed when a filter is built. The numbers of shards
+//! and buckets are never rounded to a power of two: part of the hash is multiplied by such a
+//! number. The high half of the product is the index, and the low half is the randomness left for
+//! the next index.
 //!
-//! # The alternate
+//! # The alternate bucket
 //!
-//! Either bucket of an item yields the other from the fingerprint alone, because that is all that
-//! is left of the item when it has to move. Two rules, both their own inverse, and both changing
-//! the parity of the index, so that the two buckets are never the same one:
+//! Either bucket of an item yields the other from the fingerprint alone, which is all that is left
+//! of the item when it has to move. There are two rules. Each is its own inverse, and each changes
+//! the parity of the index, so an item's two buckets always differ:
 //!
-//! * *near*, three fingerprints of four: `i ^ d` with an odd `d`, inside the same block of at most
-//!   512 buckets. The item's buckets then share a stripe and mostly a page.
-//! * *wide*, the rest: `(t - i) mod n` with an odd `t`, where the number of buckets `n` is even.
-//!   These tie the blocks together, so that all fill up evenly.
+//! * *near*, for three fingerprints of four: `i ^ d` with an odd `d`, inside the same block of at
+//!   most 512 buckets. The item's buckets then share a stripe and mostly a page.
+//! * *wide*, for the rest: `(t - i) mod n` with an odd `t`, where the number of buckets `n` is
+//!   even. Wide alternates tie the blocks together, so that all of them fill up evenly.
 //!
-//! Fingerprints of 32 bits are all wide: with two lanes a bucket, five items that share both their
-//! buckets cannot be placed, and among the pairs of one block that happens once in 10^8 items.
+//! All fingerprints of 32 bits are wide. With two lanes a bucket, five items that share both their
+//! buckets cannot be placed; if the pairs of buckets came from one block, that would happen once in
+//! 10^8 items.
 
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Lanes};
 
-/// The buckets that one stripe guards.
+/// The number of buckets that one stripe guards.
 pub const STRIPE_BUCKETS: u32 = if SMALL { 2 } else { 512 };
 
-/// The most buckets in a shard: 1 MiB of them.
+/// The most buckets in a shard: 1 MiB.
 pub const SHARD_BUCKETS: u32 = if SMALL { 8 } else { 1 << 17 };
 
-/// Shards that would be cut into smaller blocks than this have no near alternates: small blocks
-/// fill up one by one while others have room.
+/// The smallest near block. A shard that would need smaller ones has no near alternates, because
+/// small blocks fill up one by one while others still have room.
 const MIN_NEAR_BLOCK: u32 = 128;
 
 /// The most stripes in a shard.
@@ -38,27 +40,28 @@ pub const SHARD_STRIPES: usize = (SHARD_BUCKETS / STRIPE_BUCKETS) as usize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket(pub u32);
 
-/// Where in a shard an item may be, and as what.
+/// Where in a shard an item may be, and its fingerprint there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Where it goes if neither is roomier.
+    /// The bucket that a new item goes to if neither is roomier.
     pub first: Bucket,
     pub second: Bucket,
     pub fp: Fingerprint,
 }
 
-/// What a [`Geometry`] is made of.
+/// The numbers that define a [`Geometry`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Numbers {
     pub lanes: Lanes,
     pub shards: usize,
     /// In each shard.
     pub buckets: u32,
-    /// Items whose alternates are near have both buckets in one block of so many.
+    /// The number of buckets in a near block. An item whose alternate is near has both buckets in
+    /// one such block.
     pub near_block: u32,
 }
 
-/// The numbers that place every item of a filter.
+/// Maps the hash of every item of a filter to its place.
 #[derive(Clone, Debug)]
 pub struct Geometry {
     lanes: Lanes,
@@ -68,15 +71,15 @@ pub struct Geometry {
     buckets: u32,
     /// In each shard.
     stripes: u32,
-    /// The buckets of a near block, less one.
+    /// The number of buckets in a near block, minus one.
     near_mask: u32,
     /// A fingerprint is wide if these bits of its hash are zero.
     near_class: u32,
 }
 
 impl Geometry {
-    /// `buckets` is what each shard should have at least; it has as many as come next that are a
-    /// whole number of near blocks.
+    /// Makes a geometry of `shards` shards with at least `buckets` buckets each. The number of
+    /// buckets is rounded up to a whole number of near blocks.
     pub fn new(lanes: Lanes, shards: usize, buckets: u32) -> Self {
         let near_block = Self::near_block(buckets);
         let buckets = buckets.max(2).next_multiple_of(near_block);
@@ -86,8 +89,8 @@ impl Geometry {
         }
     }
 
-    /// The geometry of these numbers, if there is one. (The near block does not follow from the buckets,
-    /// which were rounded up to it.)
+    /// Returns the geometry with these numbers, or `None` if they contradict each other or are out
+    /// of range. (The near block cannot be derived from `buckets`, which was rounded up to it.)
     pub fn restore(numbers: Numbers) -> Option<Self> {
         let Numbers { lanes, shards, buckets, near_block } = numbers;
         let in_shards = (2..=SHARD_BUCKETS).contains(&buckets)
@@ -114,8 +117,8 @@ impl Geometry {
         Numbers { lanes, shards, buckets, near_block: near_mask + 1 }
     }
 
-    /// The largest power of two that rounds `buckets` up by 1/32 at most; in small shards the two
-    /// that the wide rule needs.
+    /// Returns the size of a near block: the largest power of two that rounds `buckets` up by at
+    /// most 1/32. In small shards it is 2, because the wide rule needs an even number of buckets.
     fn near_block(buckets: u32) -> u32 {
         match buckets / 32 {
             ..MIN_NEAR_BLOCK => 2,
@@ -123,7 +126,7 @@ impl Geometry {
         }
     }
 
-    /// The same for another number of shards.
+    /// Returns the same geometry with another number of shards.
     pub fn with_shards(&self, shards: usize) -> Self {
         Geometry { shards, ..self.clone() }
     }
@@ -137,19 +140,19 @@ impl Geometry {
         self.shards
     }
 
-    /// In each shard.
+    /// Returns the number of buckets in each shard.
     #[inline]
     pub fn buckets(&self) -> u32 {
         self.buckets
     }
 
-    /// In each shard.
+    /// Returns the number of stripes in each shard.
     #[inline]
     pub fn stripes(&self) -> u32 {
         self.stripes
     }
 
-    /// The shard that a hash belongs to, and where in it.
+    /// Returns the shard that a hash belongs to, and the place in that shard.
     #[inline]
     pub fn locate(&self, hash: u64) -> (usize, Place) {
         self.locate_mixed(Mixed::of(hash))
@@ -165,7 +168,7 @@ impl Geometry {
         (shard, Place { first, second: self.alternate(first, fp), fp })
     }
 
-    /// The other bucket of an item that is in `bucket` as `fp`, in a fixed filter.
+    /// Returns the other bucket of an item that is in `bucket` as `fp`, in a fixed filter.
     #[inline]
     pub fn alternate(&self, bucket: Bucket, fp: Fingerprint) -> Bucket {
         let spread = u64::from(fp.get()).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -177,7 +180,7 @@ impl Geometry {
     }
 }
 
-/// A hash after mixing: every bit of it depends on all that the hasher gave.
+/// A hash after mixing: each bit depends on all bits that the hasher returned.
 #[derive(Clone, Copy)]
 pub struct Mixed(pub u64);
 
@@ -187,7 +190,7 @@ impl Mixed {
         Mixed(mix(hash))
     }
 
-    /// Which of `count` equal parts of all hashes it lies in, and where in that part.
+    /// Returns which of `count` equal parts of the hash range this is in, and where in that part.
     #[inline]
     pub fn scaled(self, count: usize) -> (usize, u64) {
         let (part, rest) = scale(self.0, count as u64);
@@ -195,16 +198,16 @@ impl Mixed {
     }
 }
 
-/// `fraction / 2^64 * count`, as the whole number and the fraction that is left.
+/// Computes `fraction / 2^64 * count`, as a whole number and the fraction that remains.
 #[inline]
 pub fn scale(fraction: u64, count: u64) -> (u64, u64) {
     let product = u128::from(fraction) * u128::from(count);
     ((product >> 64) as u64, product as u64)
 }
 
-/// Spreads every bit of a hash over all of it, one to one: a weak hasher's sequential, or
-/// aligned, or small values then fill the table like random ones. (Two multiplications between
-/// three shifts; constants by Pelle Evensen, "moremur".)
+/// Spreads every bit of a hash over the whole hash, one to one. Sequential, aligned or small values
+/// from a weak hasher then fill the table like random ones. (Two multiplications between three
+/// shifts; the constants are those of "moremur" by Pelle Evensen.)
 #[inline]
 fn mix(hash: u64) -> u64 {
     let mut x = hash;
@@ -264,7 +267,8 @@ mod tests {
                 per_bucket[shard * 1_024 + place.first.0 as usize] += 1;
                 per_fp[place.fp.get() as usize] += 1;
             }
-            // Chi-squared over k cells is k give or take sqrt(2k): 6 of those is never.
+            // Chi-squared over k cells is k, give or take a deviation of sqrt(2k). Six deviations
+            // never happen by chance.
             for (counts, cells) in [(&per_bucket[..], 4_096.0), (&per_fp[1..], 255.0)] {
                 let mean = 65_536.0 / cells;
                 let chi2: f64 =

@@ -1,12 +1,17 @@
 //! Where things go: bits in a word, buckets in a shard, shards in a filter.
 //!
-//! Pure arithmetic on copies of numbers. Nothing here touches memory that threads share.
+//! This is pure arithmetic on copies of numbers. Nothing here touches memory that threads share.
+//!
+//! * [`bucket`] cuts a 64-bit word into lanes, and finds, reads and writes fingerprints in it;
+//! * [`geometry`] maps a hash to its shard, its two buckets and its fingerprint;
+//! * [`aging`] does the same for growing filters, whose fingerprints lose a bit at each split;
+//! * [`sizing`] chooses the bits of a lane and the number of buckets for a capacity and a rate.
 
 pub mod aging;
 pub mod bucket;
 pub mod geometry;
 pub mod sizing;
 
-/// True under a checker and in `tiny-tests`: tables are tiny and retries few, so that a model
-/// explores every interleaving, or a test every level of growth.
+/// True under a checker and in `tiny-tests`: tables are then tiny and retries few, so that a model
+/// explores every interleaving, or a test reaches every level of growth.
 pub const SMALL: bool = cfg!(any(loom, shuttle, tiny));

@@ -1,24 +1,25 @@
-//! How many bits, and how many buckets: from what the caller asks for to a [`Geometry`].
+//! From the capacity and false-positive rate that the caller asks for to a [`Geometry`].
 //!
-//! The rate chooses how the words are cut, the capacity how many there are. The promise is that
-//! `capacity` distinct items fit, so what counts is not how full a table gets on average before it
-//! first refuses an item, but how full it gets in the worst of very many.
+//! The rate determines how words are cut into lanes, and the capacity how many words there are. The
+//! promise is that `capacity` distinct items fit. So the planned load is not the one that a table
+//! reaches on average before it first refuses an item, but the one it reaches in the worst of very
+//! many fills.
 
 use crate::error::{BuildError, Reason};
 use crate::layout::aging::GROWING_BUCKETS;
 use crate::layout::bucket::Lanes;
 use crate::layout::geometry::{Geometry, SHARD_BUCKETS};
 
-/// One way to cut the words, and how full such tables get.
+/// One way to cut words into lanes, and how full such tables get.
 struct Layout {
     bits: u32,
-    /// The load that large tables are planned for: some 2 % less than what they reach on average.
+    /// The load that large tables are planned for: some 2 % less than they reach on average.
     load: f64,
-    /// The load up to which hardly any shard is split: 2 to 4 % less than the least of 400.
+    /// The load up to which hardly any shard is split: 2 to 4 % less than the lowest of 400.
     unsplit: f64,
 }
 
-/// From the fewest bits to the most. `examples/loads.rs` measures what the tables reach.
+/// In ascending order of bits. `examples/loads.rs` measures the loads that tables reach.
 const LAYOUTS: [Layout; 7] = [
     Layout { bits: 8, load: 0.97, unsplit: 0.94 },
     Layout { bits: 9, load: 0.968, unsplit: 0.925 },
@@ -38,31 +39,34 @@ impl Layout {
         rate_at(self.lanes(), self.load)
     }
 
-    /// The buckets of a shard in which this many items fit. The smaller the table, the more its
-    /// first refusal varies, so the more it has to spare.
+    /// Returns the number of buckets that a shard needs for this many items. The smaller the table,
+    /// the more the load at its first refusal varies, and the larger the margin has to be.
     fn buckets_for(&self, items: f64) -> f64 {
         let slots = self.lanes().slots() as f64;
         let by_load = (items + 3.0 * items.sqrt() + 3.0) / (slots * self.load);
-        by_load.max(self.buckets_against_a_crowd(items)).ceil()
+        by_load.max(self.buckets_against_overfull_pairs(items)).ceil()
     }
 
-    /// One item more than two buckets have slots, all in the same two buckets, cannot be placed
-    /// however empty the rest is. With `n` items and `p` pairs of buckets, `k` items crowd together
-    /// in one fill of `p^(k-1) / C(n, k)`; this many buckets make that one in 10^7.
-    fn buckets_against_a_crowd(&self, items: f64) -> f64 {
-        let crowd = 2 * self.lanes().slots() + 1;
-        let crowds: f64 =
-            (0..crowd).map(|i| (items - i as f64).max(0.0) / (i + 1) as f64).product();
-        let pairs = (1e7 * crowds).powf(1.0 / (crowd as f64 - 1.0));
-        // A pair is one bucket of even and one of odd index.
+    /// Returns the number of buckets at which one fill in 10^7 has an overfull pair of buckets.
+    ///
+    /// A pair is overfull if one item more than the pair has slots belongs to the same two buckets.
+    /// These items cannot all be placed, however empty the rest of the table is. With `n` items and
+    /// `p` pairs of buckets, `k` items share a pair in one fill out of `p^(k-1) / C(n, k)`.
+    fn buckets_against_overfull_pairs(&self, items: f64) -> f64 {
+        let too_many = 2 * self.lanes().slots() + 1;
+        let choices: f64 =
+            (0..too_many).map(|i| (items - i as f64).max(0.0) / (i + 1) as f64).product();
+        let pairs = (1e7 * choices).powf(1.0 / (too_many as f64 - 1.0));
+        // A pair has one bucket of even index and one of odd index.
         2.0 * pairs.sqrt()
     }
 
-    /// As many shards as it takes; if many, a multiple of 16, so that batches can be sorted by more than
-    /// single shards.
+    /// Plans the first table of a growing filter. If it has many shards, their number is a multiple
+    /// of 16, so that batches can be sorted by groups of shards.
     fn growing_geometry(&self, capacity: usize) -> Option<Geometry> {
         let slots = self.lanes().slots() as f64 * f64::from(GROWING_BUCKETS);
-        // Items go to shards by chance; none is to get more than fit before it is split.
+        // Items are spread over the shards at random. No shard should get more than fit without a
+        // split.
         let fit = slots * self.unsplit;
         let shards = (capacity as f64 / (fit - 6.0 * fit.sqrt()).max(1.0)).ceil().max(1.0);
         let bytes = shards * f64::from(GROWING_BUCKETS) * 8.0 * 1.01;
@@ -81,11 +85,12 @@ impl Layout {
         if buckets <= most {
             return Some(Geometry::new(self.lanes(), 1, buckets as u32));
         }
-        // What the stripes take beside the buckets is far less than a hundredth.
+        // The stripes take far less than a hundredth of the memory of the buckets.
         let most_shards = isize::MAX as f64 / (1.01 * 8.0 * most);
         let mut shards = (buckets / most).floor().max(2.0);
         while shards <= most_shards {
-            // Items go to shards by chance: not one in 10^8 shards gets six deviations too many.
+            // Items are spread over the shards at random. Fewer than one shard in 10^8 gets six
+            // standard deviations more than the mean.
             let mean = capacity / shards;
             let fullest = mean + 6.0 * (mean * (1.0 - 1.0 / shards)).sqrt();
             let buckets = self.buckets_for(fullest);
@@ -98,24 +103,24 @@ impl Layout {
     }
 }
 
-/// The chance that an item that was never inserted meets its fingerprint in one of the lanes of
-/// its two buckets, when `load` of all lanes are taken.
+/// Returns the probability that an item that was never inserted finds its fingerprint in one of the
+/// lanes of its two buckets, when `load` of all lanes are taken.
 ///
-/// It is that of the filter that errs most, in which no two of these lanes hold the same
-/// fingerprint: so it is where `insert_if_absent` filled it. `insert` adds the second of two items
-/// with one fingerprint as well, and with fingerprints at random the chance is
-/// `1 - (1 - 1/fingerprints)^lanes`, which is 3 % less at 8 bits and the same from 16 on.
+/// This is the worst case, in which no two of these lanes hold the same fingerprint, as in a filter
+/// filled by `insert_if_absent`. `insert` also adds the second of two items with the same
+/// fingerprint. The fingerprints are then random, and the probability is
+/// `1 - (1 - 1/fingerprints)^lanes`, which is 3 % less at 8 bits and the same from 16 bits on.
 pub fn rate_at(lanes: Lanes, load: f64) -> f64 {
     2.0 * lanes.slots() as f64 * load / lanes.fingerprints() as f64
 }
 
-/// The smallest table that holds `capacity` items and keeps `rate`.
+/// Returns the smallest table that holds `capacity` items and keeps `rate`.
 pub fn geometry_for(capacity: usize, rate: f64) -> Result<Geometry, BuildError> {
     let layout = layout_for(rate, Layout::rate_when_full)?;
     layout.geometry(capacity).ok_or(Reason::CapacityOverflow { capacity }.into())
 }
 
-/// The layout of the fewest bits that keeps `rate`.
+/// Returns the layout with the fewest bits that keeps `rate`.
 fn layout_for(rate: f64, rate_of: impl Fn(&Layout) -> f64) -> Result<&'static Layout, Reason> {
     if !(rate > 0.0 && rate < 1.0) {
         return Err(Reason::InvalidRate { rate });
@@ -126,28 +131,28 @@ fn layout_for(rate: f64, rate_of: impl Fn(&Layout) -> f64) -> Result<&'static La
     })
 }
 
-/// Whether words are ever cut into lanes of so many bits.
+/// Returns whether any filter has lanes of this many bits.
 pub fn is_layout(bits: u32) -> bool {
     LAYOUTS.iter().any(|layout| layout.bits == bits)
 }
 
-/// What a filter that grows begins with, and what it is made for.
+/// What a growing filter begins with, and what it is planned for.
 #[derive(Clone, Debug)]
 pub struct GrowthPlan {
-    /// Of the first table.
+    /// The geometry of the first table.
     pub geometry: Geometry,
     pub max_bytes: usize,
-    /// What the filter takes beside the heap.
+    /// The size of the filter itself, without its heap.
     pub own_bytes: usize,
     pub expected_growth: f64,
-    /// After the expected growth.
+    /// The false-positive rate after the expected growth.
     pub rate: f64,
 }
 
-/// How much fuller than planned for shards get on average before they are split.
-const MORE_LOAD: f64 = 0.01;
+/// How far above the planned load shards get on average before they are split.
+const LOAD_ABOVE_PLAN: f64 = 0.01;
 
-/// The smallest first table that holds `capacity` items, and keeps `rate` after it has grown.
+/// Plans the smallest first table that holds `capacity` items and keeps `rate` after it has grown.
 pub fn growth_plan(
     capacity: usize,
     rate: f64,
@@ -158,9 +163,10 @@ pub fn growth_plan(
         return Err(Reason::InvalidGrowth { growth: expected_growth }.into());
     }
     let rate_of = |layout: &Layout| {
-        let full = layout.lanes().slots() as f64 * (layout.load + MORE_LOAD).min(1.0);
-        // What is there when the table has become twice as large adds as much as before, and what
-        // comes until it is full again adds half of what filled the first.
+        let full = layout.lanes().slots() as f64 * (layout.load + LOAD_ABOVE_PLAN).min(1.0);
+        // When the table has doubled, its old lanes contribute the same rate as before: each
+        // matches twice as many items, among twice as many buckets. The new lanes that fill it up
+        // again add half the rate of the full first table.
         full * rate_of_a_lane(layout.lanes()) * (1.0 + expected_growth.log2() / 2.0)
     };
     let layout = layout_for(rate, rate_of)?;
@@ -169,8 +175,9 @@ pub fn growth_plan(
     Ok(GrowthPlan { geometry, max_bytes, own_bytes, expected_growth, rate: rate_of(layout) })
 }
 
-/// How often a lane of a growing filter that is new stands for another item, in a table of one
-/// bucket: it may be in either bucket of that item, and has to agree in all bits but the last `1`.
+/// Returns the probability that a new lane of a growing filter matches another item, times the
+/// number of buckets: the lane may be in either bucket of that item, and has to agree in all bits
+/// but the last `1`.
 pub fn rate_of_a_lane(lanes: Lanes) -> f64 {
     2.0 / f64::from(lanes.bits() - 1).exp2()
 }

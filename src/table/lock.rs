@@ -1,35 +1,36 @@
 //! The lock of a stripe: one compare-and-swap to take, one store to release.
 //!
-//! A mutex that wakes its waiters has to find out, at every release, whether there are any: a
-//! second read-modify-write, which in a table that fits the cache is a quarter of an insert. Here
-//! the release is a plain store, and the waiters look after themselves: they spin a little, then
-//! yield, and then line up in a [`Mutex`] of which only the first in line goes on looking. So a
-//! hundred threads behind a holder that the system has put aside cost one that naps and looks, and
-//! ninety-nine that sleep.
+//! A mutex that wakes its waiters has to find out at every release whether there are any. That
+//! takes a second read-modify-write, which costs a quarter of an insert in a table that fits the
+//! cache. Here the release is a plain store, and waiters poll: they spin a little, then yield, and
+//! then queue up in a [`Mutex`], whose holder alone keeps polling. So when the system has
+//! descheduled the holder of a lock and a hundred threads wait for it, one of them naps and polls,
+//! and ninety-nine sleep.
 //!
-//! It promises mutual exclusion and that some waiter gets in; it does not promise in which order.
-//! It never panics, and the queue allocates only
-//! what `parking_lot` keeps for waiting threads. A waiter can be overtaken, by many, before its turn.
+//! The lock promises mutual exclusion, and that some waiter gets in. It promises no order: a waiter
+//! can be overtaken by many threads before its turn. It never panics, and its queue allocates only
+//! what `parking_lot` keeps for waiting threads.
 //!
 //! # Orderings
 //!
 //! | access | ordering | partner |
 //! |---|---|---|
-//! | `held` false → true | `Acquire` | the `Release` store of the last holder: what it wrote is seen |
+//! | `held` false → true | `Acquire` | the `Release` store of the last holder, whose writes become visible |
 //! | `held` := false | `Release` | the `Acquire` of the next holder |
 //!
-//! Without either, a holder reads words of before the last holder's changes: loom's twins
+//! Without either, a holder can read words from before the last holder's changes: see loom's twins
 //! `the_lock_is_taken_relaxed` and `the_lock_is_released_relaxed`.
 
 use crate::sync::{AtomicBool, Backoff, Mutex, Ordering, nap};
 
 pub struct Lock {
     held: AtomicBool,
-    /// Those who found `held` true several times; the first of them holds this while it waits.
+    /// The queue of threads that found `held` true several times. The first holds this mutex while
+    /// it polls.
     queue: Mutex<()>,
 }
 
-/// The right to be alone; dropping it gives it back.
+/// Exclusive access. Dropping it releases the lock.
 pub struct Held<'a> {
     lock: &'a Lock,
     #[cfg(loom)]
@@ -55,8 +56,10 @@ impl Lock {
         }
     }
 
-    /// A swap on a guess, without a look first: a look would fetch the line once to read it and
-    /// once more to own it.
+    /// Takes the lock if it is free.
+    ///
+    /// The compare-and-swap is not preceded by a load. A load would fetch the cache line to read
+    /// it, and the swap would fetch it again to own it.
     #[inline]
     fn try_take(&self) -> bool {
         self.held.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
@@ -67,8 +70,8 @@ impl Lock {
         if self.try_for_a_while() {
             return;
         }
-        // A thread in this line may hold stripes before this one, and whoever holds this one waits
-        // for stripes after it at most: the line adds no circle to the order of the locks.
+        // A thread in this queue may hold locks of lower stripes, while the holder of this lock
+        // waits for locks of higher stripes at most. So the queue adds no cycle to the lock order.
         let _first_in_line = self.queue.lock();
         while !self.try_for_a_while() {
             nap();
@@ -90,7 +93,7 @@ impl Lock {
 }
 
 impl<'a> Held<'a> {
-    /// Which lock it is.
+    /// Returns the lock that is held.
     pub fn lock(&self) -> &'a Lock {
         self.lock
     }
@@ -117,7 +120,7 @@ mod tests {
                 scope.spawn(|| {
                     for _ in 0..1_000 {
                         let _held = lock.lock();
-                        // Not an atomic addition: two holders at once would lose turns.
+                        // Not an atomic addition, so two holders at once would lose turns.
                         turns.store(turns.load(Relaxed) + 1, Relaxed);
                     }
                 });
@@ -127,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn those_behind_a_sleeping_holder_get_in_when_it_wakes() {
+    fn threads_behind_a_sleeping_holder_get_in_when_it_wakes() {
         let lock = Lock::new();
         let entered = AtomicUsize::new(0);
         std::thread::scope(|scope| {

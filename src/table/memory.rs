@@ -1,21 +1,21 @@
 //! Two hints to the machine about memory: the only `unsafe` code of the crate.
 //!
-//! Neither changes what any read returns, only how soon. What earned them, in
-//! `benches/results/hints.txt`.
+//! Neither changes what any read returns, only how soon. `benches/results/hints.txt` has the
+//! measurements that justify them.
 
 /// Starts fetching the cache line of `value`.
 ///
-/// A lookup in a table that does not fit the caches waits for memory most of its time. A batch
-/// knows which words it will need next, and asks for them dozens of items ahead, so that many
-/// fetches are under way at once.
+/// A lookup in a table that does not fit the caches spends most of its time waiting for memory. A
+/// batch knows which words it will need next and prefetches them dozens of items ahead, so that
+/// many fetches are in flight at once.
 #[inline]
 #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(unused_variables))]
 pub fn prefetch<T>(value: &T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch never faults, whatever the address, and this one is of a value that is
-        // there. Every x86-64 has the instruction.
+        // SAFETY: a prefetch never faults, whatever the address, and this address is that of a live
+        // value. Every x86-64 processor has the instruction.
         #[allow(unsafe_code)]
         unsafe {
             _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast());
@@ -37,9 +37,10 @@ pub fn prefetch<T>(value: &T) {
 
 /// Huge pages for large tables.
 ///
-/// Of a table of 128 MiB in pages of 4 KiB, a processor knows the addresses of a sixteenth at best,
-/// and looks the others up in memory, once for each bucket. Most Linux systems give huge pages only
-/// to those who ask, and only for whole ones. So a table begins where one does.
+/// With pages of 4 KiB, a processor's TLB covers a sixteenth of a table of 128 MiB at best. It
+/// looks up the addresses of the other pages in memory, once for each bucket. Most Linux systems
+/// give huge pages only to programs that ask for them, and only where a whole one fits. So a table
+/// begins at a huge-page boundary.
 pub mod huge_pages {
     const PAGE: usize = 2 << 20;
 
@@ -48,15 +49,15 @@ pub mod huge_pages {
     #[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
     const WANTED: bool = false;
 
-    /// How many values more than wanted leave room to begin at a huge page. Those that are left over
-    /// are never touched, so the system gives no memory for them.
+    /// Returns how many extra values to allocate so that `count` of them can begin at a huge page.
+    /// The values left over are never touched, so the system provides no memory for them.
     pub fn slack<T>(count: usize) -> usize {
         let in_a_page = PAGE / size_of::<T>();
         if WANTED && count >= in_a_page { in_a_page } else { 0 }
     }
 
-    /// Asks for huge pages for `count` of these values, fresh and not yet written; says where they
-    /// begin.
+    /// Asks for huge pages for `count` of these values, and returns the index of the first of them.
+    /// The values should be fresh, so that none has been written.
     pub fn prefer<T>(values: &[T], count: usize) -> usize {
         if slack::<T>(count) == 0 {
             return 0;
@@ -68,13 +69,13 @@ pub mod huge_pages {
 
     #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
     fn advise<T>(values: &[T]) {
-        // Whole huge pages, which are whole pages of any kind.
+        // A whole number of huge pages is a whole number of pages of any size.
         let bytes = size_of_val(values) & !(PAGE - 1);
         if values.as_ptr().addr().is_multiple_of(PAGE) {
             let start = values.as_ptr().cast_mut().cast();
-            // SAFETY: the range is whole pages inside `values`, and the advice changes neither their
-            // contents nor who may use them. A system that does not take it says so, which makes no
-            // difference.
+            // SAFETY: the range consists of whole pages inside `values`, and the advice changes
+            // neither their contents nor who may use them. A system that does not take the advice
+            // returns an error, which makes no difference.
             #[allow(unsafe_code)]
             unsafe {
                 libc::madvise(start, bytes, libc::MADV_HUGEPAGE);

@@ -1,8 +1,14 @@
 //! The memory of a filter: its buckets, and the stripes that guard them.
 //!
-//! Buckets lie shard after shard in one row, and so do stripes, since shards are a whole number of
-//! stripes (or there is only one). Everything here is counted over the whole table; who works in one
-//! shard adds where it begins. Whoever stores a bucket shows the lock of its stripe.
+//! * [`stripe`] has the lock, the version and the count of each segment of buckets, and lists all
+//!   orderings between writers and readers;
+//! * [`lock`] is the lock inside a stripe;
+//! * [`memory`] gives the machine hints: prefetches and huge pages.
+//!
+//! This file has the [`Table`] itself. Its buckets lie in one row, shard after shard, and so do its
+//! stripes, since each shard is a whole number of stripes (or there is only one shard). All indices
+//! count over the whole table; a caller that works in one shard adds the index of the shard's first
+//! bucket. A write to a bucket needs the lock of its stripe; the [`Locks`] argument is the proof.
 
 pub mod lock;
 pub mod memory;
@@ -16,13 +22,13 @@ use crate::table::stripe::{Locks, Stripes};
 pub struct Table {
     geometry: Geometry,
     words: Box<[AtomicU64]>,
-    /// The first word that is a bucket.
+    /// The index of the first bucket in `words`; the words before it only align it to a huge page.
     start: usize,
     stripes: Stripes,
 }
 
 impl Table {
-    /// An empty table, or the number of bytes that could not be had.
+    /// Allocates an empty table. The error is the number of bytes that could not be allocated.
     pub fn new(geometry: Geometry) -> Result<Self, usize> {
         let segments = geometry.shards() * geometry.stripes() as usize;
         let buckets = geometry.shards() * geometry.buckets() as usize;
@@ -47,20 +53,20 @@ impl Table {
         self.geometry.shards() * self.geometry.buckets() as usize
     }
 
-    /// What a table takes beside itself.
+    /// Returns the heap memory that a table of this geometry takes, in bytes.
     pub fn bytes(geometry: &Geometry) -> usize {
         let of_one = geometry.buckets() as usize * size_of::<u64>()
             + Stripes::bytes(geometry.stripes() as usize);
         geometry.shards() * of_one
     }
 
-    /// What is kept beside `self`. (Not what was left out for the sake of huge pages, which nobody ever
-    /// touches.)
+    /// Returns the memory held beside `self`, in bytes. The words left over for the alignment to
+    /// huge pages do not count, since they are never touched.
     pub fn heap_bytes(&self) -> usize {
         Self::bytes(&self.geometry)
     }
 
-    /// The stripe that guards a bucket.
+    /// Returns the stripe that guards a bucket.
     #[inline]
     pub fn stripe_of(bucket: usize) -> usize {
         bucket / STRIPE_BUCKETS as usize

@@ -1,17 +1,17 @@
 //! Stripes: the lock, the version and the count of each segment of buckets.
 //!
-//! Writers hold the stripe of every bucket that they write, as [`One`], [`Two`] or [`Many`]. Whoever
-//! needs several takes them at once, and here: in ascending order and each once, so no two threads
-//! ever wait for each other in a circle. What they are given is the witness, [`Locks`], that the
-//! writing functions ask for.
+//! Writers hold the lock of the stripe of every bucket that they write, as [`One`], [`Two`] or
+//! [`Many`]. A writer that needs several locks takes them at once, and only here: in ascending
+//! order and each once, so no two threads ever wait for each other in a cycle. The result is a
+//! witness of the locks, [`Locks`], which the writing functions require.
 //!
-//! Readers hold nothing. They take a [`Stamp`] of one of the two stripes that they are about to look
-//! into, look, and ask whether the stamp still holds. It does unless something
-//! [moved](Stripes::moving) meanwhile, or a copy was [erased](Stripes::outdate) while another stayed;
-//! filling or emptying a single lane does not count, because it is one store of one word, seen whole
-//! or not at all.
+//! Readers hold no lock. They take a [`Stamp`] of one of the two stripes that they are about to
+//! read, read both buckets, and then check whether the stamp still holds. It does unless an item
+//! [moved](Stripes::moving) meanwhile, or a copy was [erased](Stripes::outdate) while another
+//! stayed. Filling or emptying a single lane does not change the version, because it is one store
+//! of one word, which a reader sees as a whole or not at all.
 //!
-//! This file never looks at a bucket.
+//! This file never accesses a bucket.
 //!
 //! # Orderings
 //!
@@ -20,38 +20,39 @@
 //! | mover: version → odd | `Relaxed` | made visible no later than the data stores, which are `Release` |
 //! | any writer: data stores (in `table`) | `Release` | the reader's data loads. Twin `words_are_stored_relaxed` |
 //! | mover: version → even | `Release` | the reader's first load: a reader that starts on the new version sees all of the move. Twin `the_version_ends_relaxed` |
-//! | eraser: version + 2 | `Release` | the same, of the copy that stays. Twin `a_version_is_outdated_relaxed` |
+//! | eraser: version + 2 | `Release` | the reader's first load: a reader that starts on the new version sees the copy that stays. Twin `a_version_is_outdated_relaxed` |
 //! | reader: version, first | `Acquire` | the even version. Twin `the_first_version_is_read_relaxed` |
-//! | reader: data loads (in `table`) | `Acquire` | the data stores: a reader that saw the word without the item sees the odd version too, and loads what follows no earlier. Twin `words_are_loaded_relaxed` |
+//! | reader: data loads (in `table`) | `Acquire` | the data stores: a reader that saw the word without the item sees the odd version too, and its later loads come no earlier. Twin `words_are_loaded_relaxed` |
 //! | reader: version, again | `Relaxed` | ordered after the data loads, which are `Acquire` |
-//! | `items` | `Relaxed` | written under the lock only; a sum over stripes is a sum of recent values |
+//! | `items` | `Relaxed` | written only under the lock; a sum over stripes is a sum of recent values |
 //!
-//! Every data store is `Release`, not only those of movers behind a fence of their own: the word
-//! that a reader sees without the item may have been stored by a later writer, who came after the
-//! mover by the lock alone. A release fence in the mover says nothing about that store.
+//! Every data store is `Release`. A release fence in the mover alone would not be enough: the word
+//! that a reader sees without the item may have been stored by a later writer, ordered after the
+//! mover only by the lock, and the mover's fence does not cover that store.
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering, read_owned, read_owned_u32};
 use crate::table::lock::{Held, Lock};
 use crate::table::memory::prefetch;
 use arrayvec::ArrayVec;
 
-/// All stripes of a table, in two rows: what readers look at is seldom written, and lies apart
-/// from what every writer writes.
+/// All stripes of a table, in two rows. The versions, which readers read, are seldom written, so
+/// they lie apart from the guards, which every writer writes.
 pub struct Stripes {
-    /// Odd while items of the segment are being moved. 64 bits never come round.
+    /// Odd while items of the segment are being moved. 64 bits never wrap around.
     versions: Box<[AtomicU64]>,
     guards: Box<[Guard]>,
 }
 
 struct Guard {
-    /// The items of the segment. In a fixed filter each takes one lane; in a growing one some lanes
-    /// are left over from splits, so a number may even be below zero, and only their sum counts.
+    /// The number of items in the segment. In a fixed filter each item takes one lane. In a growing
+    /// filter some lanes are left over from splits, so a single count may even be negative, and
+    /// only their sum has a meaning.
     items: AtomicU32,
     lock: Lock,
 }
 
 impl Stripes {
-    /// `None` if there is no memory for so many.
+    /// Returns `None` if there is not enough memory.
     pub fn new(count: usize) -> Option<Self> {
         let (mut versions, mut guards) = (Vec::new(), Vec::new());
         versions.try_reserve_exact(count).ok()?;
@@ -65,17 +66,17 @@ impl Stripes {
         self.guards.len()
     }
 
-    /// What so many take.
+    /// Returns the memory that `count` stripes take.
     pub fn bytes(count: usize) -> usize {
         count * (size_of::<AtomicU64>() + size_of::<Guard>())
     }
 
-    /// The items of a segment a moment ago.
+    /// Returns the item count of a segment, as it was a moment ago.
     pub fn items(&self, stripe: usize) -> i32 {
         self.guards[stripe].items.load(Ordering::Relaxed).cast_signed()
     }
 
-    /// Those of all segments.
+    /// Returns the sum of the item counts of all segments.
     pub fn all_items(&self) -> i64 {
         (0..self.count()).map(|stripe| i64::from(self.items(stripe))).sum()
     }
@@ -85,7 +86,6 @@ impl Stripes {
         self.guards[stripe].items.store(items.cast_unsigned(), Ordering::Relaxed);
     }
 
-    /// Adds to the count of a segment.
     #[inline]
     pub fn add_items(&self, locks: &impl Locks, stripe: usize, change: i32) {
         debug_assert!(locks.include(self, stripe));
@@ -93,31 +93,31 @@ impl Stripes {
         count.store(read_owned_u32(count).wrapping_add_signed(change), Ordering::Relaxed);
     }
 
-    /// Asks for the version of a stripe.
+    /// Prefetches the version of a stripe.
     #[inline]
     pub fn prefetch(&self, stripe: usize) {
         prefetch(&self.versions[stripe]);
     }
 
-    /// To be taken before an item is looked for in its two buckets, of which one is in this segment.
+    /// Takes the stamp for a lookup of an item, one of whose two buckets is in this segment.
     ///
-    /// One stripe tells for both: an item moves under the stripes of both its buckets, and changes
-    /// both versions. But it has to be taken before *both* words are read, and asked after both.
-    /// Whoever looks into one bucket, asks, and then looks into the other, does not notice an item
-    /// that has gone from the second to the first meanwhile.
+    /// The stamp of one stripe covers both buckets, since an item moves under the stripes of both
+    /// and changes both versions. But it has to be taken before *both* words are read, and checked
+    /// after both. A lookup that reads one bucket, checks the stamp, and then reads the other
+    /// bucket does not notice an item that has moved from the second to the first meanwhile.
     #[inline]
     pub fn stamp(&self, stripe: usize) -> Stamp<'_> {
         let version = &self.versions[stripe];
         Stamp { version, taken: version.load(Ordering::Acquire) }
     }
 
-    /// The lock of one stripe, on its own. To take several, use [`Two`] or [`Many`].
+    /// Locks one stripe. To take several locks, use [`Two`] or [`Many`].
     #[inline]
     pub fn lock(&self, stripe: usize) -> One<'_> {
         One { held: self.guards[stripe].lock.lock() }
     }
 
-    /// The locks of two stripes, which may be one.
+    /// Locks two stripes, which may be the same.
     #[inline]
     pub fn lock_two(&self, [a, b]: [usize; 2]) -> Two<'_> {
         let lower = self.lock(a.min(b));
@@ -125,14 +125,14 @@ impl Stripes {
         Two { lower, upper }
     }
 
-    /// The locks of all these stripes.
+    /// Locks all these stripes.
     #[inline]
     pub fn lock_many<const N: usize>(&self, which: &StripeSet<N>) -> Many<'_, N> {
         Many { held: which.ascending.iter().map(|&stripe| self.lock(stripe)).collect() }
     }
 
-    /// Sends away every reader that meets one of these stripes, until the result is dropped.
-    /// What is copied from one bucket to another, and erased in the first, goes in between.
+    /// Sends away every reader that uses one of these stripes, until the result is dropped. Items
+    /// are moved meanwhile: copied to their other buckets, and erased from the first.
     #[inline]
     pub fn moving<'a, const N: usize>(
         &'a self,
@@ -147,8 +147,8 @@ impl Stripes {
         Moving { stripes: self, which }
     }
 
-    /// Sends away every reader that has begun already, and none that begins from here on: before an
-    /// item is erased from one bucket while it may be in its other one as well.
+    /// Sends away every reader that has already begun, and none that begins later. To be called
+    /// before an item is erased from one bucket while a copy may be in its other bucket.
     #[inline]
     pub fn outdate(&self, locked: &impl Locks, stripe: usize) {
         debug_assert!(locked.include(self, stripe));
@@ -167,7 +167,7 @@ impl<const N: usize> FromIterator<usize> for StripeSet<N> {
     fn from_iter<I: IntoIterator<Item = usize>>(stripes: I) -> Self {
         let mut ascending = ArrayVec::<usize, N>::new();
         for stripe in stripes {
-            // Down to its place, of which there are hardly ever more than four.
+            // An insertion sort: there are hardly ever more than four stripes.
             let mut at = ascending.len();
             while at > 0 && ascending[at - 1] > stripe {
                 at -= 1;
@@ -181,14 +181,14 @@ impl<const N: usize> FromIterator<usize> for StripeSet<N> {
     }
 }
 
-/// The version of a stripe, read before looking.
+/// The version of a stripe, read before the buckets.
 pub struct Stamp<'a> {
     version: &'a AtomicU64,
     taken: u64,
 }
 
 impl Stamp<'_> {
-    /// Whether nothing was being moved when the stamp was taken, nor has been since.
+    /// Returns whether nothing was being moved when the stamp was taken, nor has been since.
     #[inline]
     pub fn still_holds(self) -> bool {
         let changed = self.version.load(Ordering::Relaxed) ^ self.taken;
@@ -197,7 +197,7 @@ impl Stamp<'_> {
     }
 }
 
-/// Versions are odd while this lives.
+/// Keeps the versions of some stripes odd until it is dropped.
 pub struct Moving<'a, const N: usize> {
     stripes: &'a Stripes,
     which: &'a StripeSet<N>,
@@ -213,7 +213,8 @@ impl<const N: usize> Drop for Moving<'_, N> {
     }
 }
 
-/// The locks of some stripes. Whoever writes a bucket, or changes a version, shows that it has them.
+/// The locks of some stripes. A function that writes a bucket, or changes a version, takes them as
+/// proof that its caller holds them.
 pub trait Locks {
     fn include(&self, stripes: &Stripes, stripe: usize) -> bool;
 }

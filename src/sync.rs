@@ -1,16 +1,17 @@
-//! The one place that says whether the atomics are the real ones or a checker's.
+//! The one place that decides whether the atomics are the real ones or a checker's.
 //!
-//! Nothing else in the crate names `std::sync::atomic`, `parking_lot`, `loom` or `shuttle`. All three offer
-//! the same few things: [`AtomicBool`], [`AtomicU32`], [`AtomicU64`], a [`Mutex`] whose
-//! `lock` cannot fail, a [`Backoff`], [`nap`], and
+//! Nothing else in the crate names `std::sync::atomic`, `parking_lot`, `loom` or `shuttle`. Each of
+//! the three versions of this module (std, loom and shuttle) has [`AtomicBool`], [`AtomicU32`],
+//! [`AtomicU64`], a [`Mutex`] whose `lock` cannot fail, a [`Backoff`], [`nap`], and
 //!
-//! * `read_owned(word)`: a plain load of something that only the holder of a lock writes. To loom it is no event (an ordinary load right before a store of the same word would
-//!   hide other threads' reads from it), and it fails the model when the lock does not order it;
-//! * [`zeroed_words`]: the table, or nothing when it cannot be had.
+//! * `read_owned(word)`: a plain load of a word that only the holder of a lock writes. Loom does
+//!   not treat it as an event, because an ordinary load right before a store of the same word would
+//!   hide other threads' reads from loom. The model fails if the lock does not order it;
+//! * [`zeroed_words`]: the memory of a table, or `None` if it cannot be allocated.
 
 pub use imp::*;
 
-/// A figure that nobody's decisions depend on: to a checker it is no event.
+/// A figure that no thread's decisions depend on. Checkers do not treat access to it as an event.
 #[derive(Default)]
 pub struct Gauge(std::sync::atomic::AtomicU64);
 
@@ -33,24 +34,25 @@ mod imp {
 
     use std::time::Duration;
 
-    /// A load of what only the holder of a lock writes, by the holder.
+    /// Loads a word that only the holder of a lock writes. The caller is that holder.
     #[inline]
     pub fn read_owned(word: &AtomicU64) -> u64 {
         word.load(Ordering::Relaxed)
     }
 
-    /// The same for a count.
+    /// Loads a count that only the holder of a lock writes. The caller is that holder.
     #[inline]
     pub fn read_owned_u32(word: &AtomicU32) -> u32 {
         word.load(Ordering::Relaxed)
     }
 
-    /// Leaves the processor to others for a moment.
+    /// Leaves the processor to other threads for a moment.
     pub fn nap() {
         std::thread::sleep(Duration::from_micros(50));
     }
 
-    /// Fresh from the system, so pages, small or huge, that are never written are never paid for.
+    /// Allocates zeroed words, fresh from the system. Pages, small or huge, that are never written
+    /// take no memory.
     pub fn zeroed_words(count: usize) -> Option<Box<[AtomicU64]>> {
         bytemuck::allocation::try_zeroed_slice_box(count).ok()
     }
@@ -102,14 +104,15 @@ mod imp {
         static QUEUE_FIRST: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Whether every lock of this model goes through its queue, so that a waiting thread blocks
-    /// instead of trying again: for models of three threads and more, in which tries would never
-    /// end. All threads of a model run on one real thread, so this holds for all of them.
+    /// Returns whether every lock of this model goes through its queue, so that a waiting thread
+    /// blocks instead of trying again. Models of three or more threads need this, because tries
+    /// would never end there. All threads of a model run on one real thread, so this holds for all
+    /// of them.
     pub fn queue_first() -> bool {
         QUEUE_FIRST.get()
     }
 
-    /// Sets [`queue_first`] for the models that this real thread runs from here on.
+    /// Sets [`queue_first`] for the models that this real thread runs from now on.
     pub fn set_queue_first(on: bool) {
         QUEUE_FIRST.set(on);
     }
@@ -146,7 +149,7 @@ mod imp {
     }
 }
 
-/// No spinning under a checker: every try is one more case to look at.
+/// A [`Backoff`] that never spins: under a checker, every try is one more case to explore.
 #[cfg(any(loom, shuttle))]
 pub struct NoBackoff;
 

@@ -1,22 +1,29 @@
-//! What can go wrong: building, and running out of room.
+//! The errors of building a filter, and of running out of room.
 
 use std::error::Error;
 use std::fmt;
 
-/// There is no room for this item. Nothing was changed.
+/// The error returned when there is no room for an item. Nothing was changed.
 ///
 /// A filter holds its [`capacity`](crate::ConcurrentCuckooFilter::capacity) of distinct items, and
-/// usually a few percent more. A refusal takes much longer than an insert, some microseconds, since
-/// all that could move is looked at before. The filter also refuses one and the same item that was inserted more often
-/// than its two buckets have slots, while there may be room for others.
+/// usually a few percent more. It also refuses further copies of a single item once they fill the
+/// slots of the item's two buckets, even if there is room for other items. A refusal takes some
+/// microseconds, much longer than an insert, because the filter first looks at everything it could
+/// move.
 ///
-/// A filter that [grows](crate::GrowingCuckooFilter) makes room instead. It refuses an item when its
-/// shard cannot be split: when no memory can be had, or no more than the
-/// [limit](crate::GrowingBuilder::max_bytes) allows; and when that would not help: if the item was
-/// inserted as often as its two buckets have slots, or if there is no room for it in a shard that is
-/// less than half full, which takes other items that were inserted too often, or someone who knows the
-/// hasher's keys and chose the items. Other items may still go in. The items are what they were before,
-/// though the filter may have grown in trying.
+/// A filter that [grows](crate::GrowingCuckooFilter) makes room by splitting the item's shard. It
+/// refuses an item if it cannot split the shard, or if a split would not help:
+///
+/// * There is no memory, or the filter would exceed its [limit](crate::GrowingBuilder::max_bytes).
+/// * Copies of the item fill both its buckets.
+/// * The shard is less than half full, and has no room for the item all the same. This takes other
+///   items that were inserted too often, or someone who knows the hasher's keys and chose the
+///   items.
+/// * Most of the shard's fingerprints have
+///   [no bits left to lose](crate::GrowingCuckooFilter#how-the-false-positive-rate-rises).
+///
+/// Other items may still fit. A refusal leaves the contents unchanged, although the filter may have
+/// grown in the attempt.
 ///
 /// ```
 /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -46,16 +53,17 @@ impl fmt::Debug for Full {
 impl fmt::Display for Full {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "no room for this item in the filter (nothing was changed): remove items, or build \
-             the filter with a larger capacity, or one that grows, or with a higher limit if it \
-             does; one and the same item fits no more often than its two buckets have slots",
+            "no room for this item in the filter (nothing was changed): remove items, or build a \
+             filter with a larger capacity, or one that grows, or with a higher limit if it does; \
+             a single item fits only as many times as its two buckets have slots",
         )
     }
 }
 
 impl Error for Full {}
 
-/// Some items of an extension did not fit; the others are in.
+/// The error of [`par_extend`](crate::ConcurrentCuckooFilter::par_extend) when some items did not
+/// fit. The others were inserted.
 ///
 /// ```
 /// use rayon::prelude::*;
@@ -78,33 +86,35 @@ pub struct Refused {
 
 #[cfg(feature = "rayon")]
 impl Refused {
-    /// A stream without an end must not fill the memory with what was refused.
+    /// Bounds the memory that the hashes of an endless stream of refused items take.
     pub(crate) const MOST_NAMED: usize = 1 << 20;
 
     pub(crate) fn new(inserted: usize, count: usize, hashes: Vec<u64>) -> Self {
         Refused { inserted, count, hashes }
     }
 
-    /// How many items went in.
+    /// Returns the number of items that were inserted.
     #[must_use]
     pub fn inserted(&self) -> usize {
         self.inserted
     }
 
-    /// How many did not.
+    /// Returns the number of items that did not fit.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// What the items that did not go in [hash to](crate::ConcurrentCuckooFilter::hash_of), in no
-    /// order: all of them, up to a million (1,048,576).
+    /// Returns the [hashes](crate::ConcurrentCuckooFilter::hash_of) of the items that did not fit,
+    /// in no particular order.
+    ///
+    /// All refused items are included, up to a million (1,048,576).
     #[must_use]
     pub fn hashes(&self) -> &[u64] {
         &self.hashes
     }
 
-    /// The same to keep: 8 bytes each.
+    /// Returns [`hashes`](Self::hashes) as a vector, of 8 bytes a hash.
     #[must_use]
     pub fn into_hashes(self) -> Vec<u64> {
         self.hashes
@@ -126,9 +136,9 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "no room for {} of {} items (the others are in): build a filter with a larger capacity, \
-             or one that grows, or with a higher limit if it does; or remove items and hand \
-             `Refused::hashes` to `insert_hash_many`",
+            "no room for {} of {} items (the others were inserted): build a filter with a larger \
+             capacity, or one that grows, or with a higher limit if it does; or remove items and \
+             pass `Refused::hashes` to `insert_hash_many`",
             self.count,
             self.inserted + self.count
         )?;
@@ -142,7 +152,7 @@ impl fmt::Display for Refused {
 #[cfg(feature = "rayon")]
 impl Error for Refused {}
 
-/// Why a filter could not be built.
+/// The error returned when a filter cannot be built.
 ///
 /// ```
 /// use koel::{BuildErrorKind, ConcurrentCuckooFilter};
@@ -160,7 +170,7 @@ pub struct BuildError {
     reason: Reason,
 }
 
-/// The kinds of [`BuildError`].
+/// The reason for a [`BuildError`].
 ///
 /// ```
 /// use koel::{BuildErrorKind, ConcurrentCuckooFilter};
@@ -171,19 +181,19 @@ pub struct BuildError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BuildErrorKind {
-    /// The builder was not told how many items to make room for.
+    /// No capacity was given.
     NoCapacity,
     /// The false-positive rate is not strictly between 0 and 1.
     InvalidRate,
-    /// The false-positive rate is smaller than the longest fingerprints can keep.
+    /// The false-positive rate is lower than the longest fingerprints can achieve.
     RateTooSmall,
     /// The table would be larger than the address space.
     CapacityOverflow,
     /// The memory could not be allocated.
     OutOfMemory,
-    /// The expected growth is less than 1, or no number.
+    /// The expected growth is less than 1, or not a number.
     InvalidGrowth,
-    /// The limit of bytes is less than what a growing filter begins with.
+    /// The limit of bytes is less than a growing filter takes at the start.
     LimitTooSmall,
 }
 
@@ -199,7 +209,7 @@ pub(crate) enum Reason {
 }
 
 impl BuildError {
-    /// Which of the possible reasons it is.
+    /// Returns the reason why the filter could not be built.
     ///
     /// ```
     /// use koel::{BuildErrorKind, ConcurrentCuckooFilter};
@@ -236,7 +246,7 @@ impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.reason {
             Reason::NoCapacity => {
-                f.write_str("say how many items the filter has to hold: .capacity(n)")
+                f.write_str("no capacity was given: set the number of items with .capacity(n)")
             }
             Reason::InvalidRate { rate } => write!(
                 f,
@@ -263,19 +273,19 @@ impl fmt::Display for BuildError {
             ),
             Reason::InvalidGrowth { growth } => write!(
                 f,
-                "the expected growth has to be 1 or more, and {growth} is not (a filter that becomes \
-                 a thousand times as large grows by 1000)"
+                "the expected growth has to be 1 or more, and {growth} is not (a filter that \
+                 becomes a thousand times as large grows by 1000)"
             ),
             Reason::LimitTooSmall { least, most } => write!(
                 f,
-                "a limit of {most} bytes is too small: for this capacity and rate the filter begins \
-                 with {least}"
+                "a limit of {most} bytes is too small: a filter of this capacity and rate begins \
+                 with {least}, so allow at least that"
             ),
         }
     }
 }
 
-/// To two digits, and not less: what is printed has to work.
+/// Rounds up to two digits, so that the printed rate is one that can be asked for.
 fn rounded_up(rate: f64) -> f64 {
     let unit = 10f64.powf(rate.log10().floor() - 1.0);
     (rate / unit).ceil() * unit

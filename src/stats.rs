@@ -1,9 +1,11 @@
-//! A filter in figures.
+//! The figures of a filter, and how they print.
 
 use std::fmt;
 
-/// What a filter holds and how it is laid out, at the moment of the call; from
+/// The contents and layout of a filter in figures, as of the call to
 /// [`ConcurrentCuckooFilter::stats`](crate::ConcurrentCuckooFilter::stats).
+///
+/// It prints as a short summary of a few lines.
 ///
 /// ```
 /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000_000);
@@ -31,7 +33,7 @@ pub struct Stats {
     pub(crate) growth: Option<Growth>,
 }
 
-/// What only a filter that grows has.
+/// The figures that only a growing filter has.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Growth {
     pub(crate) splits: usize,
@@ -41,7 +43,7 @@ pub(crate) struct Growth {
 }
 
 impl Stats {
-    /// Copies of items held.
+    /// Returns the number of copies of items in the filter.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -54,7 +56,9 @@ impl Stats {
         self.items
     }
 
-    /// Distinct items that fit; of a filter that grows, those that it was begun for.
+    /// Returns the number of distinct items that fit.
+    ///
+    /// For a filter that grows, this is the capacity that it began with.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -65,7 +69,7 @@ impl Stats {
         self.capacity
     }
 
-    /// Fingerprints that the table could hold if every slot were taken.
+    /// Returns the number of fingerprints that the table would hold if every slot were taken.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -76,7 +80,7 @@ impl Stats {
         self.slots
     }
 
-    /// The part of the slots that is taken, from 0 to 1.
+    /// Returns the load factor: the fraction of the slots that is taken, from 0 to 1.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -90,7 +94,7 @@ impl Stats {
         self.items as f64 / self.slots as f64
     }
 
-    /// Bits kept of each item.
+    /// Returns the number of bits in a fingerprint, which is what the filter keeps of an item.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -101,7 +105,7 @@ impl Stats {
         self.fingerprint_bits
     }
 
-    /// Fingerprints in one 64-bit bucket.
+    /// Returns the number of fingerprints that fit in one 64-bit bucket.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -112,7 +116,9 @@ impl Stats {
         self.slots_per_bucket
     }
 
-    /// Independent tables of at most 1 MiB; of a filter that grows, of 64 KiB.
+    /// Returns the number of shards.
+    ///
+    /// A shard is an independent table of at most 1 MiB. In a filter that grows it has 64 KiB.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -123,7 +129,7 @@ impl Stats {
         self.shards
     }
 
-    /// Groups of buckets with a lock and a version of their own.
+    /// Returns the number of segments: groups of buckets with a lock and a version of their own.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -134,7 +140,7 @@ impl Stats {
         self.segments
     }
 
-    /// Everything that the filter holds, itself included.
+    /// Returns the number of bytes that the filter takes, itself included.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -145,9 +151,10 @@ impl Stats {
         self.size_in_bytes
     }
 
-    /// How often at most an item that is not here is taken for one that is, with as many items as
-    /// now. For a filter that grows it is an estimate from what its shards held when they were split,
-    /// and what has come and gone since.
+    /// Returns the highest false-positive rate to expect with the present number of items.
+    ///
+    /// For a filter that grows, this is an estimate. It is computed from what each shard held when
+    /// it was split, and from the number of items that it has gained or lost since.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -158,7 +165,9 @@ impl Stats {
         self.false_positive_rate
     }
 
-    /// The same with `capacity` items; of a filter that grows, after its
+    /// Returns the false-positive rate of the filter with `capacity` items.
+    ///
+    /// For a filter that grows, this is the rate after its
     /// [expected growth](Self::expected_growth).
     ///
     /// ```
@@ -170,7 +179,7 @@ impl Stats {
         self.false_positive_rate_at_capacity
     }
 
-    /// How often a shard was split. A fixed filter's never are.
+    /// Returns the number of shard splits so far, which is 0 for a fixed filter.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(1_000).growing().build()?;
@@ -184,8 +193,10 @@ impl Stats {
         self.growth.as_ref().map_or(0, |growth| growth.splits)
     }
 
-    /// How many bits of a hash the directory of a filter that grows uses, beside those that choose
-    /// among the shards that it began with. A fixed filter has none.
+    /// Returns the depth of a growing filter's directory, which is 0 for a fixed filter.
+    ///
+    /// This is the number of bits of a hash that the directory uses, in addition to those that
+    /// choose among the shards that the filter began with.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(1_000).growing().build()?;
@@ -198,7 +209,7 @@ impl Stats {
         self.growth.as_ref().map_or(0, |growth| growth.directory_depth)
     }
 
-    /// How many times as many slots there are as in the beginning.
+    /// Returns the factor by which the number of slots has grown, which is 1 for a fixed filter.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000);
@@ -209,8 +220,9 @@ impl Stats {
         self.growth.as_ref().map_or(1.0, |growth| growth.factor)
     }
 
-    /// The growth that the filter was built for. Beyond it the false-positive rate may exceed the one
-    /// that was asked for.
+    /// Returns the growth that the filter was built for, which is 1 for a fixed filter.
+    ///
+    /// Beyond it, the false-positive rate may exceed the one that was asked for.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(1_000).growing().build()?;
@@ -291,7 +303,7 @@ impl fmt::Display for BitsPerItem<'_> {
     }
 }
 
-/// As percent, or as a part of one where percents would be unreadable.
+/// Prints a rate in percent, or as a plain fraction if it is too small to be readable in percent.
 struct Percent(f64);
 
 impl fmt::Display for Percent {
@@ -302,7 +314,7 @@ impl fmt::Display for Percent {
         } else if percent < 0.001 {
             write!(f, "{:.1e}", self.0)
         } else {
-            // Two digits that say something.
+            // Two significant digits.
             let digits = (1.0 - percent.log10().floor()).max(0.0) as usize;
             write!(f, "{percent:.digits$} %")
         }

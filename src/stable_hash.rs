@@ -1,17 +1,23 @@
-//! Hashes that are the same in every process: for filters that are saved.
+//! Hashers for filters that are saved: their hashes are the same in every process.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// A hasher that can be named in a file and made again from it. A filter has to have one to be saved.
+/// A hasher that a file can name, and from which it can be made again. Only a filter with such a
+/// hasher can be saved.
 ///
-/// [`StableHash`] is the one that comes with koel. To save filters with another, implement this for
-/// it; then it must give the same hashes in all processes, on all machines and in all versions of your
-/// program that share the file. When a file is loaded, the name has to be the same, and so has the
-/// hash of a probe; no more can be checked. (The standard library's `DefaultHasher` does not promise to stay what it
-/// is. And mind that integers are written in the machine's order of bytes, unless a hasher has its own
-/// `write_u32` and so on, as the one below has not: then a file is refused where that is another.)
+/// koel comes with [`StableHash`]. To save filters that use another hasher, implement this trait
+/// for it. The hasher must then produce the same hashes in all processes, on all machines and in
+/// all versions of your program that share the file. Loading checks that the hasher's name and the
+/// hash of a probe are the same as when the file was saved. Nothing more can be checked.
+///
+/// Two details to watch:
+///
+/// * The standard library's `DefaultHasher` does not promise to keep its algorithm.
+/// * Integers are hashed in the machine's byte order, unless the hasher implements `write_u32` and
+///   its siblings. The example below does not, so its files are refused on machines with the other
+///   byte order.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, PersistentHasher};
@@ -65,30 +71,36 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 #[diagnostic::on_unimplemented(
     message = "a filter that hashes with `{Self}` cannot be saved or loaded",
     label = "the hashes of `{Self}` are not known to be the same in another process",
-    note = "give the filter a hasher that is: `.hasher(StableHash::random())` when it is built, and \
-            `ConcurrentCuckooFilter::<StableHash>::load` for its file, or \
+    note = "build the filter with `.hasher(StableHash::random())`, and load its file with \
+            `ConcurrentCuckooFilter::<StableHash>::load`, or with \
             `GrowingCuckooFilter::<StableHash>::load` if it grows",
     note = "or implement `PersistentHasher` for a hasher of your own"
 )]
 pub trait PersistentHasher: BuildHasher + Sized {
-    /// What the file calls it: at most 32 bytes, and another one as soon as any hash is another.
+    /// The hasher's name in files, of at most 32 bytes. Change it whenever any hash changes.
     const NAME: &'static str;
 
-    /// All that two hashers of this type can differ in; or, if that is to be kept out of the file, what
-    /// [`from_seed`](Self::from_seed) finds it by, such as the number of a key. The probes notice a wrong one.
+    /// Returns everything in which two hashers of this type can differ.
+    ///
+    /// The seed is written to the file. To keep a secret key out of it, return something by which
+    /// [`from_seed`](Self::from_seed) finds the key, such as its number. The probe detects a wrong
+    /// key.
     fn seed(&self) -> u128;
 
-    /// The hasher of this seed, if there is one.
+    /// Returns the hasher with this seed, or `None` if there is none.
     fn from_seed(seed: u128) -> Option<Self>;
 }
 
-/// A hasher whose output is fixed for good: XXH3, 64 bits, with a seed. To be given to the
-/// [builder](crate::Builder::hasher) of a filter that will be [saved](crate::ConcurrentCuckooFilter::save).
+/// A hasher whose output is fixed for good: 64-bit XXH3 with a seed.
+///
+/// Pass it to the [builder](crate::Builder::hasher) of a filter that will be
+/// [saved](crate::ConcurrentCuckooFilter::save).
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, StableHash};
 ///
-/// let seen = ConcurrentCuckooFilter::builder().capacity(1_000).hasher(StableHash::random()).build()?;
+/// let builder = ConcurrentCuckooFilter::builder().capacity(1_000);
+/// let seen = builder.hasher(StableHash::random()).build()?;
 /// # let folder = std::env::temp_dir().join(format!("koel-doc-{}", std::process::id()));
 /// # std::fs::create_dir_all(&folder)?;
 /// # let path = folder.join("seen.koel");
@@ -103,23 +115,28 @@ pub trait PersistentHasher: BuildHasher + Sized {
 ///
 /// # What is hashed
 ///
-/// An item's [`Hash`](std::hash::Hash) writes bytes, in one piece or several. The first piece is hashed
-/// with the seed, and each other one with the hash of those before it as its seed: `XXH3(last, … XXH3(second,
-/// XXH3(first, seed)))`. Integers are little-endian pieces, `usize` and `isize` of 64 bits.
+/// An item's [`Hash`](std::hash::Hash) implementation writes bytes, in one or more pieces. The
+/// first piece is hashed with the seed. Every further piece is hashed with the hash so far as its
+/// seed: `XXH3(last, … XXH3(second, XXH3(first, seed)))`. An integer is one little-endian piece.
+/// `usize` and `isize` are written as 64 bits.
 ///
-/// What the types of the standard library write, Rust does not promise for ever. Today a `str` or
-/// `String` writes its bytes, and then a piece of one byte, 255; a slice, `Vec` or array of `u8` its
-/// length, as 64 bits, and then its bytes; a tuple what its fields do. Slices of longer integers, and of
-/// `usize`, and IP addresses are written as they lie in memory, so they hash differently where bytes are in the other
-/// order, or words shorter.
+/// Rust does not promise that the types of the standard library will always write the same pieces.
+/// Today:
 ///
-/// Each file has the hash of a probe (a `str`, integers, a slice of `u8`, an `Option` and a `char`),
-/// and is refused if a later Rust hashes that differently. Of other types nobody would notice: not
-/// even of a type of yours, if it derives `Hash` and gets another field. Then nothing is found that was in. If
-/// that may happen, insert a tuple of plain fields instead of your type.
+/// * A `str` or `String` writes its bytes, and then a piece of one byte, 255.
+/// * A slice, `Vec` or array of `u8` writes its length as 64 bits, and then its bytes.
+/// * A tuple writes what its fields write.
+/// * Slices of longer integers and of `usize`, and IP addresses, are written as they lie in memory.
+///   They hash differently on machines with the other byte order, or with shorter words.
+///
+/// Every file holds the hash of a probe (a `str`, integers, a slice of `u8`, an `Option` and a
+/// `char`). A file is refused if a later version of Rust hashes the probe differently. A change in
+/// the hash of any other type goes unnoticed, even if the type is your own, derives `Hash` and gets
+/// another field. Items that were inserted before are then no longer found. If that may happen,
+/// insert a tuple of plain fields instead of your type.
 ///
 /// For files that have to last longer than that, or that programs in other languages are to read,
-/// hash bytes yourself and use the forms for hashes:
+/// hash bytes yourself and use the methods that take hashes:
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, StableHash};
@@ -133,19 +150,20 @@ pub trait PersistentHasher: BuildHasher + Sized {
 /// # Ok::<(), koel::BuildError>(())
 /// ```
 ///
-/// # Who chooses the items
+/// # Untrusted items
 ///
-/// XXH3 is fast and spreads well, but it is no cipher. Keep the seed, and the file, which has it, from whoever chooses the items, and
-/// take a [random](Self::random) one: who knows it can choose items that meet in one bucket, and are
-/// then refused, or that hash the same and count as one. Against someone who has the time to find out, implement
-/// [`PersistentHasher`] for a keyed hash such as SipHash.
+/// XXH3 is fast and spreads well, but it is not cryptographic. Someone who knows the seed can
+/// choose items that share their buckets, so that they are refused, or items that have the same
+/// hash and count as one. If others choose the items, use a [random](Self::random) seed, and keep
+/// it secret, along with the file that contains it. Against an attacker who has the time to find
+/// out the seed, implement [`PersistentHasher`] for a keyed hash such as SipHash.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct StableHash {
     seed: u64,
 }
 
 impl StableHash {
-    /// The hasher of this seed: the same everywhere, and always.
+    /// Returns the hasher with this seed, which is the same everywhere and for ever.
     ///
     /// ```
     /// use koel::StableHash;
@@ -160,7 +178,9 @@ impl StableHash {
         StableHash { seed }
     }
 
-    /// A hasher of a random seed. The seed is in the filter's file, so it need not be kept otherwise.
+    /// Returns a hasher with a random seed.
+    ///
+    /// The filter's file contains the seed, so there is no need to keep it elsewhere.
     ///
     /// ```
     /// use koel::StableHash;
@@ -173,9 +193,10 @@ impl StableHash {
         StableHash { seed: RandomState::new().hash_one(0) }
     }
 
-    /// XXH3 of these bytes, 64 bits, with the seed, and nothing else.
+    /// Returns the 64-bit XXH3 of these bytes with the seed, and of nothing else.
     ///
-    /// It is not what a `str` or a slice of these bytes hashes to as an item, so stay with one of the two.
+    /// A `str` or a slice of the same bytes has another hash as an item, so use one form or the
+    /// other throughout.
     ///
     /// ```
     /// let hash = koel::StableHash::with_seed(0);
@@ -188,7 +209,7 @@ impl StableHash {
     }
 }
 
-/// Its seed is not shown, lest it get into logs.
+/// Does not show the seed, so that it does not end up in logs.
 impl fmt::Debug for StableHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StableHash").finish_non_exhaustive()
@@ -216,9 +237,9 @@ impl PersistentHasher for StableHash {
     }
 }
 
-/// Hashes one item for [`StableHash`].
+/// The hasher of one item, made by [`StableHash`].
 pub struct StableHasher {
-    /// Of what was written so far; at first the seed.
+    /// The hash of what has been written so far; at first the seed.
     hash: u64,
 }
 
@@ -228,7 +249,7 @@ impl fmt::Debug for StableHasher {
     }
 }
 
-/// Integers whose bytes are written in the order that they have on most machines, on all.
+/// Writes integers in little-endian byte order on all machines.
 macro_rules! little_endian {
     ($($write:ident($number:ty as $as:ty))*) => {
         $(#[inline]
@@ -288,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_that_is_none_is_refused() {
+    fn a_seed_of_more_than_64_bits_is_refused() {
         assert_eq!(StableHash::from_seed(7), Some(StableHash::with_seed(7)));
         assert_eq!(StableHash::from_seed(1 << 64), None);
     }

@@ -1,4 +1,11 @@
-//! The filter: hash the item, and ask the room.
+//! The filter: it hashes an item, and passes the hash to its [room](crate::room).
+//!
+//! * `builder` checks what the caller asks for, and builds a filter.
+//! * `by_hash` has the operations on one item that take its hash. Those in this file hash the item
+//!   and call them.
+//! * `many` has the operations on batches, and `parallel` the same on rayon's threads.
+//! * `bulk` chooses the order in which a batch is processed, and `ahead` prefetches its memory.
+//! * `files` saves and loads filters.
 
 pub mod ahead;
 pub mod builder;
@@ -19,12 +26,13 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::panic::RefUnwindSafe;
 
-/// An approximate set that many threads fill, ask and empty at once.
+/// A concurrent cuckoo filter: an approximate set that many threads fill, query and empty at once.
 ///
-/// It answers "was this inserted?" with *no*, which is certain, or *yes*, which is wrong for a
-/// chosen small part of the items that were not. It takes 8 to 38 bits an item, depending on that
-/// part and not on the items. Everything takes `&self`: share it by reference or in an
-/// [`Arc`](std::sync::Arc).
+/// It answers "was this item inserted?" with *no*, which is always right, or with *yes*, which is
+/// wrong for a small fraction of the items that were not inserted. That fraction, the
+/// false-positive rate, is chosen when the filter is built. The filter takes 8 to 38 bits an item,
+/// depending on the rate and not on the size of the items. All operations take `&self`, so share
+/// the filter by reference or in an [`Arc`](std::sync::Arc).
 ///
 /// ```
 /// use koel::ConcurrentCuckooFilter;
@@ -44,50 +52,63 @@ use std::panic::RefUnwindSafe;
 /// assert_eq!(seen.len(), 2);
 /// ```
 ///
-/// # Items are what they hash to
+/// # Remove only what you inserted
 ///
-/// Two items whose fingerprints and buckets coincide are one item to the filter: an item that was
-/// never inserted may be contained, counted, or in the way of
-/// [`insert_if_absent`](Self::insert_if_absent). Therefore **remove only what was inserted**. An
-/// item that `contains` takes for another could be removed in its stead, and the other would be
-/// gone; if each [`remove`](Self::remove) answers to an [`insert`](Self::insert) or to an
-/// `insert_if_absent` that returned `true`, every item is found for as long as it is in. After
-/// `insert_if_absent` returned `false` there is nothing to remove.
+/// The filter keeps a fingerprint of each item. Two items whose fingerprints and buckets coincide
+/// are one item to it. So it may contain or count an item that was never inserted, and
+/// [`insert_if_absent`](Self::insert_if_absent) may take a new item for one that is already there.
 ///
-/// Nothing is kept of an item's type. Ask with the type that was inserted, or one that hashes the
-/// same, as `String` and `&str` do, but `str` and `[u8]` do not; and to have several kinds of items
-/// in one filter, insert `(kind, item)`.
+/// Therefore **remove only what was inserted**. Removing an item that `contains` mistakes for
+/// another one removes the other item's fingerprint, and the other item is then missing. Every item
+/// is found until it is removed, provided that each [`remove`](Self::remove) is matched by an
+/// [`insert`](Self::insert), or by an `insert_if_absent` that returned `true`. If
+/// `insert_if_absent` returned `false`, there is nothing to remove.
 ///
-/// The methods with `hash` in their names take what [`hash_of`](Self::hash_of) gives, or any other
-/// 64-bit hash of the item; to mix the two kinds for one item, use `hash_of`. With the default
-/// hasher, what it gives is good for this filter in this process: the keys are random.
+/// # Types of items
 ///
-/// # Under threads
+/// The filter keeps no trace of an item's type. Query with the type that was inserted, or with one
+/// that hashes the same: `String` and `&str` do, but `str` and `[u8]` do not. To keep several kinds
+/// of items in one filter, insert `(kind, item)`.
 ///
-/// An operation sees what happened before it, by any synchronisation of yours; each change is
-/// made under the lock of the bucket that it changes, and what depends on both buckets of an item
-/// under the locks of both; whoever finds an item sees what its inserter
-/// had done before. Different items have no common order: two threads that each insert one and then
-/// look for the other's may both miss it. [`len`](Self::len), [`stats`](Self::stats) and
-/// [`clear`](Self::clear), which go through all items, are exact when nothing else runs.
+/// # Hashes instead of items
+///
+/// The methods with `hash` in their names take the result of [`hash_of`](Self::hash_of), or any
+/// other 64-bit hash of the item. To use both kinds of methods for one item, take its hash from
+/// `hash_of`. The keys of the default hasher are random, so its hashes are valid only for this
+/// filter in this process.
+///
+/// # Threads and consistency
+///
+/// An operation sees every operation that happened before it, by whatever synchronisation your
+/// threads use. Each change is made under the lock of the bucket that it changes, and a decision
+/// that depends on both buckets of an item is made under the locks of both. A thread that finds an
+/// item also sees everything that the inserting thread did before the insert.
+///
+/// There is no common order of operations on different items: two threads that each insert an item,
+/// and then look for the other thread's item, may both miss it. [`len`](Self::len),
+/// [`stats`](Self::stats) and [`clear`](Self::clear) go through all items, and are exact when
+/// nothing else runs.
+///
+/// # Locks
 ///
 /// [`contains`](Self::contains) takes no lock, unless items move in the segment of its first bucket
-/// each time it looks. The others lock one or two of the filter's segments (of 512 buckets) for some
-/// nanoseconds, those of a path when items have to move; `clear` and [`save`](Self::save) lock a shard (1 MiB) for some
-/// hundred microseconds. What is not changed is not locked:
-/// `insert_if_absent` of an item that is there, and `remove` of one that is not, are lookups.
+/// at every attempt. The other operations lock one or two of the filter's segments, of 512 buckets
+/// each, for some nanoseconds. If items have to move, they lock the segments of the whole path.
+/// `clear` and [`save`](Self::save) lock a shard (1 MiB) for some hundred microseconds.
+/// `insert_if_absent` of an item that is present, and `remove` of one that is not, change nothing:
+/// they are lookups.
 pub struct ConcurrentCuckooFilter<S = RandomState, R = Fixed> {
     room: R,
     capacity: usize,
     hasher: S,
 }
 
-/// A filter that grows when it is full, for those who do not know how many items will come.
+/// A filter that grows when it is full, for an unknown number of items.
 ///
-/// Its methods are those of [`ConcurrentCuckooFilter`], from [`insert`](ConcurrentCuckooFilter::insert) to
-/// [`par_extend`](ConcurrentCuckooFilter::par_extend), since it is the same type with another
-/// [`Room`]. It has no constructors of its own: begin with
-/// `ConcurrentCuckooFilter::builder()`, and call [`growing`](Builder::growing).
+/// It is a [`ConcurrentCuckooFilter`] with another [`Room`], and has all its methods, from
+/// [`insert`](ConcurrentCuckooFilter::insert) to
+/// [`par_extend`](ConcurrentCuckooFilter::par_extend). It has no constructors of its own: begin
+/// with `ConcurrentCuckooFilter::builder()`, and call [`growing`](crate::Builder::growing).
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter};
@@ -112,39 +133,49 @@ pub struct ConcurrentCuckooFilter<S = RandomState, R = Fixed> {
 ///
 /// # How it grows
 ///
-/// It is made of shards of 64 KiB. An item that finds no room splits its shard: half of the shard's
-/// items move to a new one. That takes a tenth of a millisecond, and a lookup is what it was before, of
-/// two buckets, however often it happens. Whoever wants something of that shard meanwhile waits; nobody
-/// else does, unless another split needs memory or a longer directory at that moment. All shards are
-/// equally full, more or less, so most are split at about the same number of items: the memory doubles
-/// then. It goes up and down between 1 and 2 times what a fixed filter of the same fingerprints would
-/// take for as many items. Nothing is ever given back.
+/// The filter consists of shards of 64 KiB. An item that finds no room in its shard splits the
+/// shard: half of the shard's items move to a new one. A split takes a tenth of a millisecond.
+/// However often the filter has grown, a lookup reads two buckets, as before.
 ///
-/// # How often it errs
+/// Operations on items of the shard wait for the end of the split. No others do, except that
+/// another split waits if it needs memory or a longer directory at that moment.
 ///
-/// With each split, the fingerprints of the shard lose a bit. Those of new items are whole. So each item
-/// adds to the rate what it adds when it comes: with `b` bits a fingerprint and so many buckets at
-/// that time, `2 / (buckets × 2^(b - 1))`; and a split leaves the rate as it is. A filter that has
-/// grown to `2^g` times its first size errs `1 + g / 2` times as often as when it was first full.
-/// That was planned for up to the [expected growth](crate::GrowingBuilder::expected_growth), and goes on
-/// at the same pace beyond it. [`stats`](ConcurrentCuckooFilter::stats) tells how often it errs now, in
-/// a time that goes with the number of shards.
+/// # What it costs in memory
 ///
-/// When an item's fingerprint has no bit to lose any more (after half of its bits' number of splits), it
-/// goes to both halves. One of the two is nobody's: it stays when the item is removed, and takes a
-/// little room. [`len`](ConcurrentCuckooFilter::len) counts the item once. Whoever removes only what
-/// was inserted never meets the other. (With 8 bits, most of a shard is of that kind after growing
-/// a hundred thousand times as large. Then splits stop helping, and items are refused; such a filter
-/// says "seen" of nearly everything by then.)
+/// All shards are about equally full, so most of them are split at about the same number of items,
+/// and the memory then doubles. It varies between 1 and 2 times what a fixed filter with the same
+/// fingerprints takes for the same number of items. Memory is never given back.
 ///
-/// # When it is full
+/// # How the false-positive rate rises
 ///
-/// [`Full`] says that no memory could be had, or no more than the
-/// [limit](crate::GrowingBuilder::max_bytes); or that the item was inserted as often as its two buckets
-/// have slots, or met others that were. Growing does not help against those, so it is not done: a shard
-/// is split only if it is half full. (Somebody who knows the keys of the hasher can choose items that
-/// meet in a few buckets, and those are refused. The default keys are random.) After a refusal the items
-/// are what they were before, and other items may still go in.
+/// A split takes one bit off each fingerprint in the shard. New items get whole fingerprints. As a
+/// result, a split leaves the false-positive rate unchanged, and each item adds to it as much as it
+/// did when it was inserted: `2 / (buckets × 2^(b - 1))`, with `b` bits a fingerprint and the
+/// number of buckets at that time. A filter that has grown to `2^g` times its first size errs
+/// `1 + g / 2` times as often as when it was first full.
+///
+/// The layout is chosen so that the filter keeps its rate up to its
+/// [expected growth](crate::GrowingBuilder::expected_growth). Beyond that, the rate rises at the
+/// same pace. [`stats`](ConcurrentCuckooFilter::stats) reports the present rate, in time
+/// proportional to the number of shards.
+///
+/// After about half as many splits as it has bits, a fingerprint has no bits left to lose. A
+/// further split copies it to both halves. One of the copies then belongs to no item: it stays when
+/// the item is removed, and takes a little room. [`len`](ConcurrentCuckooFilter::len) counts the
+/// item once. A program that removes only what it inserted never meets the other copy. (With 8
+/// bits, most of a shard's fingerprints are of this kind once the filter has grown by a factor of a
+/// hundred thousand. Splits then stop helping, and items are refused. By then such a filter reports
+/// nearly every item as contained.)
+///
+/// # When it returns `Full`
+///
+/// An insert returns [`Full`] if there is no memory, or if the filter would exceed its
+/// [limit](crate::GrowingBuilder::max_bytes). It also does so if the item was inserted as often as
+/// its two buckets have slots, or shares its buckets with other items that were. Growing would not
+/// help in these cases, so a shard is split only if it is at least half full. (Someone who knows
+/// the keys of the hasher can choose items that meet in a few buckets, and those are refused. The
+/// default keys are random.) A refusal leaves the contents unchanged, and other items may still
+/// fit.
 pub type GrowingCuckooFilter<S = RandomState> = ConcurrentCuckooFilter<S, Growing>;
 
 impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
@@ -157,10 +188,10 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         &self.room
     }
 
-    /// How many copies of items are in: inserts less removes.
+    /// Returns the number of copies of items in the filter: inserts minus removals.
     ///
-    /// It adds up one number for each segment (of 512 buckets). While other threads insert and
-    /// remove, it is the sum of numbers read one after the other.
+    /// This adds up one count for each segment (of 512 buckets). The counts are read one after the
+    /// other, while other threads may insert and remove.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -174,7 +205,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         self.room.items()
     }
 
-    /// Whether the filter is empty.
+    /// Returns `true` if the filter is empty.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -185,10 +216,11 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         self.room.items() == 0
     }
 
-    /// How many distinct items fit: what was asked for. (A filter that grows makes room for more.)
+    /// Returns the number of distinct items that fit, as it was asked for.
     ///
-    /// Cuckoo filters place items by chance, so this is not certain, but a refusal before the
-    /// capacity is reached happens in less than one of a million filters.
+    /// Cuckoo filters place items by chance, so this is not certain. But less than one filter in a
+    /// million refuses an item before its capacity is reached. A filter that grows makes room for
+    /// more items.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -199,11 +231,12 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         self.capacity
     }
 
-    /// Takes everything out.
+    /// Removes all items.
     ///
-    /// Whatever was inserted before the call is gone when it returns. It goes shard by shard, and
-    /// holds up the writers of one shard at a time; what others insert meanwhile stays or goes. A filter
-    /// that has grown stays as large as it is, and what errors its growth has brought are gone.
+    /// Everything that was inserted before the call is gone when it returns. Items that other
+    /// threads insert during the call may stay or go. The shards are cleared one by one, and
+    /// writers wait only for the one that is being cleared. A filter that has grown keeps its size,
+    /// but its false-positive rate no longer includes what growth had added.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -216,7 +249,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         self.room.clear();
     }
 
-    /// All the memory that the filter holds, itself included.
+    /// Returns the number of bytes that the filter takes, itself included.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(10);
@@ -227,9 +260,10 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         size_of_val(self) + self.room.heap_bytes()
     }
 
-    /// How often an item that is not in is taken for one that is, with as many items as are in
-    /// now: an estimate from the load, for a filter filled by `insert_if_absent`; one filled by
-    /// `insert` errs at most as often. [`Stats`] has the same for a full filter.
+    /// Returns the false-positive rate with the present number of items.
+    ///
+    /// This is an estimate from the load, for a filter filled by `insert_if_absent`. One filled by
+    /// `insert` errs at most as often. [`Stats`] also has the rate of the full filter.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000);
@@ -246,7 +280,9 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         self.stats().false_positive_rate()
     }
 
-    /// The filter in figures; print it to read it.
+    /// Returns the figures of the filter: its contents, layout, memory and false-positive rates.
+    ///
+    /// Print them for a readable summary.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000_000);
@@ -259,7 +295,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         Stats { size_in_bytes: self.size_in_bytes(), ..stats }
     }
 
-    /// What hashes the items.
+    /// Returns the hasher of the items.
     ///
     /// ```
     /// use std::hash::BuildHasher;
@@ -274,8 +310,10 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
 }
 
 impl<S> GrowingCuckooFilter<S> {
-    /// Sets another limit than the one that it was [built](crate::GrowingBuilder::max_bytes) with: when it
-    /// was loaded on a larger machine, say. If it holds more by now, it only does not grow any more.
+    /// Replaces the memory limit set by [`max_bytes`](crate::GrowingBuilder::max_bytes).
+    ///
+    /// This is useful when a filter is loaded on a larger machine, for example. If the filter
+    /// already takes more than the new limit, it keeps its memory and stops growing.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -292,7 +330,7 @@ impl<S> GrowingCuckooFilter<S> {
 }
 
 impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
-    /// The hash by which this filter knows the item, for the methods that end in `_hash`.
+    /// Returns the item's hash in this filter, for the methods with `hash` in their names.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -309,12 +347,12 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
         self.hasher.hash_one(item)
     }
 
-    /// Adds a copy of the item, whether there is one or not.
+    /// Adds a copy of the item, whether or not the filter already contains it.
     ///
     /// # Errors
     ///
-    /// [`Full`] if there is no room for it, or if it was inserted as often as its two
-    /// buckets have slots (4 to 16). Nothing has changed then.
+    /// Returns [`Full`] if there is no room for the item, or if it was inserted as often as its two
+    /// buckets have slots (4 to 16). Nothing has changed in that case.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -328,12 +366,14 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
         self.insert_hash(self.hash_of(item))
     }
 
-    /// Adds the item if it is not in yet, and says whether it was new. Of any number of threads
-    /// that call this with one new item, exactly one gets `true`.
+    /// Adds the item if it is not in the filter yet, and returns `true` if it was new.
+    ///
+    /// If several threads call this with the same new item, exactly one of them gets `true`.
     ///
     /// # Errors
     ///
-    /// [`Full`] if it is not in and there is no room for it. Nothing has changed then.
+    /// Returns [`Full`] if the item is not in the filter and there is no room for it. Nothing has
+    /// changed in that case.
     ///
     /// ```
     /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -346,7 +386,9 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
         self.insert_hash_if_absent(self.hash_of(item))
     }
 
-    /// Whether the item is in: `false` is certain, `true` is wrong at the rate that the filter was
+    /// Returns `true` if the filter contains the item.
+    ///
+    /// `false` is always right. `true` is wrong at the false-positive rate that the filter was
     /// built for.
     ///
     /// ```
@@ -362,7 +404,9 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
         self.contains_hash(self.hash_of(item))
     }
 
-    /// How many copies of the item are in; at the filter's rate some more, never fewer.
+    /// Returns the number of copies of the item in the filter.
+    ///
+    /// The number may be too high, at the filter's false-positive rate, but is never too low.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -379,8 +423,10 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
         self.count_hash(self.hash_of(item))
     }
 
-    /// Takes one copy of the item out; says whether there was one. Remove only what was inserted:
-    /// see [the type's page](Self#items-are-what-they-hash-to).
+    /// Removes one copy of the item, and returns `true` if there was one.
+    ///
+    /// [Remove only what you inserted](Self#remove-only-what-you-inserted). Otherwise another item
+    /// may be lost.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -395,7 +441,7 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     }
 }
 
-// A panic in an item's `Hash` cannot leave anything half done: hashing comes first.
+// A panic in an item's `Hash` leaves nothing half done, because hashing comes first.
 impl<S: RefUnwindSafe, R: Room> RefUnwindSafe for ConcurrentCuckooFilter<S, R> {}
 
 impl<S, R: Room> fmt::Debug for ConcurrentCuckooFilter<S, R> {

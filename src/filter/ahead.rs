@@ -1,13 +1,15 @@
-//! A window between asking for memory and using it.
+//! A window between requesting memory and using it, so that many requests are in flight at once.
 
 use arrayvec::ArrayVec;
 
-/// The items that are on their way at once. Half as many leave the memory idle in part; twice as
-/// many gain nothing more, and small batches lose.
+/// The number of items whose memory is in flight at once. With half as many, the memory is partly
+/// idle. Twice as many gain nothing more, and small batches get slower.
 const AHEAD: usize = 32;
 
-/// Visits the items in their order, each after the iterator has made the 32 that come after it. An
-/// iterator that asks for the memory of what it makes has it there by then.
+/// Visits the items in order, each after the iterator has produced the 32 that follow it.
+///
+/// If the iterator prefetches the memory of each item it produces, that memory has arrived by the
+/// time the item is visited.
 #[inline]
 pub fn for_each_ahead<T>(mut items: impl Iterator<Item = T>, mut visit: impl FnMut(T)) {
     let mut window: ArrayVec<T, AHEAD> = items.by_ref().take(AHEAD).collect();

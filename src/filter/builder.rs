@@ -1,4 +1,4 @@
-//! What the caller asks for, checked once.
+//! The builders and constructors. What the caller asks for is checked once, in `build`.
 
 use crate::error::{BuildError, Reason};
 use crate::filter::{ConcurrentCuckooFilter, GrowingCuckooFilter};
@@ -8,14 +8,17 @@ use crate::room::growing::Growing;
 use ahash::RandomState;
 
 impl ConcurrentCuckooFilter<RandomState> {
-    /// A filter in which `capacity` distinct items fit, with a false-positive rate of at most
-    /// 0.012 % (16 bits a fingerprint, 17 bits an item) and random hash keys.
+    /// Creates a filter in which `capacity` distinct items fit.
+    ///
+    /// Its false-positive rate is at most 0.012 % (16 bits a fingerprint, 17 bits an item), and its
+    /// hash keys are random.
     ///
     /// # Panics
     ///
-    /// If the table exceeds the address space, as `Vec::with_capacity` does, or if it could not be
-    /// allocated. The [`builder`](Self::builder) returns an error instead. (Many systems give memory
-    /// that they may not have, and take it from a process when it is first written.)
+    /// Panics if the table exceeds the address space, as `Vec::with_capacity` does, or if it cannot
+    /// be allocated. The [`builder`](Self::builder) returns an error instead. (Many systems
+    /// overcommit: they grant memory that they may not have, and take it back from a process when
+    /// it is first written.)
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000_003);
@@ -31,7 +34,9 @@ impl ConcurrentCuckooFilter<RandomState> {
         }
     }
 
-    /// For another rate, another hasher, or an error instead of a panic.
+    /// Returns a builder, to choose another false-positive rate or hasher, or a filter that grows.
+    ///
+    /// Building returns an error where [`with_capacity`](Self::with_capacity) panics.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -46,11 +51,12 @@ impl ConcurrentCuckooFilter<RandomState> {
     }
 }
 
-/// What the 16-bit layout keeps.
+/// The rate that the 16-bit layout achieves.
 const DEFAULT_RATE: f64 = 0.000_12;
 
-/// Says what a filter has to hold and how sure it has to be; made by
-/// [`ConcurrentCuckooFilter::builder`].
+/// Configures and builds a filter: its capacity, false-positive rate and hasher.
+///
+/// A builder is made by [`ConcurrentCuckooFilter::builder`].
 ///
 /// ```
 /// use koel::ConcurrentCuckooFilter;
@@ -77,7 +83,9 @@ impl Builder<RandomState> {
 }
 
 impl<S> Builder<S> {
-    /// How many distinct items have to fit. There is no default.
+    /// Sets the number of distinct items that have to fit.
+    ///
+    /// There is no default.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -90,12 +98,14 @@ impl<S> Builder<S> {
         self
     }
 
-    /// How often at most an item that was never inserted may be taken for one that was, when the
-    /// filter is full: more than 0, less than 1. The default is 0.00012.
+    /// Sets the highest acceptable false-positive rate of the full filter.
     ///
-    /// There are seven sizes of fingerprints, and the smallest that keeps the rate is chosen: 8 bits
-    /// from 0.061 on, 9 from 0.027, 10 from 0.012, 12 from 0.0024, 16 from 0.00012, 21 from 2.7e-6,
-    /// and 32 from 8e-10. [The front page](crate#inside) says what they take.
+    /// This is the fraction of never-inserted items that the filter may report as contained. It has
+    /// to be more than 0 and less than 1. The default is 0.00012.
+    ///
+    /// There are seven sizes of fingerprints, and the filter uses the smallest that keeps the rate:
+    /// 8 bits from 0.061 on, 9 from 0.027, 10 from 0.012, 12 from 0.0024, 16 from 0.00012, 21 from
+    /// 2.7e-6, and 32 from 8e-10. [The front page](crate#inside) lists the memory that each takes.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -112,14 +122,14 @@ impl<S> Builder<S> {
         self
     }
 
-    /// Hashes items with this instead of a randomly keyed [`RandomState`](crate::RandomState).
+    /// Sets the hasher, instead of a randomly keyed [`RandomState`](crate::RandomState).
     ///
-    /// A fixed hasher makes the filter repeatable: the same inserts in the same order give the
-    /// same table. It also lets whoever knows it choose items that meet in one bucket.
+    /// A fixed hasher makes the filter reproducible: the same inserts in the same order give the
+    /// same table. It also lets anyone who knows the hasher choose items that meet in one bucket.
     ///
-    /// The filter mixes each hash once, so it does no harm if a hasher's low or high bits are weak,
-    /// or if it passes integers on as they are. But mixing adds nothing: items with equal hashes are
-    /// one item to the filter, so a hasher of 32 bits errs far more often than the rate says.
+    /// The filter mixes each hash once. So a hasher may have weak low or high bits, or may return
+    /// integers unchanged. But mixing adds no information: items with equal hashes are one item to
+    /// the filter, so with a hasher of 32 bits the filter errs far more often than its rate.
     ///
     /// ```
     /// use koel::ConcurrentCuckooFilter;
@@ -138,9 +148,10 @@ impl<S> Builder<S> {
         Builder { capacity, false_positive_rate, hasher }
     }
 
-    /// For a [filter that grows](GrowingCuckooFilter) when it is full: then
-    /// [`capacity`](Self::capacity) is what it begins with, and there are also
-    /// [`expected_growth`](GrowingBuilder::expected_growth) and
+    /// Returns a builder of a [filter that grows](GrowingCuckooFilter) when it is full.
+    ///
+    /// The [`capacity`](Self::capacity) is then the one that the filter begins with. There are two
+    /// more settings, [`expected_growth`](GrowingBuilder::expected_growth) and
     /// [`max_bytes`](GrowingBuilder::max_bytes).
     ///
     /// ```
@@ -157,11 +168,12 @@ impl<S> Builder<S> {
         GrowingBuilder { basis: self, expected_growth: 1_024.0, max_bytes: usize::MAX }
     }
 
-    /// Builds the filter, or says what cannot be had.
+    /// Builds the filter.
     ///
     /// # Errors
     ///
-    /// If no capacity was given, if the rate is not strictly between 0 and 1 or smaller than 8e-10, or if the table does not fit in memory.
+    /// Returns an error if no capacity was given, if the rate is not strictly between 0 and 1 or is
+    /// less than 8e-10, or if the table does not fit in memory.
     ///
     /// ```
     /// use koel::{BuildErrorKind, ConcurrentCuckooFilter};
@@ -177,7 +189,9 @@ impl<S> Builder<S> {
     }
 }
 
-/// Says what a filter has to begin with, and what it may become; made by [`Builder::growing`].
+/// Configures and builds a filter that grows: its first capacity, and the bounds of its growth.
+///
+/// A builder is made by [`Builder::growing`].
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter};
@@ -201,10 +215,10 @@ pub struct GrowingBuilder<S = RandomState> {
 }
 
 impl<S> GrowingBuilder<S> {
-    /// How many distinct items have to fit before the filter grows. There is no default.
+    /// Sets the number of distinct items that have to fit before the filter grows.
     ///
-    /// The filter begins with at least 64 KiB. (Items are placed by chance, so a shard may be split a
-    /// little sooner, in rare cases.)
+    /// There is no default. The filter begins with at least 64 KiB. (Items are placed by chance, so
+    /// in rare cases a shard is split a little sooner.)
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -216,12 +230,15 @@ impl<S> GrowingBuilder<S> {
         GrowingBuilder { basis: self.basis.capacity(items), ..self }
     }
 
-    /// How often at most an item that was never inserted may be taken for one that was, up to the
-    /// [expected growth](Self::expected_growth): more than 0, less than 1. The default is 0.00012.
+    /// Sets the highest acceptable false-positive rate up to the
+    /// [expected growth](Self::expected_growth).
     ///
-    /// A fingerprint becomes less particular when its shard is split, so a filter that is to grow
-    /// takes longer ones than a fixed one of the same rate. By a factor of 1,024: 8 bits from 0.74 on,
-    /// 9 from 0.33, 10 from 0.14, 12 from 0.029, 16 from 0.0014, 21 from 3.2e-5, and 32 from 9.7e-9.
+    /// It has to be more than 0 and less than 1. The default is 0.00012.
+    ///
+    /// A fingerprint loses a bit whenever its shard is split. So a growing filter takes longer
+    /// fingerprints than a fixed one of the same rate. To grow by a factor of 1,024, it takes 8
+    /// bits from 0.74 on, 9 from 0.33, 10 from 0.14, 12 from 0.029, 16 from 0.0014, 21 from 3.2e-5,
+    /// and 32 from 9.7e-9.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -234,8 +251,9 @@ impl<S> GrowingBuilder<S> {
         GrowingBuilder { basis: self.basis.false_positive_rate(rate), ..self }
     }
 
-    /// Hashes items with this instead of a randomly keyed [`RandomState`](crate::RandomState): see
-    /// [`Builder::hasher`].
+    /// Sets the hasher, instead of a randomly keyed [`RandomState`](crate::RandomState).
+    ///
+    /// See [`Builder::hasher`].
     ///
     /// ```
     /// use koel::ConcurrentCuckooFilter;
@@ -251,12 +269,14 @@ impl<S> GrowingBuilder<S> {
         GrowingBuilder { basis: basis.hasher(hasher), expected_growth, max_bytes }
     }
 
-    /// By what factor the filter may grow before it errs more often than it should: 1 or more. The
-    /// default is 1,024. It is a factor of the slots that the filter begins with, which are at least those
-    /// of 64 KiB.
+    /// Sets the factor by which the filter may grow before it exceeds its false-positive rate.
     ///
-    /// Beyond that it goes on, and the rate rises with each doubling, as before, by half of what it was
-    /// when the filter was first full. [`Stats`](crate::Stats) tells.
+    /// It has to be 1 or more. The default is 1,024. It is a factor of the number of slots that the
+    /// filter begins with, which are at least the slots of 64 KiB.
+    ///
+    /// Beyond it the filter keeps growing, and its rate keeps rising at the same pace: with each
+    /// doubling, by half of what it was when the filter was first full. [`Stats`](crate::Stats)
+    /// reports the present rate.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -269,12 +289,14 @@ impl<S> GrowingBuilder<S> {
         GrowingBuilder { expected_growth: factor, ..self }
     }
 
-    /// How much memory the filter may take, all that it holds counted; by default there is no limit.
-    /// An insert that would need more is refused; others, whose shards have room, still go in.
+    /// Sets the most memory that the filter may take in all.
     ///
-    /// Shards are all split at about the same number of items, so the memory nearly doubles each time.
-    /// A limit that is a little less than such a doubling, as powers of two often are, means that the
-    /// first items are refused at half of it in use. Choose it a few percent larger.
+    /// By default there is no limit. An insert that would need more is refused. Items whose shards
+    /// have room still go in.
+    ///
+    /// All shards are split at about the same number of items, so the memory nearly doubles each
+    /// time. If the limit is slightly below such a doubling, as powers of two often are, the first
+    /// items are refused when half of it is in use. Choose a limit a few percent larger.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -289,13 +311,13 @@ impl<S> GrowingBuilder<S> {
         GrowingBuilder { max_bytes: bytes, ..self }
     }
 
-    /// Builds the filter, or says what cannot be had.
+    /// Builds the filter.
     ///
     /// # Errors
     ///
-    /// If no capacity was given, if the rate is not strictly between 0 and 1 or cannot be kept, if the
-    /// expected growth is less than 1, or if what the filter begins with exceeds the limit or the
-    /// memory.
+    /// Returns an error if no capacity was given, if the rate is not strictly between 0 and 1 or
+    /// cannot be kept, if the expected growth is less than 1, or if what the filter begins with
+    /// exceeds the limit or the memory.
     ///
     /// ```
     /// use koel::{BuildErrorKind, ConcurrentCuckooFilter};

@@ -1,37 +1,38 @@
-//! How a batch is gone through: in its order, or part by part.
+//! The two orders in which a batch is processed: its own, or part by part.
 //!
-//! In its order, the items go through a [window](crate::filter::ahead), so that the memory works on dozens
-//! of them at once. A batch of writes to a table that does not fit the caches goes part by part: a
-//! round of its items is sorted by their parts of the hashes, each part's in their order, and then
-//! part after part of the table comes into the cache and takes all of its items. A part is a shard, or
-//! several that lie side by side.
+//! In its own order, the items of a batch go through a [window](crate::filter::ahead), so that
+//! dozens of memory accesses overlap. A batch of writes to a table that does not fit the caches is
+//! processed part by part. A *part* is a shard, or several adjacent shards. The items are taken in
+//! rounds. Each round is sorted by part, stably, and then each part of the table comes into the
+//! cache once and takes all its items.
 //!
-//! Items of different shards have nothing to do with each other. So either way a batch answers, and
-//! leaves the table, exactly as a loop would. (But for one thing: shards that grow share the memory. When
-//! it runs out, a batch may see other items refused than a loop.) No lock is held for longer than by a single item.
+//! Items of different shards do not affect each other. So either way the results, and the table
+//! afterwards, are exactly those of a loop, with one exception: the shards of a growing filter
+//! share its memory, so when memory runs out, a batch may see other items refused than a loop
+//! would. No lock is held for longer than by an operation on a single item.
 
 use crate::filter::ahead::for_each_ahead;
 use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
 use crate::room::{Located, Room};
 
-/// Items that are sorted at once, by one thread: enough to meet every line of a 1 MiB shard, and
-/// little enough to stay in the caches themselves.
+/// The number of items that one thread sorts at once: enough to touch every cache line of a 1 MiB
+/// shard, and few enough to stay in the caches themselves.
 pub const ROUND: usize = if SMALL { 2 } else { 1 << 19 };
 
-/// How many items of a batch are hashed at once: half of them at most, so that their hashes, and
-/// what it takes to sort these, are less than 12 bytes for each item of the batch.
+/// The number of items of a batch that are hashed at once. It is at most half of the batch, so that
+/// hashes and sorting take less than 12 bytes for each item of the batch.
 pub fn round_of_items(items: usize, most: usize) -> usize {
     items.div_ceil(2).clamp(1, most)
 }
 
-/// Up to here, a table is taken to fit the cache of a core, give or take a little.
+/// The most buckets of a table that is assumed to fit, more or less, the cache of a core.
 const CACHED_BUCKETS: usize = (4 << 20) / size_of::<u64>();
 
-/// Items of each part from which on sorting pays, where it pays at all.
+/// The number of items in each part from which sorting pays, for tables that are not cached.
 pub const SORTED_PER_PART: usize = if SMALL { 1 } else { 256 };
 
-/// Goes through a batch in its order.
+/// Processes a batch in its order.
 #[inline]
 pub fn in_order<'a, R: Room, A>(
     room: &'a R,
@@ -40,7 +41,7 @@ pub fn in_order<'a, R: Room, A>(
     act: impl Fn(&'a R, Located<'a, R>) -> A,
 ) {
     let items = hashes.iter().map(|&hash| Mixed::of(hash)).zip(answers);
-    // A few items are done with before the first fetch would be.
+    // So few items are done before their first prefetch would be.
     let few = if room.buckets() <= CACHED_BUCKETS { 16 } else { 4 };
     if hashes.len() < few {
         items.for_each(|(hash, answer)| *answer = act(room, room.locate(hash)));
@@ -50,7 +51,7 @@ pub fn in_order<'a, R: Room, A>(
     for_each_ahead(ahead, |(ahead, answer)| *answer = act(room, room.fetched(ahead)));
 }
 
-/// Goes through a batch in whichever way is faster for writes.
+/// Processes a batch of writes in whichever order is faster.
 pub fn write<'a, R: Room, A: Copy>(
     room: &'a R,
     hashes: &[u64],
@@ -72,18 +73,18 @@ pub fn write<'a, R: Room, A: Copy>(
     }
 }
 
-/// Visits items of one part.
+/// Visits the items of one part.
 #[inline]
 pub fn act_on<'a, R: Room>(room: &'a R, items: &[Item], mut act: impl FnMut(Item, Located<'a, R>)) {
     let ahead = items.iter().map(|&item| (item, room.fetch(item.hash())));
     for_each_ahead(ahead, |(item, ahead)| act(item, room.fetched(ahead)));
 }
 
-/// One of a round's items: 12 bytes.
+/// One item of a round. It has 12 bytes, because the hash is split in two halves.
 #[derive(Clone, Copy)]
 pub struct Item {
     hash: [u32; 2],
-    /// Which one of the round.
+    /// The item's index in the round.
     pub index: u32,
 }
 
@@ -101,10 +102,10 @@ impl Item {
     }
 }
 
-/// The items of a round by their parts of the hashes, each part's in the order of the batch.
+/// The items of a round, sorted by part, and within a part in the order of the batch.
 pub struct Sorted {
     items: Vec<Item>,
-    /// Where the items of each part end.
+    /// The end of each part's items.
     ends: Vec<u32>,
 }
 
@@ -115,7 +116,7 @@ impl Sorted {
         for &hash in hashes {
             ends[part_of(Mixed::of(hash))] += 1;
         }
-        // Where each part's begin, which becomes where they end as they come.
+        // First the start of each part. Placing an item moves it on, so that it becomes the end.
         let mut sum = 0;
         for end in &mut ends {
             sum += std::mem::replace(end, sum);

@@ -1,4 +1,4 @@
-//! The operations on one item, for callers that have hashed it: the ones that all others call.
+//! The operations on one item that take its hash. The ones that take the item call these.
 
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
@@ -6,11 +6,11 @@ use crate::layout::geometry::Mixed;
 use crate::room::{self, Room};
 
 impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
-    /// [`insert`](Self::insert) for a caller that has the hash.
+    /// Adds a copy of the item with this hash, like [`insert`](Self::insert).
     ///
     /// # Errors
     ///
-    /// As `insert`.
+    /// Returns [`Full`] in the same cases as `insert`.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -25,11 +25,12 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         room::insert(room, room.locate(Mixed::of(hash)))
     }
 
-    /// [`insert_if_absent`](Self::insert_if_absent) for a caller that has the hash.
+    /// Adds the item with this hash if it is not in the filter yet, like
+    /// [`insert_if_absent`](Self::insert_if_absent).
     ///
     /// # Errors
     ///
-    /// As `insert_if_absent`.
+    /// Returns [`Full`] in the same cases as `insert_if_absent`.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -44,7 +45,8 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         room::insert_if_absent(room, room.locate(Mixed::of(hash)))
     }
 
-    /// [`contains`](Self::contains) for a caller that has the hash.
+    /// Returns `true` if the filter contains the item with this hash, like
+    /// [`contains`](Self::contains).
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -60,7 +62,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         room::contains(room, room.locate(Mixed::of(hash)))
     }
 
-    /// [`count`](Self::count) for a caller that has the hash.
+    /// Returns the number of copies of the item with this hash, like [`count`](Self::count).
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -75,7 +77,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         room::count(room, room.locate(Mixed::of(hash)))
     }
 
-    /// [`remove`](Self::remove) for a caller that has the hash.
+    /// Removes one copy of the item with this hash, like [`remove`](Self::remove).
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -90,10 +92,11 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         room::remove(room, room.locate(Mixed::of(hash)))
     }
 
-    /// Which of so many equal parts of all hashes this one is in: 0 or more, and less than `parts`.
+    /// Returns which of `parts` equal parts of all hashes this one is in, from 0 to `parts - 1`.
     ///
-    /// Items of different parts lie in different places of the table, but for the shards at the borders. So threads
-    /// that take one part each write to different memory, and do not wait for each other's caches.
+    /// Items of different parts are in different shards of the table, except for the shards at the
+    /// borders of a part. So threads that take one part each write to different memory, and do not
+    /// contend for cache lines.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);

@@ -1,4 +1,4 @@
-//! Saving and loading: the face.
+//! Saving and loading filters. The work is done in [`snapshot`](crate::snapshot).
 
 use crate::filter::ConcurrentCuckooFilter;
 use crate::room::Room;
@@ -13,38 +13,41 @@ use std::path::Path;
 
 /// # Files
 ///
-/// A filter whose hasher is a [`PersistentHasher`] can be saved and loaded: build it with a
-/// [`StableHash`](crate::StableHash). (The default hasher has random keys, which are gone with the
-/// process.) What a file holds is told in [`format`](mod@crate::format).
+/// A filter can be saved and loaded if its hasher is a [`PersistentHasher`]. Build it with a
+/// [`StableHash`](crate::StableHash), because the default hasher has random keys, which are lost
+/// when the process ends. [`format`](mod@crate::format) describes the files.
 ///
 /// ```compile_fail,E0277
 /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
 /// filter.save("seen.koel"); // its hasher is `RandomState`
 /// ```
 impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
-    /// Saves the filter to a file, while other threads go on.
+    /// Saves the filter to a file, while other threads continue to use it.
     ///
-    /// Every insert and removal that had returned before is in the file; of those that run meanwhile, any may be. The
-    /// shards are copied one after the other (at most 1 MiB each, 64 KiB if the filter grows), and
-    /// whoever wants to write to that one waits for some hundred microseconds. Lookups wait for nothing.
+    /// The file contains every insert and removal that had returned before the call, and any of
+    /// those that run during it. The shards are copied one after the other (at most 1 MiB each, or
+    /// 64 KiB if the filter grows). Writers to the shard that is being copied wait for some hundred
+    /// microseconds. Lookups do not wait.
     ///
-    /// The file is there as a whole or not at all. It is written beside its place, as
-    /// `.NAME.koel-saving`, synced, and renamed, and then the folder is synced. Whatever happens, the old
-    /// file is there until the new one is. So the folder has to have room for both, and it has to be one that only
-    /// those may write to whom you trust. If the process is killed, the unfinished file stays, and the next save to the
-    /// same path removes it. A symbolic link is followed. The new file gets the permissions of the old one, and
-    /// its owner and group as far as that is allowed.
+    /// A save takes effect as a whole or not at all. The new file is written beside the old one, as
+    /// `.NAME.koel-saving`, synced, and renamed, and then the folder is synced. Whatever happens,
+    /// the old file stays until the new one is in place. So the folder needs room for both files,
+    /// and only users you trust should be able to write to it. If the process is killed, the
+    /// unfinished file stays behind, and the next save to the same path removes it. A symbolic link
+    /// is followed. The new file gets the permissions of the old one, and its owner and group as
+    /// far as that is allowed.
     ///
-    /// One process should load and save a file: of two, the last one to save wins, and what only the other has seen is
-    /// forgotten. One save to a path at a time, in all processes together: another one is refused as
-    /// [`Busy`](crate::SnapshotErrorKind::Busy). (That takes file locks. Without them, as on Windows and on some file
-    /// systems, both go on, and the last one to end wins; and what killed ones leave is not removed.)
+    /// Let only one process load and save a file. If two do, the last one to save wins, and what
+    /// only the other one has seen is lost. Only one save to a path runs at a time, across all
+    /// processes. A second one is refused as [`Busy`](crate::SnapshotErrorKind::Busy). (This takes
+    /// file locks. Without them, as on Windows and on some file systems, both saves proceed, the
+    /// last one to finish wins, and the unfinished files of killed processes are not removed.)
     ///
     /// # Errors
     ///
-    /// If the system refuses anything; then the unfinished file is removed, and the old one is
-    /// what it was. Only if the very last step fails, the new file is there already:
-    /// [`SnapshotError::is_in_place`] says so.
+    /// Returns an error if the system refuses any step. The unfinished file is then removed, and
+    /// the old one is unchanged. Only if the very last step fails is the new file already in place,
+    /// and [`SnapshotError::is_in_place`] returns `true`.
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, StableHash};
@@ -72,18 +75,20 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
             .map_err(|reason| reason.of(Some(path)))
     }
 
-    /// Writes what [`save`](Self::save) would write to a file, to a socket or into an archive.
+    /// Writes the filter to any writer, such as a socket or an archive, in the format of
+    /// [`save`](Self::save).
     ///
     /// It writes whole shards at a time, so there is no need for a `BufWriter`.
     ///
     /// # Errors
     ///
-    /// If the writer fails. What it has got by then is of no use.
+    /// Returns an error if the writer fails. What was written up to then is of no use.
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, StableHash};
     ///
-    /// let filter = ConcurrentCuckooFilter::builder().capacity(100).hasher(StableHash::random()).build()?;
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(100);
+    /// let filter = builder.hasher(StableHash::random()).build()?;
     /// let mut bytes = Vec::new();
     /// let report = filter.write_to(&mut bytes)?;
     /// assert_eq!(report.bytes(), bytes.len() as u64);
@@ -105,19 +110,21 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         write::write(self.room(), self.capacity(), self.hasher(), writer)
     }
 
-    /// Loads a filter that was [saved](Self::save), of the type that is named: `load` does not find out by itself
-    /// which hasher it had, and whether it grows.
+    /// Loads a filter that was [saved](Self::save).
     ///
-    /// It is what it was: its size, its rate, its hasher and all that was in it; one that grows goes on
-    /// growing. (Only memory that it had bought ahead is not there.) The file is read on all cores (with or
-    /// without the feature `rayon`), straight to where the filter keeps it.
+    /// The type has to be named: `load` does not detect which hasher the filter had, or whether it
+    /// grows. The loaded filter is identical to the saved one in its size, rate, hasher and
+    /// contents, and one that grows continues to grow. (Only memory that it had allocated in
+    /// advance is not restored.) The file is read on all cores, with or without the feature
+    /// `rayon`, directly into the memory of the filter.
     ///
     /// # Errors
     ///
-    /// If the file cannot be read; if it is of another kind, hasher or version; or if it is not as it was
-    /// written. Nothing is believed before it was checked: no file makes this panic, or take more memory
-    /// than a thirtieth more than the file is long, and some megabytes. (That is no proof
-    /// against forgery: who makes a file up decides what is in it.)
+    /// Returns an error if the file cannot be read; if it holds another kind of filter, another
+    /// hasher or another version; or if it is damaged. Every field is validated before it is used:
+    /// no file causes a panic, or takes more memory than its own length, a thirtieth of that, and
+    /// some megabytes. (This does not protect against forgery: the author of a forged file decides
+    /// what the filter contains.)
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, SnapshotErrorKind, StableHash};
@@ -152,20 +159,22 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         contents.map(Self::from_contents).map_err(|reason| reason.of(Some(path)))
     }
 
-    /// Reads what [`write_to`](Self::write_to) or [`save`](Self::save) has written, and nothing after it.
+    /// Reads a filter that [`write_to`](Self::write_to) or [`save`](Self::save) has written, and
+    /// nothing after it.
     ///
-    /// How long it is is not known before, so it is collected as it comes, in pieces of up to 64 MiB, and put
-    /// together when all is there, giving back each piece. That takes about twice as
-    /// long as [`load`](Self::load), on one core.
+    /// The length of a stream is not known in advance. So the stream is collected in pieces of up
+    /// to 64 MiB. At its end they are copied to the filter one by one, and each is freed once it is
+    /// copied. This takes about twice as long as [`load`](Self::load), on one core.
     ///
     /// # Errors
     ///
-    /// As with [`load`](Self::load).
+    /// Returns an error in the same cases as [`load`](Self::load).
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, StableHash};
     ///
-    /// let filter = ConcurrentCuckooFilter::builder().capacity(100).hasher(StableHash::random()).build()?;
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(100);
+    /// let filter = builder.hasher(StableHash::random()).build()?;
     /// filter.insert("an item").expect("room for a hundred");
     /// let mut archive = Vec::new();
     /// filter.write_to(&mut archive)?;

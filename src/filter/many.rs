@@ -1,4 +1,4 @@
-//! The operations on many items at once. Each answers, in order, what the single form would have.
+//! The operations on batches. Each returns, in order, what a loop over single items would.
 
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
@@ -8,16 +8,19 @@ use std::hash::{BuildHasher, Hash};
 
 /// # Many items at once
 ///
-/// A batch tells the filter which memory it will need, and so is faster than a loop where the table
-/// does not fit the caches: at 128 MiB twice as fast in lookups, and half as fast again in inserts. (Of
-/// two or three items, a loop is as fast.) What is returned is, in order, what a loop over the single
-/// form would have returned, and what other threads see is such a loop, in which the order of different
-/// items is not told. No lock is held for longer than by the single form.
+/// With a batch, the filter knows in advance which memory it will need. So a batch is faster than a
+/// loop if the table does not fit the caches: at 128 MiB, lookups are twice as fast, and inserts
+/// half as fast again. (For two or three items, a loop is as fast.)
 ///
-/// A large batch takes up to 12 bytes an item beside the answers, and goes in rounds, so never more
-/// than 11 MiB. If an item's `Hash` panics, some of the items before it may have been written.
+/// A batch returns, in order, what a loop over the single operation would have returned. Other
+/// threads see such a loop too, but the order of different items in it is unspecified. No lock is
+/// held for longer than by the single operation.
+///
+/// A large batch takes up to 12 bytes an item in addition to its results. It is processed in
+/// rounds, so this is never more than 11 MiB. If an item's `Hash` panics, some of the items before
+/// it may have been written.
 impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
-    /// [`contains`](Self::contains) for each of these.
+    /// Returns for each item whether the filter [contains](Self::contains) it.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -32,32 +35,36 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
         found
     }
 
-    /// [`insert`](Self::insert) for each of these, also of those that come more than once.
+    /// [Adds](Self::insert) a copy of each item. Repeated items are added repeatedly.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
     /// assert_eq!(filter.insert_many(&["a", "b"]), [Ok(()), Ok(())]);
     /// assert_eq!(filter.len(), 2);
     /// ```
-    #[must_use = "an item that was refused is not in"]
+    #[must_use = "a refused item is not in the filter"]
     pub fn insert_many<T: Hash>(&self, items: &[T]) -> Vec<Result<(), Full>> {
         self.write_items(items, Ok(()), room::insert)
     }
 
-    /// [`insert_if_absent`](Self::insert_if_absent) for each of these. Of those that come more than
-    /// once, the first is the new one.
+    /// [Adds](Self::insert_if_absent) each item that is not in the filter yet.
+    ///
+    /// If an item is repeated in the batch, its first occurrence is the new one.
     ///
     /// ```
     /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
     /// assert_eq!(seen.insert_if_absent_many(&["a", "b", "a"]), [Ok(true), Ok(true), Ok(false)]);
     /// ```
-    #[must_use = "an item that was refused is not in"]
+    #[must_use = "a refused item is not in the filter"]
     pub fn insert_if_absent_many<T: Hash>(&self, items: &[T]) -> Vec<Result<bool, Full>> {
         self.write_items(items, Ok(false), room::insert_if_absent)
     }
 
-    /// [`remove`](Self::remove) for each of these, as often as they come. Remove only what was
-    /// inserted: after `insert_if_absent_many`, those that were answered `Ok(true)`.
+    /// [Removes](Self::remove) one copy of each item, and of a repeated item one for each
+    /// occurrence.
+    ///
+    /// Remove only what was inserted: after `insert_if_absent_many`, only the items whose result
+    /// was `Ok(true)`.
     ///
     /// ```
     /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -91,7 +98,7 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
         answers
     }
 
-    /// Hands on hashes instead of items, round by round.
+    /// Passes the hashes of the items to `act`, round by round.
     pub(crate) fn hashed<T: Hash, A>(
         &self,
         items: &[T],
@@ -108,9 +115,10 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     }
 }
 
-/// # Many items at once, for callers that have hashed them
+/// # Many items at once, by their hashes
 impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
-    /// [`contains_many`](Self::contains_many) for a caller that has the hashes.
+    /// Returns for each hash whether the filter contains its item, like
+    /// [`contains_many`](Self::contains_many).
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -129,30 +137,31 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         bulk::in_order(self.room(), hashes, found, room::contains);
     }
 
-    /// [`insert_many`](Self::insert_many) for a caller that has the hashes.
+    /// Adds a copy of the item of each hash, like [`insert_many`](Self::insert_many).
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
     /// assert_eq!(filter.insert_hash_many(&[17, 18]), [Ok(()), Ok(())]);
     /// assert!(filter.contains_hash(18));
     /// ```
-    #[must_use = "an item that was refused is not in"]
+    #[must_use = "a refused item is not in the filter"]
     pub fn insert_hash_many(&self, hashes: &[u64]) -> Vec<Result<(), Full>> {
         self.write_hashes(hashes, Ok(()), room::insert)
     }
 
-    /// [`insert_if_absent_many`](Self::insert_if_absent_many) for a caller that has the hashes.
+    /// Adds the item of each hash that is not in the filter yet, like
+    /// [`insert_if_absent_many`](Self::insert_if_absent_many).
     ///
     /// ```
     /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
     /// assert_eq!(seen.insert_hash_if_absent_many(&[17, 17]), [Ok(true), Ok(false)]);
     /// ```
-    #[must_use = "an item that was refused is not in"]
+    #[must_use = "a refused item is not in the filter"]
     pub fn insert_hash_if_absent_many(&self, hashes: &[u64]) -> Vec<Result<bool, Full>> {
         self.write_hashes(hashes, Ok(false), room::insert_if_absent)
     }
 
-    /// [`remove_many`](Self::remove_many) for a caller that has the hashes.
+    /// Removes one copy of the item of each hash, like [`remove_many`](Self::remove_many).
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);

@@ -1,8 +1,9 @@
-//! The many-forms on the threads of the caller's rayon pool.
+//! The operations on batches, on the threads of the caller's rayon pool.
 //!
-//! Lookups are cut into pieces. Writes go by parts of the hashes, of one shard or some: the pieces of a
-//! round are sorted on all threads, and then each part takes its items of all pieces, in their order,
-//! on one thread. So no two threads write to the same shard, and the answers are those of a loop.
+//! A batch of lookups is cut into pieces. A batch of writes is sorted by part of the table, which
+//! is one shard or several: all threads sort the pieces of a round, and then each part takes its
+//! items of all pieces, in their order, on one thread. So no two threads write to the same shard,
+//! and the results are those of a loop.
 
 use crate::error::Full;
 use crate::error::Refused;
@@ -12,21 +13,23 @@ use crate::room::{self, Located, Room};
 use rayon::prelude::*;
 use std::hash::{BuildHasher, Hash};
 
-/// Items that a thread takes at once; fewer than two of these are not worth waking another.
+/// The number of items that a thread takes at once. Fewer than two pieces are not worth waking
+/// another thread.
 const PIECE: usize = 1 << 13;
 
-/// The most items that are sorted at once, by all threads.
+/// The most items that all threads together sort at once.
 const MOST_SORTED: usize = 1 << 21;
 
 /// # Many items at once, on many threads
 ///
-/// These use the [rayon](https://docs.rs/rayon) pool that they are called in, and answer in order,
-/// as the forms without `par_` do. A large batch takes less than 15 bytes an item beside the answers,
-/// and goes in rounds, so never more than 48 MiB. If an item's `Hash` panics, any of the others may
-/// have been written.
+/// These use the [rayon](https://docs.rs/rayon) pool that they are called in, and return their
+/// results in order, like the methods without `par_`. A large batch takes less than 15 bytes an
+/// item in addition to its results. It is processed in rounds, so this is never more than 48 MiB.
+/// If an item's `Hash` panics, any of the other items may have been written.
 #[cfg_attr(docsrs, doc(cfg(feature = "rayon")))]
 impl<S: BuildHasher + Sync, R: Room> ConcurrentCuckooFilter<S, R> {
-    /// [`contains_many`](Self::contains_many) on many threads.
+    /// Returns for each item whether the filter contains it, like
+    /// [`contains_many`](Self::contains_many), on many threads.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -43,26 +46,28 @@ impl<S: BuildHasher + Sync, R: Room> ConcurrentCuckooFilter<S, R> {
         found
     }
 
-    /// [`insert_many`](Self::insert_many) on many threads.
+    /// Adds a copy of each item, like [`insert_many`](Self::insert_many), on many threads.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100_000);
     /// let rows: Vec<u32> = (0..100_000).collect();
     /// assert!(filter.par_insert_many(&rows).iter().all(Result::is_ok));
     /// ```
-    #[must_use = "an item that was refused is not in"]
+    #[must_use = "a refused item is not in the filter"]
     pub fn par_insert_many<T: Hash + Sync>(&self, items: &[T]) -> Vec<Result<(), Full>> {
         self.par_write_items(items, Ok(()), room::insert)
     }
 
-    /// [`insert_if_absent_many`](Self::insert_if_absent_many) on many threads: of those that come
-    /// more than once, still the first is the new one.
+    /// Adds each item that is not in the filter yet, like
+    /// [`insert_if_absent_many`](Self::insert_if_absent_many), on many threads.
+    ///
+    /// If an item is repeated in the batch, its first occurrence is still the new one.
     ///
     /// ```
     /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
     /// assert_eq!(seen.par_insert_if_absent_many(&["a", "a"]), [Ok(true), Ok(false)]);
     /// ```
-    #[must_use = "an item that was refused is not in"]
+    #[must_use = "a refused item is not in the filter"]
     pub fn par_insert_if_absent_many<T: Hash + Sync>(
         &self,
         items: &[T],
@@ -70,7 +75,7 @@ impl<S: BuildHasher + Sync, R: Room> ConcurrentCuckooFilter<S, R> {
         self.par_write_items(items, Ok(false), room::insert_if_absent)
     }
 
-    /// [`remove_many`](Self::remove_many) on many threads.
+    /// Removes one copy of each item, like [`remove_many`](Self::remove_many), on many threads.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -82,22 +87,26 @@ impl<S: BuildHasher + Sync, R: Room> ConcurrentCuckooFilter<S, R> {
         self.par_write_items(items, false, room::remove)
     }
 
-    /// Adds a copy of all that comes, as [`insert`](Self::insert) does, in any order; says how many
-    /// that were. Of items that come more than once, all are counted; for a set of what comes, collect
-    /// it and call [`par_insert_if_absent_many`](Self::par_insert_if_absent_many).
+    /// Adds a copy of every item of a parallel iterator, in any order, and returns the number of
+    /// items.
     ///
-    /// It tries every item, also when the filter is full, and refusals are slow: see [`Full`].
+    /// Items are added as by [`insert`](Self::insert), so repeated items are added and counted
+    /// repeatedly. To add each item once, collect the items and call
+    /// [`par_insert_if_absent_many`](Self::par_insert_if_absent_many).
+    ///
+    /// Every item is tried, even when the filter is full, and refusals are slow: see [`Full`].
     ///
     /// # Errors
     ///
-    /// [`Refused`] if some did not fit. The others are in; the error says how many, and names those
-    /// that are not by their hashes.
+    /// Returns [`Refused`] if some items did not fit. The others were inserted. The error has their
+    /// number, and the hashes of the items that were not.
     ///
     /// ```
     /// use rayon::prelude::*;
     ///
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(10_000);
-    /// let inserted = filter.par_extend((0..10_000).into_par_iter().map(|page| format!("/{page}")))?;
+    /// let pages = (0..10_000).into_par_iter().map(|page| format!("/{page}"));
+    /// let inserted = filter.par_extend(pages)?;
     /// assert_eq!(inserted, 10_000);
     /// assert!(filter.contains("/4711"));
     /// # Ok::<(), koel::Refused>(())
@@ -138,10 +147,11 @@ impl<S: BuildHasher + Sync, R: Room> ConcurrentCuckooFilter<S, R> {
     }
 }
 
-/// # Many items at once, on many threads, for callers that have hashed them
+/// # Many items at once, on many threads, by their hashes
 #[cfg_attr(docsrs, doc(cfg(feature = "rayon")))]
 impl<S: Sync, R: Room> ConcurrentCuckooFilter<S, R> {
-    /// [`par_contains_many`](Self::par_contains_many) for a caller that has the hashes.
+    /// Returns for each hash whether the filter contains its item, like
+    /// [`par_contains_many`](Self::par_contains_many).
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -156,30 +166,30 @@ impl<S: Sync, R: Room> ConcurrentCuckooFilter<S, R> {
         found
     }
 
-    /// [`par_insert_many`](Self::par_insert_many) for a caller that has the hashes.
+    /// Adds a copy of the item of each hash, like [`par_insert_many`](Self::par_insert_many).
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
     /// assert_eq!(filter.par_insert_hash_many(&[17, 18]), [Ok(()), Ok(())]);
     /// ```
-    #[must_use = "an item that was refused is not in"]
+    #[must_use = "a refused item is not in the filter"]
     pub fn par_insert_hash_many(&self, hashes: &[u64]) -> Vec<Result<(), Full>> {
         self.par_write_hashes(hashes, Ok(()), room::insert)
     }
 
-    /// [`par_insert_if_absent_many`](Self::par_insert_if_absent_many) for a caller that has the
-    /// hashes.
+    /// Adds the item of each hash that is not in the filter yet, like
+    /// [`par_insert_if_absent_many`](Self::par_insert_if_absent_many).
     ///
     /// ```
     /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
     /// assert_eq!(seen.par_insert_hash_if_absent_many(&[17, 17]), [Ok(true), Ok(false)]);
     /// ```
-    #[must_use = "an item that was refused is not in"]
+    #[must_use = "a refused item is not in the filter"]
     pub fn par_insert_hash_if_absent_many(&self, hashes: &[u64]) -> Vec<Result<bool, Full>> {
         self.par_write_hashes(hashes, Ok(false), room::insert_if_absent)
     }
 
-    /// [`par_remove_many`](Self::par_remove_many) for a caller that has the hashes.
+    /// Removes one copy of the item of each hash, like [`par_remove_many`](Self::par_remove_many).
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -216,11 +226,12 @@ impl<S: Sync, R: Room> ConcurrentCuckooFilter<S, R> {
         }
         let round = (ROUND * threads).min(MOST_SORTED);
         for (hashes, answers) in hashes.chunks(round).zip(answers.chunks_mut(round)) {
-            // Where each part's items end in a piece is to take less than a byte for each of them.
+            // Each piece stores where its parts end, in 4 bytes a part. Pieces of this size keep
+            // that to a byte an item.
             let piece = hashes.len().div_ceil(threads).max(4 * parts);
             let pieces: Vec<Sorted> =
                 hashes.par_chunks(piece).map(|hashes| Sorted::new(parts, hashes)).collect();
-            // For each part the answers of its items, piece after piece.
+            // The answers of each part's items, piece after piece.
             let by_part: Vec<Vec<A>> = (0..parts)
                 .into_par_iter()
                 .map(|part| {
@@ -245,7 +256,7 @@ impl<S: Sync, R: Room> ConcurrentCuckooFilter<S, R> {
     }
 }
 
-/// Goes through pieces of a batch on all threads.
+/// Processes the pieces of a batch on all threads.
 fn in_pieces<T: Sync, A: Send>(
     items: &[T],
     answers: &mut [A],
@@ -258,9 +269,10 @@ fn in_pieces<T: Sync, A: Send>(
     pieces.for_each(|(items, answers)| act(items, answers));
 }
 
-/// What one thread has done of an extension, and the hashes that wait for enough others.
+/// One thread's share of a `par_extend`.
 #[derive(Default)]
 struct Extension {
+    /// Hashes that are inserted once there are enough for a batch.
     waiting: Vec<u64>,
     inserted: usize,
     refused: usize,

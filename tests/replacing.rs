@@ -68,7 +68,7 @@ fn refused_as_no_file(path: &Path) {
     assert!(!error.is_in_place());
     assert_eq!(error.path(), Some(path));
     let named = if path == Path::new("") { "\"\"".into() } else { path.display().to_string() };
-    let words = format!("{named}: there is something that is no file");
+    let words = format!("{named}: this is not a regular file");
     assert!(error.to_string().starts_with(&words), "{error}");
 }
 

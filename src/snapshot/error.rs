@@ -1,4 +1,6 @@
-//! What can go wrong with a file.
+//! The errors of saving and loading, and their texts.
+//!
+//! A text says what happened, and then what to do.
 
 use crate::stable_hash::{PersistentHasher, StableHash};
 use std::borrow::Cow;
@@ -9,12 +11,13 @@ use std::path::{Path, PathBuf};
 
 /// Why a filter could not be saved or loaded.
 ///
-/// It names the file, if there is one, and says what is wrong, where, and what to do.
+/// Its text names the file, if there is one, and says what is wrong, where, and what to do.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
 ///
-/// let error = ConcurrentCuckooFilter::<StableHash>::read_from(&b"GIF89a\x01\x00"[..]).unwrap_err();
+/// let picture = &b"GIF89a\x01\x00"[..];
+/// let error = ConcurrentCuckooFilter::<StableHash>::read_from(picture).unwrap_err();
 /// assert_eq!(error.kind(), SnapshotErrorKind::NotASnapshot);
 ///
 /// let error = ConcurrentCuckooFilter::<StableHash>::load("/no/such/file").unwrap_err();
@@ -31,7 +34,10 @@ pub struct SnapshotError {
 /// ```
 /// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
 ///
-/// let filter = ConcurrentCuckooFilter::builder().capacity(9).hasher(StableHash::with_seed(1)).build()?;
+/// let filter = ConcurrentCuckooFilter::builder()
+///     .capacity(9)
+///     .hasher(StableHash::with_seed(1))
+///     .build()?;
 /// let mut file = Vec::new();
 /// filter.write_to(&mut file)?;
 /// file.pop();
@@ -42,30 +48,30 @@ pub struct SnapshotError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SnapshotErrorKind {
-    /// There is no file to load; nor perhaps its folder.
+    /// The file to load does not exist; perhaps its folder does not either.
     NotFound,
-    /// What is there is not a file, so a save cannot replace it.
+    /// The path leads to something other than a regular file, so a save cannot replace it.
     NotAFile,
-    /// The system refused to read or write, and [`io_error`](SnapshotError::io_error) says why; or somebody
-    /// meddles with the unfinished file.
+    /// The system refused to read or write, and [`io_error`](SnapshotError::io_error) says why. Or
+    /// something else removed the unfinished file, or is in its place.
     Io,
-    /// Another save to the same file is going on.
+    /// Another save to the same file is in progress.
     Busy,
-    /// No filter was ever saved as this file.
+    /// The file does not begin like one that koel has saved.
     NotASnapshot,
-    /// The file is of a version of the format that this version of koel does not know.
+    /// The file has a version of the format that this version of koel does not know.
     UnsupportedVersion,
-    /// The file has a filter that grows, and a fixed one was asked for, or the other way round.
+    /// The file holds a growing filter and a fixed one was requested, or the other way round.
     WrongKind,
-    /// The file is of a filter with another hasher, or the hashes are no longer the same.
+    /// The filter was saved with another hasher, or the hasher no longer gives the same hashes.
     WrongHasher,
-    /// The file ends too soon, or goes on after its end.
+    /// The file ends too soon, or continues after its end.
     Incomplete,
-    /// The file is not as it was written.
+    /// The contents of the file are not as they were written.
     Damaged,
     /// The memory for the filter could not be allocated.
     OutOfMemory,
-    /// The filter became thousands of times as large while it was being saved.
+    /// The filter grew to thousands of times its size while it was being saved.
     Outgrown,
 }
 
@@ -76,34 +82,37 @@ pub enum Reason {
         doing: &'static str,
         error: io::Error,
     },
-    /// Of the file that is written before it takes its place.
-    Beside {
+    /// An operation on the unfinished file failed.
+    Unfinished {
         doing: &'static str,
-        beside: PathBuf,
+        unfinished: PathBuf,
         error: io::Error,
     },
+    /// The unfinished file is no longer where it was created.
     Removed {
-        beside: PathBuf,
+        unfinished: PathBuf,
     },
     NotFound {
         error: io::Error,
     },
-    /// The new file is there, but may not survive a crash of the system.
+    /// The new file is in place, but may not survive a crash of the system.
     NotSynced {
         error: io::Error,
     },
     Busy {
-        beside: PathBuf,
+        unfinished: PathBuf,
     },
     NotAFile,
+    /// Something that is not an unfinished file has its name.
     InTheWay {
-        beside: PathBuf,
+        unfinished: PathBuf,
     },
     NotASnapshot,
     UnsupportedVersion {
         version: u64,
     },
     WrongKind {
+        /// Whether the file holds a growing filter.
         grows: bool,
     },
     WrongHasher {
@@ -113,10 +122,11 @@ pub enum Reason {
     OtherHashes {
         name: &'static str,
     },
-    /// It has no more bytes than these.
+    /// The data ends at this byte, or in the piece that begins there.
     CutOff {
         at: u64,
     },
+    /// Something else is where the end of the file should begin.
     NoEnd {
         at: u64,
     },
@@ -131,7 +141,8 @@ pub enum Reason {
     OutOfMemory {
         bytes: usize,
     },
-    /// While it was being written, the filter grew so much that its parts are too unequal.
+    /// The filter grew so much while it was being written that the depths of its blocks differ by
+    /// more than a file may have.
     Outgrown,
 }
 
@@ -150,12 +161,15 @@ impl Reason {
 }
 
 impl SnapshotError {
-    /// Which of the possible reasons it is.
+    /// Returns the kind of this error.
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, SnapshotErrorKind, StableHash};
     ///
-    /// let filter = ConcurrentCuckooFilter::builder().capacity(9).hasher(StableHash::with_seed(1)).build()?;
+    /// let filter = ConcurrentCuckooFilter::builder()
+    ///     .capacity(9)
+    ///     .hasher(StableHash::with_seed(1))
+    ///     .build()?;
     /// let mut file = Vec::new();
     /// filter.write_to(&mut file)?;
     /// let error = GrowingCuckooFilter::<StableHash>::read_from(&file[..]).unwrap_err();
@@ -168,7 +182,7 @@ impl SnapshotError {
             Reason::NotAFile => SnapshotErrorKind::NotAFile,
             Reason::Io { .. }
             | Reason::NotSynced { .. }
-            | Reason::Beside { .. }
+            | Reason::Unfinished { .. }
             | Reason::Removed { .. }
             | Reason::InTheWay { .. } => SnapshotErrorKind::Io,
             Reason::Busy { .. } => SnapshotErrorKind::Busy,
@@ -187,7 +201,8 @@ impl SnapshotError {
         }
     }
 
-    /// The file, as it was named to [`save`](crate::ConcurrentCuckooFilter::save) or
+    /// Returns the path of the file, as it was given to
+    /// [`save`](crate::ConcurrentCuckooFilter::save) or
     /// [`load`](crate::ConcurrentCuckooFilter::load).
     ///
     /// ```
@@ -200,12 +215,15 @@ impl SnapshotError {
         self.path.as_deref()
     }
 
-    /// At which byte of the file something is wrong.
+    /// Returns the byte of the file at which something is wrong.
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, StableHash};
     ///
-    /// let filter = ConcurrentCuckooFilter::builder().capacity(9).hasher(StableHash::with_seed(1)).build()?;
+    /// let filter = ConcurrentCuckooFilter::builder()
+    ///     .capacity(9)
+    ///     .hasher(StableHash::with_seed(1))
+    ///     .build()?;
     /// let mut file = Vec::new();
     /// filter.write_to(&mut file)?;
     /// file[250] ^= 1;
@@ -221,7 +239,7 @@ impl SnapshotError {
         }
     }
 
-    /// What the system said, if it was the system.
+    /// Returns the error of the system, if the system reported one.
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, StableHash};
@@ -233,20 +251,25 @@ impl SnapshotError {
     pub fn io_error(&self) -> Option<&io::Error> {
         match &*self.reason {
             Reason::Io { error, .. }
-            | Reason::Beside { error, .. }
+            | Reason::Unfinished { error, .. }
             | Reason::NotFound { error }
             | Reason::NotSynced { error } => Some(error),
             _ => None,
         }
     }
 
-    /// Whether a save got as far as putting the new file in the place of the old one. It is complete
-    /// then; the error says only that a crash of the system may bring the old one back.
+    /// Returns `true` if a save has put the new file in the place of the old one.
+    ///
+    /// The new file is complete then. The error only says that the old one may come back if the
+    /// system crashes.
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, StableHash};
     ///
-    /// let filter = ConcurrentCuckooFilter::builder().capacity(9).hasher(StableHash::with_seed(1)).build()?;
+    /// let filter = ConcurrentCuckooFilter::builder()
+    ///     .capacity(9)
+    ///     .hasher(StableHash::with_seed(1))
+    ///     .build()?;
     /// let error = filter.save("/no/such/folder/seen.koel").unwrap_err();
     /// assert!(!error.is_in_place());
     /// # Ok::<(), koel::BuildError>(())
@@ -258,7 +281,7 @@ impl SnapshotError {
 
 impl fmt::Debug for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // As `main` prints it that returns it, and there what to do should not be hidden.
+        // A `main` that returns the error prints it in this form, which therefore has the advice.
         f.debug_tuple("SnapshotError").field(&format_args!("{self}")).finish()
     }
 }
@@ -278,102 +301,110 @@ impl fmt::Display for Reason {
         match self {
             Reason::Io { doing, error } if error.kind() == io::ErrorKind::StorageFull => write!(
                 f,
-                "{doing}: {error}: there has to be room for the old and the new file (the old one is \
-                 what it was)"
+                "{doing}: {error}: there has to be space for the old and the new file at the same \
+                 time; free some and save again (the old file is unchanged)"
             ),
             Reason::Io { doing, error } => write!(f, "{doing}: {error}"),
-            Reason::Beside { doing, beside, error } => {
-                write!(f, "{doing} {}, where the new file is written first: {error}", beside.display())
+            Reason::Unfinished { doing, unfinished, error } => {
+                let unfinished = unfinished.display();
+                write!(f, "{doing} {unfinished}, where the new file is written first: {error}")
             }
-            Reason::Removed { beside } => write!(
+            Reason::Removed { unfinished } => write!(
                 f,
-                "somebody removed {}, where the new file was being written: the old one is still there; \
-                 save again",
-                beside.display()
+                "{} was removed while the new file was being written there: the old file is \
+                 still in place; save again",
+                unfinished.display()
             ),
             Reason::NotFound { error } => write!(f, "cannot open it: {error}"),
             Reason::NotSynced { error } => write!(
                 f,
-                "the new file is in place and complete, but its folder could not be synced ({error}): \
-                 if the system crashes soon, the old file may come back; save again"
+                "the new file is in place and complete, but its folder could not be synced \
+                 ({error}): if the system crashes soon, the old file may come back; save again"
             ),
-            Reason::Busy { beside } => write!(
+            Reason::Busy { unfinished } => write!(
                 f,
-                "another save to it is going on, which holds the lock of {}: wait for it, or save to \
-                 another file",
-                beside.display()
+                "another save to it is in progress and holds the lock of {}: wait until it has \
+                 finished, or save to another file",
+                unfinished.display()
             ),
             Reason::NotAFile => f.write_str(
-                "there is something that is no file, so it cannot be replaced: name a file, or use \
-                 `write_to` to write to whatever it is",
+                "this is not a regular file, so a save cannot replace it: name a regular file, or \
+                 use `write_to` to write to something else",
             ),
-            Reason::InTheWay { beside } => write!(
+            Reason::InTheWay { unfinished } => write!(
                 f,
-                "{} is in the way, where the new file is written before it takes the place of the old \
-                 one: remove it",
-                beside.display()
+                "{} is in the way, where the new file is written before it replaces the old one: \
+                 remove it",
+                unfinished.display()
             ),
             Reason::NotASnapshot => {
-                f.write_str("this is no filter that was saved by koel: it does not begin like one")
+                f.write_str("this is not a filter saved by koel: it does not begin like one")
             }
             Reason::UnsupportedVersion { version } => {
                 write!(
                     f,
-                    "the file is of version {version} of the format, and this koel knows 1: "
+                    "it has version {version} of the format, and this version of koel reads only \
+                     1: "
                 )?;
                 match version.swap_bytes() {
-                    1 => f.write_str("its bytes are in the other order; write it as it was saved"),
+                    1 => f.write_str(
+                        "its bytes are in the opposite order; restore it as it was saved",
+                    ),
                     _ => f.write_str(
                         "load it with the version of koel that saved it, or a later one",
                     ),
                 }
             }
             Reason::WrongKind { grows: true } => {
-                f.write_str("it has a filter that grows: load it as a `GrowingCuckooFilter`")
+                f.write_str("it holds a growing filter: load it as a `GrowingCuckooFilter`")
             }
             Reason::WrongKind { grows: false } => f.write_str(
-                "it has a fixed filter, not one that grows: load it as a `ConcurrentCuckooFilter`",
+                "it holds a fixed filter, not a growing one: load it as a `ConcurrentCuckooFilter`",
             ),
             Reason::WrongHasher { found, wanted } => {
-                let known = if found == StableHash::NAME { ", koel's `StableHash`," } else { "" };
+                let known = if found == StableHash::NAME { " (koel's `StableHash`)" } else { "" };
                 write!(
                     f,
-                    "its items were hashed by {found:?}{known} and not by {wanted:?}: load it with \
-                     that hasher"
+                    "its items were hashed by {found:?}{known}, not by {wanted:?}: load it with \
+                     the hasher that it was saved with"
                 )
             }
             Reason::OtherHashes { name } => write!(
                 f,
-                "{name:?} does not hash as it did when this was saved: its key is another, or the hasher, \
-                 or what the standard library gives it of an item, has changed; load it with the program \
-                 that saved it"
+                "{name:?} does not hash as it did when this was saved: it has another key, or the \
+                 hasher has changed, or the standard library now writes items differently; load it \
+                 with the program that saved it"
             ),
-            Reason::CutOff { at } => write!(
-                f,
-                "it ends after {at} bytes, in the middle: it was cut off; load another copy"
-            ),
+            Reason::CutOff { at } => {
+                write!(f, "it ends too soon, after {at} bytes: it was cut off; load another copy")
+            }
             Reason::NoEnd { at } => write!(
                 f,
-                "at byte {at}, where its last part should be, is something else: it was cut off, or \
-                 something was added; load another copy"
+                "its last part should begin at byte {at}, but something else is there: it was cut \
+                 off, or something was appended; load another copy"
             ),
             Reason::WrongLength { bytes, wanted } => write!(
                 f,
-                "it has {bytes} bytes, and should have {wanted}: it was cut off, or something was \
-                 added; load another copy"
+                "it has {bytes} bytes, but should have {wanted}: it was cut off, or something was \
+                 appended; load another copy"
             ),
             Reason::Damaged { at, what } => {
-                write!(f, "at byte {at}: {what}; it was damaged, load another copy")
+                write!(f, "it is damaged at byte {at}: {what}; load another copy")
             }
             Reason::Outgrown => f.write_str(
-                "the filter became thousands of times as large while it was being saved: save it again",
+                "the filter grew to thousands of times its size while it was being saved: save it \
+                 again",
             ),
             Reason::OutOfMemory { bytes } => {
-                write!(f, "the {bytes} bytes of the table could not be allocated")
+                write!(
+                    f,
+                    "{bytes} bytes of memory could not be allocated: make more memory available \
+                     and try again"
+                )
             }
         }
     }
 }
 
-// It has no `source`, since it says all that the system said.
+// It has no `source`, because its text already includes the system's error.
 impl Error for SnapshotError {}

@@ -43,8 +43,8 @@ const REFUSALS: [(&str, &[&str]); 9] = [
 fn words_for(call: &Call, error: &str) -> Option<&'static str> {
     let beside = call.text.contains(BESIDE);
     Some(match &*call.name {
-        name if name.starts_with("readlink") => "cannot find out where it is: ",
-        "statx" => "cannot look at the file of before: ",
+        name if name.starts_with("readlink") => "cannot read the symbolic link: ",
+        "statx" => "cannot inspect the old file: ",
         name if name.starts_with("open") && beside => "cannot create ",
         name if name.starts_with("open") => "cannot open its folder: ",
         // Where there are no locks, it goes without.
@@ -52,7 +52,7 @@ fn words_for(call: &Call, error: &str) -> Option<&'static str> {
         "flock" => "cannot lock ",
         "fchmod" => "cannot give the new file the permissions of the old one: ",
         "write" => "cannot write: ",
-        "fsync" if beside => "cannot sync what was written: ",
+        "fsync" if beside => "cannot sync the new file: ",
         name if name.starts_with("rename") => "cannot rename ",
         "fsync" => "the new file is in place and complete, but its folder could not be synced (",
         "close" => return None,

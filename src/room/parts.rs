@@ -1,11 +1,11 @@
-//! What rooms and snapshots hand each other.
+//! The types that rooms and snapshots exchange.
 
 use crate::layout::geometry::Geometry;
 use crate::layout::sizing::GrowthPlan;
 use crate::room::split::Census;
 use crate::table::Table;
 
-/// How a filter is laid out.
+/// The layout of a filter, as a file records it.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub enum Plan {
@@ -14,7 +14,7 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// The geometry of the shards that the filter began with.
+    /// Returns the geometry of the shards that the filter began with.
     pub fn geometry(&self) -> &Geometry {
         match self {
             Plan::Fixed(geometry) => geometry,
@@ -27,7 +27,7 @@ impl Plan {
     }
 }
 
-/// What a room says of a shard that it has copied.
+/// What a room reports about a shard that it has copied.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copied {
@@ -35,7 +35,7 @@ pub struct Copied {
     pub items: i64,
 }
 
-/// What a block of a file says of its shard, and the block's checksum.
+/// What a block of a file records about its shard, and the block's checksum.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Block {
@@ -51,12 +51,13 @@ pub struct Loaded {
     pub blocks: Vec<Block>,
 }
 
-/// Why a room could not be made from a file's contents.
+/// Why a room could not be restored from the contents of a file.
 #[doc(hidden)]
 #[derive(Debug)]
 pub enum CannotRestore {
     /// The plan is for the other kind of room.
     WrongKind {
+        /// Whether the plan is for a growing filter.
         grows: bool,
     },
     OutOfMemory {

@@ -1,11 +1,12 @@
-//! Memory for what a file claims to hold: refused as an error, never by an abort.
+//! Memory for what a file claims to hold. If there is not enough, the result is an error and never
+//! an abort.
 
 use crate::layout::geometry::Geometry;
 use crate::snapshot::error::Reason;
 use crate::table::Table;
 
-/// Fails unless a machine of this kind could hold a table of `shards` shards like this one.
-pub fn can_be_had(one: &Geometry, shards: usize) -> Result<(), Reason> {
+/// Checks that a table of `shards` shards like this one would fit into the address space.
+pub fn check_fits(one: &Geometry, shards: usize) -> Result<(), Reason> {
     let bytes = Table::bytes(one).saturating_mul(shards);
     if bytes > isize::MAX as usize / 2 { Err(Reason::OutOfMemory { bytes }) } else { Ok(()) }
 }

@@ -1,4 +1,7 @@
-//! Blocks: what is right about each, and what all of them have to be together.
+//! Blocks: what makes one valid, and what makes all of them together one filter.
+//!
+//! A [`BlockReader`] validates one block. A [`Tally`] checks that the blocks make up every root,
+//! and that their number, their items and their checksums are those that the end of the file gives.
 
 use crate::layout::aging::Aging;
 use crate::layout::bucket::Lanes;
@@ -9,11 +12,13 @@ use crate::snapshot::error::Reason;
 use crate::snapshot::format::{BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, unseal};
 use xxhash_rust::xxh3::Xxh3;
 
-/// Knows which blocks a filter can have.
+/// Parses and validates the blocks of one filter.
 pub struct BlockReader {
     lanes: Lanes,
     block_bytes: u64,
+    /// The lanes of a shard.
     slots: i64,
+    /// `None` for a fixed filter.
     aging: Option<Aging>,
 }
 
@@ -29,12 +34,12 @@ impl BlockReader {
         self.block_bytes as usize / size_of::<u64>()
     }
 
-    /// Where a block begins.
+    /// Returns the byte at which a block begins.
     pub fn at(&self, number: u64) -> u64 {
         8 * HEADER_WORDS as u64 + number * self.block_bytes
     }
 
-    /// What was read as a block.
+    /// Parses and validates a block.
     pub fn read(&self, number: u64, words: &mut [u64]) -> Result<Block, Reason> {
         let at = self.at(number);
         let damaged = |word: usize, what: String| Err(Reason::damaged(at + 8 * word as u64, what));
@@ -42,17 +47,19 @@ impl BlockReader {
             return damaged(0, format!("the checksum of block {number} is wrong"));
         };
         let (head, buckets) = words[..words.len() - 1].split_at(BLOCK_HEAD);
-        let &[found, depth, items] = head else { return damaged(0, "no block".into()) };
+        let &[found, depth, items] = head else {
+            return damaged(0, "the block is too short".into());
+        };
         if found != number {
             return damaged(0, format!("block {found} is where block {number} should be"));
         }
         let deepest = if self.aging.is_some() { MOST_LEVELS as u64 - 1 } else { 0 };
         if depth > deepest {
-            return damaged(1, format!("no shard is split {depth} times"));
+            return damaged(1, format!("a shard cannot have been split {depth} times"));
         }
         let items = items.cast_signed();
         if let Some(bucket) = self.first_wrong(buckets) {
-            return damaged(BLOCK_HEAD + bucket, "no bucket holds this".into());
+            return damaged(BLOCK_HEAD + bucket, "a bucket cannot hold this value".into());
         }
         let lanes = self.lanes.count_taken(buckets) as i64;
         let vagueness = |aging: Aging| buckets.iter().map(|word| aging.vagueness(*word)).sum();
@@ -65,8 +72,8 @@ impl BlockReader {
         Ok(Block { depth: depth as u32, census, sum })
     }
 
-    /// The first bucket that no filter of this kind can have. Mostly there is none, so all are looked
-    /// at together first.
+    /// Returns the index of the first bucket that no filter of this kind can have. There rarely is
+    /// one, so the first pass only finds out whether there is, without a branch for each bucket.
     fn first_wrong(&self, buckets: &[u64]) -> Option<usize> {
         let first = |wrong: &dyn Fn(u64) -> u64| buckets.iter().position(|word| wrong(*word) != 0);
         let above = |word: u64| self.lanes.above(word);
@@ -97,29 +104,30 @@ impl Sums {
     }
 }
 
-/// Adds up the blocks of a file, and finds out whether they make a whole.
+/// Adds up the blocks of a file, and checks that together they make a whole filter.
 pub struct Tally {
     sums: Sums,
     items: i64,
     blocks: u64,
-    /// The roots that are still to come, the one that has begun among them.
+    /// The roots that are not complete yet, including the one whose blocks are being added.
     roots: u64,
-    /// How much of that is there, in parts of 2^-31.
+    /// How much of that root its blocks cover so far, in units of 2^-31.
     covered: u64,
     deepest: u32,
 }
 
-/// A block does not go on where the one before it ended.
+/// A block does not continue where the previous one ended.
 #[derive(Debug)]
 pub struct Gap;
 
 impl Gap {
-    /// As it is said of the block that begins at this byte.
+    /// The error for a block that begins at byte `at`.
     pub fn at(self, at: u64) -> Reason {
-        Reason::damaged(at + 8, "the block does not go on where the one before it ended")
+        Reason::damaged(at + 8, "the block does not continue where the previous one ended")
     }
 }
 
+/// What the blocks of a root have to cover, in units of 2^-31.
 const WHOLE: u64 = 1 << (MOST_LEVELS - 1);
 
 impl Tally {
@@ -129,7 +137,7 @@ impl Tally {
         Tally { sums, items: 0, blocks: 0, roots: roots as u64, covered: 0, deepest: 0 }
     }
 
-    /// Whether no block is missing.
+    /// Whether the blocks make up every root.
     pub fn is_complete(&self) -> bool {
         self.roots == 0
     }
@@ -138,7 +146,7 @@ impl Tally {
         self.blocks
     }
 
-    /// Adds the block that comes next, unless it does not go on where the last one ended.
+    /// Adds the next block. Fails if it does not continue where the previous one ended.
     pub fn add(&mut self, depth: u32, items: i64, sum: u64) -> Result<(), Gap> {
         let part = WHOLE >> depth;
         if self.is_complete() || !self.covered.is_multiple_of(part) {
@@ -155,28 +163,34 @@ impl Tally {
         Ok(())
     }
 
-    /// Whether the directory of these shards is not much larger than they are. That of a filter has at
-    /// most [`MOST_ENTRIES`] a shard; but those that were copied early may have been split since.
+    /// Whether the directory of these shards would not be much larger than the shards themselves.
+    ///
+    /// The directory of a filter has at most [`MOST_ENTRIES`] entries for each shard. A file may
+    /// have somewhat more, because shards that were copied early may have been split since.
     pub fn is_balanced(&self, roots: usize) -> bool {
         let entries = (roots as u128) << self.deepest;
         entries <= MOST_ENTRIES as u128 * u128::from(self.blocks) + (1 << 20)
     }
 
-    /// The end of a file of these blocks.
+    /// Returns the end of a file that has these blocks.
     pub fn end(&self, block_bytes: u64) -> End {
         let words = (HEADER_WORDS + END_WORDS) as u64;
         let bytes = 8 * words + self.blocks * block_bytes;
         End { blocks: self.blocks, items: self.items, bytes, sums: self.sums.total() }
     }
 
-    /// Compares with the end, which begins at this byte.
+    /// Checks all blocks together, and compares them with the end of the file, which begins at byte
+    /// `at`.
     pub fn finish(self, roots: usize, block_bytes: u64, end: End, at: u64) -> Result<(), Reason> {
         if !self.is_balanced(roots) {
-            return Err(Reason::damaged(at, "some shards were split too often beside the others"));
+            return Err(Reason::damaged(
+                at,
+                "the deepest shard was split too often for so few blocks",
+            ));
         }
         if !self.is_complete() || self.end(block_bytes) != end {
             let what =
-                "the end does not fit what comes before it: blocks are missing or not of this file";
+                "the end does not match the blocks: some are missing, or are from another file";
             return Err(Reason::damaged(at, what));
         }
         Ok(())

@@ -1,7 +1,8 @@
-//! From a file to a filter: the whole of it on all cores, straight to where it stays.
+//! From a file to a filter, on all cores, straight into the table where the buckets stay.
 //!
-//! The end of a file says how many blocks there are, and the system how long it is; so a damaged or
-//! hostile one is found out before memory is taken.
+//! The end of the file gives the number of blocks, and the system gives the file's length. The two
+//! have to agree before memory for the table is allocated, so a damaged or hostile file cannot
+//! claim more than it has.
 
 use crate::room::Room;
 use crate::room::parts::{Block, Loaded};
@@ -19,11 +20,11 @@ use std::io::ErrorKind;
 use std::panic::resume_unwind;
 use std::thread;
 
-/// What a thread reads at once.
+/// The words that a thread reads at once.
 const TURN: usize = (1 << 20) / size_of::<u64>();
 
-/// A file that is not worth another thread.
-const FOR_A_THREAD: u64 = 4 << 20;
+/// The bytes of a file that are worth another thread.
+const BYTES_FOR_A_THREAD: u64 = 4 << 20;
 
 /// Loads a file. `own_bytes` is the size of the filter without its heap.
 pub fn load<S: PersistentHasher, R: Room>(
@@ -49,7 +50,8 @@ pub fn load<S: PersistentHasher, R: Room>(
     let plan = &header.plan;
     let reader = BlockReader::new(plan);
 
-    // Of a fixed filter the length is known; a growing one says it at its end.
+    // The header of a fixed filter determines the length of the file. A growing filter has at least
+    // a block for each root; the number of its blocks is in the end.
     let roots = plan.geometry().shards();
     let with_blocks = |blocks: u64| {
         let bytes = blocks.checked_mul(block_bytes(plan));
@@ -68,7 +70,7 @@ pub fn load<S: PersistentHasher, R: Room>(
     match with_blocks(end.blocks) {
         Some(wanted) if wanted == length => {}
         Some(wanted) => return wrong_length(wanted),
-        None => return Err(Reason::damaged(at + 8, "there cannot be so many blocks")),
+        None => return Err(Reason::damaged(at + 8, "the number of blocks is too large")),
     }
 
     let count =
@@ -89,7 +91,7 @@ pub fn load<S: PersistentHasher, R: Room>(
     contents_of(header, Loaded { table, blocks })
 }
 
-/// Reads what begins at this byte.
+/// Fills `words` with what begins at byte `at`.
 fn read_at(file: &mut File, words: &mut [u64], at: u64) -> Result<(), Reason> {
     #[cfg(unix)]
     let read = std::os::unix::fs::FileExt::read_exact_at(file, bytes_of(words), at);
@@ -99,24 +101,26 @@ fn read_at(file: &mut File, words: &mut [u64], at: u64) -> Result<(), Reason> {
         file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(bytes_of(words)))
     };
     read.map_err(|error| match error.kind() {
-        // It has become shorter since it was opened.
+        // The file was truncated after its length was read.
         ErrorKind::UnexpectedEof => Reason::CutOff { at },
         _ => Reason::io("cannot read")(error),
     })
 }
 
-/// What threads share that read a file together.
+/// What the threads that read a file share.
 struct Turns {
     file: File,
-    /// The block that is next.
+    /// The block that the next turn begins with.
     next: usize,
-    /// What was found out about each.
+    /// The results, by the number of the block.
     found: Vec<Option<Block>>,
 }
 
-/// Reads so many blocks, and gives each to `work`, on as many threads as there are cores for. They take
-/// turns to read, in the order of the file, and work on what they have read meanwhile. The results in
-/// order, or the first of the errors that were met.
+/// Reads `count` blocks and passes each to `work`, on up to as many threads as there are cores.
+///
+/// The threads take turns to read, in the order of the file. While one reads, the others work on
+/// what they have read. Returns the results in the order of the blocks, or, of the errors that
+/// occurred, the one of the block with the lowest number.
 fn in_turns(
     file: File,
     length: u64,
@@ -141,7 +145,7 @@ fn in_turns(
                 return Ok(());
             }
             let words = &mut buffer[..blocks * block_words];
-            // After an error nobody need go on.
+            // If the read fails, this makes the other threads stop as well.
             turn.next = count;
             let read = read_at(&mut turn.file, words, reader.at(first as u64));
             read.map_err(|error| (first, error))?;
@@ -161,11 +165,11 @@ fn in_turns(
         }
     };
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    let others = (length / FOR_A_THREAD).min(cores as u64 - 1);
+    let others = (length / BYTES_FOR_A_THREAD).min(cores as u64 - 1);
     let buffer = || zeros(in_a_turn * block_words);
     let own = buffer();
     let done: Vec<Result<(), (usize, Reason)>> = thread::scope(|scope| {
-        // Where no more threads or buffers can be had, there are fewer.
+        // If the system refuses another thread or its buffer, fewer threads do the work.
         let start = |_| {
             let (buffer, thread) = (buffer().ok()?, &thread);
             thread::Builder::new().spawn_scoped(scope, move || thread(Ok(buffer))).ok()

@@ -1,7 +1,16 @@
-//! Filters in files: saving one while its threads go on, and loading it.
+//! Filters in files: saving one while other threads use it, and loading it again.
 //!
-//! `format` says what is in a file, `blocks` what has to be right about it, `write`, `read` and `load` turn a filter into that and back, and `replace`
-//! puts a new file in the place of an old one. `parts` is what a room has to do with it.
+//! * [`format`](mod@format) is the specification of the file, and encodes and parses its header and
+//!   its end.
+//! * [`blocks`] validates each block, and checks that all of them together make one filter.
+//! * [`write`] turns a filter into a stream of words.
+//! * [`read`] turns such a stream back into a filter.
+//! * [`load`] does the same for a file, on all cores.
+//! * [`replace`] puts a new file in the place of an old one, atomically.
+//! * `allocate` gets memory for what a file claims to hold.
+//! * [`error`] has the errors of all of these, and their texts.
+//!
+//! What a room and a file have in common is in [`room::parts`](crate::room::parts).
 
 mod allocate;
 pub mod blocks;

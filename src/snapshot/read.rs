@@ -1,13 +1,14 @@
-//! From the words of a file to a filter, as they come.
+//! From a stream of words to a filter.
 //!
-//! A stream does not say how long it is before it has ended. So what comes is collected in pieces, and when
-//! all is there, the table is filled, and each piece given back when it has been copied.
+//! The length of a stream is not known before its end. So the buckets are collected in pieces until
+//! the stream is complete. Then the table is allocated and filled, and each piece is freed as soon
+//! as it has been copied.
 
 use crate::room::Room;
 use crate::room::parts::{CannotRestore, Loaded, Plan};
 use crate::shard::Shard;
 use crate::shard::lease::Always;
-use crate::snapshot::allocate::{can_be_had, zeros};
+use crate::snapshot::allocate::{check_fits, zeros};
 use crate::snapshot::blocks::{BlockReader, Tally};
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{
@@ -18,14 +19,15 @@ use crate::stable_hash::PersistentHasher;
 use crate::table::Table;
 use std::io::{self, ErrorKind, Read};
 
-/// What a filter is made of that was in a file.
+/// The parts of a filter that was in a file.
 pub struct Contents<S, R> {
     pub capacity: usize,
     pub room: R,
     pub hasher: S,
 }
 
-/// The header, if it is of a filter of this type, and its checksum.
+/// Parses a header, which has to be of a filter with this hasher and this kind of room. Returns it
+/// with its checksum.
 pub fn header_of<S: PersistentHasher, R: Room>(
     words: &mut [u64; HEADER_WORDS],
     own_bytes: usize,
@@ -47,9 +49,9 @@ pub fn contents_of<S, R: Room>(
     Ok(Contents { capacity, room, hasher })
 }
 
-/// An empty table of so many shards.
+/// Allocates an empty table with this number of shards.
 pub fn table_of(plan: &Plan, shards: usize) -> Result<Table, Reason> {
-    can_be_had(&plan.geometry().with_shards(1), shards)?;
+    check_fits(&plan.geometry().with_shards(1), shards)?;
     let table = Table::new(plan.geometry().with_shards(shards));
     table.map_err(|bytes| Reason::OutOfMemory { bytes })
 }
@@ -58,7 +60,8 @@ pub fn shard(table: &Table, index: usize) -> Shard<'_, Always> {
     Shard::leased(table, index * table.geometry().buckets() as usize, Always)
 }
 
-/// The words of a piece: so many that any allocator has them from the system, and gives them back.
+/// The words of a piece. It is so large that allocators map it from the system, and return it to
+/// the system when it is freed.
 const PIECE: usize = (64 << 20) / size_of::<u64>();
 
 /// Reads a stream. `own_bytes` is the size of the filter without its heap.
@@ -76,7 +79,7 @@ pub fn read<S: PersistentHasher, R: Room>(
 
     let mut words = [0; HEADER_WORDS];
     match read(&mut words) {
-        // What is no filter is called that, however short it is.
+        // Something that is not a filter is reported as such, however short it is.
         Err(Reason::CutOff { .. }) if !is_snapshot(&words) => return Err(Reason::NotASnapshot),
         result => result?,
     }
@@ -95,7 +98,8 @@ pub fn read<S: PersistentHasher, R: Room>(
         let added = tally.add(block.depth, block.census.items, block.sum);
         added.map_err(|gap| gap.at(blocks.at(number)))?;
         if pieces.last().is_none_or(|piece| piece.capacity() - piece.len() < in_a_block) {
-            // No more than has come.
+            // After the first, a piece is at most as large as all that was read before it. So what
+            // a stream claims about its length does not decide how much memory is allocated.
             let most = (found.len() * in_a_block).clamp(in_a_block, PIECE.max(in_a_block));
             let mut piece = Vec::new();
             piece.try_reserve_exact(most).map_err(|_| Reason::OutOfMemory { bytes: 8 * most })?;
@@ -123,7 +127,7 @@ pub fn read<S: PersistentHasher, R: Room>(
     contents_of(header, Loaded { table, blocks: found })
 }
 
-/// Reads until there is no more, or `bytes` is full.
+/// Reads until `bytes` is full or the stream ends. Returns the number of bytes read.
 fn read_up_to(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
     let mut got = 0;
     while got < bytes.len() {

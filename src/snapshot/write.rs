@@ -1,4 +1,8 @@
 //! From a filter to the words of its file.
+//!
+//! The shards are copied and written one by one, so only one of them is in memory twice. In a
+//! growing filter, shards may be split meanwhile. The blocks still make up every root, because the
+//! room copies the shards in the order of the hashes that lead to them.
 
 use crate::room::Room;
 use crate::room::parts::Copied;
@@ -10,12 +14,15 @@ use crate::stable_hash::PersistentHasher;
 use std::fmt;
 use std::io::Write;
 
-/// What a save has written.
+/// What a save has written: the numbers of items, bytes and shards.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, StableHash};
 ///
-/// let filter = ConcurrentCuckooFilter::builder().capacity(1_000).hasher(StableHash::random()).build()?;
+/// let filter = ConcurrentCuckooFilter::builder()
+///     .capacity(1_000)
+///     .hasher(StableHash::random())
+///     .build()?;
 /// let report = filter.write_to(std::io::sink())?;
 /// assert!(report.to_string().starts_with("0 items in 2"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -28,7 +35,8 @@ pub struct SaveReport {
 }
 
 impl SaveReport {
-    /// How many copies of items are in the file.
+    /// Returns the number of items in the file. An item that was inserted several times counts as
+    /// often.
     ///
     /// ```
     /// # use koel::{ConcurrentCuckooFilter, StableHash};
@@ -43,7 +51,7 @@ impl SaveReport {
         self.items
     }
 
-    /// How long the file is.
+    /// Returns the length of the file in bytes.
     ///
     /// ```
     /// # use koel::{ConcurrentCuckooFilter, StableHash};
@@ -58,7 +66,7 @@ impl SaveReport {
         self.bytes
     }
 
-    /// How many shards are in the file, each with a checksum.
+    /// Returns the number of shards in the file. Each of them has a checksum.
     ///
     /// ```
     /// # use koel::{ConcurrentCuckooFilter, StableHash};
@@ -79,6 +87,7 @@ impl fmt::Display for SaveReport {
     }
 }
 
+/// Writes the whole file of a filter, from its header to its end.
 pub fn write<S: PersistentHasher>(
     room: &impl Room,
     capacity: usize,

@@ -1,9 +1,14 @@
-//! A crawler whose workers share one filter, so that each page is fetched exactly once.
+//! A web crawler whose workers share one filter, so that each page is fetched exactly once.
 //!
-//! The example serves a made-up site on the loopback interface and crawls it over real HTTP. What
-//! concerns koel is in [`main`] and [`Worker`]: of all workers that find a link to one page,
-//! `insert_if_absent` picks the one that queues it; a page that could not be had is removed again
-//! and offered anew. At the end the server says how often it served each page.
+//! The example serves a made-up site on the loopback interface and crawls it over real HTTP.
+//!
+//! Read [`main`] and [`Worker`] to see how koel is used. When several workers find a link to the
+//! same page, `insert_if_absent` returns `true` to exactly one of them, which queues the page. A
+//! page that could not be fetched is removed from the filter and offered again. The rest of the
+//! file is the crawler's queue, its HTTP client, and the site.
+//!
+//! At the end the crawler prints how often the server has served each page, so you can check that
+//! none was fetched twice.
 //!
 //! ```text
 //! cargo run --release --example crawler [WORKERS] [PAGES]
@@ -23,8 +28,8 @@ use std::time::{Duration, Instant};
 const USAGE: &str = "\
 usage: crawler [WORKERS] [PAGES]
 
-  WORKERS  threads that fetch, 1 to 100 (default 8)
-  PAGES    pages of the site, 1 to 1000000 (default 5000)";
+  WORKERS  number of threads that fetch pages, 1 to 100 (default 8)
+  PAGES    number of pages of the site, 1 to 1000000 (default 5000)";
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -50,9 +55,11 @@ fn main() -> Result<ExitCode> {
     let served = Arc::clone(&site);
     thread::spawn(move || serve(&listener, &served));
 
-    // A page that is taken for one already seen is missed. At this rate that practically never
-    // happens; at the default rate, with half the memory, it would in one crawl of 5000 pages out
-    // of about four.
+    // The capacity is the number of different URLs, so all of them fit.
+    //
+    // A false positive means that a page is taken for one that was seen, and is never fetched. At
+    // this rate that practically never happens. The default rate takes half the memory, and about
+    // one crawl of 5000 pages in four would miss a page.
     let seen = ConcurrentCuckooFilter::builder()
         .capacity(pages + DEAD_LINKS)
         .false_positive_rate(1e-8)
@@ -65,7 +72,7 @@ fn main() -> Result<ExitCode> {
     Ok(report(&site, &seen, &tally, start.elapsed()))
 }
 
-/// Crawls the site from its front page until there is nothing left to fetch.
+/// Crawls the site from its front page until no page is left to fetch.
 fn crawl(site: &Site, workers: usize, seen: &Arc<ConcurrentCuckooFilter>) -> Result<Tally> {
     let frontier = Arc::new(Frontier::default());
     let new_worker = |_| Worker {
@@ -86,7 +93,7 @@ fn crawl(site: &Site, workers: usize, seen: &Arc<ConcurrentCuckooFilter>) -> Res
     Ok(total)
 }
 
-/// One of the threads that fetch pages and follow their links.
+/// A thread that fetches pages and follows their links.
 struct Worker {
     seen: Arc<ConcurrentCuckooFilter>,
     frontier: Arc<Frontier>,
@@ -96,8 +103,9 @@ struct Worker {
 }
 
 impl Worker {
-    /// Queues the URL unless it was queued before, and says whether it was new. However many
-    /// workers offer one URL at once, exactly one of them queues it.
+    /// Queues the URL unless it was queued before. Returns `true` if it was new.
+    ///
+    /// If several workers offer the same URL at once, exactly one of them queues it.
     fn offer(&self, url: &str) -> Result<bool> {
         let new = self.seen.insert_if_absent(url)?;
         if new {
@@ -106,19 +114,20 @@ impl Worker {
         Ok(new)
     }
 
-    /// Forgets a URL that could not be fetched, and offers it anew.
+    /// Forgets a URL that could not be fetched, and offers it again.
     ///
-    /// It came from the frontier, so an `insert_if_absent` returned `true` for it, and this
-    /// `remove` answers to that one. Whoever offers the URL first from here on queues it, perhaps
-    /// another worker that has just met a link to it. A crawler of other people's sites would
-    /// also wait, and give up in the end.
+    /// Only an item that was inserted may be removed. This URL came from the frontier, so an
+    /// `insert_if_absent` returned `true` for it, and this `remove` undoes that insert. After the
+    /// removal, the first worker to offer the URL queues it. That may be another worker, which has
+    /// just found a link to it. A crawler of real sites would also wait before it retries, and
+    /// give up after some attempts.
     fn retry(&self, url: &str) -> Result<()> {
         self.seen.remove(url);
         self.offer(url)?;
         Ok(())
     }
 
-    /// Fetches pages until the frontier has no more.
+    /// Fetches pages until the frontier has no more of them.
     fn run(mut self) -> Result<Tally> {
         let frontier = Arc::clone(&self.frontier);
         while let Some(job) = frontier.next() {
@@ -154,14 +163,16 @@ impl Worker {
     }
 }
 
-/// The one way to write the URL that a link means, or `None` if it leads to another site.
+/// Normalises a link: links to the same page get the same URL. Returns `None` if it leads to
+/// another site.
 fn resolve(base: &str, link: &str) -> Option<String> {
     let link = link.split('#').next().unwrap_or_default();
     let path = link.strip_prefix(base).unwrap_or(link);
     (path.starts_with('/') && !path.starts_with("//")).then(|| format!("{base}{path}"))
 }
 
-/// The URLs to fetch, and how many are being fetched, which may lead to more.
+/// A queue of URLs to fetch. It also counts the URLs that are being fetched, because their pages
+/// may lead to more.
 #[derive(Default)]
 struct Frontier {
     state: Mutex<FrontierState>,
@@ -171,10 +182,11 @@ struct Frontier {
 #[derive(Default)]
 struct FrontierState {
     urls: VecDeque<String>,
+    /// The number of [`Job`]s that exist.
     busy: usize,
 }
 
-/// A URL that is being fetched, until this is dropped.
+/// A URL that is being fetched. Dropping it marks the fetch as finished.
 struct Job<'a> {
     url: String,
     frontier: &'a Frontier,
@@ -182,7 +194,7 @@ struct Job<'a> {
 
 impl Frontier {
     fn state(&self) -> MutexGuard<'_, FrontierState> {
-        self.state.lock().expect("nobody panics with the lock")
+        self.state.lock().expect("no thread panics while it holds the lock")
     }
 
     fn push(&self, url: String) {
@@ -190,7 +202,8 @@ impl Frontier {
         self.changed.notify_one();
     }
 
-    /// Waits for a URL. `None` if there is none and nobody is busy, so that none can follow.
+    /// Waits for the next URL. Returns `None` if the queue is empty and no fetch is in progress, so
+    /// that no URL can follow.
     fn next(&self) -> Option<Job<'_>> {
         let waits = |state: &mut FrontierState| state.urls.is_empty() && state.busy > 0;
         let mut state = self.changed.wait_while(self.state(), waits).ok()?;
@@ -210,7 +223,7 @@ impl Drop for Job<'_> {
     }
 }
 
-/// What workers have met.
+/// What the workers have counted.
 #[derive(Default)]
 struct Tally {
     fetched: usize,
@@ -234,7 +247,7 @@ impl Tally {
     }
 }
 
-/// Prints how it went; a failure if a page was served more than once.
+/// Prints the results. Returns a failure if a page was served more than once.
 fn report(site: &Site, seen: &ConcurrentCuckooFilter, tally: &Tally, took: Duration) -> ExitCode {
     let row = |label, count: usize, note: &str| {
         println!("{}", format!("  {label:26}{count:>8}  {note}").trim_end());
@@ -242,7 +255,7 @@ fn report(site: &Site, seen: &ConcurrentCuckooFilter, tally: &Tally, took: Durat
     let speed = tally.fetched as f64 / took.as_secs_f64();
     println!("crawled in {:.2} s", took.as_secs_f64());
     row("pages fetched", tally.fetched, &format!("{speed:.0} a second"));
-    row("links looked at", tally.links, "");
+    row("links found", tally.links, "");
     row("duplicates turned away", tally.duplicates, "");
     row("links to other sites", tally.external, "not followed");
     row("dead links", tally.dead, "404");
@@ -272,14 +285,14 @@ fn report(site: &Site, seen: &ConcurrentCuckooFilter, tally: &Tally, took: Durat
     ExitCode::SUCCESS
 }
 
-/// Fetches pages from one host, over one connection for as long as the host keeps it.
+/// An HTTP client for one host. It reuses its connection until the host closes it.
 struct Client {
     address: SocketAddr,
     connection: Option<BufReader<TcpStream>>,
 }
 
 impl Client {
-    /// The status and the body.
+    /// Fetches a page. Returns the status and the body.
     fn get(&mut self, path: &str) -> Result<(u16, String)> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
@@ -299,28 +312,31 @@ impl Client {
     }
 }
 
-/// The lines of an HTTP request or response up to the empty one; none if the peer hung up.
+/// Reads the lines of an HTTP request or response up to the empty line. Returns no lines if the
+/// peer has closed the connection.
 fn read_head(connection: &mut BufReader<TcpStream>) -> io::Result<Vec<String>> {
     connection.lines().take_while(|line| !matches!(line.as_deref(), Ok(""))).collect()
 }
 
+/// Returns the value of a header field.
 fn field<'a>(head: &'a [String], wanted: &str) -> Option<&'a str> {
     let mut fields = head.iter().skip(1).filter_map(|line| line.split_once(':'));
     fields.find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.trim())
 }
 
+/// Whether the peer closes the connection after this message.
 fn closes(head: &[String]) -> bool {
     field(head, "Connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
 }
 
-/// How many URLs the site links to and does not have.
+/// The number of URLs that the site links to but does not have.
 const DEAD_LINKS: usize = 25;
 
-/// A made-up site, the same on every run.
+/// A made-up site. It is the same in every run.
 struct Site {
     address: SocketAddr,
     base: String,
-    /// How often each page was served. One in 500 starts at -1 and is unavailable the first time.
+    /// How often each page was served. One page in 500 starts at -1: its first request fails.
     served: Vec<AtomicI32>,
 }
 
@@ -334,7 +350,7 @@ impl Site {
         if page == 0 { "/".to_owned() } else { format!("/articles/{page}") }
     }
 
-    /// The status and the body.
+    /// Answers a request. Returns the status and the body.
     fn answer(&self, path: &str) -> (&'static str, String) {
         let number = path.strip_prefix("/articles/").unwrap_or("0").parse().ok();
         let page = number.filter(|&page| Site::path(page) == path && page < self.served.len());
@@ -348,16 +364,16 @@ impl Site {
     fn html(&self, page: usize) -> String {
         let pages = self.served.len();
         let mut links = vec!["/".to_owned()];
-        // A tree, so that every page can be reached, ...
+        // A tree, so that every page can be reached.
         links.extend((4 * page + 1..=4 * page + 4).filter(|&below| below < pages).map(Site::path));
-        // ... links across it, written in four ways, ...
+        // Links across the tree, written in four ways.
         for i in 0..12 {
             let host = if i % 2 == 0 { "" } else { &self.base };
             let path = Site::path(scatter(12 * page + i) % pages);
             let fragment = if i % 4 < 2 { "" } else { "#history" };
             links.push(format!("{host}{path}{fragment}"));
         }
-        // ... and some that lead away, or nowhere.
+        // Links to another site, and dead links.
         if page.is_multiple_of(3) {
             links.push(format!("http://elsewhere.example/{page}"));
         }
@@ -372,14 +388,14 @@ impl Site {
     }
 }
 
-/// Numbers in a fixed order that looks like none.
+/// Maps each number to a pseudo-random one, always the same.
 fn scatter(number: usize) -> usize {
     let z = (number as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     (z ^ (z >> 27)) as usize >> 1
 }
 
-/// Serves the site until the process ends, with a thread for each connection.
+/// Serves the site until the process ends. Each connection has a thread of its own.
 fn serve(listener: &TcpListener, site: &Arc<Site>) {
     for stream in listener.incoming() {
         let site = Arc::clone(site);
@@ -391,7 +407,8 @@ fn serve(listener: &TcpListener, site: &Arc<Site>) {
     }
 }
 
-/// Answers the requests of one connection; like many servers, it closes after 100 of them.
+/// Answers the requests of one connection. Like many servers, it closes the connection after 100
+/// requests.
 fn converse(stream: TcpStream, site: &Site) -> io::Result<()> {
     let mut connection = BufReader::new(stream);
     for left in (0..100).rev() {

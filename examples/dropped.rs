@@ -1,7 +1,7 @@
-//! How many new URLs does a crawler drop, because the filter takes them for seen ones?
+//! How many new URLs does a crawler drop because the filter takes them for URLs that it has seen?
 //!
-//! For each layout, a stream in which every URL comes twice, in random order, goes through a filter
-//! that is full at its end.
+//! For each layout, a stream goes through a filter that is full at the end of the stream. Every URL
+//! is in the stream twice, in random order.
 //!
 //! ```text
 //! cargo run --release --example dropped [URLS]
@@ -24,11 +24,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for rate in [0.065, 0.03, 0.012, 0.0025, 0.000_12, 3e-6, 1e-9] {
         let filter =
             ConcurrentCuckooFilter::builder().capacity(urls).false_positive_rate(rate).build()?;
-        let mut met = HashSet::with_capacity(urls);
+        let mut exact = HashSet::with_capacity(urls);
         let mut dropped = 0;
         for &url in &stream {
             let new = filter.insert_if_absent(&url)?;
-            dropped += usize::from(met.insert(url) && !new);
+            dropped += usize::from(exact.insert(url) && !new);
         }
         println!(
             "{:4}   {:12.2}   {dropped:8} of {urls}, {:.4} %",

@@ -1,7 +1,9 @@
-//! How full do tables get before they first refuse an item? The figures behind `src/sizing.rs`.
+//! How full do tables get before they first refuse an item? These are the figures behind
+//! `src/layout/sizing.rs`.
 //!
-//! For each layout and size it fills many filters, each with other keys, until the first refusal,
-//! and prints the load on average, its spread, the worst, and what the promised capacity is.
+//! For each layout and size, this example fills a filter many times, each time with different keys,
+//! until the first refusal. It prints the mean load factor, its standard deviation in items, the
+//! worst load factor, and the load factor at the promised capacity.
 //!
 //! ```text
 //! cargo run --release --example loads [BITS…]

@@ -1,4 +1,4 @@
-//! Writes files of small filters to a folder, for the fuzzer to begin with:
+//! Writes the files of small filters to a folder, as the fuzzer's initial corpus:
 //! `cargo run --example seeds -- found`.
 
 use koel_tiny::{ConcurrentCuckooFilter, Room, StableHash};

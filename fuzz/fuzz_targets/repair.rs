@@ -1,27 +1,28 @@
-//! Puts right in an input what a fuzzer would never hit upon, and leaves it the rest.
+//! Repairs the parts of an input that a fuzzer would never get right by chance, such as checksums,
+//! and leaves the rest to the fuzzer.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 const HEADER_WORDS: usize = 24;
 const END_WORDS: usize = 6;
-/// The words of a block beside its buckets.
+/// The words of a block other than its buckets.
 const BLOCK_WORDS: usize = 4;
 
-/// How much is put right, each time with all that comes before.
+/// How much is repaired. Each level includes the ones before it.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 pub enum Repair {
-    /// Checksums, numbers of blocks, the end, and the hasher.
+    /// The checksums, the numbers of the blocks, the end, and the hasher.
     Sums,
-    /// The buckets: bits that are left over, and windows of zeros.
+    /// The buckets: bits that are left over above the lanes, and windows without a 1.
     Buckets,
-    /// How many items are in a block.
+    /// The number of items in a block.
     Items,
-    /// How blocks make up their roots.
+    /// The depths, so that the blocks make up their roots.
     Depths,
 }
 
 impl Repair {
-    /// The input, and what each way makes of it.
+    /// Returns the input as it is, and then repaired at each level.
     pub fn all(input: &[u8]) -> impl Iterator<Item = Vec<u8>> {
         let repairs = [Repair::Sums, Repair::Buckets, Repair::Items, Repair::Depths];
         let repaired = repairs.into_iter().filter_map(|repair| repair.file(input));
@@ -108,7 +109,7 @@ fn repair_depths(header: &mut [u64], blocks: &mut Vec<Vec<u64>>) {
     }
     let (mut covered, mut whole, mut roots) = (0u64, 0, 0);
     for (number, block) in blocks.iter_mut().enumerate() {
-        // No deeper than a list of entries that is small allows.
+        // No deeper than a small directory allows.
         block[1] = (block[1] % 13).max(u64::from(31 - covered.trailing_zeros().min(31)));
         covered += 1 << (31 - block[1]);
         if covered == 1 << 31 {

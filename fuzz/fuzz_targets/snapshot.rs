@@ -1,11 +1,12 @@
-//! Any bytes as the file of a filter: they are refused, or there is a filter that works.
+//! Loads arbitrary bytes as the file of a filter. Either they are refused, or the filter works.
 //!
-//! Hardly any change of a file gets past its checksums, so each input is tried as it is and then with
-//! more and more of it put right: see `repair`.
+//! Hardly any change to a file gets past its checksums. So each input is tried as it is, and then
+//! with more and more of it repaired: see `repair`.
 //!
 //! ```sh
 //! cd fuzz
-//! mkdir -p found && RUSTC_BOOTSTRAP=1 cargo fuzz run -s none snapshot found corpus/snapshot -- -max_len=4096
+//! mkdir -p found
+//! RUSTC_BOOTSTRAP=1 cargo fuzz run -s none snapshot found corpus/snapshot -- -max_len=4096
 //! ```
 #![no_main]
 
@@ -33,9 +34,10 @@ fn written<R: Room>(filter: &Filter<R>) -> Vec<u8> {
     bytes
 }
 
-/// By way of a stream and of a file: both refuse it, or both give the same filter.
+/// Reads the bytes from a stream and from a file. Either both are refused, or both give the same
+/// filter.
 fn read<R: Room>(bytes: &[u8]) {
-    // In memory, if that can be had: it is fifty times as fast.
+    // A file system in memory, if there is one, is fifty times as fast.
     static PATH: LazyLock<PathBuf> = LazyLock::new(|| {
         let memory = PathBuf::from("/dev/shm");
         let folder = if memory.is_dir() { memory } else { std::env::temp_dir() };
@@ -57,7 +59,7 @@ fn read<R: Room>(bytes: &[u8]) {
     }
 }
 
-/// Everything that can be done to a filter, and then it is saved and loaded.
+/// Runs every operation on the filter, then saves and loads it.
 fn operate<R: Room>(filter: &Filter<R>, bytes: &[u8]) {
     let seed = bytes.iter().fold(7, |sum: u64, byte| mix(sum ^ u64::from(*byte)));
     let hashes: Vec<u64> = (0..200).map(|n| mix(seed ^ n)).collect();

@@ -122,7 +122,7 @@ impl<S> Builder<S> {
         self
     }
 
-    /// Sets the hasher, instead of a randomly keyed [`RandomState`](crate::RandomState).
+    /// Sets the hasher, instead of a randomly keyed [`RandomState`].
     ///
     /// A fixed hasher makes the filter reproducible: the same inserts in the same order give the
     /// same table. It also lets anyone who knows the hasher choose items that meet in one bucket.
@@ -251,7 +251,7 @@ impl<S> GrowingBuilder<S> {
         GrowingBuilder { basis: self.basis.false_positive_rate(rate), ..self }
     }
 
-    /// Sets the hasher, instead of a randomly keyed [`RandomState`](crate::RandomState).
+    /// Sets the hasher, instead of a randomly keyed [`RandomState`].
     ///
     /// See [`Builder::hasher`].
     ///

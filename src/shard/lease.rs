@@ -2,7 +2,7 @@
 //! to interpret its lanes.
 //!
 //! A shard of a fixed filter owns its items for good, under the lease [`Always`]. A shard of a
-//! growing filter owns them until it is split; [`UntilSplit`](crate::room::growing::UntilSplit) is
+//! growing filter owns them until it is split; [`UntilSplit`](crate::room::until_split::UntilSplit) is
 //! its lease.
 
 use crate::layout::SMALL;

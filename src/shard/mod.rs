@@ -2,7 +2,7 @@
 //!
 //! This file has the words and the locks of a shard, and nothing that knows what an operation is:
 //!
-//! * [`look`] finds and counts one item, [`write`] inserts and removes one;
+//! * [`look`] finds and counts one item, [`write`](mod@write) inserts and removes one;
 //! * [`kick`] moves other items out of the way along a path that [`path`] found;
 //! * [`whole`] clears, copies and fills the shard as a unit;
 //! * [`lease`] is what the shard knows of its filter.

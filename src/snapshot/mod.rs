@@ -3,7 +3,7 @@
 //! * [`format`](mod@format) is the specification of the file, and encodes and parses its header and
 //!   its end.
 //! * [`blocks`] validates each block, and checks that all of them together make one filter.
-//! * [`write`] turns a filter into a stream of words.
+//! * [`write`](mod@write) turns a filter into a stream of words.
 //! * [`read`] turns such a stream back into a filter.
 //! * [`load`] does the same for a file, on all cores.
 //! * [`replace`] puts a new file in the place of an old one, atomically.

@@ -195,7 +195,8 @@ fn check<L: Lease>(
     let lanes = shard.lanes();
     let mut writes = ArrayVec::<(Bucket, u64), { MOST_MOVES + 1 }>::new();
     let mut arriving = place.fp;
-    for (step, next) in path.steps().iter().zip(path.buckets().skip(1)) {
+    for (index, step) in path.steps().iter().enumerate() {
+        let next = path.steps().get(index + 1).map_or(path.end(), |next| next.bucket);
         let word = shard.read_locked(locked, step.bucket);
         let leaving = lanes.get(word, step.lane)?;
         if shard.alternate(step.bucket, leaving) != next {

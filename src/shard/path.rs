@@ -59,9 +59,12 @@ impl Path {
     /// `None` if a bucket comes twice.
     #[inline]
     pub fn new(steps: Steps, end: Bucket) -> Option<Self> {
-        let is_simple = steps.iter().enumerate().all(|(index, step)| {
-            step.bucket != end && steps[..index].iter().all(|earlier| earlier.bucket != step.bucket)
-        });
+        // An item's two buckets differ, so a path of one move is never a detour.
+        let is_simple = steps.len() < 2
+            || steps.iter().enumerate().all(|(index, step)| {
+                let comes_later = |bucket| steps[index + 1..].iter().any(|it| it.bucket == bucket);
+                step.bucket != end && !comes_later(step.bucket)
+            });
         is_simple.then_some(Path { steps, end })
     }
 

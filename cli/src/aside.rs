@@ -7,9 +7,8 @@
 
 use crate::chunk::{Chunk, Cutter, Over, Rules};
 use crate::comparison::LineHash;
-use crate::failure::Failure;
+use crate::failure::{Failure, Trouble};
 use crate::input::Opened;
-use crate::monitor::Trouble;
 use std::collections::HashMap;
 use std::fs::File;
 use std::hash::{BuildHasherDefault, Hasher};

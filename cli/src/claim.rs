@@ -4,7 +4,7 @@
 //! process ends, however it ends, the system gives the lock back; so a claim that was left by a kill is nobody's.
 
 use crate::failure::Failure;
-use crate::input;
+use crate::files::{folder_of, is_same};
 use koel::StableHash;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -81,10 +81,6 @@ fn follow(path: &Path) -> PathBuf {
     path
 }
 
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
-}
-
 /// The same for all names of one state.
 fn beside(state: &Path) -> Result<PathBuf, Failure> {
     let state = match fs::canonicalize(state) {
@@ -123,7 +119,7 @@ fn beside(state: &Path) -> Result<PathBuf, Failure> {
 
 fn is_at(file: &File, path: &Path) -> bool {
     let (Ok(one), Ok(other)) = (file.metadata(), fs::metadata(path)) else { return false };
-    input::is_same(&one, &other)
+    is_same(&one, &other)
 }
 
 #[cfg(test)]

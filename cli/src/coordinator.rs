@@ -1,8 +1,8 @@
 //! The thread that calls: it saves the state, shows how far the run is, and ends it.
 
 use crate::crew::{Act, Shared, locked};
-use crate::failure::Failure;
-use crate::monitor::{Event, Idle, Trouble};
+use crate::failure::{Failure, Trouble};
+use crate::monitor::{Event, Idle};
 use crate::output::Syncer;
 use crate::state::{Keeper, Seen};
 use std::sync::atomic::Ordering::Relaxed;

@@ -12,9 +12,9 @@
 
 use crate::aside::Aside;
 use crate::chunk::{Chunk, Cutter, Over, Rules};
-use crate::failure::Failure;
+use crate::failure::{Failure, Trouble};
 use crate::input::Source;
-use crate::monitor::{Monitor, Trouble};
+use crate::monitor::Monitor;
 use crate::output::Sink;
 use crate::screen::Screen;
 use crate::state::Seen;

@@ -29,6 +29,20 @@ impl std::fmt::Display for Failure {
     }
 }
 
+/// What ends a run early.
+#[derive(Debug)]
+pub enum Trouble {
+    /// Nobody reads the output any more.
+    BrokenPipe,
+    Failed(Failure),
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        Trouble::Failed(failure)
+    }
+}
+
 /// The error without its number, which says nothing to most.
 fn plain(error: &io::Error) -> String {
     let text = error.to_string();

@@ -1,12 +1,12 @@
 //! Where lines come from: files, compressed or not, standard input, or the sample.
 
+use crate::crawl::Crawl;
 use crate::failure::Failure;
-use crate::sample::Crawl;
+use crate::files::is_same;
 use flate2::bufread::MultiGzDecoder;
 use std::fs::{File, Metadata};
 use std::io::{self, BufReader, ErrorKind, Read};
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -146,11 +146,6 @@ pub fn none_is(sources: &[Source], output: &Metadata, name: &str) -> Result<(), 
             source.name()
         ))),
     }
-}
-
-/// Whether two are the same file.
-pub fn is_same(one: &Metadata, other: &Metadata) -> bool {
-    one.is_file() && (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
 struct Counted<R> {

@@ -4,7 +4,7 @@
 //! coordinator can put the reader on hold, so that everything handed in gets written and the state can be saved; and it can
 //! close the door, after which nothing is handed in any more.
 
-use crate::failure::Failure;
+use crate::failure::Trouble;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -24,20 +24,6 @@ struct Standing {
     read: bool,
     signal: Option<i32>,
     trouble: Option<Trouble>,
-}
-
-/// What ends a run early.
-#[derive(Debug)]
-pub enum Trouble {
-    /// Nobody reads the output any more.
-    BrokenPipe,
-    Failed(Failure),
-}
-
-impl From<Failure> for Trouble {
-    fn from(failure: Failure) -> Self {
-        Trouble::Failed(failure)
-    }
 }
 
 /// What the coordinator wakes up for.

@@ -1,8 +1,8 @@
 //! Where lines go to: standard output, a file, or nowhere.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Trouble};
+use crate::files::{folder_of, is_same};
 use crate::input::{self, Source};
-use crate::monitor::Trouble;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
@@ -194,7 +194,7 @@ fn is_free(
 ) -> Result<(), Failure> {
     input::none_is(sources, file, name)?;
     match state {
-        Some(path) if path.metadata().is_ok_and(|state| input::is_same(&state, file)) => {
+        Some(path) if path.metadata().is_ok_and(|state| is_same(&state, file)) => {
             Err(Failure::new(format!(
                 "{}: this is the state, and lines cannot be written to it; name another file",
                 path.display()
@@ -218,8 +218,7 @@ fn take_back(file: &mut File, written: u64) -> io::Result<()> {
 /// A folder has to be synced as well, or a file that is new may be gone after a power cut. Where folders cannot be
 /// opened, this is not known to be so.
 fn open_folder(path: &Path) -> Option<File> {
-    let folder = path.parent().filter(|folder| *folder != Path::new(""));
-    File::open(folder.unwrap_or(Path::new("."))).ok()
+    File::open(folder_of(path)).ok()
 }
 
 pub struct Syncer {

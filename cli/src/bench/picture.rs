@@ -2,6 +2,7 @@
 //! there.
 
 use crate::failure::Failure;
+use crate::files::folder_of;
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -56,16 +57,12 @@ impl<'a> Picture<'a> {
         if self.target.file_name().is_none() {
             return Err(io::ErrorKind::InvalidFilename.into());
         }
-        let folder = match self.target.parent() {
-            Some(folder) if folder != Path::new("") => folder,
-            _ => Path::new("."),
-        };
         let mut builder = tempfile::Builder::new();
         builder.prefix(".koel-bench-").suffix(".svg");
         if let Some(permissions) = usual_permissions() {
             builder.permissions(permissions);
         }
-        builder.tempfile_in(folder)
+        builder.tempfile_in(folder_of(&self.target))
     }
 
     fn cannot(&self, error: &io::Error) -> Failure {

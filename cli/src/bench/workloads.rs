@@ -7,7 +7,7 @@
 
 use super::answers::{Answers, Expected};
 use super::timing::{all_cores, share, timed};
-use crate::sample::{mix, scaled};
+use crate::random::{mix, scaled};
 use koel::{BuildError, ConcurrentCuckooFilter, GrowingCuckooFilter, RandomState, Room};
 use std::collections::BTreeMap;
 use std::ops::Range;

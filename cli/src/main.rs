@@ -43,7 +43,6 @@ mod state;
 mod tally;
 mod turns;
 mod url_key;
-mod values;
 
 use arguments::{Arguments, Command};
 use clap::Parser;

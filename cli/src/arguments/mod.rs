@@ -1,9 +1,11 @@
 //! What can be asked for, and the help that tells of it.
 
-use crate::values::{line_size, number, rate, seconds, size, threads};
+pub mod values;
+
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use std::path::PathBuf;
+use values::{line_size, number, rate, seconds, size, threads};
 
 #[derive(Parser)]
 #[command(

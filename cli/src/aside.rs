@@ -6,9 +6,9 @@
 //! for one part's lines to fit, and the parts are gone through one after the other.
 
 use crate::chunk::{Chunk, Cutter, Over, Rules};
-use crate::comparison::LineHash;
 use crate::failure::{Failure, Trouble};
 use crate::input::Opened;
+use crate::state::comparison::LineHash;
 use std::collections::HashMap;
 use std::fs::File;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -329,7 +329,7 @@ impl Hasher for Ready {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::Comparison;
+    use crate::state::comparison::Comparison;
     use std::collections::HashSet;
 
     const RULES: Rules = Rules { terminator: b'\n', longest: 100 };

@@ -4,7 +4,7 @@ use crate::crew::{Act, Shared, locked};
 use crate::failure::{Failure, Trouble};
 use crate::monitor::{Event, Idle};
 use crate::output::Syncer;
-use crate::state::{Keeper, Seen};
+use crate::state::seen::{Keeper, Seen};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 

@@ -17,7 +17,7 @@ use crate::input::Source;
 use crate::monitor::Monitor;
 use crate::output::Sink;
 use crate::screen::Screen;
-use crate::state::Seen;
+use crate::state::seen::Seen;
 use crate::tally::Tally;
 use crate::turns::{Halt, PARTS, Turns};
 use crossbeam_channel::{Receiver, Sender, bounded};

@@ -2,9 +2,9 @@
 
 use crate::arguments::Info;
 use crate::command::{DONE, Ending};
-use crate::comparison::LineHash;
 use crate::failure::Failure;
 use crate::output::Sink;
+use crate::state::comparison::LineHash;
 use koel::{
     ConcurrentCuckooFilter, PersistentHasher, Room, SnapshotError, SnapshotErrorKind, StableHash,
     Stats,

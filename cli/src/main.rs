@@ -18,9 +18,7 @@ mod arguments;
 mod aside;
 mod bench;
 mod chunk;
-mod claim;
 mod command;
-mod comparison;
 mod coordinator;
 mod crawl;
 mod crew;
@@ -42,7 +40,6 @@ mod signals;
 mod state;
 mod tally;
 mod turns;
-mod url_key;
 
 use arguments::{Arguments, Command};
 use clap::Parser;

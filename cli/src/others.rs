@@ -10,12 +10,12 @@ use crate::output::{Before, Sink};
 use crate::report::{self, Answer, Asked};
 use crate::run::Run;
 use crate::screen::Screen;
-use crate::state::{self, Keeper, Seen};
+use crate::state::seen::{self, Keeper, Seen};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub fn query(options: &Query) -> Result<Ending, Failure> {
-    let seen = state::load(&options.state)?;
+    let seen = seen::load(&options.state)?;
     let job =
         Job { act: Act::Find, select: !options.invert, yes_is: "seen", state: &options.state };
     ask(

@@ -1,7 +1,7 @@
 //! The closing line, in words or as JSON.
 
-use crate::comparison::{Comparison, LineHash};
 use crate::coordinator::End;
+use crate::state::comparison::{Comparison, LineHash};
 use indicatif::HumanCount;
 use serde::Serialize;
 use std::fmt::{self, Display};

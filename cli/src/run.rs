@@ -17,7 +17,6 @@
 
 use crate::aside::Aside;
 use crate::chunk::Rules;
-use crate::comparison::LineHash;
 use crate::coordinator::{Coordinator, End, Keeping};
 use crate::crew::{self, Act, Shared, SoFar, locked};
 use crate::failure::Failure;
@@ -25,7 +24,8 @@ use crate::input::Source;
 use crate::monitor::Monitor;
 use crate::output::Sink;
 use crate::screen::Screen;
-use crate::state::{Keeper, Seen};
+use crate::state::comparison::LineHash;
+use crate::state::seen::{Keeper, Seen};
 use crate::tally::Tally;
 use koel::Stats;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! What a run has done so far.
 
-use crate::state::Seen;
+use crate::state::seen::Seen;
 
 #[derive(Clone, Default)]
 pub struct Tally {

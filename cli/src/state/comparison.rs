@@ -3,7 +3,7 @@
 //! How a state compares its lines is a part of its hasher's seed, so that its file tells, and nobody can use it in
 //! another way by mistake.
 
-use crate::url_key::UrlRules;
+use crate::state::url_key::UrlRules;
 use koel::{PersistentHasher, StableHash, StableHasher};
 use std::fmt;
 use std::hash::BuildHasher;

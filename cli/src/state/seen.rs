@@ -1,10 +1,10 @@
 //! What was seen: a filter, and the file that it is kept in between runs.
 
 use crate::arguments::Made;
-use crate::claim::Claim;
-use crate::comparison::{Comparison, LineHash};
 use crate::failure::Failure;
-use crate::url_key::UrlRules;
+use crate::state::claim::Claim;
+use crate::state::comparison::{Comparison, LineHash};
+use crate::state::url_key::UrlRules;
 use indicatif::BinaryBytes;
 use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, SnapshotError, SnapshotErrorKind};
 use std::path::{Path, PathBuf};

@@ -1,0 +1,6 @@
+//! What is remembered between runs: the filter, the file it is kept in, and how its lines are compared.
+
+pub mod claim;
+pub mod comparison;
+pub mod seen;
+pub mod url_key;

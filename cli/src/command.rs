@@ -1,9 +1,9 @@
 //! What the commands that read lines have in common.
 
 use crate::arguments::{Input, Output, Telling};
-use crate::chunk::Rules;
 use crate::coordinator::End;
 use crate::failure::Failure;
+use crate::lines::chunk::Rules;
 use crate::monitor::Monitor;
 use crate::run::{self, Outcome, Run};
 use crate::screen::Screen;

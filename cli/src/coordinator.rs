@@ -2,8 +2,8 @@
 
 use crate::crew::{Act, Shared, locked};
 use crate::failure::{Failure, Trouble};
+use crate::lines::output::Syncer;
 use crate::monitor::{Event, Idle};
-use crate::output::Syncer;
 use crate::state::seen::{Keeper, Seen};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};

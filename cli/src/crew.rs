@@ -10,12 +10,12 @@
 //!   the next visit (`tests/known_lines.rs` fails without that store).
 //! * `read` is for the progress bar.
 
-use crate::aside::Aside;
-use crate::chunk::{Chunk, Cutter, Over, Rules};
 use crate::failure::{Failure, Trouble};
-use crate::input::Source;
+use crate::lines::aside::Aside;
+use crate::lines::chunk::{Chunk, Cutter, Over, Rules};
+use crate::lines::input::Source;
+use crate::lines::output::Sink;
 use crate::monitor::Monitor;
-use crate::output::Sink;
 use crate::screen::Screen;
 use crate::state::seen::Seen;
 use crate::tally::Tally;

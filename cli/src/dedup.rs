@@ -1,13 +1,13 @@
 //! `koel dedup`: each line the first time it is seen.
 
 use crate::arguments::Dedup;
-use crate::aside::Aside;
 use crate::command::{self, Closing, Ending};
 use crate::coordinator::End;
 use crate::crew::Act;
 use crate::failure::Failure;
-use crate::input::{self, Source};
-use crate::output::{Before, Sink};
+use crate::lines::aside::Aside;
+use crate::lines::input::{self, Source};
+use crate::lines::output::{Before, Sink};
 use crate::report::{self, Deduplicated};
 use crate::run::Run;
 use crate::screen::Screen;

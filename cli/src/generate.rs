@@ -3,7 +3,7 @@
 use crate::arguments::{Arguments, Generated};
 use crate::command::{DONE, Ending};
 use crate::failure::Failure;
-use crate::output::Sink;
+use crate::lines::output::Sink;
 use clap::CommandFactory;
 use std::fs;
 

@@ -3,7 +3,7 @@
 use crate::arguments::Info;
 use crate::command::{DONE, Ending};
 use crate::failure::Failure;
-use crate::output::Sink;
+use crate::lines::output::Sink;
 use crate::state::comparison::LineHash;
 use koel::{
     ConcurrentCuckooFilter, PersistentHasher, Room, SnapshotError, SnapshotErrorKind, StableHash,

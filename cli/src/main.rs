@@ -15,22 +15,18 @@
 compile_error!("this command is for Unix: it asks for signals and locks as they are there");
 
 mod arguments;
-mod aside;
 mod bench;
-mod chunk;
 mod command;
 mod coordinator;
-mod crawl;
 mod crew;
 mod dedup;
 mod failure;
 mod files;
 mod generate;
 mod info;
-mod input;
+mod lines;
 mod monitor;
 mod others;
-mod output;
 mod random;
 mod report;
 mod run;

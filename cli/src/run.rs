@@ -15,14 +15,14 @@
 //! written first; and when the run has to end early, it takes back what was added for lines that were not
 //! written. So a line is never saved as seen without having been written.
 
-use crate::aside::Aside;
-use crate::chunk::Rules;
 use crate::coordinator::{Coordinator, End, Keeping};
 use crate::crew::{self, Act, Shared, SoFar, locked};
 use crate::failure::Failure;
-use crate::input::Source;
+use crate::lines::aside::Aside;
+use crate::lines::chunk::Rules;
+use crate::lines::input::Source;
+use crate::lines::output::Sink;
 use crate::monitor::Monitor;
-use crate::output::Sink;
 use crate::screen::Screen;
 use crate::state::comparison::LineHash;
 use crate::state::seen::{Keeper, Seen};

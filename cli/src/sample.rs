@@ -1,8 +1,8 @@
 //! `koel sample`: writes a made-up crawl.
 
-use crate::crawl::Crawl;
 use crate::failure::{Failure, Trouble};
-use crate::output::Sink;
+use crate::lines::crawl::Crawl;
+use crate::lines::output::Sink;
 use std::io::Read;
 
 /// Writes a crawl to standard output.

@@ -18,7 +18,7 @@ mod workloads;
 
 use crate::arguments::Bench;
 use crate::failure::Failure;
-use crate::output::Sink;
+use crate::lines::output::Sink;
 use indicatif::{BinaryBytes, HumanCount, ProgressBar, ProgressStyle};
 use picture::Picture;
 use sizing::Table;

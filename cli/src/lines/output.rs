@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Trouble};
 use crate::files::{folder_of, is_same};
-use crate::input::{self, Source};
+use crate::lines::input::{self, Source};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;

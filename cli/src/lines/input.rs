@@ -1,8 +1,8 @@
 //! Where lines come from: files, compressed or not, standard input, or the sample.
 
-use crate::crawl::Crawl;
 use crate::failure::Failure;
 use crate::files::is_same;
+use crate::lines::crawl::Crawl;
 use flate2::bufread::MultiGzDecoder;
 use std::fs::{File, Metadata};
 use std::io::{self, BufReader, ErrorKind, Read};

@@ -5,9 +5,9 @@
 //! for others. Both sets of lines may be larger than memory. So they are divided by their hashes into as many parts as it takes
 //! for one part's lines to fit, and the parts are gone through one after the other.
 
-use crate::chunk::{Chunk, Cutter, Over, Rules};
 use crate::failure::{Failure, Trouble};
-use crate::input::Opened;
+use crate::lines::chunk::{Chunk, Cutter, Over, Rules};
+use crate::lines::input::Opened;
 use crate::state::comparison::LineHash;
 use std::collections::HashMap;
 use std::fs::File;

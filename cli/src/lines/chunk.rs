@@ -1,6 +1,6 @@
 //! Chunks of whole lines, and how they are cut out of what is read.
 
-use crate::input::Opened;
+use crate::lines::input::Opened;
 use memchr::memchr_iter;
 use std::io::{self, ErrorKind, Read};
 

@@ -1,13 +1,13 @@
 //! What the commands that read lines have in common.
 
 use crate::arguments::{Input, Output, Telling};
-use crate::coordinator::End;
 use crate::failure::Failure;
 use crate::lines::chunk::Rules;
-use crate::monitor::Monitor;
+use crate::run::coordinator::End;
+use crate::run::monitor::Monitor;
+use crate::run::screen::Screen;
+use crate::run::signals::Watch;
 use crate::run::{self, Outcome, Run};
-use crate::screen::Screen;
-use crate::signals::Watch;
 use serde::Serialize;
 use std::fmt::Display;
 use std::sync::Arc;

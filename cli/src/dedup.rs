@@ -2,15 +2,15 @@
 
 use crate::arguments::Dedup;
 use crate::command::{self, Closing, Ending};
-use crate::coordinator::End;
-use crate::crew::Act;
 use crate::failure::Failure;
 use crate::lines::aside::Aside;
 use crate::lines::input::{self, Source};
 use crate::lines::output::{Before, Sink};
 use crate::report::{self, Deduplicated};
 use crate::run::Run;
-use crate::screen::Screen;
+use crate::run::coordinator::End;
+use crate::run::crew::Act;
+use crate::run::screen::Screen;
 use crate::state::seen::{self, Keeper};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

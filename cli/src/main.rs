@@ -17,25 +17,18 @@ compile_error!("this command is for Unix: it asks for signals and locks as they 
 mod arguments;
 mod bench;
 mod command;
-mod coordinator;
-mod crew;
 mod dedup;
 mod failure;
 mod files;
 mod generate;
 mod info;
 mod lines;
-mod monitor;
 mod others;
 mod random;
 mod report;
 mod run;
 mod sample;
-mod screen;
-mod signals;
 mod state;
-mod tally;
-mod turns;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
@@ -56,7 +49,7 @@ fn main() -> ExitCode {
     };
     match ending {
         Ok(Ending::Code(code)) => ExitCode::from(code),
-        Ok(Ending::Signal(signal)) => signals::die(signal),
+        Ok(Ending::Signal(signal)) => run::signals::die(signal),
         Err(failure) => {
             // That nobody can be told is no reason to panic.
             let _ = writeln!(io::stderr(), "koel: {failure}");

@@ -2,14 +2,14 @@
 
 use crate::arguments::{Add, Forget, Input, Output, Query, Telling};
 use crate::command::{self, Closing, Ending};
-use crate::coordinator::End;
-use crate::crew::Act;
 use crate::failure::Failure;
 use crate::lines::input;
 use crate::lines::output::{Before, Sink};
 use crate::report::{self, Answer, Asked};
 use crate::run::Run;
-use crate::screen::Screen;
+use crate::run::coordinator::End;
+use crate::run::crew::Act;
+use crate::run::screen::Screen;
 use crate::state::seen::{self, Keeper, Seen};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The closing line, in words or as JSON.
 
-use crate::coordinator::End;
+use crate::run::coordinator::End;
 use crate::state::comparison::{Comparison, LineHash};
 use indicatif::HumanCount;
 use serde::Serialize;

@@ -4,7 +4,7 @@
 //!
 //! Both atomics are `Relaxed`, and nothing is read because of what they say.
 //!
-//! * `full` is stored by who holds a part of the [turns](crate::turns), and loaded by who holds one. Between chunks it
+//! * `full` is stored by who holds a part of the [turns](crate::run::turns), and loaded by who holds one. Between chunks it
 //!   only saves work: what is added in spite of it is in the ledger, and taken back. After the end of a run it has to be
 //!   seen: then it is stored under a [`Halt`], so by who holds all parts, and the mutex of each part orders it before
 //!   the next visit (`tests/known_lines.rs` fails without that store).
@@ -15,11 +15,11 @@ use crate::lines::aside::Aside;
 use crate::lines::chunk::{Chunk, Cutter, Over, Rules};
 use crate::lines::input::Source;
 use crate::lines::output::Sink;
-use crate::monitor::Monitor;
-use crate::screen::Screen;
+use crate::run::monitor::Monitor;
+use crate::run::screen::Screen;
+use crate::run::tally::Tally;
+use crate::run::turns::{Halt, PARTS, Turns};
 use crate::state::seen::Seen;
-use crate::tally::Tally;
-use crate::turns::{Halt, PARTS, Turns};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use indicatif::HumanCount;
 use std::collections::BTreeMap;

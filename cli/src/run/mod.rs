@@ -8,25 +8,33 @@
 //! ```
 //!
 //! The reader cuts the input into chunks of whole lines. Workers compare the lines and ask the filter, which they do in
-//! [turns](crate::turns), so that of two lines that are the same the first one is new. The writer puts the chunks
+//! [turns](crate::run::turns), so that of two lines that are the same the first one is new. The writer puts the chunks
 //! into their order again and writes. There are a few chunks, which go round.
 //!
 //! The thread that calls is the coordinator. It saves the state, for which it lets everything that was handed in be
 //! written first; and when the run has to end early, it takes back what was added for lines that were not
 //! written. So a line is never saved as seen without having been written.
 
-use crate::coordinator::{Coordinator, End, Keeping};
-use crate::crew::{self, Act, Shared, SoFar, locked};
+pub mod coordinator;
+pub mod crew;
+pub mod monitor;
+pub mod screen;
+pub mod signals;
+pub mod tally;
+pub mod turns;
+
 use crate::failure::Failure;
 use crate::lines::aside::Aside;
 use crate::lines::chunk::Rules;
 use crate::lines::input::Source;
 use crate::lines::output::Sink;
-use crate::monitor::Monitor;
-use crate::screen::Screen;
+use crate::run::coordinator::{Coordinator, End, Keeping};
+use crate::run::crew::{Act, Shared, SoFar, locked};
+use crate::run::monitor::Monitor;
+use crate::run::screen::Screen;
+use crate::run::tally::Tally;
 use crate::state::comparison::LineHash;
 use crate::state::seen::{Keeper, Seen};
-use crate::tally::Tally;
 use koel::Stats;
 use std::sync::Arc;
 use std::thread;

@@ -5,7 +5,7 @@
 //! a moment later.
 
 use crate::failure::Failure;
-use crate::monitor::Monitor;
+use crate::run::monitor::Monitor;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;

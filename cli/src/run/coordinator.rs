@@ -1,9 +1,9 @@
 //! The thread that calls: it saves the state, shows how far the run is, and ends it.
 
-use crate::crew::{Act, Shared, locked};
 use crate::failure::{Failure, Trouble};
 use crate::lines::output::Syncer;
-use crate::monitor::{Event, Idle};
+use crate::run::crew::{Act, Shared, locked};
+use crate::run::monitor::{Event, Idle};
 use crate::state::seen::{Keeper, Seen};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};

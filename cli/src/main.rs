@@ -16,36 +16,30 @@ compile_error!("this command is for Unix: it asks for signals and locks as they 
 
 mod arguments;
 mod bench;
-mod command;
-mod dedup;
+mod commands;
 mod failure;
 mod files;
-mod generate;
-mod info;
 mod lines;
-mod others;
 mod random;
-mod report;
 mod run;
-mod sample;
 mod state;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
-use command::{DONE, Ending};
+use commands::closing::{DONE, Ending};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let ending = match &Arguments::parse().command {
-        Command::Dedup(options) => dedup::dedup(options),
-        Command::Query(options) => others::query(options),
-        Command::Add(options) => others::add(options),
-        Command::Forget(options) => others::forget(options),
-        Command::Info(options) => info::info(options),
+        Command::Dedup(options) => commands::dedup::dedup(options),
+        Command::Query(options) => commands::membership::query(options),
+        Command::Add(options) => commands::membership::add(options),
+        Command::Forget(options) => commands::membership::forget(options),
+        Command::Info(options) => commands::info::info(options),
         Command::Bench(options) => bench::run(options).map(|()| DONE),
-        Command::Sample(options) => sample::write(options.lines).map(|()| DONE),
-        Command::Generate(options) => generate::generate(&options.what),
+        Command::Sample(options) => commands::sample::write(options.lines).map(|()| DONE),
+        Command::Generate(options) => commands::generate::generate(&options.what),
     };
     match ending {
         Ok(Ending::Code(code)) => ExitCode::from(code),

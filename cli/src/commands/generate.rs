@@ -1,7 +1,7 @@
 //! `koel generate`: manual pages and completions, made from the arguments that the command has.
 
 use crate::arguments::{Arguments, Generated};
-use crate::command::{DONE, Ending};
+use crate::commands::closing::{DONE, Ending};
 use crate::failure::Failure;
 use crate::lines::output::Sink;
 use clap::CommandFactory;

@@ -1,11 +1,11 @@
 //! `koel query`, `add` and `forget`: lines against a state that is there.
 
 use crate::arguments::{Add, Forget, Input, Output, Query, Telling};
-use crate::command::{self, Closing, Ending};
+use crate::commands::closing::{self, Closing, Ending};
+use crate::commands::report::{self, Answer, Asked};
 use crate::failure::Failure;
 use crate::lines::input;
 use crate::lines::output::{Before, Sink};
-use crate::report::{self, Answer, Asked};
 use crate::run::Run;
 use crate::run::coordinator::End;
 use crate::run::crew::Act;
@@ -74,7 +74,7 @@ fn ask(
     let is_shown = output.is_some_and(Output::is_shown);
     let screen = Screen::new(telling.wants_bar(), is_shown, input::total_bytes(&sources));
     let screen = Arc::new(screen);
-    let (mut outcome, _watch) = command::run(Run {
+    let (mut outcome, _watch) = closing::run(Run {
         seen,
         act: job.act,
         select: job.select,

@@ -1,12 +1,12 @@
 //! `koel dedup`: each line the first time it is seen.
 
 use crate::arguments::Dedup;
-use crate::command::{self, Closing, Ending};
+use crate::commands::closing::{self, Closing, Ending};
+use crate::commands::report::{self, Deduplicated};
 use crate::failure::Failure;
 use crate::lines::aside::Aside;
 use crate::lines::input::{self, Source};
 use crate::lines::output::{Before, Sink};
-use crate::report::{self, Deduplicated};
 use crate::run::Run;
 use crate::run::coordinator::End;
 use crate::run::crew::Act;
@@ -53,7 +53,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     let state = state.map(|path| path.display().to_string());
     let checkpoint = (options.checkpoint > 0.0)
         .then(|| Duration::from_secs_f64(options.checkpoint).max(SHORTEST_PERIOD));
-    let (mut outcome, watch) = command::run(Run {
+    let (mut outcome, watch) = closing::run(Run {
         seen,
         act: Act::Add,
         select: options.lossless || !options.repeated,

@@ -1,7 +1,7 @@
 //! `koel info`: what is in a state.
 
 use crate::arguments::Info;
-use crate::command::{DONE, Ending};
+use crate::commands::closing::{DONE, Ending};
 use crate::failure::Failure;
 use crate::lines::output::Sink;
 use crate::state::comparison::LineHash;

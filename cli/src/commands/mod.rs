@@ -1,0 +1,9 @@
+//! The subcommands.
+
+pub mod closing;
+pub mod dedup;
+pub mod generate;
+pub mod info;
+pub mod membership;
+pub mod report;
+pub mod sample;

@@ -11,7 +11,7 @@ use crate::run::Run;
 use crate::run::coordinator::End;
 use crate::run::crew::Act;
 use crate::run::screen::Screen;
-use crate::state::seen::{self, Keeper};
+use crate::state::keeper::{self, Keeper};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     let keeper = kept.map(Keeper::claim).transpose()?;
     let seen = match (&keeper, options.state.as_deref()) {
         (Some(keeper), _) => keeper.load_or_make(&options.made)?,
-        (None, Some(state)) => seen::load_if_there(state, &options.made)?,
+        (None, Some(state)) => keeper::load_if_there(state, &options.made)?,
         (None, None) => options.made.build_for(total_bytes.unwrap_or(0))?,
     };
     let before = match keeper {

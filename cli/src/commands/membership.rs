@@ -10,12 +10,13 @@ use crate::run::Run;
 use crate::run::coordinator::End;
 use crate::run::crew::Act;
 use crate::run::screen::Screen;
-use crate::state::seen::{self, Keeper, Seen};
+use crate::state::keeper::{self, Keeper};
+use crate::state::seen::Seen;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub fn query(options: &Query) -> Result<Ending, Failure> {
-    let seen = seen::load(&options.state)?;
+    let seen = keeper::load(&options.state)?;
     let job =
         Job { act: Act::Find, select: !options.invert, yes_is: "seen", state: &options.state };
     ask(

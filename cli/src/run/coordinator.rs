@@ -4,7 +4,8 @@ use crate::failure::{Failure, Trouble};
 use crate::lines::output::Syncer;
 use crate::run::crew::{Act, Shared, locked};
 use crate::run::monitor::{Event, Idle};
-use crate::state::seen::{Keeper, Seen};
+use crate::state::keeper::Keeper;
+use crate::state::seen::Seen;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 

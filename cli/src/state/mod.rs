@@ -2,5 +2,6 @@
 
 pub mod claim;
 pub mod comparison;
+pub mod keeper;
 pub mod seen;
 pub mod url_key;

@@ -6,12 +6,12 @@
 //! for one part's lines to fit, and the parts are gone through one after the other.
 
 use crate::failure::{Failure, Trouble};
-use crate::lines::chunk::{Chunk, Cutter, Over, Rules};
+use crate::lines::chunk::{Chunk, Rules};
+use crate::lines::cutter::{Cutter, Over};
 use crate::lines::input::Opened;
+use crate::lines::suspects::{Record, Suspects};
 use crate::state::comparison::LineHash;
-use std::collections::HashMap;
 use std::fs::File;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Seek, Write};
 use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
@@ -191,13 +191,6 @@ fn for_each_chunk<E: From<Failure>>(
     }
 }
 
-/// A line by what it is compared by.
-struct Record<'a> {
-    number: u64,
-    hash: u64,
-    key: &'a [u8],
-}
-
 /// The lines of one part.
 struct Part(BufReader<File>);
 
@@ -246,84 +239,6 @@ fn divide(file: File, parts: usize, rules: Rules, hash: &LineHash) -> Result<Vec
     })?;
     let part = |writer| Ok(Part(BufReader::with_capacity(64 << 10, rewound(writer)?)));
     writers.into_iter().map(part).collect()
-}
-
-/// Lines that may have been taken for others.
-#[derive(Default)]
-struct Suspects {
-    /// The first of each hash.
-    first: HashMap<u64, u32, BuildHasherDefault<Ready>>,
-    all: Vec<Suspect>,
-    /// Their keys, one after the other.
-    keys: Vec<u8>,
-}
-
-struct Suspect {
-    number: u64,
-    start: u64,
-    length: u32,
-    /// Another one of the same hash.
-    next: Option<u32>,
-    cleared: bool,
-}
-
-impl Suspects {
-    fn find(&mut self, record: &Record<'_>) -> Option<&mut Suspect> {
-        let mut at = self.first.get(&record.hash).copied();
-        while let Some(index) = at {
-            let Suspect { start, length, next, .. } = self.all[index as usize];
-            if &self.keys[start as usize..start as usize + length as usize] == record.key {
-                return Some(&mut self.all[index as usize]);
-            }
-            at = next;
-        }
-        None
-    }
-
-    /// Only the first of those that are the same can be one.
-    fn add(&mut self, record: Record<'_>) {
-        if self.find(&record).is_some() {
-            return;
-        }
-        let next = self.first.insert(record.hash, self.all.len() as u32);
-        self.all.push(Suspect {
-            number: record.number,
-            start: self.keys.len() as u64,
-            length: record.key.len() as u32,
-            next,
-            cleared: false,
-        });
-        self.keys.extend_from_slice(record.key);
-    }
-
-    /// It was written.
-    fn clear(&mut self, record: Record<'_>) {
-        if let Some(suspect) = self.find(&record) {
-            suspect.cleared = true;
-        }
-    }
-
-    fn left(&self) -> impl Iterator<Item = u64> {
-        self.all.iter().filter(|suspect| !suspect.cleared).map(|suspect| suspect.number)
-    }
-}
-
-/// For keys that are hashes.
-#[derive(Default)]
-struct Ready(u64);
-
-impl Hasher for Ready {
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("only whole hashes are hashed");
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
 }
 
 #[cfg(test)]
@@ -379,17 +294,5 @@ mod tests {
     fn lines_are_compared_without_carriage_returns_and_kept_with_them() {
         let found = settled(b"a\n", b"a\r\nb\r\nb\n", 1 << 20);
         assert_eq!(lines_of(found, true), b"b\r\n");
-    }
-
-    #[test]
-    fn lines_of_one_hash_are_told_apart() {
-        let mut suspects = Suspects::default();
-        let record = |number, key| Record { number, hash: 7, key };
-        for (number, key) in [(0, b"a"), (1, b"b"), (2, b"c"), (3, b"b")] {
-            suspects.add(record(number, key));
-        }
-        suspects.clear(record(9, b"b"));
-        suspects.clear(record(9, b"d"));
-        assert!(suspects.left().eq([0, 2]));
     }
 }

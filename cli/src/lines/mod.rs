@@ -3,5 +3,7 @@
 pub mod aside;
 pub mod chunk;
 pub mod crawl;
+pub mod cutter;
 pub mod input;
 pub mod output;
+pub mod suspects;

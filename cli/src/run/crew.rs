@@ -12,7 +12,8 @@
 
 use crate::failure::{Failure, Trouble};
 use crate::lines::aside::Aside;
-use crate::lines::chunk::{Chunk, Cutter, Over, Rules};
+use crate::lines::chunk::{Chunk, Rules};
+use crate::lines::cutter::{Cutter, Over};
 use crate::lines::input::Source;
 use crate::lines::output::Sink;
 use crate::run::monitor::Monitor;

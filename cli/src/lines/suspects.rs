@@ -1,0 +1,106 @@
+//! Lines that may have been taken for others, until they are found among those that were written.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// A line by what it is compared by.
+pub struct Record<'a> {
+    pub number: u64,
+    pub hash: u64,
+    pub key: &'a [u8],
+}
+
+/// Lines that may have been taken for others.
+#[derive(Default)]
+pub struct Suspects {
+    /// The first of each hash.
+    first: HashMap<u64, u32, BuildHasherDefault<Ready>>,
+    all: Vec<Suspect>,
+    /// Their keys, one after the other.
+    keys: Vec<u8>,
+}
+
+struct Suspect {
+    number: u64,
+    start: u64,
+    length: u32,
+    /// Another one of the same hash.
+    next: Option<u32>,
+    cleared: bool,
+}
+
+impl Suspects {
+    fn find(&mut self, record: &Record<'_>) -> Option<&mut Suspect> {
+        let mut at = self.first.get(&record.hash).copied();
+        while let Some(index) = at {
+            let Suspect { start, length, next, .. } = self.all[index as usize];
+            if &self.keys[start as usize..start as usize + length as usize] == record.key {
+                return Some(&mut self.all[index as usize]);
+            }
+            at = next;
+        }
+        None
+    }
+
+    /// Only the first of those that are the same can be one.
+    pub fn add(&mut self, record: Record<'_>) {
+        if self.find(&record).is_some() {
+            return;
+        }
+        let next = self.first.insert(record.hash, self.all.len() as u32);
+        self.all.push(Suspect {
+            number: record.number,
+            start: self.keys.len() as u64,
+            length: record.key.len() as u32,
+            next,
+            cleared: false,
+        });
+        self.keys.extend_from_slice(record.key);
+    }
+
+    /// It was written.
+    pub fn clear(&mut self, record: Record<'_>) {
+        if let Some(suspect) = self.find(&record) {
+            suspect.cleared = true;
+        }
+    }
+
+    pub fn left(&self) -> impl Iterator<Item = u64> {
+        self.all.iter().filter(|suspect| !suspect.cleared).map(|suspect| suspect.number)
+    }
+}
+
+/// For keys that are hashes.
+#[derive(Default)]
+struct Ready(u64);
+
+impl Hasher for Ready {
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only whole hashes are hashed");
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_one_hash_are_told_apart() {
+        let mut suspects = Suspects::default();
+        let record = |number, key| Record { number, hash: 7, key };
+        for (number, key) in [(0, b"a"), (1, b"b"), (2, b"c"), (3, b"b")] {
+            suspects.add(record(number, key));
+        }
+        suspects.clear(record(9, b"b"));
+        suspects.clear(record(9, b"d"));
+        assert!(suspects.left().eq([0, 2]));
+    }
+}

@@ -3,14 +3,11 @@
 use crate::arguments::{Input, Output, Telling};
 use crate::failure::Failure;
 use crate::lines::chunk::Rules;
+use crate::run::Outcome;
 use crate::run::coordinator::End;
-use crate::run::monitor::Monitor;
 use crate::run::screen::Screen;
-use crate::run::signals::Watch;
-use crate::run::{self, Outcome, Run};
 use serde::Serialize;
 use std::fmt::Display;
-use std::sync::Arc;
 
 /// How the process ends.
 pub enum Ending {
@@ -39,13 +36,6 @@ impl Telling {
     pub fn wants_bar(&self) -> bool {
         !self.quiet
     }
-}
-
-/// Goes through all lines, and looks out for signals.
-pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
-    let monitor = Arc::new(Monitor::default());
-    let watch = Watch::start(&monitor)?;
-    Ok((run::run(run, &monitor)?, watch))
 }
 
 /// The end of a command.

@@ -1,16 +1,16 @@
 //! `koel dedup`: each line the first time it is seen.
 
 use crate::arguments::Dedup;
-use crate::commands::closing::{self, Closing, Ending};
+use crate::commands::closing::{Closing, Ending};
 use crate::commands::report::{self, Deduplicated};
 use crate::failure::Failure;
 use crate::lines::aside::Aside;
 use crate::lines::input::{self, Source};
 use crate::lines::output::{Before, Sink};
-use crate::run::Run;
 use crate::run::coordinator::End;
-use crate::run::crew::Act;
 use crate::run::screen::Screen;
+use crate::run::shared::Operation;
+use crate::run::{self, Run};
 use crate::state::keeper::{self, Keeper};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -53,9 +53,9 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     let state = state.map(|path| path.display().to_string());
     let checkpoint = (options.checkpoint > 0.0)
         .then(|| Duration::from_secs_f64(options.checkpoint).max(SHORTEST_PERIOD));
-    let (mut outcome, watch) = closing::run(Run {
+    let (mut outcome, watch) = run::run(Run {
         seen,
-        act: Act::Add,
+        operation: Operation::Add,
         select: options.lossless || !options.repeated,
         sources,
         rules,

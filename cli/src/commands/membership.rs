@@ -1,15 +1,15 @@
 //! `koel query`, `add` and `forget`: lines against a state that is there.
 
 use crate::arguments::{Add, Forget, Input, Output, Query, Telling};
-use crate::commands::closing::{self, Closing, Ending};
+use crate::commands::closing::{Closing, Ending};
 use crate::commands::report::{self, Answer, Asked};
 use crate::failure::Failure;
 use crate::lines::input;
 use crate::lines::output::{Before, Sink};
-use crate::run::Run;
 use crate::run::coordinator::End;
-use crate::run::crew::Act;
 use crate::run::screen::Screen;
+use crate::run::shared::Operation;
+use crate::run::{self, Run};
 use crate::state::keeper::{self, Keeper};
 use crate::state::seen::Seen;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,12 @@ use std::sync::Arc;
 
 pub fn query(options: &Query) -> Result<Ending, Failure> {
     let seen = keeper::load(&options.state)?;
-    let job =
-        Job { act: Act::Find, select: !options.invert, yes_is: "seen", state: &options.state };
+    let job = Job {
+        operation: Operation::Find,
+        select: !options.invert,
+        yes_is: "seen",
+        state: &options.state,
+    };
     ask(
         job,
         seen,
@@ -33,19 +37,25 @@ pub fn query(options: &Query) -> Result<Ending, Failure> {
 pub fn add(options: &Add) -> Result<Ending, Failure> {
     let keeper = Keeper::claim(&options.state)?;
     let seen = keeper.load_or_make(&options.made)?;
-    let job = Job { act: Act::Add, select: true, yes_is: "added", state: &options.state };
+    let job =
+        Job { operation: Operation::Add, select: true, yes_is: "added", state: &options.state };
     ask(job, seen, Some(keeper), &options.files.files, &options.input, None, &options.telling)
 }
 
 pub fn forget(options: &Forget) -> Result<Ending, Failure> {
     let keeper = Keeper::claim(&options.state)?;
     let seen = keeper.load()?;
-    let job = Job { act: Act::Remove, select: true, yes_is: "forgotten", state: &options.state };
+    let job = Job {
+        operation: Operation::Remove,
+        select: true,
+        yes_is: "forgotten",
+        state: &options.state,
+    };
     ask(job, seen, Some(keeper), &options.files.files, &options.input, None, &options.telling)
 }
 
 struct Job<'a> {
-    act: Act,
+    operation: Operation,
     select: bool,
     yes_is: &'static str,
     state: &'a Path,
@@ -75,9 +85,9 @@ fn ask(
     let is_shown = output.is_some_and(Output::is_shown);
     let screen = Screen::new(telling.wants_bar(), is_shown, input::total_bytes(&sources));
     let screen = Arc::new(screen);
-    let (mut outcome, _watch) = closing::run(Run {
+    let (mut outcome, _watch) = run::run(Run {
         seen,
-        act: job.act,
+        operation: job.operation,
         select: job.select,
         sources,
         rules: input.rules(),
@@ -98,10 +108,10 @@ fn ask(
     let stats = &outcome.stats;
     let report = Asked {
         lines: tally.lines,
-        answer: match job.act {
-            Act::Add => Answer::Added(tally.yes),
-            Act::Find => Answer::Seen(tally.yes),
-            Act::Remove => Answer::Forgotten(tally.yes),
+        answer: match job.operation {
+            Operation::Add => Answer::Added(tally.yes),
+            Operation::Find => Answer::Seen(tally.yes),
+            Operation::Remove => Answer::Forgotten(tally.yes),
         },
         bytes: tally.bytes,
         not_urls: report::not_urls(&outcome.hash, tally.not_urls),
@@ -113,6 +123,6 @@ fn ask(
         seconds: report::seconds(outcome.took),
         end: report::name_of(&outcome.end),
     };
-    let none_is_1 = job.act != Act::Add;
+    let none_is_1 = job.operation != Operation::Add;
     Closing { telling, screen: &screen, none_is_1 }.close(&report, &outcome)
 }

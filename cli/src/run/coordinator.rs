@@ -2,8 +2,8 @@
 
 use crate::failure::{Failure, Trouble};
 use crate::lines::output::Syncer;
-use crate::run::crew::{Act, Shared, locked};
 use crate::run::monitor::{Event, Idle};
+use crate::run::shared::{Operation, Shared, locked};
 use crate::state::keeper::Keeper;
 use crate::state::seen::Seen;
 use std::sync::atomic::Ordering::Relaxed;
@@ -122,7 +122,7 @@ impl<'a> Coordinator<'a> {
 
     /// Sees to it that the state has what was written, and saves it.
     pub fn finish(&mut self, end: End) -> End {
-        let Shared { monitor, screen, seen, act, so_far, .. } = self.shared;
+        let Shared { monitor, screen, seen, operation, so_far, .. } = self.shared;
         monitor.close();
         if let End::Signal(_) = end {
             let mut written = monitor.written();
@@ -139,8 +139,8 @@ impl<'a> Coordinator<'a> {
         }
         let Some(halt) = so_far.turns.halt() else { return end };
         seen.remove_hash_many(&halt.added());
-        so_far.add_no_more(&halt);
-        if *act == Act::Add {
+        so_far.stop_adding(&halt);
+        if *operation == Operation::Add {
             let mut tally = locked(&self.shared.so_far.tally);
             let added = tally.yes;
             tally.doubt.update(seen, added, true);

@@ -1,4 +1,4 @@
-//! Lines through the filter, as fast as they come.
+//! A run: sends the lines of the input through the filter, on several threads.
 //!
 //! ```text
 //!            work                  done
@@ -7,21 +7,24 @@
 //!    └───────────────── pool ◀────────────────┘
 //! ```
 //!
-//! The reader cuts the input into chunks of whole lines. Workers compare the lines and ask the filter, which they do in
-//! [turns](crate::run::turns), so that of two lines that are the same the first one is new. The writer puts the chunks
-//! into their order again and writes. There are a few chunks, which go round.
+//! The reader cuts the input into chunks of whole lines. Workers compare the lines and ask the filter.
+//! They do so in [turns], so that the first of several equal lines is the one that is new. The writer
+//! restores the order of the chunks and writes them. A fixed number of chunks circulates, which bounds
+//! the memory of a run and gives back-pressure.
 //!
-//! The thread that calls is the coordinator. It saves the state, for which it lets everything that was handed in be
-//! written first; and when the run has to end early, it takes back what was added for lines that were not
-//! written. So a line is never saved as seen without having been written.
+//! The calling thread is the [coordinator]. Before it saves the state, it waits until every chunk
+//! handed in so far has been written. If the run ends early, it removes from the filter the lines that
+//! were added but not written. A line is therefore never saved as seen unless it was written.
 
 pub mod coordinator;
 pub mod crew;
 pub mod monitor;
 pub mod screen;
+pub mod shared;
 pub mod signals;
 pub mod tally;
 pub mod turns;
+pub mod worker;
 
 use crate::failure::Failure;
 use crate::lines::aside::Aside;
@@ -29,9 +32,10 @@ use crate::lines::chunk::Rules;
 use crate::lines::input::Source;
 use crate::lines::output::Sink;
 use crate::run::coordinator::{Coordinator, End, Keeping};
-use crate::run::crew::{Act, Shared, SoFar, locked};
 use crate::run::monitor::Monitor;
 use crate::run::screen::Screen;
+use crate::run::shared::{Operation, Shared, SoFar, locked};
+use crate::run::signals::Watch;
 use crate::run::tally::Tally;
 use crate::state::comparison::LineHash;
 use crate::state::keeper::Keeper;
@@ -41,53 +45,56 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What is to be done.
+/// The parameters of a run.
 pub struct Run {
     pub seen: Seen,
-    pub act: Act,
-    /// Which answer makes a line one to be written.
+    pub operation: Operation,
+    /// The answer that selects a line to be written.
     pub select: bool,
     pub sources: Vec<Source>,
     pub rules: Rules,
+    /// The number of workers. `None` is one for each core.
     pub threads: Option<usize>,
     pub sink: Sink,
-    /// Where lines go that are not selected, if they are to be kept.
+    /// Where the lines that are not selected go, if they are kept.
     pub aside: Option<Aside>,
     pub keeper: Option<Keeper>,
-    /// How often the state is saved.
+    /// The interval between saves of the state.
     pub checkpoint: Option<Duration>,
     pub screen: Arc<Screen>,
-    /// What the bar calls lines with the answer yes.
+    /// What the progress bar calls lines whose answer is yes.
     pub yes_is: &'static str,
 }
 
-/// What became of it.
+/// The result of a run.
 pub struct Outcome {
-    /// Of the filter, which is gone.
+    /// The statistics of the filter at the end of the run.
     pub stats: Stats,
     pub hash: LineHash,
     pub tally: Tally,
     pub end: End,
-    /// If all has been written.
+    /// Where the lines were written to, if the run reached the end of the input.
     pub written: Option<(Sink, Option<Aside>)>,
     pub took: Duration,
 }
 
-/// Goes through all lines, and saves the state.
-pub fn run(run: Run, monitor: &Arc<Monitor>) -> Result<Outcome, Failure> {
+/// Processes all lines, saves the state, and watches for signals.
+pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
+    let monitor = Arc::new(Monitor::default());
+    let watch = Watch::start(&monitor)?;
     let start = Instant::now();
     let threads =
         run.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
     let shared = Arc::new(Shared {
         seen: Arc::new(run.seen),
-        act: run.act,
+        operation: run.operation,
         select: run.select,
         rules: run.rules,
-        puts_aside: run.aside.is_some(),
+        sets_aside: run.aside.is_some(),
         writes: run.sink.is_somewhere() || run.aside.is_some(),
-        notes: run.keeper.is_some(),
+        records: run.keeper.is_some(),
         screen: run.screen,
-        monitor: Arc::clone(monitor),
+        monitor,
         so_far: SoFar::default(),
     });
     let keeping = match run.keeper {
@@ -97,11 +104,11 @@ pub fn run(run: Run, monitor: &Arc<Monitor>) -> Result<Outcome, Failure> {
     let writer = crew::start(&shared, run.sources, threads, run.sink, run.aside)?;
     let mut coordinator = Coordinator::new(&shared, keeping, run.yes_is);
     let end = coordinator.wait();
-    // If something has gone wrong, it may wait for ever.
+    // After an early end, the writer may block for ever, so it is not joined.
     let written = matches!(end, End::Reached).then(|| writer.join().ok()).flatten();
     let end = coordinator.finish(end);
     shared.screen.clear();
     let tally = locked(&shared.so_far.tally).clone();
     let (stats, hash) = (shared.seen.stats(), *shared.seen.hasher());
-    Ok(Outcome { stats, hash, tally, end, written, took: start.elapsed() })
+    Ok((Outcome { stats, hash, tally, end, written, took: start.elapsed() }, watch))
 }

@@ -1,0 +1,85 @@
+//! What the threads of a run share.
+//!
+//! # Orderings
+//!
+//! Both atomics are accessed with `Relaxed`, and neither publishes other data.
+//!
+//! * `full` is stored and loaded by a thread that holds one of the parts of the
+//!   [turns](crate::run::turns). While chunks are processed, it only saves work: a line that is added
+//!   although it is set is in the ledger and is taken back. At the end of a run, every later visit
+//!   must see it. [`SoFar::stop_adding`] therefore requires a [`Halt`], which holds all parts: the
+//!   mutex of a part orders the store before the next visit (`tests/command/known_lines.rs` fails
+//!   without that store).
+//! * `read` only feeds the progress bar.
+
+use crate::failure::Failure;
+use crate::lines::chunk::Rules;
+use crate::run::monitor::Monitor;
+use crate::run::screen::Screen;
+use crate::run::tally::Tally;
+use crate::run::turns::{Halt, Turns};
+use crate::state::seen::Seen;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The operation that is applied to each line, which answers yes or no.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// Adds the line. The answer is yes if it was not there.
+    Add,
+    /// Looks the line up. The answer is yes if it is there.
+    Find,
+    /// Removes the line. The answer is yes if it was there.
+    Remove,
+}
+
+pub struct Shared {
+    pub seen: Arc<Seen>,
+    pub operation: Operation,
+    /// The answer that selects a line.
+    pub select: bool,
+    pub rules: Rules,
+    /// Whether the lines that are not selected are set aside.
+    pub sets_aside: bool,
+    /// Whether selected lines, or those set aside, are kept at all.
+    pub writes: bool,
+    /// Whether added lines are recorded in the ledger until they have been written.
+    pub records: bool,
+    pub screen: Arc<Screen>,
+    pub monitor: Arc<Monitor>,
+    pub so_far: SoFar,
+}
+
+/// The progress of a run.
+#[derive(Default)]
+pub struct SoFar {
+    pub turns: Turns,
+    /// Set when nothing more can, or may, be added.
+    full: AtomicBool,
+    pub tally: Mutex<Tally>,
+    /// Bytes read from the input files, before decompression.
+    pub read: Arc<AtomicU64>,
+    /// Why the input ended early.
+    pub stopped: Mutex<Option<Failure>>,
+}
+
+impl SoFar {
+    /// Keeps threads that are still running from adding anything to the filter.
+    pub fn stop_adding(&self, _no_visits: &Halt<'_>) {
+        self.full.store(true, Relaxed);
+    }
+
+    /// Records that the filter has no more memory.
+    pub fn set_full(&self) {
+        self.full.store(true, Relaxed);
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.full.load(Relaxed)
+    }
+}
+
+/// Locks a mutex, even if a thread panicked while it held it: the run ends then anyway.
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,130 @@
+//! A worker thread: asks the filter about the lines of one chunk after the other.
+
+use crate::lines::chunk::Chunk;
+use crate::run::shared::{Operation, Shared};
+use crate::run::turns::PARTS;
+use crossbeam_channel::{Receiver, Sender};
+
+/// A worker and its buffers, which are reused from chunk to chunk.
+pub struct Worker<'a> {
+    shared: &'a Shared,
+    scratch: String,
+    hashes: Vec<u64>,
+    answers: Vec<bool>,
+    /// The hashes grouped by part, each group in line order, and the number of each hash's line.
+    sorted: Vec<u64>,
+    lines: Vec<u32>,
+    /// Where the group of each part begins in `sorted`.
+    ends: [usize; PARTS + 1],
+}
+
+impl<'a> Worker<'a> {
+    pub fn new(shared: &'a Shared) -> Self {
+        Worker {
+            shared,
+            scratch: String::new(),
+            hashes: Vec::new(),
+            answers: Vec::new(),
+            sorted: Vec::new(),
+            lines: Vec::new(),
+            ends: [0; PARTS + 1],
+        }
+    }
+
+    /// Processes chunks until there are no more.
+    pub fn work(&mut self, work: &Receiver<Chunk>, done: &Sender<Chunk>) {
+        for mut chunk in work {
+            self.process(&mut chunk);
+            if done.send(chunk).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Determines the answer for each line of a chunk, and sorts the lines by it.
+    fn process(&mut self, chunk: &mut Chunk) {
+        let Shared { seen, operation, select, rules, sets_aside, writes, .. } = self.shared;
+        let hasher = seen.hasher();
+        let comparison = hasher.comparison();
+        self.hashes.clear();
+        let mut not_urls = 0;
+        for line in chunk.iter() {
+            let (key, as_expected) = comparison.key(rules.bare(line), &mut self.scratch);
+            not_urls += u64::from(!as_expected);
+            self.hashes.push(hasher.of_key(key));
+        }
+        chunk.not_urls = not_urls;
+        match operation {
+            Operation::Add => chunk.full = !self.add(chunk.number),
+            Operation::Find => self.answers = seen.contains_hash_many(&self.hashes),
+            Operation::Remove => self.answers = seen.remove_hash_many(&self.hashes),
+        }
+        let yes = self.answers.iter().filter(|answer| **answer).count() as u64;
+        chunk.yes = yes;
+        chunk.selected_lines = if *select { yes } else { chunk.lines() as u64 - yes };
+        if *writes {
+            chunk.sort_out(&self.answers, *select, *sets_aside);
+        }
+    }
+
+    /// Adds the lines of a chunk, part by part, in its turns. Returns `false` if there was not enough
+    /// memory for all of them.
+    fn add(&mut self, chunk: u64) -> bool {
+        self.sort();
+        let Worker { shared, answers, sorted, lines, ends, .. } = self;
+        let so_far = &shared.so_far;
+        let mut all = true;
+        for part in 0..PARTS {
+            let range = ends[part]..ends[part + 1];
+            let (hashes, lines) = (&sorted[range.clone()], &lines[range]);
+            so_far.turns.visit(part, chunk, || {
+                if so_far.is_full() {
+                    all = false;
+                    return Vec::new();
+                }
+                let mut added = Vec::new();
+                let results = shared.seen.insert_hash_if_absent_many(hashes);
+                for ((result, line), hash) in results.into_iter().zip(lines).zip(hashes) {
+                    match result {
+                        Ok(new) => {
+                            answers[*line as usize] = new;
+                            if new && shared.records {
+                                added.push(*hash);
+                            }
+                        }
+                        Err(_) => {
+                            all = false;
+                            so_far.set_full();
+                        }
+                    }
+                }
+                added
+            });
+        }
+        all
+    }
+
+    /// Groups the hashes by part with a counting sort, which keeps lines of one part in order.
+    fn sort(&mut self) {
+        let Worker { shared, hashes, answers, sorted, lines, ends, .. } = self;
+        let seen = &shared.seen;
+        answers.clear();
+        answers.resize(hashes.len(), false);
+        sorted.resize(hashes.len(), 0);
+        lines.resize(hashes.len(), 0);
+        *ends = [0; PARTS + 1];
+        for &hash in &*hashes {
+            ends[seen.part_of_hash(hash, PARTS) + 1] += 1;
+        }
+        for part in 0..PARTS {
+            ends[part + 1] += ends[part];
+        }
+        let mut at = *ends;
+        for (line, &hash) in hashes.iter().enumerate() {
+            let at = &mut at[seen.part_of_hash(hash, PARTS)];
+            sorted[*at] = hash;
+            lines[*at] = line as u32;
+            *at += 1;
+        }
+    }
+}

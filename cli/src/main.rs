@@ -1,18 +1,32 @@
-//! koel, the command: which lines were not seen before?
+//! koel, the command: finds the lines of a stream that have not been seen before.
+//!
+//! # Rooms
+//!
+//! Each folder is a room. A file imports from its own room and from rooms below it, and no two files
+//! import each other, directly or indirectly.
+//!
+//! ```text
+//! main
+//!   commands     one file for each subcommand, and the summary at its end
+//!   bench        `koel bench`, which reads no lines
+//!   run          the threads of a run, and how they wait for each other
+//!   lines        input, chunks of lines, output, and what --lossless sets aside
+//!   state        the filter, its file, and how lines are compared
+//!   arguments    the command line and its help
+//!   random, files, failure
+//! ```
 //!
 //! # Reading order
 //!
-//! `arguments` tells what can be asked for. `dedup` and `others` are the commands that read lines; what they
-//! have in common is in `command`. They hand a [`Run`](run::Run) to [`run`], which has the essay; [`crew`] has the threads, [`coordinator`] looks after them.
-//! Who waits for whom is told in [`monitor`], and the order in which lines come to the filter in [`turns`].
-//! Lines come from `input`, are cut out in `chunk` and compared by `comparison` and `url_key`; they go to
-//! `output`, and those that may be repeated to [`aside`]. `state` is the file between runs, `claim` keeps others from
-//! it. [`mod@bench`] stands by itself.
+//! [`commands::dedup`] is the main subcommand. It passes a [`Run`](run::Run) to [`run::run()`], whose
+//! module explains the threads. [`run::monitor`] is where they wait for each other, and [`run::turns`]
+//! keeps the lines in order. [`state::comparison`] defines when two lines are equal, and
+//! [`state::url_key`] when two URLs are.
 
 #![forbid(unsafe_code)]
 
 #[cfg(not(unix))]
-compile_error!("this command is for Unix: it asks for signals and locks as they are there");
+compile_error!("the koel command needs Unix: it uses Unix signals and file locks");
 
 mod arguments;
 mod bench;
@@ -45,7 +59,7 @@ fn main() -> ExitCode {
         Ok(Ending::Code(code)) => ExitCode::from(code),
         Ok(Ending::Signal(signal)) => run::signals::die(signal),
         Err(failure) => {
-            // That nobody can be told is no reason to panic.
+            // If standard error is closed, the exit code still reports the failure.
             let _ = writeln!(io::stderr(), "koel: {failure}");
             ExitCode::from(2)
         }

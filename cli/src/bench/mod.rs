@@ -16,7 +16,7 @@ mod table;
 mod timing;
 mod workloads;
 
-use crate::arguments::Bench;
+use crate::arguments::tools::Bench;
 use crate::failure::Failure;
 use crate::lines::output::Sink;
 use indicatif::{BinaryBytes, HumanCount, ProgressBar, ProgressStyle};

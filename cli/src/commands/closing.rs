@@ -1,6 +1,6 @@
 //! What the commands that read lines have in common.
 
-use crate::arguments::{Input, Output, Telling};
+use crate::arguments::common::{Input, Output, Reporting};
 use crate::failure::Failure;
 use crate::lines::chunk::Rules;
 use crate::run::Outcome;
@@ -32,7 +32,7 @@ impl Output {
     }
 }
 
-impl Telling {
+impl Reporting {
     pub fn wants_bar(&self) -> bool {
         !self.quiet
     }
@@ -40,7 +40,7 @@ impl Telling {
 
 /// The end of a command.
 pub struct Closing<'a> {
-    pub telling: &'a Telling,
+    pub telling: &'a Reporting,
     pub screen: &'a Screen,
     /// Whether the exit code is 1 if no line was selected.
     pub none_is_1: bool,

@@ -1,6 +1,6 @@
 //! `koel dedup`: each line the first time it is seen.
 
-use crate::arguments::Dedup;
+use crate::arguments::dedup::Dedup;
 use crate::commands::closing::{Closing, Ending};
 use crate::commands::report::{self, Deduplicated};
 use crate::failure::Failure;
@@ -30,9 +30,9 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     let kept = options.state.as_deref().filter(|_| writes_new);
     let keeper = kept.map(Keeper::claim).transpose()?;
     let seen = match (&keeper, options.state.as_deref()) {
-        (Some(keeper), _) => keeper.load_or_make(&options.made)?,
-        (None, Some(state)) => keeper::load_if_there(state, &options.made)?,
-        (None, None) => options.made.build_for(total_bytes.unwrap_or(0))?,
+        (Some(keeper), _) => keeper.load_or_make(&options.making)?,
+        (None, Some(state)) => keeper::load_if_there(state, &options.making)?,
+        (None, None) => options.making.build_for(total_bytes.unwrap_or(0))?,
     };
     let before = match keeper {
         Some(_) => Before::Kept { terminator: rules.terminator },
@@ -48,7 +48,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         true => Some(Aside::new(!sink.can_be_read_again())?),
         false => None,
     };
-    let telling = &options.output.telling;
+    let telling = &options.output.reporting;
     let screen = Arc::new(Screen::new(telling.wants_bar(), options.output.is_shown(), total_bytes));
     let state = state.map(|path| path.display().to_string());
     let checkpoint = (options.checkpoint > 0.0)

@@ -1,6 +1,7 @@
 //! `koel generate`: manual pages and completions, made from the arguments that the command has.
 
-use crate::arguments::{Arguments, Generated};
+use crate::arguments::Arguments;
+use crate::arguments::tools::Generated;
 use crate::commands::closing::{DONE, Ending};
 use crate::failure::Failure;
 use crate::lines::output::Sink;

@@ -1,6 +1,6 @@
 //! `koel info`: what is in a state.
 
-use crate::arguments::Info;
+use crate::arguments::tools::Info;
 use crate::commands::closing::{DONE, Ending};
 use crate::failure::Failure;
 use crate::lines::output::Sink;

@@ -1,6 +1,7 @@
 //! `koel query`, `add` and `forget`: lines against a state that is there.
 
-use crate::arguments::{Add, Forget, Input, Output, Query, Telling};
+use crate::arguments::common::{Input, Output, Reporting};
+use crate::arguments::membership::{Add, Forget, Query};
 use crate::commands::closing::{Closing, Ending};
 use crate::commands::report::{self, Answer, Asked};
 use crate::failure::Failure;
@@ -30,16 +31,16 @@ pub fn query(options: &Query) -> Result<Ending, Failure> {
         &options.files.files,
         &options.input,
         Some(&options.output),
-        &options.output.telling,
+        &options.output.reporting,
     )
 }
 
 pub fn add(options: &Add) -> Result<Ending, Failure> {
     let keeper = Keeper::claim(&options.state)?;
-    let seen = keeper.load_or_make(&options.made)?;
+    let seen = keeper.load_or_make(&options.making)?;
     let job =
         Job { operation: Operation::Add, select: true, yes_is: "added", state: &options.state };
-    ask(job, seen, Some(keeper), &options.files.files, &options.input, None, &options.telling)
+    ask(job, seen, Some(keeper), &options.files.files, &options.input, None, &options.reporting)
 }
 
 pub fn forget(options: &Forget) -> Result<Ending, Failure> {
@@ -51,7 +52,7 @@ pub fn forget(options: &Forget) -> Result<Ending, Failure> {
         yes_is: "forgotten",
         state: &options.state,
     };
-    ask(job, seen, Some(keeper), &options.files.files, &options.input, None, &options.telling)
+    ask(job, seen, Some(keeper), &options.files.files, &options.input, None, &options.reporting)
 }
 
 struct Job<'a> {
@@ -68,7 +69,7 @@ fn ask(
     files: &[PathBuf],
     input: &Input,
     output: Option<&Output>,
-    telling: &Telling,
+    telling: &Reporting,
 ) -> Result<Ending, Failure> {
     let sources = input::sources(files);
     let mut sink = Sink::nowhere();

@@ -1,6 +1,6 @@
 //! The file of a state: it is loaded, claimed and saved here.
 
-use crate::arguments::Made;
+use crate::arguments::common::Making;
 use crate::failure::Failure;
 use crate::state::claim::Claim;
 use crate::state::seen::Seen;
@@ -29,8 +29,8 @@ impl Keeper {
     }
 
     /// What was seen in earlier runs, if there were any.
-    pub fn load_or_make(&self, made: &Made) -> Result<Seen, Failure> {
-        let seen = load_if_there(&self.path, made)?;
+    pub fn load_or_make(&self, making: &Making) -> Result<Seen, Failure> {
+        let seen = load_if_there(&self.path, making)?;
         if !self.path.exists() {
             // Better to know now that it cannot be saved.
             self.save(&seen)?;
@@ -52,10 +52,10 @@ impl Keeper {
 }
 
 /// A state that will only be read, or what it would be if it were there.
-pub fn load_if_there(path: &Path, made: &Made) -> Result<Seen, Failure> {
+pub fn load_if_there(path: &Path, making: &Making) -> Result<Seen, Failure> {
     match Seen::load(path) {
-        Ok(seen) => made.accept(seen, path),
-        Err(error) if error.kind() == SnapshotErrorKind::NotFound => made.build(),
+        Ok(seen) => making.accept(seen, path),
+        Err(error) if error.kind() == SnapshotErrorKind::NotFound => making.build(),
         Err(error) => Err(cannot_use(&error)),
     }
 }

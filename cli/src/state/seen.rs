@@ -1,6 +1,6 @@
 //! What was seen: a filter, as the options ask for it.
 
-use crate::arguments::Made;
+use crate::arguments::common::Making;
 use crate::failure::Failure;
 use crate::state::comparison::{Comparison, LineHash};
 use crate::state::url_key::UrlRules;
@@ -27,7 +27,7 @@ const EXPECTED_GROWTH: f64 = 1e6;
 /// The same, if it was told how many lines to expect.
 const EXPECTED_GROWTH_OF_KNOWN: f64 = 4.0;
 
-impl Made {
+impl Making {
     pub fn comparison(&self) -> Comparison {
         match self.url {
             false => Comparison::Bytes,

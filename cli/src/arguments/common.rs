@@ -1,0 +1,119 @@
+//! Arguments that several commands share.
+
+use crate::arguments::values::{line_size, number, rate, size, threads};
+use clap::{Args, ValueHint};
+use std::path::PathBuf;
+
+/// Where lines come from.
+#[derive(Args)]
+pub struct Files {
+    /// Files to read; - is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
+}
+
+/// How lines are read.
+#[derive(Args)]
+#[command(next_help_heading = "Input")]
+pub struct Input {
+    /// Lines end in a NUL byte instead of a newline, as from find -print0
+    #[arg(short, long)]
+    pub zero: bool,
+
+    /// Longest line accepted; a longer line is an error
+    #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = line_size)]
+    pub max_line: usize,
+
+    /// Threads that compare lines, besides a reader and a writer [default: the number of cores]
+    #[arg(long, value_parser = threads)]
+    pub threads: Option<usize>,
+}
+
+/// How a new state, or a filter without a state, is made.
+#[derive(Args)]
+#[command(next_help_heading = "Comparison")]
+pub struct Making {
+    /// Highest acceptable false-positive rate at the end of the run [default: 1e-6]
+    ///
+    /// The highest acceptable false-positive rate at the end of the run: the probability that a new
+    /// line is taken for one that has been seen. The default is 1e-6.
+    ///
+    /// A higher rate stores fewer bits of each line: 1e-4 takes two thirds and 0.01 takes half of the
+    /// memory that the default takes.
+    #[arg(long, value_name = "P", value_parser = rate)]
+    pub rate: Option<f64>,
+
+    /// Number of distinct lines to expect; more are accepted
+    ///
+    /// The number of distinct lines to expect. More are accepted. This saves the time and up to half
+    /// of the memory that growing takes.
+    ///
+    /// By default, dedup starts with room for half of the lines that its files may contain, but uses
+    /// at most 60 MB for that, and 320 KB if it uses a state or if the size of the input is unknown.
+    #[arg(long, value_name = "N", value_parser = number)]
+    pub capacity: Option<u64>,
+
+    /// Memory limit for the lines seen; it is an error to need more
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub max_memory: Option<u64>,
+
+    /// Compare URLs as a crawler does
+    ///
+    /// Compare URLs as a crawler does, by the WHATWG URL standard. Two URLs are equal if they differ
+    /// only in the spelling of scheme and host, a default port, dot segments, unnecessary escapes, a
+    /// fragment, or an empty query.
+    ///
+    /// This applies to http, https, ftp, ws and wss URLs. All other lines are compared byte by byte.
+    /// Lines are written unchanged. A state remembers how its lines are compared.
+    #[arg(short, long)]
+    pub url: bool,
+
+    /// Ignore the order of query parameters
+    #[arg(long, requires = "url")]
+    pub sort_query: bool,
+
+    /// Ignore query parameters that only track visitors, such as utm_source and gclid
+    #[arg(long, requires = "url")]
+    pub ignore_tracking: bool,
+}
+
+/// What is written, and where.
+#[derive(Args)]
+#[command(next_help_heading = "Output")]
+pub struct Output {
+    /// Write to FILE instead of standard output
+    ///
+    /// Write to FILE instead of standard output. An existing FILE is replaced, except by dedup with
+    /// --state, which appends to it. Prefer this to a shell's >>: if a kill left an incomplete line at
+    /// the end of FILE, koel ends that line first.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+
+    /// Write the number of lines instead of the lines
+    #[arg(short, long)]
+    pub count: bool,
+
+    #[command(flatten)]
+    pub reporting: Reporting,
+}
+
+/// What is reported on standard error.
+#[derive(Args)]
+#[command(next_help_heading = "Output")]
+pub struct Reporting {
+    /// Print no summary and no progress bar
+    #[arg(short, long, conflicts_with = "json")]
+    pub quiet: bool,
+
+    /// Print the summary as JSON
+    ///
+    /// Print the summary as JSON: one object on one line of standard error, the last line unless an
+    /// error follows.
+    ///
+    /// For dedup, its fields are lines, new, repeated, bytes, expected_drops, recovered, not_urls,
+    /// unreadable, rate, known, memory_bytes, state, saved, seconds and end. The value of end is
+    /// complete, SIGINT, SIGTERM, SIGHUP, broken pipe or failed. Other commands report added, seen or
+    /// forgotten instead of new and repeated, and neither expected_drops, recovered nor saved.
+    #[arg(long)]
+    pub json: bool,
+}

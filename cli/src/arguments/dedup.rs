@@ -1,0 +1,92 @@
+//! The arguments of `koel dedup`.
+
+use crate::arguments::common::{Files, Input, Making, Output};
+use crate::arguments::values::{number, seconds};
+use clap::{Args, ValueHint};
+use std::path::PathBuf;
+
+/// Write each line the first time it is seen
+///
+/// Write each line the first time it is seen, unchanged and in input order. With --state, koel
+/// remembers the lines for the next run.
+#[derive(Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct Dedup {
+    #[command(flatten)]
+    pub files: Files,
+
+    /// Remember the lines between runs in FILE
+    ///
+    /// Load the lines seen by earlier runs from FILE, if it exists, and save the lines of this run
+    /// to it.
+    ///
+    /// The state is saved at the end of the run, on SIGINT, SIGTERM and SIGHUP, and every
+    /// --checkpoint seconds. A line is saved as seen only after it has been written. After a SIGKILL
+    /// or a power failure, the lines since the last checkpoint may be written again.
+    ///
+    /// One process at a time can use a state. With --count or --repeated, new lines are not written,
+    /// so FILE is only read.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "State")]
+    pub state: Option<PathBuf>,
+
+    /// Save the state every SECONDS during the run; 0 saves it only at the end
+    ///
+    /// Save the state every SECONDS during the run. With 0, it is saved only at the end.
+    ///
+    /// No lines are processed during a save. If saves are slow, they happen less often, so that they
+    /// take at most a tenth of the time.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value = "60",
+        value_parser = seconds,
+        requires = "state",
+        help_heading = "State"
+    )]
+    pub checkpoint: f64,
+
+    #[command(flatten)]
+    pub making: Making,
+
+    /// Write the repeated lines instead, each time they occur
+    ///
+    /// Write the repeated lines instead, each time they occur. These are exactly the lines that dedup
+    /// omits otherwise. To get each repeated line once: koel dedup -d FILE | koel dedup
+    #[arg(short = 'd', long, help_heading = "Output")]
+    pub repeated: bool,
+
+    /// Drop no line by mistake: verify the repeated lines in a second pass
+    ///
+    /// Drop no line by mistake. Lines that seem to be repeated are set aside in a temporary file (in
+    /// TMPDIR). At the end of the input, they are compared with the lines that were written, and any
+    /// line dropped by mistake is written then, after all others.
+    ///
+    /// This needs disk space for all lines and takes about four times as long.
+    #[arg(long, conflicts_with = "state", help_heading = "Output")]
+    pub lossless: bool,
+
+    #[command(flatten)]
+    pub output: Output,
+
+    /// Read a synthetic crawl of LINES lines, half of them repeated, instead of files
+    #[arg(long, value_name = "LINES", value_parser = number, conflicts_with = "files", help_heading = "Input")]
+    pub sample: Option<u64>,
+
+    #[command(flatten)]
+    pub input: Input,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  koel dedup access.log > unique.log
+      Write each line once.
+
+  koel dedup --url --state urls.koel day-*.gz > new-urls.txt
+      Write the URLs that no earlier run has written.
+
+  koel dedup --lossless --output unique.txt big.txt.zst
+      Write each line once, and drop none by mistake.
+
+  koel dedup --count access.log
+      Count the distinct lines.
+";

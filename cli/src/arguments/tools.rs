@@ -1,0 +1,68 @@
+//! The arguments of the commands that read no lines: `info`, `bench`, `sample` and `generate`.
+
+use crate::arguments::values::{number, size, threads};
+use clap::{Args, Subcommand, ValueHint};
+use clap_complete::Shell;
+use std::path::PathBuf;
+
+/// Show what a state contains
+#[derive(Args)]
+pub struct Info {
+    /// A state, or another file saved by the koel crate
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub state: PathBuf,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Measure the filter's throughput on this machine
+///
+/// Measure the filter's throughput on this machine by number of threads and kind of work, in million
+/// operations a second. The filters are in memory; no lines are read or written. Every answer is
+/// checked. With two thread counts and the default size, this takes about 20 seconds, and longer if
+/// other programs are running.
+#[derive(Args)]
+pub struct Bench {
+    /// Comma-separated thread counts [default: 1, 2, 4 … up to the number of cores]
+    #[arg(long, value_delimiter = ',', value_parser = threads)]
+    pub threads: Vec<usize>,
+
+    /// Size of the table, at least 64K; the growing filter takes up to twice as much
+    #[arg(long, default_value = "32M", value_parser = size)]
+    pub size: u64,
+
+    /// Also draw the results as a plot in FILE
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub svg: Option<PathBuf>,
+}
+
+/// Write a synthetic crawl to try the other commands on
+///
+/// Write a synthetic crawl to try the other commands on: URLs of about 70 bytes, half of them
+/// repeated. The same number of lines always gives the same crawl.
+#[derive(Args)]
+pub struct Sample {
+    /// Number of lines to write
+    #[arg(value_parser = number)]
+    pub lines: u64,
+}
+
+/// Generate manual pages and shell completions
+#[derive(Args)]
+pub struct Generate {
+    #[command(subcommand)]
+    pub what: Generated,
+}
+
+#[derive(Subcommand)]
+pub enum Generated {
+    /// Write a manual page for each command into FOLDER
+    Man {
+        #[arg(value_hint = ValueHint::DirPath)]
+        folder: PathBuf,
+    },
+    /// Write the completions for a shell to standard output
+    Completions { shell: Shell },
+}

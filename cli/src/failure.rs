@@ -1,10 +1,10 @@
-//! What went wrong, in words for whoever typed the command.
+//! Errors, in words for the user of the command.
 
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
-/// Why the command could not do what it was asked: exit code 2.
+/// An error that makes the command exit with code 2.
 #[derive(Clone, Debug)]
 pub struct Failure(String);
 
@@ -13,11 +13,12 @@ impl Failure {
         Failure(message.to_string())
     }
 
-    /// An error of the system, with what it concerns.
+    /// Creates the failure of an operation on something, from an error of the system.
     pub fn of(what: impl Display, error: &io::Error) -> Self {
         Failure(format!("{what}: {}", plain(error)))
     }
 
+    /// Creates the failure of an operation on a file.
     pub fn about(path: &Path, error: &io::Error) -> Self {
         Failure::of(path.display(), error)
     }
@@ -29,10 +30,10 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// What ends a run early.
+/// The reason why a run ends early, other than a signal.
 #[derive(Debug)]
 pub enum Trouble {
-    /// Nobody reads the output any more.
+    /// The reader of the output has closed it.
     BrokenPipe,
     Failed(Failure),
 }
@@ -43,7 +44,7 @@ impl From<Failure> for Trouble {
     }
 }
 
-/// The error without its number, which says nothing to most.
+/// Returns the text of an error without its number, which means nothing to most users.
 fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error ") {

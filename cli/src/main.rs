@@ -2,8 +2,8 @@
 //!
 //! # Rooms
 //!
-//! Each folder is a room. A file imports from its own room and from rooms below it, and no two files
-//! import each other, directly or indirectly.
+//! Each folder is a room. A file imports from its own room and from rooms below it, and no two
+//! files import each other, directly or indirectly.
 //!
 //! ```text
 //! main
@@ -18,10 +18,10 @@
 //!
 //! # Reading order
 //!
-//! [`commands::dedup`] is the main subcommand. It passes a [`Run`](run::Run) to [`run::run()`], whose
-//! module explains the threads. [`run::monitor`] is where they wait for each other, and [`run::turns`]
-//! keeps the lines in order. [`state::comparison`] defines when two lines are equal, and
-//! [`state::url_key`] when two URLs are.
+//! [`commands::dedup`] is the main subcommand. It passes a [`Run`](run::Run) to [`run::run()`],
+//! whose module explains the threads. [`run::monitor`] is where they wait for each other, and
+//! [`run::turns`] keeps the lines in order. [`state::comparison`] defines when two lines are equal,
+//! and [`state::url_key`] when two URLs are.
 
 #![forbid(unsafe_code)]
 

@@ -38,18 +38,19 @@ pub struct Making {
     /// The highest acceptable false-positive rate at the end of the run: the probability that a new
     /// line is taken for one that has been seen. The default is 1e-6.
     ///
-    /// A higher rate stores fewer bits of each line: 1e-4 takes two thirds and 0.01 takes half of the
-    /// memory that the default takes.
+    /// A higher rate stores fewer bits of each line: 1e-4 takes two thirds and 0.01 takes half of
+    /// the memory that the default takes.
     #[arg(long, value_name = "P", value_parser = rate)]
     pub rate: Option<f64>,
 
     /// Number of distinct lines to expect; more are accepted
     ///
-    /// The number of distinct lines to expect. More are accepted. This saves the time and up to half
-    /// of the memory that growing takes.
+    /// The number of distinct lines to expect. More are accepted. This saves the time and up to
+    /// half of the memory that growing takes.
     ///
-    /// By default, dedup starts with room for half of the lines that its files may contain, but uses
-    /// at most 60 MB for that, and 320 KB if it uses a state or if the size of the input is unknown.
+    /// By default, dedup starts with room for half of the lines that its files may contain, but
+    /// uses at most 60 MB for that, and 320 KB if it uses a state or if the size of the input is
+    /// unknown.
     #[arg(long, value_name = "N", value_parser = number)]
     pub capacity: Option<u64>,
 
@@ -59,12 +60,12 @@ pub struct Making {
 
     /// Compare URLs as a crawler does
     ///
-    /// Compare URLs as a crawler does, by the WHATWG URL standard. Two URLs are equal if they differ
-    /// only in the spelling of scheme and host, a default port, dot segments, unnecessary escapes, a
-    /// fragment, or an empty query.
+    /// Compare URLs as a crawler does, by the WHATWG URL standard. Two URLs are equal if they
+    /// differ only in the spelling of scheme and host, a default port, dot segments, unnecessary
+    /// escapes, a fragment, or an empty query.
     ///
-    /// This applies to http, https, ftp, ws and wss URLs. All other lines are compared byte by byte.
-    /// Lines are written unchanged. A state remembers how its lines are compared.
+    /// This applies to http, https, ftp, ws and wss URLs. All other lines are compared byte by
+    /// byte. Lines are written unchanged. A state remembers how its lines are compared.
     #[arg(short, long)]
     pub url: bool,
 
@@ -84,8 +85,8 @@ pub struct Output {
     /// Write to FILE instead of standard output
     ///
     /// Write to FILE instead of standard output. An existing FILE is replaced, except by dedup with
-    /// --state, which appends to it. Prefer this to a shell's >>: if a kill left an incomplete line at
-    /// the end of FILE, koel ends that line first.
+    /// --state, which appends to it. Prefer this to a shell's >>: if a kill left an incomplete line
+    /// at the end of FILE, koel ends that line first.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 
@@ -112,8 +113,8 @@ pub struct Reporting {
     ///
     /// For dedup, its fields are lines, new, repeated, bytes, expected_drops, recovered, not_urls,
     /// unreadable, rate, known, memory_bytes, state, saved, seconds and end. The value of end is
-    /// complete, SIGINT, SIGTERM, SIGHUP, broken pipe or failed. Other commands report added, seen or
-    /// forgotten instead of new and repeated, and neither expected_drops, recovered nor saved.
+    /// complete, SIGINT, SIGTERM, SIGHUP, broken pipe or failed. Other commands report added, seen
+    /// or forgotten instead of new and repeated, and neither expected_drops, recovered nor saved.
     #[arg(long)]
     pub json: bool,
 }

@@ -21,20 +21,26 @@ pub struct Dedup {
     /// to it.
     ///
     /// The state is saved at the end of the run, on SIGINT, SIGTERM and SIGHUP, and every
-    /// --checkpoint seconds. A line is saved as seen only after it has been written. After a SIGKILL
-    /// or a power failure, the lines since the last checkpoint may be written again.
+    /// --checkpoint seconds. A line is saved as seen only after it has been written. After a
+    /// SIGKILL or a power failure, the lines since the last checkpoint may be written again.
     ///
-    /// One process at a time can use a state. With --count or --repeated, new lines are not written,
-    /// so FILE is only read.
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "State")]
+    /// One process at a time can use a state. With --count or --repeated, new lines are not
+    /// written, so FILE is only read.
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        value_hint = ValueHint::FilePath,
+        help_heading = "State"
+    )]
     pub state: Option<PathBuf>,
 
     /// Save the state every SECONDS during the run; 0 saves it only at the end
     ///
     /// Save the state every SECONDS during the run. With 0, it is saved only at the end.
     ///
-    /// No lines are processed during a save. If saves are slow, they happen less often, so that they
-    /// take at most a tenth of the time.
+    /// No lines are processed during a save. If saves are slow, they happen less often, so that
+    /// they take at most a tenth of the time.
     #[arg(
         long,
         value_name = "SECONDS",
@@ -50,16 +56,16 @@ pub struct Dedup {
 
     /// Write the repeated lines instead, each time they occur
     ///
-    /// Write the repeated lines instead, each time they occur. These are exactly the lines that dedup
-    /// omits otherwise. To get each repeated line once: koel dedup -d FILE | koel dedup
+    /// Write the repeated lines instead, each time they occur. These are exactly the lines that
+    /// dedup omits otherwise. To get each repeated line once: koel dedup -d FILE | koel dedup
     #[arg(short = 'd', long, help_heading = "Output")]
     pub repeated: bool,
 
     /// Drop no line by mistake: verify the repeated lines in a second pass
     ///
-    /// Drop no line by mistake. Lines that seem to be repeated are set aside in a temporary file (in
-    /// TMPDIR). At the end of the input, they are compared with the lines that were written, and any
-    /// line dropped by mistake is written then, after all others.
+    /// Drop no line by mistake. Lines that seem to be repeated are set aside in a temporary file
+    /// (in TMPDIR). At the end of the input, they are compared with the lines that were written,
+    /// and any line dropped by mistake is written then, after all others.
     ///
     /// This needs disk space for all lines and takes about four times as long.
     #[arg(long, conflicts_with = "state", help_heading = "Output")]
@@ -69,7 +75,13 @@ pub struct Dedup {
     pub output: Output,
 
     /// Read a synthetic crawl of LINES lines, half of them repeated, instead of files
-    #[arg(long, value_name = "LINES", value_parser = number, conflicts_with = "files", help_heading = "Input")]
+    #[arg(
+        long,
+        value_name = "LINES",
+        value_parser = number,
+        conflicts_with = "files",
+        help_heading = "Input"
+    )]
     pub sample: Option<u64>,
 
     #[command(flatten)]

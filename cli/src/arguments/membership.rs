@@ -67,8 +67,8 @@ pub struct Add {
 /// Remove lines from a state, so that they are new again: for example, a URL that could not be
 /// fetched.
 ///
-/// Remove only lines that were added. Forgetting a line that was never added may, with a probability
-/// equal to the rate of the state, remove another line with the same fingerprint.
+/// Remove only lines that were added. Forgetting a line that was never added may, with a
+/// probability equal to the rate of the state, remove another line with the same fingerprint.
 #[derive(Args)]
 #[command(after_long_help = "\
 Exit codes: 0 if a line was in the state, 1 if none was, 2 after an error.")]

@@ -19,10 +19,10 @@ pub struct Info {
 
 /// Measure the filter's throughput on this machine
 ///
-/// Measure the filter's throughput on this machine by number of threads and kind of work, in million
-/// operations a second. The filters are in memory; no lines are read or written. Every answer is
-/// checked. With two thread counts and the default size, this takes about 20 seconds, and longer if
-/// other programs are running.
+/// Measure the filter's throughput on this machine by number of threads and kind of work, in
+/// million operations a second. The filters are in memory; no lines are read or written. Every
+/// answer is checked. With two thread counts and the default size, this takes about 20 seconds, and
+/// longer if other programs are running.
 #[derive(Args)]
 pub struct Bench {
     /// Comma-separated thread counts [default: 1, 2, 4 … up to the number of cores]

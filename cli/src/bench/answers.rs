@@ -1,22 +1,22 @@
-//! Whether a filter's answers were right. A bench of wrong answers is worth nothing, so the first one
-//! ends it.
+//! Checks the answers of a filter. The first wrong answer ends the bench.
 //!
-//! koel may take an item for another at its rate. Everything else is certain: what was inserted is
-//! found, and as many are in as were said to be new.
+//! A filter may take an item for another one at its false-positive rate. Everything else is exact:
+//! an inserted item is found, and the number of items equals the number of inserts that returned
+//! `true`.
 
 use koel::Full;
 use std::ops::Add;
 
-/// What a thread was answered.
+/// The answers that a thread received, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Answers {
-    /// Items that were said to be new, or to have been removed.
+    /// Items that were inserted or removed.
     pub changed: u64,
-    /// Inserts for which there was no room.
+    /// Inserts that were refused.
     pub refused: u64,
-    /// Lookups of items that were in and were not found.
+    /// Lookups of inserted items that returned `false`.
     pub lost: u64,
-    /// Lookups of items that were not in, and how many were found.
+    /// Lookups of absent items, and how many of them returned `true`.
     pub absent: u64,
     pub mistaken: u64,
 }
@@ -45,47 +45,50 @@ impl Answers {
     }
 }
 
-/// What is expected: so many changes, with as many short of that as the rate explains.
+/// The expected answers. The number of changes may fall short by as many as the rate explains.
 #[derive(Clone, Copy)]
 pub struct Expected {
     pub changes: u64,
-    /// Lookups of items that may have lost their fingerprint to another that was removed.
+    /// Lookups of items whose fingerprint may have been removed with another item.
     pub shared: u64,
-    /// At which the filter takes one item for another.
+    /// The false-positive rate.
     pub rate: f64,
-    /// How many items there have to be in the end, if the changes were right.
+    /// The number of items in the end.
     pub held: u64,
 }
 
 impl Expected {
-    /// Nothing but what is found, or not.
+    /// Returns what is expected of lookups alone.
     pub fn lookups(rate: f64, held: u64) -> Self {
         Expected { changes: 0, shared: 0, rate, held }
     }
 
-    /// What is wrong with the answers, if there are `held` items now.
+    /// Checks the answers, and that the filter has `held` items now.
     pub fn check(&self, answers: Answers, held: u64) -> Result<(), String> {
         let Answers { changed, refused, lost, absent, mistaken } = answers;
         if refused > 0 {
-            return Err(format!("items that found no room, or no memory for more: {refused}"));
+            return Err(format!("inserts that were refused: {refused}"));
         }
         if lost > self.tolerated(self.shared) {
-            return Err(format!("items that are in and were not found: {lost}"));
+            return Err(format!("inserted items that were not found: {lost}"));
         }
         if mistaken > self.tolerated(absent) {
-            return Err(format!("items that are not in and were found: {mistaken} of {absent}"));
+            return Err(format!("absent items that were found: {mistaken} of {absent}"));
         }
         let short = self.changes.saturating_sub(changed);
         if changed > self.changes || short > self.tolerated(self.changes) {
-            return Err(format!("items that went in or out: {changed} of {}", self.changes));
+            return Err(format!(
+                "items inserted or removed: {changed} instead of {}",
+                self.changes
+            ));
         }
         if held != self.held {
-            return Err(format!("items that are in: {held}, and should be {}", self.held));
+            return Err(format!("items in the filter: {held} instead of {}", self.held));
         }
         Ok(())
     }
 
-    /// Three times as many as are to be expected: chance does not get that far.
+    /// Three times the expected number, plus ten: more is not chance.
     fn tolerated(&self, of: u64) -> u64 {
         if of == 0 { 0 } else { (3.0 * self.rate * of as f64) as u64 + 10 }
     }
@@ -109,28 +112,24 @@ mod tests {
     fn what_it_does_not_explain_is_an_error() {
         let right = Answers { changed: 999_950, ..Answers::default() };
         for (wrong, held, says) in [
-            (
-                Answers { refused: 1, ..right },
-                999_950,
-                "items that found no room, or no memory for more: 1",
-            ),
-            (Answers { lost: 1, ..right }, 999_950, "items that are in and were not found: 1"),
+            (Answers { refused: 1, ..right }, 999_950, "inserts that were refused: 1"),
+            (Answers { lost: 1, ..right }, 999_950, "inserted items that were not found: 1"),
             (
                 Answers { absent: 1_000, mistaken: 11, ..right },
                 999_950,
-                "items that are not in and were found: 11 of 1000",
+                "absent items that were found: 11 of 1000",
             ),
             (
                 Answers { changed: 999_000, ..right },
                 999_950,
-                "items that went in or out: 999000 of 1000000",
+                "items inserted or removed: 999000 instead of 1000000",
             ),
             (
                 Answers { changed: 1_000_001, ..right },
                 999_950,
-                "items that went in or out: 1000001 of 1000000",
+                "items inserted or removed: 1000001 instead of 1000000",
             ),
-            (right, 999_949, "items that are in: 999949, and should be 999950"),
+            (right, 999_949, "items in the filter: 999949 instead of 999950"),
         ] {
             let error = FILL.check(wrong, held).unwrap_err();
             assert_eq!(error, says);

@@ -1,10 +1,11 @@
-//! Axes, and frames in which curves are drawn by them. The bench of koel beside its peers draws by these,
-//! too, and so do not look for `crate` here.
+//! Axes, and frames that curves are drawn in.
+//!
+//! `benches/peers` includes this file, so it must not use `crate` paths.
 
 use super::svg::{Anchor, Drawing, FAINT, GRID, INK, Style};
 use std::collections::BTreeSet;
 
-/// From the lowest value to the highest, with named ticks between them.
+/// An axis from the lowest value to the highest, with labelled ticks.
 pub struct Axis {
     pub label: String,
     pub low: f64,
@@ -21,7 +22,7 @@ impl Axis {
         Axis { label: label.into(), low, high, logarithmic: true, ticks }
     }
 
-    /// Logarithmic, with these steps in each power of ten, and as far as the values go.
+    /// Creates a logarithmic axis with these steps in each power of ten, as far as the values go.
     pub fn of_decades(
         label: &str,
         values: impl Iterator<Item = f64> + Clone,
@@ -42,7 +43,7 @@ impl Axis {
         Some(Axis { label: label.into(), low, high, logarithmic: true, ticks })
     }
 
-    /// Where the value lies between the ends, from 0 to 1.
+    /// Returns the position of a value between the ends, from 0 to 1.
     fn place(&self, value: f64) -> f64 {
         let scale = |value: f64| if self.logarithmic { value.ln() } else { value };
         let span = scale(self.high) - scale(self.low);
@@ -50,7 +51,7 @@ impl Axis {
     }
 }
 
-/// Where in a drawing.
+/// An area of a drawing.
 pub struct Frame {
     pub left_top: (f64, f64),
     pub width: f64,
@@ -77,7 +78,7 @@ impl Frame {
         for (value, name) in &x.ticks {
             let (at, _) = self.point((x, y), (*value, y.low));
             drawing.line((at, bottom), (at, bottom + 5.0), FAINT);
-            // Names that would touch are left out.
+            // Labels that would touch are left out.
             if at - last > 7.0 * name.len() as f64 {
                 drawing.text((at, bottom + 19.0), 12, Anchor::Middle, FAINT, name);
                 last = at;

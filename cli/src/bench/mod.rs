@@ -1,15 +1,16 @@
-//! `koel bench`: what this machine does, by threads and kinds of work.
+//! `koel bench`: measures the filter's throughput on this machine, by number of threads and kind of
+//! work.
 //!
-//! All workloads are run on one number of threads, then on the next, and then all over again, so that
-//! what else the machine does is spread over the figures, which are medians. Reading order: `sizing` →
-//! `workloads` → `answers` and `timing`, then `table` and `plot` → `axes` → `svg`.
+//! A round runs all workloads with each number of threads. Several rounds spread the effects of
+//! other programs over all results, which are medians. Reading order: `sizing` → `workloads` →
+//! `answers` and `timing`, then `table` and `plot` → `axes` → `svg`.
 
 mod answers;
 mod axes;
 mod picture;
 mod plot;
 mod sizing;
-// The bench of koel beside its peers draws more kinds of things by it.
+// `benches/peers` includes this file, and uses more of it.
 #[allow(dead_code)]
 mod svg;
 mod table;
@@ -26,22 +27,22 @@ use std::time::{Duration, Instant};
 use table::{Figures, count};
 use workloads::{BATCH, Run, Samples};
 
-/// How often everything is measured: three times, unless one takes very long, and up to five times while
-/// that does not take too long together. All times are for each number of threads.
+/// The number of rounds: three, unless one takes very long, and up to five as long as all of them
+/// do not take too long. All times are per number of threads.
 const LEAST_ROUNDS: u32 = 3;
 const VERY_LONG: Duration = Duration::from_secs(8);
 const ROUNDS: u32 = 5;
 const LONG: Duration = Duration::from_secs(10);
-/// Small tables take so little time that there is enough for more.
+/// Small tables take little time, so more rounds are affordable.
 const MORE_ROUNDS: u32 = 25;
 const SHORT: Duration = Duration::from_millis(500);
 
-/// Measures, and writes the table to standard output, and the picture to its file.
+/// Measures, prints the table, and writes the plot to its file.
 pub fn run(bench: &Bench) -> Result<(), Failure> {
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
     let threads = numbers_of_threads(&bench.threads, cores);
     let most = threads.last().copied().unwrap_or(1);
-    let too_many = || format!("{most} threads cannot be had, ask for fewer with --threads");
+    let too_many = || format!("cannot start {most} threads; use fewer --threads");
     timing::can_run(most).map_err(|error| Failure::of(too_many(), &error))?;
     let picture = bench.svg.as_deref().map(Picture::at).transpose()?;
     let table = Table::of(bench.size).map_err(Failure::new)?;
@@ -51,7 +52,7 @@ pub fn run(bench: &Bench) -> Result<(), Failure> {
     let figures = Figures { threads: &threads, samples: &samples };
     let about = about(&table, rounds);
     let text = format!("{about}\n\n{}\n{}", figures.table(), notes(&samples));
-    // The picture is not lost with the table.
+    // The plot is written even if the table could not be.
     let printed = Sink::standard().and_then(|mut output| output.print(&text));
     if let Some(picture) = picture {
         picture.write(&plot::svg(&figures, &about))?;
@@ -59,7 +60,7 @@ pub fn run(bench: &Bench) -> Result<(), Failure> {
     printed
 }
 
-/// Those that were asked for, in order, or else up to all cores.
+/// Returns the thread counts asked for, sorted, or else the default up to all cores.
 fn numbers_of_threads(asked: &[usize], cores: u64) -> Vec<u64> {
     let mut threads: Vec<u64> = asked.iter().map(|&threads| threads as u64).collect();
     threads.sort_unstable();
@@ -67,7 +68,7 @@ fn numbers_of_threads(asked: &[usize], cores: u64) -> Vec<u64> {
     if threads.is_empty() { timing::thread_counts(cores) } else { threads }
 }
 
-/// Rounds until there are enough; how many there were.
+/// Runs rounds until there are enough, and returns their number.
 fn measure(
     table: &Table,
     threads: &[u64],
@@ -92,14 +93,14 @@ fn measure(
     Ok(rounds)
 }
 
-/// Nothing is drawn unless standard error is a terminal.
+/// Creates a progress bar, which is drawn only if standard error is a terminal.
 fn progress_bar(in_a_round: usize) -> ProgressBar {
     let style = ProgressStyle::with_template("measuring {bar:30} about {eta} left");
     let bar = ProgressBar::new(u64::from(LEAST_ROUNDS) * in_a_round as u64);
     bar.with_style(style.unwrap_or(ProgressStyle::default_bar()))
 }
 
-/// Whether there is to be another round, after so many that took so long.
+/// Returns `true` if another round follows after `rounds` rounds that took `spent`.
 fn goes_on(rounds: u32, spent: Duration) -> bool {
     match rounds {
         0 => true,
@@ -110,12 +111,12 @@ fn goes_on(rounds: u32, spent: Duration) -> bool {
     }
 }
 
-/// How many rounds there will be, if all take as long as these.
+/// Estimates the total number of rounds.
 fn foreseen(rounds: u32, spent: Duration) -> u32 {
     (rounds..).find(|&then| !goes_on(then, spent / rounds * then)).unwrap_or(rounds)
 }
 
-/// What was measured, and on what.
+/// Describes the machine and the table.
 fn about(table: &Table, rounds: u32) -> String {
     let stats = &table.stats;
     format!(
@@ -130,22 +131,22 @@ fn about(table: &Table, rounds: u32) -> String {
     )
 }
 
-/// What has to be known to read the table.
+/// Explains the table.
 fn notes(samples: &Samples) -> String {
     let mut text = format!(
-        "insert is insert_if_absent: new items until the table is full, or items that are known. The \
-         mix\nis 9 lookups, half of them hits, to 1 insert. Batches have {} items. Growing begins \
-         with\n64 KiB. Keys are numbers, hashed each time.\n",
+        "insert is insert_if_absent, of new items until the table is full, or of known items.\n\
+         mix is 9 lookups, half of them hits, to 1 insert. A batch has {} items.\n\
+         The growing filter starts at 64 KiB. Keys are integers; hashing is included.\n",
         HumanCount(BATCH)
     );
     let Samples { of_several, short_of_cores, .. } = samples;
     if *short_of_cores > 0 {
         text += &format!(
-            "Other work had some of the cores at {short_of_cores} of {} on several threads.\n",
+            "Other programs used some of the cores in {short_of_cores} of {} on several threads.\n",
             count(*of_several, "measurement")
         );
     }
-    text + "On a machine that others use as well, figures vary.\n"
+    text + "On a shared machine, results vary.\n"
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The file of the picture, which is written whole or not at all: beside its place, and then moved
-//! there.
+//! The file of the plot. It is written completely or not at all: to a temporary file, which then
+//! replaces it.
 
 use crate::failure::Failure;
 use crate::files::folder_of;
@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 pub struct Picture<'a> {
-    /// As it was given.
+    /// The path on the command line.
     path: &'a Path,
-    /// Where a link leads to, which stays a link.
+    /// The file that is written. A symbolic link is followed and stays a link.
     target: PathBuf,
 }
 
 impl<'a> Picture<'a> {
-    /// Makes sure, as far as that can be done, that it can be written later.
+    /// Checks, as far as possible, that the file can be written later.
     pub fn at(path: &'a Path) -> Result<Self, Failure> {
         let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let picture = Picture { path, target };
@@ -37,7 +37,7 @@ impl<'a> Picture<'a> {
         written.map_err(|error| self.cannot(&error))
     }
 
-    /// What is there and is no file, such as a pipe or a terminal, is written to as it is.
+    /// Returns `false` for pipes, terminals and the like, which are written to directly.
     fn is_replaced(&self) -> bool {
         self.target.metadata().map_or(true, |about| about.is_file())
     }
@@ -52,7 +52,7 @@ impl<'a> Picture<'a> {
         Ok(())
     }
 
-    /// A new file that goes away again unless it is moved.
+    /// Creates a temporary file next to the target.
     fn beside(&self) -> io::Result<NamedTempFile> {
         if self.target.file_name().is_none() {
             return Err(io::ErrorKind::InvalidFilename.into());
@@ -66,12 +66,12 @@ impl<'a> Picture<'a> {
     }
 
     fn cannot(&self, error: &io::Error) -> Failure {
-        let what = format!("{}: cannot be written, name another file", self.path.display());
+        let what = format!("{}: cannot write the plot; choose another file", self.path.display());
         Failure::of(what, error)
     }
 }
 
-/// Those of any new file, of which the process's mask takes away some. Temporary files have fewer.
+/// Returns the permissions of an ordinary new file, before the umask. Temporary files have fewer.
 #[cfg(unix)]
 fn usual_permissions() -> Option<Permissions> {
     use std::os::unix::fs::PermissionsExt;

@@ -1,8 +1,8 @@
-//! The figures as a picture: throughput by threads, a panel for each group of workloads, a curve for
-//! each workload.
+//! The results as a plot: throughput by number of threads, with a panel for each group of workloads
+//! and a curve for each workload.
 //!
-//! Both axes are logarithmic: twice as fast on twice as many threads is the same slope everywhere, and
-//! what is slow can be read as well as what is fast. Curves are named where they end.
+//! Both axes are logarithmic, so that linear scaling has the same slope everywhere, and slow
+//! workloads are as readable as fast ones. Each curve is labelled at its end.
 
 use super::axes::{Axis, Frame};
 use super::svg::{Anchor, Drawing, FAINT, GRID, Mark, Style};
@@ -11,12 +11,12 @@ use super::workloads::{GROUPS, Workload};
 use std::collections::BTreeSet;
 
 const PANEL: (f64, f64) = (230.0, 330.0);
-/// From one panel's left side to the next one's: its names stand between them.
+/// The distance between the left sides of two panels, including the labels between them.
 const STEP: f64 = 390.0;
-/// From one name to the one below.
+/// The distance between two labels.
 const LINE: f64 = 16.0;
 
-/// `below` says of what the figures are, in two lines.
+/// Draws the plot. `below` is a description in two lines.
 pub fn svg(figures: &Figures<'_>, below: &str) -> String {
     let threads: BTreeSet<u64> = figures.threads.iter().copied().collect();
     let x = Axis::of_powers("threads", &threads, |threads| threads.to_string());
@@ -34,7 +34,8 @@ pub fn svg(figures: &Figures<'_>, below: &str) -> String {
             let frame = Frame { left_top, width: PANEL.0, height: PANEL.1 };
             frame.draw(&mut drawing, group, &x, &y);
             panel(&mut drawing, &frame, (&x, &y), figures, workloads);
-            // Said once. Names of curves stand where it would be.
+            // Only the first panel has this label. The labels of the curves take its place in the
+            // others.
             y.label.clear();
         }
     }
@@ -59,17 +60,17 @@ fn panel(
     let wanted: Vec<f64> = ends.iter().map(|((_, y), _)| *y).collect();
     let (top, bottom) = (frame.left_top.1, frame.left_top.1 + frame.height);
     for (((x, y), workload), at) in ends.into_iter().zip(apart(&wanted, LINE, top..=bottom)) {
-        // A line leads to each name, as it may stand higher or lower than its curve ends.
+        // A line connects each label to its curve, because the label may have been moved.
         let Style { colour, .. } = style(workload);
         drawing.line((x + 6.0, y), (x + 22.0, at), GRID);
         drawing.text((x + 26.0, at + 4.0), 13, Anchor::Start, colour, workload.name());
     }
 }
 
-/// Moves the names, which are in order, as little as it takes for each to have its line: names that
-/// would touch stand around the middle of where they want to be.
+/// Moves sorted labels apart, as little as necessary: labels that would touch are centred around
+/// the middle of their wanted positions.
 fn apart(wanted: &[f64], line: f64, within: std::ops::RangeInclusive<f64>) -> Vec<f64> {
-    // Blocks of names: how many, and where their middle wants to be.
+    // Blocks of labels: their number, and the wanted position of their middle.
     let mut blocks: Vec<(usize, f64)> = Vec::new();
     let half = |names: usize| line * names as f64 / 2.0;
     for &y in wanted {
@@ -92,7 +93,7 @@ fn apart(wanted: &[f64], line: f64, within: std::ops::RangeInclusive<f64>) -> Ve
     blocks.into_iter().flat_map(places).collect()
 }
 
-/// What is of one kind looks the same in each panel.
+/// Returns the style of a workload. Workloads of one kind look the same in each panel.
 fn style(workload: Workload) -> Style {
     let (colour, mark) = match workload {
         Workload::Insert | Workload::InsertMany | Workload::InsertGrowing => {

@@ -1,38 +1,38 @@
-//! The table that is measured: how many items fill so many bytes, and whether they can be had.
+//! The size of the table that is measured, and whether there is enough memory for it.
 
 use super::workloads::fixed;
 use indicatif::BinaryBytes;
 use koel::Stats;
 
-/// In less, threads only wait for each other.
+/// In a smaller table, threads would mostly wait for each other.
 const LEAST: u64 = 64 << 10;
 
-/// What the table will be, without its memory.
+/// A description of the table.
 pub struct Table {
-    /// As many as are sure to fit.
+    /// The number of items that are certain to fit.
     pub items: u64,
     pub stats: Stats,
 }
 
 impl Table {
-    /// Of about `size` bytes.
+    /// Plans a table of about `size` bytes.
     pub fn of(size: u64) -> Result<Table, String> {
         if size < LEAST {
             let (size, least) = (BinaryBytes(size), BinaryBytes(LEAST));
             return Err(format!(
-                "a table of {size} is too small to measure: --size {least} is the least"
+                "a table of {size} is too small to measure; use a --size of at least {least}"
             ));
         }
-        // Before it is full, the filter that grows takes nearly twice as much.
+        // While it grows, the growing filter takes nearly twice as much.
         let most = size.saturating_mul(5) / 2;
         if let Some(free) = free_memory().filter(|&free| free < most) {
             let (most, free) = (BinaryBytes(most), BinaryBytes(free));
             return Err(format!(
-                "there is not enough memory: the filters take up to {most}, and {free} are free; \
-                 ask for a smaller --size"
+                "not enough memory: the filters take up to {most}, and {free} is free; use a \
+                 smaller --size"
             ));
         }
-        // The filter knows best how large it gets, and sizes are nearly in proportion.
+        // Sizes are almost proportional to capacities, so one correction is enough.
         let guess = size / 17 * 8;
         let built = Table::for_items(guess)?.stats.size_in_bytes() as f64;
         Table::for_items((guess as f64 * (size as f64 / built)) as u64)
@@ -43,7 +43,8 @@ impl Table {
     }
 }
 
-/// What the system could give, where it says so. It may promise more, and then end the process.
+/// Returns the available memory, if the system reports it. An allocation may succeed beyond that,
+/// and the process be killed later.
 fn free_memory() -> Option<u64> {
     available(&std::fs::read_to_string("/proc/meminfo").ok()?)
 }

@@ -1,4 +1,4 @@
-//! A drawing of lines, marks and words, as SVG. Just what the plots need.
+//! A minimal SVG drawing of lines, marks and text.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ pub enum Mark {
     None,
 }
 
-/// How a line and its marks look.
+/// The style of a curve and its marks.
 #[derive(Clone, Copy)]
 pub struct Style {
     pub colour: &'static str,
@@ -50,7 +50,7 @@ impl Drawing {
         self.words(at, size, Anchor::Start, INK, " font-weight=\"bold\"", words);
     }
 
-    /// Written from below to above.
+    /// Adds text that runs upwards.
     pub fn text_upwards(&mut self, at: (f64, f64), size: u32, colour: &str, words: &str) {
         let turned = format!(" transform=\"rotate(-90 {:.1} {:.1})\"", at.0, at.1);
         self.words(at, size, Anchor::Middle, colour, &turned, words);

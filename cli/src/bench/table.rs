@@ -1,26 +1,27 @@
-//! The figures as a table to read.
+//! The results as a text table.
 
 use super::timing::median;
 use super::workloads::{GROUPS, Samples, Workload};
 use std::fmt::Write;
 
-/// The medians of what was measured.
+/// The results: medians of the samples.
 pub struct Figures<'a> {
-    /// From the fewest to the most.
+    /// In ascending order.
     pub threads: &'a [u64],
     pub samples: &'a Samples,
 }
 
-/// The first column, which has the workloads.
+/// The width of the first column, which names the workloads.
 const NAMES: usize = 16;
 
 impl Figures<'_> {
-    /// In million operations a second.
+    /// Returns the median throughput in million operations a second.
     pub fn of(&self, workload: Workload, threads: u64) -> f64 {
         median(self.samples.rates.get(&(workload, threads)).into_iter().flatten().copied())
     }
 
-    /// A row for each workload, a column for each number of threads, and what the most threads are worth.
+    /// Formats a table with a row for each workload and a column for each number of threads, and
+    /// the speedup of the most threads over the fewest.
     pub fn table(&self) -> String {
         let mut columns: Vec<String> = self.threads.iter().map(|&n| count(n, "thread")).collect();
         let ends = self.threads.first().zip(self.threads.last()).filter(|(one, most)| one < most);
@@ -45,7 +46,7 @@ impl Figures<'_> {
     }
 }
 
-/// Cells stand below the ends of their columns' names.
+/// Appends a row, whose cells are aligned to the right of their columns.
 fn row(text: &mut String, name: &str, cells: &[String], columns: &[String]) {
     let mut line = format!("{name:NAMES$}");
     for (cell, column) in cells.iter().zip(columns) {
@@ -56,7 +57,7 @@ fn row(text: &mut String, name: &str, cells: &[String], columns: &[String]) {
     text.push('\n');
 }
 
-/// So many of these.
+/// Formats a number with a noun, in singular or plural.
 pub fn count(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
@@ -65,7 +66,7 @@ pub fn count(number: u64, noun: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Ten times as many for each thread.
+    /// A table in which each thread adds the same throughput.
     fn table(threads: &[u64]) -> String {
         let mut samples = Samples::default();
         for &workload in GROUPS.iter().flat_map(|(_, workloads)| *workloads) {

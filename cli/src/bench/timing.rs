@@ -1,5 +1,7 @@
-//! Threads that start together, and whether the machine really runs that many. The bench of koel
-//! beside its peers measures by this, too.
+//! Runs work on threads that start together, and checks whether the machine really runs them in
+//! parallel.
+//!
+//! `benches/peers` includes this file, so it must not use `crate` paths.
 
 use std::hint::black_box;
 use std::io;
@@ -8,8 +10,8 @@ use std::sync::{Barrier, Mutex};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-/// Runs `work(thread)` on each of `threads` threads, all at once: how long it took from the first
-/// one's start to the last one's end, and what each returned.
+/// Runs `work(thread)` on each of `threads` threads at the same time. Returns the time from the
+/// first start to the last end, and the results.
 pub fn timed<T: Send>(threads: u64, work: impl Fn(u64) -> T + Sync) -> (Duration, Vec<T>) {
     let barrier = Barrier::new(threads as usize);
     let run = |thread| {
@@ -34,8 +36,7 @@ pub fn timed<T: Send>(threads: u64, work: impl Fn(u64) -> T + Sync) -> (Duration
     (last_end - first_start, runs.into_iter().map(|run| run.2).collect())
 }
 
-/// Whether so many threads can be had at once. To be asked before [`timed`] is, which waits until all
-/// have come.
+/// Checks that this many threads can be started. [`timed`] would wait for ever if they could not.
 pub fn can_run(threads: u64) -> io::Result<()> {
     let gate = Mutex::new(());
     let closed = gate.lock();
@@ -48,7 +49,7 @@ pub fn can_run(threads: u64) -> io::Result<()> {
     })
 }
 
-/// What a reader has to know of the machine.
+/// Describes the machine.
 pub fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(0, |cores| cores.get());
     let about = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -56,20 +57,20 @@ pub fn machine() -> String {
     format!("{cores} cores, {}", model.unwrap_or("of an unknown model").trim())
 }
 
-/// The share of `0..n` that falls to one of several threads.
+/// Returns the share of one thread in `0..n`.
 pub fn share(n: u64, threads: u64, thread: u64) -> Range<u64> {
     n * thread / threads..n * (thread + 1) / threads
 }
 
-/// The numbers of threads to measure: the powers of two below `most`, and `most`.
+/// Returns the thread counts to measure: the powers of two below `most`, and `most`.
 pub fn thread_counts(most: u64) -> Vec<u64> {
     let powers = (0..).map(|power| 1 << power).take_while(|&power| power < most);
     powers.chain([most]).collect()
 }
 
-/// Waits until the machine has all these cores to give: until an empty loop on each of `threads`
-/// threads takes hardly longer than on one. Other work may take them away, so it gives up after a
-/// while, and then says `false`.
+/// Waits until the machine has a free core for each of `threads` threads: until an empty loop takes
+/// hardly longer on all of them than on one. Returns `false` if that does not happen within `tries`
+/// attempts.
 pub fn all_cores(threads: u64, tries: u32) -> bool {
     let spin = |threads| {
         let rounds = 1_500_000_u64;
@@ -83,7 +84,7 @@ pub fn all_cores(threads: u64, tries: u32) -> bool {
     })
 }
 
-/// Not a number if there are no values.
+/// Returns the median of the values, or NaN if there are none.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);

@@ -1,9 +1,9 @@
-//! What is measured: all workloads once, on a number of threads.
+//! The workloads, which are measured once per round and number of threads.
 //!
-//! A run goes through three filters, each new: one is filled and then used item by item, one is filled
-//! and searched in batches, and one grows from 64 KiB to as many items. Keys are numbers that are made
-//! as they are needed, and are hashed within the measured time. Filters hash at random, so the order of
-//! numbers is none in their tables.
+//! A run uses three new filters: one is filled and then used item by item, one is filled and
+//! searched in batches, and one grows from 64 KiB to the same number of items. Keys are integers
+//! that are computed when they are needed. Hashing is part of the measured time. Hashes are random,
+//! so consecutive keys are not neighbours in the table.
 
 use super::answers::{Answers, Expected};
 use super::timing::{all_cores, share, timed};
@@ -27,7 +27,7 @@ pub enum Workload {
     MissGrowing,
 }
 
-/// The workloads by what they have in common, in the order in which they are shown.
+/// The groups of workloads, in display order.
 pub const GROUPS: [(&str, &[Workload]); 3] = {
     use Workload::*;
     [
@@ -37,11 +37,11 @@ pub const GROUPS: [(&str, &[Workload]); 3] = {
     ]
 };
 
-/// How many there are.
+/// The number of workloads.
 pub const COUNT: usize = GROUPS[0].1.len() + GROUPS[1].1.len() + GROUPS[2].1.len();
 
 impl Workload {
-    /// Within its group.
+    /// Returns the name of the workload within its group.
     pub fn name(self) -> &'static str {
         match self {
             Workload::Insert | Workload::InsertMany | Workload::InsertGrowing => "insert, new",
@@ -54,60 +54,59 @@ impl Workload {
     }
 }
 
-/// What has been measured.
+/// The measurements so far.
 #[derive(Default)]
 pub struct Samples {
-    /// In million operations a second, by workload and number of threads.
+    /// Million operations a second, by workload and number of threads.
     pub rates: BTreeMap<(Workload, u64), Vec<f64>>,
-    /// How many measurements wanted several cores, and how many of them could not have them.
+    /// The number of measurements on several cores, and how many of those lacked free cores.
     pub of_several: u64,
     pub short_of_cores: u64,
 }
 
-/// Keys that a batch has.
+/// The number of keys in a batch.
 pub const BATCH: u64 = 1 << 16;
-/// Nine operations of ten in the mix are lookups.
+/// In the mix, one operation in ten is an insert.
 const TEN: u64 = 10;
-/// How often it is tried to have all cores.
+/// The number of attempts to get all cores.
 const TRIES: u32 = 3;
-/// Keys from here on are in no filter.
+/// Keys from here on are never inserted.
 const ABSENT: u64 = 1 << 48;
-/// What 16 bits keep in a filter that grows by 1,024.
+/// The rate of 16-bit fingerprints in a filter that grows by a factor of 1,024.
 const GROWING_RATE: f64 = 0.001_4;
 
-/// A filter in which so many items fit, at 16 bits each.
+/// Builds a fixed filter for a number of items, with 16-bit fingerprints.
 pub fn fixed(items: u64) -> Result<ConcurrentCuckooFilter, String> {
     let items = usize::try_from(items).unwrap_or(usize::MAX);
     had(ConcurrentCuckooFilter::builder().capacity(items).build())
 }
 
-/// The smallest that grows, at 16 bits, too.
+/// Builds the smallest growing filter, with 16-bit fingerprints.
 fn smallest() -> Result<GrowingCuckooFilter, String> {
     let builder = ConcurrentCuckooFilter::builder().capacity(1).growing();
     had(builder.false_positive_rate(GROWING_RATE).build())
 }
 
-/// Only memory can be lacking. What koel would advise is for who chose the capacity.
+/// Replaces an error of building a filter, which can only be a lack of memory, by one about
+/// `--size`.
 fn had<F>(built: Result<F, BuildError>) -> Result<F, String> {
-    built.map_err(|_| {
-        String::from("there is not enough memory for the table: ask for a smaller --size")
-    })
+    built.map_err(|_| String::from("not enough memory for the table; use a smaller --size"))
 }
 
 /// One run on one number of threads.
 pub struct Run<'a> {
-    /// How many the filters are filled with.
+    /// The number of items that fill a filter.
     pub items: u64,
     pub threads: u64,
-    /// How many threads can have a core each.
+    /// The number of cores.
     pub cores: u64,
     pub samples: &'a mut Samples,
-    /// Told of each workload that is done.
+    /// Called after each workload.
     pub done: &'a dyn Fn(),
 }
 
 impl Run<'_> {
-    /// All workloads once. What is wrong is an error, and so is memory that cannot be had.
+    /// Runs all workloads once. Fails on wrong answers, or if there is not enough memory.
     pub fn measure(&mut self) -> Result<(), String> {
         self.one_by_one(&fixed(self.items)?)?;
         self.in_batches(&fixed(self.items)?)?;
@@ -127,7 +126,7 @@ impl Run<'_> {
         self.look(Workload::Hit, filter, 0)?;
         self.look(Workload::Miss, filter, ABSENT)?;
 
-        // Some of the items go out, and as many others come in with the mix.
+        // Some items are removed here, and the same number of others is inserted by the mix.
         let changes = (items / 8).min(1 << 19);
         let (kept, before, rate) = (items - changes, held(filter), rate_of(filter));
         let removed = self.time(Workload::Remove, changes, 1, |part, answers| {
@@ -154,7 +153,7 @@ impl Run<'_> {
                 }
             }
         });
-        // Of two items with one fingerprint only one was in. Where it has gone, the other has, too.
+        // Two items with the same fingerprint are stored once. Removing one removes the other.
         let shared = (TEN - 1) * changes;
         let expected = Expected { changes, shared, rate, held: left + mixed.changed };
         self.check(Workload::Mix, filter, mixed, expected)
@@ -198,7 +197,8 @@ impl Run<'_> {
         self.check_fill(workload, filter, inserted)
     }
 
-    /// Looks for items that are in, or for ones that are not, if their keys begin further on.
+    /// Looks up inserted items, or absent ones if `further` moves their keys beyond all inserted
+    /// ones.
     fn look<R: Room + Sync>(
         &mut self,
         workload: Workload,
@@ -218,12 +218,13 @@ impl Run<'_> {
         self.check(workload, filter, answers, Expected::lookups(rate_of(filter), held(filter)))
     }
 
-    /// Enough to take some milliseconds, and to take less than a second if there are many items.
+    /// The number of lookups: enough for some milliseconds, and less than a second for large
+    /// tables.
     fn lookups(&self) -> u64 {
         (8 * self.items).clamp(1 << 18, 1 << 21)
     }
 
-    /// Times `work` on a part of `0..parts` on each thread, all at once. A part is so many operations.
+    /// Times `work` on each thread's share of `0..parts`. A part is `operations` operations.
     fn time(
         &mut self,
         workload: Workload,
@@ -241,7 +242,7 @@ impl Run<'_> {
             work(share(parts, threads, thread), &mut answers);
             answers
         });
-        // No clock is that fine, and nothing is divided by zero.
+        // The clock may not advance. The minimum avoids a division by zero.
         let seconds = time.as_secs_f64().max(1e-9);
         let rate = (parts * operations) as f64 / seconds / 1e6;
         self.samples.rates.entry((workload, threads)).or_default().push(rate);
@@ -269,8 +270,8 @@ impl Run<'_> {
     ) -> Result<(), String> {
         expected.check(answers, held(filter)).map_err(|what| {
             format!(
-                "wrong answers at {workload:?} with {} threads: {what}. Either koel has a bug, which \
-                 you could report, or the memory of this machine has",
+                "wrong answers in {workload:?} with {} threads: {what}; please report this as a bug \
+                 in koel, unless this machine's memory is faulty",
                 self.threads
             )
         })
@@ -285,7 +286,7 @@ fn rate_of<R: Room>(filter: &ConcurrentCuckooFilter<RandomState, R>) -> f64 {
     filter.stats().false_positive_rate()
 }
 
-/// Hands over the keys of these numbers, a batch at a time.
+/// Passes the keys of a range of numbers to `work`, a batch at a time.
 fn batches(numbers: Range<u64>, key: impl Fn(u64) -> u64, mut work: impl FnMut(&[u64])) {
     let mut keys = Vec::new();
     for first in numbers.clone().step_by(BATCH as usize) {
@@ -295,7 +296,7 @@ fn batches(numbers: Range<u64>, key: impl Fn(u64) -> u64, mut work: impl FnMut(&
     }
 }
 
-/// Goes through all of `0..items` evenly, in strides of more than half of them.
+/// Visits all of `0..items` evenly, in strides of more than half of it.
 #[inline]
 fn nth(n: u64, items: u64) -> u64 {
     scaled(n.wrapping_mul(0x9E37_79B9_7F4A_7C15), items)

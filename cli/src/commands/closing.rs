@@ -1,4 +1,4 @@
-//! What the commands that read lines have in common.
+//! What the commands that read lines have in common: rules, output, and how they end.
 
 use crate::arguments::common::{Input, Output, Reporting};
 use crate::failure::Failure;
@@ -20,13 +20,14 @@ pub const NONE: Ending = Ending::Code(1);
 pub const FAILED: Ending = Ending::Code(2);
 
 impl Input {
+    /// Returns the rules for lines.
     pub fn rules(&self) -> Rules {
         Rules { terminator: if self.zero { 0 } else { b'\n' }, longest: self.max_line }
     }
 }
 
 impl Output {
-    /// Whether lines are written to standard output.
+    /// Returns `true` if lines are written to standard output.
     pub fn is_shown(&self) -> bool {
         self.output.is_none() && !self.count
     }
@@ -38,27 +39,27 @@ impl Reporting {
     }
 }
 
-/// The end of a command.
+/// The end of a command: the summary, and the exit code.
 pub struct Closing<'a> {
-    pub telling: &'a Reporting,
+    pub reporting: &'a Reporting,
     pub screen: &'a Screen,
     /// Whether the exit code is 1 if no line was selected.
     pub none_is_1: bool,
 }
 
 impl Closing<'_> {
-    /// Tells of the run, and how it ended.
+    /// Prints the summary and the error, if any, and returns how the process ends.
     pub fn close(
         self,
         report: &(impl Display + Serialize),
         outcome: &Outcome,
     ) -> Result<Ending, Failure> {
-        let Closing { telling, screen, none_is_1 } = self;
+        let Closing { reporting, screen, none_is_1 } = self;
         let nobody_listens = matches!(outcome.end, End::BrokenPipe);
-        if telling.json {
+        if reporting.json {
             let json = serde_json::to_string(report).map_err(Failure::new)?;
             screen.say_plainly(json);
-        } else if !telling.quiet && !nobody_listens {
+        } else if !reporting.quiet && !nobody_listens {
             screen.say(report);
         }
         let tally = &outcome.tally;
@@ -69,7 +70,7 @@ impl Closing<'_> {
             }
             End::Signal(signal) => Ending::Signal(*signal),
             _ if tally.unreadable > 0 => FAILED,
-            // Of what nobody read, some was selected.
+            // After a broken pipe, some line was selected, even if it was not read.
             End::Reached if none_is_1 && tally.selected == 0 => NONE,
             End::Reached | End::BrokenPipe => DONE,
         })

@@ -1,4 +1,4 @@
-//! `koel dedup`: each line the first time it is seen.
+//! `koel dedup`: writes each line the first time it is seen.
 
 use crate::arguments::dedup::Dedup;
 use crate::commands::closing::{Closing, Ending};
@@ -15,7 +15,7 @@ use crate::state::keeper::{self, Keeper};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Between two looks at whether there is something to be saved.
+/// The shortest interval between checkpoints.
 const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
 
 pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
@@ -25,7 +25,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     };
     let rules = options.input.rules();
     let total_bytes = input::total_bytes(&sources);
-    // New lines that are not written are not to be known later.
+    // New lines that are not written must not be saved as seen.
     let writes_new = !options.output.count && !options.repeated;
     let kept = options.state.as_deref().filter(|_| writes_new);
     let keeper = kept.map(Keeper::claim).transpose()?;
@@ -41,15 +41,17 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     let state = options.state.as_deref();
     let mut output = Some(Sink::open(options.output.output.as_deref(), before, &sources, state)?);
 
-    // Lines are written as they come, unless only their number is asked for, or it is not sure yet which ones.
+    // Lines are written immediately, unless they are only counted, or it is not yet certain which
+    // are repeated.
     let direct = !(options.output.count || options.lossless && options.repeated);
     let sink = output.take_if(|_| direct).unwrap_or_else(Sink::nowhere);
     let aside = match options.lossless {
         true => Some(Aside::new(!sink.can_be_read_again())?),
         false => None,
     };
-    let telling = &options.output.reporting;
-    let screen = Arc::new(Screen::new(telling.wants_bar(), options.output.is_shown(), total_bytes));
+    let reporting = &options.output.reporting;
+    let screen =
+        Arc::new(Screen::new(reporting.wants_bar(), options.output.is_shown(), total_bytes));
     let state = state.map(|path| path.display().to_string());
     let checkpoint = (options.checkpoint > 0.0)
         .then(|| Duration::from_secs_f64(options.checkpoint).max(SHORTEST_PERIOD));
@@ -70,13 +72,11 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
 
     let second_pass = Instant::now();
     let (mut new, mut recovered) = (outcome.tally.yes, None);
-    // Also if a line was too long: what came before it is settled as well.
+    // This also applies after a line that was too long: the lines before it are verified.
     if let Some((sink, aside)) = outcome.written.take() {
         let mut output = output.take().unwrap_or(sink);
         if let Some(aside) = aside {
-            watch.end_at_once(
-                "ended in the second pass: lines that were dropped by mistake may be missing",
-            );
+            watch.end_at_once("ended in the second pass: lines dropped by mistake may be missing");
             let settled = aside.settle(output.read_again()?, rules, &outcome.hash)?;
             recovered = Some(settled.mistaken());
             new += settled.mistaken();
@@ -118,5 +118,5 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         seconds: report::seconds(outcome.took + second_pass.elapsed()),
         end: report::name_of(&outcome.end),
     };
-    Closing { telling, screen: &screen, none_is_1: false }.close(&report, &outcome)
+    Closing { reporting, screen: &screen, none_is_1: false }.close(&report, &outcome)
 }

@@ -1,4 +1,4 @@
-//! `koel generate`: manual pages and completions, made from the arguments that the command has.
+//! `koel generate`: writes manual pages and completions, generated from the arguments.
 
 use crate::arguments::Arguments;
 use crate::arguments::tools::Generated;

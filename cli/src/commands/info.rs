@@ -1,4 +1,4 @@
-//! `koel info`: what is in a state.
+//! `koel info`: shows what a state contains.
 
 use crate::arguments::tools::Info;
 use crate::commands::closing::{DONE, Ending};
@@ -13,26 +13,26 @@ use serde::Serialize;
 use std::fmt::{self, Display};
 use std::path::Path;
 
-/// The names are those of the JSON.
+/// The field names are those of the JSON.
 #[derive(Serialize)]
 struct Report {
     state: String,
     file_bytes: u64,
     items: usize,
     memory_bytes: usize,
-    /// Filled slots of all.
+    /// The fraction of slots that are filled.
     load: f64,
     fingerprint_bits: u32,
-    /// How often something new is taken for something seen now.
+    /// The false-positive rate now.
     rate: f64,
-    /// The same when it is full, or has grown as much as was expected.
+    /// The false-positive rate when the filter is full, or has grown as much as expected.
     rate_expected: f64,
     hasher: &'static str,
     compares: Option<String>,
-    /// The items that it was made for.
+    /// The number of items that the filter was built for.
     capacity: usize,
     grows: bool,
-    /// How many times as large it is as it was made.
+    /// The size of the filter relative to its first size.
     growth: f64,
     expected_growth: f64,
     splits: usize,
@@ -52,7 +52,7 @@ pub fn info(options: &Info) -> Result<Ending, Failure> {
     Ok(DONE)
 }
 
-/// The states of these commands, and what programs save that use koel with its own hasher.
+/// Loads a state, or a filter saved by another program with koel's own hasher.
 fn load(path: &Path) -> Result<Report, SnapshotError> {
     match koel::GrowingCuckooFilter::<LineHash>::load(path) {
         Ok(seen) => {
@@ -110,9 +110,9 @@ impl Display for Report {
         writeln!(f, "  items      {}", count(self.items))?;
         let bits = 8.0 * self.file_bytes as f64 / self.items.max(1) as f64;
         write!(f, "  file       {}", HumanBytes(self.file_bytes))?;
-        // Of a state that is mostly empty it says nothing.
+        // For a nearly empty state, this number would be meaningless.
         if self.load > 0.1 {
-            write!(f, ", {bits:.1} bits an item")?;
+            write!(f, ", {bits:.1} bits per item")?;
         }
         writeln!(
             f,
@@ -120,8 +120,8 @@ impl Display for Report {
             HumanBytes(self.memory_bytes as u64),
             100.0 * self.load
         )?;
-        writeln!(f, "  keeps      {} bits of an item", self.fingerprint_bits)?;
-        let then = if self.grows { "after the growth that it was made for" } else { "when full" };
+        writeln!(f, "  stores     {} bits per item", self.fingerprint_bits)?;
+        let then = if self.grows { "after the expected growth" } else { "when full" };
         let now = match self.rate {
             0.0 => String::from("0"),
             rate => format!("{rate:.1e}"),
@@ -131,11 +131,11 @@ impl Display for Report {
         if let Some(compares) = &self.compares {
             writeln!(f, "  compares   {compares}")?;
         }
-        write!(f, "  made for   {} items", count(self.capacity))?;
+        write!(f, "  built for  {} items", count(self.capacity))?;
         if self.grows {
             write!(
                 f,
-                ", and to grow {} times as large\n  grown      {:.1} times as large, by {} splits",
+                ", growing up to {} times\n  grown      {:.1} times, by {} splits",
                 HumanCount(self.expected_growth as u64),
                 self.growth,
                 count(self.splits)

@@ -1,4 +1,4 @@
-//! `koel query`, `add` and `forget`: lines against a state that is there.
+//! `koel query`, `koel add` and `koel forget`: look up, add or remove the lines of a state.
 
 use crate::arguments::common::{Input, Output, Reporting};
 use crate::arguments::membership::{Add, Forget, Query};
@@ -69,11 +69,11 @@ fn ask(
     files: &[PathBuf],
     input: &Input,
     output: Option<&Output>,
-    telling: &Reporting,
+    reporting: &Reporting,
 ) -> Result<Ending, Failure> {
     let sources = input::sources(files);
     let mut sink = Sink::nowhere();
-    // Where only a number goes, at the end.
+    // Where the number of lines goes, at the end.
     let mut counted = None;
     if let Some(output) = output {
         let (path, state) = (output.output.as_deref(), Some(job.state));
@@ -84,7 +84,7 @@ fn ask(
         }
     }
     let is_shown = output.is_some_and(Output::is_shown);
-    let screen = Screen::new(telling.wants_bar(), is_shown, input::total_bytes(&sources));
+    let screen = Screen::new(reporting.wants_bar(), is_shown, input::total_bytes(&sources));
     let screen = Arc::new(screen);
     let (mut outcome, _watch) = run::run(Run {
         seen,
@@ -125,5 +125,5 @@ fn ask(
         end: report::name_of(&outcome.end),
     };
     let none_is_1 = job.operation != Operation::Add;
-    Closing { telling, screen: &screen, none_is_1 }.close(&report, &outcome)
+    Closing { reporting, screen: &screen, none_is_1 }.close(&report, &outcome)
 }

@@ -1,4 +1,4 @@
-//! The subcommands.
+//! The subcommands, and the summary that they end with.
 
 pub mod closing;
 pub mod dedup;

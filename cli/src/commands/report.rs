@@ -1,4 +1,4 @@
-//! The closing line, in words or as JSON.
+//! The summary at the end of a run, as text or JSON.
 
 use crate::run::coordinator::End;
 use crate::state::comparison::{Comparison, LineHash};
@@ -7,40 +7,40 @@ use serde::Serialize;
 use std::fmt::{self, Display};
 use std::time::Duration;
 
-/// What is said of a run of dedup. The names are those of the JSON.
+/// The summary of `koel dedup`. The field names are those of the JSON.
 #[derive(Serialize)]
 pub struct Deduplicated<'a> {
     pub lines: u64,
     pub new: u64,
     pub repeated: u64,
-    /// Bytes of the lines, unpacked.
+    /// Bytes of the lines, after decompression.
     pub bytes: u64,
-    /// New lines that may have been dropped by mistake: how many are expected.
+    /// The expected number of new lines that were dropped by mistake.
     pub expected_drops: f64,
-    /// Lines that had been dropped by mistake and were written after all, by `--lossless`.
+    /// Lines dropped by mistake that `--lossless` wrote in the second pass.
     pub recovered: Option<u64>,
-    /// Lines that are compared as they are, though they should be URLs.
+    /// Lines that should be URLs and are not.
     pub not_urls: Option<u64>,
-    /// Inputs that could not be read, or not to their end.
+    /// Inputs that could not be read completely.
     pub unreadable: u64,
-    /// How often a new line would be taken for one that was seen now.
+    /// The false-positive rate at the end of the run.
     pub rate: f64,
-    /// Lines that are known, those of earlier runs included.
+    /// Lines in the filter, including those of earlier runs.
     pub known: usize,
-    /// Memory for what was seen.
+    /// Memory of the filter.
     pub memory_bytes: usize,
     pub state: Option<String>,
-    /// Whether the state knows all that is known. It does not after --count or --repeated, which only read it.
+    /// Whether the lines were saved to the state. --count and --repeated only read it.
     pub saved: bool,
     pub seconds: f64,
     pub end: &'a str,
 }
 
-/// What is said of the other commands.
+/// The summary of `koel query`, `koel add` and `koel forget`.
 #[derive(Serialize)]
 pub struct Asked<'a> {
     pub lines: u64,
-    /// Lines that were added, found or taken out.
+    /// Lines that were added, found or removed.
     #[serde(flatten)]
     pub answer: Answer,
     pub bytes: u64,
@@ -62,7 +62,7 @@ pub enum Answer {
     Forgotten(u64),
 }
 
-/// How a run ended, for programs.
+/// Returns the JSON name of how a run ended.
 pub fn name_of(end: &End) -> &'static str {
     match end {
         End::Reached => "complete",
@@ -74,12 +74,12 @@ pub fn name_of(end: &End) -> &'static str {
     }
 }
 
-/// How many lines were compared as they are, if that is of interest.
+/// Returns the number of lines that are not URLs, if lines are compared as URLs.
 pub fn not_urls(hash: &LineHash, number: u64) -> Option<u64> {
     matches!(hash.comparison(), Comparison::Urls(_)).then_some(number)
 }
 
-/// Of as many digits as mean something.
+/// Rounds to milliseconds.
 pub fn seconds(took: Duration) -> f64 {
     (took.as_secs_f64() * 1e3).round() / 1e3
 }
@@ -95,16 +95,16 @@ impl Display for Deduplicated<'_> {
             count(self.repeated)
         )?;
         match self.recovered {
-            Some(0) => f.write_str("; none was dropped by mistake")?,
-            Some(1) => f.write_str("; of the new ones, 1 was recovered")?,
-            Some(recovered) => write!(f, "; of the new ones, {} were recovered", count(recovered))?,
+            Some(0) => f.write_str("; none dropped by mistake")?,
+            Some(1) => f.write_str("; 1 recovered in the second pass")?,
+            Some(recovered) => write!(f, "; {} recovered in the second pass", count(recovered))?,
             None => write!(f, "; {}", Drops(self.expected_drops))?,
         }
         NotUrls(self.not_urls).fmt(f)?;
         if let Some(state) = &self.state
             && self.saved
         {
-            write!(f, "; {state} knows {}", count(self.known as u64))?;
+            write!(f, "; {state} has {}", Lines(self.known as u64))?;
         }
         write!(f, "; {}", Took(self.seconds))?;
         Ended(self.end).fmt(f)
@@ -118,12 +118,12 @@ impl Display for Asked<'_> {
         match self.answer {
             Answer::Added(added) => write!(f, "{} added", count(added))?,
             Answer::Seen(seen) => {
-                write!(f, "{} seen, {} not", count(seen), count(self.lines - seen))?;
+                write!(f, "{} seen, {} not seen", count(seen), count(self.lines - seen))?;
             }
             Answer::Forgotten(forgotten) => {
                 write!(
                     f,
-                    "{} forgotten, {} not there",
+                    "{} forgotten, {} not found",
                     count(forgotten),
                     count(self.lines - forgotten)
                 )?;
@@ -131,7 +131,7 @@ impl Display for Asked<'_> {
         }
         NotUrls(self.not_urls).fmt(f)?;
         if self.end != "failed" {
-            write!(f, "; {} knows {}", self.state, count(self.known as u64))?;
+            write!(f, "; {} has {}", self.state, Lines(self.known as u64))?;
         }
         write!(f, "; {}", Took(self.seconds))?;
         Ended(self.end).fmt(f)
@@ -155,8 +155,8 @@ impl Display for NotUrls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             None | Some(0) => Ok(()),
-            Some(1) => f.write_str("; 1 was no URL"),
-            Some(lines) => write!(f, "; {} were no URLs", HumanCount(lines)),
+            Some(1) => f.write_str("; 1 is not a URL"),
+            Some(lines) => write!(f, "; {} are not URLs", HumanCount(lines)),
         }
     }
 }
@@ -181,26 +181,26 @@ impl Display for Ended<'_> {
     }
 }
 
-/// How many lines may have been dropped by mistake, in words.
+/// The expected number of lines dropped by mistake, in words.
 struct Drops(f64);
 
 impl Display for Drops {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            0.0 => f.write_str("none can have been dropped by mistake"),
+            0.0 => f.write_str("none dropped by mistake"),
             expected if expected < 0.001 => {
-                f.write_str("none dropped by mistake, but for a chance below 0.1 %")
+                f.write_str("below 0.1 % chance of a line dropped by mistake")
             }
             expected if expected < 0.5 => {
                 write!(
                     f,
-                    "perhaps one dropped by mistake, a chance of {:.1} %",
+                    "{:.1} % chance of a line dropped by mistake",
                     100.0 * (1.0 - (-expected).exp())
                 )
             }
             expected => write!(
                 f,
-                "some {} dropped by mistake",
+                "about {} dropped by mistake",
                 HumanCount(expected.round().max(1.0) as u64)
             ),
         }
@@ -212,13 +212,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn drops_are_told_in_words() {
+    fn drops_are_reported_in_words() {
         for (expected, words) in [
-            (0.0, "none can have been dropped by mistake"),
-            (1e-9, "none dropped by mistake, but for a chance below 0.1 %"),
-            (0.01, "perhaps one dropped by mistake, a chance of 1.0 %"),
-            (0.7, "some 1 dropped by mistake"),
-            (1234.4, "some 1,234 dropped by mistake"),
+            (0.0, "none dropped by mistake"),
+            (1e-9, "below 0.1 % chance of a line dropped by mistake"),
+            (0.01, "1.0 % chance of a line dropped by mistake"),
+            (0.7, "about 1 dropped by mistake"),
+            (1234.4, "about 1,234 dropped by mistake"),
         ] {
             assert_eq!(Drops(expected).to_string(), words);
         }

@@ -1,4 +1,4 @@
-//! `koel sample`: writes a made-up crawl.
+//! `koel sample`: writes a synthetic crawl.
 
 use crate::failure::{Failure, Trouble};
 use crate::lines::crawl::Crawl;

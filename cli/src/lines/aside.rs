@@ -1,9 +1,9 @@
-//! What makes `--lossless` so: lines that seem to be repeated are put aside, and looked at again when all
-//! lines have been read.
+//! The second pass of `--lossless`: lines that seem to be repeated are set aside, and verified at
+//! the end of the input.
 //!
-//! Those that are not among the lines that were written, nor the same as an earlier one that was put aside, had been taken
-//! for others. Both sets of lines may be larger than memory. So they are divided by their hashes into as many parts as it takes
-//! for one part's lines to fit, and the parts are gone through one after the other.
+//! A line was dropped by mistake if it equals neither a line that was written nor an earlier line
+//! that was set aside. Both sets of lines may be larger than memory. They are therefore partitioned
+//! by hash into parts that fit, and the parts are processed one after the other.
 
 use crate::failure::{Failure, Trouble};
 use crate::lines::chunk::{Chunk, Rules};
@@ -17,25 +17,26 @@ use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Bytes of lines that each of two threads compares at once.
+/// The number of bytes of lines that each of two threads compares at once.
 const AT_ONCE: u64 = 16 << 20;
 
-/// As many temporary files are open at once, for each of the two sets.
+/// The highest number of parts, which is the number of temporary files open at once for each set.
 const MOST_PARTS: u64 = 256;
 
-/// Lines in temporary files, until the input has ended.
+/// Lines in temporary files.
 pub struct Aside {
-    /// Those that were new, if they cannot be read again from where they were written to.
+    /// The new lines, if the output cannot be read again.
     written: Option<BufWriter<File>>,
-    /// Those that seem to be repeated.
+    /// The lines that seem to be repeated.
     repeated: BufWriter<File>,
     bytes: u64,
 }
 
-/// Which of the lines that were put aside had been taken for others.
+/// The result of the second pass.
 pub struct Settled {
     repeated: File,
-    /// Their numbers among those that were put aside, in ascending order.
+    /// The numbers of the lines dropped by mistake, among those that were set aside, in ascending
+    /// order.
     mistaken: Vec<u64>,
 }
 
@@ -43,7 +44,10 @@ fn temporary() -> Result<BufWriter<File>, Failure> {
     let file = tempfile::tempfile().map_err(|error| {
         let folder = std::env::temp_dir();
         Failure::of(
-            format!("cannot put lines aside in {} (TMPDIR names another folder)", folder.display()),
+            format!(
+                "cannot create a temporary file in {} (set TMPDIR to use another folder)",
+                folder.display()
+            ),
             &error,
         )
     })?;
@@ -52,13 +56,13 @@ fn temporary() -> Result<BufWriter<File>, Failure> {
 
 fn cannot(error: &io::Error) -> Failure {
     let what = format!(
-        "a temporary file in {} (TMPDIR names another folder)",
+        "a temporary file in {} (set TMPDIR to use another folder)",
         std::env::temp_dir().display()
     );
     Failure::of(what, error)
 }
 
-/// From its beginning.
+/// Returns the file of a writer, for reading from its beginning.
 fn rewound(writer: BufWriter<File>) -> Result<File, Failure> {
     let mut file = writer.into_inner().map_err(|error| cannot(error.error()))?;
     file.rewind().map_err(|error| cannot(&error))?;
@@ -66,12 +70,13 @@ fn rewound(writer: BufWriter<File>) -> Result<File, Failure> {
 }
 
 impl Aside {
-    /// Where new lines are kept as well if asked.
+    /// Creates the temporary files. With `keep_written`, new lines are kept as well.
     pub fn new(keep_written: bool) -> Result<Aside, Failure> {
         let written = keep_written.then(temporary).transpose()?;
         Ok(Aside { written, repeated: temporary()?, bytes: 0 })
     }
 
+    /// Adds the new lines and the repeated lines of a chunk.
     pub fn put(&mut self, new: &[u8], repeated: &[u8]) -> Result<(), Failure> {
         self.bytes += repeated.len() as u64;
         let put = |writer: &mut BufWriter<File>, lines| {
@@ -83,7 +88,8 @@ impl Aside {
         put(&mut self.repeated, repeated)
     }
 
-    /// Compares what was put aside with what was written: to `output`, if not kept here.
+    /// Compares the lines that were set aside with the lines written. Those are in `output` unless
+    /// they are kept here.
     pub fn settle(
         self,
         output: Option<File>,
@@ -104,7 +110,9 @@ impl Aside {
         let written = match (self.written, output) {
             (Some(kept), _) => rewound(kept)?,
             (None, Some(output)) => output,
-            (None, None) => return Err(Failure::new("what was written cannot be read again")),
+            (None, None) => {
+                return Err(Failure::new("internal error: the output cannot be read again"));
+            }
         };
         let mut repeated = rewound(self.repeated)?;
         let again = repeated.try_clone().map_err(|error| cannot(&error))?;
@@ -132,11 +140,12 @@ impl Aside {
 }
 
 impl Settled {
+    /// Returns the number of lines dropped by mistake.
     pub fn mistaken(&self) -> u64 {
         self.mistaken.len() as u64
     }
 
-    /// Goes through the lines that had been taken for others, or those that are repeated.
+    /// Passes chunks of the lines dropped by mistake to `act`, or else of those that are repeated.
     pub fn for_each(
         self,
         mistaken: bool,
@@ -157,7 +166,7 @@ impl Settled {
     }
 }
 
-/// Does two things at once.
+/// Runs two closures at the same time.
 fn both<A: Send, B>(
     one: impl FnOnce() -> A + Send,
     other: impl FnOnce() -> B,
@@ -170,7 +179,8 @@ fn both<A: Send, B>(
     })
 }
 
-/// Goes through the lines of a file, which were all short enough before.
+/// Passes a file to `act` in chunks, each with the number of its first line. The lines have been
+/// accepted before, so their length is not checked.
 fn for_each_chunk<E: From<Failure>>(
     file: File,
     rules: Rules,
@@ -191,7 +201,7 @@ fn for_each_chunk<E: From<Failure>>(
     }
 }
 
-/// The lines of one part.
+/// The records of one part.
 struct Part(BufReader<File>);
 
 impl Part {
@@ -215,6 +225,7 @@ impl Part {
     }
 }
 
+/// Partitions the lines of a file by hash.
 fn divide(file: File, parts: usize, rules: Rules, hash: &LineHash) -> Result<Vec<Part>, Failure> {
     let mut writers = Vec::new();
     for _ in 0..parts {
@@ -230,7 +241,7 @@ fn divide(file: File, parts: usize, rules: Rules, hash: &LineHash) -> Result<Vec
             head[..8].copy_from_slice(&number.to_le_bytes());
             head[8..16].copy_from_slice(&hash.to_le_bytes());
             head[16..].copy_from_slice(&(key.len() as u32).to_le_bytes());
-            // The table of a part takes the lowest and the highest bits.
+            // The hash table of a part uses the lowest and the highest bits.
             let writer = &mut writers[(hash >> 40) as usize % parts];
             let written = writer.write_all(&head).and_then(|()| writer.write_all(key));
             written.map_err(|error| cannot(&error))?;
@@ -251,7 +262,7 @@ mod tests {
 
     fn settled(new: &[u8], repeated: &[u8], at_once: u64) -> Settled {
         let mut aside = Aside::new(true).unwrap();
-        // As the chunks of a run bring them.
+        // In pieces, as the chunks of a run do.
         aside.put(new, b"").unwrap();
         for line in repeated.split_inclusive(|byte| *byte == b'\n') {
             aside.put(b"", line).unwrap();
@@ -272,7 +283,7 @@ mod tests {
 
     #[test]
     fn lines_that_were_not_written_are_found_in_however_many_parts() {
-        // Every third line was written; all others only seem to be repeated, some of them twice.
+        // Every third line was written. All others only seem to be repeated, some of them twice.
         let line = |number: u32| format!("line {number}\n").into_bytes();
         let new: Vec<u8> = (0..3_000).step_by(3).flat_map(line).collect();
         let numbers: Vec<u32> = (0..3_000).chain((0..3_000).step_by(7)).collect();

@@ -1,26 +1,26 @@
 //! Chunks of whole lines.
 
-/// How much is read at once. A chunk is larger only if a line is.
+/// The number of bytes read at once. A chunk is larger only if a line is.
 pub const CHUNK: usize = 1 << 20;
 
-/// Whole lines, and what becomes of them. Chunks are used again and again.
+/// Whole lines, and the result of processing them. Chunks are reused.
 #[derive(Default)]
 pub struct Chunk {
     pub number: u64,
-    /// What was read; lines are in it up to the last of `ends`.
+    /// The bytes that were read. The lines end at the last of `ends`.
     pub text: Vec<u8>,
-    /// Where each line ends, its terminator included.
+    /// The end of each line, including its terminator.
     pub ends: Vec<u32>,
-    /// What is to be written.
+    /// The lines to write.
     pub selected: Vec<u8>,
     pub selected_lines: u64,
-    /// What is to be put aside.
+    /// The lines to set aside.
     pub aside: Vec<u8>,
-    /// Lines that were added, found, or taken out, whatever is done with this chunk.
+    /// The number of lines that were added, found or removed.
     pub yes: u64,
-    /// Lines that are compared as they are, though they should be URLs.
+    /// The number of lines that should be URLs and are not.
     pub not_urls: u64,
-    /// Nothing more could be added: this chunk must not be written.
+    /// Whether a line could not be added. The chunk must not be written then.
     pub full: bool,
 }
 
@@ -33,7 +33,7 @@ impl Chunk {
         self.ends.last().map_or(0, |&end| end as usize)
     }
 
-    /// The lines with their terminators.
+    /// Iterates over the lines, with their terminators.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let mut start = 0;
         self.ends.iter().map(move |&end| {
@@ -43,7 +43,8 @@ impl Chunk {
         })
     }
 
-    /// Puts the lines that have the answer which is chosen into `selected`, and the others aside if that is asked for.
+    /// Copies the lines whose answer is `choose` to `selected` and, if `put_aside`, the others to
+    /// `aside`.
     pub fn sort_out(&mut self, answers: &[bool], choose: bool, put_aside: bool) {
         let Chunk { text, ends, selected, aside, .. } = self;
         empty(selected);
@@ -53,7 +54,7 @@ impl Chunk {
             false if put_aside => aside.extend_from_slice(lines),
             false => {}
         };
-        // Lines that lie side by side are copied at once.
+        // Adjacent lines with the same answer are copied at once.
         let (mut start, mut line_start, mut run) = (0, 0, choose);
         for (&end, &answer) in ends.iter().zip(answers) {
             if answer != run {
@@ -66,7 +67,7 @@ impl Chunk {
     }
 }
 
-/// Makes a buffer empty. What it took for a long line is given back.
+/// Clears a buffer, and frees the extra memory that a long line took.
 pub fn empty(buffer: &mut Vec<u8>) {
     buffer.clear();
     if buffer.capacity() > 8 * CHUNK {
@@ -74,17 +75,18 @@ pub fn empty(buffer: &mut Vec<u8>) {
     }
 }
 
-/// What is asked of lines.
+/// The rules for lines.
 #[derive(Clone, Copy)]
 pub struct Rules {
     /// The byte that ends a line.
     pub terminator: u8,
-    /// The longest that is taken.
+    /// The length of the longest line accepted.
     pub longest: usize,
 }
 
 impl Rules {
-    /// A line without its terminator, which may be a carriage return and a newline.
+    /// Returns a line without its terminator. A carriage return before a newline is part of the
+    /// terminator.
     #[inline]
     pub fn bare(self, line: &[u8]) -> &[u8] {
         let line = &line[..line.len() - 1];

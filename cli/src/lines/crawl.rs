@@ -1,17 +1,17 @@
-//! A made-up crawl: URLs of some 70 bytes, half of them repeated. The same number of lines is always
-//! the same crawl.
+//! A synthetic crawl: URLs of about 70 bytes, half of them repeated. The same number of lines
+//! always gives the same crawl.
 //!
-//! A page is told by its number alone, so nothing is kept of those that were written.
+//! The URL of a page depends only on its number, so no page has to be remembered.
 
 use crate::random::{mix, scaled};
 use std::io::{self, Read};
 
 pub struct Crawl {
     lines_left: u64,
-    /// Different pages so far.
+    /// The number of distinct pages so far.
     pages: u64,
     random: u64,
-    /// What is left of the lines that were made.
+    /// Lines that were generated; those before `start` have been read.
     made: Vec<u8>,
     start: usize,
 }
@@ -26,7 +26,7 @@ impl Crawl {
         mix(self.random)
     }
 
-    /// The next line: a new page, or one that came before, each half of the time.
+    /// Generates the next line: a new page or an earlier one, with equal probability.
     fn add_line(&mut self) {
         let random = self.random();
         let page = if self.pages == 0 || random.is_multiple_of(2) {
@@ -83,7 +83,7 @@ const WORDS: [&str; 32] = [
     "falcon", "glacier", "heron", "moss",
 ];
 
-/// No two pages are the same, since each has its number.
+/// Appends the URL of a page. It contains the number of the page, so no two pages share a URL.
 fn write_page(page: u64, line: &mut Vec<u8>) {
     let random = mix(!page);
     let pick =

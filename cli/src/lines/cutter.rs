@@ -1,4 +1,4 @@
-//! How chunks of whole lines are cut out of what is read.
+//! Cuts an input into chunks of whole lines.
 
 use crate::lines::chunk::{CHUNK, Chunk, Rules, empty};
 use crate::lines::input::Opened;
@@ -9,9 +9,9 @@ use std::io::{self, ErrorKind, Read};
 pub struct Cutter {
     input: Opened,
     rules: Rules,
-    /// The beginning of a line of which the end was not read yet.
+    /// The beginning of a line whose end has not been read yet.
     rest: Vec<u8>,
-    /// Lines of this input so far.
+    /// The number of lines cut so far.
     lines: u64,
     over: Option<Over>,
 }
@@ -28,8 +28,10 @@ impl Cutter {
         Cutter { input, rules, rest: Vec::new(), lines: 0, over: None }
     }
 
-    /// The next lines, at least one. A last line without a terminator is given one. What follows the last terminator
-    /// before an error is no whole line, and left out.
+    /// Fills a chunk with the next lines, at least one.
+    ///
+    /// If the last line has no terminator, one is added. If reading fails, the incomplete line
+    /// before the error is left out.
     pub fn fill(&mut self, chunk: &mut Chunk) -> Result<(), Over> {
         if let Some(over) = self.over.take() {
             return Err(over);
@@ -48,7 +50,7 @@ impl Cutter {
             if filled == text.len() {
                 text.resize(2 * filled, 0);
             }
-            // After a long line there is much room, but no more is read at once.
+            // After a long line the buffer is large, but no more than usual is read at once.
             let most = text.len().min(filled + CHUNK);
             let read = match self.input.reader.read(&mut text[filled..most]) {
                 Ok(read) => read,
@@ -101,7 +103,7 @@ impl Cutter {
 mod tests {
     use super::*;
 
-    /// Gives what it has in pieces of a few bytes.
+    /// A reader that returns its bytes in pieces of a given size.
     struct Pieces(Vec<u8>, usize);
 
     impl Read for Pieces {

@@ -1,4 +1,4 @@
-//! Where lines come from: files, compressed or not, standard input, or the sample.
+//! Inputs: files, compressed or not, standard input, and the sample.
 
 use crate::failure::Failure;
 use crate::files::is_same;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// One of the inputs, not open yet.
+/// An input that is not open yet.
 #[derive(Clone)]
 pub enum Source {
     StandardInput,
@@ -22,11 +22,12 @@ pub enum Source {
 /// An input that is being read.
 pub struct Opened {
     pub reader: Box<dyn Read + Send>,
-    /// What is there may be all that there is for a while, so it is not to wait for more.
+    /// Whether more may arrive only later, as from a pipe. Lines that are there are then processed
+    /// without waiting for more.
     pub is_live: bool,
 }
 
-/// The files that were named, of which - is standard input; or that, if there are none.
+/// Returns the inputs that the command line names: `-` is standard input, and so is an empty list.
 pub fn sources(files: &[PathBuf]) -> Vec<Source> {
     if files.is_empty() {
         return vec![Source::StandardInput];
@@ -47,7 +48,7 @@ impl Source {
         }
     }
 
-    /// What may be done about an error of reading.
+    /// Returns a hint to print after an error of reading.
     pub fn advice(&self, error: &io::Error) -> &'static str {
         let of_content = [
             ErrorKind::InvalidInput,
@@ -57,13 +58,14 @@ impl Source {
         ];
         match self {
             Source::File(path) if is_packed(path) && of_content.contains(&error.kind()) => {
-                " (it is taken for compressed because of its name; what came before this was read)"
+                " (its name says that it is compressed; the lines before the error were read)"
             }
             _ => "",
         }
     }
 
-    /// Opens it, and counts in `read` what is read of the file itself.
+    /// Opens the input. The number of bytes read from the file, before decompression, is added to
+    /// `read`.
     pub fn open(&self, read: &Arc<AtomicU64>) -> io::Result<Opened> {
         let counted = |inner| Counted { inner, read: Arc::clone(read) };
         match self {
@@ -91,7 +93,7 @@ impl Source {
         }
     }
 
-    /// What the system says about it, if it can be known before it is opened.
+    /// Returns the metadata of the input, if it has any before it is opened.
     fn metadata(&self) -> Option<Metadata> {
         match self {
             Source::StandardInput => standard_input().ok()?.metadata().ok(),
@@ -101,7 +103,7 @@ impl Source {
     }
 }
 
-/// Bytes of a packed file that are read at once.
+/// The number of bytes of a compressed file that are read at once.
 const PACKED: usize = 64 << 10;
 
 enum Packing {
@@ -110,7 +112,7 @@ enum Packing {
     Zstd,
 }
 
-/// Whether a file of this name is read as a compressed one.
+/// Returns `true` if a file of this name is decompressed when it is read.
 pub fn is_packed(path: &Path) -> bool {
     !matches!(packing(path), Packing::None)
 }
@@ -124,25 +126,25 @@ fn packing(path: &Path) -> Packing {
     }
 }
 
-/// Without the buffer that the standard library puts before it.
+/// Returns standard input without the standard library's buffer.
 fn standard_input() -> io::Result<File> {
     Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
-/// All bytes of the inputs, packed as they are, if that is known.
+/// Returns the total size of the inputs before decompression, if it is known.
 pub fn total_bytes(sources: &[Source]) -> Option<u64> {
     let length =
         |source: &Source| source.metadata().filter(Metadata::is_file).map(|file| file.len());
     sources.iter().map(length).sum()
 }
 
-/// Makes sure that no input is the file that will be written.
+/// Checks that no input is the output file.
 pub fn none_is(sources: &[Source], output: &Metadata, name: &str) -> Result<(), Failure> {
     let same = |source: &&Source| source.metadata().is_some_and(|input| is_same(&input, output));
     match sources.iter().find(same) {
         None => Ok(()),
         Some(source) => Err(Failure::new(format!(
-            "{} would be read and written at once (as {name}): write to another file",
+            "{} is both input and output (as {name}); write to another file",
             source.name()
         ))),
     }
@@ -156,7 +158,6 @@ struct Counted<R> {
 impl<R: Read> Read for Counted<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let length = self.inner.read(into)?;
-        // For the progress bar only.
         self.read.fetch_add(length as u64, Relaxed);
         Ok(length)
     }

@@ -1,4 +1,4 @@
-//! Lines: where they come from, the chunks they travel in, and where they go to.
+//! Lines: where they come from, the chunks that carry them, and where they go.
 
 pub mod aside;
 pub mod chunk;

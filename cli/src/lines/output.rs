@@ -1,4 +1,4 @@
-//! Where lines go to: standard output, a file, or nowhere.
+//! Outputs: standard output, a file, or nowhere.
 
 use crate::failure::{Failure, Trouble};
 use crate::files::{folder_of, is_same};
@@ -11,18 +11,18 @@ use std::path::Path;
 pub struct Sink {
     to: Option<File>,
     name: String,
-    /// Whether it is a file, of which something can be taken back.
+    /// Whether it is a regular file, which can be truncated.
     is_file: bool,
     is_readable: bool,
-    /// That of a file that was named.
+    /// The folder of a named file, to be synced with it.
     folder: Option<File>,
 }
 
-/// What a named file is opened for.
+/// What happens to the contents of an existing file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Before {
     Replaced,
-    /// More lines come after those that are there, each of which ends in this.
+    /// Lines are appended. Existing lines end in `terminator`.
     Kept {
         terminator: u8,
     },
@@ -34,7 +34,7 @@ impl Sink {
         Sink { to: None, name, is_file: false, is_readable: false, folder: None }
     }
 
-    /// A file, or standard output, unless it is one of the inputs or the state.
+    /// Opens a file, or standard output. Refuses a file that is one of the inputs or the state.
     pub fn open(
         path: Option<&Path>,
         before: Before,
@@ -47,7 +47,7 @@ impl Sink {
         }
     }
 
-    /// Standard output, for what is made of nothing.
+    /// Opens standard output, for a command without inputs.
     pub fn standard() -> Result<Sink, Failure> {
         Sink::standard_beside(&[], None)
     }
@@ -71,16 +71,17 @@ impl Sink {
         let cannot = |error| Failure::about(path, &error);
         if input::is_packed(path) {
             return Err(Failure::new(format!(
-                "{name}: lines are not compressed, and it would be taken for a compressed file; name \
-                 another, or write to standard output and compress that"
+                "{name}: the output is not compressed, but this name is that of a compressed file; \
+                 choose another name, or compress standard output"
             )));
         }
-        // What is no file, such as a pipe with a name, may not be read: its other end would not be noticed to go.
+        // A named pipe is not opened for reading: the command would be a reader of its own output,
+        // and would not notice that the other reader has gone.
         let is_file = path.metadata().map_or(true, |about| about.is_file());
         let mut is_readable = is_file;
         let mut options = OpenOptions::new();
         options.create(is_file).read(is_file).write(true).truncate(false);
-        // Others may add to it as well, or make it empty when they have copied it.
+        // In append mode, other processes can append to the file or truncate it at the same time.
         options.append(is_file && before != Before::Replaced);
         let opened = match options.open(path) {
             Err(error) if error.kind() == ErrorKind::PermissionDenied && is_file => {
@@ -90,7 +91,8 @@ impl Sink {
             opened => opened,
         };
         let file = opened.map_err(cannot)?;
-        // Before anything of it is changed, and when it is there, so that a new file is no input either.
+        // The check comes before any change to the file, and after its creation: a file that did
+        // not exist may also be named as an input.
         is_free(&file.metadata().map_err(cannot)?, &name, sources, state)?;
         if is_file && before == Before::Replaced {
             file.set_len(0).map_err(cannot)?;
@@ -103,7 +105,7 @@ impl Sink {
         Ok(sink)
     }
 
-    /// If a kill has left the beginning of a line there, it stays a line of its own.
+    /// Seeks to the end. If a killed run left an incomplete line there, terminates that line.
     fn go_to_end(&mut self, before: Before) -> io::Result<()> {
         let Some(file) = &mut self.to else { return Ok(()) };
         let length = file.seek(SeekFrom::End(0))?;
@@ -121,7 +123,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Writes whole lines. Of a file, what cannot be written as a whole is taken back.
+    /// Writes whole lines. If that fails halfway, a file is truncated to where it ended before.
     pub fn write(&mut self, lines: &[u8]) -> Result<(), Trouble> {
         let Some(file) = &mut self.to else { return Ok(()) };
         let mut written = 0;
@@ -136,7 +138,7 @@ impl Sink {
                 Err(error) => error,
             };
             if self.is_file && written > 0 {
-                // If it cannot, half a line stays; the error is told either way.
+                // If this fails, an incomplete line stays. The error is reported either way.
                 let _ = take_back(file, written as u64);
             }
             return Err(match error.kind() {
@@ -147,7 +149,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Writes a text, unless nobody wants it.
+    /// Writes a text. It is no error if the reader has gone.
     pub fn print(&mut self, text: &str) -> Result<(), Failure> {
         match self.write(text.as_bytes()) {
             Ok(()) | Err(Trouble::BrokenPipe) => Ok(()),
@@ -159,7 +161,7 @@ impl Sink {
         self.to.is_some()
     }
 
-    /// What makes sure that all that was written stays.
+    /// Returns a handle that syncs what was written to the disk.
     pub fn syncer(&self) -> Result<Syncer, Failure> {
         let copy = |file: &Option<File>| match file {
             Some(file) if self.is_file => file.try_clone().map(Some),
@@ -170,12 +172,13 @@ impl Sink {
         Ok(Syncer { file, folder, name: self.name.clone(), failed: None })
     }
 
-    /// Whether what was written can be read again.
+    /// Returns `true` if the lines written can be read again.
     pub fn can_be_read_again(&self) -> bool {
         self.is_file && self.is_readable
     }
 
-    /// What was written. When it has been read to its end, more can be written.
+    /// Returns the output for reading, from its beginning. More can be written once it has been
+    /// read to its end.
     pub fn read_again(&self) -> Result<Option<File>, Failure> {
         let Some(file) = self.to.as_ref().filter(|_| self.can_be_read_again()) else {
             return Ok(None);
@@ -185,7 +188,7 @@ impl Sink {
     }
 }
 
-/// Makes sure that a file that will be written to is neither an input nor the state.
+/// Checks that an output is neither an input nor the state.
 fn is_free(
     file: &Metadata,
     name: &str,
@@ -196,7 +199,7 @@ fn is_free(
     match state {
         Some(path) if path.metadata().is_ok_and(|state| is_same(&state, file)) => {
             Err(Failure::new(format!(
-                "{}: this is the state, and lines cannot be written to it; name another file",
+                "{}: this is the state; write the lines to another file",
                 path.display()
             )))
         }
@@ -204,7 +207,8 @@ fn is_free(
     }
 }
 
-/// Shortens a file by what was written last, if that is its end. Whoever else writes to it goes on from there.
+/// Truncates a file by the bytes written last, if they are at its end. Another process that appends
+/// to the file continues from there.
 fn take_back(file: &mut File, written: u64) -> io::Result<()> {
     let end = file.stream_position()?;
     let start = end.checked_sub(written).ok_or(ErrorKind::InvalidInput)?;
@@ -215,12 +219,13 @@ fn take_back(file: &mut File, written: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// A folder has to be synced as well, or a file that is new may be gone after a power cut. Where folders cannot be
-/// opened, this is not known to be so.
+/// Opens the folder of a file. It has to be synced as well, or a new file may be lost in a power
+/// failure. Returns `None` on systems that cannot open folders.
 fn open_folder(path: &Path) -> Option<File> {
     File::open(folder_of(path)).ok()
 }
 
+/// Syncs an output to the disk.
 pub struct Syncer {
     file: Option<File>,
     folder: Option<File>,
@@ -229,18 +234,20 @@ pub struct Syncer {
 }
 
 impl Syncer {
-    /// If it fails, it does ever after: what could not be written is lost, but the system says so only once.
+    /// Syncs the file. After a failure, every later call fails as well: the data is lost, but the
+    /// system reports that only once.
     pub fn sync(&mut self) -> Result<(), Failure> {
         if self.failed.is_none()
             && let Some(file) = &self.file
             && let Err(error) = file.sync_data()
         {
-            self.failed = Some(Failure::of(format!("{}: cannot sync it", self.name), &error));
+            self.failed = Some(Failure::of(format!("{}: cannot sync", self.name), &error));
         }
         if let Some(failure) = &self.failed {
             return Err(failure.clone());
         }
-        // Once, as its name stays what it is. Some systems have nothing to sync of a folder.
+        // Once is enough, because the name of the file does not change. Errors are ignored, because
+        // some systems cannot sync folders.
         if let Some(folder) = self.folder.take() {
             let _ = folder.sync_all();
         }
@@ -248,7 +255,7 @@ impl Syncer {
     }
 }
 
-/// Without the buffer that the standard library puts before it.
+/// Returns standard output without the standard library's buffer.
 fn standard_output() -> io::Result<File> {
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }

@@ -1,22 +1,22 @@
-//! Lines that may have been taken for others, until they are found among those that were written.
+//! Lines that may have been dropped by mistake, until they are found among the lines written.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A line by what it is compared by.
+/// A line's number and key.
 pub struct Record<'a> {
     pub number: u64,
     pub hash: u64,
     pub key: &'a [u8],
 }
 
-/// Lines that may have been taken for others.
+/// Distinct lines that may have been dropped by mistake.
 #[derive(Default)]
 pub struct Suspects {
-    /// The first of each hash.
+    /// The index of the first suspect with each hash.
     first: HashMap<u64, u32, BuildHasherDefault<Ready>>,
     all: Vec<Suspect>,
-    /// Their keys, one after the other.
+    /// The keys of all suspects, concatenated.
     keys: Vec<u8>,
 }
 
@@ -24,7 +24,7 @@ struct Suspect {
     number: u64,
     start: u64,
     length: u32,
-    /// Another one of the same hash.
+    /// Another suspect with the same hash.
     next: Option<u32>,
     cleared: bool,
 }
@@ -42,7 +42,8 @@ impl Suspects {
         None
     }
 
-    /// Only the first of those that are the same can be one.
+    /// Adds a line, unless it equals an earlier one: only the first of equal lines can be a
+    /// mistake.
     pub fn add(&mut self, record: Record<'_>) {
         if self.find(&record).is_some() {
             return;
@@ -58,19 +59,20 @@ impl Suspects {
         self.keys.extend_from_slice(record.key);
     }
 
-    /// It was written.
+    /// Clears the suspect that equals a line that was written.
     pub fn clear(&mut self, record: Record<'_>) {
         if let Some(suspect) = self.find(&record) {
             suspect.cleared = true;
         }
     }
 
+    /// Returns the numbers of the lines dropped by mistake.
     pub fn left(&self) -> impl Iterator<Item = u64> {
         self.all.iter().filter(|suspect| !suspect.cleared).map(|suspect| suspect.number)
     }
 }
 
-/// For keys that are hashes.
+/// A hasher for keys that are hashes already.
 #[derive(Default)]
 struct Ready(u64);
 

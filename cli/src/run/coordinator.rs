@@ -1,4 +1,4 @@
-//! The thread that calls: it saves the state, shows how far the run is, and ends it.
+//! The coordinator, on the calling thread: saves the state, shows progress, and ends the run.
 
 use crate::failure::{Failure, Trouble};
 use crate::lines::output::Syncer;
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 /// How a run ended.
 pub enum End {
-    /// All lines have been read.
+    /// All lines have been processed.
     Reached,
     Signal(i32),
-    /// Nobody reads the output any more.
+    /// The reader of the output has closed it.
     BrokenPipe,
     Failed(Failure),
 }
@@ -28,10 +28,10 @@ impl From<Trouble> for End {
     }
 }
 
-/// How long a writer that gets on with nothing is waited for when the run has to end.
+/// How long a run that has to end waits for a writer that makes no progress.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How often the bar moves.
+/// The interval between updates of the progress bar.
 const TICK: Duration = Duration::from_millis(100);
 
 pub struct Coordinator<'a> {
@@ -40,12 +40,13 @@ pub struct Coordinator<'a> {
     yes_is: &'static str,
 }
 
+/// When and how the state is saved.
 pub struct Keeping {
     keeper: Keeper,
     syncer: Syncer,
     period: Option<Duration>,
     next: Option<Instant>,
-    /// How much had been written when it was saved last.
+    /// The number of chunks that had been written at the last save.
     saved: u64,
 }
 
@@ -54,7 +55,7 @@ impl<'a> Coordinator<'a> {
         Coordinator { shared, keeping, yes_is }
     }
 
-    /// Until the run ends, by itself or early.
+    /// Waits until the run ends. Meanwhile, saves checkpoints and shows progress.
     pub fn wait(&mut self) -> End {
         loop {
             let now = Instant::now();
@@ -82,7 +83,8 @@ impl<'a> Coordinator<'a> {
         self.shared.screen.progress(read, tally.lines, tally.yes, self.yes_is);
     }
 
-    /// Saves the state when all that was handed in is written. If anything happens first, that is looked at first.
+    /// Holds the reader, waits until every chunk handed in has been written, and saves the state.
+    /// Gives up if a signal or an error comes first.
     fn checkpoint(&mut self) {
         let Shared { monitor, screen, seen, .. } = self.shared;
         if self.keeping.as_ref().is_none_or(|keeping| keeping.saved == monitor.written()) {
@@ -100,11 +102,11 @@ impl<'a> Coordinator<'a> {
         {
             let start = Instant::now();
             match keeping.syncer.sync() {
-                // Nothing can be saved any more, as what was written may be lost.
+                // The lines written may be lost, so the state must not be saved any more.
                 Err(failure) => monitor.trouble(Trouble::Failed(failure)),
                 Ok(()) => {
                     if let Err(failure) = keeping.save_synced(seen, monitor.written()) {
-                        screen.say(format!("{failure} (it will be tried again)"));
+                        screen.say(format!("{failure} (will be tried again)"));
                     }
                 }
             }
@@ -113,14 +115,14 @@ impl<'a> Coordinator<'a> {
         monitor.go_on();
     }
 
-    /// At most a tenth of the time is for saves.
+    /// Schedules the next checkpoint, so that saves take at most a tenth of the time.
     fn postpone(&mut self, took: Duration) {
         if let Some(keeping) = &mut self.keeping {
             keeping.next = keeping.period.map(|period| Instant::now() + period.max(9 * took));
         }
     }
 
-    /// Sees to it that the state has what was written, and saves it.
+    /// Removes from the filter what was not written, and saves the state.
     pub fn finish(&mut self, end: End) -> End {
         let Shared { monitor, screen, seen, operation, so_far, .. } = self.shared;
         monitor.close();
@@ -132,7 +134,7 @@ impl<'a> Coordinator<'a> {
                 }
                 written = monitor.written();
             }
-            // What kept the rest from being written is told as well.
+            // The error that kept the remaining chunks from being written is reported as well.
             if let Event::Trouble(Trouble::Failed(failure)) = monitor.wait(Instant::now()) {
                 screen.say(failure);
             }
@@ -151,7 +153,7 @@ impl<'a> Coordinator<'a> {
         };
         let stopped = locked(&self.shared.so_far.stopped).take();
         match (end, saved, stopped) {
-            // One is told; and if the state could not be saved, that is the one.
+            // Only one error is reported. A failed save has precedence.
             (_, Err(failure), _) => End::Failed(failure),
             (End::Reached, Ok(()), Some(failure)) => End::Failed(failure),
             (end, Ok(()), _) => end,
@@ -165,7 +167,7 @@ impl Keeping {
         Keeping { keeper, syncer, period, next, saved: 0 }
     }
 
-    /// What was written has to stay before it is saved as seen.
+    /// Syncs the output, then saves the state: a line must be safe before it is saved as seen.
     fn save(&mut self, seen: &Seen, written: u64) -> Result<(), Failure> {
         self.syncer.sync()?;
         self.save_synced(seen, written)

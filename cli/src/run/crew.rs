@@ -105,8 +105,8 @@ impl Shared {
                 Over::Unreadable(error) => failed(error),
                 Over::TooLong { line } => {
                     *locked(&self.so_far.stopped) = Some(Failure::new(format!(
-                        "{}: line {line} is longer than {} bytes; it and everything after it was not \
-                         read; use --max-line to allow longer lines",
+                        "{}: line {line} is longer than {} bytes; it and everything after it was \
+                         not read; use --max-line to allow longer lines",
                         source.name(),
                         self.rules.longest
                     )));
@@ -165,8 +165,8 @@ impl Shared {
     fn no_memory(&self) -> Failure {
         let Tally { lines, yes, .. } = *locked(&self.so_far.tally);
         Failure::new(format!(
-            "out of memory for the lines seen, after {} lines, {} of them new; use a higher --rate, or \
-             raise --max-memory",
+            "out of memory for the lines seen, after {} lines, {} of them new; use a higher --rate, \
+             or raise --max-memory",
             HumanCount(lines),
             HumanCount(yes)
         ))

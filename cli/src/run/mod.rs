@@ -7,14 +7,14 @@
 //!    └───────────────── pool ◀────────────────┘
 //! ```
 //!
-//! The reader cuts the input into chunks of whole lines. Workers compare the lines and ask the filter.
-//! They do so in [turns], so that the first of several equal lines is the one that is new. The writer
-//! restores the order of the chunks and writes them. A fixed number of chunks circulates, which bounds
-//! the memory of a run and gives back-pressure.
+//! The reader cuts the input into chunks of whole lines. Workers compare the lines and ask the
+//! filter. They do so in [turns], so that the first of several equal lines is the one that is new.
+//! The writer restores the order of the chunks and writes them. A fixed number of chunks
+//! circulates, which bounds the memory of a run and gives back-pressure.
 //!
 //! The calling thread is the [coordinator]. Before it saves the state, it waits until every chunk
-//! handed in so far has been written. If the run ends early, it removes from the filter the lines that
-//! were added but not written. A line is therefore never saved as seen unless it was written.
+//! handed in so far has been written. If the run ends early, it removes from the filter the lines
+//! that were added but not written. A line is therefore never saved as seen unless it was written.
 
 pub mod coordinator;
 pub mod crew;

@@ -1,8 +1,9 @@
-//! Who waits for whom: the one place where the threads of a run learn how far it is, and that it is to end.
+//! The progress of a run, and the only place where its threads wait for each other, apart from
+//! channels and [turns](crate::run::turns).
 //!
-//! A chunk of lines is *handed in* by the reader and *written* by the writer, in the same order. The
-//! coordinator can put the reader on hold, so that everything handed in gets written and the state can be saved; and it can
-//! close the door, after which nothing is handed in any more.
+//! The reader *hands in* chunks, and the writer *writes* them in the same order. The coordinator
+//! can put the reader on hold until every chunk handed in has been written, in order to save the
+//! state. It can also close the run, after which no chunk is handed in.
 
 use crate::failure::Trouble;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -20,25 +21,25 @@ struct Standing {
     written: u64,
     on_hold: bool,
     closed: bool,
-    /// The input has ended.
+    /// Whether the input has been read to its end.
     read: bool,
     signal: Option<i32>,
     trouble: Option<Trouble>,
 }
 
-/// What the coordinator wakes up for.
+/// What wakes up the coordinator.
 pub enum Event {
-    /// Everything has been read, and what was handed in is written.
+    /// The input has ended, and every chunk has been written.
     Finished,
     Signal(i32),
     Trouble(Trouble),
-    /// It is as late as was said.
+    /// The deadline has passed.
     Time,
 }
 
 impl Monitor {
     fn at(&self) -> MutexGuard<'_, Standing> {
-        // Whoever panicked left nothing half done here.
+        // No change to this state can panic halfway.
         self.at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -47,7 +48,8 @@ impl Monitor {
         self.changed.notify_all();
     }
 
-    /// For the reader: hands something in, which is given its number. `false` if the door is closed.
+    /// Waits while the reader is on hold, then calls `hand` with the number of the next chunk.
+    /// Returns `false` without calling it if the run is closed.
     pub fn hand_in(&self, hand: impl FnOnce(u64)) -> bool {
         let waiting = |at: &mut Standing| at.on_hold && !at.closed;
         let at = self.changed.wait_while(self.at(), waiting);
@@ -55,7 +57,7 @@ impl Monitor {
         if at.closed {
             return false;
         }
-        // Under the lock, so that who closes the door knows whether this one is in.
+        // Still under the lock: after `close`, it is certain whether this chunk was handed in.
         hand(at.handed);
         at.handed += 1;
         true
@@ -73,7 +75,7 @@ impl Monitor {
         self.change(|at| at.signal = Some(signal));
     }
 
-    /// The first trouble is the one that is told.
+    /// Reports trouble. Only the first is kept.
     pub fn trouble(&self, trouble: Trouble) {
         self.change(|at| {
             at.trouble.get_or_insert(trouble);
@@ -92,12 +94,12 @@ impl Monitor {
         self.change(|at| at.closed = true);
     }
 
-    /// How much has been written.
+    /// Returns the number of chunks that have been written.
     pub fn written(&self) -> u64 {
         self.at().written
     }
 
-    /// Waits for something to happen.
+    /// Waits for an event, or until a deadline.
     pub fn wait(&self, until: Instant) -> Event {
         let mut event = Event::Time;
         self.wait_for(until, |at| {
@@ -115,8 +117,8 @@ impl Monitor {
         event
     }
 
-    /// Waits until all that was handed in is written, or something happens that comes first. Only while nothing
-    /// more is handed in.
+    /// Waits until every chunk handed in has been written, or until a signal, trouble or the
+    /// deadline. The reader must be on hold, or the run closed.
     pub fn wait_until_idle(&self, until: Instant) -> Idle {
         let mut idle = Idle::Late;
         self.wait_for(until, |at| {
@@ -143,10 +145,11 @@ impl Monitor {
     }
 }
 
+/// The result of [`Monitor::wait_until_idle`].
 #[derive(PartialEq, Eq)]
 pub enum Idle {
     Reached,
-    /// A signal or a trouble is to be looked at first.
+    /// A signal or trouble came first.
     Disturbed,
     Late,
 }

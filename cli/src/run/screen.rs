@@ -1,16 +1,17 @@
-//! What is said on standard error: errors, a closing line, and, if it is a terminal, how far the run is.
+//! Standard error: errors, the summary and, on a terminal, a progress bar.
 
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
 pub struct Screen {
-    /// Whoever is saying something keeps the others from it, perhaps for long; so there is none if nobody sees it.
+    /// `None` unless it is visible: drawing takes a lock, and may block for long.
     bar: Option<ProgressBar>,
 }
 
 impl Screen {
-    /// With a bar, unless it is not wanted, or nobody would see it, or lines go to the same terminal.
+    /// Creates a screen. It has a bar if one is wanted, and if standard error is a terminal to
+    /// which no lines are written.
     pub fn new(wants_bar: bool, writes_lines: bool, total_bytes: Option<u64>) -> Screen {
         let mixed = writes_lines && io::stdout().is_terminal();
         if !wants_bar || mixed || !io::stderr().is_terminal() {
@@ -36,21 +37,21 @@ impl Screen {
         bar.set_message(format!("{} lines, {} {what}", HumanCount(lines), HumanCount(new)));
     }
 
-    /// The run is over; what is said now stays.
+    /// Removes the bar.
     pub fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }
 
-    /// A line on standard error. That nobody can be told is no reason to stop.
+    /// Prints a line that begins with the name of the command. Errors of writing are ignored.
     pub fn say(&self, what: impl Display) {
         self.say_plainly(format_args!("koel: {what}"));
     }
 
-    /// The same, without saying who.
+    /// Prints a line.
     pub fn say_plainly(&self, what: impl Display) {
-        // In one piece, as other processes may say something at the same time.
+        // A single write, because other processes may write to standard error as well.
         let line = format!("{what}\n");
         let say = || {
             let _ = io::stderr().write_all(line.as_bytes());

@@ -5,11 +5,11 @@
 //! Both atomics are accessed with `Relaxed`, and neither publishes other data.
 //!
 //! * `full` is stored and loaded by a thread that holds one of the parts of the
-//!   [turns](crate::run::turns). While chunks are processed, it only saves work: a line that is added
-//!   although it is set is in the ledger and is taken back. At the end of a run, every later visit
-//!   must see it. [`SoFar::stop_adding`] therefore requires a [`Halt`], which holds all parts: the
-//!   mutex of a part orders the store before the next visit (`tests/command/known_lines.rs` fails
-//!   without that store).
+//!   [turns](crate::run::turns). While chunks are processed, it only saves work: a line that is
+//!   added although it is set is in the ledger and is taken back. At the end of a run, every later
+//!   visit must see it. [`SoFar::stop_adding`] therefore requires a [`Halt`], which holds all
+//!   parts: the mutex of a part orders the store before the next visit
+//!   (`tests/command/state/known_lines.rs` fails without that store).
 //! * `read` only feeds the progress bar.
 
 use crate::failure::Failure;

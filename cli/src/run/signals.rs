@@ -1,8 +1,8 @@
-//! SIGINT, SIGTERM and SIGHUP: the first ends the run in order, a second one at once. What whoever started the
-//! process had it ignore, as nohup does, stays ignored.
+//! SIGINT, SIGTERM and SIGHUP: the first signal ends the run in order, a second one immediately. A
+//! signal that was ignored when the process started, as with nohup, stays ignored.
 //!
-//! Some who send one send it twice: `timeout`, for example, to the process and to its group. So a second one counts only
-//! a moment later.
+//! Some programs send a signal twice. `timeout`, for example, sends it to the process and to its
+//! group. A second signal therefore counts only after a moment.
 
 use crate::failure::Failure;
 use crate::run::monitor::Monitor;
@@ -16,13 +16,13 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Signals that come closer to the first one are the same.
+/// Signals within this time after the first count as one.
 const MOMENT: Duration = Duration::from_millis(200);
 
-/// From here on, signals are told to the monitor.
+/// Watches for signals, and reports them to the monitor.
 pub struct Watch {
     last_words: Arc<OnceLock<&'static str>>,
-    /// The first that came.
+    /// The first signal.
     first: Arc<OnceLock<i32>>,
 }
 
@@ -31,7 +31,8 @@ impl Watch {
         let cannot = |error| Failure::of("cannot wait for signals", &error);
         let caught = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal));
         let mut signals = Signals::new(caught).map_err(cannot)?;
-        // A file that may not be as large is an error of writing, which is told, and ends the run in order.
+        // Without this, a write beyond the file size limit would kill the process. Now it is an
+        // error of writing, which is reported and ends the run in order.
         flag::register(SIGXFSZ, Arc::default()).map_err(cannot)?;
         let last_words = Arc::new(OnceLock::new());
         let first = Arc::new(OnceLock::new());
@@ -42,7 +43,7 @@ impl Watch {
             for signal in &mut signals {
                 let again = first.is_some_and(|first| first.elapsed() >= MOMENT);
                 if again || words.get().is_some() {
-                    let words = words.get().unwrap_or(&"ended at once: nothing more was saved");
+                    let words = words.get().unwrap_or(&"ended immediately: nothing more was saved");
                     die_saying(words, signal);
                 }
                 let _ = came.set(signal);
@@ -57,17 +58,18 @@ impl Watch {
         Ok(Watch { last_words, first })
     }
 
-    /// From here on, the first one ends the process at once, too, with these words.
+    /// Makes the first signal end the process immediately, too, with this message.
     pub fn end_at_once(&self, last_words: &'static str) {
         let _ = self.last_words.set(last_words);
-        // If one came when the run had ended already, nobody has looked at it.
+        // A signal that came after the end of the run has not been handled yet.
         if let Some(signal) = self.first.get() {
             die_saying(last_words, *signal);
         }
     }
 }
 
-/// Whether the process was started with this signal ignored, where the system tells.
+/// Returns `true` if the process was started with this signal ignored, as far as the system reports
+/// it.
 fn is_ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -80,7 +82,7 @@ fn die_saying(words: &str, signal: i32) -> ! {
     die(signal)
 }
 
-/// Ends the process as the signal would have.
+/// Ends the process as the signal would have done.
 pub fn die(signal: i32) -> ! {
     let _ = emulate_default_handler(signal);
     std::process::exit(128 + signal)

@@ -1,24 +1,25 @@
-//! What a run has done so far.
+//! The counts of a run.
 
 use crate::state::seen::Seen;
 
 #[derive(Clone, Default)]
 pub struct Tally {
     pub lines: u64,
-    /// Their bytes, unpacked.
+    /// Bytes of the lines, after decompression.
     pub bytes: u64,
-    /// Lines that were added, found, or taken out.
+    /// Lines that were added, found or removed.
     pub yes: u64,
-    /// Lines that were written, or would have been.
+    /// Lines that were selected, whether they were written or only counted.
     pub selected: u64,
+    /// Lines that should be URLs and are not.
     pub not_urls: u64,
-    /// Inputs that could not be read, or not to their end.
+    /// Inputs that could not be read completely.
     pub unreadable: u64,
     pub doubt: Doubt,
 }
 
-/// How many new lines may have been taken for ones that were seen: the sum, over the new lines, of what the rate was when
-/// they came.
+/// The expected number of new lines that were taken for lines already seen: the sum, over all new
+/// lines, of the rate at the time.
 #[derive(Clone, Default)]
 pub struct Doubt {
     expected: f64,
@@ -27,7 +28,8 @@ pub struct Doubt {
 }
 
 impl Doubt {
-    /// The rate changes slowly, so it is asked for once in a while, or at the end.
+    /// Updates the sum after `added` lines. The rate changes slowly, so it is computed only once in
+    /// a while, and at the end.
     pub fn update(&mut self, seen: &Seen, added: u64, at_the_end: bool) {
         let since = added - self.added;
         if since < (added / 64).max(4_096) && !at_the_end && self.rate.is_some() {
@@ -35,12 +37,12 @@ impl Doubt {
         }
         let rate = seen.false_positive_rate();
         let mean = (self.rate.unwrap_or(rate) + rate) / 2.0;
-        // Of the new lines, those that were added are the rest.
+        // Only the new lines that were not dropped are counted in `added`.
         self.expected += since as f64 * mean / (1.0 - mean).max(0.01);
         (self.added, self.rate) = (added, Some(rate));
     }
 
-    /// If no line seemed to be repeated, none was dropped. Otherwise one of them may be a new one, too.
+    /// Returns the expected number of dropped lines. It is zero if no line seemed to be repeated.
     pub fn expected(&self, repeated: u64) -> f64 {
         match repeated {
             0 => 0.0,

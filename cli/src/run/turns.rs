@@ -1,19 +1,19 @@
-//! The order in which chunks of lines come to the filter, kept while several threads bring them.
+//! The order in which chunks visit the filter, although several threads process them.
 //!
-//! Of two lines that are the same, the one that came first has to be the one that is new. Lines that are the same have the same
-//! hash. So the hashes are divided into parts, and each part is visited by one chunk after the other, in
-//! their order: while one chunk is at the second part, the next one can be at the first. The parts are those of the
-//! filter's table, so the two do not get into each other's way there.
+//! The first of several equal lines has to be the one that is new. Equal lines have equal hashes.
+//! The hashes are therefore divided into parts, and chunks visit each part one after the other, in
+//! input order. While one chunk visits the second part, the next chunk can visit the first. The
+//! parts are those of the filter's table, so two visits do not contend there.
 //!
-//! What a chunk has added is noted in the *ledger* before it leaves a part, and crossed out when the chunk has been
-//! written. So the filter without what is in the ledger is what may be saved at any moment when nobody is at
-//! any part.
+//! What a chunk adds is recorded in the *ledger* before it leaves a part, and removed from the
+//! ledger once the chunk has been written. When no visit is under way, the filter without the
+//! contents of the ledger is therefore exactly what may be saved.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-/// Enough for the threads of a large machine to be at one each, and few enough for each to get some
-/// hundred lines of a chunk.
+/// The number of parts: enough to keep the threads of a large machine busy, and few enough that a
+/// chunk has hundreds of lines for each.
 pub const PARTS: usize = 8;
 
 #[derive(Default)]
@@ -24,7 +24,7 @@ pub struct Turns {
 
 #[derive(Default)]
 struct Part {
-    /// The chunk that comes next.
+    /// The number of the chunk that visits next.
     next: Mutex<u64>,
     changed: Condvar,
 }
@@ -34,16 +34,17 @@ struct Note {
     added: Vec<u64>,
 }
 
-/// Nobody comes to any part while this is there.
+/// Keeps every chunk from visiting any part, until it is dropped.
 pub struct Halt<'a> {
     _parts: [MutexGuard<'a, u64>; PARTS],
     turns: &'a Turns,
 }
 
-const PANICKED: &str = "a thread that panicked ends the run";
+const PANICKED: &str = "a panic ends the run";
 
 impl Turns {
-    /// Waits for the turn of a chunk at a part, and has it visited. Of what the visit returns, a note is made.
+    /// Waits for the turn of a chunk at a part, then calls `visit`. The hashes that it returns are
+    /// recorded in the ledger.
     pub fn visit(&self, part: usize, chunk: u64, visit: impl FnOnce() -> Vec<u64>) {
         let Part { next, changed } = &self.parts[part];
         let turn = changed.wait_while(next.lock().expect(PANICKED), |next| *next != chunk);
@@ -57,12 +58,13 @@ impl Turns {
         changed.notify_all();
     }
 
-    /// What this chunk has added may stay.
+    /// Removes a chunk that has been written from the ledger.
     pub fn cross_out(&self, chunk: u64) {
         self.ledger.lock().expect(PANICKED).retain(|note| note.chunk != chunk);
     }
 
-    /// Stops all chunks where they are, unless a thread has panicked in the middle of a visit.
+    /// Waits for the visits under way, and allows no more. Returns `None` if a thread panicked
+    /// during a visit.
     pub fn halt(&self) -> Option<Halt<'_>> {
         let mut parts = Vec::with_capacity(PARTS);
         for part in &self.parts {
@@ -73,7 +75,7 @@ impl Turns {
 }
 
 impl Halt<'_> {
-    /// What was added and has not been crossed out.
+    /// Returns the contents of the ledger: the hashes that were added and have not been written.
     pub fn added(&self) -> Vec<u64> {
         let ledger = self.turns.ledger.lock().expect(PANICKED);
         ledger.iter().flat_map(|note| note.added.iter().copied()).collect()
@@ -110,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_is_noted_until_it_is_crossed_out() {
+    fn added_hashes_are_in_the_ledger_until_they_are_written() {
         let turns = Turns::default();
         turns.visit(0, 0, || vec![1, 2]);
         turns.visit(1, 0, || vec![3]);

@@ -67,8 +67,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Adds the lines of a chunk, part by part, in its turns. Returns `false` if there was not enough
-    /// memory for all of them.
+    /// Adds the lines of a chunk, part by part, in its turns. Returns `false` if there was not
+    /// enough memory for all of them.
     fn add(&mut self, chunk: u64) -> bool {
         self.sort();
         let Worker { shared, answers, sorted, lines, ends, .. } = self;

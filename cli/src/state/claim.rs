@@ -1,7 +1,8 @@
-//! One process at a time for each state.
+//! Exclusive use of a state by one process at a time.
 //!
-//! The claim is a locked file beside the state, `.NAME.koel-claim`, with the number of the process in it. When the
-//! process ends, however it ends, the system gives the lock back; so a claim that was left by a kill is nobody's.
+//! A claim is a locked file next to the state, `.NAME.koel-claim`, which contains the process id.
+//! The system releases the lock when the process ends, however it ends. A claim file left by a
+//! killed process is therefore unlocked, and the next process takes it over.
 
 use crate::failure::Failure;
 use crate::files::{folder_of, is_same};
@@ -11,28 +12,25 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// While this is there, nobody else has the state.
+/// Exclusive use of a state, until it is dropped.
 pub struct Claim {
     path: PathBuf,
     _file: File,
 }
 
 impl Claim {
-    /// Claims the state at this path, which need not be there yet.
+    /// Claims the state at a path, which need not exist yet.
     pub fn lay(state: &Path) -> Result<Claim, Failure> {
         let path = beside(state)?;
         let cannot = |error| {
             let (state, claim) = (state.display(), path.display());
-            Failure::of(
-                format!("{state}: cannot be locked by {claim}, which has to be made beside it"),
-                &error,
-            )
+            Failure::of(format!("{state}: cannot create its lock file {claim}"), &error)
         };
-        // Whoever had it may remove the file between two steps of this one.
+        // The previous owner may remove the file between two steps, so try again.
         for _ in 0..100 {
             let open =
                 OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-            // One that another user has left can be locked, if not written to.
+            // A file left by another user may be read-only, but can be locked.
             let mut file =
                 open.or_else(|error| File::open(&path).or(Err(error))).map_err(cannot)?;
             match file.try_lock() {
@@ -41,17 +39,21 @@ impl Claim {
                 Err(TryLockError::Error(error)) => return Err(cannot(error)),
             }
             if is_at(&file, &path) {
-                // So that others can be told; a full disk will be told by the state itself.
+                // The process id is only for messages. If the disk is full, saving the state
+                // reports it.
                 let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
                 return Ok(Claim { path, _file: file });
             }
         }
-        Err(Failure::new(format!("{}: other processes claim it again and again", state.display())))
+        Err(Failure::new(format!(
+            "{}: other processes keep claiming it; try again later",
+            state.display()
+        )))
     }
 }
 
 impl Drop for Claim {
-    /// Before the lock is given back, or the file may be another's.
+    /// Removes the file before the lock is released. After that, it may belong to another process.
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
@@ -70,10 +72,10 @@ fn is_taken(state: &Path, claim: File) -> Failure {
     ))
 }
 
-/// Where a path leads if it is a link to something that is not there yet, which is where a state will be made.
+/// Follows symbolic links to a file that need not exist, which is where a state would be created.
 fn follow(path: &Path) -> PathBuf {
     let mut path = path.to_path_buf();
-    // As many as the system follows.
+    // The system follows as many.
     for _ in 0..40 {
         let Ok(to) = fs::read_link(&path) else { break };
         path = folder_of(&path).join(to);
@@ -81,7 +83,7 @@ fn follow(path: &Path) -> PathBuf {
     path
 }
 
-/// The same for all names of one state.
+/// Returns the path of the claim file, which is the same for all names of one state.
 fn beside(state: &Path) -> Result<PathBuf, Failure> {
     let state = match fs::canonicalize(state) {
         Ok(real) => real,
@@ -90,13 +92,13 @@ fn beside(state: &Path) -> Result<PathBuf, Failure> {
             let folder = folder_of(&state);
             let real = fs::canonicalize(folder).map_err(|error| {
                 Failure::of(
-                    format!("{}: its folder, {}", state.display(), folder.display()),
+                    format!("{}: cannot use its folder {}", state.display(), folder.display()),
                     &error,
                 )
             })?;
             let name = state.file_name().ok_or_else(|| {
                 Failure::new(format!(
-                    "{}: a state is a file, and this cannot be one",
+                    "{}: this is not a file name; a state must be a file",
                     state.display()
                 ))
             })?;
@@ -106,7 +108,7 @@ fn beside(state: &Path) -> Result<PathBuf, Failure> {
     };
     let name = state.file_name().unwrap_or_default();
     let mut claim = OsString::from(".");
-    // Names have 255 bytes at most, or 143 in encrypted folders.
+    // File names have at most 255 bytes, or 143 in encrypted folders.
     if name.len() <= 130 {
         claim.push(name);
     } else {
@@ -117,6 +119,7 @@ fn beside(state: &Path) -> Result<PathBuf, Failure> {
     Ok(state.with_file_name(claim))
 }
 
+/// Returns `true` if a file is still the one at a path.
 fn is_at(file: &File, path: &Path) -> bool {
     let (Ok(one), Ok(other)) = (file.metadata(), fs::metadata(path)) else { return false };
     is_same(&one, &other)

@@ -1,7 +1,7 @@
-//! What makes two lines the same, and the hash that stands for it.
+//! When two lines are equal, and the hash that represents a line.
 //!
-//! How a state compares its lines is a part of its hasher's seed, so that its file tells, and nobody can use it in
-//! another way by mistake.
+//! The comparison is part of the hasher's seed, which is saved in the state. A state can therefore
+//! not be used with another comparison by mistake.
 
 use crate::state::url_key::UrlRules;
 use koel::{PersistentHasher, StableHash, StableHasher};
@@ -13,7 +13,7 @@ use std::hash::BuildHasher;
 pub enum Comparison {
     /// Byte by byte.
     Bytes,
-    /// As URLs, if they are some.
+    /// As URLs, if they are URLs, and byte by byte otherwise.
     Urls(UrlRules),
 }
 
@@ -43,8 +43,7 @@ impl Comparison {
         }
     }
 
-    /// The part of a line, or what is made of it, by which it is compared; and whether it is of the kind that is
-    /// expected.
+    /// Returns the key by which a line is compared, and whether the line is of the expected kind.
     pub fn key<'a>(self, line: &'a [u8], scratch: &'a mut String) -> (&'a [u8], bool) {
         match self {
             Comparison::Bytes => (line, true),
@@ -56,7 +55,7 @@ impl Comparison {
     }
 }
 
-/// As the options that ask for it.
+/// Displays a comparison as the options that ask for it.
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -75,7 +74,7 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// Hashes the keys of lines.
+/// The hasher of a state: hashes the keys of lines.
 #[derive(Clone, Copy)]
 pub struct LineHash {
     comparison: Comparison,

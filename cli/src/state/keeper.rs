@@ -1,4 +1,4 @@
-//! The file of a state: it is loaded, claimed and saved here.
+//! The file of a state: claims, loads and saves it.
 
 use crate::arguments::common::Making;
 use crate::failure::Failure;
@@ -7,7 +7,7 @@ use crate::state::seen::Seen;
 use koel::{SnapshotError, SnapshotErrorKind};
 use std::path::{Path, PathBuf};
 
-/// The file of a state that this process may replace, and nobody else as long as it has it.
+/// The file of a state that this process has claimed, so that no other process replaces it.
 pub struct Keeper {
     path: PathBuf,
     _claim: Claim,
@@ -16,23 +16,23 @@ pub struct Keeper {
 impl Keeper {
     pub fn claim(path: &Path) -> Result<Keeper, Failure> {
         if path.as_os_str() == "-" {
-            return Err(Failure::new("a state is a file, and cannot come from standard input"));
+            return Err(Failure::new("a state must be a file, not standard input"));
         }
         let _claim = Claim::lay(path)?;
         if path.metadata().is_ok_and(|file| file.is_file() && file.permissions().readonly()) {
             return Err(Failure::new(format!(
-                "{}: it is read-only; allow that it is written to, or work on a copy",
+                "{}: it is read-only; make it writable, or use a copy",
                 path.display()
             )));
         }
         Ok(Keeper { path: path.to_path_buf(), _claim })
     }
 
-    /// What was seen in earlier runs, if there were any.
+    /// Loads the state, or creates it if it does not exist.
     pub fn load_or_make(&self, making: &Making) -> Result<Seen, Failure> {
         let seen = load_if_there(&self.path, making)?;
         if !self.path.exists() {
-            // Better to know now that it cannot be saved.
+            // A state that cannot be saved is reported before any line is written.
             self.save(&seen)?;
         }
         Ok(seen)
@@ -51,7 +51,7 @@ impl Keeper {
     }
 }
 
-/// A state that will only be read, or what it would be if it were there.
+/// Loads a state without claiming it. If it does not exist, builds an empty filter.
 pub fn load_if_there(path: &Path, making: &Making) -> Result<Seen, Failure> {
     match Seen::load(path) {
         Ok(seen) => making.accept(seen, path),
@@ -60,19 +60,19 @@ pub fn load_if_there(path: &Path, making: &Making) -> Result<Seen, Failure> {
     }
 }
 
-/// A state that will only be read.
+/// Loads a state without claiming it.
 pub fn load(path: &Path) -> Result<Seen, Failure> {
     Seen::load(path).map_err(|error| cannot_use(&error))
 }
 
-/// An error of loading, in the words of a command.
+/// Adds advice to an error of loading.
 fn cannot_use(error: &SnapshotError) -> Failure {
     let advice = match error.kind() {
         SnapshotErrorKind::WrongKind
         | SnapshotErrorKind::WrongHasher
-        | SnapshotErrorKind::NotASnapshot => "; a state is what dedup or add has saved",
+        | SnapshotErrorKind::NotASnapshot => "; use a state saved by dedup or add",
         SnapshotErrorKind::Incomplete | SnapshotErrorKind::Damaged => {
-            ", or make it again with koel add from the lines that you have"
+            ", or rebuild it from the lines with koel add"
         }
         _ => "",
     };

@@ -1,4 +1,4 @@
-//! What is remembered between runs: the filter, the file it is kept in, and how its lines are compared.
+//! The state: the filter, the file that keeps it between runs, and how its lines are compared.
 
 pub mod claim;
 pub mod comparison;

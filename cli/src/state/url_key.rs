@@ -1,60 +1,61 @@
-//! What of a URL is compared: the form in which a crawler would ask for it.
+//! The key by which a URL is compared: the form in which a crawler would request it.
 //!
-//! Two URLs that the standard of the WHATWG takes for the same have the same key, and so have two
-//! that differ in nothing but their fragments, in how their escapes are written, or in a `?` that
-//! nothing follows. A key is a URL itself, and its own key. So a line that is no URL, and is compared
-//! as it is, is never taken for one that is.
+//! Two URLs have the same key if the WHATWG URL standard considers them equal, or if they differ
+//! only in their fragments, in the spelling of escapes, or in an empty query. A key is a URL
+//! itself, and is its own key. A line that is not a URL is compared byte by byte, and never equals
+//! the key of a URL.
 //!
-//! # What is a URL
+//! # Which lines are URLs
 //!
-//! What a crawler can ask a host for: a whole URL of http, https, ftp, ws or wss. All else has no key:
+//! A URL is what a crawler can request from a host: an absolute URL of http, https, ftp, ws or wss.
+//! All other lines have no key:
 //!
-//! * relative URLs, and those that name no host, such as `mailto:x@y` and `C:\path`;
-//! * those of files, and of schemes whose hosts the standard leaves as they are, such as
+//! * relative URLs, and URLs without a host, such as `mailto:x@y` and `C:\path`;
+//! * file URLs, and URLs of schemes whose hosts the standard does not normalise, such as
 //!   `git://host/x`;
-//! * lines that are not UTF-8: whatever is not reads as the same character, so different lines would
-//!   have one key;
-//! * hosts that are longer than a name can be: what IDNA makes of them may be longer than what it
-//!   reads, so a key might have no key.
+//! * lines that are not UTF-8: every invalid byte would decode to the same character, so different
+//!   lines would have one key;
+//! * hosts longer than a DNS name: IDNA may lengthen them, so that a key might not have a key.
 //!
-//! # What is done to it
+//! # Normalisation
 //!
-//! * What the standard does when it parses: scheme and host in lower case, the host in Punycode, an
-//!   IP address in its usual form, without a default port, without `.` and `..` segments, `\` as
-//!   `/`, without spaces around it and tabs inside, and escapes for what cannot stand there. What
-//!   comes before an `@` is kept.
-//! * The fragment goes. So does a `?` that nothing follows, as it does if all parameters go.
-//! * In path and query, escapes have upper-case digits, and those of `A-Z a-z 0-9 - . _ ~` are
-//!   undone (RFC 3986, 6.2.2). No other escape is: `%2F` is not `/`, nor `+` a `%20`. A `%` that
-//!   begins no escape stays, and what follows it never becomes one: `%%34%31` is not `%41`.
-//! * With [`sort_query`](UrlRules::sort_query) or [`ignore_tracking`](UrlRules::ignore_tracking)
-//!   the query is a list of parameters, parted by `&`. Empty ones are none. Those that are there
-//!   twice stay so.
+//! * The URL is parsed by the standard: scheme and host become lower case, the host becomes
+//!   Punycode, an IP address gets its usual form, a default port and `.` and `..` segments are
+//!   removed, `\` becomes `/`, surrounding spaces and inner tabs are removed, and invalid
+//!   characters are escaped. A user name and password are kept.
+//! * The fragment is removed, and so is the `?` of an empty query, even if the query became empty
+//!   because all its parameters were removed.
+//! * In path and query, escapes get upper-case digits, and escapes of `A-Z a-z 0-9 - . _ ~` are
+//!   decoded (RFC 3986, 6.2.2). No other escape is: `%2F` differs from `/`, and `+` from `%20`. A
+//!   `%` that begins no escape is kept, and what follows it never completes an escape: `%%34%31`
+//!   differs from `%41`.
+//! * With [`sort_query`](UrlRules::sort_query) or [`ignore_tracking`](UrlRules::ignore_tracking),
+//!   the query is a list of parameters, separated by `&`. Empty parameters are removed, repeated
+//!   ones are kept.
 //!
-//! A state remembers keys. So all of this is part of what a saved state means, the list of
-//! [parameters that are ignored](is_tracking) as well: to change it is to have a new mode, with a name
-//! of its own. A newer `url` may read an odd URL in another way, which is then new once more.
+//! A state stores fingerprints of keys. All of this is therefore part of the meaning of a saved
+//! state, including the list of [ignored parameters](is_tracking). A change needs a new mode with a
+//! name of its own. A newer version of the `url` crate may parse an odd URL differently; that URL
+//! is then new once more.
 
 use url::{Position, Url};
 
 /// How URLs are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct UrlRules {
-    /// The order of the parameters makes no difference, not even among those of the same name.
+    /// Ignores the order of parameters, even among parameters of the same name.
     pub sort_query: bool,
-    /// Parameters that only tell where a visitor comes from make no difference.
+    /// Ignores parameters that only track visitors.
     pub ignore_tracking: bool,
 }
 
-/// No name in the DNS is longer, with the dot at its end.
+/// The length of the longest DNS name, including a dot at its end.
 const LONGEST_HOST: usize = 254;
 
 impl UrlRules {
-    /// The key of a URL: equal for URLs that a crawler takes for the same page. `None` if the line
-    /// is no URL (the caller then compares it as it is).
+    /// Returns the key of a URL, or `None` if the line is not a URL.
     ///
-    /// It is either a part of the line itself or lies in `scratch`, which is reused from line to
-    /// line.
+    /// The key is a part of either the line or `scratch`, which is reused from line to line.
     #[inline]
     pub fn key<'a>(self, line: &'a [u8], scratch: &'a mut String) -> Option<&'a [u8]> {
         match self.plain(line) {
@@ -63,7 +64,7 @@ impl UrlRules {
         }
     }
 
-    /// The line up to its fragment, if a look at its bytes shows that this is the key.
+    /// Returns the line up to its fragment, if a scan of its bytes shows that this is the key.
     #[inline]
     fn plain(self, line: &[u8]) -> Option<&[u8]> {
         if self.is_own_key(line) {
@@ -71,12 +72,12 @@ impl UrlRules {
         }
         let end = memchr::memchr(b'#', line)?;
         let (url, fragment) = line.split_at(end);
-        // A fragment that is not UTF-8 makes a line that is no URL.
+        // A line whose fragment is not UTF-8 is not a URL.
         (fragment.is_ascii() && self.is_own_key(url)).then_some(url)
     }
 
-    /// Whether a look at its bytes shows that a line is its own key. Most lines of a crawl are like
-    /// that. In any doubt they are not.
+    /// Returns `true` if a scan of its bytes shows that a line is its own key, as most lines of a
+    /// crawl are. In case of doubt, returns `false`.
     #[inline]
     fn is_own_key(self, line: &[u8]) -> bool {
         let Some(start) = [&b"https://"[..], b"http://"]
@@ -87,7 +88,8 @@ impl UrlRules {
         };
         let Some(host_length) = memchr::memchr(b'/', &line[start..]) else { return false };
         let (host, page) = line[start..].split_at(host_length);
-        // A last label that begins with a letter is no number, in whatever base: no IP address.
+        // If the last label begins with a letter, it is not a number in any base, and the host is
+        // not an IP address.
         let last_label = host.iter().rposition(|&byte| byte == b'.').map_or(0, |dot| dot + 1);
         host.get(last_label).is_some_and(u8::is_ascii_lowercase)
             && host.len() <= LONGEST_HOST
@@ -96,7 +98,8 @@ impl UrlRules {
             && (self == UrlRules::default() || self.keeps(page))
     }
 
-    /// Whether the parameters of a page, path and query without escapes, are those of its key.
+    /// Returns `true` if the parameters of a page, a path and query without escapes, are those of
+    /// its key.
     #[inline]
     fn keeps(self, page: &[u8]) -> bool {
         let Some(mark) = memchr::memchr(b'?', page) else { return true };
@@ -114,7 +117,7 @@ impl UrlRules {
         true
     }
 
-    /// The key, as the parser has it.
+    /// Returns the key by way of the parser.
     fn parsed<'a>(self, line: &[u8], key: &'a mut String) -> Option<&'a [u8]> {
         let url = Url::parse(str::from_utf8(line).ok()?).ok()?;
         if !matches!(url.scheme(), "http" | "https" | "ftp" | "ws" | "wss")
@@ -147,21 +150,21 @@ impl UrlRules {
         Some(key.as_bytes())
     }
 
-    /// Whether a parameter, in its normal form, is one of those that are compared.
+    /// Returns `true` if a parameter, in its normal form, is compared.
     #[inline]
     fn counts(self, parameter: &[u8]) -> bool {
         !(parameter.is_empty() || self.ignore_tracking && is_tracking(parameter))
     }
 }
 
-/// Whether a parameter only tells where a visitor comes from.
+/// Returns `true` if a parameter only tracks visitors.
 ///
-/// The names are those of campaigns, clicks and mailings that are well known, that advertisers add
-/// to URLs of all sites, and that select no content on any. Those that a site may use for itself are
-/// left out, `ref`, `source`, `cid` and `si` among them. Upper or lower case makes no difference,
-/// as advertisers write them both ways.
+/// These are the well-known names of campaigns, clicks and mailings, which advertisers add to the
+/// URLs of any site, and which select no content. Names that a site may use for itself are left
+/// out, such as `ref`, `source`, `cid` and `si`. Case is ignored, because advertisers write the
+/// names both ways.
 ///
-/// The list is part of what a saved state means.
+/// The list is part of the meaning of a saved state.
 fn is_tracking(parameter: &[u8]) -> bool {
     let end = parameter.iter().position(|&byte| byte == b'=').unwrap_or(parameter.len());
     let mut lower = [0; 20];
@@ -172,7 +175,7 @@ fn is_tracking(parameter: &[u8]) -> bool {
     name.make_ascii_lowercase();
     matches!(
         &*name,
-        // Campaigns, as Google Analytics has them and others after it.
+        // Campaigns, by the convention of Google Analytics
         [b'u', b't', b'm', b'_', ..]
             // Google
             | b"gclid" | b"gclsrc" | b"dclid" | b"gbraid" | b"wbraid" | b"srsltid"
@@ -187,10 +190,10 @@ fn is_tracking(parameter: &[u8]) -> bool {
     )
 }
 
-/// Appends a path or a query with its escapes in their normal form.
+/// Appends a path or a query with its escapes in normal form.
 ///
-/// Doing it again changes nothing: an escape that is left stands for a byte that needs one, or
-/// would make a new one of a `%` before it.
+/// This is idempotent: a remaining escape represents a byte that needs one, or would complete a new
+/// escape with a `%` before it.
 fn push_normal(text: &str, into: &mut String) {
     let mut rest = text;
     while let Some(at) = memchr::memchr(b'%', rest.as_bytes()) {
@@ -204,7 +207,7 @@ fn push_normal(text: &str, into: &mut String) {
             continue;
         };
         let byte = (high << 4 | low) as u8;
-        // Of a whole escape, the `%` is three bytes back.
+        // In a complete escape, the `%` is three bytes back.
         let after_stray = match into.as_bytes() {
             [.., b'%'] => true,
             [.., b'%', digit] => digit.is_ascii_hexdigit(),
@@ -223,11 +226,12 @@ fn push_normal(text: &str, into: &mut String) {
     into.push_str(rest);
 }
 
-/// Whether all bytes after the first are plain. The first `host_length` of them are of the host.
+/// Returns `true` if all bytes after the first are plain. The first `host_length` of them belong to
+/// the host.
 ///
-/// Most of the time a line takes is spent here. So blocks of sixteen bytes are looked at without
-/// branches, as a compiler needs it to look at all sixteen at once, and the last one overlaps the
-/// one before it.
+/// Most of the time for a line is spent here. Blocks of sixteen bytes are therefore tested without
+/// branches, so that the compiler can vectorise the test. The last block overlaps the one before
+/// it.
 #[inline]
 fn has_plain_bytes(bytes: &[u8], host_length: usize) -> bool {
     let (before, after) = (&bytes[..bytes.len() - 1], &bytes[1..]);
@@ -246,7 +250,7 @@ fn has_plain_bytes(bytes: &[u8], host_length: usize) -> bool {
     others == 0
 }
 
-/// Not zero if one of the bytes is not plain. The first `host_left` of them are of the host.
+/// Returns zero if all bytes are plain. The first `host_left` of them belong to the host.
 #[inline(always)]
 fn other_than_plain(before: &[u8; 16], bytes: &[u8; 16], host_left: usize) -> u128 {
     let host_left = host_left.min(16) as u8;
@@ -258,11 +262,11 @@ fn other_than_plain(before: &[u8; 16], bytes: &[u8; 16], host_left: usize) -> u1
     u128::from_ne_bytes(others)
 }
 
-/// Whether every version of the standard leaves a byte alone that comes after another.
+/// Returns `true` if every version of the standard leaves a byte unchanged after the byte `before`.
 ///
-/// In a host, those are small letters, digits, single dots and hyphens: two hyphens may be
-/// Punycode. In path and query, most of those that RFC 3986 lets stand there. A segment that begins
-/// with a dot may be one that a parser resolves.
+/// In a host, these are lower-case letters, digits, single dots and single hyphens: two hyphens may
+/// be Punycode. In path and query, these are most of the characters that RFC 3986 allows. A segment
+/// that begins with a dot may be one that a parser resolves.
 #[inline(always)]
 fn is_plain_byte(before: u8, byte: u8, in_host: bool) -> bool {
     let letter = is_between(byte, b'a', b'z');

@@ -1,5 +1,4 @@
-//! `koel bench`: a table, a picture, and what is said of what cannot be measured. No figure is compared
-//! with anything: that is for whoever reads them.
+//! `koel bench`: the table, the plot, and errors. No result is compared with anything.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +14,7 @@ fn bench(arguments: &[&str], svg: Option<&Path>) -> Command {
     command
 }
 
-/// What standard error says of a run that has to fail.
+/// Runs a command that has to fail, and returns its standard error.
 fn refusal(mut command: Command) -> String {
     let Output { status, stdout, stderr } = command.output().unwrap();
     let said = String::from_utf8(stderr).unwrap();
@@ -58,7 +57,7 @@ fn each_workload_has_a_row_and_a_curve() {
     assert_eq!(svg.matches("<polyline").count(), 11, "{svg}");
     assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
     assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
-    // Nothing is left beside it.
+    // No temporary file is left.
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
@@ -68,7 +67,7 @@ fn what_makes_no_sense_is_refused() {
         (["--threads", "0"], "a number from 1 to 256"),
         (["--threads", "1,,2"], "a number from 1 to 256"),
         (["--size", "0"], "a number of bytes"),
-        (["--size", "1K"], "64.00 KiB is the least"),
+        (["--size", "1K"], "at least 64.00 KiB"),
         (["--size", "100T"], "smaller --size"),
         (["--size", "16000000T"], "smaller --size"),
     ] {
@@ -77,7 +76,7 @@ fn what_makes_no_sense_is_refused() {
     }
 }
 
-/// Before anything is measured: the size is one that would take minutes.
+/// The error comes before anything is measured: this size would take minutes.
 #[test]
 fn a_picture_that_cannot_be_written_is_refused_at_once() {
     let folder = TempDir::new().unwrap();
@@ -86,7 +85,10 @@ fn a_picture_that_cannot_be_written_is_refused_at_once() {
     for path in [&missing.join("figures.svg"), &file.join("figures.svg"), folder.path()] {
         let said = refusal(bench(&["--size", "1G"], Some(path)));
         assert!(said.contains(path.to_str().unwrap()), "{said}");
-        assert!(said.contains("cannot be written") && said.contains("name another file"), "{said}");
+        assert!(
+            said.contains("cannot write the plot") && said.contains("choose another file"),
+            "{said}"
+        );
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), "not a folder");
 }
@@ -103,7 +105,7 @@ fn a_picture_replaces_the_one_before() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
-/// A reader who has gone is no error; a full disk is one.
+/// A reader that has gone is no error; a full disk is one.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_table_that_nobody_takes_is_no_panic() {

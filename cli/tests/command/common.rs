@@ -1,8 +1,5 @@
-//! What the tests share: a folder of their own to run the command in, runs that are waited for or stopped, made-up
-//! lines, and a state in which no two of these look the same.
-
-// Every test file is a crate of its own and uses a part of this.
-#![allow(dead_code)]
+//! Helpers of all tests: a temporary folder to run the command in, runs that are waited for or
+//! stopped, generated lines, and a state in which none of these lines share a fingerprint.
 
 use koel::{ConcurrentCuckooFilter, PersistentHasher, StableHash, StableHasher};
 use std::collections::HashSet;
@@ -17,26 +14,35 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Long enough for anything on any machine; what takes longer hangs.
+/// The time after which something is considered hung.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits for something to come true.
+/// Returns how often a long test repeats itself: `short` times, or `long` times if
+/// `KOEL_LONG_TESTS` is set.
+pub fn rounds<T>(short: T, long: T) -> T {
+    match std::env::var_os("KOEL_LONG_TESTS") {
+        None => short,
+        Some(_) => long,
+    }
+}
+
+/// Waits until a condition is true.
 pub fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_true() {
-        assert!(start.elapsed() < PATIENCE, "waited in vain: {what}");
+        assert!(start.elapsed() < PATIENCE, "timed out: {what}");
         thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Does something that may wait for another process, which may hang.
+/// Runs something that may block, and fails if it takes too long.
 pub fn with_patience<T: Send + 'static>(what: &str, act: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, done) = channel();
     thread::spawn(move || sender.send(act()));
-    done.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("waited in vain: {what}"))
+    done.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("timed out: {what}"))
 }
 
-/// A folder in which the command is run; names of files are relative to it.
+/// A temporary folder in which the command runs. File names are relative to it.
 pub struct Place(TempDir);
 
 /// How a run ended, and what it wrote.
@@ -64,7 +70,7 @@ impl Place {
         fs::read(self.path(name)).expect(name)
     }
 
-    /// What is in the folder, in order.
+    /// Returns the names of the files in the folder, sorted.
     pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.0.path()).expect("the folder");
         let name = |entry: Result<fs::DirEntry, _>| entry.expect("an entry").file_name();
@@ -80,32 +86,32 @@ impl Place {
         command
     }
 
-    /// Runs the command with these words, and nothing on standard input.
+    /// Runs the command with these words and empty standard input.
     pub fn koel(&self, words: &str) -> Ran {
         self.koel_on(words, b"")
     }
 
-    /// Runs the command with these words, and this on standard input.
+    /// Runs the command with these words and this standard input.
     pub fn koel_on(&self, words: &str, input: &[u8]) -> Ran {
         let words: Vec<&str> = words.split_whitespace().collect();
         run(&mut self.command(&words), input)
     }
 
-    /// Starts the command with these words, and does not wait.
+    /// Starts the command with these words, without waiting for it.
     pub fn start(&self, words: &str) -> Going {
         let words: Vec<&str> = words.split_whitespace().collect();
         Going::start(&mut self.command(&words))
     }
 
-    /// Makes a state of which the hashes are the same each time. No two of the lines of these tests have the same
-    /// fingerprint in it, so what is tested does not depend on chance.
+    /// Creates a state with a fixed seed. No two lines of these tests share a fingerprint in it, so
+    /// the tests do not depend on chance.
     pub fn make_state(&self, name: &str) {
         let builder = ConcurrentCuckooFilter::builder().capacity(50_000).false_positive_rate(1e-6);
         let builder = builder.hasher(LineHash).growing().expected_growth(1e6);
         builder.build().expect("a filter").save(self.path(name)).expect("a state");
     }
 
-    /// Which of these lines a state knows.
+    /// Returns those of the lines that are in a state.
     pub fn known(&self, state: &str, lines: &[u8]) -> Vec<u8> {
         let ran = self.koel_on(&format!("query --quiet {state}"), lines);
         assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.stderr);
@@ -113,7 +119,7 @@ impl Place {
     }
 }
 
-/// The hasher of the command's states, for lines that are compared byte by byte, and with a seed of these tests.
+/// The hasher of the command's states, for lines compared byte by byte, with a fixed seed.
 #[derive(Clone, Copy)]
 pub struct LineHash;
 
@@ -137,13 +143,13 @@ impl PersistentHasher for LineHash {
     }
 }
 
-/// Runs it to its end, with this on standard input.
+/// Runs a command to its end, with this standard input.
 pub fn run(command: &mut Command, input: &[u8]) -> Ran {
     let mut going = Going::start(command);
     let mut stdin = going.stdin.take().expect("a pipe");
     let input = input.to_vec();
     let writer = thread::spawn(move || {
-        // Whoever reads may have ended.
+        // The command may have ended already.
         let _ = stdin.write_all(&input);
     });
     let reader = collect(going.stdout.take().expect("a pipe"));
@@ -156,7 +162,7 @@ pub fn ran(status: ExitStatus, stdout: Vec<u8>, stderr: String) -> Ran {
     Ran { code: status.code(), signal: status.signal(), stdout, stderr }
 }
 
-/// Reads to the end, on a thread.
+/// Reads to the end on a thread.
 pub fn collect(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -165,7 +171,7 @@ pub fn collect(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     })
 }
 
-/// A process that goes on. It is killed if it is dropped.
+/// A running process. It is killed when it is dropped.
 pub struct Going {
     pub child: Child,
     pub stdin: Option<ChildStdin>,
@@ -174,7 +180,7 @@ pub struct Going {
 }
 
 impl Going {
-    /// With pipes at its input and outputs, unless others have been set. Standard error is read.
+    /// Starts a process with pipes as its input and outputs. Standard error is collected.
     pub fn start(command: &mut Command) -> Going {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Going::start_as_it_is(command)
@@ -193,7 +199,7 @@ impl Going {
         self.stdin = Some(fed.expect("a reader"));
     }
 
-    /// So many bytes of its output.
+    /// Reads this number of bytes of its output.
     pub fn next(&mut self, bytes: usize) -> Vec<u8> {
         let (mut pipe, mut read) = (self.stdout.take().expect("a pipe"), vec![0; bytes]);
         let next =
@@ -203,7 +209,7 @@ impl Going {
         read
     }
 
-    /// Waits for its end, and for what it says on standard error.
+    /// Waits for its end, and returns its status and standard error.
     pub fn wait(mut self) -> (ExitStatus, String) {
         let mut status = None;
         wait_until("the end of a process", || {
@@ -215,7 +221,8 @@ impl Going {
         (status.expect("a status"), stderr)
     }
 
-    /// Waits until SIGINT and SIGTERM are watched for, which ended it at once before.
+    /// Waits until SIGINT and SIGTERM are handled. Before that, they would end the process
+    /// immediately.
     pub fn is_watchful(&self) {
         let status = PathBuf::from(format!("/proc/{}/status", self.child.id()));
         if !status.exists() {
@@ -228,6 +235,39 @@ impl Going {
             let of = |signal: rustix::process::Signal| 1u64 << (signal.as_raw() - 1);
             let both = of(rustix::process::Signal::INT) | of(rustix::process::Signal::TERM);
             caught & both == both
+        });
+    }
+
+    /// Waits until it has read more than this number of bytes.
+    pub fn has_read(&self, bytes: u64) {
+        let io = PathBuf::from(format!("/proc/{}/io", self.child.id()));
+        if !io.exists() {
+            return thread::sleep(Duration::from_secs(1)); // no Linux
+        }
+        wait_until("that it reads", || {
+            let io = fs::read_to_string(&io).expect("what it has read");
+            let read = io.lines().find_map(|line| line.strip_prefix("rchar: "));
+            read.expect("what it has read").trim().parse::<u64>().expect("a number") > bytes
+        });
+    }
+
+    /// Waits until all threads sleep for a while, because the reader waits for lines or the writer
+    /// for a reader.
+    pub fn is_idle(&self) {
+        let tasks = PathBuf::from(format!("/proc/{}/task", self.child.id()));
+        if !tasks.exists() {
+            return thread::sleep(Duration::from_secs(1)); // no Linux
+        }
+        let sleeps = |task: fs::DirEntry| {
+            // The state comes after the name, which is in parentheses.
+            let about = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            about.rsplit_once(") ").is_none_or(|(_, about)| about.starts_with('S'))
+        };
+        let mut quiet = 0;
+        wait_until("that it is idle", || {
+            let mut tasks = fs::read_dir(&tasks).expect("its threads");
+            quiet = if tasks.all(|task| task.is_ok_and(sleeps)) { quiet + 1 } else { 0 };
+            quiet == 12
         });
     }
 
@@ -244,17 +284,17 @@ impl Drop for Going {
     }
 }
 
-/// Lines in order, each with its newline.
+/// Splits a text into lines, each with its newline.
 pub fn lines_of(text: &[u8]) -> Vec<&[u8]> {
     text.split_inclusive(|byte| *byte == b'\n').collect()
 }
 
-/// Lines that are all different, from one number to another.
+/// Generates distinct lines from a range of numbers.
 pub fn numbered(numbers: std::ops::Range<u32>) -> Vec<u8> {
     numbers.flat_map(|number| format!("line number {number}\n").into_bytes()).collect()
 }
 
-/// The same, in lines of 64 bytes: 16,384 of them fill a chunk.
+/// Generates distinct lines of 64 bytes, 16,384 of which fill a chunk.
 pub fn padded(numbers: std::ops::Range<u32>) -> Vec<u8> {
     numbers.flat_map(|number| format!("{number:063}\n").into_bytes()).collect()
 }
@@ -264,7 +304,7 @@ pub fn is_subset(some: &[u8], all: &[u8]) -> bool {
     lines_of(some).into_iter().all(|line| all.contains(line))
 }
 
-/// The lines, each once, sorted.
+/// Returns the distinct lines, sorted.
 pub fn set(text: &[u8]) -> Vec<&[u8]> {
     let mut lines = lines_of(text);
     lines.sort_unstable();
@@ -272,7 +312,7 @@ pub fn set(text: &[u8]) -> Vec<&[u8]> {
     lines
 }
 
-/// Fails if they differ, and does not print megabytes then.
+/// Fails if two texts differ, without printing all of them.
 #[track_caller]
 pub fn assert_same(is: &[u8], expected: &[u8], what: &str) {
     if is == expected {
@@ -294,7 +334,7 @@ pub fn assert_same(is: &[u8], expected: &[u8], what: &str) {
     );
 }
 
-/// Numbers that are the same each time.
+/// Reproducible pseudo-random numbers.
 pub struct Random(pub u64);
 
 impl Random {
@@ -306,14 +346,14 @@ impl Random {
     }
 }
 
-/// The JSON that a run has left on standard error.
+/// Returns the JSON that a run printed to standard error.
 #[track_caller]
 pub fn json(ran: &Ran) -> serde_json::Value {
     let line = ran.stderr.lines().find(|line| line.starts_with('{'));
     serde_json::from_str(line.unwrap_or_else(|| panic!("no JSON: {}", ran.stderr))).expect("JSON")
 }
 
-/// Whether a path is there.
+/// Returns `true` if a path exists, even as a broken link.
 pub fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }

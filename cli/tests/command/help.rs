@@ -1,9 +1,6 @@
-//! What the command says of itself: help, manual pages, completions, and what it answers to words that it does not
-//! know.
+//! Help, manual pages, completions, and the refusal of unknown arguments.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::collections::BTreeSet;
 
 const COMMANDS: [&str; 8] =
@@ -15,7 +12,7 @@ fn said(place: &Place, words: &str) -> String {
     String::from_utf8(ran.stdout).unwrap()
 }
 
-/// The long options that a help tells of, where they are explained.
+/// Returns the long options that a help text explains.
 fn options(help: &str) -> BTreeSet<String> {
     let explained = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
     let words = explained.flat_map(|line| line.split([' ', ',', '=', '<', '[']));
@@ -23,7 +20,7 @@ fn options(help: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn help_tells_of_commands_options_and_exit_codes() {
+fn help_lists_commands_options_and_exit_codes() {
     let place = Place::new();
     let help = said(&place, "--help");
     for command in COMMANDS {
@@ -95,7 +92,7 @@ fn what_is_not_known_is_refused() {
         assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0), "{words}");
         assert!(!ran.stderr.is_empty(), "{words}");
     }
-    // Without any words, help is what is wanted.
+    // Without arguments, help is printed.
     let ran = place.koel("");
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("Usage: koel"), "{}", ran.stderr);
@@ -139,7 +136,7 @@ fn completions_name_every_command_and_option() {
             assert!(script.contains(command), "{shell}: {command}");
         }
         for option in &all {
-            // Some write the dashes elsewhere.
+            // Some shells write the dashes elsewhere.
             assert!(script.contains(option.trim_start_matches('-')), "{shell}: {option}");
         }
     }

@@ -1,8 +1,6 @@
-//! Files whose names end in .gz or .zst are read as what is in them, up to where they are damaged.
+//! Files whose names end in .gz or .zst are decompressed, up to where they are damaged.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
@@ -17,7 +15,8 @@ fn zst(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 3).unwrap()
 }
 
-/// Lines that do not shrink much, so that a damage in the middle is one in the middle of the lines.
+/// Lines that compress badly, so that damage in the middle of the file is in the middle of the
+/// lines.
 fn lines(from: u64, to: u64) -> Vec<u8> {
     let mut random = Random(from);
     let line = |_| format!("{:x}{:x}\n", random.below(1 << 40), random.below(1 << 60));
@@ -44,7 +43,7 @@ fn all_members_and_frames_are_read() {
 }
 
 #[test]
-fn whole_lines_before_a_damage_are_handled() {
+fn whole_lines_before_the_damage_are_processed() {
     let place = Place::new();
     let all = lines(0, 40_000);
     for (name, packed) in [("cut.gz", gz(&all)), ("cut.zst", zst(&all))] {
@@ -55,17 +54,17 @@ fn whole_lines_before_a_damage_are_handled() {
         assert_eq!(ran.code, Some(2), "{name}");
         assert!(ran.stderr.contains(&format!("koel: {name}: ")), "{}", ran.stderr);
         assert_eq!(json(&ran)["unreadable"].as_u64(), Some(1));
-        // The others are read, too.
+        // The other file is read, too.
         let written = ran.stdout.strip_suffix(b"other\n").expect("the other file");
         assert!(all.starts_with(written) && written.ends_with(b"\n"), "{name}");
         assert!(written.len() > all.len() / 4, "{name}: {} of {}", written.len(), all.len());
-        // What was written is saved, and only that.
+        // Exactly the lines written are saved.
         assert_same(&place.known("seen.koel", &all), written, name);
     }
 }
 
 #[test]
-fn what_is_not_compressed_is_told_by_its_name() {
+fn only_the_name_decides_what_is_decompressed() {
     let place = Place::new();
     for name in ["lines.gz", "lines.zst"] {
         place.write(name, b"these are lines\nand not compressed\n");
@@ -73,7 +72,7 @@ fn what_is_not_compressed_is_told_by_its_name() {
         assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0), "{name}");
         assert!(ran.stderr.contains(&format!("koel: {name}: ")), "{}", ran.stderr);
     }
-    // Only the name tells.
+    // Only the name decides.
     place.write("packed", gz(b"a\n"));
     assert_eq!(place.koel("dedup packed").code, Some(0));
     assert_ne!(place.koel("dedup packed").stdout, b"a\n");

@@ -1,13 +1,12 @@
-//! `koel dedup --lossless` drops nothing, at a rate at which a run without it drops hundreds of lines.
+//! `koel dedup --lossless` drops nothing, at a rate at which a run without it drops hundreds of
+//! lines.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::collections::HashSet;
 
 const DIFFERENT: u32 = 60_000;
 
-/// Lines of which a third come twice, and some again with a carriage return.
+/// Lines: a third of them twice, and some again with a carriage return.
 fn input() -> Vec<u8> {
     let mut text = numbered(0..DIFFERENT);
     text.extend(numbered(DIFFERENT / 3..2 * DIFFERENT / 3));
@@ -23,7 +22,7 @@ fn lines_in() -> usize {
     (DIFFERENT + DIFFERENT / 3 + 100) as usize
 }
 
-/// Fails unless each different line is there once.
+/// Checks that each distinct line is there once.
 #[track_caller]
 fn assert_all(text: &[u8], what: &str) {
     assert_eq!(lines_of(text).len(), DIFFERENT as usize, "{what}");
@@ -44,7 +43,7 @@ fn each_line_is_written_once() {
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         assert_all(&ran.stdout, &words);
         let json = json(&ran);
-        // Without it, these would be missing.
+        // Without --lossless, these lines would be missing.
         assert!(json["recovered"].as_u64().unwrap() > 50, "{json}");
         assert_eq!(json["new"].as_u64(), Some(u64::from(DIFFERENT)));
         assert_eq!(json["repeated"].as_u64(), Some((lines_in() as u32 - DIFFERENT).into()));
@@ -71,11 +70,11 @@ fn what_is_recovered_comes_last_and_in_order() {
 fn a_file_is_read_again_and_gets_what_is_missing() {
     let place = Place::new();
     place.write("in", input());
-    // What was there does not count as written.
+    // The previous contents do not count as written.
     place.write("out", numbered(0..DIFFERENT));
     let ran = place.koel("dedup --lossless --rate 0.3 --output out in");
     assert_eq!((ran.code, ran.stdout.len()), (Some(0), 0), "{}", ran.stderr);
-    assert!(ran.stderr.contains(" were recovered; "), "{}", ran.stderr);
+    assert!(ran.stderr.contains(" recovered in the second pass; "), "{}", ran.stderr);
     assert_all(&place.read("out"), "the file");
 }
 
@@ -105,7 +104,7 @@ fn repeated_lines_are_exact_too() {
         let ran = place.koel_on(&words, &input);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         let written = if output.is_empty() { ran.stdout } else { place.read("out") };
-        // Their order is that of the input; what counts here is which lines they are, and how often.
+        // The order is that of the input. Here, only the lines and their number are compared.
         let lines = lines_of(&written);
         let bare = |lines: &[&[u8]]| -> Vec<Vec<u8>> {
             let mut lines: Vec<_> =
@@ -118,7 +117,7 @@ fn repeated_lines_are_exact_too() {
 }
 
 #[test]
-fn other_ends_of_lines_are_heeded_in_the_second_pass() {
+fn lines_end_in_zero_bytes_in_the_second_pass_too() {
     let place = Place::new();
     let zeros: Vec<u8> =
         numbered(0..20_000).iter().map(|byte| if *byte == b'\n' { 0 } else { *byte }).collect();

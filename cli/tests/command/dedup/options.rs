@@ -1,8 +1,6 @@
-//! What the options of `koel dedup` promise: where lines go to, what is said, and what is too much.
+//! The options of `koel dedup`: outputs, summaries and limits.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::fs;
 use std::process::Stdio;
 
@@ -19,7 +17,7 @@ fn a_line_may_be_as_long_as_max_line_says_and_no_longer() {
         place.write("other", b"other\n");
         let ran = place.koel("dedup --max-line 4 good bad other");
         assert_eq!(ran.code, Some(2));
-        // What came before was written, and nothing after.
+        // The lines before it were written, and none after it.
         assert_eq!(ran.stdout, b"abc\nabcd\nab\n");
         assert!(ran.stderr.contains("bad: line 3 is longer than 4 bytes"), "{}", ran.stderr);
         assert!(ran.stderr.contains("--max-line"), "{}", ran.stderr);
@@ -65,7 +63,7 @@ fn an_output_is_replaced_and_one_with_a_state_is_added_to() {
 
 #[test]
 fn a_line_that_an_output_breaks_off_in_does_not_swallow_the_next() {
-    // As a kill or a power cut may leave it.
+    // As a kill or a power failure may leave it.
     let place = Place::new();
     place.write("out", b"a\nhttps://whole.exa");
     place.koel_on("dedup -o out -s seen.koel", b"https://whole.example/\n");
@@ -90,10 +88,10 @@ fn an_input_is_not_written_over() {
     ] {
         let ran = place.koel(words);
         assert_eq!(ran.code, Some(2), "{words}");
-        assert!(ran.stderr.contains("read and written at once"), "{words}: {}", ran.stderr);
+        assert!(ran.stderr.contains("both input and output"), "{words}: {}", ran.stderr);
         assert_eq!(place.read("lines"), b"a\na\nb\n", "{words}");
     }
-    // The shell may have opened it to add to it.
+    // As with a shell's >>.
     let mut command = place.command(&["dedup", "lines"]);
     let output = fs::OpenOptions::new().append(true).open(place.path("lines")).unwrap();
     let output = command.stdout(output).output().unwrap();
@@ -120,7 +118,7 @@ fn the_state_is_not_written_over() {
         assert_eq!(ran.code, Some(2), "{words}");
         assert!(place.read("seen.koel") == before, "{words}: the state has changed");
     }
-    // The shell may have opened it to add to it.
+    // As with a shell's >>.
     let mut command = place.command(&["dedup", "--state", "seen.koel"]);
     let output = fs::OpenOptions::new().append(true).open(place.path("seen.koel")).unwrap();
     let output = command.stdin(Stdio::null()).stdout(output).output().unwrap();
@@ -135,26 +133,26 @@ fn quiet_says_nothing() {
     assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
     let ran = place.koel_on("dedup -q --state seen.koel", b"a\na\n");
     assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
-    // But what goes wrong.
+    // Errors are printed.
     let ran = place.koel("dedup --quiet missing");
     assert_eq!(ran.code, Some(2));
     assert_eq!(ran.stderr, "koel: missing: No such file or directory\n");
 }
 
 #[test]
-fn a_closing_line_tells_of_the_run() {
+fn the_summary_describes_the_run() {
     let place = Place::new();
     let ran = place.koel_on("dedup --state seen.koel", b"a\nb\na\nc\n");
     assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
     let told = ran.stderr.strip_prefix("koel: 4 lines, 3 new, 1 repeated; ").expect(&ran.stderr);
-    assert!(told.contains("; seen.koel knows 3; "), "{told}");
+    assert!(told.contains("; seen.koel has 3 lines; "), "{told}");
     let ran = place.koel_on("dedup --state seen.koel", b"a\nd\n");
     assert!(ran.stderr.starts_with("koel: 2 lines, 1 new, 1 repeated; "), "{}", ran.stderr);
-    assert!(ran.stderr.contains("; seen.koel knows 4; "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("; seen.koel has 4 lines; "), "{}", ran.stderr);
 }
 
 #[test]
-fn json_has_all_that_is_told() {
+fn json_has_every_field() {
     let place = Place::new();
     let ran = place.koel_on("dedup --json --state seen.koel - missing", b"a\nb\r\na\n");
     let json = json(&ran);
@@ -193,7 +191,7 @@ fn json_has_all_that_is_told() {
     assert_eq!((&json["state"], &json["end"]), (&"seen.koel".into(), &"complete".into()));
 
     let ran = place.koel_on("dedup --json", b"");
-    let json = common::json(&ran);
+    let json = crate::common::json(&ran);
     assert_eq!(ran.stderr.lines().count(), 1);
     assert_eq!((json["lines"].as_u64(), json["expected_drops"].as_f64()), (Some(0), Some(0.0)));
     assert!(json["state"].is_null());
@@ -201,14 +199,14 @@ fn json_has_all_that_is_told() {
 }
 
 #[test]
-fn drops_are_as_many_as_are_told() {
+fn drops_are_as_many_as_are_reported() {
     let place = Place::new();
-    // The last one goes on with what the one before has seen.
+    // The last run continues with the state of the one before.
     let runs = ["", "--capacity 30000", "--state seen.koel", "--state seen.koel"];
     for (run, options) in (0..).zip(runs) {
         let lines = 100_000;
         let words = format!("dedup --json --rate 0.3 {options}");
-        // Each twice: no more drops are told of than lines that seem to be repeated.
+        // Each line twice, because no more drops are reported than lines seem to be repeated.
         let new = numbered(run * lines..(run + 1) * lines);
         let ran = place.koel_on(&words, &[&new[..], &new].concat());
         let json = json(&ran);
@@ -216,7 +214,7 @@ fn drops_are_as_many_as_are_told() {
         let dropped = f64::from(lines) - json["new"].as_f64().unwrap();
         let told = json["expected_drops"].as_f64().unwrap();
         assert!(dropped > 500.0, "{options}: {json}");
-        // Of so many, this is more than ten times what they vary by.
+        // These limits are more than ten standard deviations wide.
         assert!((0.5..2.0).contains(&(told / dropped)), "{options}: {dropped} dropped, {json}");
     }
     let ran = place.koel_on("dedup --rate 0.3", &numbered(0..100_000));
@@ -246,7 +244,7 @@ fn a_capacity_is_room_that_is_there() {
         json["memory_bytes"].as_u64().unwrap()
     };
     assert_eq!(memory("300_000", 1), memory("300000", 290_000));
-    // More are taken as well.
+    // More lines are accepted.
     assert!(memory("1000", 100_000) > memory("1000", 1));
     assert_eq!(place.koel("dedup --capacity 99999999999999999").code, Some(2));
 }
@@ -255,7 +253,7 @@ fn a_capacity_is_room_that_is_there() {
 fn what_memory_has_no_room_for_is_neither_written_nor_saved() {
     let place = Place::new();
     place.make_state("seen.koel");
-    // There is room for more than what is under way at once, so something is written in any case.
+    // The limit allows for more lines than circulate at once, so some are written in any case.
     let all = numbered(0..400_000);
     place.write("lines", &all);
     for threads in [1, 2, 8] {
@@ -263,7 +261,7 @@ fn what_memory_has_no_room_for_is_neither_written_nor_saved() {
         let words = format!("dedup --threads {threads} --state seen.koel lines");
         let ran = place.koel(&format!("{words} --max-memory 1500K"));
         assert_eq!(ran.code, Some(2), "{}", ran.stderr);
-        assert!(ran.stderr.contains("no more memory for what was seen"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("out of memory for the lines seen"), "{}", ran.stderr);
         assert!(ran.stderr.contains("--max-memory"), "{}", ran.stderr);
         assert!(!ran.stdout.is_empty() && ran.stdout.len() < all.len());
         assert_same(&place.known("seen.koel", &all), &ran.stdout, "what is saved");
@@ -273,7 +271,7 @@ fn what_memory_has_no_room_for_is_neither_written_nor_saved() {
     }
     let ran = place.koel("dedup --max-memory 1K lines");
     assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0));
-    assert!(ran.stderr.contains("no room for what was seen"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("cannot allocate the filter"), "{}", ran.stderr);
 }
 
 #[test]

@@ -1,8 +1,6 @@
-//! `--url`: URLs that are equal are one line, and a state remembers that its lines are compared so.
+//! `--url`: equal URLs are one line, and a state remembers that its lines are compared as URLs.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 
 #[test]
 fn equal_urls_are_one_and_written_as_they_came() {
@@ -29,7 +27,7 @@ fn what_is_no_url_is_compared_as_it_is_and_told() {
     let told = json(&ran);
     assert_eq!((told["lines"].as_u64(), told["not_urls"].as_u64()), (Some(6), Some(5)), "{told}");
     let ran = place.koel_on("dedup --url", input);
-    assert!(ran.stderr.contains("; 5 were no URLs; "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("; 5 are not URLs; "), "{}", ran.stderr);
 }
 
 #[test]
@@ -103,8 +101,8 @@ fn a_state_that_compares_otherwise_is_refused() {
     ] {
         let ran = place.koel_on(words, b"http://b.example/\n");
         assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0), "{words}");
-        assert!(ran.stderr.contains("it compares "), "{words}: {}", ran.stderr);
-        assert!(ran.stderr.contains("use it without these options"), "{words}: {}", ran.stderr);
+        assert!(ran.stderr.contains("this state compares "), "{words}: {}", ran.stderr);
+        assert!(ran.stderr.contains("omit them, or use another state"), "{words}: {}", ran.stderr);
     }
     assert!(place.read("bytes.koel") == bytes && place.read("urls.koel") == urls);
     for words in ["dedup --sort-query", "dedup --ignore-tracking", "add --sort-query bytes.koel"] {

@@ -1,4 +1,5 @@
-//! A limit on the size of files is told as an error. What was written is saved, and ends in a whole line.
+//! Exceeding the file size limit is reported as an error. What was written is saved, and ends in a
+//! whole line.
 
 use std::fs;
 use std::path::Path;
@@ -11,10 +12,10 @@ fn shell(folder: &Path, command: &str) -> Output {
 }
 
 #[test]
-fn lines_that_are_too_many_for_a_file_come_in_the_next_run() {
+fn lines_beyond_the_file_size_limit_come_in_the_next_run() {
     let folder = TempDir::new().unwrap();
     let folder = folder.path();
-    // Both 512 and 1024 bytes are units of shells.
+    // The unit is 512 or 1024 bytes, depending on the shell.
     let limited = "ulimit -f 2000; koel dedup -q --state state -o output --sample 100000";
     let limited = shell(folder, limited);
     let said = String::from_utf8_lossy(&limited.stderr);

@@ -1,20 +1,18 @@
-//! Runs that are killed in the middle: whoever runs the same again until it completes has every line, and what a
-//! state knows has always been written before.
+//! Killed runs: repeating a run until it completes gives every line, and a state never has a line
+//! that was not written.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use rustix::process::Signal;
 use std::collections::HashSet;
 use std::thread;
 use std::time::Duration;
 
-const KILLS: usize = 12;
-
-/// Lines of which most come again soon after.
+/// Lines, many of which are repeated soon.
 fn input() -> Vec<u8> {
     let number = |at: u32| if at % 3 == 2 { at / 2 } else { at };
-    (0..500_000).flat_map(|at| format!("line number {}\n", number(at)).into_bytes()).collect()
+    (0..rounds(200_000, 500_000))
+        .flat_map(|at| format!("line number {}\n", number(at)).into_bytes())
+        .collect()
 }
 
 #[test]
@@ -26,6 +24,7 @@ fn a_run_that_is_killed_can_be_resumed() {
     place.make_state("seen.koel");
     place.write("out", b"");
     let mut random = Random(8);
+    let kills_at_most = rounds(4, 12);
     let (mut kills, mut with_something_saved) = (0, 0);
     for round in 0.. {
         let threads = [1, 2, 8][round % 3];
@@ -33,8 +32,8 @@ fn a_run_that_is_killed_can_be_resumed() {
             format!("dedup -s seen.koel -o out --checkpoint 0.05 --threads {threads} lines");
         let before = place.read("seen.koel");
         let mut going = place.start(&words);
-        if round < KILLS {
-            // Half of the times after a checkpoint, the others anywhere.
+        if round < kills_at_most {
+            // Half of the kills come after a checkpoint, the others at any time.
             if random.below(2) == 0 {
                 wait_until("a checkpoint", || {
                     place.read("seen.koel") != before || going.child.try_wait().unwrap().is_some()
@@ -54,12 +53,12 @@ fn a_run_that_is_killed_can_be_resumed() {
         assert_eq!(status.code(), None, "{stderr}");
         kills += 1;
         with_something_saved += u32::from(!known.is_empty());
-        assert!(round < KILLS, "{stderr}");
+        assert!(round < kills_at_most, "{stderr}");
     }
     println!("{kills} kills, {with_something_saved} of them with something saved");
     let out = place.read("out");
     assert!(is_subset(&different, &out), "a line is missing");
-    // What a kill has left of a line is a line of its own, and there is no more than one for each.
+    // Each kill leaves at most one incomplete line, which is a line of its own.
     let all: HashSet<_> = lines_of(&all).into_iter().collect();
     let broken = lines_of(&out).into_iter().filter(|line| !all.contains(line)).count();
     assert!(broken <= kills, "{broken} lines that are none");
@@ -67,7 +66,7 @@ fn a_run_that_is_killed_can_be_resumed() {
 }
 
 #[test]
-fn what_a_checkpoint_has_saved_outlasts_a_kill() {
+fn a_checkpoint_survives_a_kill() {
     let place = Place::new();
     place.make_state("seen.koel");
     let before = place.read("seen.koel");

@@ -1,9 +1,6 @@
-//! Signals that do not end a run as others do: ones that are to be ignored, and one in the second pass of
-//! `--lossless`.
+//! Ignored signals, and a signal in the second pass of `--lossless`.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use rustix::process::Signal;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
@@ -30,7 +27,7 @@ fn a_signal_that_was_ignored_before_stays_so() {
 fn a_signal_in_the_second_pass_says_that_lines_may_be_missing() {
     let place = Place::new();
     place.write("lines", numbered(0..50_000).repeat(2));
-    // Repeated lines come in the second pass, and nobody reads them all.
+    // Repeated lines are written in the second pass, and not all of them are read.
     let mut going = place.start("dedup --lossless --repeated lines");
     going.next(1);
     going.signal(Signal::INT);

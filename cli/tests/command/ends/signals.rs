@@ -1,9 +1,7 @@
-//! SIGINT and SIGTERM: what was printed is what is saved, whether somebody reads it or not; and the process ends as the
-//! signal would have ended it.
+//! SIGINT, SIGTERM and SIGHUP: exactly the lines printed are saved, whether they are read or not,
+//! and the process ends as the signal would have ended it.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use rustix::process::Signal;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -11,7 +9,7 @@ use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
-/// After it, a state knows just these lines of all.
+/// Checks that the state has exactly the printed lines.
 #[track_caller]
 fn assert_saved(place: &Place, printed: &[u8], all: &[u8]) {
     assert_same(&place.known("seen.koel", all), printed, "what is saved");
@@ -31,7 +29,7 @@ fn a_signal_saves_what_was_printed() {
         let place = Place::new();
         place.make_state("seen.koel");
         let mut going = place.start("dedup --state seen.koel");
-        // Lines come out as they come in, without waiting for more.
+        // Lines are written as they arrive, without waiting for more.
         going.feed(&half);
         assert_same(&going.next(half.len()), &half, "what is printed");
         going.feed(b"the beginning of a line");
@@ -54,7 +52,8 @@ fn a_signal_in_the_middle_saves_what_is_in_the_output() {
     let place = Place::new();
     place.write("lines", &all);
     let mut in_the_middle = 0;
-    for round in 0..8 {
+    let rounds = rounds(3, 8);
+    for round in 0..rounds {
         place.make_state("seen.koel");
         place.write("out", b"");
         let threads = [1, 2, 8][round % 3];
@@ -62,12 +61,12 @@ fn a_signal_in_the_middle_saves_what_is_in_the_output() {
             place.start(&format!("dedup -s seen.koel -o out --threads {threads} --json lines"));
         going.is_watchful();
         wait_until("some output", || {
-            place.path("out").metadata().unwrap().len() > 1_000_000 * round as u64
+            place.path("out").metadata().unwrap().len() > 8_000_000 / rounds as u64 * round as u64
         });
         going.signal(Signal::INT);
         let (status, stderr) = going.wait();
         let written = place.read("out");
-        // It may have been done before.
+        // The run may have ended before the signal.
         if status.signal() == Some(Signal::INT.as_raw()) {
             in_the_middle += u32::from(written.len() < all.len());
             assert!(stderr.contains(r#""end":"SIGINT""#), "{stderr}");
@@ -77,30 +76,31 @@ fn a_signal_in_the_middle_saves_what_is_in_the_output() {
         assert!(all.starts_with(&written));
         assert_same(&place.known("seen.koel", &all), &written, "what is saved");
     }
-    println!("{in_the_middle} of 8 were stopped in the middle");
+    println!("{in_the_middle} of {rounds} were stopped in the middle");
 }
 
-/// What is read of a run that is stalled then: more than a chunk, so that one has been written.
+/// The number of bytes read from a stalled run: more than a chunk, so that one has been written.
 const READ: usize = 1_200_000;
 
-/// A run whose output nobody reads any more, and which has more to write.
-fn stalled(place: &Place, options: &str) -> (Going, Vec<u8>) {
-    let all = padded(0..300_000);
+/// Starts a run, reads the beginning of its output, and waits until it is blocked on the rest.
+fn stalled(place: &Place, threads: u32, options: &str) -> (Going, Vec<u8>) {
+    // More chunks than circulate in a run, plus those read here.
+    let all = padded(0..(threads + 7) * 16_384);
     place.write("lines", &all);
     place.make_state("seen.koel");
+    let options = format!("--threads {threads} {options}");
     let mut going = place.start(&format!("dedup --state seen.koel {options} lines"));
     assert!(all.starts_with(&going.next(READ)));
-    // Until all is as full as it gets.
-    thread::sleep(Duration::from_millis(300));
+    going.is_idle();
     (going, all)
 }
 
 #[test]
 fn what_is_on_its_way_out_gets_out_and_is_saved() {
-    for threads in [1, 2, 8] {
+    for &threads in rounds(&[2, 8][..], &[1, 2, 8]) {
         let place = Place::new();
-        let (mut going, all) = stalled(&place, &format!("--threads {threads}"));
-        // Then there is still something to be read when the signal comes.
+        let (mut going, all) = stalled(&place, threads, "");
+        // There is still unread output when the signal comes.
         going.signal(Signal::TERM);
         let reader = collect(going.stdout.take().unwrap());
         let (status, stderr) = going.wait();
@@ -113,15 +113,16 @@ fn what_is_on_its_way_out_gets_out_and_is_saved() {
 
 #[test]
 fn a_signal_ends_a_run_that_nobody_reads_and_no_line_is_lost() {
-    for options in ["--threads 1", "--threads 2", "--threads 8", "--checkpoint 0.02"] {
+    let all_cases = [(2, "--checkpoint 0.02"), (8, ""), (1, ""), (2, "")];
+    for &(threads, options) in &all_cases[..rounds(1, 4)] {
         let place = Place::new();
-        let (mut going, all) = stalled(&place, options);
+        let (mut going, all) = stalled(&place, threads, options);
         going.signal(Signal::INT);
         let stdout = going.stdout.take().unwrap();
         let (status, stderr) = going.wait();
         assert_eq!(status.signal(), Some(Signal::INT.as_raw()), "{stderr}");
         assert!(stderr.ends_with("; ended by SIGINT\n"), "{stderr}");
-        // What is in the pipe is out; the last line of it may be broken off.
+        // The pipe may end in an incomplete line.
         let out = [&all[..READ], &collect(stdout).join().unwrap()].concat();
         assert!(all.starts_with(&out) && out.len() < all.len());
         let whole = &out[..out.iter().rposition(|byte| *byte == b'\n').unwrap() + 1];
@@ -138,7 +139,7 @@ fn a_signal_ends_a_run_whose_input_has_no_end() {
     for command in ["dedup --zero --state", "add --zero", "forget --zero", "query --count --zero"] {
         let going = place.start(&format!("{command} seen.koel /dev/zero"));
         going.is_watchful();
-        thread::sleep(Duration::from_millis(100));
+        going.has_read(1 << 20);
         going.signal(Signal::TERM);
         let (status, stderr) = going.wait();
         assert_eq!(status.signal(), Some(Signal::TERM.as_raw()), "{command}: {stderr}");
@@ -147,10 +148,11 @@ fn a_signal_ends_a_run_whose_input_has_no_end() {
 
 #[test]
 fn a_checkpoint_waits_for_what_is_on_its_way_out() {
-    for threads in [1, 8] {
+    for &threads in rounds(&[8][..], &[1, 8]) {
         let place = Place::new();
-        let (mut going, all) = stalled(&place, &format!("--threads {threads} --checkpoint 0.02"));
-        thread::sleep(Duration::from_millis(300));
+        let (mut going, all) = stalled(&place, threads, "--checkpoint 0.02");
+        // The time of several checkpoints, none of which may be saved.
+        thread::sleep(Duration::from_millis(rounds(100, 300)));
         going.signal(Signal::KILL);
         let stdout = going.stdout.take().unwrap();
         going.wait();
@@ -179,7 +181,8 @@ fn lines_go_on_after_a_checkpoint() {
     assert_eq!((status.code(), stderr.lines().count()), (Some(0), 1), "{stderr}");
 }
 
-/// A run in a folder that can be taken away, so that the state cannot be saved; what it says goes to `log`.
+/// Starts a run whose state cannot be saved, because its folder has been moved. Standard error goes
+/// to `log`.
 fn with_a_state_in_a_folder(place: &Place, options: &str) -> Going {
     fs::create_dir(place.path("folder")).unwrap();
     place.make_state("folder/seen.koel");
@@ -201,7 +204,7 @@ fn a_checkpoint_that_fails_is_told_and_tried_again() {
     let told = || String::from_utf8(place.read("log")).unwrap();
     going.feed(b"b\n");
     assert_eq!(going.next(2), b"b\n");
-    wait_until("a checkpoint", || told().contains("(it will be tried again)\n"));
+    wait_until("a checkpoint", || told().contains("(will be tried again)\n"));
     fs::rename(place.path("elsewhere"), place.path("folder")).unwrap();
     wait_until("another one", || place.known("folder/seen.koel", b"a\nb\n") == b"a\nb\n");
     drop(going.stdin.take());
@@ -239,11 +242,11 @@ fn without_checkpoints_a_state_is_saved_at_the_end_only() {
 
 #[test]
 fn a_second_signal_ends_it_at_once() {
-    // After the first, a run that nobody reads waits for a second, saves and tells. Where another process has kept this
-    // one from sending anything for as long, it is tried again.
+    // After the first signal, a stalled run waits for a second, saves and reports. If this process
+    // was not scheduled for that long, the test is repeated.
     for _ in 0..10 {
         let place = Place::new();
-        let (mut going, all) = stalled(&place, "");
+        let (mut going, all) = stalled(&place, 2, "");
         going.signal(Signal::INT);
         while going.child.try_wait().unwrap().is_none() {
             thread::sleep(Duration::from_millis(50));
@@ -251,12 +254,12 @@ fn a_second_signal_ends_it_at_once() {
         }
         let (status, stderr) = going.wait();
         if status.signal() == Some(Signal::TERM.as_raw()) {
-            assert_eq!(stderr, "koel: ended at once: nothing more was saved\n");
+            assert_eq!(stderr, "koel: ended immediately: nothing more was saved\n");
             assert!(place.known("seen.koel", &all).is_empty(), "the state is as it was");
             return;
         }
     }
-    panic!("it was waited with after all");
+    panic!("no second signal came in time");
 }
 
 #[test]
@@ -267,8 +270,8 @@ fn other_commands_save_what_they_did_so_far() {
         let mut going = place.start(&format!("{command} --json seen.koel"));
         going.feed(lines.as_bytes());
         going.is_watchful();
-        // Nothing shows that the lines have come in; most likely they have by then.
-        thread::sleep(Duration::from_millis(200));
+        // An idle process has read the lines.
+        going.is_idle();
         going.signal(Signal::INT);
         let (status, stderr) = going.wait();
         assert_eq!(status.signal(), Some(Signal::INT.as_raw()), "{stderr}");

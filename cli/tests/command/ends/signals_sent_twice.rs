@@ -1,4 +1,5 @@
-//! A signal that is sent twice in a moment, as `timeout` does it, ends a run in order: what was written is saved.
+//! A signal sent twice within a moment, as by `timeout`, ends a run in order: what was written is
+//! saved.
 
 use std::fs;
 use std::io::Write;

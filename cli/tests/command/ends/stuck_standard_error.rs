@@ -1,4 +1,4 @@
-//! What nobody reads on standard error keeps no signal from being heard: what was written is saved.
+//! A blocked standard error does not keep a signal from being handled: what was written is saved.
 
 use std::fs;
 use std::io::{Read, Write, pipe};
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 const KOEL: &str = env!("CARGO_BIN_EXE_koel");
 
 #[test]
-fn a_state_is_saved_though_an_error_cannot_be_told() {
+fn a_state_is_saved_although_an_error_cannot_be_printed() {
     let folder = TempDir::new().unwrap();
     let folder = folder.path();
     fs::write(folder.join("lines"), "a\nb\n").unwrap();
@@ -30,7 +30,7 @@ fn a_state_is_saved_though_an_error_cannot_be_told() {
     koel.stdout.take().unwrap().read_exact(&mut lines).unwrap();
     assert_eq!(&lines, b"a\nb\n");
 
-    // After the time of a checkpoint, which is to get on as well.
+    // Longer than the time to a checkpoint, which must not block either.
     thread::sleep(Duration::from_millis(300));
     let process = rustix::process::Pid::from_child(&koel);
     rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();

@@ -1,20 +1,19 @@
-//! What the system refuses, and the order in which it is asked: the output is safe on the disk before a state says that
-//! its lines were seen, and a state that cannot be saved stays as it was.
+//! Failing system calls and the order of system calls: the output is synced before a state is
+//! saved, and a state that cannot be saved is unchanged.
 //!
-//! `strace` refuses and watches. Where there is none, that is said, and with `KOEL_STRACE=required` it is a failure.
+//! `strace` injects the failures and logs the calls. Without it, these tests are skipped with a
+//! message, or fail if `KOEL_STRACE=required`.
 
 #![cfg(target_os = "linux")]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::env;
 use std::fs::File;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-/// The command under strace, with a log of what it asks for, and with what is to be done to it.
+/// Returns the command under strace with these options, logging to `log`.
 fn strace(place: &Place, options: &[&str], words: &str) -> Option<Command> {
     let there = Command::new("strace").args(["-o", "/dev/null", "true"]).output();
     if !there.is_ok_and(|output| output.status.success()) {
@@ -32,12 +31,13 @@ fn strace(place: &Place, options: &[&str], words: &str) -> Option<Command> {
     Some(strace)
 }
 
-/// The same, run to its end.
+/// Runs the command under strace to its end.
 fn straced(place: &Place, options: &[&str], words: &str) -> Option<Ran> {
     strace(place, options, words).map(|mut command| run(&mut command, b""))
 }
 
-/// Goes through a log of strace: how often it wrote to `out`, and how often it saved.
+/// Checks in a log of strace that every save follows a sync. Returns the number of writes to `out`
+/// and of saves.
 fn assert_saved_when_synced(log: &str) -> (u32, u32) {
     let (mut writes, mut saves, mut is_synced) = (0, 0, true);
     for line in log.lines() {
@@ -74,11 +74,12 @@ fn nothing_is_written_while_a_state_is_saved() {
     let place = Place::new();
     place.make_state("seen.koel");
     let words = "dedup --state seen.koel --output out --checkpoint 0.02 -";
-    // Time enough for lines to come in between.
+    // Slow enough for lines to arrive meanwhile.
     let slow = [&CALLS[..], &["-e", "inject=fdatasync:delay_exit=200000"]].concat();
     let Some(mut command) = strace(&place, &slow, words) else { return };
     let mut going = Going::start(&mut command);
-    for block in 0..150 {
+    let blocks = rounds(50, 150);
+    for block in 0..blocks {
         going.feed(&numbered(100 * block..100 * block + 100));
         thread::sleep(Duration::from_millis(10));
     }
@@ -88,7 +89,7 @@ fn nothing_is_written_while_a_state_is_saved() {
     let log = String::from_utf8(place.read("log")).unwrap();
     let (writes, saves) = assert_saved_when_synced(&log);
     println!("{writes} writes, {saves} saves");
-    assert_same(&place.read("out"), &numbered(0..15_000), "the output");
+    assert_same(&place.read("out"), &numbered(0..100 * blocks), "the output");
 }
 
 #[test]
@@ -108,13 +109,13 @@ fn a_state_that_cannot_be_saved_stays_as_it_was() {
         assert!(ran.stderr.contains("No space left"), "{call}: {}", ran.stderr);
         assert!(place.read("seen.koel") == before, "{call}: the state has changed");
         assert_eq!(place.names(), ["lines", "log", "seen.koel"], "{call}");
-        // The lines were written and are not seen: better twice than never.
+        // The lines were written but not saved as seen: better twice than never.
         assert_eq!(place.koel(words).stdout, b"b\nc\n");
     }
 }
 
 #[test]
-fn a_new_state_that_cannot_be_saved_is_told_before_anything_is_written() {
+fn a_new_state_that_cannot_be_saved_is_reported_before_anything_is_written() {
     let place = Place::new();
     place.write("lines", b"a\nb\n");
     let inject = "inject=rename,renameat,renameat2,link,linkat:error=EACCES";
@@ -130,7 +131,7 @@ fn what_an_output_has_no_room_for_is_not_saved_as_seen() {
     let place = Place::new();
     let all = padded(0..150_000);
     place.write("lines", &all);
-    for (when, threads) in [(1, 2), (3, 1), (3, 8), (6, 2)] {
+    for &(when, threads) in &[(1, 2), (3, 8), (3, 1), (6, 2)][..rounds(2, 4)] {
         place.make_state("seen.koel");
         let _ = std::fs::remove_file(place.path("out"));
         let out = place.path("out");
@@ -156,7 +157,7 @@ fn of_a_line_that_has_no_room_nothing_stays() {
     let all: Vec<u8> = (0..20_000).flat_map(|n| format!("{n} {long}\n").into_bytes()).collect();
     place.write("lines", &all);
     place.make_state("seen.koel");
-    // 1.5 or 3 MB, as the shell has it: more than a chunk or two, and not the end of one.
+    // 1.5 or 3 MB, depending on the shell: more than a chunk, and not at the end of one.
     let mut shell = Command::new("sh");
     shell.args(["-c", r#"trap "" XFSZ; ulimit -f 3000; exec "$0" "$@""#]);
     shell.arg(env!("CARGO_BIN_EXE_koel")).args("dedup -s seen.koel -o out lines".split(' '));
@@ -171,7 +172,7 @@ fn of_a_line_that_has_no_room_nothing_stays() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_nothing_is_lost() {
+fn a_full_disk_is_reported_and_nothing_is_lost() {
     let place = Place::new();
     let all = numbered(0..100_000);
     place.write("lines", &all);

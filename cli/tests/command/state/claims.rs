@@ -1,12 +1,10 @@
-//! One process at a time for each state: the second is told who has it, and the first goes on.
+//! One process at a time can use a state: a second process is refused, and the first continues.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use rustix::process::Signal;
 use std::fs;
 
-/// A run that has the state, and has written one line.
+/// Starts a run that has claimed the state and written one line.
 fn first(place: &Place) -> Going {
     let mut first = place.start("dedup --state seen.koel");
     first.feed(b"first\n");
@@ -15,7 +13,7 @@ fn first(place: &Place) -> Going {
 }
 
 #[test]
-fn a_second_process_is_told_and_the_first_goes_on() {
+fn a_second_process_is_refused_and_the_first_continues() {
     let place = Place::new();
     let mut first = first(&place);
     std::os::unix::fs::symlink("seen.koel", place.path("link.koel")).unwrap();
@@ -27,7 +25,7 @@ fn a_second_process_is_told_and_the_first_goes_on() {
         assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0), "{words}");
         assert!(ran.stderr.contains(&process), "{words}: {}", ran.stderr);
     }
-    // Whoever only reads it may.
+    // Commands that only read the state are not refused.
     assert_eq!(place.koel_on("query seen.koel", b"second\n").code, Some(1));
     assert_eq!(place.koel("info seen.koel").code, Some(0));
 
@@ -42,7 +40,7 @@ fn a_second_process_is_told_and_the_first_goes_on() {
 }
 
 #[test]
-fn a_claim_of_one_who_was_killed_is_nobodys() {
+fn a_claim_of_a_killed_process_is_taken_over() {
     let place = Place::new();
     let first = first(&place);
     assert_eq!(place.names(), [".seen.koel.koel-claim", "seen.koel"]);
@@ -78,7 +76,7 @@ fn states_of_several_names_do_not_get_in_each_others_way() {
     let place = Place::new();
     let _first = first(&place);
     assert_eq!(place.koel_on("dedup --state other.koel", b"a\n").stdout, b"a\n");
-    // A name that leaves no room for a longer one beside it.
+    // A name that is too long to be extended.
     let long = "x".repeat(250);
     let ran = place.koel_on(&format!("dedup --state {long}"), b"a\n");
     assert_eq!((ran.code, &ran.stdout[..]), (Some(0), &b"a\n"[..]), "{}", ran.stderr);

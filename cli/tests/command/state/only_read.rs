@@ -1,8 +1,6 @@
-//! When a state is only read, and what is refused before anything is written.
+//! States that are only read, and runs that are refused before anything is written.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 
 #[test]
 fn counting_or_writing_what_is_repeated_leaves_a_state_as_it_is() {
@@ -13,7 +11,7 @@ fn counting_or_writing_what_is_repeated_leaves_a_state_as_it_is() {
     let run = |words: &str| {
         let ran = place.koel_on(&format!("dedup --state seen.koel {words}"), b"b\nc\nc\nd\n");
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-        assert!(!ran.stderr.contains("knows"), "{}", ran.stderr);
+        assert!(!ran.stderr.contains(" has "), "{}", ran.stderr);
         String::from_utf8(ran.stdout).unwrap()
     };
     assert_eq!(run("--count"), "2\n");
@@ -21,7 +19,7 @@ fn counting_or_writing_what_is_repeated_leaves_a_state_as_it_is() {
     assert_eq!(run("--repeated --count"), "2\n");
     assert!(run("--count --json").contains('2'));
     assert!(place.read("seen.koel") == before, "the state has changed");
-    // Nor is one made.
+    // Nor is a state created.
     assert_eq!(place.koel_on("dedup --count --state other.koel", b"a\n").stdout, b"1\n");
     assert_eq!(place.names(), ["seen.koel"]);
     assert_eq!(place.koel_on("dedup --state seen.koel", b"b\nc\n").stdout, b"c\n");
@@ -57,13 +55,13 @@ fn standard_input_and_output_have_a_name_but_are_no_state() {
     for words in ["dedup --state -", "add -", "forget -"] {
         let ran = place.koel_on(words, b"a\n");
         assert_eq!(ran.code, Some(2), "{words}");
-        assert!(ran.stderr.contains("a state is a file"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("a state must be a file"), "{}", ran.stderr);
     }
     assert!(place.names().is_empty());
 }
 
 #[test]
-fn an_output_that_would_be_taken_for_compressed_is_refused() {
+fn an_output_with_the_name_of_a_compressed_file_is_refused() {
     let place = Place::new();
     for name in ["out.gz", "out.zst", "out.GZ"] {
         let ran = place.koel_on(&format!("dedup --output {name}"), b"a\n");
@@ -79,6 +77,6 @@ fn a_run_that_failed_says_so_in_its_last_line() {
     let ran = place.koel_on("dedup --max-line 2 --state seen.koel", b"a\nlong\nb\n");
     assert_eq!((ran.code, &ran.stdout[..]), (Some(2), &b"a\n"[..]));
     let closing = ran.stderr.lines().next().unwrap();
-    assert!(closing.ends_with("; failed") && !closing.contains("knows"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("nothing from there on was read"), "{}", ran.stderr);
+    assert!(closing.ends_with("; failed") && !closing.contains("has"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("everything after it was not read"), "{}", ran.stderr);
 }

@@ -1,4 +1,5 @@
-//! A state is never written to as an output, and an output never becomes an input, under whatever name.
+//! A state is never overwritten as an output, and an output is never an input, whatever their
+//! names.
 
 use std::fs;
 use std::path::Path;
@@ -43,7 +44,7 @@ fn an_output_that_was_not_there_is_no_input() {
     let folder = TempDir::new().unwrap();
     let folder = folder.path();
     fs::write(folder.join("lines"), "a\na\n").unwrap();
-    // Each line that is written would be read as one that is repeated, without an end.
+    // Otherwise each line written would be read again, as a repeated one, without end.
     let said = refusal(&koel(folder, &["dedup", "-d", "lines", "new", "-o", "new"]));
-    assert!(said.contains("read and written at once"), "{said}");
+    assert!(said.contains("both input and output"), "{said}");
 }

@@ -1,8 +1,6 @@
-//! What is kept between runs: the commands that use a state, their exit codes, and what they tell of it.
+//! The commands that use a state: their output, exit codes and summaries.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::fs;
 
 fn text(ran: &Ran) -> &str {
@@ -44,15 +42,15 @@ fn query_writes_what_was_seen_or_was_not_each_time() {
     assert_eq!(text(&query("--count")), "3\n");
     assert_eq!(text(&query("--output out")), "");
     assert_eq!(place.read("out"), b"a\r\na\nb\n");
-    // And it changes nothing.
+    // A query changes nothing.
     assert_eq!(text(&query("--invert")), "c\nd\n");
     let ran = query("");
-    assert!(ran.stderr.starts_with("koel: 5 lines, 3 seen, 2 not; seen.koel knows 2; "));
+    assert!(ran.stderr.starts_with("koel: 5 lines, 3 seen, 2 not seen; seen.koel has 2 lines; "));
     assert_eq!(query("--quiet").stderr, "");
 }
 
 #[test]
-fn json_of_all_commands_has_all_that_is_told() {
+fn json_of_all_commands_has_every_field() {
     let place = Place::new();
     for (command, answer, yes) in
         [("add", "added", 2), ("query", "seen", 3), ("forget", "forgotten", 2)]
@@ -134,7 +132,11 @@ fn what_is_added_is_seen_and_nothing_is_written() {
     assert_eq!((told["lines"].as_u64(), told["added"].as_u64()), (Some(3), Some(2)));
     let ran = place.koel_on("add seen.koel", b"a\n");
     assert_eq!(ran.code, Some(0));
-    assert!(ran.stderr.starts_with("koel: 1 line, 0 added; seen.koel knows 2; "), "{}", ran.stderr);
+    assert!(
+        ran.stderr.starts_with("koel: 1 line, 0 added; seen.koel has 2 lines; "),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(place.koel_on("dedup --state seen.koel", b"a\nb\nc\n").stdout, b"c\n");
 }
 
@@ -152,7 +154,7 @@ fn what_is_forgotten_is_new_again() {
 
     let ran = place.koel_on("forget seen.koel", b"never seen\n");
     assert_eq!(ran.code, Some(1));
-    assert!(ran.stderr.starts_with("koel: 1 line, 0 forgotten, 1 not there; "), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("koel: 1 line, 0 forgotten, 1 not found; "), "{}", ran.stderr);
     assert_eq!(place.koel_on("forget seen.koel missing", b"").code, Some(2));
 }
 
@@ -175,7 +177,7 @@ fn one_missing_file_does_not_keep_the_others_from_being_read() {
 }
 
 #[test]
-fn info_tells_of_a_state() {
+fn info_describes_a_state() {
     let place = Place::new();
     place.make_state("seen.koel");
     place.koel_on("add seen.koel", &numbered(0..12_345));
@@ -185,14 +187,14 @@ fn info_tells_of_a_state() {
     assert!(info.starts_with("seen.koel\n  items      12,345\n  file       "), "{info}");
     for line in [
         "  memory     ",
-        "  keeps      ",
+        "  stores     ",
         "  rate       ",
         "  hasher     koel-cli lines, XXH3-64\n",
     ] {
         assert!(info.contains(line), "{line}: {info}");
     }
     assert!(info.contains("  compares   lines, byte by byte\n"), "{info}");
-    assert!(info.contains("  made for   50,000 items, and to grow 1,000,000 times"), "{info}");
+    assert!(info.contains("  built for  50,000 items, growing up to 1,000,000 times"), "{info}");
 
     let ran = place.koel("info --json seen.koel");
     let info: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();

@@ -1,5 +1,5 @@
-//! An output that is added to can be added to by others at the same time, or be made empty: no line is written over
-//! another, nor far behind the end.
+//! Other processes can append to an output that koel appends to, or truncate it: no line overwrites
+//! another, and no hole appears.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;

@@ -1,10 +1,8 @@
-//! What is shown on a terminal: how far the run is, and in the end only the closing line.
+//! Terminals: a progress bar during the run, and only the summary in the end.
 
 #![cfg(target_os = "linux")]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use std::ffi::OsStr;
@@ -15,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What a terminal was sent.
+/// A terminal, and what was written to it.
 struct Terminal {
     sent: Arc<Mutex<Vec<u8>>>,
     own: File,
@@ -23,7 +21,7 @@ struct Terminal {
 
 impl Terminal {
     fn new() -> Terminal {
-        let other = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        let other = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&other).unwrap();
         unlockpt(&other).unwrap();
         let size = Winsize { ws_row: 24, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
@@ -51,10 +49,10 @@ impl Terminal {
         String::from_utf8_lossy(&self.sent.lock().unwrap()).into_owned()
     }
 
-    /// What is on the screen in the end: the last line that is sent is waited for.
+    /// Waits for the last line, and returns what the screen shows then.
     fn shows_at_last(&self, end: &str) -> String {
         wait_until(end, || self.sent().trim_end().ends_with(end));
-        // No more than a carriage return, newlines and the clearing of a line are needed for a bar of one line.
+        // A bar of one line needs only carriage returns, newlines and the clearing of a line.
         let mut lines = vec![String::new()];
         let sent = self.sent();
         let mut rest = &sent[..];
@@ -114,7 +112,7 @@ fn a_bar_shows_how_much_there_is_of_files() {
     let (place, terminal) = (Place::new(), Terminal::new());
     place.write("lines", numbered(0..300_000));
     let mut going = start(&place, "dedup lines", |command| command.stderr(terminal.end()));
-    // Nobody reads what is written, so it stays where it is.
+    // The output is not read, so the run is blocked.
     let total = format!("/{:.2} MiB, ", place.read("lines").len() as f64 / 1_048_576.0);
     wait_until("the bar", || {
         let sent = terminal.sent();
@@ -150,7 +148,7 @@ fn a_quiet_run_shows_nothing() {
     thread::sleep(std::time::Duration::from_millis(300));
     drop(going.stdin.take());
     assert_eq!(going.wait().0.code(), Some(0));
-    // What comes after it is the first thing.
+    // This is the first output.
     std::io::Write::write_all(&mut terminal.own.try_clone().unwrap(), b"END").unwrap();
     wait_until("the end", || !terminal.sent().is_empty());
     assert_eq!(terminal.sent(), "END");

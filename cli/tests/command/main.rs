@@ -1,0 +1,45 @@
+//! The tests of the `koel` command: they run the command and look at what it writes.
+//!
+//! They are one program, so that they are compiled and linked once and run in parallel. Long tests
+//! run fewer rounds unless the environment variable `KOEL_LONG_TESTS` is set.
+
+mod bench;
+mod common;
+mod help;
+
+/// What `koel dedup` writes.
+mod dedup {
+    mod compressed;
+    mod lines;
+    mod lossless;
+    mod options;
+    mod urls;
+}
+
+/// What is remembered between runs.
+mod state {
+    mod claims;
+    mod known_lines;
+    mod only_read;
+    mod refused_states;
+    mod state_as_output;
+    mod states;
+}
+
+/// Runs that end early: signals, kills, and calls that the system refuses.
+mod ends {
+    mod file_size_limit;
+    mod kills;
+    mod quieter_signals;
+    mod signals;
+    mod signals_sent_twice;
+    mod stuck_standard_error;
+    mod system_calls;
+}
+
+/// Pipes, shared files and terminals.
+mod streams {
+    mod pipes;
+    mod shared_output;
+    mod terminal;
+}

@@ -35,8 +35,7 @@ pub struct Input {
 pub struct Making {
     /// Highest acceptable false-positive rate at the end of the run [default: 1e-6]
     ///
-    /// The highest acceptable false-positive rate at the end of the run: the probability that a new
-    /// line is taken for one that has been seen. The default is 1e-6.
+    /// The false-positive rate is the probability that a new line is taken for one that has been seen.
     ///
     /// A higher rate stores fewer bits of each line: 1e-4 takes two thirds and 0.01 takes half of
     /// the memory that the default takes.
@@ -45,8 +44,7 @@ pub struct Making {
 
     /// Number of distinct lines to expect; more are accepted
     ///
-    /// The number of distinct lines to expect. More are accepted. This saves the time and up to
-    /// half of the memory that growing takes.
+    /// This saves the time and up to half of the memory that growing takes.
     ///
     /// By default, dedup starts with room for half of the lines that its files may contain, but
     /// uses at most 60 MB for that, and 320 KB if it uses a state or if the size of the input is
@@ -60,9 +58,9 @@ pub struct Making {
 
     /// Compare URLs as a crawler does
     ///
-    /// Compare URLs as a crawler does, by the WHATWG URL standard. Two URLs are equal if they
-    /// differ only in the spelling of scheme and host, a default port, dot segments, unnecessary
-    /// escapes, a fragment, or an empty query.
+    /// URLs are parsed by the WHATWG URL standard. Two URLs are equal if they differ only in the
+    /// spelling of scheme and host, a default port, dot segments, unnecessary escapes, a fragment,
+    /// or an empty query.
     ///
     /// This applies to http, https, ftp, ws and wss URLs. All other lines are compared byte by
     /// byte. Lines are written unchanged. A state remembers how its lines are compared.
@@ -84,9 +82,8 @@ pub struct Making {
 pub struct Output {
     /// Write to FILE instead of standard output
     ///
-    /// Write to FILE instead of standard output. An existing FILE is replaced, except by dedup with
-    /// --state, which appends to it. Prefer this to a shell's >>: if a kill left an incomplete line
-    /// at the end of FILE, koel ends that line first.
+    /// An existing FILE is replaced, except by dedup with --state, which appends to it. Prefer this to
+    /// a shell's >>: if a kill left an incomplete line at the end of FILE, koel ends that line first.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 
@@ -108,8 +105,7 @@ pub struct Reporting {
 
     /// Print the summary as JSON
     ///
-    /// Print the summary as JSON: one object on one line of standard error, the last line unless an
-    /// error follows.
+    /// The summary is one object on one line of standard error, the last line unless an error follows.
     ///
     /// For dedup, its fields are lines, new, repeated, bytes, expected_drops, recovered, not_urls,
     /// unreadable, rate, known, memory_bytes, state, saved, seconds and end. The value of end is

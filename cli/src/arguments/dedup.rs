@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 /// Write each line the first time it is seen
 ///
-/// Write each line the first time it is seen, unchanged and in input order. With --state, koel
-/// remembers the lines for the next run.
+/// Lines are written unchanged and in input order. With --state, koel remembers them for the next
+/// run.
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Dedup {
@@ -37,8 +37,6 @@ pub struct Dedup {
 
     /// Save the state every SECONDS during the run; 0 saves it only at the end
     ///
-    /// Save the state every SECONDS during the run. With 0, it is saved only at the end.
-    ///
     /// No lines are processed during a save. If saves are slow, they happen less often, so that
     /// they take at most a tenth of the time.
     #[arg(
@@ -56,16 +54,16 @@ pub struct Dedup {
 
     /// Write the repeated lines instead, each time they occur
     ///
-    /// Write the repeated lines instead, each time they occur. These are exactly the lines that
-    /// dedup omits otherwise. To get each repeated line once: koel dedup -d FILE | koel dedup
+    /// These are exactly the lines that dedup omits otherwise. To get each repeated line once: koel
+    /// dedup -d FILE | koel dedup
     #[arg(short = 'd', long, help_heading = "Output")]
     pub repeated: bool,
 
     /// Drop no line by mistake: verify the repeated lines in a second pass
     ///
-    /// Drop no line by mistake. Lines that seem to be repeated are set aside in a temporary file
-    /// (in TMPDIR). At the end of the input, they are compared with the lines that were written,
-    /// and any line dropped by mistake is written then, after all others.
+    /// Lines that seem to be repeated are set aside in a temporary file (in TMPDIR). At the end of
+    /// the input, they are compared with the lines that were written, and any line dropped by
+    /// mistake is written then, after all others.
     ///
     /// This needs disk space for all lines and takes about four times as long.
     #[arg(long, conflicts_with = "state", help_heading = "Output")]

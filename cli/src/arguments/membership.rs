@@ -38,7 +38,7 @@ Exit codes: 0 if a line was selected, 1 if none was, 2 after an error.";
 
 /// Add lines to a state without writing them
 ///
-/// Add lines to a state without writing them. The state is created if it does not exist.
+/// The state is created if it does not exist.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
@@ -64,8 +64,7 @@ pub struct Add {
 
 /// Remove lines from a state, so that they are new again
 ///
-/// Remove lines from a state, so that they are new again: for example, a URL that could not be
-/// fetched.
+/// This is for lines that should be processed again, such as a URL that could not be fetched.
 ///
 /// Remove only lines that were added. Forgetting a line that was never added may, with a
 /// probability equal to the rate of the state, remove another line with the same fingerprint.

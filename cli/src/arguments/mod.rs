@@ -44,7 +44,7 @@ Exit codes:
   1    query and forget only: no line was selected, or none was in the state
   2    an error, which is reported on standard error, even if it concerns only
        one of several files
-  129  ended by SIGHUP
+  129  ended by SIGHUP, as a shell reports it
   130  ended by SIGINT
   143  ended by SIGTERM
 

@@ -19,10 +19,9 @@ pub struct Info {
 
 /// Measure the filter's throughput on this machine
 ///
-/// Measure the filter's throughput on this machine by number of threads and kind of work, in
-/// million operations a second. The filters are in memory; no lines are read or written. Every
-/// answer is checked. With two thread counts and the default size, this takes about 20 seconds, and
-/// longer if other programs are running.
+/// Results are in million operations a second, by number of threads and kind of work. The filters are
+/// in memory; no lines are read or written. Every answer is checked. With two thread counts and the
+/// default size, this takes about 20 seconds, and longer if other programs are running.
 #[derive(Args)]
 pub struct Bench {
     /// Comma-separated thread counts [default: 1, 2, 4 … up to the number of cores]
@@ -40,8 +39,8 @@ pub struct Bench {
 
 /// Write a synthetic crawl to try the other commands on
 ///
-/// Write a synthetic crawl to try the other commands on: URLs of about 70 bytes, half of them
-/// repeated. The same number of lines always gives the same crawl.
+/// The lines are URLs of about 70 bytes, half of them repeated. The same number of lines always gives
+/// the same crawl.
 #[derive(Args)]
 pub struct Sample {
     /// Number of lines to write

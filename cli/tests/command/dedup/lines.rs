@@ -114,7 +114,7 @@ fn the_first_of_several_is_the_one_that_is_written() {
     }
     place.write("lines", &text);
     let model = model(&[&text], b'\n');
-    for threads in [1, 2, 8] {
+    for threads in &[8, 1, 2][..rounds(1, 3)] {
         let ran = place.koel(&format!("dedup --threads {threads} lines"));
         assert_as_expected(&ran.stdout, &model, &format!("{threads} threads"));
     }
@@ -128,7 +128,7 @@ fn repeated_lines_are_all_the_others() {
     for lines in [0, 1, 50, 300, 20_000] {
         let input = made_up(&mut random, lines, b'\n');
         let model = model(&[&input], b'\n');
-        for threads in [1, 2, 8] {
+        for threads in &[8, 1, 2][..rounds(1, 3)] {
             // With a state whose hashes are known, so that nothing is missing.
             for (options, expected) in [("", &model.new), ("--repeated", &model.repeated)] {
                 std::fs::copy(place.path("empty.koel"), place.path("state.koel")).unwrap();

@@ -37,7 +37,7 @@ fn assert_all(text: &[u8], what: &str) {
 fn each_line_is_written_once() {
     let place = Place::new();
     let input = input();
-    for threads in [1, 2, 8] {
+    for threads in &[8, 1, 2][..rounds(1, 3)] {
         let words = format!("dedup --lossless --rate 0.3 --json --threads {threads}");
         let ran = place.koel_on(&words, &input);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Lines, many of which are repeated soon.
 fn input() -> Vec<u8> {
     let number = |at: u32| if at % 3 == 2 { at / 2 } else { at };
-    (0..rounds(200_000, 500_000))
+    (0..rounds(150_000, 500_000))
         .flat_map(|at| format!("line number {}\n", number(at)).into_bytes())
         .collect()
 }

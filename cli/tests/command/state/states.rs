@@ -96,7 +96,7 @@ fn query_keeps_the_order_with_all_threads() {
     };
     let (even, odd) = (join(even), join(odd));
     place.koel_on("add seen.koel", &even);
-    for threads in [1, 2, 8] {
+    for threads in &[8, 1, 2][..rounds(1, 3)] {
         let words = format!("query --threads {threads} seen.koel");
         assert_same(&place.koel_on(&words, &numbered(0..60_000)).stdout, &even, "seen");
         let words = words + " --invert";

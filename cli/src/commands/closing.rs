@@ -55,11 +55,11 @@ impl Closing<'_> {
         outcome: &Outcome,
     ) -> Result<Ending, Failure> {
         let Closing { reporting, screen, none_is_1 } = self;
-        let nobody_listens = matches!(outcome.end, End::BrokenPipe);
+        let reader_has_gone = matches!(outcome.end, End::BrokenPipe);
         if reporting.json {
             let json = serde_json::to_string(report).map_err(Failure::new)?;
             screen.say_plainly(json);
-        } else if !reporting.quiet && !nobody_listens {
+        } else if !reporting.quiet && !reader_has_gone {
             screen.say(report);
         }
         let tally = &outcome.tally;

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_told_by_its_number() {
+    fn a_line_that_is_too_long_is_reported_by_its_number() {
         for piece in [1, 3, 100] {
             let (lines, over) = cut(b"abc\nabcd\nabcde\nx\n", piece, false, 4);
             assert_eq!(lines.len(), 2);

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_one_hash_are_told_apart() {
+    fn lines_with_one_hash_are_distinguished() {
         let mut suspects = Suspects::default();
         let record = |number, key| Record { number, hash: 7, key };
         for (number, key) in [(0, b"a"), (1, b"b"), (2, b"c"), (3, b"b")] {

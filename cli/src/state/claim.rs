@@ -62,12 +62,12 @@ impl Drop for Claim {
 fn is_taken(state: &Path, claim: File) -> Failure {
     let mut process = String::new();
     let _ = Read::take(&claim, 32).read_to_string(&mut process);
-    let who = match process.trim().parse::<u32>() {
+    let owner = match process.trim().parse::<u32>() {
         Ok(number) => format!("process {number}"),
         Err(_) => String::from("another process"),
     };
     Failure::new(format!(
-        "{}: {who} is using it; wait for it to end, or use another state",
+        "{}: {owner} is using it; wait for it to end, or use another state",
         state.display()
     ))
 }

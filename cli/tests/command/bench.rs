@@ -63,7 +63,7 @@ fn each_workload_has_a_row_and_a_curve() {
 
 #[test]
 fn what_makes_no_sense_is_refused() {
-    for (arguments, says) in [
+    for (arguments, message) in [
         (["--threads", "0"], "a number from 1 to 256"),
         (["--threads", "1,,2"], "a number from 1 to 256"),
         (["--size", "0"], "a number of bytes"),
@@ -72,7 +72,7 @@ fn what_makes_no_sense_is_refused() {
         (["--size", "16000000T"], "smaller --size"),
     ] {
         let said = refusal(bench(&arguments, None));
-        assert!(said.contains(says), "{arguments:?}: {said}");
+        assert!(said.contains(message), "{arguments:?}: {said}");
     }
 }
 
@@ -108,7 +108,7 @@ fn a_picture_replaces_the_one_before() {
 /// A reader that has gone is no error; a full disk is one.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_table_that_nobody_takes_is_no_panic() {
+fn a_table_that_cannot_be_printed_is_no_panic() {
     let small = || bench(&["--size", "64K", "--threads", "1"], None);
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);

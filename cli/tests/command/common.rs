@@ -17,8 +17,7 @@ use tempfile::TempDir;
 /// The time after which something is considered hung.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Returns how often a long test repeats itself: `short` times, or `long` times if
-/// `KOEL_LONG_TESTS` is set.
+/// Returns `short`, or `long` if `KOEL_LONG_TESTS` is set: how often, or on what, a long test runs.
 pub fn rounds<T>(short: T, long: T) -> T {
     match std::env::var_os("KOEL_LONG_TESTS") {
         None => short,

@@ -144,8 +144,8 @@ fn the_summary_describes_the_run() {
     let place = Place::new();
     let ran = place.koel_on("dedup --state seen.koel", b"a\nb\na\nc\n");
     assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
-    let told = ran.stderr.strip_prefix("koel: 4 lines, 3 new, 1 repeated; ").expect(&ran.stderr);
-    assert!(told.contains("; seen.koel has 3 lines; "), "{told}");
+    let summary = ran.stderr.strip_prefix("koel: 4 lines, 3 new, 1 repeated; ").expect(&ran.stderr);
+    assert!(summary.contains("; seen.koel has 3 lines; "), "{summary}");
     let ran = place.koel_on("dedup --state seen.koel", b"a\nd\n");
     assert!(ran.stderr.starts_with("koel: 2 lines, 1 new, 1 repeated; "), "{}", ran.stderr);
     assert!(ran.stderr.contains("; seen.koel has 4 lines; "), "{}", ran.stderr);
@@ -212,10 +212,10 @@ fn drops_are_as_many_as_are_reported() {
         let json = json(&ran);
         assert_eq!(json["new"].as_u64().unwrap() as usize, lines_of(&ran.stdout).len());
         let dropped = f64::from(lines) - json["new"].as_f64().unwrap();
-        let told = json["expected_drops"].as_f64().unwrap();
+        let reported = json["expected_drops"].as_f64().unwrap();
         assert!(dropped > 500.0, "{options}: {json}");
         // These limits are more than ten standard deviations wide.
-        assert!((0.5..2.0).contains(&(told / dropped)), "{options}: {dropped} dropped, {json}");
+        assert!((0.5..2.0).contains(&(reported / dropped)), "{options}: {dropped} dropped, {json}");
     }
     let ran = place.koel_on("dedup --rate 0.3", &numbered(0..100_000));
     assert!(ran.stderr.contains(" dropped by mistake; "), "{}", ran.stderr);

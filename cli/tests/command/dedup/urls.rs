@@ -18,14 +18,18 @@ fn equal_urls_are_one_and_written_as_they_came() {
 }
 
 #[test]
-fn what_is_no_url_is_compared_as_it_is_and_told() {
+fn what_is_no_url_is_compared_as_it_is_and_counted() {
     let place = Place::new();
     let input = b"no URL\nNO URL\nno URL\n\nhttp://a.example\n\xFF\n";
     let ran = place.koel_on("dedup --url --json", input);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert_eq!(ran.stdout, b"no URL\nNO URL\n\nhttp://a.example\n\xFF\n");
-    let told = json(&ran);
-    assert_eq!((told["lines"].as_u64(), told["not_urls"].as_u64()), (Some(6), Some(5)), "{told}");
+    let summary = json(&ran);
+    assert_eq!(
+        (summary["lines"].as_u64(), summary["not_urls"].as_u64()),
+        (Some(6), Some(5)),
+        "{summary}"
+    );
     let ran = place.koel_on("dedup --url", input);
     assert!(ran.stderr.contains("; 5 are not URLs; "), "{}", ran.stderr);
 }

@@ -112,7 +112,7 @@ fn what_is_on_its_way_out_gets_out_and_is_saved() {
 }
 
 #[test]
-fn a_signal_ends_a_run_that_nobody_reads_and_no_line_is_lost() {
+fn a_signal_ends_a_stalled_run_and_no_line_is_lost() {
     let all_cases = [(2, "--checkpoint 0.02"), (8, ""), (1, ""), (2, "")];
     for &(threads, options) in &all_cases[..rounds(1, 4)] {
         let place = Place::new();
@@ -198,30 +198,30 @@ fn with_a_state_in_a_folder(place: &Place, options: &str) -> Going {
 }
 
 #[test]
-fn a_checkpoint_that_fails_is_told_and_tried_again() {
+fn a_checkpoint_that_fails_is_reported_and_tried_again() {
     let place = Place::new();
     let mut going = with_a_state_in_a_folder(&place, "--checkpoint 0.02");
-    let told = || String::from_utf8(place.read("log")).unwrap();
+    let log = || String::from_utf8(place.read("log")).unwrap();
     going.feed(b"b\n");
     assert_eq!(going.next(2), b"b\n");
-    wait_until("a checkpoint", || told().contains("(will be tried again)\n"));
+    wait_until("a checkpoint", || log().contains("(will be tried again)\n"));
     fs::rename(place.path("elsewhere"), place.path("folder")).unwrap();
     wait_until("another one", || place.known("folder/seen.koel", b"a\nb\n") == b"a\nb\n");
     drop(going.stdin.take());
-    assert_eq!(going.wait().0.code(), Some(0), "{}", told());
-    assert!(told().lines().last().unwrap().starts_with("koel: 2 lines, 2 new, "), "{}", told());
+    assert_eq!(going.wait().0.code(), Some(0), "{}", log());
+    assert!(log().lines().last().unwrap().starts_with("koel: 2 lines, 2 new, "), "{}", log());
 }
 
 #[test]
-fn a_state_that_cannot_be_saved_is_told_instead_of_the_signal() {
+fn a_state_that_cannot_be_saved_is_reported_instead_of_the_signal() {
     let place = Place::new();
     let going = with_a_state_in_a_folder(&place, "");
     going.signal(Signal::INT);
     let status = going.wait().0;
-    let told = String::from_utf8(place.read("log")).unwrap();
-    assert_eq!((status.code(), status.signal()), (Some(2), None), "{told}");
-    let last = told.lines().last().unwrap();
-    assert!(last.starts_with("koel: folder/seen.koel: "), "{told}");
+    let log = String::from_utf8(place.read("log")).unwrap();
+    assert_eq!((status.code(), status.signal()), (Some(2), None), "{log}");
+    let last = log.lines().last().unwrap();
+    assert!(last.starts_with("koel: folder/seen.koel: "), "{log}");
     assert!(place.known("elsewhere/seen.koel", b"a\n").is_empty());
 }
 
@@ -275,10 +275,10 @@ fn other_commands_save_what_they_did_so_far() {
         going.signal(Signal::INT);
         let (status, stderr) = going.wait();
         assert_eq!(status.signal(), Some(Signal::INT.as_raw()), "{stderr}");
-        let told: serde_json::Value = serde_json::from_str(&stderr).unwrap();
-        assert_eq!(told["end"], "SIGINT");
+        let summary: serde_json::Value = serde_json::from_str(&stderr).unwrap();
+        assert_eq!(summary["end"], "SIGINT");
         let known = place.known("seen.koel", b"a\nb\n");
-        assert_eq!(told["known"].as_u64().unwrap() as usize, lines_of(&known).len());
+        assert_eq!(summary["known"].as_u64().unwrap() as usize, lines_of(&known).len());
     }
 }
 

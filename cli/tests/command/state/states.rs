@@ -57,8 +57,9 @@ fn json_of_all_commands_has_every_field() {
     {
         let ran = place.koel_on(&format!("{command} --json seen.koel"), b"a\nb\na\n");
         assert_eq!((ran.code, ran.stderr.lines().count()), (Some(0), 1), "{command}");
-        let told = json(&ran);
-        let mut names: Vec<&str> = told.as_object().unwrap().keys().map(String::as_str).collect();
+        let summary = json(&ran);
+        let mut names: Vec<&str> =
+            summary.as_object().unwrap().keys().map(String::as_str).collect();
         names.sort_unstable();
         let mut expected = [
             answer,
@@ -76,12 +77,12 @@ fn json_of_all_commands_has_every_field() {
         expected.sort_unstable();
         assert_eq!(names, expected, "{command}");
         assert_eq!(
-            (&told["lines"], &told[answer], &told["bytes"]),
+            (&summary["lines"], &summary[answer], &summary["bytes"]),
             (&3.into(), &yes.into(), &6.into())
         );
         let known = if command == "forget" { 0 } else { 2 };
-        assert_eq!((&told["known"], &told["state"]), (&known.into(), &"seen.koel".into()));
-        assert_eq!((&told["unreadable"], &told["end"]), (&0.into(), &"complete".into()));
+        assert_eq!((&summary["known"], &summary["state"]), (&known.into(), &"seen.koel".into()));
+        assert_eq!((&summary["unreadable"], &summary["end"]), (&0.into(), &"complete".into()));
     }
 }
 
@@ -128,8 +129,8 @@ fn what_is_added_is_seen_and_nothing_is_written() {
     let place = Place::new();
     let ran = place.koel_on("add --json seen.koel", b"a\nb\na\n");
     assert_eq!((ran.code, &ran.stdout[..]), (Some(0), &b""[..]));
-    let told = json(&ran);
-    assert_eq!((told["lines"].as_u64(), told["added"].as_u64()), (Some(3), Some(2)));
+    let summary = json(&ran);
+    assert_eq!((summary["lines"].as_u64(), summary["added"].as_u64()), (Some(3), Some(2)));
     let ran = place.koel_on("add seen.koel", b"a\n");
     assert_eq!(ran.code, Some(0));
     assert!(
@@ -147,8 +148,8 @@ fn what_is_forgotten_is_new_again() {
     place.koel_on("dedup --state seen.koel", &numbered(0..40_000));
     let ran = place.koel_on("forget --json seen.koel", &numbered(10_000..20_000));
     assert_eq!((ran.code, &ran.stdout[..]), (Some(0), &b""[..]));
-    let told = json(&ran);
-    assert_eq!((&told["forgotten"], &told["known"]), (&10_000.into(), &30_000.into()));
+    let summary = json(&ran);
+    assert_eq!((&summary["forgotten"], &summary["known"]), (&10_000.into(), &30_000.into()));
     let ran = place.koel_on("dedup --state seen.koel", &numbered(0..40_000));
     assert_same(&ran.stdout, &numbered(10_000..20_000), "what was forgotten");
 

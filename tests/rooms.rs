@@ -10,12 +10,20 @@ use std::path::Path;
 
 /// From the top down. What is not in a folder is on the ground, beneath all of them.
 const LIBRARY: [&str; 6] = ["filter", "snapshot", "room", "shard", "table", "layout"];
+const COMMAND: [&str; 6] = ["commands", "bench", "run", "lines", "state", "arguments"];
 
 #[test]
 fn rooms_of_the_library_import_downwards_only() {
     let sources = sources_below("src");
     assert!(sources.len() > 30, "only {} sources found", sources.len());
     assert_eq!(faults(&sources, &LIBRARY), [""; 0]);
+}
+
+#[test]
+fn rooms_of_the_command_import_downwards_only() {
+    let sources = sources_below("cli/src");
+    assert!(sources.len() > 30, "only {} sources found", sources.len());
+    assert_eq!(faults(&sources, &COMMAND), [""; 0]);
 }
 
 /// Modules, by their paths from the crate's root, and their text.

@@ -1,7 +1,7 @@
 //! What growing costs: errors, memory, speed, and the longest waits.
 //!
 //! ```text
-//! cargo bench --bench growth [-- --to 27] [-- errors | speed | waits]
+//! cargo bench -p koel-benches --bench growth [-- --to 27] [-- errors | speed | waits]
 //! ```
 //!
 //! A filter of 16-bit fingerprints grows from 2^14 items to 2^24, or to the power that `--to` says.

@@ -1,7 +1,7 @@
 //! Batches beside loops, and beside what the machine's memory can give at all.
 //!
 //! ```text
-//! cargo bench --bench many [-- --reps N] [-- "2 MiB" | "128 MiB" | "1 GiB"]
+//! cargo bench -p koel-benches --bench many [-- --reps N] [-- "2 MiB" | "128 MiB" | "1 GiB"]
 //! ```
 //!
 //! The roofline comes first: independent random pairs of 8-byte loads, prefetched 32 pairs ahead,

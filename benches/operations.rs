@@ -1,7 +1,7 @@
 //! Each operation at each load, in cache and out of it, on one thread and on two.
 //!
 //! ```text
-//! cargo bench --bench operations [-- FILTER]
+//! cargo bench -p koel-benches --bench operations [-- FILTER]
 //! ```
 //!
 //! A group is one operation on a table of one size; its benches are loads and threads. The table is

@@ -1,7 +1,7 @@
 //! The figures that are promised as ratios, each measured against its partner in one run.
 //!
 //! ```text
-//! cargo bench --bench ratios [-- --reps N] [-- "2 MiB"]
+//! cargo bench -p koel-benches --bench ratios [-- --reps N] [-- "2 MiB"]
 //! ```
 //!
 //! Two rows show what the machine itself gives: an empty loop, and one compare-and-swap on a random

@@ -1,7 +1,7 @@
 //! What it takes to save and load, and what others notice of it.
 //!
 //! ```text
-//! cargo bench --bench snapshots [-- --mib 1024] [--folder DIR] [-- files | waits | hashes]
+//! cargo bench -p koel-benches --bench snapshots [-- --mib 1024] [--folder DIR] [-- files | waits | hashes]
 //! ```
 //!
 //! * *files*: a filter of 1 GiB, fixed and growing, is saved and loaded, beside what the system's own

@@ -2,6 +2,7 @@
 //! needs. Nothing else is tested here, because the allocator counts for the whole process.
 
 mod common;
+#[path = "common/file.rs"]
 mod file;
 
 use common::LAYOUTS;

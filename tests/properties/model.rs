@@ -4,6 +4,7 @@
 //! does not. Never the other way round; and with 21 bits and more, these few items are all told
 //! apart, so there it has to agree exactly.
 
+#[path = "../common/mod.rs"]
 mod common;
 
 use common::{Filter, LAYOUTS, Layout};

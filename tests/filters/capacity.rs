@@ -1,8 +1,6 @@
 //! As many distinct items as were asked for fit, in no more memory than was promised.
 
-mod common;
-
-use common::{Filter, LAYOUTS, Layout, SplitMix, fill_to_refusal};
+use crate::common::{Filter, LAYOUTS, Layout, SplitMix, fill_to_refusal};
 use std::time::{Duration, Instant};
 
 /// Capacities, and how many filters of each are filled.

@@ -1,9 +1,7 @@
 //! A user's `Hash` may panic, anywhere and in many threads at once. Then the operation did nothing,
 //! and nobody waits for a lock that is never given back.
 
-mod common;
-
-use common::{Filter, Fixed, FixedHasher, LAYOUTS, Layout, in_time};
+use crate::common::{Filter, Fixed, FixedHasher, LAYOUTS, Layout, in_time};
 use koel::ConcurrentCuckooFilter;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -4,7 +4,7 @@
 //! in them is what other people's files have. (A new version of the format gets files of its own.)
 //!
 //! ```sh
-//! cargo test --test golden -- --ignored
+//! cargo test --test files -- --ignored golden
 //! ```
 
 use koel::{ConcurrentCuckooFilter, Fixed, Growing, Room, StableHash};

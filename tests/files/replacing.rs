@@ -1,14 +1,8 @@
 //! What lies at the path of a save, or beside it, and what becomes of it.
-#![cfg(unix)]
 
-#[path = "common/kind.rs"]
-mod kind;
-#[path = "common/process.rs"]
-mod process;
-
-use kind::{Kind, Saved};
+use crate::kind::{Kind, Saved};
+use crate::process::{again, names, task};
 use koel::{Fixed, SnapshotError, SnapshotErrorKind};
-use process::{again, names, task};
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::io::Write;
@@ -212,7 +206,7 @@ fn a_name_need_not_be_text() {
 fn a_bare_name_is_of_the_folder_that_the_process_is_in() {
     let (folder, path) = folder();
     for items_now in [1, 2] {
-        let mut process = again("in_a_process", &["bare", &items_now.to_string()]);
+        let mut process = again("replacing::in_a_process", &["bare", &items_now.to_string()]);
         let output = process.current_dir(folder.path()).output().expect("itself");
         assert!(output.status.success(), "{output:?}");
         assert_eq!(items(&path), items_now);
@@ -355,7 +349,7 @@ fn of_two_processes_that_save_to_one_file_one_is_told_to_wait() {
     look_while(&path, || {
         let words = ["both", path.to_str().expect("UTF-8")];
         let mut other =
-            again("in_a_process", &words).stdout(Stdio::null()).spawn().expect("itself");
+            again("replacing::in_a_process", &words).stdout(Stdio::null()).spawn().expect("itself");
         // The other one goes on until it was told to wait.
         let mut ended = || other.try_wait().expect("a child").is_some();
         let one = save_until(&path, 10, |saved, _| ended() && saved >= 20);
@@ -392,7 +386,7 @@ fn as_nobody(what: &str) {
     let (folder, path) = folder();
     set_mode(folder.path(), 0o777);
     let words = [what, path.to_str().expect("UTF-8")];
-    let output = again("in_a_process", &words).output().expect("itself");
+    let output = again("replacing::in_a_process", &words).output().expect("itself");
     let (said, said_too) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}\n{said_too}");

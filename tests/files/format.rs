@@ -1,11 +1,8 @@
 //! The page that specifies the file of a filter is right and complete: a reader that was written by it
 //! alone finds in the files what the filters find.
 
-mod common;
-mod file;
-
-use common::{LAYOUTS, SplitMix};
-use file::{FilterFile, inverse, mix, unmix};
+use crate::common::{LAYOUTS, SplitMix};
+use crate::file::{FilterFile, inverse, mix, unmix, word};
 use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, Room, StableHash};
 
 type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
@@ -78,7 +75,7 @@ fn fixed_filters_of_all_layouts_and_sizes_are_read_by_the_page() {
                 filter.insert_hash(*hash).expect("room");
             }
             let file = file_of(&filter);
-            near_blocks.insert(file.header[file::word::NEAR]);
+            near_blocks.insert(file.header[word::NEAR]);
             let [out, found] = agree(&filter, &file, &hashes);
             assert!(out > 0 && (found > 0 || capacity < 100), "{layout:?} {capacity}");
         }

@@ -3,9 +3,7 @@
 //! These find what goes wrong often. What goes wrong once in a thousand million times, or on
 //! another machine only, is for the models in `loom-tests`.
 
-mod common;
-
-use common::{Filter, LAYOUTS, Layout, SplitMix, alone, in_time, together};
+use crate::common::{Filter, LAYOUTS, Layout, SplitMix, alone, in_time, together};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::scope;

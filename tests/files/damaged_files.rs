@@ -1,11 +1,8 @@
 //! Files that are damaged, foreign or made up are refused, with an error that says what is wrong and
 //! where: nothing panics, and no filter comes of them.
 
-mod common;
-mod file;
-
-use common::{LAYOUTS, SplitMix};
-use file::{FilterFile, word};
+use crate::common::{LAYOUTS, SplitMix, in_time};
+use crate::file::{BLOCK_HEAD, FilterFile, HEADER_WORDS, word};
 use koel::SnapshotErrorKind::{
     self, Damaged, Incomplete, Io, NotASnapshot, NotFound, OutOfMemory, UnsupportedVersion,
     WrongHasher, WrongKind,
@@ -284,7 +281,7 @@ fn claims(right: u64) -> impl Iterator<Item = u64> {
 
 fn every_claim<R: Room>(filter: &Filter<R>) {
     let file = file_of(filter);
-    for at in (word::GROWS..=word::RATE).chain(word::LATER..file::HEADER_WORDS - 1) {
+    for at in (word::GROWS..=word::RATE).chain(word::LATER..HEADER_WORDS - 1) {
         for value in claims(file.header[at]) {
             let claim = changed(&file, |file| file.header[at] = value);
             let bytes = claim.bytes();
@@ -498,7 +495,7 @@ fn crammed(file: &FilterFile, mut lane: impl FnMut() -> u64) -> FilterFile {
         let window = (1 << file.window()) - 1;
         for block in &mut file.blocks {
             let last = block.len() - 1;
-            for bucket in &mut block[file::BLOCK_HEAD..last] {
+            for bucket in &mut block[BLOCK_HEAD..last] {
                 *bucket = (0..slots).fold(0, |bucket, at| {
                     let mut lane = lane() & ((1 << bits) - 1);
                     if lane == 0 || grows && lane & window == 0 {
@@ -507,7 +504,7 @@ fn crammed(file: &FilterFile, mut lane: impl FnMut() -> u64) -> FilterFile {
                     bucket | lane << (at * bits)
                 });
             }
-            block[word::ITEMS] = (last - file::BLOCK_HEAD) as u64 * u64::from(slots);
+            block[word::ITEMS] = (last - BLOCK_HEAD) as u64 * u64::from(slots);
         }
     })
 }
@@ -529,7 +526,7 @@ fn whatever_the_lanes<R: Room>(file: &FilterFile) {
 
 #[test]
 fn a_made_up_filter_does_no_harm() {
-    common::in_time(|| {
+    in_time(|| {
         for layout in LAYOUTS {
             for capacity in [1, 60, 3_000] {
                 let filter = layout.filter_with(capacity, HASH);
@@ -541,7 +538,7 @@ fn a_made_up_filter_does_no_harm() {
 
 #[test]
 fn a_made_up_filter_that_grows_does_no_harm() {
-    common::in_time(|| {
+    in_time(|| {
         for rate in [0.13, 0.06, 0.025, 0.005, 2.5e-4, 6e-6, 2e-9] {
             let builder = ConcurrentCuckooFilter::builder().capacity(1).hasher(HASH);
             let builder = builder.false_positive_rate(rate).growing().expected_growth(1.0);

@@ -1,10 +1,7 @@
 //! Filters that are written to streams and read from streams which take or give little at a time, are
 //! interrupted, or fail.
 
-#[path = "common/kind.rs"]
-mod kind;
-
-use kind::{Kind, Saved};
+use crate::kind::{Kind, Saved};
 use koel::{Fixed, Growing, SnapshotError, SnapshotErrorKind};
 use std::io::{self, ErrorKind, Read, Write};
 

@@ -1,9 +1,7 @@
 //! A batch answers what a loop would, and leaves the same filter: whatever its size, in order or
 //! shard by shard, on one thread or several, and while others read and write.
 
-mod common;
-
-use common::{Filter, LAYOUTS, Layout, SplitMix, answers, together};
+use crate::common::{Filter, LAYOUTS, Layout, SplitMix, answers, together};
 use koel::Full;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};

@@ -1,15 +1,9 @@
 //! Hot items, and items that somebody has chosen who knows how they are hashed: refusals, but no
 //! growth without bound, and nobody else is lost for it. (What a directory may take at most is for
-//! `tests/growth.rs` in koel: beside tiny shards it may be large.)
+//! `tests/filters/growth.rs` in koel: beside tiny shards it may be large.)
 
-extern crate koel_tiny as koel;
-
-#[path = "../../tests/common/mod.rs"]
-mod common;
-mod small;
-
-use common::SplitMix;
-use small::{Filter, LAYOUTS};
+use crate::common::SplitMix;
+use crate::small::{Filter, LAYOUTS};
 
 #[test]
 fn one_item_over_and_over_is_refused_and_grows_nothing() {

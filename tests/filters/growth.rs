@@ -1,9 +1,7 @@
 //! A filter that grows: from its first items to a hundred times as many, what it answers, and what
 //! it takes. (`tiny-tests` has shards so small that every run splits many times.)
 
-mod common;
-
-use common::{Fixed, SplitMix};
+use crate::common::{Fixed, SplitMix};
 use koel::{BuildErrorKind, ConcurrentCuckooFilter, GrowingBuilder, GrowingCuckooFilter};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 

@@ -1,14 +1,9 @@
 //! A crawl that is killed again and again, and goes on from its file: what was in a completed save
 //! is never new again.
 
-#[path = "common/kind.rs"]
-mod kind;
-#[path = "common/process.rs"]
-mod process;
-
-use kind::{Kind, Saved};
+use crate::kind::{Kind, Saved};
+use crate::process::{again, names, task};
 use koel::{Fixed, Growing};
-use process::{again, names, task};
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -141,7 +136,8 @@ fn kill_and_go_on<K: Kind>() {
         let numbers = [seen[0], seen[1], pause.into()].map(|number: u64| number.to_string());
         let [one, other, pause] = numbers.each_ref().map(String::as_str);
         let words = [K::NAME, path.to_str().expect("UTF-8"), one, other, pause];
-        let mut crawl = again("the_crawl", &words).stdout(Stdio::piped()).spawn().expect("itself");
+        let mut crawl =
+            again("crashes::the_crawl", &words).stdout(Stdio::piped()).spawn().expect("itself");
         let mut pipe = BufReader::new(crawl.stdout.take().expect("a pipe"));
         let since = Instant::now();
         let mut heard =

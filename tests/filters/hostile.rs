@@ -1,9 +1,7 @@
 //! No input makes the filter panic where it says that it will not, hang, lose an item, or take
 //! memory without bound.
 
-mod common;
-
-use common::{LAYOUTS, SplitMix, answers, fill_to_refusal};
+use crate::common::{LAYOUTS, SplitMix, answers, fill_to_refusal};
 use koel::{BuildError, BuildErrorKind, ConcurrentCuckooFilter, Full};
 use std::error::Error;
 use std::panic::catch_unwind;

@@ -5,16 +5,11 @@
 //! does not. Never the other way round. And shards are so small that an item may find no room in one
 //! that is less than half full; then nothing may have changed.
 
-extern crate koel_tiny as koel;
-
-#[path = "../../tests/common/mod.rs"]
-mod common;
-mod small;
-
+use crate::common::SplitMix;
+use crate::small::{EXACT, Filter, LAYOUTS, Layout, loaded};
 use koel::Full;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use small::{EXACT, Filter, LAYOUTS, Layout, loaded};
 use std::collections::HashMap;
 
 /// Items are numbers, taken modulo how many of them a test has. Runs are in percent of those; a
@@ -296,7 +291,7 @@ fn growing_and_refusing_change_no_answer() {
     for layout in LAYOUTS {
         let filter = layout.filter();
         let items = 40 * layout.slots() as u64;
-        let mut random = common::SplitMix(1);
+        let mut random = SplitMix(1);
         let (mut refused, mut splits) = (0, 0);
         let all = || (0..items).map(|item| filter.count(&item)).collect::<Vec<_>>();
         for _ in 0..3_000 {

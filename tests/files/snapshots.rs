@@ -1,8 +1,6 @@
 //! Filters that were saved and loaded are what they were.
 
-mod common;
-
-use common::LAYOUTS;
+use crate::common::LAYOUTS;
 use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, Room, SnapshotErrorKind, StableHash};
 use std::hash::BuildHasher;
 

@@ -4,9 +4,7 @@
 //! there are few measurements, and four where there are a hundred, of which one in three hundred is
 //! beyond three by mere chance. The items are the same in every run.
 
-mod common;
-
-use common::{Filter, Identity, LAYOUTS, Layout, SplitMix, expected_rate};
+use crate::common::{Filter, Identity, LAYOUTS, Layout, SplitMix, expected_rate};
 use koel::Stats;
 
 struct Measured {

@@ -1,9 +1,7 @@
 //! Threads that want the same item at the same moment: one of them inserts it, and each copy is
 //! removed once.
 
-mod common;
-
-use common::{Filter, LAYOUTS, Layout, SplitMix, alone, together};
+use crate::common::{Filter, LAYOUTS, Layout, SplitMix, alone, together};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 /// Capacities, threads, and how often they race.

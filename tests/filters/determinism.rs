@@ -1,9 +1,7 @@
 //! The same operations in the same order, with the same hasher, make the same filter; and an item
 //! is what it hashes to, whichever method and whichever type it comes by.
 
-mod common;
-
-use common::{Filter, Fixed, LAYOUTS, SplitMix, answers, fill_to_refusal};
+use crate::common::{Filter, Fixed, LAYOUTS, SplitMix, answers, fill_to_refusal};
 use koel::ConcurrentCuckooFilter;
 
 const CAPACITIES: [usize; 5] = [1, 10, 300, 5_000, 30_000];

@@ -1,0 +1,13 @@
+//! What a single filter promises, whoever uses it.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+#[cfg(feature = "rayon")]
+mod batches;
+mod capacity;
+mod determinism;
+mod growth;
+mod hostile;
+mod panicking_hash;
+mod rates;

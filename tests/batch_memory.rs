@@ -2,7 +2,11 @@
 //! each of its items, and never more than some megabytes. Nothing else is tested here, because the
 //! allocator counts for the whole process.
 
+#[path = "common/rounds.rs"]
+mod rounds;
+
 use koel::ConcurrentCuckooFilter;
+use rounds::rounds;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -44,7 +48,7 @@ fn a_batch_takes_sixteen_bytes_an_item_and_no_more_than_a_cap() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("a pool");
     // Large enough to be gone through shard by shard.
     let filter = ConcurrentCuckooFilter::with_capacity(6_000_000);
-    for items in [100, 20_000, 1_000_000, 5_000_000] {
+    for items in rounds([100, 20_000, 400_000, 3_300_000], [100, 20_000, 1_000_000, 5_000_000]) {
         let hashes: Vec<u64> = (0..items as u64).collect();
         let limit = (16 * items + 20_000).min(48 << 20);
         // Rayon keeps a little for itself the first time.

@@ -5,7 +5,7 @@ mod common;
 #[path = "common/file.rs"]
 mod file;
 
-use common::LAYOUTS;
+use common::{LAYOUTS, rounds};
 use file::{FilterFile, word};
 use koel::{ConcurrentCuckooFilter, Fixed, Growing, Room, StableHash};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -133,7 +133,9 @@ fn growing(capacity: usize) -> Filter<Growing> {
 fn false_claims<R: Room>(bytes: &[u8]) {
     let right = FilterFile::cut(bytes);
     for at in word::GROWS..=word::RATE {
-        for claim in (8..64).step_by(5).map(|bit| 1 << bit).chain([u64::MAX, u64::MAX / 3]) {
+        for claim in
+            (8..64).step_by(rounds(19, 5)).map(|bit| 1 << bit).chain([u64::MAX, u64::MAX / 3])
+        {
             let mut file = right.clone();
             file.header[at] = claim;
             takes_little::<R>(&file.sealed().bytes());

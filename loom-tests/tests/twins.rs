@@ -893,6 +893,7 @@ fn fails_as_it_should(twin: &Twin) {
         .current_dir(&copy)
         .env("CARGO_TARGET_DIR", scratch().join("target"))
         .env("RUST_BACKTRACE", "0")
+        .env("KOEL_LONG_TESTS", "1")
         .output()
         .expect("cargo runs");
     let output = [run.stdout, run.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());

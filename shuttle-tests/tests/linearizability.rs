@@ -14,7 +14,9 @@ use todc_utils::linearizability::history::Action::{self, Call, Response};
 use todc_utils::linearizability::history::History;
 use todc_utils::specifications::Specification;
 
-const SCHEDULES: usize = 10_000;
+/// Of each kind, with `KOEL_LONG_TESTS` in the environment and without.
+const MANY_SCHEDULES: usize = 10_000;
+const SCHEDULES: usize = 500;
 
 /// What was done with an item, and what came of it; `None` while it has not returned.
 #[derive(Clone, Copy, Debug)]
@@ -138,8 +140,10 @@ fn histories_are_linearizable(threads: usize, operations: usize, items: u32, oth
         let items = table.stripes().all_items() as usize;
         assert_eq!(items, others + left, "the count is not what is there");
     };
-    shuttle::check_random(model, SCHEDULES);
-    shuttle::check_pct(model, SCHEDULES, 3);
+    let long = std::env::var_os("KOEL_LONG_TESTS").is_some();
+    let schedules = if long { MANY_SCHEDULES } else { SCHEDULES };
+    shuttle::check_random(model, schedules);
+    shuttle::check_pct(model, schedules, 3);
 }
 
 #[test]

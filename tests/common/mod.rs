@@ -1,8 +1,12 @@
-//! What the tests share: the layouts, hashers that are the same each time, random numbers, and
-//! threads that begin together.
+//! What the tests share: the layouts, hashers that are the same each time, random numbers, threads
+//! that begin together, and how long a run takes.
 
 // Every test file is a crate of its own and uses a part of this.
 #![allow(dead_code)]
+
+mod rounds;
+
+pub use rounds::rounds;
 
 use koel::{ConcurrentCuckooFilter, Stats};
 use std::collections::HashSet;

@@ -3,6 +3,7 @@
 use crate::both;
 use crate::child::saving;
 use crate::kind::Kind;
+use crate::rounds::rounds;
 use crate::scene::{Holds, Scene, old_file};
 use crate::strace::{Call, watch};
 use koel::{Fixed, Growing};
@@ -36,7 +37,9 @@ fn kill_everywhere<K: Kind>(old: Option<&[u8]>) {
 
     let (mut before, mut after, mut unfinished, mut elsewhere) = (0, 0, 0, 0);
     let mut waits = HashMap::new();
-    for call in whole.calls() {
+    // A short run leaves out two of three; the other kind of filter is killed at others.
+    let wanted = |number: usize| number % 3 == K::NAME.len() % 3 || rounds(false, true);
+    for (_, call) in whole.calls().iter().enumerate().filter(|(number, _)| wanted(*number)) {
         if !is_about_files(call) {
             // It may be hundreds, if another thread was stopped while it held a lock.
             let times: &mut u32 = waits.entry(&call.name).or_default();
@@ -72,5 +75,5 @@ fn kill_everywhere<K: Kind>(old: Option<&[u8]>) {
          with an unfinished one, and at {after} after; {elsewhere} calls were not met again",
         K::NAME
     );
-    assert!(before >= 15 && after >= 3 && unfinished >= 10);
+    assert!(before >= rounds(4, 15) && after >= rounds(1, 3) && unfinished >= rounds(2, 10));
 }

@@ -13,6 +13,10 @@ mod kind;
 mod process;
 
 #[cfg(target_os = "linux")]
+#[path = "../common/rounds.rs"]
+mod rounds;
+
+#[cfg(target_os = "linux")]
 mod child;
 #[cfg(target_os = "linux")]
 mod kills;

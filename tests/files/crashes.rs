@@ -1,6 +1,7 @@
 //! A crawl that is killed again and again, and goes on from its file: what was in a completed save
 //! is never new again.
 
+use crate::common::rounds;
 use crate::kind::{Kind, Saved};
 use crate::process::{again, names, task};
 use koel::{Fixed, Growing};
@@ -13,7 +14,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const THREADS: usize = 2;
-const KILLS: u32 = 200;
 
 /// How many addresses there are for a thread, if it ever comes so far.
 const ADDRESSES: u64 = 120_000;
@@ -127,7 +127,8 @@ fn kill_and_go_on<K: Kind>() {
     let mut random = SmallRng::seed_from_u64(9);
     let (mut seen, mut took) = ([0; THREADS], Duration::from_millis(1));
     let (mut saves, mut during, mut unfinished, mut between) = (0, 0, 0, 0);
-    for round in 0..KILLS {
+    let kills = rounds(24, 200);
+    for round in 0..kills {
         let enough = random.random_range(0..4);
         let in_a_save = round % 4 != 0;
         // Between two saves means after one.
@@ -169,12 +170,12 @@ fn kill_and_go_on<K: Kind>() {
         }
     }
     println!(
-        "{}: {KILLS} kills, {during} of them during a save (at {unfinished} an unfinished file was \
+        "{}: {kills} kills, {during} of them during a save (at {unfinished} an unfinished file was \
          left) and {between} between two; {saves} completed saves, {seen:?} addresses seen",
         K::NAME
     );
-    assert!(during >= KILLS / 4 && unfinished >= KILLS / 8 && between >= KILLS / 8);
-    assert!(saves >= KILLS / 2 && seen.iter().all(|seen| *seen > 1_000));
+    assert!(during >= kills / 4 && unfinished >= kills / 8 && between >= kills / 8);
+    assert!(saves >= kills / 2 && seen.iter().all(|seen| *seen > 1_000));
 
     let filter = Saved::<K>::load(&path).expect("a whole file");
     filter.save(&path).expect("nothing is in the way");

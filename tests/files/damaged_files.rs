@@ -1,7 +1,7 @@
 //! Files that are damaged, foreign or made up are refused, with an error that says what is wrong and
 //! where: nothing panics, and no filter comes of them.
 
-use crate::common::{LAYOUTS, SplitMix, in_time};
+use crate::common::{LAYOUTS, SplitMix, in_time, rounds};
 use crate::file::{BLOCK_HEAD, FilterFile, HEADER_WORDS, word};
 use koel::SnapshotErrorKind::{
     self, Damaged, Incomplete, Io, NotASnapshot, NotFound, OutOfMemory, UnsupportedVersion,
@@ -137,7 +137,9 @@ fn bits(length: usize) -> impl Iterator<Item = (usize, u8)> {
 fn every_flip<R: Room>(filter: &Filter<R>, step: usize) {
     let mut bytes = bytes_of(filter);
     let file = FilterFile::cut(&bytes);
-    for (at, bit) in bits(bytes.len()) {
+    // A short run also comes to each byte of which all eight bits are looked at.
+    let every = rounds(7, 1);
+    for (at, bit) in bits(bytes.len()).step_by(every) {
         bytes[at] ^= bit;
         let (kind, place) = kind_of_damage(&file, at);
         assert_eq!(expect(read::<R>(&bytes), kind), place, "byte {at}");
@@ -147,7 +149,7 @@ fn every_flip<R: Room>(filter: &Filter<R>, step: usize) {
     let path = folder.path().join("filter");
     std::fs::write(&path, &bytes).expect("a file");
     let on_disk = File::options().write(true).open(&path).expect("the file");
-    for (at, bit) in bits(bytes.len()).step_by(step) {
+    for (at, bit) in bits(bytes.len()).step_by(step * every) {
         write_at(&on_disk, at, bytes[at] ^ bit);
         // The end is read before the blocks.
         let (kind, place) = kind_of_damage(&file, at);
@@ -274,7 +276,7 @@ fn the_hasher_has_to_be_the_same() {
 /// Numbers that are none, or too many, or nearly right.
 fn claims(right: u64) -> impl Iterator<Item = u64> {
     let near = [right.wrapping_sub(1), right.wrapping_add(1), right.wrapping_mul(2), right / 2];
-    let powers = (0..64).map(|bit| 1 << bit);
+    let powers = (0..64).step_by(rounds(9, 1)).map(|bit| 1 << bit);
     let all = near.into_iter().chain(powers).chain([0, u64::MAX, u64::MAX - 1, (1 << 61) - 1]);
     all.filter(move |claim| *claim != right)
 }
@@ -467,7 +469,7 @@ fn blocks_of_other_saves_are_not_mixed_in() {
 /// Any operation on what was accepted, whatever is in it, comes to an end without a panic.
 fn use_it<R: Room>(filter: Filter<R>, long: bool) {
     let mut random = SplitMix(filter.len() as u64);
-    for _ in 0..if long { 500 } else { 100 } {
+    for _ in 0..if long { rounds(20, 500) } else { rounds(10, 100) } {
         let hash = random.next();
         let _ = filter.count_hash(hash);
         if filter.insert_hash(hash).is_ok() {

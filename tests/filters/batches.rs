@@ -1,7 +1,7 @@
 //! A batch answers what a loop would, and leaves the same filter: whatever its size, in order or
 //! shard by shard, on one thread or several, and while others read and write.
 
-use crate::common::{Filter, LAYOUTS, Layout, SplitMix, answers, together};
+use crate::common::{Filter, LAYOUTS, Layout, SplitMix, answers, rounds, together};
 use koel::Full;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -114,11 +114,14 @@ fn a_batch_of_any_size_answers_as_a_loop() {
 
 #[test]
 fn a_batch_that_goes_shard_by_shard_answers_as_a_loop() {
-    let pools = [2, 3].map(pool);
+    let pools: Vec<ThreadPool> = rounds(&[3][..], &[2, 3]).iter().map(|n| pool(*n)).collect();
     for layout in &LAYOUTS {
         let capacity = large(layout).capacity();
         // Less than a round, and several rounds and more than fits.
-        for size in [capacity / 50, capacity * 6 / 10] {
+        let overflow = layout.bits == 32 || rounds(false, true);
+        for size in
+            [capacity / 50].into_iter().chain(overflow.then_some(capacity * rounds(51, 60) / 100))
+        {
             let life = Life::of(&mut SplitMix(size as u64), size);
             let expected = life.one_by_one(&large(layout));
             assert!(life.in_batches(&large(layout)) == expected, "{layout:?}, {size}");
@@ -184,7 +187,8 @@ fn of_racing_batches_one_adds_each_item() {
 #[test]
 fn what_stays_is_found_while_batches_come_and_go() {
     for layout in &LAYOUTS {
-        for filter in [layout.filter(60_000), large(layout)] {
+        let large = rounds(layout.bits == 32, true).then(|| large(layout));
+        for filter in [layout.filter(60_000)].into_iter().chain(large) {
             let capacity = filter.capacity() as u64;
             let stays: Vec<u64> = (0..capacity * 8 / 10).collect();
             assert!(filter.insert_hash_many(&stays).iter().all(Result::is_ok));
@@ -223,23 +227,25 @@ fn what_stays_is_found_while_batches_come_and_go() {
 #[test]
 fn an_extension_counts_what_went_in_and_names_the_rest() {
     for layout in LAYOUTS.iter().filter(|layout| layout.is_exact()) {
-        let filter = layout.filter(100_000);
+        let fits = rounds(20_000, 100_000);
+        let filter = layout.filter(fits);
         assert_eq!(filter.par_extend(0..0u64), Ok(0));
-        assert_eq!(filter.par_extend((0..100_000u64).into_par_iter().map(|n| n * n)), Ok(100_000));
-        assert!((0..100_000u64).all(|n| filter.contains(&(n * n))));
+        assert_eq!(filter.par_extend((0..fits as u64).into_par_iter().map(|n| n * n)), Ok(fits));
+        assert!((0..fits as u64).all(|n| filter.contains(&(n * n))));
 
-        let filter = layout.filter(100_000);
-        let refused = filter.par_extend(0..150_000u64).unwrap_err();
+        let filter = layout.filter(fits);
+        let all = fits + fits / 2;
+        let refused = filter.par_extend(0..all as u64).unwrap_err();
         assert_eq!(refused.inserted(), filter.len());
-        assert_eq!(refused.inserted() + refused.count(), 150_000);
+        assert_eq!(refused.inserted() + refused.count(), all);
         assert_eq!(refused.hashes().len(), refused.count());
         let named: std::collections::HashSet<u64> = refused.hashes().iter().copied().collect();
-        for item in 0..150_000u64 {
+        for item in 0..all as u64 {
             assert!(filter.contains(&item) || named.contains(&filter.hash_of(&item)));
         }
         let said = refused.to_string();
         assert!(
-            said.contains(&format!("no room for {} of 150000 items", refused.count())),
+            said.contains(&format!("no room for {} of {all} items", refused.count())),
             "{said}"
         );
     }
@@ -248,9 +254,10 @@ fn an_extension_counts_what_went_in_and_names_the_rest() {
 #[test]
 fn an_extension_names_a_million_refused_items_and_counts_all() {
     let filter = LAYOUTS[0].filter(10);
-    let refused = filter.par_extend(0..3_000_000u32).unwrap_err();
-    assert_eq!(refused.inserted() + refused.count(), 3_000_000);
-    assert_eq!(refused.hashes().len(), 1 << 20);
+    let items = rounds(8_000, 3_000_000);
+    let refused = filter.par_extend(0..items as u32).unwrap_err();
+    assert_eq!(refused.inserted() + refused.count(), items);
+    assert_eq!(refused.hashes().len(), refused.count().min(1 << 20));
 }
 
 /// A hash that panics for one item.

@@ -1,10 +1,12 @@
 //! The same operations in the same order, with the same hasher, make the same filter; and an item
 //! is what it hashes to, whichever method and whichever type it comes by.
 
-use crate::common::{Filter, Fixed, LAYOUTS, SplitMix, answers, fill_to_refusal};
+use crate::common::{Filter, Fixed, LAYOUTS, SplitMix, answers, fill_to_refusal, rounds};
 use koel::ConcurrentCuckooFilter;
 
-const CAPACITIES: [usize; 5] = [1, 10, 300, 5_000, 30_000];
+fn capacities() -> &'static [usize] {
+    rounds(&[1, 10, 300, 1_500], &[1, 10, 300, 5_000, 30_000])
+}
 
 /// Strangers and items: enough that two different tables give different answers.
 fn queries() -> impl Iterator<Item = u64> {
@@ -52,7 +54,7 @@ fn history<S>(filter: &Filter<S>, seed: u64) -> Vec<u8> {
 #[test]
 fn the_same_operations_give_the_same_outcomes_and_the_same_table() {
     for layout in &LAYOUTS {
-        for capacity in CAPACITIES {
+        for &capacity in capacities() {
             let [one, other] = [(); 2].map(|()| layout.filter(capacity));
             assert_eq!(history(&one, 5), history(&other, 5), "{layout:?}, capacity {capacity}");
             assert_eq!(one.stats(), other.stats());
@@ -74,7 +76,7 @@ fn other_operations_give_other_outcomes_and_another_table() {
 #[test]
 fn a_cleared_filter_is_as_a_new_one() {
     for layout in &LAYOUTS {
-        for capacity in CAPACITIES {
+        for &capacity in capacities() {
             let [used, new] = [(); 2].map(|()| layout.filter(capacity));
             history(&used, 8);
             used.clear();
@@ -89,7 +91,7 @@ fn a_cleared_filter_is_as_a_new_one() {
 #[test]
 fn a_refused_insert_leaves_no_trace() {
     for layout in &LAYOUTS {
-        for capacity in CAPACITIES {
+        for &capacity in capacities() {
             let [one, other] = [(); 2].map(|()| layout.filter(capacity));
             let (_, refused) = fill_to_refusal(&one, &mut SplitMix(10));
             let mut hashes = SplitMix(10);
@@ -114,7 +116,7 @@ fn an_item_and_its_hash_are_the_same_to_every_method() {
     for layout in &LAYOUTS {
         let [by_item, by_hash] = [(); 2].map(|()| layout.filter(400));
         let mut random = SplitMix(12);
-        for _ in 0..20_000 {
+        for _ in 0..rounds(3_000, 20_000) {
             let item = random.below(600) as u64;
             let hash = by_item.hash_of(&item);
             assert_eq!(hash, by_hash.hash_of(&item));

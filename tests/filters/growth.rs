@@ -1,7 +1,7 @@
 //! A filter that grows: from its first items to a hundred times as many, what it answers, and what
 //! it takes. (`tiny-tests` has shards so small that every run splits many times.)
 
-use crate::common::{Fixed, SplitMix};
+use crate::common::{Fixed, SplitMix, rounds};
 use koel::{BuildErrorKind, ConcurrentCuckooFilter, GrowingBuilder, GrowingCuckooFilter};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
@@ -45,7 +45,7 @@ fn growing_loses_nothing_and_keeps_the_rate() {
         let mut again = SplitMix(1);
         assert!((0..inserted).all(|_| filter.contains_hash(again.next())), "2^{doubling}");
         if doubling % 3 == 0 || doubling == 20 {
-            let probes = 2_500_000;
+            let probes = rounds(1_000_000, 2_500_000);
             let hits = (0..probes).filter(|_| filter.contains_hash(strangers.next())).count();
             let told = filter.false_positive_rate();
             let expected = f64::from(probes) * told;
@@ -105,7 +105,8 @@ fn what_cannot_be_had_is_refused() {
 
 #[test]
 fn a_limit_is_kept() {
-    for most in [70_000, 140_000, 300_000, 1_000_000, 5_000_000] {
+    let limits = [70_000, 140_000, 300_000, 1_000_000, 5_000_000];
+    for &most in rounds(&limits[..4], &limits) {
         let filter = builder(1).false_positive_rate(0.0015).max_bytes(most).build().unwrap();
         let (mut random, mut inserted) = (SplitMix(2), Vec::new());
         loop {
@@ -133,7 +134,7 @@ fn items_come_and_go_while_the_filter_grows() {
     let filter = filter(1_000);
     let mut random = SplitMix(3);
     let mut items = Vec::new();
-    for round in 0..60 {
+    for round in 0..rounds(20, 60) {
         let come = random.take(12_000);
         come.iter().for_each(|&hash| filter.insert_hash(hash).expect("memory"));
         items.extend(come);

@@ -7,7 +7,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-use common::{Filter, LAYOUTS, Layout};
+use common::{Filter, LAYOUTS, Layout, rounds};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::collections::HashMap;
@@ -211,7 +211,7 @@ fn check(layout: &Layout, capacity: usize, items: usize, cases: u32) {
 fn a_filter_agrees_with_a_multiset() {
     for layout in &LAYOUTS {
         for capacity in CAPACITIES {
-            let cases = if capacity < 500 { 24 } else { 6 };
+            let cases = if capacity < 500 { rounds(2, 24) } else { rounds(1, 6) };
             let slots = layout.filter(capacity).stats().slots();
             check(layout, capacity, slots * 11 / 10, cases);
         }
@@ -223,9 +223,9 @@ fn a_filter_agrees_with_a_multiset() {
 fn a_filter_agrees_with_a_multiset_of_many_copies() {
     for layout in &LAYOUTS {
         for capacity in CAPACITIES {
-            check(layout, capacity, 1, 4);
-            check(layout, capacity, 3, 12);
-            check(layout, capacity, 9, 12);
+            check(layout, capacity, 1, rounds(2, 4));
+            check(layout, capacity, 3, rounds(2, 12));
+            check(layout, capacity, 9, rounds(2, 12));
         }
     }
 }
@@ -241,7 +241,7 @@ fn a_refused_insert_changes_no_answer() {
             let all = || (0..items).map(|item| filter.count(&item)).collect::<Vec<_>>();
             let mut random = common::SplitMix(capacity as u64);
             let mut refused = 0;
-            for round in 0..10 * items {
+            for round in 0..rounds(2, 10) * items {
                 // The lower of two is the more frequent.
                 let item = random.below(items as usize).min(random.below(items as usize)) as u64;
                 let before = (all(), filter.len());

@@ -1,11 +1,13 @@
 //! Threads that want the same item at the same moment: one of them inserts it, and each copy is
 //! removed once.
 
-use crate::common::{Filter, LAYOUTS, Layout, SplitMix, alone, together};
+use crate::common::{Filter, LAYOUTS, Layout, SplitMix, alone, rounds, together};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 /// Capacities, threads, and how often they race.
-const RACES: [(usize, usize, u64); 3] = [(10, 4, 300), (400, 8, 60), (20_000, 4, 4)];
+fn races() -> [(usize, usize, u64); 3] {
+    [(10, 4, rounds(10, 300)), (400, 8, rounds(3, 60)), (rounds(5_000, 20_000), 4, rounds(1, 4))]
+}
 
 /// All threads insert the same items in the same order, so that they meet at each of them: whoever
 /// is ahead waits for memory and locks, and whoever is behind catches up. No item may have two
@@ -45,7 +47,7 @@ fn race(layout: &Layout, filter: &Filter, items: usize, threads: usize, seed: u6
 fn of_threads_that_race_to_insert_one_item_exactly_one_wins() {
     let _alone = alone();
     for layout in &LAYOUTS {
-        for (capacity, threads, rounds) in RACES {
+        for (capacity, threads, rounds) in races() {
             let filter = layout.filter(capacity);
             for seed in 0..rounds {
                 let refused = race(layout, &filter, capacity, threads, seed);
@@ -59,7 +61,7 @@ fn of_threads_that_race_to_insert_one_item_exactly_one_wins() {
 fn in_a_filter_that_overflows_no_item_has_two_winners() {
     let _alone = alone();
     for layout in &LAYOUTS {
-        for (capacity, threads, rounds) in RACES {
+        for (capacity, threads, rounds) in races() {
             let filter = layout.filter(capacity);
             let items = filter.stats().slots() * 11 / 10 + 10;
             for seed in 0..rounds {
@@ -74,7 +76,7 @@ fn in_a_filter_that_overflows_no_item_has_two_winners() {
 fn threads_that_race_to_remove_take_out_what_was_put_in_and_no_more() {
     let _alone = alone();
     for layout in &LAYOUTS {
-        for (capacity, threads, rounds) in RACES {
+        for (capacity, threads, rounds) in races() {
             for seed in 0..rounds {
                 let filter = layout.filter(capacity);
                 let hashes = SplitMix(seed << 32).take(capacity / 2);

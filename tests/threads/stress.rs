@@ -3,7 +3,7 @@
 //! These find what goes wrong often. What goes wrong once in a thousand million times, or on
 //! another machine only, is for the models in `loom-tests`.
 
-use crate::common::{Filter, LAYOUTS, Layout, SplitMix, alone, in_time, together};
+use crate::common::{Filter, LAYOUTS, Layout, SplitMix, alone, in_time, rounds, together};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::scope;
@@ -95,17 +95,17 @@ fn a_pinned_item_is_never_absent_while_others_come_and_go() {
     let _alone = alone();
     for layout in &LAYOUTS {
         for capacity in [10, 40, 200] {
-            churn_at_95_percent(layout, capacity, 30_000);
+            churn_at_95_percent(layout, capacity, rounds(1_000, 30_000));
         }
-        churn_at_95_percent(layout, 2_000, 300_000);
-        churn_at_95_percent(layout, 60_000, 200_000);
+        churn_at_95_percent(layout, 2_000, rounds(10_000, 300_000));
+        churn_at_95_percent(layout, 60_000, rounds(10_000, 200_000));
     }
 }
 
 #[test]
 fn a_pinned_item_is_never_absent_in_a_filter_of_several_shards() {
     let _alone = alone();
-    churn_at_95_percent(&LAYOUTS[4], 1_200_000, 200_000);
+    churn_at_95_percent(&LAYOUTS[4], 1_200_000, rounds(20_000, 200_000));
 }
 
 /// The same in tables that are full to the last lane all the time, so that every insert moves
@@ -121,7 +121,7 @@ fn a_pinned_item_is_never_absent_while_others_are_refused() {
             let kept = churn(&filter, &pinned, 3, |churner| {
                 let mut random = SplitMix((churner + 1) << 48);
                 let mut items = Vec::new();
-                for _ in 0..8_000 {
+                for _ in 0..rounds(600, 8_000) {
                     let hash = random.next();
                     match filter.insert_hash(hash) {
                         Ok(()) => items.push(hash),
@@ -165,7 +165,7 @@ fn an_item_is_never_absent_while_its_copies_come_and_go() {
             filter.clear();
             filter.insert_hash(hash).expect("room in an empty filter");
             churn(&filter, &[hash, twin], 1, |_| {
-                for _ in 0..250_000 {
+                for _ in 0..rounds(5_000, 250_000) {
                     for (comes, goes) in [(hash, twin), (twin, hash)] {
                         filter.insert_hash(comes).expect("room for two copies");
                         assert!(filter.remove_hash(goes), "there are two, and none went");
@@ -203,7 +203,7 @@ fn after_any_mixture_of_operations_the_length_is_what_can_be_taken_out() {
             let mix = || {
                 together(4, |thread| {
                     let mut random = SplitMix((thread as u64) << 32);
-                    (0..15_000).for_each(|_| anything(&filter, &items, &mut random));
+                    (0..rounds(1_500, 15_000)).for_each(|_| anything(&filter, &items, &mut random));
                 });
             };
 
@@ -230,7 +230,7 @@ fn crowd(filter: &Filter, threads: usize) -> Duration {
     together(threads, |thread| {
         let mut random = SplitMix((thread as u64) << 32);
         let mut last = None;
-        for _ in 0..1_024_000 / threads {
+        for _ in 0..rounds(64_000, 1_024_000) / threads {
             let hash = random.next();
             filter.insert_hash(hash).expect("room for two items of each thread");
             assert!(filter.contains_hash(hash));

@@ -6,7 +6,7 @@ extern crate koel_tiny as koel;
 mod common;
 mod small;
 
-use common::{SplitMix, alone, in_time, together};
+use common::{SplitMix, alone, in_time, rounds, together};
 use small::{EXACT, LAYOUTS, loaded};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
@@ -260,8 +260,8 @@ fn parallel_forms_answer_as_loops_do_while_the_filter_grows() {
     let _alone = alone();
     for layout in LAYOUTS {
         let (one, many) = (layout.filter(), layout.filter());
-        let mut hashes = SplitMix(5).take(30_000);
-        hashes.extend_from_within(..10_000);
+        let mut hashes = SplitMix(5).take(rounds(6_000, 30_000));
+        hashes.extend_from_within(..hashes.len() / 3);
         let singly = |act: &dyn Fn(u64) -> bool| -> Vec<bool> {
             hashes.iter().map(|&hash| act(hash)).collect()
         };

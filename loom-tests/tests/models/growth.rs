@@ -18,7 +18,7 @@ fn look(grove: &Grove, hash: &Mixed) {
 #[test]
 fn an_item_is_found_while_its_shard_is_split() {
     for half in [0, 1] {
-        Model::new("split and look", 2_900).run_in::<Grove, Mixed>(
+        Model::new("split and look", 2_900).in_short(2, 115).run_in::<Grove, Mixed>(
             move |grove: &Grove| {
                 let item = item(half, 1);
                 grove.put(item);
@@ -65,18 +65,22 @@ fn an_item_is_found_while_its_shard_is_split_in_a_deep_directory() {
 #[test]
 fn a_lookup_that_gives_up_looking_is_right_after_a_split() {
     for half in [0, 1] {
-        Model::new("split and contains", 630).blocking().preemptions(3).run_in::<Grove, Mixed>(
-            move |grove: &Grove| {
-                let item = item(half, 1);
-                grove.put(item);
-                item
-            },
-            &[split_root, |grove, item| {
-                let found = contains(&grove.room, grove.room.locate(*item));
-                assert!(found, "a lookup missed an item of a shard that was split");
-            }],
-            there_once,
-        );
+        Model::new("split and contains", 630)
+            .blocking()
+            .preemptions(3)
+            .in_short(2, 175)
+            .run_in::<Grove, Mixed>(
+                move |grove: &Grove| {
+                    let item = item(half, 1);
+                    grove.put(item);
+                    item
+                },
+                &[split_root, |grove, item| {
+                    let found = contains(&grove.room, grove.room.locate(*item));
+                    assert!(found, "a lookup missed an item of a shard that was split");
+                }],
+                there_once,
+            );
     }
 }
 
@@ -101,7 +105,7 @@ fn two_that_meet_in_the_middle() -> (Mixed, Mixed) {
 #[test]
 fn an_item_that_is_absent_is_not_found_in_the_middle_of_a_split() {
     let (there, absent) = two_that_meet_in_the_middle();
-    Model::new("absent", 2_900).run_in::<Grove, (Mixed, Mixed)>(
+    Model::new("absent", 2_900).in_short(2, 115).run_in::<Grove, (Mixed, Mixed)>(
         move |grove: &Grove| {
             grove.put(there);
             (there, absent)
@@ -192,24 +196,28 @@ fn an_item_is_removed_once_on_either_side_of_a_split() {
         race.won(remove(&grove.room, grove.room.locate(race.item)));
     }
     for half in [0, 1] {
-        Model::new("split and remove", 1_800).blocking().preemptions(3).run_in::<Grove, Race>(
-            move |grove: &Grove| {
-                let item = item(half, 1);
-                grove.put(item);
-                Race::of(item)
-            },
-            &[
-                |grove, race| {
-                    split_root(grove, &race.item);
-                    take(grove, race);
+        Model::new("split and remove", 1_800)
+            .blocking()
+            .preemptions(3)
+            .in_short(2, 370)
+            .run_in::<Grove, Race>(
+                move |grove: &Grove| {
+                    let item = item(half, 1);
+                    grove.put(item);
+                    Race::of(item)
                 },
-                take,
-            ],
-            |grove, race| {
-                assert_eq!(race.winners(), 1, "an item was not removed once");
-                assert_eq!(grove.copies(race.item), 0, "a removed item is there");
-            },
-        );
+                &[
+                    |grove, race| {
+                        split_root(grove, &race.item);
+                        take(grove, race);
+                    },
+                    take,
+                ],
+                |grove, race| {
+                    assert_eq!(race.winners(), 1, "an item was not removed once");
+                    assert_eq!(grove.copies(race.item), 0, "a removed item is there");
+                },
+            );
     }
 }
 
@@ -423,7 +431,7 @@ fn an_item_is_not_taken_for_another_in_the_middle_of_a_split() {
 #[test]
 fn an_item_is_found_by_an_old_list() {
     for bits in [0b100, 0b111] {
-        Model::new("old list", 2_900).run_in::<Grove, [Mixed; 2]>(
+        Model::new("old list", 2_900).in_short(2, 115).run_in::<Grove, [Mixed; 2]>(
             move |grove: &Grove| {
                 let (deep, shallow) = (item(0b00, 2), item(bits, 3));
                 for depth in [0, 1] {

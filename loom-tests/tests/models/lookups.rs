@@ -92,7 +92,7 @@ fn an_item_that_moves_within_its_stripe_is_found() {
 
 #[test]
 fn a_lookup_that_gives_up_looking_is_right_under_the_locks() {
-    Model::new("contains", 3_800).run(
+    Model::new("contains", 3_800).in_short(3, 170).run(
         |toy| one_move(toy, 0, 3, 3),
         &[walk, contains],
         all_there_once,
@@ -101,7 +101,11 @@ fn a_lookup_that_gives_up_looking_is_right_under_the_locks() {
 
 #[test]
 fn an_item_that_moves_is_counted_once() {
-    Model::new("count", 12_500).run(|toy| one_move(toy, 0, 3, 3), &[walk, count], all_there_once);
+    Model::new("count", 12_500).in_short(3, 360).run(
+        |toy| one_move(toy, 0, 3, 3),
+        &[walk, count],
+        all_there_once,
+    );
 }
 
 /// `a` moves from bucket 0 to 3 and `b` from there to 4; both are looked for.
@@ -235,19 +239,23 @@ fn an_item_is_found_by_whoever_was_told_of_it() {
 
 #[test]
 fn items_of_two_kickers_are_found_by_a_third_thread() {
-    Model::new("two kickers, one reader", 19_000).blocking().preemptions(3).run::<(Move, Move)>(
-        |toy| (one_move(toy, 0, 3, 3), one_move(toy, 4, 7, 4)),
-        &[
-            |toy, (one, _)| walk(toy, one),
+    Model::new("two kickers, one reader", 19_000)
+        .blocking()
+        .preemptions(3)
+        .in_short(2, 3_900)
+        .run::<(Move, Move)>(
+            |toy| (one_move(toy, 0, 3, 3), one_move(toy, 4, 7, 4)),
+            &[
+                |toy, (one, _)| walk(toy, one),
+                |toy, (one, two)| {
+                    look(toy, one);
+                    look(toy, two);
+                },
+                |toy, (_, two)| walk(toy, two),
+            ],
             |toy, (one, two)| {
-                look(toy, one);
-                look(toy, two);
+                all_there_once(toy, one);
+                all_there_once(toy, two);
             },
-            |toy, (_, two)| walk(toy, two),
-        ],
-        |toy, (one, two)| {
-            all_there_once(toy, one);
-            all_there_once(toy, two);
-        },
-    );
+        );
 }

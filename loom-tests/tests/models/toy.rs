@@ -166,6 +166,15 @@ impl Model {
         Model { preemptions: Some(most), ..self }
     }
 
+    /// Without `KOEL_LONG_TESTS` in the environment, explores only executions in which at most this many
+    /// threads are interrupted, of which there are not less than `floor`.
+    pub fn in_short(self, most: usize, floor: usize) -> Self {
+        if std::env::var_os("KOEL_LONG_TESTS").is_some() {
+            return self;
+        }
+        Model { preemptions: Some(most), floor, ..self }
+    }
+
     /// Has threads that find a lock taken block, not try again: for three threads and more, whose
     /// tries would never end, and to have circles of waiting threads reported as deadlocks.
     pub fn blocking(self) -> Self {

@@ -166,7 +166,7 @@ pub mod internals {
     pub use crate::layout::aging::Aging;
     pub use crate::layout::bucket::{Fingerprint, Lane, Lanes};
     pub use crate::layout::geometry::{Bucket, Geometry, Mixed, Place};
-    pub use crate::layout::sizing::GrowthPlan;
+    pub use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
     pub use crate::room::directory::{Directory, Entry, Tenure};
     pub use crate::room::until_split::{Split, UntilSplit};
     pub use crate::room::{contains, insert, insert_if_absent, remove};

@@ -16,6 +16,15 @@ pub use imp::*;
 pub struct Gauge(std::sync::atomic::AtomicU64);
 
 impl Gauge {
+    pub const fn new() -> Self {
+        Gauge(std::sync::atomic::AtomicU64::new(0))
+    }
+
+    /// Adds to the figure. Only one thread at a time may change it.
+    pub fn add(&self, change: i64) {
+        self.set(self.get().wrapping_add_signed(change));
+    }
+
     #[inline]
     pub fn get(&self) -> u64 {
         self.0.load(std::sync::atomic::Ordering::Relaxed)

@@ -568,8 +568,8 @@ twins! {
     entries_are_stored_after_the_versions {
         edits: [
             ("room/split.rs", "let _moving", "let moving"),
-            ("room/split.rs", "    publish();", "    drop(moving);
-    publish();"),
+            ("room/split.rs", "    publish(&censuses);", "    drop(moving);
+    publish(&censuses);"),
         ],
         model: SPLIT,
         message: MISSED_IN_SPLIT,
@@ -633,14 +633,21 @@ twins! {
         model: SPLIT,
         message: "a split changed the number of items",
     }
-    a_split_of_all_shards_is_not_thought_of {
-        edits: [(
-            "room/directory.rs",
-            "if packed == SPLIT { level + 1 } else { Entry::unpacked(packed).depth }",
-            "Entry::unpacked(packed).depth",
-        )],
-        model: "growth::a_batch_is_sorted_while_the_only_shard_is_split",
-        message: "overflow",
+    a_clear_records_after_its_locks {
+        edits: [
+            (
+                "room/growing.rs",
+                "self.shard(tenure).clear(begin_again).is_ok()",
+                "self.shard(tenure).clear(|| ()).is_ok()",
+            ),
+            (
+                "room/growing.rs",
+                "                next = tenure.end();\n",
+                "                loom::thread::yield_now();\n                begin_again();\n                next = tenure.end();\n",
+            ),
+        ],
+        model: "growth::a_clear_leaves_what_a_later_split_recorded",
+        message: "a clear overwrote what a split recorded",
     }
 
     // Splits: writers.
@@ -705,8 +712,8 @@ twins! {
     a_clear_goes_on_after_a_split {
         edits: [(
             "room/growing.rs",
-            "            if self.shard(tenure).clear().is_ok() {",
-            "            let _ = self.shard(tenure).clear();
+            "            if self.shard(tenure).clear(begin_again).is_ok() {",
+            "            let _ = self.shard(tenure).clear(begin_again);
             {",
         )],
         model: "growth::nothing_escapes_a_clear_by_a_split",

@@ -78,6 +78,8 @@ pub struct Directory {
     lists: [OnceLock<List>; MOST_LEVELS],
     /// The number of entries of all lists together.
     entries: Gauge,
+    /// The number of shards of each depth.
+    shards_of_depth: [Gauge; MOST_LEVELS],
     /// Held while entries are stored or a list is added.
     changes: Mutex<()>,
 }
@@ -101,17 +103,22 @@ impl Directory {
     /// in the same order. It needs no old lists, since no reader has seen one.
     pub fn restore(roots: usize, depths: impl Iterator<Item = u32> + Clone) -> Option<Self> {
         let level = depths.clone().max().unwrap_or(0);
-        let entries = depths.enumerate().flat_map(|(shard, depth)| {
+        let entries = depths.clone().enumerate().flat_map(|(shard, depth)| {
             let base = shard * GROWING_BUCKETS as usize;
             std::iter::repeat_n(Entry { depth, table: 0, base }.packed(), 1 << (level - depth))
         });
+        let shards_of_depth = [const { Gauge::new() }; MOST_LEVELS];
+        for depth in depths {
+            shards_of_depth[depth as usize % MOST_LEVELS].add(1);
+        }
         let list = list_of(roots << level, entries)?;
         let lists = std::array::from_fn(|_| OnceLock::new());
         let directory = Directory {
             roots,
             level: AtomicU32::new(level),
             lists,
-            entries: Gauge::default(),
+            entries: Gauge::new(),
+            shards_of_depth,
             changes: Mutex::new(()),
         };
         directory.add(level, list);
@@ -217,6 +224,8 @@ impl Directory {
         if let Some(slot) = self.list(depth).get(index) {
             slot.store(SPLIT, Ordering::Release);
         }
+        self.shards_of_depth[lower.depth as usize % MOST_LEVELS].add(2);
+        self.shards_of_depth[depth as usize % MOST_LEVELS].add(-1);
     }
 
     /// The shards, in the order of their hashes.
@@ -229,18 +238,10 @@ impl Directory {
         })
     }
 
-    /// The least depth of any shard.
+    /// The least depth of any shard. While other threads split shards, it may be out of date.
     pub fn shallowest(&self) -> u32 {
-        self.shallowest_in(self.level())
-    }
-
-    /// The least depth according to a list that may be old by now: a shard it marks as split was as
-    /// deep as the list's level, and its halves are deeper by one or more.
-    fn shallowest_in(&self, level: u32) -> u32 {
-        let entries = self.list(level).iter().map(|slot| slot.load(Ordering::Relaxed));
-        let depth =
-            |packed| if packed == SPLIT { level + 1 } else { Entry::unpacked(packed).depth };
-        entries.map(depth).min().unwrap_or(0)
+        let any = self.shards_of_depth.iter().position(|shards| shards.get() > 0);
+        any.unwrap_or(0) as u32
     }
 }
 
@@ -335,9 +336,24 @@ mod tests {
         directory.replace(directory.look_up(Mixed(u64::MAX)), entry(1, 2), entry(1, 6));
         assert!(!first.holds());
         assert_eq!(directory.shallowest(), 1);
-        // All that the first list knew has been split.
-        assert_eq!(directory.shallowest_in(0), 1);
-        assert_eq!(directory.shallowest_in(1), 1);
+    }
+
+    #[test]
+    fn the_least_depth_is_known_without_a_look_at_the_entries() {
+        let depths = [0, 3, 3, 2, 1, 1, 1];
+        let directory = Directory::restore(3, depths.into_iter()).expect("memory");
+        let mut seed = 1u64;
+        for number in 10..60 {
+            let least = directory.shards().map(|shard| shard.entry().depth).min();
+            assert_eq!(Some(directory.shallowest()), least);
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let shard = directory.look_up(Mixed(seed));
+            let depth = shard.entry().depth + 1;
+            directory.deepen(depth).expect("memory");
+            let lower = Entry { depth, ..shard.entry() };
+            directory.replace(shard, lower, entry(depth, number));
+        }
+        assert!(directory.shallowest() > 2);
     }
 
     #[test]

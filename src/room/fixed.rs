@@ -97,7 +97,7 @@ impl Room for Fixed {
 
     fn clear(&self) {
         for shard in self.shards() {
-            let Ok(()) = shard.clear();
+            let Ok(()) = shard.clear(|| ());
         }
     }
 

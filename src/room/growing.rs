@@ -51,8 +51,9 @@ impl Growing {
         if least > plan.max_bytes {
             return Err(Reason::LimitTooSmall { least, most: plan.max_bytes });
         }
-        let directory = Directory::new(roots).ok_or(no_memory(least))?;
+        // The tables first: the directory is written when it is made.
         let tables = Tables::new(geometry.clone()).map_err(|_| no_memory(least))?;
+        let directory = Directory::new(roots).ok_or(no_memory(least))?;
         let aging = Aging::new(geometry.lanes());
         Ok(Growing { aging, geometry, directory, tables, purchases: Mutex::new(()), plan })
     }
@@ -110,11 +111,12 @@ impl Growing {
         let lower = Entry { depth, ..tenure.entry() };
         let upper = Entry { depth, table, base };
         let new = Shard::leased(self.tables.get(table).table(), base, Always);
-        let publish = || self.directory.replace(tenure, lower, upper);
-        let halves = split(shard, &locked, new, &self.aging, publish);
-        for (entry, census) in [lower, upper].iter().zip(&halves) {
-            self.tables.get(entry.table).begin(entry.base, census);
-        }
+        split(shard, &locked, new, &self.aging, |halves| {
+            for (entry, census) in [lower, upper].iter().zip(halves) {
+                self.tables.get(entry.table).begin(entry.base, census);
+            }
+            self.directory.replace(tenure, lower, upper);
+        });
         Ok(())
     }
 
@@ -229,10 +231,10 @@ impl Room for Growing {
         let mut next = Some(Mixed(0));
         while let Some(hash) = next {
             let tenure = self.directory.look_up(hash);
+            let Entry { table, base, .. } = tenure.entry();
+            let begin_again = || self.tables.get(table).begin(base, &Census::default());
             // If it has been split meanwhile, its halves are next.
-            if self.shard(tenure).clear().is_ok() {
-                let Entry { table, base, .. } = tenure.entry();
-                self.tables.get(table).begin(base, &Census::default());
+            if self.shard(tenure).clear(begin_again).is_ok() {
                 next = tenure.end();
             }
         }

@@ -106,15 +106,15 @@ pub struct Census {
 
 /// Moves the upper half of a shard's items into `upper`, which is empty and unknown to other
 /// threads. The lower half stays, and each item keeps the number of its bucket. The shard is locked
-/// as a whole. `publish` makes both halves known.
+/// as a whole. `publish` records what the halves hold, and makes them known.
 #[doc(hidden)]
 pub fn split<L: Lease>(
     shard: Shard<'_, L>,
     locked: &impl Locks,
     upper: Shard<'_>,
     aging: &Aging,
-    publish: impl FnOnce(),
-) -> [Census; 2] {
+    publish: impl FnOnce(&[Census; 2]),
+) {
     let stripes: StripeSet<SHARD_STRIPES> = shard.own_stripes().collect();
     let Ok(upper_locked) = upper.lock_all();
     if !SMALL {
@@ -151,8 +151,7 @@ pub fn split<L: Lease>(
     upper.set_counts(&upper_locked, upper_half.lanes_of_stripes, censuses[1].items);
     shard.set_counts(locked, lower_half.lanes_of_stripes, censuses[0].items);
     drop(upper_locked);
-    publish();
-    censuses
+    publish(&censuses);
 }
 
 /// What was sorted into one half.

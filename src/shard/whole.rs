@@ -12,9 +12,10 @@ use crate::table::stripe::Locks;
 use arrayvec::ArrayVec;
 
 impl<L: Lease> Shard<'_, L> {
-    /// Empties the shard. All stripes are locked, so that no item escapes from a segment that has
+    /// Empties the shard, and calls `cleared` before other threads can write to it again. All stripes
+    /// are locked, so that no item escapes from a segment that has
     /// not been cleared yet into one that has.
-    pub fn clear(self) -> Result<(), L::Lapsed> {
+    pub fn clear(self, cleared: impl FnOnce()) -> Result<(), L::Lapsed> {
         let locked = self.lock_all()?;
         for stripe in self.own_stripes() {
             self.table.stripes().outdate(&locked, stripe);
@@ -27,6 +28,7 @@ impl<L: Lease> Shard<'_, L> {
         for stripe in self.own_stripes() {
             self.set_items(&locked, stripe, 0);
         }
+        cleared();
         Ok(())
     }
 

@@ -33,8 +33,10 @@ impl Table {
         let segments = geometry.shards() * geometry.stripes() as usize;
         let buckets = geometry.shards() * geometry.buckets() as usize;
         let bytes = Self::bytes(&geometry);
-        let stripes = Stripes::new(segments).ok_or(bytes)?;
+        // The words first: the system refuses them before anything is touched. Stripes are written
+        // when they are made.
         let words = zeroed_words(buckets + huge_pages::slack::<AtomicU64>(buckets)).ok_or(bytes)?;
+        let stripes = Stripes::new(segments).ok_or(bytes)?;
         let start = huge_pages::prefer(&words, buckets);
         Ok(Table { geometry, words, start, stripes })
     }

@@ -196,7 +196,7 @@ fn nothing_escapes_a_clear() {
             (toy.path(&[(&x, 3)], 0), x, toy.item(3, 2, 1))
         },
         &[
-            |toy, _| assert_eq!(toy.shard().clear(), Ok(())),
+            |toy, _| assert_eq!(toy.shard().clear(|| ()), Ok(())),
             |toy, (path, _, newcomer)| {
                 let _ = walk(toy.shard(), path, *newcomer, Copies::Add);
             },
@@ -221,7 +221,7 @@ fn room_that_appears_during_the_search_is_found() {
                 let added = toy.shard().insert(*item);
                 assert!(added.is_ok(), "refused though there was room at every moment");
             },
-            |toy, _| assert_eq!(toy.shard().clear(), Ok(())),
+            |toy, _| assert_eq!(toy.shard().clear(|| ()), Ok(())),
         ],
         |_, _| {},
     );

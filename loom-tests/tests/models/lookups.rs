@@ -192,7 +192,7 @@ fn a_clear_takes_an_item_away_at_one_moment() {
                 let Ok(locked) = toy.shard().lock_one(y.first);
                 assert!(toy.shard().fill_locked(&locked, y.first, y.fp));
                 drop(locked);
-                assert_eq!(toy.shard().clear(), Ok(()));
+                assert_eq!(toy.shard().clear(|| ()), Ok(()));
             },
             |toy, (_, y)| {
                 let looks = [toy.shard().look(*y), toy.shard().look(*y)];

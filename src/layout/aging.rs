@@ -162,9 +162,8 @@ impl Aging {
         // Masks for every lane: the first bit of the window, and the bits after it.
         let first = ones << (self.window - 1);
         let rest = first - ones;
-        // A window is used up if its first bit is the last `1`.
         let set = word & first;
-        let used_up = set & !((word & rest) + rest);
+        let used_up = self.used_up_windows(word);
         let upper_only = set ^ used_up;
         let taken = self.lanes.taken(word).tops() >> (self.lanes.bits() - u32::from(self.window));
         let lower_only = taken ^ set;
@@ -187,11 +186,18 @@ impl Aging {
         self.lanes.set_of(taken.tops() ^ with.tops())
     }
 
-    /// Counts the lanes that have bits left, so that a split sends each to one of the halves.
+    /// Counts the lanes that have no bits left, which a split sends to both halves.
     #[inline]
-    pub fn sorted(&self, word: u64) -> usize {
-        let Halves { lower, upper, in_both } = self.split(word);
-        self.lanes.taken(lower).len() + self.lanes.taken(upper).len() - 2 * in_both
+    pub fn used_up(&self, word: u64) -> usize {
+        self.used_up_windows(word).count_ones() as usize
+    }
+
+    /// Returns the first bits of the windows that are used up: the first bit is the last `1`.
+    #[inline]
+    fn used_up_windows(&self, word: u64) -> u64 {
+        let first = self.lanes.ones() << (self.window - 1);
+        let rest = first - self.lanes.ones();
+        word & first & !((word & rest) + rest)
     }
 
     /// Returns how often the lanes of a word match an item that is not here, relative to one new
@@ -325,7 +331,7 @@ mod tests {
             };
             assert_eq!(aging.split(word(aging, &plain)), expected, "{plain:?}");
             let taken = plain.iter().flatten().count();
-            assert_eq!(aging.sorted(word(aging, &plain)), taken - used_up);
+            assert_eq!(aging.used_up(word(aging, &plain)), used_up);
         });
     }
 

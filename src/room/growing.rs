@@ -102,10 +102,18 @@ impl Growing {
     #[cold]
     fn split(&self, shard: Leased<'_>, place: Place) -> Result<(), Full> {
         let tenure = shard.lease().tenure;
-        let Ok(locked) = shard.lock_all() else { return Ok(()) };
-        if !split_helps(shard, &locked, place, &self.aging) {
-            return path::find(shard, place).map(|_| ()).ok_or(Full::new());
+        let Entry { table, base, .. } = tenure.entry();
+        let then = self.tables.get(table).at_the_beginning(base);
+        if !split_helps(shard, place, &then) {
+            let has_room_now = path::find(shard, place).is_some();
+            // The words may be those of a split that another thread has not finished. It holds all
+            // locks until then, and this one is refused afterwards.
+            if shard.lock(place).is_err() || has_room_now {
+                return Ok(());
+            }
+            return Err(Full::new());
         }
+        let Ok(locked) = shard.lock_all() else { return Ok(()) };
         let depth = tenure.entry().depth + 1;
         let (table, base) = self.buy(depth)?;
         let lower = Entry { depth, ..tenure.entry() };
@@ -298,5 +306,47 @@ impl Room for Growing {
                 expected: self.plan.expected_growth,
             }),
         }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use crate::layout::geometry::Mixed;
+    use crate::room::Room;
+    use crate::{ConcurrentCuckooFilter, GrowingCuckooFilter};
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    /// Copies of a few items fill their pairs of buckets in a shard that is nearly empty.
+    #[test]
+    fn an_insert_is_refused_without_the_locks_of_its_shard() {
+        let builder = ConcurrentCuckooFilter::builder().capacity(100).false_positive_rate(0.03);
+        let filter: GrowingCuckooFilter = builder.growing().build().expect("memory");
+        let crowded = |item: &u64| {
+            for _ in 0..20 {
+                let _ = filter.insert(item);
+            }
+            let (shard, place) = filter.room().locate(Mixed::of(filter.hash_of(item)));
+            let only_copies = shard.matching(place) == 2 * shard.lanes().slots();
+            filter.insert(item).is_err() && !only_copies
+        };
+        let refused = (0..10_000).find(crowded).expect("items that share a bucket");
+        assert_eq!(filter.stats().splits(), 0);
+
+        let (shard, place) = filter.room().locate(Mixed::of(filter.hash_of(&refused)));
+        let own = [place.first, place.second].map(|bucket| shard.stripes::<1>([bucket]));
+        let elsewhere = shard.buckets().find(|bucket| {
+            let stripe = shard.stripes::<1>([*bucket]);
+            own.iter().all(|own| *own != stripe)
+        });
+        let _held = shard.lock_one(elsewhere.expect("a third stripe")).expect("no split");
+        let (send, receive) = mpsc::channel();
+        std::thread::scope(|scope| {
+            let filter = &filter;
+            scope.spawn(move || send.send(filter.insert(&refused)));
+            let answer = receive.recv_timeout(Duration::from_secs(20));
+            drop(_held);
+            assert!(matches!(answer, Ok(Err(_))), "a refusal waits for a lock: {answer:?}");
+        });
     }
 }

@@ -101,7 +101,16 @@ use arrayvec::ArrayVec;
 pub struct Census {
     pub items: i64,
     pub lanes: u64,
+    /// How many of the lanes have no bits left.
+    pub used_up: u64,
     pub vagueness: u64,
+}
+
+impl Census {
+    /// The number of lanes that stand for no item of their own. Only a split changes it, or a clear.
+    pub fn excess(&self) -> i64 {
+        self.lanes as i64 - self.items
+    }
 }
 
 /// Moves the upper half of a shard's items into `upper`, which is empty and unknown to other
@@ -125,7 +134,7 @@ pub fn split<L: Lease>(
         }
     }
     let _moving = shard.moving(locked, &stripes);
-    let items: i64 = shard.own_stripes().map(|stripe| i64::from(shard.items(stripe))).sum();
+    let items = shard.all_items();
     let mut halves = [Half::default(), Half::default()];
     for stripe in shard.own_stripes() {
         let mut lanes = [0, 0];
@@ -140,6 +149,7 @@ pub fn split<L: Lease>(
             for (half, word) in [lower_word, upper_word].into_iter().enumerate() {
                 lanes[half] += shard.lanes().taken(word).len();
                 halves[half].vagueness += aging.vagueness(word);
+                halves[half].used_up += aging.used_up(word) as u64;
             }
         }
         for (half, lanes) in halves.iter_mut().zip(lanes) {
@@ -158,6 +168,7 @@ pub fn split<L: Lease>(
 #[derive(Default)]
 struct Half {
     lanes_of_stripes: ArrayVec<usize, SHARD_STRIPES>,
+    used_up: u64,
     vagueness: u64,
 }
 
@@ -172,6 +183,7 @@ fn share_out(items: i64, halves: &[Half; 2]) -> [Census; 2] {
     [(lower, 0), (upper, 1)].map(|(lanes, half)| Census {
         items: items_of[half],
         lanes: lanes as u64,
+        used_up: halves[half].used_up,
         vagueness: halves[half].vagueness,
     })
 }
@@ -183,7 +195,8 @@ mod tests {
     #[test]
     fn a_half_has_at_most_as_many_items_as_lanes_and_at_most_its_slots_fewer() {
         const SLOTS: i64 = 6;
-        let half = |lanes| Half { lanes_of_stripes: [lanes].into_iter().collect(), vagueness: 0 };
+        let half =
+            |lanes| Half { lanes_of_stripes: [lanes].into_iter().collect(), ..Half::default() };
         for (lower_only, upper_only, in_both, excess) in (0..7i64.pow(4))
             .map(|n| (n % 7, n / 7 % 7, n / 49 % 7, n / 343))
             .filter(|(lower, upper, both, _)| lower + upper + both <= SLOTS)

@@ -32,12 +32,13 @@ pub struct Held {
     beginnings: Box<[Beginning]>,
 }
 
-/// What a shard held after the split that made it. Only the estimate of the false-positive rate
-/// uses these figures.
+/// What a shard held after the split that made it, for the estimate of the false-positive rate, and
+/// to know how many of its lanes a split can tell apart.
 #[derive(Default)]
 struct Beginning {
     items: Gauge,
     lanes: Gauge,
+    used_up: Gauge,
     vagueness: Gauge,
 }
 
@@ -172,12 +173,29 @@ impl Held {
         &self.table
     }
 
-    /// Records what a shard holds after a split, or after it was cleared.
+    /// Records what a shard holds after a split, or after it was cleared. The caller holds all locks
+    /// of the shard, or the shard is unknown to other threads.
     pub fn begin(&self, base: usize, census: &Census) {
-        let beginning = &self.beginnings[base / GROWING_BUCKETS as usize];
-        beginning.items.set(census.items.max(0) as u64);
-        beginning.lanes.set(census.lanes);
-        beginning.vagueness.set(census.vagueness);
+        let Beginning { items, lanes, used_up, vagueness } = self.beginning(base);
+        items.set(census.items.cast_unsigned());
+        lanes.set(census.lanes);
+        used_up.set(census.used_up);
+        vagueness.set(census.vagueness);
+    }
+
+    /// What a shard held when it began.
+    pub fn at_the_beginning(&self, base: usize) -> Census {
+        let Beginning { items, lanes, used_up, vagueness } = self.beginning(base);
+        Census {
+            items: items.get().cast_signed(),
+            lanes: lanes.get(),
+            used_up: used_up.get(),
+            vagueness: vagueness.get(),
+        }
+    }
+
+    fn beginning(&self, base: usize) -> &Beginning {
+        &self.beginnings[base / GROWING_BUCKETS as usize]
     }
 
     /// How many absent items the lanes of a shard with `items` items match, in units of a new lane.
@@ -185,10 +203,9 @@ impl Held {
     /// Items added since the last split have new lanes. Items removed since then are assumed to
     /// have had average lanes.
     pub fn vagueness(&self, base: usize, items: i64) -> f64 {
-        let beginning = &self.beginnings[base / GROWING_BUCKETS as usize];
-        let [then, lanes, vagueness] =
-            [&beginning.items, &beginning.lanes, &beginning.vagueness].map(|n| n.get() as f64);
-        let come = items as f64 - then;
+        let then = self.at_the_beginning(base);
+        let (lanes, vagueness) = (then.lanes as f64, then.vagueness as f64);
+        let come = (items - then.items.max(0)) as f64;
         if come >= 0.0 {
             vagueness + come
         } else {

@@ -21,41 +21,36 @@
 //!    an eighth of its slots free afterwards, on average. With fewer, a split gains less than that,
 //!    and the next one less again, while each doubles the memory.
 //!
-//! A shard whose *items* are half as many as its slots passes 2 and 3 at once: the count of items
-//! is at most the number of taken lanes, and a lane that former splits put into both halves counts
-//! as half an item or less.
+//! Items that fill half of the slots are taken for enough that can be told apart: a lane that former
+//! splits put into both halves counts as half an item or less in each.
+//!
+//! Neither number of lanes is counted. The lanes that stand for no item of their own change only in a split,
+//! which records them; so does the number of used-up lanes, which only removals lower. So the shard
+//! has as many taken lanes as items and [excess](Census::excess), and at least as many that can be
+//! told apart as taken lanes less those that were used up after its last split.
 //!
 //! # Cost
 //!
-//! The caller holds all locks of the shard. The first case reads two words and the common one 16
-//! counters. Only a shard with fewer items than half its slots has all its 8,192 words read, which
-//! takes about 0.3 ms; it does so at each refusal.
+//! Two words and a counter per stripe are read, without a lock.
 
-use crate::layout::aging::Aging;
 use crate::layout::geometry::Place;
+use crate::room::split::Census;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
-use crate::table::stripe::Locks;
 
-/// Whether the item would probably find room if the shard were split.
-pub fn split_helps<L: Lease>(
-    shard: Shard<'_, L>,
-    locked: &impl Locks,
-    place: Place,
-    aging: &Aging,
-) -> bool {
+/// Whether the item would probably find room if the shard were split. `then` is what the shard held
+/// after its last split.
+pub fn split_helps<L: Lease>(shard: Shard<'_, L>, place: Place, then: &Census) -> bool {
     let in_a_bucket = shard.lanes().slots();
-    let only_copies = shard.count_locked(locked, place) == 2 * in_a_bucket;
+    let only_copies = shard.matching(place) == 2 * in_a_bucket;
     if only_copies {
         return false;
     }
-    let slots = shard.buckets().count() * in_a_bucket;
-    let items: i64 = shard.own_stripes().map(|stripe| i64::from(shard.items(stripe))).sum();
-    if 2 * items >= slots as i64 {
-        return true;
-    }
-    let (taken, sorted) = shard.lanes_locked(locked, |word| aging.sorted(word));
+    let slots = (shard.buckets().count() * in_a_bucket) as i64;
+    let items = shard.all_items();
+    let taken = items + then.excess();
+    let told_apart = taken - then.used_up as i64;
     let is_half_full = 2 * taken >= slots;
-    let can_be_told_apart = 4 * sorted >= slots;
+    let can_be_told_apart = 2 * items >= slots || 4 * told_apart >= slots;
     is_half_full && can_be_told_apart
 }

@@ -38,7 +38,7 @@ impl<L: Lease> Shard<'_, L> {
         for (bucket, copy) in self.buckets().zip(to) {
             *copy = self.read_locked(&locked, bucket);
         }
-        Ok(self.own_stripes().map(|stripe| i64::from(self.items(stripe))).sum())
+        Ok(self.all_items())
     }
 
     /// Fills an empty shard with a copy that holds `items` items.
@@ -70,17 +70,9 @@ impl<L: Lease> Shard<'_, L> {
         }
     }
 
-    /// Counts the taken lanes, and adds up what `sorted` says of each word.
-    pub fn lanes_locked(
-        self,
-        locked: &impl Locks,
-        sorted: impl Fn(u64) -> usize,
-    ) -> (usize, usize) {
-        self.buckets()
-            .map(|bucket| self.read_locked(locked, bucket))
-            .fold((0, 0), |(taken, left), word| {
-                (taken + self.lanes().taken(word).len(), left + sorted(word))
-            })
+    /// The number of items, by the counts of a moment ago.
+    pub fn all_items(self) -> i64 {
+        self.own_stripes().map(|stripe| i64::from(self.items(stripe))).sum()
     }
 
     /// The buckets of one of the shard's stripes.

@@ -62,13 +62,16 @@ impl BlockReader {
             return damaged(BLOCK_HEAD + bucket, "a bucket cannot hold this value".into());
         }
         let lanes = self.lanes.count_taken(buckets) as i64;
-        let vagueness = |aging: Aging| buckets.iter().map(|word| aging.vagueness(*word)).sum();
-        let vagueness = self.aging.map_or(0, vagueness);
+        let sum_of = |aged: fn(&Aging, u64) -> u64| {
+            self.aging.map_or(0, |aging| buckets.iter().map(|word| aged(&aging, *word)).sum())
+        };
+        let vagueness = sum_of(Aging::vagueness);
+        let used_up = sum_of(|aging, word| aging.used_up(word) as u64);
         let least = if self.aging.is_some() { lanes - self.slots } else { lanes };
         if !(least..=lanes).contains(&items) {
             return damaged(2, format!("{lanes} fingerprints cannot stand for {items} items"));
         }
-        let census = Census { items, lanes: lanes as u64, vagueness };
+        let census = Census { items, lanes: lanes as u64, used_up, vagueness };
         Ok(Block { depth: depth as u32, census, sum })
     }
 

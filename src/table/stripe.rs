@@ -158,6 +158,7 @@ impl Stripes {
 }
 
 /// Up to `N` stripes in ascending order, each once.
+#[derive(PartialEq)]
 pub struct StripeSet<const N: usize> {
     ascending: ArrayVec<usize, N>,
 }

@@ -52,15 +52,15 @@ pub struct Entry {
 impl Entry {
     #[inline]
     fn packed(self) -> u64 {
-        (self.base as u64) << 16 | (self.table as u64) << 8 | u64::from(self.depth)
+        (self.base as u64) << 24 | (self.table as u64) << 8 | u64::from(self.depth)
     }
 
     #[inline]
     fn unpacked(packed: u64) -> Self {
         Entry {
             depth: packed as u32 & 0xFF,
-            table: (packed >> 8) as usize & 0xFF,
-            base: (packed >> 16) as usize,
+            table: (packed >> 8) as usize & 0xFFFF,
+            base: (packed >> 24) as usize,
         }
     }
 }

@@ -4,6 +4,10 @@
 //! there. A new table doubles the number of shards, up to 4 MiB at once; beyond that, two tables
 //! together do. Such a table is large enough for huge pages, and small enough to be used soon:
 //! shards that were split at the same time fill up at the same time.
+//!
+//! Where a limit leaves less than that, a table may be smaller, but never less than a 64th of what
+//! is there. So tables are never used up: [`MOST_TABLES`] of them are more than `(65/64)^4032`, or
+//! 2^90, times the memory of the first ones, whatever the limit was at each moment.
 
 use crate::layout::aging::GROWING_BUCKETS;
 use crate::layout::geometry::Geometry;
@@ -12,16 +16,26 @@ use crate::sync::Gauge;
 use crate::table::Table;
 use std::sync::OnceLock;
 
-/// The most tables: enough for two per doubling of the memory.
-const MOST_TABLES: usize = 64;
+/// The most tables.
+pub const MOST_TABLES: usize = AT_HAND + 4_032;
+
+/// The tables that are found without a detour: enough for two per doubling of the memory.
+const AT_HAND: usize = 64;
+
+/// A new table has at least this part of the shards that there are.
+const LEAST_PART: usize = 64;
 
 /// The largest table that doubles the number of shards by itself.
 const BYTES_AT_ONCE: usize = 4 << 20;
 
+type Slot = OnceLock<Box<Held>>;
+
 pub struct Tables {
     /// The geometry of the shards that the filter began with.
     geometry: Geometry,
-    list: [OnceLock<Box<Held>>; MOST_TABLES],
+    at_hand: [Slot; AT_HAND],
+    /// The others; there is no list before the first of them.
+    further: OnceLock<Box<[Slot]>>,
     /// The number of shards in use.
     shards: Gauge,
 }
@@ -54,9 +68,10 @@ impl Tables {
         let geometry = table.geometry().with_shards(roots);
         let shards = table.geometry().shards();
         let first = Held::of(table)?;
-        let list = std::array::from_fn(|_| OnceLock::new());
-        let tables = Tables { geometry, list, shards: Gauge::default() };
-        let _ = tables.list[0].set(Box::new(first));
+        let at_hand = std::array::from_fn(|_| OnceLock::new());
+        let further = OnceLock::new();
+        let tables = Tables { geometry, at_hand, further, shards: Gauge::default() };
+        let _ = tables.at_hand[0].set(Box::new(first));
         tables.shards.set(shards as u64);
         Ok(tables)
     }
@@ -68,14 +83,37 @@ impl Tables {
 
     #[inline]
     pub fn get(&self, table: usize) -> &Held {
-        match self.list[table % MOST_TABLES].get() {
+        match self.at_hand.get(table).and_then(OnceLock::get) {
+            Some(held) => held,
+            None => self.get_further(table),
+        }
+    }
+
+    #[cold]
+    fn get_further(&self, table: usize) -> &Held {
+        match self.slots().nth(table).and_then(OnceLock::get) {
             Some(held) => held,
             None => unreachable!("the directory knows only of tables that are there"),
         }
     }
 
+    fn slots(&self) -> impl Iterator<Item = &Slot> {
+        self.at_hand.iter().chain(self.further.get().into_iter().flatten())
+    }
+
+    /// The slot for a table after `tables` tables.
+    fn slot(&self, tables: usize) -> Option<&Slot> {
+        if tables == AT_HAND && self.further.get().is_none() {
+            let mut further = Vec::new();
+            further.try_reserve_exact(MOST_TABLES - AT_HAND).ok()?;
+            further.resize_with(MOST_TABLES - AT_HAND, OnceLock::new);
+            let _ = self.further.set(further.into());
+        }
+        self.slots().nth(tables)
+    }
+
     fn all(&self) -> impl Iterator<Item = &Held> {
-        self.list.iter().map_while(|held| held.get().map(|held| &**held))
+        self.slots().map_while(|held| held.get().map(|held| &**held))
     }
 
     /// The number of shards in use.
@@ -93,7 +131,8 @@ impl Tables {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.all().map(|held| size_of::<Held>() + held.heap_bytes()).sum()
+        let slots = self.further.get().map_or(0, |further| size_of_val(&**further));
+        slots + self.all().map(|held| size_of::<Held>() + held.heap_bytes()).sum::<usize>()
     }
 
     /// Takes a shard into use; returns its table and its first bucket there. If all shards are in
@@ -119,16 +158,18 @@ impl Tables {
 
     /// Adds a table of at most `bytes` bytes after `tables` tables with `shards` shards.
     fn buy(&self, tables: usize, shards: usize, bytes: usize) -> Option<()> {
-        let slot = self.list.get(tables)?;
+        let list = if tables == AT_HAND { (MOST_TABLES - AT_HAND) * size_of::<Slot>() } else { 0 };
         let bytes_of_one = Held::bytes(&self.geometry.with_shards(1));
-        let affordable = bytes.saturating_sub(size_of::<Held>()) / bytes_of_one;
+        let affordable = bytes.saturating_sub(size_of::<Held>() + list) / bytes_of_one;
         let wanted = self.shards_at_once(shards, bytes_of_one).min(affordable);
-        if wanted == 0 {
+        let least = shards.div_ceil(LEAST_PART);
+        if wanted < least {
             return None;
         }
+        let slot = self.slot(tables)?;
         let held = Held::new(self.geometry.with_shards(wanted));
-        // Perhaps the system has memory for a single shard.
-        let held = held.or_else(|_| Held::new(self.geometry.with_shards(1))).ok()?;
+        // Perhaps the system has memory for a smaller one.
+        let held = held.or_else(|_| Held::new(self.geometry.with_shards(least))).ok()?;
         let _ = slot.set(Box::new(held));
         Some(())
     }

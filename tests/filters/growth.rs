@@ -245,3 +245,27 @@ fn it_can_be_shared_and_sent_and_survives_panics() {
     check::<GrowingCuckooFilter>();
     check::<GrowingCuckooFilter<Fixed>>();
 }
+
+#[test]
+fn a_filter_grows_on_after_any_number_of_limits() {
+    const RAISES: usize = 120;
+    let mut filter = filter(1_000);
+    let mut items = 0u64..;
+    let mut fill = |filter: &GrowingCuckooFilter<Fixed>, most: usize| {
+        items.by_ref().take(most).take_while(|item| filter.insert(item).is_ok()).count()
+    };
+    let mut fit = 0;
+    let mut limit = filter.size_in_bytes();
+    for _ in 0..RAISES {
+        limit += 150_000;
+        filter.set_max_bytes(limit);
+        fit += fill(&filter, usize::MAX);
+        assert!(filter.size_in_bytes() <= limit);
+    }
+    assert!(3 * fit > limit / 2, "{fit} items fit into {limit} bytes");
+    filter.set_max_bytes(usize::MAX);
+    assert_eq!(fill(&filter, 1_000_000), 1_000_000);
+    // The last item of each raise was refused.
+    let missing = (0..items.start).filter(|item| !filter.contains(item)).count();
+    assert!(missing <= RAISES, "{missing} items are missing");
+}

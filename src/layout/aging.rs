@@ -330,7 +330,6 @@ mod tests {
                 in_both: used_up,
             };
             assert_eq!(aging.split(word(aging, &plain)), expected, "{plain:?}");
-            let taken = plain.iter().flatten().count();
             assert_eq!(aging.used_up(word(aging, &plain)), used_up);
         });
     }

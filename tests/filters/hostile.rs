@@ -118,7 +118,7 @@ fn an_error_about_the_capacity_says_what_to_do() {
     assert_helps(&build_error(most, 0.01), &most.to_string(), "smaller capacity");
     assert_helps(&build_error(1 << 50, 0.01), "bytes", "smaller capacity");
     let none = ConcurrentCuckooFilter::builder().build().unwrap_err();
-    assert_helps(&none, "how many items", ".capacity(");
+    assert_helps(&none, "no capacity", ".capacity(");
 }
 
 #[test]

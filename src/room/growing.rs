@@ -311,41 +311,40 @@ impl Room for Growing {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use crate::layout::geometry::Mixed;
-    use crate::room::Room;
-    use crate::{ConcurrentCuckooFilter, GrowingCuckooFilter};
+    use super::*;
+    use crate::layout::geometry::Bucket;
+    use crate::layout::sizing::growth_plan;
+    use crate::room;
     use std::sync::mpsc;
     use std::time::Duration;
 
     /// Copies of a few items fill their pairs of buckets in a shard that is nearly empty.
     #[test]
     fn an_insert_is_refused_without_the_locks_of_its_shard() {
-        let builder = ConcurrentCuckooFilter::builder().capacity(100).false_positive_rate(0.03);
-        let filter: GrowingCuckooFilter = builder.growing().build().expect("memory");
-        let crowded = |item: &u64| {
+        let plan = growth_plan(100, 0.03, 1_024.0, [0, usize::MAX]).expect("a layout");
+        let filter = Growing::new(plan).expect("memory");
+        let insert = |hash| room::insert(&filter, filter.locate(hash));
+        let is_crowded = |hash: &Mixed| {
             for _ in 0..20 {
-                let _ = filter.insert(item);
+                let _ = insert(*hash);
             }
-            let (shard, place) = filter.room().locate(Mixed::of(filter.hash_of(item)));
+            let (shard, place) = filter.locate(*hash);
             let only_copies = shard.matching(place) == 2 * shard.lanes().slots();
-            filter.insert(item).is_err() && !only_copies
+            insert(*hash).is_err() && !only_copies
         };
-        let refused = (0..10_000).find(crowded).expect("items that share a bucket");
-        assert_eq!(filter.stats().splits(), 0);
+        let refused = (0..10_000).map(Mixed::of).find(is_crowded).expect("items share a bucket");
+        assert_eq!(filter.tables.shards(), 1, "a split for copies");
 
-        let (shard, place) = filter.room().locate(Mixed::of(filter.hash_of(&refused)));
+        let (shard, place) = filter.locate(refused);
         let own = [place.first, place.second].map(|bucket| shard.stripes::<1>([bucket]));
-        let elsewhere = shard.buckets().find(|bucket| {
-            let stripe = shard.stripes::<1>([*bucket]);
-            own.iter().all(|own| *own != stripe)
-        });
-        let _held = shard.lock_one(elsewhere.expect("a third stripe")).expect("no split");
+        let is_elsewhere = |bucket: &Bucket| !own.contains(&shard.stripes::<1>([*bucket]));
+        let elsewhere = shard.buckets().find(is_elsewhere).expect("a third stripe");
+        let held = shard.lock_one(elsewhere).expect("no split");
         let (send, receive) = mpsc::channel();
         std::thread::scope(|scope| {
-            let filter = &filter;
-            scope.spawn(move || send.send(filter.insert(&refused)));
+            scope.spawn(|| send.send(insert(refused)));
             let answer = receive.recv_timeout(Duration::from_secs(20));
-            drop(_held);
+            drop(held);
             assert!(matches!(answer, Ok(Err(_))), "a refusal waits for a lock: {answer:?}");
         });
     }

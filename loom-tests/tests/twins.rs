@@ -881,6 +881,14 @@ incremental = false
 
 [profile.dev.package.\"*\"]
 opt-level = 2
+
+# Large, and next to idle.
+[profile.dev.package.regex-automata]
+opt-level = 0
+[profile.dev.package.regex-syntax]
+opt-level = 0
+[profile.dev.package.tracing-subscriber]
+opt-level = 0
 "
     )
 }
@@ -922,8 +930,14 @@ fn copy_of_the_sources(twin: &Twin) -> PathBuf {
         let _ = fs::remove_dir_all(copy.join(folder));
         copy_folder(&original.join(folder), &copy.join(folder));
     }
-    // Only the file of its model, as to compile the others takes most of the time.
-    let (file, _) = twin.model.split_once("::").expect("the file and the name of a model");
+    // Only its model, as to compile the others takes most of the time: what is no test is called by nobody, and
+    // then it is only looked at.
+    let (file, model) = twin.model.split_once("::").expect("the file and the name of a model");
+    let path = copy.join(models).join(file).with_extension("rs");
+    let text = fs::read_to_string(&path).unwrap().replace("#[test]\n", "");
+    let begin = format!("\nfn {model}() {{");
+    assert_eq!(text.matches(&begin).count(), 1, "{}: there is no such model", twin.name);
+    fs::write(&path, text.replace(&begin, &format!("\n#[test]{begin}"))).unwrap();
     let main = format!("#![allow(dead_code)]\nmod grove;\nmod toy;\n\nmod {file};\n");
     fs::write(copy.join(models).join("main.rs"), main).unwrap();
     for file in ["loom-tests/build.rs", "Cargo.lock"] {
@@ -933,6 +947,8 @@ fn copy_of_the_sources(twin: &Twin) -> PathBuf {
     let manifest = fs::read_to_string(original.join("loom-tests/Cargo.toml")).unwrap();
     let name = format!("name = \"{}\"", twin.name);
     let manifest = manifest.replace("name = \"loom-tests\"", &name);
+    // Where there is no such file as this one.
+    let (manifest, _) = manifest.split_once("[[test]]").expect("that this is a test");
     fs::write(copy.join("loom-tests/Cargo.toml"), manifest).unwrap();
     fs::write(copy.join("Cargo.toml"), workspace(file)).unwrap();
     copy

@@ -1,9 +1,10 @@
-//! Overlapping operations have an order that explains all their answers.
+//! The operations on an item are linearizable.
 //!
-//! Shuttle runs threads of random operations on one small, nearly full shard, switching between
-//! them at random atomics, and each item's history is given to a checker of linearizability. To
-//! shuttle every access is sequentially consistent: the orderings are for the models in
-//! `loom-tests`, and this is for the logic with more threads and more operations than those take.
+//! Shuttle runs threads of random operations on one small, nearly full shard and switches between
+//! them at random atomic accesses. A linearizability checker then examines the history of each
+//! item. Shuttle treats every access as sequentially consistent, so these tests check the logic,
+//! with more threads and operations than the models in `loom-tests` can take. The memory orderings
+//! are left to those models.
 
 use koel_under_shuttle::internals::{Bucket, Fingerprint, Geometry, Lanes, Place, Shard, Table};
 use shuttle::rand::{Rng, thread_rng};
@@ -14,11 +15,12 @@ use todc_utils::linearizability::history::Action::{self, Call, Response};
 use todc_utils::linearizability::history::History;
 use todc_utils::specifications::Specification;
 
-/// Of each kind, with `KOEL_LONG_TESTS` in the environment and without.
+/// Schedules of each kind (random and PCT) if `KOEL_LONG_TESTS` is in the environment.
 const MANY_SCHEDULES: usize = 10_000;
+/// Schedules of each kind in a short run.
 const SCHEDULES: usize = 500;
 
-/// What was done with an item, and what came of it; `None` while it has not returned.
+/// An operation on an item, and its result: `None` until it has returned.
 #[derive(Clone, Copy, Debug)]
 enum Operation {
     Insert(Option<bool>),
@@ -28,7 +30,7 @@ enum Operation {
     Count(Option<usize>),
 }
 
-/// One item: a number of copies.
+/// The specification of one item: its state is the number of its copies.
 struct Copies;
 
 impl Specification for Copies {
@@ -42,7 +44,7 @@ impl Specification for Copies {
     fn apply(operation: &Operation, &copies: &usize) -> (bool, usize) {
         use Operation::*;
         match *operation {
-            // There may be no room at any time; then nothing changes.
+            // An insert may be refused at any time, and then changes nothing.
             Insert(Some(true)) => (true, copies + 1),
             Insert(Some(false)) => (true, copies),
             InsertIfAbsent(Some(Ok(true))) if copies == 0 => (true, 1),
@@ -64,8 +66,8 @@ fn small_table() -> Table {
     Table::new(Geometry::new(Lanes::of_bits(32), 1, 8)).expect("room for eight buckets")
 }
 
-/// The item with this fingerprint, or its twin, which has the same fingerprint and begins at the
-/// other bucket.
+/// Returns the item with this fingerprint, or its twin, which has the same fingerprint and its two
+/// buckets in the opposite order.
 fn item(table: &Table, fp: u32, twin: bool) -> Place {
     let fp = Fingerprint::new(fp).expect("not zero");
     let first = Bucket(fp.get() * 3 % table.geometry().buckets());
@@ -96,8 +98,8 @@ fn random_operation() -> Operation {
     }
 }
 
-/// Some threads, each with some operations on items of which there are few, in a table with so
-/// many others that most inserts have to move something.
+/// Checks the histories of `threads` threads, each with `operations` operations on `items` items.
+/// The more `others` the table holds, the more inserts have to move an item.
 fn histories_are_linearizable(threads: usize, operations: usize, items: u32, others: u32) {
     let model = move || {
         let table = Arc::new(small_table());
@@ -138,7 +140,7 @@ fn histories_are_linearizable(threads: usize, operations: usize, items: u32, oth
         let count = |fp| shard.count(item(&table, fp + 1, false)).unwrap_or(0);
         let left: usize = (0..items).map(count).sum();
         let items = table.stripes().all_items() as usize;
-        assert_eq!(items, others + left, "the count is not what is there");
+        assert_eq!(items, others + left, "the item count does not match the contents");
     };
     let long = std::env::var_os("KOEL_LONG_TESTS").is_some();
     let schedules = if long { MANY_SCHEDULES } else { SCHEDULES };

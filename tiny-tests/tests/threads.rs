@@ -1,4 +1,4 @@
-//! Real threads at work on a filter that is split all the time.
+//! Real threads use a filter while it is split all the time.
 
 extern crate koel_tiny as koel;
 
@@ -11,8 +11,8 @@ use small::{EXACT, LAYOUTS, loaded};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
-/// Pinned items are looked for without end while others come, and some go, and the filter grows
-/// from one shard to hundreds and thousands.
+/// Some threads look up pinned items continuously, while others insert and remove items and the
+/// filter grows from one shard to hundreds or thousands.
 #[test]
 fn a_pinned_item_is_never_absent_while_the_filter_grows() {
     const GROWERS: usize = 2;
@@ -68,7 +68,7 @@ fn a_pinned_item_is_never_absent_while_the_filter_grows() {
     });
 }
 
-/// Counts down when dropped, so that those who wait for it end also when this thread panics.
+/// Counts down when dropped, so that the waiting threads stop even if this thread panics.
 struct Done<'a>(&'a AtomicUsize);
 
 impl Drop for Done<'_> {
@@ -77,9 +77,9 @@ impl Drop for Done<'_> {
     }
 }
 
-/// All threads insert the same items in the same order, so that they meet at each of them.
+/// All threads insert the same items in the same order, so that they race for each of them.
 #[test]
-fn of_threads_that_race_to_insert_one_item_exactly_one_wins_while_the_filter_grows() {
+fn exactly_one_of_the_racing_threads_inserts_an_item_while_the_filter_grows() {
     let _alone = alone();
     in_time(|| {
         for layout in LAYOUTS {
@@ -101,12 +101,18 @@ fn of_threads_that_race_to_insert_one_item_exactly_one_wins_while_the_filter_gro
                 });
                 let what = format!("{layout:?}, {threads} threads: {}", filter.stats());
                 let winners: Vec<u32> = winners.into_iter().map(AtomicU32::into_inner).collect();
-                assert!(winners.iter().all(|&winners| winners <= 1), "two winners: {what}");
+                assert!(
+                    winners.iter().all(|&winners| winners <= 1),
+                    "an item has two winners: {what}"
+                );
                 assert_eq!(filter.len(), winners.iter().sum::<u32>() as usize, "{what}");
                 for ((&hash, &winners), refused) in hashes.iter().zip(&winners).zip(&refused) {
-                    assert!(filter.contains_hash(hash) || winners == 0, "a winner's: {what}");
+                    assert!(
+                        filter.contains_hash(hash) || winners == 0,
+                        "a winner's item is absent: {what}"
+                    );
                     let nobody = winners == 0 && !refused.load(Relaxed);
-                    assert!(!nobody || layout.bits < EXACT.bits, "nobody won: {what}");
+                    assert!(!nobody || layout.bits < EXACT.bits, "an item has no winner: {what}");
                 }
             }
         }
@@ -129,13 +135,13 @@ fn each_copy_is_removed_once_while_the_filter_grows() {
                 together(threads, |thread| {
                     let mut random = SplitMix((thread as u64 + 1) << 48 | round << 32);
                     for (at, (hash, winners)) in hashes.iter().zip(&winners).enumerate() {
-                        // New ones, so that shards are split meanwhile. They stay.
+                        // New items, which stay, keep splitting the shards.
                         for _ in 0..2 {
                             let new = filter.insert_hash(random.next()).is_ok();
                             kept.fetch_add(usize::from(new), Relaxed);
                         }
-                        // Where items are not all told apart, whoever comes second might take
-                        // out another, so each item is one thread's.
+                        // If the layout confuses items, a second removal might take out another
+                        // item. So only one thread removes each item there.
                         if layout.bits == EXACT.bits || at % threads == thread {
                             let won = filter.remove_hash(*hash);
                             winners.fetch_add(u32::from(won), Relaxed);
@@ -155,9 +161,9 @@ fn each_copy_is_removed_once_while_the_filter_grows() {
     });
 }
 
-/// What is there in the end is what is counted.
+/// At the end, the length is the number of items that are counted.
 #[test]
-fn clearing_while_the_filter_grows_leaves_a_true_length() {
+fn clearing_while_the_filter_grows_leaves_a_correct_length() {
     let _alone = alone();
     in_time(|| {
         for layout in LAYOUTS {
@@ -173,7 +179,7 @@ fn clearing_while_the_filter_grows_leaves_a_true_length() {
                         return;
                     }
                     let own = hashes.iter().skip(thread).step_by(2);
-                    // It may be refused, or gone already.
+                    // The item may be refused, or cleared at once.
                     own.for_each(|&hash| _ = filter.insert_hash(hash));
                 });
                 if layout.bits == EXACT.bits {
@@ -192,10 +198,10 @@ fn clearing_while_the_filter_grows_leaves_a_true_length() {
     });
 }
 
-/// Some threads insert, remove and split, and others save all the time. Some of the items are pinned:
-/// they stay for good.
+/// Some threads insert, remove and split, and others save all the time. Some of the items are
+/// pinned: they are never removed.
 #[test]
-fn a_pinned_item_is_in_each_save_that_began_after_it_came() {
+fn a_pinned_item_is_in_every_save_that_began_after_its_insertion() {
     const GROWERS: usize = 2;
     const SAVERS: usize = 2;
     const STEPS: usize = 20_000;
@@ -220,7 +226,7 @@ fn a_pinned_item_is_in_each_save_that_began_after_it_came() {
                     }
                     if layout.bits == EXACT.bits {
                         let found: usize = all.iter().map(|&hash| loaded.count_hash(hash)).sum();
-                        assert_eq!(found, loaded.len(), "{what}: not all that is saved is found");
+                        assert_eq!(found, loaded.len(), "{what}: not all saved items are found");
                     }
                     loaded.len()
                 };
@@ -254,9 +260,9 @@ fn a_pinned_item_is_in_each_save_that_began_after_it_came() {
     });
 }
 
-/// Batches on all threads answer as a loop does, and leave the same.
+/// A parallel batch gives the same answers as a loop, and leaves the same number of items.
 #[test]
-fn parallel_forms_answer_as_loops_do_while_the_filter_grows() {
+fn parallel_batches_answer_as_loops_do_while_the_filter_grows() {
     let _alone = alone();
     for layout in LAYOUTS {
         let (one, many) = (layout.filter(), layout.filter());

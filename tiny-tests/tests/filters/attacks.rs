@@ -1,12 +1,14 @@
-//! Hot items, and items that somebody has chosen who knows how they are hashed: refusals, but no
-//! growth without bound, and nobody else is lost for it. (What a directory may take at most is for
-//! `tests/filters/growth.rs` in koel: beside tiny shards it may be large.)
+//! Hot items, and items chosen by an attacker who knows the hash function. The filter may refuse
+//! such items, but it must not grow without bound or lose other items.
+//!
+//! (`tests/filters/growth.rs` in koel checks the limit on the directory's size: compared with tiny
+//! shards, a directory may be large.)
 
 use crate::common::SplitMix;
 use crate::small::{Filter, LAYOUTS};
 
 #[test]
-fn one_item_over_and_over_is_refused_and_grows_nothing() {
+fn copies_of_one_item_are_refused_and_cause_no_growth() {
     for layout in LAYOUTS {
         let filter = layout.filter();
         let copies = (0..1_000).filter(|_| filter.insert(&0).is_ok()).count();
@@ -22,9 +24,9 @@ fn one_item_over_and_over_is_refused_and_grows_nothing() {
     }
 }
 
-/// Each comes a thousand times.
+/// Each of 200 items is inserted a thousand times.
 #[test]
-fn hot_items_take_no_more_than_their_copies_need() {
+fn the_growth_for_hot_items_is_bounded_by_their_copies() {
     for layout in LAYOUTS {
         let filter = layout.filter();
         let mut inserted = vec![0; 200];
@@ -38,19 +40,19 @@ fn hot_items_take_no_more_than_their_copies_need() {
         for (item, &inserted) in inserted.iter().enumerate() {
             assert!(filter.count(&item) >= inserted, "{layout:?}: {item}");
         }
-        // A shard is split when it is half full, and its halves may be a quarter full each; but of
-        // two hot items with the same first bits, half of a shard, each split is in vain.
+        // A shard is split when it is half full, and each half may then be a quarter full. But two
+        // hot items with the same first bits fill half a shard, and splits do not separate them.
         let slots = filter.stats().slots();
         assert!(slots <= 16 * len, "{layout:?}: {}", filter.stats());
     }
 }
 
-/// What times an odd number is 1.
+/// Returns the inverse of an odd number modulo 2^64.
 fn inverse(odd: u64) -> u64 {
     (0..6).fold(odd, |x, _| x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x))))
 }
 
-/// The hash that `Mixed::of` in src/geometry.rs makes this of.
+/// Returns the hash that `Mixed::of` in `src/layout/geometry.rs` maps to `mixed`.
 fn unmixed(mixed: u64) -> u64 {
     let x = mixed ^ (mixed >> 27) ^ (mixed >> 54);
     let x = x.wrapping_mul(inverse(0x1C69_B3F7_4AC4_AE35));
@@ -58,18 +60,19 @@ fn unmixed(mixed: u64) -> u64 {
     x ^ (x >> 27) ^ (x >> 54)
 }
 
-/// Items that no split of the first 40 tells apart.
+/// Returns an item whose first 40 bits are always the same, so that 40 splits do not separate it
+/// from the others.
 fn inseparable(random: &mut SplitMix) -> u64 {
     unmixed(0x1234_5678_9A00_0000 | random.next() >> 40)
 }
 
-/// Items that have both buckets in common, whatever shard they are in.
+/// Returns an item with the same two buckets as all others, whichever shard it is in.
 fn of_two_buckets(random: &mut SplitMix) -> u64 {
     let other = 0x1234_5600_0000_0000 | random.next() >> 24;
     unmixed(other.wrapping_mul(inverse(0xD6E8_FEB8_6659_FD93)))
 }
 
-/// Returns what went in.
+/// Inserts 3,000 of these items, checks that some are refused, and returns the others.
 fn attack(filter: &Filter, item: fn(&mut SplitMix) -> u64) -> Vec<u64> {
     let mut random = SplitMix(1);
     let tried: Vec<u64> = (0..3_000).map(|_| item(&mut random)).collect();
@@ -88,7 +91,7 @@ fn items_that_share_both_buckets_are_refused_at_once() {
         let inserted = attack(&filter, of_two_buckets);
         assert_eq!(inserted.len(), 2 * layout.slots(), "{layout:?}");
         assert_eq!(filter.stats().splits(), 0, "{layout:?}");
-        // Beside others, they make the shards split that others have filled.
+        // Among other items, they split the shards that the others have filled.
         let filter = layout.filter();
         let others = SplitMix(2).take(2_000).into_iter();
         let others: Vec<u64> = others.filter(|&hash| filter.insert_hash(hash).is_ok()).collect();
@@ -103,10 +106,10 @@ fn items_that_share_both_buckets_are_refused_at_once() {
 }
 
 #[test]
-fn items_that_no_split_tells_apart_are_refused_in_the_end() {
+fn inseparable_items_are_refused_in_the_end() {
     for layout in LAYOUTS {
         let filter = layout.filter();
-        // They come and go; those that come have whole windows.
+        // New items have whole windows again after the old ones are removed.
         for _ in 0..6 {
             let inserted = attack(&filter, inseparable);
             assert!(filter.stats().shards() < 64, "{layout:?}: {}", filter.stats());
@@ -117,7 +120,7 @@ fn items_that_no_split_tells_apart_are_refused_in_the_end() {
 }
 
 #[test]
-fn a_limit_is_kept_and_what_was_let_in_is_in() {
+fn a_limit_is_kept_and_no_inserted_item_is_lost() {
     for layout in LAYOUTS {
         for most in [4_000, 10_000, 100_000, 300_000] {
             let filter = layout.builder().max_bytes(most).build().expect("one shard");
@@ -138,7 +141,7 @@ fn a_limit_is_kept_and_what_was_let_in_is_in() {
             assert!(gone.iter().all(|&hash| filter.remove_hash(hash)), "{layout:?}");
             let again = random.take(gone.len() / 4);
             let fit = again.iter().filter(|&&hash| filter.insert_hash(hash).is_ok()).count();
-            // At 8 bits, much of the room is taken by what splits have left over.
+            // At 8 bits, splits leave duplicates behind that take up many of the lanes.
             assert!(fit >= again.len() / 2, "{layout:?}: {fit} of {}", again.len());
             assert_eq!(filter.len(), inserted.len() + fit);
             assert!(inserted.iter().all(|&hash| filter.contains_hash(hash)), "{layout:?}");
@@ -147,14 +150,14 @@ fn a_limit_is_kept_and_what_was_let_in_is_in() {
     }
 }
 
-/// The estimate, after the filter has grown to thousands of times its size.
+/// The estimate holds after the filter has grown to thousands of times its size.
 #[test]
-fn the_rate_that_is_told_is_the_rate_that_is_measured() {
+fn the_reported_rate_is_the_measured_rate() {
     for (layout, items) in [(LAYOUTS[3], 100_000), (LAYOUTS[4], 100_000)] {
         let filter = layout.filter();
         let mut random = SplitMix(5);
         for _ in 0..items {
-            // A few are refused, as shards are so small.
+            // A few are refused, because the shards are tiny.
             let _ = filter.insert_hash(random.next());
         }
         let stats = filter.stats();

@@ -1,4 +1,4 @@
-//! What a filter promises while it is split all the time.
+//! The promises of a filter hold while it is split all the time.
 
 extern crate koel_tiny as koel;
 

@@ -1,9 +1,9 @@
-//! Sequences of operations against a multiset that remembers everything, while the filter grows
-//! from one shard to thousands and windows are used up.
+//! Compares random sequences of operations with an exact multiset, while the filter grows from one
+//! shard to thousands and windows are used up.
 //!
-//! A filter may take one item for another, so it may say yes, or count more, where the multiset
-//! does not. Never the other way round. And shards are so small that an item may find no room in one
-//! that is less than half full; then nothing may have changed.
+//! A filter may take one item for another, so it may contain an item that the multiset does not, or
+//! count more copies. The opposite is an error. The shards are so small that one that is less than
+//! half full may refuse an item; a refusal must change nothing.
 
 use crate::common::{SplitMix, rounds};
 use crate::small::{EXACT, Filter, LAYOUTS, Layout, loaded};
@@ -12,8 +12,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::collections::HashMap;
 
-/// Items are numbers, taken modulo how many of them a test has. Runs are in percent of those; a
-/// step of a run may come more than once.
+/// An operation. Items are numbers modulo the number of items in the test. The length of a run is a
+/// percentage of the number of items, and each item of a run may be repeated.
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Insert(u16),
@@ -157,22 +157,25 @@ impl Pair {
             let copies = self.copies(item);
             match answer {
                 Ok(true) => {
-                    assert_eq!(copies, 0, "{item} was new to the filter, but is in");
+                    assert_eq!(copies, 0, "{item} was reported as new, but was inserted before");
                     self.added(item);
                 }
                 Ok(false) => {
-                    assert!(self.filter.contains(&item), "{item} is absent, but not new");
+                    assert!(
+                        self.filter.contains(&item),
+                        "{item} was reported as present, but is absent"
+                    );
                     assert!(copies > 0 || !self.exact, "{item} was never inserted");
                 }
                 Err(_) => {
-                    assert_eq!(copies, 0, "{item} is in, but was refused");
+                    assert_eq!(copies, 0, "{item} was refused, but is present");
                     self.refused += 1;
                 }
             }
         }
     }
 
-    /// Inserts until the directory is this deep, which chance may have left undone.
+    /// Inserts until the directory has this depth, in case the random operations did not reach it.
     fn grow(&mut self, depth: u32) {
         let mut items = (0..self.items).cycle().take(8 * self.items as usize);
         while self.filter.stats().directory_depth() < depth {
@@ -187,7 +190,7 @@ impl Pair {
         self.len += 1;
     }
 
-    /// Only what was inserted is removed.
+    /// Removes those of the items that were inserted, each at most as often as it was inserted.
     fn remove(&mut self, form: Form, mut items: Vec<u64>) {
         let (copies, len) = (&mut self.copies, &mut self.len);
         items.retain(|item| {
@@ -208,7 +211,7 @@ impl Pair {
             Form::ParHashMany => filter.par_remove_hash_many(&self.hashes(&items)),
         };
         for (item, removed) in items.iter().zip(removed) {
-            assert!(removed, "{item} is in, but could not be removed");
+            assert!(removed, "{item} is present, but was not removed");
         }
     }
 
@@ -236,11 +239,11 @@ impl Pair {
         }
     }
 
-    /// What was inserted can be taken out again, in any order.
+    /// Removes all inserted items, in any order.
     fn drain(&mut self) {
         for (item, copies) in std::mem::take(&mut self.copies) {
             for _ in 0..copies {
-                assert!(self.filter.remove(&item), "{item} is in, but could not be removed");
+                assert!(self.filter.remove(&item), "{item} is present, but was not removed");
             }
         }
         assert!(self.filter.is_empty());
@@ -274,7 +277,7 @@ fn a_filter_that_grows_agrees_with_a_multiset() {
     }
 }
 
-/// Few items, so often that their buckets are full of them.
+/// Few items, with so many copies that their buckets are full.
 #[test]
 fn a_filter_that_grows_agrees_with_a_multiset_of_many_copies() {
     for layout in LAYOUTS {
@@ -284,8 +287,7 @@ fn a_filter_that_grows_agrees_with_a_multiset_of_many_copies() {
     }
 }
 
-/// A split changes no answer, nor does an insert that was refused: every item counts as many copies
-/// as before.
+/// Neither a split nor a refused insert changes an answer: the count of every item stays the same.
 #[test]
 fn growing_and_refusing_change_no_answer() {
     for layout in LAYOUTS {

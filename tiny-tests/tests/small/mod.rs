@@ -1,4 +1,4 @@
-//! Filters that begin with one shard of 8 buckets, in every layout.
+//! Filters of every layout that begin with one shard of 8 buckets.
 
 // Every test file is a crate of its own and uses a part of this.
 #![allow(dead_code)]
@@ -11,7 +11,7 @@ pub type Filter = GrowingCuckooFilter<Fixed>;
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     pub bits: u32,
-    /// One that chooses it when no growth is expected.
+    /// A false-positive rate that selects this layout when no growth is expected.
     pub rate: f64,
 }
 
@@ -25,7 +25,7 @@ pub const LAYOUTS: [Layout; 7] = [
     Layout { bits: 32, rate: 2e-9 },
 ];
 
-/// The one that tells all items of a test apart: its windows are used up by 15 splits.
+/// The layout that tells all items of a test apart. Its windows are used up after 15 splits.
 pub const EXACT: Layout = LAYOUTS[6];
 
 impl Layout {
@@ -42,7 +42,7 @@ impl Layout {
         filter
     }
 
-    /// Fingerprints in a bucket.
+    /// Returns the number of slots in a bucket.
     pub fn slots(self) -> usize {
         (64 / self.bits) as usize
     }
@@ -60,13 +60,13 @@ impl PersistentHasher for Fixed {
     }
 }
 
-/// What a save of the filter is when it is loaded.
+/// Saves the filter and returns the loaded copy.
 pub fn loaded(filter: &Filter) -> Filter {
     let mut file = Vec::new();
     let report = filter.write_to(&mut file).expect("memory");
     assert_eq!(report.bytes(), file.len() as u64);
-    let loaded = Filter::read_from(&file[..]).expect("what was saved cannot be loaded");
-    assert_eq!(loaded.len(), report.items(), "loaded items are counted wrong");
+    let loaded = Filter::read_from(&file[..]).expect("a saved filter can be loaded");
+    assert_eq!(loaded.len(), report.items(), "the loaded filter has another length");
     assert_eq!(loaded.stats().shards(), report.shards());
     loaded
 }

@@ -1,6 +1,7 @@
-//! What a batch takes beside the filter, the caller's slices and the answers: at most 16 bytes for
-//! each of its items, and never more than some megabytes. Nothing else is tested here, because the
-//! allocator counts for the whole process.
+//! A batch allocates at most 16 bytes per item, and never more than some megabytes, in addition to
+//! the filter, the caller's slices and the answers.
+//!
+//! This is the only test of the program, because the allocator counts for the whole process.
 
 #[path = "common/rounds.rs"]
 mod rounds;
@@ -15,19 +16,19 @@ struct Counting;
 static NOW: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: everything is passed on to the system's allocator as it comes; the counts beside it have
-// no influence on what is returned.
+// SAFETY: every call is forwarded unchanged to the system's allocator; the counters do not
+// influence its result.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let now = NOW.fetch_add(layout.size(), Relaxed) + layout.size();
         MOST.fetch_max(now, Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps the contract of this method.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         NOW.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps the contract of this method.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -35,7 +36,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// The most that the work takes at once, less its answers.
+/// Returns the peak of the memory that the work allocates, without its answers.
 fn beside<A>(work: impl FnOnce() -> Vec<A>) -> usize {
     let before = NOW.load(Relaxed);
     MOST.store(before, Relaxed);
@@ -46,12 +47,12 @@ fn beside<A>(work: impl FnOnce() -> Vec<A>) -> usize {
 #[test]
 fn a_batch_takes_sixteen_bytes_an_item_and_no_more_than_a_cap() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("a pool");
-    // Large enough to be gone through shard by shard.
+    // Large enough for batches to be processed shard by shard.
     let filter = ConcurrentCuckooFilter::with_capacity(6_000_000);
     for items in rounds([100, 20_000, 400_000, 3_300_000], [100, 20_000, 1_000_000, 5_000_000]) {
         let hashes: Vec<u64> = (0..items as u64).collect();
         let limit = (16 * items + 20_000).min(48 << 20);
-        // Rayon keeps a little for itself the first time.
+        // Rayon allocates a little for itself on first use.
         pool.install(|| drop(filter.par_contains_hash_many(&hashes)));
         type Operation<'a> = (&'static str, &'a (dyn Fn() -> usize + Sync));
         let operations: [Operation; 9] = [
@@ -71,7 +72,10 @@ fn a_batch_takes_sixteen_bytes_an_item_and_no_more_than_a_cap() {
                 "{name} of {items}: {taken} bytes, {:.1} an item",
                 taken as f64 / items as f64
             );
-            assert!(taken <= limit, "{name} of {items} items took {taken} bytes, not {limit}");
+            assert!(
+                taken <= limit,
+                "{name} of {items} items took {taken} bytes, more than {limit}"
+            );
         }
     }
 }

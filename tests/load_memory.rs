@@ -1,5 +1,7 @@
-//! What loading takes: the filter, a hundredth more, and some megabytes, whatever the file says it
-//! needs. Nothing else is tested here, because the allocator counts for the whole process.
+//! Loading allocates no more than the filter, a hundredth more, and some megabytes, whatever the
+//! file claims to need.
+//!
+//! This is the only test of the program, because the allocator counts for the whole process.
 
 mod common;
 #[path = "common/file.rs"]
@@ -21,32 +23,32 @@ fn taken(bytes: usize) {
     MOST.fetch_max(now, Relaxed);
 }
 
-// SAFETY: everything is passed on to the system's allocator as it comes; the counts beside it have
-// no influence on what is returned.
+// SAFETY: every call is forwarded unchanged to the system's allocator; the counters do not
+// influence its result.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         taken(layout.size());
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps the contract of this method.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         taken(layout.size());
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps the contract of this method.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // The system moves large blocks without a second copy.
+        // The system remaps large blocks instead of copying them.
         NOW.fetch_sub(layout.size(), Relaxed);
         taken(size);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps the contract of this method.
         unsafe { System.realloc(memory, layout, size) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         NOW.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller keeps the contract of this method.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -58,17 +60,17 @@ type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
 
 const HASH: StableHash = StableHash::with_seed(7);
 
-/// What a filter may take more than its file has, beside a hundredth of it: a block for each thread
-/// is part of that, and a directory of 2^20 entries.
+/// Returns how many bytes loading may take beyond 101 % of the file. They cover a block for each
+/// thread and a directory of 2^20 entries.
 fn some() -> usize {
     (12 + std::thread::available_parallelism().map_or(1, usize::from)) << 20
 }
 
-/// A stream is collected in pieces of this size, as it is not known how long it is, and then they are
-/// put into a table, and given back one after the other.
+/// The size of the pieces in which a stream is collected, because its length is not known. The
+/// pieces are then copied into a table and freed one after the other.
 const PIECE: usize = 64 << 20;
 
-/// The most that is taken at once, and whether there is a filter.
+/// Returns the peak of the memory that the work allocates, and whether the work succeeded.
 fn most<T, E>(work: impl FnOnce() -> Result<T, E>) -> (usize, bool) {
     let before = NOW.load(Relaxed);
     MOST.store(before, Relaxed);
@@ -76,8 +78,8 @@ fn most<T, E>(work: impl FnOnce() -> Result<T, E>) -> (usize, bool) {
     (MOST.load(Relaxed) - before, result.is_ok())
 }
 
-/// The most memory of the system that this process has used since it was asked to forget that; 0 where
-/// it cannot be known.
+/// Returns the peak of the resident memory of this process since [`forget_peak`], or 0 on a system
+/// that does not report it.
 fn peak() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -89,7 +91,8 @@ fn forget_peak() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-/// Whether it is loaded, either way, with no more memory than it may take.
+/// Loads the bytes from a file and from a stream, checks that neither takes more memory than it
+/// may, and returns whether they could be loaded.
 #[track_caller]
 fn takes_little<R: Room>(bytes: &[u8]) -> bool {
     let folder = tempfile::tempdir().expect("a folder");
@@ -112,7 +115,7 @@ fn takes_little<R: Room>(bytes: &[u8]) -> bool {
         let (file, by_file) = (mib(bytes.len()), mib(by_file));
         let (by_stream, resident) = (mib(by_stream), mib(resident));
         println!(
-            "{file:.1} MiB: load took {by_file:.1}, read_from {by_stream:.1}, of which it used {resident:.1}"
+            "{file:.1} MiB: load took {by_file:.1}, read_from {by_stream:.1} ({resident:.1} of it resident)"
         );
     }
     loads
@@ -129,7 +132,8 @@ fn growing(capacity: usize) -> Filter<Growing> {
     builder.false_positive_rate(0.005).growing().build().expect("a filter")
 }
 
-/// Each number of the header and of the end is once as large as can be, and a bit less.
+/// Loads files in which one number of the header, or the depth of all blocks, is wrong: for the
+/// numbers, powers of two and the largest values.
 fn false_claims<R: Room>(bytes: &[u8]) {
     let right = FilterFile::cut(bytes);
     for at in word::GROWS..=word::RATE {
@@ -148,7 +152,7 @@ fn false_claims<R: Room>(bytes: &[u8]) {
     }
 }
 
-/// As small shards as there can be, so that most is kept beside the buckets.
+/// Returns a file with the smallest possible shards, so that the bookkeeping is largest.
 fn small_shards() -> Vec<u8> {
     let mut file = FilterFile::cut(&bytes_of(&LAYOUTS[4].filter_with(1_000, HASH)));
     file.header[word::BUCKETS] = 512;
@@ -161,12 +165,12 @@ fn small_shards() -> Vec<u8> {
     file.sealed().bytes()
 }
 
-/// Blocks as deep as they can be, so that the list of them is longest.
+/// Returns a file with blocks as deep as possible, so that their directory is largest.
 fn deep_shards() -> Vec<u8> {
     let mut file = FilterFile::cut(&bytes_of(&growing(1)));
     let depths = (1..=16).chain(std::iter::repeat_n(17, 2));
     let mut blocks: Vec<u64> = depths.collect();
-    // Almost all of the first half is cut in small parts, since 64 entries for each are allowed.
+    // 64 directory entries are allowed per block, so the first half is cut into small parts.
     blocks.splice(0..1, std::iter::repeat_n(12, 2_048));
     let block = file.blocks[0].clone();
     file.blocks = blocks

@@ -1,13 +1,13 @@
-//! A size that the machine cannot have is refused before any memory is touched.
+//! A size beyond the machine's memory is refused before any memory is touched.
 //!
-//! The allocator of this program refuses large requests, as a system does that is asked for more
-//! than it has, and counts what it grants.
+//! The allocator of this program refuses large requests, as a system without enough memory does,
+//! and counts the bytes that it grants.
 
 use koel::{BuildErrorKind, ConcurrentCuckooFilter};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Less than the table of any filter below.
+/// The largest request that is granted: less than the table of any filter below.
 const MOST_AT_ONCE: usize = 1 << 33;
 
 static GRANTED: AtomicUsize = AtomicUsize::new(0);

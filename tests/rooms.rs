@@ -1,15 +1,17 @@
-//! The house: each room imports only from rooms below it, and no two files import each other.
+//! The sources are layered: each room (a folder of modules) imports only from rooms below it, and
+//! there are no import cycles.
 //!
-//! Reads the sources as text. A path like `crate::shard::kick::walk` is an arrow from the file that
-//! names it to the file of the longest prefix that is a module. Comments do not count, and neither
-//! does `mod kick;`.
+//! The test reads the sources as text. A path like `crate::shard::kick::walk` is an import by the
+//! file that names it, from the file of the longest prefix that is a module. Comments and
+//! declarations like `mod kick;` do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// From the top down. What is not in a folder is on the ground, beneath all of them.
+/// The rooms of the library, from the top down. Files outside of any folder are below all rooms.
 const LIBRARY: [&str; 6] = ["filter", "snapshot", "room", "shard", "table", "layout"];
+/// The rooms of the command, from the top down.
 const COMMAND: [&str; 6] = ["commands", "bench", "run", "lines", "state", "arguments"];
 
 #[test]
@@ -26,7 +28,7 @@ fn rooms_of_the_command_import_downwards_only() {
     assert_eq!(faults(&sources, &COMMAND), [""; 0]);
 }
 
-/// Modules, by their paths from the crate's root, and their text.
+/// The text of each module, by its path from the crate's root.
 type Sources = BTreeMap<Vec<String>, String>;
 
 fn sources_below(folder: &str) -> Sources {
@@ -52,9 +54,9 @@ fn collect(folder: &Path, module: &[String], sources: &mut Sources) {
     }
 }
 
-/// What is wrong with the arrows of these sources: ones that run up, and circles.
+/// Returns the faults in the imports of these sources: imports from above, and cycles.
 fn faults(sources: &Sources, rooms: &[&str]) -> Vec<String> {
-    let arrows: BTreeMap<_, _> =
+    let imports_of: BTreeMap<_, _> =
         sources.iter().map(|(module, text)| (module, imports(module, text, sources))).collect();
     let height = |module: &[String]| match module.first() {
         None => rooms.len() + 1,
@@ -63,7 +65,7 @@ fn faults(sources: &Sources, rooms: &[&str]) -> Vec<String> {
         }
     };
     let mut faults = Vec::new();
-    for (from, targets) in &arrows {
+    for (from, targets) in &imports_of {
         for to in targets {
             let in_one_room = !from.is_empty() && !to.is_empty() && from[0] == to[0];
             if !in_one_room && height(to) >= height(from) {
@@ -71,21 +73,22 @@ fn faults(sources: &Sources, rooms: &[&str]) -> Vec<String> {
             }
         }
     }
-    // Files that import nothing but what is left out already are left out, until none is left.
-    let mut left: BTreeSet<&Vec<String>> = arrows.keys().copied().collect();
+    // Drop files that import only from dropped files, until there are no more of them. The files on
+    // a cycle are left, and those that import from them.
+    let mut left: BTreeSet<&Vec<String>> = imports_of.keys().copied().collect();
     loop {
         let before = left.len();
-        let stays = |module: &&Vec<String>| arrows[*module].iter().any(|to| left.contains(to));
+        let stays = |module: &&Vec<String>| imports_of[*module].iter().any(|to| left.contains(to));
         left = left.iter().copied().filter(stays).collect();
         if left.len() == before {
             break;
         }
     }
     let used_by_others =
-        |module: &&&Vec<String>| left.iter().any(|from| arrows[*from].contains(**module));
-    let circle: Vec<String> = left.iter().filter(used_by_others).map(|it| name(it)).collect();
-    if !circle.is_empty() {
-        faults.push(format!("a circle goes through some of: {}", circle.join(", ")));
+        |module: &&&Vec<String>| left.iter().any(|from| imports_of[*from].contains(**module));
+    let cycle: Vec<String> = left.iter().filter(used_by_others).map(|it| name(it)).collect();
+    if !cycle.is_empty() {
+        faults.push(format!("a cycle goes through some of: {}", cycle.join(", ")));
     }
     faults
 }
@@ -94,11 +97,11 @@ fn name(module: &[String]) -> String {
     if module.is_empty() { "the root".into() } else { module.join("/") }
 }
 
-/// The files that this one imports from.
+/// Returns the files that this one imports from.
 fn imports(module: &[String], text: &str, sources: &Sources) -> BTreeSet<Vec<String>> {
     let tokens = tokens(text);
     let mut found = BTreeSet::new();
-    // Where we are: `module`, and the inline modules that are open, each with its depth in braces.
+    // The open inline modules, each with the depth of its brace.
     let (mut inline, mut depth) = (Vec::new(), 0);
     for (at, token) in tokens.iter().enumerate() {
         match &**token {
@@ -118,7 +121,7 @@ fn imports(module: &[String], text: &str, sources: &Sources) -> BTreeSet<Vec<Str
         let starts_a_use = at > 0 && tokens[at - 1] == "use";
         let base = match &**token {
             _ if at > 0 && tokens[at - 1] == "::" => continue,
-            // As in `pub(crate)` and `&self`.
+            // No path follows, as in `pub(crate)` and `&self`.
             _ if tokens.get(at + 1).is_none_or(|next| next != "::") => continue,
             "crate" => Vec::new(),
             "self" => here().collect(),
@@ -127,7 +130,7 @@ fn imports(module: &[String], text: &str, sources: &Sources) -> BTreeSet<Vec<Str
             _ => continue,
         };
         if starts_a_use && !["crate", "self", "super"].contains(&&**token) {
-            // Another crate, unless it is a module of ours.
+            // The path names another crate unless it is a module of this one.
             if !sources.contains_key(&base) {
                 continue;
             }
@@ -157,8 +160,8 @@ fn without_supers(path: &[String]) -> Vec<String> {
     })
 }
 
-/// All paths that begin at `base` and go on with the tokens from `at`, through braces; returns where
-/// they end.
+/// Collects all paths that begin with `base` and continue with the tokens from `at`, also through
+/// braces. Returns the index after the last token of the paths.
 fn expand(tokens: &[String], at: usize, base: Vec<String>, paths: &mut Vec<Vec<String>>) -> usize {
     if tokens.get(at).is_none_or(|token| token != "::") {
         paths.push(base);
@@ -181,7 +184,7 @@ fn expand(tokens: &[String], at: usize, base: Vec<String>, paths: &mut Vec<Vec<S
     expand(tokens, at + 1, path, paths)
 }
 
-/// Words and `::` and other signs, without comments and what is in quotes.
+/// Splits the text into words, `::` and other characters, without comments and string literals.
 fn tokens(text: &str) -> Vec<String> {
     let mut tokens = Vec::new();
     for line in text.lines() {
@@ -206,11 +209,11 @@ fn tokens(text: &str) -> Vec<String> {
     tokens
 }
 
-/// The test itself is tested.
+/// Tests of the test: it finds faults in small made-up sources.
 mod twins {
     use super::*;
 
-    fn house(files: &[(&str, &str)]) -> Sources {
+    fn sources_of(files: &[(&str, &str)]) -> Sources {
         let module = |path: &str| {
             path.split('/').filter(|part| !part.is_empty()).map(String::from).collect()
         };
@@ -218,11 +221,11 @@ mod twins {
     }
 
     fn faults_of(files: &[(&str, &str)]) -> Vec<String> {
-        faults(&house(files), &["top", "low"])
+        faults(&sources_of(files), &["top", "low"])
     }
 
     #[test]
-    fn a_sound_house_has_no_faults() {
+    fn layered_sources_have_no_faults() {
         let files = [
             ("", "mod top; mod low; mod ground; pub use top::Top;"),
             ("top", "pub mod face;\nuse crate::{ground, low::{self, cellar::{Wine, Beer}}};"),
@@ -235,7 +238,7 @@ mod twins {
     }
 
     #[test]
-    fn an_arrow_that_runs_up_is_found() {
+    fn an_import_from_above_is_found() {
         for (text, fault) in [
             ("use crate::top::face::Face;", "low/cellar imports top/face"),
             ("fn f() { crate::top::face::f() }", "low/cellar imports top/face"),
@@ -252,14 +255,14 @@ mod twins {
     }
 
     #[test]
-    fn a_circle_is_found() {
+    fn a_cycle_is_found() {
         let files = [
             ("", "pub use low::cellar::Wine;"),
             ("low", "pub use cellar::Wine;"),
             ("low/cellar", "use crate::low::stairs::Down;"),
             ("low/stairs", "use crate::low::Wine;"),
         ];
-        let circle = "a circle goes through some of: low, low/cellar, low/stairs";
-        assert_eq!(faults_of(&files), [circle]);
+        let cycle = "a cycle goes through some of: low, low/cellar, low/stairs";
+        assert_eq!(faults_of(&files), [cycle]);
     }
 }

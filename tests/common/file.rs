@@ -1,7 +1,7 @@
-//! The file of a saved filter, read by the page that specifies it (`koel::format`) and by nothing of
-//! koel's own: a second opinion. And a way to change such files, and to put their checksums right.
+//! An independent reader of saved filters. It is written from the specification (`koel::format`)
+//! and uses no code of koel. It can also change such files and fix their checksums.
 
-// Every test file is a crate of its own and uses a part of this.
+// Each test program uses only a part of this.
 #![allow(dead_code)]
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -28,7 +28,8 @@ pub mod word {
     pub const ITEMS: usize = 2;
 }
 
-/// The words of a file, in its parts, with their checksums. Nothing is checked yet.
+/// The words of a file by part, including checksums. [`cut`](FilterFile::cut) does not validate
+/// them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FilterFile {
     pub header: Vec<u64>,
@@ -54,7 +55,7 @@ fn seal(words: &mut [u64]) {
 impl FilterFile {
     pub fn cut(bytes: &[u8]) -> Self {
         let (words, rest) = bytes.as_chunks::<8>();
-        assert!(rest.is_empty(), "a row of words");
+        assert!(rest.is_empty(), "a whole number of words");
         let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
         let (header, words) = words.split_at(HEADER_WORDS);
         let (blocks, end) = words.split_at(words.len() - END_WORDS);
@@ -70,8 +71,8 @@ impl FilterFile {
         words.flat_map(|word| word.to_le_bytes()).collect()
     }
 
-    /// Makes everything right that is told of the rest: numbers of blocks, checksums, the end. What
-    /// the blocks say of their items stays.
+    /// Fixes all derived values: the numbers of the blocks, the checksums and the end. The items
+    /// and item counts of the blocks stay as they are.
     pub fn sealed(mut self) -> Self {
         seal(&mut self.header);
         for (number, block) in (0..).zip(&mut self.blocks) {
@@ -121,7 +122,7 @@ impl FilterFile {
         self.header[word::NEAR]
     }
 
-    /// The lower part of a growing filter's fingerprint.
+    /// Returns the size of the window in bits: the lower part of a growing filter's fingerprint.
     pub fn window(&self) -> u32 {
         self.bits() - self.bits() / 2
     }
@@ -143,7 +144,7 @@ impl FilterFile {
         &block[BLOCK_HEAD..block.len() - 1]
     }
 
-    /// Everything that the page says of a file.
+    /// Checks everything that the specification says of a file.
     pub fn check(&self) {
         self.check_header();
         for (number, block) in (0..).zip(&self.blocks) {
@@ -224,7 +225,7 @@ impl FilterFile {
         let mut covered = 0u64;
         for depth in self.depths() {
             assert!(depth <= 31);
-            // Halves of halves: each begins at a multiple of its own size.
+            // Each part is a half of a half, so it begins at a multiple of its own size.
             let part = 1 << (31 - depth);
             assert!(covered.is_multiple_of(part));
             covered += part;
@@ -234,18 +235,18 @@ impl FilterFile {
         assert!(u128::from(self.roots()) << deepest <= (1 << 20) + 64 * self.blocks.len() as u128);
     }
 
-    /// What an item of bytes hashes to.
+    /// Returns the hash of an item that consists of bytes.
     pub fn hash(&self, bytes: &[u8]) -> u64 {
         xxhash_rust::xxh3::xxh3_64_with_seed(bytes, self.seed())
     }
 
-    /// What an item that writes these pieces hashes to.
+    /// Returns the hash of an item that writes these pieces to the hasher.
     pub fn hash_of(&self, pieces: &[&[u8]]) -> u64 {
         let more = |hash, piece: &&[u8]| xxhash_rust::xxh3::xxh3_64_with_seed(piece, hash);
         pieces.iter().fold(self.seed(), more)
     }
 
-    /// How many lanes stand for the item of this hash.
+    /// Returns the number of lanes that match the item with this hash.
     pub fn count(&self, hash: u64) -> usize {
         if self.grows() { self.count_growing(mix(hash)) } else { self.count_fixed(mix(hash)) }
     }
@@ -280,9 +281,9 @@ impl FilterFile {
         })
     }
 
-    /// The block that has the items of this root and rest, and its depth.
+    /// Returns the block with the items of this root and rest, and its depth.
     fn block_of(&self, root: u64, rest: u64) -> (usize, u32) {
-        // Where among all roots the item is, and where the blocks end, in parts of 2^-31.
+        // The item's position among all roots, in units of 2^-31 of a root, like `end` below.
         let place = root << 31 | rest >> (64 - 31);
         let mut end = 0;
         for (index, depth) in self.depths().enumerate() {
@@ -301,7 +302,7 @@ impl FilterFile {
     }
 }
 
-/// The two halves of a product: a part and the rest.
+/// Returns the two halves of the product `x * n`: one of `n` parts, and the rest.
 fn scale(x: u64, n: u64) -> (u64, u64) {
     let product = u128::from(x) * u128::from(n);
     ((product >> 64) as u64, product as u64)
@@ -318,7 +319,7 @@ pub fn mix(mut h: u64) -> u64 {
     h ^ h >> 27
 }
 
-/// The hash that is mixed to this.
+/// Returns the hash that [`mix`] maps to `h`.
 pub fn unmix(mut h: u64) -> u64 {
     h ^= h >> 27 ^ h >> 54;
     h = h.wrapping_mul(inverse(SECOND));
@@ -327,7 +328,7 @@ pub fn unmix(mut h: u64) -> u64 {
     h ^ h >> 27 ^ h >> 54
 }
 
-/// The number whose product with this odd one is 1: five steps of Newton's.
+/// Returns the inverse of an odd number modulo 2^64, by five steps of Newton's method.
 pub fn inverse(odd: u64) -> u64 {
     (0..5).fold(odd, |x, _| x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x))))
 }

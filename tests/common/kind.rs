@@ -1,15 +1,16 @@
-//! The two kinds of filters that are saved, for tests that are the same for both.
+//! The two kinds of saved filters, for tests that run on both.
 
 use koel::{ConcurrentCuckooFilter, Fixed, Growing, Room, StableHash};
 
 pub type Saved<K> = ConcurrentCuckooFilter<StableHash, K>;
 
 pub trait Kind: Room + Sized + 'static {
-    #[allow(dead_code)] // not every test names them
+    #[allow(dead_code)] // not every test program uses it
     const NAME: &'static str;
 
-    /// An empty filter with room for so many items, of which a few thousand have no false positives among
-    /// them. The one that grows begins much smaller.
+    /// Returns an empty filter for `capacity` items. Its rate is so low that tests can rely on a
+    /// few thousand items without false positives among them. The growing filter begins much
+    /// smaller.
     fn filter(capacity: usize) -> Saved<Self>;
 }
 

@@ -1,7 +1,7 @@
-//! What the tests share: the layouts, hashers that are the same each time, random numbers, threads
-//! that begin together, and how long a run takes.
+//! Shared by the tests: the layouts, deterministic hashers, random numbers, threads that start at
+//! the same time, and the choice between short and long runs.
 
-// Every test file is a crate of its own and uses a part of this.
+// Each test program uses only a part of this.
 #![allow(dead_code)]
 
 mod rounds;
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 pub type Filter<S = Fixed> = ConcurrentCuckooFilter<S>;
 
-/// A way to cut the 64-bit buckets, and a false-positive rate that chooses it.
+/// A fingerprint size, and a false-positive rate that selects it.
 #[derive(Debug)]
 pub struct Layout {
     pub bits: u32,
@@ -49,35 +49,35 @@ impl Layout {
             .build()
             .expect("a filter for this capacity and rate");
         let stats = filter.stats();
-        assert_eq!(stats.fingerprint_bits(), self.bits, "{self:?} is not what the rate chose");
+        assert_eq!(stats.fingerprint_bits(), self.bits, "the rate did not select {self:?}");
         assert_eq!(stats.slots_per_bucket(), self.slots());
         filter
     }
 
-    /// Fingerprints in a bucket.
+    /// Returns the number of slots in a bucket.
     pub fn slots(&self) -> usize {
         (64 / self.bits) as usize
     }
 
-    /// Whether some thousand items can be trusted to have no false positives among them.
+    /// Returns whether a few thousand items reliably have no false positives among them.
     pub fn is_exact(&self) -> bool {
         self.bits >= 21
     }
 }
 
-/// The false-positive rate that theory expects of a table with this load.
+/// Returns the false-positive rate that theory predicts for a table with this load.
 pub fn expected_rate(stats: &Stats, load: f64) -> f64 {
     let fingerprints = 2f64.powi(stats.fingerprint_bits() as i32) - 1.0;
     let compared = 2.0 * stats.slots_per_bucket() as f64 * load;
     -(compared * (-1.0 / fingerprints).ln_1p()).exp_m1()
 }
 
-/// What the filter says about each hash; two tables that differ hardly agree on many.
+/// Returns the count of each hash. For many hashes, two different tables hardly ever agree.
 pub fn answers<S>(filter: &Filter<S>, hashes: impl IntoIterator<Item = u64>) -> Vec<usize> {
     hashes.into_iter().map(|hash| filter.count_hash(hash)).collect()
 }
 
-/// Inserts new hashes until one is refused; returns those that went in, and the refused one.
+/// Inserts new hashes until one is refused. Returns the inserted hashes and the refused one.
 pub fn fill_to_refusal<S>(filter: &Filter<S>, random: &mut SplitMix) -> (Vec<u64>, u64) {
     let mut inserted = Vec::new();
     loop {
@@ -89,7 +89,7 @@ pub fn fill_to_refusal<S>(filter: &Filter<S>, random: &mut SplitMix) -> (Vec<u64
     }
 }
 
-/// Runs the work in so many threads, each with its number, and lets them all begin at once.
+/// Runs the work in `threads` threads, which start at the same time, and passes each its number.
 pub fn together(threads: usize, work: impl Fn(usize) + Sync) {
     let begin = Barrier::new(threads);
     scope(|scope| {
@@ -103,24 +103,24 @@ pub fn together(threads: usize, work: impl Fn(usize) + Sync) {
     });
 }
 
-/// Holds up the other tests of the file that ask for the same: threads that share their processors
-/// with those of other tests seldom meet.
+/// Returns a lock that lets only one test of the program run at a time. The threads of a test
+/// rarely run simultaneously if they share the processors with other tests.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs the work in a thread of its own, and fails if it takes much longer than it ever should, as
-/// it does when it waits for something that will not come.
+/// Runs the work in a thread of its own, and fails if it takes much longer than it ever should, for
+/// example because of a deadlock.
 pub fn in_time(work: impl FnOnce() + Send + 'static) {
     let (end, ended) = channel();
     let worker = spawn(move || {
-        // Dropped at the end, and by a panic as well.
+        // Dropped at the end, also by a panic.
         let _end: Sender<()> = end;
         work();
     });
     let waited = ended.recv_timeout(Duration::from_secs(300));
-    assert_ne!(waited, Err(RecvTimeoutError::Timeout), "this does not come to an end");
+    assert_ne!(waited, Err(RecvTimeoutError::Timeout), "the work has not finished in time");
     if let Err(panic) = worker.join() {
         resume_unwind(panic);
     }
@@ -146,7 +146,7 @@ impl SplitMix {
         }
     }
 
-    /// So many numbers, all different.
+    /// Returns `count` different numbers.
     pub fn take(&mut self, count: usize) -> Vec<u64> {
         let numbers: Vec<u64> = (0..count).map(|_| self.next()).collect();
         debug_assert_eq!(numbers.iter().collect::<HashSet<_>>().len(), count);
@@ -160,7 +160,7 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A decent hasher with a key that the test chooses.
+/// A good hasher with a key that the test chooses.
 #[derive(Clone, Copy, Debug)]
 pub struct Fixed {
     pub key: u64,

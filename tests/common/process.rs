@@ -1,12 +1,13 @@
-//! Test programs that run themselves again, to be killed or refused things, or to get in the way.
+//! Tests that run their own program again as a child process: to kill it, to make its system calls
+//! fail, or to let it compete with the parent.
 
 use std::env;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// This test program, to be run again: it does nothing but its ignored test of this name, on its main thread, with
-/// `task` to be found by [`task`].
+/// Returns a command that runs this test program again. It runs only the ignored test of this name,
+/// on its main thread, and [`task`] returns `task` there.
 pub fn again(test: &str, task: &[&str]) -> Command {
     let mut command = Command::new(env::current_exe().expect("the path of this program"));
     command.args([test, "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
@@ -14,13 +15,13 @@ pub fn again(test: &str, task: &[&str]) -> Command {
     command
 }
 
-/// What this process was started for, if it was started by [`again`].
+/// Returns the task of this process, if it was started by [`again`].
 pub fn task() -> Option<Vec<String>> {
     let task = env::var("KOEL_TASK").ok()?;
     Some(task.split('\n').map(str::to_string).collect())
 }
 
-/// The names of what is in a folder.
+/// Returns the names in a folder, sorted.
 pub fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("a folder");
     let name = |entry: fs::DirEntry| entry.file_name().into_string().expect("a name in UTF-8");

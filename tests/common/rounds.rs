@@ -1,8 +1,8 @@
-//! How long a run of the tests takes.
+//! The choice between short and long test runs.
 
-/// How often something is done: `long` where `KOEL_LONG_TESTS` is in the environment, and else `short`.
+/// Returns `long` if `KOEL_LONG_TESTS` is in the environment, and `short` otherwise.
 ///
-/// A short run looks at the same, in every layout; the long one finds what is rare.
+/// A short run checks the same things, in every layout. A long run finds rare errors.
 pub fn rounds<T>(short: T, long: T) -> T {
     if std::env::var_os("KOEL_LONG_TESTS").is_some() { long } else { short }
 }

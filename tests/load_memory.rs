@@ -115,7 +115,7 @@ fn takes_little<R: Room>(bytes: &[u8]) -> bool {
         let (file, by_file) = (mib(bytes.len()), mib(by_file));
         let (by_stream, resident) = (mib(by_stream), mib(resident));
         println!(
-            "{file:.1} MiB: load took {by_file:.1}, read_from {by_stream:.1} ({resident:.1} of it resident)"
+            "{file:.1} MiB: load took {by_file:.1}, read_from {by_stream:.1} ({resident:.1} resident)"
         );
     }
     loads

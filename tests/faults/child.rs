@@ -1,4 +1,4 @@
-//! What the process does that strace watches.
+//! The tasks of the child process that strace watches.
 
 use crate::kind::{Kind, Saved};
 use crate::process::{again, names};
@@ -12,21 +12,23 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-/// Where nothing is. That it is looked at there shows in the trace where the save or load begins and ends.
+/// A path that does not exist. The child looks it up to mark in the trace where the save or load
+/// begins; [`END`] marks where it ends.
 pub const BEGIN: &str = "/koel begins";
 pub const END: &str = "/koel ends";
 
-/// A process that has a filter with the old items and the new ones, and saves it while other threads insert and remove others.
+/// Returns a process that saves a filter with the old and the new items, while other threads insert
+/// and remove further items.
 pub fn saving<K: Kind>(path: &Path) -> Command {
     of::<K>("save", path)
 }
 
-/// A process that loads a filter, and looks whether it has the old items.
+/// Returns a process that loads a filter, and checks that it has the old items.
 pub fn loading<K: Kind>(path: &Path) -> Command {
     of::<K>("load", path)
 }
 
-/// A process that saves to a disk that it has filled before, more or less.
+/// Returns a process that saves to a disk on which it has left too little room.
 pub fn filling<K: Kind>(folder: &Path) -> Command {
     of::<K>("fill", folder)
 }
@@ -35,7 +37,7 @@ fn of<K: Kind>(what: &str, path: &Path) -> Command {
     again("", &[what, K::NAME, path.to_str().expect("a path in UTF-8")])
 }
 
-/// Does what this process was started for, on the main thread: strace watches no other.
+/// Runs the task of this process on the main thread, the only one that strace watches.
 pub fn run(task: &[String]) -> ! {
     let path = Path::new(&task[2]);
     let result = match (&*task[0], &*task[1]) {
@@ -45,7 +47,7 @@ pub fn run(task: &[String]) -> ! {
         ("fill", "growing") => fill::<Growing>(path),
         ("load", "fixed") => load::<Fixed>(path),
         ("load", "growing") => load::<Growing>(path),
-        _ => panic!("there is no such task: {task:?}"),
+        _ => panic!("unknown task: {task:?}"),
     };
     match result {
         Ok(()) => println!("OUTCOME done"),
@@ -84,11 +86,12 @@ fn save<K: Kind>(path: &Path) -> Result<(), SnapshotError> {
 
 fn load<K: Kind>(path: &Path) -> Result<(), SnapshotError> {
     let filter = marked(|| Saved::<K>::load(path))?;
-    assert!(OLD.clone().all(|item| filter.contains(&item)), "something is lost");
+    assert!(OLD.clone().all(|item| filter.contains(&item)), "an old item is lost");
     Ok(())
 }
 
-/// Leaves a little less room on the disk each time.
+/// Fills the disk, and then saves repeatedly with a little more room each time, until a save
+/// succeeds.
 fn fill<K: Kind>(folder: &Path) -> ! {
     let (path, filler) = (folder.join(NAME), folder.join("filler"));
     let filter: Saved<K> = K::filter(CAPACITY);
@@ -105,7 +108,7 @@ fn fill<K: Kind>(folder: &Path) -> ! {
         let mut file = fs::File::create(&filler).expect("a file");
         while file.write(&[1; 4_096]).is_ok_and(|written| written > 0) {}
         let room = pages * 4_096;
-        file.set_len(file.metadata().expect("a file").len() - room).expect("to shorten it");
+        file.set_len(file.metadata().expect("a file").len() - room).expect("a shorter file");
         match filter.save(&path) {
             Ok(_) if room >= length => break,
             Ok(_) => panic!("{room} bytes were enough for {length}"),
@@ -127,7 +130,7 @@ fn fill<K: Kind>(folder: &Path) -> ! {
 
 fn marked<T>(work: impl FnOnce() -> T) -> T {
     let mark = |path| fs::metadata(path).expect_err("nothing");
-    // The standard library finds out first what it can ask.
+    // On the first call, the standard library also probes which system calls it can use.
     mark("/koel");
     mark(BEGIN);
     let result = work();

@@ -1,4 +1,4 @@
-//! A save that is killed leaves the old file or the new one.
+//! A killed save leaves the old file or the new one.
 
 use crate::both;
 use crate::child::saving;
@@ -21,13 +21,14 @@ pub const TESTS: &[(&str, fn())] = &[
     }),
 ];
 
-/// Calls that every save makes. Others are for memory or for waiting, as it meets the other threads.
+/// Returns whether every save makes this call. The other calls, for memory or for locks, depend on
+/// how the threads run.
 fn is_about_files(call: &Call) -> bool {
     let names = ["readlink", "statx", "open", "flock", "fchmod", "ftruncate", "write", "fsync"];
     names.iter().chain(&["rename", "close"]).any(|name| call.is(name))
 }
 
-/// Kills a save at each of its system calls, before it is carried out.
+/// Kills a save at each of its system calls, before the call takes effect.
 fn kill_everywhere<K: Kind>(old: Option<&[u8]>) {
     const SIGKILL: i32 = 9;
     let scene = Scene::<K>::new(old);
@@ -37,11 +38,11 @@ fn kill_everywhere<K: Kind>(old: Option<&[u8]>) {
 
     let (mut before, mut after, mut unfinished, mut elsewhere) = (0, 0, 0, 0);
     let mut waits = HashMap::new();
-    // A short run leaves out two of three; the other kind of filter is killed at others.
+    // A short run kills at every third call, and at different ones for each kind of filter.
     let wanted = |number: usize| number % 3 == K::NAME.len() % 3 || rounds(false, true);
     for (_, call) in whole.calls().iter().enumerate().filter(|(number, _)| wanted(*number)) {
         if !is_about_files(call) {
-            // It may be hundreds, if another thread was stopped while it held a lock.
+            // There may be hundreds, if another thread was preempted while it held a lock.
             let times: &mut u32 = waits.entry(&call.name).or_default();
             *times += 1;
             if *times > 3 {
@@ -71,8 +72,8 @@ fn kill_everywhere<K: Kind>(old: Option<&[u8]>) {
         scene.go_on();
     }
     println!(
-        "    {}: killed at {before} calls before the new file had its name, at {unfinished} of them \
-         with an unfinished one, and at {after} after; {elsewhere} calls were not met again",
+        "    {}: killed at {before} calls before the rename ({unfinished} of them left an \
+         unfinished file) and at {after} calls after it; {elsewhere} calls did not occur again",
         K::NAME
     );
     assert!(before >= rounds(4, 15) && after >= rounds(1, 3) && unfinished >= rounds(2, 10));

@@ -1,9 +1,11 @@
-//! Saves and loads that the system refuses, cuts short or kills, at one system call after the other.
+//! Saves and loads whose system calls fail, are cut short, or are killed, one call after the other.
 //!
-//! `strace` does that to a process of its own, which does what is in `child`. Where there is no strace,
-//! nothing is tested, and that is said; with `KOEL_STRACE=required` in the environment it is a failure.
+//! `strace` injects the faults into a child process, which runs a task from `child`. Without a
+//! working strace, the tests are skipped with a message; with `KOEL_STRACE=required` in the
+//! environment, they fail instead.
 //!
-//! The threads of libtest would be in the way, so `main` does here what libtest does elsewhere.
+//! The child has to work on its main thread, but libtest runs tests on threads of its own. So this
+//! program has its own `main` instead of libtest.
 
 #[cfg(target_os = "linux")]
 #[path = "../common/kind.rs"]
@@ -47,7 +49,7 @@ fn main() {
         tests.iter().for_each(|(name, _)| println!("{name}: test"));
         return;
     }
-    // Other flags are for libtest; what is no flag is a part of the names of the tests to be run.
+    // Flags are for libtest and are ignored. Other arguments select tests whose name contains them.
     let wanted: Vec<&String> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
     tests.retain(|(name, _)| wanted.is_empty() || wanted.iter().any(|part| name.contains(*part)));
     if tests.is_empty() || !strace::is_there() {
@@ -65,7 +67,7 @@ fn main() {
     assert_eq!(failed, 0, "some tests have failed");
 }
 
-/// Both kinds of filters at once; it is mostly waiting.
+/// Runs a test for both kinds of filters in parallel, because each mostly waits.
 #[cfg(target_os = "linux")]
 fn both(fixed: impl FnOnce() + Send, growing: impl FnOnce()) {
     std::thread::scope(|scope| {
@@ -76,5 +78,5 @@ fn both(fixed: impl FnOnce() + Send, growing: impl FnOnce()) {
 
 #[cfg(not(target_os = "linux"))]
 fn main() {
-    println!("SKIPPED: saves and loads are interrupted with strace, which is for Linux");
+    println!("SKIPPED: these tests inject faults with strace, which exists only on Linux");
 }

@@ -1,4 +1,4 @@
-//! A save comes to disk in this order: the new file's bytes, then its name.
+//! A save reaches the disk in this order: the bytes of the new file, its new name, the folder.
 
 use crate::both;
 use crate::child::saving;
@@ -8,7 +8,7 @@ use crate::strace::{Call, watch};
 use koel::{Fixed, Growing};
 
 pub const TESTS: &[(&str, fn())] =
-    &[("what_is_written_is_synced_before_it_gets_its_name_and_the_folder_after", || {
+    &[("a_save_syncs_the_file_before_the_rename_and_the_folder_after", || {
         both(in_order::<Fixed>, in_order::<Growing>);
     })];
 
@@ -18,7 +18,7 @@ fn in_order<K: Kind>() {
     let whole = watch(&saving::<K>(&scene.path), &[]);
     assert_eq!(whole.outcome.as_deref(), Some("done"));
 
-    // strace names the files of descriptors: `fsync(3</tmp/…>)`.
+    // strace prints the path of each descriptor: `fsync(3</tmp/…>)`.
     let folder = scene.folder().canonicalize().expect("a folder");
     let (beside, folder) =
         (format!("<{}>", folder.join(BESIDE).display()), format!("<{}>", folder.display()));
@@ -41,7 +41,7 @@ fn in_order<K: Kind>() {
     assert!(writes.len() >= 4, "a header, two blocks and an end, or more: {calls:#?}");
     for place in writes {
         assert!(locked < place && place < permitted, "{calls:#?}");
-        assert!(calls[place].text.contains(&beside), "the old file is written to: {calls:#?}");
+        assert!(calls[place].text.contains(&beside), "a write to another file: {calls:#?}");
     }
     println!("    {}: {} system calls", K::NAME, calls.len());
 }

@@ -1,4 +1,4 @@
-//! A load that the system refuses something says what it was, and one that gets little at a time loads.
+//! A load reports which system call failed, and it tolerates interruptions and short reads.
 
 use crate::both;
 use crate::child::loading;
@@ -8,7 +8,7 @@ use crate::strace::{Call, watch};
 use koel::{Fixed, Growing};
 
 pub const TESTS: &[(&str, fn())] = &[
-    ("a_load_that_is_refused_something_says_what", || {
+    ("a_load_reports_the_system_call_that_failed", || {
         both(refuse_everything::<Fixed>, refuse_everything::<Growing>);
     }),
     ("a_load_survives_interruptions_and_short_reads", || {
@@ -22,12 +22,12 @@ const REFUSALS: [(&str, &[&str], &str); 3] = [
     ("pread64", &["EIO", "ENOMEM"], "cannot read: "),
 ];
 
-/// At which byte a read of the file begins, and how many it is for: `pread64(3</…>, "…"..., 152, 0) = 152`.
+/// Returns the offset and the length of a read: `pread64(3</…>, "…"..., 152, 0) = 152`.
 fn part(read: &Call) -> (usize, usize) {
     let (arguments, _) = read.text.rsplit_once(") = ").expect("a result");
     let mut numbers = arguments.rsplit(", ").map(|word| word.parse().expect("a number"));
-    let at = numbers.next().expect("where it begins");
-    (at, numbers.next().expect("how long it is"))
+    let at = numbers.next().expect("the offset");
+    (at, numbers.next().expect("the length"))
 }
 
 fn refuse_everything<K: Kind>() {
@@ -46,7 +46,7 @@ fn refuse_everything<K: Kind>() {
         assert!(outcome.starts_with(begin), "{call:?}: {outcome}");
         refused += 1;
     };
-    // Beside the file, the system is asked how many cores there are.
+    // The other calls ask for the number of cores.
     for call in whole.calls().iter().filter(|call| call.text.contains(NAME)) {
         for (name, errors, words) in REFUSALS {
             for error in errors.iter().filter(|_| call.is(name)) {
@@ -55,7 +55,7 @@ fn refuse_everything<K: Kind>() {
             }
         }
         if call.is("pread64") {
-            // It was longer when it was opened.
+            // As if the file had been truncated after it was opened.
             check(call, "retval=0", &format!("Incomplete, in place: false: {path}: "));
         }
     }
@@ -64,14 +64,14 @@ fn refuse_everything<K: Kind>() {
     assert!(!scene.has_unfinished());
 }
 
-/// The first of the bytes that it asked for are what a read gets, and not more.
+/// Interrupts the calls of a load, and lets its reads return fewer bytes than requested.
 fn get_little_at_a_time<K: Kind>() {
     let old = old_file::<K>();
     let scene = Scene::<K>::new(Some(&old));
     let load = loading::<K>(&scene.path);
     let whole = watch(&load, &[]);
     let (mut interrupted, mut short) = (0, 0);
-    // Beside the file, the system is asked how many cores there are.
+    // The other calls ask for the number of cores.
     for call in whole.calls().iter().filter(|call| call.text.contains(NAME)) {
         let injection = |what: &str| format!("{}:{what}:when={}", call.name, call.nth);
         if ["open", "pread64"].iter().any(|name| call.is(name)) {
@@ -84,16 +84,16 @@ fn get_little_at_a_time<K: Kind>() {
             let (at, length) = part(call);
             for length in [1, 8, 47, length - 1] {
                 if length > 1_000 {
-                    continue; // more than fits into a command line
+                    continue; // does not fit into a command line
                 }
-                // strace answers in place of the system, with what is in the file.
+                // strace answers instead of the system, with the bytes of the file.
                 let bytes: String =
                     old[at..][..length].iter().map(|b| format!("{b:02x}")).collect();
                 let answer = injection(&format!("retval={length}:poke_exit=@arg2={bytes}"));
                 let run = watch(&load, &[answer]);
                 assert_eq!(run.injected().len(), 1, "{call:?}");
                 assert_eq!(run.outcome.as_deref(), Some("done"), "{length} bytes of {call:?}");
-                // The rest is asked for.
+                // One more read fetches the rest.
                 let reads = |calls: &[Call]| calls.iter().filter(|c| c.is("pread64")).count();
                 assert_eq!(reads(run.calls()), reads(whole.calls()) + 1);
                 short += 1;

@@ -1,4 +1,4 @@
-//! A save that the system refuses something changes nothing, and says what it was.
+//! A save whose system call fails leaves the old file unchanged, and reports the call.
 
 use crate::both;
 use crate::child::saving;
@@ -9,24 +9,24 @@ use crate::strace::{Call, watch};
 use koel::{Fixed, Growing};
 
 pub const TESTS: &[(&str, fn())] = &[
-    ("a_save_that_is_refused_something_leaves_the_old_file_and_no_other", || {
+    ("a_save_that_fails_leaves_the_old_file_and_no_other", || {
         both(
             || refuse_everything::<Fixed>(Some(&old_file::<Fixed>())),
             || refuse_everything::<Growing>(Some(&old_file::<Growing>())),
         );
     }),
-    ("a_first_save_that_is_refused_something_leaves_no_file", || {
+    ("a_first_save_that_fails_leaves_no_file", || {
         both(|| refuse_everything::<Fixed>(None), || refuse_everything::<Growing>(None));
     }),
     ("a_save_survives_interruptions", || {
         both(interrupt_everything::<Fixed>, interrupt_everything::<Growing>);
     }),
-    ("a_lock_that_somebody_has_is_no_failure_of_the_system", busy),
-    ("an_unfinished_file_that_cannot_be_removed_is_not_in_the_way", not_removed),
-    ("a_folder_that_has_nothing_to_sync_is_no_error", nothing_to_sync),
+    ("a_lock_that_is_held_is_reported_as_busy", busy),
+    ("an_unfinished_file_that_cannot_be_removed_does_not_block_later_saves", not_removed),
+    ("a_folder_that_does_not_support_fsync_is_no_error", nothing_to_sync),
 ];
 
-/// What the system may answer.
+/// The system calls of a save, and the errors that they may return.
 const REFUSALS: [(&str, &[&str]); 9] = [
     ("readlink", &["EACCES", "EIO", "ELOOP"]),
     ("statx", &["EACCES", "EIO"]),
@@ -36,11 +36,12 @@ const REFUSALS: [(&str, &[&str]); 9] = [
     ("write", &["ENOSPC", "EIO", "EDQUOT", "EFBIG"]),
     ("fsync", &["EIO", "ENOSPC", "EDQUOT"]),
     ("rename", &["EACCES", "EIO", "ENOSPC", "EXDEV", "EBUSY"]),
-    // As the last thing that is done with a file, it has nothing to say.
+    // Closing is the last step for a file, and its error is ignored.
     ("close", &["EIO"]),
 ];
 
-/// How the text of the error begins, after the path, if this call is refused; `None` if the save succeeds all the same.
+/// Returns how the error message begins, after the path, if this call fails; `None` if the save
+/// succeeds nevertheless.
 fn words_for(call: &Call, error: &str) -> Option<&'static str> {
     let beside = call.text.contains(BESIDE);
     Some(match &*call.name {
@@ -48,7 +49,7 @@ fn words_for(call: &Call, error: &str) -> Option<&'static str> {
         "statx" => "cannot inspect the old file: ",
         name if name.starts_with("open") && beside => "cannot create ",
         name if name.starts_with("open") => "cannot open its folder: ",
-        // Where there are no locks, it goes without.
+        // On file systems without locks, a save does not lock.
         "flock" if error != "EIO" => return None,
         "flock" => "cannot lock ",
         "fchmod" => "cannot give the new file the permissions of the old one: ",
@@ -57,7 +58,7 @@ fn words_for(call: &Call, error: &str) -> Option<&'static str> {
         name if name.starts_with("rename") => "cannot rename ",
         "fsync" => "the new file is in place and complete, but its folder could not be synced (",
         "close" => return None,
-        _ => panic!("what is this call for? {call:?}"),
+        _ => panic!("unexpected call: {call:?}"),
     })
 }
 
@@ -68,7 +69,7 @@ fn refuse_everything<K: Kind>(old: Option<&[u8]>) {
     let mut refused = 0;
     for call in whole.calls() {
         let errors = REFUSALS.iter().filter(|(name, _)| call.is(name)).flat_map(|(_, all)| *all);
-        // In a short run, each call is refused with one of them, and not always with the first.
+        // A short run tries one error per call, and not always the first.
         let one_of = |all: usize| (call.nth % all)..=(call.nth % all);
         let all = errors.clone().count();
         let wanted = rounds(one_of(all.max(1)), 0..=all);
@@ -77,7 +78,7 @@ fn refuse_everything<K: Kind>(old: Option<&[u8]>) {
             let refusal = format!("{}:error={error}:when={}", call.name, call.nth);
             let run = watch(&saving::<K>(&scene.path), &[refusal]);
             let what = format!("{error} at {}: {:?}", call.text, run.outcome);
-            assert_eq!(run.injected().len(), 1, "nothing was refused: {what}");
+            assert_eq!(run.injected().len(), 1, "no call has failed: {what}");
             assert!(run.calls().iter().any(Call::was_injected), "{what}");
             refused += 1;
 
@@ -85,7 +86,7 @@ fn refuse_everything<K: Kind>(old: Option<&[u8]>) {
             let in_place = run.has_renamed();
             let expected = if in_place { Holds::New } else { scene.before() };
             if call.is("statx") && call.text.contains(BESIDE) {
-                // Then it cannot be known whose the file is: it is made anew, or left.
+                // The save cannot find out whose file it is, so it creates a new one or gives up.
                 assert_eq!(outcome == "done", in_place, "{what}");
                 assert_eq!(scene.holds(), expected, "{what}");
                 scene.go_on();
@@ -115,7 +116,7 @@ fn interrupt_everything<K: Kind>() {
     let whole = watch(&saving::<K>(&scene.path), &[]);
     let mut interrupted = 0;
     for call in whole.calls() {
-        // The others are not interrupted by a signal, anywhere.
+        // Signals never interrupt the other calls.
         let may_be = ["open", "flock", "fchmod", "write", "fsync"];
         if may_be.iter().any(|name| call.is(name)) {
             let scene = Scene::<K>::new(Some(&old));
@@ -141,7 +142,7 @@ fn busy() {
     let begin = format!("Busy, in place: false: {}: another save to it", scene.path.display());
     assert!(outcome.starts_with(&begin), "{outcome}");
     assert_eq!(scene.holds(), Holds::Old);
-    assert!(scene.has_unfinished(), "it is not this save's, and must not be removed");
+    assert!(scene.has_unfinished(), "a save must not remove the unfinished file of another");
     scene.go_on();
 }
 

@@ -1,4 +1,4 @@
-//! A folder with a file of before, or without, and what has become of it.
+//! A folder with or without an old file, and checks of its state after a save.
 
 use crate::kind::{Kind, Saved};
 use crate::process::names;
@@ -9,11 +9,12 @@ use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// The items of the file of before; those of the new one are these and the new ones.
+/// The items of the old file.
 pub const OLD: Range<u64> = 0..5_000;
+/// The items that the new file has in addition.
 pub const NEW: Range<u64> = 5_000..40_000;
 
-/// What the filters have room for.
+/// The capacity of the filters.
 pub const CAPACITY: usize = 300_000;
 
 pub const NAME: &str = "seen.koel";
@@ -26,7 +27,7 @@ pub enum Holds {
     New,
 }
 
-/// The bytes of a file with the old items.
+/// Returns the bytes of a file with the old items.
 pub fn old_file<K: Kind>() -> Vec<u8> {
     let filter = K::filter(CAPACITY);
     OLD.for_each(|item| filter.insert(&item).expect("room"));
@@ -44,7 +45,7 @@ pub struct Scene<'a, K> {
 
 impl<'a, K: Kind> Scene<'a, K> {
     pub fn new(before: Option<&'a [u8]>) -> Self {
-        // In memory, if it can be: nothing here is about the disk, and so it takes half the time.
+        // In memory if possible: the tests do not need a disk, and take half the time without one.
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
         let folder = folder.expect("a folder");
         let path = folder.path().join(NAME);
@@ -59,12 +60,12 @@ impl<'a, K: Kind> Scene<'a, K> {
         self.folder.path()
     }
 
-    /// What was there before.
+    /// Returns the state before the save.
     pub fn before(&self) -> Holds {
         self.before.map_or(Holds::Nothing, |_| Holds::Old)
     }
 
-    /// What is there now, which must be whole.
+    /// Returns the state now, and checks that the file is complete.
     pub fn holds(&self) -> Holds {
         let bytes = match fs::read(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Holds::Nothing,
@@ -72,18 +73,18 @@ impl<'a, K: Kind> Scene<'a, K> {
         };
         if self.before.is_some() {
             let mode = fs::metadata(&self.path).expect("a file").permissions().mode();
-            assert_eq!(mode & 0o7777, 0o640, "the permissions of before");
+            assert_eq!(mode & 0o7777, 0o640, "the permissions have changed");
         }
         if self.before == Some(&bytes) {
             return Holds::Old;
         }
         let filter = Saved::<K>::load(&self.path).expect("a whole file");
         let mut must = OLD.start..NEW.end;
-        assert!(must.all(|item| filter.contains(&item)), "something is lost");
+        assert!(must.all(|item| filter.contains(&item)), "an item is lost");
         Holds::New
     }
 
-    /// Whether an unfinished file is there. There is nothing else.
+    /// Returns whether there is an unfinished file, and checks that there are no further files.
     pub fn has_unfinished(&self) -> bool {
         let mut names = names(self.folder());
         names.retain(|name| name != NAME);
@@ -91,14 +92,14 @@ impl<'a, K: Kind> Scene<'a, K> {
         !names.is_empty()
     }
 
-    /// Loads what is there, and saves it with one more.
+    /// Loads the file, if there is one, and saves it again with one more item.
     pub fn go_on(&self) {
         let load = || Saved::<K>::load(&self.path).expect("a whole file");
         let was = self.holds();
         let filter = if was == Holds::Nothing { K::filter(CAPACITY) } else { load() };
         filter.insert("one more").expect("room");
         filter.save(&self.path).expect("nothing is in the way");
-        assert!(!self.has_unfinished(), "an unfinished file is there after a save");
+        assert!(!self.has_unfinished(), "a save has left an unfinished file");
         let again = load();
         assert!(again.contains("one more"));
         let mut must = match was {
@@ -106,6 +107,6 @@ impl<'a, K: Kind> Scene<'a, K> {
             Holds::Old => OLD,
             Holds::New => OLD.start..NEW.end,
         };
-        assert!(must.all(|item| again.contains(&item)), "something is lost");
+        assert!(must.all(|item| again.contains(&item)), "an item is lost");
     }
 }

@@ -1,7 +1,7 @@
-//! Writes that end in the middle of what was to be written.
+//! Writes that are cut off in the middle.
 //!
-//! strace can say that a write was short, but not make it so. So here it only watches: the writes are cut off by a
-//! limit on the length of files, or by a disk that is full.
+//! strace can report that a write was short, but cannot make it short. So here it only watches: a
+//! limit on the length of files cuts off the writes, or a full disk does.
 
 use crate::both;
 use crate::child::{filling, saving};
@@ -12,7 +12,7 @@ use koel::{Fixed, Growing};
 use std::process::Command;
 
 pub const TESTS: &[(&str, fn())] = &[
-    ("a_save_that_meets_a_limit_in_the_middle_leaves_the_old_file", || {
+    ("a_save_that_exceeds_a_file_size_limit_leaves_the_old_file", || {
         both(limit::<Fixed>, limit::<Growing>);
     }),
     ("a_save_that_fills_the_disk_leaves_the_old_file", || {
@@ -20,7 +20,7 @@ pub const TESTS: &[(&str, fn())] = &[
     }),
 ];
 
-/// The process behind a shell, which does first what is said.
+/// Returns the process, started by a shell that runs this script first.
 fn after(shell: &str, words: &[&str], process: &Command) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", shell, "sh"]).args(words);
@@ -61,11 +61,11 @@ fn limit<K: Kind>() {
         short += writes.filter(|call| is_short(&call.text) == Some(true)).count();
         scene.go_on();
 
-        // And where the limit kills the process.
+        // The same if the signal for exceeding the limit kills the process.
         let scene = Scene::<K>::new(Some(&old));
         let process = after(BE_KILLED, &[&limit.to_string()], &saving::<K>(&scene.path));
         let run = watch(&process, &[]);
-        assert!(run.signal.is_some(), "{limit}: it lives: {:?}", run.outcome);
+        assert!(run.signal.is_some(), "{limit}: the process was not killed: {:?}", run.outcome);
         assert_eq!(scene.holds(), Holds::Old, "{limit}");
         assert!(scene.has_unfinished(), "{limit}");
         scene.go_on();
@@ -77,7 +77,7 @@ fn limit<K: Kind>() {
     assert_eq!(run.outcome.as_deref(), Some("done"));
 }
 
-/// A small file system in memory, which nobody else sees and which goes with the process.
+/// Saves to a small file system in memory, which only the child sees and which ends with it.
 fn fill<K: Kind>() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path().to_str().expect("a path in UTF-8");
@@ -87,7 +87,9 @@ fn fill<K: Kind>() {
     unshare.args(["--mount", "--user", "--map-root-user", "sh", "-c"]);
     let can = unshare.args([mount, folder, "true"]).output();
     if !can.is_ok_and(|output| output.status.success()) {
-        println!("    SKIPPED: no small disk can be mounted here, so none could be filled");
+        println!(
+            "    SKIPPED: the full disk was not tested, because no file system can be mounted here"
+        );
         return;
     }
     let mut unshare = Command::new("unshare");

@@ -1,4 +1,4 @@
-//! Processes whose system calls are watched, and some of them refused or answered with a signal.
+//! Watches the system calls of a process, and lets some of them fail or raise a signal.
 
 use crate::child::{BEGIN, END};
 use std::collections::HashMap;
@@ -7,42 +7,42 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
-/// Whether there is an strace that works. If it is required and there is none, this panics.
+/// Returns whether strace works. Panics if it is required and does not.
 pub fn is_there() -> bool {
     let there = Command::new("strace").args(["-o", "/dev/null", "true"]).output();
     if there.is_ok_and(|output| output.status.success()) {
         return true;
     }
     let required = env::var_os("KOEL_STRACE").is_some_and(|value| value == "required");
-    assert!(!required, "KOEL_STRACE=required, and there is no strace that works");
+    assert!(!required, "KOEL_STRACE=required, but strace is missing or does not work");
     println!(
-        "SKIPPED: there is no strace that works, so NOTHING WAS TESTED of what a save does when"
+        "SKIPPED: strace is missing or does not work, so NOTHING WAS TESTED of how saves and loads"
     );
-    println!("         the system refuses something or the process is killed; install strace");
+    println!("         behave when system calls fail or the process is killed; install strace");
     false
 }
 
-/// What a process did on its main thread.
+/// The system calls of a process on its main thread, and its result.
 pub struct Watched {
     calls: Vec<Call>,
-    /// What it said of the save or load, if it came to that.
+    /// The outcome that it printed, if the save or load returned.
     pub outcome: Option<String>,
     /// The signal that killed it, if one did.
     pub signal: Option<i32>,
 }
 
-/// A system call, as strace writes it.
+/// A system call, as strace prints it.
 #[derive(Clone, Debug)]
 pub struct Call {
     pub name: String,
-    /// Which one of this name it is in the process, from 1.
+    /// Counts the calls of this name in the process, from 1.
     pub nth: usize,
     pub text: String,
 }
 
 impl Call {
     pub fn is(&self, name: &str) -> bool {
-        // `renameat2`, where there is no `rename`.
+        // A prefix is enough, as some systems have `renameat2` instead of `rename`.
         self.name.starts_with(name)
     }
 
@@ -51,21 +51,21 @@ impl Call {
     }
 
     pub fn succeeded(&self) -> bool {
-        // As `= 0` or `= 3<path>`; `= -1 EIO` and `= ?` are no success.
+        // `= 0` or `= 3<path>` is a success; `= -1 EIO` and `= ?` are not.
         let result = self.text.rsplit(" = ").next();
         result.is_some_and(|result| result.starts_with(|first: char| first.is_ascii_digit()))
     }
 }
 
 impl Watched {
-    /// The system calls of the save or load itself, if it came to that.
+    /// Returns the system calls of the save or load itself; none if it did not begin.
     pub fn calls(&self) -> &[Call] {
         let at = |mark| self.calls.iter().position(|call| call.text.contains(mark));
         let Some(begin) = at(BEGIN) else { return &[] };
         &self.calls[begin + 1..at(END).unwrap_or(self.calls.len())]
     }
 
-    /// Those that were tampered with.
+    /// Returns the calls into which strace injected a fault.
     pub fn injected(&self) -> Vec<&Call> {
         self.calls.iter().filter(|call| call.was_injected()).collect()
     }
@@ -75,11 +75,11 @@ impl Watched {
     }
 }
 
-/// Runs it, and does to its system calls what is asked for, in the words of strace's `inject`.
+/// Runs the process under strace, with faults in the syntax of strace's `inject`.
 pub fn watch(process: &Command, injections: &[String]) -> Watched {
     let log = tempfile::NamedTempFile::new().expect("a file");
     let mut strace = Command::new("strace");
-    // Without -f: what other threads do has no influence on the counts.
+    // Without -f, so that other threads do not influence the counts.
     strace.args(["-y", "-s", "300", "-e", "trace=all", "-o"]).arg(log.path());
     for injection in injections {
         strace.args(["-e", &format!("inject={injection}")]);
@@ -89,9 +89,9 @@ pub fn watch(process: &Command, injections: &[String]) -> Watched {
         strace.env(name, value.expect("a value"));
     }
     let output = strace.output().expect("strace");
-    let log = fs::read_to_string(log.path()).expect("what strace has seen");
+    let log = fs::read_to_string(log.path()).expect("the log of strace");
     let said = String::from_utf8_lossy(&output.stdout);
-    // strace ends as the process ended.
+    // strace exits with the status of the process, or dies by the same signal.
     let (code, signal) = (output.status.code(), output.status.signal());
     if signal.is_none() && code != Some(0) {
         let said_too = String::from_utf8_lossy(&output.stderr);

@@ -1,5 +1,5 @@
-//! A crawl that is killed again and again, and goes on from its file: what was in a completed save
-//! is never new again.
+//! A crawl is killed again and again, and each time continues from its file. An item of a completed
+//! save is never new again.
 
 use crate::common::rounds;
 use crate::kind::{Kind, Saved};
@@ -15,23 +15,23 @@ use std::time::{Duration, Instant};
 
 const THREADS: usize = 2;
 
-/// How many addresses there are for a thread, if it ever comes so far.
+/// The number of addresses of each thread, more than it usually reaches.
 const ADDRESSES: u64 = 120_000;
 const CAPACITY: usize = THREADS * ADDRESSES as usize;
 
-/// The addresses that a thread comes to, one after the other; it is the same ones each time.
+/// Returns an address of a thread, which visits them in order and the same ones in every run.
 fn url(thread: usize, number: u64) -> String {
     format!("https://{thread}.example/{number}")
 }
 
-/// How many of the addresses that were seen the filter says are new; it has them afterwards.
+/// Inserts the addresses that were seen, and returns how many of them were new to the filter.
 fn new_among<K: Kind>(filter: &Saved<K>, seen: [u64; THREADS]) -> usize {
     let all = seen.iter().enumerate().flat_map(|(thread, end)| (0..*end).map(move |n| (thread, n)));
     all.filter(|(thread, n)| filter.insert_if_absent(&url(*thread, *n)).expect("room")).count()
 }
 
 #[test]
-#[ignore = "the other tests run it, and kill it"]
+#[ignore = "the other tests run and kill it"]
 fn the_crawl() {
     let Some(task) = task() else { return };
     let path = Path::new(&task[1]);
@@ -43,8 +43,7 @@ fn the_crawl() {
     }
 }
 
-/// Goes on with what is in the file, and saves over and over, and pauses after so many saves. It says what
-/// it does.
+/// Continues from the file and saves repeatedly. After `pause` saves it waits. It prints each step.
 fn crawl<K: Kind>(path: &Path, seen: [u64; THREADS], pause: u32) {
     let filter = match Saved::<K>::load(path) {
         Ok(filter) => filter,
@@ -53,7 +52,7 @@ fn crawl<K: Kind>(path: &Path, seen: [u64; THREADS], pause: u32) {
     };
     println!("\nnew again: {}", new_among(&filter, seen));
     let begin = Instant::now();
-    // Nobody kills it any more if the test was killed.
+    // The crawl ends by itself, in case the test that should kill it was killed.
     let lives = || begin.elapsed() < Duration::from_secs(60);
     let mut saves = 0;
     let counts = seen.map(AtomicU64::new);
@@ -76,7 +75,7 @@ fn crawl<K: Kind>(path: &Path, seen: [u64; THREADS], pause: u32) {
             filter.save(path).expect("nothing is in the way");
             println!("saved");
             saves += 1;
-            // It is to be killed here, and not while it saves, which may be sooner on a busy machine.
+            // Waits to be killed between two saves, even on a busy machine.
             if saves == pause {
                 thread::sleep(Duration::from_secs(60));
             }
@@ -86,7 +85,7 @@ fn crawl<K: Kind>(path: &Path, seen: [u64; THREADS], pause: u32) {
     exit(1);
 }
 
-/// What one of the crawls has said, and how long its last save took.
+/// The output of one crawl so far, and how long its last save took.
 struct Heard {
     line: String,
     since: Instant,
@@ -97,7 +96,7 @@ struct Heard {
 }
 
 impl Heard {
-    /// False if that was all.
+    /// Reads one line. Returns `false` at the end of the output.
     fn hear(&mut self, from: &mut impl BufRead) -> bool {
         self.line.clear();
         if from.read_line(&mut self.line).expect("a pipe") == 0 {
@@ -110,11 +109,11 @@ impl Heard {
                 self.since = Instant::now();
             }
             ["saved"] => {
-                self.saved = self.saving.take().expect("it said that it began");
+                self.saved = self.saving.take().expect("a save that was announced");
                 self.saves += 1;
                 self.took = self.since.elapsed();
             }
-            ["new", "again:", count] => assert_eq!(count, "0", "seen and saved, and new again"),
+            ["new", "again:", count] => assert_eq!(count, "0", "a saved address is new again"),
             _ => {}
         }
         true
@@ -131,7 +130,7 @@ fn kill_and_go_on<K: Kind>() {
     for round in 0..kills {
         let enough = random.random_range(0..4);
         let in_a_save = round % 4 != 0;
-        // Between two saves means after one.
+        // "Between two saves" means after at least one.
         let enough = if in_a_save { enough } else { enough.max(1) };
         let pause = if in_a_save { 0 } else { enough };
         let numbers = [seen[0], seen[1], pause.into()].map(|number: u64| number.to_string());
@@ -144,7 +143,7 @@ fn kill_and_go_on<K: Kind>() {
         let mut heard =
             Heard { line: String::new(), since, saving: None, saves: 0, saved: seen, took };
         while heard.saves < enough || heard.saving.is_some() != in_a_save {
-            assert!(heard.hear(&mut pipe), "it has ended: {}", heard.line);
+            assert!(heard.hear(&mut pipe), "the crawl has ended by itself: {}", heard.line);
         }
         let wait = if in_a_save { heard.took } else { Duration::from_millis(1) };
         thread::sleep(wait.mul_f64(random.random_range(0.0..1.0)));
@@ -170,8 +169,8 @@ fn kill_and_go_on<K: Kind>() {
         }
     }
     println!(
-        "{}: {kills} kills, {during} of them during a save (at {unfinished} an unfinished file was \
-         left) and {between} between two; {saves} completed saves, {seen:?} addresses seen",
+        "{}: {kills} kills, {during} of them during a save ({unfinished} of these left an \
+         unfinished file) and {between} between two saves; {saves} completed saves, {seen:?} addresses seen",
         K::NAME
     );
     assert!(during >= kills / 4 && unfinished >= kills / 8 && between >= kills / 8);
@@ -183,11 +182,11 @@ fn kill_and_go_on<K: Kind>() {
 }
 
 #[test]
-fn what_was_saved_is_never_new_again_in_a_fixed_filter() {
+fn a_saved_item_is_never_new_again_in_a_fixed_filter() {
     kill_and_go_on::<Fixed>();
 }
 
 #[test]
-fn what_was_saved_is_never_new_again_in_a_filter_that_grows() {
+fn a_saved_item_is_never_new_again_in_a_growing_filter() {
     kill_and_go_on::<Growing>();
 }

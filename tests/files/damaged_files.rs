@@ -1,5 +1,5 @@
-//! Files that are damaged, foreign or made up are refused, with an error that says what is wrong and
-//! where: nothing panics, and no filter comes of them.
+//! Damaged, foreign and forged files. A file that is not valid is refused with an error that says
+//! what is wrong and where. No file causes a panic, not even a forged one with valid checksums.
 
 use crate::common::{LAYOUTS, SplitMix, in_time, rounds};
 use crate::file::{BLOCK_HEAD, FilterFile, HEADER_WORDS, word};
@@ -39,7 +39,8 @@ fn file_of<R: Room>(filter: &Filter<R>) -> FilterFile {
     FilterFile::cut(&bytes_of(filter))
 }
 
-/// That it is of this kind, and that its text names the place.
+/// Checks that the result is an error of this kind and that its message names the offset, if it has
+/// one. Returns the offset, or `u64::MAX`.
 #[track_caller]
 fn expect<R: Room>(result: Result<Filter<R>, SnapshotError>, kind: SnapshotErrorKind) -> u64 {
     let error = result.map(|filter| filter.stats()).expect_err("not a filter");
@@ -68,7 +69,7 @@ fn load<R: Room>(bytes: &[u8]) -> Result<Filter<R>, SnapshotError> {
     Filter::<R>::load(&path)
 }
 
-/// Both ways.
+/// Checks that the file is refused both by `load` and by `read_from`, and returns the offset.
 #[track_caller]
 fn refused<R: Room>(file: &FilterFile, kind: SnapshotErrorKind) -> u64 {
     let bytes = file.bytes();
@@ -76,7 +77,7 @@ fn refused<R: Room>(file: &FilterFile, kind: SnapshotErrorKind) -> u64 {
     expect(read::<R>(&bytes), kind)
 }
 
-/// All numbers up to this one, or only some of those in the middle.
+/// Returns the numbers below `all`: all near both ends, and every `step`th in the middle.
 fn some(all: u64, step: usize) -> impl Iterator<Item = u64> {
     (0..all.min(300)).chain((300..all).step_by(step)).chain(all.saturating_sub(300)..all)
 }
@@ -101,12 +102,12 @@ fn every_truncation<R: Room>(filter: &Filter<R>, step: usize) {
 }
 
 #[test]
-fn no_file_that_was_cut_off_is_loaded() {
+fn a_truncated_file_is_never_loaded() {
     every_truncation(&fixed(50), 1);
     every_truncation(&growing(50), 211);
 }
 
-/// What an error says of a file in which this byte is another.
+/// Returns the expected kind and offset of the error if this byte is changed.
 fn kind_of_damage(file: &FilterFile, at: usize) -> (SnapshotErrorKind, u64) {
     let end = file.bytes().len() - 48;
     let block = 8 * file.blocks[0].len();
@@ -120,8 +121,8 @@ fn kind_of_damage(file: &FilterFile, at: usize) -> (SnapshotErrorKind, u64) {
     }
 }
 
-/// All bits of a small file; of a large one all near its ends, and in the middle one of every tenth
-/// byte.
+/// Returns the bits to flip: all of a small file; of a large one, all near the ends, and one bit of
+/// every tenth byte in the middle.
 fn bits(length: usize) -> impl Iterator<Item = (usize, u8)> {
     let all = move |at: usize| length < 10_000 || !(300..length - 100).contains(&at);
     (0..length).flat_map(move |at| {
@@ -137,7 +138,7 @@ fn bits(length: usize) -> impl Iterator<Item = (usize, u8)> {
 fn every_flip<R: Room>(filter: &Filter<R>, step: usize) {
     let mut bytes = bytes_of(filter);
     let file = FilterFile::cut(&bytes);
-    // A short run also comes to each byte of which all eight bits are looked at.
+    // 7 is less than 8, so a short run still flips a bit of each byte that has all its bits listed.
     let every = rounds(7, 1);
     for (at, bit) in bits(bytes.len()).step_by(every) {
         bytes[at] ^= bit;
@@ -156,7 +157,7 @@ fn every_flip<R: Room>(filter: &Filter<R>, step: usize) {
         assert_eq!(expect(Filter::<R>::load(&path), kind), place, "byte {at}");
         write_at(&on_disk, at, bytes[at]);
     }
-    Filter::<R>::load(&path).expect("the file as it was");
+    Filter::<R>::load(&path).expect("the restored file");
 }
 
 fn write_at(mut file: &File, at: usize, byte: u8) {
@@ -165,7 +166,7 @@ fn write_at(mut file: &File, at: usize, byte: u8) {
 }
 
 #[test]
-fn no_file_in_which_a_bit_is_another_is_loaded() {
+fn a_file_with_a_flipped_bit_is_never_loaded() {
     every_flip(&fixed(50), 1);
     every_flip(&growing(50), 11);
 }
@@ -182,20 +183,20 @@ fn appended<R: Room>(filter: &Filter<R>) {
             assert_eq!(rest.len(), more);
         }
     }
-    // Twice the same is not one either.
+    // The same file twice in a row is not valid either.
     let mut twice = bytes.clone();
     twice.extend(&bytes);
     expect(load::<R>(&twice), Incomplete);
 }
 
 #[test]
-fn what_was_added_is_noticed_in_a_file_and_left_in_a_stream() {
+fn trailing_bytes_are_refused_in_a_file_and_left_unread_in_a_stream() {
     appended(&fixed(50));
     appended(&growing(50));
 }
 
 #[test]
-fn files_of_others_are_told_apart() {
+fn foreign_files_and_other_versions_are_told_apart() {
     for bytes in [bytes_of(&fixed(50)), bytes_of(&growing(50))] {
         for grows in [false, true] {
             let expect = |bytes: &[u8], kind| {
@@ -244,7 +245,7 @@ fn files_of_others_are_told_apart() {
     expect(Filter::<Fixed>::load(folder.path().join("none")), NotFound);
 }
 
-/// A change of a file that keeps it right otherwise.
+/// Changes a file, and fixes the checksums and the other derived values.
 fn changed(file: &FilterFile, change: impl FnOnce(&mut FilterFile)) -> FilterFile {
     let mut changed = file.clone();
     change(&mut changed);
@@ -255,13 +256,13 @@ fn changed(file: &FilterFile, change: impl FnOnce(&mut FilterFile)) -> FilterFil
 fn the_hasher_has_to_be_the_same() {
     let file = file_of(&fixed(50));
     let changes: [(usize, u64); 7] = [
-        (word::SEED, 8),           // the probe is that of another seed
-        (word::SEED + 1, 1),       // no seed of 64 bits
-        (word::PROBES, 0),         // other hashes of bytes
-        (word::PROBES + 1, 0),     // and of items
-        (word::NAME, 0),           // no name
-        (word::NAME + 1, 1),       // a longer one
-        (word::NAME + 3, 1 << 63), // something after its end
+        (word::SEED, 8),           // the probes belong to another seed
+        (word::SEED + 1, 1),       // more than a 64-bit seed
+        (word::PROBES, 0),         // another hash of bytes
+        (word::PROBES + 1, 0),     // another hash of items
+        (word::NAME, 0),           // an empty name
+        (word::NAME + 1, 1),       // a longer name
+        (word::NAME + 3, 1 << 63), // a byte after the end of the name
     ];
     for (at, value) in changes {
         refused::<Fixed>(&changed(&file, |file| file.header[at] = value), WrongHasher);
@@ -273,7 +274,7 @@ fn the_hasher_has_to_be_the_same() {
     assert!(text.contains("SipHash") && text.contains("XXH3-64"), "{text}");
 }
 
-/// Numbers that are none, or too many, or nearly right.
+/// Returns wrong numbers: nearly right, zero, and large ones.
 fn claims(right: u64) -> impl Iterator<Item = u64> {
     let near = [right.wrapping_sub(1), right.wrapping_add(1), right.wrapping_mul(2), right / 2];
     let powers = (0..64).step_by(rounds(9, 1)).map(|bit| 1 << bit);
@@ -291,7 +292,7 @@ fn every_claim<R: Room>(filter: &Filter<R>) {
             assert_eq!(by_stream.is_ok(), by_file.is_ok(), "word {at}: {value}");
             let number = f64::from_bits(value);
             let fine = match at {
-                // Another near block, which finds other items, and no harm is done.
+                // Another size of the near block. The filter finds other items, but is valid.
                 word::NEAR => {
                     !file.grows()
                         && value.is_power_of_two()
@@ -299,7 +300,7 @@ fn every_claim<R: Room>(filter: &Filter<R>) {
                         && file.buckets().is_multiple_of(value)
                 }
                 word::CAPACITY => true,
-                // Other lanes, and perhaps none that cannot be.
+                // The lanes are divided differently, and may be valid by chance.
                 word::BITS => file.grows() && by_stream.is_ok(),
                 word::MAX_BYTES => file.grows(),
                 word::GROWTH => file.grows() && number >= 1.0 && number.is_finite(),
@@ -332,20 +333,20 @@ fn every_claim<R: Room>(filter: &Filter<R>) {
     }
 }
 
-/// Only the checksum.
+/// Fixes only the checksum of the end.
 fn seal_end(file: &mut FilterFile) {
     let bytes: Vec<u8> = file.end[..5].iter().flat_map(|word| word.to_le_bytes()).collect();
     file.end[5] = xxhash_rust::xxh3::xxh3_64(&bytes);
 }
 
 #[test]
-fn no_claim_is_believed() {
+fn every_number_of_a_file_is_validated() {
     every_claim(&fixed(50));
     every_claim(&growing(50));
 }
 
 #[test]
-fn a_bucket_has_to_be_one() {
+fn an_invalid_bucket_is_refused() {
     for layout in LAYOUTS {
         let filter = layout.filter_with(60, HASH);
         let file = file_of(&filter);
@@ -370,7 +371,7 @@ fn a_bucket_has_to_be_one() {
 }
 
 #[test]
-fn a_block_has_as_many_items_as_it_has_lanes() {
+fn the_item_count_of_a_block_has_to_match_its_lanes() {
     let file = file_of(&fixed(50));
     for items in [0, -1, 49, 51, i64::MIN, i64::MAX] {
         let bad = changed(&file, |file| file.blocks[0][word::ITEMS] = items.cast_unsigned());
@@ -382,7 +383,7 @@ fn a_block_has_as_many_items_as_it_has_lanes() {
         let bad = changed(&file, |file| file.blocks[0][word::ITEMS] = items.cast_unsigned());
         assert_eq!(refused::<Growing>(&bad, Damaged), 192 + 16);
     }
-    // In halves whose items were shared out, all of these may be.
+    // After splits, whose halves share used-up lanes, all of these counts are possible.
     for items in [0, 49, -1, 50 - slots] {
         let odd = changed(&file, |file| file.blocks[0][word::ITEMS] = items.cast_unsigned());
         use_it(read::<Growing>(&odd.bytes()).expect("a filter"), true);
@@ -390,7 +391,7 @@ fn a_block_has_as_many_items_as_it_has_lanes() {
 }
 
 #[test]
-fn blocks_have_to_make_up_their_roots() {
+fn blocks_have_to_cover_their_roots_exactly() {
     let file = file_of(&growing(0));
     let with_depths = |depths: &[u64]| {
         changed(&file, |file| {
@@ -453,20 +454,20 @@ fn blocks_belong_to_one_file<R: Room>(filter: &Filter<R>) {
         without.blocks.remove(index);
         assert!(read::<R>(&without.bytes()).is_err() && load::<R>(&without.bytes()).is_err());
     }
-    // A filter with its blocks in the places of others is another filter: that would be a forgery.
+    // With the checksums fixed, swapped blocks are a forgery: a different but valid filter.
     let forged = changed(&first, |file| file.blocks.swap(0, 1));
     assert!(read::<R>(&forged.bytes()).is_ok() || first.grows());
 }
 
 #[test]
-fn blocks_of_other_saves_are_not_mixed_in() {
+fn a_block_of_another_save_is_refused() {
     let filter = LAYOUTS[6].filter_with(530_000, HASH);
     (0..100_000u64).for_each(|item| filter.insert(&item).expect("room"));
     blocks_belong_to_one_file(&filter);
     blocks_belong_to_one_file(&growing(150_000));
 }
 
-/// Any operation on what was accepted, whatever is in it, comes to an end without a panic.
+/// Checks that all operations on an accepted filter end without a panic, whatever its contents.
 fn use_it<R: Room>(filter: Filter<R>, long: bool) {
     let mut random = SplitMix(filter.len() as u64);
     for _ in 0..if long { rounds(20, 500) } else { rounds(10, 100) } {
@@ -484,13 +485,13 @@ fn use_it<R: Room>(filter: Filter<R>, long: bool) {
     let _ = (filter.stats().to_string(), filter.len(), format!("{filter:?}"));
     if long {
         let bytes = bytes_of(&filter);
-        assert!(bytes_of(&read::<R>(&bytes).expect("what was written")) == bytes);
+        assert!(bytes_of(&read::<R>(&bytes).expect("a filter that was just written")) == bytes);
     }
     filter.clear();
     assert!(filter.is_empty());
 }
 
-/// All lanes taken, by what the number says, as far as a bucket can hold it.
+/// Fills all lanes with these numbers, made valid where they are not.
 fn crammed(file: &FilterFile, mut lane: impl FnMut() -> u64) -> FilterFile {
     changed(file, |file| {
         let (bits, slots, grows) = (file.bits(), file.slots(), file.grows());
@@ -519,7 +520,7 @@ fn whatever_the_lanes<R: Room>(file: &FilterFile) {
         let crammed = crammed(file, lane);
         use_it(read::<R>(&crammed.bytes()).expect("a filter"), true);
         if file.grows() {
-            // As if all were of items that the other half has.
+            // As if the other half of a split counted all the items.
             let none = changed(&crammed, |file| file.blocks[0][word::ITEMS] = 0);
             use_it(load::<R>(&none.bytes()).expect("a filter"), true);
         }
@@ -527,7 +528,7 @@ fn whatever_the_lanes<R: Room>(file: &FilterFile) {
 }
 
 #[test]
-fn a_made_up_filter_does_no_harm() {
+fn a_forged_fixed_filter_does_no_harm() {
     in_time(|| {
         for layout in LAYOUTS {
             for capacity in [1, 60, 3_000] {
@@ -539,7 +540,7 @@ fn a_made_up_filter_does_no_harm() {
 }
 
 #[test]
-fn a_made_up_filter_that_grows_does_no_harm() {
+fn a_forged_growing_filter_does_no_harm() {
     in_time(|| {
         for rate in [0.13, 0.06, 0.025, 0.005, 2.5e-4, 6e-6, 2e-9] {
             let builder = ConcurrentCuckooFilter::builder().capacity(1).hasher(HASH);

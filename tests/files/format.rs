@@ -1,5 +1,5 @@
-//! The page that specifies the file of a filter is right and complete: a reader that was written by it
-//! alone finds in the files what the filters find.
+//! The specification of the file format is correct and complete: a reader that is written from it
+//! alone gives the same answers as the filters.
 
 use crate::common::{LAYOUTS, SplitMix, rounds};
 use crate::file::{FilterFile, inverse, mix, unmix, word};
@@ -9,7 +9,7 @@ type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
 
 const HASH: StableHash = StableHash::with_seed(0x0123_4567_89AB_CDEF);
 
-/// The false-positive rates for which a filter that grows takes each layout.
+/// The layouts, and for each a false-positive rate that selects it for a growing filter.
 const GROWING_RATES: [(u32, f64); 7] =
     [(8, 0.13), (9, 0.06), (10, 0.025), (12, 0.005), (16, 2.5e-4), (21, 6e-6), (32, 2e-9)];
 
@@ -29,8 +29,8 @@ fn file_of<R: Room>(filter: &Filter<R>) -> FilterFile {
     file
 }
 
-/// Compares the two on what is in, on what differs a little from that, and on anything else.
-/// Gives how many of these others were in and not in.
+/// Checks that the filter and the reader give the same counts for the inserted hashes, for similar
+/// ones and for random ones. Returns how many of these others were absent and how many present.
 fn agree<R: Room>(filter: &Filter<R>, file: &FilterFile, inserted: &[u64]) -> [usize; 2] {
     for hash in inserted {
         let found = file.count(*hash);
@@ -41,9 +41,9 @@ fn agree<R: Room>(filter: &Filter<R>, file: &FilterFile, inserted: &[u64]) -> [u
     let mut others: Vec<u64> = random.take(20_000);
     for hash in inserted.iter().step_by(1 + inserted.len() / 20_000) {
         let h = mix(*hash);
-        // In a fixed filter, one bit of the bucket or of the fingerprint is another.
+        // In a fixed filter, this changes one bit of the bucket or the fingerprint.
         others.push(unmix(h ^ 1 << random.below(64)));
-        // In one that grows, the buckets and the anchor are the same, and all else is another.
+        // In a growing filter, this keeps the buckets and the anchor, and changes all else.
         let factor = 0xD6E8_FEB8_6659_FD93;
         let low = random.next() >> (13 + file.bits() / 2);
         others.push(unmix((h.wrapping_mul(factor) ^ low).wrapping_mul(inverse(factor))));
@@ -65,7 +65,7 @@ fn the_mixing_can_be_undone() {
 }
 
 #[test]
-fn fixed_filters_of_all_layouts_and_sizes_are_read_by_the_page() {
+fn fixed_filters_of_all_layouts_and_sizes_match_the_specification() {
     let mut near_blocks = std::collections::BTreeSet::new();
     for layout in LAYOUTS {
         for capacity in [1, 2, 5, 9, 20, 50, 77, 300, 1_000, 4_321, 30_000, 123_456] {
@@ -85,7 +85,7 @@ fn fixed_filters_of_all_layouts_and_sizes_are_read_by_the_page() {
 }
 
 #[test]
-fn a_fixed_filter_of_several_shards_is_read_by_the_page() {
+fn a_fixed_filter_of_several_shards_matches_the_specification() {
     for layout in LAYOUTS {
         let capacity = layout.slots() * 260_000;
         let filter = layout.filter_with(capacity, HASH);
@@ -100,7 +100,7 @@ fn a_fixed_filter_of_several_shards_is_read_by_the_page() {
 }
 
 #[test]
-fn a_filter_that_grew_evenly_is_read_by_the_page() {
+fn a_filter_that_grew_evenly_matches_the_specification() {
     for (bits, rate) in GROWING_RATES {
         let (many, most) = rounds((30_000, 100_000), (200_000, 600_000));
         for (capacity, items) in [(1, 0), (1, 40), (1_000, many), (300_000, most)] {
@@ -118,7 +118,7 @@ fn a_filter_that_grew_evenly_is_read_by_the_page() {
     }
 }
 
-/// Hashes of which two thirds begin with five zeros after they were mixed.
+/// Returns hashes. Two thirds of them begin with five zero bits after mixing.
 fn crowded(items: usize) -> Vec<u64> {
     let mut random = SplitMix(3);
     let zeros = |number: usize| if number.is_multiple_of(3) { 0 } else { 5 };
@@ -126,11 +126,11 @@ fn crowded(items: usize) -> Vec<u64> {
 }
 
 #[test]
-fn a_filter_of_which_one_part_grew_is_read_by_the_page() {
+fn a_filter_that_grew_in_one_part_matches_the_specification() {
     for (bits, rate) in GROWING_RATES {
         for capacity in [1, 200_000] {
             let filter = growing(rate, capacity);
-            // Hashes like these use up small windows without making room: in the end one is refused.
+            // Such hashes use up small windows without making room, so one is refused in the end.
             let mut hashes = crowded(200_000);
             let fitted = hashes.iter().take_while(|hash| filter.insert_hash(**hash).is_ok());
             hashes.truncate(fitted.count());
@@ -144,7 +144,7 @@ fn a_filter_of_which_one_part_grew_is_read_by_the_page() {
 }
 
 #[test]
-fn windows_that_are_used_up_are_read_by_the_page() {
+fn used_up_windows_match_the_specification() {
     let filter = growing(0.13, 1);
     let hashes = SplitMix(5).take(2_500_000);
     let (old, new) = hashes.split_at(30_000);
@@ -153,7 +153,7 @@ fn windows_that_are_used_up_are_read_by_the_page() {
     }
     let file = file_of(&filter);
     assert!(file.depths().all(|depth| depth > file.window()));
-    // Only the highest bit of its window is left: such a lane stands for whoever has its anchor.
+    // Such a window has only its highest bit left, and the lane matches every item with its anchor.
     let window = 1 << file.window();
     let buckets = file.blocks.iter().flat_map(|block| &block[3..block.len() - 1]);
     let used_up = buckets.flat_map(|bucket| file.lanes(*bucket));
@@ -164,7 +164,7 @@ fn windows_that_are_used_up_are_read_by_the_page() {
 }
 
 #[test]
-fn items_of_bytes_and_others_are_hashed_as_the_page_says() {
+fn items_are_hashed_as_the_specification_says() {
     let filter = growing(0.005, 1_000);
     filter.insert("a str").expect("memory");
     filter.insert(&b"bytes"[..]).expect("memory");

@@ -1,7 +1,8 @@
-//! Files that were saved by the first version that could are loaded for ever.
+//! Files of version 1 of the format can be loaded for ever.
 //!
-//! The files in `tests/golden` were written by this command, and are never to be written again: what is
-//! in them is what other people's files have. (A new version of the format gets files of its own.)
+//! The files in `tests/golden` were written by the command below. They must never be written again,
+//! because they stand for the files that users have. (A new version of the format gets files of its
+//! own.)
 //!
 //! ```sh
 //! cargo test --test files -- --ignored golden
@@ -20,7 +21,7 @@ fn path(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "tests", "golden", name].iter().collect()
 }
 
-/// Does something with each item, which are of several types: so many of each.
+/// Calls `act` with the hashes of items of several types, `each` of every type.
 fn with_items<R: Room>(filter: &Filter<R>, each: u64, act: impl Fn(&Filter<R>, u64)) {
     let hasher = *filter.hasher();
     for n in 0..each {
@@ -29,7 +30,7 @@ fn with_items<R: Room>(filter: &Filter<R>, each: u64, act: impl Fn(&Filter<R>, u
         act(filter, filter.hash_of(&format!("String {n}")));
         act(filter, filter.hash_of(&(n as u8, format!("pair {n}").as_str())));
         act(filter, filter.hash_of(&n.to_le_bytes()[..]));
-        // Longer than the hasher collects at once.
+        // Longer than the hasher's buffer.
         act(filter, filter.hash_of(&"long ".repeat(n as usize % 97)[..]));
         act(filter, hasher.hash_bytes(format!("bytes {n}").as_bytes()));
     }
@@ -42,7 +43,7 @@ fn fill<R: Room>(filter: &Filter<R>, each: u64) {
 }
 
 #[test]
-#[ignore = "writes the files that this is about"]
+#[ignore = "writes the golden files"]
 fn write_the_files() {
     let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(SEED));
     let fixed = builder.clone().capacity(1_500).false_positive_rate(0.0025).build();
@@ -55,7 +56,8 @@ fn write_the_files() {
     growing.save(path(GROWING)).expect("a file");
 }
 
-/// From the file, and from its bytes.
+/// Loads the filter from the file and from a stream, and checks that both are written as the same
+/// bytes again.
 fn loaded<R: Room>(name: &str) -> [Filter<R>; 2] {
     let bytes = std::fs::read(path(name)).expect("the file");
     let filters = [
@@ -66,8 +68,8 @@ fn loaded<R: Room>(name: &str) -> [Filter<R>; 2] {
         assert_eq!(*filter.hasher(), StableHash::with_seed(SEED));
         let mut again = Vec::new();
         filter.write_to(&mut again).expect("memory");
-        // As long as this is the version that is written.
-        assert!(again == bytes, "{name} is written as something else");
+        // This holds as long as version 1 is the one that is written.
+        assert!(again == bytes, "{name} is not written as the same bytes");
     }
     filters
 }
@@ -81,11 +83,11 @@ fn finds_all<R: Room>(filter: &Filter<R>, each: u64) {
     assert!(filter.contains(&[7u8, 0, 0, 0, 0, 0, 0, 0][..]));
     assert!(filter.contains_hash(filter.hasher().hash_bytes(b"bytes 7")));
     let found = (0..10_000).filter(|n| filter.contains(format!("absent {n}").as_str())).count();
-    assert!(found < 300, "{found} of 10,000 that are not in were found");
+    assert!(found < 300, "{found} of 10,000 absent items were found");
 }
 
 #[test]
-fn a_fixed_filter_of_version_1_is_what_it_was() {
+fn a_fixed_filter_of_version_1_loads_unchanged() {
     for filter in loaded::<Fixed>(FIXED) {
         finds_all(&filter, 200);
         let stats = filter.stats();
@@ -95,14 +97,14 @@ fn a_fixed_filter_of_version_1_is_what_it_was() {
 }
 
 #[test]
-fn a_filter_that_grew_of_version_1_is_what_it_was() {
+fn a_growing_filter_of_version_1_loads_unchanged() {
     for filter in loaded::<Growing>(GROWING) {
         finds_all(&filter, 20_000);
         let stats = filter.stats();
         assert_eq!((filter.len(), filter.capacity()), (119_404, 2_000));
         assert_eq!((stats.fingerprint_bits(), stats.slots()), (12, 4 * 8_192 * 5));
         assert_eq!((stats.splits(), stats.expected_growth()), (3, 8.0));
-        // And it goes on.
+        // The loaded filter continues to grow.
         fill(&filter, 60_000);
         assert!(filter.stats().splits() > 3);
         finds_all(&filter, 60_000);

@@ -1,5 +1,5 @@
-//! What is saved, and loaded again. (What the system may refuse a save is in `faults`, and the memory that
-//! it takes to load in `load_memory`.)
+//! Saving and loading filters. (`faults` tests failures of system calls, and `load_memory` the
+//! memory that loading takes.)
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,5 @@
-//! What lies at the path of a save, or beside it, and what becomes of it.
+//! A save meets something at its path or at the path of its unfinished file: another file, a link,
+//! a folder, a pipe, or another save.
 
 use crate::kind::{Kind, Saved};
 use crate::process::{again, names, task};
@@ -18,14 +19,14 @@ type Filter = Saved<Fixed>;
 
 const BESIDE: &str = ".seen.koel-saving";
 
-/// A small filter with items from one to this.
+/// Returns a small filter with the items from 1 to `items`.
 fn filter(items: u64) -> Filter {
     let filter = Fixed::filter(1_000);
     (1..=items).for_each(|item| filter.insert(&item).expect("room"));
     filter
 }
 
-/// How many items there are in the file.
+/// Returns the number of items in the file, and checks that they are those of [`filter`].
 fn items(path: &Path) -> usize {
     let filter = Filter::load(path).expect("a whole file");
     assert!((1..=filter.len() as u64).all(|item| filter.contains(&item)));
@@ -55,7 +56,7 @@ fn is_pipe(path: &Path) -> bool {
     fs::symlink_metadata(path).expect("something").file_type().is_fifo()
 }
 
-/// The save is refused as what is there is no file.
+/// Checks that a save to the path is refused because it is not a regular file.
 fn refused_as_no_file(path: &Path) {
     let error = filter(1).save(path).unwrap_err();
     assert_eq!(error.kind(), SnapshotErrorKind::NotAFile, "{error}");
@@ -66,7 +67,7 @@ fn refused_as_no_file(path: &Path) {
     assert!(error.to_string().starts_with(&words), "{error}");
 }
 
-// The path.
+// At the path.
 
 #[test]
 fn a_link_is_followed_and_stays() {
@@ -84,7 +85,7 @@ fn a_link_is_followed_and_stays() {
 }
 
 #[test]
-fn a_link_to_where_nothing_is_yet_is_followed() {
+fn a_link_to_a_file_that_does_not_exist_is_followed() {
     let (folder, path) = folder();
     let elsewhere = folder.path().join("elsewhere");
     fs::create_dir(&elsewhere).expect("a folder");
@@ -99,7 +100,7 @@ fn a_link_to_where_nothing_is_yet_is_followed() {
 }
 
 #[test]
-fn links_that_lead_nowhere_are_refused() {
+fn circular_links_and_links_into_missing_folders_are_refused() {
     let (folder, path) = folder();
     symlink("other", &path).expect("a link");
     symlink("seen", folder.path().join("other")).expect("a link");
@@ -116,7 +117,7 @@ fn links_that_lead_nowhere_are_refused() {
 fn the_new_file_has_the_permissions_of_the_old_one() {
     let (_folder, path) = folder();
     filter(1).save(&path).expect("a file");
-    // As for any file that a program makes.
+    // A first save gives the file the default permissions.
     let made = path.with_file_name("made");
     File::create(&made).expect("a file");
     assert_eq!(mode(&path), mode(&made));
@@ -129,7 +130,7 @@ fn the_new_file_has_the_permissions_of_the_old_one() {
 }
 
 #[test]
-fn another_name_of_the_old_file_keeps_the_old_one() {
+fn a_hard_link_to_the_old_file_keeps_the_old_contents() {
     let (folder, path) = folder();
     filter(1).save(&path).expect("a file");
     fs::hard_link(&path, folder.path().join("kept")).expect("a name");
@@ -139,7 +140,7 @@ fn another_name_of_the_old_file_keeps_the_old_one() {
 }
 
 #[test]
-fn what_is_no_file_is_not_replaced() {
+fn only_a_regular_file_is_replaced() {
     let (folder, path) = folder();
     fs::create_dir(&path).expect("a folder");
     refused_as_no_file(&path);
@@ -159,7 +160,7 @@ fn what_is_no_file_is_not_replaced() {
 }
 
 #[test]
-fn a_path_through_what_is_no_folder_is_refused() {
+fn a_path_whose_parent_is_no_folder_is_refused() {
     let (folder, path) = folder();
     refused_as_no_file(&path.join(""));
     let error = filter(1).save(path.join("file")).unwrap_err();
@@ -176,7 +177,7 @@ fn a_path_through_what_is_no_folder_is_refused() {
 #[test]
 fn a_long_name_is_refused_or_saved() {
     let (folder, _) = folder();
-    // A file system takes 255 bytes, and the name beside it would be longer.
+    // File systems allow names of 255 bytes, but the name of the unfinished file is longer.
     for length in [1, 241, 242, 243, 255, 256, 5_000] {
         let path = folder.path().join("n".repeat(length));
         match filter(1).save(&path) {
@@ -192,7 +193,7 @@ fn a_long_name_is_refused_or_saved() {
 }
 
 #[test]
-fn a_name_need_not_be_text() {
+fn a_name_need_not_be_utf_8() {
     use std::os::unix::ffi::OsStrExt;
     let (folder, _) = folder();
     let path = folder.path().join(OsStr::from_bytes(b"\xFF\n \x01"));
@@ -203,7 +204,7 @@ fn a_name_need_not_be_text() {
 }
 
 #[test]
-fn a_bare_name_is_of_the_folder_that_the_process_is_in() {
+fn a_bare_name_is_saved_in_the_current_folder() {
     let (folder, path) = folder();
     for items_now in [1, 2] {
         let mut process = again("replacing::in_a_process", &["bare", &items_now.to_string()]);
@@ -214,10 +215,10 @@ fn a_bare_name_is_of_the_folder_that_the_process_is_in() {
     }
 }
 
-// Beside it.
+// At the path of the unfinished file.
 
 #[test]
-fn what_a_killed_save_left_is_written_over_however_long_it_is() {
+fn the_leftover_of_a_killed_save_is_overwritten_however_long_it_is() {
     for length in [0, 1, 2_000, 10_000_000] {
         let (folder, path) = folder();
         fs::write(folder.path().join(BESIDE), vec![0xFF; length]).expect("a file");
@@ -229,7 +230,7 @@ fn what_a_killed_save_left_is_written_over_however_long_it_is() {
 }
 
 #[test]
-fn what_was_left_lends_nobody_its_permissions() {
+fn a_leftover_does_not_pass_on_its_permissions() {
     let (folder, path) = folder();
     filter(1).save(&path).expect("a file");
     set_mode(&path, 0o600);
@@ -239,7 +240,7 @@ fn what_was_left_lends_nobody_its_permissions() {
     assert_eq!(mode(&path), 0o600);
 }
 
-/// Where the unfinished file would be is something else; it is told, and the thing stays as it is.
+/// Checks that a save reports what is in place of the unfinished file, and leaves it as it is.
 fn in_the_way(folder: &TempDir) {
     let path = folder.path().join("seen");
     let before = names(folder.path());
@@ -247,12 +248,12 @@ fn in_the_way(folder: &TempDir) {
     assert_eq!(error.kind(), SnapshotErrorKind::Io);
     let words = format!("{BESIDE} is in the way, where the new file is written");
     assert!(error.to_string().contains(&words), "{error}");
-    assert_eq!(names(folder.path()), before, "something was made, or removed");
+    assert_eq!(names(folder.path()), before, "something was created or removed");
     assert_eq!(items(&path), 1);
 }
 
 #[test]
-fn a_link_beside_it_leads_nobody_to_write_elsewhere() {
+fn a_link_in_place_of_the_unfinished_file_is_not_followed() {
     let (folder, path) = folder();
     filter(1).save(&path).expect("a file");
     let precious = folder.path().join("precious");
@@ -264,7 +265,7 @@ fn a_link_beside_it_leads_nobody_to_write_elsewhere() {
 }
 
 #[test]
-fn a_folder_or_a_pipe_beside_it_is_left_alone() {
+fn a_folder_or_pipe_in_place_of_the_unfinished_file_is_left_alone() {
     let (folder, path) = folder();
     filter(1).save(&path).expect("a file");
     fs::create_dir(folder.path().join(BESIDE)).expect("a folder");
@@ -277,7 +278,7 @@ fn a_folder_or_a_pipe_beside_it_is_left_alone() {
 
 // Several saves at once.
 
-/// Saves over and over, until it was done and refused often enough; and how often that was.
+/// Saves repeatedly until `enough` saves have succeeded and been refused. Returns both numbers.
 fn save_until(path: &Path, items: u64, mut enough: impl FnMut(u32, u32) -> bool) -> (u32, u32) {
     let begin = Instant::now();
     let filter = filter(items);
@@ -297,7 +298,7 @@ fn save_until(path: &Path, items: u64, mut enough: impl FnMut(u32, u32) -> bool)
     (saved, busy)
 }
 
-/// Looks at the file all the time while others save to it.
+/// Loads the file all the time while others save to it, and checks that it is always complete.
 fn look_while(path: &Path, others: impl FnOnce()) {
     struct Done<'a>(&'a AtomicBool);
     impl Drop for Done<'_> {
@@ -308,13 +309,14 @@ fn look_while(path: &Path, others: impl FnOnce()) {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         let looks = scope.spawn(|| {
-            let look = || assert!([10, 20].contains(&items(path)), "a file of nobody");
+            let look =
+                || assert!([10, 20].contains(&items(path)), "a file that no save has written");
             look();
             while !done.load(Relaxed) {
                 look();
             }
         });
-        // Even if it panics.
+        // Dropped even if `others` panics.
         let others_are_done = Done(&done);
         others();
         drop(others_are_done);
@@ -323,7 +325,7 @@ fn look_while(path: &Path, others: impl FnOnce()) {
 }
 
 #[test]
-fn of_two_threads_that_save_to_one_file_one_is_told_to_wait() {
+fn one_of_two_threads_that_save_to_one_file_is_told_to_wait() {
     let (folder, path) = folder();
     filter(10).save(&path).expect("a file");
     look_while(&path, || {
@@ -336,30 +338,30 @@ fn of_two_threads_that_save_to_one_file_one_is_told_to_wait() {
             let other = scope.spawn(|| save_until(&path, 20, enough));
             let one = save_until(&path, 10, enough);
             let other = other.join().expect("no other error");
-            println!("{one:?} and {other:?} saved and busy");
+            println!("(saved, busy): {one:?} and {other:?}");
         });
     });
     assert_eq!(names(folder.path()), ["seen"]);
 }
 
 #[test]
-fn of_two_processes_that_save_to_one_file_one_is_told_to_wait() {
+fn one_of_two_processes_that_save_to_one_file_is_told_to_wait() {
     let (folder, path) = folder();
     filter(10).save(&path).expect("a file");
     look_while(&path, || {
         let words = ["both", path.to_str().expect("UTF-8")];
         let mut other =
             again("replacing::in_a_process", &words).stdout(Stdio::null()).spawn().expect("itself");
-        // The other one goes on until it was told to wait.
+        // The other process continues until it was refused as busy.
         let mut ended = || other.try_wait().expect("a child").is_some();
         let one = save_until(&path, 10, |saved, _| ended() && saved >= 20);
-        println!("{one:?} saved and busy, and more in the other process");
+        println!("(saved, busy): {one:?} in this process");
         assert!(other.wait().expect("it has ended").success());
     });
     assert_eq!(names(folder.path()), ["seen"]);
 }
 
-// Another user, who is not the superuser.
+// As a user who is not the superuser.
 
 #[test]
 fn a_folder_that_is_read_only_is_refused_and_stays_as_it_is() {
@@ -367,12 +369,12 @@ fn a_folder_that_is_read_only_is_refused_and_stays_as_it_is() {
 }
 
 #[test]
-fn what_a_killed_save_left_of_a_read_only_file_is_in_nobodys_way() {
+fn the_leftover_of_a_read_only_file_does_not_block_a_save() {
     as_nobody("left");
 }
 
 #[test]
-fn a_file_that_nobody_may_read_is_said_to_be_so() {
+fn a_file_without_read_permission_is_reported_as_such() {
     as_nobody("unreadable");
 }
 
@@ -381,7 +383,7 @@ fn a_folder_that_cannot_be_synced_is_refused_at_once() {
     as_nobody("unlisted");
 }
 
-/// The task in a process that has no rights of the superuser.
+/// Runs the task in a process without the rights of the superuser.
 fn as_nobody(what: &str) {
     let (folder, path) = folder();
     set_mode(folder.path(), 0o777);
@@ -392,7 +394,8 @@ fn as_nobody(what: &str) {
     assert!(output.status.success(), "{said}\n{said_too}");
 }
 
-/// Gives up the rights of the superuser, if this process has them. In some containers it may not.
+/// Gives up the rights of the superuser, if this process has them. Returns `false` if that fails,
+/// as in some containers.
 fn become_nobody() -> bool {
     // SAFETY: these functions have no conditions.
     unsafe {
@@ -417,16 +420,19 @@ fn in_a_process() {
         "left" => left(path),
         "unreadable" => unreadable(path),
         "unlisted" => unlisted(path),
-        _ => panic!("there is no such task: {task:?}"),
+        _ => panic!("unknown task: {task:?}"),
     }
     exit(0);
 }
 
-/// A file in a folder of a user who is not the superuser; and this process is that user's.
+/// Becomes a user who is not the superuser, and saves a file in a folder of that user. Returns the
+/// folder and the file.
 fn inside(path: &Path) -> (PathBuf, PathBuf) {
     let folder = path.with_file_name("folder");
     if !become_nobody() || fs::create_dir(&folder).is_err() {
-        println!("SKIPPED: there is no other user here, or none that may write there");
+        println!(
+            "SKIPPED: this process cannot become another user, or that user cannot write here"
+        );
         exit(0);
     }
     let path = folder.join("seen");
@@ -481,10 +487,10 @@ fn unlisted(path: &Path) {
     assert_eq!(names(&folder), ["seen"]);
 }
 
-// Loads of what is no file.
+// Loading from something other than a regular file.
 
 #[test]
-fn a_filter_comes_through_a_pipe() {
+fn a_filter_can_be_loaded_from_a_pipe() {
     let (_folder, path) = folder();
     let pipe_path = path.with_file_name("pipe");
     pipe(&pipe_path);
@@ -496,7 +502,7 @@ fn a_filter_comes_through_a_pipe() {
         thread::scope(|scope| {
             scope.spawn(|| {
                 let mut pipe = File::create(&pipe_path).expect("a pipe");
-                // It may be that nobody reads what is left.
+                // The reader may close the pipe before the end.
                 for part in bytes[..bytes.len() - cut].chunks(10_007) {
                     if pipe.write_all(part).is_err() {
                         break;
@@ -520,7 +526,7 @@ fn a_filter_comes_through_a_pipe() {
 }
 
 #[test]
-fn what_has_no_filter_in_it_is_not_loaded() {
+fn devices_folders_and_missing_files_are_refused() {
     let error = Filter::load("/dev/null").unwrap_err();
     assert_eq!(error.kind(), SnapshotErrorKind::NotASnapshot, "{error}");
     let error = Filter::load("/dev/zero").unwrap_err();

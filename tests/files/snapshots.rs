@@ -1,4 +1,4 @@
-//! Filters that were saved and loaded are what they were.
+//! A loaded filter is identical to the saved one.
 
 use crate::common::{LAYOUTS, rounds};
 use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, Room, SnapshotErrorKind, StableHash};
@@ -8,7 +8,7 @@ type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
 
 const HASH: StableHash = StableHash::with_seed(7);
 
-/// By way of a stream, and of a file.
+/// Returns two copies of the filter: through a stream, and through a file.
 fn copies<R: Room>(filter: &Filter<R>) -> [Filter<R>; 2] {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("filter");
@@ -18,8 +18,8 @@ fn copies<R: Room>(filter: &Filter<R>) -> [Filter<R>; 2] {
     assert!(std::fs::read(&path).expect("the file") == stream);
     assert_eq!(report.bytes(), stream.len() as u64);
     assert_eq!(report.items(), filter.len());
-    let by_stream = Filter::<R>::read_from(&stream[..]).expect("what was written");
-    [by_stream, Filter::<R>::load(&path).expect("what was saved")]
+    let by_stream = Filter::<R>::read_from(&stream[..]).expect("a filter that was just written");
+    [by_stream, Filter::<R>::load(&path).expect("a filter that was just saved")]
 }
 
 fn check<R: Room>(filter: &Filter<R>, items: std::ops::Range<u64>) {
@@ -45,7 +45,7 @@ fn check<R: Room>(filter: &Filter<R>, items: std::ops::Range<u64>) {
         assert!(items.clone().map(|item| copy.count(&item)).eq(counts.iter().copied()));
         let as_before = (1 << 40..).map(|n: u64| copy.contains(&n)).zip(&absent);
         assert!(as_before.take(10_000).all(|(now, before)| now == *before));
-        // And it goes on.
+        // The copy can be changed like the original.
         let half = items.start + (items.end - items.start) / 2;
         for item in items.start..half {
             assert!(copy.remove(&item), "{item}");
@@ -59,9 +59,9 @@ fn check<R: Room>(filter: &Filter<R>, items: std::ops::Range<u64>) {
 }
 
 #[test]
-fn a_fixed_filter_comes_back_as_it_was() {
+fn a_fixed_filter_loads_unchanged() {
     for layout in LAYOUTS {
-        // Those of the longest fingerprints have several shards then.
+        // With the longest fingerprints, this many items take several shards.
         let most = rounds(if layout.bits == 32 { 300_000 } else { 60_000 }, 600_000);
         for items in [0, 1, 10, 1_000, 3_855, 20_000, most] {
             let filter = layout.filter_with(items as usize, HASH);
@@ -74,7 +74,7 @@ fn a_fixed_filter_comes_back_as_it_was() {
 }
 
 #[test]
-fn a_filter_that_grows_comes_back_as_it_was_and_grows_on() {
+fn a_growing_filter_loads_unchanged_and_continues_to_grow() {
     for layout in LAYOUTS {
         for &items in rounds(&[0, 1, 40_000][..], &[0, 1, 100_000, 600_000]) {
             let filter = ConcurrentCuckooFilter::builder()
@@ -101,7 +101,7 @@ fn a_filter_that_grows_comes_back_as_it_was_and_grows_on() {
     }
 }
 
-/// One that does not tell all of its seed.
+/// A hasher that does not restore every seed.
 #[derive(Clone)]
 struct Forgetful {
     seed: u64,
@@ -131,7 +131,7 @@ impl koel::PersistentHasher for Forgetful {
 }
 
 #[test]
-fn a_hasher_that_would_be_saved_with_another_seed_is_refused() {
+fn a_hasher_that_comes_back_with_another_seed_is_refused() {
     for (seed, fine) in [(7, true), (70, false)] {
         let hasher = Forgetful { seed, forgets: false };
         let filter = ConcurrentCuckooFilter::builder().capacity(9).hasher(hasher).build();

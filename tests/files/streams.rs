@@ -1,15 +1,15 @@
-//! Filters that are written to streams and read from streams which take or give little at a time, are
-//! interrupted, or fail.
+//! Filters are written to and read from streams that transfer few bytes at a time, are interrupted,
+//! or fail.
 
 use crate::kind::{Kind, Saved};
 use koel::{Fixed, Growing, SnapshotError, SnapshotErrorKind};
 use std::io::{self, ErrorKind, Read, Write};
 
-/// A stream that does one thing after the other, each time it is asked.
+/// A stream whose behaviour at each call is scripted.
 struct Stream<'a> {
     bytes: Vec<u8>,
     at: usize,
-    /// How many bytes it takes or gives, as most; or else how it fails.
+    /// The most bytes that the next call transfers, or the error that it returns.
     answers: &'a mut dyn FnMut() -> Result<usize, ErrorKind>,
 }
 
@@ -34,14 +34,15 @@ impl Read for Stream<'_> {
     }
 }
 
-/// The answers of a stream that works, but is slow.
+/// Returns the answers of a stream that is slow and sometimes interrupted, but works.
 fn slowly() -> impl FnMut() -> Result<usize, ErrorKind> {
     let mut answers =
         [Ok(1), Err(ErrorKind::Interrupted), Ok(7), Ok(1_000), Ok(8)].into_iter().cycle();
     move || answers.next().expect("a cycle")
 }
 
-/// The answers of a stream that fails at last.
+/// Returns the answers of a stream that works before call number `last`, and fails from
+/// then on.
 fn until(
     mut last: usize,
     error: Result<usize, ErrorKind>,
@@ -70,7 +71,7 @@ fn slow_streams<K: Kind>() {
     stream.bytes.extend(b"and more");
     let again = Saved::<K>::read_from(&mut stream).expect("only slow");
     assert!((0..40_000u64).all(|item| again.contains(&item)));
-    assert_eq!(&stream.bytes[stream.at..], b"and more", "it was read too far");
+    assert_eq!(&stream.bytes[stream.at..], b"and more", "bytes after the filter were read");
 }
 
 #[test]
@@ -118,18 +119,18 @@ fn failing_streams<K: Kind>() {
     // A header, blocks and an end.
     assert!(writes >= 4, "{writes}");
     assert_eq!(reads, writes);
-    // The filter is none the worse.
+    // The failures have not changed the filter.
     assert!((0..40_000u64).all(|item| filter.contains(&item) && filter.remove(&item)));
 }
 
 #[test]
-fn a_stream_that_fails_is_an_error_wherever_it_is() {
+fn a_stream_that_fails_at_any_call_is_an_error() {
     failing_streams::<Fixed>();
     failing_streams::<Growing>();
 }
 
 #[test]
-fn what_a_writer_has_to_flush_is_part_of_it() {
+fn a_write_whose_flush_fails_is_an_error() {
     struct Keeps;
     impl Write for Keeps {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -148,7 +149,7 @@ fn what_a_writer_has_to_flush_is_part_of_it() {
 fn a_writer_that_panics_leaves_the_filter_as_it_was() {
     let (filter, _) = filter::<Fixed>();
     let panicked = std::panic::catch_unwind(|| {
-        let answers = &mut || panic!("as it was asked to");
+        let answers = &mut || panic!("an intended panic");
         drop(filter.write_to(Stream { bytes: Vec::new(), at: 0, answers }));
     });
     assert!(panicked.is_err());

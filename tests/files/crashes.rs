@@ -170,7 +170,8 @@ fn kill_and_go_on<K: Kind>() {
     }
     println!(
         "{}: {kills} kills, {during} of them during a save ({unfinished} of these left an \
-         unfinished file) and {between} between two saves; {saves} completed saves, {seen:?} addresses seen",
+         unfinished file) and {between} between two saves; \
+         {saves} completed saves, {seen:?} addresses seen",
         K::NAME
     );
     assert!(during >= kills / 4 && unfinished >= kills / 8 && between >= kills / 8);

@@ -1,5 +1,6 @@
-//! A batch answers what a loop would, and leaves the same filter: whatever its size, in order or
-//! shard by shard, on one thread or several, and while others read and write.
+//! A batch gives the same answers as a loop and leaves the same filter: whatever its size, in order
+//! or shard by shard, on one thread or several. It also keeps its promises while other threads read
+//! and write.
 
 use crate::common::{Filter, LAYOUTS, Layout, SplitMix, answers, rounds, together};
 use koel::Full;
@@ -9,10 +10,11 @@ use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Around the sizes at which a batch is gone through differently.
+/// Sizes around the thresholds at which a batch is processed differently.
 const SIZES: [usize; 14] = [0, 1, 2, 3, 4, 5, 15, 16, 17, 31, 32, 33, 65, 1_000];
 
-/// More than 4 MiB of buckets, so that large batches of writes go shard by shard.
+/// Returns a filter with more than 4 MiB of buckets, so that large batches of writes are processed
+/// shard by shard.
 fn large(layout: &Layout) -> Filter {
     layout.filter((4 << 20) * layout.slots() / 8)
 }
@@ -21,12 +23,12 @@ fn pool(threads: usize) -> ThreadPool {
     ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool")
 }
 
-/// Hashes of which about a fourth come more than once.
+/// Returns `size` hashes. About a fourth of them come more than once.
 fn batch(random: &mut SplitMix, size: usize) -> Vec<u64> {
     (0..size).map(|_| random.below(2 * size) as u64).collect()
 }
 
-/// What a whole life of a filter answers: adds, adds if absent, looks, removes.
+/// The answers to all operations of a [`Life`].
 #[derive(Debug, PartialEq)]
 struct Answers {
     inserted: Vec<Result<(), Full>>,
@@ -36,7 +38,8 @@ struct Answers {
     in_the_end: Vec<usize>,
 }
 
-/// Each batch is inserted, others are added, looked up and removed.
+/// The operations on a filter: four batches of hashes, to insert, to insert if absent, to look up
+/// and to remove.
 struct Life {
     insert: Vec<u64>,
     add: Vec<u64>,
@@ -47,7 +50,8 @@ struct Life {
 impl Life {
     fn of(random: &mut SplitMix, size: usize) -> Self {
         let insert = batch(random, size);
-        // Half of them are there already, and half of what is looked for and removed was never in.
+        // The ranges of `insert` and `add` overlap by half, so some items are present already. A third
+        // of the hashes to look up, and half of those to remove, were never inserted.
         let add: Vec<u64> = batch(random, size).iter().map(|hash| hash + size as u64).collect();
         let mut look: Vec<u64> = insert.iter().chain(&add).copied().collect();
         look.extend((0..size).map(|_| random.next()));
@@ -93,7 +97,7 @@ fn a_batch_of_any_size_answers_as_a_loop() {
     for layout in &LAYOUTS {
         for size in SIZES {
             let life = Life::of(&mut random, size);
-            // The last one is too small for what comes.
+            // The last filter is too small for the batches.
             for capacity in [10 * size, 2 * size, size / 2] {
                 let filter = || layout.filter(capacity);
                 let expected = life.one_by_one(&filter());
@@ -117,7 +121,7 @@ fn a_batch_that_goes_shard_by_shard_answers_as_a_loop() {
     let pools: Vec<ThreadPool> = rounds(&[3][..], &[2, 3]).iter().map(|n| pool(*n)).collect();
     for layout in &LAYOUTS {
         let capacity = large(layout).capacity();
-        // Less than a round, and several rounds and more than fits.
+        // Less than one round, and several rounds with more items than fit.
         let overflow = layout.bits == 32 || rounds(false, true);
         for size in
             [capacity / 50].into_iter().chain(overflow.then_some(capacity * rounds(51, 60) / 100))
@@ -135,10 +139,10 @@ fn a_batch_that_goes_shard_by_shard_answers_as_a_loop() {
 }
 
 #[test]
-fn items_are_taken_for_what_they_hash_to() {
+fn a_batch_of_items_answers_as_a_loop() {
     let urls: Vec<String> = (0..40_000).map(|page| format!("https://a.example/{page}")).collect();
     let layout = &LAYOUTS[6];
-    // Two copies of each fit only in a filter with much room: they have the same two buckets.
+    // Both copies of an item need its two buckets, so this takes a filter with much room.
     let [one, many, par] = [(); 3].map(|()| layout.filter(300_000));
     let added: Vec<_> = urls.iter().map(|url| one.insert_if_absent(url)).collect();
     assert_eq!(many.insert_if_absent_many(&urls), added);
@@ -157,9 +161,9 @@ fn items_are_taken_for_what_they_hash_to() {
     assert_eq!((many.len(), par.len()), (urls.len(), urls.len()));
 }
 
-/// Threads add the same items, in batches of their own; each item has one winner.
+/// The threads add the same items, in batches of different sizes. Each item has one winner.
 #[test]
-fn of_racing_batches_one_adds_each_item() {
+fn exactly_one_of_the_racing_batches_adds_an_item() {
     for layout in LAYOUTS.iter().filter(|layout| layout.is_exact()) {
         let hashes: Vec<u64> = (0..400_000).collect();
         for filter in [layout.filter(450_000), large(layout)] {
@@ -183,9 +187,10 @@ fn of_racing_batches_one_adds_each_item() {
     }
 }
 
-/// Batches come and go at high load; items that stay are found all the time, in batches and alone.
+/// One thread inserts and removes batches at a high load factor. The items that stay are found all
+/// the time, in batches and one by one.
 #[test]
-fn what_stays_is_found_while_batches_come_and_go() {
+fn items_that_stay_are_found_while_batches_come_and_go() {
     for layout in &LAYOUTS {
         let large = rounds(layout.bits == 32, true).then(|| large(layout));
         for filter in [layout.filter(60_000)].into_iter().chain(large) {
@@ -225,7 +230,7 @@ fn what_stays_is_found_while_batches_come_and_go() {
 }
 
 #[test]
-fn an_extension_counts_what_went_in_and_names_the_rest() {
+fn par_extend_counts_the_inserted_items_and_names_the_refused_ones() {
     for layout in LAYOUTS.iter().filter(|layout| layout.is_exact()) {
         let fits = rounds(20_000, 100_000);
         let filter = layout.filter(fits);
@@ -252,7 +257,7 @@ fn an_extension_counts_what_went_in_and_names_the_rest() {
 }
 
 #[test]
-fn an_extension_names_a_million_refused_items_and_counts_all() {
+fn par_extend_names_a_million_refused_items_and_counts_all() {
     let filter = LAYOUTS[0].filter(10);
     let items = rounds(8_000, 3_000_000);
     let refused = filter.par_extend(0..items as u32).unwrap_err();
@@ -260,7 +265,7 @@ fn an_extension_names_a_million_refused_items_and_counts_all() {
     assert_eq!(refused.hashes().len(), refused.count().min(1 << 20));
 }
 
-/// A hash that panics for one item.
+/// An item whose hash panics if its number is 4711.
 struct Bomb(u32);
 
 impl Hash for Bomb {

@@ -1,9 +1,9 @@
-//! As many distinct items as were asked for fit, in no more memory than was promised.
+//! A filter holds as many distinct items as its capacity, in no more memory than promised.
 
 use crate::common::{Filter, LAYOUTS, Layout, SplitMix, fill_to_refusal, rounds};
 use std::time::{Duration, Instant};
 
-/// Capacities, and how many filters of each are filled.
+/// Capacities, and the number of filters to fill for each.
 const SIZES: [(usize, u64); 14] = [
     (1, 1_000),
     (2, 1_000),
@@ -21,12 +21,13 @@ const SIZES: [(usize, u64); 14] = [
     (100_000, 8),
 ];
 
-/// One shard of this layout or three, and then some.
+/// Returns a capacity for somewhat more than one shard of this layout, or three in a long run.
 fn several_shards(layout: &Layout) -> usize {
     rounds(1, 3) * layout.slots() * (1 << 17) + 12_345
 }
 
-/// Fills the filter to its first refusal, with other items for each seed; returns how many fitted.
+/// Fills the filter to its first refusal, with different items for each seed. Returns how many
+/// fitted.
 fn fitted(filter: &Filter, seed: u64) -> usize {
     filter.clear();
     let (inserted, _) = fill_to_refusal(filter, &mut SplitMix(seed << 32));
@@ -37,9 +38,9 @@ fn fitted(filter: &Filter, seed: u64) -> usize {
     inserted.len()
 }
 
-/// Says every capacity that is not kept, not only the first.
+/// Fails with a list of all capacities that are not kept, not only the first.
 fn assert_none(short: &[String]) {
-    assert!(short.is_empty(), "the capacity is not kept:\n{}", short.join("\n"));
+    assert!(short.is_empty(), "these capacities are not kept:\n{}", short.join("\n"));
 }
 
 fn check_capacity(layout: &Layout, capacity: usize, seeds: u64, short: &mut Vec<String>) {
@@ -66,7 +67,7 @@ fn as_many_distinct_items_as_the_capacity_fit() {
     assert_none(&short);
 }
 
-/// Small filters are many, and among many even a rare refusal comes to pass.
+/// Programs may have very many small filters, so that even a rare refusal would occur.
 #[test]
 fn as_many_distinct_items_as_the_capacity_fit_in_each_of_very_many_small_filters() {
     let mut short = Vec::new();
@@ -102,7 +103,7 @@ fn the_capacity_fits_in_every_shard_of_several() {
     assert_none(&short);
 }
 
-/// An item that the filter takes for another needs no room, and is there.
+/// `insert_if_absent` takes no room for an item that the filter takes for another.
 #[test]
 fn the_capacity_fits_one_by_one_if_absent() {
     let mut short = Vec::new();
@@ -158,30 +159,30 @@ fn the_size_grows_with_the_capacity_and_never_jumps() {
         while capacity < 3_000_000 {
             let (now, soon) = (bytes(capacity), bytes(capacity + capacity / 50));
             let at = format!("{} bits, capacity {capacity}", layout.bits);
-            assert!(now >= before, "{at}: {before} bytes for fewer items, and {now} now");
+            assert!(now >= before, "{at}: {now} bytes, but {before} for fewer items");
             assert!(
                 soon as f64 <= 1.08 * now as f64 + 200.0,
-                "{at}: {now} bytes, and {soon} for a fiftieth more"
+                "{at}: {now} bytes, but {soon} for a fiftieth more items"
             );
             if capacity >= 1_000 {
                 let most = 1.5 * per_item * capacity as f64;
                 assert!(now as f64 <= most, "{at}: {now} bytes, {most} at most");
             }
-            // Every small capacity, then steps of a half percent (or of four).
+            // Every small capacity, then steps of half a percent (four percent in a short run).
             (capacity, before) = (capacity + 1 + capacity / rounds(25, 200), now);
         }
     }
 }
 
-/// Pages that nobody writes are never there, so this needs little memory.
+/// The system allocates pages on the first write, so this test needs little memory.
 #[test]
-fn a_filter_for_a_thousand_million_items_is_built_at_once_and_works() {
+fn a_filter_for_a_billion_items_is_built_at_once_and_works() {
     let begin = Instant::now();
     let filter = LAYOUTS[4].filter(1_000_000_000);
     assert!(filter.size_in_bytes() < 2_200_000_000);
     let hashes = SplitMix(9).take(rounds(100, 1_000));
     for &hash in &hashes {
-        filter.insert_hash(hash).expect("room for a thousand million");
+        filter.insert_hash(hash).expect("room for a billion");
     }
     assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
     assert_eq!(filter.len(), hashes.len());

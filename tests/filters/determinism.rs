@@ -1,5 +1,5 @@
-//! The same operations in the same order, with the same hasher, make the same filter; and an item
-//! is what it hashes to, whichever method and whichever type it comes by.
+//! The same operations in the same order, with the same hasher, make the same filter. And only the
+//! hash of an item matters, not the method or the type through which it comes.
 
 use crate::common::{Filter, Fixed, LAYOUTS, SplitMix, answers, fill_to_refusal, rounds};
 use koel::ConcurrentCuckooFilter;
@@ -8,13 +8,13 @@ fn capacities() -> &'static [usize] {
     rounds(&[1, 10, 300, 1_500], &[1, 10, 300, 5_000, 30_000])
 }
 
-/// Strangers and items: enough that two different tables give different answers.
+/// Returns random hashes, enough that two different tables give different answers.
 fn queries() -> impl Iterator<Item = u64> {
     let mut random = SplitMix(77);
     (0..30_000).map(move |_| random.next())
 }
 
-/// Fills, overfills, empties in part and fills again; returns how each operation came out.
+/// Fills, overfills, partly empties and refills the filter. Returns the outcome of each insert.
 fn history<S>(filter: &Filter<S>, seed: u64) -> Vec<u8> {
     let mut random = SplitMix(seed);
     let mut inserted = Vec::new();
@@ -40,7 +40,7 @@ fn history<S>(filter: &Filter<S>, seed: u64) -> Vec<u8> {
         };
         outcomes.push(outcome);
         if outcome == 0 {
-            // Every refusal makes room for some more.
+            // Make some room after every refusal.
             for _ in 0..20.min(inserted.len()) {
                 let hash = inserted.swap_remove(random.below(inserted.len()));
                 assert!(filter.remove_hash(hash));
@@ -63,7 +63,7 @@ fn the_same_operations_give_the_same_outcomes_and_the_same_table() {
     }
 }
 
-/// What the test above compares does tell tables apart.
+/// The comparison in the test above can tell tables apart.
 #[test]
 fn other_operations_give_other_outcomes_and_another_table() {
     for layout in LAYOUTS.iter().filter(|layout| !layout.is_exact()) {
@@ -74,7 +74,7 @@ fn other_operations_give_other_outcomes_and_another_table() {
 }
 
 #[test]
-fn a_cleared_filter_is_as_a_new_one() {
+fn a_cleared_filter_behaves_like_a_new_one() {
     for layout in &LAYOUTS {
         for &capacity in capacities() {
             let [used, new] = [(); 2].map(|()| layout.filter(capacity));
@@ -87,7 +87,7 @@ fn a_cleared_filter_is_as_a_new_one() {
     }
 }
 
-/// Not even in where things lie: what comes later goes as if nothing had been refused.
+/// Not even the positions of items change: later operations go as if nothing had been refused.
 #[test]
 fn a_refused_insert_leaves_no_trace() {
     for layout in &LAYOUTS {
@@ -96,7 +96,7 @@ fn a_refused_insert_leaves_no_trace() {
             let (_, refused) = fill_to_refusal(&one, &mut SplitMix(10));
             let mut hashes = SplitMix(10);
             while hashes.clone().next() != refused {
-                other.insert_hash(hashes.next()).expect("it went into the first filter");
+                other.insert_hash(hashes.next()).expect("it fitted in the first filter");
             }
             for _ in 0..20 {
                 assert!(one.insert_hash(refused).is_err());
@@ -136,7 +136,7 @@ fn an_item_and_its_hash_are_the_same_to_every_method() {
     }
 }
 
-/// The chosen hasher is used, and only it.
+/// The filter uses the chosen hasher, and no other.
 #[test]
 fn another_key_gives_another_table() {
     for layout in LAYOUTS.iter().filter(|layout| !layout.is_exact()) {
@@ -153,7 +153,7 @@ fn another_key_gives_another_table() {
 }
 
 #[test]
-fn no_two_filters_hash_alike_unless_they_are_told_to() {
+fn two_default_filters_hash_differently() {
     let [one, other] = [(); 2].map(|()| ConcurrentCuckooFilter::with_capacity(10));
     assert!((0..10u64).all(|item| one.hash_of(&item) != other.hash_of(&item)));
 }

@@ -1,5 +1,5 @@
-//! A filter that grows: from its first items to a hundred times as many, what it answers, and what
-//! it takes. (`tiny-tests` has shards so small that every run splits many times.)
+//! The answers and the size of a filter that grows from its first items to a hundred times as many.
+//! (In `tiny-tests`, shards are so small that every run splits many times.)
 
 use crate::common::{Fixed, SplitMix, rounds};
 use koel::{BuildErrorKind, ConcurrentCuckooFilter, GrowingBuilder, GrowingCuckooFilter};
@@ -15,10 +15,10 @@ fn filter(capacity: usize) -> GrowingCuckooFilter<Fixed> {
     filter
 }
 
-/// The directory, the stripes and what is kept of each shard are next to nothing.
+/// Checks that the directory, the stripes and the bookkeeping of the shards take next to nothing.
 fn assert_lean(filter: &GrowingCuckooFilter<Fixed>) {
     let stats = filter.stats();
-    // All that was bought, and so paid for, may be half as much again as is in use.
+    // The filter may have allocated half as much again as it uses.
     let used = stats.slots() / stats.slots_per_bucket() * 8;
     assert!(stats.size_in_bytes() <= 2 * used + used / 50 + 8_192, "{stats}");
     let n = stats.items();
@@ -50,26 +50,29 @@ fn growing_loses_nothing_and_keeps_the_rate() {
             let told = filter.false_positive_rate();
             let expected = f64::from(probes) * told;
             let off = (hits as f64 - expected) / expected.sqrt();
-            assert!(off.abs() <= 3.0, "2^{doubling}: {hits} hits, {expected:.0} told, {off:+.2} σ");
+            assert!(
+                off.abs() <= 3.0,
+                "2^{doubling}: {hits} hits, {expected:.0} expected, {off:+.2} σ"
+            );
             assert!(hits as f64 <= 0.0012 * f64::from(probes), "2^{doubling}: {hits} hits");
         }
     }
     let stats = filter.stats();
     assert!(stats.growth() >= 64.0 && stats.splits() == stats.shards() - 1, "{stats}");
-    // At the end no shard is left over.
+    // At the end, no allocated shard is unused.
     let buckets = stats.slots() / stats.slots_per_bucket() * 8;
     assert!(stats.size_in_bytes() as f64 <= 1.6 * buckets as f64, "{stats}");
 }
 
 #[test]
-fn any_capacity_will_do_to_begin_with() {
+fn a_filter_of_any_capacity_grows() {
     for capacity in [0, 1, 10, 1_000, 40_000, 1_000_000] {
         let filter = filter(capacity);
         assert_eq!(filter.capacity(), capacity);
         assert!(filter.is_empty() && !filter.contains(&0));
         let before = filter.size_in_bytes();
         (0..capacity).for_each(|item| filter.insert(&item).expect("the capacity fits"));
-        // By chance, a shard or two may be full sooner than the others.
+        // By chance, a shard or two may fill up earlier than the others.
         assert!(filter.stats().growth() <= 1.2, "{}", filter.stats());
         assert!(capacity > 40_000 || filter.size_in_bytes() == before);
         let more = capacity + 100_000;
@@ -80,7 +83,7 @@ fn any_capacity_will_do_to_begin_with() {
 }
 
 #[test]
-fn what_cannot_be_had_is_refused() {
+fn impossible_requests_are_refused() {
     let kind = |builder: GrowingBuilder<Fixed>| builder.build().map(drop).map_err(|e| e.kind());
     let bare = ConcurrentCuckooFilter::builder().hasher(Fixed { key: 0 }).growing();
     assert_eq!(kind(bare), Err(BuildErrorKind::NoCapacity));
@@ -94,7 +97,7 @@ fn what_cannot_be_had_is_refused() {
         assert_eq!(built, Err(BuildErrorKind::InvalidRate), "{rate}");
     }
     assert_eq!(kind(builder(10).false_positive_rate(1e-10)), Err(BuildErrorKind::RateTooSmall));
-    // What no filter could grow to, so that no rate can be kept.
+    // No rate can be kept over such a growth.
     let built = kind(builder(10).false_positive_rate(1e-8).expected_growth(f64::MAX));
     assert_eq!(built, Err(BuildErrorKind::RateTooSmall));
     for bytes in [0, 1, 65_535] {
@@ -186,12 +189,12 @@ fn batches_answer_as_loops_do() {
     assert_eq!(one.stats(), many.stats());
 }
 
-/// What times an odd number is 1.
+/// Returns the inverse of an odd number modulo 2^64.
 fn inverse(odd: u64) -> u64 {
     (0..6).fold(odd, |x, _| x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x))))
 }
 
-/// The hash that `Mixed::of` in src/geometry.rs makes this of.
+/// Returns the hash that `Mixed::of` in `src/layout/geometry.rs` maps to `mixed`.
 fn unmixed(mixed: u64) -> u64 {
     let x = mixed ^ (mixed >> 27) ^ (mixed >> 54);
     let x = x.wrapping_mul(inverse(0x1C69_B3F7_4AC4_AE35));
@@ -199,10 +202,10 @@ fn unmixed(mixed: u64) -> u64 {
     x ^ (x >> 27) ^ (x >> 54)
 }
 
-/// Somebody who knows how items are hashed has chosen them to have the same first 40 bits, so that
-/// splits do not help. Without a limit of its own, each would double the directory.
+/// An attacker who knows the hash function has chosen items with the same first 40 bits, so that
+/// splits do not separate them. Without a limit, each split would double the directory.
 #[test]
-fn items_that_no_split_tells_apart_are_refused() {
+fn inseparable_items_are_refused() {
     for rate in [0.0015, 0.000_03, 2e-8] {
         let filter = builder(1).false_positive_rate(rate).build().expect("a small filter");
         let mut random = SplitMix(8);
@@ -225,7 +228,7 @@ fn items_that_no_split_tells_apart_are_refused() {
 }
 
 #[test]
-fn the_figures_can_be_read() {
+fn the_statistics_are_readable() {
     let filter = filter(1_000);
     (0..100_000).for_each(|item| filter.insert(&item).expect("memory"));
     let stats = filter.stats();
@@ -240,14 +243,14 @@ fn the_figures_can_be_read() {
 }
 
 #[test]
-fn it_can_be_shared_and_sent_and_survives_panics() {
+fn a_growing_filter_is_send_sync_and_unwind_safe() {
     fn check<T: Send + Sync + UnwindSafe + RefUnwindSafe>() {}
     check::<GrowingCuckooFilter>();
     check::<GrowingCuckooFilter<Fixed>>();
 }
 
 #[test]
-fn a_filter_grows_on_after_any_number_of_limits() {
+fn a_filter_continues_to_grow_after_any_number_of_limits() {
     const RAISES: usize = 120;
     let mut filter = filter(1_000);
     let mut items = 0u64..;

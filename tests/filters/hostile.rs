@@ -1,5 +1,5 @@
-//! No input makes the filter panic where it says that it will not, hang, lose an item, or take
-//! memory without bound.
+//! No input makes the filter hang, lose an item, take memory without bound, or panic where it
+//! promises not to.
 
 use crate::common::{LAYOUTS, SplitMix, answers, fill_to_refusal, rounds};
 use koel::{BuildError, BuildErrorKind, ConcurrentCuckooFilter, Full};
@@ -18,7 +18,7 @@ fn build_error(capacity: usize, rate: f64) -> BuildError {
     }
 }
 
-/// Building ends soon, whatever it ends with.
+/// Runs the work, and checks that it ends soon.
 fn soon<T>(what: &str, work: impl FnOnce() -> T) -> T {
     let begin = Instant::now();
     let result = work();
@@ -31,7 +31,7 @@ const ODD_RATES: [f64; 9] =
     [0.0, -0.0, 1.0, -1.0, 1.000_000_1, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX];
 
 #[test]
-fn a_capacity_of_nothing_or_one_is_a_filter() {
+fn a_capacity_of_zero_or_one_is_valid() {
     for layout in &LAYOUTS {
         for capacity in [0, 1] {
             let filter = layout.filter(capacity);
@@ -65,7 +65,7 @@ fn a_capacity_beyond_all_memory_is_an_error_at_once() {
 }
 
 #[test]
-fn a_rate_that_is_no_part_of_one_is_an_error() {
+fn a_rate_outside_zero_to_one_is_an_error() {
     for rate in ODD_RATES {
         for capacity in [0, 1, 1_000, usize::MAX] {
             assert_eq!(build_error(capacity, rate).kind(), BuildErrorKind::InvalidRate, "{rate}");
@@ -92,12 +92,12 @@ fn any_other_rate_is_kept() {
 }
 
 #[test]
-fn a_builder_that_was_told_no_capacity_says_so() {
+fn a_builder_without_a_capacity_says_so() {
     let error = ConcurrentCuckooFilter::builder().false_positive_rate(0.01).build().unwrap_err();
     assert_eq!(error.kind(), BuildErrorKind::NoCapacity);
 }
 
-/// The text names what was asked for, and something that the caller can do about it.
+/// Checks that the message names the requested value, and what the caller can do.
 fn assert_helps(error: &BuildError, value: &str, advice: &str) {
     let text = error.to_string();
     assert!(text.contains(value), "{value} is not named: {text}");
@@ -122,12 +122,12 @@ fn an_error_about_the_capacity_says_what_to_do() {
 }
 
 #[test]
-fn the_least_rate_that_an_error_names_can_be_had() {
+fn the_lowest_rate_that_an_error_names_is_accepted() {
     let text = build_error(10, 1e-300).to_string();
     let named = text.split("ask for ").nth(1).and_then(|rest| rest.split(' ').next());
     let named: f64 = named.expect("a rate").parse().expect("a number");
     assert!((1e-10..1e-9).contains(&named), "{text}");
-    build(10, named).expect("what the error told to ask for");
+    build(10, named).expect("the rate that the error suggests");
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_full_filter_refuses_soon_and_for_ever() {
 }
 
 #[test]
-fn removing_what_is_not_in_changes_nothing() {
+fn removing_an_absent_item_changes_nothing() {
     for layout in &LAYOUTS {
         for capacity in [0, 1, 10, 1_000, 30_000] {
             let filter = layout.filter(capacity);
@@ -221,7 +221,7 @@ fn removing_what_is_not_in_changes_nothing() {
 }
 
 #[test]
-fn any_hash_is_welcome() {
+fn extreme_hashes_are_accepted() {
     let ends = [0, 1, 2, u64::MAX, u64::MAX - 1, 1 << 63, 1 << 32, u64::from(u32::MAX)];
     for layout in &LAYOUTS {
         for capacity in [1_000, 3_000_000] {

@@ -1,4 +1,4 @@
-//! What a single filter promises, whoever uses it.
+//! The promises of a single filter.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,5 +1,5 @@
-//! A user's `Hash` may panic, anywhere and in many threads at once. Then the operation did nothing,
-//! and nobody waits for a lock that is never given back.
+//! A user's `Hash` may panic, anywhere and in many threads at once. The operation then has no
+//! effect, and leaves no lock held.
 
 use crate::common::{Filter, Fixed, FixedHasher, LAYOUTS, Layout, in_time};
 use koel::ConcurrentCuckooFilter;
@@ -30,7 +30,7 @@ impl Hash for Bomb {
     }
 }
 
-/// Unwinds as a panic does, without a message for each of very many.
+/// Unwinds like a panic, but prints no message, because there are very many.
 fn explode() -> ! {
     resume_unwind(Box::new("the hash panicked"));
 }
@@ -41,7 +41,7 @@ fn whole(item: u64) -> Bomb {
 
 type Operation<S> = fn(&Filter<S>, &Bomb);
 
-/// Everything that hashes an item.
+/// Returns all operations that hash an item.
 fn operations<S: BuildHasher>() -> [(&'static str, Operation<S>); 6] {
     [
         ("insert", |filter, bomb| _ = filter.insert(bomb)),
@@ -67,7 +67,7 @@ fn full<S: BuildHasher>(layout: &Layout, capacity: usize, hasher: S) -> Filter<S
     filter
 }
 
-/// All items are in, and every operation gets every lock that it needs.
+/// Checks that all items are present and that every operation gets the locks that it needs.
 fn assert_works<S: BuildHasher>(filter: &Filter<S>) {
     let items = || (0..filter.capacity() as u64).map(whole);
     assert_eq!(filter.len(), filter.capacity());
@@ -93,7 +93,7 @@ fn a_panic_at_any_point_of_the_hash_changes_nothing() {
                 for (name, operation) in operations() {
                     for at in 0..=PIECES {
                         for item in 0..20 {
-                            // Those that are in, and those that are not.
+                            // Alternately present and absent items.
                             let item = item % 2 * capacity as u64 + item;
                             let bomb = Bomb { item, at };
                             assert!(
@@ -131,9 +131,9 @@ fn panics_in_one_thread_after_another_change_nothing() {
     });
 }
 
-/// Some threads panic all the time, while others work on the same buckets.
+/// Some threads panic all the time, while others use the same buckets.
 #[test]
-fn panics_in_many_threads_at_once_disturb_nobody() {
+fn panics_in_many_threads_at_once_disturb_no_other_thread() {
     in_time(|| {
         for layout in &LAYOUTS {
             for capacity in CAPACITIES {
@@ -175,7 +175,7 @@ fn panics_in_many_threads_at_once_disturb_nobody() {
     });
 }
 
-/// A hasher that is out of order while it is told to be.
+/// A hasher that panics at the given place while `angry` is set.
 struct Moody<'a> {
     angry: &'a AtomicBool,
     place: Place,
@@ -246,7 +246,7 @@ fn a_panic_in_the_hasher_changes_nothing() {
     });
 }
 
-/// The same with the panics that people have, message and all, and the default hasher.
+/// The same with an ordinary panic, which prints a message, and with the default hasher.
 #[test]
 fn an_ordinary_panic_changes_nothing() {
     in_time(|| {

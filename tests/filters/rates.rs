@@ -1,8 +1,9 @@
-//! Full filters take no more strangers for their items than they were asked to.
+//! The false-positive rate of a full filter is at most the requested one.
 //!
-//! Each measurement has to be near what theory expects: within three standard deviations where
-//! there are few measurements, and four where there are a hundred, of which one in three hundred is
-//! beyond three by mere chance. The items are the same in every run.
+//! Each measurement has to be near the value that theory predicts: within three standard deviations
+//! in tests with few measurements, and within four in tests with about a hundred. (By mere chance,
+//! one measurement in three hundred is off by more than three.) The items are the same in every
+//! run. *Strangers* are hashes that were never inserted.
 
 use crate::common::{Filter, Identity, LAYOUTS, Layout, SplitMix, expected_rate, rounds};
 use koel::Stats;
@@ -22,7 +23,7 @@ impl Measured {
         measured
     }
 
-    /// The standard deviation of the hits, if strangers are taken for items at this rate.
+    /// Returns the standard deviation of the hits, if this is the false-positive rate.
     fn deviation(&self, rate: f64) -> f64 {
         (self.probes as f64 * rate * (1.0 - rate)).sqrt()
     }
@@ -33,7 +34,7 @@ impl Measured {
         println!("{what}: {} hits, {expected:.1} expected, {off:+.2} σ", self.hits);
         assert!(
             off.abs() <= deviations,
-            "{what}: {} of {} strangers are taken for items, {expected:.1} ± {deviation:.1} are \
+            "{what}: {} of {} strangers are false positives, {expected:.1} ± {deviation:.1} are \
              expected",
             self.hits,
             self.probes
@@ -41,19 +42,19 @@ impl Measured {
     }
 }
 
-/// Puts in as many random items as the filter was built for.
+/// Inserts as many random items as the capacity.
 fn fill<S>(filter: &Filter<S>, random: &mut SplitMix) {
     for _ in 0..filter.capacity() {
         filter.insert_hash(random.next()).expect("the capacity fits");
     }
 }
 
-/// The rate of a filter of random fingerprints, some of them equal.
+/// Returns the rate of a filter with random fingerprints, some of them equal.
 fn theory<S>(filter: &Filter<S>) -> f64 {
     expected_rate(&filter.stats(), filter.stats().load())
 }
 
-/// The rate of a filter in whose pairs of buckets all fingerprints differ.
+/// Returns the rate of a filter if all fingerprints in a pair of buckets differ.
 fn distinct_rate(stats: &Stats, load: f64) -> f64 {
     let fingerprints = (1u64 << stats.fingerprint_bits()) - 1;
     2.0 * stats.slots_per_bucket() as f64 * load / fingerprints as f64
@@ -63,13 +64,14 @@ fn strangers(random: &mut SplitMix, count: usize) -> impl Iterator<Item = u64> {
     (0..count).map(|_| random.next())
 }
 
-/// So many strangers that the measured rate is exact to a third of what lies between the expected
-/// rate and the one asked for; at 21 and 32 bits there are no so many. (To two thirds, in a short run.)
+/// The number of strangers for each layout. The standard deviation of the measured rate is then at
+/// most a third of the difference between the expected and the requested rate (two thirds in a
+/// short run). At 21 and 32 bits, this would take too many strangers.
 const PROBES: [usize; 7] =
     [4_000_000, 4_000_000, 8_000_000, 20_000_000, 40_000_000, 60_000_000, 20_000_000];
 
 #[test]
-fn a_full_filter_keeps_the_rate_that_was_asked_for() {
+fn a_full_filter_keeps_the_requested_rate() {
     for (layout, probes) in LAYOUTS.iter().zip(PROBES) {
         let filter = layout.filter(200_000);
         let mut random = SplitMix(1);
@@ -89,7 +91,7 @@ fn a_full_filter_keeps_the_rate_that_was_asked_for() {
 }
 
 #[test]
-fn small_filters_keep_the_rate_that_was_asked_for() {
+fn small_filters_keep_the_requested_rate() {
     for layout in LAYOUTS.iter().filter(|layout| !layout.is_exact()) {
         for capacity in [1, 2, 5, 10, 40, 150, 1_000, 4_000] {
             let filter = layout.filter(capacity);
@@ -114,7 +116,7 @@ fn small_filters_keep_the_rate_that_was_asked_for() {
 }
 
 #[test]
-fn filters_of_several_shards_keep_the_rate_that_was_asked_for() {
+fn filters_of_several_shards_keep_the_requested_rate() {
     for (layout, probes) in LAYOUTS.iter().zip(PROBES).filter(|(layout, _)| !layout.is_exact()) {
         let filter = layout.filter(2 * layout.slots() * (1 << 17) + 99_999);
         assert!(filter.stats().shards() > 1);
@@ -145,7 +147,7 @@ fn a_half_full_filter_has_about_half_the_rate() {
 }
 
 #[test]
-fn a_filter_filled_if_absent_keeps_the_rate_that_was_asked_for_and_told() {
+fn a_filter_filled_by_insert_if_absent_keeps_the_requested_and_the_reported_rate() {
     for (layout, probes) in LAYOUTS.iter().zip(PROBES).filter(|(layout, _)| !layout.is_exact()) {
         for capacity in [1_000, 200_000] {
             let filter = layout.filter(capacity);
@@ -163,7 +165,7 @@ fn a_filter_filled_if_absent_keeps_the_rate_that_was_asked_for_and_told() {
 }
 
 #[test]
-fn the_rates_that_are_told_are_those_of_theory() {
+fn the_reported_rates_match_the_theory() {
     for layout in &LAYOUTS {
         for capacity in [1, 7, 100, 3_000, 100_000] {
             let filter = layout.filter(capacity);
@@ -181,14 +183,14 @@ fn the_rates_that_are_told_are_those_of_theory() {
             assert_eq!(filter.false_positive_rate(), stats.false_positive_rate());
             let full = distinct_rate(&stats, capacity as f64 / stats.slots() as f64);
             assert!(near(stats.false_positive_rate_at_capacity(), full), "{stats:?}");
-            assert!(full <= layout.rate, "{full:e} is more than was asked for: {stats:?}");
+            assert!(full <= layout.rate, "{full:e} is more than the requested rate: {stats:?}");
         }
     }
 }
 
 type Weak = fn(u64) -> u64;
 
-/// Numbers that a poor hasher might give, one item after another.
+/// Sequences of hashes that a poor hasher might return for consecutive items.
 const WEAK: [(&str, Weak); 6] = [
     ("sequential", |item| item),
     ("multiples of 4096", |item| item << 12),

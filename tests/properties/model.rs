@@ -1,8 +1,8 @@
-//! Sequences of operations against a multiset that remembers everything.
+//! Compares random sequences of operations with an exact multiset.
 //!
-//! A filter may take one item for another, so it may say yes, or count more, where the multiset
-//! does not. Never the other way round; and with 21 bits and more, these few items are all told
-//! apart, so there it has to agree exactly.
+//! A filter may take one item for another, so it may contain an item that the multiset does not, or
+//! count more copies. The opposite is an error. With 21 bits and more, the filter tells these few
+//! items apart, so it has to agree exactly.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -14,7 +14,8 @@ use std::collections::HashMap;
 
 const CAPACITIES: [usize; 9] = [1, 2, 3, 10, 37, 100, 500, 1_000, 5_000];
 
-/// Items are numbers, taken modulo how many of them a test has; runs are in percent of those.
+/// An operation. Items are numbers modulo the number of items in the test. The length of a run is a
+/// percentage of the number of items.
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Insert(u16),
@@ -111,15 +112,19 @@ impl Pair {
     fn insert_if_absent(&mut self, item: u64) {
         match self.filter.insert_if_absent(&item) {
             Ok(true) => {
-                assert_eq!(self.copies(item), 0, "{item} was new to the filter, but is in");
+                assert_eq!(
+                    self.copies(item),
+                    0,
+                    "{item} was reported as new, but was inserted before"
+                );
                 self.added(item);
             }
             Ok(false) if self.exact => {
-                assert!(self.copies(item) > 0, "{item} is absent, but the filter would not add it");
+                assert!(self.copies(item) > 0, "{item} was reported as present, but is absent");
             }
             Ok(false) => {}
             Err(_) => {
-                assert_eq!(self.copies(item), 0, "{item} is in, but was refused");
+                assert_eq!(self.copies(item), 0, "{item} was refused, but is present");
                 self.check_refusal(item);
             }
         }
@@ -128,7 +133,7 @@ impl Pair {
     fn added(&mut self, item: u64) {
         *self.copies.entry(item).or_default() += 1;
         self.len += 1;
-        assert!(self.filter.contains(&item), "{item} was inserted and is absent");
+        assert!(self.filter.contains(&item), "{item} was inserted, but is absent");
     }
 
     /// Distinct items fit up to the capacity; copies may be refused earlier.
@@ -150,7 +155,7 @@ impl Pair {
             self.copies.remove(&item);
         }
         self.len -= 1;
-        assert!(self.filter.remove(&item), "{item} is in, but could not be removed");
+        assert!(self.filter.remove(&item), "{item} is present, but was not removed");
     }
 
     fn clear(&mut self) {
@@ -178,11 +183,11 @@ impl Pair {
         }
     }
 
-    /// What was inserted can be taken out again, and then nothing is left.
+    /// Removes all inserted items, and checks that nothing is left.
     fn drain(&mut self) {
         for (item, copies) in std::mem::take(&mut self.copies) {
             for _ in 0..copies {
-                assert!(self.filter.remove(&item), "{item} is in, but could not be removed");
+                assert!(self.filter.remove(&item), "{item} is present, but was not removed");
             }
         }
         assert!(self.filter.is_empty());
@@ -190,7 +195,7 @@ impl Pair {
     }
 }
 
-/// Runs random sequences over a filter for `capacity` items, with so many different items.
+/// Runs random sequences of operations with `items` different items on a filter of this capacity.
 fn check(layout: &Layout, capacity: usize, items: usize, cases: u32) {
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let ops = prop::collection::vec(any_op(), 1..200);
@@ -206,7 +211,7 @@ fn check(layout: &Layout, capacity: usize, items: usize, cases: u32) {
     }
 }
 
-/// As many items as there are slots, and some more, mostly once each.
+/// Somewhat more items than slots, mostly once each.
 #[test]
 fn a_filter_agrees_with_a_multiset() {
     for layout in &LAYOUTS {
@@ -218,7 +223,7 @@ fn a_filter_agrees_with_a_multiset() {
     }
 }
 
-/// A few items, so many times that their buckets are full of them.
+/// A few items, with so many copies that their buckets are full.
 #[test]
 fn a_filter_agrees_with_a_multiset_of_many_copies() {
     for layout in &LAYOUTS {
@@ -230,8 +235,8 @@ fn a_filter_agrees_with_a_multiset_of_many_copies() {
     }
 }
 
-/// Few items, many copies, tables full to the last lane: every answer about every item is the same
-/// before and after an insert that was refused.
+/// With few items, many copies and tables that are full to the last lane, a refused insert changes
+/// the count of no item.
 #[test]
 fn a_refused_insert_changes_no_answer() {
     for layout in &LAYOUTS {
@@ -242,7 +247,7 @@ fn a_refused_insert_changes_no_answer() {
             let mut random = common::SplitMix(capacity as u64);
             let mut refused = 0;
             for round in 0..rounds(2, 10) * items {
-                // The lower of two is the more frequent.
+                // The lower of two random numbers, so that low items are frequent.
                 let item = random.below(items as usize).min(random.below(items as usize)) as u64;
                 let before = (all(), filter.len());
                 let outcome = if round % 2 == 0 {

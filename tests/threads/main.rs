@@ -1,5 +1,7 @@
-//! What a filter promises to threads that use it at the same time. One test runs after the other, and no
-//! others beside them: threads that share their processors with those of other tests seldom meet.
+//! The promises of a filter to threads that use it at the same time.
+//!
+//! The tests run one after the other in a program of their own: the threads of a test rarely run
+//! simultaneously if they share the processors with other tests.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,17 +1,16 @@
-//! Threads that want the same item at the same moment: one of them inserts it, and each copy is
-//! removed once.
+//! Threads race for the same item: exactly one of them inserts it, and each copy is removed once.
 
 use crate::common::{Filter, LAYOUTS, Layout, SplitMix, alone, rounds, together};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
-/// Capacities, threads, and how often they race.
+/// Returns capacities, numbers of threads and numbers of races.
 fn races() -> [(usize, usize, u64); 3] {
     [(10, 4, rounds(10, 300)), (400, 8, rounds(3, 60)), (rounds(5_000, 20_000), 4, rounds(1, 4))]
 }
 
-/// All threads insert the same items in the same order, so that they meet at each of them: whoever
-/// is ahead waits for memory and locks, and whoever is behind catches up. No item may have two
-/// winners; one that the filter takes for another has none. Returns how many were refused.
+/// All threads insert the same items in the same order, so that they race for each of them: a
+/// thread that is ahead waits for memory and locks, and the others catch up. No item may have two
+/// winners; an item that the filter takes for another has none. Returns the number of refusals.
 fn race(layout: &Layout, filter: &Filter, items: usize, threads: usize, seed: u64) -> u32 {
     filter.clear();
     let hashes = SplitMix(seed << 32).take(items);
@@ -22,7 +21,7 @@ fn race(layout: &Layout, filter: &Filter, items: usize, threads: usize, seed: u6
             match filter.insert_hash_if_absent(hash) {
                 Ok(won) => {
                     winners.fetch_add(u32::from(won), Relaxed);
-                    assert!(filter.contains_hash(hash), "an item that is in is absent");
+                    assert!(filter.contains_hash(hash), "an inserted item is absent");
                 }
                 Err(_) => _ = refused.fetch_add(1, Relaxed),
             }
@@ -38,13 +37,13 @@ fn race(layout: &Layout, filter: &Filter, items: usize, threads: usize, seed: u6
         let found = filter.contains_hash(hash);
         assert!(found || winners == 0, "a winner's item is absent: {what}");
         assert!(found || refused > 0, "an item was neither inserted nor refused: {what}");
-        assert!(winners == 1 || refused > 0 || !layout.is_exact(), "nobody won: {what}");
+        assert!(winners == 1 || refused > 0 || !layout.is_exact(), "an item has no winner: {what}");
     }
     refused
 }
 
 #[test]
-fn of_threads_that_race_to_insert_one_item_exactly_one_wins() {
+fn exactly_one_of_the_racing_threads_inserts_an_item() {
     let _alone = alone();
     for layout in &LAYOUTS {
         for (capacity, threads, rounds) in races() {
@@ -73,14 +72,14 @@ fn in_a_filter_that_overflows_no_item_has_two_winners() {
 }
 
 #[test]
-fn threads_that_race_to_remove_take_out_what_was_put_in_and_no_more() {
+fn threads_that_race_to_remove_items_take_out_each_copy_once() {
     let _alone = alone();
     for layout in &LAYOUTS {
         for (capacity, threads, rounds) in races() {
             for seed in 0..rounds {
                 let filter = layout.filter(capacity);
                 let hashes = SplitMix(seed << 32).take(capacity / 2);
-                // One, two and three copies of each; some of the third are refused.
+                // One, two or three copies of each item; some of the third copies are refused.
                 let copies = hashes.iter().zip((1..=3).cycle()).flat_map(|(h, n)| vec![*h; n]);
                 let inserted = copies.filter(|&hash| filter.insert_hash(hash).is_ok()).count();
                 let removed = AtomicUsize::new(0);

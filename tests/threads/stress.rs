@@ -1,7 +1,7 @@
-//! Real threads at work on one filter.
+//! Real threads use one filter.
 //!
-//! These find what goes wrong often. What goes wrong once in a thousand million times, or on
-//! another machine only, is for the models in `loom-tests`.
+//! These tests find frequent errors. The models in `loom-tests` find errors that occur once in a
+//! billion runs, or only on other machines.
 
 use crate::common::{Filter, LAYOUTS, Layout, SplitMix, alone, in_time, rounds, together};
 use std::collections::VecDeque;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::scope;
 use std::time::{Duration, Instant};
 
-/// Sets a flag when dropped, so that those who wait for it end also when this thread panics.
+/// Sets a flag when dropped, so that the waiting threads stop even if this thread panics.
 struct Done<'a>(&'a AtomicBool);
 
 impl Drop for Done<'_> {
@@ -18,7 +18,7 @@ impl Drop for Done<'_> {
     }
 }
 
-/// Asks for the pinned items over and over until the churning ends; returns how often.
+/// Looks up the pinned items repeatedly until the churning ends. Returns the number of lookups.
 fn watch(filter: &Filter, pinned: &[u64], done: &AtomicBool) -> usize {
     let mut looks = 0;
     while !done.load(Relaxed) {
@@ -34,7 +34,8 @@ fn watch(filter: &Filter, pinned: &[u64], done: &AtomicBool) -> usize {
     looks
 }
 
-/// Runs the churners, each with a number, and two watchers of the pinned items until they end.
+/// Runs the churners, each with its number, and two watchers of the pinned items until the churners
+/// end. Returns the results of the churners.
 fn churn<T: Send>(
     filter: &Filter,
     pinned: &[u64],
@@ -57,8 +58,8 @@ fn churn<T: Send>(
     })
 }
 
-/// The oldest of a thread's own items goes and a new one comes, at 95 % of the capacity: nobody is
-/// refused, and nothing is lost.
+/// Each churner repeatedly removes its oldest item and inserts a new one, at 95 % of the capacity.
+/// No item is refused or lost.
 fn churn_at_95_percent(layout: &Layout, capacity: usize, rounds: usize) {
     const CHURNERS: usize = 2;
     let filter = layout.filter(capacity);
@@ -73,7 +74,7 @@ fn churn_at_95_percent(layout: &Layout, capacity: usize, rounds: usize) {
         for round in 0..rounds + own {
             if round >= own {
                 let oldest = items.pop_front().expect("own items");
-                assert!(filter.remove_hash(oldest), "an item is in, but could not be removed");
+                assert!(filter.remove_hash(oldest), "a present item was not removed");
             }
             let hash = random.next();
             filter.insert_hash(hash).expect("room below 95 % of the capacity");
@@ -85,7 +86,7 @@ fn churn_at_95_percent(layout: &Layout, capacity: usize, rounds: usize) {
 
     assert_eq!(filter.len(), pinned.len() + CHURNERS * own, "{layout:?}, capacity {capacity}");
     for hash in pinned.into_iter().chain(kept.into_iter().flatten()) {
-        assert!(filter.remove_hash(hash), "an item is in, but could not be removed");
+        assert!(filter.remove_hash(hash), "a present item was not removed");
     }
     assert!(filter.is_empty());
 }
@@ -108,8 +109,8 @@ fn a_pinned_item_is_never_absent_in_a_filter_of_several_shards() {
     churn_at_95_percent(&LAYOUTS[4], 1_200_000, rounds(20_000, 200_000));
 }
 
-/// The same in tables that are full to the last lane all the time, so that every insert moves
-/// others or is refused.
+/// The same in tables that are always full to the last lane, so that every insert moves other items
+/// or is refused.
 #[test]
 fn a_pinned_item_is_never_absent_while_others_are_refused() {
     let _alone = alone();
@@ -128,7 +129,7 @@ fn a_pinned_item_is_never_absent_while_others_are_refused() {
                         Err(_) if items.is_empty() => {}
                         Err(_) => {
                             let gone = items.swap_remove(random.below(items.len()));
-                            assert!(filter.remove_hash(gone), "an item could not be removed");
+                            assert!(filter.remove_hash(gone), "a present item was not removed");
                         }
                     }
                 }
@@ -144,14 +145,16 @@ fn a_pinned_item_is_never_absent_while_others_are_refused() {
     }
 }
 
-/// Hashes that the filter takes for this one. Half of them begin in the bucket where it ends.
+/// Returns hashes that the filter takes for this one. For half of them, the first bucket is the
+/// second bucket of this one.
 fn twins(filter: &Filter, hash: u64, random: &mut SplitMix) -> Vec<u64> {
     filter.clear();
     filter.insert_hash(hash).expect("room in an empty filter");
     (0..).map(|_| random.next()).filter(|&other| filter.contains_hash(other)).take(6).collect()
 }
 
-/// One copy comes before another goes, in the one bucket and in the other: the item is always in.
+/// A copy is always inserted before another one is removed, alternately in both buckets. So the
+/// item is always present.
 #[test]
 fn an_item_is_never_absent_while_its_copies_come_and_go() {
     let _alone = alone();
@@ -168,7 +171,10 @@ fn an_item_is_never_absent_while_its_copies_come_and_go() {
                 for _ in 0..rounds(5_000, 250_000) {
                     for (comes, goes) in [(hash, twin), (twin, hash)] {
                         filter.insert_hash(comes).expect("room for two copies");
-                        assert!(filter.remove_hash(goes), "there are two, and none went");
+                        assert!(
+                            filter.remove_hash(goes),
+                            "there are two copies, but none was removed"
+                        );
                     }
                 }
             });
@@ -177,7 +183,7 @@ fn an_item_is_never_absent_while_its_copies_come_and_go() {
     }
 }
 
-/// One operation of any kind, on any of the items.
+/// Performs a random operation on a random item.
 fn anything(filter: &Filter, items: &[u64], random: &mut SplitMix) {
     let hash = items[random.below(items.len())];
     let slots = filter.stats().slots_per_bucket();
@@ -193,7 +199,7 @@ fn anything(filter: &Filter, items: &[u64], random: &mut SplitMix) {
 }
 
 #[test]
-fn after_any_mixture_of_operations_the_length_is_what_can_be_taken_out() {
+fn after_any_mixture_of_operations_the_length_is_the_number_of_removable_items() {
     let _alone = alone();
     for layout in &LAYOUTS {
         for capacity in [10, 1_000, 40_000] {
@@ -223,7 +229,8 @@ fn after_any_mixture_of_operations_the_length_is_what_can_be_taken_out() {
     }
 }
 
-/// Shares out the same work among so many threads; each leaves one item in.
+/// Divides the same amount of work among the threads. Each leaves one item in the filter. Returns
+/// the time that it took.
 fn crowd(filter: &Filter, threads: usize) -> Duration {
     filter.clear();
     let begin = Instant::now();

@@ -1,9 +1,10 @@
-//! Every rule has a twin that breaks it, and the model of the rule fails on the twin.
+//! Mutation tests of the models: for every rule, a twin of the crate breaks it, and the rule's
+//! model has to fail on the twin.
 //!
-//! A model that passes shows something only if it can fail, and loom passes some models after
-//! having looked at next to nothing. So each twin here copies the crate's sources, replaces a few
-//! lines of the copy by what someone might have written instead, and runs one model on it, in a
-//! process of its own. The model has to fail, and with the message that belongs to the rule.
+//! A passing model proves something only if it can fail, and loom passes some models after it has
+//! explored next to nothing. So each test here copies the crate's sources, replaces a few lines of
+//! the copy with a plausible mistake, and runs one model on it in a process of its own. The model
+//! has to fail, with the message that belongs to the rule.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use std::process::Command;
 
 struct Twin {
     name: &'static str,
-    /// A file in `src`, lines that are there exactly once, and what they become.
+    /// A file in `src`, lines that occur in it exactly once, and their replacement.
     edits: &'static [(&'static str, &'static str, &'static str)],
     model: &'static str,
     message: &'static str,
@@ -51,7 +52,7 @@ macro_rules! twins {
 }
 
 twins! {
-    // Nothing is changed, and the model passes: what fails below fails because of its edit.
+    // Without an edit, the model passes. So the twins below fail because of their edits.
     the_original_passes {
         edits: [],
         model: TWO_STRIPES,
@@ -127,7 +128,7 @@ twins! {
         message: "a moving item was not counted once",
     }
 
-    // Movers.
+    // Threads that move items.
     words_are_stored_relaxed {
         edits: [("table/mod.rs", STORE, "self.words[self.start + bucket].store(word, Ordering::Relaxed)")],
         model: TWO_STRIPES,
@@ -299,7 +300,7 @@ twins! {
         message: "an item of the batch is not there once",
     }
 
-    // Writers among each other.
+    // Writers against writers.
     the_path_is_not_checked_again {
         edits: [
             (
@@ -550,7 +551,7 @@ twins! {
         message: MISSED_IN_SPLIT,
     }
 
-    // Splits: who splits.
+    // Splits: the splitting thread.
     an_entry_is_stored_relaxed {
         edits: [(
             "room/directory.rs",
@@ -860,12 +861,13 @@ twins! {
     }
 }
 
-/// The workspace of a twin: the crate's sources and the models, and nothing that only the library
-/// or its benches need.
+/// Returns the manifest of a twin's workspace: the crate's sources and the models, without the
+/// dependencies that only the library or its benches need.
 ///
-/// A twin is compiled for one run, which mostly ends soon. So loom is optimised, which is compiled once
-/// for all of them, and the twin is not; unless its model builds a filter that grows, since for that the
-/// stacks of loom's threads are too small then.
+/// The dependencies, loom among them, are compiled once for all twins, so they are optimised. A
+/// twin is compiled for one run, which is mostly short, so it is not optimised. The exception is a
+/// model that builds a growing filter: without optimisation it needs more stack than loom's threads
+/// have.
 fn workspace(file: &str) -> String {
     let level = u8::from(["growth", "snapshots"].contains(&file));
     format!(
@@ -930,8 +932,8 @@ fn copy_of_the_sources(twin: &Twin) -> PathBuf {
         let _ = fs::remove_dir_all(copy.join(folder));
         copy_folder(&original.join(folder), &copy.join(folder));
     }
-    // Only its model, as to compile the others takes most of the time: what is no test is called by nobody, and
-    // then it is only looked at.
+    // Only the twin's model is a test: code that nothing calls is checked but not generated, and
+    // generating the other models would take most of the time.
     let (file, model) = twin.model.split_once("::").expect("the file and the name of a model");
     let path = copy.join(models).join(file).with_extension("rs");
     let text = fs::read_to_string(&path).unwrap().replace("#[test]\n", "");
@@ -943,7 +945,7 @@ fn copy_of_the_sources(twin: &Twin) -> PathBuf {
     for file in ["loom-tests/build.rs", "Cargo.lock"] {
         fs::copy(original.join(file), copy.join(file)).unwrap();
     }
-    // To cargo, packages of one name in one target folder are one package.
+    // In a shared target folder, cargo takes packages of the same name for the same package.
     let manifest = fs::read_to_string(original.join("loom-tests/Cargo.toml")).unwrap();
     let name = format!("name = \"{}\"", twin.name);
     let manifest = manifest.replace("name = \"loom-tests\"", &name);

@@ -1,6 +1,6 @@
-//! A batch is, to others, a loop: what a bulk insert does to readers and to single writers.
+//! To other threads, a batch behaves like a loop: bulk inserts beside readers and single writers.
 //!
-//! The table has two shards, and a batch goes through it shard by shard.
+//! The table has two shards, and a batch processes them one after the other.
 
 use crate::toy::{Model, Toy};
 use koel_under_loom::internals::{
@@ -9,7 +9,7 @@ use koel_under_loom::internals::{
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The first hash from `from` on that belongs to this shard, and where in it.
+/// Returns the first hash from `from` on that belongs to this shard, and its place there.
 fn hash_in(geometry: &Geometry, shard: usize, from: u64) -> (u64, Place) {
     let located = (from..).map(|hash| (hash, geometry.locate(hash)));
     let (hash, (_, place)) = located.into_iter().find(|(_, (index, _))| *index == shard).unwrap();
@@ -19,7 +19,7 @@ fn hash_in(geometry: &Geometry, shard: usize, from: u64) -> (u64, Place) {
 #[derive(Clone)]
 struct Batch {
     hashes: Vec<u64>,
-    /// Where the items of the first shard are.
+    /// The places of the items of the first shard.
     places: Vec<Place>,
     winners: Arc<AtomicUsize>,
 }
@@ -32,7 +32,7 @@ impl Batch {
     }
 }
 
-/// Two items for the first shard, and one for the second between them.
+/// Returns two items of the first shard, with one of the second shard between them.
 fn three(toy: &Toy) -> Vec<u64> {
     let geometry = toy.table().geometry();
     let (a, _) = hash_in(geometry, 0, 0);
@@ -54,8 +54,8 @@ fn add_all(toy: &Toy, batch: &Batch) {
     batch.winners.fetch_add(added, Ordering::Relaxed);
 }
 
-/// An item of the batch finds its buckets full, and kicks another, which is found meanwhile. (The path
-/// is known: loom would take the loads of a search for those of the reader.)
+/// An item of the batch finds its buckets full and kicks another item, which is found meanwhile.
+/// (The path is known: loom would mistake the loads of a search for the reader's.)
 #[test]
 fn a_reader_finds_what_a_batch_moves() {
     Model::new("batch and reader", 70).shards(2).run::<(Vec<u64>, Path, Place)>(
@@ -92,7 +92,7 @@ fn a_reader_finds_what_a_batch_moves() {
     );
 }
 
-/// A single writer inserts and removes in the segments that a batch fills.
+/// A single writer inserts and removes an item in the segments that a batch fills.
 #[test]
 fn a_batch_and_a_single_writer_keep_each_others_items() {
     Model::new("batch and writer", 70).shards(2).run(
@@ -115,8 +115,8 @@ fn a_batch_and_a_single_writer_keep_each_others_items() {
     );
 }
 
-/// A batch and a single writer, and two batches in opposite order, add the same items: each item has
-/// one winner, and nobody waits for ever.
+/// A batch and a single writer add the same items, and so do two batches in opposite order. Each
+/// item has one winner, and there is no deadlock.
 #[test]
 fn each_item_of_racing_batches_has_one_winner() {
     let single: fn(&Toy, &Batch) = |toy, batch| {

@@ -1,4 +1,4 @@
-//! Writers leave each other's work alone, and nobody waits for ever.
+//! Writers do not undo each other's changes, and there is no deadlock.
 
 use crate::toy::{Model, Toy};
 use koel_under_loom::internals::{Copies, Outcome, Path, Place, make_room, walk};
@@ -25,7 +25,7 @@ fn a_remove_and_an_insert_in_one_bucket_both_count() {
         |toy| {
             let [x, y] = [toy.item(0, 3, 0), toy.item(0, 5, 0)];
             toy.put(&x, 0);
-            // As much as is in bucket 0, so that the insert goes there.
+            // Bucket 5 is as full as bucket 0, so the insert goes to bucket 0.
             toy.put(&toy.item(5, 6, 9), 5);
             [x, y]
         },
@@ -43,7 +43,7 @@ fn a_remove_and_an_insert_in_one_bucket_both_count() {
     );
 }
 
-/// A remove of an item that is just being moved.
+/// An item is removed while it is being moved.
 #[test]
 fn a_removed_item_leaves_no_phantom() {
     Model::new("remove and move", 60).run::<(Path, Place, Place)>(
@@ -109,7 +109,7 @@ fn kick(toy: &Toy, this: &Kick) {
     }
 }
 
-/// Both want to move the same item to the same lane.
+/// Both kicks move the same item to the same lane.
 #[test]
 fn two_kickers_on_one_path_lose_nothing() {
     Model::new("one path", 60).run::<[Kick; 2]>(
@@ -133,7 +133,8 @@ fn two_kickers_on_one_path_lose_nothing() {
     );
 }
 
-/// Each moves its item to where the other's comes from: the stripes of both, in opposite order.
+/// Each kick moves its item to the bucket that the other item leaves. Both lock the same two
+/// stripes, and list them in opposite order.
 #[test]
 fn kickers_in_opposite_directions_do_not_wait_for_each_other() {
     Model::new("opposite", 10).blocking().run::<[Kick; 2]>(
@@ -185,7 +186,7 @@ fn a_remove_of_what_is_absent_lets_others_in() {
     );
 }
 
-/// An item that moves out of a segment that is still to be cleared.
+/// An item moves out of a segment that is still to be cleared.
 #[test]
 fn nothing_escapes_a_clear() {
     Model::new("clear", 8).blocking().run::<(Path, Place, Place)>(
@@ -207,7 +208,7 @@ fn nothing_escapes_a_clear() {
     );
 }
 
-/// Two buckets are full and all others empty, and then all are.
+/// Two buckets are full and all others are empty. Then the clear empties these two as well.
 #[test]
 fn room_that_appears_during_the_search_is_found() {
     Model::new("room appears", 50).blocking().preemptions(2).run::<Place>(

@@ -1,7 +1,7 @@
-//! A filter of tiny shards that are split.
+//! A growing filter of tiny shards.
 //!
-//! A shard has eight buckets of two lanes; it counts as half full when it says that it has eight
-//! items, which these models make it say.
+//! A shard has eight buckets of two lanes. It is half full, and may be split, when its count says
+//! eight items. The models add to the count without inserting items.
 
 use crate::toy::World;
 use koel_under_loom::internals::{
@@ -46,19 +46,20 @@ impl Grove {
         assert!(shard.fill_locked(&locked, place.first, place.fp));
     }
 
-    /// The same, and has the shard say that it is half full.
+    /// Puts an item into its first bucket, and makes its shard count as half full.
     pub fn put(&self, hash: Mixed) {
         self.fill(hash);
         self.pretend(hash);
     }
 
+    /// Adds eight to the count of the item's shard, which then counts as half full.
     pub fn pretend(&self, hash: Mixed) {
         let (shard, place) = self.shard(hash);
         let locked = shard.lock_one(place.first).unwrap();
         shard.add_items(&locked, place.first, 8);
     }
 
-    /// Fills a bucket of an item's shard with others that nobody asks for.
+    /// Fills a bucket of an item's shard with items that no model looks for.
     pub fn stuff(&self, hash: Mixed, bucket: Bucket) {
         let (shard, _) = self.shard(hash);
         let locked = shard.lock_one(bucket).unwrap();
@@ -89,7 +90,7 @@ pub fn place(hash: Mixed, depth: u32) -> Place {
     aging().place(hash, 1, depth)
 }
 
-/// The items whose hashes begin with these bits, and whose buckets are of two stripes.
+/// Returns the items whose hashes begin with these bits, and whose buckets are in two stripes.
 pub fn items(bits: u64, count: u32) -> impl Iterator<Item = Mixed> {
     let hashes = (1..).map(move |number: u64| {
         let random = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);

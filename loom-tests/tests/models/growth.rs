@@ -1,4 +1,4 @@
-//! What was inserted is found, once, while its shard is split.
+//! An inserted item is found, once, while its shard is split.
 
 use crate::grove::{Grove, ROOT, item, items, place, split_root, there_once};
 use crate::toy::Model;
@@ -10,7 +10,7 @@ use koel_under_loom::internals::{
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// One look, which may be undecided but not wrong.
+/// Looks once, without locks. The result may be undecided, but not wrong.
 fn look(grove: &Grove, hash: &Mixed) {
     let (shard, place) = grove.shard(*hash);
     assert_ne!(shard.look(place), Some(false), "a lookup missed an item of a shard that was split");
@@ -34,7 +34,7 @@ fn an_item_is_found_while_its_shard_is_split() {
     }
 }
 
-/// There are entries enough before the split, so that it makes no new list.
+/// The directory has enough entries before the split, so the split makes no new list.
 #[test]
 fn an_item_is_found_while_its_shard_is_split_in_a_deep_directory() {
     for half in [0b00, 0b01] {
@@ -43,7 +43,8 @@ fn an_item_is_found_while_its_shard_is_split_in_a_deep_directory() {
                 let item = item(half, 2);
                 grove.pretend(item);
                 grove.split(item, ROOT);
-                // The other half makes a list of level 2, in which this one has two entries.
+                // The split of the other half makes a list of level 2, where this half has two
+                // entries.
                 let other = self::item(1, 1);
                 grove.pretend(other);
                 let entry = Entry { depth: 1, table: 1, base: 0 };
@@ -85,8 +86,8 @@ fn a_lookup_that_gives_up_looking_is_right_after_a_split() {
     }
 }
 
-/// Two items of one anchor and the same buckets: the window of `there`, once it is shifted, is that
-/// of `absent` as it was before.
+/// Two items with the same anchor and the same buckets. The window of `there`, once the split has
+/// shifted it, equals the window of `absent` before the split.
 fn two_that_meet_in_the_middle() -> (Mixed, Mixed) {
     let there = item(0, 1);
     let of_there = place(there, 0);
@@ -102,7 +103,7 @@ fn two_that_meet_in_the_middle() -> (Mixed, Mixed) {
     (there, absent.into_iter().find(same_buckets).unwrap())
 }
 
-/// A lane means something else after a split. Nobody takes one for the other.
+/// A lane means something else after a split. No lookup reads it with the other meaning.
 #[test]
 fn an_item_that_is_absent_is_not_found_in_the_middle_of_a_split() {
     let (there, absent) = two_that_meet_in_the_middle();
@@ -125,7 +126,8 @@ fn an_item_that_is_absent_is_not_found_in_the_middle_of_a_split() {
     );
 }
 
-/// A writer waits for a stripe of a shard that is being split, and belongs elsewhere then.
+/// A writer waits for a stripe of a shard that is being split. After the split, its item may belong
+/// to the other half.
 #[test]
 fn an_item_that_comes_during_a_split_is_found() {
     for half in [0, 1] {
@@ -240,14 +242,14 @@ fn an_item_is_removed_during_a_split() {
     }
 }
 
-/// Both have found the shard full. It is split once, and neither is refused.
+/// Both threads have found the shard full. It is split once, and neither is refused.
 #[test]
 fn two_that_find_the_same_shard_full_split_it_once() {
     Model::new("two splitters", 21).blocking().preemptions(3).run_in::<Grove, Mixed>(
         |grove: &Grove| {
             let item = item(1, 1);
             grove.put(item);
-            // Enough for another split, if anyone tried.
+            // Enough for another split, if a thread tried.
             grove.pretend(item);
             grove.pretend(item);
             item
@@ -260,8 +262,8 @@ fn two_that_find_the_same_shard_full_split_it_once() {
     );
 }
 
-/// The directory has four entries, two of which are of one shard. That one is split while another
-/// needs a longer list.
+/// The directory has four entries, and two of them belong to one shard. That shard is split while
+/// another one needs a longer list.
 #[test]
 fn a_shard_is_split_while_the_directory_gets_longer() {
     Model::new("longer directory", 16).blocking().preemptions(3).run_in::<Grove, [Mixed; 2]>(
@@ -303,7 +305,7 @@ struct Kick {
     newcomer: Mixed,
 }
 
-/// A path was found before a split and is walked after it.
+/// A path is found before a split and walked after it.
 #[test]
 fn a_path_of_before_a_split_is_not_walked() {
     for half in [0, 1] {
@@ -364,7 +366,7 @@ fn nothing_escapes_a_clear_by_a_split() {
     );
 }
 
-/// What is told of a filter's errors comes from what each shard held after its last split.
+/// The reported false-positive rate is computed from what each shard held after its last split.
 #[test]
 fn a_clear_leaves_what_a_later_split_recorded() {
     Model::new("clear, insert and split", 40).blocking().preemptions(2).run_in::<Grove, Mixed>(
@@ -383,15 +385,15 @@ fn a_clear_leaves_what_a_later_split_recorded() {
             if depth == 1 && copies == 1 && grove.room.items() == 9 {
                 // Half of the hashes lead to the item's shard, and its lane has lost a bit.
                 let new_lane_in_one_shard = rate_of_a_lane(shard.lanes()) / 8.0;
-                let told = grove.room.stats(0).false_positive_rate();
-                let off = (told - new_lane_in_one_shard).abs();
-                assert!(off < told / 1e6, "a clear overwrote what a split recorded");
+                let reported = grove.room.stats(0).false_positive_rate();
+                let off = (reported - new_lane_in_one_shard).abs();
+                assert!(off < reported / 1e6, "a clear overwrote what a split recorded");
             }
         },
     );
 }
 
-/// A writer sleeps while its shard is split, and then the half that its item is in.
+/// A writer is delayed while its shard is split, and then the half that its item belongs to.
 #[test]
 fn an_item_that_comes_during_two_splits_is_found() {
     Model::new("two splits and insert", 380).blocking().preemptions(3).run_in::<Grove, Mixed>(
@@ -437,8 +439,8 @@ fn an_item_is_not_taken_for_another_in_the_middle_of_a_split() {
     );
 }
 
-/// The directory gets longer for another shard, and then a shard is split that an old list has several
-/// entries for.
+/// The directory gets a longer list for another shard. Then a shard is split that has several
+/// entries in an old list.
 #[test]
 fn an_item_is_found_by_an_old_list() {
     for bits in [0b100, 0b111] {

@@ -1,4 +1,4 @@
-//! What was inserted and not removed is found, whatever moves.
+//! An inserted item is found until it is removed, while items move.
 
 use crate::toy::{Model, Toy};
 use koel_under_loom::internals::{AtomicU64, Path, Place};
@@ -12,8 +12,8 @@ struct Move {
     moved: Vec<Place>,
 }
 
-/// `x` is in bucket `from`, which is full, and has room in bucket `to`, which is where lookups
-/// begin or end as `first` says.
+/// Puts an item into bucket `from`, fills that bucket, and plans the item's move to bucket `to`.
+/// Lookups of the item begin at bucket `first`, which is one of the two.
 fn one_move(toy: &Toy, from: u32, to: u32, first: u32) -> Move {
     let x = toy.item(first, from + to - first, 0);
     toy.put(&x, from);
@@ -26,7 +26,7 @@ fn walk(toy: &Toy, this: &Move) {
     toy.walk(&this.path, &this.newcomer);
 }
 
-/// One look, which may be undecided but not wrong.
+/// Looks once, without locks. The result may be undecided, but not wrong.
 fn look(toy: &Toy, this: &Move) {
     for item in &this.moved {
         let found = toy.shard().look(*item);
@@ -34,7 +34,7 @@ fn look(toy: &Toy, this: &Move) {
     }
 }
 
-/// The whole lookup, which ends under the locks if looks do not decide.
+/// Runs the whole lookup, which takes the locks if all its looks are undecided.
 fn contains(toy: &Toy, this: &Move) {
     for item in &this.moved {
         assert_eq!(
@@ -108,7 +108,7 @@ fn an_item_that_moves_is_counted_once() {
     );
 }
 
-/// `a` moves from bucket 0 to 3 and `b` from there to 4; both are looked for.
+/// `a` moves from bucket 0 to 3, and `b` from there to 4. Each of them is looked for.
 #[test]
 fn items_on_a_longer_path_are_found() {
     for looked_for in [0, 1] {
@@ -129,8 +129,9 @@ fn items_on_a_longer_path_are_found() {
     }
 }
 
-/// Items `x` and `y` have one fingerprint and the same buckets, each the other's first. One copy
-/// stays in for all the time; but one comes to bucket 0 and one goes from bucket 3.
+/// Items `x` and `y` have the same fingerprint and the same two buckets, in opposite order, so they
+/// are copies of each other. There is a copy at every moment: one is inserted into bucket 0 before
+/// the one in bucket `other` is removed.
 #[test]
 fn a_copy_that_comes_while_another_goes_is_found() {
     for other in [3, 1] {
@@ -158,8 +159,8 @@ fn a_copy_that_comes_while_another_goes_is_found() {
     }
 }
 
-/// Another writer changes the bucket that the item has left, so that a reader may see it without the
-/// item but not as the mover stored it.
+/// Another writer changes the bucket that the item has left. So a reader may see that bucket
+/// without the item, in a word that the mover did not store.
 #[test]
 fn an_item_is_found_whoever_wrote_last_where_it_was() {
     let remove_newcomer: fn(&Toy, &Move) = |toy, this| {
@@ -177,8 +178,8 @@ fn an_item_is_found_whoever_wrote_last_where_it_was() {
     }
 }
 
-/// A copy is added, and then everything is cleared. A lookup that says no is not followed by one
-/// that says yes.
+/// A copy is added, and then the shard is cleared. A lookup that misses the item is not followed by
+/// one that finds it.
 #[test]
 fn a_clear_takes_an_item_away_at_one_moment() {
     Model::new("clear and look", 390).blocking().preemptions(3).run::<(Place, Place)>(
@@ -203,7 +204,8 @@ fn a_clear_takes_an_item_away_at_one_moment() {
     );
 }
 
-/// A reader that has heard of an insert finds the item, though it was moved in between.
+/// A thread that has synchronised with the inserting thread finds the item, even if it was moved in
+/// between.
 #[test]
 fn an_item_is_found_by_whoever_was_told_of_it() {
     Model::new("told", 300).run::<(Place, Place, Arc<AtomicU64>)>(
@@ -215,17 +217,17 @@ fn an_item_is_found_by_whoever_was_told_of_it() {
             (x, toy.item(0, 1, 1), Arc::new(AtomicU64::new(0)))
         },
         &[
-            |toy, (x, _, told)| {
+            |toy, (x, _, inserted)| {
                 let Ok(locked) = toy.shard().lock_one(x.first);
                 assert!(toy.shard().fill_locked(&locked, x.first, x.fp));
                 drop(locked);
-                told.store(1, Release);
+                inserted.store(1, Release);
                 assert_eq!(toy.shard().remove_locked(toy.item(3, 6, 9)), Ok(true));
                 let path = toy.path(&[(x, 0)], 3);
                 toy.walk(&path, &toy.item(0, 1, 1));
             },
-            |toy, (x, _, told)| {
-                if told.load(Acquire) == 1 {
+            |toy, (x, _, inserted)| {
+                if inserted.load(Acquire) == 1 {
                     let found = toy.shard().look(*x);
                     assert_ne!(found, Some(false), "a lookup missed an item it was told of");
                 }

@@ -1,11 +1,12 @@
-//! koel's own stripes, shards and kicks, on loom's atomics, in every interleaving.
+//! Models of koel's own stripes, shards and kicks, run on loom's atomics in every interleaving.
 //!
-//! Each model states one rule of the crate. What happens without the rule is in `twins.rs`, which
-//! breaks it in a copy of the sources and expects the model named there to fail.
+//! Each model states one rule of the crate. For each rule, `twins.rs` breaks it in a copy of the
+//! sources and expects the model to fail.
 //!
-//! Threads call what comes after the unlocked looks of the public operations (`walk` with a path
-//! found before, `remove_locked`, ...) wherever the model is about writers: an ordinary load right
-//! before a store of the same atomic hides from loom what other threads read before it.
+//! The public operations begin with unlocked reads. In models about writers, threads skip these and
+//! call the part that follows (`walk` with a path found before, `remove_locked`, ...). The reason
+//! is that an ordinary load right before a store of the same atomic hides from loom what other
+//! threads read before it.
 
 mod grove;
 mod toy;

@@ -1,4 +1,5 @@
-//! What was in when a save began is in the file, once, whatever moves and whatever is split.
+//! Every item that is in the filter when a save begins is in the file exactly once, while items
+//! move and shards are split.
 
 use crate::grove::{Grove, ROOT, aging, item, place, split_root, there_once};
 use crate::toy::{Model, Toy, World};
@@ -8,7 +9,7 @@ use loom::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64 as Number, Ordering::Relaxed};
 
-/// A shard as it is in a file.
+/// The contents of a shard, as a file holds them.
 struct Saved {
     depth: u32,
     items: i64,
@@ -23,7 +24,7 @@ impl Saved {
             let copied = room.copy_shard(&mut next, &mut buckets)?;
             Some(Saved { depth: copied.depth, items: copied.items, buckets })
         });
-        // However often its shard is split, there are not that many.
+        // More shards than any model has, so that a faulty save ends, too.
         copies.take(16).collect()
     }
 
@@ -104,7 +105,7 @@ fn an_item_that_moves_down_is_in_a_copy_once() {
     one_move(1, 0, 15);
 }
 
-/// `a` moves from bucket 0 to 3 and `b` from there to 4.
+/// `a` moves from bucket 0 to 3, and `b` from there to 4.
 #[test]
 fn items_on_a_longer_path_are_in_a_copy_once() {
     Model::new("copy and two moves", 380).run(
@@ -122,7 +123,7 @@ fn items_on_a_longer_path_are_in_a_copy_once() {
     );
 }
 
-/// One that comes and one that goes may be in or not; the third stays.
+/// One item is inserted and one is removed: either may be in the copy or not. The third one stays.
 #[test]
 fn a_copy_counts_what_is_in_it_while_items_come_and_go() {
     Model::new("copy, come and go", 400).blocking().preemptions(3).run::<[Place; 3]>(
@@ -149,7 +150,8 @@ fn a_copy_counts_what_is_in_it_while_items_come_and_go() {
     );
 }
 
-/// It has nothing in common with one that loom would interleave, unless a copy changes versions.
+/// One execution is enough: unless a copy changes versions, a lookup and a copy have nothing in
+/// common that loom would interleave.
 #[test]
 fn a_lookup_does_not_wait_for_a_copy() {
     Model::new("copy and look", 1).run::<[Place; 2]>(
@@ -169,7 +171,7 @@ fn a_lookup_does_not_wait_for_a_copy() {
     );
 }
 
-/// Says that something was done.
+/// Not zero once an operation has returned.
 type Done = Arc<AtomicU64>;
 
 fn done() -> Done {
@@ -220,13 +222,13 @@ fn a_removal_that_had_returned_is_in_a_copy() {
 
 // All shards of a filter that grows.
 
-/// Goes through the filter as a save does. What the shards are taken to have beside their items is
-/// in their counts.
+/// Copies all shards, as a save does. Their counts include the items that they only pretend to
+/// have.
 fn save(grove: &Grove) -> Vec<Saved> {
     Saved::all_of(&grove.room)
 }
 
-/// How often a filter that is made of these copies would have the item.
+/// The number of times that a filter loaded from these copies would contain the item.
 fn times_saved(copies: &[Saved], item: Mixed) -> usize {
     let in_one = |copy: &Saved| {
         let place = place(item, copy.depth);
@@ -273,7 +275,7 @@ fn an_item_is_saved_once_while_its_shard_is_split() {
     }
 }
 
-/// The shard has two entries in the directory, and comes first or last in a save.
+/// The shard has two entries in the directory, and is the first or the last one in a save.
 #[test]
 fn an_item_is_saved_once_while_its_shard_is_split_in_a_deep_directory() {
     for bits in [0b00, 0b01, 0b10, 0b11] {
@@ -312,7 +314,7 @@ fn half_of_root(upper: u64) -> Entry {
     Entry { depth: 1, table: upper as usize, base: 0 }
 }
 
-/// A shard is split, and one of its halves. The directory becomes deeper each time.
+/// A shard is split, and then one of its halves. The directory becomes deeper each time.
 #[test]
 fn an_item_is_saved_once_while_its_shard_is_split_twice() {
     for bits in [0b00, 0b01, 0b10, 0b11] {
@@ -329,7 +331,7 @@ fn an_item_is_saved_once_while_its_shard_is_split_twice() {
                 &[
                     |grove, item| {
                         split_root(grove, item);
-                        // This is no insert.
+                        // Changes the count only: no item is inserted.
                         grove.pretend(*item);
                         grove.split(*item, half_of_root(item.0 >> 63));
                     },
@@ -340,7 +342,7 @@ fn an_item_is_saved_once_while_its_shard_is_split_twice() {
     }
 }
 
-/// One shard is copied, and then the one that comes next is split.
+/// Both shards are split while the save goes from one to the next.
 #[test]
 fn items_of_two_shards_are_saved_once_while_both_are_split() {
     Model::new("save and split both", 950).blocking().preemptions(3).run_in::<Grove, [Mixed; 2]>(
@@ -366,7 +368,7 @@ fn items_of_two_shards_are_saved_once_while_both_are_split() {
     );
 }
 
-/// A shard is split for an item, which comes then.
+/// A shard is split to make room for an item, and then the item is inserted.
 #[test]
 fn an_insert_that_had_returned_from_a_split_is_saved() {
     for half in [0, 1] {
@@ -413,7 +415,7 @@ impl World for Filter {
     fn check(&self) {}
 }
 
-/// How many items there are when the next one splits the shard.
+/// Returns the number of items after which the next insert splits the shard.
 fn items_before_a_split() -> u64 {
     let before = Arc::new(Number::new(0));
     let found = Arc::clone(&before);
@@ -428,7 +430,7 @@ fn items_before_a_split() -> u64 {
     before.load(Relaxed)
 }
 
-/// An insert splits the only shard while the filter is saved.
+/// While the filter is saved, an insert splits its only shard.
 #[test]
 fn what_is_loaded_is_what_was_in_when_the_save_began() {
     let before = items_before_a_split();

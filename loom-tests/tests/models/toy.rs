@@ -1,4 +1,4 @@
-//! A shard of eight buckets and four stripes, and how models are run.
+//! A shard of eight buckets and four stripes, and the runner of the models.
 //!
 //! ```text
 //! stripe    0      1      2      3
@@ -20,7 +20,7 @@ pub struct Toy {
 }
 
 impl Toy {
-    /// One shard, or more of the same kind, of which models mostly look into the first.
+    /// Builds a table of one or more such shards. Most models use only the first one.
     pub fn of_shards(shards: usize) -> Self {
         let geometry = Geometry::new(Lanes::of_bits(32), shards, BUCKETS);
         Toy { room: Fixed::of(geometry) }
@@ -38,8 +38,8 @@ impl Toy {
         Shard::new(self.table(), 0)
     }
 
-    /// An item of these two buckets, of which one has to be even and one odd. Items of different
-    /// `number`s have different fingerprints, also from buckets to buckets.
+    /// Returns an item with these two buckets. One of them has to be even and one odd. Items with
+    /// different `number`s have different fingerprints, even if their buckets differ.
     pub fn item(&self, first: u32, second: u32, number: usize) -> Place {
         let (first, second) = (Bucket(first), Bucket(second));
         let fp = (1..)
@@ -50,13 +50,13 @@ impl Toy {
         Place { first, second, fp }
     }
 
-    /// Puts an item where it is wanted.
+    /// Puts an item into this bucket.
     pub fn put(&self, place: &Place, bucket: u32) {
         let Ok(locked) = self.shard().lock_one(Bucket(bucket));
         assert!(self.shard().fill_locked(&locked, Bucket(bucket), place.fp));
     }
 
-    /// Fills a bucket with items that nobody asks for.
+    /// Fills a bucket with items that no model looks for.
     pub fn stuff(&self, bucket: u32) {
         while self.shard().empty_lanes(Bucket(bucket)) > 0 {
             let other = self.item(bucket, bucket ^ 5, 9);
@@ -64,8 +64,8 @@ impl Toy {
         }
     }
 
-    /// The path on which each of these items, starting on the newcomer's side, moves on from the
-    /// bucket named with it, the last one to `end`.
+    /// Returns the path on which these items move, in order from the newcomer's side. Each item
+    /// leaves the bucket given with it, and the last one moves to `end`.
     pub fn path(&self, moves: &[(&Place, u32)], end: u32) -> Path {
         self.path_or_detour(moves, end).expect("no bucket comes twice")
     }
@@ -112,7 +112,8 @@ impl Toy {
     }
 }
 
-/// What models are about: built anew for each execution, and right at rest.
+/// The subject of a model. It is built again for each execution, and checked when all threads have
+/// ended.
 pub trait World: Send + Sync + 'static {
     fn of_shards(shards: usize) -> Self;
 
@@ -139,17 +140,18 @@ impl EmptyLanes for Shard<'_> {
     }
 }
 
-/// Which of two threads is the one that loom starts in: it explores the two cases differently.
+/// Which of two threads is spawned. The other one runs in loom's first thread, and loom explores
+/// the two cases differently.
 #[derive(Clone, Copy, Debug)]
 pub enum Round {
     FirstSpawned,
     SecondSpawned,
 }
 
-/// How a model is run: on the real locks and to its end, unless said otherwise.
+/// How a model is run: by default on the real locks, and exhaustively.
 pub struct Model {
     name: &'static str,
-    /// The least number of executions that counts as having looked, each way round.
+    /// The least number of executions in each round. A round with fewer has explored nothing.
     floor: usize,
     preemptions: Option<usize>,
     blocking: bool,
@@ -161,13 +163,13 @@ impl Model {
         Model { name, floor, preemptions: None, blocking: false, shards: 1 }
     }
 
-    /// Explores executions in which at most this many threads are interrupted.
+    /// Explores only executions with at most this many preemptions.
     pub fn preemptions(self, most: usize) -> Self {
         Model { preemptions: Some(most), ..self }
     }
 
-    /// Without `KOEL_LONG_TESTS` in the environment, explores only executions in which at most this many
-    /// threads are interrupted, of which there are not less than `floor`.
+    /// If `KOEL_LONG_TESTS` is not set in the environment, explores only executions with at most
+    /// this many preemptions. There are at least `floor` of them.
     pub fn in_short(self, most: usize, floor: usize) -> Self {
         if std::env::var_os("KOEL_LONG_TESTS").is_some() {
             return self;
@@ -175,19 +177,20 @@ impl Model {
         Model { preemptions: Some(most), floor, ..self }
     }
 
-    /// Has threads that find a lock taken block, not try again: for three threads and more, whose
-    /// tries would never end, and to have circles of waiting threads reported as deadlocks.
+    /// Makes threads block on a taken lock instead of trying again. Models of three and more
+    /// threads need it, because their tries would never end. It also makes loom report threads that
+    /// wait for each other as a deadlock.
     pub fn blocking(self) -> Self {
         Model { blocking: true, ..self }
     }
 
-    /// On a table of so many shards.
+    /// Runs the model on a table of this many shards.
     pub fn shards(self, shards: usize) -> Self {
         Model { shards, ..self }
     }
 
-    /// Builds the table anew for each execution, runs the two (and any other) threads to their
-    /// ends, and then asks what has to hold at rest; that the counts are right goes without asking.
+    /// Builds a new table for each execution, runs two or more threads to their ends, and then
+    /// checks what has to hold at rest. The counts and versions are always checked.
     pub fn run<T: Clone + Send + 'static>(
         self,
         setup: impl Fn(&Toy) -> T + Clone + Send + Sync + 'static,
@@ -197,7 +200,7 @@ impl Model {
         self.run_in(setup, threads, at_rest);
     }
 
-    /// The same of any kind of table.
+    /// The same for any kind of table.
     pub fn run_in<W: World, T: Clone + Send + 'static>(
         self,
         setup: impl Fn(&W) -> T + Clone + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Of racing calls that add one item if it is absent, exactly one adds it.
+//! If several calls race to add an absent item, exactly one of them adds it.
 
 use crate::toy::{Model, Toy};
 use koel_under_loom::internals::{
@@ -54,7 +54,7 @@ fn one_call_wins_under_the_locks() {
     );
 }
 
-/// The first bucket gets full while the two decide, so one may use each.
+/// The first bucket fills up while the two calls decide, so they may choose different buckets.
 #[test]
 fn one_call_wins_while_a_bucket_fills_up() {
     let add: fn(&Toy, &Race) = |toy, race| {
@@ -63,7 +63,7 @@ fn one_call_wins_while_a_bucket_fills_up() {
     };
     Model::new("filling up", 120).blocking().preemptions(2).run(
         |toy| {
-            // As much in each, so that all three go to bucket 0 as long as it has room.
+            // All three buckets are equally full, so each call prefers bucket 0 while it has room.
             toy.put(&toy.item(0, 1, 4), 0);
             toy.put(&toy.item(3, 6, 4), 3);
             toy.put(&toy.item(7, 6, 4), 7);
@@ -74,8 +74,9 @@ fn one_call_wins_while_a_bucket_fills_up() {
     );
 }
 
-/// Both have found both buckets full, and a path: the same, or one from either bucket, where
-/// nothing but the item's own buckets tells them of each other.
+/// Both calls have found both buckets full, and a path: the same one, or one from each bucket. Two
+/// different paths have no bucket in common, so the calls notice each other only in the item's own
+/// two buckets.
 #[test]
 fn one_call_wins_on_the_kick_path() {
     fn add(toy: &Toy, race: &Race, path: usize) {
@@ -108,7 +109,7 @@ fn one_call_wins_on_the_kick_path() {
     }
 }
 
-/// There is room for one item only. Who finds none left finds the item in it.
+/// There is room for one item only. The call that finds none left finds the item there.
 #[test]
 fn the_loser_of_the_last_room_is_not_refused() {
     let add: fn(&Toy, &Race) = |toy, race| {
@@ -128,7 +129,7 @@ fn the_loser_of_the_last_room_is_not_refused() {
     );
 }
 
-/// An insert takes the last room, for a moment before the item is in.
+/// An insert takes the last empty lane a moment before its item is in.
 #[test]
 fn nobody_is_refused_while_the_item_comes_in() {
     Model::new("last room for a copy", 55).blocking().preemptions(2).run::<Race>(
@@ -150,7 +151,7 @@ fn nobody_is_refused_while_the_item_comes_in() {
     );
 }
 
-/// Both find their buckets full, and search.
+/// Both calls find the buckets full and search for a path.
 #[test]
 fn one_call_wins_after_a_search() {
     let alone: fn(&Toy, &Race) = |toy, race| {

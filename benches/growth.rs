@@ -1,24 +1,25 @@
-//! What growing costs: errors, memory, speed, and the longest waits.
+//! The costs of growth: false positives, memory, speed, and the longest waits.
 //!
 //! ```text
 //! cargo bench -p koel-benches --bench growth [-- --to 27] [-- errors | speed | waits]
 //! ```
 //!
-//! A filter of 16-bit fingerprints grows from 2^14 items to 2^24, or to the power that `--to` says.
+//! A filter of 16-bit fingerprints grows from 2^14 items to 2^24, or to the power of two that
+//! `--to` gives.
 //!
-//! * *errors*: at each doubling all items are looked for, and millions of others. The rate is set
-//!   beside what the filter says, and beside the sum of what each item adds: 2 / (buckets × 2^15),
-//!   with as many buckets as there were when it came. Memory is set beside that of a fixed filter
-//!   that is made for as many items as there are.
-//! * *speed*: of lookups, beside a fixed filter of as many buckets with the same items; and of the
-//!   whole fill, beside that of this fixed filter, both from fresh memory. Ratios are medians over
-//!   repetitions, which alternate.
-//! * *waits*: while one thread inserts and another looks up what is in, each single operation is
-//!   timed. Beside it stands a filter behind a lock that is rebuilt at twice the capacity whenever it
-//!   is full. As the machine may be shared, the longest gap that a loop sees which only reads the
-//!   clock is measured for a second before and one after: waits that are no longer say nothing of the
-//!   filter. Other work is there or not, but what the filter does comes again, so there is also the
-//!   repetition in which the longest wait was least.
+//! * *errors*: at each doubling, all items are looked up, and millions of absent keys. The
+//!   false-positive rate is compared with the one that the filter reports, and with a formula: each
+//!   item adds 2 / (buckets × 2^15), where `buckets` is the number of buckets at the time of its
+//!   insert. The memory is compared with that of a fixed filter built for the same number of items.
+//! * *speed*: lookups are compared with those in a fixed filter with the same number of buckets and
+//!   the same items. The whole fill is compared with the fill of this fixed filter; both begin with
+//!   fresh memory. The filters alternate, and ratios are medians over repetitions.
+//! * *waits*: one thread inserts, another looks up present items, and each single operation is
+//!   timed. The growing filter is compared with a filter behind a lock that is rebuilt at twice the
+//!   capacity whenever it is full. The machine may be shared. So for a second before and a second
+//!   after, a loop that only reads the clock measures the longest gap that it sees: waits that are
+//!   no longer than this say nothing about the filter. Delays by other work come and go, but those
+//!   by the filter recur in every repetition, so the least of the longest waits is printed as well.
 
 mod common;
 
@@ -30,11 +31,11 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Items to begin with, as a power of two.
+/// The initial number of items, as a power of two.
 const FIRST: u32 = 14;
-/// What a caller hands over at once.
+/// Keys in a batch of lookups.
 const BATCH: usize = 1 << 16;
-/// Lookups of a measurement of speed, at most.
+/// The largest number of lookups in a measurement of speed.
 const LOOKUPS: u64 = 1 << 22;
 
 fn main() {
@@ -50,7 +51,7 @@ fn main() {
         errors(last, if test { 1 << 18 } else { 1 << 24 });
     }
     if chosen("speed") {
-        // As full as it gets, and as empty: in the caches, and at the end.
+        // The fullest and the emptiest state of a growing filter, in the caches and at the end.
         for power in [20.min(last - 1), last] {
             let reps = if test { 1 } else { 5 };
             speed((1 << power) / 10 * 9, reps);
@@ -74,7 +75,7 @@ fn fill(filter: &GrowingCuckooFilter, keys: Range<u64>) {
     keys.for_each(|key| filter.insert_hash(key).expect("memory to grow"));
 }
 
-/// How many of the keys are found, in batches.
+/// Looks the keys up in batches, and returns the number of keys found.
 fn found(keys: impl IntoIterator<Item = u64>, contains: impl Fn(&[u64]) -> Vec<bool>) -> u64 {
     let mut keys = keys.into_iter().peekable();
     let mut found = 0;
@@ -109,7 +110,7 @@ fn errors(last: u32, absent: u64) {
     for power in FIRST..=last {
         let items = 1_u64 << power;
         let mut of_doubling = Memory::default();
-        // Fine enough to tell from how many buckets items came upon.
+        // Small enough that the number of buckets hardly changes within a step.
         let step = ((items - filled) / 512).max(16);
         let every = ((items - filled) / step / 64).max(1);
         for sample in 0.. {
@@ -119,7 +120,7 @@ fn errors(last: u32, absent: u64) {
             let buckets = (before + filter.stats().slots()) as f64 / 2.0 / 4.0;
             formula += (next - filled) as f64 * 2.0 / (buckets * 32_768.0);
             filled = next;
-            // Before, there is only what it began with.
+            // Below the first power, the filter still has its initial size.
             if filled == items || (power > FIRST && sample % every == 0) {
                 of_doubling.note(filter.size_in_bytes(), filled);
             }
@@ -131,7 +132,7 @@ fn errors(last: u32, absent: u64) {
 
         let found_items = found(0..items, |batch| filter.contains_hash_many(batch));
         assert_eq!(found_items, items, "all that was inserted is found");
-        // Others each time.
+        // Other absent keys at each doubling.
         let other = ABSENT + (u64::from(power) << 32);
         let wrong = (other..other + absent).filter(|&key| filter.contains_hash(key)).count() as f64;
         let (measured, expected) = (wrong / absent as f64, formula * absent as f64);
@@ -148,7 +149,7 @@ fn errors(last: u32, absent: u64) {
             of_doubling.worst,
             of_doubling.mean(),
         );
-        // A wrong rate, not chance.
+        // A larger deviation means a wrong rate, not chance.
         assert!((wrong - expected).abs() < 0.1 * expected + 8.0 * expected.sqrt());
     }
     println!(
@@ -159,7 +160,7 @@ fn errors(last: u32, absent: u64) {
     );
 }
 
-/// Bytes, as ratios to those of a fixed filter.
+/// Memory relative to that of a fixed filter.
 #[derive(Default)]
 struct Memory {
     worst: f64,
@@ -217,7 +218,7 @@ fn speed(items: u64, reps: usize) {
         median(ratios.iter().map(|ratio| ratio.0)),
     );
 
-    // All items, or some of them, spread over the table.
+    // All items, or a sample of them, spread over the table.
     let stride = (items / LOOKUPS).max(1);
     let keys = |from: u64| (0..items).step_by(stride as usize).map(move |key| from + key).collect();
     let there: Vec<u64> = keys(0);
@@ -249,14 +250,14 @@ fn by_one(keys: &[u64], contains: impl Fn(u64) -> bool) -> u64 {
     keys.iter().filter(|&&key| contains(key)).count() as u64
 }
 
-/// Prints how fast both look for the keys, of which they find the expected part.
+/// Prints how fast both filters look the keys up, and checks that each finds the expected part.
 fn compare(
     name: &str,
     (keys, expected, reps): (&[u64], &RangeInclusive<f64>, usize),
     grown: impl Fn() -> u64,
     fixed: impl Fn() -> u64,
 ) {
-    // Few keys several times.
+    // A short list of keys is looked up several times.
     let rounds = (LOOKUPS / keys.len() as u64).max(1);
     let looks = (rounds * keys.len() as u64) as f64;
     let rate = |found: &dyn Fn() -> u64| {
@@ -277,7 +278,7 @@ fn compare(
     );
 }
 
-/// What one thread may fill while another looks.
+/// A set that one thread fills while another one looks items up.
 trait Shared: Sync {
     fn insert(&self, key: u64);
     fn contains(&self, key: u64) -> bool;
@@ -295,7 +296,8 @@ impl Shared for GrowingCuckooFilter {
     }
 }
 
-/// A filter that makes everybody wait while it is built again. The keys are those from 0 on.
+/// A filter behind a lock that blocks all threads while it is rebuilt. Keys are inserted in order,
+/// from 0 on.
 struct Rebuilt(RwLock<Filter>);
 
 impl Shared for Rebuilt {
@@ -364,7 +366,7 @@ fn middle(times: impl Iterator<Item = u64>) -> Time {
 struct Watched {
     inserts: Waits,
     lookups: Waits,
-    /// The longest gap before and after.
+    /// The longest gap before and after the fill.
     gap: u64,
 }
 
@@ -407,7 +409,7 @@ fn watch(filter: &impl Shared, power: u32, pause: Duration) -> Watched {
     Watched { inserts, lookups, gap: before.max(longest_gap(pause)) }
 }
 
-/// The longest that a loop is kept from reading the clock.
+/// Returns the longest time between two readings of the clock in a loop that does nothing else.
 fn longest_gap(during: Duration) -> u64 {
     let start = Instant::now();
     let (mut last, mut longest) = (start, 0);
@@ -419,8 +421,8 @@ fn longest_gap(during: Duration) -> u64 {
     longest
 }
 
-/// How often an operation took how long, to a 16th of a power of two. What it takes to read the clock
-/// is in it.
+/// A histogram of an operation's times, with 16 steps to a power of two. The times include the
+/// reading of the clock.
 struct Waits {
     counts: Box<[u64; 1_024]>,
     longest: u64,
@@ -431,7 +433,7 @@ impl Waits {
         Waits { counts: Box::new([0; 1_024]), longest: 0 }
     }
 
-    /// Notes the time since `last`; the time now.
+    /// Records the time since `last`, and returns the time now.
     #[inline]
     fn note(&mut self, last: Instant) -> Instant {
         let now = Instant::now();
@@ -442,13 +444,13 @@ impl Waits {
     }
 
     fn place(nanos: u64) -> usize {
-        // Four bits after the first.
+        // The four bits after the highest one.
         let power = nanos.max(1).ilog2();
         let sixteenth = if power < 4 { nanos << (4 - power) } else { nanos >> (power - 4) };
         (power * 16) as usize | (sixteenth & 15) as usize
     }
 
-    /// The time that this part of all operations did not exceed.
+    /// Returns the time that this part of all operations did not exceed.
     fn quantile(&self, part: f64) -> u64 {
         let enough = (self.operations() as f64 * part).ceil() as u64;
         let mut so_far = 0;
@@ -457,7 +459,7 @@ impl Waits {
             so_far >= enough
         });
         let place = place.expect("all operations are a part of them") as u64;
-        // Where the next begins.
+        // The beginning of the next step.
         let (power, sixteenth) = (place / 16, place % 16 + 17);
         self.longest.min((sixteenth << power) / 16)
     }
@@ -467,7 +469,7 @@ impl Waits {
     }
 }
 
-/// Nanoseconds.
+/// A time in nanoseconds.
 struct Time(u64);
 
 impl fmt::Display for Time {

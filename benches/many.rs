@@ -1,14 +1,15 @@
-//! Batches beside loops, and beside what the machine's memory can give at all.
+//! Batches compared with loops, and with the limit of the machine's memory.
 //!
 //! ```text
 //! cargo bench -p koel-benches --bench many [-- --reps N] [-- "2 MiB" | "128 MiB" | "1 GiB"]
 //! ```
 //!
 //! The roofline comes first: independent random pairs of 8-byte loads, prefetched 32 pairs ahead,
-//! over a table of the same bytes, on as many threads; once in pages as they come, and once in huge
-//! pages if the system gives them to those who ask, as koel does. Then a filter is filled to 94 %,
-//! one by one and in batches, and asked for what is in it and what is not. All figures of a
-//! repetition are measured one after the other, and ratios are medians over repetitions.
+//! over a table of the same size and on the same number of threads. It is measured in ordinary
+//! pages, and in huge pages (which koel asks for, too) if the system provides them on request. Then
+//! a filter is filled to 94 %, one by one and in batches, and present and absent keys are looked
+//! up. All figures of a repetition are measured one after the other, and ratios are medians over
+//! repetitions.
 
 mod common;
 #[path = "../src/table/memory.rs"]
@@ -24,9 +25,9 @@ use std::time::Instant;
 const SIZES: [(&str, usize, usize); 3] =
     [("2 MiB", 2 << 20, 21), ("128 MiB", 128 << 20, 5), ("1 GiB", 1 << 30, 1)];
 const LOAD: f64 = 0.94;
-/// What a caller hands over at once, of lookups.
+/// Keys in a batch of lookups.
 const BATCH: usize = 1 << 16;
-/// How far ahead the roofline asks.
+/// The number of pairs by which the roofline prefetches ahead.
 const AHEAD: u64 = 32;
 
 fn main() {
@@ -74,7 +75,7 @@ impl Bench {
     fn one_repetition(&self) -> Rates {
         let Bench { filter, keys, absent, .. } = self;
         let count = keys.len() as u64;
-        // Small tables are gone through several times, so that starting threads does not count.
+        // Several passes over a small table, so that starting the threads takes a negligible part.
         let rounds = ((16 << 20) / count).clamp(1, 8);
         let mut rates = Rates::new();
         let mut note = |name, threads, operations: u64, time: std::time::Duration| {

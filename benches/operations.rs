@@ -1,12 +1,12 @@
-//! Each operation at each load, in cache and out of it, on one thread and on two.
+//! Each operation at each load, in cache and out of cache, on one thread and on two.
 //!
 //! ```text
 //! cargo bench -p koel-benches --bench operations [-- FILTER]
 //! ```
 //!
-//! A group is one operation on a table of one size; its benches are loads and threads. The table is
-//! held at its load: what a bench inserts is taken out again outside of the measured time, and the
-//! other way round. Every answer is checked.
+//! A group is one operation on a table of one size. It has one bench for each load and number of
+//! threads. The table stays at its load: a bench removes the items that it inserted, and inserts
+//! those that it removed, outside the measured time. Every answer is checked.
 
 mod common;
 
@@ -18,8 +18,9 @@ const SIZES: [(&str, usize); 2] = [("2MiB", 2 << 20), ("128MiB", 128 << 20)];
 const LOADS: [u64; 3] = [50, 90, 95];
 const THREADS: [u64; 2] = [1, 2];
 
-/// Operations between two looks at the clock: for those that change the load, few beside the slots
-/// of the table; for the others many, so that the start of threads does not count.
+/// Operations between two readings of the clock. Operations that change the load run in batches
+/// that are small beside the table. The others run in large batches, so that starting the threads
+/// takes a negligible part of the time.
 const CHANGES: u64 = 10_000;
 const LOOKS: u64 = 400_000;
 
@@ -53,7 +54,7 @@ fn operations(criterion: &mut Criterion) {
                     group.bench_function(id, |bencher: &mut Bencher<'_>| {
                         bencher.iter_custom(|operations| {
                             in_batches(operations, batch, |from, to| {
-                                // Spread over the keys, so that the next batch is elsewhere.
+                                // Consecutive batches use distant keys.
                                 let offset = from.wrapping_mul(7_919) % (keys - batch);
                                 run(&filter, offset, to - from, threads)
                             })
@@ -72,7 +73,7 @@ fn in_batches(operations: u64, batch: u64, mut run: impl FnMut(u64, u64) -> Dura
     starts.map(|start| run(start, operations.min(start + batch))).sum()
 }
 
-/// The time that `operation` takes for each of `count` keys from `first` on.
+/// Measures the time that `operation` takes for all of `count` keys from `first` on.
 fn time(first: u64, count: u64, threads: u64, operation: impl Fn(u64) + Sync) -> Duration {
     timed(threads, |thread| {
         share(count, threads, thread).for_each(|key| operation(first + key));
@@ -88,7 +89,7 @@ fn insert(filter: &Filter, offset: u64, count: u64, threads: u64) -> Duration {
 
 fn insert_if_absent_new(filter: &Filter, offset: u64, count: u64, threads: u64) -> Duration {
     let before = filter.len();
-    // Keys that do not meet another item's fingerprint, since those must not be removed after.
+    // No false positives: removing one afterwards would remove another item's fingerprint.
     let keys: Vec<u64> = (ABSENT + offset..)
         .filter(|&key| !filter.contains_hash(key))
         .take(count as usize)

@@ -1,16 +1,17 @@
-//! The figures that are promised as ratios, each measured against its partner in one run.
+//! The figures that are promised as ratios: both sides of each are measured in the same run.
 //!
 //! ```text
 //! cargo bench -p koel-benches --bench ratios [-- --reps N] [-- "2 MiB"]
 //! ```
 //!
-//! Two rows show what the machine itself gives: an empty loop, and one compare-and-swap on a random
-//! word of a table of the same size, which is the least that a shared table costs a writer. When
-//! two cores write to a table that fits their caches, each fetches what the other wrote last.
+//! Two rows show the limits of the machine: an empty loop, and one compare-and-swap on a random
+//! word of a table of the same size. A shared table costs a writer at least that much. When two
+//! cores write to a table that fits their caches, each has to fetch the lines that the other wrote
+//! last.
 //!
-//! Repetitions alternate all the measurements, and each figure is the median of its ratios. Other
-//! work on the machine can take the second core away: a repetition counts for two threads only if
-//! an empty loop really went twice as fast on two.
+//! Each repetition runs all the measurements in turn, and each figure is the median of its ratios.
+//! Other work on the machine can take the second core away. So a repetition counts for two threads
+//! only if an empty loop really ran twice as fast on two.
 
 mod common;
 
@@ -43,7 +44,7 @@ fn main() {
 
 fn one_repetition(filter: &Filter, bytes: usize) -> Rates {
     let keys = keys_at(filter, LOAD);
-    // Small tables are gone through several times, so that starting threads does not count.
+    // Several passes over a small table, so that starting the threads takes a negligible part.
     let rounds = ((32 << 20) / bytes as u64).clamp(1, 8);
     let mut rates = Rates::new();
     let mut note = |name, threads, operations: u64, time: std::time::Duration| {
@@ -122,11 +123,11 @@ fn one_repetition(filter: &Filter, bytes: usize) -> Rates {
             }
         });
         note("insert_if_absent, a fill", threads, keys, time);
-        // Some find another item's fingerprint.
+        // Some are false positives.
         let missing = keys - filter.len() as u64;
         assert!(missing as f64 <= 0.000_2 * keys as f64 + 5.0, "{missing} not inserted");
 
-        // Each key twice, by different threads if there are two.
+        // Each key is inserted twice, by different threads if there are two.
         filter.clear();
         let time = timed(threads, |thread| {
             for key in share(keys, threads, thread) {
@@ -139,7 +140,7 @@ fn one_repetition(filter: &Filter, bytes: usize) -> Rates {
         note("insert_if_absent, half new", threads, 2 * keys, time);
         assert!(keys - filter.len() as u64 <= missing + keys / 5_000 + 5);
 
-        // Nine lookups, half of them hits, to one insert, from half full on.
+        // Beginning with a half-full filter: nine lookups, half of them hits, to one insert.
         filter.clear();
         let half = keys / 2;
         (0..half).for_each(|key| filter.insert_hash(key).expect("less than the filter holds"));

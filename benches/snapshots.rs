@@ -1,17 +1,20 @@
-//! What it takes to save and load, and what others notice of it.
+//! The speed of saves and loads, and how long other operations wait during a save.
 //!
 //! ```text
-//! cargo bench -p koel-benches --bench snapshots [-- --mib 1024] [--folder DIR] [-- files | waits | hashes]
+//! cargo bench -p koel-benches --bench snapshots [-- --mib 1024] [--folder DIR] \
+//!     [-- files | waits | hashes]
 //! ```
 //!
-//! * *files*: a filter of 1 GiB, fixed and growing, is saved and loaded, beside what the system's own
-//!   tools do with the same bytes: `cp` and `cat` to another file, synced, for a save; `cat` to nowhere,
-//!   and the same bytes read to fresh memory, for a load. All in turn, several times; figures are
-//!   medians, and ratios are medians of the ratios within a turn. Files are in the system's cache when
-//!   they are read, but for the lines that say *from disk*.
-//! * *waits*: single lookups and inserts are timed while another thread saves the filter again and again,
-//!   and while it does not.
-//! * *hashes*: what hashing takes that is the same in every process, beside ahash.
+//! * *files*: a filter of 1 GiB, fixed and growing, is saved and loaded, and the system's own tools
+//!   process the same bytes. A save is compared with `cp` and `cat` to another file, both synced. A
+//!   load is compared with `cat` to `/dev/null`, and with reading the same bytes to fresh memory.
+//!   All of these run in turn, several times. Figures are medians, and ratios are medians of the
+//!   ratios within a turn. Files are in the system's cache when they are read, except in the lines
+//!   that say *from disk*.
+//! * *waits*: single lookups and inserts are timed, while another thread saves the filter and while
+//!   none does.
+//! * *hashes*: the time per hash of a `StableHash`, which is the same in every process, beside
+//!   ahash.
 
 mod common;
 
@@ -50,7 +53,7 @@ fn main() {
     }
 }
 
-/// Of so many bytes, at 90 % of its capacity.
+/// Builds a fixed filter of this many bytes, filled to 90 % of its capacity.
 fn fixed(bytes: usize) -> Filter<koel::Fixed> {
     let capacity = (bytes as f64 / 2.0 * 0.93) as usize;
     let builder = ConcurrentCuckooFilter::builder().capacity(capacity);
@@ -128,7 +131,7 @@ fn files<R: Room>(kind: &str, filter: &Filter<R>, folder: &Path, turns: usize) {
     let mut seconds = vec![Vec::new(); rows.len()];
     for _ in 0..turns {
         for ((_, row), seconds) in rows.iter().zip(&mut seconds) {
-            // What others have left to be written is written now, not while we measure.
+            // Earlier writes reach the disk now, not during the measurement.
             run(&mut Command::new("sync"));
             seconds.push(row().as_secs_f64());
         }
@@ -181,7 +184,7 @@ fn run(command: &mut Command) {
     assert!(command.status().expect("one of the system's tools").success(), "{command:?}");
 }
 
-/// Has the system forget what it keeps of a file.
+/// Drops the file from the system's cache.
 fn forget(path: &Path) {
     let mut of = std::ffi::OsString::from("of=");
     of.push(path);
@@ -191,7 +194,7 @@ fn forget(path: &Path) {
 
 // Waits.
 
-/// How often an operation took how long, in steps of an eighth of a doubling.
+/// A histogram of an operation's times, with eight steps to a doubling.
 #[derive(Clone)]
 struct Times {
     counts: Vec<u64>,
@@ -210,7 +213,7 @@ impl Times {
         self.longest = self.longest.max(nanoseconds);
     }
 
-    /// The time that so large a part of the operations took no longer than.
+    /// Returns the time that this part of the operations did not exceed.
     fn quantile(&self, part: f64) -> f64 {
         let all: u64 = self.counts.iter().sum();
         let mut left = (all as f64 * part) as u64;
@@ -261,7 +264,7 @@ fn waits<R: Room>(filter: &Filter<R>, folder: &Path, turns: usize, test: bool) {
     }
 }
 
-/// Times an operation for as long as a save takes.
+/// Times an operation for as long as a save takes, or for a fixed time without a save.
 fn one_turn<R: Room>(
     filter: &Filter<R>,
     save: Option<&Path>,
@@ -293,7 +296,7 @@ fn one_turn<R: Room>(
 
 // Hashes.
 
-/// By ahash, by a `StableHash`, and by its `hash_bytes`.
+/// The hash of an item by ahash, by a `StableHash`, and by its `hash_bytes`.
 type Hashes<'a> = [&'a dyn Fn(usize) -> u64; 3];
 
 fn hashes(count: u64, turns: usize) {

@@ -1,4 +1,4 @@
-//! What the benches share: tables of a given size, keys, and threads that start together.
+//! Code that the benches share: tables of a given size, keys, and threads that start together.
 
 // Each bench uses a part of this.
 #![allow(dead_code)]
@@ -10,23 +10,24 @@ use std::time::{Duration, Instant};
 
 pub type Filter = ConcurrentCuckooFilter;
 
-/// A filter of 16-bit fingerprints whose buckets take this many bytes, give or take a percent.
+/// Builds a filter of 16-bit fingerprints whose buckets take this many bytes, give or take a
+/// percent.
 pub fn filter_of(bytes: usize) -> Filter {
     let slots = bytes / 2;
     Filter::with_capacity((slots as f64 * 0.93) as usize)
 }
 
-/// The number of keys that make the load.
+/// Returns the number of keys that fill the filter to this load.
 pub fn keys_at(filter: &Filter, load: f64) -> u64 {
     (filter.stats().slots() as f64 * load) as u64
 }
 
-/// Keys of `0..n` are inserted, keys from here on are not. The filter mixes what it is given, so
-/// consecutive numbers go to unrelated buckets.
+/// The first absent key: the keys `0..n` are inserted, keys from here on are not. The filter mixes
+/// the hashes it is given, so consecutive numbers go to unrelated buckets.
 pub const ABSENT: u64 = 1 << 40;
 
-/// Runs `work(thread)` on each of `threads` threads, all at once, and says how long it took from
-/// the first one's start to the last one's end.
+/// Runs `work(thread)` on each of `threads` threads, all at once. Returns the time from the first
+/// thread's start to the last thread's end.
 pub fn timed(threads: u64, work: impl Fn(u64) + Sync) -> Duration {
     let barrier = Barrier::new(threads as usize);
     let run = |thread| {
@@ -51,12 +52,12 @@ pub fn timed(threads: u64, work: impl Fn(u64) + Sync) -> Duration {
     *last_end.expect("a thread") - *first_start.expect("a thread")
 }
 
-/// The share of `0..n` that falls to one of several threads.
+/// Returns one thread's share of `0..n`.
 pub fn share(n: u64, threads: u64, thread: u64) -> std::ops::Range<u64> {
     n * thread / threads..n * (thread + 1) / threads
 }
 
-/// Million operations a second by name and threads.
+/// Million operations a second, by operation and number of threads.
 pub type Rates = BTreeMap<(&'static str, u64), f64>;
 
 pub fn median(values: impl Iterator<Item = f64>) -> f64 {
@@ -65,8 +66,8 @@ pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Prints the medians of all measurements, and returns the repetitions that had both cores: those in
-/// which an empty loop really went twice as fast on two threads.
+/// Prints the medians of all measurements, and returns the repetitions that had both cores. In
+/// these, an empty loop really ran twice as fast on two threads.
 pub fn print_rates(runs: &[Rates]) -> Vec<&Rates> {
     let both_cores: Vec<&Rates> = runs
         .iter()

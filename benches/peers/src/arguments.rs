@@ -19,7 +19,7 @@ usage: cargo run --release -p koel-peers -- [FLAGS]
   --test            a tiny run of everything, into a scratch directory
 ";
 
-/// Not a workload, but a run of its own.
+/// Names the measurement of growing sets, which is not a workload.
 const GROWTH: &str = "growth";
 
 #[derive(Debug)]
@@ -30,14 +30,14 @@ pub enum Request {
 
 #[derive(Debug, PartialEq)]
 pub struct Arguments {
-    /// Bytes.
+    /// Table sizes in bytes.
     pub sizes: Vec<u64>,
     pub threads: Vec<u64>,
     pub reps: Option<u64>,
     /// Indices into the list of peers.
     pub peers: Vec<usize>,
     pub workloads: Vec<&'static str>,
-    /// Whether the sets that grow are measured, and to what power of two.
+    /// Whether the sets that grow are measured. They grow to two to the power of `grow_to`.
     pub growth: bool,
     pub grow_to: u32,
     pub out: PathBuf,

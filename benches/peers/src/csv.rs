@@ -1,34 +1,35 @@
-//! What was measured, and its way into CSV files and back.
+//! The measured figures, and how they are written to CSV files and read back.
 
 use std::fmt::Write;
 
-/// A peer at a workload, over all repetitions. Rates are in million operations a second.
+/// The figures of a peer at a workload, over all repetitions. Rates are in million operations a
+/// second.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub peer: String,
     pub workload: String,
-    /// Bytes of a table of 16-bit slots which the items fill to 94 %.
+    /// The bytes of a table of 16-bit slots that the items fill to 94 %.
     pub size: u64,
     pub threads: u64,
     pub median: f64,
     pub min: f64,
     pub max: f64,
-    /// How many repetitions count.
+    /// The number of repetitions that count.
     pub reps: u64,
-    /// Whether they count although the machine gave none of them all cores.
+    /// Whether the repetitions count although the machine gave none of them all cores.
     pub short_of_cores: bool,
     pub bits_per_item: f64,
-    /// Not a number where nothing absent was looked for.
+    /// NaN if no absent key was looked up.
     pub false_positive_rate: f64,
     pub two_winners: u64,
     pub no_winner: u64,
     pub lost: u64,
     pub refused: u64,
-    /// Answers that no filter of the peer's rate may give.
+    /// The number of answers that a filter of the peer's rate must not give.
     pub wrong: u64,
 }
 
-/// What a peer holds when this many items are in.
+/// The bytes that a peer holds when it contains this many items.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Held {
     pub peer: String,
@@ -36,8 +37,8 @@ pub struct Held {
     pub bytes: u64,
 }
 
-/// A set that has grown to this many items, over all repetitions. Rates are in million operations a
-/// second, that of the fill since it began.
+/// The figures of a set that has grown to this many items, over all repetitions. Rates are in
+/// million operations a second. The rate of the fill is measured from the first item on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grown {
     pub peer: String,
@@ -132,7 +133,7 @@ pub fn grown_from(csv: &str) -> Result<Vec<Grown>, String> {
     lines(csv).map(grown).collect()
 }
 
-/// The lines after the heading.
+/// Returns the lines after the heading.
 fn lines(csv: &str) -> impl Iterator<Item = Fields<'_>> {
     csv.lines().skip(1).map(|line| Fields { line, rest: line.split(',') })
 }
@@ -154,7 +155,8 @@ impl Fields<'_> {
 }
 
 impl Row {
-    /// What koel must not have: wrong answers, or refusals with room promised.
+    /// Returns the number of faults that koel must not have: wrong answers, and refusals although
+    /// there has to be room.
     pub fn bad(&self) -> u64 {
         self.wrong + self.refused
     }

@@ -1,4 +1,4 @@
-//! Goes through sizes, threads, repetitions and peers, and makes a row of each cell's repetitions.
+//! Runs all combinations of size, threads, repetition and peer, and summarises repetitions in rows.
 
 use crate::arguments::Arguments;
 use crate::csv::{Grown, Held, Row};
@@ -10,10 +10,11 @@ use crate::timing::median;
 use crate::workloads::WORKLOADS;
 use std::time::Instant;
 
-/// Capacities whose memory is measured, per power of ten: enough to see steps by two.
+/// The number of capacities per power of ten at which memory is measured. It is large enough to
+/// show tables that grow in powers of two.
 const CAPACITIES_PER_DECADE: i32 = 14;
 
-/// Repetitions of the sets that grow.
+/// The number of repetitions for sets that grow.
 const GROWTHS: u64 = 3;
 
 pub fn measure(arguments: &Arguments) -> Vec<Row> {
@@ -59,7 +60,7 @@ fn row<'a>(
     bits_per_item: f64,
     samples: impl Iterator<Item = &'a Sample> + Clone,
 ) -> Row {
-    // Those that had all cores, or all if none had.
+    // Only samples that had all cores count, unless there are none.
     let some_had = samples.clone().any(|sample| sample.all_cores);
     let counted = samples.clone().filter(move |sample| sample.all_cores || !some_had);
     let rates = counted.clone().map(|sample| sample.operations as f64 / sample.seconds / 1e6);
@@ -84,8 +85,8 @@ fn row<'a>(
     }
 }
 
-/// The bytes that peers hold at many capacities. Shards hold what one table of theirs does, 64
-/// times, and are left out.
+/// Measures the bytes that each peer holds, at many capacities. Sharded peers are left out: they
+/// hold 64 times what one of their tables does.
 pub fn sweep_memory(arguments: &Arguments) -> Vec<Held> {
     if arguments.workloads.len() < WORKLOADS.len() {
         return Vec::new();
@@ -105,7 +106,8 @@ pub fn sweep_memory(arguments: &Arguments) -> Vec<Held> {
         .collect()
 }
 
-/// The sets that grow: what they do at each doubling, and what they hold in between.
+/// Measures the sets that grow: their speed and errors at each doubling, and their memory in
+/// between.
 pub fn measure_growth(arguments: &Arguments) -> (Vec<Grown>, Vec<Held>) {
     let (mut grown, mut all_held) = (Vec::new(), Vec::new());
     let test = arguments.test;
@@ -134,7 +136,7 @@ fn chosen(arguments: &Arguments) -> Vec<Entry> {
     peers.filter(|(at, _)| arguments.peers.contains(at)).map(|(_, peer)| peer).collect()
 }
 
-/// As many as fill a 16-bit table of this size to 94 %.
+/// Returns the number of items that fill a table of 16-bit slots of this size to 94 %.
 fn items(size: u64) -> u64 {
     (size as f64 / 2.0 * 0.94) as u64
 }

@@ -1,5 +1,5 @@
-//! Sets that begin small and grow by 1,024, on one thread: what they do at each doubling, and what
-//! they hold in between.
+//! Sets that begin small and grow 1,024-fold, on one thread: their speed and errors at each
+//! doubling, and their memory in between.
 
 use crate::csv::{Grown, Held};
 use crate::memory::{self, Watch};
@@ -7,20 +7,20 @@ use crate::peer::Growing;
 use crate::timing::median;
 use std::time::{Duration, Instant};
 
-/// How far a run goes.
+/// The numbers of items that a run goes through, and its lookups and keys.
 pub struct Steps {
     pub first: u64,
     pub last: u64,
-    /// Lookups of a measurement, at least.
+    /// The least number of lookups in a measurement.
     pub lookups: u64,
-    /// Keys start here: each repetition has its own.
+    /// The first key. Each repetition has its own keys.
     pub first_key: u64,
 }
 
-/// One repetition at one number of items.
+/// The figures of one repetition at one number of items.
 pub struct Measured {
     items: u64,
-    /// Of all items since the beginning.
+    /// The rate of the whole fill, from the first item on.
     fill: f64,
     hit: f64,
     miss: f64,
@@ -29,9 +29,9 @@ pub struct Measured {
     lost: u64,
 }
 
-/// Numbers of items per doubling at which memory is measured.
+/// The number of times per doubling that memory is measured.
 const SAMPLES: u64 = 32;
-/// The same for those that are built again each time.
+/// The same for sets that are built again each time.
 const SAMPLES_OF_FORESEEN: u64 = 8;
 /// Keys from here on are in no set.
 const ABSENT: u64 = 1 << 40;
@@ -58,7 +58,8 @@ pub fn run<G: Growing>(steps: &Steps) -> Vec<Measured> {
     steps.doublings().map(|items| measure(&mut grown, steps, items)).collect()
 }
 
-/// Fills the set up to so many items, and looks for all of them, and for others.
+/// Fills the set up to this number of items, and looks up all of them and as many absent keys as
+/// `steps` says.
 fn measure<G: Growing>(
     (set, filled, time): &mut (G, u64, Duration),
     steps: &Steps,
@@ -81,7 +82,7 @@ fn measure<G: Growing>(
     let hit = start.elapsed();
 
     let absent = steps.lookups;
-    // Others at each doubling, or one key that is found could be found again each time.
+    // Other keys at each doubling: otherwise a key that is a false positive could stay one.
     let other = steps.first_key + ABSENT + items;
     let start = Instant::now();
     let false_positives = (0..absent).filter(|key| set.contains(other + key)).count() as u64;
@@ -99,7 +100,7 @@ fn measure<G: Growing>(
     }
 }
 
-/// The bytes that a set holds at many numbers of items on the way, itself included.
+/// Measures the bytes that a set holds, including itself, at many numbers of items.
 pub fn held<G: Growing>(steps: &Steps) -> Vec<Held> {
     let per_doubling = if G::GROWS { SAMPLES } else { SAMPLES_OF_FORESEEN };
     let between = |items: u64| {
@@ -127,7 +128,7 @@ pub fn held<G: Growing>(steps: &Steps) -> Vec<Held> {
     held.into_iter().map(row).collect()
 }
 
-/// Rows of all repetitions of a peer: medians, and the sum of what was wrong.
+/// Summarises the repetitions of a peer in rows, with medians of the rates and sums of the errors.
 pub fn rows(name: &str, runs: &[Vec<Measured>], held: &[Held]) -> Vec<Grown> {
     let row = |at: usize| {
         let of = |figure: fn(&Measured) -> f64| median(runs.iter().map(|run| figure(&run[at])));

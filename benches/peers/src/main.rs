@@ -1,13 +1,14 @@
-//! koel beside its peers: measures all, prints tables, writes figures and plots.
+//! Measures koel and its peers, prints tables, and writes figures and plots.
 //!
 //! ```text
 //! cargo run --release -p koel-peers
 //! ```
 //!
-//! `--help` has the flags, the README what is measured. Reading order: `peer` → `peers` →
-//! `workloads` → `plan` and `winners`, and `growth`, then `driver` → `csv` → `report` and `plot`.
+//! `--help` lists the flags, and the README describes what is measured. Reading order: `peer` →
+//! `peers` → `workloads` → `plan` and `winners`, and `growth`, then `driver` → `csv` → `report` and
+//! `plot`.
 //!
-//! The timing of threads and the drawing of curves are those of the command's `koel bench`.
+//! The modules that time threads and draw curves are shared with the command's `koel bench`.
 
 mod arguments;
 #[path = "../../../cli/src/bench/axes.rs"]
@@ -70,7 +71,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         return draw(arguments, drawn);
     }
 
-    // What was not to be measured stays as it is.
+    // The files of parts that are not measured stay as they are.
     let mut wrong = 0;
     if !arguments.workloads.is_empty() {
         let rows = driver::measure(arguments);
@@ -108,7 +109,7 @@ fn draw(
     Ok(())
 }
 
-/// Who closes the pipe has read enough.
+/// Prints to standard output. Errors are ignored: a reader that closes the pipe has read enough.
 fn print(text: &str) {
     drop(std::io::stdout().write_all(text.as_bytes()));
 }

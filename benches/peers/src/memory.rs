@@ -1,7 +1,7 @@
-//! What a peer holds, in bytes: what it gives back when it is dropped, or has taken while watched.
+//! The bytes that a peer holds: those that it frees when it is dropped, or allocates while watched.
 //!
-//! Not all peers tell what they take, and some tell less than they do. So the program's allocator
-//! can count. It counts only while something is dropped or watched, and nothing is timed then.
+//! Not all peers report their memory, and some report too little. So the program's allocator can
+//! count bytes. It counts only while something is dropped or watched, and nothing is timed then.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -21,7 +21,7 @@ fn count(counter: &AtomicUsize, bytes: usize) {
     }
 }
 
-// SAFETY: every call goes on to `System` as it came, and so keeps the contract as `System` does.
+// SAFETY: every call is passed on to `System` unchanged, and `System` keeps the contract.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(&TAKEN, layout.size());
@@ -49,11 +49,12 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// For huge pages to begin at, koel takes more than it uses: of each large table so many bytes are
-/// never touched, and the system gives no memory for them.
+/// The bytes that koel allocates beside each large table and never touches, so that the table can
+/// begin at a huge page. The system provides no memory for them.
 const UNTOUCHED: usize = 2 << 20;
 
-/// What is held of these bytes, by a peer that says how many it touches.
+/// Returns how many of the allocated bytes a peer holds, if it may report the bytes that it
+/// touches. The difference has to be a multiple of [`UNTOUCHED`].
 pub fn touched(bytes: usize, said: Option<usize>) -> usize {
     let touched = said.unwrap_or(bytes);
     let untouched = bytes.checked_sub(touched).expect("a peer holds what it says");
@@ -61,8 +62,8 @@ pub fn touched(bytes: usize, said: Option<usize>) -> usize {
     touched
 }
 
-/// Drops `whole`; the bytes that it held, itself included. One call at a time, and no other thread
-/// may be at work.
+/// Drops `whole`, and returns the bytes that it held, including itself. Only one thread may run
+/// during the call.
 pub fn held<T>(whole: T) -> usize {
     FREED.store(0, Relaxed);
     COUNTS.store(true, Relaxed);
@@ -71,7 +72,8 @@ pub fn held<T>(whole: T) -> usize {
     FREED.load(Relaxed) + size_of::<T>()
 }
 
-/// Counts from now on, until it is dropped. One at a time, and no other thread may be at work.
+/// Counts bytes from its start until it is dropped. There may be one at a time, and only one thread
+/// may run meanwhile.
 pub struct Watch(());
 
 impl Watch {
@@ -82,7 +84,7 @@ impl Watch {
         Watch(())
     }
 
-    /// What has been taken and not given back.
+    /// Returns the bytes that have been allocated and not freed since the start.
     pub fn held(&self) -> usize {
         TAKEN.load(Relaxed).saturating_sub(FREED.load(Relaxed))
     }

@@ -1,51 +1,52 @@
-//! What a peer has to do, and the two wrappers that make a filter for one thread safe to share.
+//! The interface of a peer, and the two wrappers that make a single-threaded filter safe to share.
 //!
-//! Each peer hashes its keys with [`KeyHasher`], within the measured time and once per operation:
-//! those that hash for themselves are given it, those that take hashes get [`hash_of`].
+//! Every peer hashes its keys with the same hasher, within the measured time and once per
+//! operation. Peers that hash for themselves are built with [`KeyHasher`], and peers that take
+//! hashes get [`hash_of`].
 
 use crossbeam_utils::CachePadded;
 use foldhash::quality::{FixedState, FoldHasher};
 use parking_lot::{Mutex, MutexGuard};
 use std::hash::{BuildHasher, Hasher};
 
-/// No room. What else has changed then is the peer's affair.
+/// There is no room. Whether the failed insert changed the filter depends on the peer.
 pub struct Refused;
 
 /// A set of keys that threads share.
 pub trait Peer: Sync + Sized {
-    /// How often it errs when full: the rate nearest to 1.2e-4 that it can be built for.
+    /// The false-positive rate when full: the supported rate that is nearest to 1.2e-4.
     const RATE: f64 = 1.2e-4;
-    /// Whether it has many-forms of its own. If not, its loop stands for them.
+    /// Whether the peer has batch methods. If not, the figures of its loops stand for them.
     const MANY: bool = false;
 
     fn name() -> String;
-    /// With room for this many items.
+    /// Builds a filter with room for this many items.
     fn build(items: u64) -> Self;
-    /// So that these items take 94 % of its slots, where a peer can be built like that.
+    /// Builds a filter of which this many items take 94 % of the slots, if the peer supports that.
     fn build_tight(items: u64) -> Self {
         Self::build(items)
     }
     fn insert(&self, key: u64) -> Result<(), Refused>;
     fn contains(&self, key: u64) -> bool;
-    /// Whether the key was new: true for one of any number of racing threads.
+    /// Returns `true` if the key was new, which it should be for one of several racing threads.
     fn insert_if_absent(&self, key: u64) -> Result<bool, Refused>;
-    /// Whether it was there; `None` if the peer cannot remove.
+    /// Returns whether the key was there, or `None` if the peer cannot remove keys.
     fn remove(&self, key: u64) -> Option<bool>;
-    /// The bytes that it touches, of a peer that takes more.
+    /// Returns the bytes that the peer touches, if it allocates more than that.
     fn says_it_holds(&self) -> Option<usize> {
         None
     }
-    /// How many were refused.
+    /// Returns the number of refused keys.
     fn insert_many(&self, keys: &[u64]) -> u64 {
         keys.iter().filter(|&&key| self.insert(key).is_err()).count() as u64
     }
-    /// How many are in.
+    /// Returns the number of keys found.
     fn contains_many(&self, keys: &[u64]) -> u64 {
         keys.iter().filter(|&&key| self.contains(key)).count() as u64
     }
 }
 
-/// A filter for one thread, which knows items by their hashes.
+/// A single-threaded filter that takes hashes.
 pub trait Sequential: Send {
     const NAME: &str;
     const RATE: f64 = 1.2e-4;
@@ -58,28 +59,29 @@ pub trait Sequential: Send {
     fn remove(&mut self, hash: u64) -> bool;
 }
 
-/// A set that begins small and grows, on one thread. It refuses nothing.
+/// A set that begins small and grows, used by one thread. It refuses no key.
 pub trait Growing: Sized {
     const NAME: &str;
-    /// If not, it is built again for each number of items.
+    /// Whether the set grows. If not, it is built again for each number of items.
     const GROWS: bool = true;
-    /// With room for this many items to begin with.
+    /// Builds a set with room for this many items at first.
     fn build(first: u64) -> Self;
     fn insert(&mut self, key: u64);
     fn contains(&self, key: u64) -> bool;
-    /// The bytes that it touches, of a set that takes more.
+    /// Returns the bytes that the set touches, if it allocates more than that.
     fn says_it_holds(&self) -> Option<usize> {
         None
     }
 }
 
-/// A filter behind locks. The shard is chosen by the hash, so a key's operations exclude each other.
+/// Filters behind locks, one per shard. The hash chooses the shard, so operations on the same key
+/// exclude each other.
 pub struct Locked<F, const SHARDS: usize>(Box<[CachePadded<Mutex<F>>]>);
 
 impl<F: Sequential, const SHARDS: usize> Locked<F, SHARDS> {
-    /// The bits from 40 on are ones that no filter uses within a shard: they take their
-    /// fingerprints from the highest 16, and their buckets from at most the lowest 40. With bits
-    /// that they use, all items of a shard would share a part of their fingerprints or buckets.
+    /// Locks the shard that the bits from 40 on choose. No filter uses these bits within a shard:
+    /// fingerprints come from the highest 16 bits, and buckets from at most the lowest 40. If the
+    /// filters used them, all items of a shard would share a part of their fingerprints or buckets.
     #[inline]
     fn lock(&self, hash: u64) -> MutexGuard<'_, F> {
         self.0[(hash >> 40) as usize % SHARDS].lock()
@@ -96,7 +98,8 @@ impl<F: Sequential, const SHARDS: usize> Peer for Locked<F, SHARDS> {
         }
     }
 
-    /// Items fall to shards by chance: one in 10^9 shards gets six deviations more than its share.
+    /// Gives each shard room for six standard deviations more than its share. Items fall to shards
+    /// by chance, and one in 10^9 shards gets more than that.
     fn build(items: u64) -> Self {
         let share = items as f64 / SHARDS as f64;
         let deviation = (share * (1.0 - 1.0 / SHARDS as f64)).sqrt();
@@ -129,7 +132,8 @@ impl<F: Sequential, const SHARDS: usize> Peer for Locked<F, SHARDS> {
     }
 }
 
-/// What all peers hash with: the quality variant, as some take bits of the hash as they are.
+/// Returns the hasher of all peers. It is the quality variant, because some peers use the bits of
+/// the hash as they are.
 pub fn hasher() -> FixedState {
     FixedState::with_seed(0)
 }
@@ -139,7 +143,7 @@ pub fn hash_of(key: u64) -> u64 {
     hasher().hash_one(key)
 }
 
-/// The same hasher for peers that make theirs by `Default`.
+/// The same hasher, for peers that create it by `Default`.
 #[derive(Clone)]
 pub struct KeyHasher(FoldHasher<'static>);
 
@@ -172,8 +176,8 @@ impl Hasher for KeyHasher {
     }
 }
 
-/// For peers that insist on hashing: takes a `u64` for the hash that it is, and hashes the rest,
-/// which are the fingerprints.
+/// A hasher for peers that cannot take hashes. It returns a `u64` unchanged, because that is a hash
+/// already, and hashes all else, which are the fingerprints.
 #[derive(Clone, Default)]
 pub struct Prehashed {
     hash: u64,

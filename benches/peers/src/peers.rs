@@ -1,6 +1,9 @@
-//! The list of the peers. Each is set up as its author would for speed: koel in `koel`, those that
-//! threads can share as they are in `concurrent`, those for one thread in `sequential`, and those
-//! that grow in `growing`.
+//! The list of the peers. Each is set up as its author would for speed.
+//!
+//! * `koel` has koel.
+//! * `concurrent` has the peers that threads can share as they are.
+//! * `sequential` has the single-threaded peers.
+//! * `growing` has the peers that grow.
 
 mod concurrent;
 mod growing;
@@ -18,12 +21,12 @@ pub use koel::KOEL;
 use koel::Koel;
 use sequential::{Autoscale, BloomLib, Cuckoofilter, Quotient};
 
-/// A peer in a list of different ones.
+/// A peer without its type, so that different ones fit one list.
 pub struct Entry {
     pub name: String,
     pub rate: f64,
     pub run: fn(&Plan) -> Run,
-    /// What it holds for this many items, in bytes.
+    /// Measures the bytes that the peer holds with this many items.
     pub held: fn(u64) -> usize,
 }
 
@@ -55,12 +58,12 @@ pub fn all() -> Vec<Entry> {
     ]
 }
 
-/// A set that grows, in a list of different ones.
+/// A set that grows, without its type, so that different ones fit one list.
 pub struct GrowingEntry {
     pub name: &'static str,
-    /// What is measured at each doubling.
+    /// Measures the set at each doubling.
     pub run: fn(&Steps) -> Vec<growth::Measured>,
-    /// The bytes that it holds at many numbers of items.
+    /// Measures the bytes that the set holds at many numbers of items.
     pub held: fn(&Steps) -> Vec<Held>,
 }
 
@@ -80,7 +83,8 @@ pub fn all_growing() -> Vec<GrowingEntry> {
     ]
 }
 
-/// For cuckoo filters that count slots: 95 % of them can be filled.
+/// Returns the number of slots that a cuckoo filter needs for this many items. It can fill 95 % of
+/// them.
 fn slots_for(items: u64) -> u64 {
     (items as f64 / 0.95).ceil() as u64
 }

@@ -1,43 +1,44 @@
-//! How large a run is, how its parts are measured, and what they may get wrong.
+//! The size of a run, the measurement of its parts, and the check of their answers.
 
 use crate::timing::{all_cores, share, timed};
 use std::iter::Sum;
 use std::ops::Range;
 
-/// How large a run is.
+/// The size of a run.
 pub struct Plan {
     pub items: u64,
     pub threads: u64,
-    /// Keys start here: each repetition has its own.
+    /// The first key. Each repetition has its own keys.
     pub first: u64,
-    /// Lookups of a workload, about.
+    /// The approximate number of lookups in a workload.
     pub lookups: u64,
-    /// New keys of a check-and-insert, and removals, at most.
+    /// The largest number of new keys in a check-and-insert, and of removals.
     pub changes: u64,
-    /// How often each lookup workload is measured on one filter.
+    /// The number of times that each lookup workload is measured on one filter.
     pub looks: u32,
-    /// How often to look whether all cores are there.
+    /// The number of times to test whether all cores are available.
     pub tries: u32,
 }
 
-/// What went wrong, or could have.
+/// The counts of wrong answers, and of operations that could have given them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Checks {
     /// Inserts that found no room.
     pub refused: u64,
-    /// Keys that were inserted and then not found, or not there to be removed.
+    /// Keys that were inserted, and then not found or not removed.
     pub lost: u64,
-    /// Lookups of keys that were never inserted, and how many were found.
+    /// Lookups of keys that were never inserted. `false_positives` of them were found.
     pub absent: u64,
     pub false_positives: u64,
-    /// Keys that were checked and inserted twice, how many were new both times, and how many never.
+    /// Keys that were checked and inserted twice. `two_winners` of them were new both times, and
+    /// `no_winner` of them neither time.
     pub keys: u64,
     pub two_winners: u64,
     pub no_winner: u64,
 }
 
 impl Checks {
-    /// Answers that no filter of this rate may give.
+    /// Returns the number of answers that a filter of this rate must not give.
     pub fn wrong(&self, rate: f64) -> u64 {
         let slack = if rate > 0.0 { 10.0 } else { 0.0 };
         let beyond =
@@ -70,12 +71,12 @@ pub struct Sample {
     pub operations: u64,
     pub seconds: f64,
     pub checks: Checks,
-    /// Whether the machine gave all cores right before.
+    /// Whether all cores were available right before the measurement.
     pub all_cores: bool,
 }
 
 impl Plan {
-    /// Times `work(thread)` on all threads at once, and adds up what they return.
+    /// Times `work(thread)` on all threads at once, and adds up the checks that they return.
     pub fn measure(
         &self,
         workload: &'static str,
@@ -87,7 +88,7 @@ impl Plan {
         sample
     }
 
-    /// The same for work that returns something else.
+    /// Does the same for work that returns other results, and returns these.
     pub fn measure_all<T: Send>(
         &self,
         workload: &'static str,
@@ -100,7 +101,7 @@ impl Plan {
         (Sample { workload, operations, seconds, checks, all_cores }, results)
     }
 
-    /// The thread's keys of these.
+    /// Returns the thread's share of these keys.
     pub fn share_of(&self, keys: &Range<u64>, thread: u64) -> Range<u64> {
         let share = share(keys.end - keys.start, self.threads, thread);
         let start = self.first + keys.start;
@@ -109,13 +110,13 @@ impl Plan {
 }
 
 impl Sample {
-    /// Who was refused cannot be found later, and is not lost.
+    /// Subtracts refused keys from the lost ones: they cannot be found later.
     pub fn but_for(mut self, refused: u64) -> Self {
         self.checks.lost = self.checks.lost.saturating_sub(refused);
         self
     }
 
-    /// One after the other, as one.
+    /// Combines two consecutive measurements into one.
     pub fn and(&self, other: &Sample) -> Sample {
         Sample {
             operations: self.operations + other.operations,
@@ -127,8 +128,9 @@ impl Sample {
     }
 }
 
-/// Some of the keys of a large table, spread over it; all those of a small one, several times over,
-/// so that the start of threads does not count.
+/// The choice of keys for lookups: a sample of the keys of a large table, spread over it, or all
+/// keys of a small table, several times over, so that starting the threads takes a negligible part
+/// of the time.
 pub struct Spread {
     pub keys: u64,
     stride: u64,

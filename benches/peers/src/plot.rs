@@ -1,4 +1,4 @@
-//! The plots: throughput by threads and by table size, and bits an item by capacity.
+//! The plots: throughput by threads and by table size, and bits per item by capacity.
 
 use crate::axes::{Axis, Frame};
 use crate::csv::{Grown, Held, Row};
@@ -7,13 +7,13 @@ use crate::report::size_name;
 use crate::svg::{Anchor, Drawing, INK, Mark, Style};
 use std::collections::BTreeSet;
 
-/// The workloads that are drawn, a panel each.
+/// The workloads that are drawn, each in a panel of its own.
 const PANELS: [&str; 5] = ["hit", "miss", "fill", "check-and-insert", "mix"];
 
-/// One mutex is drawn for one peer only: the others' lie close to it.
+/// The only peer behind one mutex that is drawn: the others' curves lie close to it.
 const MUTEX: &str = "bloom-lib (mutex)";
 
-/// The file names and contents of all plots that there are figures for.
+/// Returns the file names and contents of all plots for which there are figures.
 pub fn all(rows: &[Row], held: &[Held]) -> Vec<(String, String)> {
     let sizes: BTreeSet<u64> = rows.iter().map(|row| row.size).collect();
     let threads: BTreeSet<u64> = rows.iter().map(|row| row.threads).collect();
@@ -99,13 +99,13 @@ fn memory(held: &[Held]) -> Option<String> {
     let y = Axis::of_powers("bits per item", &rungs, |bits| bits.to_string());
     let place = Frame { left_top: (80.0, 70.0), width: 620.0, height: 420.0 };
     place.draw(&mut drawing, "", &x, &y);
-    // One table each: shards take what their tables do, and have their steps elsewhere.
+    // Only single tables: sharded peers hold the same per item, but with steps at other capacities.
     let line = |peer: &str| {
         let plain = Style { dashed: false, mark: Mark::None, ..style(peer) };
         match peer.trim_end_matches(" (mutex)") {
             "DashSet" => ("DashSet (exact)".into(), plain),
             "cuckoofilter" => ("cuckoofilter (8 bits)".into(), plain),
-            // These two lie upon each other, mostly.
+            // Mostly covered by the curve of bloom-lib, so one is wide and the other dashed.
             "atomic-cuckoo-filter" => {
                 ("atomic-cuckoo-filter".into(), Style { colour: "#a8d5c5", width: 4.5, ..plain })
             }
@@ -115,7 +115,7 @@ fn memory(held: &[Held]) -> Option<String> {
     };
     let mut peers = unique(held.iter().map(|held| &*held.peer));
     legend(&mut drawing, (730.0, 90.0), &peers.iter().map(|peer| line(peer)).collect::<Vec<_>>());
-    // koel on top.
+    // The last curve is on top: koel's.
     peers.sort_by_key(|&peer| peer == KOEL);
     for peer in peers {
         let of_peer = held.iter().filter(|held| held.peer == peer);
@@ -125,14 +125,14 @@ fn memory(held: &[Held]) -> Option<String> {
     Some(drawing.finish())
 }
 
-/// The plots of the sets that grow.
+/// Returns the file names and contents of the plots of sets that grow.
 pub fn growth(grown: &[Grown], held: &[Held]) -> Vec<(String, String)> {
     let speed = growth_speed(grown).map(|svg| ("growth.svg".into(), svg));
     let memory = growth_memory(held).map(|svg| ("growth-memory.svg".into(), svg));
     speed.into_iter().chain(memory).collect()
 }
 
-/// Lookups and errors at each doubling.
+/// Draws lookups and false positives at each doubling.
 fn growth_speed(grown: &[Grown]) -> Option<String> {
     let names = unique(grown.iter().map(|row| &*row.peer));
     let x = Axis::of_doublings(grown.iter().map(|row| row.items))?;
@@ -168,7 +168,7 @@ fn growth_speed(grown: &[Grown]) -> Option<String> {
     Some(drawing.finish())
 }
 
-/// What they hold on the way.
+/// Draws the memory by number of items.
 fn growth_memory(held: &[Held]) -> Option<String> {
     let bytes = |held: &Held| held.bytes as f64 / held.items as f64;
     let names = unique(held.iter().map(|held| &*held.peer));
@@ -188,14 +188,15 @@ fn growth_memory(held: &[Held]) -> Option<String> {
     Some(drawing.finish())
 }
 
-/// The filter that does not grow stands out less than the one that does.
+/// Returns the style of a set that grows. The filter built for each size stands out less than the
+/// growing one.
 fn grown_style(peer: &str) -> Style {
     match peer {
         KOEL => style(peer),
         _ if peer.starts_with(KOEL) => {
             Style { colour: "#e9a08f", width: 2.2, mark: Mark::Square, dashed: false }
         }
-        // The two chains lie upon each other, mostly.
+        // The curves of the two chains mostly cover each other.
         "autoscale_cuckoo_filter" => Style { colour: "#e5cb80", width: 4.5, ..style(peer) },
         _ => style(peer),
     }
@@ -215,7 +216,7 @@ fn legend_in_a_row(
 }
 
 impl Axis {
-    /// Powers of two as numbers of items.
+    /// Returns an axis of numbers of items, in powers of two.
     fn of_doublings(items: impl Iterator<Item = u64> + Clone) -> Option<Axis> {
         let (low, high) = (items.clone().min()?, items.max()?);
         let powers = (low.ilog2()..=high.ilog2()).map(|power| 1 << power).collect();
@@ -227,7 +228,7 @@ impl Axis {
         Some(Axis::of_powers("items (k = 1024, M = 1024k)", &powers, name))
     }
 
-    /// From zero to a round number above `most`.
+    /// Returns an axis from zero to a round number above `most`.
     fn up_to(label: &str, most: f64) -> Axis {
         let power = 10_f64.powf((most.max(1e-9) / 4.0).log10().floor());
         let steps = [1.0, 2.0, 2.5, 5.0, 10.0].map(|step| step * power);
@@ -249,7 +250,8 @@ fn legend(drawing: &mut Drawing, (left, top): (f64, f64), names: &[(String, Styl
     }
 }
 
-/// koel stands out; the others keep their colour, whatever lock they are behind.
+/// Returns the style of a peer. koel stands out, and the others have one colour each, with any
+/// lock.
 fn style(peer: &str) -> Style {
     let (colour, mark) = match peer.split(' ').next().unwrap_or_default() {
         KOEL => ("#d62f0e", Mark::Circle),

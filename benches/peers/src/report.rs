@@ -1,4 +1,4 @@
-//! The figures as tables to read.
+//! The figures as readable tables.
 
 use crate::csv::{Grown, Row};
 use crate::peers::KOEL;
@@ -9,7 +9,7 @@ pub fn size_name(size: u64) -> String {
     if size < 1 << 20 { format!("{} KiB", size >> 10) } else { format!("{} MiB", size >> 20) }
 }
 
-/// All that is printed.
+/// Returns the report on the fixed filters.
 pub fn text(machine: &str, rows: &[Row]) -> String {
     let cells: BTreeSet<(u64, u64)> = rows.iter().map(|row| (row.size, row.threads)).collect();
     let each = |print: fn(&str, &[&Row]) -> String| -> String {
@@ -31,7 +31,7 @@ pub fn text(machine: &str, rows: &[Row]) -> String {
     )
 }
 
-/// The sets that grow, at each doubling.
+/// Returns the report on the sets that grow, at each doubling.
 pub fn growth(machine: &str, grown: &[Grown]) -> String {
     let mut text = format!(
         "{machine}. Sets that grow, on one thread. Million operations a second, medians; the fill \
@@ -76,7 +76,8 @@ fn table(title: &str, rows: &[&Row]) -> String {
     text
 }
 
-/// What the exclamation marks stand for, and what else is to be known of the figures.
+/// Returns the notes to the figures: wrong answers and refusals, which have exclamation marks in
+/// the tables, and measurements without all cores.
 fn quirks(rows: &[Row]) -> String {
     let mut text = String::new();
     for row in rows.iter().filter(|row| row.bad() > 0 && !row.workload.starts_with("bulk")) {
@@ -120,7 +121,8 @@ fn ratios(title: &str, rows: &[&Row]) -> String {
     text
 }
 
-/// Whether a peer takes at most a quarter more memory than koel, and errs at most twice as often.
+/// Returns `true` if a peer takes at most a quarter more memory than koel, and its false-positive
+/// rate is at most twice koel's.
 fn is_alike(rows: &[&Row], koel: &Row, peer: &Row) -> bool {
     let rate = |name: &str| {
         let misses = rows.iter().find(|row| row.peer == name && row.workload == "miss");

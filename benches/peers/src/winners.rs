@@ -1,27 +1,27 @@
-//! The race of check-and-insert: each key comes twice, and the threads of a pair go through the
-//! same keys at the same time. Who is ahead inserts, which takes longer, so who is behind catches
-//! up, and they meet all the time.
+//! The race of check-and-insert: each key is inserted twice, and the threads of a pair go through
+//! the same keys at the same time. The thread ahead inserts, which takes longer than finding the
+//! key, so the thread behind catches up and they meet all the time.
 //!
-//! A thread without a partner comes back to each key after a while.
+//! A thread without a partner inserts each key a second time after a few blocks.
 
 use crate::peer::Peer;
 use crate::plan::Checks;
 use crate::timing::share;
 
-/// Keys whose winners fit a word.
+/// The number of keys in a block: their winners fit a word.
 pub const BLOCK: u64 = 64;
-/// Blocks after which a thread alone begins again.
+/// The number of blocks after which a thread without a partner goes through them again.
 const AGAIN: u64 = 16;
 
-/// What one thread won: a bit for each key.
+/// The keys that one thread won, with a bit for each key.
 pub struct Claims {
     won: Vec<u64>,
-    /// The second time, if it is the same thread's.
+    /// The keys won in the second pass of a thread without a partner.
     won_again: Vec<u64>,
     refused: u64,
 }
 
-/// Checks and inserts the thread's share of `blocks` blocks of keys.
+/// Checks and inserts the thread's share of `blocks` blocks of keys, and its partner's.
 pub fn claim<P: Peer>(peer: &P, first: u64, blocks: u64, threads: u64, thread: u64) -> Claims {
     let mut refused = 0;
     let mut claim = |block| {

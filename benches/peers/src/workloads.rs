@@ -1,7 +1,8 @@
-//! What is measured: a run of all workloads on one peer, each of which checks its own answers.
+//! The workloads. Each checks the answers that it gets.
 //!
-//! A run goes through three filters. The first is filled, searched and emptied; the second is the
-//! same by the many-forms; the third is filled by half and then used as crawlers do.
+//! A run of all workloads on one peer uses three filters. The first is filled, searched and
+//! emptied. The second is filled and searched with the batch methods. The third is filled by half
+//! and then used as a crawler would use it.
 
 use crate::memory;
 use crate::peer::{Peer, hash_of};
@@ -25,7 +26,7 @@ pub const WORKLOADS: [&str; 10] = [
 
 /// Keys from here on are in no filter.
 const ABSENT: u64 = 1 << 40;
-/// The many-forms look for this many keys at a time.
+/// The number of keys in a batch of lookups.
 const CHUNK: usize = 65_536;
 
 pub struct Run {
@@ -33,7 +34,7 @@ pub struct Run {
     pub bytes: usize,
 }
 
-/// All workloads once, but for those that the peer cannot do.
+/// Runs each workload once, except those that the peer does not support.
 pub fn run<P: Peer>(plan: &Plan) -> Run {
     let mut samples = Vec::new();
     let bytes = fill_look_delete::<P>(plan, &mut samples);
@@ -51,7 +52,7 @@ pub fn run<P: Peer>(plan: &Plan) -> Run {
     Run { samples, bytes }
 }
 
-/// The bytes that a filter for this many items holds when they are in.
+/// Measures the bytes that a filter for this many items holds when it contains them all.
 pub fn held<P: Peer>(items: u64) -> usize {
     let peer = P::build(items);
     (0..items).for_each(|key| drop(peer.insert(key)));
@@ -65,7 +66,7 @@ fn held_by<P: Peer>(peer: P) -> usize {
 
 fn fill_look_delete<P: Peer>(plan: &Plan, samples: &mut Vec<Sample>) -> usize {
     let peer = P::build_tight(plan.items);
-    // While it is empty: later it could take away another key's fingerprint.
+    // Tried while the filter is empty: later, it could remove another key's fingerprint.
     let removes = peer.remove(plan.first).is_some();
     let fill = |workload, keys: Range<u64>| {
         plan.measure(workload, keys.end - keys.start, |thread| Checks {
@@ -148,13 +149,14 @@ fn in_bulk<P: Peer>(plan: &Plan, samples: &mut Vec<Sample>) {
     }
 }
 
-/// From half full on: the mix, then check-and-insert of as many keys as still fit.
+/// Fills a filter by half, and runs the mix. Then comes check-and-insert, with up to as many keys
+/// as still fit.
 fn half_full<P: Peer>(plan: &Plan, samples: &mut Vec<Sample>) {
     let peer = P::build_tight(plan.items);
     let half = plan.items / 2;
     timed(plan.threads, |thread| insert(&peer, plan.share_of(&(0..half), thread)));
 
-    // Nine lookups and one insert, which comes at random among them.
+    // Nine lookups, and one insert at a random place among them.
     let tens = plan.items.min(plan.lookups) / 10;
     let mix = plan.measure("mix", 10 * tens, |thread| {
         let mut checks = Checks::default();
@@ -195,12 +197,12 @@ fn half_full<P: Peer>(plan: &Plan, samples: &mut Vec<Sample>) {
     samples.push(race.but_for(race.checks.refused));
 }
 
-/// A number less than `n`, by the random bits' upper half.
+/// Returns a number less than `n`, chosen by the upper half of the random bits.
 fn below(n: u64, random: u64) -> u64 {
     ((random >> 32) * n) >> 32
 }
 
-/// How many were refused.
+/// Returns the number of refused keys.
 fn insert<P: Peer>(peer: &P, keys: Range<u64>) -> u64 {
     keys.filter(|&key| peer.insert(key).is_err()).count() as u64
 }

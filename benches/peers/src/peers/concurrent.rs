@@ -1,4 +1,4 @@
-//! The peers that threads share as they are.
+//! The peers that threads can share as they are.
 
 use super::slots_for;
 use crate::peer::{KeyHasher, Peer, Refused, hasher};
@@ -45,7 +45,7 @@ impl Peer for AtomicCuckoo {
         "atomic-cuckoo-filter".into()
     }
 
-    /// Its capacity is the number of slots, 16 bits each, and goes up to a power of two.
+    /// The capacity is the number of slots, 16 bits each, and is rounded up to a power of two.
     fn build(items: u64) -> Self {
         let slots = slots_for(items) as usize;
         let builder = atomic_cuckoo_filter::CuckooFilterBuilder::default().capacity(slots);

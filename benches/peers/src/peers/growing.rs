@@ -1,5 +1,5 @@
-//! The peers that grow. The filters are set up to err as often as 16 bits of koel's do before they
-//! are split: in 0.024 %.
+//! The peers that grow. The filters are set up with the false-positive rate of koel's 16-bit
+//! fingerprints before the first split: 0.024 %.
 
 use super::concurrent;
 use super::koel::{self, Koel};
@@ -14,7 +14,7 @@ impl Growing for GrowingKoel {
 
     fn build(first: u64) -> Self {
         let builder = ::koel::ConcurrentCuckooFilter::builder().capacity(first as usize).growing();
-        // The least rate that 16 bits keep until the filter is a thousand times as large, about.
+        // About the lowest rate that 16 bits keep until the filter is a thousand times as large.
         let builder = builder.false_positive_rate(0.002).hasher(hasher());
         builder.build().expect("memory for the filter")
     }
@@ -34,7 +34,7 @@ impl Growing for GrowingKoel {
     }
 }
 
-/// What a filter would be that knew beforehand how many items come.
+/// A filter that is built for the right number of items, as if it had been known beforehand.
 pub struct Foreseen(Koel);
 
 impl Growing for Foreseen {
@@ -62,8 +62,8 @@ impl Growing for Foreseen {
 
 pub type Scalable = scalable_cuckoo_filter::ScalableCuckooFilter<u64, KeyHasher>;
 
-/// A chain of tables, each twice as large as the one before and with a bit more for each item, so
-/// that all of them together keep the rate. It has to hash for itself.
+/// A chain of tables. Each is twice as large as the one before, and has one more bit per item, so
+/// that all of them together keep the rate. It cannot take hashes.
 impl Growing for Scalable {
     const NAME: &str = "scalable_cuckoo_filter";
 
@@ -84,7 +84,7 @@ impl Growing for Scalable {
     }
 }
 
-/// A chain as well.
+/// A chain of tables, too.
 impl Growing for sequential::Autoscale {
     const NAME: &str = <Self as Sequential>::NAME;
 

@@ -1,4 +1,4 @@
-//! koel, built so that the items fill it.
+//! koel, built so that the items fill it to 94 %.
 
 use crate::peer::{Peer, Refused, hasher};
 use foldhash::quality::FixedState;

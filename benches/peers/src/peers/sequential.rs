@@ -1,4 +1,4 @@
-//! The peers for one thread, which are measured behind locks.
+//! The single-threaded peers, which are measured behind locks.
 
 use super::slots_for;
 use crate::peer::{KeyHasher, Prehashed, Refused, Sequential};
@@ -6,12 +6,12 @@ use std::hash::BuildHasherDefault;
 
 pub type Cuckoofilter = cuckoofilter::CuckooFilter<Prehashed>;
 
-/// Has 8-bit fingerprints only: half the memory, and a rate of 3 %.
+/// It has 8-bit fingerprints only: half the memory, and a false-positive rate of 3 %.
 impl Sequential for Cuckoofilter {
     const NAME: &str = "cuckoofilter";
     const RATE: f64 = 0.03;
 
-    /// Its capacity is the number of slots, and goes up to a power of two.
+    /// The capacity is the number of slots, and is rounded up to a power of two.
     fn build(items: u64) -> Self {
         cuckoofilter::CuckooFilter::with_capacity(slots_for(items) as usize)
     }
@@ -37,12 +37,12 @@ impl Sequential for Cuckoofilter {
     }
 }
 
-/// A chain keeps half of what is asked for in its first table, so twice the rate makes 16 bits.
+/// The first table of a chain gets half the requested rate, so twice the rate makes 16 bits.
 pub const CHAIN_OF_16_BITS: f64 = 2.0 * 8.0 / 65_536.0;
 
 pub type Autoscale = autoscale_cuckoo_filter::CuckooFilter<u64, KeyHasher>;
 
-/// Grows when it is full, so there is nothing to refuse.
+/// It grows when it is full, so it refuses nothing.
 impl Sequential for Autoscale {
     const NAME: &str = "autoscale_cuckoo_filter";
 
@@ -100,13 +100,13 @@ impl Sequential for BloomLib {
     }
 }
 
-/// Takes hashes for fingerprints, so its own hasher is never used.
+/// It takes hashes as fingerprints, so its own hasher is never used.
 pub type Quotient = qfilter::Filter;
 
 impl Sequential for Quotient {
     const NAME: &str = "qfilter";
 
-    /// Thirteen bits of remainder.
+    /// The rate gives 13 bits of remainder.
     fn build(items: u64) -> Self {
         qfilter::Filter::new(items, 1.0 / 8_192.0).expect("a rate that fits")
     }

@@ -22,7 +22,7 @@ pub trait Peer: Sync + Sized {
     fn name() -> String;
     /// Builds a filter with room for this many items.
     fn build(items: u64) -> Self;
-    /// Builds a filter of which this many items take 94 % of the slots, if the peer supports that.
+    /// Builds a filter whose slots are 94 % full with this many items, if the peer supports that.
     fn build_tight(items: u64) -> Self {
         Self::build(items)
     }

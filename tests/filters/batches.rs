@@ -50,8 +50,8 @@ struct Life {
 impl Life {
     fn of(random: &mut SplitMix, size: usize) -> Self {
         let insert = batch(random, size);
-        // The ranges of `insert` and `add` overlap by half, so some items are present already. A third
-        // of the hashes to look up, and half of those to remove, were never inserted.
+        // The ranges of `insert` and `add` overlap by half, so some items are present already. A
+        // third of the hashes to look up, and half of those to remove, were never inserted.
         let add: Vec<u64> = batch(random, size).iter().map(|hash| hash + size as u64).collect();
         let mut look: Vec<u64> = insert.iter().chain(&add).copied().collect();
         look.extend((0..size).map(|_| random.next()));

@@ -252,7 +252,8 @@ fn a_growing_filter_is_send_sync_and_unwind_safe() {
 #[test]
 fn a_filter_continues_to_grow_after_any_number_of_limits() {
     const RAISES: usize = 90;
-    let mut filter = filter(1_000);
+    // Long fingerprints: few items fill a shard.
+    let mut filter = builder(1_000).false_positive_rate(1e-8).build().expect("a small filter");
     let mut items = 0u64..;
     let mut fill = |filter: &GrowingCuckooFilter<Fixed>, most: usize| {
         items.by_ref().take(most).take_while(|item| filter.insert(item).is_ok()).count()
@@ -265,9 +266,9 @@ fn a_filter_continues_to_grow_after_any_number_of_limits() {
         fit += fill(&filter, usize::MAX);
         assert!(filter.size_in_bytes() <= limit);
     }
-    assert!(3 * fit > limit / 2, "{fit} items fit into {limit} bytes");
+    assert!(8 * fit > limit / 2, "{fit} items fit into {limit} bytes");
     filter.set_max_bytes(usize::MAX);
-    assert_eq!(fill(&filter, 500_000), 500_000);
+    assert_eq!(fill(&filter, 100_000), 100_000);
     // The last item of each raise was refused.
     let missing = (0..items.start).filter(|item| !filter.contains(item)).count();
     assert!(missing <= RAISES, "{missing} items are missing");

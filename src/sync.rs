@@ -11,7 +11,7 @@
 
 pub use imp::*;
 
-/// A figure that no thread's decisions depend on. Checkers do not treat access to it as an event.
+/// A figure on which the answer of no lookup depends. Checkers do not treat access to it as an event.
 #[derive(Default)]
 pub struct Gauge(std::sync::atomic::AtomicU64);
 

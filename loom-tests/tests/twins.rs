@@ -634,6 +634,18 @@ twins! {
         model: SPLIT,
         message: "a split changed the number of items",
     }
+    a_refusal_is_decided_without_its_locks {
+        edits: [(
+            "room/growing.rs",
+            "            let Ok(own) = shard.lock_before_split(place) else { return Ok(()) };
+            if !split_helps(shard, &own, place, &then()) {",
+            "            let slots = 16;
+            let items = shard.all_items();
+            if 2 * items < slots {",
+        )],
+        model: "growth::an_insert_is_not_refused_while_its_shard_is_split",
+        message: "refused though a split made room",
+    }
     a_clear_records_after_its_locks {
         edits: [
             (
@@ -704,8 +716,8 @@ twins! {
     who_splits_does_not_ask_whether_the_shard_was_split {
         edits: [(
             "shard/mod.rs",
-            "self.lease.check_alone().map(|()| locked)",
-            "Ok(locked)",
+            "lock_many(&all);\n        self.lease.check_alone().map(|()| locked)",
+            "lock_many(&all);\n        Ok(locked)",
         )],
         model: "growth::two_that_find_the_same_shard_full_split_it_once",
         message: "a shard was split twice",

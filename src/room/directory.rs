@@ -52,7 +52,8 @@ pub struct Entry {
 impl Entry {
     #[inline]
     fn packed(self) -> u64 {
-        (self.base as u64) << 24 | (self.table as u64) << 8 | u64::from(self.depth)
+        let shard = self.base / GROWING_BUCKETS as usize;
+        (shard as u64) << 24 | (self.table as u64) << 8 | u64::from(self.depth)
     }
 
     #[inline]
@@ -60,7 +61,7 @@ impl Entry {
         Entry {
             depth: packed as u32 & 0xFF,
             table: (packed >> 8) as usize & 0xFFFF,
-            base: (packed >> 24) as usize,
+            base: (packed >> 24) as usize * GROWING_BUCKETS as usize,
         }
     }
 }
@@ -273,7 +274,7 @@ impl<'a> Tenure<'a> {
         self.slot.load(Ordering::Relaxed) == self.packed
     }
 
-    /// The same for a caller that holds all locks of the shard. The entry changes only under those.
+    /// The same for a caller that holds a lock of the shard. The entry changes only under all of them.
     /// (To loom this is no event: it would hide other threads' reads from the entry that the caller
     /// goes on to store.)
     #[inline]

@@ -103,17 +103,19 @@ impl Growing {
     fn split(&self, shard: Leased<'_>, place: Place) -> Result<(), Full> {
         let tenure = shard.lease().tenure;
         let Entry { table, base, .. } = tenure.entry();
-        let then = self.tables.get(table).at_the_beginning(base);
-        if !split_helps(shard, place, &then) {
-            let has_room_now = path::find(shard, place).is_some();
-            // The words may be those of a split that another thread has not finished. It holds all
-            // locks until then, and this one is refused afterwards.
-            if shard.lock(place).is_err() || has_room_now {
-                return Ok(());
+        let then = || self.tables.get(table).at_the_beginning(base);
+        {
+            // A refusal is decided under the item's own locks. A split or a clear holds all locks of
+            // the shard, so neither is half done then, and what they wrote before is seen.
+            let Ok(own) = shard.lock_before_split(place) else { return Ok(()) };
+            if !split_helps(shard, &own, place, &then()) {
+                return path::find(shard, place).map(|_| ()).ok_or(Full::new());
             }
-            return Err(Full::new());
         }
         let Ok(locked) = shard.lock_all() else { return Ok(()) };
+        if !split_helps(shard, &locked, place, &then()) {
+            return Ok(());
+        }
         let depth = tenure.entry().depth + 1;
         let (table, base) = self.buy(depth)?;
         let lower = Entry { depth, ..tenure.entry() };
@@ -329,7 +331,9 @@ mod tests {
                 let _ = insert(*hash);
             }
             let (shard, place) = filter.locate(*hash);
-            let only_copies = shard.matching(place) == 2 * shard.lanes().slots();
+            let own = shard.lock(place).expect("no split");
+            let only_copies = shard.count_locked(&own, place) == 2 * shard.lanes().slots();
+            drop(own);
             insert(*hash).is_err() && !only_copies
         };
         let refused = (0..10_000).map(Mixed::of).find(is_crowded).expect("items share a bucket");

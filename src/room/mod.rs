@@ -11,7 +11,7 @@
 //! * it has no room for the item ([`Refusal::Full`]): then [`make_room`](Room::make_room) splits
 //!   the shard, or refuses the item for good.
 //!
-//! Neither happens twice in a row without another thread's split or a split of this one, so the
+//! Neither happens twice in a row without a split by this thread or a change by another one, so the
 //! loops below end. In a fixed room no shard is ever split and no room can be made, so there an
 //! operation is that of the shard and nothing else.
 

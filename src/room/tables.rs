@@ -158,7 +158,8 @@ impl Tables {
 
     /// Adds a table of at most `bytes` bytes after `tables` tables with `shards` shards.
     fn buy(&self, tables: usize, shards: usize, bytes: usize) -> Option<()> {
-        let list = if tables == AT_HAND { (MOST_TABLES - AT_HAND) * size_of::<Slot>() } else { 0 };
+        let needs_a_list = tables == AT_HAND && self.further.get().is_none();
+        let list = if needs_a_list { (MOST_TABLES - AT_HAND) * size_of::<Slot>() } else { 0 };
         let bytes_of_one = Held::bytes(&self.geometry.with_shards(1));
         let affordable = bytes.saturating_sub(size_of::<Held>() + list) / bytes_of_one;
         let wanted = self.shards_at_once(shards, bytes_of_one).min(affordable);

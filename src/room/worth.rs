@@ -24,25 +24,34 @@
 //! Items that fill half of the slots are taken for enough that can be told apart: a lane that former
 //! splits put into both halves counts as half an item or less in each.
 //!
-//! Neither number of lanes is counted. The lanes that stand for no item of their own change only in a split,
+//! Neither number of lanes is counted. The lanes that stand for no item of their own change only in a split or a clear,
 //! which records them; so does the number of used-up lanes, which only removals lower. So the shard
 //! has as many taken lanes as items and [excess](Census::excess), and at least as many that can be
-//! told apart as taken lanes less those that were used up after its last split.
+//! told apart as taken lanes less those that were used up after its last split. (That is a lower
+//! bound: where many used-up lanes were removed since, a split may be refused that would help.)
 //!
 //! # Cost
 //!
-//! Two words and a counter per stripe are read, without a lock.
+//! Two words and a counter per stripe are read. A refusal holds the locks of the item's two stripes
+//! meanwhile, and while it searches for room once more: some microseconds, and no other lock of the
+//! shard.
 
 use crate::layout::geometry::Place;
 use crate::room::split::Census;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
+use crate::table::stripe::Locks;
 
 /// Whether the item would probably find room if the shard were split. `then` is what the shard held
 /// after its last split.
-pub fn split_helps<L: Lease>(shard: Shard<'_, L>, place: Place, then: &Census) -> bool {
+pub fn split_helps<L: Lease>(
+    shard: Shard<'_, L>,
+    locked: &impl Locks,
+    place: Place,
+    then: &Census,
+) -> bool {
     let in_a_bucket = shard.lanes().slots();
-    let only_copies = shard.matching(place) == 2 * in_a_bucket;
+    let only_copies = shard.count_locked(locked, place) == 2 * in_a_bucket;
     if only_copies {
         return false;
     }

@@ -28,7 +28,8 @@ pub trait Lease: Copy {
     /// a lock of the shard.
     fn check(self) -> Result<(), Self::Lapsed>;
 
-    /// The same for a caller that holds all locks of the shard.
+    /// The same for a caller that holds a lock of the shard and may go on to end the lease. The entry
+    /// changes only under all locks, so a plain load is ordered by the one.
     fn check_alone(self) -> Result<(), Self::Lapsed>;
 
     /// The lanes that match an item with this fingerprint.

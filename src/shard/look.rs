@@ -64,12 +64,6 @@ impl<L: Lease> Shard<'_, L> {
         self.lease.is_in(self.lanes(), first, second, fp)
     }
 
-    /// How many lanes of the item's buckets match it, at two moments.
-    pub fn matching(self, place: Place) -> usize {
-        let holding = |bucket| self.holding(self.read(bucket), place.fp).len();
-        holding(place.first) + holding(place.second)
-    }
-
     /// Counts the copies of the item.
     ///
     /// Zero needs no lock. More than zero does: two words cannot be read at one moment, and copies

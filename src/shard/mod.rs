@@ -165,6 +165,14 @@ impl<'a, L: Lease> Shard<'a, L> {
         self.lease.check().map(|()| locked)
     }
 
+    /// The same for a caller that may go on to split the shard: to a checker, the check of the lease
+    /// is no event (see [`check_alone`](Lease::check_alone)).
+    pub fn lock_before_split(self, place: Place) -> Result<Two<'a>, L::Lapsed> {
+        let both = [self.stripe(place.first), self.stripe(place.second)];
+        let locked = self.table.stripes().lock_two(both);
+        self.lease.check_alone().map(|()| locked)
+    }
+
     pub fn lock_many<const N: usize>(self, which: &StripeSet<N>) -> Result<Many<'a, N>, L::Lapsed> {
         let locked = self.table.stripes().lock_many(which);
         self.lease.check().map(|()| locked)

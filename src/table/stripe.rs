@@ -24,7 +24,7 @@
 //! | reader: version, first | `Acquire` | the even version. Twin `the_first_version_is_read_relaxed` |
 //! | reader: data loads (in `table`) | `Acquire` | the data stores: a reader that saw the word without the item sees the odd version too, and its later loads come no earlier. Twin `words_are_loaded_relaxed` |
 //! | reader: version, again | `Relaxed` | ordered after the data loads, which are `Acquire` |
-//! | `items` | `Relaxed` | written only under the lock; a sum over stripes is a sum of recent values |
+//! | `items` | `Relaxed` | written only under the lock; a sum over stripes is a sum of recent values. Whether to split depends on it, and is decided again under all locks |
 //!
 //! Every data store is `Release`. A release fence in the mover alone would not be enough: the word
 //! that a reader sees without the item may have been stored by a later writer, ordered after the

@@ -417,6 +417,29 @@ fn an_item_that_comes_during_two_splits_is_found() {
     );
 }
 
+/// The shard is full of items of its upper half. The item is of the lower half, which a split leaves
+/// empty.
+#[test]
+fn an_insert_is_not_refused_while_its_shard_is_split() {
+    Model::new("split and refusal", 30).blocking().preemptions(2).run_in::<Grove, Mixed>(
+        |grove: &Grove| {
+            let item = item(0, 1);
+            let (shard, _) = grove.shard(item);
+            for bucket in shard.buckets() {
+                let locked = shard.lock_one(bucket).unwrap();
+                let others = (1_000..).map(|number| place(Mixed(1 << 63 | number << 20), 0).fp);
+                let _ = others.take_while(|fp| shard.fill_locked(&locked, bucket, *fp)).count();
+            }
+            item
+        },
+        &[split_root, |grove, item| {
+            let answer = insert(&grove.room, grove.room.locate(*item));
+            answer.expect("refused though a split made room");
+        }],
+        there_once,
+    );
+}
+
 #[test]
 fn an_item_is_not_taken_for_another_in_the_middle_of_a_split() {
     let (there, absent) = two_that_meet_in_the_middle();

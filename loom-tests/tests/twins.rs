@@ -718,6 +718,13 @@ twins! {
             "shard/mod.rs",
             "lock_many(&all);\n        self.lease.check_alone().map(|()| locked)",
             "lock_many(&all);\n        Ok(locked)",
+        ), (
+            "room/growing.rs",
+            "        if !split_helps(shard, &locked, place, &then()) {
+            return Ok(());
+        }
+",
+            "",
         )],
         model: "growth::two_that_find_the_same_shard_full_split_it_once",
         message: "a shard was split twice",
@@ -770,7 +777,7 @@ twins! {
         edits: [(
             "shard/whole.rs",
             "        for (bucket, copy) in self.buckets().zip(to) {",
-            "        let all: StripeSet<SHARD_STRIPES> = self.own_stripes().collect();
+            "        let all: crate::table::stripe::StripeSet<SHARD_STRIPES> = self.own_stripes().collect();
         let _moving = self.moving(&locked, &all);
         for (bucket, copy) in self.buckets().zip(to) {",
         )],
@@ -784,7 +791,7 @@ twins! {
             "shard/whole.rs",
             "        let locked = self.lock_all()?;
         for (bucket, copy) in self.buckets().zip(to) {",
-            "        let all: StripeSet<SHARD_STRIPES> = self.own_stripes().collect();
+            "        let all: crate::table::stripe::StripeSet<SHARD_STRIPES> = self.own_stripes().collect();
         let locked = self.table.stripes().lock_many(&all);
         for (bucket, copy) in self.buckets().zip(to) {",
         )],

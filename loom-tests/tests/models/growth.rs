@@ -432,10 +432,16 @@ fn an_insert_is_not_refused_while_its_shard_is_split() {
             }
             item
         },
-        &[split_root, |grove, item| {
-            let answer = insert(&grove.room, grove.room.locate(*item));
-            answer.expect("refused though a split made room");
-        }],
+        &[
+            |grove, item| {
+                let answer = grove.room.split_as_seen(*item, 0, ROOT);
+                answer.expect("refused though a split made room");
+            },
+            |grove, item| {
+                let answer = insert(&grove.room, grove.room.locate(*item));
+                answer.expect("refused though a split made room");
+            },
+        ],
         there_once,
     );
 }

@@ -23,7 +23,8 @@ use std::fmt;
 ///   [no bits left to lose](crate::GrowingCuckooFilter#how-the-false-positive-rate-rises).
 ///
 /// Other items may still fit. A refusal leaves the contents unchanged, although the filter may have
-/// grown in the attempt.
+/// grown in the attempt. While other threads write, an insert may be refused although there was room
+/// at every moment, because the search for room looks at one bucket after the other.
 ///
 /// ```
 /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);

@@ -313,7 +313,8 @@ impl<S> GrowingCuckooFilter<S> {
     /// Replaces the memory limit set by [`max_bytes`](crate::GrowingBuilder::max_bytes).
     ///
     /// This is useful when a filter is loaded on a larger machine, for example. If the filter
-    /// already takes more than the new limit, it keeps its memory and stops growing.
+    /// already takes more than the new limit, it keeps its memory and stops growing. It grows by at
+    /// least a 64th at a time, so raise the limit by more than that.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;

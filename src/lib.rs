@@ -172,7 +172,7 @@ pub mod internals {
     pub use crate::room::{contains, insert, insert_if_absent, remove};
     pub use crate::shard::Shard;
     pub use crate::shard::kick::{Copies, Outcome, make_room, make_room_if_absent, walk};
-    pub use crate::shard::lease::{Always, Refusal};
+    pub use crate::shard::lease::{Always, Refusal, Removal};
     pub use crate::shard::path::{Path, Step, find};
     pub use crate::sync::AtomicU64;
     #[cfg(loom)]

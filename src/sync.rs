@@ -2,7 +2,8 @@
 //!
 //! Nothing else in the crate names `std::sync::atomic`, `parking_lot`, `loom` or `shuttle`. Each of
 //! the three versions of this module (std, loom and shuttle) has [`AtomicBool`], [`AtomicU32`],
-//! [`AtomicU64`], a [`Mutex`] whose `lock` cannot fail, a [`Backoff`], [`nap`], and
+//! [`AtomicU64`], [`fence`], a [`Mutex`] and an [`RwLock`] whose locks cannot fail, a [`Backoff`],
+//! [`nap`], and
 //!
 //! * `read_owned(word)`: a plain load of a word that only the holder of a lock writes. Loom does
 //!   not treat it as an event, because an ordinary load right before a store of the same word would
@@ -33,13 +34,19 @@ impl Gauge {
     pub fn set(&self, value: u64) {
         self.0.store(value, std::sync::atomic::Ordering::Relaxed);
     }
+
+    /// Takes from the figure. Other threads may do so at the same time.
+    #[inline]
+    pub fn take(&self, amount: u64) {
+        self.0.fetch_sub(amount, std::sync::atomic::Ordering::Relaxed);
+    }
 }
 
 #[cfg(not(any(loom, shuttle)))]
 mod imp {
     pub use crossbeam_utils::Backoff;
-    pub use parking_lot::Mutex;
-    pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+    pub use parking_lot::{Mutex, RwLock};
+    pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 
     use std::time::Duration;
 
@@ -69,7 +76,7 @@ mod imp {
 
 #[cfg(loom)]
 mod imp {
-    pub use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+    pub use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 
     use std::cell::Cell;
 
@@ -107,6 +114,22 @@ mod imp {
         }
     }
 
+    pub struct RwLock<T>(loom::sync::RwLock<T>);
+
+    impl<T> RwLock<T> {
+        pub fn new(value: T) -> Self {
+            RwLock(loom::sync::RwLock::new(value))
+        }
+
+        pub fn read(&self) -> loom::sync::RwLockReadGuard<'_, T> {
+            self.0.read().unwrap()
+        }
+
+        pub fn write(&self) -> loom::sync::RwLockWriteGuard<'_, T> {
+            self.0.write().unwrap()
+        }
+    }
+
     pub type MutexGuard<'a, T> = loom::sync::MutexGuard<'a, T>;
 
     thread_local! {
@@ -130,7 +153,7 @@ mod imp {
 #[cfg(shuttle)]
 mod imp {
     pub use super::NoBackoff as Backoff;
-    pub use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+    pub use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
     pub use shuttle::thread::yield_now as nap;
 
     pub fn read_owned(word: &AtomicU64) -> u64 {
@@ -154,6 +177,22 @@ mod imp {
 
         pub fn lock(&self) -> shuttle::sync::MutexGuard<'_, T> {
             self.0.lock().unwrap()
+        }
+    }
+
+    pub struct RwLock<T>(shuttle::sync::RwLock<T>);
+
+    impl<T> RwLock<T> {
+        pub fn new(value: T) -> Self {
+            RwLock(shuttle::sync::RwLock::new(value))
+        }
+
+        pub fn read(&self) -> shuttle::sync::RwLockReadGuard<'_, T> {
+            self.0.read().unwrap()
+        }
+
+        pub fn write(&self) -> shuttle::sync::RwLockWriteGuard<'_, T> {
+            self.0.write().unwrap()
         }
     }
 }

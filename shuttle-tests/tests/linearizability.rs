@@ -6,7 +6,9 @@
 //! with more threads and operations than the models in `loom-tests` can take. The memory orderings
 //! are left to those models.
 
-use koel_under_shuttle::internals::{Bucket, Fingerprint, Geometry, Lanes, Place, Shard, Table};
+use koel_under_shuttle::internals::{
+    Bucket, Fingerprint, Geometry, Lanes, Place, Removal, Shard, Table,
+};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
 use std::sync::{Arc, Mutex};
@@ -81,7 +83,7 @@ fn run(shard: Shard<'_>, operation: Operation, item: Place) -> Operation {
     match operation {
         Insert(_) => Insert(Some(shard.insert(item).is_ok())),
         InsertIfAbsent(_) => InsertIfAbsent(Some(shard.insert_if_absent(item).map_err(|_| ()))),
-        Remove(_) => Remove(shard.remove(item).ok()),
+        Remove(_) => Remove(shard.remove(item).ok().map(|removal| removal == Removal::Done)),
         Contains(_) => Contains(shard.contains(item).ok()),
         Count(_) => Count(shard.count(item).ok()),
     }

@@ -161,8 +161,10 @@ pub struct ConcurrentCuckooFilter<S = RandomState, R = Fixed> {
 ///
 /// After about half as many splits as it has bits, a fingerprint has no bits left to lose. A
 /// further split copies it to both halves. One of the copies then belongs to no item: it stays when
-/// the item is removed, and takes a little room. [`len`](ConcurrentCuckooFilter::len) counts the
-/// item once. A program that removes only what it inserted never meets the other copy. (With 8
+/// the item is removed, and takes a little room, until the filter is empty and all such copies are
+/// erased. [`len`](ConcurrentCuckooFilter::len) counts the item once. A program that removes only
+/// what it inserted never meets the other copy, and in no program do more removals succeed than
+/// insertions: once [`len`](ConcurrentCuckooFilter::len) is zero, `remove` returns `false`. (With 8
 /// bits, most of a shard's fingerprints are of this kind once the filter has grown by a factor of a
 /// hundred thousand. Splits then stop helping, and items are refused. By then such a filter reports
 /// nearly every item as contained.)

@@ -71,8 +71,7 @@ impl Aging {
     }
 
     /// The number of bits of the hash in a whole window.
-    #[cfg(all(test, not(any(loom, shuttle))))]
-    fn window_bits(&self) -> u32 {
+    pub fn window_bits(&self) -> u32 {
         u32::from(self.window) - 1
     }
 

@@ -70,6 +70,12 @@ impl Room for Fixed {
         Err(Full::new())
     }
 
+    fn pay_for(&self, _: Always) -> Option<Located<'_, Self>> {
+        None
+    }
+
+    fn perhaps_empty(&self) {}
+
     #[inline]
     fn fetch(&self, hash: Mixed) -> Located<'_, Self> {
         let (shard, place) = self.locate(hash);
@@ -111,7 +117,7 @@ impl Room for Fixed {
 
     fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied> {
         let index = (*next)?;
-        let Ok(items) = Shard::new(&self.table, index as usize).copy(buckets);
+        let Ok(items) = Shard::new(&self.table, index as usize).copy(buckets, || 0);
         *next = Some(index + 1).filter(|next| *next < self.table.geometry().shards() as u64);
         Some(Copied { depth: 0, items })
     }

@@ -13,6 +13,7 @@ use crate::error::{Full, Reason};
 use crate::layout::aging::{Aging, GROWING_BUCKETS};
 use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_BUCKETS};
 use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
+use crate::room::accounts::Accounts;
 use crate::room::directory::{Directory, Entry, MOST_ENTRIES, NoMemory, Tenure};
 use crate::room::parts::{CannotRestore, Copied, Loaded, Plan};
 use crate::room::split::{Census, split};
@@ -35,6 +36,7 @@ pub struct Growing {
     geometry: Geometry,
     directory: Directory,
     tables: Tables,
+    accounts: Accounts,
     /// Held while the tables or the directory grow.
     purchases: Mutex<()>,
     plan: GrowthPlan,
@@ -54,8 +56,13 @@ impl Growing {
         // The tables first: the directory is written when it is made.
         let tables = Tables::new(geometry.clone()).map_err(|_| no_memory(least))?;
         let directory = Directory::new(roots).ok_or(no_memory(least))?;
-        let aging = Aging::new(geometry.lanes());
-        Ok(Growing { aging, geometry, directory, tables, purchases: Mutex::new(()), plan })
+        Ok(Growing::with(geometry, directory, tables, plan))
+    }
+
+    fn with(geometry: Geometry, directory: Directory, tables: Tables, plan: GrowthPlan) -> Self {
+        let (aging, accounts) = (Aging::new(geometry.lanes()), Accounts::new());
+        let purchases = Mutex::new(());
+        Growing { aging, geometry, directory, tables, accounts, purchases, plan }
     }
 
     #[cfg(loom)]
@@ -84,7 +91,7 @@ impl Growing {
     #[inline]
     fn shard<'a>(&'a self, tenure: Tenure<'a>) -> Leased<'a> {
         let Entry { table, base, .. } = tenure.entry();
-        let lease = UntilSplit { tenure, aging: &self.aging };
+        let lease = UntilSplit { tenure, aging: &self.aging, tables: &self.tables };
         Shard::leased(self.tables.get(table).table(), base, lease)
     }
 
@@ -103,17 +110,19 @@ impl Growing {
     fn split(&self, shard: Leased<'_>, place: Place) -> Result<(), Full> {
         let tenure = shard.lease().tenure;
         let Entry { table, base, .. } = tenure.entry();
-        let then = || self.tables.get(table).at_the_beginning(base);
+        let census = || self.tables.get(table).census(base);
         {
             // A refusal is decided under the item's own locks. A split or a clear holds all locks of
             // the shard, so neither is half done then, and what they wrote before is seen.
             let Ok(own) = shard.lock_before_split(place) else { return Ok(()) };
-            if !split_helps(shard, &own, place, &then()) {
+            if !split_helps(shard, &own, place, &census()) {
                 return path::find(shard, place).map(|_| ()).ok_or(Full::new());
             }
         }
+        let _no_transfer = self.accounts.transfers.read();
         let Ok(locked) = shard.lock_all() else { return Ok(()) };
-        if !split_helps(shard, &locked, place, &then()) {
+        let before = census();
+        if !split_helps(shard, &locked, place, &before) {
             return Ok(());
         }
         let depth = tenure.entry().depth + 1;
@@ -121,10 +130,11 @@ impl Growing {
         let lower = Entry { depth, ..tenure.entry() };
         let upper = Entry { depth, table, base };
         let new = Shard::leased(self.tables.get(table).table(), base, Always);
-        split(shard, &locked, new, &self.aging, |halves| {
-            for (entry, census) in [lower, upper].iter().zip(halves) {
-                self.tables.get(entry.table).begin(entry.base, census);
+        split(shard, &locked, new, &self.aging, &before, |censuses| {
+            for (entry, census) in [lower, upper].iter().zip(censuses) {
+                self.tables.get(entry.table).record(entry.base, census);
             }
+            self.accounts.note_excess(censuses);
             self.directory.replace(tenure, lower, upper);
         });
         Ok(())
@@ -166,10 +176,8 @@ impl Growing {
     fn rate(&self) -> f64 {
         let of_shard = |tenure: Tenure<'_>| {
             let Entry { depth, table, base } = tenure.entry();
-            let shard = self.shard(tenure);
-            let items = shard.own_stripes().map(|stripe| i64::from(shard.items(stripe))).sum();
             let share = (-f64::from(depth)).exp2() / self.directory.roots() as f64;
-            share * self.tables.get(table).vagueness(base, items)
+            share * self.tables.get(table).vagueness(base)
         };
         let vagueness: f64 = self.directory.shards().map(of_shard).sum();
         vagueness * rate_of_a_lane(self.geometry.lanes()) / f64::from(self.geometry.buckets())
@@ -206,6 +214,19 @@ impl Room for Growing {
         Ok(self.locate(lease.tenure.hash()))
     }
 
+    fn pay_for<'a>(&'a self, lease: UntilSplit<'a>) -> Option<Located<'a, Self>> {
+        // No shard is split while this is held.
+        let _transfer = self.accounts.transfers.write();
+        let located @ (shard, place) = self.locate(lease.tenure.hash());
+        let Entry { table, base, .. } = shard.lease().tenure.entry();
+        let held = self.tables.get(table);
+        self.accounts.fill(&self.tables, held, base, place.first).then_some(located)
+    }
+
+    fn perhaps_empty(&self) {
+        self.accounts.clear_if_empty(&self.tables);
+    }
+
     #[inline(always)]
     fn fetch(&self, hash: Mixed) -> (Tenure<'_>, Place) {
         let (shard, place) = self.locate(hash);
@@ -238,13 +259,14 @@ impl Room for Growing {
     }
 
     fn clear(&self) {
+        let _no_transfer = self.accounts.transfers.read();
         let mut next = Some(Mixed(0));
         while let Some(hash) = next {
             let tenure = self.directory.look_up(hash);
             let Entry { table, base, .. } = tenure.entry();
-            let begin_again = || self.tables.get(table).begin(base, &Census::default());
+            let nothing = || self.tables.get(table).record(base, &Census::default());
             // If it has been split meanwhile, its halves are next.
-            if self.shard(tenure).clear(begin_again).is_ok() {
+            if self.shard(tenure).clear(nothing).is_ok() {
                 next = tenure.end();
             }
         }
@@ -262,7 +284,9 @@ impl Room for Growing {
         loop {
             let tenure = self.directory.look_up(Mixed((*next)?));
             // If it has been split meanwhile, its halves come one after the other.
-            if let Ok(items) = self.shard(tenure).copy(buckets) {
+            let Entry { table, base, .. } = tenure.entry();
+            let received = || self.tables.get(table).census(base).received;
+            if let Ok(items) = self.shard(tenure).copy(buckets, received) {
                 *next = tenure.end().map(|hash| hash.0);
                 return Some(Copied { depth: tenure.entry().depth, items });
             }
@@ -280,10 +304,11 @@ impl Room for Growing {
         let directory = Directory::restore(roots, depths).ok_or(no_memory(table.heap_bytes()))?;
         let tables = Tables::restore(roots, table).map_err(no_memory)?;
         for (shard, block) in blocks.iter().enumerate() {
-            tables.get(0).begin(shard * GROWING_BUCKETS as usize, &block.census);
+            tables.get(0).record(shard * GROWING_BUCKETS as usize, &block.census);
         }
-        let aging = Aging::new(geometry.lanes());
-        Ok(Growing { aging, geometry, directory, tables, purchases: Mutex::new(()), plan })
+        let growing = Growing::with(geometry, directory, tables, plan);
+        growing.accounts.begin(&growing.tables);
+        Ok(growing)
     }
 
     fn stats(&self, capacity: usize) -> Stats {

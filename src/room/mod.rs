@@ -9,12 +9,15 @@
 //! * it no longer owns the item, because it was split ([`Refusal::Lapsed`]): then
 //!   [`relocate`](Room::relocate) finds the shard that owns it now, and that one is asked;
 //! * it has no room for the item ([`Refusal::Full`]): then [`make_room`](Room::make_room) splits
-//!   the shard, or refuses the item for good.
+//!   the shard, or refuses the item for good;
+//! * it has no items to take off for a removal ([`Removal::Unpaid`]): then
+//!   [`pay_for`](Room::pay_for) finds some elsewhere, or there are none in the filter.
 //!
 //! Neither happens twice in a row without a split by this thread or a change by another one, so the
 //! loops below end. In a fixed room no shard is ever split and no room can be made, so there an
 //! operation is that of the shard and nothing else.
 
+pub mod accounts;
 pub mod directory;
 pub mod fixed;
 pub mod growing;
@@ -28,7 +31,7 @@ use crate::error::Full;
 use crate::layout::geometry::{Mixed, Place};
 use crate::room::parts::{CannotRestore, Copied, Loaded, Plan};
 use crate::shard::Shard;
-use crate::shard::lease::{Answer, Lease, Refusal};
+use crate::shard::lease::{Answer, Lease, Refusal, Removal};
 use crate::stats::Stats;
 
 /// The shard that an item belongs to, and where in it.
@@ -79,6 +82,16 @@ pub trait Room: sealed::Sealed + Send + Sync {
     /// [`Full`] if the room cannot grow, or if growing would not help this item.
     #[doc(hidden)]
     fn make_room<'a>(&'a self, lease: Self::Lease<'a>) -> Result<Located<'a, Self>, Full>;
+
+    /// Brings items to take off into the [account](accounts) of a stripe that an item would be removed
+    /// from, and finds where the item belongs after that. `None` if there are none: everything that
+    /// was inserted has been removed.
+    #[doc(hidden)]
+    fn pay_for<'a>(&'a self, lease: Self::Lease<'a>) -> Option<Located<'a, Self>>;
+
+    /// To be called after a removal that may have been the last.
+    #[doc(hidden)]
+    fn perhaps_empty(&self);
 
     /// An item of a batch whose memory was requested. A batch keeps some thirty of these between
     /// [`fetch`](Self::fetch) and [`fetched`](Self::fetched), so each should be small.
@@ -158,7 +171,11 @@ pub fn count<'a, R: Room>(room: &'a R, (shard, place): Located<'a, R>) -> usize 
 
 #[inline(always)]
 pub fn remove<'a, R: Room>(room: &'a R, (shard, place): Located<'a, R>) -> bool {
-    shard.remove(place).unwrap_or_else(|it| ask_again(room, shard.lease(), it, Shard::remove))
+    match shard.remove(place) {
+        Ok(Removal::Absent) => false,
+        Ok(Removal::Done) => true,
+        other => remove_again(room, shard.lease(), other),
+    }
 }
 
 #[inline(always)]
@@ -194,6 +211,31 @@ fn ask_again<'a, R: Room, A>(
             Ok(answer) => return answer,
             Err(again) => (lease, lapsed) = (shard.lease(), again),
         }
+    }
+}
+
+/// Sees to what a removal left to do, after its shard was split or had no items to take off.
+#[cold]
+fn remove_again<'a, R: Room>(
+    room: &'a R,
+    mut lease: R::Lease<'a>,
+    mut answer: Result<Removal, Lapsed<'a, R>>,
+) -> bool {
+    loop {
+        let (shard, place) = match answer {
+            Ok(Removal::Absent) => return false,
+            Ok(Removal::Done) => return true,
+            Ok(Removal::PerhapsLast) => {
+                room.perhaps_empty();
+                return true;
+            }
+            Ok(Removal::Unpaid) => match room.pay_for(lease) {
+                Some(located) => located,
+                None => return false,
+            },
+            Err(lapsed) => room.relocate(lease, lapsed),
+        };
+        (lease, answer) = (shard.lease(), shard.remove(place));
     }
 }
 

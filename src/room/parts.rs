@@ -40,6 +40,8 @@ pub struct Copied {
 #[derive(Clone, Debug)]
 pub struct Block {
     pub depth: u32,
+    /// The lanes of the shard less its excess.
+    pub items: i64,
     pub census: Census,
     pub sum: u64,
 }

@@ -72,56 +72,62 @@
 //! all the same. So a shard can have more taken lanes than items, and the *excess*,
 //! `lanes − items`, has to be shared between the halves in a split.
 //!
-//! **For every shard, `0 ≤ excess ≤ slots`**, so `lanes − slots ≤ items ≤ lanes`. A file whose
-//! shards violate this is rejected as damaged, so it has to hold without exception:
+//! **For every shard, `0 ≤ excess ≤ slots`.** A file whose shards violate this is rejected as
+//! damaged, so it has to hold without exception:
 //!
 //! * A new or cleared shard has neither lanes nor items. An insert adds one of each, a removal
 //!   takes one of each, and moves change neither number. So only a split changes the excess of a
-//!   shard.
+//!   shard, and it is recorded then.
 //! * A split of a shard with excess `e`, in which `b` lanes go to both halves, leaves `b` lanes
 //!   more than there were, and as many items. The excess of both halves together is `e + b`. The
 //!   lower half gets `⌊(e + b) / 2⌋` of it and the upper half the rest. Since `0 ≤ e ≤ slots` and
 //!   `0 ≤ b ≤ slots`, both shares are between 0 and `slots`.
 //!
-//! Counts are kept per stripe. Each stripe counts its lanes, and the excess of the shard is taken
-//! off its first stripe, whose count may therefore be negative. Only the sum over a shard has a
-//! meaning.
+//! So `lanes − excess` is an estimate of how many items a half has, which is right for both halves
+//! together. It is below zero if the used-up lanes of a nearly empty shard all belong to the other
+//! half. The counts of the stripes, which removals are taken off, are not: a half that would have
+//! less than nothing [receives](crate::room::accounts) the rest from the other.
 
 use crate::layout::SMALL;
 use crate::layout::aging::{Aging, Halves};
+use crate::layout::geometry::Bucket;
 use crate::layout::geometry::SHARD_STRIPES;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
 use crate::table::stripe::{Locks, StripeSet};
-use arrayvec::ArrayVec;
 
-/// What a shard holds after a split.
+/// What is known of the lanes of a shard, beside the counts of its stripes.
 #[doc(hidden)]
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Census {
-    pub items: i64,
-    pub lanes: u64,
+    /// The number of lanes that stand for no item of their own.
+    pub excess: i64,
+    /// The items that the counts have from other shards, less those that they gave away.
+    pub received: i64,
     /// How many of the lanes have no bits left.
     pub used_up: u64,
-    pub vagueness: u64,
+    /// How many more absent items the lanes match than as many new lanes would, in units of a new
+    /// lane: the [vagueness](Aging::vagueness) of all lanes less their number.
+    pub aged: u64,
 }
 
 impl Census {
-    /// The number of lanes that stand for no item of their own. Only a split changes it, or a clear.
-    pub fn excess(&self) -> i64 {
-        self.lanes as i64 - self.items
+    /// The number of taken lanes in a shard whose counts add up to `items`.
+    pub fn lanes(&self, items: i64) -> i64 {
+        items - self.received + self.excess
     }
 }
 
 /// Moves the upper half of a shard's items into `upper`, which is empty and unknown to other
 /// threads. The lower half stays, and each item keeps the number of its bucket. The shard is locked
-/// as a whole. `publish` records what the halves hold, and makes them known.
+/// as a whole. `publish` records the censuses of the halves, and makes them known.
 #[doc(hidden)]
 pub fn split<L: Lease>(
     shard: Shard<'_, L>,
     locked: &impl Locks,
     upper: Shard<'_>,
     aging: &Aging,
+    census: &Census,
     publish: impl FnOnce(&[Census; 2]),
 ) {
     let stripes: StripeSet<SHARD_STRIPES> = shard.own_stripes().collect();
@@ -136,55 +142,53 @@ pub fn split<L: Lease>(
     let _moving = shard.moving(locked, &stripes);
     let items = shard.all_items();
     let mut halves = [Half::default(), Half::default()];
-    for stripe in shard.own_stripes() {
-        let mut lanes = [0, 0];
-        for bucket in shard.buckets_of(stripe) {
-            let word = shard.read_locked(locked, bucket);
-            if word == 0 {
-                continue;
-            }
-            let Halves { lower: lower_word, upper: upper_word, .. } = aging.split(word);
-            upper.write(&upper_locked, bucket, upper_word);
-            shard.write(locked, bucket, lower_word);
-            for (half, word) in [lower_word, upper_word].into_iter().enumerate() {
-                lanes[half] += shard.lanes().taken(word).len();
-                halves[half].vagueness += aging.vagueness(word);
-                halves[half].used_up += aging.used_up(word) as u64;
-            }
+    for bucket in shard.buckets() {
+        let word = shard.read_locked(locked, bucket);
+        if word == 0 {
+            continue;
         }
-        for (half, lanes) in halves.iter_mut().zip(lanes) {
-            half.lanes_of_stripes.push(lanes);
+        let Halves { lower: lower_word, upper: upper_word, .. } = aging.split(word);
+        upper.write(&upper_locked, bucket, upper_word);
+        shard.write(locked, bucket, lower_word);
+        for (half, word) in halves.iter_mut().zip([lower_word, upper_word]) {
+            half.lanes += shard.lanes().taken(word).len();
+            half.vagueness += aging.vagueness(word);
+            half.used_up += aging.used_up(word);
         }
     }
-    let censuses = share_out(items, &halves);
-    let [lower_half, upper_half] = halves;
-    upper.set_counts(&upper_locked, upper_half.lanes_of_stripes, censuses[1].items);
-    shard.set_counts(locked, lower_half.lanes_of_stripes, censuses[0].items);
+    let [(lower_items, lower_census), (upper_items, upper_census)] =
+        share_out(items, census.received, &halves);
+    upper.share_out(&upper_locked, upper_items, Bucket(0));
+    shard.share_out(locked, lower_items, Bucket(0));
     drop(upper_locked);
-    publish(&censuses);
+    publish(&[lower_census, upper_census]);
 }
 
 /// What was sorted into one half.
 #[derive(Default)]
 struct Half {
-    lanes_of_stripes: ArrayVec<usize, SHARD_STRIPES>,
-    used_up: u64,
+    lanes: usize,
+    used_up: usize,
     vagueness: u64,
 }
 
-/// Shares the items of a shard out to its halves:
-/// [how many items](self#how-many-items-does-each-half-have)?
-fn share_out(items: i64, halves: &[Half; 2]) -> [Census; 2] {
-    let [lower, upper] =
-        halves.each_ref().map(|half| half.lanes_of_stripes.iter().sum::<usize>() as i64);
-    let excess_of_both = lower + upper - items;
+/// Shares the items of a shard, of which its counts have `received` some from others, out to its
+/// halves: [how many items](self#how-many-items-does-each-half-have) does each have?
+fn share_out(items: i64, received: i64, halves: &[Half; 2]) -> [(i64, Census); 2] {
+    let [lower, upper] = halves.each_ref().map(|half| half.lanes as i64);
+    let excess_of_both = lower + upper - (items - received);
     let excess_of_lower = excess_of_both / 2;
-    let items_of = [lower - excess_of_lower, upper - (excess_of_both - excess_of_lower)];
-    [(lower, 0), (upper, 1)].map(|(lanes, half)| Census {
-        items: items_of[half],
-        lanes: lanes as u64,
-        used_up: halves[half].used_up,
-        vagueness: halves[half].vagueness,
+    let items_of_lower = (lower - excess_of_lower + received / 2).clamp(0, items);
+    let shares = [
+        (items_of_lower, excess_of_lower),
+        (items - items_of_lower, excess_of_both - excess_of_lower),
+    ];
+    [0, 1].map(|half| {
+        let (items, excess) = shares[half];
+        let Half { lanes, used_up, vagueness } = halves[half];
+        let received = items - (lanes as i64 - excess);
+        let aged = vagueness - lanes as u64;
+        (items, Census { excess, received, used_up: used_up as u64, aged })
     })
 }
 
@@ -193,21 +197,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_half_has_at_most_as_many_items_as_lanes_and_at_most_its_slots_fewer() {
+    fn the_halves_share_the_items_and_each_has_an_excess_of_at_most_its_slots() {
         const SLOTS: i64 = 6;
-        let half =
-            |lanes| Half { lanes_of_stripes: [lanes].into_iter().collect(), ..Half::default() };
-        for (lower_only, upper_only, in_both, excess) in (0..7i64.pow(4))
-            .map(|n| (n % 7, n / 7 % 7, n / 49 % 7, n / 343))
-            .filter(|(lower, upper, both, _)| lower + upper + both <= SLOTS)
+        let half = |lanes| Half { lanes, used_up: 0, vagueness: lanes as u64 };
+        for (lower_only, upper_only, in_both, excess, items) in (0..7i64.pow(5))
+            .map(|n| (n % 7, n / 7 % 7, n / 49 % 7, n / 343 % 7, n / 2_401))
+            .filter(|(lower, upper, both, ..)| lower + upper + both <= SLOTS)
         {
-            let items = lower_only + upper_only + in_both - excess;
+            let received = items - (lower_only + upper_only + in_both - excess);
             let lanes = [lower_only + in_both, upper_only + in_both];
-            let censuses = share_out(items, &lanes.map(|lanes| half(lanes as usize)));
-            assert_eq!(censuses.iter().map(|census| census.items).sum::<i64>(), items);
-            for (census, lanes) in censuses.iter().zip(lanes) {
-                assert_eq!(census.lanes as i64, lanes);
-                assert!((0..=SLOTS).contains(&(lanes - census.items)));
+            let shares = share_out(items, received, &lanes.map(|lanes| half(lanes as usize)));
+            assert_eq!(shares.iter().map(|(items, _)| *items).sum::<i64>(), items);
+            assert_eq!(shares.iter().map(|(_, half)| half.received).sum::<i64>(), received);
+            for ((items, census), lanes) in shares.iter().zip(lanes) {
+                assert!(*items >= 0);
+                assert_eq!(census.lanes(*items), lanes);
+                assert!((0..=SLOTS).contains(&census.excess));
             }
         }
     }

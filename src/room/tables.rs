@@ -12,6 +12,8 @@
 use crate::layout::aging::GROWING_BUCKETS;
 use crate::layout::geometry::Geometry;
 use crate::room::split::Census;
+use crate::shard::Shard;
+use crate::shard::lease::Always;
 use crate::sync::Gauge;
 use crate::table::Table;
 use std::sync::OnceLock;
@@ -40,20 +42,20 @@ pub struct Tables {
     shards: Gauge,
 }
 
-/// A table, and what each of its shards held when it began.
+/// A table, and the censuses of its shards.
 pub struct Held {
     table: Table,
-    beginnings: Box<[Beginning]>,
+    records: Box<[Record]>,
 }
 
-/// What a shard held after the split that made it, for the estimate of the false-positive rate, and
-/// to know how many of its lanes a split can tell apart.
+/// The [`Census`] of a shard, as it is kept. It is set under all locks of the shard. A removal, which
+/// holds one of them, takes its lane off.
 #[derive(Default)]
-struct Beginning {
-    items: Gauge,
-    lanes: Gauge,
+struct Record {
+    excess: Gauge,
+    received: Gauge,
     used_up: Gauge,
-    vagueness: Gauge,
+    aged: Gauge,
 }
 
 impl Tables {
@@ -135,6 +137,22 @@ impl Tables {
         slots + self.all().map(|held| size_of::<Held>() + held.heap_bytes()).sum::<usize>()
     }
 
+    /// All shards in use, with their numbers, from this number on.
+    pub fn shards_from(&self, start: usize) -> impl Iterator<Item = (usize, &Held, usize)> {
+        let buckets = self.geometry.buckets() as usize;
+        let tables = self.all().scan(0, |before, held| {
+            let first = *before;
+            *before += held.table.geometry().shards();
+            Some((first, *before, held))
+        });
+        tables
+            .flat_map(move |(first, end, held)| {
+                let shards = start.clamp(first, end)..end;
+                shards.map(move |number| (number, held, (number - first) * buckets))
+            })
+            .take_while(|(number, ..)| *number < self.shards())
+    }
+
     /// Takes a shard into use; returns its table and its first bucket there. If all shards are in
     /// use, buys a table of at most `bytes` bytes. One caller at a time.
     ///
@@ -195,19 +213,19 @@ impl Held {
 
     fn of(table: Table) -> Result<Self, usize> {
         let shards = table.geometry().shards();
-        let mut beginnings = Vec::new();
-        beginnings.try_reserve_exact(shards).map_err(|_| Held::bytes(table.geometry()))?;
-        beginnings.resize_with(shards, Beginning::default);
-        Ok(Held { table, beginnings: beginnings.into() })
+        let mut records = Vec::new();
+        records.try_reserve_exact(shards).map_err(|_| Held::bytes(table.geometry()))?;
+        records.resize_with(shards, Record::default);
+        Ok(Held { table, records: records.into() })
     }
 
     /// The size of a table of this geometry, without `Held` itself.
     fn bytes(geometry: &Geometry) -> usize {
-        Table::bytes(geometry) + geometry.shards() * size_of::<Beginning>()
+        Table::bytes(geometry) + geometry.shards() * size_of::<Record>()
     }
 
     fn heap_bytes(&self) -> usize {
-        self.table.heap_bytes() + size_of_val(&*self.beginnings)
+        self.table.heap_bytes() + size_of_val(&*self.records)
     }
 
     #[inline]
@@ -215,43 +233,46 @@ impl Held {
         &self.table
     }
 
-    /// Records what a shard holds after a split, or after it was cleared. The caller holds all locks
-    /// of the shard, or the shard is unknown to other threads.
-    pub fn begin(&self, base: usize, census: &Census) {
-        let Beginning { items, lanes, used_up, vagueness } = self.beginning(base);
-        items.set(census.items.cast_unsigned());
-        lanes.set(census.lanes);
+    /// The shard that begins at bucket `base`. It is the caller's concern which items it owns.
+    pub fn shard(&self, base: usize) -> Shard<'_> {
+        Shard::leased(&self.table, base, Always)
+    }
+
+    /// Records what a shard holds. The caller holds all locks of the shard, or the shard is unknown
+    /// to other threads.
+    pub fn record(&self, base: usize, census: &Census) {
+        let Record { excess, received, used_up, aged } = self.record_of(base);
+        excess.set(census.excess.cast_unsigned());
+        received.set(census.received.cast_unsigned());
         used_up.set(census.used_up);
-        vagueness.set(census.vagueness);
+        aged.set(census.aged);
     }
 
-    /// What a shard held when it began.
-    pub fn at_the_beginning(&self, base: usize) -> Census {
-        let Beginning { items, lanes, used_up, vagueness } = self.beginning(base);
+    pub fn census(&self, base: usize) -> Census {
+        let Record { excess, received, used_up, aged } = self.record_of(base);
         Census {
-            items: items.get().cast_signed(),
-            lanes: lanes.get(),
+            excess: excess.get().cast_signed(),
+            received: received.get().cast_signed(),
             used_up: used_up.get(),
-            vagueness: vagueness.get(),
+            aged: aged.get(),
         }
     }
 
-    fn beginning(&self, base: usize) -> &Beginning {
-        &self.beginnings[base / GROWING_BUCKETS as usize]
+    /// Takes a lane of this [vagueness](crate::layout::aging::Aging::vagueness) off the record of its
+    /// shard. The caller holds the lock of the lane's stripe.
+    pub fn take_off(&self, base: usize, vagueness: u64, is_used_up: bool) {
+        let record = self.record_of(base);
+        record.aged.take(vagueness - 1);
+        record.used_up.take(is_used_up.into());
     }
 
-    /// How many absent items the lanes of a shard with `items` items match, in units of a new lane.
-    ///
-    /// Items added since the last split have new lanes. Items removed since then are assumed to
-    /// have had average lanes.
-    pub fn vagueness(&self, base: usize, items: i64) -> f64 {
-        let then = self.at_the_beginning(base);
-        let (lanes, vagueness) = (then.lanes as f64, then.vagueness as f64);
-        let come = (items - then.items.max(0)) as f64;
-        if come >= 0.0 {
-            vagueness + come
-        } else {
-            vagueness * (1.0 + come / lanes.max(1.0)).max(0.0)
-        }
+    fn record_of(&self, base: usize) -> &Record {
+        &self.records[base / GROWING_BUCKETS as usize]
+    }
+
+    /// How many absent items the lanes of a shard match, in units of a new lane.
+    pub fn vagueness(&self, base: usize) -> f64 {
+        let census = self.census(base);
+        census.lanes(self.shard(base).all_items()).max(0) as f64 + census.aged as f64
     }
 }

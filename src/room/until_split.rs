@@ -3,7 +3,8 @@
 use crate::layout::aging::Aging;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes};
 use crate::layout::geometry::{Bucket, Geometry};
-use crate::room::directory::Tenure;
+use crate::room::directory::{Entry, Tenure};
+use crate::room::tables::Tables;
 use crate::shard::lease::Lease;
 
 /// The lease of a shard that may be split. It holds for as long as the directory's entry that led
@@ -12,6 +13,7 @@ use crate::shard::lease::Lease;
 pub struct UntilSplit<'a> {
     pub(super) tenure: Tenure<'a>,
     pub(super) aging: &'a Aging,
+    pub(super) tables: &'a Tables,
 }
 
 #[cfg(loom)]
@@ -62,5 +64,14 @@ impl Lease for UntilSplit<'_> {
     #[inline]
     fn closest(self, _: Lanes, word: u64, among: LaneSet) -> Option<(u32, Lane)> {
         self.aging.closest(word, among)
+    }
+
+    #[inline]
+    fn removing(self, lost: u32) {
+        if lost > 0 {
+            let Entry { table, base, .. } = self.tenure.entry();
+            let is_used_up = lost == self.aging.window_bits();
+            self.tables.get(table).take_off(base, 1 << lost, is_used_up);
+        }
     }
 }

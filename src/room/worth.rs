@@ -24,11 +24,8 @@
 //! Items that fill half of the slots are taken for enough that can be told apart: a lane that former
 //! splits put into both halves counts as half an item or less in each.
 //!
-//! Neither number of lanes is counted. The lanes that stand for no item of their own change only in a split or a clear,
-//! which records them; so does the number of used-up lanes, which only removals lower. So the shard
-//! has as many taken lanes as items and [excess](Census::excess), and at least as many that can be
-//! told apart as taken lanes less those that were used up after its last split. (That is a lower
-//! bound: where many used-up lanes were removed since, a split may be refused that would help.)
+//! Both numbers are known without a look at the words: the shard's [`Census`] says how many lanes
+//! there are beside those of its items, and how many of all are used up.
 //!
 //! # Cost
 //!
@@ -42,13 +39,12 @@ use crate::shard::Shard;
 use crate::shard::lease::Lease;
 use crate::table::stripe::Locks;
 
-/// Whether the item would probably find room if the shard were split. `then` is what the shard held
-/// after its last split.
+/// Whether the item would probably find room if the shard were split.
 pub fn split_helps<L: Lease>(
     shard: Shard<'_, L>,
     locked: &impl Locks,
     place: Place,
-    then: &Census,
+    census: &Census,
 ) -> bool {
     let in_a_bucket = shard.lanes().slots();
     let only_copies = shard.count_locked(locked, place) == 2 * in_a_bucket;
@@ -57,8 +53,8 @@ pub fn split_helps<L: Lease>(
     }
     let slots = (shard.buckets().count() * in_a_bucket) as i64;
     let items = shard.all_items();
-    let taken = items + then.excess();
-    let told_apart = taken - then.used_up as i64;
+    let taken = census.lanes(items);
+    let told_apart = taken - census.used_up as i64;
     let is_half_full = 2 * taken >= slots;
     let can_be_told_apart = 2 * items >= slots || 4 * told_apart >= slots;
     is_half_full && can_be_told_apart

@@ -44,6 +44,10 @@ pub trait Lease: Copy {
     /// Of these lanes, which all match one item, the lane that matches the fewest other items, and
     /// how many bits it has lost.
     fn closest(self, lanes: Lanes, word: u64, among: LaneSet) -> Option<(u32, Lane)>;
+
+    /// Records that a lane that has lost so many bits is being removed. The caller holds the lock of
+    /// its stripe.
+    fn removing(self, lost: u32);
 }
 
 /// The lease of a shard that is never split.
@@ -85,6 +89,9 @@ impl Lease for Always {
     fn closest(self, _: Lanes, _: u64, among: LaneSet) -> Option<(u32, Lane)> {
         among.first().map(|lane| (0, lane))
     }
+
+    #[inline]
+    fn removing(self, _: u32) {}
 }
 
 /// Why a shard did not do what it was asked to.
@@ -94,6 +101,19 @@ pub enum Refusal<E> {
     Full,
     /// The shard no longer owns the item.
     Lapsed(E),
+}
+
+/// What became of a removal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// The item is not here.
+    Absent,
+    Done,
+    /// It is done, and the counts of the item's stripes are at zero: perhaps no item is left.
+    PerhapsLast,
+    /// Nothing was removed, since the counts of the item's stripes are at zero. Other stripes may
+    /// have [some to give](crate::room::accounts).
+    Unpaid,
 }
 
 /// The result of an operation for which the shard may be full, or no longer own the item.

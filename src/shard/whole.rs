@@ -4,41 +4,45 @@
 //! item exactly once. Readers need not know of a copy. Twins
 //! `a_copy_that_goes_stripe_by_stripe_loses_an_item`, `a_copy_is_made_without_the_locks`.
 
-use crate::layout::geometry::{Bucket, SHARD_STRIPES, STRIPE_BUCKETS};
+use crate::layout::geometry::{Bucket, STRIPE_BUCKETS};
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
 use crate::table::Table;
 use crate::table::stripe::Locks;
-use arrayvec::ArrayVec;
 
 impl<L: Lease> Shard<'_, L> {
-    /// Empties the shard, and calls `cleared` before other threads can write to it again. All stripes
-    /// are locked, so that no item escapes from a segment that has
-    /// not been cleared yet into one that has.
+    /// Empties the shard, and calls `cleared` before other threads can write to it again. All
+    /// stripes are locked, so that no item escapes from a segment that has not been cleared yet into
+    /// one that has.
     pub fn clear(self, cleared: impl FnOnce()) -> Result<(), L::Lapsed> {
-        let locked = self.lock_all()?;
-        for stripe in self.own_stripes() {
-            self.table.stripes().outdate(&locked, stripe);
-        }
-        for bucket in self.buckets() {
-            if self.read_locked(&locked, bucket) != 0 {
-                self.write(&locked, bucket, 0);
-            }
-        }
-        for stripe in self.own_stripes() {
-            self.set_items(&locked, stripe, 0);
-        }
+        self.clear_locked(&self.lock_all()?);
         cleared();
         Ok(())
     }
 
-    /// Copies all buckets as they are at one moment. Returns the number of items.
-    pub fn copy(self, to: &mut [u64]) -> Result<i64, L::Lapsed> {
+    /// The same for a caller that holds all locks of the shard.
+    pub fn clear_locked(self, locked: &impl Locks) {
+        for stripe in self.own_stripes() {
+            self.table.stripes().outdate(locked, stripe);
+        }
+        for bucket in self.buckets() {
+            if self.read_locked(locked, bucket) != 0 {
+                self.write(locked, bucket, 0);
+            }
+        }
+        for stripe in self.own_stripes() {
+            self.set_items(locked, stripe, 0);
+        }
+    }
+
+    /// Copies all buckets as they are at one moment. Returns the number of items, by the counts less
+    /// what `received` says at that moment.
+    pub fn copy(self, to: &mut [u64], received: impl FnOnce() -> i64) -> Result<i64, L::Lapsed> {
         let locked = self.lock_all()?;
         for (bucket, copy) in self.buckets().zip(to) {
             *copy = self.read_locked(&locked, bucket);
         }
-        Ok(self.all_items())
+        Ok(self.all_items() - received())
     }
 
     /// Fills an empty shard with a copy that holds `items` items.
@@ -50,24 +54,25 @@ impl<L: Lease> Shard<'_, L> {
                 self.write(&locked, bucket, *word);
             }
         }
-        let in_stripes = from.chunks(STRIPE_BUCKETS as usize);
-        let lanes = in_stripes.map(|words| self.lanes().count_taken(words)).collect();
-        self.set_counts(&locked, lanes, items);
+        self.share_out(&locked, items, Bucket(0));
         Ok(())
     }
 
-    /// Makes the counts of all stripes add up to `items`: each is the number of the stripe's taken
-    /// lanes, and lanes that stand for no item of their own are taken off the first.
-    pub fn set_counts(
-        self,
-        locked: &impl Locks,
-        lanes: ArrayVec<usize, SHARD_STRIPES>,
-        items: i64,
-    ) {
-        let mut excess = lanes.iter().sum::<usize>() as i64 - items;
-        for (stripe, lanes) in self.own_stripes().zip(lanes) {
-            self.set_items(locked, stripe, (lanes as i64 - std::mem::take(&mut excess)) as i32);
+    /// Makes the counts of all stripes add up to `items`, in equal parts. The first of what cannot be
+    /// divided goes to the stripe of `bucket`.
+    pub fn share_out(self, locked: &impl Locks, items: i64, bucket: Bucket) {
+        let stripes = self.own_stripes().count() as i64;
+        let (each, left) = (items.div_euclid(stripes), items.rem_euclid(stripes));
+        let first = self.stripe(bucket);
+        for stripe in self.own_stripes() {
+            let turn = (stripe as i64 - first as i64).rem_euclid(stripes);
+            self.set_items(locked, stripe, (each + i64::from(turn < left)) as i32);
         }
+    }
+
+    /// Whether any stripe has a count above zero, by the counts of a moment ago.
+    pub fn any_items(self) -> bool {
+        self.own_stripes().any(|stripe| self.items(stripe) > 0)
     }
 
     /// The number of items, by the counts of a moment ago.

@@ -6,7 +6,7 @@ use crate::layout::bucket::Fingerprint;
 use crate::layout::geometry::{Bucket, Place};
 use crate::shard::Shard;
 use crate::shard::kick;
-use crate::shard::lease::{Answer, Lease, Refusal};
+use crate::shard::lease::{Answer, Lease, Refusal, Removal};
 use crate::table::stripe::Locks;
 
 impl<L: Lease> Shard<'_, L> {
@@ -76,14 +76,14 @@ impl<L: Lease> Shard<'_, L> {
         Ok(self.fill_locked(&locked, bucket, place.fp).then_some(true))
     }
 
-    /// Removes one copy of the item. Returns whether there was one.
+    /// Removes one copy of the item, if there is one.
     #[inline]
-    pub fn remove(self, place: Place) -> Result<bool, L::Lapsed> {
-        Ok(self.contains(place)? && self.remove_locked(place)?)
+    pub fn remove(self, place: Place) -> Result<Removal, L::Lapsed> {
+        if self.contains(place)? { self.remove_locked(place) } else { Ok(Removal::Absent) }
     }
 
     #[inline]
-    pub fn remove_locked(self, place: Place) -> Result<bool, L::Lapsed> {
+    pub fn remove_locked(self, place: Place) -> Result<Removal, L::Lapsed> {
         let lanes = self.lanes();
         let locked = self.lock(place)?;
         let (first, second) = self.read_both(&locked, place);
@@ -100,13 +100,27 @@ impl<L: Lease> Shard<'_, L> {
         } else {
             (place.first, first, in_first)
         };
-        let Some((_, lane)) = found else { return Ok(false) };
+        let Some((lost, lane)) = found else { return Ok(Removal::Absent) };
+        let Some(account) = self.account(place, bucket) else { return Ok(Removal::Unpaid) };
         if in_first.is_some() && in_second.is_some() {
             self.outdate(&locked, place);
         }
         self.write(&locked, bucket, lanes.without(word, lane));
-        self.add_items(&locked, bucket, -1);
-        Ok(true)
+        self.lease.removing(lost);
+        self.add_items(&locked, account, -1);
+        let is_last = !L::LASTING && self.account(place, bucket).is_none();
+        Ok(if is_last { Removal::PerhapsLast } else { Removal::Done })
+    }
+
+    /// The bucket from whose stripe's count an item may be taken off that was found in `bucket`. The
+    /// caller holds the locks of the item's stripes.
+    #[inline]
+    fn account(self, place: Place, bucket: Bucket) -> Option<Bucket> {
+        if L::LASTING {
+            return Some(bucket);
+        }
+        let has_some = |bucket: &Bucket| self.items(self.stripe(*bucket)) > 0;
+        [bucket, place.first, place.second].into_iter().find(has_some)
     }
 
     /// Sends away the readers that have begun to look for the item: one copy goes, another stays.

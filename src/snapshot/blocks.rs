@@ -71,8 +71,9 @@ impl BlockReader {
         if !(least..=lanes).contains(&items) {
             return damaged(2, format!("{lanes} fingerprints cannot stand for {items} items"));
         }
-        let census = Census { items, lanes: lanes as u64, used_up, vagueness };
-        Ok(Block { depth: depth as u32, census, sum })
+        let aged = vagueness.saturating_sub(lanes as u64);
+        let census = Census { excess: lanes - items, received: 0, used_up, aged };
+        Ok(Block { depth: depth as u32, items, census, sum })
     }
 
     /// Returns the index of the first bucket that no filter of this kind can have. There rarely is

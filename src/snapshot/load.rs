@@ -79,12 +79,12 @@ pub fn load<S: PersistentHasher, R: Room>(
     let blocks = in_turns(file, length, count, &reader, |number, words| {
         let block = reader.read(number as u64, words)?;
         let buckets = &words[BLOCK_HEAD..words.len() - 1];
-        let Ok(()) = shard(&table, number).fill(buckets, block.census.items);
+        let Ok(()) = shard(&table, number).fill(buckets, block.items);
         Ok(block)
     })?;
     let mut tally = Tally::new(roots, sum);
     for (number, block) in blocks.iter().enumerate() {
-        let added = tally.add(block.depth, block.census.items, block.sum);
+        let added = tally.add(block.depth, block.items, block.sum);
         added.map_err(|gap| gap.at(reader.at(number as u64)))?;
     }
     tally.finish(roots, block_bytes(plan), end, at)?;

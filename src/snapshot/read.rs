@@ -95,7 +95,7 @@ pub fn read<S: PersistentHasher, R: Room>(
         let number = found.len() as u64;
         read(&mut buffer)?;
         let block = blocks.read(number, &mut buffer)?;
-        let added = tally.add(block.depth, block.census.items, block.sum);
+        let added = tally.add(block.depth, block.items, block.sum);
         added.map_err(|gap| gap.at(blocks.at(number)))?;
         if pieces.last().is_none_or(|piece| piece.capacity() - piece.len() < in_a_block) {
             // After the first, a piece is at most as large as all that was read before it. So what
@@ -120,7 +120,7 @@ pub fn read<S: PersistentHasher, R: Room>(
     let mut index = 0;
     for piece in pieces {
         for buckets in piece.chunks_exact(in_a_block) {
-            let Ok(()) = shard(&table, index).fill(buckets, found[index].census.items);
+            let Ok(()) = shard(&table, index).fill(buckets, found[index].items);
             index += 1;
         }
     }

@@ -24,7 +24,7 @@
 //! | reader: version, first | `Acquire` | the even version. Twin `the_first_version_is_read_relaxed` |
 //! | reader: data loads (in `table`) | `Acquire` | the data stores: a reader that saw the word without the item sees the odd version too, and its later loads come no earlier. Twin `words_are_loaded_relaxed` |
 //! | reader: version, again | `Relaxed` | ordered after the data loads, which are `Acquire` |
-//! | `items` | `Relaxed` | written only under the lock; a sum over stripes is a sum of recent values. Whether to split depends on it, and is decided again under all locks |
+//! | `items` | `Relaxed` | written only under the lock; a sum over stripes is a sum of recent values. What depends on a sum, a split or a removal, is decided again under all locks |
 //!
 //! Every data store is `Release`. A release fence in the mover alone would not be enough: the word
 //! that a reader sees without the item may have been stored by a later writer, ordered after the
@@ -44,9 +44,9 @@ pub struct Stripes {
 }
 
 struct Guard {
-    /// The number of items in the segment. In a fixed filter each item takes one lane. In a growing
-    /// filter some lanes are left over from splits, so a single count may even be negative, and
-    /// only their sum has a meaning.
+    /// How many more items were inserted than removed with this stripe's lock. An item may be
+    /// inserted in one of its two segments and removed from the other, so only the sum over a shard
+    /// has a meaning. In a fixed filter a single count may be negative.
     items: AtomicU32,
     lock: Lock,
 }

@@ -4,7 +4,7 @@
 
 use crate::toy::{Model, Toy};
 use koel_under_loom::internals::{
-    Copies, Geometry, Outcome, Path, Place, insert, insert_if_absent, walk, write_batch,
+    Copies, Geometry, Outcome, Path, Place, Removal, insert, insert_if_absent, walk, write_batch,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -103,7 +103,7 @@ fn a_batch_and_a_single_writer_keep_each_others_items() {
             toy.shard().insert(single).expect("there is room");
             assert_eq!(
                 toy.shard().remove_locked(single),
-                Ok(true),
+                Ok(Removal::Done),
                 "a present item was not removed"
             );
         }],

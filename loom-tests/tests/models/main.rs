@@ -11,6 +11,7 @@
 mod grove;
 mod toy;
 
+mod accounts;
 mod batches;
 mod exclusion;
 mod growth;

@@ -3,7 +3,7 @@
 
 use crate::grove::{Grove, ROOT, aging, item, place, split_root, there_once};
 use crate::toy::{Model, Toy, World};
-use koel_under_loom::internals::{AtomicU64, Bucket, Entry, Mixed, Path, Place};
+use koel_under_loom::internals::{AtomicU64, Bucket, Entry, Mixed, Path, Place, Removal};
 use koel_under_loom::{ConcurrentCuckooFilter, GrowingCuckooFilter, Room, StableHash};
 use loom::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::Arc;
@@ -134,7 +134,7 @@ fn a_copy_counts_what_is_in_it_while_items_come_and_go() {
             [goes, comes, stays]
         },
         &[
-            |toy, [goes, ..]| assert_eq!(toy.shard().remove_locked(*goes), Ok(true)),
+            |toy, [goes, ..]| assert_eq!(toy.shard().remove_locked(*goes), Ok(Removal::Done)),
             |toy, [_, comes, _]| {
                 assert_eq!(toy.shard().insert_if_absent_locked(*comes), Ok(Some(true)));
             },
@@ -207,7 +207,7 @@ fn a_removal_that_had_returned_is_in_a_copy() {
         },
         &[
             |toy, (item, done)| {
-                assert_eq!(toy.shard().remove_locked(*item), Ok(true));
+                assert_eq!(toy.shard().remove_locked(*item), Ok(Removal::Done));
                 done.store(1, Release);
             },
             |toy, (item, done)| {

@@ -10,3 +10,4 @@ mod small;
 mod attacks;
 #[cfg(feature = "rayon")]
 mod model;
+mod removals;

@@ -1,0 +1,188 @@
+//! Accounts: why no more items can be removed than were inserted.
+//!
+//! A used-up lane goes to both halves of a split, so a growing filter may have more lanes than
+//! items, and nobody can tell which of them stand for an item. If each lane could be removed,
+//! removals of items that were removed before, or never inserted, could exceed the insertions.
+//!
+//! So every removal is paid for. The count of a stripe is its *account*: an insert adds one to the
+//! account of the stripe that it writes to, and a removal takes one off the account of one of the
+//! item's two stripes. **No account goes below zero.** If both are empty, the shard shares what its
+//! accounts have out to all its stripes, since a shard may have inserted and removed its items in
+//! different stripes; and if the whole shard has nothing, it *receives* half of what another shard
+//! has. If none has anything, everything that was inserted has been removed, and so is this item.
+//!
+//! # How does an item find out that it may be removed?
+//!
+//! Let `d` be what a shard's accounts have, less the items that were inserted into the shard and not
+//! removed. In all shards together, `d` is zero: an insert and a removal change both figures by
+//! one, a split shares both out, a clear makes both zero, and what one shard receives another gives.
+//! Within a shard, only the last three change `d`. They exclude each other: transfers hold
+//! [`transfers`](Accounts::transfers) for writing, splits and clears for reading.
+//!
+//! Suppose a removal holds it for writing, and has found each shard's accounts empty, one after the
+//! other, each under all locks of the shard. No `d` changed meanwhile. A shard with empty accounts
+//! has `d ≤ 0`, since it does not have less than no items; so every `d` is zero. Then the item's own
+//! shard had no items when its accounts were empty, and the answer "it was not here" was right at
+//! that moment.
+//!
+//! # When are lanes erased that stand for no item?
+//!
+//! When the filter is empty. (A shard cannot know that *it* is empty: how many of its used-up lanes
+//! are items of its own is an estimate, which is right only for both halves together.) In the state
+//! above, every shard whose accounts are empty has no items, for as long as `transfers` is held. So
+//! all its lanes are left over, and the removal clears it under its locks.
+//!
+//! A removal that leaves the accounts of its two stripes empty may have been the last. It then looks
+//! for a shard that still has something, and if there is none, checks and clears as above. It looks
+//! first at the [shard](Accounts::has_some) that had something last time, so that the search goes
+//! through the filter once while it is emptied, and not once for each removal.
+//!
+//! Two removals may be the last at the same time, in different shards. Each has a fence between its
+//! own account and its look at the other's, so at least one of them sees both empty.
+//!
+//! All this costs an insert or a removal nothing but a look at the counts that it changes anyway.
+
+use crate::layout::geometry::Bucket;
+use crate::room::split::Census;
+use crate::room::tables::{Held, Tables};
+use crate::sync::{Gauge, Ordering, RwLock, fence};
+
+pub struct Accounts {
+    /// Held for writing while items pass from one shard's accounts to another's, and for reading
+    /// while a shard is split or cleared. Taken before any lock of a shard.
+    pub transfers: RwLock<()>,
+    /// The number of a shard that had something in its accounts a while ago.
+    has_some: Gauge,
+    /// Not zero if any shard may have lanes that stand for no item.
+    has_excess: Gauge,
+}
+
+impl Accounts {
+    pub fn new() -> Self {
+        let (has_some, has_excess) = (Gauge::new(), Gauge::new());
+        Accounts { transfers: RwLock::new(()), has_some, has_excess }
+    }
+
+    /// Begins with shards that were loaded from a file. It gives an estimate of each shard's items,
+    /// and where that is below zero, other shards pay.
+    pub fn begin(&self, tables: &Tables) {
+        for (_, held, base) in tables.shards_from(0) {
+            let shard = held.shard(base);
+            let Ok(locked) = shard.lock_all();
+            let items = shard.all_items();
+            self.note_excess(&[held.census(base)]);
+            if items < 0 {
+                shard.share_out(&locked, 0, Bucket(0));
+                held.record(base, &Census { received: -items, ..held.census(base) });
+            }
+        }
+        let missing = |(_, held, base): (usize, &Held, usize)| held.census(base).received;
+        let mut missing: i64 = tables.shards_from(0).map(missing).sum();
+        for (_, held, base) in tables.shards_from(0) {
+            let shard = held.shard(base);
+            let Ok(locked) = shard.lock_all();
+            let items = shard.all_items();
+            let given = missing.min(items);
+            if given > 0 {
+                shard.share_out(&locked, items - given, Bucket(0));
+                let census = held.census(base);
+                held.record(base, &Census { received: census.received - given, ..census });
+                missing -= given;
+            }
+        }
+    }
+
+    /// Records that a shard has lanes that stand for no item. The caller holds its locks.
+    pub fn note_excess(&self, censuses: &[Census]) {
+        if censuses.iter().any(|census| census.excess > 0) {
+            self.has_excess.set(1);
+        }
+    }
+
+    /// Fills the account of the stripe of `bucket` in the shard at `base`, unless the accounts of all
+    /// shards are empty. The caller holds `transfers` for writing.
+    pub fn fill(&self, tables: &Tables, held: &Held, base: usize, bucket: Bucket) -> bool {
+        let received = {
+            let Ok(locked) = held.shard(base).lock_all();
+            let own = held.shard(base).all_items();
+            if own > 0 {
+                held.shard(base).share_out(&locked, own, bucket);
+                return true;
+            }
+            drop(locked);
+            self.half_of_another(tables)
+        };
+        let shard = held.shard(base);
+        let Ok(locked) = shard.lock_all();
+        let census = held.census(base);
+        held.record(base, &Census { received: census.received + received, ..census });
+        shard.share_out(&locked, shard.all_items() + received, bucket);
+        received > 0
+    }
+
+    /// Takes half of what some shard has, or zero if none has anything.
+    fn half_of_another(&self, tables: &Tables) -> i64 {
+        // Most shards without anything are passed by without a lock. Only under its locks is it
+        // certain that a shard has nothing.
+        for is_certain in [false, true] {
+            for (number, held, base) in self.shards(tables) {
+                let shard = held.shard(base);
+                if !is_certain && !shard.any_items() {
+                    continue;
+                }
+                let Ok(locked) = shard.lock_all();
+                let items = shard.all_items();
+                if items > 0 {
+                    let given = (items + 1) / 2;
+                    let census = held.census(base);
+                    held.record(base, &Census { received: census.received - given, ..census });
+                    shard.share_out(&locked, items - given, Bucket(0));
+                    self.has_some.set(number as u64);
+                    return given;
+                }
+            }
+        }
+        0
+    }
+
+    /// Clears all shards if no item is left. To be called after a removal that left the accounts of
+    /// its stripes empty, without locks.
+    pub fn clear_if_empty(&self, tables: &Tables) {
+        fence(Ordering::SeqCst);
+        if self.has_excess.get() == 0 || self.anything(tables) {
+            return;
+        }
+        let _no_split = self.transfers.write();
+        for (_, held, base) in tables.shards_from(0) {
+            let Ok(_locked) = held.shard(base).lock_all();
+            if held.shard(base).all_items() > 0 {
+                return;
+            }
+        }
+        let mut has_excess = false;
+        for (_, held, base) in tables.shards_from(0) {
+            let shard = held.shard(base);
+            let Ok(locked) = shard.lock_all();
+            if shard.all_items() > 0 {
+                has_excess |= held.census(base).excess > 0;
+            } else if held.census(base).lanes(0) > 0 {
+                shard.clear_locked(&locked);
+                held.record(base, &Census::default());
+            }
+        }
+        self.has_excess.set(has_excess.into());
+    }
+
+    /// Whether any shard has something in its accounts, by the counts of a moment ago.
+    fn anything(&self, tables: &Tables) -> bool {
+        let some = self.shards(tables).find(|(_, held, base)| held.shard(*base).any_items());
+        some.inspect(|(number, ..)| self.has_some.set(*number as u64)).is_some()
+    }
+
+    /// All shards, and first the one that had something last time.
+    fn shards<'a>(&self, tables: &'a Tables) -> impl Iterator<Item = (usize, &'a Held, usize)> {
+        let start = self.has_some.get() as usize;
+        let before = tables.shards_from(0).take_while(move |(number, ..)| *number < start);
+        tables.shards_from(start).chain(before)
+    }
+}

@@ -1,0 +1,213 @@
+//! Removals from a filter that has grown so far that lanes were used up, and went to both halves of
+//! splits: no more succeed than items were inserted, none is refused that should succeed, and no lane
+//! is left over in the end.
+
+use crate::common::{SplitMix, rounds};
+use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, StableHash};
+use std::io::{self, Write};
+use std::sync::Barrier;
+use std::thread;
+
+type Filter = GrowingCuckooFilter<StableHash>;
+
+/// A filter of short fingerprints, which are used up after a few doublings.
+fn filter(bits: u32) -> Filter {
+    let rate = match bits {
+        8 => 0.2,
+        10 => 0.04,
+        _ => 0.008,
+    };
+    let builder = ConcurrentCuckooFilter::builder().capacity(10).hasher(StableHash::with_seed(0));
+    let builder = builder.growing().false_positive_rate(rate).expected_growth(1.0);
+    let filter = builder.build().expect("a small filter");
+    assert_eq!(filter.stats().fingerprint_bits(), bits);
+    filter
+}
+
+fn fill(filter: &Filter, count: u64) -> impl Iterator<Item = u64> + Clone {
+    let hashes = (0..count).map(|n| SplitMix(n << 20).next());
+    hashes.clone().for_each(|hash| filter.insert_hash(hash).expect("memory"));
+    hashes
+}
+
+fn hits(filter: &Filter, probes: u32) -> f64 {
+    let mut strangers = SplitMix(1 << 60);
+    (0..probes).map(|_| f64::from(u8::from(filter.contains_hash(strangers.next())))).sum()
+}
+
+fn assert_is_empty(filter: &Filter) {
+    assert_eq!((filter.len(), filter.is_empty()), (0, true));
+    assert_eq!(hits(filter, 100_000), 0.0, "lanes are left over");
+    assert_eq!(filter.false_positive_rate(), 0.0);
+}
+
+#[test]
+fn every_item_is_removed_once_and_nothing_is_left_over() {
+    for bits in [8, 10, 12] {
+        let filter = filter(bits);
+        let count = rounds(20_000, 100_000);
+        let hashes = fill(&filter, count);
+        for (removed, hash) in hashes.clone().enumerate() {
+            assert_eq!(filter.len() as u64, count - removed as u64);
+            assert!(filter.remove_hash(hash), "{bits} bits: {removed} removed");
+            if removed % 2_000 == 0 {
+                assert!(hashes.clone().skip(removed + 1).all(|hash| filter.contains_hash(hash)));
+            }
+        }
+        assert_is_empty(&filter);
+        for hash in hashes.take(1_000) {
+            assert!(!filter.remove_hash(hash));
+            assert_eq!(filter.insert_hash_if_absent(hash), Ok(true));
+            assert_eq!(filter.len(), 1);
+            assert!(!filter.is_empty() && filter.remove_hash(hash));
+        }
+    }
+}
+
+#[test]
+fn removals_never_exceed_insertions_and_the_last_of_several_threads_leaves_nothing() {
+    for round in 0..rounds(2, 20) {
+        let filter = filter(8);
+        let count = rounds(20_000, 200_000);
+        let hashes = fill(&filter, count);
+        let begin = Barrier::new(2);
+        let remove = |skip: usize| {
+            begin.wait();
+            let order = hashes.clone().skip(skip).chain(hashes.clone().take(skip));
+            order.filter(|hash| filter.remove_hash(*hash)).count() as u64
+        };
+        let skip = (round as usize % 2) * count as usize / 2;
+        let removed = thread::scope(|scope| {
+            let other = scope.spawn(|| remove(skip));
+            remove(0) + other.join().expect("no panic")
+        });
+        assert_eq!(removed, count);
+        assert_is_empty(&filter);
+        assert_eq!(filter.insert_hash(1), Ok(()));
+        assert_eq!((filter.len(), filter.is_empty()), (1, false));
+    }
+}
+
+/// One thread removes what was there, down to the last item; another inserts and removes its own.
+#[test]
+fn an_emptying_filter_loses_nothing_that_comes() {
+    for _ in 0..rounds(3, 30) {
+        let filter = filter(8);
+        let hashes = fill(&filter, 10_000);
+        let begin = Barrier::new(2);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                begin.wait();
+                assert!(hashes.clone().all(|hash| filter.remove_hash(hash)));
+            });
+            scope.spawn(|| {
+                begin.wait();
+                let mut random = SplitMix(1 << 50);
+                for _ in 0..2_000 {
+                    let own: Vec<u64> = (0..20).map(|_| random.next()).collect();
+                    own.iter().for_each(|hash| filter.insert_hash(*hash).expect("memory"));
+                    assert!(own.iter().all(|hash| filter.contains_hash(*hash)));
+                    assert!(own.iter().all(|hash| filter.remove_hash(*hash)));
+                }
+            });
+        });
+        assert_is_empty(&filter);
+    }
+}
+
+#[test]
+fn the_reported_rate_is_kept_whatever_is_removed() {
+    for bits in [8, 10, 12] {
+        // The oldest, the newest, or any: the lanes that stay are newer, older or as before.
+        for which in 0..3 {
+            let filter = filter(bits);
+            let count = rounds(20_000, 100_000);
+            let hashes = fill(&filter, count);
+            let goes = |n: &u64| match which {
+                0 => *n < count / 4 * 3,
+                1 => *n >= count / 4,
+                _ => !n.is_multiple_of(4),
+            };
+            let gone = hashes.clone().zip(0..).filter(|(_, n)| goes(n));
+            assert!(gone.clone().all(|(hash, _)| filter.remove_hash(hash)));
+            let probes = 400_000;
+            let (found, told) = (hits(&filter, probes), filter.false_positive_rate());
+            // Several lanes may match one item, so at high rates fewer items are found than matched.
+            let most = f64::from(probes) * told;
+            let least = f64::from(probes) * (1.0 - (-told).exp());
+            let about = |expected: f64| 4.0 * expected.sqrt();
+            assert!(found <= most + about(most), "{bits} bits, {which}: {found} of {most}");
+            assert!(
+                found >= 0.9 * least - about(least),
+                "{bits} bits, {which}: {found} of {least}"
+            );
+        }
+    }
+}
+
+#[test]
+fn each_item_of_a_loaded_filter_is_removed_once() {
+    let filter = filter(8);
+    let count = rounds(10_000, 50_000);
+    let hashes = fill(&filter, count);
+    for (removed, hash) in hashes.clone().enumerate() {
+        if (removed as u64 * 10).is_multiple_of(count) || removed as u64 + 400 > count {
+            let mut file = Vec::new();
+            assert_eq!(filter.write_to(&mut file).expect("memory").items(), filter.len());
+            let loaded = Filter::read_from(file.as_slice()).expect("a file");
+            assert_eq!(loaded.len(), filter.len());
+            let told = [&loaded, &filter].map(Filter::false_positive_rate);
+            assert!((told[0] - told[1]).abs() < 1e-9, "{told:?}");
+            assert!(hashes.clone().skip(removed).all(|hash| loaded.remove_hash(hash)));
+            assert_is_empty(&loaded);
+        }
+        assert!(filter.remove_hash(hash));
+    }
+}
+
+/// A file in memory. The first writes each remove some items from the filter that is being saved.
+struct Interrupted<'a, H> {
+    file: Vec<u8>,
+    filter: &'a Filter,
+    going: H,
+    writes: usize,
+}
+
+impl<H: Iterator<Item = u64>> Write for Interrupted<'_, H> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.extend_from_slice(bytes);
+        if self.writes > 0 {
+            self.writes -= 1;
+            let mut now = self.going.by_ref().take(20);
+            assert!(now.all(|hash| self.filter.remove_hash(hash)));
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The shards that are copied last run out of what they can pay, and shards that were copied before
+/// pay for them.
+#[test]
+fn a_shard_that_pays_during_a_save_is_not_saved_twice() {
+    for round in 0..rounds(5, 50) {
+        let filter = filter(8);
+        let hashes = fill(&filter, 10_000 + 100 * round);
+        let is_last = |hash: &u64| filter.part_of_hash(*hash, 4) == 3;
+        let going = hashes.clone().filter(is_last);
+        let writes = filter.stats().shards() / 2;
+        let mut writer = Interrupted { file: Vec::new(), filter: &filter, going, writes };
+        filter.write_to(&mut writer).expect("memory");
+        assert_eq!(writer.going.next(), None);
+        let loaded = Filter::read_from(writer.file.as_slice()).expect("a file");
+        assert_eq!(loaded.len(), filter.len());
+        let staying = hashes.filter(|hash| !is_last(hash));
+        for filter in [&loaded, &filter] {
+            assert!(staying.clone().all(|hash| filter.remove_hash(hash)));
+            assert_is_empty(filter);
+        }
+    }
+}

@@ -18,7 +18,7 @@ use crate::room::directory::{Directory, Entry, MOST_ENTRIES, NoMemory, Tenure};
 use crate::room::parts::{CannotRestore, Copied, Loaded, Plan};
 use crate::room::split::{Census, split};
 use crate::room::tables::Tables;
-use crate::room::until_split::{Split, UntilSplit};
+use crate::room::until_split::{Ground, Split, UntilSplit};
 use crate::room::worth::split_helps;
 use crate::room::{Located, Room, sealed};
 use crate::shard::Shard;
@@ -31,11 +31,10 @@ use std::fmt;
 /// Makes a filter one that grows: the second parameter of a
 /// [`GrowingCuckooFilter`](crate::GrowingCuckooFilter).
 pub struct Growing {
-    aging: Aging,
     /// The geometry of each shard.
     geometry: Geometry,
     directory: Directory,
-    tables: Tables,
+    ground: Ground,
     accounts: Accounts,
     /// Held while the tables or the directory grow.
     purchases: Mutex<()>,
@@ -60,9 +59,9 @@ impl Growing {
     }
 
     fn with(geometry: Geometry, directory: Directory, tables: Tables, plan: GrowthPlan) -> Self {
-        let (aging, accounts) = (Aging::new(geometry.lanes()), Accounts::new());
-        let purchases = Mutex::new(());
-        Growing { aging, geometry, directory, tables, accounts, purchases, plan }
+        let ground = Ground { aging: Aging::new(geometry.lanes()), tables };
+        let (accounts, purchases) = (Accounts::new(), Mutex::new(()));
+        Growing { geometry, directory, ground, accounts, purchases, plan }
     }
 
     #[cfg(loom)]
@@ -91,14 +90,14 @@ impl Growing {
     #[inline]
     fn shard<'a>(&'a self, tenure: Tenure<'a>) -> Leased<'a> {
         let Entry { table, base, .. } = tenure.entry();
-        let lease = UntilSplit { tenure, aging: &self.aging, tables: &self.tables };
-        Shard::leased(self.tables.get(table).table(), base, lease)
+        let lease = UntilSplit { tenure, ground: &self.ground };
+        Shard::leased(self.ground.tables.get(table).table(), base, lease)
     }
 
     #[inline(always)] // Like the operations: the place must not pass through memory.
     fn located<'a>(&'a self, tenure: Tenure<'a>) -> Located<'a, Self> {
         let (hash, depth) = (tenure.hash(), tenure.entry().depth);
-        (self.shard(tenure), self.aging.place(hash, self.directory.roots(), depth))
+        (self.shard(tenure), self.ground.aging.place(hash, self.directory.roots(), depth))
     }
 
     /// Splits a full shard, unless another thread has done so, or made room, since it was full.
@@ -110,7 +109,7 @@ impl Growing {
     fn split(&self, shard: Leased<'_>, place: Place) -> Result<(), Full> {
         let tenure = shard.lease().tenure;
         let Entry { table, base, .. } = tenure.entry();
-        let census = || self.tables.get(table).census(base);
+        let census = || self.ground.tables.get(table).census(base);
         {
             // A refusal is decided under the item's own locks. A split or a clear holds all locks of
             // the shard, so neither is half done then, and what they wrote before is seen.
@@ -129,10 +128,10 @@ impl Growing {
         let (table, base) = self.buy(depth)?;
         let lower = Entry { depth, ..tenure.entry() };
         let upper = Entry { depth, table, base };
-        let new = Shard::leased(self.tables.get(table).table(), base, Always);
-        split(shard, &locked, new, &self.aging, &before, |censuses| {
+        let new = Shard::leased(self.ground.tables.get(table).table(), base, Always);
+        split(shard, &locked, new, &self.ground.aging, &before, |censuses| {
             for (entry, census) in [lower, upper].iter().zip(censuses) {
-                self.tables.get(entry.table).record(entry.base, census);
+                self.ground.tables.get(entry.table).record(entry.base, census);
             }
             self.accounts.note_excess(censuses);
             self.directory.replace(tenure, lower, upper);
@@ -158,15 +157,15 @@ impl Growing {
     ///   for the directory's next level too, so that its shards can be used.
     fn buy(&self, depth: u32) -> Result<(usize, usize), Full> {
         let _alone = self.purchases.lock();
-        if self.directory.roots() << depth > MOST_ENTRIES * (self.tables.shards() + 1) {
+        if self.directory.roots() << depth > MOST_ENTRIES * (self.ground.tables.shards() + 1) {
             return Err(Full::new());
         }
         let entries = self.directory.missing_bytes(depth);
         let left = self.plan.max_bytes.checked_sub(self.bytes() + entries).ok_or(Full::new())?;
         let for_a_table = left.saturating_sub(self.directory.bytes_of(depth + 1));
-        let shard = self.tables.take(for_a_table).ok_or(Full::new())?;
+        let shard = self.ground.tables.take(for_a_table).ok_or(Full::new())?;
         self.directory.deepen(depth).map(|()| shard).map_err(|NoMemory| {
-            self.tables.give_back();
+            self.ground.tables.give_back();
             Full::new()
         })
     }
@@ -177,7 +176,7 @@ impl Growing {
         let of_shard = |tenure: Tenure<'_>| {
             let Entry { depth, table, base } = tenure.entry();
             let share = (-f64::from(depth)).exp2() / self.directory.roots() as f64;
-            share * self.tables.get(table).vagueness(base)
+            share * self.ground.tables.get(table).vagueness(base)
         };
         let vagueness: f64 = self.directory.shards().map(of_shard).sum();
         vagueness * rate_of_a_lane(self.geometry.lanes()) / f64::from(self.geometry.buckets())
@@ -219,12 +218,12 @@ impl Room for Growing {
         let _transfer = self.accounts.transfers.write();
         let located @ (shard, place) = self.locate(lease.tenure.hash());
         let Entry { table, base, .. } = shard.lease().tenure.entry();
-        let held = self.tables.get(table);
-        self.accounts.fill(&self.tables, held, base, place.first).then_some(located)
+        let held = self.ground.tables.get(table);
+        self.accounts.fill(&self.ground.tables, held, base, place.first).then_some(located)
     }
 
     fn perhaps_empty(&self) {
-        self.accounts.clear_if_empty(&self.tables);
+        self.accounts.clear_if_empty(&self.ground.tables);
     }
 
     #[inline(always)]
@@ -251,11 +250,11 @@ impl Room for Growing {
 
     #[inline]
     fn buckets(&self) -> usize {
-        self.tables.shards() * self.geometry.buckets() as usize
+        self.ground.tables.shards() * self.geometry.buckets() as usize
     }
 
     fn items(&self) -> usize {
-        self.tables.items().try_into().unwrap_or(0)
+        self.ground.tables.items().try_into().unwrap_or(0)
     }
 
     fn clear(&self) {
@@ -264,7 +263,7 @@ impl Room for Growing {
         while let Some(hash) = next {
             let tenure = self.directory.look_up(hash);
             let Entry { table, base, .. } = tenure.entry();
-            let nothing = || self.tables.get(table).record(base, &Census::default());
+            let nothing = || self.ground.tables.get(table).record(base, &Census::default());
             // If it has been split meanwhile, its halves are next.
             if self.shard(tenure).clear(nothing).is_ok() {
                 next = tenure.end();
@@ -273,7 +272,7 @@ impl Room for Growing {
     }
 
     fn heap_bytes(&self) -> usize {
-        self.directory.heap_bytes() + self.tables.heap_bytes()
+        self.directory.heap_bytes() + self.ground.tables.heap_bytes()
     }
 
     fn plan(&self) -> Plan {
@@ -285,7 +284,7 @@ impl Room for Growing {
             let tenure = self.directory.look_up(Mixed((*next)?));
             // If it has been split meanwhile, its halves come one after the other.
             let Entry { table, base, .. } = tenure.entry();
-            let received = || self.tables.get(table).census(base).received;
+            let received = || self.ground.tables.get(table).census(base).received;
             if let Ok(items) = self.shard(tenure).copy(buckets, received) {
                 *next = tenure.end().map(|hash| hash.0);
                 return Some(Copied { depth: tenure.entry().depth, items });
@@ -307,13 +306,13 @@ impl Room for Growing {
             tables.get(0).record(shard * GROWING_BUCKETS as usize, &block.census);
         }
         let growing = Growing::with(geometry, directory, tables, plan);
-        growing.accounts.begin(&growing.tables);
+        growing.accounts.begin(&growing.ground.tables);
         Ok(growing)
     }
 
     fn stats(&self, capacity: usize) -> Stats {
         let lanes = self.geometry.lanes();
-        let shards = self.tables.shards();
+        let shards = self.ground.tables.shards();
         let roots = self.directory.roots();
         Stats {
             items: self.items(),
@@ -322,7 +321,7 @@ impl Room for Growing {
             fingerprint_bits: lanes.bits(),
             slots_per_bucket: lanes.slots(),
             shards,
-            segments: self.tables.segments(),
+            segments: self.ground.tables.segments(),
             size_in_bytes: self.heap_bytes(),
             false_positive_rate: self.rate(),
             false_positive_rate_at_capacity: self.plan.rate,
@@ -362,7 +361,7 @@ mod tests {
             insert(*hash).is_err() && !only_copies
         };
         let refused = (0..10_000).map(Mixed::of).find(is_crowded).expect("items share a bucket");
-        assert_eq!(filter.tables.shards(), 1, "a split for copies");
+        assert_eq!(filter.ground.tables.shards(), 1, "a split for copies");
 
         let (shard, place) = filter.locate(refused);
         let own = [place.first, place.second].map(|bucket| shard.stripes::<1>([bucket]));

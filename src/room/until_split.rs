@@ -12,8 +12,13 @@ use crate::shard::lease::Lease;
 #[derive(Clone, Copy)]
 pub struct UntilSplit<'a> {
     pub(super) tenure: Tenure<'a>,
-    pub(super) aging: &'a Aging,
-    pub(super) tables: &'a Tables,
+    pub(super) ground: &'a Ground,
+}
+
+/// What the leases of all shards share.
+pub struct Ground {
+    pub aging: Aging,
+    pub tables: Tables,
 }
 
 #[cfg(loom)]
@@ -48,30 +53,30 @@ impl Lease for UntilSplit<'_> {
 
     #[inline]
     fn holding(self, _: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
-        self.aging.holding(word, fp)
+        self.ground.aging.holding(word, fp)
     }
 
     #[inline]
     fn is_in(self, _: Lanes, first: u64, second: u64, fp: Fingerprint) -> bool {
-        self.aging.is_in(first, second, fp)
+        self.ground.aging.is_in(first, second, fp)
     }
 
     #[inline]
     fn alternate(self, _: &Geometry, bucket: Bucket, fp: Fingerprint) -> Bucket {
-        self.aging.alternate(bucket, fp)
+        self.ground.aging.alternate(bucket, fp)
     }
 
     #[inline]
     fn closest(self, _: Lanes, word: u64, among: LaneSet) -> Option<(u32, Lane)> {
-        self.aging.closest(word, among)
+        self.ground.aging.closest(word, among)
     }
 
     #[inline]
     fn removing(self, lost: u32) {
         if lost > 0 {
             let Entry { table, base, .. } = self.tenure.entry();
-            let is_used_up = lost == self.aging.window_bits();
-            self.tables.get(table).take_off(base, 1 << lost, is_used_up);
+            let is_used_up = lost == self.ground.aging.window_bits();
+            self.ground.tables.get(table).take_off(base, 1 << lost, is_used_up);
         }
     }
 }

@@ -19,7 +19,7 @@ struct Twin {
 }
 
 const MISSED: &str = "a lookup missed an item that was moving";
-const STORE: &str = "self.words[self.start + bucket].store(word, Ordering::Release)";
+const STORE: &str = "self.words[bucket].store(word, Ordering::Release)";
 const TWO_STRIPES: &str = "lookups::an_item_that_moves_to_another_stripe_is_found";
 
 const SPLIT: &str = "growth::an_item_is_found_while_its_shard_is_split";
@@ -95,8 +95,8 @@ twins! {
     words_are_loaded_relaxed {
         edits: [(
             "table/mod.rs",
-            "self.words[self.start + bucket].load(Ordering::Acquire)",
-            "self.words[self.start + bucket].load(Ordering::Relaxed)",
+            "self.words[bucket].load(Ordering::Acquire)",
+            "self.words[bucket].load(Ordering::Relaxed)",
         )],
         model: TWO_STRIPES,
         message: MISSED,
@@ -130,13 +130,13 @@ twins! {
 
     // Threads that move items.
     words_are_stored_relaxed {
-        edits: [("table/mod.rs", STORE, "self.words[self.start + bucket].store(word, Ordering::Relaxed)")],
+        edits: [("table/mod.rs", STORE, "self.words[bucket].store(word, Ordering::Relaxed)")],
         model: TWO_STRIPES,
         message: MISSED,
     }
     only_the_mover_orders_its_stores {
         edits: [
-            ("table/mod.rs", STORE, "self.words[self.start + bucket].store(word, Ordering::Relaxed)"),
+            ("table/mod.rs", STORE, "self.words[bucket].store(word, Ordering::Relaxed)"),
             (
                 "table/stripe.rs",
                 "        Moving { stripes: self, which }",
@@ -376,9 +376,9 @@ twins! {
             (
                 "table/mod.rs",
                 "        debug_assert!(locked.include(&self.stripes, Self::stripe_of(bucket)));
-        read_owned(&self.words[self.start + bucket])",
+        read_owned(&self.words[bucket])",
                 "        match locked.include(&self.stripes, Self::stripe_of(bucket)) {
-            true => read_owned(&self.words[self.start + bucket]),
+            true => read_owned(&self.words[bucket]),
             false => self.read(bucket),
         }",
             ),

@@ -39,50 +39,37 @@ pub fn prefetch<T>(value: &T) {
 ///
 /// With pages of 4 KiB, a processor's TLB covers a sixteenth of a table of 128 MiB at best. It
 /// looks up the addresses of the other pages in memory, once for each bucket. Most Linux systems
-/// give huge pages only to programs that ask for them, and only where a whole one fits. So a table
-/// begins at a huge-page boundary.
+/// give huge pages only to programs that ask for them, and only where a whole one fits, so less
+/// than one at either end of a table remains in small pages. (A table that began at a huge page
+/// would have to ask for 2 MiB more than it uses. Hosts that limit the address space or count what
+/// is allocated would count them too.)
 pub mod huge_pages {
-    const PAGE: usize = 2 << 20;
-
+    /// Asks for huge pages for these values, if they are large enough to have any. They should be
+    /// fresh, so that none has been written.
     #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
-    const WANTED: bool = true;
-    #[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
-    const WANTED: bool = false;
+    pub fn prefer<T>(values: &[T]) {
+        const HUGE: usize = 2 << 20;
 
-    /// Returns how many extra values to allocate so that `count` of them can begin at a huge page.
-    /// The values left over are never touched, so the system provides no memory for them.
-    pub fn slack<T>(count: usize) -> usize {
-        let in_a_page = PAGE / size_of::<T>();
-        if WANTED && count >= in_a_page { in_a_page } else { 0 }
-    }
-
-    /// Asks for huge pages for `count` of these values, and returns the index of the first of them.
-    /// The values should be fresh, so that none has been written.
-    pub fn prefer<T>(values: &[T], count: usize) -> usize {
-        if slack::<T>(count) == 0 {
-            return 0;
+        if size_of_val(values) < HUGE {
+            return;
         }
-        let start = values.as_ptr().align_offset(PAGE).min(values.len() - count);
-        advise(&values[start..start + count]);
-        start
-    }
-
-    #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
-    fn advise<T>(values: &[T]) {
-        // A whole number of huge pages is a whole number of pages of any size.
-        let bytes = size_of_val(values) & !(PAGE - 1);
-        if values.as_ptr().addr().is_multiple_of(PAGE) {
-            let start = values.as_ptr().cast_mut().cast();
-            // SAFETY: the range consists of whole pages inside `values`, and the advice changes
-            // neither their contents nor who may use them. A system that does not take the advice
-            // returns an error, which makes no difference.
-            #[allow(unsafe_code)]
-            unsafe {
-                libc::madvise(start, bytes, libc::MADV_HUGEPAGE);
-            }
+        // SAFETY: a plain question.
+        #[allow(unsafe_code)]
+        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(0);
+        let first = values.as_ptr();
+        // From the beginning of the first page on: the allocator keeps a few bytes of its own there,
+        // and without them the first huge page would not be whole.
+        let before = first.addr().checked_rem(page).unwrap_or(0);
+        // SAFETY: the advice changes neither the contents of any memory nor who may use it, and the
+        // pages are those of `values`. A system that does not take the advice returns an error, which
+        // makes no difference.
+        #[allow(unsafe_code)]
+        unsafe {
+            let start = first.cast_mut().wrapping_byte_sub(before).cast();
+            libc::madvise(start, before + size_of_val(values), libc::MADV_HUGEPAGE);
         }
     }
 
     #[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
-    fn advise<T>(_: &[T]) {}
+    pub fn prefer<T>(_: &[T]) {}
 }

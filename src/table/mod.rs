@@ -22,8 +22,6 @@ use crate::table::stripe::{Locks, Stripes};
 pub struct Table {
     geometry: Geometry,
     words: Box<[AtomicU64]>,
-    /// The index of the first bucket in `words`; the words before it only align it to a huge page.
-    start: usize,
     stripes: Stripes,
 }
 
@@ -35,10 +33,10 @@ impl Table {
         let bytes = Self::bytes(&geometry);
         // The words first: the system refuses them before anything is touched. Stripes are written
         // when they are made.
-        let words = zeroed_words(buckets + huge_pages::slack::<AtomicU64>(buckets)).ok_or(bytes)?;
+        let words = zeroed_words(buckets).ok_or(bytes)?;
         let stripes = Stripes::new(segments).ok_or(bytes)?;
-        let start = huge_pages::prefer(&words, buckets);
-        Ok(Table { geometry, words, start, stripes })
+        huge_pages::prefer(&words);
+        Ok(Table { geometry, words, stripes })
     }
 
     #[inline]
@@ -62,8 +60,7 @@ impl Table {
         geometry.shards() * of_one
     }
 
-    /// Returns the memory held beside `self`, in bytes. The words left over for the alignment to
-    /// huge pages do not count, since they are never touched.
+    /// Returns the memory held beside `self`, in bytes.
     pub fn heap_bytes(&self) -> usize {
         Self::bytes(&self.geometry)
     }
@@ -76,23 +73,23 @@ impl Table {
 
     #[inline]
     pub fn prefetch(&self, bucket: usize) {
-        prefetch(&self.words[self.start + bucket]);
+        prefetch(&self.words[bucket]);
     }
 
     #[inline]
     pub fn read(&self, bucket: usize) -> u64 {
-        self.words[self.start + bucket].load(Ordering::Acquire)
+        self.words[bucket].load(Ordering::Acquire)
     }
 
     #[inline]
     pub fn read_locked(&self, locked: &impl Locks, bucket: usize) -> u64 {
         debug_assert!(locked.include(&self.stripes, Self::stripe_of(bucket)));
-        read_owned(&self.words[self.start + bucket])
+        read_owned(&self.words[bucket])
     }
 
     #[inline]
     pub fn write(&self, locked: &impl Locks, bucket: usize, word: u64) {
         debug_assert!(locked.include(&self.stripes, Self::stripe_of(bucket)));
-        self.words[self.start + bucket].store(word, Ordering::Release);
+        self.words[bucket].store(word, Ordering::Release);
     }
 }

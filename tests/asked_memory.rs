@@ -1,0 +1,123 @@
+//! What a filter asks of the allocator: as much as it says, and nothing for a size that the machine
+//! does not have.
+//!
+//! The allocator of this program refuses large requests, as a system without enough memory does,
+//! and counts the bytes that it grants.
+
+use koel::{BuildErrorKind, ConcurrentCuckooFilter, GrowingCuckooFilter, RandomState, Room};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// The largest request that is granted: less than the table of any filter below.
+const MOST_AT_ONCE: usize = 1 << 33;
+
+/// All bytes that were granted, and those that were given back.
+static GRANTED: AtomicUsize = AtomicUsize::new(0);
+static RETURNED: AtomicUsize = AtomicUsize::new(0);
+
+/// The counters are for the whole process, so there is one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+struct Refusing;
+
+// SAFETY: all requests go to the system's allocator, or are refused with null.
+unsafe impl GlobalAlloc for Refusing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if layout.size() > MOST_AT_ONCE {
+            return std::ptr::null_mut();
+        }
+        GRANTED.fetch_add(layout.size(), Relaxed);
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        RETURNED.fetch_add(layout.size(), Relaxed);
+        // SAFETY: the pointer came from the system's allocator with this layout.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if layout.size() > MOST_AT_ONCE {
+            return std::ptr::null_mut();
+        }
+        GRANTED.fetch_add(layout.size(), Relaxed);
+        // SAFETY: the caller keeps the contract of `alloc_zeroed`.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Refusing = Refusing;
+
+#[test]
+fn a_size_beyond_memory_is_refused_before_any_is_touched() {
+    let _alone = ALONE.lock();
+    for bits in [34, 36, 40, 44, 50, 55, 60, 63] {
+        for rate in [0.1, 0.000_12, 1e-8] {
+            let builder =
+                || ConcurrentCuckooFilter::builder().capacity(1 << bits).false_positive_rate(rate);
+            let before = GRANTED.load(Relaxed);
+            let fixed = builder().build().expect_err("no such memory").kind();
+            let growing = builder().growing().build().expect_err("no such memory").kind();
+            let granted = GRANTED.load(Relaxed) - before;
+            for kind in [fixed, growing] {
+                let is_refused =
+                    [BuildErrorKind::OutOfMemory, BuildErrorKind::CapacityOverflow].contains(&kind);
+                assert!(is_refused, "2^{bits} items at {rate}: {kind:?}");
+            }
+            assert!(granted < 1 << 16, "2^{bits} items at {rate}: {granted} bytes were granted");
+        }
+    }
+}
+
+fn held() -> usize {
+    GRANTED.load(Relaxed) - RETURNED.load(Relaxed)
+}
+
+fn assert_told<R: Room>(filter: &ConcurrentCuckooFilter<RandomState, R>, held: usize, what: &str) {
+    let told = filter.size_in_bytes() - size_of_val(filter);
+    assert!(held.abs_diff(told) * 50 <= held, "{what}: {told} bytes are told, {held} held");
+    assert_eq!(filter.stats().size_in_bytes(), filter.size_in_bytes());
+}
+
+#[test]
+fn what_is_held_is_what_is_told_at_every_size() {
+    let _alone = ALONE.lock();
+    // The first hasher of a process allocates the seeds of all.
+    drop(ConcurrentCuckooFilter::with_capacity(1));
+    for exponent in 0..=27 {
+        for rate in [0.05, 0.000_12, 1e-6] {
+            let capacity = (1.9_f64.powi(exponent)) as usize;
+            let before = held();
+            let builder = ConcurrentCuckooFilter::builder();
+            let builder = builder.capacity(capacity).false_positive_rate(rate);
+            let filter = builder.build().expect("memory");
+            let held = held() - before;
+            assert_told(&filter, held, &format!("{capacity} items at {rate}"));
+        }
+    }
+}
+
+#[test]
+fn what_is_held_is_what_is_told_while_a_filter_grows() {
+    let _alone = ALONE.lock();
+    for (capacity, limit) in [(100, 9_000_000), (1_000_000, 7_000_000), (100_000, 3_000_000)] {
+        let before = held();
+        let builder = ConcurrentCuckooFilter::builder().capacity(capacity).growing();
+        let filter: GrowingCuckooFilter =
+            builder.max_bytes(limit).build().expect("less than the limit");
+        for hash in 0u64.. {
+            let is_full = filter.insert_hash(hash).is_err();
+            if is_full || hash.is_power_of_two() || hash % 100_000 == 0 {
+                let held = held() - before;
+                assert_told(&filter, held, &format!("{hash} of {capacity} items"));
+                assert!(held <= limit, "{hash} of {capacity} items: {held} bytes held");
+            }
+            if is_full {
+                break;
+            }
+        }
+    }
+}

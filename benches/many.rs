@@ -65,10 +65,9 @@ impl Bench {
         let absent = keys.iter().map(|key| key + ABSENT).collect();
         let pool = |threads| ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
         let ordinary = (0..bytes / 8).map(|_| AtomicU64::new(1)).collect();
-        let slack = huge_pages::slack::<AtomicU64>(bytes / 8);
-        let mut huge: Vec<AtomicU64> = Vec::with_capacity(bytes / 8 + slack);
-        huge_pages::prefer(huge.spare_capacity_mut(), bytes / 8);
-        huge.extend((0..bytes / 8 + slack).map(|_| AtomicU64::new(1)));
+        let mut huge: Vec<AtomicU64> = Vec::with_capacity(bytes / 8);
+        huge_pages::prefer(huge.spare_capacity_mut());
+        huge.extend((0..bytes / 8).map(|_| AtomicU64::new(1)));
         Bench { filter, keys, absent, ordinary, huge, pools: [1, 2].map(pool) }
     }
 

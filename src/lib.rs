@@ -58,7 +58,7 @@
 //!   began is in the file. If the save is killed or fails, the old file is still there.
 //! * **Panics are contained.** A panic in an item's `Hash` leaves nothing locked and nothing
 //!   changed (of a batch, other items may be in). koel itself panics on no input, except for
-//!   `with_capacity` beyond memory.
+//!   `with_capacity` beyond memory and slices of different lengths.
 //! * **Batches are loops.** A `_many` method returns what a loop over the single method would have
 //!   returned.
 //!
@@ -136,9 +136,9 @@ mod stats;
 mod sync;
 mod table;
 
-#[cfg(feature = "rayon")]
-pub use error::Refused;
-pub use error::{BuildError, BuildErrorKind, Full};
+pub use error::{BuildError, BuildErrorKind, Full, FullKind, Refused};
+pub use filter::any::AnyCuckooFilter;
+pub use filter::buildable::Buildable;
 pub use filter::builder::{Builder, GrowingBuilder};
 pub use filter::{ConcurrentCuckooFilter, GrowingCuckooFilter};
 pub use room::Room;
@@ -150,7 +150,7 @@ pub use room::split;
 pub use shard::kick;
 #[cfg(doc)]
 pub use snapshot::format;
-pub use snapshot::{SaveReport, SnapshotError, SnapshotErrorKind};
+pub use snapshot::{SaveReport, SnapshotError, SnapshotErrorKind, SnapshotInfo};
 pub use stable_hash::{PersistentHasher, StableHash, StableHasher};
 pub use stats::Stats;
 

@@ -209,6 +209,13 @@ impl StableHash {
     }
 }
 
+/// With a random seed.
+impl Default for StableHash {
+    fn default() -> Self {
+        StableHash::random()
+    }
+}
+
 /// Does not show the seed, so that it does not end up in logs.
 impl fmt::Debug for StableHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -30,6 +30,7 @@ pub struct Stats {
     pub(crate) size_in_bytes: usize,
     pub(crate) false_positive_rate: f64,
     pub(crate) false_positive_rate_at_capacity: f64,
+    pub(crate) max_bytes: Option<usize>,
     pub(crate) growth: Option<Growth>,
 }
 
@@ -153,8 +154,7 @@ impl Stats {
 
     /// Returns the highest false-positive rate to expect with the present number of items.
     ///
-    /// For a filter that grows, this is an estimate. It is computed from what each shard held when
-    /// it was split, and from the number of items that it has gained or lost since.
+    /// For a filter that grows, it is computed from how many bits each fingerprint has lost.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -220,6 +220,20 @@ impl Stats {
         self.growth.as_ref().map_or(1.0, |growth| growth.factor)
     }
 
+    /// Returns the [limit](crate::GrowingBuilder::max_bytes) of a growing filter's memory, if it has
+    /// one.
+    ///
+    /// ```
+    /// let builder = koel::ConcurrentCuckooFilter::builder().capacity(1_000).growing();
+    /// let filter = builder.max_bytes(1_000_000).build()?;
+    /// assert_eq!(filter.stats().max_bytes(), Some(1_000_000));
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn max_bytes(&self) -> Option<usize> {
+        self.max_bytes
+    }
+
     /// Returns the growth that the filter was built for, which is 1 for a fixed filter.
     ///
     /// Beyond it, the false-positive rate may exceed the one that was asked for.
@@ -262,7 +276,13 @@ impl fmt::Display for Stats {
             Counted(*splits, "split"),
             Counted(*directory_depth as usize, "bit"),
         )?;
-        if factor > expected { f.write_str(": more than expected") } else { Ok(()) }
+        if factor > expected {
+            f.write_str(": more than expected")?;
+        }
+        match self.max_bytes {
+            Some(most) => write!(f, ", at most {}", Bytes(most)),
+            None => Ok(()),
+        }
     }
 }
 

@@ -4,13 +4,15 @@
 //! The allocator of this program refuses large requests, as a system without enough memory does,
 //! and counts the bytes that it grants.
 
-use koel::{BuildErrorKind, ConcurrentCuckooFilter, GrowingCuckooFilter, RandomState, Room};
+use koel::{
+    BuildErrorKind, ConcurrentCuckooFilter, FullKind, GrowingCuckooFilter, RandomState, Room,
+};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The largest request that is granted: less than the table of any filter below.
-const MOST_AT_ONCE: usize = 1 << 33;
+/// The largest request that is granted: less than the table of any filter that is too large.
+static MOST_AT_ONCE: AtomicUsize = AtomicUsize::new(1 << 33);
 
 /// All bytes that were granted, and those that were given back.
 static GRANTED: AtomicUsize = AtomicUsize::new(0);
@@ -24,7 +26,7 @@ struct Refusing;
 // SAFETY: all requests go to the system's allocator, or are refused with null.
 unsafe impl GlobalAlloc for Refusing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if layout.size() > MOST_AT_ONCE {
+        if layout.size() > MOST_AT_ONCE.load(Relaxed) {
             return std::ptr::null_mut();
         }
         GRANTED.fetch_add(layout.size(), Relaxed);
@@ -39,7 +41,7 @@ unsafe impl GlobalAlloc for Refusing {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if layout.size() > MOST_AT_ONCE {
+        if layout.size() > MOST_AT_ONCE.load(Relaxed) {
             return std::ptr::null_mut();
         }
         GRANTED.fetch_add(layout.size(), Relaxed);
@@ -70,6 +72,22 @@ fn a_size_beyond_memory_is_refused_before_any_is_touched() {
             assert!(granted < 1 << 16, "2^{bits} items at {rate}: {granted} bytes were granted");
         }
     }
+}
+
+#[test]
+fn a_filter_that_cannot_grow_or_be_copied_says_why() {
+    let _alone = ALONE.lock();
+    let builder = ConcurrentCuckooFilter::builder().capacity(10_000).growing();
+    let filter = builder.build().expect("memory");
+    let most = MOST_AT_ONCE.swap(1 << 14, Relaxed);
+    let full = (0..100_000u64).find_map(|hash| filter.insert_hash(hash).err());
+    let copy = filter.try_clone();
+    MOST_AT_ONCE.store(most, Relaxed);
+    assert_eq!(full.map(|full| full.kind()), Some(FullKind::NoMemory));
+    let error = copy.expect_err("no memory");
+    assert_eq!(error.kind(), BuildErrorKind::OutOfMemory);
+    assert!((0..100_000u64).all(|hash| filter.insert_hash(hash).is_ok()));
+    assert_eq!(filter.try_clone().expect("memory").stats().items(), filter.len());
 }
 
 fn held() -> usize {

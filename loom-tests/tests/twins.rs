@@ -626,10 +626,10 @@ twins! {
         edits: [(
             "room/growing.rs",
             "            let Ok(own) = shard.lock_before_split(place) else { return Ok(()) };
-            if !split_helps(shard, &own, place, &census()) {",
+            if let Err(kind) = split_helps(shard, &own, place, &census()) {",
             "            let slots = 16;
             let items = shard.all_items();
-            if 2 * items < slots {",
+            if let Err(kind) = if 2 * items < slots { Err(FullKind::NoMemory) } else { Ok(()) } {",
         )],
         model: "growth::an_insert_is_not_refused_while_its_shard_is_split",
         message: "refused though a split made room",
@@ -722,7 +722,7 @@ twins! {
             "lock_many(&all);\n        Ok(locked)",
         ), (
             "room/growing.rs",
-            "        if !split_helps(shard, &locked, place, &before) {
+            "        if split_helps(shard, &locked, place, &before).is_err() {
             return Ok(());
         }
 ",

@@ -92,7 +92,8 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         room::remove(room, room.locate(Mixed::of(hash)))
     }
 
-    /// Returns which of `parts` equal parts of all hashes this one is in, from 0 to `parts - 1`.
+    /// Returns which of `parts` equal parts of all hashes this one is in: from 0 to `parts - 1`, or 0
+    /// if there are no parts.
     ///
     /// Items of different parts are in different shards of the table, except for the shards at the
     /// borders of a part. So threads that take one part each write to different memory, and do not
@@ -105,6 +106,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     ///     parts[filter.part_of_hash(hash, 4)].push(hash);
     /// }
     /// assert!(parts.iter().all(|part| part.len() > 100)); // 250, give or take a few
+    /// assert_eq!(filter.part_of_hash(17, 0), 0);
     /// ```
     #[inline]
     #[must_use]

@@ -8,7 +8,7 @@ use crate::snapshot::write::SaveReport;
 use crate::snapshot::{load, read, replace, write};
 use crate::stable_hash::PersistentHasher;
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::path::Path;
 
 /// # Files
@@ -113,7 +113,8 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// Loads a filter that was [saved](Self::save).
     ///
     /// The type has to be named: `load` does not detect which hasher the filter had, or whether it
-    /// grows. The loaded filter is identical to the saved one in its size, rate, hasher and
+    /// grows. ([`AnyCuckooFilter`](crate::AnyCuckooFilter) loads either kind, and
+    /// [`SnapshotInfo`](crate::SnapshotInfo) tells what a file has.) The loaded filter is identical to the saved one in its size, rate, hasher and
     /// contents, and one that grows continues to grow. (Only memory that it had allocated in
     /// advance is not restored.) The file is read on all cores, with or without the feature
     /// `rayon`, directly into the memory of the filter.
@@ -151,12 +152,9 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         S: PersistentHasher,
     {
         let path = path.as_ref();
-        let file = File::open(path).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => Reason::NotFound { error },
-            _ => Reason::io("cannot open it")(error),
-        });
+        let file = File::open(path).map_err(Reason::opening);
         let contents = file.and_then(|file| load::load(file, size_of::<Self>()));
-        contents.map(Self::from_contents).map_err(|reason| reason.of(Some(path)))
+        contents.map(Self::from).map_err(|reason| reason.of(Some(path)))
     }
 
     /// Reads a filter that [`write_to`](Self::write_to) or [`save`](Self::save) has written, and
@@ -191,10 +189,12 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         S: PersistentHasher,
     {
         let contents = read::read(&mut reader, size_of::<Self>());
-        contents.map(Self::from_contents).map_err(|reason| reason.of(None))
+        contents.map(Self::from).map_err(|reason| reason.of(None))
     }
+}
 
-    fn from_contents(Contents { capacity, room, hasher }: Contents<S, R>) -> Self {
+impl<S, R: Room> From<Contents<S, R>> for ConcurrentCuckooFilter<S, R> {
+    fn from(Contents { capacity, room, hasher }: Contents<S, R>) -> Self {
         Self::from_parts(capacity, room, hasher)
     }
 }

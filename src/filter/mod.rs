@@ -8,18 +8,23 @@
 //! * `files` saves and loads filters.
 
 pub mod ahead;
+pub mod any;
+pub mod buildable;
 pub mod builder;
 pub mod bulk;
 mod by_hash;
+mod extend;
 mod files;
+mod into;
 mod many;
 #[cfg(feature = "rayon")]
 mod parallel;
 
-use crate::error::Full;
+use crate::error::{BuildError, Full, Reason};
 use crate::room::Room;
 use crate::room::fixed::Fixed;
 use crate::room::growing::Growing;
+use crate::snapshot::copy::copy;
 use crate::stats::Stats;
 use ahash::RandomState;
 use std::fmt;
@@ -297,6 +302,32 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         Stats { size_in_bytes: self.size_in_bytes(), ..stats }
     }
 
+    /// Copies the filter, while other threads may change it.
+    ///
+    /// The copy has the same layout, hasher, limit and contents: all that was in the filter when the
+    /// call began, and any of what came or went during it. Writers to the shard that is being copied
+    /// wait for some hundred microseconds.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is not enough memory.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
+    /// filter.insert("an item").expect("room for a hundred");
+    /// let copy = filter.try_clone()?;
+    /// filter.remove("an item");
+    /// assert!(copy.contains("an item"));
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn try_clone(&self) -> Result<Self, BuildError>
+    where
+        S: Clone,
+    {
+        let room = copy(&self.room).map_err(|bytes| Reason::OutOfMemory { bytes })?;
+        Ok(Self::from_parts(self.capacity, room, self.hasher.clone()))
+    }
+
     /// Returns the hasher of the items.
     ///
     /// ```
@@ -312,23 +343,38 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
 }
 
 impl<S> GrowingCuckooFilter<S> {
-    /// Replaces the memory limit set by [`max_bytes`](crate::GrowingBuilder::max_bytes).
+    /// Replaces the limit of the filter's memory, which
+    /// [`max_bytes`](crate::GrowingBuilder::max_bytes) of the builder had set.
     ///
-    /// This is useful when a filter is loaded on a larger machine, for example. If the filter
-    /// already takes more than the new limit, it keeps its memory and stops growing. It grows by at
-    /// least a 64th at a time, so raise the limit by more than that.
+    /// This is useful when a filter is loaded on a larger machine, for example, or when inserts are
+    /// refused because the limit is [reached](crate::FullKind::LimitReached). If the filter already
+    /// takes more than the new limit, it keeps its memory and stops growing. It grows by at least a
+    /// 64th at a time, so raise the limit by more than that. `usize::MAX` is no limit.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
     /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000).growing();
-    /// let mut filter = builder.max_bytes(100_000).build()?;
+    /// let filter = builder.max_bytes(100_000).build()?;
     /// assert!((0..100_000).any(|item| filter.insert(&item).is_err()));
     /// filter.set_max_bytes(1_000_000);
     /// assert!((100_000..200_000).all(|item| filter.insert(&item).is_ok()));
     /// # Ok::<(), koel::BuildError>(())
     /// ```
-    pub fn set_max_bytes(&mut self, bytes: usize) {
+    pub fn set_max_bytes(&self, bytes: usize) {
         self.room.set_max_bytes(bytes);
+    }
+
+    /// Returns the limit of the filter's memory, or `usize::MAX` if there is none.
+    ///
+    /// ```
+    /// # use koel::ConcurrentCuckooFilter;
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000).growing();
+    /// assert_eq!(builder.max_bytes(100_000).build()?.max_bytes(), 100_000);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn max_bytes(&self) -> usize {
+        self.room.max_bytes()
     }
 }
 

@@ -9,6 +9,7 @@ use crate::error::Full;
 use crate::error::Refused;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::bulk::{self, ROUND, Sorted, act_on};
+use crate::filter::extend::Extension;
 use crate::room::{self, Located, Room};
 use rayon::prelude::*;
 use std::hash::{BuildHasher, Hash};
@@ -91,8 +92,7 @@ impl<S: BuildHasher + Sync, R: Room> ConcurrentCuckooFilter<S, R> {
     /// items.
     ///
     /// Items are added as by [`insert`](Self::insert), so repeated items are added and counted
-    /// repeatedly. To add each item once, collect the items and call
-    /// [`par_insert_if_absent_many`](Self::par_insert_if_absent_many).
+    /// repeatedly. To add each item once, use [`par_extend_if_absent`](Self::par_extend_if_absent).
     ///
     /// Every item is tried, even when the filter is full, and refusals are slow: see [`Full`].
     ///
@@ -115,16 +115,67 @@ impl<S: BuildHasher + Sync, R: Room> ConcurrentCuckooFilter<S, R> {
         &self,
         items: impl IntoParallelIterator<Item = T>,
     ) -> Result<usize, Refused> {
-        let outcome = items
-            .into_par_iter()
-            .map(|item| self.hash_of(&item))
-            .fold(Extension::default, |extension, hash| extension.push(self, hash))
-            .map(|extension| extension.flush(self))
-            .reduce(Extension::default, Extension::merge);
-        if outcome.refused == 0 {
-            return Ok(outcome.inserted);
-        }
-        Err(Refused::new(outcome.inserted, outcome.refused, outcome.names))
+        let insert = |hashes: &[u64]| {
+            self.insert_hash_many(hashes).into_iter().map(|answer| answer.map(|()| true)).collect()
+        };
+        self.par_add(items, |_| (), insert, |()| ())
+    }
+
+    /// Adds each item of a parallel iterator that is not in the filter yet, in any order, passes those
+    /// that were new to `new`, and returns their number: [`extend_if_absent`](Self::extend_if_absent)
+    /// on many threads.
+    ///
+    /// `new` is called on the threads that added the items, by each with one after the other.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Refused`] if some items did not fit. `new` was called for the others that were new.
+    /// The error has their number, and the hashes of the items that did not fit.
+    ///
+    /// ```
+    /// use rayon::prelude::*;
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    ///
+    /// let seen = koel::ConcurrentCuckooFilter::with_capacity(10_000);
+    /// let (new, bytes) = (koel::ConcurrentCuckooFilter::with_capacity(100), AtomicUsize::new(0));
+    /// let pages = (0..20_000).into_par_iter().map(|page| format!("/{}", page % 100));
+    /// let count = seen.par_extend_if_absent(pages, |page| {
+    ///     bytes.fetch_add(page.len(), Ordering::Relaxed);
+    ///     new.insert(&page).expect("room for a hundred");
+    /// })?;
+    /// assert_eq!((count, new.len(), bytes.into_inner()), (100, 100, 10 * 2 + 90 * 3));
+    /// # Ok::<(), koel::Refused>(())
+    /// ```
+    pub fn par_extend_if_absent<T: Hash + Send>(
+        &self,
+        items: impl IntoParallelIterator<Item = T>,
+        new: impl Fn(T) + Sync,
+    ) -> Result<usize, Refused> {
+        let insert = |hashes: &[u64]| self.insert_hash_if_absent_many(hashes);
+        self.par_add(items, |item| item, insert, new)
+    }
+
+    /// Adds all items with `add`. Keeps of each what is passed to `new` if it was new.
+    fn par_add<T: Hash + Send, K: Send>(
+        &self,
+        items: impl IntoParallelIterator<Item = T>,
+        keep: impl Fn(T) -> K + Sync,
+        add: impl Fn(&[u64]) -> Vec<Result<bool, Full>> + Sync,
+        new: impl Fn(K) + Sync,
+    ) -> Result<usize, Refused> {
+        let push = |mut extension: Extension<K>, item: T| {
+            extension.push(self.hash_of(&item), keep(item));
+            if extension.has(PIECE) {
+                extension.flush(&add, &new);
+            }
+            extension
+        };
+        let flush = |mut extension: Extension<K>| {
+            extension.flush(&add, &new);
+            extension
+        };
+        let extensions = items.into_par_iter().fold(Extension::default, push).map(flush);
+        extensions.reduce(Extension::default, Extension::merge).outcome()
     }
 
     fn par_write_items<'a, T: Hash + Sync, A: Copy + Send + Sync>(
@@ -267,46 +318,4 @@ fn in_pieces<T: Sync, A: Send>(
     }
     let pieces = items.par_chunks(PIECE).zip(answers.par_chunks_mut(PIECE));
     pieces.for_each(|(items, answers)| act(items, answers));
-}
-
-/// One thread's share of a `par_extend`.
-#[derive(Default)]
-struct Extension {
-    /// Hashes that are inserted once there are enough for a batch.
-    waiting: Vec<u64>,
-    inserted: usize,
-    refused: usize,
-    names: Vec<u64>,
-}
-
-impl Extension {
-    fn push<S, R: Room>(mut self, filter: &ConcurrentCuckooFilter<S, R>, hash: u64) -> Self {
-        self.waiting.push(hash);
-        if self.waiting.len() < PIECE { self } else { self.flush(filter) }
-    }
-
-    fn flush<S, R: Room>(mut self, filter: &ConcurrentCuckooFilter<S, R>) -> Self {
-        let hashes = std::mem::take(&mut self.waiting);
-        for (hash, answer) in hashes.iter().zip(filter.insert_hash_many(&hashes)) {
-            match answer {
-                Ok(()) => self.inserted += 1,
-                Err(Full { .. }) => self.refuse(1, &[*hash]),
-            }
-        }
-        self.waiting = hashes;
-        self.waiting.clear();
-        self
-    }
-
-    fn refuse(&mut self, count: usize, names: &[u64]) {
-        self.refused += count;
-        let room = Refused::MOST_NAMED - self.names.len();
-        self.names.extend_from_slice(&names[..names.len().min(room)]);
-    }
-
-    fn merge(mut self, other: Self) -> Self {
-        self.inserted += other.inserted;
-        self.refuse(other.refused, &other.names);
-        self
-    }
 }

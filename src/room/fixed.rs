@@ -1,7 +1,7 @@
 //! A table that never grows: the room of a
 //! [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter).
 
-use crate::error::{Full, Reason};
+use crate::error::{Full, FullKind, Reason};
 use crate::layout::geometry::{Geometry, Mixed};
 use crate::layout::sizing::rate_at;
 use crate::room::parts::{CannotRestore, Copied, Loaded, Plan};
@@ -66,8 +66,8 @@ impl Room for Fixed {
         match lapsed {}
     }
 
-    fn make_room(&self, _: Always) -> Result<Located<'_, Self>, Full> {
-        Err(Full::new())
+    fn make_room(&self, _: Always, kind: FullKind) -> Result<Located<'_, Self>, Full> {
+        Err(Full::new(kind))
     }
 
     fn pay_for(&self, _: Always) -> Option<Located<'_, Self>> {
@@ -144,6 +144,7 @@ impl Room for Fixed {
             size_in_bytes: self.heap_bytes(),
             false_positive_rate: rate_of(items),
             false_positive_rate_at_capacity: rate_of(capacity),
+            max_bytes: None,
             growth: None,
         }
     }

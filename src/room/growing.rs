@@ -9,7 +9,7 @@
 //! described in [`aging`](crate::layout::aging), and when a split is refused in
 //! [`worth`](crate::room::worth).
 
-use crate::error::{Full, Reason};
+use crate::error::{Full, FullKind, Reason};
 use crate::layout::aging::{Aging, GROWING_BUCKETS};
 use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_BUCKETS};
 use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
@@ -25,7 +25,7 @@ use crate::shard::Shard;
 use crate::shard::lease::Always;
 use crate::shard::path;
 use crate::stats::{Growth, Stats};
-use crate::sync::Mutex;
+use crate::sync::{Gauge, Mutex};
 use std::fmt;
 
 /// Makes a filter one that grows: the second parameter of a
@@ -38,6 +38,8 @@ pub struct Growing {
     accounts: Accounts,
     /// Held while the tables or the directory grow.
     purchases: Mutex<()>,
+    max_bytes: Gauge,
+    /// As the filter was made: its limit may have changed since.
     plan: GrowthPlan,
 }
 
@@ -60,8 +62,9 @@ impl Growing {
 
     fn with(geometry: Geometry, directory: Directory, tables: Tables, plan: GrowthPlan) -> Self {
         let ground = Ground { aging: Aging::new(geometry.lanes()), tables };
-        let (accounts, purchases) = (Accounts::new(), Mutex::new(()));
-        Growing { geometry, directory, ground, accounts, purchases, plan }
+        let (accounts, purchases, max_bytes) = (Accounts::new(), Mutex::new(()), Gauge::new());
+        max_bytes.set(plan.max_bytes as u64);
+        Growing { geometry, directory, ground, accounts, purchases, max_bytes, plan }
     }
 
     #[cfg(loom)]
@@ -78,8 +81,12 @@ impl Growing {
         self.split(shard, place)
     }
 
-    pub(crate) fn set_max_bytes(&mut self, bytes: usize) {
-        self.plan.max_bytes = bytes;
+    pub(crate) fn max_bytes(&self) -> usize {
+        self.max_bytes.get() as usize
+    }
+
+    pub(crate) fn set_max_bytes(&self, bytes: usize) {
+        self.max_bytes.set(bytes as u64);
     }
 
     /// All memory that the filter holds, including itself.
@@ -114,14 +121,14 @@ impl Growing {
             // A refusal is decided under the item's own locks. A split or a clear holds all locks of
             // the shard, so neither is half done then, and what they wrote before is seen.
             let Ok(own) = shard.lock_before_split(place) else { return Ok(()) };
-            if !split_helps(shard, &own, place, &census()) {
-                return path::find(shard, place).map(|_| ()).ok_or(Full::new());
+            if let Err(kind) = split_helps(shard, &own, place, &census()) {
+                return path::find(shard, place).map(|_| ()).ok_or(Full::new(kind));
             }
         }
         let _no_transfer = self.accounts.transfers.read();
         let Ok(locked) = shard.lock_all() else { return Ok(()) };
         let before = census();
-        if !split_helps(shard, &locked, place, &before) {
+        if split_helps(shard, &locked, place, &before).is_err() {
             return Ok(());
         }
         let depth = tenure.entry().depth + 1;
@@ -158,15 +165,16 @@ impl Growing {
     fn buy(&self, depth: u32) -> Result<(usize, usize), Full> {
         let _alone = self.purchases.lock();
         if self.directory.roots() << depth > MOST_ENTRIES * (self.ground.tables.shards() + 1) {
-            return Err(Full::new());
+            return Err(Full::new(FullKind::NoRoomNearby));
         }
+        let limit = Full::new(FullKind::LimitReached);
         let entries = self.directory.missing_bytes(depth);
-        let left = self.plan.max_bytes.checked_sub(self.bytes() + entries).ok_or(Full::new())?;
+        let left = self.max_bytes().checked_sub(self.bytes() + entries).ok_or(limit)?;
         let for_a_table = left.saturating_sub(self.directory.bytes_of(depth + 1));
-        let shard = self.ground.tables.take(for_a_table).ok_or(Full::new())?;
+        let shard = self.ground.tables.take(for_a_table).map_err(Full::new)?;
         self.directory.deepen(depth).map(|()| shard).map_err(|NoMemory| {
             self.ground.tables.give_back();
-            Full::new()
+            Full::new(FullKind::NoMemory)
         })
     }
 
@@ -207,7 +215,11 @@ impl Room for Growing {
         self.locate(lease.tenure.hash())
     }
 
-    fn make_room<'a>(&'a self, lease: UntilSplit<'a>) -> Result<Located<'a, Self>, Full> {
+    fn make_room<'a>(
+        &'a self,
+        lease: UntilSplit<'a>,
+        _: FullKind,
+    ) -> Result<Located<'a, Self>, Full> {
         let (shard, place) = self.located(lease.tenure);
         self.split(shard, place)?;
         Ok(self.locate(lease.tenure.hash()))
@@ -276,7 +288,7 @@ impl Room for Growing {
     }
 
     fn plan(&self) -> Plan {
-        Plan::Growing(self.plan.clone())
+        Plan::Growing(GrowthPlan { max_bytes: self.max_bytes(), ..self.plan.clone() })
     }
 
     fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied> {
@@ -301,7 +313,7 @@ impl Room for Growing {
         let (geometry, roots) = (plan.geometry.clone(), plan.geometry.shards());
         let depths = blocks.iter().map(|block| block.depth);
         let directory = Directory::restore(roots, depths).ok_or(no_memory(table.heap_bytes()))?;
-        let tables = Tables::restore(roots, table).map_err(no_memory)?;
+        let tables = Tables::restore(roots, table, blocks.len()).map_err(no_memory)?;
         for (shard, block) in blocks.iter().enumerate() {
             tables.get(0).record(shard * GROWING_BUCKETS as usize, &block.census);
         }
@@ -325,6 +337,7 @@ impl Room for Growing {
             size_in_bytes: self.heap_bytes(),
             false_positive_rate: self.rate(),
             false_positive_rate_at_capacity: self.plan.rate,
+            max_bytes: Some(self.max_bytes()).filter(|bytes| *bytes < usize::MAX),
             growth: Some(Growth {
                 splits: shards - roots,
                 directory_depth: self.directory.level(),

@@ -27,7 +27,7 @@ pub mod tables;
 pub mod until_split;
 pub mod worth;
 
-use crate::error::Full;
+use crate::error::{Full, FullKind};
 use crate::layout::geometry::{Mixed, Place};
 use crate::room::parts::{CannotRestore, Copied, Loaded, Plan};
 use crate::shard::Shard;
@@ -75,13 +75,18 @@ pub trait Room: sealed::Sealed + Send + Sync {
         lapsed: Lapsed<'a, Self>,
     ) -> Located<'a, Self>;
 
-    /// Makes room for an item whose shard was full, and finds where the item belongs after that.
+    /// Makes room for an item whose shard was full in this way, and finds where the item belongs after
+    /// that.
     ///
     /// # Errors
     ///
     /// [`Full`] if the room cannot grow, or if growing would not help this item.
     #[doc(hidden)]
-    fn make_room<'a>(&'a self, lease: Self::Lease<'a>) -> Result<Located<'a, Self>, Full>;
+    fn make_room<'a>(
+        &'a self,
+        lease: Self::Lease<'a>,
+        kind: FullKind,
+    ) -> Result<Located<'a, Self>, Full>;
 
     /// Brings items to take off into the [account](accounts) of a stripe that an item would be removed
     /// from, and finds where the item belongs after that. `None` if there are none: everything that
@@ -249,7 +254,7 @@ fn place_again<'a, R: Room, A>(
 ) -> Result<A, Full> {
     loop {
         let (shard, place) = match refusal {
-            Refusal::Full => room.make_room(lease)?,
+            Refusal::Full(kind) => room.make_room(lease, kind)?,
             Refusal::Lapsed(lapsed) => room.relocate(lease, lapsed),
         };
         match ask(shard, place) {

@@ -86,7 +86,7 @@
 //! So `lanes − excess` is an estimate of how many items a half has, which is right for both halves
 //! together. It is below zero if the used-up lanes of a nearly empty shard all belong to the other
 //! half. The counts of the stripes, which removals are taken off, are not: a half that would have
-//! less than nothing [receives](crate::room::accounts) the rest from the other.
+//! less than nothing receives the rest from the other (see `room/accounts.rs`).
 
 use crate::layout::SMALL;
 use crate::layout::aging::{Aging, Halves};

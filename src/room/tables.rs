@@ -9,6 +9,7 @@
 //! is there. So tables are never used up: [`MOST_TABLES`] of them are more than `(65/64)^4032`, or
 //! 2^90, times the memory of the first ones, whatever the limit was at each moment.
 
+use crate::error::FullKind;
 use crate::layout::aging::GROWING_BUCKETS;
 use crate::layout::geometry::Geometry;
 use crate::room::split::Census;
@@ -62,13 +63,12 @@ impl Tables {
     /// The first table, with all shards in use, or the number of bytes that could not be allocated.
     pub fn new(geometry: Geometry) -> Result<Self, usize> {
         let table = Table::new(geometry.clone())?;
-        Self::restore(geometry.shards(), table)
+        Self::restore(geometry.shards(), table, geometry.shards())
     }
 
-    /// A first table, with all shards in use, of a filter that began with `roots` shards.
-    pub fn restore(roots: usize, table: Table) -> Result<Self, usize> {
+    /// A first table, with its first `shards` shards in use, of a filter that began with `roots`.
+    pub fn restore(roots: usize, table: Table, shards: usize) -> Result<Self, usize> {
         let geometry = table.geometry().with_shards(roots);
-        let shards = table.geometry().shards();
         let first = Held::of(table)?;
         let at_hand = std::array::from_fn(|_| OnceLock::new());
         let further = OnceLock::new();
@@ -158,7 +158,7 @@ impl Tables {
     ///
     /// Shards come into use in order, table after table. So the next one is in the last table, and
     /// its number there is the number of shards in use less those of the tables before.
-    pub fn take(&self, bytes: usize) -> Option<(usize, usize)> {
+    pub fn take(&self, bytes: usize) -> Result<(usize, usize), FullKind> {
         let in_use = self.shards();
         let shards_of = |held: &Held| held.table.geometry().shards();
         let bought: usize = self.all().map(shards_of).sum();
@@ -171,11 +171,11 @@ impl Tables {
             (tables, 0)
         };
         self.shards.set(in_use as u64 + 1);
-        Some((table, number * self.geometry.buckets() as usize))
+        Ok((table, number * self.geometry.buckets() as usize))
     }
 
     /// Adds a table of at most `bytes` bytes after `tables` tables with `shards` shards.
-    fn buy(&self, tables: usize, shards: usize, bytes: usize) -> Option<()> {
+    fn buy(&self, tables: usize, shards: usize, bytes: usize) -> Result<(), FullKind> {
         let needs_a_list = tables == AT_HAND && self.further.get().is_none();
         let list = if needs_a_list { (MOST_TABLES - AT_HAND) * size_of::<Slot>() } else { 0 };
         let bytes_of_one = Held::bytes(&self.geometry.with_shards(1));
@@ -183,14 +183,15 @@ impl Tables {
         let wanted = self.shards_at_once(shards, bytes_of_one).min(affordable);
         let least = shards.div_ceil(LEAST_PART);
         if wanted < least {
-            return None;
+            return Err(FullKind::LimitReached);
         }
-        let slot = self.slot(tables)?;
+        let slot = self.slot(tables).ok_or(FullKind::NoMemory)?;
         let held = Held::new(self.geometry.with_shards(wanted));
         // Perhaps the system has memory for a smaller one.
-        let held = held.or_else(|_| Held::new(self.geometry.with_shards(least))).ok()?;
+        let held = held.or_else(|_| Held::new(self.geometry.with_shards(least)));
+        let held = held.map_err(|_| FullKind::NoMemory)?;
         let _ = slot.set(Box::new(held));
-        Some(())
+        Ok(())
     }
 
     /// Undoes the last [`take`](Self::take).

@@ -33,23 +33,24 @@
 //! meanwhile, and while it searches for room once more: some microseconds, and no other lock of the
 //! shard.
 
+use crate::error::FullKind;
 use crate::layout::geometry::Place;
 use crate::room::split::Census;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
 use crate::table::stripe::Locks;
 
-/// Whether the item would probably find room if the shard were split.
+/// Whether the item would probably find room if the shard were split, and if not, why.
 pub fn split_helps<L: Lease>(
     shard: Shard<'_, L>,
     locked: &impl Locks,
     place: Place,
     census: &Census,
-) -> bool {
+) -> Result<(), FullKind> {
     let in_a_bucket = shard.lanes().slots();
     let only_copies = shard.count_locked(locked, place) == 2 * in_a_bucket;
     if only_copies {
-        return false;
+        return Err(FullKind::TooManyCopies);
     }
     let slots = (shard.buckets().count() * in_a_bucket) as i64;
     let items = shard.all_items();
@@ -57,5 +58,5 @@ pub fn split_helps<L: Lease>(
     let told_apart = taken - census.used_up as i64;
     let is_half_full = 2 * taken >= slots;
     let can_be_told_apart = 2 * items >= slots || 4 * told_apart >= slots;
-    is_half_full && can_be_told_apart
+    if is_half_full && can_be_told_apart { Ok(()) } else { Err(FullKind::NoRoomNearby) }
 }

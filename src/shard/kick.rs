@@ -95,6 +95,7 @@
 //! stores. So each repetition is paid for by an operation of another thread that got done, and the
 //! writers together always make progress. No bound is given for a single one of them.
 
+use crate::error::FullKind;
 use crate::layout::geometry::{Bucket, Place};
 use crate::shard::Shard;
 use crate::shard::lease::{Answer, Lease, Refusal};
@@ -134,7 +135,14 @@ pub fn make_room<L: Lease>(shard: Shard<'_, L>, place: Place) -> Answer<(), L> {
             return Ok(());
         }
     }
-    Err(Refusal::Full)
+    Err(full(shard, place))
+}
+
+/// Whether the item has no room because of its own copies, by the words of a moment ago.
+fn full<L: Lease>(shard: Shard<'_, L>, place: Place) -> Refusal<L::Lapsed> {
+    let copies = shard.copies_in(shard.read(place.first), shard.read(place.second), place.fp);
+    let only_copies = copies == 2 * shard.lanes().slots();
+    Refusal::Full(if only_copies { FullKind::TooManyCopies } else { FullKind::NoRoomNearby })
 }
 
 /// Places an item that was not here and whose buckets were both full, unless it is here by now.
@@ -152,7 +160,7 @@ pub fn make_room_if_absent<L: Lease>(shard: Shard<'_, L>, place: Place) -> Answe
     // moves of its path are made, and the item comes last. That thread holds the stripe of the
     // bucket it goes to.
     let locked = shard.lock(place).map_err(Refusal::Lapsed)?;
-    if shard.contains_locked(&locked, place) { Ok(false) } else { Err(Refusal::Full) }
+    if shard.contains_locked(&locked, place) { Ok(false) } else { Err(full(shard, place)) }
 }
 
 /// Moves the items of the path and places the newcomer, if the path is still as it was found.

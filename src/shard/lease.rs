@@ -5,6 +5,7 @@
 //! growing filter owns them until it is split; [`UntilSplit`](crate::room::until_split::UntilSplit) is
 //! its lease.
 
+use crate::error::FullKind;
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes};
 use crate::layout::geometry::{Bucket, Geometry};
@@ -98,7 +99,7 @@ impl Lease for Always {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal<E> {
     /// There is no room for the item.
-    Full,
+    Full(FullKind),
     /// The shard no longer owns the item.
     Lapsed(E),
 }

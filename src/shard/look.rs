@@ -77,6 +77,11 @@ impl<L: Lease> Shard<'_, L> {
 
     pub fn count_locked(self, locked: &impl Locks, place: Place) -> usize {
         let (first, second) = self.read_both(locked, place);
-        self.holding(first, place.fp).len() + self.holding(second, place.fp).len()
+        self.copies_in(first, second, place.fp)
+    }
+
+    /// Counts the copies of an item in the words of its two buckets.
+    pub fn copies_in(self, first: u64, second: u64, fp: Fingerprint) -> usize {
+        self.holding(first, fp).len() + self.holding(second, fp).len()
     }
 }

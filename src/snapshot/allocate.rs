@@ -2,6 +2,7 @@
 //! an abort.
 
 use crate::layout::geometry::Geometry;
+use crate::room::parts::Plan;
 use crate::snapshot::error::Reason;
 use crate::table::Table;
 
@@ -17,4 +18,11 @@ pub fn zeros(words: usize) -> Result<Vec<u64>, Reason> {
     zeros.try_reserve_exact(words).map_err(|_| Reason::OutOfMemory { bytes: 8 * words })?;
     zeros.resize(words, 0);
     Ok(zeros)
+}
+
+/// Allocates an empty table with this number of shards.
+pub fn table_of(plan: &Plan, shards: usize) -> Result<Table, Reason> {
+    check_fits(&plan.geometry().with_shards(1), shards)?;
+    let table = Table::new(plan.geometry().with_shards(shards));
+    table.map_err(|bytes| Reason::OutOfMemory { bytes })
 }

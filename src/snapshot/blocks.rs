@@ -6,7 +6,7 @@
 use crate::layout::aging::Aging;
 use crate::layout::bucket::Lanes;
 use crate::room::directory::{MOST_ENTRIES, MOST_LEVELS};
-use crate::room::parts::{Block, Plan};
+use crate::room::parts::{Block, Copied, Plan};
 use crate::room::split::Census;
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, unseal};
@@ -61,19 +61,27 @@ impl BlockReader {
         if let Some(bucket) = self.first_wrong(buckets) {
             return damaged(BLOCK_HEAD + bucket, "a bucket cannot hold this value".into());
         }
-        let lanes = self.lanes.count_taken(buckets) as i64;
+        let block = Block { sum, ..self.block(Copied { depth: depth as u32, items }, buckets) };
+        let most = if self.aging.is_some() { self.slots } else { 0 };
+        let excess = block.census.excess;
+        if !(0..=most).contains(&excess) {
+            let lanes = items.wrapping_add(excess);
+            return damaged(2, format!("{lanes} fingerprints cannot stand for {items} items"));
+        }
+        Ok(block)
+    }
+
+    /// Takes the census of a shard that was copied.
+    pub fn block(&self, Copied { depth, items }: Copied, buckets: &[u64]) -> Block {
+        let lanes = self.lanes.count_taken(buckets) as u64;
         let sum_of = |aged: fn(&Aging, u64) -> u64| {
             self.aging.map_or(0, |aging| buckets.iter().map(|word| aged(&aging, *word)).sum())
         };
-        let vagueness = sum_of(Aging::vagueness);
         let used_up = sum_of(|aging, word| aging.used_up(word) as u64);
-        let least = if self.aging.is_some() { lanes - self.slots } else { lanes };
-        if !(least..=lanes).contains(&items) {
-            return damaged(2, format!("{lanes} fingerprints cannot stand for {items} items"));
-        }
-        let aged = vagueness.saturating_sub(lanes as u64);
-        let census = Census { excess: lanes - items, received: 0, used_up, aged };
-        Ok(Block { depth: depth as u32, items, census, sum })
+        let aged = sum_of(Aging::vagueness).saturating_sub(lanes);
+        let excess = lanes.cast_signed().wrapping_sub(items);
+        let census = Census { excess, received: 0, used_up, aged };
+        Block { depth, items, census, sum: 0 }
     }
 
     /// Returns the index of the first bucket that no filter of this kind can have. There rarely is

@@ -155,6 +155,14 @@ impl Reason {
         move |error| Reason::Io { doing, error }
     }
 
+    /// The reason why a file could not be opened for reading.
+    pub fn opening(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => Reason::NotFound { error },
+            _ => Reason::Io { doing: "cannot open it", error },
+        }
+    }
+
     pub fn of(self, path: Option<&Path>) -> SnapshotError {
         SnapshotError { path: path.map(Path::to_path_buf), reason: Box::new(self) }
     }

@@ -139,15 +139,8 @@
 //! A later version of the format will have another number in word 1, and everything else may be
 //! different. koel will continue to read every version that it has ever written.
 
-use crate::layout::aging::GROWING_BUCKETS;
-use crate::layout::bucket::Lanes;
-use crate::layout::geometry::{Geometry, Numbers, SHARD_BUCKETS};
-use crate::layout::sizing::{GrowthPlan, is_layout};
 use crate::room::parts::Plan;
-use crate::snapshot::allocate::check_fits;
 use crate::snapshot::error::Reason;
-use crate::stable_hash::PersistentHasher;
-use std::hash::Hasher;
 use xxhash_rust::xxh3::xxh3_64;
 
 pub(crate) const HEADER_WORDS: usize = 24;
@@ -157,10 +150,9 @@ pub(crate) const BLOCK_HEAD: usize = 3;
 /// The words of a block other than its buckets.
 pub(crate) const BLOCK_WORDS: usize = BLOCK_HEAD + 1;
 
-const MAGIC: [u8; 8] = *b"\x89koel\r\n\x1a";
+pub(crate) const MAGIC: [u8; 8] = *b"\x89koel\r\n\x1a";
 const END: [u8; 8] = *b"koel end";
-const VERSION: u64 = 1;
-const NAME_WORDS: usize = 4;
+pub(crate) const VERSION: u64 = 1;
 
 /// The number of words in a block.
 pub(crate) fn block_words(plan: &Plan) -> usize {
@@ -196,175 +188,7 @@ pub(crate) fn unseal(words: &mut [u64]) -> Option<u64> {
     (words.last() == Some(&sum)).then_some(sum)
 }
 
-/// A filter's header, without the fields that follow from these.
-pub(crate) struct Header<S> {
-    pub plan: Plan,
-    pub capacity: usize,
-    pub hasher: S,
-}
-
-/// The hashes by which a file recognises a hasher: one of bytes, one of an item.
-fn probes(hasher: &impl PersistentHasher) -> [u64; 2] {
-    let mut bytes = hasher.build_hasher();
-    bytes.write(b"koel");
-    let items = ("koel", 0x0102_0304_u32, &[1u8, 2, 3][..], 5usize, Some(6u8), 'k');
-    [bytes.finish(), hasher.hash_one(items)]
-}
-
-fn name_of<S: PersistentHasher>() -> [u64; NAME_WORDS] {
-    const {
-        let name = S::NAME.as_bytes();
-        let mut at = 0;
-        assert!(
-            !name.is_empty() && name.len() <= 8 * NAME_WORDS,
-            "a hasher's name has 1 to 32 bytes"
-        );
-        while at < name.len() {
-            assert!(name[at] != 0, "a hasher's name has no zero in it");
-            at += 1;
-        }
-    };
-    let mut words = [0; NAME_WORDS];
-    for (word, bytes) in words.iter_mut().zip(S::NAME.as_bytes().chunks(8)) {
-        let mut padded = [0; 8];
-        padded[..bytes.len()].copy_from_slice(bytes);
-        *word = u64::from_le_bytes(padded);
-    }
-    words
-}
-
-fn name_in(words: &[u64]) -> String {
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
-}
-
-pub(crate) fn header<S: PersistentHasher>(
-    plan: &Plan,
-    capacity: usize,
-    hasher: &S,
-) -> Words<HEADER_WORDS> {
-    let Numbers { lanes, shards, buckets, near_block } = plan.geometry().numbers();
-    let growth = match plan {
-        Plan::Fixed(_) => [0; 3],
-        Plan::Growing(GrowthPlan { max_bytes, expected_growth, rate, .. }) => {
-            // "No limit" has to mean the same on machines with a smaller `usize`.
-            let most = if *max_bytes == usize::MAX { u64::MAX } else { *max_bytes as u64 };
-            [most, expected_growth.to_bits(), rate.to_bits()]
-        }
-    };
-    let seed = hasher.seed();
-    let mut words = [0; HEADER_WORDS];
-    words[0] = u64::from_le_bytes(MAGIC);
-    words[1] = VERSION;
-    words[2] = plan.grows().into();
-    words[3] = lanes.bits().into();
-    words[4] = buckets.into();
-    words[5] = if plan.grows() { 0 } else { near_block.into() };
-    words[6] = shards as u64;
-    words[7] = capacity as u64;
-    words[8..11].copy_from_slice(&growth);
-    words[11] = seed as u64;
-    words[12] = (seed >> 64) as u64;
-    words[13..15].copy_from_slice(&probes(hasher));
-    words[15..19].copy_from_slice(&name_of::<S>());
-    words
-}
-
 pub(crate) type Words<const N: usize> = [u64; N];
-
-/// Whether these words, as they were read, begin like a filter's file.
-pub(crate) fn is_snapshot(words: &Words<HEADER_WORDS>) -> bool {
-    words[0].to_ne_bytes() == MAGIC
-}
-
-/// Parses and validates a header. Returns it with its checksum. `own_bytes` is the size of the
-/// filter without its heap.
-pub(crate) fn read_header<S: PersistentHasher>(
-    words: &mut Words<HEADER_WORDS>,
-    own_bytes: usize,
-) -> Result<(Header<S>, u64), Reason> {
-    if !is_snapshot(words) {
-        return Err(Reason::NotASnapshot);
-    }
-    let version = u64::from_le(words[1]);
-    if version != VERSION {
-        return Err(Reason::UnsupportedVersion { version });
-    }
-    let sum = unseal(words).ok_or(Reason::damaged(0, "the checksum of the header is wrong"))?;
-    let seed = u128::from(words[12]) << 64 | u128::from(words[11]);
-    let hasher = hasher_of(&words[15..19], seed, &words[13..15])?;
-    let plan = plan_of(words, own_bytes)?;
-    for word in 19..23 {
-        field(words, word, "a reserved word", |value| value == 0)?;
-    }
-    let capacity = field(words, 7, "the capacity", |_| true)?;
-    Ok((Header { plan, capacity, hasher }, sum))
-}
-
-fn hasher_of<S: PersistentHasher>(name: &[u64], seed: u128, hashes: &[u64]) -> Result<S, Reason> {
-    if *name != name_of::<S>() {
-        return Err(Reason::WrongHasher { found: name_in(name), wanted: S::NAME });
-    }
-    let same = |hasher: &S| hasher.seed() == seed && probes(hasher) == *hashes;
-    S::from_seed(seed).filter(same).ok_or(Reason::OtherHashes { name: S::NAME })
-}
-
-fn plan_of(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<Plan, Reason> {
-    let grows = field(words, 2, "the kind of filter", |kind| kind <= 1)? == 1;
-    let is_layout = |bits| u32::try_from(bits).is_ok_and(is_layout);
-    let bits = field(words, 3, "the size of a fingerprint", is_layout)? as u32;
-    let lanes = Lanes::of_bits(bits);
-    let fits = |buckets| {
-        let most = u64::from(SHARD_BUCKETS);
-        if grows { buckets == u64::from(GROWING_BUCKETS) } else { (2..=most).contains(&buckets) }
-    };
-    let buckets = field(words, 4, "the number of buckets in a shard", fits)? as u32;
-    let in_them = |block| if grows { block == 0 } else { block <= u64::from(buckets) };
-    let near_block = field(words, 5, "the size of a near block", in_them)? as u32;
-    let shards = field(words, 6, "the number of shards", |shards| shards > 0)?;
-    check_fits(&Geometry::new(lanes, 1, buckets), shards)?;
-    if grows {
-        let geometry = Geometry::new(lanes, shards, buckets);
-        return growth_of(words, geometry, own_bytes).map(Plan::Growing);
-    }
-    for word in 8..11 {
-        field(words, word, "a field that only growing filters have", |value| value == 0)?;
-    }
-    let geometry = Geometry::restore(Numbers { lanes, shards, buckets, near_block });
-    geometry.map(Plan::Fixed).ok_or(Reason::damaged(32, "no filter has this combination of sizes"))
-}
-
-fn growth_of(
-    words: &Words<HEADER_WORDS>,
-    geometry: Geometry,
-    own_bytes: usize,
-) -> Result<GrowthPlan, Reason> {
-    let max_bytes = usize::try_from(words[8]).unwrap_or(usize::MAX);
-    let [expected_growth, rate] = [9, 10].map(|word: usize| f64::from_bits(words[word]));
-    if !(expected_growth >= 1.0 && expected_growth.is_finite()) {
-        return Err(Reason::damaged(72, "the expected growth is not a finite number of 1 or more"));
-    }
-    if !(rate > 0.0 && rate.is_finite()) {
-        return Err(Reason::damaged(80, "the false-positive rate is not a finite number above 0"));
-    }
-    Ok(GrowthPlan { geometry, max_bytes, own_bytes, expected_growth, rate })
-}
-
-/// Returns a word of the header if it is valid. `what` names it in the error.
-fn field(
-    words: &[u64],
-    index: usize,
-    what: &str,
-    is_right: impl Fn(u64) -> bool,
-) -> Result<usize, Reason> {
-    let value = words[index];
-    if !is_right(value) {
-        return Err(Reason::damaged(8 * index as u64, format!("{what} cannot be {value}")));
-    }
-    // A size that this machine cannot even express.
-    usize::try_from(value).map_err(|_| Reason::OutOfMemory { bytes: usize::MAX })
-}
 
 /// The end of a file, without its checksum.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -396,9 +220,10 @@ impl End {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use super::*;
+
     use crate::layout::aging::Aging;
-    use crate::layout::geometry::{Mixed, Place};
+    use crate::layout::bucket::Lanes;
+    use crate::layout::geometry::{Geometry, Mixed, Numbers, Place};
     use crate::stable_hash::StableHash;
 
     #[test]

@@ -6,13 +6,15 @@
 
 use crate::room::Room;
 use crate::room::parts::{Block, Loaded};
-use crate::snapshot::allocate::zeros;
+use crate::shard::Shard;
+use crate::snapshot::allocate::{table_of, zeros};
 use crate::snapshot::blocks::{BlockReader, Tally};
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{
-    BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, bytes_of, is_snapshot,
+    BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, Words, block_bytes, bytes_of,
 };
-use crate::snapshot::read::{Contents, contents_of, header_of, read, shard, table_of};
+use crate::snapshot::header::is_snapshot;
+use crate::snapshot::read::{Contents, contents_of, header_of, read};
 use crate::stable_hash::PersistentHasher;
 use crate::sync::Mutex;
 use std::fs::File;
@@ -37,15 +39,7 @@ pub fn load<S: PersistentHasher, R: Room>(
     }
     let length = about.len();
 
-    let mut words = [0; HEADER_WORDS];
-    let part = (length / 8).min(HEADER_WORDS as u64) as usize;
-    read_at(&mut file, &mut words[..part], 0)?;
-    if !is_snapshot(&words) {
-        return Err(Reason::NotASnapshot);
-    }
-    if part < HEADER_WORDS {
-        return Err(Reason::CutOff { at: length });
-    }
+    let mut words = header_words(&mut file, length)?;
     let (header, sum) = header_of::<S, R>(&mut words, own_bytes)?;
     let plan = &header.plan;
     let reader = BlockReader::new(plan);
@@ -63,10 +57,7 @@ pub fn load<S: PersistentHasher, R: Room>(
     {
         return wrong_length(wanted);
     }
-    let at = length.saturating_sub(8 * END_WORDS as u64);
-    let mut words = [0; END_WORDS];
-    read_at(&mut file, &mut words, at)?;
-    let end = End::read(&mut words, at)?;
+    let (end, at) = end_of(&mut file, length)?;
     match with_blocks(end.blocks) {
         Some(wanted) if wanted == length => {}
         Some(wanted) => return wrong_length(wanted),
@@ -79,7 +70,7 @@ pub fn load<S: PersistentHasher, R: Room>(
     let blocks = in_turns(file, length, count, &reader, |number, words| {
         let block = reader.read(number as u64, words)?;
         let buckets = &words[BLOCK_HEAD..words.len() - 1];
-        let Ok(()) = shard(&table, number).fill(buckets, block.items);
+        let Ok(()) = Shard::new(&table, number).fill(buckets, block.items);
         Ok(block)
     })?;
     let mut tally = Tally::new(roots, sum);
@@ -89,6 +80,25 @@ pub fn load<S: PersistentHasher, R: Room>(
     }
     tally.finish(roots, block_bytes(plan), end, at)?;
     contents_of(header, Loaded { table, blocks })
+}
+
+/// Reads the words of the header of a file of this length.
+pub fn header_words(file: &mut File, length: u64) -> Result<Words<HEADER_WORDS>, Reason> {
+    let mut words = [0; HEADER_WORDS];
+    let part = (length / 8).min(HEADER_WORDS as u64) as usize;
+    read_at(file, &mut words[..part], 0)?;
+    if !is_snapshot(&words) {
+        return Err(Reason::NotASnapshot);
+    }
+    if part < HEADER_WORDS { Err(Reason::CutOff { at: length }) } else { Ok(words) }
+}
+
+/// Reads the end of a file of this length. Returns it with the byte at which it begins.
+pub fn end_of(file: &mut File, length: u64) -> Result<(End, u64), Reason> {
+    let at = length.saturating_sub(8 * END_WORDS as u64);
+    let mut words = [0; END_WORDS];
+    read_at(file, &mut words, at)?;
+    Ok((End::read(&mut words, at)?, at))
 }
 
 /// Fills `words` with what begins at byte `at`.

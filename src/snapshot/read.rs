@@ -5,18 +5,16 @@
 //! as it has been copied.
 
 use crate::room::Room;
-use crate::room::parts::{CannotRestore, Loaded, Plan};
+use crate::room::parts::{CannotRestore, Loaded};
 use crate::shard::Shard;
-use crate::shard::lease::Always;
-use crate::snapshot::allocate::{check_fits, zeros};
+use crate::snapshot::allocate::{table_of, zeros};
 use crate::snapshot::blocks::{BlockReader, Tally};
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{
-    BLOCK_HEAD, BLOCK_WORDS, END_WORDS, End, HEADER_WORDS, Header, block_bytes, block_words,
-    bytes_of, is_snapshot, read_header,
+    BLOCK_HEAD, BLOCK_WORDS, END_WORDS, End, HEADER_WORDS, block_bytes, block_words, bytes_of,
 };
+use crate::snapshot::header::{Header, is_snapshot, read_header};
 use crate::stable_hash::PersistentHasher;
-use crate::table::Table;
 use std::io::{self, ErrorKind, Read};
 
 /// The parts of a filter that was in a file.
@@ -47,17 +45,6 @@ pub fn contents_of<S, R: Room>(
         CannotRestore::OutOfMemory { bytes } => Reason::OutOfMemory { bytes },
     })?;
     Ok(Contents { capacity, room, hasher })
-}
-
-/// Allocates an empty table with this number of shards.
-pub fn table_of(plan: &Plan, shards: usize) -> Result<Table, Reason> {
-    check_fits(&plan.geometry().with_shards(1), shards)?;
-    let table = Table::new(plan.geometry().with_shards(shards));
-    table.map_err(|bytes| Reason::OutOfMemory { bytes })
-}
-
-pub fn shard(table: &Table, index: usize) -> Shard<'_, Always> {
-    Shard::leased(table, index * table.geometry().buckets() as usize, Always)
 }
 
 /// The words of a piece. It is so large that allocators map it from the system, and return it to
@@ -120,7 +107,7 @@ pub fn read<S: PersistentHasher, R: Room>(
     let mut index = 0;
     for piece in pieces {
         for buckets in piece.chunks_exact(in_a_block) {
-            let Ok(()) = shard(&table, index).fill(buckets, found[index].items);
+            let Ok(()) = Shard::new(&table, index).fill(buckets, found[index].items);
             index += 1;
         }
     }
@@ -128,7 +115,7 @@ pub fn read<S: PersistentHasher, R: Room>(
 }
 
 /// Reads until `bytes` is full or the stream ends. Returns the number of bytes read.
-fn read_up_to(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
+pub fn read_up_to(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
     let mut got = 0;
     while got < bytes.len() {
         match reader.read(&mut bytes[got..]) {

@@ -4,10 +4,13 @@
 use crate::common::{LAYOUTS, SplitMix, in_time, rounds};
 use crate::file::{BLOCK_HEAD, FilterFile, HEADER_WORDS, word};
 use koel::SnapshotErrorKind::{
-    self, Damaged, Incomplete, Io, NotASnapshot, NotFound, OutOfMemory, UnsupportedVersion,
-    WrongHasher, WrongKind,
+    self, Damaged, Incomplete, Io, NotAFile, NotASnapshot, NotFound, OutOfMemory,
+    UnsupportedVersion, WrongHasher, WrongKind,
 };
-use koel::{ConcurrentCuckooFilter, Fixed, Growing, Room, SnapshotError, StableHash};
+use koel::{
+    AnyCuckooFilter, ConcurrentCuckooFilter, Fixed, Growing, Room, SnapshotError, SnapshotInfo,
+    StableHash,
+};
 use std::fs::File;
 use std::path::Path;
 
@@ -73,6 +76,10 @@ fn load<R: Room>(bytes: &[u8]) -> Result<Filter<R>, SnapshotError> {
 #[track_caller]
 fn refused<R: Room>(file: &FilterFile, kind: SnapshotErrorKind) -> u64 {
     let bytes = file.bytes();
+    if kind != WrongKind {
+        let error = AnyCuckooFilter::<StableHash>::read_from(&bytes[..]).expect_err("no filter");
+        assert_eq!(error.kind(), kind);
+    }
     expect(load::<R>(&bytes), kind);
     expect(read::<R>(&bytes), kind)
 }
@@ -99,6 +106,32 @@ fn every_truncation<R: Room>(filter: &Filter<R>, step: usize) {
         file.set_len(length).expect("a shorter file");
         expect(Filter::<R>::load(&path), kind(length));
     }
+}
+
+/// Only the beginning and the end are read, so other damage is not noticed.
+#[test]
+fn what_a_damaged_file_says_of_itself_is_not_believed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("filter");
+    let whole = bytes_of(&growing(50));
+    let end = whole.len() - 48;
+    for at in (0..192).chain(end..whole.len()) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 8);
+        std::fs::write(&path, &bytes).expect("a file");
+        let error = SnapshotInfo::read(&path).map(|info| info.items()).expect_err("damage");
+        let kind = kind_of_damage(&FilterFile::cut(&whole), at).0;
+        assert_eq!(error.kind(), kind, "byte {at}: {error}");
+    }
+    for length in (0..400).chain(whole.len() - 400..whole.len()) {
+        std::fs::write(&path, &whole[..length]).expect("a file");
+        let error = SnapshotInfo::read(&path).map(|info| info.items()).expect_err("a short file");
+        assert!(matches!(error.kind(), NotASnapshot | Incomplete), "{length} bytes: {error}");
+    }
+    std::fs::write(&path, [&whole[..], &whole[end..]].concat()).expect("a file");
+    assert_eq!(SnapshotInfo::read(&path).expect_err("two ends").kind(), Incomplete);
+    assert_eq!(SnapshotInfo::read(folder.path()).expect_err("a folder").kind(), NotAFile);
+    assert_eq!(SnapshotInfo::read("/no/such/file").expect_err("nothing").kind(), NotFound);
 }
 
 #[test]

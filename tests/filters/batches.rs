@@ -8,6 +8,7 @@ use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Sizes around the thresholds at which a batch is processed differently.
@@ -80,6 +81,22 @@ impl Life {
         }
     }
 
+    fn in_slices(&self, filter: &Filter) -> Answers {
+        let mut answers = Answers {
+            inserted: vec![Ok(()); self.insert.len()],
+            added: vec![Ok(false); self.add.len()],
+            found: vec![false; self.look.len()],
+            removed: vec![false; self.remove.len()],
+            in_the_end: vec![0; self.look.len()],
+        };
+        filter.insert_hash_many_into(&self.insert, &mut answers.inserted);
+        filter.insert_hash_if_absent_many_into(&self.add, &mut answers.added);
+        filter.contains_hash_many_into(&self.look, &mut answers.found);
+        filter.remove_hash_many_into(&self.remove, &mut answers.removed);
+        filter.count_hash_many_into(&self.look, &mut answers.in_the_end);
+        answers
+    }
+
     fn in_parallel(&self, filter: &Filter) -> Answers {
         Answers {
             inserted: filter.par_insert_hash_many(&self.insert),
@@ -106,6 +123,7 @@ fn a_batch_of_any_size_answers_as_a_loop() {
                     expected,
                     "{layout:?}, {size} of {capacity}"
                 );
+                assert_eq!(life.in_slices(&filter()), expected, "{layout:?}, {size} of {capacity}");
                 assert_eq!(
                     life.in_parallel(&filter()),
                     expected,
@@ -114,6 +132,51 @@ fn a_batch_of_any_size_answers_as_a_loop() {
             }
         }
     }
+}
+
+#[test]
+fn a_slice_of_another_length_is_refused_before_anything_is_done() {
+    let filter = LAYOUTS[4].filter(100);
+    let call = AssertUnwindSafe(|| filter.insert_many_into(&["a", "b"], &mut [Ok(())]));
+    assert!(catch_unwind(call).is_err());
+    assert!(filter.is_empty());
+}
+
+/// Each item of several streams is new in one of them, once, and no stream keeps more than it tells.
+#[test]
+fn a_stream_passes_on_each_item_the_first_time() {
+    let filter = LAYOUTS[6].filter(30_000);
+    let stream = |thread: u64| (0..60_000u64).map(move |n| (n * 7 + thread) % 30_000);
+    let all = Mutex::new(Vec::new());
+    together(2, |thread| {
+        let mut added = Vec::new();
+        let count = filter.extend_if_absent(stream(thread as u64), |item| added.push(item));
+        assert_eq!(count.expect("room"), added.len());
+        all.lock().expect("a lock").extend(added);
+    });
+    let mut all = all.into_inner().expect("a lock");
+    all.sort_unstable();
+    assert!(all.into_iter().eq(0..30_000));
+
+    let par = LAYOUTS[6].filter(30_000);
+    let added = Mutex::new(Vec::new());
+    let items = stream(0).collect::<Vec<u64>>();
+    let count = par.par_extend_if_absent(items, |item| added.lock().expect("a lock").push(item));
+    let mut added = added.into_inner().expect("a lock");
+    added.sort_unstable();
+    assert_eq!(count.expect("room"), added.len());
+    assert!(added.into_iter().eq(0..30_000));
+}
+
+#[test]
+fn a_stream_that_overflows_names_what_it_could_not_add() {
+    let filter = LAYOUTS[6].filter(1_000);
+    let mut added = Vec::new();
+    let refused = filter.extend_if_absent(0..5_000u64, |item| added.push(item)).unwrap_err();
+    assert_eq!((refused.inserted(), added.len()), (filter.len(), filter.len()));
+    assert_eq!(refused.inserted() + refused.count(), 5_000);
+    let is_refused = |item: &u64| refused.hashes().contains(&filter.hash_of(item));
+    assert!((0..5_000).all(|item| is_refused(&item) != added.contains(&item)));
 }
 
 #[test]

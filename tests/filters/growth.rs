@@ -253,7 +253,7 @@ fn a_growing_filter_is_send_sync_and_unwind_safe() {
 fn a_filter_continues_to_grow_after_any_number_of_limits() {
     const RAISES: usize = 90;
     // Long fingerprints: few items fill a shard.
-    let mut filter = builder(1_000).false_positive_rate(1e-8).build().expect("a small filter");
+    let filter = builder(1_000).false_positive_rate(1e-8).build().expect("a small filter");
     let mut items = 0u64..;
     let mut fill = |filter: &GrowingCuckooFilter<Fixed>, most: usize| {
         items.by_ref().take(most).take_while(|item| filter.insert(item).is_ok()).count()

@@ -248,5 +248,5 @@ fn filters_are_shared_and_errors_are_sent_between_threads() {
     let full: Box<dyn Error + Send + Sync> =
         (0..).find_map(|n: u64| filter.insert(&n).err()).expect("an end").into();
     assert!(full.to_string().contains("larger capacity"), "{full}");
-    assert_eq!(format!("{full:?}"), "Full");
+    assert_eq!(format!("{full:?}"), "Full(NoRoomNearby)");
 }

@@ -76,7 +76,7 @@ impl Making {
     }
 
     /// Checks that an existing state is what these options ask for, and sets its memory limit.
-    pub fn accept(&self, mut seen: Seen, path: &Path) -> Result<Seen, Failure> {
+    pub fn accept(&self, seen: Seen, path: &Path) -> Result<Seen, Failure> {
         let (is, asked) = (seen.hasher().comparison(), self.comparison());
         // Without --url, a state is used as it was created.
         if asked != Comparison::Bytes && is != asked {

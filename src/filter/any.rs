@@ -1,0 +1,88 @@
+//! Loading a filter of either kind.
+
+use crate::filter::{ConcurrentCuckooFilter, GrowingCuckooFilter};
+use crate::snapshot::error::{Reason, SnapshotError};
+use crate::snapshot::format::{HEADER_WORDS, bytes_of};
+use crate::snapshot::header::says_it_grows;
+use crate::snapshot::load::{header_words, load};
+use crate::snapshot::read::{read, read_up_to};
+use crate::stable_hash::PersistentHasher;
+use ahash::RandomState;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// A loaded filter that may be of either kind.
+///
+/// ```
+/// use koel::{AnyCuckooFilter, ConcurrentCuckooFilter, StableHash};
+///
+/// let builder = ConcurrentCuckooFilter::builder().capacity(100).hasher(StableHash::random());
+/// let mut file = Vec::new();
+/// builder.growing().build()?.write_to(&mut file)?;
+/// match AnyCuckooFilter::<StableHash>::read_from(file.as_slice())? {
+///     AnyCuckooFilter::Fixed(_) => unreachable!("the filter in the file grows"),
+///     AnyCuckooFilter::Growing(seen) => seen.insert("an item").expect("memory"),
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there are few of them")]
+pub enum AnyCuckooFilter<S = RandomState> {
+    /// A filter of fixed size.
+    Fixed(ConcurrentCuckooFilter<S>),
+    /// A filter that grows.
+    Growing(GrowingCuckooFilter<S>),
+}
+
+impl<S: PersistentHasher> AnyCuckooFilter<S> {
+    /// Loads a filter of either kind, as [`ConcurrentCuckooFilter::load`] loads one.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error in the same cases, except that the kind is always right.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
+        let path = path.as_ref();
+        let file = File::open(path).map_err(Reason::opening);
+        file.and_then(Self::of_file).map_err(|reason| reason.of(Some(path)))
+    }
+
+    /// Reads a filter of either kind, as [`ConcurrentCuckooFilter::read_from`] reads one.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error in the same cases, except that the kind is always right.
+    pub fn read_from(reader: impl Read) -> Result<Self, SnapshotError> {
+        Self::of_stream(reader).map_err(|reason| reason.of(None))
+    }
+
+    fn of_file(mut file: File) -> Result<Self, Reason> {
+        let about = file.metadata().map_err(Reason::io("cannot read"))?;
+        if !about.is_file() {
+            return Self::of_stream(file);
+        }
+        if says_it_grows(&header_words(&mut file, about.len())?) {
+            let own_bytes = size_of::<GrowingCuckooFilter<S>>();
+            load(file, own_bytes).map(|contents| Self::Growing(contents.into()))
+        } else {
+            let own_bytes = size_of::<ConcurrentCuckooFilter<S>>();
+            load(file, own_bytes).map(|contents| Self::Fixed(contents.into()))
+        }
+    }
+
+    fn of_stream(mut reader: impl Read) -> Result<Self, Reason> {
+        // A shorter stream is refused when it is read again.
+        let mut words = [0; HEADER_WORDS];
+        let bytes = read_up_to(&mut reader, bytes_of(&mut words));
+        let bytes = bytes.map_err(Reason::io("cannot read"))?;
+        let grows = says_it_grows(&words);
+        let mut again = bytes_of(&mut words)[..bytes].chain(reader);
+        if grows {
+            let own_bytes = size_of::<GrowingCuckooFilter<S>>();
+            read(&mut again, own_bytes).map(|contents| Self::Growing(contents.into()))
+        } else {
+            let own_bytes = size_of::<ConcurrentCuckooFilter<S>>();
+            read(&mut again, own_bytes).map(|contents| Self::Fixed(contents.into()))
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What a file says of its filter.
+
+use crate::layout::sizing::rate_at;
+use crate::room::parts::Plan;
+use crate::snapshot::error::{Reason, SnapshotError};
+use crate::snapshot::format::block_bytes;
+use crate::snapshot::format::{END_WORDS, HEADER_WORDS};
+use crate::snapshot::header::{Anonymous, read_anonymous};
+use crate::snapshot::load::{end_of, header_words};
+use std::fs::File;
+use std::path::Path;
+
+/// What a filter's file says of it, read from its first and its last bytes, without loading it.
+///
+/// The file may be of any kind and have any hasher. That it is whole is checked by its length; only
+/// loading it shows whether its shards are undamaged.
+///
+/// ```
+/// use koel::{ConcurrentCuckooFilter, SnapshotInfo, StableHash};
+///
+/// # let folder = std::env::temp_dir().join(format!("koel-info-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// # let path = folder.join("seen.koel");
+/// let builder = ConcurrentCuckooFilter::builder().capacity(1_000);
+/// let seen = builder.hasher(StableHash::random()).growing().max_bytes(1 << 30).build()?;
+/// seen.insert("an item").expect("memory");
+/// seen.save(&path)?;
+/// let info = SnapshotInfo::read(&path)?;
+/// assert_eq!((info.items(), info.capacity(), info.grows()), (1, 1_000, true));
+/// assert_eq!((info.hasher(), info.max_bytes()), ("XXH3-64", Some(1 << 30)));
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SnapshotInfo {
+    plan: Plan,
+    capacity: usize,
+    hasher: String,
+    items: usize,
+    shards: usize,
+    bytes: u64,
+}
+
+impl SnapshotInfo {
+    /// Reads what the file at this path says.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it cannot be read, if it is not a regular file, if koel has not written
+    /// it, or not in a version that is known, or if its beginning or its end is damaged.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
+        let path = path.as_ref();
+        Self::of(path).map_err(|reason| reason.of(Some(path)))
+    }
+
+    fn of(path: &Path) -> Result<Self, Reason> {
+        let mut file = File::open(path).map_err(Reason::opening)?;
+        let about = file.metadata().map_err(Reason::io("cannot read"))?;
+        if !about.is_file() {
+            return Err(Reason::NotAFile);
+        }
+        let length = about.len();
+        let Anonymous { plan, capacity, hasher } =
+            read_anonymous(&mut header_words(&mut file, length)?)?;
+        let (end, _) = end_of(&mut file, length)?;
+        let around = 8 * (HEADER_WORDS + END_WORDS) as u64;
+        let wanted = end.blocks.saturating_mul(block_bytes(&plan)).saturating_add(around);
+        if wanted != length {
+            return Err(Reason::WrongLength { bytes: length, wanted });
+        }
+        let (items, shards) = (end.items.try_into().unwrap_or(0), end.blocks as usize);
+        Ok(SnapshotInfo { plan, capacity, hasher, items, shards, bytes: length })
+    }
+
+    /// Returns the number of copies of items.
+    #[must_use]
+    pub fn items(&self) -> usize {
+        self.items
+    }
+
+    /// Returns the capacity that the filter was built for, or began with if it grows.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Returns whether the file is of a [`GrowingCuckooFilter`](crate::GrowingCuckooFilter).
+    #[must_use]
+    pub fn grows(&self) -> bool {
+        self.plan.grows()
+    }
+
+    /// Returns the [name](crate::PersistentHasher::NAME) of the filter's hasher.
+    #[must_use]
+    pub fn hasher(&self) -> &str {
+        &self.hasher
+    }
+
+    /// Returns the number of bits in a fingerprint.
+    #[must_use]
+    pub fn fingerprint_bits(&self) -> u32 {
+        self.plan.geometry().lanes().bits()
+    }
+
+    /// Returns the number of shards.
+    #[must_use]
+    pub fn shards(&self) -> usize {
+        self.shards
+    }
+
+    /// Returns the number of fingerprints that the table would hold if every slot were taken.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        let geometry = self.plan.geometry();
+        self.shards * geometry.buckets() as usize * geometry.lanes().slots()
+    }
+
+    /// Returns the length of the file in bytes, which is about the memory that the filter takes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Returns the limit of the filter's memory, if it grows and has one.
+    #[must_use]
+    pub fn max_bytes(&self) -> Option<usize> {
+        match &self.plan {
+            Plan::Fixed(_) => None,
+            Plan::Growing(plan) => Some(plan.max_bytes).filter(|bytes| *bytes < usize::MAX),
+        }
+    }
+
+    /// Returns the growth that the filter was built for, which is 1 for a fixed filter.
+    #[must_use]
+    pub fn expected_growth(&self) -> f64 {
+        match &self.plan {
+            Plan::Fixed(_) => 1.0,
+            Plan::Growing(plan) => plan.expected_growth,
+        }
+    }
+
+    /// Returns the false-positive rate of the filter at its capacity, or after its expected growth.
+    #[must_use]
+    pub fn false_positive_rate_at_capacity(&self) -> f64 {
+        match &self.plan {
+            Plan::Fixed(geometry) => {
+                rate_at(geometry.lanes(), self.capacity as f64 / self.slots() as f64)
+            }
+            Plan::Growing(plan) => plan.rate,
+        }
+    }
+}

@@ -89,6 +89,20 @@ pub trait PersistentHasher: BuildHasher + Sized {
 
     /// Returns the hasher with this seed, or `None` if there is none.
     fn from_seed(seed: u128) -> Option<Self>;
+
+    /// Returns the name of this hasher in files: [`NAME`](Self::NAME), unless it was loaded from a
+    /// file with a name of before.
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    /// Returns the hasher that a file calls so, or `None` if it is not of this type.
+    ///
+    /// A type whose hashes have changed, and with them its name, can return a hasher here that
+    /// hashes as before, and so read files of before.
+    fn from_name(name: &str, seed: u128) -> Option<Self> {
+        if name == Self::NAME { Self::from_seed(seed) } else { None }
+    }
 }
 
 /// A hasher whose output is fixed for good: 64-bit XXH3 with a seed.
@@ -115,16 +129,31 @@ pub trait PersistentHasher: BuildHasher + Sized {
 ///
 /// # What is hashed
 ///
-/// An item's [`Hash`](std::hash::Hash) implementation writes bytes, in one or more pieces. The
+/// A `str`, a `String`, and a slice, `Vec` or array of `u8` are hashed as their bytes are: with one
+/// call of XXH3, so programs in other languages find the same items. This is what `koel dedup` does
+/// with lines, too.
+///
+/// ```
+/// use koel::{ConcurrentCuckooFilter, StableHash};
+///
+/// let hash = StableHash::with_seed(0);
+/// let seen = ConcurrentCuckooFilter::builder().capacity(1_000).hasher(hash).build()?;
+/// seen.insert("xxh3").expect("room for a thousand");
+/// assert!(seen.contains(&String::from("xxh3")) && seen.contains(&b"xxh3"[..]));
+/// assert_eq!(seen.hash_of("xxh3"), hash.hash_bytes(b"xxh3"));
+/// # Ok::<(), koel::BuildError>(())
+/// ```
+///
+/// Any other item's [`Hash`](std::hash::Hash) implementation writes bytes in one or more pieces. The
 /// first piece is hashed with the seed. Every further piece is hashed with the hash so far as its
 /// seed: `XXH3(last, … XXH3(second, XXH3(first, seed)))`. An integer is one little-endian piece.
-/// `usize` and `isize` are written as 64 bits.
+/// `usize` and `isize` are written as 64 bits. Strings and bytes inside other items are one piece
+/// each: the length that Rust writes before bytes, and the byte 255 that it writes after a string,
+/// are left out.
 ///
 /// Rust does not promise that the types of the standard library will always write the same pieces.
 /// Today:
 ///
-/// * A `str` or `String` writes its bytes, and then a piece of one byte, 255.
-/// * A slice, `Vec` or array of `u8` writes its length as 64 bits, and then its bytes.
 /// * A tuple writes what its fields write.
 /// * Slices of longer integers and of `usize`, and IP addresses, are written as they lie in memory.
 ///   They hash differently on machines with the other byte order, or with shorter words.
@@ -133,22 +162,14 @@ pub trait PersistentHasher: BuildHasher + Sized {
 /// `char`). A file is refused if a later version of Rust hashes the probe differently. A change in
 /// the hash of any other type goes unnoticed, even if the type is your own, derives `Hash` and gets
 /// another field. Items that were inserted before are then no longer found. If that may happen,
-/// insert a tuple of plain fields instead of your type.
+/// insert bytes, or a tuple of plain fields, instead of your type.
 ///
-/// For files that have to last longer than that, or that programs in other languages are to read,
-/// hash bytes yourself and use the methods that take hashes:
+/// # Files of before
 ///
-/// ```
-/// use koel::{ConcurrentCuckooFilter, StableHash};
-///
-/// let hash = StableHash::with_seed(7);
-/// let seen = ConcurrentCuckooFilter::builder().capacity(1_000).hasher(hash).build()?;
-/// let url = "https://a.example/";
-/// seen.insert_hash(hash.hash_bytes(url.as_bytes())).expect("room for a thousand");
-/// assert!(seen.contains_hash(seen.hasher().hash_bytes(url.as_bytes())));
-/// assert_eq!(hash.hash_bytes(b"xxh3"), 0x1438_8809_DB81_35AF);
-/// # Ok::<(), koel::BuildError>(())
-/// ```
+/// This hasher is called `XXH3-64 of bytes` in files. Files that call it `XXH3-64` have strings with
+/// the byte 255 as a second piece, and bytes with their length as a first. A hasher that was loaded
+/// from such a file goes on like that, so their items are found; and a filter that is saved again
+/// keeps the name.
 ///
 /// # Untrusted items
 ///
@@ -160,9 +181,14 @@ pub trait PersistentHasher: BuildHasher + Sized {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct StableHash {
     seed: u64,
+    /// Whether all pieces count that an item writes, as in files of before.
+    all_pieces: bool,
 }
 
 impl StableHash {
+    /// The name of hashers of which all pieces count.
+    const FORMER_NAME: &'static str = "XXH3-64";
+
     /// Returns the hasher with this seed, which is the same everywhere and for ever.
     ///
     /// ```
@@ -175,7 +201,7 @@ impl StableHash {
     /// ```
     #[must_use]
     pub const fn with_seed(seed: u64) -> Self {
-        StableHash { seed }
+        StableHash { seed, all_pieces: false }
     }
 
     /// Returns a hasher with a random seed.
@@ -190,13 +216,11 @@ impl StableHash {
     #[must_use]
     pub fn random() -> Self {
         // The keys of a `RandomState` are random.
-        StableHash { seed: RandomState::new().hash_one(0) }
+        StableHash::with_seed(RandomState::new().hash_one(0))
     }
 
-    /// Returns the 64-bit XXH3 of these bytes with the seed, and of nothing else.
-    ///
-    /// A `str` or a slice of the same bytes has another hash as an item, so use one form or the
-    /// other throughout.
+    /// Returns the 64-bit XXH3 of these bytes with the seed, which is also the hash of a `str` or a
+    /// slice of these bytes.
     ///
     /// ```
     /// let hash = koel::StableHash::with_seed(0);
@@ -228,19 +252,30 @@ impl BuildHasher for StableHash {
 
     #[inline]
     fn build_hasher(&self) -> StableHasher {
-        StableHasher { hash: self.seed }
+        let last = if self.all_pieces { Last::All } else { Last::Other };
+        StableHasher { hash: self.seed, last }
     }
 }
 
 impl PersistentHasher for StableHash {
-    const NAME: &'static str = "XXH3-64";
+    const NAME: &'static str = "XXH3-64 of bytes";
 
     fn seed(&self) -> u128 {
         self.seed.into()
     }
 
     fn from_seed(seed: u128) -> Option<Self> {
-        Some(StableHash { seed: seed.try_into().ok()? })
+        Some(StableHash::with_seed(seed.try_into().ok()?))
+    }
+
+    fn name(&self) -> &'static str {
+        if self.all_pieces { Self::FORMER_NAME } else { Self::NAME }
+    }
+
+    fn from_name(name: &str, seed: u128) -> Option<Self> {
+        let all_pieces = name == Self::FORMER_NAME;
+        let is_known = all_pieces || name == Self::NAME;
+        Self::from_seed(seed).filter(|_| is_known).map(|hash| StableHash { all_pieces, ..hash })
     }
 }
 
@@ -248,6 +283,19 @@ impl PersistentHasher for StableHash {
 pub struct StableHasher {
     /// The hash of what has been written so far; at first the seed.
     hash: u64,
+    last: Last,
+}
+
+/// What was written last, as far as it decides whether the next piece counts.
+#[derive(Clone, Copy)]
+enum Last {
+    /// Bytes: a 255 that follows is the end of a string.
+    Bytes,
+    /// A `usize`, which is not hashed yet: if as many bytes follow, it is their length.
+    Length(u64),
+    Other,
+    /// All pieces count.
+    All,
 }
 
 impl fmt::Debug for StableHasher {
@@ -256,12 +304,22 @@ impl fmt::Debug for StableHasher {
     }
 }
 
+impl StableHasher {
+    #[inline]
+    fn piece(&mut self, bytes: &[u8], next: Last) {
+        self.hash = xxh3_64_with_seed(bytes, self.finish());
+        if !matches!(self.last, Last::All) {
+            self.last = next;
+        }
+    }
+}
+
 /// Writes integers in little-endian byte order on all machines.
 macro_rules! little_endian {
     ($($write:ident($number:ty as $as:ty))*) => {
         $(#[inline]
         fn $write(&mut self, number: $number) {
-            self.write(&(number as $as).to_le_bytes());
+            self.piece(&(number as $as).to_le_bytes(), Last::Other);
         })*
     };
 }
@@ -269,7 +327,29 @@ macro_rules! little_endian {
 impl Hasher for StableHasher {
     #[inline]
     fn write(&mut self, bytes: &[u8]) {
-        self.hash = xxh3_64_with_seed(bytes, self.hash);
+        match self.last {
+            Last::Length(length) if length == bytes.len() as u64 => self.last = Last::Other,
+            _ => {}
+        }
+        self.piece(bytes, Last::Bytes);
+    }
+
+    #[inline]
+    fn write_u8(&mut self, number: u8) {
+        match self.last {
+            Last::Bytes if number == 0xFF => self.last = Last::Other,
+            _ => self.piece(&[number], Last::Other),
+        }
+    }
+
+    #[inline]
+    fn write_usize(&mut self, number: usize) {
+        let number = number as u64;
+        self.hash = self.finish();
+        match self.last {
+            Last::All => self.piece(&number.to_le_bytes(), Last::All),
+            _ => self.last = Last::Length(number),
+        }
     }
 
     little_endian! {
@@ -277,7 +357,6 @@ impl Hasher for StableHasher {
         write_u32(u32 as u32)
         write_u64(u64 as u64)
         write_u128(u128 as u128)
-        write_usize(usize as u64)
         write_i16(i16 as i16)
         write_i32(i32 as i32)
         write_i64(i64 as i64)
@@ -287,7 +366,10 @@ impl Hasher for StableHasher {
 
     #[inline]
     fn finish(&self) -> u64 {
-        self.hash
+        match self.last {
+            Last::Length(length) => xxh3_64_with_seed(&length.to_le_bytes(), self.hash),
+            _ => self.hash,
+        }
     }
 }
 
@@ -295,29 +377,62 @@ impl Hasher for StableHasher {
 mod tests {
     use super::*;
 
+    fn of(pieces: &[&[u8]]) -> u64 {
+        pieces.iter().fold(42, |hash, piece| StableHash::with_seed(hash).hash_bytes(piece))
+    }
+
     #[test]
-    fn items_write_what_the_docs_say() {
+    fn strings_and_bytes_are_hashed_as_bytes() {
         let hash = StableHash::with_seed(42);
-        let of = |pieces: &[&[u8]]| {
-            pieces.iter().fold(42, |hash, piece| StableHash::with_seed(hash).hash_bytes(piece))
-        };
+        for bytes in ["", "item", "\u{ff}", "an item of more than two hundred and forty bytes", " "]
+        {
+            let expected = hash.hash_bytes(bytes.as_bytes());
+            assert_eq!(hash.hash_one(bytes), expected);
+            assert_eq!(hash.hash_one(String::from(bytes)), expected);
+            assert_eq!(hash.hash_one(bytes.as_bytes()), expected);
+            assert_eq!(hash.hash_one(bytes.as_bytes().to_vec()), expected);
+        }
+        assert_eq!(hash.hash_one([255u8; 4]), hash.hash_bytes(&[255; 4]));
+        let hash = |item: (&str, u8, &[u8])| StableHash::with_seed(42).hash_one(item);
+        assert_eq!(hash(("a", 255, b"b")), of(&[b"a", &[255], b"b"]));
+        assert_eq!(hash(("a", 0, b"")), of(&[b"a", &[0], b""]));
+    }
+
+    #[test]
+    fn other_items_are_hashed_piece_by_piece() {
+        let hash = StableHash::with_seed(42);
+        assert_eq!(hash.hash_one(0x0102_0304_u32), of(&[&[4, 3, 2, 1]]));
+        assert_eq!(hash.hash_one(-2i16), of(&[&[0xFE, 0xFF]]));
+        assert_eq!(hash.hash_one(255u8), of(&[&[255]]));
+        assert_eq!(hash.hash_one(3usize), of(&[&[3, 0, 0, 0, 0, 0, 0, 0]]));
+        let lengths = (3usize, 4usize, "four", 5usize);
+        let expected: &[&[u8]] = &[&3u64.to_le_bytes(), b"four", &5u64.to_le_bytes()];
+        assert_eq!(hash.hash_one(lengths), of(expected));
+        assert_eq!(hash.hash_one(-1isize), of(&[&[0xFF; 8]]));
+        assert_eq!(hash.hash_one((7u8, "a")), of(&[&[7], b"a"]));
+        assert_eq!(hash.hash_one(1u128 << 64), of(&[&(1u128 << 64).to_le_bytes()]));
+    }
+
+    #[test]
+    fn under_the_former_name_all_pieces_count() {
+        let hash = StableHash::from_name("XXH3-64", 42).expect("a hasher");
+        assert_eq!(hash.name(), "XXH3-64");
         assert_eq!(hash.hash_one("item"), of(&[b"item", b"\xFF"]));
         assert_eq!(hash.hash_one(String::from("item")), of(&[b"item", b"\xFF"]));
         let with_length = of(&[b"\x04\0\0\0\0\0\0\0", b"item"]);
         assert_eq!(hash.hash_one(&b"item"[..]), with_length);
         assert_eq!(hash.hash_one(b"item".to_vec()), with_length);
         assert_eq!(hash.hash_one(*b"item"), with_length);
-        assert_eq!(hash.hash_one(0x0102_0304_u32), of(&[&[4, 3, 2, 1]]));
-        assert_eq!(hash.hash_one(-2i16), of(&[&[0xFE, 0xFF]]));
         assert_eq!(hash.hash_one(3usize), of(&[&[3, 0, 0, 0, 0, 0, 0, 0]]));
-        assert_eq!(hash.hash_one(-1isize), of(&[&[0xFF; 8]]));
         assert_eq!(hash.hash_one((7u8, "a")), of(&[&[7], b"a", b"\xFF"]));
-        assert_eq!(hash.hash_one(1u128 << 64), of(&[&(1u128 << 64).to_le_bytes()]));
+        assert_eq!(hash.hash_bytes(b"item"), of(&[b"item"]));
     }
 
     #[test]
-    fn a_seed_of_more_than_64_bits_is_refused() {
+    fn a_seed_of_more_than_64_bits_and_another_name_are_refused() {
         assert_eq!(StableHash::from_seed(7), Some(StableHash::with_seed(7)));
         assert_eq!(StableHash::from_seed(1 << 64), None);
+        assert_eq!(StableHash::from_name("XXH3-64", 1 << 64), None);
+        assert_eq!(StableHash::from_name("XXH3", 7), None);
     }
 }

@@ -370,7 +370,11 @@ impl fmt::Display for Reason {
                 "it holds a fixed filter, not a growing one: load it as a `ConcurrentCuckooFilter`",
             ),
             Reason::WrongHasher { found, wanted } => {
-                let known = if found == StableHash::NAME { " (koel's `StableHash`)" } else { "" };
+                let known = if StableHash::from_name(found, 0).is_some() {
+                    " (koel's `StableHash`)"
+                } else {
+                    ""
+                };
                 write!(
                     f,
                     "its items were hashed by {found:?}{known}, not by {wanted:?}: load it with \
@@ -379,9 +383,10 @@ impl fmt::Display for Reason {
             }
             Reason::OtherHashes { name } => write!(
                 f,
-                "{name:?} does not hash as it did when this was saved: it has another key, or the \
-                 hasher has changed, or the standard library now writes items differently; load it \
-                 with the program that saved it"
+                "{name:?} does not hash as it did when this was saved: it has another key, or what is \
+                 hashed is another form of the items (as URLs in a state of the koel command), or \
+                 the standard library now writes items differently; load it with the program that \
+                 saved it"
             ),
             Reason::CutOff { at } => {
                 write!(f, "it ends too soon, after {at} bytes: it was cut off; load another copy")

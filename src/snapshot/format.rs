@@ -121,18 +121,23 @@
 //!
 //! # The hasher
 //!
-//! koel's own hasher is named `XXH3-64`, and its seed has 64 bits. An item that was hashed with
-//! [`hash_bytes`](crate::StableHash::hash_bytes) has the 64-bit XXH3 hash of its bytes, with the
-//! seed. For other items, see [what is hashed](crate::StableHash#what-is-hashed).
+//! koel's own hasher is named `XXH3-64 of bytes`, and its seed has 64 bits. A string, or a sequence
+//! of bytes, has the 64-bit XXH3 hash of its bytes, with the seed. For other items, see
+//! [what is hashed](crate::StableHash#what-is-hashed). The states of the `koel` command have this
+//! hasher. If lines are compared as URLs, the higher half of the seed is not zero, and the items are
+//! the URLs in their normal form.
+//!
+//! There are two [names of before](crate::StableHash#files-of-before): `XXH3-64`, under which a
+//! string has two pieces, and `koel-cli lines, XXH3-64`, which differs only in its second probe.
 //!
 //! The probes show whether this program, built with this version of Rust and run on this machine,
 //! computes the same hashes as the program that saved the file. The first probe is the hash of one
 //! piece of four bytes, `6B 6F 65 6C`. The second is the hash of a tuple: the `str` `"koel"`, the
 //! `u32` `0x01020304`, the slice of `u8` `[1, 2, 3]`, the `usize` `5`, `Some(6u8)` and the `char`
 //! `'k'`. It depends on what the standard library writes for these types, so a program that hashes
-//! only bytes can ignore it. (Today they are written as these pieces: `6B 6F 65 6C`, `FF`;
-//! `04 03 02 01`; `03 00 00 00 00 00 00 00`, `01 02 03`; `05 00 00 00 00 00 00 00`;
-//! `01 00 00 00 00 00 00 00`, `06`; and `6B 00 00 00`.)
+//! only bytes can ignore it. (Today the pieces are `6B 6F 65 6C`; `04 03 02 01`; `01 02 03`;
+//! `05 00 00 00 00 00 00 00`; `01 00 00 00 00 00 00 00`, `06`; and `6B 00 00 00`. Under the names of
+//! before, `FF` comes after the first of them, and `03 00 00 00 00 00 00 00` before the third.)
 //!
 //! # Versions
 //!

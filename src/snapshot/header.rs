@@ -28,7 +28,7 @@ fn probes(hasher: &impl PersistentHasher) -> [u64; 2] {
     [bytes.finish(), hasher.hash_one(items)]
 }
 
-fn name_of<S: PersistentHasher>() -> [u64; NAME_WORDS] {
+fn words_of<S: PersistentHasher>(name: &str) -> [u64; NAME_WORDS] {
     const {
         let name = S::NAME.as_bytes();
         let mut at = 0;
@@ -42,7 +42,7 @@ fn name_of<S: PersistentHasher>() -> [u64; NAME_WORDS] {
         }
     };
     let mut words = [0; NAME_WORDS];
-    for (word, bytes) in words.iter_mut().zip(S::NAME.as_bytes().chunks(8)) {
+    for (word, bytes) in words.iter_mut().zip(name.as_bytes().chunks(8)) {
         let mut padded = [0; 8];
         padded[..bytes.len()].copy_from_slice(bytes);
         *word = u64::from_le_bytes(padded);
@@ -84,7 +84,7 @@ pub(crate) fn header<S: PersistentHasher>(
     words[11] = seed as u64;
     words[12] = (seed >> 64) as u64;
     words[13..15].copy_from_slice(&probes(hasher));
-    words[15..19].copy_from_slice(&name_of::<S>());
+    words[15..19].copy_from_slice(&words_of::<S>(hasher.name()));
     words
 }
 
@@ -150,11 +150,18 @@ fn sizes_in(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<(Plan, usiz
 }
 
 fn hasher_of<S: PersistentHasher>(name: &[u64], seed: u128, hashes: &[u64]) -> Result<S, Reason> {
-    if *name != name_of::<S>() {
-        return Err(Reason::WrongHasher { found: name_in(name), wanted: S::NAME });
-    }
-    let same = |hasher: &S| hasher.seed() == seed && probes(hasher) == *hashes;
-    S::from_seed(seed).filter(same).ok_or(Reason::OtherHashes { name: S::NAME })
+    let found = name_in(name);
+    let Some(hasher) = S::from_name(&found, seed) else {
+        // The name is that of the type, and only the seed is not.
+        let is_known = found == S::NAME;
+        return Err(match is_known {
+            true => Reason::OtherHashes { name: S::NAME },
+            false => Reason::WrongHasher { found, wanted: S::NAME },
+        });
+    };
+    let has_that_name = *name == words_of::<S>(hasher.name());
+    let is_same = has_that_name && hasher.seed() == seed && probes(&hasher) == *hashes;
+    if is_same { Ok(hasher) } else { Err(Reason::OtherHashes { name: S::NAME }) }
 }
 
 fn plan_of(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<Plan, Reason> {

@@ -92,7 +92,7 @@ fn report<H: PersistentHasher, R: Room>(
         fingerprint_bits: stats.fingerprint_bits(),
         rate: stats.false_positive_rate(),
         rate_expected: stats.false_positive_rate_at_capacity(),
-        hasher: H::NAME,
+        hasher: filter.hasher().name(),
         compares,
         capacity: stats.capacity(),
         grows,

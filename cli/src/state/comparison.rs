@@ -74,16 +74,20 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// The hasher of a state: hashes the keys of lines.
+/// The hasher of a state: hashes the keys of lines as the library's own hasher hashes bytes.
+///
+/// In files it has the library's name, so programs read the states of lines that are compared byte
+/// by byte, and the other way round. How other lines are compared is in the upper half of the seed,
+/// which the library's hasher refuses.
 #[derive(Clone, Copy)]
 pub struct LineHash {
     comparison: Comparison,
-    seed: u64,
+    hash: StableHash,
 }
 
 impl LineHash {
     pub fn random(comparison: Comparison) -> Self {
-        LineHash { comparison, seed: StableHash::random().hash_one(0) }
+        LineHash { comparison, hash: StableHash::random() }
     }
 
     pub fn comparison(&self) -> Comparison {
@@ -92,7 +96,7 @@ impl LineHash {
 
     #[inline]
     pub fn of_key(&self, key: &[u8]) -> u64 {
-        StableHash::with_seed(self.seed).hash_bytes(key)
+        self.hash.hash_bytes(key)
     }
 }
 
@@ -100,20 +104,42 @@ impl BuildHasher for LineHash {
     type Hasher = StableHasher;
 
     fn build_hasher(&self) -> StableHasher {
-        StableHash::with_seed(self.seed).build_hasher()
+        self.hash.build_hasher()
     }
 }
 
+impl LineHash {
+    /// The name of before. Only the hash of the probe differed, not those of lines.
+    const FORMER_NAME: &'static str = "koel-cli lines, XXH3-64";
+
+    /// The name of the library's hasher whose probe has the hash of before.
+    const FORMER_NAME_OF_BYTES: &'static str = "XXH3-64";
+}
+
 impl PersistentHasher for LineHash {
-    const NAME: &'static str = "koel-cli lines, XXH3-64";
+    const NAME: &'static str = StableHash::NAME;
 
     fn seed(&self) -> u128 {
-        u128::from(self.comparison.bits()) << 64 | u128::from(self.seed)
+        u128::from(self.comparison.bits()) << 64 | self.hash.seed()
     }
 
     fn from_seed(seed: u128) -> Option<Self> {
+        Self::from_name(Self::NAME, seed)
+    }
+
+    fn name(&self) -> &'static str {
+        if self.hash.name() == StableHash::NAME { Self::NAME } else { Self::FORMER_NAME }
+    }
+
+    fn from_name(name: &str, seed: u128) -> Option<Self> {
         let comparison = Comparison::from_bits((seed >> 64) as u64)?;
-        Some(LineHash { comparison, seed: seed as u64 })
+        let name = match name {
+            Self::NAME => Self::NAME,
+            Self::FORMER_NAME => Self::FORMER_NAME_OF_BYTES,
+            _ => return None,
+        };
+        let hash = StableHash::from_name(name, u128::from(seed as u64))?;
+        Some(LineHash { comparison, hash })
     }
 }
 
@@ -134,6 +160,9 @@ mod tests {
             let again = LineHash::from_seed(hash.seed()).unwrap();
             assert_eq!(again.comparison(), comparison);
             assert_eq!(again.of_key(b"a line"), hash.of_key(b"a line"));
+            let former = LineHash::from_name(LineHash::FORMER_NAME, hash.seed()).unwrap();
+            assert_eq!((former.name(), former.seed()), (LineHash::FORMER_NAME, hash.seed()));
+            assert_eq!(former.of_key(b"a line"), hash.of_key(b"a line"));
         }
     }
 

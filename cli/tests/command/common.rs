@@ -1,10 +1,9 @@
 //! Helpers of all tests: a temporary folder to run the command in, runs that are waited for or
 //! stopped, generated lines, and a state in which none of these lines share a fingerprint.
 
-use koel::{ConcurrentCuckooFilter, PersistentHasher, StableHash, StableHasher};
+use koel::{ConcurrentCuckooFilter, StableHash};
 use std::collections::HashSet;
 use std::fs;
-use std::hash::BuildHasher;
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -106,7 +105,7 @@ impl Place {
     /// the tests do not depend on chance.
     pub fn make_state(&self, name: &str) {
         let builder = ConcurrentCuckooFilter::builder().capacity(50_000).false_positive_rate(1e-6);
-        let builder = builder.hasher(LineHash).growing().expected_growth(1e6);
+        let builder = builder.hasher(StableHash::with_seed(7)).growing().expected_growth(1e6);
         builder.build().expect("a filter").save(self.path(name)).expect("a state");
     }
 
@@ -115,30 +114,6 @@ impl Place {
         let ran = self.koel_on(&format!("query --quiet {state}"), lines);
         assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.stderr);
         ran.stdout
-    }
-}
-
-/// The hasher of the command's states, for lines compared byte by byte, with a fixed seed.
-#[derive(Clone, Copy)]
-pub struct LineHash;
-
-impl BuildHasher for LineHash {
-    type Hasher = StableHasher;
-
-    fn build_hasher(&self) -> StableHasher {
-        StableHash::with_seed(7).build_hasher()
-    }
-}
-
-impl PersistentHasher for LineHash {
-    const NAME: &'static str = "koel-cli lines, XXH3-64";
-
-    fn seed(&self) -> u128 {
-        7
-    }
-
-    fn from_seed(seed: u128) -> Option<Self> {
-        (seed == 7).then_some(LineHash)
     }
 }
 

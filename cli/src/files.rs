@@ -1,8 +1,8 @@
 //! Helpers for files and paths.
 
-use std::fs::Metadata;
+use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Returns `true` if both are the same regular file.
 pub fn is_same(one: &Metadata, other: &Metadata) -> bool {
@@ -12,4 +12,15 @@ pub fn is_same(one: &Metadata, other: &Metadata) -> bool {
 /// Returns the folder of the file that a path names.
 pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
+}
+
+/// Follows symbolic links to a file that need not exist.
+pub fn follow(path: &Path) -> PathBuf {
+    let mut path = path.to_path_buf();
+    // The system follows as many.
+    for _ in 0..40 {
+        let Ok(to) = fs::read_link(&path) else { break };
+        path = folder_of(&path).join(to);
+    }
+    path
 }

@@ -1,7 +1,7 @@
 //! Arguments that several commands share.
 
 use crate::arguments::values::{line_size, number, rate, size, threads};
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 
 /// Where lines come from.
@@ -20,13 +20,28 @@ pub struct Input {
     #[arg(short, long)]
     pub zero: bool,
 
-    /// Longest line accepted; a longer line is an error
+    /// Longest line to compare, up to 1G; for longer lines, see --long-lines
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = line_size)]
     pub max_line: usize,
+
+    /// What to do with a line that is longer than --max-line
+    #[arg(long, value_name = "WHAT", default_value = "stop")]
+    pub long_lines: LongLines,
 
     /// Threads that compare lines, besides a reader and a writer [default: the number of cores]
     #[arg(long, value_parser = threads)]
     pub threads: Option<usize>,
+}
+
+/// What happens to a line that is too long to be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LongLines {
+    /// It is an error: nothing after it is read
+    Stop,
+    /// Leave it out, and count it
+    Skip,
+    /// Let dedup write it, each time it occurs, and count it; other commands skip it
+    Pass,
 }
 
 /// How a new state, or a filter without a state, is made.
@@ -82,8 +97,10 @@ pub struct Making {
 pub struct Output {
     /// Write to FILE instead of standard output
     ///
-    /// An existing FILE is replaced, except by dedup with --state, which appends to it. Prefer this to
-    /// a shell's >>: if a kill left an incomplete line at the end of FILE, koel ends that line first.
+    /// An existing FILE is replaced at the end of the run, as a whole: if no input could be opened, or
+    /// if the run is interrupted or fails, it stays as it was. With --state, dedup appends to it
+    /// instead. Prefer this to a shell's >>: if a kill left an incomplete line at the end of FILE, koel
+    /// ends that line first.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 
@@ -99,8 +116,8 @@ pub struct Output {
 #[derive(Args)]
 #[command(next_help_heading = "Output")]
 pub struct Reporting {
-    /// Print no summary and no progress bar
-    #[arg(short, long, conflicts_with = "json")]
+    /// Print no summary and no progress bar; with --json, print only the summary
+    #[arg(short, long)]
     pub quiet: bool,
 
     /// Print the summary as JSON
@@ -108,8 +125,8 @@ pub struct Reporting {
     /// The summary is one object on one line of standard error, the last line unless an error follows.
     ///
     /// For dedup, its fields are lines, new, repeated, bytes, expected_drops, recovered, not_urls,
-    /// unreadable, rate, known, memory_bytes, state, saved, seconds and end. The value of end is
-    /// complete, SIGINT, SIGTERM, SIGHUP, broken pipe or failed. Other commands report added, seen
+    /// long, unreadable, rate, known, memory_bytes, state, saved, unchanged, seconds and end. The value of end is
+    /// complete, limit, SIGINT, SIGTERM, SIGHUP, broken pipe or failed. Other commands report added, seen
     /// or forgotten instead of new and repeated, and neither expected_drops, recovered nor saved.
     #[arg(long)]
     pub json: bool,

@@ -1,7 +1,7 @@
 //! The arguments of `koel dedup`.
 
 use crate::arguments::common::{Files, Input, Making, Output};
-use crate::arguments::values::{number, seconds};
+use crate::arguments::values::{number, positive, seconds};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
@@ -58,6 +58,31 @@ pub struct Dedup {
     /// dedup -d FILE | koel dedup
     #[arg(short = 'd', long, help_heading = "Output")]
     pub repeated: bool,
+
+    /// Replace FILE by its lines, each once
+    ///
+    /// FILE stays as it is until everything has been read and written, and if anything fails.
+    #[arg(
+        long,
+        requires = "files",
+        conflicts_with_all = ["output", "count", "state", "sample", "limit"],
+        help_heading = "Output"
+    )]
+    pub in_place: bool,
+
+    /// Stop after N new lines
+    ///
+    /// Nothing after the last of them is read or remembered, so with --state, the next run goes on
+    /// with the next new lines. (A reader that stops early, as head does, leaves open which lines it
+    /// has read; then the lines that were not written for certain are not remembered.)
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = positive,
+        conflicts_with_all = ["repeated", "lossless", "count"],
+        help_heading = "Output"
+    )]
+    pub limit: Option<u64>,
 
     /// Drop no line by mistake: verify the repeated lines in a second pass
     ///

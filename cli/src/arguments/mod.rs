@@ -50,7 +50,8 @@ Exit codes:
 
 After a signal, the state has been saved unless standard error says otherwise.
 
-Files whose names end in .gz or .zst are decompressed. If FILE is -, or if no FILE is given, koel \
+Files whose names end in .gz or .zst are decompressed, and so is standard input, or any other \
+file, that begins like a gzip or zstd file. If FILE is -, or if no FILE is given, koel \
 reads standard input.";
 
 #[derive(Subcommand)]

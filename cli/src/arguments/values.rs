@@ -14,6 +14,14 @@ pub fn number(text: &str) -> Result<u64, String> {
     }
 }
 
+/// The same, and more than zero.
+pub fn positive(text: &str) -> Result<u64, String> {
+    match number(text)? {
+        0 => Err(String::from("more than 0")),
+        number => Ok(number),
+    }
+}
+
 pub fn threads(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(threads @ 1..=256) => Ok(threads),

@@ -3,11 +3,15 @@
 use crate::arguments::common::{Input, Output, Reporting};
 use crate::failure::Failure;
 use crate::lines::chunk::Rules;
+use crate::lines::replacement::Replacement;
 use crate::run::Outcome;
 use crate::run::coordinator::End;
 use crate::run::screen::Screen;
+use crate::run::tally::Tally;
+use indicatif::HumanCount;
 use serde::Serialize;
 use std::fmt::Display;
+use std::path::Path;
 
 /// How the process ends.
 pub enum Ending {
@@ -22,7 +26,8 @@ pub const FAILED: Ending = Ending::Code(2);
 impl Input {
     /// Returns the rules for lines.
     pub fn rules(&self) -> Rules {
-        Rules { terminator: if self.zero { 0 } else { b'\n' }, longest: self.max_line }
+        let terminator = if self.zero { 0 } else { b'\n' };
+        Rules { terminator, longest: self.max_line, longer: self.long_lines }
     }
 }
 
@@ -36,6 +41,34 @@ impl Output {
 impl Reporting {
     pub fn wants_bar(&self) -> bool {
         !self.quiet
+    }
+
+    /// Replaces the output file at `path`, if the run came to its end and read something; if the file
+    /// is the input, only if everything was read.
+    pub fn settle(
+        &self,
+        screen: &Screen,
+        outcome: &mut Outcome,
+        replacement: Option<(Replacement, &Path)>,
+        is_input: bool,
+    ) {
+        let Some((replacement, path)) = replacement else { return };
+        let has_ended = matches!(outcome.end, End::Reached | End::Enough);
+        let Tally { opened, unreadable, .. } = outcome.tally;
+        if has_ended && opened > 0 && (unreadable == 0 || !is_input) {
+            if let Err(failure) = replacement.finish() {
+                outcome.end = End::Failed(failure);
+            }
+        } else if replacement.old().is_some() {
+            self.note(screen, Some(format!("{}: left as it was", path.display())));
+        }
+    }
+
+    /// Prints something that is worth knowing.
+    pub fn note(&self, screen: &Screen, what: Option<String>) {
+        if let (Some(what), false) = (what, self.quiet || self.json) {
+            screen.say(what);
+        }
     }
 }
 
@@ -61,6 +94,12 @@ impl Closing<'_> {
             screen.say_plainly(json);
         } else if !reporting.quiet && !reader_has_gone {
             screen.say(report);
+        } else if !reporting.quiet && outcome.taken_back > 0 && outcome.has_state {
+            screen.say(format_args!(
+                "the output was closed before {} new lines were written, so they are not saved as \
+                 seen; to get only the next lines, use --limit",
+                HumanCount(outcome.taken_back)
+            ));
         }
         let tally = &outcome.tally;
         Ok(match &outcome.end {
@@ -72,7 +111,7 @@ impl Closing<'_> {
             _ if tally.unreadable > 0 => FAILED,
             // After a broken pipe, some line was selected, even if it was not read.
             End::Reached if none_is_1 && tally.selected == 0 => NONE,
-            End::Reached | End::BrokenPipe => DONE,
+            End::Reached | End::Enough | End::BrokenPipe => DONE,
         })
     }
 }

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
 
 pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
+    let began = Instant::now();
     let sources = match options.sample {
         Some(lines) => vec![Source::Sample { lines }],
         None => input::sources(&options.files.files),
@@ -29,17 +30,24 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     let writes_new = !options.output.count && !options.repeated;
     let kept = options.state.as_deref().filter(|_| writes_new);
     let keeper = kept.map(Keeper::claim).transpose()?;
-    let seen = match (&keeper, options.state.as_deref()) {
+    let (seen, ignored) = match (&keeper, options.state.as_deref()) {
         (Some(keeper), _) => keeper.load_or_make(&options.making)?,
         (None, Some(state)) => keeper::load_if_there(state, &options.making)?,
-        (None, None) => options.making.build_for(total_bytes.unwrap_or(0))?,
+        (None, None) => (options.making.build_for(total_bytes.unwrap_or(0))?, None),
     };
     let before = match keeper {
+        _ if options.in_place => Before::Rewritten,
         Some(_) => Before::Kept { terminator: rules.terminator },
         None => Before::Replaced,
     };
+    let path = match (&options.output.output, &*options.files.files) {
+        (path, _) if !options.in_place => path.as_deref(),
+        (_, [file]) if file.as_os_str() != "-" => Some(&**file),
+        _ => return Err(Failure::new("--in-place takes one FILE, which is read and replaced")),
+    };
     let state = options.state.as_deref();
-    let mut output = Some(Sink::open(options.output.output.as_deref(), before, &sources, state)?);
+    let (opened, replacement) = Sink::open(path, before, &sources, state)?;
+    let mut output = Some(opened);
 
     // Lines are written immediately, unless they are only counted, or it is not yet certain which
     // are repeated.
@@ -50,8 +58,12 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         false => None,
     };
     let reporting = &options.output.reporting;
-    let screen =
-        Arc::new(Screen::new(reporting.wants_bar(), options.output.is_shown(), total_bytes));
+    let screen = Arc::new(Screen::new(
+        reporting.wants_bar(),
+        options.output.is_shown() && path.is_none(),
+        total_bytes,
+    ));
+    reporting.note(&screen, ignored);
     let state = state.map(|path| path.display().to_string());
     let checkpoint = (options.checkpoint > 0.0)
         .then(|| Duration::from_secs_f64(options.checkpoint).max(SHORTEST_PERIOD));
@@ -61,6 +73,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         select: options.lossless || !options.repeated,
         sources,
         rules,
+        limit: options.limit,
         threads: options.input.threads,
         sink,
         aside,
@@ -70,7 +83,6 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         yes_is: "new",
     })?;
 
-    let second_pass = Instant::now();
     let (mut new, mut recovered) = (outcome.tally.yes, None);
     // This also applies after a line that was too long: the lines before it are verified.
     if let Some((sink, aside)) = outcome.written.take() {
@@ -95,6 +107,8 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         }
     }
 
+    reporting.settle(&screen, &mut outcome, replacement.zip(path), options.in_place);
+
     let tally = &outcome.tally;
     let stats = &outcome.stats;
     let report = Deduplicated {
@@ -109,13 +123,15 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         },
         recovered,
         not_urls: report::not_urls(&outcome.hash, tally.not_urls),
+        long: tally.long,
         unreadable: tally.unreadable,
         rate: stats.false_positive_rate(),
         known: stats.items(),
         memory_bytes: stats.size_in_bytes(),
         state,
+        unchanged: writes_new && options.state.is_some() && !outcome.has_saved,
         saved: writes_new && options.state.is_some() && !matches!(outcome.end, End::Failed(_)),
-        seconds: report::seconds(outcome.took + second_pass.elapsed()),
+        seconds: report::seconds(began.elapsed()),
         end: report::name_of(&outcome.end),
     };
     Closing { reporting, screen: &screen, none_is_1: false }.close(&report, &outcome)

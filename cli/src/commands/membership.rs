@@ -1,6 +1,6 @@
 //! `koel query`, `koel add` and `koel forget`: look up, add or remove the lines of a state.
 
-use crate::arguments::common::{Input, Output, Reporting};
+use crate::arguments::common::{Input, LongLines, Output, Reporting};
 use crate::arguments::membership::{Add, Forget, Query};
 use crate::commands::closing::{Closing, Ending};
 use crate::commands::report::{self, Answer, Asked};
@@ -15,14 +15,17 @@ use crate::state::keeper::{self, Keeper};
 use crate::state::seen::Seen;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 pub fn query(options: &Query) -> Result<Ending, Failure> {
+    let began = Instant::now();
     let seen = keeper::load(&options.state)?;
     let job = Job {
         operation: Operation::Find,
         select: !options.invert,
         yes_is: "seen",
         state: &options.state,
+        began,
     };
     ask(
         job,
@@ -36,14 +39,22 @@ pub fn query(options: &Query) -> Result<Ending, Failure> {
 }
 
 pub fn add(options: &Add) -> Result<Ending, Failure> {
+    let began = Instant::now();
     let keeper = Keeper::claim(&options.state)?;
-    let seen = keeper.load_or_make(&options.making)?;
-    let job =
-        Job { operation: Operation::Add, select: true, yes_is: "added", state: &options.state };
+    let (seen, ignored) = keeper.load_or_make(&options.making)?;
+    options.reporting.note(&Screen::new(false, false, None), ignored);
+    let job = Job {
+        operation: Operation::Add,
+        select: true,
+        yes_is: "added",
+        state: &options.state,
+        began,
+    };
     ask(job, seen, Some(keeper), &options.files.files, &options.input, None, &options.reporting)
 }
 
 pub fn forget(options: &Forget) -> Result<Ending, Failure> {
+    let began = Instant::now();
     let keeper = Keeper::claim(&options.state)?;
     let seen = keeper.load()?;
     let job = Job {
@@ -51,6 +62,7 @@ pub fn forget(options: &Forget) -> Result<Ending, Failure> {
         select: true,
         yes_is: "forgotten",
         state: &options.state,
+        began,
     };
     ask(job, seen, Some(keeper), &options.files.files, &options.input, None, &options.reporting)
 }
@@ -60,6 +72,8 @@ struct Job<'a> {
     select: bool,
     yes_is: &'static str,
     state: &'a Path,
+    /// When the command began, before the state was loaded.
+    began: Instant,
 }
 
 fn ask(
@@ -72,12 +86,19 @@ fn ask(
     reporting: &Reporting,
 ) -> Result<Ending, Failure> {
     let sources = input::sources(files);
+    let is_kept = keeper.is_some();
+    let mut rules = input.rules();
+    if rules.longer == LongLines::Pass {
+        rules.longer = LongLines::Skip;
+    }
     let mut sink = Sink::nowhere();
     // Where the number of lines goes, at the end.
     let mut counted = None;
+    let mut replacement = None;
     if let Some(output) = output {
         let (path, state) = (output.output.as_deref(), Some(job.state));
-        let opened = Sink::open(path, Before::Replaced, &sources, state)?;
+        let (opened, later) = Sink::open(path, Before::Replaced, &sources, state)?;
+        replacement = later;
         match output.count {
             true => counted = Some(opened),
             false => sink = opened,
@@ -91,7 +112,8 @@ fn ask(
         operation: job.operation,
         select: job.select,
         sources,
-        rules: input.rules(),
+        rules,
+        limit: None,
         threads: input.threads,
         sink,
         aside: None,
@@ -105,6 +127,9 @@ fn ask(
         outcome.end = written.err().map_or(End::Reached, End::from);
     }
 
+    let path = output.and_then(|output| output.output.as_deref());
+    reporting.settle(&screen, &mut outcome, replacement.zip(path), false);
+
     let tally = &outcome.tally;
     let stats = &outcome.stats;
     let report = Asked {
@@ -116,12 +141,14 @@ fn ask(
         },
         bytes: tally.bytes,
         not_urls: report::not_urls(&outcome.hash, tally.not_urls),
+        long: tally.long,
         unreadable: tally.unreadable,
         rate: stats.false_positive_rate(),
         known: stats.items(),
         memory_bytes: stats.size_in_bytes(),
         state: job.state.display().to_string(),
-        seconds: report::seconds(outcome.took),
+        unchanged: is_kept && !outcome.has_saved,
+        seconds: report::seconds(job.began.elapsed()),
         end: report::name_of(&outcome.end),
     };
     let none_is_1 = job.operation != Operation::Add;

@@ -21,6 +21,8 @@ pub struct Deduplicated<'a> {
     pub recovered: Option<u64>,
     /// Lines that should be URLs and are not.
     pub not_urls: Option<u64>,
+    /// Lines that were too long to be compared, and skipped or passed on.
+    pub long: u64,
     /// Inputs that could not be read completely.
     pub unreadable: u64,
     /// The false-positive rate at the end of the run.
@@ -32,6 +34,8 @@ pub struct Deduplicated<'a> {
     pub state: Option<String>,
     /// Whether the lines were saved to the state. --count and --repeated only read it.
     pub saved: bool,
+    /// Whether the state was left as it was, because no line was new.
+    pub unchanged: bool,
     pub seconds: f64,
     pub end: &'a str,
 }
@@ -45,11 +49,14 @@ pub struct Asked<'a> {
     pub answer: Answer,
     pub bytes: u64,
     pub not_urls: Option<u64>,
+    pub long: u64,
     pub unreadable: u64,
     pub rate: f64,
     pub known: usize,
     pub memory_bytes: usize,
     pub state: String,
+    /// Whether add or forget left the state as it was, because no line changed it.
+    pub unchanged: bool,
     pub seconds: f64,
     pub end: &'a str,
 }
@@ -66,6 +73,7 @@ pub enum Answer {
 pub fn name_of(end: &End) -> &'static str {
     match end {
         End::Reached => "complete",
+        End::Enough => "limit",
         End::Signal(signal_hook::consts::SIGINT) => "SIGINT",
         End::Signal(signal_hook::consts::SIGHUP) => "SIGHUP",
         End::Signal(_) => "SIGTERM",
@@ -101,10 +109,11 @@ impl Display for Deduplicated<'_> {
             None => write!(f, "; {}", Drops(self.expected_drops))?,
         }
         NotUrls(self.not_urls).fmt(f)?;
+        Long(self.long).fmt(f)?;
         if let Some(state) = &self.state
             && self.saved
         {
-            write!(f, "; {state} has {}", Lines(self.known as u64))?;
+            write!(f, "; {}", Holds(state, self.known, self.unchanged))?;
         }
         write!(f, "; {}", Took(self.seconds))?;
         Ended(self.end).fmt(f)
@@ -130,8 +139,9 @@ impl Display for Asked<'_> {
             }
         }
         NotUrls(self.not_urls).fmt(f)?;
+        Long(self.long).fmt(f)?;
         if self.end != "failed" {
-            write!(f, "; {} has {}", self.state, Lines(self.known as u64))?;
+            write!(f, "; {}", Holds(&self.state, self.known, self.unchanged))?;
         }
         write!(f, "; {}", Took(self.seconds))?;
         Ended(self.end).fmt(f)
@@ -149,6 +159,17 @@ impl Display for Lines {
     }
 }
 
+/// A state, the number of its lines, and whether it was left as it was.
+struct Holds<'a>(&'a str, usize, bool);
+
+impl Display for Holds<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Holds(state, known, unchanged) = self;
+        let still = if *unchanged { "still " } else { "" };
+        write!(f, "{state} {still}has {}", Lines(*known as u64))
+    }
+}
+
 struct NotUrls(Option<u64>);
 
 impl Display for NotUrls {
@@ -157,6 +178,19 @@ impl Display for NotUrls {
             None | Some(0) => Ok(()),
             Some(1) => f.write_str("; 1 is not a URL"),
             Some(lines) => write!(f, "; {} are not URLs", HumanCount(lines)),
+        }
+    }
+}
+
+/// Lines that were too long to be compared.
+struct Long(u64);
+
+impl Display for Long {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0 => Ok(()),
+            1 => f.write_str("; 1 too long to compare"),
+            lines => write!(f, "; {} too long to compare", HumanCount(lines)),
         }
     }
 }
@@ -175,6 +209,7 @@ impl Display for Ended<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             signal if signal.starts_with("SIG") => write!(f, "; ended by {signal}"),
+            "limit" => f.write_str("; ended by --limit"),
             "failed" => f.write_str("; failed"),
             _ => Ok(()),
         }

@@ -255,10 +255,11 @@ fn divide(file: File, parts: usize, rules: Rules, hash: &LineHash) -> Result<Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arguments::common::LongLines;
     use crate::state::comparison::Comparison;
     use std::collections::HashSet;
 
-    const RULES: Rules = Rules { terminator: b'\n', longest: 100 };
+    const RULES: Rules = Rules { terminator: b'\n', longest: 100, longer: LongLines::Stop };
 
     fn settled(new: &[u8], repeated: &[u8], at_once: u64) -> Settled {
         let mut aside = Aside::new(true).unwrap();

@@ -1,5 +1,7 @@
 //! Chunks of whole lines.
 
+use crate::arguments::common::LongLines;
+
 /// The number of bytes read at once. A chunk is larger only if a line is.
 pub const CHUNK: usize = 1 << 20;
 
@@ -16,6 +18,10 @@ pub struct Chunk {
     pub selected_lines: u64,
     /// The lines to set aside.
     pub aside: Vec<u8>,
+    /// The answer for each line, if the run may end in the middle of a chunk.
+    pub answers: Vec<bool>,
+    /// Whether the text is a piece of a line that is passed on as it is. There are no `ends` then.
+    pub is_raw: bool,
     /// The number of lines that were added, found or removed.
     pub yes: u64,
     /// The number of lines that should be URLs and are not.
@@ -31,6 +37,15 @@ impl Chunk {
 
     pub fn bytes(&self) -> usize {
         self.ends.last().map_or(0, |&end| end as usize)
+    }
+
+    /// Leaves out the lines after the first `lines`.
+    pub fn truncate(&mut self, lines: usize) {
+        let written = self.iter().zip(&self.answers).take(lines).filter(|(_, chosen)| **chosen);
+        let bytes = written.map(|(line, _)| line.len()).sum();
+        self.selected.truncate(bytes);
+        self.ends.truncate(lines);
+        self.answers.truncate(lines);
     }
 
     /// Iterates over the lines, with their terminators.
@@ -80,8 +95,10 @@ pub fn empty(buffer: &mut Vec<u8>) {
 pub struct Rules {
     /// The byte that ends a line.
     pub terminator: u8,
-    /// The length of the longest line accepted.
+    /// The length of the longest line that is compared.
     pub longest: usize,
+    /// What happens to longer lines.
+    pub longer: LongLines,
 }
 
 impl Rules {
@@ -123,7 +140,7 @@ mod tests {
 
     #[test]
     fn carriage_returns_belong_to_the_end_of_a_line() {
-        let rules = |terminator| Rules { terminator, longest: 9 };
+        let rules = |terminator| Rules { terminator, longest: 9, longer: LongLines::Stop };
         assert_eq!(rules(b'\n').bare(b"a\r\n"), b"a");
         assert_eq!(rules(b'\n').bare(b"a\r\r\n"), b"a\r");
         assert_eq!(rules(b'\n').bare(b"\n"), b"");

@@ -72,18 +72,15 @@ impl Source {
             Source::StandardInput => {
                 let file = standard_input()?;
                 let is_live = !file.metadata()?.is_file();
-                Ok(Opened { reader: Box::new(counted(file)), is_live })
+                Ok(Opened { reader: recognised(counted(file))?, is_live })
             }
             Source::File(path) => {
                 let file = File::open(path)?;
                 let is_live = !file.metadata()?.is_file();
                 let file = counted(file);
-                let reader: Box<dyn Read + Send> = match packing(path) {
-                    Packing::None => Box::new(file),
-                    Packing::Gzip => {
-                        Box::new(MultiGzDecoder::new(BufReader::with_capacity(PACKED, file)))
-                    }
-                    Packing::Zstd => Box::new(zstd::Decoder::new(file)?),
+                let reader = match packing(path) {
+                    Packing::None => recognised(file)?,
+                    packing => unpacked(file, packing)?,
                 };
                 Ok(Opened { reader, is_live })
             }
@@ -124,6 +121,51 @@ fn packing(path: &Path) -> Packing {
         Some("zst") => Packing::Zstd,
         _ => Packing::None,
     }
+}
+
+/// How a compressed input begins, and a state.
+const GZIP: &[u8] = b"\x1F\x8B";
+const ZSTD: &[u8] = b"\x28\xB5\x2F\xFD";
+const STATE: &[u8] = b"\x89koel\r\n\x1A";
+
+/// Decompresses an input if it begins as a compressed one does.
+fn recognised(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
+    let mut bytes = [0; STATE.len()];
+    let mut length = 0;
+    // No more is read than it takes, so that lines from a terminal or a pipe do not wait.
+    while [GZIP, ZSTD, STATE]
+        .iter()
+        .any(|magic| length < magic.len() && magic.starts_with(&bytes[..length]))
+    {
+        match input.read(&mut bytes[length..]) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let begins = bytes[..length].to_vec();
+    let packing = match &*begins {
+        begins if begins.starts_with(STATE) => {
+            let what = "this is a state, not lines; koel info shows what it contains";
+            return Err(io::Error::new(ErrorKind::InvalidInput, what));
+        }
+        begins if begins.starts_with(GZIP) => Packing::Gzip,
+        begins if begins.starts_with(ZSTD) => Packing::Zstd,
+        _ => Packing::None,
+    };
+    unpacked(io::Cursor::new(begins).chain(input), packing)
+}
+
+fn unpacked(
+    input: impl Read + Send + 'static,
+    packing: Packing,
+) -> io::Result<Box<dyn Read + Send>> {
+    Ok(match packing {
+        Packing::None => Box::new(input),
+        Packing::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(PACKED, input))),
+        Packing::Zstd => Box::new(zstd::Decoder::new(input)?),
+    })
 }
 
 /// Returns standard input without the standard library's buffer.

@@ -6,4 +6,5 @@ pub mod crawl;
 pub mod cutter;
 pub mod input;
 pub mod output;
+pub mod replacement;
 pub mod suspects;

@@ -3,6 +3,7 @@
 use crate::failure::{Failure, Trouble};
 use crate::files::{folder_of, is_same};
 use crate::lines::input::{self, Source};
+use crate::lines::replacement::Replacement;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
@@ -18,14 +19,18 @@ pub struct Sink {
     folder: Option<File>,
 }
 
+/// A sink, and what has to be done once it has everything, if it is to replace a file.
+pub type Opened = (Sink, Option<Replacement>);
+
 /// What happens to the contents of an existing file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Before {
+    /// They are replaced in the end, as a whole.
     Replaced,
+    /// The same, and the file is the input.
+    Rewritten,
     /// Lines are appended. Existing lines end in `terminator`.
-    Kept {
-        terminator: u8,
-    },
+    Kept { terminator: u8 },
 }
 
 impl Sink {
@@ -40,10 +45,10 @@ impl Sink {
         before: Before,
         sources: &[Source],
         state: Option<&Path>,
-    ) -> Result<Sink, Failure> {
+    ) -> Result<Opened, Failure> {
         match path {
             Some(path) if path.as_os_str() != "-" => Sink::file(path, before, sources, state),
-            _ => Sink::standard_beside(sources, state),
+            _ => Sink::standard_beside(sources, state).map(|sink| (sink, None)),
         }
     }
 
@@ -66,7 +71,7 @@ impl Sink {
         before: Before,
         sources: &[Source],
         state: Option<&Path>,
-    ) -> Result<Sink, Failure> {
+    ) -> Result<Opened, Failure> {
         let name = path.display().to_string();
         let cannot = |error| Failure::about(path, &error);
         if input::is_packed(path) {
@@ -78,11 +83,27 @@ impl Sink {
         // A named pipe is not opened for reading: the command would be a reader of its own output,
         // and would not notice that the other reader has gone.
         let is_file = path.metadata().map_or(true, |about| about.is_file());
+        let is_replaced = is_file && matches!(before, Before::Replaced | Before::Rewritten);
+        if is_replaced && let Some(replacement) = Replacement::begin(path).map_err(cannot)? {
+            if let Some(old) = replacement.old() {
+                let sources = if before == Before::Rewritten { &[] } else { sources };
+                is_free(old, &name, sources, state)?;
+            }
+            let to = Some(replacement.file().map_err(cannot)?);
+            let sink = Sink { to, name, is_file, is_readable: true, folder: open_folder(path) };
+            return Ok((sink, Some(replacement)));
+        }
+        if before == Before::Rewritten {
+            return Err(Failure::new(format!(
+                "{name}: cannot be rewritten in place: it is not a regular file, or its folder does \
+                 not allow new files"
+            )));
+        }
         let mut is_readable = is_file;
         let mut options = OpenOptions::new();
         options.create(is_file).read(is_file).write(true).truncate(false);
         // In append mode, other processes can append to the file or truncate it at the same time.
-        options.append(is_file && before != Before::Replaced);
+        options.append(is_file && !is_replaced);
         let opened = match options.open(path) {
             Err(error) if error.kind() == ErrorKind::PermissionDenied && is_file => {
                 is_readable = false;
@@ -94,7 +115,7 @@ impl Sink {
         // The check comes before any change to the file, and after its creation: a file that did
         // not exist may also be named as an input.
         is_free(&file.metadata().map_err(cannot)?, &name, sources, state)?;
-        if is_file && before == Before::Replaced {
+        if is_replaced {
             file.set_len(0).map_err(cannot)?;
         }
         let mut sink = Sink { to: Some(file), name, is_file, is_readable, folder: None };
@@ -102,7 +123,7 @@ impl Sink {
             sink.go_to_end(before).map_err(cannot)?;
             sink.folder = open_folder(path);
         }
-        Ok(sink)
+        Ok((sink, None))
     }
 
     /// Seeks to the end. If a killed run left an incomplete line there, terminates that line.

@@ -14,6 +14,8 @@ pub enum End {
     /// All lines have been processed.
     Reached,
     Signal(i32),
+    /// As many lines have been written as were asked for.
+    Enough,
     /// The reader of the output has closed it.
     BrokenPipe,
     Failed(Failure),
@@ -38,6 +40,8 @@ pub struct Coordinator<'a> {
     shared: &'a Shared,
     keeping: Option<Keeping>,
     yes_is: &'static str,
+    /// The number of lines that were added, not written, and removed again.
+    pub taken_back: u64,
 }
 
 /// When and how the state is saved.
@@ -46,13 +50,15 @@ pub struct Keeping {
     syncer: Syncer,
     period: Option<Duration>,
     next: Option<Instant>,
-    /// The number of chunks that had been written at the last save.
+    /// The number of changes, lines added or removed, that the file has.
     saved: u64,
+    /// Whether the file was written in this run.
+    has_saved: bool,
 }
 
 impl<'a> Coordinator<'a> {
     pub fn new(shared: &'a Shared, keeping: Option<Keeping>, yes_is: &'static str) -> Self {
-        Coordinator { shared, keeping, yes_is }
+        Coordinator { shared, keeping, yes_is, taken_back: 0 }
     }
 
     /// Waits until the run ends. Meanwhile, saves checkpoints and shows progress.
@@ -67,6 +73,7 @@ impl<'a> Coordinator<'a> {
             let due = self.keeping.as_ref().and_then(|keeping| keeping.next);
             match self.shared.monitor.wait(due.map_or(tick, |due| due.min(tick))) {
                 Event::Finished => return End::Reached,
+                Event::Enough => return End::Enough,
                 Event::Signal(signal) => return End::Signal(signal),
                 Event::Trouble(trouble) => return End::from(trouble),
                 Event::Time => self.show(),
@@ -87,7 +94,8 @@ impl<'a> Coordinator<'a> {
     /// Gives up if a signal or an error comes first.
     fn checkpoint(&mut self) {
         let Shared { monitor, screen, seen, .. } = self.shared;
-        if self.keeping.as_ref().is_none_or(|keeping| keeping.saved == monitor.written()) {
+        let changes = self.changes();
+        if self.keeping.as_ref().is_none_or(|keeping| keeping.saved == changes) {
             return self.postpone(Duration::ZERO);
         }
         monitor.hold();
@@ -105,7 +113,8 @@ impl<'a> Coordinator<'a> {
                 // The lines written may be lost, so the state must not be saved any more.
                 Err(failure) => monitor.trouble(Trouble::Failed(failure)),
                 Ok(()) => {
-                    if let Err(failure) = keeping.save_synced(seen, monitor.written()) {
+                    let changes = locked(&self.shared.so_far.tally).yes;
+                    if let Err(failure) = keeping.save_synced(seen, changes) {
                         screen.say(format!("{failure} (will be tried again)"));
                     }
                 }
@@ -113,6 +122,16 @@ impl<'a> Coordinator<'a> {
             self.postpone(start.elapsed());
         }
         monitor.go_on();
+    }
+
+    /// The number of lines that were added or removed, and written.
+    fn changes(&self) -> u64 {
+        locked(&self.shared.so_far.tally).yes
+    }
+
+    /// Whether a state was saved in this run.
+    pub fn has_saved(&self) -> bool {
+        self.keeping.as_ref().is_some_and(|keeping| keeping.has_saved)
     }
 
     /// Schedules the next checkpoint, so that saves take at most a tenth of the time.
@@ -140,15 +159,18 @@ impl<'a> Coordinator<'a> {
             }
         }
         let Some(halt) = so_far.turns.halt() else { return end };
-        seen.remove_hash_many(&halt.added());
+        let not_written = halt.added();
+        seen.remove_hash_many(&not_written);
+        self.taken_back = not_written.len() as u64;
         so_far.stop_adding(&halt);
         if *operation == Operation::Add {
             let mut tally = locked(&self.shared.so_far.tally);
             let added = tally.yes;
             tally.doubt.update(seen, added, true);
         }
+        let changes = self.changes();
         let saved = match &mut self.keeping {
-            Some(keeping) => keeping.save(seen, monitor.written()),
+            Some(keeping) => keeping.save(seen, changes),
             None => Ok(()),
         };
         let stopped = locked(&self.shared.so_far.stopped).take();
@@ -164,18 +186,19 @@ impl<'a> Coordinator<'a> {
 impl Keeping {
     pub fn new(keeper: Keeper, syncer: Syncer, period: Option<Duration>) -> Self {
         let next = period.map(|period| Instant::now() + period);
-        Keeping { keeper, syncer, period, next, saved: 0 }
+        Keeping { keeper, syncer, period, next, saved: 0, has_saved: false }
     }
 
-    /// Syncs the output, then saves the state: a line must be safe before it is saved as seen.
-    fn save(&mut self, seen: &Seen, written: u64) -> Result<(), Failure> {
+    /// Syncs the output, then saves the state, unless nothing has changed: a line must be safe before
+    /// it is saved as seen.
+    fn save(&mut self, seen: &Seen, changes: u64) -> Result<(), Failure> {
         self.syncer.sync()?;
-        self.save_synced(seen, written)
+        if self.saved == changes { Ok(()) } else { self.save_synced(seen, changes) }
     }
 
-    fn save_synced(&mut self, seen: &Seen, written: u64) -> Result<(), Failure> {
+    fn save_synced(&mut self, seen: &Seen, changes: u64) -> Result<(), Failure> {
         self.keeper.save(seen)?;
-        self.saved = written;
+        (self.saved, self.has_saved) = (changes, true);
         Ok(())
     }
 }

@@ -73,7 +73,8 @@ impl Shared {
     fn read_all(&self, sources: Vec<Source>, pool: &Receiver<Chunk>, work: &Sender<Chunk>) {
         // A closed channel means that the run has ended early.
         let Ok(mut chunk) = pool.recv() else { return };
-        for source in sources {
+        let mut sources = sources.into_iter();
+        while let Some(source) = sources.next() {
             let failed = |error| {
                 locked(&self.so_far.tally).unreadable += 1;
                 let advice = source.advice(&error);
@@ -86,6 +87,7 @@ impl Shared {
                     continue;
                 }
             };
+            locked(&self.so_far.tally).opened += 1;
             let mut cutter = Cutter::new(opened, self.rules);
             let over = loop {
                 if let Err(over) = cutter.fill(&mut chunk) {
@@ -100,13 +102,20 @@ impl Shared {
                     _ => return,
                 }
             };
+            locked(&self.so_far.tally).long += cutter.long;
             match over {
                 Over::End => {}
                 Over::Unreadable(error) => failed(error),
                 Over::TooLong { line } => {
+                    let others: Vec<String> = sources.map(|source| source.name()).collect();
+                    let others = match others.is_empty() {
+                        true => String::new(),
+                        false => format!(", nor was {}", others.join(", ")),
+                    };
                     *locked(&self.so_far.stopped) = Some(Failure::new(format!(
                         "{}: line {line} is longer than {} bytes; it and everything after it was \
-                         not read; use --max-line to allow longer lines",
+                         not read{others}; use --max-line to allow longer lines, or --long-lines \
+                         to skip them or pass them on",
                         source.name(),
                         self.rules.longest
                     )));
@@ -132,7 +141,8 @@ impl Shared {
         let mut next = 0;
         for chunk in done {
             early.insert(chunk.number, chunk);
-            while let Some(chunk) = early.remove(&next) {
+            while let Some(mut chunk) = early.remove(&next) {
+                let is_enough = self.cut_off(&mut chunk);
                 if let Err(trouble) = self.write(&chunk, &mut sink, aside.as_mut()) {
                     self.monitor.trouble(trouble);
                     return (sink, aside);
@@ -141,10 +151,41 @@ impl Shared {
                 self.so_far.turns.cross_out(chunk.number);
                 self.count(&chunk);
                 self.monitor.wrote();
+                if is_enough {
+                    self.monitor.enough();
+                    return (sink, aside);
+                }
                 let _ = pool.send(chunk);
             }
         }
         (sink, aside)
+    }
+
+    /// Leaves out of a chunk what comes after the last line that may be written, and returns whether
+    /// that line is in it. Lines that were added and are left out are removed from the filter.
+    fn cut_off(&self, chunk: &mut Chunk) -> bool {
+        let Some(limit) = self.limit else { return false };
+        let left = limit.saturating_sub(locked(&self.so_far.tally).selected);
+        if chunk.selected_lines < left {
+            return false;
+        }
+        let chosen = chunk.answers.iter().enumerate().filter(|(_, chosen)| **chosen);
+        let lines = chosen.map(|(line, _)| line + 1).nth(left as usize - 1);
+        let lines = lines.unwrap_or(chunk.lines());
+        let (hasher, mut scratch) = (self.seen.hasher(), String::new());
+        let (mut hashes, mut not_urls) = (Vec::new(), 0);
+        for (line, added) in chunk.iter().zip(&chunk.answers).skip(lines) {
+            let (key, is_url) = hasher.comparison().key(self.rules.bare(line), &mut scratch);
+            not_urls += u64::from(!is_url);
+            if *added {
+                hashes.push(hasher.of_key(key));
+            }
+        }
+        self.seen.remove_hash_many(&hashes);
+        chunk.truncate(lines);
+        (chunk.yes, chunk.selected_lines) = (left, left);
+        chunk.not_urls -= not_urls;
+        true
     }
 
     fn write(

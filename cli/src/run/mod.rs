@@ -43,7 +43,7 @@ use crate::state::seen::Seen;
 use koel::Stats;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The parameters of a run.
 pub struct Run {
@@ -53,6 +53,8 @@ pub struct Run {
     pub select: bool,
     pub sources: Vec<Source>,
     pub rules: Rules,
+    /// The number of selected lines after which the run ends.
+    pub limit: Option<u64>,
     /// The number of workers. `None` is one for each core.
     pub threads: Option<usize>,
     pub sink: Sink,
@@ -73,16 +75,19 @@ pub struct Outcome {
     pub hash: LineHash,
     pub tally: Tally,
     pub end: End,
-    /// Where the lines were written to, if the run reached the end of the input.
+    /// Where the lines were written to, if the run came to its end undisturbed.
     pub written: Option<(Sink, Option<Aside>)>,
-    pub took: Duration,
+    /// The number of lines that were added and not written, and so removed again.
+    pub taken_back: u64,
+    pub has_state: bool,
+    /// Whether a state was saved: it is not if nothing has changed.
+    pub has_saved: bool,
 }
 
 /// Processes all lines, saves the state, and watches for signals.
 pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
     let monitor = Arc::new(Monitor::default());
     let watch = Watch::start(&monitor)?;
-    let start = Instant::now();
     let threads =
         run.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
     let shared = Arc::new(Shared {
@@ -90,6 +95,7 @@ pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
         operation: run.operation,
         select: run.select,
         rules: run.rules,
+        limit: run.limit,
         sets_aside: run.aside.is_some(),
         writes: run.sink.is_somewhere() || run.aside.is_some(),
         records: run.keeper.is_some(),
@@ -97,6 +103,7 @@ pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
         monitor,
         so_far: SoFar::default(),
     });
+    let has_state = run.keeper.is_some();
     let keeping = match run.keeper {
         None => None,
         Some(keeper) => Some(Keeping::new(keeper, run.sink.syncer()?, run.checkpoint)),
@@ -105,10 +112,11 @@ pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
     let mut coordinator = Coordinator::new(&shared, keeping, run.yes_is);
     let end = coordinator.wait();
     // After an early end, the writer may block for ever, so it is not joined.
-    let written = matches!(end, End::Reached).then(|| writer.join().ok()).flatten();
+    let written = matches!(end, End::Reached | End::Enough).then(|| writer.join().ok()).flatten();
     let end = coordinator.finish(end);
     shared.screen.clear();
     let tally = locked(&shared.so_far.tally).clone();
     let (stats, hash) = (shared.seen.stats(), *shared.seen.hasher());
-    Ok((Outcome { stats, hash, tally, end, written, took: start.elapsed() }, watch))
+    let (has_saved, taken_back) = (coordinator.has_saved(), coordinator.taken_back);
+    Ok((Outcome { stats, hash, tally, end, written, taken_back, has_state, has_saved }, watch))
 }

@@ -23,6 +23,8 @@ struct Standing {
     closed: bool,
     /// Whether the input has been read to its end.
     read: bool,
+    /// Whether no more lines are to be written.
+    is_enough: bool,
     signal: Option<i32>,
     trouble: Option<Trouble>,
 }
@@ -31,6 +33,8 @@ struct Standing {
 pub enum Event {
     /// The input has ended, and every chunk has been written.
     Finished,
+    /// No more lines are to be written.
+    Enough,
     Signal(i32),
     Trouble(Trouble),
     /// The deadline has passed.
@@ -65,6 +69,10 @@ impl Monitor {
 
     pub fn read_to_the_end(&self) {
         self.change(|at| at.read = true);
+    }
+
+    pub fn enough(&self) {
+        self.change(|at| at.is_enough = true);
     }
 
     pub fn wrote(&self) {
@@ -105,6 +113,8 @@ impl Monitor {
         self.wait_for(until, |at| {
             event = if let Some(trouble) = at.trouble.take() {
                 Event::Trouble(trouble)
+            } else if at.is_enough {
+                Event::Enough
             } else if let Some(signal) = at.signal.take() {
                 Event::Signal(signal)
             } else if at.read && at.written == at.handed {
@@ -122,7 +132,8 @@ impl Monitor {
     pub fn wait_until_idle(&self, until: Instant) -> Idle {
         let mut idle = Idle::Late;
         self.wait_for(until, |at| {
-            idle = match (at.trouble.is_some() || at.signal.is_some(), at.written == at.handed) {
+            let is_disturbed = at.is_enough || at.trouble.is_some() || at.signal.is_some();
+            idle = match (is_disturbed, at.written == at.handed) {
                 (true, _) => Idle::Disturbed,
                 (false, true) => Idle::Reached,
                 (false, false) => return false,

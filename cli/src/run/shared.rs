@@ -39,6 +39,8 @@ pub struct Shared {
     /// The answer that selects a line.
     pub select: bool,
     pub rules: Rules,
+    /// The number of selected lines after which the run ends.
+    pub limit: Option<u64>,
     /// Whether the lines that are not selected are set aside.
     pub sets_aside: bool,
     /// Whether selected lines, or those set aside, are kept at all.

@@ -15,6 +15,10 @@ pub struct Tally {
     pub not_urls: u64,
     /// Inputs that could not be read completely.
     pub unreadable: u64,
+    /// Inputs that could be opened.
+    pub opened: u64,
+    /// Lines that were too long to be compared, and left out or passed on.
+    pub long: u64,
     pub doubt: Doubt,
 }
 

@@ -43,7 +43,7 @@ impl<'a> Worker<'a> {
 
     /// Determines the answer for each line of a chunk, and sorts the lines by it.
     fn process(&mut self, chunk: &mut Chunk) {
-        let Shared { seen, operation, select, rules, sets_aside, writes, .. } = self.shared;
+        let Shared { seen, operation, select, rules, limit, sets_aside, writes, .. } = self.shared;
         let hasher = seen.hasher();
         let comparison = hasher.comparison();
         self.hashes.clear();
@@ -64,6 +64,12 @@ impl<'a> Worker<'a> {
         chunk.selected_lines = if *select { yes } else { chunk.lines() as u64 - yes };
         if *writes {
             chunk.sort_out(&self.answers, *select, *sets_aside);
+            if chunk.is_raw && *select {
+                chunk.selected.extend_from_slice(&chunk.text);
+            }
+        }
+        if limit.is_some() {
+            chunk.answers.clone_from(&self.answers);
         }
     }
 

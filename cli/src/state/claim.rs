@@ -5,7 +5,7 @@
 //! killed process is therefore unlocked, and the next process takes it over.
 
 use crate::failure::Failure;
-use crate::files::{folder_of, is_same};
+use crate::files::{folder_of, follow, is_same};
 use koel::StableHash;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -70,17 +70,6 @@ fn is_taken(state: &Path, claim: File) -> Failure {
         "{}: {owner} is using it; wait for it to end, or use another state",
         state.display()
     ))
-}
-
-/// Follows symbolic links to a file that need not exist, which is where a state would be created.
-fn follow(path: &Path) -> PathBuf {
-    let mut path = path.to_path_buf();
-    // The system follows as many.
-    for _ in 0..40 {
-        let Ok(to) = fs::read_link(&path) else { break };
-        path = folder_of(&path).join(to);
-    }
-    path
 }
 
 /// Returns the path of the claim file, which is the same for all names of one state.

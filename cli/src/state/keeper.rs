@@ -18,6 +18,13 @@ impl Keeper {
         if path.as_os_str() == "-" {
             return Err(Failure::new("a state must be a file, not standard input"));
         }
+        // Opening a pipe would wait for another process.
+        if path.metadata().is_ok_and(|file| !file.is_file()) {
+            return Err(Failure::new(format!(
+                "{}: it is not a regular file, and a state must be one",
+                path.display()
+            )));
+        }
         let _claim = Claim::lay(path)?;
         if path.metadata().is_ok_and(|file| file.is_file() && file.permissions().readonly()) {
             return Err(Failure::new(format!(
@@ -28,14 +35,15 @@ impl Keeper {
         Ok(Keeper { path: path.to_path_buf(), _claim })
     }
 
-    /// Loads the state, or creates it if it does not exist.
-    pub fn load_or_make(&self, making: &Making) -> Result<Seen, Failure> {
-        let seen = load_if_there(&self.path, making)?;
+    /// Loads the state, or creates it if it does not exist. Also returns what the options ask for in
+    /// vain.
+    pub fn load_or_make(&self, making: &Making) -> Result<(Seen, Option<String>), Failure> {
+        let loaded = load_if_there(&self.path, making)?;
         if !self.path.exists() {
             // A state that cannot be saved is reported before any line is written.
-            self.save(&seen)?;
+            self.save(&loaded.0)?;
         }
-        Ok(seen)
+        Ok(loaded)
     }
 
     pub fn load(&self) -> Result<Seen, Failure> {
@@ -51,11 +59,16 @@ impl Keeper {
     }
 }
 
-/// Loads a state without claiming it. If it does not exist, builds an empty filter.
-pub fn load_if_there(path: &Path, making: &Making) -> Result<Seen, Failure> {
+/// Loads a state without claiming it. If it does not exist, builds an empty filter. Also returns what
+/// the options ask for in vain.
+pub fn load_if_there(path: &Path, making: &Making) -> Result<(Seen, Option<String>), Failure> {
     match Seen::load(path) {
-        Ok(seen) => making.accept(seen, path),
-        Err(error) if error.kind() == SnapshotErrorKind::NotFound => making.build(),
+        Ok(seen) => {
+            let ignored = making.ignored(&seen);
+            let note = ignored.map(|ignored| format!("{}: {ignored}", path.display()));
+            Ok((making.accept(seen, path)?, note))
+        }
+        Err(error) if error.kind() == SnapshotErrorKind::NotFound => Ok((making.build()?, None)),
         Err(error) => Err(cannot_use(&error)),
     }
 }

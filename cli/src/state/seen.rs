@@ -75,6 +75,19 @@ impl Making {
         most.unwrap_or(usize::MAX)
     }
 
+    /// Returns what these options ask for that an existing state decides.
+    pub fn ignored(&self, seen: &Seen) -> Option<String> {
+        let rate = seen.stats().false_positive_rate_at_capacity();
+        let is_other = self.rate.filter(|asked| *asked > 2.0 * rate);
+        let options = match (is_other, self.capacity) {
+            (None, None) => return None,
+            (Some(_), None) => "--rate is",
+            (None, Some(_)) => "--capacity is",
+            (Some(_), Some(_)) => "--rate and --capacity are",
+        };
+        Some(format!("{options} for new states, and this one was made for a rate of {rate:.1e}"))
+    }
+
     /// Checks that an existing state is what these options ask for, and sets its memory limit.
     pub fn accept(&self, seen: Seen, path: &Path) -> Result<Seen, Failure> {
         let (is, asked) = (seen.hasher().comparison(), self.comparison());

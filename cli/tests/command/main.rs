@@ -11,8 +11,10 @@ mod help;
 mod dedup {
     mod compressed;
     mod lines;
+    mod long_lines;
     mod lossless;
     mod options;
+    mod outputs;
     mod urls;
 }
 
@@ -20,6 +22,7 @@ mod dedup {
 mod state {
     mod claims;
     mod known_lines;
+    mod limits;
     mod only_read;
     mod refused_states;
     mod state_as_output;

@@ -64,7 +64,7 @@ fn whole_lines_before_the_damage_are_processed() {
 }
 
 #[test]
-fn only_the_name_decides_what_is_decompressed() {
+fn the_name_or_the_first_bytes_decide_what_is_decompressed() {
     let place = Place::new();
     for name in ["lines.gz", "lines.zst"] {
         place.write(name, b"these are lines\nand not compressed\n");
@@ -72,10 +72,19 @@ fn only_the_name_decides_what_is_decompressed() {
         assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0), "{name}");
         assert!(ran.stderr.contains(&format!("koel: {name}: ")), "{}", ran.stderr);
     }
-    // Only the name decides.
-    place.write("packed", gz(b"a\n"));
-    assert_eq!(place.koel("dedup packed").code, Some(0));
-    assert_ne!(place.koel("dedup packed").stdout, b"a\n");
+    for packed in [gz(b"a\nb\na\n"), zst(b"a\nb\na\n")] {
+        place.write("packed", &packed);
+        for ran in [place.koel("dedup packed"), place.koel_on("dedup", &packed)] {
+            assert_eq!((ran.code, &*ran.stdout), (Some(0), &b"a\nb\n"[..]), "{}", ran.stderr);
+        }
+        // Too short, or only similar.
+        for bytes in [&packed[..1], &packed[..2], &[&packed[..1], b"a\n"].concat()] {
+            let ran = place.koel_on("dedup", bytes);
+            let is_packed = bytes.len() == 2 && packed[0] == 0x1F;
+            assert_eq!(ran.code, Some(if is_packed { 2 } else { 0 }), "{bytes:?}");
+            assert!(is_packed || ran.stdout.starts_with(bytes), "{bytes:?}");
+        }
+    }
 }
 
 #[test]

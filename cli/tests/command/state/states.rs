@@ -66,6 +66,8 @@ fn json_of_all_commands_has_every_field() {
             "lines",
             "bytes",
             "not_urls",
+            "long",
+            "unchanged",
             "unreadable",
             "rate",
             "known",
@@ -134,7 +136,7 @@ fn what_is_added_is_seen_and_nothing_is_written() {
     let ran = place.koel_on("add seen.koel", b"a\n");
     assert_eq!(ran.code, Some(0));
     assert!(
-        ran.stderr.starts_with("koel: 1 line, 0 added; seen.koel has 2 lines; "),
+        ran.stderr.starts_with("koel: 1 line, 0 added; seen.koel still has 2 lines; "),
         "{}",
         ran.stderr
     );

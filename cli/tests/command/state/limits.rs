@@ -1,0 +1,114 @@
+//! `--limit`: the next new lines of a file, run after run.
+
+use crate::common::*;
+use std::process::Command;
+
+#[test]
+fn each_run_writes_the_next_lines() {
+    let place = Place::new();
+    let lines = numbered(0..60_000);
+    // Each line comes three times, far apart and close together.
+    let doubled: Vec<u8> = lines
+        .split_inclusive(|byte| *byte == b'\n')
+        .flat_map(|line| [line, line].concat())
+        .collect();
+    place.write("lines", [&doubled[..], &lines].concat());
+    for threads in [1, 3] {
+        place.make_state("seen.koel");
+        let words = format!("dedup --threads {threads} --state seen.koel --limit");
+        let mut all = Vec::new();
+        for limit in [1, 2, 100, 7_000, 20_000, 25_000, 30_000, 1] {
+            let ran = place.koel(&format!("{words} {limit} lines"));
+            assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+            let written = ran.stdout.split_inclusive(|byte| *byte == b'\n').count();
+            let left = 60_000 - all.split_inclusive(|byte| *byte == b'\n').count();
+            assert_eq!(written, limit.min(left));
+            assert_eq!(ran.stderr.contains("ended by --limit"), limit <= left, "{}", ran.stderr);
+            all.extend(ran.stdout);
+            // Exactly the lines that were written are known.
+            assert_same(&place.known("seen.koel", &lines), &all, "what is known");
+        }
+        assert_same(&all, &lines, "all that was written");
+    }
+}
+
+#[test]
+fn the_summary_counts_what_was_read_and_written() {
+    let place = Place::new();
+    place.write("lines", b"a\na\nb\na\nc\nb\nd\n");
+    let ran = place.koel("dedup --json --limit 3 lines");
+    assert_eq!((ran.code, &*ran.stdout), (Some(0), &b"a\nb\nc\n"[..]));
+    let summary: serde_json::Value = serde_json::from_str(&ran.stderr).unwrap();
+    let number = |name: &str| summary[name].as_u64().unwrap();
+    assert_eq!((number("lines"), number("new"), number("repeated")), (5, 3, 2));
+    assert_eq!((number("bytes"), number("known")), (10, 3));
+    assert_eq!(summary["end"], "limit");
+    // Into a file, as a whole.
+    place.write("out", b"before\n");
+    assert_eq!(place.koel("dedup --limit 2 lines -o out").code, Some(0));
+    assert_eq!(place.read("out"), b"a\nb\n");
+    for words in ["dedup --limit 0 lines", "dedup --limit 1 --count lines"] {
+        assert_eq!(place.koel(words).code, Some(2), "{words}");
+    }
+}
+
+#[test]
+fn a_state_is_not_written_if_nothing_changes() {
+    let place = Place::new();
+    let age = |name: &str| place.path(name).metadata().unwrap().modified().unwrap();
+    place.koel_on("add seen.koel", b"a\nb\n");
+    let before = (place.read("seen.koel"), age("seen.koel"));
+    for (words, input, code) in [
+        ("forget seen.koel", &b"nosuch\n"[..], 1),
+        ("add seen.koel", b"a\n", 0),
+        ("dedup --state seen.koel", b"b\na\n", 0),
+        ("dedup --state seen.koel", b"", 0),
+    ] {
+        let ran = place.koel_on(words, input);
+        assert_eq!(ran.code, Some(code), "{words}");
+        assert!(ran.stderr.contains("seen.koel still has 2 lines"), "{words}: {}", ran.stderr);
+        assert!((place.read("seen.koel"), age("seen.koel")) == before, "{words}");
+    }
+    let ran = place.koel_on("forget --json seen.koel", b"a\n");
+    let summary: serde_json::Value = serde_json::from_str(&ran.stderr).unwrap();
+    assert_eq!(summary["unchanged"], false);
+    assert!(age("seen.koel") > before.1);
+}
+
+#[test]
+fn what_an_existing_state_decides_is_said() {
+    let place = Place::new();
+    let ran = place.koel_on("dedup --state seen.koel --rate 1e-6 --capacity 10", b"a\n");
+    assert!(!ran.stderr.contains("for new states"), "{}", ran.stderr);
+    for (options, said) in [
+        ("--rate 0.01", "seen.koel: --rate is for new states"),
+        ("--capacity 1e6", "seen.koel: --capacity is for new states"),
+        ("--rate 0.01 --capacity 1e6", "seen.koel: --rate and --capacity are for new states"),
+    ] {
+        for command in ["dedup --state seen.koel", "add seen.koel"] {
+            let ran = place.koel_on(&format!("{command} {options}"), b"b\n");
+            assert_eq!(ran.code, Some(0));
+            assert!(ran.stderr.contains(said), "{command} {options}: {}", ran.stderr);
+            let ran = place.koel_on(&format!("{command} {options} --quiet"), b"b\n");
+            assert_eq!(ran.stderr, "");
+        }
+    }
+}
+
+#[test]
+fn a_state_that_is_a_pipe_or_an_input_is_refused() {
+    let place = Place::new();
+    assert!(Command::new("mkfifo").arg(place.path("pipe")).status().unwrap().success());
+    for words in ["dedup --state pipe", "add pipe", "forget pipe", "dedup --state /dev/null"] {
+        let ran = place.koel_on(words, b"a\n");
+        assert_eq!(ran.code, Some(2), "{words}");
+        assert!(ran.stderr.contains("it is not a regular file"), "{words}: {}", ran.stderr);
+    }
+    place.koel_on("add seen.koel", b"a\n");
+    let state = place.read("seen.koel");
+    for (words, input) in [("dedup seen.koel", &b""[..]), ("dedup", &state), ("dedup -", &state)] {
+        let ran = place.koel_on(words, input);
+        assert_eq!((ran.code, &*ran.stdout), (Some(2), &b""[..]), "{words}");
+        assert!(ran.stderr.contains("this is a state, not lines"), "{words}: {}", ran.stderr);
+    }
+}

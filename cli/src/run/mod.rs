@@ -19,6 +19,7 @@
 pub mod coordinator;
 pub mod crew;
 pub mod monitor;
+pub mod recent;
 pub mod screen;
 pub mod shared;
 pub mod signals;

@@ -1,6 +1,7 @@
 //! A worker thread: asks the filter about the lines of one chunk after the other.
 
 use crate::lines::chunk::Chunk;
+use crate::run::recent::Recent;
 use crate::run::shared::{Operation, Shared};
 use crate::run::turns::PARTS;
 use crossbeam_channel::{Receiver, Sender};
@@ -9,7 +10,10 @@ use crossbeam_channel::{Receiver, Sender};
 pub struct Worker<'a> {
     shared: &'a Shared,
     scratch: String,
+    /// The hashes that the filter is asked about, and the numbers of their lines.
     hashes: Vec<u64>,
+    asked: Vec<u32>,
+    recent: Recent,
     answers: Vec<bool>,
     /// The hashes grouped by part, each group in line order, and the number of each hash's line.
     sorted: Vec<u64>,
@@ -24,6 +28,8 @@ impl<'a> Worker<'a> {
             shared,
             scratch: String::new(),
             hashes: Vec::new(),
+            asked: Vec::new(),
+            recent: Recent::new(),
             answers: Vec::new(),
             sorted: Vec::new(),
             lines: Vec::new(),
@@ -47,15 +53,21 @@ impl<'a> Worker<'a> {
         let hasher = seen.hasher();
         let comparison = hasher.comparison();
         self.hashes.clear();
+        self.asked.clear();
+        let adds = *operation == Operation::Add;
         let mut not_urls = 0;
-        for line in chunk.iter() {
+        for (number, line) in chunk.iter().enumerate() {
             let (key, as_expected) = comparison.key(rules.bare(line), &mut self.scratch);
             not_urls += u64::from(!as_expected);
-            self.hashes.push(hasher.of_key(key));
+            let hash = hasher.of_key(key);
+            if !(adds && self.recent.met(hash)) {
+                self.hashes.push(hash);
+                self.asked.push(number as u32);
+            }
         }
         chunk.not_urls = not_urls;
         match operation {
-            Operation::Add => chunk.full = !self.add(chunk.number),
+            Operation::Add => chunk.full = !self.add(chunk.number, chunk.lines()),
             Operation::Find => self.answers = seen.contains_hash_many(&self.hashes),
             Operation::Remove => self.answers = seen.remove_hash_many(&self.hashes),
         }
@@ -75,7 +87,10 @@ impl<'a> Worker<'a> {
 
     /// Adds the lines of a chunk, part by part, in its turns. Returns `false` if there was not
     /// enough memory for all of them.
-    fn add(&mut self, chunk: u64) -> bool {
+    fn add(&mut self, chunk: u64, lines: usize) -> bool {
+        // Lines that the filter is not asked about are not new.
+        self.answers.clear();
+        self.answers.resize(lines, false);
         self.sort();
         let Worker { shared, answers, sorted, lines, ends, .. } = self;
         let so_far = &shared.so_far;
@@ -112,10 +127,8 @@ impl<'a> Worker<'a> {
 
     /// Groups the hashes by part with a counting sort, which keeps lines of one part in order.
     fn sort(&mut self) {
-        let Worker { shared, hashes, answers, sorted, lines, ends, .. } = self;
+        let Worker { shared, hashes, asked, sorted, lines, ends, .. } = self;
         let seen = &shared.seen;
-        answers.clear();
-        answers.resize(hashes.len(), false);
         sorted.resize(hashes.len(), 0);
         lines.resize(hashes.len(), 0);
         *ends = [0; PARTS + 1];
@@ -126,10 +139,10 @@ impl<'a> Worker<'a> {
             ends[part + 1] += ends[part];
         }
         let mut at = *ends;
-        for (line, &hash) in hashes.iter().enumerate() {
+        for (&line, &hash) in asked.iter().zip(&*hashes) {
             let at = &mut at[seen.part_of_hash(hash, PARTS)];
             sorted[*at] = hash;
-            lines[*at] = line as u32;
+            lines[*at] = line;
             *at += 1;
         }
     }

@@ -56,9 +56,15 @@ impl<'a> Worker<'a> {
         self.asked.clear();
         let adds = *operation == Operation::Add;
         let mut not_urls = 0;
+        let (mut last, mut last_was_no_url) = (&[][..], 0);
         for (number, line) in chunk.iter().enumerate() {
+            if adds && line == last {
+                not_urls += last_was_no_url;
+                continue;
+            }
             let (key, as_expected) = comparison.key(rules.bare(line), &mut self.scratch);
-            not_urls += u64::from(!as_expected);
+            (last, last_was_no_url) = (line, u64::from(!as_expected));
+            not_urls += last_was_no_url;
             let hash = hasher.of_key(key);
             if !(adds && self.recent.met(hash)) {
                 self.hashes.push(hash);

@@ -1,6 +1,6 @@
 //! Arguments that several commands share.
 
-use crate::arguments::values::{line_size, number, rate, size, threads};
+use crate::arguments::values::{line_size, number, rate, seconds, size, threads};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 
@@ -19,6 +19,13 @@ pub struct Input {
     /// Lines end in a NUL byte instead of a newline, as from find -print0
     #[arg(short, long)]
     pub zero: bool,
+
+    /// Compare lines with the carriage return before their newline
+    ///
+    /// Without it, a line that ends in CR LF equals the same line that ends in LF, and the one that
+    /// came first is written as it is. A state does not remember this option.
+    #[arg(long, conflicts_with = "zero")]
+    pub keep_cr: bool,
 
     /// Longest line to compare, up to 1G; for longer lines, see --long-lines
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = line_size)]
@@ -42,6 +49,15 @@ pub enum LongLines {
     Skip,
     /// Let dedup write it, each time it occurs, and count it; other commands skip it
     Pass,
+}
+
+/// What happens if another process uses the state.
+#[derive(Args)]
+#[command(next_help_heading = "State")]
+pub struct Waiting {
+    /// Wait up to SECONDS for a state that another process uses
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
+    pub wait: f64,
 }
 
 /// How a new state, or a filter without a state, is made.

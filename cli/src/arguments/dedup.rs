@@ -1,6 +1,6 @@
 //! The arguments of `koel dedup`.
 
-use crate::arguments::common::{Files, Input, Making, Output};
+use crate::arguments::common::{Files, Input, Making, Output, Waiting};
 use crate::arguments::values::{number, positive, seconds};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
@@ -48,6 +48,9 @@ pub struct Dedup {
         help_heading = "State"
     )]
     pub checkpoint: f64,
+
+    #[command(flatten)]
+    pub waiting: Waiting,
 
     #[command(flatten)]
     pub making: Making,

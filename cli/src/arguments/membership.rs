@@ -1,6 +1,6 @@
 //! The arguments of `koel query`, `koel add` and `koel forget`.
 
-use crate::arguments::common::{Files, Input, Making, Output, Reporting};
+use crate::arguments::common::{Files, Input, Making, Output, Reporting, Waiting};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
@@ -56,6 +56,9 @@ pub struct Add {
     pub making: Making,
 
     #[command(flatten)]
+    pub waiting: Waiting,
+
+    #[command(flatten)]
     pub reporting: Reporting,
 
     #[command(flatten)]
@@ -78,6 +81,9 @@ pub struct Forget {
 
     #[command(flatten)]
     pub files: Files,
+
+    #[command(flatten)]
+    pub waiting: Waiting,
 
     #[command(flatten)]
     pub reporting: Reporting,

@@ -27,7 +27,8 @@ impl Input {
     /// Returns the rules for lines.
     pub fn rules(&self) -> Rules {
         let terminator = if self.zero { 0 } else { b'\n' };
-        Rules { terminator, longest: self.max_line, longer: self.long_lines }
+        let folds_cr = !self.zero && !self.keep_cr;
+        Rules { terminator, folds_cr, longest: self.max_line, longer: self.long_lines }
     }
 }
 

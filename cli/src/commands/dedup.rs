@@ -29,7 +29,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     // New lines that are not written must not be saved as seen.
     let writes_new = !options.output.count && !options.repeated;
     let kept = options.state.as_deref().filter(|_| writes_new);
-    let keeper = kept.map(Keeper::claim).transpose()?;
+    let keeper = kept.map(|state| Keeper::claim(state, &options.waiting)).transpose()?;
     let (seen, ignored) = match (&keeper, options.state.as_deref()) {
         (Some(keeper), _) => keeper.load_or_make(&options.making)?,
         (None, Some(state)) => keeper::load_if_there(state, &options.making)?,

@@ -40,7 +40,7 @@ pub fn query(options: &Query) -> Result<Ending, Failure> {
 
 pub fn add(options: &Add) -> Result<Ending, Failure> {
     let began = Instant::now();
-    let keeper = Keeper::claim(&options.state)?;
+    let keeper = Keeper::claim(&options.state, &options.waiting)?;
     let (seen, ignored) = keeper.load_or_make(&options.making)?;
     options.reporting.note(&Screen::new(false, false, None), ignored);
     let job = Job {
@@ -55,7 +55,7 @@ pub fn add(options: &Add) -> Result<Ending, Failure> {
 
 pub fn forget(options: &Forget) -> Result<Ending, Failure> {
     let began = Instant::now();
-    let keeper = Keeper::claim(&options.state)?;
+    let keeper = Keeper::claim(&options.state, &options.waiting)?;
     let seen = keeper.load()?;
     let job = Job {
         operation: Operation::Remove,

@@ -259,7 +259,8 @@ mod tests {
     use crate::state::comparison::Comparison;
     use std::collections::HashSet;
 
-    const RULES: Rules = Rules { terminator: b'\n', longest: 100, longer: LongLines::Stop };
+    const RULES: Rules =
+        Rules { terminator: b'\n', folds_cr: true, longest: 100, longer: LongLines::Stop };
 
     fn settled(new: &[u8], repeated: &[u8], at_once: u64) -> Settled {
         let mut aside = Aside::new(true).unwrap();

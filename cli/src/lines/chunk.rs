@@ -95,6 +95,8 @@ pub fn empty(buffer: &mut Vec<u8>) {
 pub struct Rules {
     /// The byte that ends a line.
     pub terminator: u8,
+    /// Whether a carriage return before the terminator is part of it.
+    pub folds_cr: bool,
     /// The length of the longest line that is compared.
     pub longest: usize,
     /// What happens to longer lines.
@@ -102,13 +104,12 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Returns a line without its terminator. A carriage return before a newline is part of the
-    /// terminator.
+    /// Returns a line without its terminator.
     #[inline]
     pub fn bare(self, line: &[u8]) -> &[u8] {
         let line = &line[..line.len() - 1];
         match line.split_last() {
-            Some((b'\r', bare)) if self.terminator == b'\n' => bare,
+            Some((b'\r', bare)) if self.folds_cr => bare,
             _ => line,
         }
     }
@@ -140,7 +141,10 @@ mod tests {
 
     #[test]
     fn carriage_returns_belong_to_the_end_of_a_line() {
-        let rules = |terminator| Rules { terminator, longest: 9, longer: LongLines::Stop };
+        let rules = |terminator| {
+            let folds_cr = terminator == b'\n';
+            Rules { terminator, folds_cr, longest: 9, longer: LongLines::Stop }
+        };
         assert_eq!(rules(b'\n').bare(b"a\r\n"), b"a");
         assert_eq!(rules(b'\n').bare(b"a\r\r\n"), b"a\r");
         assert_eq!(rules(b'\n').bare(b"\n"), b"");

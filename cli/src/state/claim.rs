@@ -11,6 +11,11 @@ use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often a process that waits looks whether the state is free.
+const PERIOD: Duration = Duration::from_millis(50);
 
 /// Exclusive use of a state, until it is dropped.
 pub struct Claim {
@@ -19,15 +24,18 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Claims the state at a path, which need not exist yet.
-    pub fn lay(state: &Path) -> Result<Claim, Failure> {
+    /// Claims the state at a path, which need not exist yet. Waits so long for another process.
+    pub fn lay(state: &Path, wait: Duration) -> Result<Claim, Failure> {
+        let until = Instant::now() + wait;
         let path = beside(state)?;
         let cannot = |error| {
             let (state, claim) = (state.display(), path.display());
             Failure::of(format!("{state}: cannot create its lock file {claim}"), &error)
         };
         // The previous owner may remove the file between two steps, so try again.
-        for _ in 0..100 {
+        let mut tries = 0;
+        while tries < 100 {
+            tries += 1;
             let open =
                 OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
             // A file left by another user may be read-only, but can be locked.
@@ -35,6 +43,11 @@ impl Claim {
                 open.or_else(|error| File::open(&path).or(Err(error))).map_err(cannot)?;
             match file.try_lock() {
                 Ok(()) => {}
+                Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                    thread::sleep(PERIOD.min(until.saturating_duration_since(Instant::now())));
+                    tries = 0;
+                    continue;
+                }
                 Err(TryLockError::WouldBlock) => return Err(is_taken(state, file)),
                 Err(TryLockError::Error(error)) => return Err(cannot(error)),
             }
@@ -141,10 +154,10 @@ mod tests {
     fn a_state_is_claimed_once_at_a_time() {
         let folder = tempfile::tempdir().unwrap();
         let state = folder.path().join("state");
-        let claim = Claim::lay(&state).unwrap();
-        let said = Claim::lay(&state).err().unwrap().to_string();
+        let claim = Claim::lay(&state, Duration::ZERO).unwrap();
+        let said = Claim::lay(&state, Duration::ZERO).err().unwrap().to_string();
         assert!(said.contains(&format!("process {} is using it", std::process::id())), "{said}");
         drop(claim);
-        Claim::lay(&state).unwrap();
+        Claim::lay(&state, Duration::ZERO).unwrap();
     }
 }

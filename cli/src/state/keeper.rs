@@ -1,11 +1,12 @@
 //! The file of a state: claims, loads and saves it.
 
-use crate::arguments::common::Making;
+use crate::arguments::common::{Making, Waiting};
 use crate::failure::Failure;
 use crate::state::claim::Claim;
 use crate::state::seen::Seen;
 use koel::{SnapshotError, SnapshotErrorKind};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The file of a state that this process has claimed, so that no other process replaces it.
 pub struct Keeper {
@@ -14,7 +15,7 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    pub fn claim(path: &Path) -> Result<Keeper, Failure> {
+    pub fn claim(path: &Path, waiting: &Waiting) -> Result<Keeper, Failure> {
         if path.as_os_str() == "-" {
             return Err(Failure::new("a state must be a file, not standard input"));
         }
@@ -25,7 +26,7 @@ impl Keeper {
                 path.display()
             )));
         }
-        let _claim = Claim::lay(path)?;
+        let _claim = Claim::lay(path, Duration::from_secs_f64(waiting.wait))?;
         if path.metadata().is_ok_and(|file| file.is_file() && file.permissions().readonly()) {
             return Err(Failure::new(format!(
                 "{}: it is read-only; make it writable, or use a copy",

@@ -241,3 +241,12 @@ fn the_last_line_of_a_file_does_not_run_into_the_next_file() {
     place.write("two", b"c\nb");
     assert_eq!(place.koel("dedup one two").stdout, b"a\nb\nc\n");
 }
+
+#[test]
+fn a_carriage_return_is_part_of_a_line_if_it_is_kept() {
+    let place = Place::new();
+    let lines = b"a\r\na\nb\nb\r\na\r\n";
+    assert_eq!(place.koel_on("dedup -q", lines).stdout, b"a\r\nb\n");
+    assert_eq!(place.koel_on("dedup -q --keep-cr", lines).stdout, b"a\r\na\nb\nb\r\n");
+    assert_eq!(place.koel_on("dedup -q --lossless --keep-cr", lines).stdout, b"a\r\na\nb\nb\r\n");
+}

@@ -40,6 +40,24 @@ fn a_second_process_is_refused_and_the_first_continues() {
 }
 
 #[test]
+fn a_second_process_may_wait_for_the_first() {
+    let place = Place::new();
+    let mut first = first(&place);
+    let ran = place.koel_on("add --wait 0.3 seen.koel", b"second\n");
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("is using it"), "{}", ran.stderr);
+    let mut second = place.start("dedup --wait 60 --state seen.koel");
+    second.feed(b"first\nsecond\n");
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    drop(first.stdin.take());
+    assert_eq!(first.wait().0.code(), Some(0));
+    drop(second.stdin.take());
+    assert_eq!(second.next(7), b"second\n");
+    assert_eq!(second.wait().0.code(), Some(0));
+    assert_eq!(place.known("seen.koel", b"first\nsecond\n"), b"first\nsecond\n");
+}
+
+#[test]
 fn a_claim_of_a_killed_process_is_taken_over() {
     let place = Place::new();
     let first = first(&place);

@@ -826,7 +826,7 @@ twins! {
         }
         let found = LIST.with_borrow(|list| list.iter().find(|(begin, ..)| *begin == hash).copied());
         let (_, Entry { depth, table, base }, end) = found.expect(\"a shard\");
-        let Ok(items) = Shard::leased(self.tables.get(table).table(), base, Always).copy(buckets);
+        let Ok(items) = Shard::leased(self.ground.tables.get(table).table(), base, Always).copy(buckets, || 0);
         *next = end;
         return Some(Copied { depth, items });
         #[allow(unreachable_code)]
@@ -842,8 +842,8 @@ twins! {
             "let tenure = self.directory.look_up(Mixed((*next)?));
             // If it has been split meanwhile, its halves come",
             "let tenure = self.directory.look_up(Mixed((*next)?));
-            let root = Shard::leased(self.tables.get(0).table(), 0, Always);
-            if let Ok(items) = root.copy(buckets) {
+            let root = Shard::leased(self.ground.tables.get(0).table(), 0, Always);
+            if let Ok(items) = root.copy(buckets, || 0) {
                 *next = None;
                 return Some(Copied { depth: 0, items });
             }
@@ -886,11 +886,15 @@ twins! {
 /// dependencies that only the library or its benches need.
 ///
 /// The dependencies, loom among them, are compiled once for all twins, so they are optimised. A
-/// twin is compiled for one run, which is mostly short, so it is not optimised. The exception is a
-/// model that builds a growing filter: without optimisation it needs more stack than loom's threads
+/// twin is compiled for one run, which is mostly short, so it is not optimised. The exceptions are
+/// models that build a growing filter: without optimisation they need more stack than loom's threads
 /// have.
 fn workspace(file: &str) -> String {
-    let level = u8::from(["growth", "snapshots"].contains(&file));
+    let level = match file {
+        "accounts" => 2,
+        "growth" | "snapshots" => 1,
+        _ => 0,
+    };
     format!(
         "\
 [workspace]

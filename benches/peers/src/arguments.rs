@@ -13,7 +13,7 @@ usage: cargo run --release -p koel-peers -- [FLAGS]
   --reps N          repetitions (default: fewer for larger tables)
   --grow-to 22      sets that grow are measured up to 2^22 items, from a 1024th of that on
   --only NAME       only the peers, or else only the workloads, with NAME in their names;
-                    or only growth, the sets that grow
+                    or only growth, the sets that grow; or only fixed, all but these
   --out DIRECTORY   where results go (default: benches/peers/results)
   --plot-only       draw the plots again from the CSV files in the directory
   --test            a tiny run of everything, into a scratch directory
@@ -21,6 +21,8 @@ usage: cargo run --release -p koel-peers -- [FLAGS]
 
 /// Names the measurement of growing sets, which is not a workload.
 const GROWTH: &str = "growth";
+/// Names all workloads of fixed filters together.
+const FIXED: &str = "fixed";
 
 #[derive(Debug)]
 pub enum Request {
@@ -90,6 +92,21 @@ impl Arguments {
         Ok(Request::Run(parsed))
     }
 
+    /// Returns whether some peers or workloads of the fixed filters are left out.
+    pub fn is_part(&self) -> bool {
+        self.workloads.len() < WORKLOADS.len() || self.peers.len() < peers::all().len()
+    }
+
+    /// Returns the note to the figures of a part.
+    pub fn note(&self) -> String {
+        let peers = if self.peers.len() < peers::all().len() { "some" } else { "all" };
+        let workloads = self.workloads.join(", ");
+        format!(
+            "The last run measured {workloads}, for {peers} peers. The other figures are from \
+             earlier runs.\n"
+        )
+    }
+
     fn only(&mut self, name: &str, names: &[String]) -> Result<(), String> {
         let peers: Vec<usize> = (0..names.len()).filter(|&at| names[at].contains(name)).collect();
         let workloads: Vec<_> =
@@ -97,12 +114,14 @@ impl Arguments {
         self.growth = name == GROWTH;
         if self.growth {
             self.workloads.clear();
+        } else if name == FIXED {
+            // All peers and workloads.
         } else if !peers.is_empty() {
             self.peers = peers;
         } else if !workloads.is_empty() {
             self.workloads = workloads;
         } else {
-            let all = [&names.join(", "), &WORKLOADS.join(", "), GROWTH].join("; ");
+            let all = [&names.join(", "), &WORKLOADS.join(", "), GROWTH, FIXED].join("; ");
             return Err(format!("--only {name}: there are {all}"));
         }
         Ok(())
@@ -160,6 +179,12 @@ mod tests {
         let arguments = parse("--only growth --grow-to 24").unwrap();
         assert!(arguments.growth && arguments.workloads.is_empty());
         assert_eq!(arguments.grow_to, 24);
+    }
+
+    #[test]
+    fn only_fixed_is_all_but_growth() {
+        let (fixed, all) = (parse("--only fixed").unwrap(), parse("").unwrap());
+        assert_eq!(fixed, Arguments { growth: false, ..all });
     }
 
     #[test]

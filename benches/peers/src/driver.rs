@@ -7,7 +7,7 @@ use crate::peers::{self, Entry, GrowingEntry};
 use crate::plan::{Checks, Plan, Sample};
 use crate::report::size_name;
 use crate::timing::median;
-use crate::workloads::WORKLOADS;
+use crate::workloads::{self, CRAWL, WORKLOADS};
 use std::time::Instant;
 
 /// The number of capacities per power of ten at which memory is measured. It is large enough to
@@ -33,8 +33,12 @@ pub fn measure(arguments: &Arguments) -> Vec<Row> {
                     rep + 1
                 );
                 let plan = plan(arguments.test, size, threads, rep, reps);
+                let streams = workloads::streams(&plan);
                 for (at, peer) in peers.iter().enumerate() {
-                    let run = (peer.run)(&plan);
+                    // The crawl alone takes a few minutes, and can be measured often.
+                    let run =
+                        if arguments.workloads == [CRAWL] { peer.only_crawl } else { peer.run };
+                    let run = run(&plan, &streams);
                     samples[at].extend(run.samples);
                     bytes[at] = bytes[at].max(run.bytes);
                 }
@@ -83,6 +87,24 @@ fn row<'a>(
         refused: checks.refused,
         wrong: samples.map(|sample| sample.checks.wrong(peer.rate)).sum(),
     }
+}
+
+/// Returns the new rows and those of the old ones that were not measured again, in the order of
+/// the tables.
+pub fn merged(old: Vec<Row>, new: Vec<Row>) -> Vec<Row> {
+    let same = |a: &Row, b: &Row| {
+        (&a.peer, &a.workload, a.size, a.threads) == (&b.peer, &b.workload, b.size, b.threads)
+    };
+    let kept = old.into_iter().filter(|row| !new.iter().any(|newer| same(row, newer)));
+    let mut rows: Vec<Row> = kept.collect();
+    rows.extend(new);
+    let peers: Vec<String> = peers::all().into_iter().map(|peer| peer.name).collect();
+    rows.sort_by_cached_key(|row| {
+        let peer = peers.iter().position(|name| *name == row.peer);
+        let workload = WORKLOADS.iter().position(|name| *name == row.workload);
+        (row.size, row.threads, peer, workload)
+    });
+    rows
 }
 
 /// Measures the bytes that each peer holds, at many capacities. Sharded peers are left out: they
@@ -157,7 +179,23 @@ fn plan(test: bool, size: u64, threads: u64, rep: u64, reps: u64) -> Plan {
         first: rep << 48,
         lookups: if test { 20_000 } else { 1 << 21 },
         changes: 1 << 22,
+        crawled: 1 << 24,
         looks: if reps < 3 && !test { 3 } else { 1 },
         tries: if test { 1 } else { 6 },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::csv::tests::row;
+
+    #[test]
+    fn rows_that_are_not_measured_again_stay() {
+        let at = |workload: &str, median| Row { workload: workload.into(), median, ..row() };
+        let rows =
+            merged(vec![at("hit", 1.0), at("miss", 2.0)], vec![at("crawl", 3.0), at("hit", 4.0)]);
+        let medians: Vec<f64> = rows.iter().map(|row| row.median).collect();
+        assert_eq!(medians, [4.0, 2.0, 3.0]);
     }
 }

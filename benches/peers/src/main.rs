@@ -5,8 +5,8 @@
 //! ```
 //!
 //! `--help` lists the flags, and the README describes what is measured. Reading order: `peer` →
-//! `peers` → `workloads` → `plan` and `winners`, and `growth`, then `driver` → `csv` → `report` and
-//! `plot`.
+//! `peers` → `workloads` → `plan`, `winners` and `crawl`, and `growth`, then `driver` → `csv` →
+//! `report` and `plot`.
 //!
 //! The modules that time threads and draw curves are shared with the command's `koel bench`.
 
@@ -26,7 +26,6 @@ mod report;
 mod svg;
 #[path = "../../../cli/src/bench/timing.rs"]
 mod timing;
-mod winners;
 mod workloads;
 
 use arguments::{Arguments, Request};
@@ -71,15 +70,22 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         return draw(arguments, drawn);
     }
 
-    // The files of parts that are not measured stay as they are.
+    // The figures of parts that are not measured stay as they are.
     let mut wrong = 0;
     if !arguments.workloads.is_empty() {
-        let rows = driver::measure(arguments);
+        let mut rows = driver::measure(arguments);
+        let mut held = driver::sweep_memory(arguments);
+        let mut note = String::new();
+        if arguments.is_part() {
+            let old = |name| read(&out.join(name)).unwrap_or_default();
+            rows = driver::merged(csv::rows_from(&old("results.csv"))?, rows);
+            held = csv::held_from(&old("memory.csv"))?;
+            note = arguments.note();
+        }
         write(&out.join("results.csv"), &csv::text_of_rows(&rows))?;
-        let text = report::text(&timing::machine(), &rows);
+        let text = report::text(&timing::machine(), &note, &rows);
         print(&text);
         write(&out.join("table.txt"), &text)?;
-        let held = driver::sweep_memory(arguments);
         write(&out.join("memory.csv"), &csv::text_of_held(&held))?;
         draw(arguments, plot::all(&rows, &held))?;
         wrong += rows.iter().filter(|row| row.peer == peers::KOEL).map(Row::bad).sum::<u64>();

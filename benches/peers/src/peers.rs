@@ -14,7 +14,7 @@ use crate::csv::Held;
 use crate::growth::{self, Steps};
 use crate::peer::{Growing, Locked, Peer};
 use crate::plan::Plan;
-use crate::workloads::{self, Run};
+use crate::workloads::{self, Run, Streams};
 use concurrent::{AtomicBloom, AtomicCuckoo, DashSet};
 use growing::{Foreseen, GrowingKoel, Scalable};
 pub use koel::KOEL;
@@ -25,7 +25,8 @@ use sequential::{Autoscale, BloomLib, Cuckoofilter, Quotient};
 pub struct Entry {
     pub name: String,
     pub rate: f64,
-    pub run: fn(&Plan) -> Run,
+    pub run: fn(&Plan, &Streams) -> Run,
+    pub only_crawl: fn(&Plan, &Streams) -> Run,
     /// Measures the bytes that the peer holds with this many items.
     pub held: fn(u64) -> usize,
 }
@@ -36,6 +37,7 @@ impl Entry {
             name: P::name(),
             rate: P::RATE,
             run: workloads::run::<P>,
+            only_crawl: workloads::only_crawl::<P>,
             held: workloads::held::<P>,
         }
     }

@@ -14,6 +14,8 @@ pub struct Plan {
     pub lookups: u64,
     /// The largest number of new keys in a check-and-insert, and of removals.
     pub changes: u64,
+    /// The approximate largest number of keys in the streams of the crawl.
+    pub crawled: u64,
     /// The number of times that each lookup workload is measured on one filter.
     pub looks: u32,
     /// The number of times to test whether all cores are available.
@@ -30,8 +32,8 @@ pub struct Checks {
     /// Lookups of keys that were never inserted. `false_positives` of them were found.
     pub absent: u64,
     pub false_positives: u64,
-    /// Keys that were checked and inserted twice. `two_winners` of them were new both times, and
-    /// `no_winner` of them neither time.
+    /// Keys that were checked and inserted, most of them several times. `no_winner` of them were
+    /// never new. `two_winners` counts the times that one was new again.
     pub keys: u64,
     pub two_winners: u64,
     pub no_winner: u64,

@@ -3,12 +3,19 @@
 use crate::axes::{Axis, Frame};
 use crate::csv::{Grown, Held, Row};
 use crate::peers::KOEL;
-use crate::report::size_name;
+use crate::report::{is_heavy, size_name};
 use crate::svg::{Anchor, Drawing, INK, Mark, Style};
 use std::collections::BTreeSet;
 
-/// The workloads that are drawn, each in a panel of its own.
-const PANELS: [&str; 5] = ["hit", "miss", "fill", "check-and-insert", "mix"];
+/// The workloads that are drawn, each in a panel of its own, and the panels' titles.
+const PANELS: [(&str, &str); 6] = [
+    ("hit", "hit"),
+    ("miss", "miss"),
+    ("fill", "fill"),
+    ("crawl", "crawl: check-and-insert, own streams"),
+    ("check-and-insert (lockstep)", "check-and-insert, all threads in lockstep"),
+    ("mix", "mix: nine lookups to one insert"),
+];
 
 /// The only peer behind one mutex that is drawn: the others' curves lie close to it.
 const MUTEX: &str = "bloom-lib (mutex)";
@@ -47,36 +54,61 @@ fn panels<'a>(
     at: fn(&Row) -> u64,
 ) -> Option<String> {
     let rows = rows.filter(|row| !row.peer.contains("(mutex)") || row.peer == MUTEX);
-    let mut drawing = Drawing::new(1170.0, 680.0);
+    let rows: Vec<&Row> = rows.collect();
+    let mut drawing = Drawing::new(1170.0, 800.0);
     drawing.heading((24.0, 32.0), 18, title);
-    let names: Vec<&str> = unique(rows.clone().map(|row| &*row.peer));
+    let names: Vec<&str> = unique(rows.iter().map(|row| &*row.peer));
     let mut places =
         (0..6).map(|at| (70.0 + 385.0 * f64::from(at % 3), 80.0 + 305.0 * f64::from(at / 3)));
     let mut any = false;
-    for workload in PANELS {
-        let rows = rows.clone().filter(|row| row.workload == workload);
-        let Some(most) = rows.clone().map(|row| row.median).max_by(f64::total_cmp) else {
+    for (workload, title) in PANELS {
+        let shown = rows.iter().filter(|row| row.workload == workload);
+        let Some(most) = shown.clone().map(|row| row.median).max_by(f64::total_cmp) else {
             continue;
         };
         let place = Frame { left_top: places.next()?, width: 300.0, height: 215.0 };
-        place.draw(&mut drawing, workload, &x, &Axis::up_to("million operations / s", most));
-        let line = |name: &str| -> Vec<(f64, f64)> {
-            rows.clone()
-                .filter(|row| row.peer == name)
-                .map(|row| (at(row) as f64, row.median))
-                .collect()
-        };
-        let y = Axis::up_to("", most);
-        names
-            .iter()
-            .rev()
-            .for_each(|name| place.curve(&mut drawing, (&x, &y), &line(name), style(name)));
+        let y = Axis::up_to("million operations / s", most);
+        place.draw(&mut drawing, title, &x, &y);
+        for name in names.iter().rev() {
+            let of_peer = shown.clone().filter(|row| row.peer == *name);
+            let point = |row: &Row| (at(row) as f64, row.median);
+            let points: Vec<_> = of_peer.clone().map(|row| point(row)).collect();
+            place.curve(&mut drawing, (&x, &y), &points, style(name));
+            for row in of_peer.filter(|row| is_heavy(&rows, row)) {
+                hollow(&mut drawing, place.point((&x, &y), point(row)), style(name));
+            }
+        }
         any = true;
     }
-    let (left, top) = places.next()?;
-    let names: Vec<_> = names.iter().map(|name| (name.to_string(), style(name))).collect();
-    legend(&mut drawing, (left, top + 10.0), &names);
+    legend_of_panels(&mut drawing, (70.0, 680.0), &names, &rows);
     any.then(|| drawing.finish())
+}
+
+/// Draws the legend in three columns, with the memory of each peer.
+fn legend_of_panels(drawing: &mut Drawing, (left, top): (f64, f64), names: &[&str], rows: &[&Row]) {
+    let place = |at: usize| (left + 345.0 * (at % 3) as f64, top + 28.0 * (at / 3) as f64);
+    for (at, name) in names.iter().enumerate() {
+        let of_peer = || rows.iter().filter(|row| row.peer == *name);
+        let bits = || of_peer().map(|row| row.bits_per_item);
+        let least = bits().fold(f64::INFINITY, f64::min);
+        let most = bits().fold(0.0, f64::max);
+        let (low, high) = (format!("{least:.0}"), format!("{most:.0}"));
+        let bits = if low == high { high } else { format!("{low}–{high}") };
+        legend(drawing, place(at), &[(format!("{name}: {bits} bits"), style(name))]);
+        if of_peer().all(|row| is_heavy(rows, row)) {
+            hollow(drawing, middle(place(at)), style(name));
+        }
+    }
+    let (left, top) = place(names.len().next_multiple_of(3));
+    let words = "Bits are per item. A hollow mark: this table takes more than 1.3 times the \
+                 memory of koel's.";
+    drawing.text((left, top + 4.0), 13, Anchor::Start, INK, words);
+}
+
+/// Makes a mark hollow that is drawn already.
+fn hollow(drawing: &mut Drawing, at: (f64, f64), style: Style) {
+    drawing.mark(at, Style { width: style.width + 1.0, ..style });
+    drawing.mark(at, Style { colour: "#ffffff", width: style.width - 1.2, ..style });
 }
 
 fn memory(held: &[Held]) -> Option<String> {
@@ -245,9 +277,14 @@ fn legend(drawing: &mut Drawing, (left, top): (f64, f64), names: &[(String, Styl
     for (at, (name, style)) in names.iter().enumerate() {
         let y = top + 24.0 * at as f64;
         drawing.curve(&[(left, y), (left + 34.0, y)], *style);
-        drawing.mark((left + 17.0, y), *style);
+        drawing.mark(middle((left, y)), *style);
         drawing.text((left + 44.0, y + 4.0), 13, Anchor::Start, INK, name);
     }
+}
+
+/// Returns the middle of the line in a legend.
+fn middle((left, y): (f64, f64)) -> (f64, f64) {
+    (left + 17.0, y)
 }
 
 /// Returns the style of a peer. koel stands out, and the others have one colour each, with any

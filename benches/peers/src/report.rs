@@ -9,8 +9,8 @@ pub fn size_name(size: u64) -> String {
     if size < 1 << 20 { format!("{} KiB", size >> 10) } else { format!("{} MiB", size >> 20) }
 }
 
-/// Returns the report on the fixed filters.
-pub fn text(machine: &str, rows: &[Row]) -> String {
+/// Returns the report on the fixed filters, with a note on what was measured.
+pub fn text(machine: &str, note: &str, rows: &[Row]) -> String {
     let cells: BTreeSet<(u64, u64)> = rows.iter().map(|row| (row.size, row.threads)).collect();
     let each = |print: fn(&str, &[&Row]) -> String| -> String {
         let print = |&(size, threads): &(u64, u64)| {
@@ -22,7 +22,8 @@ pub fn text(machine: &str, rows: &[Row]) -> String {
         cells.iter().map(print).collect()
     };
     format!(
-        "{machine}. Million operations a second, medians.\n{}{}\n\
+        "{machine}. Million operations a second, medians.\n\
+         An asterisk: the peer takes more than 1.3 times the memory of koel.\n{note}{}{}\n\
          koel : best peer whose answers were right; of all, and of those that take at most a \
          quarter more memory and err at most twice as often\n{}",
         each(table),
@@ -69,9 +70,9 @@ fn table(title: &str, rows: &[&Row]) -> String {
             });
             text += &format!(" {figure:>width$}", width = workload.len().max(9));
         }
-        let bits =
-            rows.iter().find(|row| row.peer == peer).map_or(f64::NAN, |row| row.bits_per_item);
-        text += &format!("  {bits:9.1}\n");
+        let row = rows.iter().find(|row| row.peer == peer).expect("a peer has rows");
+        let mark = if is_heavy(rows, row) { "*" } else { "" };
+        text += &format!("  {:9.1}{mark}\n", row.bits_per_item);
     }
     text
 }
@@ -101,7 +102,7 @@ fn quirks(rows: &[Row]) -> String {
 }
 
 fn ratios(title: &str, rows: &[&Row]) -> String {
-    let mut text = format!("\n{title:20}{:48}of the small and exact\n", "of all");
+    let mut text = format!("\n{title:31}{:48}of the small and exact\n", "of all");
     for koel in rows.iter().filter(|row| row.peer == KOEL) {
         let others = || rows.iter().filter(|row| row.peer != KOEL && row.workload == koel.workload);
         let best = |peers: &mut dyn Iterator<Item = &&Row>| -> String {
@@ -113,12 +114,20 @@ fn ratios(title: &str, rows: &[&Row]) -> String {
         };
         let all = best(&mut others().filter(|row| row.bad() == 0));
         let alike = best(&mut others().filter(|row| row.bad() == 0 && is_alike(rows, koel, row)));
-        text += &format!("  {:17} {all:47} {alike}\n", koel.workload);
+        text += &format!("  {:28} {all:47} {alike}\n", koel.workload);
         for row in others().filter(|row| row.bad() > 0 && row.median > koel.median) {
-            text += &format!("{:20}({} has {:.1}, and wrong answers)\n", "", row.peer, row.median);
+            text += &format!("{:31}({} has {:.1}, and wrong answers)\n", "", row.peer, row.median);
         }
     }
     text
+}
+
+/// Returns `true` if a peer takes more than 1.3 times the memory that koel takes for the same
+/// items.
+pub fn is_heavy(rows: &[&Row], peer: &Row) -> bool {
+    let same = |row: &&&Row| row.size == peer.size && row.threads == peer.threads;
+    let koel = rows.iter().filter(same).find(|row| row.peer == KOEL);
+    koel.is_some_and(|koel| peer.bits_per_item > 1.3 * koel.bits_per_item)
 }
 
 /// Returns `true` if a peer takes at most a quarter more memory than koel, and its false-positive
@@ -143,5 +152,15 @@ mod tests {
         let slower = Row { peer: "slower".into(), median: 0.5, ..koel.clone() };
         let text = ratios("", &[&koel, &row(), &slower]);
         assert!(text.contains("3.00  slower"), "{text}");
+    }
+
+    #[test]
+    fn a_heavy_peer_takes_far_more_than_koel_at_its_size() {
+        let koel = Row { peer: KOEL.into(), bits_per_item: 10.0, ..row() };
+        let larger = Row { size: 2 * koel.size, bits_per_item: 20.0, ..koel.clone() };
+        let peer = |size, bits_per_item| Row { size, bits_per_item, ..row() };
+        let heavy = |peer: Row| is_heavy(&[&larger, &koel], &peer);
+        assert!(heavy(peer(koel.size, 13.1)) && !heavy(peer(koel.size, 12.9)));
+        assert!(!heavy(peer(larger.size, 13.1)));
     }
 }

@@ -1,24 +1,31 @@
 //! The workloads. Each checks the answers that it gets.
 //!
-//! A run of all workloads on one peer uses three filters. The first is filled, searched and
-//! emptied. The second is filled and searched with the batch methods. The third is filled by half
-//! and then used as a crawler would use it.
+//! A run of all workloads on one peer uses four filters. The first is filled, searched and
+//! emptied. The second is filled and searched with the batch methods. The third is filled by half,
+//! and then gets a mix of lookups and inserts, and keys that threads race for. The fourth is filled
+//! by half, and then used as crawlers would use it.
+
+mod crawl;
+mod winners;
 
 use crate::memory;
 use crate::peer::{Peer, hash_of};
 use crate::plan::{Checks, Plan, Sample, Spread};
 use crate::timing::{share, timed};
-use crate::winners;
+pub use crawl::Streams;
 use std::ops::Range;
 
-pub const WORKLOADS: [&str; 10] = [
+pub const CRAWL: &str = "crawl";
+
+pub const WORKLOADS: [&str; 11] = [
     "fill",
     "last 5 %",
     "hit",
     "miss",
     "mix",
+    CRAWL,
     "delete",
-    "check-and-insert",
+    "check-and-insert (lockstep)",
     "bulk fill",
     "bulk hit",
     "bulk miss",
@@ -26,6 +33,8 @@ pub const WORKLOADS: [&str; 10] = [
 
 /// Keys from here on are in no filter.
 const ABSENT: u64 = 1 << 40;
+/// Keys from here on are those of the crawl. They are in no other workload.
+const CRAWLED: u64 = 1 << 44;
 /// The number of keys in a batch of lookups.
 const CHUNK: usize = 65_536;
 
@@ -34,8 +43,22 @@ pub struct Run {
     pub bytes: usize,
 }
 
+/// Returns the streams of the crawl: as many new keys as fit a filter that is half full, or half
+/// of the largest number of keys that the plan allows.
+pub fn streams(plan: &Plan) -> Streams {
+    let room = plan.items - plan.items / 2;
+    Streams::of(room.min(plan.crawled / 2), plan.threads, plan.first + CRAWLED)
+}
+
+/// Runs the crawl once, on a filter of its own.
+pub fn only_crawl<P: Peer>(plan: &Plan, streams: &Streams) -> Run {
+    let peer = half_full::<P>(plan);
+    let samples = vec![crawl(&peer, plan, streams)];
+    Run { samples, bytes: held_by(peer) }
+}
+
 /// Runs each workload once, except those that the peer does not support.
-pub fn run<P: Peer>(plan: &Plan) -> Run {
+pub fn run<P: Peer>(plan: &Plan, streams: &Streams) -> Run {
     let mut samples = Vec::new();
     let bytes = fill_look_delete::<P>(plan, &mut samples);
     if P::MANY {
@@ -48,7 +71,8 @@ pub fn run<P: Peer>(plan: &Plan) -> Run {
             samples.extend(of_loop.iter().map(|sample| Sample { workload, ..*sample }));
         }
     }
-    half_full::<P>(plan, &mut samples);
+    mix_and_race::<P>(plan, &mut samples);
+    samples.extend(only_crawl::<P>(plan, streams).samples);
     Run { samples, bytes }
 }
 
@@ -149,12 +173,18 @@ fn in_bulk<P: Peer>(plan: &Plan, samples: &mut Vec<Sample>) {
     }
 }
 
-/// Fills a filter by half, and runs the mix. Then comes check-and-insert, with up to as many keys
-/// as still fit.
-fn half_full<P: Peer>(plan: &Plan, samples: &mut Vec<Sample>) {
+/// Builds a filter that is half full.
+fn half_full<P: Peer>(plan: &Plan) -> P {
     let peer = P::build_tight(plan.items);
+    timed(plan.threads, |thread| insert(&peer, plan.share_of(&(0..plan.items / 2), thread)));
+    peer
+}
+
+/// Runs the mix on a filter that is half full. Then comes check-and-insert, with up to as many keys
+/// as still fit.
+fn mix_and_race<P: Peer>(plan: &Plan, samples: &mut Vec<Sample>) {
+    let peer = half_full::<P>(plan);
     let half = plan.items / 2;
-    timed(plan.threads, |thread| insert(&peer, plan.share_of(&(0..half), thread)));
 
     // Nine lookups, and one insert at a random place among them.
     let tens = plan.items.min(plan.lookups) / 10;
@@ -185,7 +215,7 @@ fn half_full<P: Peer>(plan: &Plan, samples: &mut Vec<Sample>) {
     let blocks = plan.changes.min(plan.items - first) / winners::BLOCK;
     let new = plan.first + first;
     let (mut race, claims) =
-        plan.measure_all("check-and-insert", 2 * blocks * winners::BLOCK, |thread| {
+        plan.measure_all("check-and-insert (lockstep)", 2 * blocks * winners::BLOCK, |thread| {
             winners::claim(&peer, new, blocks, plan.threads, thread)
         });
     race.checks = winners::compare(&claims);
@@ -195,6 +225,15 @@ fn half_full<P: Peer>(plan: &Plan, samples: &mut Vec<Sample>) {
     });
     race.checks.lost = missing.iter().sum();
     samples.push(race.but_for(race.checks.refused));
+}
+
+/// Lets each thread check and insert its own stream.
+fn crawl<P: Peer>(peer: &P, plan: &Plan, streams: &Streams) -> Sample {
+    let (mut crawl, claims) = plan.measure_all(CRAWL, streams.keys(), |thread| {
+        crawl::claim(peer, &streams.of_threads[thread as usize])
+    });
+    crawl.checks = crawl::compare(streams, &claims);
+    crawl
 }
 
 /// Returns a number less than `n`, chosen by the upper half of the random bits.

@@ -1,4 +1,4 @@
-//! The race of check-and-insert: each key is inserted twice, and the threads of a pair go through
+//! Check-and-insert in lockstep: each key is inserted twice, and the threads of a pair go through
 //! the same keys at the same time. The thread ahead inserts, which takes longer than finding the
 //! key, so the thread behind catches up and they meet all the time.
 //!
@@ -26,13 +26,7 @@ pub fn claim<P: Peer>(peer: &P, first: u64, blocks: u64, threads: u64, thread: u
     let mut refused = 0;
     let mut claim = |block| {
         let start = first + block * BLOCK;
-        (0..BLOCK).fold(0, |word, at| {
-            let won = peer.insert_if_absent(start + at).unwrap_or_else(|_| {
-                refused += 1;
-                false
-            });
-            word | u64::from(won) << at
-        })
+        wins(peer, start..start + BLOCK, &mut refused)
     };
     let (own, partner) = (share(blocks, threads, thread), thread ^ 1);
     let (mut won, mut won_again) = (Vec::new(), Vec::new());
@@ -48,6 +42,18 @@ pub fn claim<P: Peer>(peer: &P, first: u64, blocks: u64, threads: u64, thread: u
         }
     }
     Claims { won, won_again, refused }
+}
+
+/// Checks and inserts a block of keys, and returns a bit for each: whether it was new.
+#[inline]
+pub fn wins<P: Peer>(peer: &P, keys: impl Iterator<Item = u64>, refused: &mut u64) -> u64 {
+    keys.enumerate().fold(0, |word, (at, key)| {
+        let won = peer.insert_if_absent(key).unwrap_or_else(|_| {
+            *refused += 1;
+            false
+        });
+        word | u64::from(won) << at
+    })
 }
 
 /// Counts the keys with two winners and those with none. The claims are in the order of threads.

@@ -2,23 +2,27 @@
 //! does not have.
 //!
 //! The allocator of this program refuses large requests, as a system without enough memory does,
-//! and counts the bytes that it grants.
+//! and counts the bytes that it grants to each thread.
 
 use koel::{
     BuildErrorKind, ConcurrentCuckooFilter, FullKind, GrowingCuckooFilter, RandomState, Room,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The largest request that is granted: less than the table of any filter that is too large.
 static MOST_AT_ONCE: AtomicUsize = AtomicUsize::new(1 << 33);
 
-/// All bytes that were granted, and those that were given back.
-static GRANTED: AtomicUsize = AtomicUsize::new(0);
-static RETURNED: AtomicUsize = AtomicUsize::new(0);
+thread_local! {
+    /// All bytes that this thread was granted, and those that it gave back. (The test harness has
+    /// threads of its own.)
+    static GRANTED: Cell<usize> = const { Cell::new(0) };
+    static RETURNED: Cell<usize> = const { Cell::new(0) };
+}
 
-/// The counters are for the whole process, so there is one test at a time.
+/// The largest request is the same for all threads, so there is one test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 struct Refusing;
@@ -29,13 +33,13 @@ unsafe impl GlobalAlloc for Refusing {
         if layout.size() > MOST_AT_ONCE.load(Relaxed) {
             return std::ptr::null_mut();
         }
-        GRANTED.fetch_add(layout.size(), Relaxed);
+        GRANTED.with(|bytes| bytes.set(bytes.get() + layout.size()));
         // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        RETURNED.fetch_add(layout.size(), Relaxed);
+        RETURNED.with(|bytes| bytes.set(bytes.get() + layout.size()));
         // SAFETY: the pointer came from the system's allocator with this layout.
         unsafe { System.dealloc(pointer, layout) }
     }
@@ -44,7 +48,7 @@ unsafe impl GlobalAlloc for Refusing {
         if layout.size() > MOST_AT_ONCE.load(Relaxed) {
             return std::ptr::null_mut();
         }
-        GRANTED.fetch_add(layout.size(), Relaxed);
+        GRANTED.with(|bytes| bytes.set(bytes.get() + layout.size()));
         // SAFETY: the caller keeps the contract of `alloc_zeroed`.
         unsafe { System.alloc_zeroed(layout) }
     }
@@ -60,10 +64,10 @@ fn a_size_beyond_memory_is_refused_before_any_is_touched() {
         for rate in [0.1, 0.000_12, 1e-8] {
             let builder =
                 || ConcurrentCuckooFilter::builder().capacity(1 << bits).false_positive_rate(rate);
-            let before = GRANTED.load(Relaxed);
+            let before = GRANTED.get();
             let fixed = builder().build().expect_err("no such memory").kind();
             let growing = builder().growing().build().expect_err("no such memory").kind();
-            let granted = GRANTED.load(Relaxed) - before;
+            let granted = GRANTED.get() - before;
             for kind in [fixed, growing] {
                 let is_refused =
                     [BuildErrorKind::OutOfMemory, BuildErrorKind::CapacityOverflow].contains(&kind);
@@ -91,7 +95,7 @@ fn a_filter_that_cannot_grow_or_be_copied_says_why() {
 }
 
 fn held() -> usize {
-    GRANTED.load(Relaxed) - RETURNED.load(Relaxed)
+    GRANTED.get() - RETURNED.get()
 }
 
 fn assert_told<R: Room>(filter: &ConcurrentCuckooFilter<RandomState, R>, held: usize, what: &str) {

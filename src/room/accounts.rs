@@ -40,6 +40,14 @@
 //! Two removals may be the last at the same time, in different shards. Each has a fence between its
 //! own account and its look at the other's, so at least one of them sees both empty.
 //!
+//! # Orderings
+//!
+//! | access | ordering | partner, and what breaks without it |
+//! |---|---|---|
+//! | fence, after an account was emptied and before others are read | `SeqCst` | the same fence of another removal: one of the two sees both accounts empty. Twin `a_last_removal_does_not_see_the_other` |
+//! | accounts, read without a lock | `Relaxed` | only to pass by; what depends on them is decided again under the locks. Twin `a_shard_is_cleared_without_a_look_at_its_items` |
+//! | censuses; the hint and the flag below | `Relaxed` | censuses are set under all locks of the shard and taken from under one; a hint that is wrong costs a search. The flag is set by a split before the lanes that it warns of are published, and the fence orders it like an account |
+//!
 //! All this costs an insert or a removal nothing but a look at the counts that it changes anyway.
 
 use crate::layout::geometry::Bucket;

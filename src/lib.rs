@@ -162,7 +162,7 @@ pub use ahash::RandomState;
 #[cfg(any(loom, shuttle))]
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::filter::bulk::write as write_batch;
+    pub use crate::filter::batch::bulk::write as write_batch;
     pub use crate::layout::aging::Aging;
     pub use crate::layout::bucket::{Fingerprint, Lane, Lanes};
     pub use crate::layout::geometry::{Bucket, Geometry, Mixed, Place};

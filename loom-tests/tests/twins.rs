@@ -270,7 +270,7 @@ twins! {
     }
     a_batch_looks_first_and_inserts_then {
         edits: [(
-            "filter/bulk.rs",
+            "filter/batch/bulk.rs",
             "                answers[item.index as usize] = act(room, at);",
             "                let there = crate::room::contains(room, at);
                 crate::room::insert(room, at).expect(\"there is room\");

@@ -2,9 +2,9 @@
 
 use crate::filter::{ConcurrentCuckooFilter, GrowingCuckooFilter};
 use crate::snapshot::error::{Reason, SnapshotError};
+use crate::snapshot::file::load::{header_words, load};
 use crate::snapshot::format::{HEADER_WORDS, bytes_of};
 use crate::snapshot::header::says_it_grows;
-use crate::snapshot::load::{header_words, load};
 use crate::snapshot::read::{read, read_up_to};
 use crate::stable_hash::PersistentHasher;
 use ahash::RandomState;

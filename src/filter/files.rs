@@ -3,9 +3,10 @@
 use crate::filter::ConcurrentCuckooFilter;
 use crate::room::Room;
 use crate::snapshot::error::{Reason, SnapshotError};
+use crate::snapshot::file::{load, replace};
 use crate::snapshot::read::Contents;
 use crate::snapshot::write::SaveReport;
-use crate::snapshot::{load, read, replace, write};
+use crate::snapshot::{read, write};
 use crate::stable_hash::PersistentHasher;
 use std::fs::File;
 use std::io::{Read, Write};

@@ -3,22 +3,15 @@
 //! * `builder` checks what the caller asks for, and builds a filter.
 //! * `by_hash` has the operations on one item that take its hash. Those in this file hash the item
 //!   and call them.
-//! * `many` has the operations on batches, and `parallel` the same on rayon's threads.
-//! * `bulk` chooses the order in which a batch is processed, and `ahead` prefetches its memory.
-//! * `files` saves and loads filters.
+//! * `batch` has the operations on many items at once.
+//! * `files` saves and loads filters, and `any` loads those of either kind.
 
-pub mod ahead;
 pub mod any;
+pub mod batch;
 pub mod buildable;
 pub mod builder;
-pub mod bulk;
 mod by_hash;
-mod extend;
 mod files;
-mod into;
-mod many;
-#[cfg(feature = "rayon")]
-mod parallel;
 
 use crate::error::{BuildError, Full, Reason};
 use crate::room::Room;

@@ -2,13 +2,11 @@
 //!
 //! * [`format`](mod@format) is the specification of the file, and seals what is written.
 //! * [`header`] encodes and parses the header.
-//! * [`info`] tells what a file holds, without loading it.
 //! * [`blocks`] validates each block, and checks that all of them together make one filter.
 //! * [`write`](mod@write) turns a filter into a stream of words.
 //! * [`read`] turns such a stream back into a filter.
-//! * [`load`] does the same for a file, on all cores.
 //! * [`copy`] copies a filter in memory.
-//! * [`replace`] puts a new file in the place of an old one, atomically.
+//! * [`file`](mod@file) has what needs a file.
 //! * `allocate` gets memory for what a file claims to hold.
 //! * [`error`] has the errors of all of these, and their texts.
 //!
@@ -18,14 +16,12 @@ mod allocate;
 pub mod blocks;
 pub mod copy;
 pub mod error;
+pub mod file;
 pub mod format;
 pub mod header;
-pub mod info;
-pub mod load;
 pub mod read;
-pub mod replace;
 pub mod write;
 
 pub use error::{SnapshotError, SnapshotErrorKind};
-pub use info::SnapshotInfo;
+pub use file::info::SnapshotInfo;
 pub use write::SaveReport;

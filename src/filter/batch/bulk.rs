@@ -1,6 +1,6 @@
 //! The two orders in which a batch is processed: its own, or part by part.
 //!
-//! In its own order, the items of a batch go through a [window](crate::filter::ahead), so that
+//! In its own order, the items of a batch go through a [window](crate::filter::batch::ahead), so that
 //! dozens of memory accesses overlap. A batch of writes to a table that does not fit the caches is
 //! processed part by part. A *part* is a shard, or several adjacent shards. The items are taken in
 //! rounds. Each round is sorted by part, stably, and then each part of the table comes into the
@@ -11,7 +11,7 @@
 //! share its memory, so when memory runs out, a batch may see other items refused than a loop
 //! would. No lock is held for longer than by an operation on a single item.
 
-use crate::filter::ahead::for_each_ahead;
+use crate::filter::batch::ahead::for_each_ahead;
 use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
 use crate::room::{Located, Room};

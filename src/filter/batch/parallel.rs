@@ -8,8 +8,8 @@
 use crate::error::Full;
 use crate::error::Refused;
 use crate::filter::ConcurrentCuckooFilter;
-use crate::filter::bulk::{self, ROUND, Sorted, act_on};
-use crate::filter::extend::Extension;
+use crate::filter::batch::bulk::{self, ROUND, Sorted, act_on};
+use crate::filter::batch::extend::Extension;
 use crate::room::{self, Located, Room};
 use rayon::prelude::*;
 use std::hash::{BuildHasher, Hash};

@@ -3,7 +3,7 @@
 
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
-use crate::filter::bulk;
+use crate::filter::batch::bulk;
 use crate::room::{self, Room};
 use std::hash::{BuildHasher, Hash};
 

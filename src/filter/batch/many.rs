@@ -2,7 +2,7 @@
 
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
-use crate::filter::bulk::{self, ROUND};
+use crate::filter::batch::bulk::{self, ROUND};
 use crate::room::{self, Located, Room};
 use std::hash::{BuildHasher, Hash};
 

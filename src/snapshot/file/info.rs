@@ -3,10 +3,10 @@
 use crate::layout::sizing::rate_at;
 use crate::room::parts::Plan;
 use crate::snapshot::error::{Reason, SnapshotError};
+use crate::snapshot::file::load::{end_of, header_words};
 use crate::snapshot::format::block_bytes;
 use crate::snapshot::format::{END_WORDS, HEADER_WORDS};
 use crate::snapshot::header::{Anonymous, read_anonymous};
-use crate::snapshot::load::{end_of, header_words};
 use std::fs::File;
 use std::path::Path;
 

@@ -150,7 +150,7 @@ pub use room::split;
 pub use shard::kick;
 #[cfg(doc)]
 pub use snapshot::format;
-pub use snapshot::{SaveReport, SnapshotError, SnapshotErrorKind, SnapshotInfo};
+pub use snapshot::{SaveReport, SnapshotError, SnapshotErrorKind, SnapshotFile, SnapshotInfo};
 pub use stable_hash::{PersistentHasher, StableHash, StableHasher};
 pub use stats::Stats;
 

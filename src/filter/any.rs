@@ -3,6 +3,7 @@
 use crate::filter::{ConcurrentCuckooFilter, GrowingCuckooFilter};
 use crate::snapshot::error::{Reason, SnapshotError};
 use crate::snapshot::file::load::{header_words, load};
+use crate::snapshot::file::lookup::SnapshotFile;
 use crate::snapshot::format::{HEADER_WORDS, bytes_of};
 use crate::snapshot::header::says_it_grows;
 use crate::snapshot::read::{read, read_up_to};
@@ -56,12 +57,12 @@ impl<S: PersistentHasher> AnyCuckooFilter<S> {
         Self::of_stream(reader).map_err(|reason| reason.of(None))
     }
 
-    fn of_file(mut file: File) -> Result<Self, Reason> {
+    fn of_file(file: File) -> Result<Self, Reason> {
         let about = file.metadata().map_err(Reason::io("cannot read"))?;
         if !about.is_file() {
             return Self::of_stream(file);
         }
-        if says_it_grows(&header_words(&mut file, about.len())?) {
+        if says_it_grows(&header_words(&file, about.len())?) {
             let own_bytes = size_of::<GrowingCuckooFilter<S>>();
             load(file, own_bytes).map(|contents| Self::Growing(contents.into()))
         } else {
@@ -84,5 +85,17 @@ impl<S: PersistentHasher> AnyCuckooFilter<S> {
             let own_bytes = size_of::<ConcurrentCuckooFilter<S>>();
             read(&mut again, own_bytes).map(|contents| Self::Fixed(contents.into()))
         }
+    }
+}
+
+impl<S: PersistentHasher> SnapshotFile<S> {
+    /// Loads the filter of this file, as it was when the file was opened.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error in the same cases as [`AnyCuckooFilter::load`].
+    pub fn load(&self) -> Result<AnyCuckooFilter<S>, SnapshotError> {
+        let loaded = self.reopened().and_then(AnyCuckooFilter::of_file);
+        loaded.map_err(|reason| reason.of(Some(self.path())))
     }
 }

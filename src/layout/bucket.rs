@@ -179,6 +179,12 @@ impl Lanes {
         self.zero_lanes(word ^ (self.ones * u64::from(fp.get())))
     }
 
+    /// Returns whether either word has a lane that holds `fp`.
+    #[inline]
+    pub fn is_in(self, first: u64, second: u64, fp: Fingerprint) -> bool {
+        !self.holding(first, fp).or(self.holding(second, fp)).is_empty()
+    }
+
     #[inline]
     pub fn empty(self, word: u64) -> LaneSet {
         self.zero_lanes(word)

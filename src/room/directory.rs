@@ -177,9 +177,14 @@ impl Directory {
         self.entries.get() as usize * size_of::<AtomicU64>()
     }
 
+    /// The size of the list of a level, in a directory that began with `roots` shards.
+    pub fn bytes(roots: usize, level: u32) -> usize {
+        (roots << (level as usize % MOST_LEVELS)) * size_of::<AtomicU64>()
+    }
+
     /// The size of the list of a level.
     pub fn bytes_of(&self, level: u32) -> usize {
-        (self.roots << (level as usize % MOST_LEVELS)) * size_of::<AtomicU64>()
+        Self::bytes(self.roots, level)
     }
 
     /// The bytes that [`deepen`](Self::deepen) would add.

@@ -2,7 +2,9 @@
 
 use crate::layout::geometry::Geometry;
 use crate::layout::sizing::GrowthPlan;
+use crate::room::directory::Directory;
 use crate::room::split::Census;
+use crate::room::tables::Tables;
 use crate::table::Table;
 
 /// The layout of a filter, as a file records it.
@@ -24,6 +26,18 @@ impl Plan {
 
     pub fn grows(&self) -> bool {
         matches!(self, Plan::Growing(_))
+    }
+
+    /// Returns the memory that a room takes when it is restored with so many shards, the deepest of
+    /// which was split so often.
+    pub fn heap_bytes(&self, shards: usize, deepest: u32) -> usize {
+        let geometry = self.geometry().with_shards(shards);
+        match self {
+            Plan::Fixed(_) => Table::bytes(&geometry),
+            Plan::Growing(plan) => {
+                Tables::bytes(&geometry) + Directory::bytes(plan.geometry.shards(), deepest)
+            }
+        }
     }
 }
 

@@ -78,7 +78,7 @@ impl Lease for Always {
 
     #[inline]
     fn is_in(self, lanes: Lanes, first: u64, second: u64, fp: Fingerprint) -> bool {
-        !lanes.holding(first, fp).or(lanes.holding(second, fp)).is_empty()
+        lanes.is_in(first, second, fp)
     }
 
     #[inline]

@@ -47,21 +47,14 @@ impl BlockReader {
             return damaged(0, format!("the checksum of block {number} is wrong"));
         };
         let (head, buckets) = words[..words.len() - 1].split_at(BLOCK_HEAD);
-        let &[found, depth, items] = head else {
+        let Ok(head) = <[u64; BLOCK_HEAD]>::try_from(head) else {
             return damaged(0, "the block is too short".into());
         };
-        if found != number {
-            return damaged(0, format!("block {found} is where block {number} should be"));
-        }
-        let deepest = if self.aging.is_some() { MOST_LEVELS as u64 - 1 } else { 0 };
-        if depth > deepest {
-            return damaged(1, format!("a shard cannot have been split {depth} times"));
-        }
-        let items = items.cast_signed();
+        let (depth, items) = self.head(number, head)?;
         if let Some(bucket) = self.first_wrong(buckets) {
             return damaged(BLOCK_HEAD + bucket, "a bucket cannot hold this value".into());
         }
-        let block = Block { sum, ..self.block(Copied { depth: depth as u32, items }, buckets) };
+        let block = Block { sum, ..self.block(Copied { depth, items }, buckets) };
         let most = if self.aging.is_some() { self.slots } else { 0 };
         let excess = block.census.excess;
         if !(0..=most).contains(&excess) {
@@ -69,6 +62,25 @@ impl BlockReader {
             return damaged(2, format!("{lanes} fingerprints cannot stand for {items} items"));
         }
         Ok(block)
+    }
+
+    /// Validates the head of a block, on its own. Returns the shard's depth and its items.
+    pub fn head(
+        &self,
+        number: u64,
+        [found, depth, items]: [u64; BLOCK_HEAD],
+    ) -> Result<(u32, i64), Reason> {
+        let at = self.at(number);
+        if found != number {
+            let what = format!("block {found} is where block {number} should be");
+            return Err(Reason::damaged(at, what));
+        }
+        let deepest = if self.aging.is_some() { MOST_LEVELS as u64 - 1 } else { 0 };
+        if depth > deepest {
+            let what = format!("a shard cannot have been split {depth} times");
+            return Err(Reason::damaged(at + 8, what));
+        }
+        Ok((depth as u32, items.cast_signed()))
     }
 
     /// Takes the census of a shard that was copied.

@@ -24,4 +24,5 @@ pub mod write;
 
 pub use error::{SnapshotError, SnapshotErrorKind};
 pub use file::info::SnapshotInfo;
+pub use file::lookup::SnapshotFile;
 pub use write::SaveReport;

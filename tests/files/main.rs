@@ -14,6 +14,7 @@ mod crashes;
 mod damaged_files;
 mod format;
 mod golden;
+mod lookups;
 #[cfg(unix)]
 mod replacing;
 mod snapshots;

@@ -4,8 +4,7 @@ use crate::layout::sizing::rate_at;
 use crate::room::parts::Plan;
 use crate::snapshot::error::{Reason, SnapshotError};
 use crate::snapshot::file::load::{end_of, header_words};
-use crate::snapshot::format::block_bytes;
-use crate::snapshot::format::{END_WORDS, HEADER_WORDS};
+use crate::snapshot::format::{END_WORDS, End, HEADER_WORDS, block_bytes};
 use crate::snapshot::header::{Anonymous, read_anonymous};
 use std::fs::File;
 use std::path::Path;
@@ -50,26 +49,28 @@ impl SnapshotInfo {
     /// it, or not in a version that is known, or if its beginning or its end is damaged.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
-        Self::of(path).map_err(|reason| reason.of(Some(path)))
+        let file = File::open(path).map_err(Reason::opening);
+        let info = file.and_then(|file| Self::of(&file).map(|(info, _)| info));
+        info.map_err(|reason| reason.of(Some(path)))
     }
 
-    fn of(path: &Path) -> Result<Self, Reason> {
-        let mut file = File::open(path).map_err(Reason::opening)?;
+    /// Reads what an open file says. Also returns its end.
+    pub(super) fn of(file: &File) -> Result<(Self, End), Reason> {
         let about = file.metadata().map_err(Reason::io("cannot read"))?;
         if !about.is_file() {
             return Err(Reason::NotAFile);
         }
         let length = about.len();
         let Anonymous { plan, capacity, hasher } =
-            read_anonymous(&mut header_words(&mut file, length)?)?;
-        let (end, _) = end_of(&mut file, length)?;
+            read_anonymous(&mut header_words(file, length)?)?;
+        let (end, _) = end_of(file, length)?;
         let around = 8 * (HEADER_WORDS + END_WORDS) as u64;
         let wanted = end.blocks.saturating_mul(block_bytes(&plan)).saturating_add(around);
         if wanted != length {
             return Err(Reason::WrongLength { bytes: length, wanted });
         }
         let (items, shards) = (end.items.try_into().unwrap_or(0), end.blocks as usize);
-        Ok(SnapshotInfo { plan, capacity, hasher, items, shards, bytes: length })
+        Ok((SnapshotInfo { plan, capacity, hasher, items, shards, bytes: length }, end))
     }
 
     /// Returns the number of copies of items.

@@ -30,16 +30,16 @@ const BYTES_FOR_A_THREAD: u64 = 4 << 20;
 
 /// Loads a file. `own_bytes` is the size of the filter without its heap.
 pub fn load<S: PersistentHasher, R: Room>(
-    mut file: File,
+    file: File,
     own_bytes: usize,
 ) -> Result<Contents<S, R>, Reason> {
     let about = file.metadata().map_err(Reason::io("cannot read"))?;
     if !about.is_file() {
-        return read(&mut file, own_bytes);
+        return read(&mut &file, own_bytes);
     }
     let length = about.len();
 
-    let mut words = header_words(&mut file, length)?;
+    let mut words = header_words(&file, length)?;
     let (header, sum) = header_of::<S, R>(&mut words, own_bytes)?;
     let plan = &header.plan;
     let reader = BlockReader::new(plan);
@@ -57,7 +57,7 @@ pub fn load<S: PersistentHasher, R: Room>(
     {
         return wrong_length(wanted);
     }
-    let (end, at) = end_of(&mut file, length)?;
+    let (end, at) = end_of(&file, length)?;
     match with_blocks(end.blocks) {
         Some(wanted) if wanted == length => {}
         Some(wanted) => return wrong_length(wanted),
@@ -83,7 +83,7 @@ pub fn load<S: PersistentHasher, R: Room>(
 }
 
 /// Reads the words of the header of a file of this length.
-pub fn header_words(file: &mut File, length: u64) -> Result<Words<HEADER_WORDS>, Reason> {
+pub fn header_words(file: &File, length: u64) -> Result<Words<HEADER_WORDS>, Reason> {
     let mut words = [0; HEADER_WORDS];
     let part = (length / 8).min(HEADER_WORDS as u64) as usize;
     read_at(file, &mut words[..part], 0)?;
@@ -94,7 +94,7 @@ pub fn header_words(file: &mut File, length: u64) -> Result<Words<HEADER_WORDS>,
 }
 
 /// Reads the end of a file of this length. Returns it with the byte at which it begins.
-pub fn end_of(file: &mut File, length: u64) -> Result<(End, u64), Reason> {
+pub fn end_of(file: &File, length: u64) -> Result<(End, u64), Reason> {
     let at = length.saturating_sub(8 * END_WORDS as u64);
     let mut words = [0; END_WORDS];
     read_at(file, &mut words, at)?;
@@ -102,12 +102,13 @@ pub fn end_of(file: &mut File, length: u64) -> Result<(End, u64), Reason> {
 }
 
 /// Fills `words` with what begins at byte `at`.
-fn read_at(file: &mut File, words: &mut [u64], at: u64) -> Result<(), Reason> {
+pub fn read_at(file: &File, words: &mut [u64], at: u64) -> Result<(), Reason> {
     #[cfg(unix)]
     let read = std::os::unix::fs::FileExt::read_exact_at(file, bytes_of(words), at);
     #[cfg(not(unix))]
     let read = {
         use std::io::{Read, Seek, SeekFrom};
+        let mut file = file;
         file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(bytes_of(words)))
     };
     read.map_err(|error| match error.kind() {
@@ -157,7 +158,7 @@ fn in_turns(
             let words = &mut buffer[..blocks * block_words];
             // If the read fails, this makes the other threads stop as well.
             turn.next = count;
-            let read = read_at(&mut turn.file, words, reader.at(first as u64));
+            let read = read_at(&turn.file, words, reader.at(first as u64));
             read.map_err(|error| (first, error))?;
             turn.next = first + blocks;
             drop(turn);

@@ -2,8 +2,12 @@
 //!
 //! * [`load`] turns a file into a filter, on all cores.
 //! * [`info`] tells what a file holds, without loading it.
+//! * [`lookup`] answers for single items, and reads only the shards that they lead to; [`heads`]
+//!   tells which those are.
 //! * [`replace`] puts a new file in the place of an old one, atomically.
 
+mod heads;
 pub mod info;
 pub mod load;
+pub mod lookup;
 pub mod replace;

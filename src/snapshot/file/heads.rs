@@ -1,0 +1,96 @@
+//! The heads of all blocks of a file: where each hash leads, and the checksum of each block.
+
+use crate::room::directory::MOST_LEVELS;
+use crate::room::parts::Plan;
+use crate::snapshot::blocks::{BlockReader, Tally};
+use crate::snapshot::error::Reason;
+use crate::snapshot::file::load::read_at;
+use crate::snapshot::format::{BLOCK_HEAD, End, block_bytes};
+use std::fs::File;
+
+pub struct Heads {
+    /// Where each block of a growing filter begins, in units of 2^-31 of a root. Of a fixed filter,
+    /// a block is a root.
+    starts: Vec<u64>,
+    sums: Vec<u64>,
+    deepest: u32,
+}
+
+/// The binary logarithm of the units in a root.
+const UNITS: u32 = MOST_LEVELS as u32 - 1;
+
+/// The words around the beginning of a block: the checksum of what comes before it, and its head.
+const AROUND: usize = 1 + BLOCK_HEAD;
+
+impl Heads {
+    /// Reads the heads and checksums of all blocks, and checks that together they are what the header
+    /// and the `end` promise.
+    pub fn read(
+        file: &File,
+        plan: &Plan,
+        reader: &BlockReader,
+        header_sum: u64,
+        end: End,
+    ) -> Result<Self, Reason> {
+        let roots = plan.geometry().shards();
+        let too_many = |_| Reason::OutOfMemory { bytes: usize::MAX };
+        let count = usize::try_from(end.blocks).map_err(too_many)?;
+        let mut heads = Heads { starts: Vec::new(), sums: Vec::new(), deepest: 0 };
+        for list in [&mut heads.starts, &mut heads.sums] {
+            let bytes = count.saturating_mul(size_of::<u64>());
+            list.try_reserve_exact(count).map_err(|_| Reason::OutOfMemory { bytes })?;
+        }
+        let mut tally = Tally::new(roots, header_sum);
+        let mut start = 0u64;
+        let mut around = Around::read(file, reader, 0)?;
+        for number in 0..end.blocks {
+            let next = Around::read(file, reader, number + 1)?;
+            let (depth, items) = reader.head(number, around.head)?;
+            let added = tally.add(depth, items, next.sum_before);
+            added.map_err(|gap| gap.at(reader.at(number)))?;
+            heads.starts.push(start);
+            heads.sums.push(next.sum_before);
+            heads.deepest = heads.deepest.max(depth);
+            // Only a file of half a petabyte could make this overflow.
+            start = start.wrapping_add(1 << (UNITS - depth));
+            around = next;
+        }
+        let bytes = block_bytes(plan);
+        tally.finish(roots, bytes, end, reader.at(end.blocks))?;
+        Ok(heads)
+    }
+
+    /// Finds the block with this part of a root. Returns its number and depth.
+    pub fn find(&self, root: usize, rest: u64) -> (u64, u32) {
+        let unit = (root as u64) << UNITS | rest >> (u64::BITS - UNITS);
+        let after = self.starts.partition_point(|start| *start <= unit);
+        let block = after.saturating_sub(1);
+        let next = self.starts.get(after).copied();
+        let next = next.unwrap_or_else(|| (root as u64 + 1) << UNITS);
+        let units = next - self.starts[block];
+        (block as u64, UNITS - units.ilog2())
+    }
+
+    pub fn sum(&self, block: u64) -> u64 {
+        self.sums[block as usize]
+    }
+
+    pub fn deepest(&self) -> u32 {
+        self.deepest
+    }
+}
+
+/// The words around the beginning of a block, or of the end of the file.
+struct Around {
+    sum_before: u64,
+    head: [u64; BLOCK_HEAD],
+}
+
+impl Around {
+    fn read(file: &File, reader: &BlockReader, number: u64) -> Result<Self, Reason> {
+        let mut words = [0; AROUND];
+        read_at(file, &mut words, reader.at(number) - size_of::<u64>() as u64)?;
+        let [sum_before, head @ ..] = words.map(u64::from_le);
+        Ok(Around { sum_before, head })
+    }
+}

@@ -1,0 +1,234 @@
+//! Lookups in a file, which read only the shards that the items lead to.
+
+use crate::layout::aging::{Aging, GROWING_BUCKETS};
+use crate::layout::geometry::{Mixed, Place};
+use crate::layout::sizing::{rate_at, rate_of_a_lane};
+use crate::room::parts::Plan;
+use crate::snapshot::allocate::zeros;
+use crate::snapshot::blocks::BlockReader;
+use crate::snapshot::error::{Reason, SnapshotError};
+use crate::snapshot::file::heads::Heads;
+use crate::snapshot::file::info::SnapshotInfo;
+use crate::snapshot::file::load::{header_words, read_at};
+use crate::snapshot::format::BLOCK_HEAD;
+use crate::snapshot::header::{Header, read_header};
+use crate::stable_hash::PersistentHasher;
+use crate::sync::Mutex;
+use std::fmt;
+use std::fs::File;
+use std::hash::Hash;
+use std::path::{Path, PathBuf};
+
+/// A filter in its file: answers for single items without loading all of it.
+///
+/// Opening a file reads some bytes of each shard, and a lookup reads one shard, some tens of KiB. So
+/// ten lookups in a file of a gigabyte take milliseconds, where loading it takes a second and a
+/// gigabyte of memory. For more than a few items a shard, [load](Self::load) the filter.
+///
+/// The filter may be of either kind. A file that is replaced by a later [save](
+/// crate::ConcurrentCuckooFilter::save) while it is open still answers as it was when it was opened.
+///
+/// ```
+/// use koel::{ConcurrentCuckooFilter, SnapshotFile, StableHash};
+///
+/// # let folder = std::env::temp_dir().join(format!("koel-lookup-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// # let path = folder.join("seen.koel");
+/// let builder = ConcurrentCuckooFilter::builder().capacity(1_000).hasher(StableHash::random());
+/// let seen = builder.growing().build()?;
+/// seen.insert("an item").expect("memory");
+/// seen.save(&path)?;
+/// let file = SnapshotFile::<StableHash>::open(&path)?;
+/// assert!(file.contains("an item")? && !file.contains("another")?);
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct SnapshotFile<S> {
+    path: PathBuf,
+    file: Mutex<File>,
+    header: Header<S>,
+    info: SnapshotInfo,
+    heads: Heads,
+    reader: BlockReader,
+}
+
+/// The number of shards from which the present rate is estimated.
+const SAMPLE: u64 = 32;
+
+impl<S: PersistentHasher> SnapshotFile<S> {
+    /// Opens a file that was [saved](crate::ConcurrentCuckooFilter::save).
+    ///
+    /// Checks everything about the file but the contents of its shards, each of which is checked when
+    /// it is read: no lookup answers from a damaged one.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read, or is not a regular file; if it has another
+    /// hasher or another version; or if it is damaged.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
+        let path = path.as_ref();
+        Self::of(path).map_err(|reason| reason.of(Some(path)))
+    }
+
+    fn of(path: &Path) -> Result<Self, Reason> {
+        let file = File::open(path).map_err(Reason::opening)?;
+        let (info, end) = SnapshotInfo::of(&file)?;
+        let (header, sum) = read_header::<S>(&mut header_words(&file, info.bytes())?, 0)?;
+        let reader = BlockReader::new(&header.plan);
+        let heads = Heads::read(&file, &header.plan, &reader, sum, end)?;
+        let (path, file) = (path.to_path_buf(), Mutex::new(file));
+        Ok(SnapshotFile { path, file, header, info, heads, reader })
+    }
+
+    /// Looks up an item, like [`contains`](crate::ConcurrentCuckooFilter::contains).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the item's shard cannot be read, or is damaged.
+    pub fn contains<Q: Hash + ?Sized>(&self, item: &Q) -> Result<bool, SnapshotError> {
+        self.contains_hash(self.header.hasher.hash_one(item))
+    }
+
+    /// Looks up the item with this hash.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error in the same cases as [`contains`](Self::contains).
+    pub fn contains_hash(&self, hash: u64) -> Result<bool, SnapshotError> {
+        Ok(self.contains_hash_many(&[hash])?[0])
+    }
+
+    /// Looks up the items with these hashes, and reads each shard that they lead to once.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error in the same cases as [`contains`](Self::contains).
+    pub fn contains_hash_many(&self, hashes: &[u64]) -> Result<Vec<bool>, SnapshotError> {
+        self.look_up(hashes).map_err(|reason| reason.of(Some(&self.path)))
+    }
+
+    fn look_up(&self, hashes: &[u64]) -> Result<Vec<bool>, Reason> {
+        let places = hashes.iter().map(|hash| self.located(*hash));
+        let mut asked: Vec<_> = places.enumerate().collect();
+        asked.sort_unstable_by_key(|(_, (block, _))| *block);
+        let mut answers = vec![false; hashes.len()];
+        let mut words = zeros(self.reader.block_words())?;
+        for of_block in asked.chunk_by(|(_, (one, _)), (_, (other, _))| one == other) {
+            let buckets = self.buckets(of_block[0].1.0, &mut words)?;
+            for &(number, (_, place)) in of_block {
+                answers[number] = self.is_in(buckets, place);
+            }
+        }
+        Ok(answers)
+    }
+
+    /// The number of the item's block, and its place there.
+    fn located(&self, hash: u64) -> (u64, Place) {
+        match &self.header.plan {
+            Plan::Fixed(geometry) => {
+                let (shard, place) = geometry.locate(hash);
+                (shard as u64, place)
+            }
+            Plan::Growing(plan) => {
+                let (hash, roots) = (Mixed::of(hash), plan.geometry.shards());
+                let (root, rest) = hash.scaled(roots);
+                let (block, depth) = self.heads.find(root, rest);
+                (block, Aging::new(plan.geometry.lanes()).place(hash, roots, depth))
+            }
+        }
+    }
+
+    fn is_in(&self, buckets: &[u64], place: Place) -> bool {
+        let (first, second) = (buckets[place.first.0 as usize], buckets[place.second.0 as usize]);
+        let lanes = self.header.plan.geometry().lanes();
+        match &self.header.plan {
+            Plan::Fixed(_) => lanes.is_in(first, second, place.fp),
+            Plan::Growing(_) => Aging::new(lanes).is_in(first, second, place.fp),
+        }
+    }
+
+    /// Reads the buckets of a block.
+    fn buckets<'a>(&self, block: u64, words: &'a mut [u64]) -> Result<&'a [u64], Reason> {
+        let at = self.reader.at(block);
+        read_at(&self.file.lock(), words, at)?;
+        let read = self.reader.read(block, words)?;
+        // A block of another file may be undamaged.
+        if read.sum != self.heads.sum(block) {
+            return Err(Reason::damaged(at, format!("block {block} has changed")));
+        }
+        Ok(&words[BLOCK_HEAD..words.len() - 1])
+    }
+}
+
+impl<S> SnapshotFile<S> {
+    /// Returns the hasher of the filter.
+    #[must_use]
+    pub fn hasher(&self) -> &S {
+        &self.header.hasher
+    }
+
+    /// Returns what the file says of the filter.
+    #[must_use]
+    pub fn info(&self) -> &SnapshotInfo {
+        &self.info
+    }
+
+    /// Returns the number of bytes that the filter takes once it is [loaded](Self::load), besides
+    /// itself.
+    #[must_use]
+    pub fn heap_bytes_when_loaded(&self) -> usize {
+        self.header.plan.heap_bytes(self.info.shards(), self.heads.deepest())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The open file, from its beginning.
+    pub(crate) fn reopened(&self) -> Result<File, Reason> {
+        self.file.lock().try_clone().map_err(Reason::io("cannot read"))
+    }
+}
+
+impl<S: PersistentHasher> SnapshotFile<S> {
+    /// Returns the false-positive rate at present, which is estimated within some percent in a filter
+    /// that grows: from 32 of its shards.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if these shards cannot be read, or are damaged.
+    pub fn false_positive_rate(&self) -> Result<f64, SnapshotError> {
+        self.rate().map_err(|reason| reason.of(Some(&self.path)))
+    }
+
+    fn rate(&self) -> Result<f64, Reason> {
+        let info = &self.info;
+        let lanes = self.header.plan.geometry().lanes();
+        let Plan::Growing(plan) = &self.header.plan else {
+            return Ok(rate_at(lanes, info.items() as f64 / info.slots() as f64));
+        };
+        let aging = Aging::new(lanes);
+        let mut words = zeros(self.reader.block_words())?;
+        let mut vagueness = 0;
+        // Of equal parts of all hashes, the shard of the one in the middle.
+        for part in 0..SAMPLE {
+            let middle = Mixed((2 * part + 1) << (u64::BITS - SAMPLE.ilog2() - 1));
+            let (root, rest) = middle.scaled(plan.geometry.shards());
+            let (block, _) = self.heads.find(root, rest);
+            let buckets = self.buckets(block, &mut words)?;
+            vagueness += buckets.iter().map(|word| aging.vagueness(*word)).sum::<u64>();
+        }
+        let lanes_of_a_bucket = vagueness as f64 / SAMPLE as f64 / f64::from(GROWING_BUCKETS);
+        Ok(lanes_of_a_bucket * rate_of_a_lane(lanes))
+    }
+}
+
+impl<S> fmt::Debug for SnapshotFile<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SnapshotFile { path, info, .. } = self;
+        f.debug_struct("SnapshotFile")
+            .field("path", path)
+            .field("info", info)
+            .finish_non_exhaustive()
+    }
+}

@@ -68,8 +68,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     let checkpoint = (options.checkpoint > 0.0)
         .then(|| Duration::from_secs_f64(options.checkpoint).max(SHORTEST_PERIOD));
     let (mut outcome, watch) = run::run(Run {
-        seen,
-        operation: Operation::Add,
+        operation: Operation::Add(seen),
         select: options.lossless || !options.repeated,
         sources,
         rules,
@@ -110,7 +109,6 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     reporting.settle(&screen, &mut outcome, replacement.zip(path), options.in_place);
 
     let tally = &outcome.tally;
-    let stats = &outcome.stats;
     let report = Deduplicated {
         lines: tally.lines,
         new,
@@ -125,9 +123,9 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         not_urls: report::not_urls(&outcome.hash, tally.not_urls),
         long: tally.long,
         unreadable: tally.unreadable,
-        rate: stats.false_positive_rate(),
-        known: stats.items(),
-        memory_bytes: stats.size_in_bytes(),
+        rate: outcome.figures.rate,
+        known: outcome.figures.items,
+        memory_bytes: outcome.figures.bytes,
         state,
         unchanged: writes_new && options.state.is_some() && !outcome.has_saved,
         saved: writes_new && options.state.is_some() && !matches!(outcome.end, End::Failed(_)),

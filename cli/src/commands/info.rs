@@ -5,10 +5,7 @@ use crate::commands::closing::{DONE, Ending};
 use crate::failure::Failure;
 use crate::lines::output::Sink;
 use crate::state::comparison::LineHash;
-use koel::{
-    ConcurrentCuckooFilter, PersistentHasher, Room, SnapshotError, SnapshotErrorKind, StableHash,
-    Stats,
-};
+use koel::{PersistentHasher, SnapshotError, SnapshotErrorKind, SnapshotFile, StableHash};
 use serde::Serialize;
 use std::fmt::{self, Display};
 use std::path::Path;
@@ -40,7 +37,7 @@ struct Report {
 
 pub fn info(options: &Info) -> Result<Ending, Failure> {
     let path = &options.state;
-    let report = match load(path) {
+    let report = match open(path) {
         Ok(report) => report,
         Err(error) => return Err(Failure::new(error)),
     };
@@ -52,54 +49,43 @@ pub fn info(options: &Info) -> Result<Ending, Failure> {
     Ok(DONE)
 }
 
-/// Loads a state, or a filter saved by another program with koel's own hasher.
-fn load(path: &Path) -> Result<Report, SnapshotError> {
-    match koel::GrowingCuckooFilter::<LineHash>::load(path) {
-        Ok(seen) => {
-            let comparison = seen.hasher().comparison().to_string();
-            return Ok(report(path, &seen, true, Some(comparison)));
+/// Opens a state, or a filter saved by another program with koel's own hasher.
+fn open(path: &Path) -> Result<Report, SnapshotError> {
+    match SnapshotFile::<LineHash>::open(path) {
+        Ok(file) => {
+            let comparison = file.hasher().comparison().to_string();
+            report(path, &file, Some(comparison).filter(|_| file.info().grows()))
         }
-        Err(error) if !is_of_another_kind(&error) => return Err(error),
-        Err(_) => {}
-    }
-    match koel::GrowingCuckooFilter::<StableHash>::load(path) {
-        Ok(filter) => Ok(report(path, &filter, true, None)),
-        Err(error) if !is_of_another_kind(&error) => Err(error),
-        Err(_) => {
-            let filter = ConcurrentCuckooFilter::<StableHash>::load(path)?;
-            Ok(report(path, &filter, false, None))
+        Err(error) if error.kind() == SnapshotErrorKind::WrongHasher => {
+            report(path, &SnapshotFile::<StableHash>::open(path)?, None)
         }
+        Err(error) => Err(error),
     }
 }
 
-fn is_of_another_kind(error: &SnapshotError) -> bool {
-    matches!(error.kind(), SnapshotErrorKind::WrongKind | SnapshotErrorKind::WrongHasher)
-}
-
-fn report<H: PersistentHasher, R: Room>(
+fn report<H: PersistentHasher>(
     path: &Path,
-    filter: &ConcurrentCuckooFilter<H, R>,
-    grows: bool,
+    file: &SnapshotFile<H>,
     compares: Option<String>,
-) -> Report {
-    let stats: Stats = filter.stats();
-    Report {
+) -> Result<Report, SnapshotError> {
+    let info = file.info();
+    Ok(Report {
         state: path.display().to_string(),
-        file_bytes: path.metadata().map_or(0, |file| file.len()),
-        items: stats.items(),
-        memory_bytes: stats.size_in_bytes(),
-        load: stats.load(),
-        fingerprint_bits: stats.fingerprint_bits(),
-        rate: stats.false_positive_rate(),
-        rate_expected: stats.false_positive_rate_at_capacity(),
-        hasher: filter.hasher().name(),
+        file_bytes: info.bytes(),
+        items: info.items(),
+        memory_bytes: file.heap_bytes_when_loaded(),
+        load: info.items() as f64 / info.slots() as f64,
+        fingerprint_bits: info.fingerprint_bits(),
+        rate: file.false_positive_rate()?,
+        rate_expected: info.false_positive_rate_at_capacity(),
+        hasher: file.hasher().name(),
         compares,
-        capacity: stats.capacity(),
-        grows,
-        growth: stats.growth(),
-        expected_growth: stats.expected_growth(),
-        splits: stats.splits(),
-    }
+        capacity: info.capacity(),
+        grows: info.grows(),
+        growth: info.growth(),
+        expected_growth: info.expected_growth(),
+        splits: info.splits(),
+    })
 }
 
 impl Display for Report {

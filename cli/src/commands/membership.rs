@@ -11,25 +11,24 @@ use crate::run::coordinator::End;
 use crate::run::screen::Screen;
 use crate::run::shared::Operation;
 use crate::run::{self, Run};
-use crate::state::keeper::{self, Keeper};
-use crate::state::seen::Seen;
+use crate::state::keeper::Keeper;
+use crate::state::lookups::Lookups;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 pub fn query(options: &Query) -> Result<Ending, Failure> {
     let began = Instant::now();
-    let seen = keeper::load(&options.state)?;
     let job = Job {
-        operation: Operation::Find,
+        operation: Operation::Find(Box::new(Lookups::open(&options.state)?)),
         select: !options.invert,
         yes_is: "seen",
+        answer: Answer::Seen,
         state: &options.state,
         began,
     };
     ask(
         job,
-        seen,
         None,
         &options.files.files,
         &options.input,
@@ -44,13 +43,14 @@ pub fn add(options: &Add) -> Result<Ending, Failure> {
     let (seen, ignored) = keeper.load_or_make(&options.making)?;
     options.reporting.note(&Screen::new(false, false, None), ignored);
     let job = Job {
-        operation: Operation::Add,
+        operation: Operation::Add(seen),
         select: true,
         yes_is: "added",
+        answer: Answer::Added,
         state: &options.state,
         began,
     };
-    ask(job, seen, Some(keeper), &options.files.files, &options.input, None, &options.reporting)
+    ask(job, Some(keeper), &options.files.files, &options.input, None, &options.reporting)
 }
 
 pub fn forget(options: &Forget) -> Result<Ending, Failure> {
@@ -58,19 +58,21 @@ pub fn forget(options: &Forget) -> Result<Ending, Failure> {
     let keeper = Keeper::claim(&options.state, &options.waiting)?;
     let seen = keeper.load()?;
     let job = Job {
-        operation: Operation::Remove,
+        operation: Operation::Remove(seen),
         select: true,
         yes_is: "forgotten",
+        answer: Answer::Forgotten,
         state: &options.state,
         began,
     };
-    ask(job, seen, Some(keeper), &options.files.files, &options.input, None, &options.reporting)
+    ask(job, Some(keeper), &options.files.files, &options.input, None, &options.reporting)
 }
 
 struct Job<'a> {
     operation: Operation,
     select: bool,
     yes_is: &'static str,
+    answer: fn(u64) -> Answer,
     state: &'a Path,
     /// When the command began, before the state was loaded.
     began: Instant,
@@ -78,7 +80,6 @@ struct Job<'a> {
 
 fn ask(
     job: Job<'_>,
-    seen: Seen,
     keeper: Option<Keeper>,
     files: &[PathBuf],
     input: &Input,
@@ -108,7 +109,6 @@ fn ask(
     let screen = Screen::new(reporting.wants_bar(), is_shown, input::total_bytes(&sources));
     let screen = Arc::new(screen);
     let (mut outcome, _watch) = run::run(Run {
-        seen,
         operation: job.operation,
         select: job.select,
         sources,
@@ -131,26 +131,21 @@ fn ask(
     reporting.settle(&screen, &mut outcome, replacement.zip(path), false);
 
     let tally = &outcome.tally;
-    let stats = &outcome.stats;
     let report = Asked {
         lines: tally.lines,
-        answer: match job.operation {
-            Operation::Add => Answer::Added(tally.yes),
-            Operation::Find => Answer::Seen(tally.yes),
-            Operation::Remove => Answer::Forgotten(tally.yes),
-        },
+        answer: (job.answer)(tally.yes),
         bytes: tally.bytes,
         not_urls: report::not_urls(&outcome.hash, tally.not_urls),
         long: tally.long,
         unreadable: tally.unreadable,
-        rate: stats.false_positive_rate(),
-        known: stats.items(),
-        memory_bytes: stats.size_in_bytes(),
+        rate: outcome.figures.rate,
+        known: outcome.figures.items,
+        memory_bytes: outcome.figures.bytes,
         state: job.state.display().to_string(),
         unchanged: is_kept && !outcome.has_saved,
         seconds: report::seconds(job.began.elapsed()),
         end: report::name_of(&outcome.end),
     };
-    let none_is_1 = job.operation != Operation::Add;
+    let none_is_1 = !matches!(report.answer, Answer::Added(_));
     Closing { reporting, screen: &screen, none_is_1 }.close(&report, &outcome)
 }

@@ -26,7 +26,7 @@ pub struct Deduplicated<'a> {
     /// Inputs that could not be read completely.
     pub unreadable: u64,
     /// The false-positive rate at the end of the run.
-    pub rate: f64,
+    pub rate: Option<f64>,
     /// Lines in the filter, including those of earlier runs.
     pub known: usize,
     /// Memory of the filter.
@@ -51,7 +51,7 @@ pub struct Asked<'a> {
     pub not_urls: Option<u64>,
     pub long: u64,
     pub unreadable: u64,
-    pub rate: f64,
+    pub rate: Option<f64>,
     pub known: usize,
     pub memory_bytes: usize,
     pub state: String,

@@ -1,6 +1,7 @@
 //! Chunks of whole lines.
 
 use crate::arguments::common::LongLines;
+use crate::failure::Failure;
 
 /// The number of bytes read at once. A chunk is larger only if a line is.
 pub const CHUNK: usize = 1 << 20;
@@ -28,6 +29,8 @@ pub struct Chunk {
     pub not_urls: u64,
     /// Whether a line could not be added. The chunk must not be written then.
     pub full: bool,
+    /// Why lines could not be looked up. The chunk must not be written then either.
+    pub failure: Option<Failure>,
 }
 
 impl Chunk {

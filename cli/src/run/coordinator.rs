@@ -93,8 +93,9 @@ impl<'a> Coordinator<'a> {
     /// Holds the reader, waits until every chunk handed in has been written, and saves the state.
     /// Gives up if a signal or an error comes first.
     fn checkpoint(&mut self) {
-        let Shared { monitor, screen, seen, .. } = self.shared;
+        let Shared { monitor, screen, operation, .. } = self.shared;
         let changes = self.changes();
+        let Some(seen) = operation.changes() else { return };
         if self.keeping.as_ref().is_none_or(|keeping| keeping.saved == changes) {
             return self.postpone(Duration::ZERO);
         }
@@ -143,7 +144,7 @@ impl<'a> Coordinator<'a> {
 
     /// Removes from the filter what was not written, and saves the state.
     pub fn finish(&mut self, end: End) -> End {
-        let Shared { monitor, screen, seen, operation, so_far, .. } = self.shared;
+        let Shared { monitor, screen, operation, so_far, .. } = self.shared;
         monitor.close();
         if let End::Signal(_) = end {
             let mut written = monitor.written();
@@ -160,18 +161,18 @@ impl<'a> Coordinator<'a> {
         }
         let Some(halt) = so_far.turns.halt() else { return end };
         let not_written = halt.added();
-        seen.remove_hash_many(&not_written);
         self.taken_back = not_written.len() as u64;
         so_far.stop_adding(&halt);
-        if *operation == Operation::Add {
+        if let Operation::Add(seen) = operation {
+            seen.remove_hash_many(&not_written);
             let mut tally = locked(&self.shared.so_far.tally);
             let added = tally.yes;
             tally.doubt.update(seen, added, true);
         }
         let changes = self.changes();
-        let saved = match &mut self.keeping {
-            Some(keeping) => keeping.save(seen, changes),
-            None => Ok(()),
+        let saved = match (&mut self.keeping, operation.changes()) {
+            (Some(keeping), Some(seen)) => keeping.save(seen, changes),
+            _ => Ok(()),
         };
         let stopped = locked(&self.shared.so_far.stopped).take();
         match (end, saved, stopped) {

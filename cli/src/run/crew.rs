@@ -143,7 +143,7 @@ impl Shared {
             early.insert(chunk.number, chunk);
             while let Some(mut chunk) = early.remove(&next) {
                 let is_enough = self.cut_off(&mut chunk);
-                if let Err(trouble) = self.write(&chunk, &mut sink, aside.as_mut()) {
+                if let Err(trouble) = self.write(&mut chunk, &mut sink, aside.as_mut()) {
                     self.monitor.trouble(trouble);
                     return (sink, aside);
                 }
@@ -164,7 +164,9 @@ impl Shared {
     /// Leaves out of a chunk what comes after the last line that may be written, and returns whether
     /// that line is in it. Lines that were added and are left out are removed from the filter.
     fn cut_off(&self, chunk: &mut Chunk) -> bool {
-        let Some(limit) = self.limit else { return false };
+        let (Some(limit), Operation::Add(seen)) = (self.limit, &self.operation) else {
+            return false;
+        };
         let left = limit.saturating_sub(locked(&self.so_far.tally).selected);
         if chunk.selected_lines < left {
             return false;
@@ -172,7 +174,7 @@ impl Shared {
         let chosen = chunk.answers.iter().enumerate().filter(|(_, chosen)| **chosen);
         let lines = chosen.map(|(line, _)| line + 1).nth(left as usize - 1);
         let lines = lines.unwrap_or(chunk.lines());
-        let (hasher, mut scratch) = (self.seen.hasher(), String::new());
+        let (hasher, mut scratch) = (seen.hasher(), String::new());
         let (mut hashes, mut not_urls) = (Vec::new(), 0);
         for (line, added) in chunk.iter().zip(&chunk.answers).skip(lines) {
             let (key, is_url) = hasher.comparison().key(self.rules.bare(line), &mut scratch);
@@ -181,7 +183,7 @@ impl Shared {
                 hashes.push(hasher.of_key(key));
             }
         }
-        self.seen.remove_hash_many(&hashes);
+        seen.remove_hash_many(&hashes);
         chunk.truncate(lines);
         (chunk.yes, chunk.selected_lines) = (left, left);
         chunk.not_urls -= not_urls;
@@ -190,10 +192,13 @@ impl Shared {
 
     fn write(
         &self,
-        chunk: &Chunk,
+        chunk: &mut Chunk,
         sink: &mut Sink,
         aside: Option<&mut Aside>,
     ) -> Result<(), Trouble> {
+        if let Some(failure) = chunk.failure.take() {
+            return Err(Trouble::Failed(failure));
+        }
         if chunk.full {
             return Err(Trouble::Failed(self.no_memory()));
         }
@@ -220,9 +225,9 @@ impl Shared {
         tally.yes += chunk.yes;
         tally.selected += chunk.selected_lines;
         tally.not_urls += chunk.not_urls;
-        if self.operation == Operation::Add {
+        if let Operation::Add(seen) = &self.operation {
             let added = tally.yes;
-            tally.doubt.update(&self.seen, added, false);
+            tally.doubt.update(seen, added, false);
         }
     }
 }

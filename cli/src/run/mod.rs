@@ -40,15 +40,13 @@ use crate::run::signals::Watch;
 use crate::run::tally::Tally;
 use crate::state::comparison::LineHash;
 use crate::state::keeper::Keeper;
-use crate::state::seen::Seen;
-use koel::Stats;
+use crate::state::lookups::Figures;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 /// The parameters of a run.
 pub struct Run {
-    pub seen: Seen,
     pub operation: Operation,
     /// The answer that selects a line to be written.
     pub select: bool,
@@ -71,8 +69,8 @@ pub struct Run {
 
 /// The result of a run.
 pub struct Outcome {
-    /// The statistics of the filter at the end of the run.
-    pub stats: Stats,
+    /// What the filter is at the end of the run.
+    pub figures: Figures,
     pub hash: LineHash,
     pub tally: Tally,
     pub end: End,
@@ -92,7 +90,6 @@ pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
     let threads =
         run.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
     let shared = Arc::new(Shared {
-        seen: Arc::new(run.seen),
         operation: run.operation,
         select: run.select,
         rules: run.rules,
@@ -117,7 +114,7 @@ pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
     let end = coordinator.finish(end);
     shared.screen.clear();
     let tally = locked(&shared.so_far.tally).clone();
-    let (stats, hash) = (shared.seen.stats(), *shared.seen.hasher());
+    let (figures, hash) = (shared.operation.figures(), *shared.operation.hasher());
     let (has_saved, taken_back) = (coordinator.has_saved(), coordinator.taken_back);
-    Ok((Outcome { stats, hash, tally, end, written, taken_back, has_state, has_saved }, watch))
+    Ok((Outcome { figures, hash, tally, end, written, taken_back, has_state, has_saved }, watch))
 }

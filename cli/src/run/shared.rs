@@ -18,23 +18,47 @@ use crate::run::monitor::Monitor;
 use crate::run::screen::Screen;
 use crate::run::tally::Tally;
 use crate::run::turns::{Halt, Turns};
+use crate::state::comparison::LineHash;
+use crate::state::lookups::{Figures, Lookups};
 use crate::state::seen::Seen;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The operation that is applied to each line, which answers yes or no.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// The operation that is applied to each line, which answers yes or no, and to what it is applied.
 pub enum Operation {
     /// Adds the line. The answer is yes if it was not there.
-    Add,
+    Add(Seen),
     /// Looks the line up. The answer is yes if it is there.
-    Find,
+    Find(Box<Lookups>),
     /// Removes the line. The answer is yes if it was there.
-    Remove,
+    Remove(Seen),
+}
+
+impl Operation {
+    /// The filter, if the operation changes it.
+    pub fn changes(&self) -> Option<&Seen> {
+        match self {
+            Operation::Add(seen) | Operation::Remove(seen) => Some(seen),
+            Operation::Find(_) => None,
+        }
+    }
+
+    pub fn hasher(&self) -> &LineHash {
+        match self {
+            Operation::Add(seen) | Operation::Remove(seen) => seen.hasher(),
+            Operation::Find(lookups) => lookups.hasher(),
+        }
+    }
+
+    pub fn figures(&self) -> Figures {
+        match self {
+            Operation::Add(seen) | Operation::Remove(seen) => Figures::of(&seen.stats()),
+            Operation::Find(lookups) => lookups.figures(),
+        }
+    }
 }
 
 pub struct Shared {
-    pub seen: Arc<Seen>,
     pub operation: Operation,
     /// The answer that selects a line.
     pub select: bool,

@@ -4,6 +4,7 @@ use crate::lines::chunk::Chunk;
 use crate::run::recent::Recent;
 use crate::run::shared::{Operation, Shared};
 use crate::run::turns::PARTS;
+use crate::state::seen::Seen;
 use crossbeam_channel::{Receiver, Sender};
 
 /// A worker and its buffers, which are reused from chunk to chunk.
@@ -49,12 +50,12 @@ impl<'a> Worker<'a> {
 
     /// Determines the answer for each line of a chunk, and sorts the lines by it.
     fn process(&mut self, chunk: &mut Chunk) {
-        let Shared { seen, operation, select, rules, limit, sets_aside, writes, .. } = self.shared;
-        let hasher = seen.hasher();
+        let Shared { operation, select, rules, limit, sets_aside, writes, .. } = self.shared;
+        let hasher = operation.hasher();
         let comparison = hasher.comparison();
         self.hashes.clear();
         self.asked.clear();
-        let adds = *operation == Operation::Add;
+        let adds = matches!(operation, Operation::Add(_));
         let mut not_urls = 0;
         let (mut last, mut last_was_no_url) = (&[][..], 0);
         for (number, line) in chunk.iter().enumerate() {
@@ -73,9 +74,15 @@ impl<'a> Worker<'a> {
         }
         chunk.not_urls = not_urls;
         match operation {
-            Operation::Add => chunk.full = !self.add(chunk.number, chunk.lines()),
-            Operation::Find => self.answers = seen.contains_hash_many(&self.hashes),
-            Operation::Remove => self.answers = seen.remove_hash_many(&self.hashes),
+            Operation::Add(seen) => chunk.full = !self.add(seen, chunk.number, chunk.lines()),
+            Operation::Find(lookups) => match lookups.find(&self.hashes) {
+                Ok(answers) => self.answers = answers,
+                Err(failure) => {
+                    chunk.failure = Some(failure);
+                    return;
+                }
+            },
+            Operation::Remove(seen) => self.answers = seen.remove_hash_many(&self.hashes),
         }
         let yes = self.answers.iter().filter(|answer| **answer).count() as u64;
         chunk.yes = yes;
@@ -93,11 +100,11 @@ impl<'a> Worker<'a> {
 
     /// Adds the lines of a chunk, part by part, in its turns. Returns `false` if there was not
     /// enough memory for all of them.
-    fn add(&mut self, chunk: u64, lines: usize) -> bool {
+    fn add(&mut self, seen: &Seen, chunk: u64, lines: usize) -> bool {
         // Lines that the filter is not asked about are not new.
         self.answers.clear();
         self.answers.resize(lines, false);
-        self.sort();
+        self.sort(seen);
         let Worker { shared, answers, sorted, lines, ends, .. } = self;
         let so_far = &shared.so_far;
         let mut all = true;
@@ -110,7 +117,7 @@ impl<'a> Worker<'a> {
                     return Vec::new();
                 }
                 let mut added = Vec::new();
-                let results = shared.seen.insert_hash_if_absent_many(hashes);
+                let results = seen.insert_hash_if_absent_many(hashes);
                 for ((result, line), hash) in results.into_iter().zip(lines).zip(hashes) {
                     match result {
                         Ok(new) => {
@@ -132,9 +139,8 @@ impl<'a> Worker<'a> {
     }
 
     /// Groups the hashes by part with a counting sort, which keeps lines of one part in order.
-    fn sort(&mut self) {
-        let Worker { shared, hashes, asked, sorted, lines, ends, .. } = self;
-        let seen = &shared.seen;
+    fn sort(&mut self, seen: &Seen) {
+        let Worker { hashes, asked, sorted, lines, ends, .. } = self;
         sorted.resize(hashes.len(), 0);
         lines.resize(hashes.len(), 0);
         *ends = [0; PARTS + 1];

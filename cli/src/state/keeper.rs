@@ -48,7 +48,7 @@ impl Keeper {
     }
 
     pub fn load(&self) -> Result<Seen, Failure> {
-        load(&self.path)
+        Seen::load(&self.path).map_err(|error| cannot_use(&error))
     }
 
     pub fn save(&self, seen: &Seen) -> Result<(), Failure> {
@@ -74,13 +74,8 @@ pub fn load_if_there(path: &Path, making: &Making) -> Result<(Seen, Option<Strin
     }
 }
 
-/// Loads a state without claiming it.
-pub fn load(path: &Path) -> Result<Seen, Failure> {
-    Seen::load(path).map_err(|error| cannot_use(&error))
-}
-
 /// Adds advice to an error of loading.
-fn cannot_use(error: &SnapshotError) -> Failure {
+pub fn cannot_use(error: &SnapshotError) -> Failure {
     let advice = match error.kind() {
         SnapshotErrorKind::WrongKind
         | SnapshotErrorKind::WrongHasher

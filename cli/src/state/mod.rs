@@ -3,5 +3,6 @@
 pub mod claim;
 pub mod comparison;
 pub mod keeper;
+pub mod lookups;
 pub mod seen;
 pub mod url_key;

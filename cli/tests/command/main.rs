@@ -22,6 +22,7 @@ mod dedup {
 mod state {
     mod claims;
     mod known_lines;
+    mod large_states;
     mod limits;
     mod only_read;
     mod refused_states;

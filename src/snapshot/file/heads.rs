@@ -75,6 +75,10 @@ impl Heads {
         self.sums[block as usize]
     }
 
+    pub fn heap_bytes(&self) -> usize {
+        size_of::<u64>() * (self.starts.capacity() + self.sums.capacity())
+    }
+
     pub fn deepest(&self) -> u32 {
         self.deepest
     }

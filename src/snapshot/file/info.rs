@@ -131,6 +131,24 @@ impl SnapshotInfo {
         }
     }
 
+    /// Returns the size of the filter relative to its first size, which is 1 for a fixed filter.
+    #[must_use]
+    pub fn growth(&self) -> f64 {
+        match &self.plan {
+            Plan::Fixed(_) => 1.0,
+            Plan::Growing(plan) => self.shards as f64 / plan.geometry.shards() as f64,
+        }
+    }
+
+    /// Returns the number of shard splits, which is 0 for a fixed filter.
+    #[must_use]
+    pub fn splits(&self) -> usize {
+        match &self.plan {
+            Plan::Fixed(_) => 0,
+            Plan::Growing(plan) => self.shards.saturating_sub(plan.geometry.shards()),
+        }
+    }
+
     /// Returns the growth that the filter was built for, which is 1 for a fixed filter.
     #[must_use]
     pub fn expected_growth(&self) -> f64 {

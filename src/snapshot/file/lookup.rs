@@ -180,6 +180,12 @@ impl<S> SnapshotFile<S> {
         self.header.plan.heap_bytes(self.info.shards(), self.heads.deepest())
     }
 
+    /// Returns the number of bytes that this takes, without the shard that a lookup reads.
+    #[must_use]
+    pub fn size_in_bytes(&self) -> usize {
+        size_of_val(self) + self.heads.heap_bytes()
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

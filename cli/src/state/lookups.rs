@@ -1,0 +1,101 @@
+//! Lookups in a state: in its file while they are few, in memory once they are many.
+
+use crate::failure::Failure;
+use crate::state::comparison::LineHash;
+use crate::state::keeper::cannot_use;
+use koel::{AnyCuckooFilter, SnapshotError, SnapshotFile};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// A state that is only asked. Loading a state of 50 million lines takes half a second of CPU time,
+/// and looking up a line in its file some 30 microseconds.
+///
+/// `asked` decides only when the state is loaded, and publishes nothing, so it is `Relaxed`.
+pub struct Lookups {
+    file: SnapshotFile<LineHash>,
+    /// The number of lines that were looked up so far, or are about to be.
+    asked: AtomicU64,
+    loaded: OnceLock<AnyCuckooFilter<LineHash>>,
+    loading: Mutex<()>,
+}
+
+/// A lookup in the file reads a shard. When the lookups have read this part of all shards, loading
+/// all of them costs little more.
+const PART: u64 = 8;
+
+/// A state of no more shards, about a megabyte, is loaded at once: then it is known to be whole before
+/// any line is read.
+const FEW_SHARDS: usize = 16;
+
+/// What a state is, for the summary.
+pub struct Figures {
+    /// `None` if the state is damaged, where no line led to it.
+    pub rate: Option<f64>,
+    pub items: usize,
+    pub bytes: usize,
+}
+
+impl Lookups {
+    pub fn open(path: &Path) -> Result<Self, Failure> {
+        let file = SnapshotFile::open(path).map_err(|error| cannot_use(&error))?;
+        let (asked, loaded, loading) = (AtomicU64::new(0), OnceLock::new(), Mutex::new(()));
+        if file.info().shards() <= FEW_SHARDS {
+            let _ = loaded.set(file.load().map_err(|error| cannot_use(&error))?);
+        }
+        Ok(Lookups { file, asked, loaded, loading })
+    }
+
+    pub fn hasher(&self) -> &LineHash {
+        self.file.hasher()
+    }
+
+    /// Looks up the lines with these hashes.
+    pub fn find(&self, hashes: &[u64]) -> Result<Vec<bool>, Failure> {
+        let answers = match self.loaded(hashes.len() as u64) {
+            Ok(None) => self.file.contains_hash_many(hashes),
+            Ok(Some(AnyCuckooFilter::Growing(seen))) => Ok(seen.contains_hash_many(hashes)),
+            Ok(Some(AnyCuckooFilter::Fixed(seen))) => Ok(seen.contains_hash_many(hashes)),
+            Err(error) => Err(error),
+        };
+        answers.map_err(|error| cannot_use(&error))
+    }
+
+    /// Returns the state in memory, if that is worth it with so many more lookups.
+    fn loaded(&self, more: u64) -> Result<Option<&AnyCuckooFilter<LineHash>>, SnapshotError> {
+        if let Some(loaded) = self.loaded.get() {
+            return Ok(Some(loaded));
+        }
+        let asked = self.asked.fetch_add(more, Relaxed).saturating_add(more);
+        if asked <= self.file.info().shards() as u64 / PART {
+            return Ok(None);
+        }
+        let _alone = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.loaded.get().is_none() {
+            let _ = self.loaded.set(self.file.load()?);
+        }
+        Ok(self.loaded.get())
+    }
+
+    pub fn figures(&self) -> Figures {
+        match self.loaded.get() {
+            Some(AnyCuckooFilter::Growing(seen)) => Figures::of(&seen.stats()),
+            Some(AnyCuckooFilter::Fixed(seen)) => Figures::of(&seen.stats()),
+            None => Figures {
+                rate: self.file.false_positive_rate().ok(),
+                items: self.file.info().items(),
+                bytes: self.file.size_in_bytes(),
+            },
+        }
+    }
+}
+
+impl Figures {
+    pub fn of(stats: &koel::Stats) -> Self {
+        Figures {
+            rate: Some(stats.false_positive_rate()),
+            items: stats.items(),
+            bytes: stats.size_in_bytes(),
+        }
+    }
+}

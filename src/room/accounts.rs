@@ -30,7 +30,9 @@
 //! When the filter is empty. (A shard cannot know that *it* is empty: how many of its used-up lanes
 //! are items of its own is an estimate, which is right only for both halves together.) In the state
 //! above, every shard whose accounts are empty has no items, for as long as `transfers` is held. So
-//! all its lanes are left over, and the removal clears it under its locks.
+//! all its lanes are left over, and the removal clears it under its locks. Since every `d` is zero,
+//! no account has anything from another shard any more, whatever the estimates said: a shard that
+//! has got items again meanwhile has received nothing, and all its other lanes are its excess.
 //!
 //! A removal that leaves the accounts of its two stripes empty may have been the last. It then looks
 //! for a shard that still has something, and if there is none, checks and clears as above. It looks
@@ -171,12 +173,17 @@ impl Accounts {
         for (_, held, base) in tables.shards_from(0) {
             let shard = held.shard(base);
             let Ok(locked) = shard.lock_all();
+            let census = held.census(base);
             if shard.all_items() > 0 {
-                has_excess |= held.census(base).excess > 0;
-            } else if held.census(base).lanes(0) > 0 {
-                shard.clear_locked(&locked);
-                held.record(base, &Census::default());
+                let excess = census.excess - census.received;
+                has_excess |= excess > 0;
+                held.record(base, &Census { excess, received: 0, ..census });
+                continue;
             }
+            if census.lanes(0) > 0 {
+                shard.clear_locked(&locked);
+            }
+            held.record(base, &Census::default());
         }
         self.has_excess.set(has_excess.into());
     }

@@ -211,3 +211,29 @@ fn a_shard_that_pays_during_a_save_is_not_saved_twice() {
         }
     }
 }
+
+/// What shards have received from each other stays balanced: a file tells each shard's items without
+/// it, and the items of all shards together.
+#[test]
+fn a_filter_that_was_emptied_and_filled_again_is_saved_with_all_its_items() {
+    for bits in [8, 10, 12] {
+        for count in [40, 300, 2_000] {
+            let mut filter = filter(bits);
+            for round in 1..=rounds(4, 10) {
+                for hash in fill(&filter, count) {
+                    assert!(filter.remove_hash(hash));
+                }
+                assert_is_empty(&filter);
+                let refilled = count / round;
+                fill(&filter, refilled).for_each(drop);
+                let mut file = Vec::new();
+                filter.write_to(&mut file).expect("memory");
+                filter = Filter::read_from(&file[..]).expect("the filter");
+                assert_eq!(filter.len() as u64, refilled, "{bits} bits, {count} items");
+                for hash in (0..refilled).map(|n| SplitMix(n << 20).next()) {
+                    assert!(filter.remove_hash(hash));
+                }
+            }
+        }
+    }
+}

@@ -642,8 +642,8 @@ twins! {
     a_shard_is_cleared_without_a_look_at_its_items {
         edits: [(
             "room/accounts.rs",
-            "            if shard.all_items() > 0 {\n                has_excess |=",
-            "            if shard.all_items() > 9 {\n                has_excess |=",
+            "            if shard.all_items() > 0 {\n                let excess",
+            "            if shard.all_items() > 9 {\n                let excess",
         )],
         model: "accounts::what_comes_while_the_filter_is_cleared_stays",
         message: "an item went with what was left over",

@@ -1,5 +1,6 @@
 //! Arguments that several commands share.
 
+use crate::arguments::urls::{URL_HELP, UrlForm};
 use crate::arguments::values::{line_size, number, rate, seconds, size, threads};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
@@ -88,17 +89,18 @@ pub struct Making {
     pub max_memory: Option<u64>,
 
     /// Compare URLs as a crawler does
-    ///
-    /// URLs are parsed by the WHATWG URL standard. Two URLs are equal if they differ only in the
-    /// spelling of scheme and host, a default port, dot segments, unnecessary escapes, a fragment,
-    /// or an empty query.
-    ///
-    /// This applies to http, https, ftp, ws and wss URLs. All other lines are compared byte by
-    /// byte. Lines are written unchanged. A state remembers how its lines are compared.
-    #[arg(short, long)]
-    pub url: bool,
+    #[arg(
+        short,
+        long,
+        value_name = "RULES",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "whatwg",
+        long_help = URL_HELP
+    )]
+    pub url: Option<UrlForm>,
 
-    /// Ignore the order of query parameters
+    /// Ignore the order of query parameters; --url=scrapy always does
     #[arg(long, requires = "url")]
     pub sort_query: bool,
 

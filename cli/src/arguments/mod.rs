@@ -7,6 +7,7 @@ pub mod common;
 pub mod dedup;
 pub mod membership;
 pub mod tools;
+pub mod urls;
 pub mod values;
 
 use crate::arguments::dedup::Dedup;

@@ -1,7 +1,7 @@
 //! The summary at the end of a run, as text or JSON.
 
 use crate::run::coordinator::End;
-use crate::state::comparison::{Comparison, LineHash};
+use crate::state::comparison::LineHash;
 use indicatif::HumanCount;
 use serde::Serialize;
 use std::fmt::{self, Display};
@@ -84,7 +84,7 @@ pub fn name_of(end: &End) -> &'static str {
 
 /// Returns the number of lines that are not URLs, if lines are compared as URLs.
 pub fn not_urls(hash: &LineHash, number: u64) -> Option<u64> {
-    matches!(hash.comparison(), Comparison::Urls(_)).then_some(number)
+    hash.comparison().expects_urls().then_some(number)
 }
 
 /// Rounds to milliseconds.

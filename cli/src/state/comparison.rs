@@ -3,6 +3,7 @@
 //! The comparison is part of the hasher's seed, which is saved in the state. A state can therefore
 //! not be used with another comparison by mistake.
 
+use crate::state::scrapy_key::ScrapyRules;
 use crate::state::url_key::UrlRules;
 use koel::{PersistentHasher, StableHash, StableHasher};
 use std::fmt;
@@ -13,13 +14,16 @@ use std::hash::BuildHasher;
 pub enum Comparison {
     /// Byte by byte.
     Bytes,
-    /// As URLs, if they are URLs, and byte by byte otherwise.
+    /// As URLs by the WHATWG standard, if they are URLs, and byte by byte otherwise.
     Urls(UrlRules),
+    /// The same, as Scrapy compares URLs.
+    Scrapy(ScrapyRules),
 }
 
 const URLS: u64 = 1;
 const SORT_QUERY: u64 = 2;
 const IGNORE_TRACKING: u64 = 4;
+const SCRAPY: u64 = 8;
 
 impl Comparison {
     fn bits(self) -> u64 {
@@ -28,6 +32,9 @@ impl Comparison {
             Comparison::Urls(UrlRules { sort_query, ignore_tracking }) => {
                 URLS | if sort_query { SORT_QUERY } else { 0 }
                     | if ignore_tracking { IGNORE_TRACKING } else { 0 }
+            }
+            Comparison::Scrapy(ScrapyRules { ignore_tracking }) => {
+                URLS | SCRAPY | if ignore_tracking { IGNORE_TRACKING } else { 0 }
             }
         }
     }
@@ -39,19 +46,34 @@ impl Comparison {
                 sort_query: bits & SORT_QUERY != 0,
                 ignore_tracking: bits & IGNORE_TRACKING != 0,
             })),
+            9 | 13 => Some(Comparison::Scrapy(ScrapyRules {
+                ignore_tracking: bits & IGNORE_TRACKING != 0,
+            })),
             _ => None,
         }
+    }
+
+    /// Returns whether a line that is no URL is not of the expected kind.
+    pub fn expects_urls(self) -> bool {
+        self.bits() & URLS != 0
     }
 
     /// Returns the key by which a line is compared, and whether the line is of the expected kind.
     pub fn key<'a>(self, line: &'a [u8], scratch: &'a mut String) -> (&'a [u8], bool) {
         match self {
             Comparison::Bytes => (line, true),
-            Comparison::Urls(rules) => match rules.key(line, scratch) {
-                Some(key) => (key, true),
-                None => (line, false),
-            },
+            Comparison::Urls(rules) => or_line(rules.key(line, scratch), line),
+            Comparison::Scrapy(rules) => or_line(rules.key(line, scratch), line),
         }
+    }
+}
+
+/// Returns the key of a URL, or the line if it is none, and whether it is one.
+#[inline]
+fn or_line<'a>(key: Option<&'a [u8]>, line: &'a [u8]) -> (&'a [u8], bool) {
+    match key {
+        Some(key) => (key, true),
+        None => (line, false),
     }
 }
 
@@ -69,6 +91,10 @@ impl fmt::Display for Comparison {
                     f.write_str(" --ignore-tracking")?;
                 }
                 f.write_str(")")
+            }
+            Comparison::Scrapy(ScrapyRules { ignore_tracking }) => {
+                f.write_str("URLs (--url=scrapy")?;
+                f.write_str(if *ignore_tracking { " --ignore-tracking)" } else { ")" })
             }
         }
     }
@@ -155,6 +181,9 @@ mod tests {
         {
             comparisons.push(Comparison::Urls(UrlRules { sort_query, ignore_tracking }));
         }
+        for ignore_tracking in [false, true] {
+            comparisons.push(Comparison::Scrapy(ScrapyRules { ignore_tracking }));
+        }
         for comparison in comparisons {
             let hash = LineHash::random(comparison);
             let again = LineHash::from_seed(hash.seed()).unwrap();
@@ -168,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_way_to_compare_that_is_not_known_is_refused() {
-        for bits in [2_u64, 4, 6, 8, 1 << 63] {
+        for bits in [2_u64, 4, 6, 8, 11, 12, 15, 16, 17, 32, 1 << 63] {
             assert!(LineHash::from_seed(u128::from(bits) << 64).is_none(), "{bits}");
         }
     }

@@ -4,5 +4,6 @@ pub mod claim;
 pub mod comparison;
 pub mod keeper;
 pub mod lookups;
+pub mod scrapy_key;
 pub mod seen;
 pub mod url_key;

@@ -1,8 +1,10 @@
 //! The filter of the lines seen, built as the options ask.
 
 use crate::arguments::common::Making;
+use crate::arguments::urls::UrlForm;
 use crate::failure::Failure;
 use crate::state::comparison::{Comparison, LineHash};
+use crate::state::scrapy_key::ScrapyRules;
 use crate::state::url_key::UrlRules;
 use indicatif::BinaryBytes;
 use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter};
@@ -29,13 +31,15 @@ const EXPECTED_GROWTH_OF_KNOWN: f64 = 4.0;
 
 impl Making {
     /// Returns how the options ask for lines to be compared.
-    pub fn comparison(&self) -> Comparison {
-        match self.url {
-            false => Comparison::Bytes,
-            true => Comparison::Urls(UrlRules {
-                sort_query: self.sort_query,
-                ignore_tracking: self.ignore_tracking,
-            }),
+    pub fn comparison(&self) -> Result<Comparison, Failure> {
+        let Making { url, sort_query, ignore_tracking, .. } = *self;
+        match url {
+            None => Ok(Comparison::Bytes),
+            Some(UrlForm::Whatwg) => Ok(Comparison::Urls(UrlRules { sort_query, ignore_tracking })),
+            Some(UrlForm::Scrapy) if sort_query => Err(Failure::new(
+                "--url=scrapy ignores the order of query parameters anyway; omit --sort-query",
+            )),
+            Some(UrlForm::Scrapy) => Ok(Comparison::Scrapy(ScrapyRules { ignore_tracking })),
         }
     }
 
@@ -62,7 +66,7 @@ impl Making {
         ConcurrentCuckooFilter::builder()
             .capacity(capacity)
             .false_positive_rate(self.rate.unwrap_or(DEFAULT_RATE))
-            .hasher(LineHash::random(self.comparison()))
+            .hasher(LineHash::random(self.comparison()?))
             .growing()
             .expected_growth(growth)
             .max_bytes(self.most_bytes())
@@ -90,7 +94,7 @@ impl Making {
 
     /// Checks that an existing state is what these options ask for, and sets its memory limit.
     pub fn accept(&self, seen: Seen, path: &Path) -> Result<Seen, Failure> {
-        let (is, asked) = (seen.hasher().comparison(), self.comparison());
+        let (is, asked) = (seen.hasher().comparison(), self.comparison()?);
         // Without --url, a state is used as it was created.
         if asked != Comparison::Bytes && is != asked {
             return Err(Failure::new(format!(

@@ -165,7 +165,7 @@ impl UrlRules {
 /// names both ways.
 ///
 /// The list is part of the meaning of a saved state.
-fn is_tracking(parameter: &[u8]) -> bool {
+pub fn is_tracking(parameter: &[u8]) -> bool {
     let end = parameter.iter().position(|&byte| byte == b'=').unwrap_or(parameter.len());
     let mut lower = [0; 20];
     let Some(name) = lower.get_mut(..end) else {
@@ -233,7 +233,7 @@ fn push_normal(text: &str, into: &mut String) {
 /// branches, so that the compiler can vectorise the test. The last block overlaps the one before
 /// it.
 #[inline]
-fn has_plain_bytes(bytes: &[u8], host_length: usize) -> bool {
+pub fn has_plain_bytes(bytes: &[u8], host_length: usize) -> bool {
     let (before, after) = (&bytes[..bytes.len() - 1], &bytes[1..]);
     let (Some(last_before), Some(last_after)) = (before.last_chunk(), after.last_chunk()) else {
         let mut pairs = before.iter().zip(after).enumerate();

@@ -15,6 +15,7 @@ mod dedup {
     mod lossless;
     mod options;
     mod outputs;
+    mod url_pairs;
     mod urls;
 }
 

@@ -88,6 +88,16 @@ pub struct Making {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_memory: Option<u64>,
 
+    /// Compare lines by the lower case of their characters
+    ///
+    /// In lines that are not UTF-8, only the letters A to Z have a lower case. Lines are written
+    /// unchanged. A state remembers how its lines are compared.
+    ///
+    /// This is not for URLs: --url ignores the case of scheme and host anyway, and paths and queries
+    /// that differ in case may be different pages.
+    #[arg(short, long, conflicts_with = "url")]
+    pub ignore_case: bool,
+
     /// Compare URLs as a crawler does
     #[arg(
         short,

@@ -10,7 +10,7 @@ use crate::lines::chunk::{Chunk, Rules};
 use crate::lines::cutter::{Cutter, Over};
 use crate::lines::input::Opened;
 use crate::lines::suspects::{Record, Suspects};
-use crate::state::comparison::LineHash;
+use crate::state::comparison::{LineHash, Scratch};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Seek, Write};
 use std::panic::resume_unwind;
@@ -232,7 +232,7 @@ fn divide(file: File, parts: usize, rules: Rules, hash: &LineHash) -> Result<Vec
         writers.push(temporary()?);
     }
     let comparison = hash.comparison();
-    let mut scratch = String::new();
+    let mut scratch = Scratch::default();
     for_each_chunk::<Failure>(file, rules, |first, chunk| {
         for (line, number) in chunk.iter().zip(first..) {
             let (key, _) = comparison.key(rules.bare(line), &mut scratch);

@@ -10,6 +10,7 @@ use crate::run::monitor::Monitor;
 use crate::run::shared::{Operation, Shared, locked};
 use crate::run::tally::Tally;
 use crate::run::worker::Worker;
+use crate::state::comparison::Scratch;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use indicatif::HumanCount;
 use std::collections::BTreeMap;
@@ -174,7 +175,7 @@ impl Shared {
         let chosen = chunk.answers.iter().enumerate().filter(|(_, chosen)| **chosen);
         let lines = chosen.map(|(line, _)| line + 1).nth(left as usize - 1);
         let lines = lines.unwrap_or(chunk.lines());
-        let (hasher, mut scratch) = (seen.hasher(), String::new());
+        let (hasher, mut scratch) = (seen.hasher(), Scratch::default());
         let (mut hashes, mut not_urls) = (Vec::new(), 0);
         for (line, added) in chunk.iter().zip(&chunk.answers).skip(lines) {
             let (key, is_url) = hasher.comparison().key(self.rules.bare(line), &mut scratch);

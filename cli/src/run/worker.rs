@@ -5,12 +5,13 @@ use crate::run::recent::Recent;
 use crate::run::shared::{Operation, Shared};
 use crate::run::turns::PARTS;
 use crate::state::seen::Seen;
+use crate::state::comparison::Scratch;
 use crossbeam_channel::{Receiver, Sender};
 
 /// A worker and its buffers, which are reused from chunk to chunk.
 pub struct Worker<'a> {
     shared: &'a Shared,
-    scratch: String,
+    scratch: Scratch,
     /// The hashes that the filter is asked about, and the numbers of their lines.
     hashes: Vec<u64>,
     asked: Vec<u32>,
@@ -27,7 +28,7 @@ impl<'a> Worker<'a> {
     pub fn new(shared: &'a Shared) -> Self {
         Worker {
             shared,
-            scratch: String::new(),
+            scratch: Scratch::default(),
             hashes: Vec::new(),
             asked: Vec::new(),
             recent: Recent::new(),

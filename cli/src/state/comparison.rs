@@ -3,6 +3,7 @@
 //! The comparison is part of the hasher's seed, which is saved in the state. A state can therefore
 //! not be used with another comparison by mistake.
 
+use crate::state::lower_case;
 use crate::state::scrapy_key::ScrapyRules;
 use crate::state::url_key::UrlRules;
 use koel::{PersistentHasher, StableHash, StableHasher};
@@ -14,6 +15,8 @@ use std::hash::BuildHasher;
 pub enum Comparison {
     /// Byte by byte.
     Bytes,
+    /// By the lower case of their characters.
+    IgnoringCase,
     /// As URLs by the WHATWG standard, if they are URLs, and byte by byte otherwise.
     Urls(UrlRules),
     /// The same, as Scrapy compares URLs.
@@ -24,11 +27,20 @@ const URLS: u64 = 1;
 const SORT_QUERY: u64 = 2;
 const IGNORE_TRACKING: u64 = 4;
 const SCRAPY: u64 = 8;
+const IGNORE_CASE: u64 = 16;
+
+/// Buffers for keys, which are reused from line to line.
+#[derive(Default)]
+pub struct Scratch {
+    text: String,
+    bytes: Vec<u8>,
+}
 
 impl Comparison {
     fn bits(self) -> u64 {
         match self {
             Comparison::Bytes => 0,
+            Comparison::IgnoringCase => IGNORE_CASE,
             Comparison::Urls(UrlRules { sort_query, ignore_tracking }) => {
                 URLS | if sort_query { SORT_QUERY } else { 0 }
                     | if ignore_tracking { IGNORE_TRACKING } else { 0 }
@@ -42,6 +54,7 @@ impl Comparison {
     fn from_bits(bits: u64) -> Option<Self> {
         match bits {
             0 => Some(Comparison::Bytes),
+            IGNORE_CASE => Some(Comparison::IgnoringCase),
             1 | 3 | 5 | 7 => Some(Comparison::Urls(UrlRules {
                 sort_query: bits & SORT_QUERY != 0,
                 ignore_tracking: bits & IGNORE_TRACKING != 0,
@@ -59,11 +72,13 @@ impl Comparison {
     }
 
     /// Returns the key by which a line is compared, and whether the line is of the expected kind.
-    pub fn key<'a>(self, line: &'a [u8], scratch: &'a mut String) -> (&'a [u8], bool) {
+    pub fn key<'a>(self, line: &'a [u8], scratch: &'a mut Scratch) -> (&'a [u8], bool) {
+        let Scratch { text, bytes } = scratch;
         match self {
             Comparison::Bytes => (line, true),
-            Comparison::Urls(rules) => or_line(rules.key(line, scratch), line),
-            Comparison::Scrapy(rules) => or_line(rules.key(line, scratch), line),
+            Comparison::IgnoringCase => (lower_case::key(line, text, bytes), true),
+            Comparison::Urls(rules) => or_line(rules.key(line, text), line),
+            Comparison::Scrapy(rules) => or_line(rules.key(line, text), line),
         }
     }
 }
@@ -82,6 +97,7 @@ impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Comparison::Bytes => f.write_str("lines, byte by byte"),
+            Comparison::IgnoringCase => f.write_str("lines, in lower case (--ignore-case)"),
             Comparison::Urls(UrlRules { sort_query, ignore_tracking }) => {
                 f.write_str("URLs (--url")?;
                 if *sort_query {
@@ -175,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_seed_tells_how_lines_are_compared() {
-        let mut comparisons = vec![Comparison::Bytes];
+        let mut comparisons = vec![Comparison::Bytes, Comparison::IgnoringCase];
         for (sort_query, ignore_tracking) in
             [(false, false), (true, false), (false, true), (true, true)]
         {
@@ -197,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_way_to_compare_that_is_not_known_is_refused() {
-        for bits in [2_u64, 4, 6, 8, 11, 12, 15, 16, 17, 32, 1 << 63] {
+        for bits in [2_u64, 4, 6, 8, 11, 12, 15, 17, 24, 32, 1 << 63] {
             assert!(LineHash::from_seed(u128::from(bits) << 64).is_none(), "{bits}");
         }
     }

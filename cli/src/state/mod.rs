@@ -4,6 +4,7 @@ pub mod claim;
 pub mod comparison;
 pub mod keeper;
 pub mod lookups;
+pub mod lower_case;
 pub mod scrapy_key;
 pub mod seen;
 pub mod url_key;

@@ -32,8 +32,9 @@ const EXPECTED_GROWTH_OF_KNOWN: f64 = 4.0;
 impl Making {
     /// Returns how the options ask for lines to be compared.
     pub fn comparison(&self) -> Result<Comparison, Failure> {
-        let Making { url, sort_query, ignore_tracking, .. } = *self;
+        let Making { url, sort_query, ignore_tracking, ignore_case, .. } = *self;
         match url {
+            None if ignore_case => Ok(Comparison::IgnoringCase),
             None => Ok(Comparison::Bytes),
             Some(UrlForm::Whatwg) => Ok(Comparison::Urls(UrlRules { sort_query, ignore_tracking })),
             Some(UrlForm::Scrapy) if sort_query => Err(Failure::new(
@@ -95,7 +96,7 @@ impl Making {
     /// Checks that an existing state is what these options ask for, and sets its memory limit.
     pub fn accept(&self, seen: Seen, path: &Path) -> Result<Seen, Failure> {
         let (is, asked) = (seen.hasher().comparison(), self.comparison()?);
-        // Without --url, a state is used as it was created.
+        // Without such options, a state is used as it was created.
         if asked != Comparison::Bytes && is != asked {
             return Err(Failure::new(format!(
                 "{}: this state compares {is}, but the options ask for {asked}; omit them, or use \

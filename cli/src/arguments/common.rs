@@ -1,7 +1,7 @@
 //! Arguments that several commands share.
 
 use crate::arguments::urls::{URL_HELP, UrlForm};
-use crate::arguments::values::{line_size, number, rate, seconds, size, threads};
+use crate::arguments::values::{delimiter, field, line_size, number, rate, seconds, size, threads};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 
@@ -27,6 +27,18 @@ pub struct Input {
     /// came first is written as it is. A state does not remember this option.
     #[arg(long, conflicts_with = "zero")]
     pub keep_cr: bool,
+
+    /// Compare lines by their N-th field only; the first is 1
+    ///
+    /// A line without that field is compared as a whole, and counted. Lines are written whole. A
+    /// state does not remember in which field a file has what is compared, so it can be made from
+    /// one field and used with another, or with whole lines.
+    #[arg(long, value_name = "N", value_parser = field)]
+    pub field: Option<usize>,
+
+    /// Byte that separates the fields of a line; \t is a tab, \0 is NUL, \n is a newline
+    #[arg(long, value_name = "C", default_value = "\\t", value_parser = delimiter, requires = "field")]
+    pub delimiter: u8,
 
     /// Longest line to compare, up to 1G; for longer lines, see --long-lines
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = line_size)]
@@ -153,7 +165,7 @@ pub struct Reporting {
     /// The summary is one object on one line of standard error, the last line unless an error follows.
     ///
     /// For dedup, its fields are lines, new, repeated, bytes, expected_drops, recovered, not_urls,
-    /// long, unreadable, rate, known, memory_bytes, state, saved, unchanged, seconds and end. The value of end is
+    /// without_field, long, unreadable, rate, known, memory_bytes, state, saved, unchanged, seconds and end. The value of end is
     /// complete, limit, SIGINT, SIGTERM, SIGHUP, broken pipe or failed. Other commands report added, seen
     /// or forgotten instead of new and repeated, and neither expected_drops, recovered nor saved.
     #[arg(long)]

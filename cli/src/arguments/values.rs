@@ -22,6 +22,26 @@ pub fn positive(text: &str) -> Result<u64, String> {
     }
 }
 
+/// The number of a field, from 1.
+pub fn field(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(field @ 1..) => Ok(field),
+        _ => Err(String::from("a number from 1; 1 is the first field")),
+    }
+}
+
+/// One byte, perhaps as an escape, because a shell does not pass on every byte easily.
+pub fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        b"\\n" => Ok(b'\n'),
+        b"\\0" => Ok(0),
+        b"\\\\" => Ok(b'\\'),
+        [byte] => Ok(*byte),
+        _ => Err(String::from("one byte, such as , or ; or \\t for a tab")),
+    }
+}
+
 pub fn threads(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(threads @ 1..=256) => Ok(threads),
@@ -101,6 +121,18 @@ mod tests {
         }
         for text in ["", "e6", "1e", "1.5e3", "-1", "1e-6", "1e20", "1M", "99999999999999999999"] {
             assert!(number(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_delimiter_is_one_byte() {
+        for (text, byte) in
+            [(",", b','), (" ", b' '), ("\\t", b'\t'), ("\\", b'\\'), ("\\\\", b'\\'), ("\\0", 0)]
+        {
+            assert_eq!(delimiter(text), Ok(byte), "{text}");
+        }
+        for text in ["", "ab", "\\x", "\\tt", "\u{e4}"] {
+            assert!(delimiter(text).is_err(), "{text}");
         }
     }
 

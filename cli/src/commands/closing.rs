@@ -2,7 +2,7 @@
 
 use crate::arguments::common::{Input, Output, Reporting};
 use crate::failure::Failure;
-use crate::lines::chunk::Rules;
+use crate::lines::chunk::{Field, Rules};
 use crate::lines::replacement::Replacement;
 use crate::run::Outcome;
 use crate::run::coordinator::End;
@@ -25,10 +25,23 @@ pub const FAILED: Ending = Ending::Code(2);
 
 impl Input {
     /// Returns the rules for lines.
-    pub fn rules(&self) -> Rules {
+    pub fn rules(&self) -> Result<Rules, Failure> {
         let terminator = if self.zero { 0 } else { b'\n' };
-        let folds_cr = !self.zero && !self.keep_cr;
-        Rules { terminator, folds_cr, longest: self.max_line, longer: self.long_lines }
+        let delimiter = self.delimiter;
+        if self.field.is_some() && delimiter == terminator {
+            let what = if self.zero { "a NUL byte" } else { "a newline" };
+            return Err(Failure::new(format!(
+                "--delimiter is {what}, which ends the lines here; fields need another byte between \
+                 them"
+            )));
+        }
+        Ok(Rules {
+            terminator,
+            folds_cr: !self.zero && !self.keep_cr,
+            field: self.field.map(|number| Field { number, delimiter }),
+            longest: self.max_line,
+            longer: self.long_lines,
+        })
     }
 }
 

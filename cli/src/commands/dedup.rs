@@ -24,7 +24,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         Some(lines) => vec![Source::Sample { lines }],
         None => input::sources(&options.files.files),
     };
-    let rules = options.input.rules();
+    let rules = options.input.rules()?;
     let total_bytes = input::total_bytes(&sources);
     // New lines that are not written must not be saved as seen.
     let writes_new = !options.output.count && !options.repeated;
@@ -121,6 +121,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         },
         recovered,
         not_urls: report::not_urls(&outcome.hash, tally.not_urls),
+        without_field: report::without_field(rules, tally.without_field),
         long: tally.long,
         unreadable: tally.unreadable,
         rate: outcome.figures.rate,

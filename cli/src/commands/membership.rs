@@ -88,7 +88,7 @@ fn ask(
 ) -> Result<Ending, Failure> {
     let sources = input::sources(files);
     let is_kept = keeper.is_some();
-    let mut rules = input.rules();
+    let mut rules = input.rules()?;
     if rules.longer == LongLines::Pass {
         rules.longer = LongLines::Skip;
     }
@@ -136,6 +136,7 @@ fn ask(
         answer: (job.answer)(tally.yes),
         bytes: tally.bytes,
         not_urls: report::not_urls(&outcome.hash, tally.not_urls),
+        without_field: report::without_field(rules, tally.without_field),
         long: tally.long,
         unreadable: tally.unreadable,
         rate: outcome.figures.rate,

@@ -1,5 +1,6 @@
 //! The summary at the end of a run, as text or JSON.
 
+use crate::lines::chunk::Rules;
 use crate::run::coordinator::End;
 use crate::state::comparison::LineHash;
 use indicatif::HumanCount;
@@ -21,6 +22,8 @@ pub struct Deduplicated<'a> {
     pub recovered: Option<u64>,
     /// Lines that should be URLs and are not.
     pub not_urls: Option<u64>,
+    /// Lines that do not have the field by which lines are compared.
+    pub without_field: Option<u64>,
     /// Lines that were too long to be compared, and skipped or passed on.
     pub long: u64,
     /// Inputs that could not be read completely.
@@ -49,6 +52,7 @@ pub struct Asked<'a> {
     pub answer: Answer,
     pub bytes: u64,
     pub not_urls: Option<u64>,
+    pub without_field: Option<u64>,
     pub long: u64,
     pub unreadable: u64,
     pub rate: Option<f64>,
@@ -87,6 +91,11 @@ pub fn not_urls(hash: &LineHash, number: u64) -> Option<u64> {
     hash.comparison().expects_urls().then_some(number)
 }
 
+/// Returns the number of lines without the field by which lines are compared, if there is one.
+pub fn without_field(rules: Rules, number: u64) -> Option<u64> {
+    rules.field.map(|_| number)
+}
+
 /// Rounds to milliseconds.
 pub fn seconds(took: Duration) -> f64 {
     (took.as_secs_f64() * 1e3).round() / 1e3
@@ -109,6 +118,7 @@ impl Display for Deduplicated<'_> {
             None => write!(f, "; {}", Drops(self.expected_drops))?,
         }
         NotUrls(self.not_urls).fmt(f)?;
+        WithoutField(self.without_field).fmt(f)?;
         Long(self.long).fmt(f)?;
         if let Some(state) = &self.state
             && self.saved
@@ -139,6 +149,7 @@ impl Display for Asked<'_> {
             }
         }
         NotUrls(self.not_urls).fmt(f)?;
+        WithoutField(self.without_field).fmt(f)?;
         Long(self.long).fmt(f)?;
         if self.end != "failed" {
             write!(f, "; {}", Holds(&self.state, self.known, self.unchanged))?;
@@ -178,6 +189,18 @@ impl Display for NotUrls {
             None | Some(0) => Ok(()),
             Some(1) => f.write_str("; 1 is not a URL"),
             Some(lines) => write!(f, "; {} are not URLs", HumanCount(lines)),
+        }
+    }
+}
+
+struct WithoutField(Option<u64>);
+
+impl Display for WithoutField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            None | Some(0) => Ok(()),
+            Some(1) => f.write_str("; 1 does not have the field"),
+            Some(lines) => write!(f, "; {} do not have the field", HumanCount(lines)),
         }
     }
 }

@@ -235,7 +235,7 @@ fn divide(file: File, parts: usize, rules: Rules, hash: &LineHash) -> Result<Vec
     let mut scratch = Scratch::default();
     for_each_chunk::<Failure>(file, rules, |first, chunk| {
         for (line, number) in chunk.iter().zip(first..) {
-            let (key, _) = comparison.key(rules.bare(line), &mut scratch);
+            let (key, _) = comparison.key(rules.compared(line).0, &mut scratch);
             let hash = hash.of_key(key);
             let mut head = [0; 20];
             head[..8].copy_from_slice(&number.to_le_bytes());
@@ -259,8 +259,13 @@ mod tests {
     use crate::state::comparison::Comparison;
     use std::collections::HashSet;
 
-    const RULES: Rules =
-        Rules { terminator: b'\n', folds_cr: true, longest: 100, longer: LongLines::Stop };
+    const RULES: Rules = Rules {
+        terminator: b'\n',
+        folds_cr: true,
+        field: None,
+        longest: 100,
+        longer: LongLines::Stop,
+    };
 
     fn settled(new: &[u8], repeated: &[u8], at_once: u64) -> Settled {
         let mut aside = Aside::new(true).unwrap();

@@ -193,7 +193,13 @@ mod tests {
 
     fn cut(text: &[u8], piece: usize, is_live: bool, longest: usize) -> (Vec<Vec<u8>>, Over) {
         let reader = Box::new(Pieces(text.to_vec(), piece));
-        let rules = Rules { terminator: b'\n', folds_cr: true, longest, longer: LongLines::Stop };
+        let rules = Rules {
+            terminator: b'\n',
+            folds_cr: true,
+            field: None,
+            longest,
+            longer: LongLines::Stop,
+        };
         let mut cutter = Cutter::new(Opened { reader, is_live }, rules);
         let mut lines = Vec::new();
         let mut chunk = Chunk::default();
@@ -264,7 +270,8 @@ mod tests {
                     continue;
                 }
                 let reader = Box::new(Pieces(text.clone(), piece));
-                let rules = Rules { terminator: b'\n', folds_cr: true, longest: 4, longer };
+                let rules =
+                    Rules { terminator: b'\n', folds_cr: true, field: None, longest: 4, longer };
                 let mut cutter = Cutter::new(Opened { reader, is_live: false }, rules);
                 let (mut lines, mut all) = (Vec::new(), Vec::<u8>::new());
                 let mut chunk = Chunk::default();

@@ -176,10 +176,12 @@ impl Shared {
         let lines = chosen.map(|(line, _)| line + 1).nth(left as usize - 1);
         let lines = lines.unwrap_or(chunk.lines());
         let (hasher, mut scratch) = (seen.hasher(), Scratch::default());
-        let (mut hashes, mut not_urls) = (Vec::new(), 0);
+        let (mut hashes, mut not_urls, mut without_field) = (Vec::new(), 0, 0);
         for (line, added) in chunk.iter().zip(&chunk.answers).skip(lines) {
-            let (key, is_url) = hasher.comparison().key(self.rules.bare(line), &mut scratch);
+            let (part, has_field) = self.rules.compared(line);
+            let (key, is_url) = hasher.comparison().key(part, &mut scratch);
             not_urls += u64::from(!is_url);
+            without_field += u64::from(!has_field);
             if *added {
                 hashes.push(hasher.of_key(key));
             }
@@ -188,6 +190,7 @@ impl Shared {
         chunk.truncate(lines);
         (chunk.yes, chunk.selected_lines) = (left, left);
         chunk.not_urls -= not_urls;
+        chunk.without_field -= without_field;
         true
     }
 
@@ -226,6 +229,7 @@ impl Shared {
         tally.yes += chunk.yes;
         tally.selected += chunk.selected_lines;
         tally.not_urls += chunk.not_urls;
+        tally.without_field += chunk.without_field;
         if let Operation::Add(seen) = &self.operation {
             let added = tally.yes;
             tally.doubt.update(seen, added, false);

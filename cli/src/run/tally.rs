@@ -13,6 +13,8 @@ pub struct Tally {
     pub selected: u64,
     /// Lines that should be URLs and are not.
     pub not_urls: u64,
+    /// Lines that do not have the field by which lines are compared.
+    pub without_field: u64,
     /// Inputs that could not be read completely.
     pub unreadable: u64,
     /// Inputs that could be opened.

@@ -57,23 +57,27 @@ impl<'a> Worker<'a> {
         self.hashes.clear();
         self.asked.clear();
         let adds = matches!(operation, Operation::Add(_));
-        let mut not_urls = 0;
-        let (mut last, mut last_was_no_url) = (&[][..], 0);
+        let (mut not_urls, mut without_field) = (0, 0);
+        let (mut last, mut last_was_no_url, mut last_had_no_field) = (&[][..], 0, 0);
         for (number, line) in chunk.iter().enumerate() {
             if adds && line == last {
                 not_urls += last_was_no_url;
+                without_field += last_had_no_field;
                 continue;
             }
-            let (key, as_expected) = comparison.key(rules.bare(line), &mut self.scratch);
-            (last, last_was_no_url) = (line, u64::from(!as_expected));
+            let (part, has_field) = rules.compared(line);
+            let (key, is_url) = comparison.key(part, &mut self.scratch);
+            (last, last_was_no_url, last_had_no_field) =
+                (line, u64::from(!is_url), u64::from(!has_field));
             not_urls += last_was_no_url;
+            without_field += last_had_no_field;
             let hash = hasher.of_key(key);
             if !(adds && self.recent.met(hash)) {
                 self.hashes.push(hash);
                 self.asked.push(number as u32);
             }
         }
-        chunk.not_urls = not_urls;
+        (chunk.not_urls, chunk.without_field) = (not_urls, without_field);
         match operation {
             Operation::Add(seen) => chunk.full = !self.add(seen, chunk.number, chunk.lines()),
             Operation::Find(lookups) => match lookups.find(&self.hashes) {

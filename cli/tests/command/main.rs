@@ -10,6 +10,7 @@ mod help;
 /// What `koel dedup` writes.
 mod dedup {
     mod compressed;
+    mod fields;
     mod ignored_case;
     mod lines;
     mod long_lines;

@@ -165,6 +165,7 @@ fn json_has_every_field() {
         "expected_drops",
         "recovered",
         "not_urls",
+        "without_field",
         "unchanged",
         "long",
         "unreadable",
@@ -186,6 +187,7 @@ fn json_has_every_field() {
     }
     assert_eq!((number("unreadable"), number("known")), (1.0, 2.0));
     assert!(json["recovered"].is_null() && json["not_urls"].is_null());
+    assert!(json["without_field"].is_null());
     assert!(number("rate") > 0.0 && number("rate") < 1e-6, "{json}");
     assert!(number("expected_drops") > 0.0 && number("expected_drops") < 1e-6, "{json}");
     assert!(number("memory_bytes") > 1e4 && number("memory_bytes") < 1e7, "{json}");

@@ -66,6 +66,7 @@ fn json_of_all_commands_has_every_field() {
             "lines",
             "bytes",
             "not_urls",
+            "without_field",
             "long",
             "unchanged",
             "unreadable",

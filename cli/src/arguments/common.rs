@@ -164,10 +164,10 @@ pub struct Reporting {
     ///
     /// The summary is one object on one line of standard error, the last line unless an error follows.
     ///
-    /// For dedup, its fields are lines, new, repeated, bytes, expected_drops, recovered, not_urls,
+    /// For dedup, its fields are lines, new, repeated, bytes, expected_drops, recovered, compared, not_urls,
     /// without_field, long, unreadable, rate, known, memory_bytes, state, saved, unchanged, seconds and end. The value of end is
     /// complete, limit, SIGINT, SIGTERM, SIGHUP, broken pipe or failed. Other commands report added, seen
-    /// or forgotten instead of new and repeated, and neither expected_drops, recovered nor saved.
+    /// or forgotten instead of new and repeated, and neither expected_drops, recovered, compared nor saved.
     #[arg(long)]
     pub json: bool,
 }

@@ -93,6 +93,10 @@ pub struct Dedup {
     /// the input, they are compared with the lines that were written, and any line dropped by
     /// mistake is written then, after all others.
     ///
+    /// Lines that are equal count as one line, of course: by default those with the same bytes before
+    /// the newline, or before a carriage return and a newline. The summary says how lines were
+    /// compared.
+    ///
     /// This needs disk space for all lines and takes about four times as long.
     #[arg(long, conflicts_with = "state", help_heading = "Output")]
     pub lossless: bool,

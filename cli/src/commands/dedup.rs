@@ -2,6 +2,7 @@
 
 use crate::arguments::dedup::Dedup;
 use crate::commands::closing::{Closing, Ending};
+use crate::commands::compared::Compared;
 use crate::commands::report::{self, Deduplicated};
 use crate::failure::Failure;
 use crate::lines::aside::Aside;
@@ -120,6 +121,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
             tally.doubt.expected(tally.lines - new)
         },
         recovered,
+        compared: Compared { comparison: outcome.hash.comparison(), rules }.to_string(),
         not_urls: report::not_urls(&outcome.hash, tally.not_urls),
         without_field: report::without_field(rules, tally.without_field),
         long: tally.long,

@@ -1,6 +1,7 @@
 //! The subcommands, and the summary that they end with.
 
 pub mod closing;
+pub mod compared;
 pub mod dedup;
 pub mod generate;
 pub mod info;

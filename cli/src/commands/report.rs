@@ -20,6 +20,8 @@ pub struct Deduplicated<'a> {
     pub expected_drops: f64,
     /// Lines dropped by mistake that `--lossless` wrote in the second pass.
     pub recovered: Option<u64>,
+    /// What made two lines equal.
+    pub compared: String,
     /// Lines that should be URLs and are not.
     pub not_urls: Option<u64>,
     /// Lines that do not have the field by which lines are compared.
@@ -116,6 +118,10 @@ impl Display for Deduplicated<'_> {
             Some(1) => f.write_str("; 1 recovered in the second pass")?,
             Some(recovered) => write!(f, "; {} recovered in the second pass", count(recovered))?,
             None => write!(f, "; {}", Drops(self.expected_drops))?,
+        }
+        // Without this, "none" would claim more than a reader may take it for.
+        if self.recovered.is_some() {
+            write!(f, "; compared {}", self.compared)?;
         }
         NotUrls(self.not_urls).fmt(f)?;
         WithoutField(self.without_field).fmt(f)?;

@@ -142,6 +142,32 @@ fn urls_are_compared_as_urls_in_the_second_pass() {
 }
 
 #[test]
+fn the_summary_says_what_is_equal() {
+    let place = Place::new();
+    let cr = ", ignoring a CR before the newline";
+    for (options, compared) in [
+        ("", format!("byte by byte{cr}")),
+        ("--keep-cr", "byte by byte".into()),
+        ("--zero", "byte by byte".into()),
+        ("--ignore-case", format!("in lower case (--ignore-case){cr}")),
+        ("--url", format!("as URLs (--url){cr}")),
+        ("--url --sort-query", format!("as URLs (--url --sort-query){cr}")),
+        ("--url=scrapy --keep-cr", "as URLs (--url=scrapy)".into()),
+        ("--field 3 --delimiter ,", format!("by field 3, byte by byte{cr}")),
+        ("--url --field 3", format!("by field 3, as URLs (--url){cr}")),
+    ] {
+        let ran = place.koel_on(&format!("dedup --lossless {options}"), b"a\na\n");
+        let expected = format!("; none dropped by mistake; compared {compared}; ");
+        assert!(ran.stderr.contains(&expected), "{options}: {}", ran.stderr);
+        let ran = place.koel_on(&format!("dedup --json {options}"), b"a\na\n");
+        assert_eq!(json(&ran)["compared"], *compared, "{options}");
+        // Without --lossless, the summary promises nothing.
+        let ran = place.koel_on(&format!("dedup {options}"), b"a\na\n");
+        assert!(!ran.stderr.contains("compared"), "{options}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn a_state_cannot_be_lossless() {
     let place = Place::new();
     let ran = place.koel_on("dedup --lossless --state seen.koel", b"a\n");

@@ -164,6 +164,7 @@ fn json_has_every_field() {
         "bytes",
         "expected_drops",
         "recovered",
+        "compared",
         "not_urls",
         "without_field",
         "unchanged",

@@ -31,10 +31,12 @@
 //! * A URL whose string w3lib itself refuses is no URL, such as one with the host `v1.[a`. Its
 //!   string could equal another line that is no URL.
 //! * International hosts with characters that Unicode got after the version that Python uses, or
-//!   that mix directions of writing. See [`host`].
+//!   with labels that mix directions of writing. See [`host`].
+//! * A port with thousands of zeros before it, which Python refuses.
 //!
-//! A state stores fingerprints of keys, so these rules are part of its meaning. A later w3lib with
-//! other rules needs a new mode.
+//! Other versions of w3lib have other rules: 2.3.1 keeps dot segments, separates parameters at a `;`
+//! too, and leaves IPv6 addresses as they are. A state stores fingerprints of keys, so these rules
+//! are part of its meaning, and those of a later version need a new mode.
 
 mod escapes;
 mod host;

@@ -72,9 +72,6 @@ fn hides_delimiters(authority: &str) -> bool {
 
 /// Accepts an IPv6 address, perhaps with a zone, or an address of a version to come.
 fn check_in_brackets(host: &str) -> Option<()> {
-    if host.starts_with('V') {
-        return None;
-    }
     let Some(of_version) = host.strip_prefix('v') else { return address(host).map(drop) };
     let (version, address) = of_version.split_once('.')?;
     let is_version = !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -134,7 +131,6 @@ fn normal(text: &str) -> String {
 /// Returns a host as IDNA 2003 encodes it, or `None` if it cannot be.
 fn encoded(host: &str) -> Option<String> {
     let without_dot = host.strip_suffix(DOTS).unwrap_or(host);
-    // A host of ASCII characters may end in a dot, and so may any other.
     let mut encoded = String::new();
     for label in without_dot.split(DOTS) {
         if !encoded.is_empty() {

@@ -85,6 +85,8 @@ fn a_key_is_what_w3lib_makes_of_a_url() {
         ("http://\u{ff21}\u{200b}.example/", "http://a.example/"),
         ("http://\u{5d0}\u{5d1}.example/", "http://xn--4dbc.example/"),
         ("http://\u{5d0}b.example/", "http://\u{5d0}b.example/"),
+        ("http://\u{5d0}b\u{5d0}.example/", "http://\u{5d0}b\u{5d0}.example/"),
+        ("http://\u{5d0}1\u{5d0}.example/", "http://xn--1-zhcb.example/"),
         ("http://\u{fc}..b/", "http://\u{fc}..b/"),
         ("http://\u{e9}.example.", "http://xn--9ca.example./"),
         ("http://\u{1680}.example/", "http://\u{1680}.example/"),
@@ -212,6 +214,7 @@ fn what_has_no_host_or_is_refused_by_w3lib_is_no_url() {
         "http://[v.a]/",
         "http://[b]@a.example/",
         "http://a\u{2100}b/",
+        "http://\u{2100}@a.example/",
         // Their keys would be refused.
         "http://[v1.[a]/",
         "http://a\u{ff3b}b/",

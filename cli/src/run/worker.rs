@@ -4,8 +4,8 @@ use crate::lines::chunk::Chunk;
 use crate::run::recent::Recent;
 use crate::run::shared::{Operation, Shared};
 use crate::run::turns::PARTS;
-use crate::state::seen::Seen;
 use crate::state::comparison::Scratch;
+use crate::state::seen::Seen;
 use crossbeam_channel::{Receiver, Sender};
 
 /// A worker and its buffers, which are reused from chunk to chunk.

@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     stream.shuffle(&mut rng);
 
     println!("bits   bits an item   new URLs dropped");
-    for rate in [0.065, 0.03, 0.012, 0.0025, 0.000_12, 3e-6, 1e-9] {
+    for rate in [0.065, 0.03, 0.012, 0.0025, 0.000_12, 6e-5, 1.2e-5, 3e-6, 6e-7, 2e-9] {
         let filter =
             ConcurrentCuckooFilter::builder().capacity(urls).false_positive_rate(rate).build()?;
         let mut exact = HashSet::with_capacity(urls);

@@ -11,8 +11,21 @@
 
 use koel::ConcurrentCuckooFilter;
 
-const LAYOUTS: [(u32, f64); 7] =
-    [(8, 0.065), (9, 0.03), (10, 0.012), (12, 0.0025), (16, 0.00012), (21, 3e-6), (32, 1e-9)];
+/// The bits of a fingerprint, and a rate that selects this layout. The second one of 32 bits has wide
+/// buckets.
+const LAYOUTS: [(u32, f64); 11] = [
+    (8, 0.065),
+    (9, 0.03),
+    (10, 0.012),
+    (12, 0.0025),
+    (16, 0.00012),
+    (18, 6e-5),
+    (20, 1.2e-5),
+    (21, 3e-6),
+    (24, 6e-7),
+    (32, 1e-9),
+    (32, 2e-9),
+];
 
 const SIZES: [usize; 16] =
     [1, 3, 5, 10, 20, 50, 100, 200, 500, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_003];

@@ -1,5 +1,5 @@
 //! koel answers "have we seen this?" for many threads at once. It is a concurrent cuckoo filter: an
-//! approximate set with deletion, at 8 to 38 bits per item, that never loses an item and can be
+//! approximate set with deletion, at 8 to 34 bits per item, that never loses an item and can be
 //! saved while its threads go on.
 //!
 //! ```
@@ -164,12 +164,12 @@ pub use ahash::RandomState;
 pub mod internals {
     pub use crate::filter::batch::bulk::write as write_batch;
     pub use crate::layout::aging::Aging;
-    pub use crate::layout::bucket::{Fingerprint, Lane, Lanes};
+    pub use crate::layout::bucket::{Fingerprint, Lane, Lanes, Words};
     pub use crate::layout::geometry::{Bucket, Geometry, Mixed, Place};
     pub use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
     pub use crate::room::directory::{Directory, Entry, Tenure};
     pub use crate::room::until_split::{Split, UntilSplit};
-    pub use crate::room::{contains, insert, insert_if_absent, remove};
+    pub use crate::room::{Contains, Insert, InsertIfAbsent, Operation, Remove, act};
     pub use crate::shard::Shard;
     pub use crate::shard::kick::{Copies, Outcome, make_room, make_room_if_absent, walk};
     pub use crate::shard::lease::{Always, Refusal, Removal};

@@ -106,7 +106,7 @@ impl Stats {
         self.fingerprint_bits
     }
 
-    /// Returns the number of fingerprints that fit in one 64-bit bucket.
+    /// Returns the number of fingerprints that fit in one bucket, which has 8 or 16 bytes.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);

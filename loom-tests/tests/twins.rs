@@ -19,7 +19,8 @@ struct Twin {
 }
 
 const MISSED: &str = "a lookup missed an item that was moving";
-const STORE: &str = "self.words[bucket].store(word, Ordering::Release)";
+const NEVER_THERE: &str = "a lookup found an item that was never there";
+const STORE: &str = "self.words[word].store(value, Ordering::Release)";
 const TWO_STRIPES: &str = "lookups::an_item_that_moves_to_another_stripe_is_found";
 
 const SPLIT: &str = "growth::an_item_is_found_while_its_shard_is_split";
@@ -29,10 +30,10 @@ const LOST_IN_SPLIT: &str = "an item is not there once after a split";
 const COPIES_BY_STRIPES: (&str, &str, &str) = (
     "shard/whole.rs",
     "        let locked = self.lock_all()?;
-        for (bucket, copy) in self.buckets().zip(to) {
+        for (word, copy) in (self.word(Bucket(0))..).zip(to) {
 ",
-    "        for (bucket, copy) in self.buckets().zip(to) {
-            let locked = self.lock_one(bucket)?;
+    "        for (word, copy) in (self.word(Bucket(0))..).zip(to) {
+            let locked = self.lock_one(Bucket((word - self.base) as u32))?;
 ",
 );
 const SAVE: &str = "snapshots::an_item_is_saved_once_while_its_shard_is_split";
@@ -70,8 +71,9 @@ twins! {
             "shard/look.rs",
             "        let stamp = self.table.stripes().stamp(self.stripe(place.first));
         let (first, second) = (self.read(place.first), self.read(place.second));
-        let found = self.holds(first, second, place.fp);
-        if found && L::LASTING {
+        let found = self.lease.is_in(self.lanes(), first, second, place.fp)
+            && (!L::WIDE || self.tails_agree(place, first, second));
+        if found && self.hits_last() {
             return Some(true);
         }
         (stamp.still_holds() && self.lease.check().is_ok()).then_some(found)",
@@ -95,8 +97,8 @@ twins! {
     words_are_loaded_relaxed {
         edits: [(
             "table/mod.rs",
-            "self.words[bucket].load(Ordering::Acquire)",
-            "self.words[bucket].load(Ordering::Relaxed)",
+            "self.words[word].load(Ordering::Acquire)",
+            "self.words[word].load(Ordering::Relaxed)",
         )],
         model: TWO_STRIPES,
         message: MISSED,
@@ -122,7 +124,8 @@ twins! {
             "shard/look.rs",
             "        Ok(self.count_locked(&self.lock(place)?, place))",
             "        let (first, second) = (self.read(place.first), self.read(place.second));
-        Ok(self.holding(first, place.fp).len() + self.holding(second, place.fp).len())",
+        let holding = |word| self.lease.holding(self.lanes(), word, place.fp).len();
+        Ok(holding(first) + holding(second))",
         )],
         model: "lookups::an_item_that_moves_is_counted_once",
         message: "a moving item was not counted once",
@@ -130,13 +133,13 @@ twins! {
 
     // Threads that move items.
     words_are_stored_relaxed {
-        edits: [("table/mod.rs", STORE, "self.words[bucket].store(word, Ordering::Relaxed)")],
+        edits: [("table/mod.rs", STORE, "self.words[word].store(value, Ordering::Relaxed)")],
         model: TWO_STRIPES,
         message: MISSED,
     }
     only_the_mover_orders_its_stores {
         edits: [
-            ("table/mod.rs", STORE, "self.words[bucket].store(word, Ordering::Relaxed)"),
+            ("table/mod.rs", STORE, "self.words[word].store(value, Ordering::Relaxed)"),
             (
                 "table/stripe.rs",
                 "        Moving { stripes: self, which }",
@@ -195,16 +198,16 @@ twins! {
         edits: [(
             "shard/kick.rs",
             "    let _moving = (words.len() > 1).then(|| shard.moving(&locked, &stripes));
-    for &(bucket, word) in words.iter().rev() {
-        shard.write(&locked, bucket, word);
+    for &(bucket, words) in words.iter().rev() {
+        shard.write(&locked, bucket, words);
     }
     shard.add_items(&locked, path.end(), 1);",
             "    drop(locked);
-    for &(bucket, word) in words.iter().rev() {
+    for &(bucket, words) in words.iter().rev() {
         let locked = shard.lock_one(bucket)?;
         let stripes = shard.stripes::<1>([bucket]);
         let _moving = shard.moving(&locked, &stripes);
-        shard.write(&locked, bucket, word);
+        shard.write(&locked, bucket, words);
     }
     shard.add_items(&shard.lock_one(path.end())?, path.end(), 1);",
         )],
@@ -262,6 +265,69 @@ twins! {
         message: "a lookup missed the copy that stayed",
     }
 
+    // Wide buckets.
+    a_hit_in_a_wide_bucket_needs_no_stamp {
+        edits: [("shard/look.rs", "L::LASTING && !L::WIDE", "L::LASTING")],
+        model: "wide::a_lane_that_is_used_again_is_not_taken_for_a_third_item",
+        message: NEVER_THERE,
+    }
+    a_removal_from_a_wide_bucket_changes_no_version {
+        edits: [(
+            "shard/write.rs",
+            "L::WIDE.then(|| self.stripes::<2>",
+            "false.then(|| self.stripes::<2>",
+        )],
+        model: "wide::a_lane_that_is_used_again_is_not_taken_for_a_third_item",
+        message: NEVER_THERE,
+    }
+    a_removal_from_a_wide_bucket_outdates_only_if_a_copy_is_elsewhere {
+        edits: [(
+            "shard/write.rs",
+            "L::WIDE.then(|| self.stripes::<2>",
+            "false.then(|| self.stripes::<2>",
+        )],
+        model: "wide::a_copy_that_comes_while_another_goes_is_found",
+        message: "a lookup missed an item that was there",
+    }
+    the_first_word_is_stored_before_the_second {
+        edits: [(
+            "shard/mod.rs",
+            "        if L::WIDE {
+            self.table.write(locked, word + 1, tails);
+        }
+        self.table.write(locked, word, heads);",
+            "        self.table.write(locked, word, heads);
+        if L::WIDE {
+            self.table.write(locked, word + 1, tails);
+        }",
+        )],
+        model: "wide::an_item_that_arrives_is_not_taken_for_one_with_its_head",
+        message: NEVER_THERE,
+    }
+    a_wide_shard_is_cleared_without_a_version {
+        edits: [(
+            "shard/whole.rs",
+            "L::WIDE.then(|| self.moving(locked, &all))",
+            "false.then(|| self.moving(locked, &all))",
+        )],
+        model: "wide::an_item_that_is_cleared_is_not_taken_for_another",
+        message: NEVER_THERE,
+    }
+    a_kick_in_wide_buckets_changes_no_version {
+        edits: [("shard/kick.rs", "(words.len() > 1)", "(words.len() > 9)")],
+        model: "wide::an_item_that_moves_is_not_taken_for_another",
+        message: NEVER_THERE,
+    }
+    a_wide_shard_is_split_without_versions {
+        edits: [(
+            "room/split.rs",
+            "    let _moving = shard.moving(locked, &stripes);\n",
+            "    let _ = &stripes;\n",
+        )],
+        model: "wide::an_item_is_not_taken_for_another_in_the_middle_of_a_split",
+        message: "a lookup found what is not there",
+    }
+
     // Batches.
     a_batch_moves_without_versions {
         edits: [("shard/kick.rs", "(words.len() > 1)", "(words.len() > 9)")],
@@ -271,11 +337,15 @@ twins! {
     a_batch_looks_first_and_inserts_then {
         edits: [(
             "filter/batch/bulk.rs",
-            "                answers[item.index as usize] = act(room, at);",
-            "                let there = crate::room::contains(room, at);
-                crate::room::insert(room, at).expect(\"there is room\");
-                answers[item.index as usize] = act(room, at);
-                let _ = there && !crate::room::remove(room, at);",
+            "|(item, ahead)| answer(item, O::at(room, room.fetched(ahead))));",
+            "|(item, ahead)| {
+                use crate::room::{Contains, Insert, Remove};
+                let at = room.fetched(ahead);
+                let there = Contains::at::<WIDE, R>(room, at);
+                Insert::at::<WIDE, R>(room, at).expect(\"there is room\");
+                answer(item, O::at(room, at));
+                let _ = there && !Remove::at::<WIDE, R>(room, at);
+            });",
         )],
         model: "batches::each_item_of_racing_batches_has_one_winner",
         message: "not one winner for each item",
@@ -310,8 +380,8 @@ twins! {
             ),
             (
                 "shard/kick.rs",
-                "    let lane = lanes.empty(word).first()?;",
-                "    let lane = lanes.empty(word).first().or(lanes.taken(word).first())?;",
+                "    let lane = lanes.empty(words.heads).first()?;",
+                "    let lane = lanes.empty(words.heads).first().or(lanes.taken(words.heads).first())?;",
             ),
         ],
         model: "exclusion::two_kickers_on_one_path_lose_nothing",
@@ -375,11 +445,11 @@ twins! {
             ("shard/kick.rs", "if copies == Copies::UnlessPresent {", "if copies == Copies::UnlessPresent && false {"),
             (
                 "table/mod.rs",
-                "        debug_assert!(locked.include(&self.stripes, Self::stripe_of(bucket)));
-        read_owned(&self.words[bucket])",
-                "        match locked.include(&self.stripes, Self::stripe_of(bucket)) {
-            true => read_owned(&self.words[bucket]),
-            false => self.read(bucket),
+                "        debug_assert!(locked.include(&self.stripes, self.stripe_of_word(word)));
+        read_owned(&self.words[word])",
+                "        match locked.include(&self.stripes, self.stripe_of_word(word)) {
+            true => read_owned(&self.words[word]),
+            false => self.read(word),
         }",
             ),
         ],
@@ -405,8 +475,9 @@ twins! {
         let (first, second) = self.read_both(&locked, place);
         if self.holds(first, second, place.fp) {
             return Ok(Some(false));",
-            "        let (first, second) = (self.read(place.first), self.read(place.second));
-        let locked = self.lock_one(self.roomier(place, first, second).0)?;
+            "        let read = |bucket| self.read_rest(bucket, self.read(bucket));
+        let (first, second) = (read(place.first), read(place.second));
+        let locked = self.lock_one(self.roomier(place, first.heads, second.heads).0)?;
         if self.holds(first, second, place.fp) {
             return Ok(Some(false));",
         )],
@@ -419,7 +490,8 @@ twins! {
             "        let locked = self.lock(place)?;
         let (first, second) = self.read_both(&locked, place);
         let closest",
-            "        let (first, second) = (self.read(place.first), self.read(place.second));
+            "        let read = |bucket| self.read_rest(bucket, self.read(bucket));
+        let (first, second) = (read(place.first), read(place.second));
         let is_in_first = !self.holding(first, place.fp).is_empty();
         let locked = self.lock_one(if is_in_first { place.first } else { place.second })?;
         let closest",
@@ -462,9 +534,9 @@ twins! {
             "        self.clear_locked(&self.lock_all()?);\n",
             "        for bucket in self.buckets() {
             let locked = self.lock_one(bucket)?;
-            let taken = self.lanes().taken(self.read_locked(&locked, bucket)).len();
+            let taken = self.lanes().taken(self.read_locked(&locked, bucket).heads).len();
             if taken > 0 {
-                self.write(&locked, bucket, 0);
+                self.write(&locked, bucket, Words::default());
                 self.add_items(&locked, bucket, -(taken as i32));
             }
         }
@@ -652,8 +724,8 @@ twins! {
         edits: [
             (
                 "room/growing.rs",
-                "self.shard(tenure).clear(nothing).is_ok()",
-                "self.shard(tenure).clear(|| ()).is_ok()",
+                "self.shard::<WIDE>(tenure).clear(nothing));",
+                "self.shard::<WIDE>(tenure).clear(|| ()));",
             ),
             (
                 "room/growing.rs",
@@ -669,7 +741,7 @@ twins! {
     an_insert_believes_a_hit_during_a_split {
         edits: [(
             "shard/write.rs",
-            "if seen && (L::LASTING || self.look(place) == Some(true)) {",
+            "if seen && (self.hits_last() || self.look(place) == Some(true)) {",
             "if seen {",
         )],
         model: "growth::an_item_is_not_taken_for_another_in_the_middle_of_a_split",
@@ -734,8 +806,8 @@ twins! {
     a_clear_goes_on_after_a_split {
         edits: [(
             "room/growing.rs",
-            "            if self.shard(tenure).clear(nothing).is_ok() {",
-            "            let _ = self.shard(tenure).clear(nothing);
+            "            if cleared.is_ok() {",
+            "            let _ = cleared;
             {",
         )],
         model: "growth::nothing_escapes_a_clear_by_a_split",
@@ -757,10 +829,10 @@ twins! {
         edits: [(
             "shard/whole.rs",
             "        let locked = self.lock_all()?;
-        for (bucket, copy) in self.buckets().zip(to) {
-            *copy = self.read_locked(&locked, bucket);",
-            "        for (bucket, copy) in self.buckets().zip(to) {
-            *copy = self.read(bucket);",
+        for (word, copy) in (self.word(Bucket(0))..).zip(to) {
+            *copy = self.table.read_locked(&locked, word);",
+            "        for (word, copy) in (self.word(Bucket(0))..).zip(to) {
+            *copy = self.table.read(word);",
         )],
         model: "snapshots::items_on_a_longer_path_are_in_a_copy_once",
         message: "an item that moves is in the copy 2 times",
@@ -778,10 +850,10 @@ twins! {
     a_copy_sends_lookups_away {
         edits: [(
             "shard/whole.rs",
-            "        for (bucket, copy) in self.buckets().zip(to) {",
+            "        for (word, copy) in (self.word(Bucket(0))..).zip(to) {",
             "        let all: crate::table::stripe::StripeSet<{ crate::layout::geometry::SHARD_STRIPES }> = self.own_stripes().collect();
         let _moving = self.moving(&locked, &all);
-        for (bucket, copy) in self.buckets().zip(to) {",
+        for (word, copy) in (self.word(Bucket(0))..).zip(to) {",
         )],
         model: "snapshots::a_lookup_does_not_wait_for_a_copy",
         message: "a lookup has to wait for a copy",
@@ -792,10 +864,10 @@ twins! {
         edits: [(
             "shard/whole.rs",
             "        let locked = self.lock_all()?;
-        for (bucket, copy) in self.buckets().zip(to) {",
+        for (word, copy) in (self.word(Bucket(0))..).zip(to) {",
             "        let all: crate::table::stripe::StripeSet<{ crate::layout::geometry::SHARD_STRIPES }> = self.own_stripes().collect();
         let locked = self.table.stripes().lock_many(&all);
-        for (bucket, copy) in self.buckets().zip(to) {",
+        for (word, copy) in (self.word(Bucket(0))..).zip(to) {",
         )],
         model: SAVE,
         message: "an item is saved 0 times, in shards of depths [0]",
@@ -803,10 +875,10 @@ twins! {
     a_save_passes_over_a_shard_that_was_split {
         edits: [(
             "room/growing.rs",
-            "            if let Ok(items) = self.shard(tenure).copy(buckets, received) {
+            "            if let Ok(items) = copied {
                 *next = tenure.end().map(|hash| hash.0);",
             "            *next = tenure.end().map(|hash| hash.0);
-            if let Ok(items) = self.shard(tenure).copy(buckets, received) {",
+            if let Ok(items) = copied {",
         )],
         model: SAVE,
         message: "an item is saved 0 times, in shards of depths []",
@@ -826,7 +898,7 @@ twins! {
         }
         let found = LIST.with_borrow(|list| list.iter().find(|(begin, ..)| *begin == hash).copied());
         let (_, Entry { depth, table, base }, end) = found.expect(\"a shard\");
-        let Ok(items) = Shard::leased(self.ground.tables.get(table).table(), base, Always).copy(buckets, || 0);
+        let Ok(items) = self.ground.tables.get(table).shard::<false>(base).copy(buckets, || 0);
         *next = end;
         return Some(Copied { depth, items });
         #[allow(unreachable_code)]
@@ -842,7 +914,7 @@ twins! {
             "let tenure = self.directory.look_up(Mixed((*next)?));
             // If it has been split meanwhile, its halves come",
             "let tenure = self.directory.look_up(Mixed((*next)?));
-            let root = Shard::leased(self.ground.tables.get(0).table(), 0, Always);
+            let root = self.ground.tables.get(0).shard::<false>(0);
             if let Ok(items) = root.copy(buckets, || 0) {
                 *next = None;
                 return Some(Copied { depth: 0, items });
@@ -892,7 +964,7 @@ twins! {
 fn workspace(file: &str) -> String {
     let level = match file {
         "accounts" => 2,
-        "growth" | "snapshots" => 1,
+        "growth" | "snapshots" | "wide" => 1,
         _ => 0,
     };
     format!(

@@ -7,7 +7,7 @@
 //! are left to those models.
 
 use koel_under_shuttle::internals::{
-    Bucket, Fingerprint, Geometry, Lanes, Place, Removal, Shard, Table,
+    Always, Bucket, Fingerprint, Geometry, Lanes, Place, Removal, Shard, Table,
 };
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
@@ -63,22 +63,30 @@ impl Specification for Copies {
     }
 }
 
-/// A shard of eight buckets.
-fn small_table() -> Table {
-    Table::new(Geometry::new(Lanes::of_bits(32), 1, 8)).expect("room for eight buckets")
+/// A shard of eight buckets of two lanes.
+fn small_table<const WIDE: bool>() -> Table {
+    let lanes = if WIDE { Lanes::of_wide(64) } else { Lanes::of_bits(32) };
+    Table::new(Geometry::new(lanes, 1, 8)).expect("room for eight buckets")
 }
 
 /// Returns the item with this fingerprint, or its twin, which has the same fingerprint and its two
-/// buckets in the opposite order.
-fn item(table: &Table, fp: u32, twin: bool) -> Place {
-    let fp = Fingerprint::new(fp).expect("not zero");
-    let first = Bucket(fp.get() * 3 % table.geometry().buckets());
+/// buckets in the opposite order. In wide buckets, two fingerprints share each head.
+fn item<const WIDE: bool>(table: &Table, number: u32, twin: bool) -> Place {
+    let fp = match WIDE {
+        false => Fingerprint::new(number).expect("not zero"),
+        true => Fingerprint::nth(number / 2).with_tail(u64::from(number % 2)),
+    };
+    let first = Bucket(fp.head() * 3 % table.geometry().buckets());
     let second = table.geometry().alternate(first, fp);
     let (first, second) = if twin { (second, first) } else { (first, second) };
     Place { first, second, fp }
 }
 
-fn run(shard: Shard<'_>, operation: Operation, item: Place) -> Operation {
+fn run<const WIDE: bool>(
+    shard: Shard<'_, Always<WIDE>>,
+    operation: Operation,
+    item: Place,
+) -> Operation {
     use Operation::*;
     match operation {
         Insert(_) => Insert(Some(shard.insert(item).is_ok())),
@@ -87,6 +95,10 @@ fn run(shard: Shard<'_>, operation: Operation, item: Place) -> Operation {
         Contains(_) => Contains(shard.contains(item).ok()),
         Count(_) => Count(shard.count(item).ok()),
     }
+}
+
+fn shard_of<const WIDE: bool>(table: &Table) -> Shard<'_, Always<WIDE>> {
+    Shard::new(table, 0)
 }
 
 fn random_operation() -> Operation {
@@ -102,11 +114,16 @@ fn random_operation() -> Operation {
 
 /// Checks the histories of `threads` threads, each with `operations` operations on `items` items.
 /// The more `others` the table holds, the more inserts have to move an item.
-fn histories_are_linearizable(threads: usize, operations: usize, items: u32, others: u32) {
+fn histories_are_linearizable<const WIDE: bool>(
+    threads: usize,
+    operations: usize,
+    items: u32,
+    others: u32,
+) {
     let model = move || {
-        let table = Arc::new(small_table());
+        let table = Arc::new(small_table::<WIDE>());
         for fp in 100..100 + others {
-            let _ = Shard::new(&table, 0).insert(item(&table, fp, false));
+            let _ = shard_of::<WIDE>(&table).insert(item::<WIDE>(&table, fp, false));
         }
         let others = table.stripes().all_items() as usize;
         type Histories = Vec<Vec<(usize, Action<Operation>)>>;
@@ -118,13 +135,13 @@ fn histories_are_linearizable(threads: usize, operations: usize, items: u32, oth
                 thread::spawn(move || {
                     for _ in 0..operations {
                         let fp = thread_rng().gen_range(0..items);
-                        let item = item(&table, fp + 1, thread_rng().r#gen());
+                        let item = item::<WIDE>(&table, fp + 2, thread_rng().r#gen());
                         let note = |action| {
                             histories.lock().unwrap()[fp as usize].push((number, action));
                         };
                         let call = random_operation();
                         note(Call(call));
-                        note(Response(run(Shard::new(&table, 0), call, item)));
+                        note(Response(run(shard_of::<WIDE>(&table), call, item)));
                     }
                 })
             })
@@ -138,8 +155,10 @@ fn histories_are_linearizable(threads: usize, operations: usize, items: u32, oth
                 "no order explains this: {history:#?}",
             );
         }
-        let shard = Shard::new(&table, 0);
-        let count = |fp| shard.count(item(&table, fp + 1, false)).unwrap_or(0);
+        let count = |fp| {
+            let Ok(copies) = shard_of::<WIDE>(&table).count(item::<WIDE>(&table, fp + 2, false));
+            copies
+        };
         let left: usize = (0..items).map(count).sum();
         let items = table.stripes().all_items() as usize;
         assert_eq!(items, others + left, "the item count does not match the contents");
@@ -152,15 +171,18 @@ fn histories_are_linearizable(threads: usize, operations: usize, items: u32, oth
 
 #[test]
 fn four_threads_on_two_items_in_a_nearly_full_table() {
-    histories_are_linearizable(4, 5, 2, 12);
+    histories_are_linearizable::<false>(4, 5, 2, 12);
+    histories_are_linearizable::<true>(4, 5, 2, 12);
 }
 
 #[test]
 fn eight_threads_on_four_items() {
-    histories_are_linearizable(8, 8, 4, 8);
+    histories_are_linearizable::<false>(8, 8, 4, 8);
+    histories_are_linearizable::<true>(8, 8, 4, 8);
 }
 
 #[test]
 fn three_threads_on_one_item_among_few() {
-    histories_are_linearizable(3, 6, 1, 4);
+    histories_are_linearizable::<false>(3, 6, 1, 4);
+    histories_are_linearizable::<true>(3, 6, 1, 4);
 }

@@ -3,7 +3,7 @@
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::layout::geometry::Mixed;
-use crate::room::{self, Room};
+use crate::room::{self, Contains, Count, Insert, InsertIfAbsent, Remove, Room};
 
 impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// Adds a copy of the item with this hash, like [`insert`](Self::insert).
@@ -21,8 +21,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> Result<(), Full> {
-        let room = self.room();
-        room::insert(room, room.locate(Mixed::of(hash)))
+        room::act::<Insert, R>(self.room(), Mixed::of(hash))
     }
 
     /// Adds the item with this hash if it is not in the filter yet, like
@@ -41,8 +40,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     #[inline]
     pub fn insert_hash_if_absent(&self, hash: u64) -> Result<bool, Full> {
-        let room = self.room();
-        room::insert_if_absent(room, room.locate(Mixed::of(hash)))
+        room::act::<InsertIfAbsent, R>(self.room(), Mixed::of(hash))
     }
 
     /// Returns `true` if the filter contains the item with this hash, like
@@ -58,8 +56,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     #[inline]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        let room = self.room();
-        room::contains(room, room.locate(Mixed::of(hash)))
+        room::act::<Contains, R>(self.room(), Mixed::of(hash))
     }
 
     /// Returns the number of copies of the item with this hash, like [`count`](Self::count).
@@ -73,8 +70,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     #[inline]
     #[must_use]
     pub fn count_hash(&self, hash: u64) -> usize {
-        let room = self.room();
-        room::count(room, room.locate(Mixed::of(hash)))
+        room::act::<Count, R>(self.room(), Mixed::of(hash))
     }
 
     /// Removes one copy of the item with this hash, like [`remove`](Self::remove).
@@ -88,8 +84,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     #[inline]
     pub fn remove_hash(&self, hash: u64) -> bool {
-        let room = self.room();
-        room::remove(room, room.locate(Mixed::of(hash)))
+        room::act::<Remove, R>(self.room(), Mixed::of(hash))
     }
 
     /// Returns which of `parts` equal parts of all hashes this one is in: from 0 to `parts - 1`, or 0

@@ -22,11 +22,14 @@
 //! A lookup derives the fingerprint that the item would have if it were new. A lane matches the
 //! item if it agrees with that fingerprint in all bits above the lane's last `1`.
 //!
+//! In a [wide](crate::layout::bucket) bucket, the head is the anchor and the tail is the window. An
+//! anchor in it is never zero.
+//!
 //! All of this is arithmetic on copies of words, as in [`bucket`](crate::layout::bucket).
 
 use crate::layout::SMALL;
-use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes};
-use crate::layout::geometry::{Bucket, Mixed, Place, SHARD_BUCKETS, STRIPE_BUCKETS};
+use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
+use crate::layout::geometry::{Bucket, Mixed, Place, SHARD_BUCKETS, STRIPE_BUCKETS, scale};
 
 /// The number of buckets in each shard of a growing filter: 64 KiB. At this size a split takes
 /// microseconds, and the bookkeeping of a shard is negligible.
@@ -38,7 +41,7 @@ pub struct Aging {
     lanes: Lanes,
     /// The number of bits in the window, including the `1`.
     window: u8,
-    /// The shifts that make a lane or a window of the top bits of a 64-bit fraction.
+    /// The shifts that make a narrow lane, or a window, of the top bits of a 64-bit fraction.
     to_lane: u8,
     to_window: u8,
     /// The other bucket is in the same stripe unless these bits of the anchor's hash are zero.
@@ -49,11 +52,11 @@ pub struct Aging {
     lower_anchors: u64,
 }
 
-/// What a word becomes in the two halves of a shard that is split.
+/// What a bucket becomes in the two halves of a shard that is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Halves {
-    pub lower: u64,
-    pub upper: u64,
+    pub lower: Words,
+    pub upper: Words,
     /// The number of used-up lanes, which are in both.
     pub in_both: usize,
 }
@@ -61,12 +64,13 @@ pub struct Halves {
 impl Aging {
     pub fn new(lanes: Lanes) -> Self {
         let bits = lanes.bits() as u8;
-        let window = bits - bits / 2;
+        let window = if lanes.is_wide() { bits } else { bits - bits / 2 };
         // As in a fixed filter, buckets of two lanes need their items spread farther.
         let near_class = if SMALL || lanes.slots() <= 2 { 0 } else { 0b11 };
-        let anchors = (lanes.fingerprints() as u32) & !((1 << window) - 1);
+        let in_a_head = if lanes.is_wide() { 0 } else { window };
+        let anchors = (lanes.heads() as u32) & !((1 << in_a_head) - 1);
         let (to_lane, to_window) = (64 - bits, 64 - window);
-        let lower_anchors = lanes.tops() - (lanes.ones() << window);
+        let lower_anchors = lanes.tops() - (lanes.ones() << in_a_head);
         Aging { lanes, window, to_lane, to_window, near_class, anchors, lower_anchors }
     }
 
@@ -78,7 +82,11 @@ impl Aging {
     /// Returns the fingerprint of a new item, from two fractions of its hash: one for the anchor,
     /// and one that begins with the bits of the window.
     #[inline]
-    pub fn fingerprint(&self, anchor: u64, window: u64) -> Fingerprint {
+    pub fn fingerprint<const WIDE: bool>(&self, anchor: u64, window: u64) -> Fingerprint {
+        if WIDE {
+            let (anchor, _) = scale(anchor, self.lanes.heads());
+            return Fingerprint::nth(anchor as u32).with_tail(window >> self.to_window | 1);
+        }
         let anchor = (anchor >> self.to_lane) as u32 & self.anchors;
         Fingerprint::odd(anchor | (window >> self.to_window) as u32)
     }
@@ -86,13 +94,13 @@ impl Aging {
     /// Computes where an item may be in its shard. The shard has this `depth`, in a directory that
     /// began with `roots` shards.
     #[inline(always)]
-    pub fn place(&self, hash: Mixed, roots: usize, depth: u32) -> Place {
+    pub fn place<const WIDE: bool>(&self, hash: Mixed, roots: usize, depth: u32) -> Place {
         // The top of the hash selects the shard. The window follows.
         let (_, rest) = hash.scaled(roots);
         let window = rest << (depth & 63);
         // Bucket and anchor, which no split changes, are the top of a product of the hash.
         let other = hash.0.wrapping_mul(0xD6E8_FEB8_6659_FD93);
-        let fp = self.fingerprint(other << GROWING_BUCKETS.ilog2(), window);
+        let fp = self.fingerprint::<WIDE>(other << GROWING_BUCKETS.ilog2(), window);
         let first = Bucket((other >> (64 - GROWING_BUCKETS.ilog2())) as u32);
         Place { first, second: self.alternate(first, fp), fp }
     }
@@ -100,21 +108,22 @@ impl Aging {
     /// Returns the other bucket of an item that is in `bucket` as `fp`.
     #[inline]
     pub fn alternate(&self, bucket: Bucket, fp: Fingerprint) -> Bucket {
-        let anchor = fp.get() & self.anchors;
+        let anchor = fp.head() & self.anchors;
         let spread = u64::from(anchor).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let wide = (spread >> 58) as u32 & self.near_class == 0;
         let within = if wide { GROWING_BUCKETS } else { STRIPE_BUCKETS } - 1;
         Bucket(bucket.0 ^ ((spread >> 40) as u32 & within | 1))
     }
 
-    /// Returns whether any lane of two words matches an item, given its fingerprint if it were new.
+    /// Returns whether any lane of two first words matches an item, given its fingerprint if it were
+    /// new. In wide buckets, the tails have to be compared after that.
     ///
     /// Most lookups of absent items end after comparing the anchors, none of which is equal. The
     /// instructions that wait for the words limit how many lookups a processor has in flight, so
     /// saving these few gives half as many lookups again.
     #[inline]
-    pub fn is_in(&self, first: u64, second: u64, fp: Fingerprint) -> bool {
-        let copies = self.lanes.ones() * u64::from(fp.get());
+    pub fn is_in<const WIDE: bool>(&self, first: u64, second: u64, fp: Fingerprint) -> bool {
+        let copies = self.lanes.ones() * u64::from(fp.head());
         let other_anchor = |word: u64| {
             // The test for zero lanes in `Lanes`, on the bits of the anchors only.
             let differ = word ^ copies;
@@ -123,104 +132,164 @@ impl Aging {
         if other_anchor(first) & other_anchor(second) & self.lanes.tops() == self.lanes.tops() {
             return false;
         }
-        self.one_agrees(first, second, fp)
+        self.one_agrees::<WIDE>(first, second, fp)
     }
 
     #[inline]
-    fn one_agrees(&self, first: u64, second: u64, fp: Fingerprint) -> bool {
-        !self.holding(first, fp).or(self.holding(second, fp)).is_empty()
+    fn one_agrees<const WIDE: bool>(&self, first: u64, second: u64, fp: Fingerprint) -> bool {
+        !self.holding::<WIDE>(first, fp).or(self.holding::<WIDE>(second, fp)).is_empty()
     }
 
-    /// Returns the lanes that match an item of this shard, given its fingerprint if it were new.
+    /// Returns the lanes of a first word that match an item of this shard, given its fingerprint if it
+    /// were new. In a wide bucket, those whose anchor is the item's.
     #[inline]
-    pub fn holding(&self, word: u64, fp: Fingerprint) -> LaneSet {
+    pub fn holding<const WIDE: bool>(&self, word: u64, fp: Fingerprint) -> LaneSet {
+        if WIDE {
+            return self.lanes.holding(word, fp);
+        }
+        let (flipped, unlike) = self.compared(word, fp.head());
+        // It leaves out empty lanes, which flip up to the top.
+        self.lanes.set_of(!(unlike | flipped) & self.lanes.tops())
+    }
+
+    /// Returns the taken lanes of a second word whose window agrees with that of the item, and perhaps
+    /// empty ones.
+    #[inline]
+    pub fn holding_tail(&self, word: u64, fp: Fingerprint) -> LaneSet {
+        let (_, unlike) = self.compared(word, fp.tail());
+        self.lanes.set_of(!unlike & self.lanes.tops())
+    }
+
+    /// Compares each lane with this one. Returns the bits that need not agree, and, in the top bit of
+    /// each lane, whether the others do not.
+    #[inline]
+    fn compared(&self, word: u64, lane: u32) -> (u64, u64) {
         let (ones, tops) = (self.lanes.ones(), self.lanes.tops());
         // Subtracting one flips a lane's last `1` and the zeros below it: the bits that need not
-        // agree. Only an empty lane flips up to its top, since the `1` of a taken lane is in the
-        // window.
+        // agree. In a narrow bucket, only an empty lane flips up to its top, since the `1` of a taken
+        // lane is in the window. In a second word, a window that is used up does too.
         let or_tops = word | tops;
         let flipped = or_tops ^ (or_tops - ones);
-        let differ = (word ^ (ones * u64::from(fp.get()))) & !flipped;
-        // The test for zero lanes in `Lanes`. It leaves out empty lanes, which flip up to the top.
+        let differ = (word ^ (ones * u64::from(lane))) & !flipped;
+        // The test for zero lanes in `Lanes`.
         let lower = tops - ones;
-        let unlike = ((differ & lower) + lower) | differ | flipped;
-        self.lanes.set_of(!unlike & tops)
+        (flipped, ((differ & lower) + lower) | differ)
     }
 
     /// Returns the one of these lanes that has lost the fewest bits, and the number it has lost.
     #[inline]
-    pub fn closest(&self, word: u64, among: LaneSet) -> Option<(u32, Lane)> {
-        let lacks = |lane| self.lanes.get(word, lane).map_or(0, |fp| fp.get().trailing_zeros());
+    pub fn closest<const WIDE: bool>(&self, words: Words, among: LaneSet) -> Option<(u32, Lane)> {
+        let windows = Self::windows::<WIDE>(words);
+        let lacks = |lane| (self.lanes.value(windows, lane) as u32).trailing_zeros();
         among.map(|lane| (lacks(lane), lane)).min_by_key(|(lacks, _)| *lacks)
     }
 
-    /// Splits a word in two. Every lane keeps its position in the word.
+    /// The word that has the windows.
     #[inline]
-    pub fn split(&self, word: u64) -> Halves {
+    fn windows<const WIDE: bool>(Words { heads, tails }: Words) -> u64 {
+        if WIDE { tails } else { heads }
+    }
+
+    /// Splits a bucket in two. Every lane keeps its position in the bucket.
+    #[inline]
+    pub fn split<const WIDE: bool>(&self, words: Words) -> Halves {
         let ones = self.lanes.ones();
+        let windows = Self::windows::<WIDE>(words);
         // Masks for every lane: the first bit of the window, and the bits after it.
         let first = ones << (self.window - 1);
         let rest = first - ones;
-        let set = word & first;
-        let used_up = self.used_up_windows(word);
+        let set = windows & first;
+        let used_up = self.used_up_windows(windows);
         let upper_only = set ^ used_up;
-        let taken = self.lanes.taken(word).tops() >> (self.lanes.bits() - u32::from(self.window));
+        let taken = self.lanes.taken(words.heads).tops();
+        let taken = taken >> (self.lanes.bits() - u32::from(self.window));
         let lower_only = taken ^ set;
         // Widens the first bit of a window to its whole lane.
-        let whole = |bits: u64| (bits >> (self.window - 1)) * self.lanes.fingerprints();
-        let shifted = (word & !(first | rest)) | ((word & rest) << 1);
-        let both = word & whole(used_up);
-        Halves {
-            lower: shifted & whole(lower_only) | both,
-            upper: shifted & whole(upper_only) | both,
-            in_both: used_up.count_ones() as usize,
-        }
+        let whole = |bits: u64| (bits >> (self.window - 1)) * self.lanes.heads();
+        let shifted = (windows & !(first | rest)) | ((windows & rest) << 1);
+        let both = whole(used_up);
+        let half = |only: u64| {
+            let windows = shifted & whole(only) | windows & both;
+            match WIDE {
+                false => Words { heads: windows, tails: 0 },
+                true => Words { heads: words.heads & (whole(only) | both), tails: windows },
+            }
+        };
+        let in_both = used_up.count_ones() as usize;
+        Halves { lower: half(lower_only), upper: half(upper_only), in_both }
     }
 
-    /// Returns the taken lanes without a `1` in their window. Only damaged words have any.
+    /// Returns the taken lanes without a `1` in their window. Only damaged buckets have any.
     #[inline]
-    pub fn without_a_one(&self, word: u64) -> LaneSet {
-        let windows = self.lanes.ones() * ((1 << self.window) - 1);
-        let (taken, with) = (self.lanes.taken(word), self.lanes.taken(word & windows));
-        self.lanes.set_of(taken.tops() ^ with.tops())
+    pub fn without_a_one<const WIDE: bool>(&self, words: Words) -> LaneSet {
+        let in_windows = self.lanes.ones() * ((1 << self.window) - 1);
+        let windows = Self::windows::<WIDE>(words) & in_windows;
+        let (taken, with) = (self.lanes.taken(words.heads), self.lanes.taken(windows));
+        self.lanes.set_of(taken.tops() & !with.tops())
     }
 
     /// Counts the lanes that have no bits left, which a split sends to both halves.
     #[inline]
-    pub fn used_up(&self, word: u64) -> usize {
-        self.used_up_windows(word).count_ones() as usize
+    pub fn used_up<const WIDE: bool>(&self, words: Words) -> usize {
+        self.used_up_windows(Self::windows::<WIDE>(words)).count_ones() as usize
     }
 
     /// Returns the first bits of the windows that are used up: the first bit is the last `1`.
     #[inline]
-    fn used_up_windows(&self, word: u64) -> u64 {
+    fn used_up_windows(&self, windows: u64) -> u64 {
         let first = self.lanes.ones() << (self.window - 1);
         let rest = first - self.lanes.ones();
-        word & first & !((word & rest) + rest)
+        windows & first & !((windows & rest) + rest)
     }
 
-    /// Returns how often the lanes of a word match an item that is not here, relative to one new
+    /// Returns how often the lanes of a bucket match an item that is not here, relative to one new
     /// lane: 1 for a new lane, 2 for a lane that has lost one bit, 4 for two bits, and so on.
     #[inline]
-    pub fn vagueness(&self, word: u64) -> u64 {
+    pub fn vagueness<const WIDE: bool>(&self, words: Words) -> u64 {
         let (ones, tops) = (self.lanes.ones(), self.lanes.tops());
+        if WIDE {
+            let or_tops = words.tails | tops;
+            return self.sum(or_tops & !(or_tops - ones) & words.tails);
+        }
         // As a number, the last `1` of a lane is its value. An empty lane yields only its top bit,
         // which is masked out.
-        let or_tops = word | tops;
+        let or_tops = words.heads | tops;
         let values = or_tops & !(or_tops - ones) & !tops;
         // The highest lane of the product is the sum over all lanes, which fits in a lane.
         let highest = self.lanes.bits() * (self.lanes.slots() as u32 - 1);
-        (values.wrapping_mul(ones) >> highest) & self.lanes.fingerprints()
+        (values.wrapping_mul(ones) >> highest) & self.lanes.heads()
+    }
+
+    /// Returns the sum of all lanes.
+    #[inline]
+    fn sum(&self, word: u64) -> u64 {
+        let bits = self.lanes.bits();
+        let lanes =
+            (0..self.lanes.slots() as u32).map(|lane| (word >> (lane * bits)) & self.lanes.heads());
+        lanes.sum()
     }
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
+    use crate::layout::either;
     use rand::rngs::SmallRng;
     use rand::{RngExt, SeedableRng};
 
-    const BITS: [u32; 7] = [8, 9, 10, 12, 16, 21, 32];
+    const ALL: [Lanes; 11] = [
+        Lanes::of_bits(8),
+        Lanes::of_bits(9),
+        Lanes::of_bits(10),
+        Lanes::of_bits(12),
+        Lanes::of_bits(16),
+        Lanes::of_bits(21),
+        Lanes::of_bits(32),
+        Lanes::of_wide(18),
+        Lanes::of_wide(20),
+        Lanes::of_wide(24),
+        Lanes::of_wide(32),
+    ];
 
     /// A lane in plain form: its anchor, and the bits of the hash that are left, in order.
     #[derive(Clone, Debug, PartialEq)]
@@ -231,25 +300,43 @@ mod tests {
 
     impl Plain {
         fn random(rng: &mut SmallRng, aging: Aging, bits: u32) -> Self {
-            let anchor = rng.random_range(0..1 << (aging.lanes.bits() - u32::from(aging.window)));
+            let anchor = match aging.lanes.is_wide() {
+                false => rng.random_range(0..1 << (aging.lanes.bits() - u32::from(aging.window))),
+                true => rng.random_range(1..1 << aging.lanes.bits()),
+            };
             Plain { anchor, bits: (0..bits).map(|_| rng.random()).collect() }
         }
 
-        fn packed(&self, aging: Aging) -> u64 {
-            let mut lane = u64::from(self.anchor);
-            for bit in self.bits.iter().copied().chain([true]) {
-                lane = lane << 1 | u64::from(bit);
+        /// The lane in both words.
+        fn packed(&self, aging: Aging) -> Words {
+            let bits = self.bits.iter().chain([&true]);
+            let window = bits.fold(0, |window, bit| window << 1 | u64::from(*bit))
+                << (aging.window_bits() as usize - self.bits.len());
+            match aging.lanes.is_wide() {
+                false => {
+                    let heads = u64::from(self.anchor) << aging.window | window;
+                    Words { heads, tails: 0 }
+                }
+                true => Words { heads: u64::from(self.anchor), tails: window },
             }
-            lane << (aging.window_bits() as usize - self.bits.len())
+        }
+
+        fn fingerprint(&self, aging: Aging) -> Fingerprint {
+            let Words { heads, tails } = self.packed(aging);
+            Fingerprint::new(heads as u32).expect("a head").with_tail(tails)
         }
     }
 
-    fn word(aging: Aging, plain: &[Option<Plain>]) -> u64 {
+    fn words(aging: Aging, plain: &[Option<Plain>]) -> Words {
         let bits = aging.lanes.bits() as usize;
-        let lanes = plain.iter().enumerate();
-        lanes
-            .map(|(at, lane)| lane.as_ref().map_or(0, |lane| lane.packed(aging) << (at * bits)))
-            .sum()
+        let mut words = Words::default();
+        for (at, lane) in plain.iter().enumerate() {
+            let Words { heads, tails } =
+                lane.as_ref().map_or(Words::default(), |lane| lane.packed(aging));
+            words.heads |= heads << (at * bits);
+            words.tails |= tails << (at * bits);
+        }
+        words
     }
 
     fn random_word(rng: &mut SmallRng, aging: Aging) -> Vec<Option<Plain>> {
@@ -263,8 +350,7 @@ mod tests {
 
     fn for_random_words(mut check: impl FnMut(&mut SmallRng, Aging, Vec<Option<Plain>>)) {
         let mut rng = SmallRng::seed_from_u64(1);
-        for bits in BITS {
-            let aging = Aging::new(Lanes::of_bits(bits));
+        for aging in ALL.map(Aging::new) {
             for _ in 0..20_000 {
                 let plain = random_word(&mut rng, aging);
                 check(&mut rng, aging, plain);
@@ -286,24 +372,47 @@ mod tests {
                 }
             }
             plain.rotate_left(1);
-            let bits = item.bits.iter().fold(0, |bits, bit| bits << 1 | u64::from(*bit));
-            let anchor =
-                u64::from(item.anchor) << (64 - aging.lanes.bits() + u32::from(aging.window));
-            let fp = aging.fingerprint(anchor, bits << (64 - aging.window_bits()));
-            assert_eq!(u64::from(fp.get()), item.packed(aging));
-            let word = word(aging, &plain);
-            let holding = aging.holding(word, fp);
+            let fp = item.fingerprint(aging);
+            let words = words(aging, &plain);
+            let is_wide = aging.lanes.is_wide();
+            let mut holding = either!(is_wide, W => aging.holding::<W>(words.heads, fp));
+            let is_one_in = [(0, words.heads), (words.heads, 0)]
+                .map(|(a, b)| either!(is_wide, W => aging.is_in::<W>(a, b, fp)));
+            assert_eq!(is_one_in, [!holding.is_empty(); 2]);
+            if aging.lanes.is_wide() {
+                holding = holding.and(aging.holding_tail(words.tails, fp));
+            }
             let matching_bits = |lane: &Option<Plain>| {
                 let left = lane.as_ref().filter(|lane| lane.anchor == item.anchor)?;
                 item.bits.starts_with(&left.bits).then_some(left.bits.len())
             };
             let expected: Vec<usize> = plain.iter().filter_map(matching_bits).collect();
             assert_eq!(holding.len(), expected.len(), "{plain:?} {item:?}");
-            assert_eq!(aging.is_in(0, word, fp), !expected.is_empty());
-            assert_eq!(aging.is_in(word, 0, fp), !expected.is_empty());
-            let lacks = aging.closest(word, holding).map(|(lacks, _)| lacks as usize);
+            let lacks = either!(is_wide, W => aging.closest::<W>(words, holding))
+                .map(|(lacks, _)| lacks as usize);
             let most = expected.iter().max();
             assert_eq!(lacks, most.map(|most| aging.window_bits() as usize - most));
+        });
+    }
+
+    #[test]
+    fn a_fingerprint_is_made_of_the_top_bits_of_two_fractions() {
+        for_random_words(|rng, aging, _| {
+            let item = Plain::random(rng, aging, aging.window_bits());
+            let bits = item.bits.iter().fold(0, |bits, bit| bits << 1 | u64::from(*bit));
+            let anchor = match aging.lanes.is_wide() {
+                false => {
+                    u64::from(item.anchor) << (64 - aging.lanes.bits() + u32::from(aging.window))
+                }
+                // The middle of the part of all fractions that has this anchor.
+                true => {
+                    let part = u64::MAX / aging.lanes.heads();
+                    (u64::from(item.anchor) - 1) * part + part / 2
+                }
+            };
+            let window = bits << (64 - aging.window_bits());
+            let fp = either!(aging.lanes.is_wide(), W => aging.fingerprint::<W>(anchor, window));
+            assert_eq!(fp, item.fingerprint(aging));
         });
     }
 
@@ -324,21 +433,28 @@ mod tests {
             };
             let used_up = plain.iter().flatten().filter(|lane| lane.bits.is_empty()).count();
             let expected = Halves {
-                lower: word(aging, &half(false)),
-                upper: word(aging, &half(true)),
+                lower: words(aging, &half(false)),
+                upper: words(aging, &half(true)),
                 in_both: used_up,
             };
-            assert_eq!(aging.split(word(aging, &plain)), expected, "{plain:?}");
-            assert_eq!(aging.used_up(word(aging, &plain)), used_up);
+            assert_eq!(
+                either!(aging.lanes.is_wide(), W => aging.split::<W>(words(aging, &plain))),
+                expected,
+                "{plain:?}"
+            );
+            assert_eq!(
+                either!(aging.lanes.is_wide(), W => aging.used_up::<W>(words(aging, &plain))),
+                used_up
+            );
         });
     }
 
     #[test]
     fn either_bucket_yields_the_other_whatever_the_window() {
-        for bits in BITS {
-            let aging = Aging::new(Lanes::of_bits(bits));
+        for aging in ALL.map(Aging::new) {
             for bucket in (0..GROWING_BUCKETS).map(Bucket) {
-                let fp = |window| aging.fingerprint(u64::from(bucket.0) << 53, window);
+                let anchor = u64::from(bucket.0) << 53;
+                let fp = |window| either!(aging.lanes.is_wide(), W => aging.fingerprint::<W>(anchor, window));
                 let other = aging.alternate(bucket, fp(0));
                 assert!(other != bucket && other.0 < GROWING_BUCKETS);
                 assert_eq!(aging.alternate(other, fp(u64::MAX)), bucket);
@@ -351,19 +467,30 @@ mod tests {
         for_random_words(|_, aging, plain| {
             let of = |lane: &Plain| 1 << (aging.window_bits() as usize - lane.bits.len());
             let expected: u64 = plain.iter().flatten().map(of).sum();
-            assert_eq!(aging.vagueness(word(aging, &plain)), expected);
+            assert_eq!(
+                either!(aging.lanes.is_wide(), W => aging.vagueness::<W>(words(aging, &plain))),
+                expected
+            );
         });
     }
 
     #[test]
     fn a_taken_lane_without_a_one_in_its_window_is_reported() {
         for_random_words(|rng, aging, plain| {
-            let word = word(aging, &plain);
-            assert!(aging.without_a_one(word).is_empty());
-            let taken: Vec<Lane> = aging.lanes.taken(word).collect();
+            let words = words(aging, &plain);
+            let without_a_one =
+                |words| either!(aging.lanes.is_wide(), W => aging.without_a_one::<W>(words));
+            assert!(without_a_one(words).is_empty());
+            let taken: Vec<Lane> = aging.lanes.taken(words.heads).collect();
             let Some(lane) = taken.get(rng.random_range(0..taken.len().max(1))) else { return };
-            let anchor = Fingerprint::new(1 << aging.window).expect("an anchor");
-            let without = aging.without_a_one(aging.lanes.with(word, *lane, anchor));
+            let damaged = match aging.lanes.is_wide() {
+                false => {
+                    let anchor = Fingerprint::new(1 << aging.window).expect("an anchor");
+                    Words { heads: aging.lanes.with(words.heads, *lane, anchor), tails: 0 }
+                }
+                true => Words { tails: aging.lanes.without(words.tails, *lane), ..words },
+            };
+            let without = without_a_one(damaged);
             assert_eq!((without.first(), without.len()), (Some(*lane), 1));
         });
     }

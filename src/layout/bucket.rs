@@ -9,35 +9,54 @@
 //! 12 × 5    63 60 59     48 47     36 35     24 23     12 11      0
 //!          [ 0000 | lane 4 | lane 3 | lane 2 | lane 1 | lane 0 ]
 //! ```
+//!
+//! A *wide* bucket has two such words, each cut in the same way. A lane of the first holds the *head*
+//! of a fingerprint, its lower half, which is never zero; the same lane of the second holds its
+//! *tail*. The first word alone tells which lanes are empty. The tail of an empty lane is zero.
 
 use std::num::NonZeroU32;
 
-/// What a lane stores of an item: between 1 and `2^bits - 1`, so that zero can mean "empty".
+/// What a bucket stores of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fingerprint(NonZeroU32);
+pub struct Fingerprint {
+    /// What the lane of the first word stores, which is never zero: zero means "empty".
+    head: NonZeroU32,
+    /// What the lane of the second word stores. Zero in a narrow bucket.
+    tail: u32,
+}
 
 impl Fingerprint {
     /// Returns `None` for zero, which is not a fingerprint.
     #[inline]
-    pub fn new(value: u32) -> Option<Self> {
-        NonZeroU32::new(value).map(Self)
+    pub fn new(head: u32) -> Option<Self> {
+        NonZeroU32::new(head).map(|head| Self { head, tail: 0 })
     }
 
     /// Returns the fingerprint number `index`, in ascending order and counted from zero.
     #[inline]
     pub fn nth(index: u32) -> Self {
-        Self(NonZeroU32::MIN.saturating_add(index))
+        Self { head: NonZeroU32::MIN.saturating_add(index), tail: 0 }
     }
 
     /// Returns `value` with its lowest bit set.
     #[inline]
     pub fn odd(value: u32) -> Self {
-        Self(NonZeroU32::MIN | value)
+        Self { head: NonZeroU32::MIN | value, tail: 0 }
     }
 
     #[inline]
-    pub fn get(self) -> u32 {
-        self.0.get()
+    pub fn with_tail(self, tail: u64) -> Self {
+        Self { tail: tail as u32, ..self }
+    }
+
+    #[inline]
+    pub fn head(self) -> u32 {
+        self.head.get()
+    }
+
+    #[inline]
+    pub fn tail(self) -> u32 {
+        self.tail
     }
 }
 
@@ -73,6 +92,12 @@ impl LaneSet {
     #[inline]
     pub fn len(self) -> usize {
         self.tops.count_ones() as usize
+    }
+
+    /// Returns the lanes that are in both sets, which are of words cut in the same way.
+    #[inline]
+    pub fn and(self, other: Self) -> Self {
+        LaneSet { tops: self.tops & other.tops, bits: self.bits }
     }
 
     /// Merges the sets of two words. The result only tells whether both sets are empty.
@@ -114,11 +139,20 @@ impl Iterator for LaneSet {
     }
 }
 
-/// How words are cut: `slots` lanes of `bits` bits each.
+/// The words of a bucket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Words {
+    pub heads: u64,
+    /// Zero, unless the bucket is wide.
+    pub tails: u64,
+}
+
+/// How buckets are cut: into `slots` lanes, of `bits` bits in each word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lanes {
     bits: u8,
     slots: u8,
+    is_wide: bool,
     /// The lowest bit of every lane.
     ones: u64,
     /// The highest bit of every lane.
@@ -136,12 +170,36 @@ impl Lanes {
             ones |= 1 << (slot * bits);
             slot += 1;
         }
-        Lanes { bits: bits as u8, slots: slots as u8, ones, tops: ones << (bits - 1) }
+        let (bits, slots, tops) = (bits as u8, slots as u8, ones << (bits - 1));
+        Lanes { bits, slots, is_wide: false, ones, tops }
     }
 
+    /// Cuts both words of wide buckets into as many lanes as fit, for fingerprints of `bits` bits (an
+    /// even number from 4 to 32).
+    pub const fn of_wide(bits: u32) -> Self {
+        assert!(bits.is_multiple_of(2));
+        Lanes { is_wide: true, ..Lanes::of_bits(bits / 2) }
+    }
+
+    /// The number of bits of a lane in each word.
     #[inline]
     pub const fn bits(self) -> u32 {
         self.bits as u32
+    }
+
+    pub const fn fingerprint_bits(self) -> u32 {
+        self.bits() * self.words() as u32
+    }
+
+    #[inline]
+    pub const fn is_wide(self) -> bool {
+        self.is_wide
+    }
+
+    /// The number of words in a bucket.
+    #[inline]
+    pub const fn words(self) -> usize {
+        1 + self.is_wide as usize
     }
 
     #[inline]
@@ -167,19 +225,31 @@ impl Lanes {
         LaneSet { tops, bits: self.bits }
     }
 
-    /// Returns the number of values that a fingerprint can take, which is also the largest of them.
+    /// Returns the number of values that a head can take, which is also the largest of them. A narrow
+    /// bucket has heads only.
     #[inline]
-    pub const fn fingerprints(self) -> u64 {
+    pub const fn heads(self) -> u64 {
         (1 << self.bits) - 1
     }
 
-    /// Returns the lanes that hold `fp`.
-    #[inline]
-    pub fn holding(self, word: u64, fp: Fingerprint) -> LaneSet {
-        self.zero_lanes(word ^ (self.ones * u64::from(fp.get())))
+    /// Returns the number of values that a fingerprint can take.
+    pub const fn fingerprints(self) -> u64 {
+        if self.is_wide { self.heads() << self.bits } else { self.heads() }
     }
 
-    /// Returns whether either word has a lane that holds `fp`.
+    /// Returns the lanes of a first word that hold the head of `fp`.
+    #[inline]
+    pub fn holding(self, word: u64, fp: Fingerprint) -> LaneSet {
+        self.zero_lanes(word ^ (self.ones * u64::from(fp.head())))
+    }
+
+    /// Returns the lanes of a second word that hold the tail of `fp`.
+    #[inline]
+    pub fn holding_tail(self, word: u64, fp: Fingerprint) -> LaneSet {
+        self.zero_lanes(word ^ (self.ones * u64::from(fp.tail)))
+    }
+
+    /// Returns whether either first word has a lane that holds the head of `fp`.
     #[inline]
     pub fn is_in(self, first: u64, second: u64, fp: Fingerprint) -> bool {
         !self.holding(first, fp).or(self.holding(second, fp)).is_empty()
@@ -190,45 +260,98 @@ impl Lanes {
         self.zero_lanes(word)
     }
 
-    /// Returns the lanes that hold a fingerprint.
+    /// Returns the lanes of a first word that hold a fingerprint.
     #[inline]
     pub fn taken(self, word: u64) -> LaneSet {
         let LaneSet { tops, bits } = self.zero_lanes(word);
         LaneSet { tops: tops ^ self.tops, bits }
     }
 
-    /// Counts the taken lanes of all these words.
+    /// Counts the taken lanes of the buckets that have these words.
+    pub fn count_taken(self, words: &[u64]) -> usize {
+        if self.is_wide {
+            let taken = |words: Words| self.taken(words.heads).len() as u64;
+            return self.fold(words, taken, u64::wrapping_add) as usize;
+        }
+        self.count_nonzero(words)
+    }
+
+    /// Counts the lanes of these words that are not zero.
     ///
     /// One word of counters, a counter for each lane position, sums up words until a counter might
     /// overflow. Without a branch or a popcount for every word, many words are processed at once.
-    pub fn count_taken(self, words: &[u64]) -> usize {
+    fn count_nonzero(self, words: &[u64]) -> usize {
         let count = |words: &[u64]| {
             let sum: u64 = words.iter().map(|word| self.taken(*word).tops >> (self.bits - 1)).sum();
-            (0..self.slots)
-                .map(|slot| (sum >> (slot * self.bits)) & self.fingerprints())
-                .sum::<u64>()
+            (0..self.slots).map(|slot| (sum >> (slot * self.bits)) & self.heads()).sum::<u64>()
         };
         // No more words than the smallest lanes can count. (The 2-bit lanes of a test count to 3.)
-        words.chunks(self.fingerprints().min(128) as usize).map(|words| count(words) as usize).sum()
+        words.chunks(self.heads().min(128) as usize).map(|words| count(words) as usize).sum()
+    }
+
+    /// Folds what `of` returns for each bucket into one number. `words` are the words of all buckets.
+    #[inline]
+    pub fn fold(self, words: &[u64], of: impl Fn(Words) -> u64, join: fn(u64, u64) -> u64) -> u64 {
+        match self.is_wide {
+            false => words.iter().map(|&heads| of(Words { heads, tails: 0 })).fold(0, join),
+            true => {
+                let buckets = words.as_chunks().0.iter();
+                buckets.map(|&[heads, tails]| of(Words { heads, tails })).fold(0, join)
+            }
+        }
+    }
+
+    /// Returns the bits that should be zero: those above the lanes, and the tails of empty lanes.
+    #[inline]
+    pub fn wrong(self, Words { heads, tails }: Words) -> u64 {
+        let mut wrong = self.above(heads);
+        if self.is_wide {
+            wrong |= self.above(tails) | self.taken(tails).tops & !self.taken(heads).tops;
+        }
+        wrong
     }
 
     /// Returns the bits above the lanes, which should all be zero.
     #[inline]
-    pub fn above(self, word: u64) -> u64 {
-        word & !(self.ones * self.fingerprints())
+    fn above(self, word: u64) -> u64 {
+        word & !(self.ones * self.heads())
     }
 
-    /// Returns the fingerprint in `lane`, or `None` if the lane is empty.
+    /// Returns what is in `lane` of a word.
+    #[inline]
+    pub fn value(self, word: u64, lane: Lane) -> u64 {
+        let lane_mask = u64::MAX >> (64 - self.bits);
+        (word >> lane.shift) & lane_mask
+    }
+
+    /// Returns the head in `lane` of a first word, or `None` if the lane is empty.
     #[inline]
     pub fn get(self, word: u64, lane: Lane) -> Option<Fingerprint> {
-        let lane_mask = u64::MAX >> (64 - self.bits);
-        Fingerprint::new(((word >> lane.shift) & lane_mask) as u32)
+        Fingerprint::new(self.value(word, lane) as u32)
     }
 
-    /// Returns the word with `fp` in `lane`, whatever the lane held before.
+    /// Returns the fingerprint in `lane` of a bucket, or `None` if the lane is empty.
+    #[inline]
+    pub fn get_whole(self, Words { heads, tails }: Words, lane: Lane) -> Option<Fingerprint> {
+        Some(self.get(heads, lane)?.with_tail(self.value(tails, lane)))
+    }
+
+    /// Returns the first word with the head of `fp` in `lane`, whatever the lane held before.
     #[inline]
     pub fn with(self, word: u64, lane: Lane, fp: Fingerprint) -> u64 {
-        self.without(word, lane) | u64::from(fp.get()) << lane.shift
+        self.without(word, lane) | u64::from(fp.head()) << lane.shift
+    }
+
+    /// Returns the second word with the tail of `fp` in `lane`, whatever the lane held before.
+    #[inline]
+    pub fn with_tail(self, word: u64, lane: Lane, fp: Fingerprint) -> u64 {
+        self.without(word, lane) | u64::from(fp.tail) << lane.shift
+    }
+
+    /// Returns the bucket with `fp` in `lane`, whatever the lane held before.
+    #[inline]
+    pub fn with_whole(self, Words { heads, tails }: Words, lane: Lane, fp: Fingerprint) -> Words {
+        Words { heads: self.with(heads, lane, fp), tails: self.with_tail(tails, lane, fp) }
     }
 
     /// Returns the word with `lane` empty.
@@ -236,6 +359,12 @@ impl Lanes {
     pub fn without(self, word: u64, lane: Lane) -> u64 {
         let lane_mask = u64::MAX >> (64 - self.bits);
         word & !(lane_mask << lane.shift)
+    }
+
+    /// Returns the bucket with `lane` empty.
+    #[inline]
+    pub fn without_whole(self, Words { heads, tails }: Words, lane: Lane) -> Words {
+        Words { heads: self.without(heads, lane), tails: self.without(tails, lane) }
     }
 
     /// Returns exactly the lanes whose bits are all zero.

@@ -66,7 +66,8 @@ pub struct Numbers {
 pub struct Geometry {
     lanes: Lanes,
     shards: usize,
-    fingerprints: u64,
+    /// The number of heads that a fingerprint can have.
+    heads: u64,
     /// In each shard; even.
     buckets: u32,
     /// In each shard.
@@ -103,7 +104,7 @@ impl Geometry {
         let near = near_block > 2 && lanes.slots() > 2;
         (in_shards && in_blocks).then(|| Geometry {
             lanes,
-            fingerprints: lanes.fingerprints(),
+            heads: lanes.heads(),
             shards,
             buckets,
             stripes: buckets.div_ceil(STRIPE_BUCKETS),
@@ -146,6 +147,12 @@ impl Geometry {
         self.buckets
     }
 
+    /// Returns the number of words in each shard.
+    #[inline]
+    pub fn words(&self) -> usize {
+        self.buckets as usize * self.lanes.words()
+    }
+
     /// Returns the number of stripes in each shard.
     #[inline]
     pub fn stripes(&self) -> u32 {
@@ -155,23 +162,30 @@ impl Geometry {
     /// Returns the shard that a hash belongs to, and the place in that shard.
     #[inline]
     pub fn locate(&self, hash: u64) -> (usize, Place) {
-        self.locate_mixed(Mixed::of(hash))
+        match self.lanes.is_wide() {
+            false => self.locate_mixed::<false>(Mixed::of(hash)),
+            true => self.locate_mixed::<true>(Mixed::of(hash)),
+        }
     }
 
     #[inline]
-    pub fn locate_mixed(&self, hash: Mixed) -> (usize, Place) {
+    pub fn locate_mixed<const WIDE: bool>(&self, hash: Mixed) -> (usize, Place) {
         let (shard, rest) = hash.scaled(self.shards);
         let (bucket, _) = scale(rest, u64::from(self.buckets));
-        let (fp, _) = scale(hash.0 << 32, self.fingerprints);
-        let fp = Fingerprint::nth(fp as u32);
+        let (head, fraction) = scale(hash.0 << 32, self.heads);
+        let mut fp = Fingerprint::nth(head as u32);
+        if WIDE {
+            fp = fp.with_tail(fraction >> (u64::BITS - self.lanes.bits()));
+        }
         let first = Bucket(bucket as u32);
         (shard, Place { first, second: self.alternate(first, fp), fp })
     }
 
-    /// Returns the other bucket of an item that is in `bucket` as `fp`, in a fixed filter.
+    /// Returns the other bucket of an item that is in `bucket` as `fp`, in a fixed filter. Of a
+    /// fingerprint in a wide bucket, the head is enough.
     #[inline]
     pub fn alternate(&self, bucket: Bucket, fp: Fingerprint) -> Bucket {
-        let spread = u64::from(fp.get()).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let spread = u64::from(fp.head()).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let near = bucket.0 ^ ((spread >> 40) as u32 & self.near_mask | 1);
         let sum = scale(spread, u64::from(self.buckets)).0 as u32 | 1;
         let wide = sum.wrapping_sub(bucket.0);
@@ -220,12 +234,24 @@ fn mix(hash: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const BITS: [u32; 7] = [8, 9, 10, 12, 16, 21, 32];
+    const ALL: [Lanes; 11] = [
+        Lanes::of_bits(8),
+        Lanes::of_bits(9),
+        Lanes::of_bits(10),
+        Lanes::of_bits(12),
+        Lanes::of_bits(16),
+        Lanes::of_bits(21),
+        Lanes::of_bits(32),
+        Lanes::of_wide(18),
+        Lanes::of_wide(20),
+        Lanes::of_wide(24),
+        Lanes::of_wide(32),
+    ];
 
     fn geometries() -> impl Iterator<Item = Geometry> {
         let shapes = [(1, 2), (1, 6), (1, 62), (1, 510), (1, 1_026), (1, 40_000), (3, 1 << 17)];
-        BITS.into_iter().flat_map(move |bits| {
-            shapes.map(|(shards, buckets)| Geometry::new(Lanes::of_bits(bits), shards, buckets))
+        ALL.into_iter().flat_map(move |lanes| {
+            shapes.map(|(shards, buckets)| Geometry::new(lanes, shards, buckets))
         })
     }
 
@@ -236,7 +262,7 @@ mod tests {
                 let (shard, place) = geometry.locate(hash);
                 assert!(shard < geometry.shards());
                 assert!(place.first.0 < geometry.buckets() && place.second.0 < geometry.buckets());
-                assert!(u64::from(place.fp.get()) <= geometry.lanes().fingerprints());
+                assert!(u64::from(place.fp.head()) <= geometry.lanes().heads());
                 assert_ne!(place.first, place.second);
                 assert_eq!(geometry.alternate(place.second, place.fp), place.first);
             }
@@ -245,14 +271,14 @@ mod tests {
 
     #[test]
     fn three_of_four_alternates_share_the_stripe() {
-        for bits in BITS {
-            let geometry = Geometry::new(Lanes::of_bits(bits), 1, 1 << 17);
+        for lanes in ALL {
+            let geometry = Geometry::new(lanes, 1, 1 << 17);
             let near = (0..100_000)
                 .map(|hash| geometry.locate(hash).1)
                 .filter(|place| place.first.0 / STRIPE_BUCKETS == place.second.0 / STRIPE_BUCKETS)
                 .count();
-            let expected = if bits == 32 { 0..=600 } else { 72_000..=78_000 };
-            assert!(expected.contains(&near), "{bits} bits: {near} of 100,000 are near");
+            let expected = if lanes.slots() == 2 { 0..=600 } else { 72_000..=78_000 };
+            assert!(expected.contains(&near), "{lanes:?}: {near} of 100,000 are near");
         }
     }
 
@@ -265,7 +291,7 @@ mod tests {
             for item in 0..65_536 {
                 let (shard, place) = geometry.locate(item * stride);
                 per_bucket[shard * 1_024 + place.first.0 as usize] += 1;
-                per_fp[place.fp.get() as usize] += 1;
+                per_fp[place.fp.head() as usize] += 1;
             }
             // Chi-squared over k cells is k, give or take a deviation of sqrt(2k). Six deviations
             // never happen by chance.

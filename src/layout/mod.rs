@@ -12,6 +12,23 @@ pub mod bucket;
 pub mod geometry;
 pub mod sizing;
 
+/// Evaluates an expression with a constant that says whether buckets are wide.
+macro_rules! either {
+    ($is_wide:expr, $wide:ident => $value:expr) => {
+        match $is_wide {
+            false => {
+                const $wide: bool = false;
+                $value
+            }
+            true => {
+                const $wide: bool = true;
+                $value
+            }
+        }
+    };
+}
+pub(crate) use either;
+
 /// True under a checker and in `tiny-tests`: tables are then tiny and retries few, so that a model
 /// explores every interleaving, or a test reaches every level of growth.
 pub const SMALL: bool = cfg!(any(loom, shuttle, tiny));

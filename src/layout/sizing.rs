@@ -1,6 +1,6 @@
 //! From the capacity and false-positive rate that the caller asks for to a [`Geometry`].
 //!
-//! The rate determines how words are cut into lanes, and the capacity how many words there are. The
+//! The rate determines how buckets are cut into lanes, and the capacity how many buckets there are. The
 //! promise is that `capacity` distinct items fit. So the planned load is not the one that a table
 //! reaches on average before it first refuses an item, but the one it reaches in the worst of very
 //! many fills.
@@ -10,39 +10,41 @@ use crate::layout::aging::GROWING_BUCKETS;
 use crate::layout::bucket::Lanes;
 use crate::layout::geometry::{Geometry, SHARD_BUCKETS};
 
-/// One way to cut words into lanes, and how full such tables get.
+/// One way to cut buckets into lanes, and how full such tables get.
 struct Layout {
-    bits: u32,
-    /// The load that large tables are planned for: some 2 % less than they reach on average.
+    lanes: Lanes,
+    /// The load that large tables are planned for: 1 to 3 % less than they reach on average.
     load: f64,
     /// The load up to which hardly any shard is split: 2 to 4 % less than the lowest of 400.
     unsplit: f64,
 }
 
-/// In ascending order of bits. `examples/loads.rs` measures the loads that tables reach.
-const LAYOUTS: [Layout; 7] = [
-    Layout { bits: 8, load: 0.97, unsplit: 0.94 },
-    Layout { bits: 9, load: 0.968, unsplit: 0.925 },
-    Layout { bits: 10, load: 0.965, unsplit: 0.925 },
-    Layout { bits: 12, load: 0.957, unsplit: 0.915 },
-    Layout { bits: 16, load: 0.945, unsplit: 0.905 },
-    Layout { bits: 21, load: 0.92, unsplit: 0.84 },
-    Layout { bits: 32, load: 0.857, unsplit: 0.73 },
+/// In ascending order of bits an item. `examples/loads.rs` measures the loads that tables reach. A
+/// wide bucket fills up like a narrow one with as many lanes, since heads alone decide what moves
+/// where.
+const LAYOUTS: [Layout; 11] = [
+    Layout { lanes: Lanes::of_bits(8), load: 0.97, unsplit: 0.94 },
+    Layout { lanes: Lanes::of_bits(9), load: 0.968, unsplit: 0.925 },
+    Layout { lanes: Lanes::of_bits(10), load: 0.965, unsplit: 0.925 },
+    Layout { lanes: Lanes::of_bits(12), load: 0.957, unsplit: 0.915 },
+    Layout { lanes: Lanes::of_bits(16), load: 0.945, unsplit: 0.905 },
+    Layout { lanes: Lanes::of_wide(18), load: 0.973, unsplit: 0.925 },
+    Layout { lanes: Lanes::of_wide(20), load: 0.969, unsplit: 0.925 },
+    Layout { lanes: Lanes::of_bits(21), load: 0.92, unsplit: 0.84 },
+    Layout { lanes: Lanes::of_wide(24), load: 0.9645, unsplit: 0.915 },
+    Layout { lanes: Lanes::of_wide(32), load: 0.9585, unsplit: 0.905 },
+    Layout { lanes: Lanes::of_bits(32), load: 0.857, unsplit: 0.73 },
 ];
 
 impl Layout {
-    fn lanes(&self) -> Lanes {
-        Lanes::of_bits(self.bits)
-    }
-
     fn rate_when_full(&self) -> f64 {
-        rate_at(self.lanes(), self.load)
+        rate_at(self.lanes, self.load)
     }
 
     /// Returns the number of buckets that a shard needs for this many items. The smaller the table,
     /// the more the load at its first refusal varies, and the larger the margin has to be.
     fn buckets_for(&self, items: f64) -> f64 {
-        let slots = self.lanes().slots() as f64;
+        let slots = self.lanes.slots() as f64;
         let by_load = (items + 3.0 * items.sqrt() + 3.0) / (slots * self.load);
         by_load.max(self.buckets_against_overfull_pairs(items)).ceil()
     }
@@ -53,7 +55,7 @@ impl Layout {
     /// These items cannot all be placed, however empty the rest of the table is. With `n` items and
     /// `p` pairs of buckets, `k` items share a pair in one fill out of `p^(k-1) / C(n, k)`.
     fn buckets_against_overfull_pairs(&self, items: f64) -> f64 {
-        let too_many = 2 * self.lanes().slots() + 1;
+        let too_many = 2 * self.lanes.slots() + 1;
         let choices: f64 =
             (0..too_many).map(|i| (items - i as f64).max(0.0) / (i + 1) as f64).product();
         let pairs = (1e7 * choices).powf(1.0 / (too_many as f64 - 1.0));
@@ -64,18 +66,19 @@ impl Layout {
     /// Plans the first table of a growing filter. If it has many shards, their number is a multiple
     /// of 16, so that batches can be sorted by groups of shards.
     fn growing_geometry(&self, capacity: usize) -> Option<Geometry> {
-        let slots = self.lanes().slots() as f64 * f64::from(GROWING_BUCKETS);
+        let slots = self.lanes.slots() as f64 * f64::from(GROWING_BUCKETS);
         // Items are spread over the shards at random. No shard should get more than fit without a
         // split.
         let fit = slots * self.unsplit;
         let shards = (capacity as f64 / (fit - 6.0 * fit.sqrt()).max(1.0)).ceil().max(1.0);
-        let bytes = shards * f64::from(GROWING_BUCKETS) * 8.0 * 1.01;
+        let words = self.lanes.words() as f64;
+        let bytes = shards * f64::from(GROWING_BUCKETS) * words * 8.0 * 1.01;
         if bytes > isize::MAX as f64 {
             return None;
         }
         let shards =
             if shards > 64.0 { (shards as usize).next_multiple_of(16) } else { shards as usize };
-        Some(Geometry::new(self.lanes(), shards, GROWING_BUCKETS))
+        Some(Geometry::new(self.lanes, shards, GROWING_BUCKETS))
     }
 
     fn geometry(&self, capacity: usize) -> Option<Geometry> {
@@ -83,7 +86,7 @@ impl Layout {
         let most = f64::from(SHARD_BUCKETS);
         let buckets = self.buckets_for(capacity);
         if buckets <= most {
-            return Some(Geometry::new(self.lanes(), 1, buckets as u32));
+            return Some(Geometry::new(self.lanes, 1, buckets as u32));
         }
         // The stripes take far less than a hundredth of the memory of the buckets.
         let most_shards = isize::MAX as f64 / (1.01 * 8.0 * most);
@@ -95,7 +98,7 @@ impl Layout {
             let fullest = mean + 6.0 * (mean * (1.0 - 1.0 / shards)).sqrt();
             let buckets = self.buckets_for(fullest);
             if buckets <= most {
-                return Some(Geometry::new(self.lanes(), shards as usize, buckets as u32));
+                return Some(Geometry::new(self.lanes, shards as usize, buckets as u32));
             }
             shards = (shards * 1.001).ceil();
         }
@@ -131,9 +134,11 @@ fn layout_for(rate: f64, rate_of: impl Fn(&Layout) -> f64) -> Result<&'static La
     })
 }
 
-/// Returns whether any filter has lanes of this many bits.
-pub fn is_layout(bits: u32) -> bool {
-    LAYOUTS.iter().any(|layout| layout.bits == bits)
+/// Returns the lanes of filters with fingerprints of this many bits, in wide buckets or in narrow ones,
+/// if there are such filters.
+pub fn lanes_of(bits: u32, is_wide: bool) -> Option<Lanes> {
+    let mut all = LAYOUTS.iter().map(|layout| layout.lanes);
+    all.find(|lanes| lanes.fingerprint_bits() == bits && lanes.is_wide() == is_wide)
 }
 
 /// What a growing filter begins with, and what it is planned for.
@@ -163,11 +168,11 @@ pub fn growth_plan(
         return Err(Reason::InvalidGrowth { growth: expected_growth }.into());
     }
     let rate_of = |layout: &Layout| {
-        let full = layout.lanes().slots() as f64 * (layout.load + LOAD_ABOVE_PLAN).min(1.0);
+        let full = layout.lanes.slots() as f64 * (layout.load + LOAD_ABOVE_PLAN).min(1.0);
         // When the table has doubled, its old lanes contribute the same rate as before: each
         // matches twice as many items, among twice as many buckets. The new lanes that fill it up
         // again add half the rate of the full first table.
-        full * rate_of_a_lane(layout.lanes()) * (1.0 + expected_growth.log2() / 2.0)
+        full * rate_of_a_lane(layout.lanes) * (1.0 + expected_growth.log2() / 2.0)
     };
     let layout = layout_for(rate, rate_of)?;
     let geometry =
@@ -179,5 +184,9 @@ pub fn growth_plan(
 /// number of buckets: the lane may be in either bucket of that item, and has to agree in all bits
 /// but the last `1`.
 pub fn rate_of_a_lane(lanes: Lanes) -> f64 {
-    2.0 / f64::from(lanes.bits() - 1).exp2()
+    match lanes.is_wide() {
+        false => 2.0 / f64::from(lanes.bits() - 1).exp2(),
+        // An anchor in a wide bucket is never zero.
+        true => 4.0 / lanes.fingerprints() as f64,
+    }
 }

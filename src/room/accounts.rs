@@ -75,9 +75,9 @@ impl Accounts {
 
     /// Begins with shards that were loaded from a file. It gives an estimate of each shard's items,
     /// and where that is below zero, other shards pay.
-    pub fn begin(&self, tables: &Tables) {
+    pub fn begin<const WIDE: bool>(&self, tables: &Tables) {
         for (_, held, base) in tables.shards_from(0) {
-            let shard = held.shard(base);
+            let shard = held.shard::<WIDE>(base);
             let Ok(locked) = shard.lock_all();
             let items = shard.all_items();
             self.note_excess(&[held.census(base)]);
@@ -89,7 +89,7 @@ impl Accounts {
         let missing = |(_, held, base): (usize, &Held, usize)| held.census(base).received;
         let mut missing: i64 = tables.shards_from(0).map(missing).sum();
         for (_, held, base) in tables.shards_from(0) {
-            let shard = held.shard(base);
+            let shard = held.shard::<WIDE>(base);
             let Ok(locked) = shard.lock_all();
             let items = shard.all_items();
             let given = missing.min(items);
@@ -111,18 +111,24 @@ impl Accounts {
 
     /// Fills the account of the stripe of `bucket` in the shard at `base`, unless the accounts of all
     /// shards are empty. The caller holds `transfers` for writing.
-    pub fn fill(&self, tables: &Tables, held: &Held, base: usize, bucket: Bucket) -> bool {
+    pub fn fill<const WIDE: bool>(
+        &self,
+        tables: &Tables,
+        held: &Held,
+        base: usize,
+        bucket: Bucket,
+    ) -> bool {
         let received = {
-            let Ok(locked) = held.shard(base).lock_all();
-            let own = held.shard(base).all_items();
+            let Ok(locked) = held.shard::<WIDE>(base).lock_all();
+            let own = held.shard::<WIDE>(base).all_items();
             if own > 0 {
-                held.shard(base).share_out(&locked, own, bucket);
+                held.shard::<WIDE>(base).share_out(&locked, own, bucket);
                 return true;
             }
             drop(locked);
-            self.half_of_another(tables)
+            self.half_of_another::<WIDE>(tables)
         };
-        let shard = held.shard(base);
+        let shard = held.shard::<WIDE>(base);
         let Ok(locked) = shard.lock_all();
         let census = held.census(base);
         held.record(base, &Census { received: census.received + received, ..census });
@@ -131,12 +137,12 @@ impl Accounts {
     }
 
     /// Takes half of what some shard has, or zero if none has anything.
-    fn half_of_another(&self, tables: &Tables) -> i64 {
+    fn half_of_another<const WIDE: bool>(&self, tables: &Tables) -> i64 {
         // Most shards without anything are passed by without a lock. Only under its locks is it
         // certain that a shard has nothing.
         for is_certain in [false, true] {
             for (number, held, base) in self.shards(tables) {
-                let shard = held.shard(base);
+                let shard = held.shard::<WIDE>(base);
                 if !is_certain && !shard.any_items() {
                     continue;
                 }
@@ -157,21 +163,21 @@ impl Accounts {
 
     /// Clears all shards if no item is left. To be called after a removal that left the accounts of
     /// its stripes empty, without locks.
-    pub fn clear_if_empty(&self, tables: &Tables) {
+    pub fn clear_if_empty<const WIDE: bool>(&self, tables: &Tables) {
         fence(Ordering::SeqCst);
-        if self.has_excess.get() == 0 || self.anything(tables) {
+        if self.has_excess.get() == 0 || self.anything::<WIDE>(tables) {
             return;
         }
         let _no_split = self.transfers.write();
         for (_, held, base) in tables.shards_from(0) {
-            let Ok(_locked) = held.shard(base).lock_all();
-            if held.shard(base).all_items() > 0 {
+            let Ok(_locked) = held.shard::<WIDE>(base).lock_all();
+            if held.shard::<WIDE>(base).all_items() > 0 {
                 return;
             }
         }
         let mut has_excess = false;
         for (_, held, base) in tables.shards_from(0) {
-            let shard = held.shard(base);
+            let shard = held.shard::<WIDE>(base);
             let Ok(locked) = shard.lock_all();
             let census = held.census(base);
             if shard.all_items() > 0 {
@@ -189,8 +195,9 @@ impl Accounts {
     }
 
     /// Whether any shard has something in its accounts, by the counts of a moment ago.
-    fn anything(&self, tables: &Tables) -> bool {
-        let some = self.shards(tables).find(|(_, held, base)| held.shard(*base).any_items());
+    fn anything<const WIDE: bool>(&self, tables: &Tables) -> bool {
+        let some =
+            self.shards(tables).find(|(_, held, base)| held.shard::<WIDE>(*base).any_items());
         some.inspect(|(number, ..)| self.has_some.set(*number as u64)).is_some()
     }
 

@@ -2,6 +2,7 @@
 //! [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter).
 
 use crate::error::{Full, FullKind, Reason};
+use crate::layout::either;
 use crate::layout::geometry::{Geometry, Mixed};
 use crate::layout::sizing::rate_at;
 use crate::room::parts::{CannotRestore, Copied, Loaded, Plan};
@@ -37,8 +38,8 @@ impl Fixed {
         &self.table
     }
 
-    fn shards(&self) -> impl Iterator<Item = Shard<'_>> {
-        (0..self.table.geometry().shards()).map(|index| Shard::new(&self.table, index))
+    fn shard<const WIDE: bool>(&self, index: usize) -> Shard<'_, Always<WIDE>> {
+        Shard::new(&self.table, index)
     }
 }
 
@@ -51,40 +52,56 @@ impl fmt::Debug for Fixed {
 impl sealed::Sealed for Fixed {}
 
 impl Room for Fixed {
-    type Lease<'a> = Always;
+    type Lease<'a, const WIDE: bool> = Always<WIDE>;
     const GROWS: bool = false;
 
-    type Ahead<'a> = Located<'a, Self>;
+    type Ahead<'a, const WIDE: bool> = Located<'a, Self, WIDE>;
 
     #[inline]
-    fn locate(&self, hash: Mixed) -> Located<'_, Self> {
-        let (index, place) = self.table.geometry().locate_mixed(hash);
-        (Shard::new(&self.table, index), place)
+    fn is_wide(&self) -> bool {
+        self.table.is_wide()
     }
 
-    fn relocate(&self, _: Always, lapsed: Infallible) -> Located<'_, Self> {
+    #[inline]
+    fn locate<const WIDE: bool>(&self, hash: Mixed) -> Located<'_, Self, WIDE> {
+        let (index, place) = self.table.geometry().locate_mixed::<WIDE>(hash);
+        (self.shard(index), place)
+    }
+
+    fn relocate<const WIDE: bool>(
+        &self,
+        _: Always<WIDE>,
+        lapsed: Infallible,
+    ) -> Located<'_, Self, WIDE> {
         match lapsed {}
     }
 
-    fn make_room(&self, _: Always, kind: FullKind) -> Result<Located<'_, Self>, Full> {
+    fn make_room<const WIDE: bool>(
+        &self,
+        _: Always<WIDE>,
+        kind: FullKind,
+    ) -> Result<Located<'_, Self, WIDE>, Full> {
         Err(Full::new(kind))
     }
 
-    fn pay_for(&self, _: Always) -> Option<Located<'_, Self>> {
+    fn pay_for<const WIDE: bool>(&self, _: Always<WIDE>) -> Option<Located<'_, Self, WIDE>> {
         None
     }
 
     fn perhaps_empty(&self) {}
 
     #[inline]
-    fn fetch(&self, hash: Mixed) -> Located<'_, Self> {
+    fn fetch<const WIDE: bool>(&self, hash: Mixed) -> Located<'_, Self, WIDE> {
         let (shard, place) = self.locate(hash);
         shard.prefetch(place);
         (shard, place)
     }
 
     #[inline]
-    fn fetched<'a>(&'a self, ahead: Located<'a, Self>) -> Located<'a, Self> {
+    fn fetched<'a, const WIDE: bool>(
+        &'a self,
+        ahead: Located<'a, Self, WIDE>,
+    ) -> Located<'a, Self, WIDE> {
         ahead
     }
 
@@ -102,8 +119,8 @@ impl Room for Fixed {
     }
 
     fn clear(&self) {
-        for shard in self.shards() {
-            let Ok(()) = shard.clear(|| ());
+        for index in 0..self.table.geometry().shards() {
+            let Ok(()) = either!(self.is_wide(), WIDE => self.shard::<WIDE>(index).clear(|| ()));
         }
     }
 
@@ -117,7 +134,9 @@ impl Room for Fixed {
 
     fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied> {
         let index = (*next)?;
-        let Ok(items) = Shard::new(&self.table, index as usize).copy(buckets, || 0);
+        let shard = index as usize;
+        let Ok(items) =
+            either!(self.is_wide(), WIDE => self.shard::<WIDE>(shard).copy(buckets, || 0));
         *next = Some(index + 1).filter(|next| *next < self.table.geometry().shards() as u64);
         Some(Copied { depth: 0, items })
     }
@@ -137,7 +156,7 @@ impl Room for Fixed {
             items,
             capacity,
             slots,
-            fingerprint_bits: lanes.bits(),
+            fingerprint_bits: lanes.fingerprint_bits(),
             slots_per_bucket: lanes.slots(),
             shards: geometry.shards(),
             segments: self.table.stripes().count(),

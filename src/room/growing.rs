@@ -11,6 +11,7 @@
 
 use crate::error::{Full, FullKind, Reason};
 use crate::layout::aging::{Aging, GROWING_BUCKETS};
+use crate::layout::either;
 use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_BUCKETS};
 use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
 use crate::room::accounts::Accounts;
@@ -22,7 +23,6 @@ use crate::room::until_split::{Ground, Split, UntilSplit};
 use crate::room::worth::split_helps;
 use crate::room::{Located, Room, sealed};
 use crate::shard::Shard;
-use crate::shard::lease::Always;
 use crate::shard::path;
 use crate::stats::{Growth, Stats};
 use crate::sync::{Gauge, Mutex};
@@ -43,7 +43,7 @@ pub struct Growing {
     plan: GrowthPlan,
 }
 
-type Leased<'a> = Shard<'a, UntilSplit<'a>>;
+type Leased<'a, const WIDE: bool> = Shard<'a, UntilSplit<'a, WIDE>>;
 
 impl Growing {
     pub(crate) fn new(plan: GrowthPlan) -> Result<Self, Reason> {
@@ -76,8 +76,13 @@ impl Growing {
     /// Splits the shard that owned the item when `entry` was in the list of this level.
     #[cfg(loom)]
     #[doc(hidden)]
-    pub fn split_as_seen(&self, hash: Mixed, level: u32, entry: Entry) -> Result<(), Full> {
-        let (shard, place) = self.located(self.directory.assume(hash, level, entry));
+    pub fn split_as_seen<const WIDE: bool>(
+        &self,
+        hash: Mixed,
+        level: u32,
+        entry: Entry,
+    ) -> Result<(), Full> {
+        let (shard, place) = self.located::<WIDE>(self.directory.assume(hash, level, entry));
         self.split(shard, place)
     }
 
@@ -95,16 +100,17 @@ impl Growing {
     }
 
     #[inline]
-    fn shard<'a>(&'a self, tenure: Tenure<'a>) -> Leased<'a> {
+    fn shard<'a, const WIDE: bool>(&'a self, tenure: Tenure<'a>) -> Leased<'a, WIDE> {
         let Entry { table, base, .. } = tenure.entry();
         let lease = UntilSplit { tenure, ground: &self.ground };
         Shard::leased(self.ground.tables.get(table).table(), base, lease)
     }
 
     #[inline(always)] // Like the operations: the place must not pass through memory.
-    fn located<'a>(&'a self, tenure: Tenure<'a>) -> Located<'a, Self> {
+    fn located<'a, const WIDE: bool>(&'a self, tenure: Tenure<'a>) -> Located<'a, Self, WIDE> {
         let (hash, depth) = (tenure.hash(), tenure.entry().depth);
-        (self.shard(tenure), self.ground.aging.place(hash, self.directory.roots(), depth))
+        let place = self.ground.aging.place::<WIDE>(hash, self.directory.roots(), depth);
+        (self.shard(tenure), place)
     }
 
     /// Splits a full shard, unless another thread has done so, or made room, since it was full.
@@ -113,7 +119,7 @@ impl Growing {
     ///
     /// [`Full`] if [a split would not help](split_helps) the item, or if there is no memory for it.
     #[cold]
-    fn split(&self, shard: Leased<'_>, place: Place) -> Result<(), Full> {
+    fn split<const WIDE: bool>(&self, shard: Leased<'_, WIDE>, place: Place) -> Result<(), Full> {
         let tenure = shard.lease().tenure;
         let Entry { table, base, .. } = tenure.entry();
         let census = || self.ground.tables.get(table).census(base);
@@ -135,7 +141,7 @@ impl Growing {
         let (table, base) = self.buy(depth)?;
         let lower = Entry { depth, ..tenure.entry() };
         let upper = Entry { depth, table, base };
-        let new = Shard::leased(self.ground.tables.get(table).table(), base, Always);
+        let new = self.ground.tables.get(table).shard::<WIDE>(base);
         split(shard, &locked, new, &self.ground.aging, &before, |censuses| {
             for (entry, census) in [lower, upper].iter().zip(censuses) {
                 self.ground.tables.get(entry.table).record(entry.base, census);
@@ -200,53 +206,70 @@ impl fmt::Debug for Growing {
 impl sealed::Sealed for Growing {}
 
 impl Room for Growing {
-    type Lease<'a> = UntilSplit<'a>;
+    type Lease<'a, const WIDE: bool> = UntilSplit<'a, WIDE>;
     const GROWS: bool = true;
 
     /// Finding the table again is cheaper than keeping its address.
-    type Ahead<'a> = (Tenure<'a>, Place);
+    type Ahead<'a, const WIDE: bool> = (Tenure<'a>, Place);
+
+    #[inline]
+    fn is_wide(&self) -> bool {
+        self.geometry.lanes().is_wide()
+    }
 
     #[inline(always)]
-    fn locate(&self, hash: Mixed) -> Located<'_, Self> {
+    fn locate<const WIDE: bool>(&self, hash: Mixed) -> Located<'_, Self, WIDE> {
         self.located(self.directory.look_up(hash))
     }
 
-    fn relocate<'a>(&'a self, lease: UntilSplit<'a>, _: Split) -> Located<'a, Self> {
+    fn relocate<'a, const WIDE: bool>(
+        &'a self,
+        lease: UntilSplit<'a, WIDE>,
+        _: Split,
+    ) -> Located<'a, Self, WIDE> {
         self.locate(lease.tenure.hash())
     }
 
-    fn make_room<'a>(
+    fn make_room<'a, const WIDE: bool>(
         &'a self,
-        lease: UntilSplit<'a>,
+        lease: UntilSplit<'a, WIDE>,
         _: FullKind,
-    ) -> Result<Located<'a, Self>, Full> {
-        let (shard, place) = self.located(lease.tenure);
+    ) -> Result<Located<'a, Self, WIDE>, Full> {
+        let (shard, place) = self.located::<WIDE>(lease.tenure);
         self.split(shard, place)?;
         Ok(self.locate(lease.tenure.hash()))
     }
 
-    fn pay_for<'a>(&'a self, lease: UntilSplit<'a>) -> Option<Located<'a, Self>> {
+    fn pay_for<'a, const WIDE: bool>(
+        &'a self,
+        lease: UntilSplit<'a, WIDE>,
+    ) -> Option<Located<'a, Self, WIDE>> {
         // No shard is split while this is held.
         let _transfer = self.accounts.transfers.write();
         let located @ (shard, place) = self.locate(lease.tenure.hash());
         let Entry { table, base, .. } = shard.lease().tenure.entry();
         let held = self.ground.tables.get(table);
-        self.accounts.fill(&self.ground.tables, held, base, place.first).then_some(located)
+        let paid = self.accounts.fill::<WIDE>(&self.ground.tables, held, base, place.first);
+        paid.then_some(located)
     }
 
     fn perhaps_empty(&self) {
-        self.accounts.clear_if_empty(&self.ground.tables);
+        let Growing { accounts, ground, .. } = self;
+        either!(self.is_wide(), WIDE => accounts.clear_if_empty::<WIDE>(&ground.tables));
     }
 
     #[inline(always)]
-    fn fetch(&self, hash: Mixed) -> (Tenure<'_>, Place) {
-        let (shard, place) = self.locate(hash);
+    fn fetch<const WIDE: bool>(&self, hash: Mixed) -> (Tenure<'_>, Place) {
+        let (shard, place) = self.locate::<WIDE>(hash);
         shard.prefetch(place);
         (shard.lease().tenure, place)
     }
 
     #[inline(always)]
-    fn fetched<'a>(&'a self, (tenure, place): (Tenure<'a>, Place)) -> Located<'a, Self> {
+    fn fetched<'a, const WIDE: bool>(
+        &'a self,
+        (tenure, place): (Tenure<'a>, Place),
+    ) -> Located<'a, Self, WIDE> {
         (self.shard(tenure), place)
     }
 
@@ -277,7 +300,9 @@ impl Room for Growing {
             let Entry { table, base, .. } = tenure.entry();
             let nothing = || self.ground.tables.get(table).record(base, &Census::default());
             // If it has been split meanwhile, its halves are next.
-            if self.shard(tenure).clear(nothing).is_ok() {
+            let cleared =
+                either!(self.is_wide(), WIDE => self.shard::<WIDE>(tenure).clear(nothing));
+            if cleared.is_ok() {
                 next = tenure.end();
             }
         }
@@ -297,7 +322,11 @@ impl Room for Growing {
             // If it has been split meanwhile, its halves come one after the other.
             let Entry { table, base, .. } = tenure.entry();
             let received = || self.ground.tables.get(table).census(base).received;
-            if let Ok(items) = self.shard(tenure).copy(buckets, received) {
+            let copied = either!(
+                self.is_wide(),
+                WIDE => self.shard::<WIDE>(tenure).copy(buckets, received)
+            );
+            if let Ok(items) = copied {
                 *next = tenure.end().map(|hash| hash.0);
                 return Some(Copied { depth: tenure.entry().depth, items });
             }
@@ -318,7 +347,8 @@ impl Room for Growing {
             tables.get(0).record(shard * GROWING_BUCKETS as usize, &block.census);
         }
         let growing = Growing::with(geometry, directory, tables, plan);
-        growing.accounts.begin(&growing.ground.tables);
+        let Growing { accounts, ground, .. } = &growing;
+        either!(growing.is_wide(), WIDE => accounts.begin::<WIDE>(&ground.tables));
         Ok(growing)
     }
 
@@ -330,7 +360,7 @@ impl Room for Growing {
             items: self.items(),
             capacity,
             slots: self.buckets() * lanes.slots(),
-            fingerprint_bits: lanes.bits(),
+            fingerprint_bits: lanes.fingerprint_bits(),
             slots_per_bucket: lanes.slots(),
             shards,
             segments: self.ground.tables.segments(),
@@ -353,7 +383,7 @@ mod tests {
     use super::*;
     use crate::layout::geometry::Bucket;
     use crate::layout::sizing::growth_plan;
-    use crate::room;
+    use crate::room::{self, Insert};
     use std::sync::mpsc;
     use std::time::Duration;
 
@@ -362,12 +392,12 @@ mod tests {
     fn an_insert_is_refused_without_the_locks_of_its_shard() {
         let plan = growth_plan(100, 0.03, 1_024.0, [0, usize::MAX]).expect("a layout");
         let filter = Growing::new(plan).expect("memory");
-        let insert = |hash| room::insert(&filter, filter.locate(hash));
+        let insert = |hash| room::act::<Insert, _>(&filter, hash);
         let is_crowded = |hash: &Mixed| {
             for _ in 0..20 {
                 let _ = insert(*hash);
             }
-            let (shard, place) = filter.locate(*hash);
+            let (shard, place) = filter.locate::<false>(*hash);
             let own = shard.lock(place).expect("no split");
             let only_copies = shard.count_locked(&own, place) == 2 * shard.lanes().slots();
             drop(own);
@@ -376,7 +406,7 @@ mod tests {
         let refused = (0..10_000).map(Mixed::of).find(is_crowded).expect("items share a bucket");
         assert_eq!(filter.ground.tables.shards(), 1, "a split for copies");
 
-        let (shard, place) = filter.locate(refused);
+        let (shard, place) = filter.locate::<false>(refused);
         let own = [place.first, place.second].map(|bucket| shard.stripes::<1>([bucket]));
         let is_elsewhere = |bucket: &Bucket| !own.contains(&shard.stripes::<1>([*bucket]));
         let elsewhere = shard.buckets().find(is_elsewhere).expect("a third stripe");

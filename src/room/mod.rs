@@ -35,10 +35,10 @@ use crate::shard::lease::{Answer, Lease, Refusal, Removal};
 use crate::stats::Stats;
 
 /// The shard that an item belongs to, and where in it.
-pub type Located<'a, R> = (Shard<'a, <R as Room>::Lease<'a>>, Place);
+pub type Located<'a, R, const WIDE: bool> = (Shard<'a, <R as Room>::Lease<'a, WIDE>>, Place);
 
 /// What a shard returns once its lease has ended.
-pub type Lapsed<'a, R> = <<R as Room>::Lease<'a> as Lease>::Lapsed;
+pub type Lapsed<'a, R, const WIDE: bool> = <<R as Room>::Lease<'a, WIDE> as Lease>::Lapsed;
 
 /// The kinds of filters: [`Fixed`](crate::Fixed) and [`Growing`](crate::Growing). It cannot be
 /// implemented for other types.
@@ -59,21 +59,26 @@ pub type Lapsed<'a, R> = <<R as Room>::Lease<'a> as Lease>::Lapsed;
 /// ```
 pub trait Room: sealed::Sealed + Send + Sync {
     #[doc(hidden)]
-    type Lease<'a>: Lease
+    type Lease<'a, const WIDE: bool>: Lease
     where
         Self: 'a;
 
+    /// Whether the buckets are wide. All that follows is for wide buckets, or for narrow ones: an
+    /// operation finds out once which.
+    #[doc(hidden)]
+    fn is_wide(&self) -> bool;
+
     /// Finds where an item belongs now.
     #[doc(hidden)]
-    fn locate(&self, hash: Mixed) -> Located<'_, Self>;
+    fn locate<const WIDE: bool>(&self, hash: Mixed) -> Located<'_, Self, WIDE>;
 
     /// Finds where an item belongs now, after a shard answered that its lease had lapsed.
     #[doc(hidden)]
-    fn relocate<'a>(
+    fn relocate<'a, const WIDE: bool>(
         &'a self,
-        lease: Self::Lease<'a>,
-        lapsed: Lapsed<'a, Self>,
-    ) -> Located<'a, Self>;
+        lease: Self::Lease<'a, WIDE>,
+        lapsed: Lapsed<'a, Self, WIDE>,
+    ) -> Located<'a, Self, WIDE>;
 
     /// Makes room for an item whose shard was full in this way, and finds where the item belongs after
     /// that.
@@ -82,17 +87,20 @@ pub trait Room: sealed::Sealed + Send + Sync {
     ///
     /// [`Full`] if the room cannot grow, or if growing would not help this item.
     #[doc(hidden)]
-    fn make_room<'a>(
+    fn make_room<'a, const WIDE: bool>(
         &'a self,
-        lease: Self::Lease<'a>,
+        lease: Self::Lease<'a, WIDE>,
         kind: FullKind,
-    ) -> Result<Located<'a, Self>, Full>;
+    ) -> Result<Located<'a, Self, WIDE>, Full>;
 
     /// Brings items to take off into the [account](accounts) of a stripe that an item would be removed
     /// from, and finds where the item belongs after that. `None` if there are none: everything that
     /// was inserted has been removed.
     #[doc(hidden)]
-    fn pay_for<'a>(&'a self, lease: Self::Lease<'a>) -> Option<Located<'a, Self>>;
+    fn pay_for<'a, const WIDE: bool>(
+        &'a self,
+        lease: Self::Lease<'a, WIDE>,
+    ) -> Option<Located<'a, Self, WIDE>>;
 
     /// To be called after a removal that may have been the last.
     #[doc(hidden)]
@@ -101,17 +109,20 @@ pub trait Room: sealed::Sealed + Send + Sync {
     /// An item of a batch whose memory was requested. A batch keeps some thirty of these between
     /// [`fetch`](Self::fetch) and [`fetched`](Self::fetched), so each should be small.
     #[doc(hidden)]
-    type Ahead<'a>: Copy
+    type Ahead<'a, const WIDE: bool>: Copy
     where
         Self: 'a;
 
     /// Finds where an item belongs, and prefetches the memory that a lookup of it reads.
     #[doc(hidden)]
-    fn fetch(&self, hash: Mixed) -> Self::Ahead<'_>;
+    fn fetch<const WIDE: bool>(&self, hash: Mixed) -> Self::Ahead<'_, WIDE>;
 
     /// Where the item belongs, as [`fetch`](Self::fetch) found it.
     #[doc(hidden)]
-    fn fetched<'a>(&'a self, ahead: Self::Ahead<'a>) -> Located<'a, Self>;
+    fn fetched<'a, const WIDE: bool>(
+        &'a self,
+        ahead: Self::Ahead<'a, WIDE>,
+    ) -> Located<'a, Self, WIDE>;
 
     /// The number of equal parts of the hash range into which a batch of writes may be sorted so
     /// that no shard's items are in two parts.
@@ -161,54 +172,114 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-// Always inlined, so that the item's place stays in registers: passing it through memory takes
-// 10 ns.
+/// What can be done to one item: a type for each, so that batches inline it.
+///
+/// Always inlined, so that the item's place stays in registers: passing it through memory takes
+/// 10 ns.
+#[doc(hidden)]
+pub trait Operation {
+    type Answer;
 
-#[inline(always)]
-pub fn contains<'a, R: Room>(room: &'a R, (shard, place): Located<'a, R>) -> bool {
-    shard.contains(place).unwrap_or_else(|it| ask_again(room, shard.lease(), it, Shard::contains))
+    fn at<'a, const WIDE: bool, R: Room>(
+        room: &'a R,
+        located: Located<'a, R, WIDE>,
+    ) -> Self::Answer;
 }
 
+/// Finds where the item is, and does this to it.
 #[inline(always)]
-pub fn count<'a, R: Room>(room: &'a R, (shard, place): Located<'a, R>) -> usize {
-    shard.count(place).unwrap_or_else(|it| ask_again(room, shard.lease(), it, Shard::count))
-}
-
-#[inline(always)]
-pub fn remove<'a, R: Room>(room: &'a R, (shard, place): Located<'a, R>) -> bool {
-    match shard.remove(place) {
-        Ok(Removal::Absent) => false,
-        Ok(Removal::Done) => true,
-        other => remove_again(room, shard.lease(), other),
+pub fn act<O: Operation, R: Room>(room: &R, hash: Mixed) -> O::Answer {
+    match room.is_wide() {
+        false => O::at(room, room.locate::<false>(hash)),
+        true => O::at(room, room.locate::<true>(hash)),
     }
 }
 
-#[inline(always)]
-pub fn insert<'a, R: Room>(room: &'a R, (shard, place): Located<'a, R>) -> Result<(), Full> {
-    match shard.insert(place) {
-        Ok(answer) => Ok(answer),
-        Err(refusal) => place_again(room, shard.lease(), refusal, Shard::insert),
+pub struct Contains;
+pub struct Count;
+pub struct Remove;
+pub struct Insert;
+pub struct InsertIfAbsent;
+
+impl Operation for Contains {
+    type Answer = bool;
+
+    #[inline(always)]
+    fn at<'a, const WIDE: bool, R: Room>(
+        room: &'a R,
+        (shard, place): Located<'a, R, WIDE>,
+    ) -> bool {
+        let again = |lapsed| ask_again(room, shard.lease(), lapsed, Shard::contains);
+        shard.contains(place).unwrap_or_else(again)
     }
 }
 
-#[inline(always)]
-pub fn insert_if_absent<'a, R: Room>(
-    room: &'a R,
-    (shard, place): Located<'a, R>,
-) -> Result<bool, Full> {
-    match shard.insert_if_absent(place) {
-        Ok(answer) => Ok(answer),
-        Err(refusal) => place_again(room, shard.lease(), refusal, Shard::insert_if_absent),
+impl Operation for Count {
+    type Answer = usize;
+
+    #[inline(always)]
+    fn at<'a, const WIDE: bool, R: Room>(
+        room: &'a R,
+        (shard, place): Located<'a, R, WIDE>,
+    ) -> usize {
+        let again = |lapsed| ask_again(room, shard.lease(), lapsed, Shard::count);
+        shard.count(place).unwrap_or_else(again)
+    }
+}
+
+impl Operation for Remove {
+    type Answer = bool;
+
+    #[inline(always)]
+    fn at<'a, const WIDE: bool, R: Room>(
+        room: &'a R,
+        (shard, place): Located<'a, R, WIDE>,
+    ) -> bool {
+        match shard.remove(place) {
+            Ok(Removal::Absent) => false,
+            Ok(Removal::Done) => true,
+            other => remove_again(room, shard.lease(), other),
+        }
+    }
+}
+
+impl Operation for Insert {
+    type Answer = Result<(), Full>;
+
+    #[inline(always)]
+    fn at<'a, const WIDE: bool, R: Room>(
+        room: &'a R,
+        (shard, place): Located<'a, R, WIDE>,
+    ) -> Result<(), Full> {
+        match shard.insert(place) {
+            Ok(answer) => Ok(answer),
+            Err(refusal) => place_again(room, shard.lease(), refusal, Shard::insert),
+        }
+    }
+}
+
+impl Operation for InsertIfAbsent {
+    type Answer = Result<bool, Full>;
+
+    #[inline(always)]
+    fn at<'a, const WIDE: bool, R: Room>(
+        room: &'a R,
+        (shard, place): Located<'a, R, WIDE>,
+    ) -> Result<bool, Full> {
+        match shard.insert_if_absent(place) {
+            Ok(answer) => Ok(answer),
+            Err(refusal) => place_again(room, shard.lease(), refusal, Shard::insert_if_absent),
+        }
     }
 }
 
 /// Asks the item's present shard, after the shard with this lease was split.
 #[cold]
-fn ask_again<'a, R: Room, A>(
+fn ask_again<'a, const WIDE: bool, R: Room, A>(
     room: &'a R,
-    mut lease: R::Lease<'a>,
-    mut lapsed: Lapsed<'a, R>,
-    ask: impl Fn(Shard<'a, R::Lease<'a>>, Place) -> Result<A, Lapsed<'a, R>>,
+    mut lease: R::Lease<'a, WIDE>,
+    mut lapsed: Lapsed<'a, R, WIDE>,
+    ask: impl Fn(Shard<'a, R::Lease<'a, WIDE>>, Place) -> Result<A, Lapsed<'a, R, WIDE>>,
 ) -> A {
     loop {
         let (shard, place) = room.relocate(lease, lapsed);
@@ -221,10 +292,10 @@ fn ask_again<'a, R: Room, A>(
 
 /// Sees to what a removal left to do, after its shard was split or had no items to take off.
 #[cold]
-fn remove_again<'a, R: Room>(
+fn remove_again<'a, const WIDE: bool, R: Room>(
     room: &'a R,
-    mut lease: R::Lease<'a>,
-    mut answer: Result<Removal, Lapsed<'a, R>>,
+    mut lease: R::Lease<'a, WIDE>,
+    mut answer: Result<Removal, Lapsed<'a, R, WIDE>>,
 ) -> bool {
     loop {
         let (shard, place) = match answer {
@@ -246,11 +317,11 @@ fn remove_again<'a, R: Room>(
 
 /// Asks again to place the item, after its shard was split or made room.
 #[cold]
-fn place_again<'a, R: Room, A>(
+fn place_again<'a, const WIDE: bool, R: Room, A>(
     room: &'a R,
-    mut lease: R::Lease<'a>,
-    mut refusal: Refusal<Lapsed<'a, R>>,
-    ask: impl Fn(Shard<'a, R::Lease<'a>>, Place) -> Answer<A, R::Lease<'a>>,
+    mut lease: R::Lease<'a, WIDE>,
+    mut refusal: Refusal<Lapsed<'a, R, WIDE>>,
+    ask: impl Fn(Shard<'a, R::Lease<'a, WIDE>>, Place) -> Answer<A, R::Lease<'a, WIDE>>,
 ) -> Result<A, Full> {
     loop {
         let (shard, place) = match refusal {

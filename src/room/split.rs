@@ -90,10 +90,11 @@
 
 use crate::layout::SMALL;
 use crate::layout::aging::{Aging, Halves};
+use crate::layout::bucket::Words;
 use crate::layout::geometry::Bucket;
 use crate::layout::geometry::SHARD_STRIPES;
 use crate::shard::Shard;
-use crate::shard::lease::Lease;
+use crate::shard::lease::{Always, Lease};
 use crate::table::stripe::{Locks, StripeSet};
 
 /// What is known of the lanes of a shard, beside the counts of its stripes.
@@ -122,10 +123,10 @@ impl Census {
 /// threads. The lower half stays, and each item keeps the number of its bucket. The shard is locked
 /// as a whole. `publish` records the censuses of the halves, and makes them known.
 #[doc(hidden)]
-pub fn split<L: Lease>(
+pub fn split<const WIDE: bool, L: Lease>(
     shard: Shard<'_, L>,
     locked: &impl Locks,
-    upper: Shard<'_>,
+    upper: Shard<'_, Always<WIDE>>,
     aging: &Aging,
     census: &Census,
     publish: impl FnOnce(&[Census; 2]),
@@ -136,24 +137,24 @@ pub fn split<L: Lease>(
         // The system provides memory when it is first written, which may take milliseconds. No
         // lookup has to wait for it here.
         for bucket in upper.own_stripes().filter_map(|stripe| upper.buckets_of(stripe).next()) {
-            upper.write(&upper_locked, bucket, 0);
+            upper.write(&upper_locked, bucket, Words::default());
         }
     }
     let _moving = shard.moving(locked, &stripes);
     let items = shard.all_items();
     let mut halves = [Half::default(), Half::default()];
     for bucket in shard.buckets() {
-        let word = shard.read_locked(locked, bucket);
-        if word == 0 {
+        let words = shard.read_locked(locked, bucket);
+        if words.heads == 0 {
             continue;
         }
-        let Halves { lower: lower_word, upper: upper_word, .. } = aging.split(word);
-        upper.write(&upper_locked, bucket, upper_word);
-        shard.write(locked, bucket, lower_word);
-        for (half, word) in halves.iter_mut().zip([lower_word, upper_word]) {
-            half.lanes += shard.lanes().taken(word).len();
-            half.vagueness += aging.vagueness(word);
-            half.used_up += aging.used_up(word);
+        let Halves { lower: lower_words, upper: upper_words, .. } = aging.split::<WIDE>(words);
+        upper.write(&upper_locked, bucket, upper_words);
+        shard.write(locked, bucket, lower_words);
+        for (half, words) in halves.iter_mut().zip([lower_words, upper_words]) {
+            half.lanes += shard.lanes().taken(words.heads).len();
+            half.vagueness += aging.vagueness::<WIDE>(words);
+            half.used_up += aging.used_up::<WIDE>(words);
         }
     }
     let [(lower_items, lower_census), (upper_items, upper_census)] =

@@ -11,6 +11,7 @@
 
 use crate::error::FullKind;
 use crate::layout::aging::GROWING_BUCKETS;
+use crate::layout::either;
 use crate::layout::geometry::Geometry;
 use crate::room::split::Census;
 use crate::shard::Shard;
@@ -235,7 +236,7 @@ impl Held {
     }
 
     /// The shard that begins at bucket `base`. It is the caller's concern which items it owns.
-    pub fn shard(&self, base: usize) -> Shard<'_> {
+    pub fn shard<const WIDE: bool>(&self, base: usize) -> Shard<'_, Always<WIDE>> {
         Shard::leased(&self.table, base, Always)
     }
 
@@ -274,6 +275,7 @@ impl Held {
     /// How many absent items the lanes of a shard match, in units of a new lane.
     pub fn vagueness(&self, base: usize) -> f64 {
         let census = self.census(base);
-        census.lanes(self.shard(base).all_items()).max(0) as f64 + census.aged as f64
+        let items = either!(self.table.is_wide(), WIDE => self.shard::<WIDE>(base).all_items());
+        census.lanes(items).max(0) as f64 + census.aged as f64
     }
 }

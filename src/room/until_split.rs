@@ -1,7 +1,7 @@
 //! The lease of a growing filter's shard: it ends when the shard is split.
 
 use crate::layout::aging::Aging;
-use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes};
+use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Geometry};
 use crate::room::directory::{Entry, Tenure};
 use crate::room::tables::Tables;
@@ -10,7 +10,7 @@ use crate::shard::lease::Lease;
 /// The lease of a shard that may be split. It holds for as long as the directory's entry that led
 /// to the shard is unchanged.
 #[derive(Clone, Copy)]
-pub struct UntilSplit<'a> {
+pub struct UntilSplit<'a, const WIDE: bool = false> {
     pub(super) tenure: Tenure<'a>,
     pub(super) ground: &'a Ground,
 }
@@ -22,7 +22,7 @@ pub struct Ground {
 }
 
 #[cfg(loom)]
-impl UntilSplit<'_> {
+impl<const WIDE: bool> UntilSplit<'_, WIDE> {
     pub fn depth(self) -> u32 {
         self.tenure.entry().depth
     }
@@ -32,8 +32,10 @@ impl UntilSplit<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Split;
 
-impl Lease for UntilSplit<'_> {
+impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
     type Lapsed = Split;
+
+    const WIDE: bool = WIDE;
 
     const LASTING: bool = false;
 
@@ -53,12 +55,17 @@ impl Lease for UntilSplit<'_> {
 
     #[inline]
     fn holding(self, _: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
-        self.ground.aging.holding(word, fp)
+        self.ground.aging.holding::<WIDE>(word, fp)
+    }
+
+    #[inline]
+    fn holding_tail(self, _: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
+        self.ground.aging.holding_tail(word, fp)
     }
 
     #[inline]
     fn is_in(self, _: Lanes, first: u64, second: u64, fp: Fingerprint) -> bool {
-        self.ground.aging.is_in(first, second, fp)
+        self.ground.aging.is_in::<WIDE>(first, second, fp)
     }
 
     #[inline]
@@ -67,8 +74,8 @@ impl Lease for UntilSplit<'_> {
     }
 
     #[inline]
-    fn closest(self, _: Lanes, word: u64, among: LaneSet) -> Option<(u32, Lane)> {
-        self.ground.aging.closest(word, among)
+    fn closest(self, words: Words, among: LaneSet) -> Option<(u32, Lane)> {
+        self.ground.aging.closest::<WIDE>(words, among)
     }
 
     #[inline]

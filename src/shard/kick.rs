@@ -73,6 +73,38 @@
 //! other, both versions advance by two: a lookup that began before is sent away, and one that
 //! begins later finds the copy that stays. The same goes for `clear`.
 //!
+//! # And in a wide bucket?
+//!
+//! Fingerprints of some sizes are in *wide* buckets: of two words, each with half of every fingerprint.
+//! The *heads* are in the first word, and a head is never zero, so the first word alone says which lanes
+//! are taken. It also says where an item may move, since the other bucket follows from the head. The
+//! *tails* are in the second word, zero where the lane is empty.
+//!
+//! Two words cannot be stored or loaded at once. So a lookup may see the head of one item beside the
+//! tail of another. Four rules keep its answer right:
+//!
+//! 1. A writer stores the second word before the first.
+//! 2. A lookup loads the first word before the second, and the second only if the head is there.
+//! 3. Whatever takes an item out of a lane is a move: a removal and a clear make the versions odd, erase,
+//!    and make them even, as M1 to M4 do. So does a kick, which replaces one item by the next.
+//! 4. A hit counts only if the version holds, as a miss does.
+//!
+//! *A lookup of `x` says yes only if `x` was there.* It saw the head of `x` in a lane, and then the tail
+//! of `x` in the same lane. Let `y` be the item whose head it saw. If `y` was in the lane until the tail
+//! was loaded, the tail is that of `y`, by rules 1 and 2: it was stored before the head, and nothing is
+//! stored in that lane until `y` is taken out. So `y` is `x`. Otherwise `y` was taken out in between.
+//! What the lookup then saw was stored after the versions of both buckets of `y` had become odd, and they
+//! are the buckets of `x`, since both follow from the head. So the version does not hold, unless the
+//! lookup began with the version of after that removal; but then it saw the first word without `y`.
+//!
+//! *A lookup of `x` says no only if `x` was absent at some moment.* Suppose that a copy of `x` was there
+//! all the time. If the one that was there in the beginning stayed in its lane, the lookup saw both
+//! halves. If it was taken out, the version does not hold. This includes what narrow buckets need
+//! `outdate` for: that one copy arrives, and another goes.
+//!
+//! A filter with narrow buckets pays for none of this: whether buckets are wide is a constant of the code
+//! that each operation runs.
+//!
 //! # What if the path has changed since it was found?
 //!
 //! The search (`path::find`) ran without locks, so that it held up nobody, and the table may have
@@ -96,6 +128,7 @@
 //! writers together always make progress. No bound is given for a single one of them.
 
 use crate::error::FullKind;
+use crate::layout::bucket::Words;
 use crate::layout::geometry::{Bucket, Place};
 use crate::shard::Shard;
 use crate::shard::lease::{Answer, Lease, Refusal};
@@ -140,7 +173,8 @@ pub fn make_room<L: Lease>(shard: Shard<'_, L>, place: Place) -> Answer<(), L> {
 
 /// Whether the item has no room because of its own copies, by the words of a moment ago.
 fn full<L: Lease>(shard: Shard<'_, L>, place: Place) -> Refusal<L::Lapsed> {
-    let copies = shard.copies_in(shard.read(place.first), shard.read(place.second), place.fp);
+    let read = |bucket| shard.read_rest(bucket, shard.read(bucket));
+    let copies = shard.copies_in(read(place.first), read(place.second), place.fp);
     let only_copies = copies == 2 * shard.lanes().slots();
     Refusal::Full(if only_copies { FullKind::TooManyCopies } else { FullKind::NoRoomNearby })
 }
@@ -184,8 +218,8 @@ pub fn walk<L: Lease>(
     };
     // A single store moves nothing.
     let _moving = (words.len() > 1).then(|| shard.moving(&locked, &stripes));
-    for &(bucket, word) in words.iter().rev() {
-        shard.write(&locked, bucket, word);
+    for &(bucket, words) in words.iter().rev() {
+        shard.write(&locked, bucket, words);
     }
     shard.add_items(&locked, path.end(), 1);
     Ok(Outcome::Placed)
@@ -199,22 +233,22 @@ fn check<L: Lease>(
     path: &Path,
     place: Place,
     locked: &impl Locks,
-) -> Option<ArrayVec<(Bucket, u64), { MOST_MOVES + 1 }>> {
+) -> Option<ArrayVec<(Bucket, Words), { MOST_MOVES + 1 }>> {
     let lanes = shard.lanes();
-    let mut writes = ArrayVec::<(Bucket, u64), { MOST_MOVES + 1 }>::new();
+    let mut writes = ArrayVec::<(Bucket, Words), { MOST_MOVES + 1 }>::new();
     let mut arriving = place.fp;
     for (index, step) in path.steps().iter().enumerate() {
         let next = path.steps().get(index + 1).map_or(path.end(), |next| next.bucket);
-        let word = shard.read_locked(locked, step.bucket);
-        let leaving = lanes.get(word, step.lane)?;
+        let words = shard.read_locked(locked, step.bucket);
+        let leaving = lanes.get_whole(words, step.lane)?;
         if shard.alternate(step.bucket, leaving) != next {
             return None;
         }
-        writes.push((step.bucket, lanes.with(word, step.lane, arriving)));
+        writes.push((step.bucket, lanes.with_whole(words, step.lane, arriving)));
         arriving = leaving;
     }
-    let word = shard.read_locked(locked, path.end());
-    let lane = lanes.empty(word).first()?;
-    writes.push((path.end(), lanes.with(word, lane, arriving)));
+    let words = shard.read_locked(locked, path.end());
+    let lane = lanes.empty(words.heads).first()?;
+    writes.push((path.end(), lanes.with_whole(words, lane, arriving)));
     Some(writes)
 }

@@ -7,7 +7,7 @@
 
 use crate::error::FullKind;
 use crate::layout::SMALL;
-use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes};
+use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Geometry};
 use std::convert::Infallible;
 use std::fmt::Debug;
@@ -22,6 +22,9 @@ pub trait Lease: Copy {
     /// Whether a word's meaning never changes. Then a fingerprint that was seen once is a hit.
     const LASTING: bool;
 
+    /// Whether the shard's buckets are wide.
+    const WIDE: bool;
+
     /// The number of full buckets a search for room lists before it gives up.
     const PATIENCE: usize;
 
@@ -33,10 +36,14 @@ pub trait Lease: Copy {
     /// changes only under all locks, so a plain load is ordered by the one.
     fn check_alone(self) -> Result<(), Self::Lapsed>;
 
-    /// The lanes that match an item with this fingerprint.
+    /// The lanes of a first word that match an item with this fingerprint: in a wide bucket, by its
+    /// head alone.
     fn holding(self, lanes: Lanes, word: u64, fp: Fingerprint) -> LaneSet;
 
-    /// Whether any lane of two words matches it.
+    /// The lanes of a second word that match it by its tail. Those that are empty may be among them.
+    fn holding_tail(self, lanes: Lanes, word: u64, fp: Fingerprint) -> LaneSet;
+
+    /// Whether any lane of two first words matches it.
     fn is_in(self, lanes: Lanes, first: u64, second: u64, fp: Fingerprint) -> bool;
 
     /// The other bucket of an item that is in `bucket` as `fp`.
@@ -44,7 +51,7 @@ pub trait Lease: Copy {
 
     /// Of these lanes, which all match one item, the lane that matches the fewest other items, and
     /// how many bits it has lost.
-    fn closest(self, lanes: Lanes, word: u64, among: LaneSet) -> Option<(u32, Lane)>;
+    fn closest(self, words: Words, among: LaneSet) -> Option<(u32, Lane)>;
 
     /// Records that a lane that has lost so many bits is being removed. The caller holds the lock of
     /// its stripe.
@@ -53,10 +60,12 @@ pub trait Lease: Copy {
 
 /// The lease of a shard that is never split.
 #[derive(Clone, Copy, Debug)]
-pub struct Always;
+pub struct Always<const WIDE: bool = false>;
 
-impl Lease for Always {
+impl<const WIDE: bool> Lease for Always<WIDE> {
     type Lapsed = Infallible;
+
+    const WIDE: bool = WIDE;
 
     const LASTING: bool = true;
     const PATIENCE: usize = MOST_NODES;
@@ -77,6 +86,11 @@ impl Lease for Always {
     }
 
     #[inline]
+    fn holding_tail(self, lanes: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
+        lanes.holding_tail(word, fp)
+    }
+
+    #[inline]
     fn is_in(self, lanes: Lanes, first: u64, second: u64, fp: Fingerprint) -> bool {
         lanes.is_in(first, second, fp)
     }
@@ -87,7 +101,7 @@ impl Lease for Always {
     }
 
     #[inline]
-    fn closest(self, _: Lanes, _: u64, among: LaneSet) -> Option<(u32, Lane)> {
+    fn closest(self, _: Words, among: LaneSet) -> Option<(u32, Lane)> {
         among.first().map(|lane| (0, lane))
     }
 

@@ -4,7 +4,7 @@
 //! kept moving during all its attempts does it lock the stripes of both buckets.
 
 use crate::layout::SMALL;
-use crate::layout::bucket::Fingerprint;
+use crate::layout::bucket::{Fingerprint, Words};
 use crate::layout::geometry::Place;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
@@ -24,21 +24,38 @@ impl<L: Lease> Shard<'_, L> {
     #[inline]
     pub fn prefetch(self, place: Place) {
         self.table.stripes().prefetch(self.stripe(place.first));
-        self.table.prefetch(self.index(place.first));
-        self.table.prefetch(self.index(place.second));
+        self.table.prefetch(self.word(place.first));
+        self.table.prefetch(self.word(place.second));
     }
 
     /// Looks once, without a lock. `None` if an item that was not found may have been moving, or if
     /// the meaning of the words may have changed.
-    #[inline]
+    #[inline(always)]
     pub fn look(self, place: Place) -> Option<bool> {
         let stamp = self.table.stripes().stamp(self.stripe(place.first));
         let (first, second) = (self.read(place.first), self.read(place.second));
-        let found = self.holds(first, second, place.fp);
-        if found && L::LASTING {
+        let found = self.lease.is_in(self.lanes(), first, second, place.fp)
+            && (!L::WIDE || self.tails_agree(place, first, second));
+        if found && self.hits_last() {
             return Some(true);
         }
         (stamp.still_holds() && self.lease.check().is_ok()).then_some(found)
+    }
+
+    /// Whether a hit needs no stamp: what it was seen in means the same for ever, and was stored at
+    /// once.
+    #[inline]
+    pub fn hits_last(self) -> bool {
+        L::LASTING && !L::WIDE
+    }
+
+    /// Whether a lane of either wide bucket matches the item, given their first words. Both second words
+    /// are read: which of the buckets has the head is a toss-up, on which a branch would be mispredicted.
+    #[inline(always)]
+    fn tails_agree(self, place: Place, first: u64, second: u64) -> bool {
+        let in_first = self.holding(self.read_rest(place.first, first), place.fp);
+        let in_second = self.holding(self.read_rest(place.second, second), place.fp);
+        !in_first.or(in_second).is_empty()
     }
 
     #[cold]
@@ -60,8 +77,9 @@ impl<L: Lease> Shard<'_, L> {
     }
 
     #[inline]
-    pub fn holds(self, first: u64, second: u64, fp: Fingerprint) -> bool {
-        self.lease.is_in(self.lanes(), first, second, fp)
+    pub fn holds(self, first: Words, second: Words, fp: Fingerprint) -> bool {
+        self.lease.is_in(self.lanes(), first.heads, second.heads, fp)
+            && (!L::WIDE || self.copies_in(first, second, fp) > 0)
     }
 
     /// Counts the copies of the item.
@@ -80,8 +98,8 @@ impl<L: Lease> Shard<'_, L> {
         self.copies_in(first, second, place.fp)
     }
 
-    /// Counts the copies of an item in the words of its two buckets.
-    pub fn copies_in(self, first: u64, second: u64, fp: Fingerprint) -> usize {
+    /// Counts the copies of an item in its two buckets.
+    pub fn copies_in(self, first: Words, second: Words, fp: Fingerprint) -> usize {
         self.holding(first, fp).len() + self.holding(second, fp).len()
     }
 }

@@ -10,11 +10,13 @@
 //! # Rules
 //!
 //! * A write to a bucket needs the lock of its stripe; the [`Locks`] argument is the proof.
-//! * Filling or emptying a single lane is one store and needs no version change.
+//! * Filling or emptying a single lane is one store and needs no version change. (In a wide bucket,
+//!   filling stores the second word first, and emptying is a move; see [`kick`].)
 //! * Before a fingerprint is erased while a copy of it stays in the item's other bucket, readers
 //!   that have already begun are sent away. A reader that saw the other bucket before that copy
 //!   arrived would otherwise see neither.
-//! * A hit needs one word. A miss counts only if nothing moved while both words were read.
+//! * A hit needs one word. A miss counts only if nothing moved while both words were read. (In a wide
+//!   bucket, a hit does too.)
 //! * A lock is handed out only while the shard still owns the items it was asked about; see
 //!   [`lease`]. A shard of a fixed filter always does.
 //!
@@ -35,7 +37,7 @@ pub mod path;
 pub mod whole;
 pub mod write;
 
-use crate::layout::bucket::{Fingerprint, LaneSet, Lanes};
+use crate::layout::bucket::{Fingerprint, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Place, SHARD_STRIPES};
 use crate::shard::lease::{Always, Lease};
 use crate::table::Table;
@@ -49,7 +51,7 @@ pub struct Shard<'a, L = Always> {
     lease: L,
 }
 
-impl<'a> Shard<'a> {
+impl<'a, const WIDE: bool> Shard<'a, Always<WIDE>> {
     /// A shard that keeps its items for good.
     #[inline]
     pub fn new(table: &'a Table, index: usize) -> Self {
@@ -60,6 +62,7 @@ impl<'a> Shard<'a> {
 impl<'a, L: Lease> Shard<'a, L> {
     #[inline]
     pub fn leased(table: &'a Table, base: usize, lease: L) -> Self {
+        debug_assert!(table.is_wide() == L::WIDE);
         Shard { table, base, lease }
     }
 
@@ -79,32 +82,51 @@ impl<'a, L: Lease> Shard<'a, L> {
         self.lease.alternate(self.table.geometry(), bucket, fp)
     }
 
-    /// The lanes of a word that match the item.
+    /// The lanes of a bucket that match the item.
     #[inline]
-    fn holding(self, word: u64, fp: Fingerprint) -> LaneSet {
-        self.lease.holding(self.lanes(), word, fp)
+    fn holding(self, words: Words, fp: Fingerprint) -> LaneSet {
+        let lanes = self.lanes();
+        let heads = self.lease.holding(lanes, words.heads, fp);
+        if !L::WIDE {
+            return heads;
+        }
+        heads.and(self.lease.holding_tail(lanes, words.tails, fp))
     }
 
     // Buckets.
 
+    /// Reads the first word, which tells which lanes are empty.
     #[inline]
     pub fn read(self, bucket: Bucket) -> u64 {
-        self.table.read(self.index(bucket))
+        self.table.read(self.word(bucket))
+    }
+
+    /// Reads the rest of a bucket, of which this is the first word.
+    #[inline]
+    fn read_rest(self, bucket: Bucket, heads: u64) -> Words {
+        let tails = if L::WIDE { self.table.read(self.word(bucket) + 1) } else { 0 };
+        Words { heads, tails }
     }
 
     #[inline]
-    pub fn read_locked(self, locked: &impl Locks, bucket: Bucket) -> u64 {
-        self.table.read_locked(locked, self.index(bucket))
+    pub fn read_locked(self, locked: &impl Locks, bucket: Bucket) -> Words {
+        let word = self.word(bucket);
+        let tails = if L::WIDE { self.table.read_locked(locked, word + 1) } else { 0 };
+        Words { heads: self.table.read_locked(locked, word), tails }
     }
 
     #[inline]
-    fn read_both(self, locked: &impl Locks, place: Place) -> (u64, u64) {
+    fn read_both(self, locked: &impl Locks, place: Place) -> (Words, Words) {
         (self.read_locked(locked, place.first), self.read_locked(locked, place.second))
     }
 
     #[inline]
-    pub fn write(self, locked: &impl Locks, bucket: Bucket, word: u64) {
-        self.table.write(locked, self.index(bucket), word);
+    pub fn write(self, locked: &impl Locks, bucket: Bucket, Words { heads, tails }: Words) {
+        let word = self.word(bucket);
+        if L::WIDE {
+            self.table.write(locked, word + 1, tails);
+        }
+        self.table.write(locked, word, heads);
     }
 
     pub fn buckets(self) -> impl Iterator<Item = Bucket> {
@@ -114,6 +136,12 @@ impl<'a, L: Lease> Shard<'a, L> {
     #[inline]
     fn index(self, bucket: Bucket) -> usize {
         self.base + bucket.0 as usize
+    }
+
+    /// The table's index of a bucket's first word.
+    #[inline]
+    fn word(self, bucket: Bucket) -> usize {
+        self.index(bucket) << u32::from(L::WIDE)
     }
 
     // Stripes, by their index in the table.

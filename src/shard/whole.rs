@@ -4,11 +4,20 @@
 //! item exactly once. Readers need not know of a copy. Twins
 //! `a_copy_that_goes_stripe_by_stripe_loses_an_item`, `a_copy_is_made_without_the_locks`.
 
-use crate::layout::geometry::{Bucket, STRIPE_BUCKETS};
+use crate::layout::bucket::Words;
+use crate::layout::either;
+use crate::layout::geometry::{Bucket, SHARD_STRIPES, STRIPE_BUCKETS};
 use crate::shard::Shard;
-use crate::shard::lease::Lease;
+use crate::shard::lease::{Always, Lease};
 use crate::table::Table;
-use crate::table::stripe::Locks;
+use crate::table::stripe::{Locks, StripeSet};
+
+/// Fills a shard of a new table with a copy that holds `items` items.
+pub fn fill(table: &Table, shard: usize, from: &[u64], items: i64) {
+    let Ok(()) = either!(table.is_wide(), WIDE => {
+        Shard::<Always<WIDE>>::new(table, shard).fill(from, items)
+    });
+}
 
 impl<L: Lease> Shard<'_, L> {
     /// Empties the shard, and calls `cleared` before other threads can write to it again. All
@@ -25,9 +34,12 @@ impl<L: Lease> Shard<'_, L> {
         for stripe in self.own_stripes() {
             self.table.stripes().outdate(locked, stripe);
         }
+        let all = self.own_stripes().collect::<StripeSet<SHARD_STRIPES>>();
+        // The two words of a wide bucket are not emptied at once.
+        let _moving = L::WIDE.then(|| self.moving(locked, &all));
         for bucket in self.buckets() {
-            if self.read_locked(locked, bucket) != 0 {
-                self.write(locked, bucket, 0);
+            if self.read_locked(locked, bucket).heads != 0 {
+                self.write(locked, bucket, Words::default());
             }
         }
         for stripe in self.own_stripes() {
@@ -35,23 +47,22 @@ impl<L: Lease> Shard<'_, L> {
         }
     }
 
-    /// Copies all buckets as they are at one moment. Returns the number of items, by the counts less
+    /// Copies the words of all buckets as they are at one moment. Returns the number of items, by the counts less
     /// what `received` says at that moment.
     pub fn copy(self, to: &mut [u64], received: impl FnOnce() -> i64) -> Result<i64, L::Lapsed> {
         let locked = self.lock_all()?;
-        for (bucket, copy) in self.buckets().zip(to) {
-            *copy = self.read_locked(&locked, bucket);
+        for (word, copy) in (self.word(Bucket(0))..).zip(to) {
+            *copy = self.table.read_locked(&locked, word);
         }
         Ok(self.all_items() - received())
     }
 
-    /// Fills an empty shard with a copy that holds `items` items.
-    pub fn fill(self, from: &[u64], items: i64) -> Result<(), L::Lapsed> {
+    fn fill(self, from: &[u64], items: i64) -> Result<(), L::Lapsed> {
         let locked = self.lock_all()?;
-        for (bucket, word) in self.buckets().zip(from) {
+        for (word, value) in (self.word(Bucket(0))..).zip(from) {
             // A page that is never written takes no memory.
-            if *word != 0 {
-                self.write(&locked, bucket, *word);
+            if *value != 0 {
+                self.table.write(&locked, word, *value);
             }
         }
         self.share_out(&locked, items, Bucket(0));

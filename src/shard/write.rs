@@ -37,9 +37,9 @@ impl<L: Lease> Shard<'_, L> {
     #[inline]
     pub fn fill_locked(self, locked: &impl Locks, bucket: Bucket, fp: Fingerprint) -> bool {
         let lanes = self.lanes();
-        let word = self.read_locked(locked, bucket);
-        let Some(lane) = lanes.empty(word).first() else { return false };
-        self.write(locked, bucket, lanes.with(word, lane, fp));
+        let words = self.read_locked(locked, bucket);
+        let Some(lane) = lanes.empty(words.heads).first() else { return false };
+        self.write(locked, bucket, lanes.with_whole(words, lane, fp));
         self.add_items(locked, bucket, 1);
         true
     }
@@ -49,8 +49,8 @@ impl<L: Lease> Shard<'_, L> {
     pub fn insert_if_absent(self, place: Place) -> Answer<bool, L> {
         let lanes = self.lanes();
         let (first, second) = (self.read(place.first), self.read(place.second));
-        let seen = self.holds(first, second, place.fp);
-        if seen && (L::LASTING || self.look(place) == Some(true)) {
+        let seen = self.lease.is_in(lanes, first, second, place.fp);
+        if seen && (self.hits_last() || self.look(place) == Some(true)) {
             return Ok(false);
         }
         // An item that was not seen is decided under the locks: of its own buckets if one has
@@ -72,7 +72,7 @@ impl<L: Lease> Shard<'_, L> {
         if self.holds(first, second, place.fp) {
             return Ok(Some(false));
         }
-        let (bucket, _) = self.roomier(place, first, second);
+        let (bucket, _) = self.roomier(place, first.heads, second.heads);
         Ok(self.fill_locked(&locked, bucket, place.fp).then_some(true))
     }
 
@@ -87,7 +87,7 @@ impl<L: Lease> Shard<'_, L> {
         let lanes = self.lanes();
         let locked = self.lock(place)?;
         let (first, second) = self.read_both(&locked, place);
-        let closest = |word| self.lease.closest(lanes, word, self.holding(word, place.fp));
+        let closest = |words| self.lease.closest(words, self.holding(words, place.fp));
         let (in_first, in_second) = (closest(first), closest(second));
         // The lane that goes matches a subset of the items that the lane that stays matches. So
         // any other item that it matched is still found.
@@ -95,7 +95,7 @@ impl<L: Lease> Shard<'_, L> {
             (Some((lacks, _)), Some((less, _))) => less < lacks,
             (in_first, _) => in_first.is_none(),
         };
-        let (bucket, word, found) = if second_is_closer {
+        let (bucket, words, found) = if second_is_closer {
             (place.second, second, in_second)
         } else {
             (place.first, first, in_first)
@@ -105,7 +105,9 @@ impl<L: Lease> Shard<'_, L> {
         if in_first.is_some() && in_second.is_some() {
             self.outdate(&locked, place);
         }
-        self.write(&locked, bucket, lanes.without(word, lane));
+        let stripes = L::WIDE.then(|| self.stripes::<2>([place.first, place.second]));
+        let _moving = stripes.as_ref().map(|stripes| self.moving(&locked, stripes));
+        self.write(&locked, bucket, lanes.without_whole(words, lane));
         self.lease.removing(lost);
         self.add_items(&locked, account, -1);
         let is_last = !L::LASTING && self.account(place, bucket).is_none();

@@ -5,11 +5,13 @@
 
 use crate::layout::aging::Aging;
 use crate::layout::bucket::Lanes;
+use crate::layout::either;
 use crate::room::directory::{MOST_ENTRIES, MOST_LEVELS};
 use crate::room::parts::{Block, Copied, Plan};
 use crate::room::split::Census;
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, unseal};
+use std::ops::BitOr;
 use xxhash_rust::xxh3::Xxh3;
 
 /// Parses and validates the blocks of one filter.
@@ -86,28 +88,39 @@ impl BlockReader {
     /// Takes the census of a shard that was copied.
     pub fn block(&self, Copied { depth, items }: Copied, buckets: &[u64]) -> Block {
         let lanes = self.lanes.count_taken(buckets) as u64;
-        let sum_of = |aged: fn(&Aging, u64) -> u64| {
-            self.aging.map_or(0, |aging| buckets.iter().map(|word| aged(&aging, *word)).sum())
-        };
-        let used_up = sum_of(|aging, word| aging.used_up(word) as u64);
-        let aged = sum_of(Aging::vagueness).saturating_sub(lanes);
+        let (mut used_up, mut vagueness) = (0, lanes);
+        if let Some(aging) = self.aging {
+            let add = u64::wrapping_add;
+            either!(self.lanes.is_wide(), WIDE => {
+                let used = |bucket| aging.used_up::<WIDE>(bucket) as u64;
+                used_up = self.lanes.fold(buckets, used, add);
+                vagueness =
+                    self.lanes.fold(buckets, |bucket| aging.vagueness::<WIDE>(bucket), add);
+            });
+        }
+        let aged = vagueness.saturating_sub(lanes);
         let excess = lanes.cast_signed().wrapping_sub(items);
         let census = Census { excess, received: 0, used_up, aged };
         Block { depth, items, census, sum: 0 }
     }
 
-    /// Returns the index of the first bucket that no filter of this kind can have. There rarely is
-    /// one, so the first pass only finds out whether there is, without a branch for each bucket.
-    fn first_wrong(&self, buckets: &[u64]) -> Option<usize> {
-        let first = |wrong: &dyn Fn(u64) -> u64| buckets.iter().position(|word| wrong(*word) != 0);
-        let above = |word: u64| self.lanes.above(word);
-        let Some(aging) = self.aging else {
-            let any = buckets.iter().fold(0, |any, word| any | above(*word));
-            return if any == 0 { None } else { first(&above) };
+    /// Returns the index of the first word of the first bucket that no filter of this kind can have.
+    /// There rarely is one, so the first pass only finds out whether there is, without a branch for
+    /// each bucket.
+    fn first_wrong(&self, words: &[u64]) -> Option<usize> {
+        let any = |words: &[u64]| match self.aging {
+            None => self.lanes.fold(words, |bucket| self.lanes.wrong(bucket), BitOr::bitor),
+            Some(aging) => either!(self.lanes.is_wide(), WIDE => {
+                let without = |bucket| aging.without_a_one::<WIDE>(bucket).tops();
+                let wrong = |bucket| self.lanes.wrong(bucket) | without(bucket);
+                self.lanes.fold(words, wrong, BitOr::bitor)
+            }),
         };
-        let wrong = |word: u64| above(word) | aging.without_a_one(word).tops();
-        let any = buckets.iter().fold(0, |any, word| any | wrong(*word));
-        if any == 0 { None } else { first(&wrong) }
+        if any(words) == 0 {
+            return None;
+        }
+        let in_a_bucket = self.lanes.words();
+        words.chunks(in_a_bucket).position(|bucket| any(bucket) != 0).map(|at| at * in_a_bucket)
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::room::Room;
 use crate::room::parts::{CannotRestore, Loaded};
-use crate::shard::Shard;
+use crate::shard::whole::fill;
 use crate::snapshot::allocate::{table_of, zeros};
 use crate::snapshot::blocks::BlockReader;
 use crate::snapshot::error::Reason;
@@ -17,7 +17,7 @@ pub fn copy<R: Room>(room: &R) -> Result<R, usize> {
         Reason::OutOfMemory { bytes } => bytes,
         _ => usize::MAX,
     };
-    let buckets = plan.geometry().buckets() as usize;
+    let buckets = plan.geometry().words();
     let reader = BlockReader::new(&plan);
     let mut words = zeros(buckets).map_err(of_reason)?;
     let mut shards = room.buckets() / buckets;
@@ -32,7 +32,7 @@ pub fn copy<R: Room>(room: &R) -> Result<R, usize> {
                 shards = (room.buckets() / buckets).max(shards + 1).div_ceil(8) * 9;
                 continue 'larger;
             }
-            let Ok(()) = Shard::new(&table, blocks.len()).fill(&words, copied.items);
+            fill(&table, blocks.len(), &words, copied.items);
             blocks.push(reader.block(copied, &words));
         }
         return R::restore(plan, Loaded { table, blocks }).map_err(|error| match error {

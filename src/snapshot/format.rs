@@ -5,7 +5,8 @@
 //! [`load`](crate::ConcurrentCuckooFilter::load) reads them.)
 //!
 //! A file is a sequence of 64-bit words in little-endian order: a header, one block for each shard,
-//! and an end. It can be written and read from front to back. This page describes version 1. koel
+//! and an end. It can be written and read from front to back. This page describes versions 1 and 2,
+//! which differ in their [buckets](#a-bucket): narrow ones in version 1, wide ones in version 2. koel
 //! checks every field against the values given here before it uses it, and refuses a file with any
 //! other value.
 //!
@@ -14,9 +15,9 @@
 //! | word | at byte | contents |
 //! |---|---|---|
 //! | 0 | 0 | the bytes `89 6B 6F 65 6C 0D 0A 1A`: `koel`, between bytes that programs change when they take the file for text |
-//! | 1 | 8 | the version of the format: 1 |
+//! | 1 | 8 | the version of the format: 1, or 2 |
 //! | 2 | 16 | the kind of filter: 0 for a fixed filter, 1 for a growing one |
-//! | 3 | 24 | `bits`, the size of a fingerprint: 8, 9, 10, 12, 16, 21 or 32. A bucket has `64 / bits` lanes, rounded down |
+//! | 3 | 24 | `bits`, the size of a fingerprint: 8, 9, 10, 12, 16, 21 or 32 in version 1; 18, 20, 24 or 32 in version 2 |
 //! | 4 | 32 | `buckets`, the number of buckets in a shard: 2 to 131,072, and a multiple of 512 if there is more than one shard. 8,192 in a growing filter |
 //! | 5 | 40 | `near`, the number of buckets in a near block: a power of two from 2 to 512 that divides `buckets`. 0 in a growing filter |
 //! | 6 | 48 | `roots`, the number of shards that the filter began with, at least 1. In a fixed filter these are all its shards |
@@ -27,19 +28,20 @@
 //! | 11, 12 | 88 | the seed of the hasher: 128 bits, the lower half first |
 //! | 13, 14 | 104 | two probes: the hashes of certain bytes and of a certain item, described [below](#the-hasher) |
 //! | 15 to 18 | 120 | the name of the hasher: UTF-8, 1 to 32 bytes, none of them zero, padded with zeros |
-//! | 19 to 22 | 152 | reserved: zeros. A later koel may give them a meaning; a reader that does not know it has to refuse the file |
+//! | 19 | 152 | 0 in version 1; the number of words in a bucket, 2, in version 2 |
+//! | 20 to 22 | 160 | reserved: zeros. A later koel may give them a meaning; a reader that does not know it has to refuse the file |
 //! | 23 | 184 | the checksum of words 0 to 22 |
 //!
 //! Every checksum is the 64-bit XXH3 hash, with seed 0, of the bytes of its words.
 //!
-//! # Blocks: 4 words, and a word for each bucket
+//! # Blocks: 4 words, and the words of each bucket
 //!
 //! | word | contents |
 //! |---|---|
 //! | 0 | the number of the block: 0, 1, 2, … |
 //! | 1 | `depth`, the number of splits that led to the shard: 0 to 31. 0 in a fixed filter |
 //! | 2 | the number of items, in two's complement. In a fixed filter, this is the number of taken lanes. In a growing filter, it is that number or up to `buckets` × (lanes of a bucket) less: a lane that is used up goes to both halves of a split, and the items that such lanes stand for are divided between the halves |
-//! | 3 and on | the buckets |
+//! | 3 and on | the buckets, one after the other |
 //! | last | the checksum of all words of the block before this one |
 //!
 //! The blocks are in the order of the hashes that lead to their shards. A fixed filter has `roots`
@@ -61,10 +63,15 @@
 //!
 //! # A bucket
 //!
-//! A bucket is one word, cut into lanes of `bits` bits from its low end up. Bits that are left over
-//! are zero. A lane is 0 if it is empty, and a fingerprint otherwise. In a growing filter, at least
-//! one of the lower `window` bits of a fingerprint is not zero, where `window` is
-//! `bits - bits / 2`, and the quotient is rounded down.
+//! In version 1 a bucket is *narrow*: one word, cut into lanes of `bits` bits from its low end up, as
+//! many as fit. Bits that are left over are zero. A lane is 0 if it is empty, and a fingerprint
+//! otherwise. In a growing filter, at least one of the lower `window` bits of a fingerprint is not
+//! zero, where `window` is `bits - bits / 2`, and the quotient is rounded down.
+//!
+//! In version 2 a bucket is *wide*: two words, both cut in the same way into lanes of `half` bits,
+//! where `half` is `bits / 2`. The first word has the upper half of each fingerprint, its *head*, and
+//! the second the lower half, its *tail*. Both are 0 if the lane is empty. A head is never 0; a tail
+//! may be, but not in a growing filter, whose `window` is `half`.
 //!
 //! # Where an item is
 //!
@@ -87,8 +94,10 @@
 //!
 //! * The shard is the part of `scale(h, roots)`. The first bucket is the part of
 //!   `scale(rest, buckets)`, where `rest` is the rest of that product.
-//! * The fingerprint is 1 + the part of `scale(h << 32, 2^bits - 1)`.
-//! * Let `s` be fingerprint × `0x9E3779B97F4A7C15`. The item is *wide* if `near` is 2, or if a
+//! * In a narrow bucket, the fingerprint is 1 + the part of `scale(h << 32, 2^bits - 1)`. In a wide one,
+//!   its head is 1 + the part of `scale(h << 32, 2^half - 1)`, and its tail the highest `half` bits of
+//!   the rest of that product.
+//! * Let `s` be `0x9E3779B97F4A7C15` × the fingerprint, or × its head in a wide bucket. The item is *wide* if `near` is 2, or if a
 //!   bucket has two lanes, or if bits 20 and 21 of `s` are both zero.
 //! * The second bucket of a wide item is `t` - first, plus `buckets` if that is negative, where `t`
 //!   is the part of `scale(s, buckets)` with its lowest bit set. The second bucket of any other
@@ -102,11 +111,12 @@
 //!   2^(64 - d) of them. The item belongs to the block that has its `r`: the highest `depth` bits
 //!   of `r` lead to it.
 //! * Let `o` be `h` × `0xD6E8FEB86659FD93`. The first bucket is the highest 13 bits of `o`.
-//! * The higher `bits / 2` bits (rounded down) of the fingerprint are its *anchor*: the bits of `o`
-//!   that follow those 13. Its lower `window` bits are the highest `window` bits of `r << depth`,
+//! * The higher `bits / 2` bits (rounded down) of the fingerprint are its *anchor*: in a narrow bucket,
+//!   the bits of `o` that follow those 13; in a wide one, 1 + the part of `scale(o << 13, 2^half - 1)`,
+//!   which is the head. Its lower `window` bits are the highest `window` bits of `r << depth`,
 //!   with the lowest of them replaced by 1.
-//! * Let `s` be `0x9E3779B97F4A7C15` × the fingerprint with its lower `window` bits zeroed. The
-//!   item is *wide* if bits 58 and 59 of `s` are both zero, or if a bucket has two lanes.
+//! * Let `s` be `0x9E3779B97F4A7C15` × the fingerprint with its lower `window` bits zeroed, or × the head
+//!   in a wide bucket. The item is *wide* if bits 58 and 59 of `s` are both zero, or if a bucket has two lanes.
 //! * The second bucket is first XOR `n`, where `n` is the lowest 13 bits of `s >> 40` if the item
 //!   is wide, and the lowest 9 bits otherwise, with its lowest bit set in either case.
 //! * A lane stands for the item if it is not 0 and agrees with the fingerprint in all bits above
@@ -157,11 +167,14 @@ pub(crate) const BLOCK_WORDS: usize = BLOCK_HEAD + 1;
 
 pub(crate) const MAGIC: [u8; 8] = *b"\x89koel\r\n\x1a";
 const END: [u8; 8] = *b"koel end";
+/// The version of files with narrow buckets.
 pub(crate) const VERSION: u64 = 1;
+/// The version of files with wide buckets.
+pub(crate) const WIDE_VERSION: u64 = 2;
 
 /// The number of words in a block.
 pub(crate) fn block_words(plan: &Plan) -> usize {
-    BLOCK_WORDS + plan.geometry().buckets() as usize
+    BLOCK_WORDS + plan.geometry().words()
 }
 
 /// The number of bytes in a block.
@@ -238,12 +251,12 @@ mod tests {
         let lanes = Lanes::of_bits(16);
         let numbers = Numbers { lanes, shards: 3, buckets: 4_096, near_block: 128 };
         let fixed = Geometry::restore(numbers).expect("a geometry");
-        let numbers_of = |place: Place| [place.first.0, place.second.0, place.fp.get()];
+        let numbers_of = |place: Place| [place.first.0, place.second.0, place.fp.head()];
         let (shard, place) = fixed.locate(hash);
         assert_eq!((hash, mixed.0), (0x8256_69AB_53A3_60EC, 0x1840_4E52_057B_C722));
         assert_eq!((shard, numbers_of(place)), (0, [0x48C, 0x6F7, 0x57C]));
         let (root, rest) = mixed.scaled(3);
-        let place = Aging::new(lanes).place(mixed, 3, 2);
+        let place = Aging::new(lanes).place::<false>(mixed, 3, 2);
         assert_eq!((root, rest >> 62, numbers_of(place)), (0, 0b01, [0xCC, 0x141, 0x4323]));
     }
 }

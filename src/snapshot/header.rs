@@ -1,13 +1,12 @@
 //! The header of a file: what it says of a filter before its first block.
 
 use crate::layout::aging::GROWING_BUCKETS;
-use crate::layout::bucket::Lanes;
 use crate::layout::geometry::{Geometry, Numbers, SHARD_BUCKETS};
-use crate::layout::sizing::{GrowthPlan, is_layout};
+use crate::layout::sizing::{GrowthPlan, lanes_of};
 use crate::room::parts::Plan;
 use crate::snapshot::allocate::check_fits;
 use crate::snapshot::error::Reason;
-use crate::snapshot::format::{HEADER_WORDS, MAGIC, VERSION, Words, unseal};
+use crate::snapshot::format::{HEADER_WORDS, MAGIC, VERSION, WIDE_VERSION, Words, unseal};
 use crate::stable_hash::PersistentHasher;
 use std::hash::Hasher;
 
@@ -73,9 +72,9 @@ pub(crate) fn header<S: PersistentHasher>(
     let seed = hasher.seed();
     let mut words = [0; HEADER_WORDS];
     words[0] = u64::from_le_bytes(MAGIC);
-    words[1] = VERSION;
+    words[1] = if lanes.is_wide() { WIDE_VERSION } else { VERSION };
     words[2] = plan.grows().into();
-    words[3] = lanes.bits().into();
+    words[3] = lanes.fingerprint_bits().into();
     words[4] = buckets.into();
     words[5] = if plan.grows() { 0 } else { near_block.into() };
     words[6] = shards as u64;
@@ -84,6 +83,7 @@ pub(crate) fn header<S: PersistentHasher>(
     words[11] = seed as u64;
     words[12] = (seed >> 64) as u64;
     words[13..15].copy_from_slice(&probes(hasher));
+    words[19] = if lanes.is_wide() { 2 } else { 0 };
     words[15..19].copy_from_slice(&words_of::<S>(hasher.name()));
     words
 }
@@ -130,7 +130,7 @@ fn open(words: &mut Words<HEADER_WORDS>) -> Result<u64, Reason> {
         return Err(Reason::NotASnapshot);
     }
     let version = u64::from_le(words[1]);
-    if version != VERSION {
+    if version != VERSION && version != WIDE_VERSION {
         return Err(Reason::UnsupportedVersion { version });
     }
     unseal(words).ok_or(Reason::damaged(0, "the checksum of the header is wrong"))
@@ -143,7 +143,7 @@ fn seed_in(words: &Words<HEADER_WORDS>) -> u128 {
 /// The layout and the capacity.
 fn sizes_in(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<(Plan, usize), Reason> {
     let plan = plan_of(words, own_bytes)?;
-    for word in 19..23 {
+    for word in 20..23 {
         field(words, word, "a reserved word", |value| value == 0)?;
     }
     Ok((plan, field(words, 7, "the capacity", |_| true)?))
@@ -166,9 +166,13 @@ fn hasher_of<S: PersistentHasher>(name: &[u64], seed: u128, hashes: &[u64]) -> R
 
 fn plan_of(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<Plan, Reason> {
     let grows = field(words, 2, "the kind of filter", |kind| kind <= 1)? == 1;
-    let is_layout = |bits| u32::try_from(bits).is_ok_and(is_layout);
-    let bits = field(words, 3, "the size of a fingerprint", is_layout)? as u32;
-    let lanes = Lanes::of_bits(bits);
+    let is_wide = words[1] == WIDE_VERSION;
+    let in_a_bucket = if is_wide { 2 } else { 0 };
+    field(words, 19, "the number of words in a bucket", |number| number == in_a_bucket)?;
+    let layout = |bits| u32::try_from(bits).ok().and_then(|bits| lanes_of(bits, is_wide));
+    let bits = field(words, 3, "the size of a fingerprint", |bits| layout(bits).is_some())?;
+    let lanes =
+        layout(bits as u64).ok_or(Reason::damaged(24, "no filter has such fingerprints"))?;
     let fits = |buckets| {
         let most = u64::from(SHARD_BUCKETS);
         if grows { buckets == u64::from(GROWING_BUCKETS) } else { (2..=most).contains(&buckets) }

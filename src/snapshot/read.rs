@@ -6,7 +6,7 @@
 
 use crate::room::Room;
 use crate::room::parts::{CannotRestore, Loaded};
-use crate::shard::Shard;
+use crate::shard::whole::fill;
 use crate::snapshot::allocate::{table_of, zeros};
 use crate::snapshot::blocks::{BlockReader, Tally};
 use crate::snapshot::error::Reason;
@@ -107,7 +107,7 @@ pub fn read<S: PersistentHasher, R: Room>(
     let mut index = 0;
     for piece in pieces {
         for buckets in piece.chunks_exact(in_a_block) {
-            let Ok(()) = Shard::new(&table, index).fill(buckets, found[index].items);
+            fill(&table, index, buckets, found[index].items);
             index += 1;
         }
     }

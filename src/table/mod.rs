@@ -9,6 +9,9 @@
 //! stripes, since each shard is a whole number of stripes (or there is only one shard). All indices
 //! count over the whole table; a caller that works in one shard adds the index of the shard's first
 //! bucket. A write to a bucket needs the lock of its stripe; the [`Locks`] argument is the proof.
+//!
+//! The two words of a [wide](crate::layout::bucket) bucket are beside each other. The second is stored
+//! before the first and read after it.
 
 pub mod lock;
 pub mod memory;
@@ -29,11 +32,11 @@ impl Table {
     /// Allocates an empty table. The error is the number of bytes that could not be allocated.
     pub fn new(geometry: Geometry) -> Result<Self, usize> {
         let segments = geometry.shards() * geometry.stripes() as usize;
-        let buckets = geometry.shards() * geometry.buckets() as usize;
+        let words = geometry.shards() * geometry.words();
         let bytes = Self::bytes(&geometry);
         // The words first: the system refuses them before anything is touched. Stripes are written
         // when they are made.
-        let words = zeroed_words(buckets).ok_or(bytes)?;
+        let words = zeroed_words(words).ok_or(bytes)?;
         let stripes = Stripes::new(segments).ok_or(bytes)?;
         huge_pages::prefer(&words);
         Ok(Table { geometry, words, stripes })
@@ -55,8 +58,8 @@ impl Table {
 
     /// Returns the heap memory that a table of this geometry takes, in bytes.
     pub fn bytes(geometry: &Geometry) -> usize {
-        let of_one = geometry.buckets() as usize * size_of::<u64>()
-            + Stripes::bytes(geometry.stripes() as usize);
+        let of_one =
+            geometry.words() * size_of::<u64>() + Stripes::bytes(geometry.stripes() as usize);
         geometry.shards() * of_one
     }
 
@@ -71,25 +74,37 @@ impl Table {
         bucket / STRIPE_BUCKETS as usize
     }
 
+    /// Whether its buckets are wide.
     #[inline]
-    pub fn prefetch(&self, bucket: usize) {
-        prefetch(&self.words[bucket]);
+    pub fn is_wide(&self) -> bool {
+        self.geometry.lanes().is_wide()
+    }
+
+    // Words. Their stripes are those of their buckets.
+
+    #[inline]
+    pub fn prefetch(&self, word: usize) {
+        prefetch(&self.words[word]);
     }
 
     #[inline]
-    pub fn read(&self, bucket: usize) -> u64 {
-        self.words[bucket].load(Ordering::Acquire)
+    pub fn read(&self, word: usize) -> u64 {
+        self.words[word].load(Ordering::Acquire)
+    }
+
+    fn stripe_of_word(&self, word: usize) -> usize {
+        Self::stripe_of(word / self.geometry.lanes().words())
     }
 
     #[inline]
-    pub fn read_locked(&self, locked: &impl Locks, bucket: usize) -> u64 {
-        debug_assert!(locked.include(&self.stripes, Self::stripe_of(bucket)));
-        read_owned(&self.words[bucket])
+    pub fn read_locked(&self, locked: &impl Locks, word: usize) -> u64 {
+        debug_assert!(locked.include(&self.stripes, self.stripe_of_word(word)));
+        read_owned(&self.words[word])
     }
 
     #[inline]
-    pub fn write(&self, locked: &impl Locks, bucket: usize, word: u64) {
-        debug_assert!(locked.include(&self.stripes, Self::stripe_of(bucket)));
-        self.words[bucket].store(word, Ordering::Release);
+    pub fn write(&self, locked: &impl Locks, word: usize, value: u64) {
+        debug_assert!(locked.include(&self.stripes, self.stripe_of_word(word)));
+        self.words[word].store(value, Ordering::Release);
     }
 }

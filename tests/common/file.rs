@@ -23,7 +23,8 @@ pub mod word {
     pub const SEED: usize = 11;
     pub const PROBES: usize = 13;
     pub const NAME: usize = 15;
-    pub const LATER: usize = 19;
+    pub const WORDS: usize = 19;
+    pub const LATER: usize = 20;
     pub const DEPTH: usize = 1;
     pub const ITEMS: usize = 2;
 }
@@ -59,7 +60,8 @@ impl FilterFile {
         let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
         let (header, words) = words.split_at(HEADER_WORDS);
         let (blocks, end) = words.split_at(words.len() - END_WORDS);
-        let block = BLOCK_HEAD + header[word::BUCKETS] as usize + 1;
+        let words_of_a_bucket = header[word::WORDS].max(1);
+        let block = BLOCK_HEAD + (header[word::BUCKETS] * words_of_a_bucket) as usize + 1;
         assert!(blocks.len().is_multiple_of(block), "whole blocks");
         let blocks = blocks.chunks(block).map(Vec::from).collect();
         FilterFile { header: header.to_vec(), blocks, end: end.to_vec() }
@@ -98,8 +100,18 @@ impl FilterFile {
         self.header[word::BITS] as u32
     }
 
+    /// Returns the number of words in a bucket.
+    pub fn words(&self) -> usize {
+        self.header[word::WORDS].max(1) as usize
+    }
+
+    /// Returns the bits of a lane in each word of its bucket.
+    pub fn lane_bits(&self) -> u32 {
+        self.bits() / self.words() as u32
+    }
+
     pub fn slots(&self) -> u32 {
-        64 / self.bits()
+        64 / self.lane_bits()
     }
 
     pub fn grows(&self) -> bool {
@@ -135,9 +147,29 @@ impl FilterFile {
         self.blocks.iter().map(|block| block[word::DEPTH] as u32)
     }
 
-    pub fn lanes(&self, bucket: u64) -> impl Iterator<Item = u64> {
-        let bits = self.bits();
-        (0..self.slots()).map(move |lane| bucket >> (lane * bits) & ((1 << bits) - 1))
+    /// Returns the lanes of a bucket, each with the bits of its first word above those of the second.
+    pub fn lanes(&self, bucket: &[u64]) -> impl Iterator<Item = u64> {
+        let bits = self.lane_bits();
+        let part = move |word: u64, lane| word >> (lane * bits) & ((1 << bits) - 1);
+        let join = move |lane| bucket.iter().fold(0, |all, word| all << bits | part(*word, lane));
+        (0..self.slots()).map(join)
+    }
+
+    /// Returns the bucket that has these [lanes](Self::lanes).
+    pub fn bucket(&self, lanes: impl Iterator<Item = u64>) -> Vec<u64> {
+        let (bits, words) = (self.lane_bits(), self.words());
+        let mut bucket = vec![0; words];
+        for (at, lane) in lanes.enumerate() {
+            for (word, part) in bucket
+                .iter_mut()
+                .rev()
+                .enumerate()
+                .map(|(i, word)| (word, lane >> (i as u32 * bits)))
+            {
+                *word |= (part & ((1 << bits) - 1)) << (at as u32 * bits);
+            }
+        }
+        bucket
     }
 
     fn buckets_of<'a>(&self, block: &'a [u64]) -> &'a [u64] {
@@ -165,9 +197,14 @@ impl FilterFile {
     fn check_header(&self) {
         let header = &self.header;
         assert_eq!(header[0].to_le_bytes(), [0x89, 0x6B, 0x6F, 0x65, 0x6C, 0x0D, 0x0A, 0x1A]);
-        assert_eq!(header[1], 1);
+        assert_eq!(
+            (header[1], header[word::WORDS]),
+            if self.words() == 1 { (1, 0) } else { (2, 2) }
+        );
         assert!(header[word::GROWS] <= 1);
-        assert!([8, 9, 10, 12, 16, 21, 32].contains(&self.bits()));
+        let narrow = [8, 9, 10, 12, 16, 21, 32].contains(&self.bits());
+        let wide = [18, 20, 24, 32].contains(&self.bits());
+        assert!(if self.words() == 1 { narrow } else { wide });
         let (near, buckets) = (self.near(), self.buckets());
         assert!((2..=131_072).contains(&buckets), "{buckets}");
         assert!(self.roots() >= 1);
@@ -195,18 +232,21 @@ impl FilterFile {
         assert_eq!(header[word::PROBES], self.hash(pieces[0]));
         assert_eq!(header[word::PROBES + 1], self.hash_of(&pieces));
         let name: Vec<u8> =
-            header[word::NAME..word::LATER].iter().flat_map(|word| word.to_le_bytes()).collect();
+            header[word::NAME..word::WORDS].iter().flat_map(|word| word.to_le_bytes()).collect();
         assert_eq!(name, *b"XXH3-64 of bytes\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
-        assert_eq!(header[word::LATER..HEADER_WORDS - 1], [0; 4]);
+        assert_eq!(header[word::LATER..HEADER_WORDS - 1], [0; 3]);
         assert!(is_sealed(header));
     }
 
     fn check_block(&self, block: &[u64]) {
         let mut taken = 0;
-        for bucket in self.buckets_of(block) {
-            assert_eq!(bucket.checked_shr(self.slots() * self.bits()).unwrap_or(0), 0);
-            for lane in self.lanes(*bucket).filter(|lane| *lane != 0) {
+        for bucket in self.buckets_of(block).chunks(self.words()) {
+            for word in bucket {
+                assert_eq!(word.checked_shr(self.slots() * self.lane_bits()).unwrap_or(0), 0);
+            }
+            for lane in self.lanes(bucket).filter(|lane| *lane != 0) {
                 taken += 1;
+                assert!(self.words() == 1 || lane >> self.lane_bits() != 0, "{lane:x}");
                 assert!(!self.grows() || lane & ((1 << self.window()) - 1) != 0, "{lane:x}");
             }
         }
@@ -252,8 +292,13 @@ impl FilterFile {
     fn count_fixed(&self, h: u64) -> usize {
         let (shard, rest) = scale(h, self.roots());
         let (first, _) = scale(rest, self.buckets());
-        let fingerprint = 1 + scale(h << 32, (1 << self.bits()) - 1).0;
-        let s = fingerprint.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let (index, rest) = scale(h << 32, (1 << self.lane_bits()) - 1);
+        let head = 1 + index;
+        let fingerprint = match self.words() {
+            1 => head,
+            _ => head << self.lane_bits() | rest >> (64 - self.lane_bits()),
+        };
+        let s = head.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let second = if self.near() == 2 || self.slots() == 2 || s >> 20 & 3 == 0 {
             let t = (scale(s, self.buckets()).0 | 1).cast_signed();
             (t - first.cast_signed()).rem_euclid(self.buckets().cast_signed()).cast_unsigned()
@@ -268,9 +313,18 @@ impl FilterFile {
         let (block, depth) = self.block_of(root, r);
         let o = h.wrapping_mul(0xD6E8_FEB8_6659_FD93);
         let first = o >> (64 - 13);
-        let anchor = o << 13 >> (64 - self.bits() / 2);
+        let (anchor, s) = match self.words() {
+            1 => {
+                let anchor = o << 13 >> (64 - self.bits() / 2);
+                (anchor, anchor << self.window())
+            }
+            _ => {
+                let anchor = 1 + scale(o << 13, (1 << self.lane_bits()) - 1).0;
+                (anchor, anchor)
+            }
+        };
         let fingerprint = anchor << self.window() | r << depth >> (64 - self.window()) | 1;
-        let s = (anchor << self.window()).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let s = s.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let distance = if s >> 58 & 3 == 0 || self.slots() == 2 { 13 } else { 9 };
         let second = first ^ (s >> 40 & ((1 << distance) - 1) | 1);
         self.count_in(block, [first, second], |lane| {
@@ -295,7 +349,8 @@ impl FilterFile {
 
     fn count_in(&self, block: usize, buckets: [u64; 2], is_it: impl Fn(u64) -> bool) -> usize {
         let words = self.buckets_of(&self.blocks[block]);
-        let lanes = buckets.into_iter().flat_map(|bucket| self.lanes(words[bucket as usize]));
+        let bucket = |bucket: u64| &words[bucket as usize * self.words()..][..self.words()];
+        let lanes = buckets.into_iter().flat_map(|number| self.lanes(bucket(number)));
         lanes.filter(|lane| is_it(*lane)).count()
     }
 }

@@ -24,16 +24,22 @@ pub type Filter<S = Fixed> = ConcurrentCuckooFilter<S>;
 pub struct Layout {
     pub bits: u32,
     pub rate: f64,
+    /// The number of words in a bucket.
+    pub words: usize,
 }
 
-pub const LAYOUTS: [Layout; 7] = [
-    Layout { bits: 8, rate: 0.065 },
-    Layout { bits: 9, rate: 0.03 },
-    Layout { bits: 10, rate: 0.012 },
-    Layout { bits: 12, rate: 0.0025 },
-    Layout { bits: 16, rate: 0.000_12 },
-    Layout { bits: 21, rate: 3e-6 },
-    Layout { bits: 32, rate: 1e-9 },
+pub const LAYOUTS: [Layout; 11] = [
+    Layout { bits: 8, rate: 0.065, words: 1 },
+    Layout { bits: 9, rate: 0.03, words: 1 },
+    Layout { bits: 10, rate: 0.012, words: 1 },
+    Layout { bits: 12, rate: 0.0025, words: 1 },
+    Layout { bits: 16, rate: 0.000_12, words: 1 },
+    Layout { bits: 21, rate: 3e-6, words: 1 },
+    Layout { bits: 32, rate: 1e-9, words: 1 },
+    Layout { bits: 18, rate: 6e-5, words: 2 },
+    Layout { bits: 20, rate: 1.2e-5, words: 2 },
+    Layout { bits: 24, rate: 6e-7, words: 2 },
+    Layout { bits: 32, rate: 2e-9, words: 2 },
 ];
 
 impl Layout {
@@ -56,18 +62,29 @@ impl Layout {
 
     /// Returns the number of slots in a bucket.
     pub fn slots(&self) -> usize {
-        (64 / self.bits) as usize
+        // A lane of a wide bucket has half of its bits in each word.
+        64 / (self.bits as usize / self.words)
     }
 
     /// Returns whether a few thousand items reliably have no false positives among them.
     pub fn is_exact(&self) -> bool {
-        self.bits >= 21
+        self.bits >= 20
+    }
+}
+
+/// Returns the number of values that a fingerprint can have.
+pub fn fingerprints(stats: &Stats) -> f64 {
+    let bits = stats.fingerprint_bits();
+    match stats.slots_per_bucket() as u32 * bits {
+        ..=64 => f64::from(bits).exp2() - 1.0,
+        // The half in the first of two words is never zero.
+        _ => (f64::from(bits / 2).exp2() - 1.0) * f64::from(bits / 2).exp2(),
     }
 }
 
 /// Returns the false-positive rate that theory predicts for a table with this load.
 pub fn expected_rate(stats: &Stats, load: f64) -> f64 {
-    let fingerprints = 2f64.powi(stats.fingerprint_bits() as i32) - 1.0;
+    let fingerprints = fingerprints(stats);
     let compared = 2.0 * stats.slots_per_bucket() as f64 * load;
     -(compared * (-1.0 / fingerprints).ln_1p()).exp_m1()
 }

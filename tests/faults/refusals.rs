@@ -149,7 +149,7 @@ fn busy() {
 fn not_removed() {
     let old = old_file::<Growing>();
     let scene = Scene::<Growing>::new(Some(&old));
-    let refusals = ["write:error=ENOSPC:when=5".into(), "unlink:error=EIO".into()];
+    let refusals = ["write:error=ENOSPC:when=2".into(), "unlink:error=EIO".into()];
     let run = watch(&saving::<Growing>(&scene.path), &refusals);
     assert_eq!(run.injected().len(), 2);
     let outcome = run.outcome.expect("the process lives");

@@ -246,7 +246,7 @@ fn foreign_files_and_other_versions_are_told_apart() {
                 bytes[at..at + what.len()].copy_from_slice(what);
                 bytes
             };
-            for version in [0, 2, 256, u64::MAX] {
+            for version in [0, 3, 256, u64::MAX] {
                 expect(&with(8, &version.to_le_bytes()), UnsupportedVersion);
             }
             let words = bytes.as_chunks::<8>().0;
@@ -317,7 +317,7 @@ fn claims(right: u64) -> impl Iterator<Item = u64> {
 
 fn every_claim<R: Room>(filter: &Filter<R>) {
     let file = file_of(filter);
-    for at in (word::GROWS..=word::RATE).chain(word::LATER..HEADER_WORDS - 1) {
+    for at in (word::GROWS..=word::RATE).chain(word::WORDS..HEADER_WORDS - 1) {
         for value in claims(file.header[at]) {
             let claim = changed(&file, |file| file.header[at] = value);
             let bytes = claim.bytes();
@@ -383,9 +383,33 @@ fn an_invalid_bucket_is_refused() {
     for layout in LAYOUTS {
         let filter = layout.filter_with(60, HASH);
         let file = file_of(&filter);
-        for bit in file.slots() * file.bits()..64 {
-            let bad = changed(&file, |file| file.blocks[0][5] = 1 << bit);
-            assert_eq!(refused::<Fixed>(&bad, Damaged), 192 + 8 * 5, "{layout:?}");
+        for bit in file.slots() * file.lane_bits()..64 {
+            for word in 5..5 + layout.words {
+                let bad = changed(&file, |file| file.blocks[0][word] = 1 << bit);
+                assert_eq!(refused::<Fixed>(&bad, Damaged), 192 + 8 * 5, "{layout:?}");
+            }
+        }
+        if layout.words == 2 {
+            // A tail without a head.
+            for bit in (0..file.slots()).map(|lane| lane * file.lane_bits()) {
+                let words = [0, 1 << bit];
+                let bad = changed(&file, |file| file.blocks[0][5..7].copy_from_slice(&words));
+                assert_eq!(refused::<Fixed>(&bad, Damaged), 192 + 8 * 5, "{layout:?}");
+            }
+        }
+    }
+    let builder = ConcurrentCuckooFilter::builder().capacity(1).hasher(HASH);
+    let wide = builder.false_positive_rate(4e-9).growing().expected_growth(1.0).build();
+    let file = file_of(&wide.expect("a filter"));
+    assert_eq!(file.words(), 2);
+    for bit in (0..file.slots()).map(|lane| lane * file.lane_bits()) {
+        // A head without a tail, and the other way round.
+        for words in [[1 << bit, 0], [0, 1 << bit]] {
+            let bad = changed(&file, |file| {
+                file.blocks[0][1_001..1_003].copy_from_slice(&words);
+                file.blocks[0][word::ITEMS] = 1;
+            });
+            assert_eq!(refused::<Growing>(&bad, Damaged), 192 + 8 * 1_001);
         }
     }
     let file = file_of(&growing(0));
@@ -528,19 +552,23 @@ fn use_it<R: Room>(filter: Filter<R>, long: bool) {
 fn crammed(file: &FilterFile, mut lane: impl FnMut() -> u64) -> FilterFile {
     changed(file, |file| {
         let (bits, slots, grows) = (file.bits(), file.slots(), file.grows());
-        let window = (1 << file.window()) - 1;
+        let (window, of_file) = ((1 << file.window()) - 1, file.clone());
         for block in &mut file.blocks {
             let last = block.len() - 1;
-            for bucket in &mut block[BLOCK_HEAD..last] {
-                *bucket = (0..slots).fold(0, |bucket, at| {
+            for bucket in block[BLOCK_HEAD..last].chunks_mut(of_file.words()) {
+                let lanes = (0..slots).map(|_| {
                     let mut lane = lane() & ((1 << bits) - 1);
                     if lane == 0 || grows && lane & window == 0 {
                         lane |= window ^ window >> 1; // used up
                     }
-                    bucket | lane << (at * bits)
+                    if of_file.words() == 2 && lane >> of_file.lane_bits() == 0 {
+                        lane |= 1 << of_file.lane_bits(); // a head
+                    }
+                    lane
                 });
+                bucket.copy_from_slice(&of_file.bucket(lanes));
             }
-            block[word::ITEMS] = (last - BLOCK_HEAD) as u64 * u64::from(slots);
+            block[word::ITEMS] = of_file.buckets() * u64::from(slots);
         }
     })
 }
@@ -575,7 +603,7 @@ fn a_forged_fixed_filter_does_no_harm() {
 #[test]
 fn a_forged_growing_filter_does_no_harm() {
     in_time(|| {
-        for rate in [0.13, 0.06, 0.025, 0.005, 2.5e-4, 6e-6, 2e-9] {
+        for rate in [0.13, 0.06, 0.025, 0.005, 2.5e-4, 1.2e-4, 2.3e-5, 6e-6, 1.3e-6, 4e-9, 2e-9] {
             let builder = ConcurrentCuckooFilter::builder().capacity(1).hasher(HASH);
             let builder = builder.false_positive_rate(rate).growing().expected_growth(1.0);
             whatever_the_lanes::<Growing>(&file_of(&builder.build().expect("a filter")));

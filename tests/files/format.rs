@@ -10,8 +10,19 @@ type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
 const HASH: StableHash = StableHash::with_seed(0x0123_4567_89AB_CDEF);
 
 /// The layouts, and for each a false-positive rate that selects it for a growing filter.
-const GROWING_RATES: [(u32, f64); 7] =
-    [(8, 0.13), (9, 0.06), (10, 0.025), (12, 0.005), (16, 2.5e-4), (21, 6e-6), (32, 2e-9)];
+const GROWING_RATES: [(u32, f64); 11] = [
+    (8, 0.13),
+    (9, 0.06),
+    (10, 0.025),
+    (12, 0.005),
+    (16, 2.5e-4),
+    (18, 1.2e-4),
+    (20, 2.3e-5),
+    (21, 6e-6),
+    (24, 1.3e-6),
+    (32, 4e-9),
+    (32, 2e-9),
+];
 
 fn growing(rate: f64, capacity: usize) -> GrowingCuckooFilter<StableHash> {
     let builder = ConcurrentCuckooFilter::builder().capacity(capacity).hasher(HASH);
@@ -155,8 +166,9 @@ fn used_up_windows_match_the_specification() {
     assert!(file.depths().all(|depth| depth > file.window()));
     // Such a window has only its highest bit left, and the lane matches every item with its anchor.
     let window = 1 << file.window();
-    let buckets = file.blocks.iter().flat_map(|block| &block[3..block.len() - 1]);
-    let used_up = buckets.flat_map(|bucket| file.lanes(*bucket));
+    let buckets =
+        file.blocks.iter().flat_map(|block| block[3..block.len() - 1].chunks(file.words()));
+    let used_up = buckets.flat_map(|bucket| file.lanes(bucket));
     let used_up = used_up.filter(|lane| lane % window == window / 2).count();
     assert!(used_up > old.len(), "{used_up}");
     agree(&filter, &file, old);

@@ -1,8 +1,9 @@
-//! Files of version 1 of the format can be loaded for ever.
+//! Files of all versions of the format can be loaded for ever.
 //!
 //! The files in `tests/golden` stand for the files that users have, so they must never be written
-//! again. (A new version of the format gets files of its own.) Two of them have the hasher under its
-//! former name, which no program writes any more. The third was written by the command below.
+//! again. (A new version of the format gets files of its own, whose names end in its number.) Two of
+//! version 1 have the hasher under its former name, which no program writes any more. The ones that are
+//! not there are written by the command below.
 //!
 //! ```sh
 //! cargo test --test files -- --ignored golden
@@ -17,6 +18,8 @@ const SEED: u64 = 0x0123_4567_89AB_CDEF;
 const FIXED: &str = "fixed-1.koel";
 const GROWING: &str = "growing-1.koel";
 const FIXED_OF_BYTES: &str = "fixed-of-bytes-1.koel";
+const WIDE: &str = "fixed-2.koel";
+const WIDE_GROWING: &str = "growing-2.koel";
 
 fn path(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "tests", "golden", name].iter().collect()
@@ -44,12 +47,28 @@ fn fill<R: Room>(filter: &Filter<R>, each: u64) {
 }
 
 #[test]
-#[ignore = "writes the golden file"]
-fn write_the_file() {
-    let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(SEED));
-    let fixed = builder.capacity(1_500).false_positive_rate(0.0025).build().expect("a filter");
-    fill(&fixed, 200);
-    fixed.save(path(FIXED_OF_BYTES)).expect("a file");
+#[ignore = "writes golden files"]
+fn write_the_files_that_are_not_there() {
+    let builder = || ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(SEED));
+    let write = |name: &str, bytes: Vec<u8>| {
+        if !path(name).exists() {
+            std::fs::write(path(name), bytes).expect("a file");
+        }
+    };
+    let of_rate = |rate| {
+        let fixed = builder().capacity(1_500).false_positive_rate(rate).build().expect("a filter");
+        fill(&fixed, 200);
+        let mut bytes = Vec::new();
+        fixed.write_to(&mut bytes).map(|_| bytes).expect("memory")
+    };
+    write(FIXED_OF_BYTES, of_rate(0.0025));
+    write(WIDE, of_rate(6e-7));
+    let growing = builder().capacity(2_000).false_positive_rate(3e-4).growing();
+    let growing = growing.expected_growth(8.0).build().expect("a filter");
+    fill(&growing, 20_000);
+    let mut bytes = Vec::new();
+    growing.write_to(&mut bytes).expect("memory");
+    write(WIDE_GROWING, bytes);
 }
 
 /// Loads the filter from the file and from a stream, and checks that both are written as the same
@@ -57,15 +76,16 @@ fn write_the_file() {
 fn loaded<R: Room>(name: &str) -> [Filter<R>; 2] {
     let bytes = std::fs::read(path(name)).expect("the file");
     let filters = [
-        Filter::load(path(name)).expect("a file of version 1"),
-        Filter::read_from(&bytes[..]).expect("a file of version 1"),
+        Filter::load(path(name)).expect("a golden file"),
+        Filter::read_from(&bytes[..]).expect("a golden file"),
     ];
     for filter in &filters {
-        let named = if name == FIXED_OF_BYTES { "XXH3-64 of bytes" } else { "XXH3-64" };
+        let is_former = [FIXED, GROWING].contains(&name);
+        let named = if is_former { "XXH3-64" } else { "XXH3-64 of bytes" };
         assert_eq!((filter.hasher().seed(), filter.hasher().name()), (SEED.into(), named));
         let mut again = Vec::new();
         filter.write_to(&mut again).expect("memory");
-        // This holds as long as version 1 is the one that is written.
+        // This holds as long as these versions are the ones that are written.
         assert!(again == bytes, "{name} is not written as the same bytes");
     }
     filters
@@ -117,5 +137,30 @@ fn a_growing_filter_of_version_1_loads_unchanged() {
         fill(&filter, 60_000);
         assert!(filter.stats().splits() > 3);
         finds_all(&filter, 60_000);
+    }
+}
+
+#[test]
+fn a_fixed_filter_of_version_2_loads_unchanged() {
+    for filter in loaded::<Fixed>(WIDE) {
+        finds_all(&filter, 200);
+        let stats = filter.stats();
+        assert_eq!((filter.len(), filter.capacity()), (1_097, 1_500));
+        assert_eq!((stats.fingerprint_bits(), stats.slots_per_bucket()), (24, 5));
+    }
+}
+
+#[test]
+fn a_growing_filter_of_version_2_loads_unchanged() {
+    for filter in loaded::<Growing>(WIDE_GROWING) {
+        finds_all(&filter, 20_000);
+        let stats = filter.stats();
+        assert_eq!((stats.fingerprint_bits(), stats.slots_per_bucket()), (18, 7));
+        assert_eq!((filter.capacity(), stats.expected_growth()), (2_000, 8.0));
+        let splits = stats.splits();
+        assert!(splits > 0);
+        fill(&filter, 100_000);
+        assert!(filter.stats().splits() > splits);
+        finds_all(&filter, 100_000);
     }
 }

@@ -5,7 +5,9 @@
 //! one measurement in three hundred is off by more than three.) The items are the same in every
 //! run. *Strangers* are hashes that were never inserted.
 
-use crate::common::{Filter, Identity, LAYOUTS, Layout, SplitMix, expected_rate, rounds};
+use crate::common::{
+    Filter, Identity, LAYOUTS, Layout, SplitMix, expected_rate, fingerprints, rounds,
+};
 use koel::Stats;
 
 struct Measured {
@@ -56,8 +58,7 @@ fn theory<S>(filter: &Filter<S>) -> f64 {
 
 /// Returns the rate of a filter if all fingerprints in a pair of buckets differ.
 fn distinct_rate(stats: &Stats, load: f64) -> f64 {
-    let fingerprints = (1u64 << stats.fingerprint_bits()) - 1;
-    2.0 * stats.slots_per_bucket() as f64 * load / fingerprints as f64
+    2.0 * stats.slots_per_bucket() as f64 * load / fingerprints(stats)
 }
 
 fn strangers(random: &mut SplitMix, count: usize) -> impl Iterator<Item = u64> {
@@ -66,9 +67,11 @@ fn strangers(random: &mut SplitMix, count: usize) -> impl Iterator<Item = u64> {
 
 /// The number of strangers for each layout. The standard deviation of the measured rate is then at
 /// most a third of the difference between the expected and the requested rate (two thirds in a
-/// short run). At 21 and 32 bits, this would take too many strangers.
-const PROBES: [usize; 7] =
-    [4_000_000, 4_000_000, 8_000_000, 20_000_000, 40_000_000, 60_000_000, 20_000_000];
+/// short run). From 20 bits on, this would take too many strangers.
+const PROBES: [usize; 11] = [
+    4_000_000, 4_000_000, 8_000_000, 20_000_000, 40_000_000, 60_000_000, 20_000_000, 40_000_000,
+    40_000_000, 60_000_000, 20_000_000,
+];
 
 #[test]
 fn a_full_filter_keeps_the_requested_rate() {

@@ -3,7 +3,7 @@
 use crate::grove::{Grove, ROOT, item, place};
 use crate::toy::Model;
 use koel_under_loom::Room;
-use koel_under_loom::internals::{Bucket, Fingerprint, Mixed, insert, remove};
+use koel_under_loom::internals::{Bucket, Fingerprint, Insert, Mixed, Remove, act};
 
 /// Splits a shard with two items and six used-up lanes, which go to both halves. Each half has an
 /// item then, and its accounts have what `accounts` says.
@@ -30,7 +30,7 @@ fn leftovers(grove: &Grove, accounts: [i64; 2]) -> [Mixed; 2] {
 }
 
 fn take(grove: &Grove, item: Mixed) {
-    assert!(remove(&grove.room, grove.room.locate(item)), "a present item was not removed");
+    assert!(act::<Remove, _>(&grove.room, item), "a present item was not removed");
 }
 
 fn nothing_is_left(grove: &Grove, items: &[Mixed; 2]) {
@@ -76,7 +76,7 @@ fn what_comes_while_the_filter_is_cleared_stays() {
             },
             &[
                 |grove, items| take(grove, items[0]),
-                |grove, items| insert(&grove.room, grove.room.locate(items[1])).expect("room"),
+                |grove, items| act::<Insert, _>(&grove.room, items[1]).expect("room"),
             ],
             |grove, items| {
                 assert_eq!(grove.copies(items[1]), 1, "an item went with what was left over");

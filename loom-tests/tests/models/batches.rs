@@ -3,9 +3,12 @@
 //! The table has two shards, and a batch processes them one after the other.
 
 use crate::toy::{Model, Toy};
+use koel_under_loom::Room;
 use koel_under_loom::internals::{
-    Copies, Geometry, Outcome, Path, Place, Removal, insert, insert_if_absent, walk, write_batch,
+    Copies, Geometry, Insert, InsertIfAbsent, Operation, Outcome, Path, Place, Removal, Shard,
+    walk, write_batch,
 };
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -43,15 +46,40 @@ fn three(toy: &Toy) -> Vec<u64> {
 
 fn insert_all(toy: &Toy, batch: &Batch) {
     let mut answers = vec![Ok(()); batch.hashes.len()];
-    write_batch(toy.room(), &batch.hashes, &mut answers, insert);
+    write_batch::<Insert, _>(toy.room(), &batch.hashes, &mut answers);
     assert!(answers.iter().all(Result::is_ok), "a batch was refused though there is room");
 }
 
 fn add_all(toy: &Toy, batch: &Batch) {
     let mut answers = vec![Ok(false); batch.hashes.len()];
-    write_batch(toy.room(), &batch.hashes, &mut answers, insert_if_absent);
+    write_batch::<InsertIfAbsent, _>(toy.room(), &batch.hashes, &mut answers);
     let added = answers.iter().filter(|answer| **answer == Ok(true)).count();
     batch.winners.fetch_add(added, Ordering::Relaxed);
+}
+
+thread_local! {
+    /// The item that kicks, and the path on which it does. (All threads of a model run on one real
+    /// thread.)
+    static KICK: RefCell<Option<(Place, Path)>> = const { RefCell::new(None) };
+}
+
+/// Inserts an item, on a known path if it has to kick.
+struct Kick;
+
+impl Operation for Kick {
+    type Answer = Outcome;
+
+    fn at<'a, const WIDE: bool, R: Room>(
+        _: &'a R,
+        (shard, place): (Shard<'a, R::Lease<'a, WIDE>>, Place),
+    ) -> Outcome {
+        let (newcomer, path) = KICK.with_borrow(|kick| kick.clone().expect("a path"));
+        if place != newcomer {
+            assert!(shard.insert(place).is_ok(), "there is room");
+            return Outcome::Placed;
+        }
+        walk(shard, &path, place, Copies::Add).expect("no split")
+    }
 }
 
 /// An item of the batch finds its buckets full and kicks another item, which is found meanwhile.
@@ -73,14 +101,8 @@ fn a_reader_finds_what_a_batch_moves() {
             |toy, (hashes, path, _)| {
                 let mut answers = [Outcome::Stale; 2];
                 let newcomer = toy.table().geometry().locate(hashes[1]).1;
-                write_batch(toy.room(), hashes, &mut answers, |_, (shard, place)| {
-                    if place != newcomer {
-                        shard.insert(place).expect("there is room");
-                        return Outcome::Placed;
-                    }
-                    let Ok(outcome) = walk(shard, path, place, Copies::Add);
-                    outcome
-                });
+                KICK.set(Some((newcomer, path.clone())));
+                write_batch::<Kick, _>(toy.room(), hashes, &mut answers);
                 assert_eq!(answers, [Outcome::Placed; 2]);
             },
             |toy, (_, _, x)| {

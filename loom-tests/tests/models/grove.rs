@@ -11,13 +11,13 @@ use koel_under_loom::{Growing, Room};
 
 pub const ROOT: Entry = Entry { depth: 0, table: 0, base: 0 };
 
-pub struct Grove {
+pub struct Grove<const WIDE: bool = false> {
     pub room: Growing,
 }
 
-impl World for Grove {
+impl<const WIDE: bool> World for Grove<WIDE> {
     fn of_shards(roots: usize) -> Self {
-        let geometry = Geometry::new(Lanes::of_bits(32), roots, 8);
+        let geometry = Geometry::new(lanes::<WIDE>(), roots, 8);
         let (own_bytes, max_bytes) = (0, usize::MAX);
         let plan = GrowthPlan { geometry, own_bytes, max_bytes, expected_growth: 1.0, rate: 1.0 };
         Grove { room: Growing::of(plan) }
@@ -25,7 +25,7 @@ impl World for Grove {
 
     fn check(&self) {
         for bits in 0..4 {
-            let (shard, place) = self.shard(item(bits, 2));
+            let (shard, place) = self.shard(items_in::<WIDE>(bits, 2).next().unwrap());
             for bucket in [0, 2, 4, 6].map(Bucket) {
                 let look = shard.look(Place { first: bucket, ..place });
                 assert_ne!(look, None, "a version stayed odd");
@@ -34,8 +34,8 @@ impl World for Grove {
     }
 }
 
-impl Grove {
-    pub fn shard(&self, hash: Mixed) -> (Shard<'_, UntilSplit<'_>>, Place) {
+impl<const WIDE: bool> Grove<WIDE> {
+    pub fn shard(&self, hash: Mixed) -> (Shard<'_, UntilSplit<'_, WIDE>>, Place) {
         self.room.locate(hash)
     }
 
@@ -64,7 +64,7 @@ impl Grove {
         let (shard, _) = self.shard(hash);
         let locked = shard.lock_one(bucket).unwrap();
         for number in 1000.. {
-            let fp = place(Mixed(number << 20), 0).fp;
+            let fp = place_in::<WIDE>(Mixed(number << 20), 0).fp;
             if !shard.fill_locked(&locked, bucket, fp) {
                 return;
             }
@@ -72,7 +72,7 @@ impl Grove {
     }
 
     pub fn split(&self, hash: Mixed, entry: Entry) {
-        let outcome = self.room.split_as_seen(hash, entry.depth, entry);
+        let outcome = self.room.split_as_seen::<WIDE>(hash, entry.depth, entry);
         outcome.expect("a full shard was not split");
     }
 
@@ -82,22 +82,35 @@ impl Grove {
     }
 }
 
+fn lanes<const WIDE: bool>() -> Lanes {
+    if WIDE { Lanes::of_wide(64) } else { Lanes::of_bits(32) }
+}
+
 pub fn aging() -> Aging {
-    Aging::new(Lanes::of_bits(32))
+    Aging::new(lanes::<false>())
 }
 
 pub fn place(hash: Mixed, depth: u32) -> Place {
-    aging().place(hash, 1, depth)
+    place_in::<false>(hash, depth)
+}
+
+pub fn place_in<const WIDE: bool>(hash: Mixed, depth: u32) -> Place {
+    Aging::new(lanes::<WIDE>()).place::<WIDE>(hash, 1, depth)
 }
 
 /// Returns the items whose hashes begin with these bits, and whose buckets are in two stripes.
 pub fn items(bits: u64, count: u32) -> impl Iterator<Item = Mixed> {
+    items_in::<false>(bits, count)
+}
+
+/// The same for buckets of this kind.
+pub fn items_in<const WIDE: bool>(bits: u64, count: u32) -> impl Iterator<Item = Mixed> {
     let hashes = (1..).map(move |number: u64| {
         let random = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         Mixed(bits << (64 - count) | random >> count)
     });
     hashes.filter(|hash| {
-        let Place { first, second, .. } = place(*hash, 0);
+        let Place { first, second, .. } = place_in::<WIDE>(*hash, 0);
         first.0 / 2 != second.0 / 2
     })
 }
@@ -106,10 +119,10 @@ pub fn item(bits: u64, count: u32) -> Mixed {
     items(bits, count).next().unwrap()
 }
 
-pub fn split_root(grove: &Grove, hash: &Mixed) {
+pub fn split_root<const WIDE: bool>(grove: &Grove<WIDE>, hash: &Mixed) {
     grove.split(*hash, ROOT);
 }
 
-pub fn there_once(grove: &Grove, hash: &Mixed) {
+pub fn there_once<const WIDE: bool>(grove: &Grove<WIDE>, hash: &Mixed) {
     assert_eq!(grove.copies(*hash), 1, "an item is not there once after a split");
 }

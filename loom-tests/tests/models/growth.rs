@@ -4,8 +4,8 @@ use crate::grove::{Grove, ROOT, item, items, place, split_root, there_once};
 use crate::toy::Model;
 use koel_under_loom::Room;
 use koel_under_loom::internals::{
-    Copies, Entry, Mixed, Outcome, Path, contains, insert, insert_if_absent, rate_of_a_lane,
-    remove, walk,
+    Contains, Copies, Entry, Insert, InsertIfAbsent, Mixed, Outcome, Path, Remove, act,
+    rate_of_a_lane, walk,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -55,7 +55,10 @@ fn an_item_is_found_while_its_shard_is_split_in_a_deep_directory() {
             &[
                 |grove, item| {
                     let entry = Entry { depth: 1, ..ROOT };
-                    grove.room.split_as_seen(*item, 2, entry).expect("a full shard was not split");
+                    grove
+                        .room
+                        .split_as_seen::<false>(*item, 2, entry)
+                        .expect("a full shard was not split");
                 },
                 look,
             ],
@@ -78,7 +81,7 @@ fn a_lookup_that_gives_up_looking_is_right_after_a_split() {
                     item
                 },
                 &[split_root, |grove, item| {
-                    let found = contains(&grove.room, grove.room.locate(*item));
+                    let found = act::<Contains, _>(&grove.room, *item);
                     assert!(found, "a lookup missed an item of a shard that was split");
                 }],
                 there_once,
@@ -98,7 +101,7 @@ fn two_that_meet_in_the_middle() -> (Mixed, Mixed) {
     let same_buckets = |hash: &Mixed| {
         let place = place(*hash, 0);
         let anchor = |fp: u32| fp >> 16;
-        place.first == of_there.first && anchor(place.fp.get()) == anchor(of_there.fp.get())
+        place.first == of_there.first && anchor(place.fp.head()) == anchor(of_there.fp.head())
     };
     (there, absent.into_iter().find(same_buckets).unwrap())
 }
@@ -138,7 +141,7 @@ fn an_item_that_comes_during_a_split_is_found() {
                 item
             },
             &[split_root, |grove, item| {
-                insert(&grove.room, grove.room.locate(*item)).expect("there is room");
+                act::<Insert, _>(&grove.room, *item).expect("there is room");
             }],
             there_once,
         );
@@ -168,7 +171,7 @@ impl Race {
 #[test]
 fn one_call_wins_on_either_side_of_a_split() {
     fn add(grove: &Grove, race: &Race) {
-        let added = insert_if_absent(&grove.room, grove.room.locate(race.item));
+        let added = act::<InsertIfAbsent, _>(&grove.room, race.item);
         race.won(added.expect("there is room"));
     }
     for half in [0, 1] {
@@ -196,7 +199,7 @@ fn one_call_wins_on_either_side_of_a_split() {
 #[test]
 fn an_item_is_removed_once_on_either_side_of_a_split() {
     fn take(grove: &Grove, race: &Race) {
-        race.won(remove(&grove.room, grove.room.locate(race.item)));
+        race.won(act::<Remove, _>(&grove.room, race.item));
     }
     for half in [0, 1] {
         Model::new("split and remove", 1_800)
@@ -234,7 +237,7 @@ fn an_item_is_removed_during_a_split() {
                 item
             },
             &[split_root, |grove, item| {
-                let removed = remove(&grove.room, grove.room.locate(*item));
+                let removed = act::<Remove, _>(&grove.room, *item);
                 assert!(removed, "a present item was not removed");
             }],
             |grove, item| assert_eq!(grove.copies(*item), 0, "a removed item is there"),
@@ -281,7 +284,10 @@ fn a_shard_is_split_while_the_directory_gets_longer() {
             |grove, [deep, _]| grove.split(*deep, Entry { depth: 2, ..ROOT }),
             |grove, [_, shallow]| {
                 let entry = Entry { depth: 1, table: 1, base: 0 };
-                grove.room.split_as_seen(*shallow, 2, entry).expect("a full shard was not split");
+                grove
+                    .room
+                    .split_as_seen::<false>(*shallow, 2, entry)
+                    .expect("a full shard was not split");
             },
         ],
         |grove, items| {
@@ -328,8 +334,7 @@ fn a_path_of_before_a_split_is_not_walked() {
                 |grove, kick| {
                     let (shard, place) = grove.shard(kick.newcomer);
                     if walk(shard, &kick.path, place, Copies::Add) != Ok(Outcome::Placed) {
-                        let at = grove.room.locate(kick.newcomer);
-                        insert(&grove.room, at).expect("there is room");
+                        act::<Insert, _>(&grove.room, kick.newcomer).expect("there is room");
                     }
                 },
             ],
@@ -353,7 +358,7 @@ fn nothing_escapes_a_clear_by_a_split() {
         &[
             |grove, [_, upper]| {
                 // The clear may have been first.
-                let _ = grove.room.split_as_seen(*upper, 0, ROOT);
+                let _ = grove.room.split_as_seen::<false>(*upper, 0, ROOT);
             },
             |grove, _| grove.room.clear(),
         ],
@@ -376,7 +381,7 @@ fn a_clear_leaves_what_a_later_split_recorded() {
             |grove, item| {
                 grove.put(*item);
                 // The clear may have taken the item away.
-                let _ = grove.room.split_as_seen(*item, 0, ROOT);
+                let _ = grove.room.split_as_seen::<false>(*item, 0, ROOT);
             },
         ],
         |grove, item| {
@@ -407,10 +412,13 @@ fn an_item_that_comes_during_two_splits_is_found() {
                 split_root(grove, item);
                 grove.pretend(*item);
                 let entry = Entry { depth: 1, table: 1, base: 0 };
-                grove.room.split_as_seen(*item, 1, entry).expect("a full shard was not split");
+                grove
+                    .room
+                    .split_as_seen::<false>(*item, 1, entry)
+                    .expect("a full shard was not split");
             },
             |grove, item| {
-                insert(&grove.room, grove.room.locate(*item)).expect("there is room");
+                act::<Insert, _>(&grove.room, *item).expect("there is room");
             },
         ],
         there_once,
@@ -434,11 +442,11 @@ fn an_insert_is_not_refused_while_its_shard_is_split() {
         },
         &[
             |grove, item| {
-                let answer = grove.room.split_as_seen(*item, 0, ROOT);
+                let answer = grove.room.split_as_seen::<false>(*item, 0, ROOT);
                 answer.expect("refused though a split made room");
             },
             |grove, item| {
-                let answer = insert(&grove.room, grove.room.locate(*item));
+                let answer = act::<Insert, _>(&grove.room, *item);
                 answer.expect("refused though a split made room");
             },
         ],
@@ -457,7 +465,7 @@ fn an_item_is_not_taken_for_another_in_the_middle_of_a_split() {
         &[
             |grove, (there, _)| split_root(grove, there),
             |grove, (_, absent)| {
-                let added = insert_if_absent(&grove.room, grove.room.locate(*absent));
+                let added = act::<InsertIfAbsent, _>(&grove.room, *absent);
                 assert_eq!(added, Ok(true), "an item was taken for another");
             },
         ],
@@ -488,7 +496,10 @@ fn an_item_is_found_by_an_old_list() {
                 |grove, [deep, shallow]| {
                     grove.split(*deep, Entry { depth: 2, ..ROOT });
                     let entry = Entry { depth: 1, table: 1, base: 0 };
-                    grove.room.split_as_seen(*shallow, 2, entry).expect("a shard was not split");
+                    grove
+                        .room
+                        .split_as_seen::<false>(*shallow, 2, entry)
+                        .expect("a shard was not split");
                 },
                 |grove, [_, shallow]| look(grove, shallow),
             ],

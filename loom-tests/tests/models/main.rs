@@ -17,4 +17,5 @@ mod exclusion;
 mod growth;
 mod lookups;
 mod snapshots;
+mod wide;
 mod winners;

@@ -233,7 +233,7 @@ fn times_saved(copies: &[Saved], item: Mixed) -> usize {
     let in_one = |copy: &Saved| {
         let place = place(item, copy.depth);
         let both = [place.first, place.second].map(|bucket| copy.word(bucket));
-        both.iter().map(|word| aging().holding(*word, place.fp).len()).sum::<usize>()
+        both.iter().map(|word| aging().holding::<false>(*word, place.fp).len()).sum::<usize>()
     };
     copies.iter().map(in_one).sum()
 }
@@ -300,7 +300,7 @@ fn an_item_is_saved_once_while_its_shard_is_split_in_a_deep_directory() {
                         let entry = half_of_root(item.0 >> 63);
                         grove
                             .room
-                            .split_as_seen(*item, 2, entry)
+                            .split_as_seen::<false>(*item, 2, entry)
                             .expect("a full shard was not split");
                     },
                     save_all,

@@ -4,10 +4,12 @@
 //! stripe    0      1      2      3
 //! bucket   0 1    2 3    4 5    6 7        two lanes of 32 bits each
 //! ```
+//!
+//! The buckets are narrow, of one word, or wide, of two such words.
 
 use koel_under_loom::Fixed;
 use koel_under_loom::internals::{
-    Bucket, Copies, Fingerprint, Geometry, Lanes, Outcome, Path, Place, Shard, Step, Table,
+    Always, Bucket, Copies, Fingerprint, Geometry, Lanes, Outcome, Path, Place, Shard, Step, Table,
     set_queue_first, walk,
 };
 use std::sync::Arc;
@@ -15,14 +17,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const BUCKETS: u32 = 8;
 
-pub struct Toy {
+pub struct Toy<const WIDE: bool = false> {
     room: Fixed,
 }
 
-impl Toy {
+impl<const WIDE: bool> Toy<WIDE> {
     /// Builds a table of one or more such shards. Most models use only the first one.
     pub fn of_shards(shards: usize) -> Self {
-        let geometry = Geometry::new(Lanes::of_bits(32), shards, BUCKETS);
+        let lanes = if WIDE { Lanes::of_wide(64) } else { Lanes::of_bits(32) };
+        let geometry = Geometry::new(lanes, shards, BUCKETS);
         Toy { room: Fixed::of(geometry) }
     }
 
@@ -34,7 +37,7 @@ impl Toy {
         self.room.table()
     }
 
-    pub fn shard(&self) -> Shard<'_> {
+    pub fn shard(&self) -> Shard<'_, Always<WIDE>> {
         Shard::new(self.table(), 0)
     }
 
@@ -120,7 +123,7 @@ pub trait World: Send + Sync + 'static {
     fn check(&self);
 }
 
-impl World for Toy {
+impl<const WIDE: bool> World for Toy<WIDE> {
     fn of_shards(shards: usize) -> Self {
         Toy::of_shards(shards)
     }
@@ -134,7 +137,7 @@ trait EmptyLanes {
     fn empty_lanes(&self, bucket: Bucket) -> usize;
 }
 
-impl EmptyLanes for Shard<'_> {
+impl<const WIDE: bool> EmptyLanes for Shard<'_, Always<WIDE>> {
     fn empty_lanes(&self, bucket: Bucket) -> usize {
         self.lanes().empty(self.read(bucket)).len()
     }

@@ -14,7 +14,7 @@
 use crate::filter::batch::ahead::for_each_ahead;
 use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
-use crate::room::{Located, Room};
+use crate::room::{Operation, Room};
 
 /// The number of items that one thread sorts at once: enough to touch every cache line of a 1 MiB
 /// shard, and few enough to stay in the caches themselves.
@@ -34,50 +34,68 @@ pub const SORTED_PER_PART: usize = if SMALL { 1 } else { 256 };
 
 /// Processes a batch in its order.
 #[inline]
-pub fn in_order<'a, R: Room, A>(
-    room: &'a R,
+pub fn in_order<O: Operation, R: Room>(room: &R, hashes: &[u64], answers: &mut [O::Answer]) {
+    match room.is_wide() {
+        false => in_order_of::<false, O, R>(room, hashes, answers),
+        true => in_order_of::<true, O, R>(room, hashes, answers),
+    }
+}
+
+#[inline]
+fn in_order_of<const WIDE: bool, O: Operation, R: Room>(
+    room: &R,
     hashes: &[u64],
-    answers: &mut [A],
-    act: impl Fn(&'a R, Located<'a, R>) -> A,
+    answers: &mut [O::Answer],
 ) {
     let items = hashes.iter().map(|&hash| Mixed::of(hash)).zip(answers);
     // So few items are done before their first prefetch would be.
     let few = if room.buckets() <= CACHED_BUCKETS { 16 } else { 4 };
     if hashes.len() < few {
-        items.for_each(|(hash, answer)| *answer = act(room, room.locate(hash)));
+        items.for_each(|(hash, answer)| *answer = O::at(room, room.locate::<WIDE>(hash)));
         return;
     }
-    let ahead = items.map(|(hash, answer)| (room.fetch(hash), answer));
-    for_each_ahead(ahead, |(ahead, answer)| *answer = act(room, room.fetched(ahead)));
+    let ahead = items.map(|(hash, answer)| (room.fetch::<WIDE>(hash), answer));
+    for_each_ahead(ahead, |(ahead, answer)| *answer = O::at(room, room.fetched(ahead)));
 }
 
 /// Processes a batch of writes in whichever order is faster.
-pub fn write<'a, R: Room, A: Copy>(
-    room: &'a R,
-    hashes: &[u64],
-    answers: &mut [A],
-    act: impl Fn(&'a R, Located<'a, R>) -> A,
-) {
+pub fn write<O: Operation, R: Room>(room: &R, hashes: &[u64], answers: &mut [O::Answer]) {
     let cached = room.buckets() <= CACHED_BUCKETS && !SMALL;
     let parts = if cached || hashes.len() < SORTED_PER_PART { usize::MAX } else { room.parts() };
     if hashes.len().min(ROUND) / SORTED_PER_PART < parts {
-        return in_order(room, hashes, answers, act);
+        return in_order::<O, R>(room, hashes, answers);
     }
     for (hashes, answers) in hashes.chunks(ROUND).zip(answers.chunks_mut(ROUND)) {
         let sorted = Sorted::new(parts, hashes);
         for part in 0..parts {
-            act_on(room, sorted.of_part(part), |item, at| {
-                answers[item.index as usize] = act(room, at);
+            act_on::<O, R>(room, sorted.of_part(part), |item, answer| {
+                answers[item.index as usize] = answer;
             });
         }
     }
 }
 
-/// Visits the items of one part.
+/// Does this to the items of one part.
 #[inline]
-pub fn act_on<'a, R: Room>(room: &'a R, items: &[Item], mut act: impl FnMut(Item, Located<'a, R>)) {
-    let ahead = items.iter().map(|&item| (item, room.fetch(item.hash())));
-    for_each_ahead(ahead, |(item, ahead)| act(item, room.fetched(ahead)));
+pub fn act_on<O: Operation, R: Room>(
+    room: &R,
+    items: &[Item],
+    answer: impl FnMut(Item, O::Answer),
+) {
+    match room.is_wide() {
+        false => act_on_of::<false, O, R>(room, items, answer),
+        true => act_on_of::<true, O, R>(room, items, answer),
+    }
+}
+
+#[inline]
+fn act_on_of<const WIDE: bool, O: Operation, R: Room>(
+    room: &R,
+    items: &[Item],
+    mut answer: impl FnMut(Item, O::Answer),
+) {
+    let ahead = items.iter().map(|&item| (item, room.fetch::<WIDE>(item.hash())));
+    for_each_ahead(ahead, |(item, ahead)| answer(item, O::at(room, room.fetched(ahead))));
 }
 
 /// One item of a round. It has 12 bytes, because the hash is split in two halves.

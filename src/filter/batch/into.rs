@@ -4,7 +4,7 @@
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::batch::bulk;
-use crate::room::{self, Room};
+use crate::room::{Insert, InsertIfAbsent, Remove, Room};
 use std::hash::{BuildHasher, Hash};
 
 /// # Many items at once, into a slice
@@ -61,7 +61,7 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     pub fn insert_many_into<T: Hash>(&self, items: &[T], answers: &mut [Result<(), Full>]) {
         check_lengths(items, answers);
         self.hashed(items, answers, |hashes, answers| {
-            bulk::write(self.room(), hashes, answers, room::insert);
+            bulk::write::<Insert, R>(self.room(), hashes, answers);
         });
     }
 
@@ -83,7 +83,7 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     ) {
         check_lengths(items, answers);
         self.hashed(items, answers, |hashes, answers| {
-            bulk::write(self.room(), hashes, answers, room::insert_if_absent);
+            bulk::write::<InsertIfAbsent, R>(self.room(), hashes, answers);
         });
     }
 
@@ -101,7 +101,7 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     pub fn remove_many_into<T: Hash>(&self, items: &[T], answers: &mut [bool]) {
         check_lengths(items, answers);
         self.hashed(items, answers, |hashes, answers| {
-            bulk::write(self.room(), hashes, answers, room::remove);
+            bulk::write::<Remove, R>(self.room(), hashes, answers);
         });
     }
 }
@@ -153,7 +153,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     #[track_caller]
     pub fn insert_hash_many_into(&self, hashes: &[u64], answers: &mut [Result<(), Full>]) {
         check_lengths(hashes, answers);
-        bulk::write(self.room(), hashes, answers, room::insert);
+        bulk::write::<Insert, R>(self.room(), hashes, answers);
     }
 
     /// Adds the item of each hash that is not in the filter yet, like
@@ -173,7 +173,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         answers: &mut [Result<bool, Full>],
     ) {
         check_lengths(hashes, answers);
-        bulk::write(self.room(), hashes, answers, room::insert_if_absent);
+        bulk::write::<InsertIfAbsent, R>(self.room(), hashes, answers);
     }
 
     /// Removes one copy of the item of each hash, like
@@ -190,7 +190,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     #[track_caller]
     pub fn remove_hash_many_into(&self, hashes: &[u64], answers: &mut [bool]) {
         check_lengths(hashes, answers);
-        bulk::write(self.room(), hashes, answers, room::remove);
+        bulk::write::<Remove, R>(self.room(), hashes, answers);
     }
 }
 

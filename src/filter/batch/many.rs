@@ -3,7 +3,7 @@
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::batch::bulk::{self, ROUND};
-use crate::room::{self, Located, Room};
+use crate::room::{Contains, Count, Insert, InsertIfAbsent, Operation, Remove, Room};
 use std::hash::{BuildHasher, Hash};
 
 /// # Many items at once
@@ -44,7 +44,7 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     #[must_use = "a refused item is not in the filter"]
     pub fn insert_many<T: Hash>(&self, items: &[T]) -> Vec<Result<(), Full>> {
-        self.write_items(items, Ok(()), room::insert)
+        self.write_items::<Insert, _>(items, Ok(()))
     }
 
     /// [Adds](Self::insert_if_absent) each item that is not in the filter yet.
@@ -57,7 +57,7 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     #[must_use = "a refused item is not in the filter"]
     pub fn insert_if_absent_many<T: Hash>(&self, items: &[T]) -> Vec<Result<bool, Full>> {
-        self.write_items(items, Ok(false), room::insert_if_absent)
+        self.write_items::<InsertIfAbsent, _>(items, Ok(false))
     }
 
     /// [Counts](Self::count) the copies of each item.
@@ -98,18 +98,17 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     /// # Ok::<(), koel::Full>(())
     /// ```
     pub fn remove_many<T: Hash>(&self, items: &[T]) -> Vec<bool> {
-        self.write_items(items, false, room::remove)
+        self.write_items::<Remove, _>(items, false)
     }
 
-    pub(crate) fn write_items<'a, T: Hash, A: Copy>(
-        &'a self,
+    pub(crate) fn write_items<O: Operation<Answer: Clone>, T: Hash>(
+        &self,
         items: &[T],
-        unanswered: A,
-        act: impl Fn(&'a R, Located<'a, R>) -> A,
-    ) -> Vec<A> {
+        unanswered: O::Answer,
+    ) -> Vec<O::Answer> {
         let mut answers = vec![unanswered; items.len()];
         self.hashed(items, &mut answers, |hashes, answers| {
-            bulk::write(self.room(), hashes, answers, &act);
+            bulk::write::<O, R>(self.room(), hashes, answers);
         });
         answers
     }
@@ -150,7 +149,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     }
 
     pub(crate) fn contains_each(&self, hashes: &[u64], found: &mut [bool]) {
-        bulk::in_order(self.room(), hashes, found, room::contains);
+        bulk::in_order::<Contains, R>(self.room(), hashes, found);
     }
 
     /// Counts the copies of the item of each hash, like [`count_many`](Self::count_many).
@@ -169,7 +168,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     }
 
     pub(crate) fn count_each(&self, hashes: &[u64], counts: &mut [usize]) {
-        bulk::in_order(self.room(), hashes, counts, room::count);
+        bulk::in_order::<Count, R>(self.room(), hashes, counts);
     }
 
     /// Adds a copy of the item of each hash, like [`insert_many`](Self::insert_many).
@@ -181,7 +180,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     #[must_use = "a refused item is not in the filter"]
     pub fn insert_hash_many(&self, hashes: &[u64]) -> Vec<Result<(), Full>> {
-        self.write_hashes(hashes, Ok(()), room::insert)
+        self.write_hashes::<Insert>(hashes, Ok(()))
     }
 
     /// Adds the item of each hash that is not in the filter yet, like
@@ -193,7 +192,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     #[must_use = "a refused item is not in the filter"]
     pub fn insert_hash_if_absent_many(&self, hashes: &[u64]) -> Vec<Result<bool, Full>> {
-        self.write_hashes(hashes, Ok(false), room::insert_if_absent)
+        self.write_hashes::<InsertIfAbsent>(hashes, Ok(false))
     }
 
     /// Removes one copy of the item of each hash, like [`remove_many`](Self::remove_many).
@@ -205,17 +204,16 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// # Ok::<(), koel::Full>(())
     /// ```
     pub fn remove_hash_many(&self, hashes: &[u64]) -> Vec<bool> {
-        self.write_hashes(hashes, false, room::remove)
+        self.write_hashes::<Remove>(hashes, false)
     }
 
-    fn write_hashes<'a, A: Copy>(
-        &'a self,
+    fn write_hashes<O: Operation<Answer: Clone>>(
+        &self,
         hashes: &[u64],
-        unanswered: A,
-        act: impl Fn(&'a R, Located<'a, R>) -> A,
-    ) -> Vec<A> {
+        unanswered: O::Answer,
+    ) -> Vec<O::Answer> {
         let mut answers = vec![unanswered; hashes.len()];
-        bulk::write(self.room(), hashes, &mut answers, act);
+        bulk::write::<O, R>(self.room(), hashes, &mut answers);
         answers
     }
 }

@@ -10,7 +10,7 @@ use crate::error::Refused;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::batch::bulk::{self, ROUND, Sorted, act_on};
 use crate::filter::batch::extend::Extension;
-use crate::room::{self, Located, Room};
+use crate::room::{Insert, InsertIfAbsent, Operation, Remove, Room};
 use rayon::prelude::*;
 use std::hash::{BuildHasher, Hash};
 
@@ -56,7 +56,7 @@ impl<S: BuildHasher + Sync, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     #[must_use = "a refused item is not in the filter"]
     pub fn par_insert_many<T: Hash + Sync>(&self, items: &[T]) -> Vec<Result<(), Full>> {
-        self.par_write_items(items, Ok(()), room::insert)
+        self.par_write_items::<Insert, _>(items, Ok(()))
     }
 
     /// Adds each item that is not in the filter yet, like
@@ -73,7 +73,7 @@ impl<S: BuildHasher + Sync, R: Room> ConcurrentCuckooFilter<S, R> {
         &self,
         items: &[T],
     ) -> Vec<Result<bool, Full>> {
-        self.par_write_items(items, Ok(false), room::insert_if_absent)
+        self.par_write_items::<InsertIfAbsent, _>(items, Ok(false))
     }
 
     /// Removes one copy of each item, like [`remove_many`](Self::remove_many), on many threads.
@@ -85,7 +85,7 @@ impl<S: BuildHasher + Sync, R: Room> ConcurrentCuckooFilter<S, R> {
     /// # Ok::<(), koel::Full>(())
     /// ```
     pub fn par_remove_many<T: Hash + Sync>(&self, items: &[T]) -> Vec<bool> {
-        self.par_write_items(items, false, room::remove)
+        self.par_write_items::<Remove, _>(items, false)
     }
 
     /// Adds a copy of every item of a parallel iterator, in any order, and returns the number of
@@ -178,21 +178,20 @@ impl<S: BuildHasher + Sync, R: Room> ConcurrentCuckooFilter<S, R> {
         extensions.reduce(Extension::default, Extension::merge).outcome()
     }
 
-    fn par_write_items<'a, T: Hash + Sync, A: Copy + Send + Sync>(
-        &'a self,
+    fn par_write_items<O: Operation<Answer: Copy + Send + Sync>, T: Hash + Sync>(
+        &self,
         items: &[T],
-        unanswered: A,
-        act: impl Fn(&'a R, Located<'a, R>) -> A + Sync,
-    ) -> Vec<A> {
+        unanswered: O::Answer,
+    ) -> Vec<O::Answer> {
         if items.len() < 2 * PIECE {
-            return self.write_items(items, unanswered, act);
+            return self.write_items::<O, T>(items, unanswered);
         }
         let mut answers = vec![unanswered; items.len()];
         let mut hashes = Vec::new();
         let round = bulk::round_of_items(items.len(), MOST_SORTED);
         for (items, answers) in items.chunks(round).zip(answers.chunks_mut(round)) {
             items.par_iter().map(|item| self.hash_of(item)).collect_into_vec(&mut hashes);
-            self.par_write(&hashes, answers, &act);
+            self.par_write::<O>(&hashes, answers);
         }
         answers
     }
@@ -225,7 +224,7 @@ impl<S: Sync, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     #[must_use = "a refused item is not in the filter"]
     pub fn par_insert_hash_many(&self, hashes: &[u64]) -> Vec<Result<(), Full>> {
-        self.par_write_hashes(hashes, Ok(()), room::insert)
+        self.par_write_hashes::<Insert>(hashes, Ok(()))
     }
 
     /// Adds the item of each hash that is not in the filter yet, like
@@ -237,7 +236,7 @@ impl<S: Sync, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     #[must_use = "a refused item is not in the filter"]
     pub fn par_insert_hash_if_absent_many(&self, hashes: &[u64]) -> Vec<Result<bool, Full>> {
-        self.par_write_hashes(hashes, Ok(false), room::insert_if_absent)
+        self.par_write_hashes::<InsertIfAbsent>(hashes, Ok(false))
     }
 
     /// Removes one copy of the item of each hash, like [`par_remove_many`](Self::par_remove_many).
@@ -249,31 +248,29 @@ impl<S: Sync, R: Room> ConcurrentCuckooFilter<S, R> {
     /// # Ok::<(), koel::Full>(())
     /// ```
     pub fn par_remove_hash_many(&self, hashes: &[u64]) -> Vec<bool> {
-        self.par_write_hashes(hashes, false, room::remove)
+        self.par_write_hashes::<Remove>(hashes, false)
     }
 
-    fn par_write_hashes<'a, A: Copy + Send + Sync>(
-        &'a self,
+    fn par_write_hashes<O: Operation<Answer: Copy + Send + Sync>>(
+        &self,
         hashes: &[u64],
-        unanswered: A,
-        act: impl Fn(&'a R, Located<'a, R>) -> A + Sync,
-    ) -> Vec<A> {
+        unanswered: O::Answer,
+    ) -> Vec<O::Answer> {
         let mut answers = vec![unanswered; hashes.len()];
-        self.par_write(hashes, &mut answers, &act);
+        self.par_write::<O>(hashes, &mut answers);
         answers
     }
 
-    fn par_write<'a, A: Copy + Send + Sync>(
-        &'a self,
+    fn par_write<O: Operation<Answer: Copy + Send + Sync>>(
+        &self,
         hashes: &[u64],
-        answers: &mut [A],
-        act: &(impl Fn(&'a R, Located<'a, R>) -> A + Sync),
+        answers: &mut [O::Answer],
     ) {
         let room = self.room();
         let threads = rayon::current_num_threads();
         let parts = if threads == 1 || hashes.len() < 2 * PIECE { 1 } else { room.parts() };
         if parts == 1 || hashes.len() / bulk::SORTED_PER_PART < parts {
-            return bulk::write(room, hashes, answers, act);
+            return bulk::write::<O, R>(room, hashes, answers);
         }
         let round = (ROUND * threads).min(MOST_SORTED);
         for (hashes, answers) in hashes.chunks(round).zip(answers.chunks_mut(round)) {
@@ -283,13 +280,13 @@ impl<S: Sync, R: Room> ConcurrentCuckooFilter<S, R> {
             let pieces: Vec<Sorted> =
                 hashes.par_chunks(piece).map(|hashes| Sorted::new(parts, hashes)).collect();
             // The answers of each part's items, piece after piece.
-            let by_part: Vec<Vec<A>> = (0..parts)
+            let by_part: Vec<Vec<O::Answer>> = (0..parts)
                 .into_par_iter()
                 .map(|part| {
                     let items = pieces.iter().map(|piece| piece.of_part(part));
                     let mut answers = Vec::with_capacity(items.clone().map(<[_]>::len).sum());
                     items.for_each(|items| {
-                        act_on(room, items, |_, at| answers.push(act(room, at)));
+                        act_on::<O, R>(room, items, |_, answer| answers.push(answer));
                     });
                     answers
                 })

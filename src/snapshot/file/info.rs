@@ -100,7 +100,7 @@ impl SnapshotInfo {
     /// Returns the number of bits in a fingerprint.
     #[must_use]
     pub fn fingerprint_bits(&self) -> u32 {
-        self.plan.geometry().lanes().bits()
+        self.plan.geometry().lanes().fingerprint_bits()
     }
 
     /// Returns the number of shards.

@@ -6,7 +6,7 @@
 
 use crate::room::Room;
 use crate::room::parts::{Block, Loaded};
-use crate::shard::Shard;
+use crate::shard::whole::fill;
 use crate::snapshot::allocate::{table_of, zeros};
 use crate::snapshot::blocks::{BlockReader, Tally};
 use crate::snapshot::error::Reason;
@@ -70,7 +70,7 @@ pub fn load<S: PersistentHasher, R: Room>(
     let blocks = in_turns(file, length, count, &reader, |number, words| {
         let block = reader.read(number as u64, words)?;
         let buckets = &words[BLOCK_HEAD..words.len() - 1];
-        let Ok(()) = Shard::new(&table, number).fill(buckets, block.items);
+        fill(&table, number, buckets, block.items);
         Ok(block)
     })?;
     let mut tally = Tally::new(roots, sum);

@@ -1,6 +1,7 @@
 //! Lookups in a file, which read only the shards that the items lead to.
 
 use crate::layout::aging::{Aging, GROWING_BUCKETS};
+use crate::layout::either;
 use crate::layout::geometry::{Mixed, Place};
 use crate::layout::sizing::{rate_at, rate_of_a_lane};
 use crate::room::parts::Plan;
@@ -133,18 +134,30 @@ impl<S: PersistentHasher> SnapshotFile<S> {
                 let (hash, roots) = (Mixed::of(hash), plan.geometry.shards());
                 let (root, rest) = hash.scaled(roots);
                 let (block, depth) = self.heads.find(root, rest);
-                (block, Aging::new(plan.geometry.lanes()).place(hash, roots, depth))
+                let aging = Aging::new(plan.geometry.lanes());
+                let is_wide = plan.geometry.lanes().is_wide();
+                (block, either!(is_wide, WIDE => aging.place::<WIDE>(hash, roots, depth)))
             }
         }
     }
 
     fn is_in(&self, buckets: &[u64], place: Place) -> bool {
-        let (first, second) = (buckets[place.first.0 as usize], buckets[place.second.0 as usize]);
         let lanes = self.header.plan.geometry().lanes();
-        match &self.header.plan {
-            Plan::Fixed(_) => lanes.is_in(first, second, place.fp),
-            Plan::Growing(_) => Aging::new(lanes).is_in(first, second, place.fp),
-        }
+        [place.first, place.second].into_iter().any(|bucket| {
+            let words = &buckets[bucket.0 as usize * lanes.words()..][..lanes.words()];
+            let heads = match &self.header.plan {
+                Plan::Fixed(_) => lanes.holding(words[0], place.fp),
+                Plan::Growing(_) => either!(lanes.is_wide(), WIDE => {
+                    Aging::new(lanes).holding::<WIDE>(words[0], place.fp)
+                }),
+            };
+            let Some(tails) = words.get(1) else { return !heads.is_empty() };
+            let tails = match &self.header.plan {
+                Plan::Fixed(_) => lanes.holding_tail(*tails, place.fp),
+                Plan::Growing(_) => Aging::new(lanes).holding_tail(*tails, place.fp),
+            };
+            !heads.and(tails).is_empty()
+        })
     }
 
     /// Reads the buckets of a block.
@@ -222,7 +235,10 @@ impl<S: PersistentHasher> SnapshotFile<S> {
             let (root, rest) = middle.scaled(plan.geometry.shards());
             let (block, _) = self.heads.find(root, rest);
             let buckets = self.buckets(block, &mut words)?;
-            vagueness += buckets.iter().map(|word| aging.vagueness(*word)).sum::<u64>();
+            vagueness += either!(lanes.is_wide(), WIDE => {
+                let of = |bucket| aging.vagueness::<WIDE>(bucket);
+                lanes.fold(buckets, of, u64::wrapping_add)
+            });
         }
         let lanes_of_a_bucket = vagueness as f64 / SAMPLE as f64 / f64::from(GROWING_BUCKETS);
         Ok(lanes_of_a_bucket * rate_of_a_lane(lanes))

@@ -77,7 +77,7 @@ struct Pair {
 
 impl Pair {
     fn new(layout: Layout, items: u64) -> Self {
-        let exact = layout.bits == EXACT.bits;
+        let exact = layout.bits == EXACT.bits && layout.words == EXACT.words;
         Pair { filter: layout.filter(), exact, items, copies: HashMap::new(), len: 0, refused: 0 }
     }
 

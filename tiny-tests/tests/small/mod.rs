@@ -13,16 +13,22 @@ pub struct Layout {
     pub bits: u32,
     /// A false-positive rate that selects this layout when no growth is expected.
     pub rate: f64,
+    /// The number of words in a bucket.
+    pub words: u32,
 }
 
-pub const LAYOUTS: [Layout; 7] = [
-    Layout { bits: 8, rate: 0.13 },
-    Layout { bits: 9, rate: 0.06 },
-    Layout { bits: 10, rate: 0.025 },
-    Layout { bits: 12, rate: 0.005 },
-    Layout { bits: 16, rate: 0.000_25 },
-    Layout { bits: 21, rate: 6e-6 },
-    Layout { bits: 32, rate: 2e-9 },
+pub const LAYOUTS: [Layout; 11] = [
+    Layout { bits: 8, rate: 0.13, words: 1 },
+    Layout { bits: 9, rate: 0.06, words: 1 },
+    Layout { bits: 10, rate: 0.025, words: 1 },
+    Layout { bits: 12, rate: 0.005, words: 1 },
+    Layout { bits: 16, rate: 0.000_25, words: 1 },
+    Layout { bits: 21, rate: 6e-6, words: 1 },
+    Layout { bits: 32, rate: 2e-9, words: 1 },
+    Layout { bits: 18, rate: 1.2e-4, words: 2 },
+    Layout { bits: 20, rate: 2.3e-5, words: 2 },
+    Layout { bits: 24, rate: 1.3e-6, words: 2 },
+    Layout { bits: 32, rate: 4e-9, words: 2 },
 ];
 
 /// The layout that tells all items of a test apart. Its windows are used up after 15 splits.
@@ -44,7 +50,7 @@ impl Layout {
 
     /// Returns the number of slots in a bucket.
     pub fn slots(self) -> usize {
-        (64 / self.bits) as usize
+        (64 / (self.bits / self.words)) as usize
     }
 }
 

@@ -4,12 +4,15 @@
 use crate::common::*;
 use std::fs;
 
-/// A state of more than a megabyte.
+/// The bytes of a shard in the file: its buckets have two words.
+const BLOCK: usize = 8 * (2 * 8_192 + 4);
+
+/// A state that is not loaded at once.
 fn place_with_a_large_state() -> Place {
     let place = Place::new();
-    let ran = place.koel_on("add --rate 1e-7 large.koel", &numbered(0..200_000));
+    let ran = place.koel_on("add --rate 1e-7 large.koel", &numbered(0..600_000));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(place.read("large.koel").len() > 16 * 65_568);
+    assert!(place.read("large.koel").len() > 16 * BLOCK);
     place
 }
 
@@ -28,7 +31,7 @@ fn few_lines_and_many_have_the_same_answers() {
 fn damage_is_told_where_an_answer_would_depend_on_it() {
     let place = place_with_a_large_state();
     let whole = place.read("large.koel");
-    let (block, count) = (8 * (8_192 + 4), (whole.len() - 240) / (8 * (8_192 + 4)));
+    let (block, count) = (BLOCK, (whole.len() - 240) / BLOCK);
     let mut damaged = whole.clone();
     for number in (0..count).filter(|number| number % 2 == 0) {
         damaged[192 + number * block + block / 2] ^= 1;

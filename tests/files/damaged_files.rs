@@ -1,7 +1,7 @@
 //! Damaged, foreign and forged files. A file that is not valid is refused with an error that says
 //! what is wrong and where. No file causes a panic, not even a forged one with valid checksums.
 
-use crate::common::{LAYOUTS, SplitMix, in_time, rounds};
+use crate::common::{LAYOUTS, SplitMix, in_time, layouts, rounds};
 use crate::file::{BLOCK_HEAD, FilterFile, HEADER_WORDS, word};
 use koel::SnapshotErrorKind::{
     self, Damaged, Incomplete, Io, NotAFile, NotASnapshot, NotFound, OutOfMemory,
@@ -380,7 +380,7 @@ fn every_number_of_a_file_is_validated() {
 
 #[test]
 fn an_invalid_bucket_is_refused() {
-    for layout in LAYOUTS {
+    for layout in layouts() {
         let filter = layout.filter_with(60, HASH);
         let file = file_of(&filter);
         for bit in file.slots() * file.lane_bits()..64 {
@@ -591,7 +591,7 @@ fn whatever_the_lanes<R: Room>(file: &FilterFile) {
 #[test]
 fn a_forged_fixed_filter_does_no_harm() {
     in_time(|| {
-        for layout in LAYOUTS {
+        for layout in layouts() {
             for capacity in [1, 60, 3_000] {
                 let filter = layout.filter_with(capacity, HASH);
                 whatever_the_lanes::<Fixed>(&file_of(&filter));

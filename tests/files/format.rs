@@ -1,7 +1,7 @@
 //! The specification of the file format is correct and complete: a reader that is written from it
 //! alone gives the same answers as the filters.
 
-use crate::common::{LAYOUTS, SplitMix, rounds};
+use crate::common::{SplitMix, layouts, rounds};
 use crate::file::{FilterFile, inverse, mix, unmix, word};
 use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, Room, StableHash};
 
@@ -78,7 +78,7 @@ fn the_mixing_can_be_undone() {
 #[test]
 fn fixed_filters_of_all_layouts_and_sizes_match_the_specification() {
     let mut near_blocks = std::collections::BTreeSet::new();
-    for layout in LAYOUTS {
+    for layout in layouts() {
         for capacity in [1, 2, 5, 9, 20, 50, 77, 300, 1_000, 4_321, 30_000, 123_456] {
             let filter = layout.filter_with(capacity, HASH);
             let hashes = SplitMix(capacity as u64).take(capacity);
@@ -97,7 +97,7 @@ fn fixed_filters_of_all_layouts_and_sizes_match_the_specification() {
 
 #[test]
 fn a_fixed_filter_of_several_shards_matches_the_specification() {
-    for layout in LAYOUTS {
+    for layout in layouts() {
         let capacity = layout.slots() * 260_000;
         let filter = layout.filter_with(capacity, HASH);
         let hashes = SplitMix(9).take(capacity / rounds(40, 4));

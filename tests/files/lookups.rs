@@ -1,6 +1,6 @@
 //! Lookups in a file give the answers of the loaded filter, or an error.
 
-use crate::common::{LAYOUTS, SplitMix};
+use crate::common::{LAYOUTS, SplitMix, layouts};
 use crate::file::FilterFile;
 use koel::SnapshotErrorKind::{Damaged, Incomplete, NotFound, WrongHasher};
 use koel::{
@@ -55,7 +55,7 @@ fn agrees<R: Room>(filter: &ConcurrentCuckooFilter<StableHash, R>, path: &Path) 
 fn a_file_answers_like_the_filter_that_it_holds() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("filter");
-    for layout in &LAYOUTS {
+    for layout in layouts() {
         for items in [0, 1, 20_000] {
             let filter = layout.filter_with(items.max(30), HASH);
             (0..items as u64).for_each(|item| filter.insert(&item).expect("room"));

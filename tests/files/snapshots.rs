@@ -1,6 +1,6 @@
 //! A loaded filter is identical to the saved one.
 
-use crate::common::{LAYOUTS, rounds};
+use crate::common::{layouts, rounds};
 use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, Room, SnapshotErrorKind, StableHash};
 use std::hash::BuildHasher;
 
@@ -60,7 +60,7 @@ fn check<R: Room>(filter: &Filter<R>, items: std::ops::Range<u64>) {
 
 #[test]
 fn a_fixed_filter_loads_unchanged() {
-    for layout in LAYOUTS {
+    for layout in layouts() {
         // With the longest fingerprints, this many items take several shards.
         let most = rounds(if layout.bits == 32 { 300_000 } else { 60_000 }, 600_000);
         for items in [0, 1, 10, 1_000, 3_855, 20_000, most] {
@@ -75,7 +75,7 @@ fn a_fixed_filter_loads_unchanged() {
 
 #[test]
 fn a_growing_filter_loads_unchanged_and_continues_to_grow() {
-    for layout in LAYOUTS {
+    for layout in layouts() {
         for &items in rounds(&[0, 1, 40_000][..], &[0, 1, 100_000, 600_000]) {
             let filter = ConcurrentCuckooFilter::builder()
                 .capacity(1_000)

@@ -2,7 +2,7 @@
 //! or shard by shard, on one thread or several. It also keeps its promises while other threads read
 //! and write.
 
-use crate::common::{Filter, LAYOUTS, Layout, SplitMix, answers, rounds, together};
+use crate::common::{Filter, LAYOUTS, Layout, SplitMix, answers, layouts, rounds, together};
 use koel::Full;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -111,7 +111,7 @@ impl Life {
 #[test]
 fn a_batch_of_any_size_answers_as_a_loop() {
     let mut random = SplitMix(1);
-    for layout in &LAYOUTS {
+    for layout in layouts() {
         for size in SIZES {
             let life = Life::of(&mut random, size);
             // The last filter is too small for the batches.
@@ -182,7 +182,7 @@ fn a_stream_that_overflows_names_what_it_could_not_add() {
 #[test]
 fn a_batch_that_goes_shard_by_shard_answers_as_a_loop() {
     let pools: Vec<ThreadPool> = rounds(&[3][..], &[2, 3]).iter().map(|n| pool(*n)).collect();
-    for layout in &LAYOUTS {
+    for layout in layouts() {
         let capacity = large(layout).capacity();
         // Less than one round, and several rounds with more items than fit.
         let overflow = layout.bits == 32 || rounds(false, true);
@@ -227,7 +227,7 @@ fn a_batch_of_items_answers_as_a_loop() {
 /// The threads add the same items, in batches of different sizes. Each item has one winner.
 #[test]
 fn exactly_one_of_the_racing_batches_adds_an_item() {
-    for layout in LAYOUTS.iter().filter(|layout| layout.is_exact()) {
+    for layout in layouts().iter().filter(|layout| layout.is_exact()) {
         let hashes: Vec<u64> = (0..400_000).collect();
         for filter in [layout.filter(450_000), large(layout)] {
             let winners: Vec<_> = hashes.iter().map(|_| AtomicBool::new(false)).collect();
@@ -254,7 +254,7 @@ fn exactly_one_of_the_racing_batches_adds_an_item() {
 /// the time, in batches and one by one.
 #[test]
 fn items_that_stay_are_found_while_batches_come_and_go() {
-    for layout in &LAYOUTS {
+    for layout in layouts() {
         let large = rounds(layout.bits == 32, true).then(|| large(layout));
         for filter in [layout.filter(60_000)].into_iter().chain(large) {
             let capacity = filter.capacity() as u64;
@@ -294,7 +294,7 @@ fn items_that_stay_are_found_while_batches_come_and_go() {
 
 #[test]
 fn par_extend_counts_the_inserted_items_and_names_the_refused_ones() {
-    for layout in LAYOUTS.iter().filter(|layout| layout.is_exact()) {
+    for layout in layouts().iter().filter(|layout| layout.is_exact()) {
         let fits = rounds(20_000, 100_000);
         let filter = layout.filter(fits);
         assert_eq!(filter.par_extend(0..0u64), Ok(0));

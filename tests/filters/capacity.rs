@@ -1,6 +1,6 @@
 //! A filter holds as many distinct items as its capacity, in no more memory than promised.
 
-use crate::common::{Filter, LAYOUTS, Layout, SplitMix, fill_to_refusal, rounds};
+use crate::common::{Filter, LAYOUTS, Layout, SplitMix, fill_to_refusal, layouts, rounds};
 use std::time::{Duration, Instant};
 
 /// Capacities, and the number of filters to fill for each.
@@ -59,7 +59,7 @@ fn check_capacity(layout: &Layout, capacity: usize, seeds: u64, short: &mut Vec<
 #[test]
 fn as_many_distinct_items_as_the_capacity_fit() {
     let mut short = Vec::new();
-    for layout in &LAYOUTS {
+    for layout in layouts() {
         for (capacity, seeds) in SIZES {
             check_capacity(layout, capacity, rounds(seeds.div_ceil(10), seeds), &mut short);
         }
@@ -71,7 +71,7 @@ fn as_many_distinct_items_as_the_capacity_fit() {
 #[test]
 fn as_many_distinct_items_as_the_capacity_fit_in_each_of_very_many_small_filters() {
     let mut short = Vec::new();
-    for layout in &LAYOUTS {
+    for layout in layouts() {
         for capacity in [1, 2, 3, 5, 7, 10, 14, 20, 33, 60] {
             let filter = layout.filter(capacity);
             let mut random = SplitMix(capacity as u64);
@@ -95,7 +95,7 @@ fn as_many_distinct_items_as_the_capacity_fit_in_each_of_very_many_small_filters
 #[test]
 fn the_capacity_fits_in_every_shard_of_several() {
     let mut short = Vec::new();
-    for layout in &LAYOUTS {
+    for layout in layouts() {
         let capacity = several_shards(layout);
         assert!(layout.filter(capacity).stats().shards() > rounds(1, 3));
         check_capacity(layout, capacity, rounds(1, 2), &mut short);
@@ -107,7 +107,7 @@ fn the_capacity_fits_in_every_shard_of_several() {
 #[test]
 fn the_capacity_fits_one_by_one_if_absent() {
     let mut short = Vec::new();
-    for layout in &LAYOUTS {
+    for layout in layouts() {
         for (capacity, seeds) in SIZES {
             let filter = layout.filter(capacity);
             for seed in 0..seeds.min(rounds(3, 100)) {
@@ -144,7 +144,7 @@ fn a_large_filter_takes_few_bits_per_item() {
 
 #[test]
 fn a_filter_for_ten_items_takes_less_than_four_hundred_bytes() {
-    for layout in &LAYOUTS {
+    for layout in layouts() {
         let bytes = layout.filter(10).size_in_bytes();
         assert!(bytes < 400, "{} bits: {bytes} bytes", layout.bits);
     }
@@ -152,7 +152,7 @@ fn a_filter_for_ten_items_takes_less_than_four_hundred_bytes() {
 
 #[test]
 fn the_size_grows_with_the_capacity_and_never_jumps() {
-    for layout in &LAYOUTS {
+    for layout in layouts() {
         let bytes = |capacity| layout.filter(capacity).size_in_bytes();
         let per_item = bytes(1_000_003) as f64 / 1_000_003.0;
         let (mut capacity, mut before) = (1, 0);

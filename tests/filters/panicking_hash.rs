@@ -1,7 +1,7 @@
 //! A user's `Hash` may panic, anywhere and in many threads at once. The operation then has no
 //! effect, and leaves no lock held.
 
-use crate::common::{Filter, Fixed, FixedHasher, LAYOUTS, Layout, in_time};
+use crate::common::{Filter, Fixed, FixedHasher, Layout, in_time, layouts};
 use koel::ConcurrentCuckooFilter;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -87,7 +87,7 @@ fn assert_works<S: BuildHasher>(filter: &Filter<S>) {
 #[test]
 fn a_panic_at_any_point_of_the_hash_changes_nothing() {
     in_time(|| {
-        for layout in &LAYOUTS {
+        for layout in layouts() {
             for capacity in CAPACITIES {
                 let filter = full(layout, capacity, Fixed { key: 0 });
                 for (name, operation) in operations() {
@@ -113,7 +113,7 @@ fn a_panic_at_any_point_of_the_hash_changes_nothing() {
 #[test]
 fn panics_in_one_thread_after_another_change_nothing() {
     in_time(|| {
-        for layout in &LAYOUTS {
+        for layout in layouts() {
             let filter = full(layout, 1_000, Fixed { key: 0 });
             for thread in 0..20 {
                 std::thread::scope(|scope| {
@@ -135,7 +135,7 @@ fn panics_in_one_thread_after_another_change_nothing() {
 #[test]
 fn panics_in_many_threads_at_once_disturb_no_other_thread() {
     in_time(|| {
-        for layout in &LAYOUTS {
+        for layout in layouts() {
             for capacity in CAPACITIES {
                 let filter = full(layout, capacity - capacity / 10, Fixed { key: 0 });
                 let items = capacity - capacity / 10;
@@ -228,7 +228,7 @@ impl Hasher for MoodyHasher<'_> {
 #[test]
 fn a_panic_in_the_hasher_changes_nothing() {
     in_time(|| {
-        for layout in &LAYOUTS {
+        for layout in layouts() {
             for place in [Place::Build, Place::Write, Place::Finish] {
                 let angry = AtomicBool::new(false);
                 let filter = full(layout, 300, Moody { angry: &angry, place });

@@ -7,7 +7,7 @@ mod common;
 mod small;
 
 use common::{SplitMix, alone, in_time, rounds, together};
-use small::{EXACT, LAYOUTS, loaded};
+use small::{EXACT, layouts, loaded};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
@@ -19,7 +19,7 @@ fn a_pinned_item_is_never_absent_while_the_filter_grows() {
     const WATCHERS: usize = 2;
     let _alone = alone();
     in_time(|| {
-        for layout in LAYOUTS {
+        for &layout in layouts() {
             for round in 0..6 {
                 let filter = layout.filter();
                 let pinned: Vec<u64> = SplitMix(round << 32)
@@ -82,7 +82,7 @@ impl Drop for Done<'_> {
 fn exactly_one_of_the_racing_threads_inserts_an_item_while_the_filter_grows() {
     let _alone = alone();
     in_time(|| {
-        for layout in LAYOUTS {
+        for &layout in layouts() {
             for (threads, round) in [2, 4, 8, 2, 4, 8].into_iter().zip(0..) {
                 let filter = layout.filter();
                 let hashes = SplitMix(round << 32).take(4_000);
@@ -123,7 +123,7 @@ fn exactly_one_of_the_racing_threads_inserts_an_item_while_the_filter_grows() {
 fn each_copy_is_removed_once_while_the_filter_grows() {
     let _alone = alone();
     in_time(|| {
-        for layout in LAYOUTS {
+        for &layout in layouts() {
             for (threads, round) in [2, 4, 8, 2].into_iter().zip(0..) {
                 let filter = layout.filter();
                 let mut random = SplitMix(round << 32);
@@ -166,7 +166,7 @@ fn each_copy_is_removed_once_while_the_filter_grows() {
 fn clearing_while_the_filter_grows_leaves_a_correct_length() {
     let _alone = alone();
     in_time(|| {
-        for layout in LAYOUTS {
+        for &layout in layouts() {
             for round in 0..4 {
                 let filter = layout.filter();
                 let hashes = SplitMix(round << 32).take(6_000);
@@ -207,7 +207,7 @@ fn a_pinned_item_is_in_every_save_that_began_after_its_insertion() {
     const STEPS: usize = 20_000;
     let _alone = alone();
     in_time(|| {
-        for layout in LAYOUTS {
+        for &layout in layouts() {
             for round in 0..4 {
                 let filter = layout.filter();
                 let hashes_of = |thread: usize| SplitMix((thread as u64 + 7) << 48 | round << 32);
@@ -265,7 +265,7 @@ fn a_pinned_item_is_in_every_save_that_began_after_its_insertion() {
 #[test]
 fn parallel_batches_answer_as_loops_do_while_the_filter_grows() {
     let _alone = alone();
-    for layout in LAYOUTS {
+    for &layout in layouts() {
         let (one, many) = (layout.filter(), layout.filter());
         let mut hashes = SplitMix(5).take(rounds(6_000, 30_000));
         hashes.extend_from_within(..hashes.len() / 3);

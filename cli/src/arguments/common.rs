@@ -91,7 +91,7 @@ pub struct Making {
     /// This saves the time and up to half of the memory that growing takes.
     ///
     /// By default, dedup starts with room for half of the lines that its files may contain, but
-    /// uses at most 60 MB for that, and 320 KB if it uses a state or if the size of the input is
+    /// uses at most 60 MB for that, and 260 KB if it uses a state or if the size of the input is
     /// unknown.
     #[arg(long, value_name = "N", value_parser = number)]
     pub capacity: Option<u64>,

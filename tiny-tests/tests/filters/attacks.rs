@@ -5,11 +5,11 @@
 //! shards, a directory may be large.)
 
 use crate::common::SplitMix;
-use crate::small::{Filter, LAYOUTS};
+use crate::small::{Filter, LAYOUTS, layouts};
 
 #[test]
 fn copies_of_one_item_are_refused_and_cause_no_growth() {
-    for layout in LAYOUTS {
+    for &layout in layouts() {
         let filter = layout.filter();
         let copies = (0..1_000).filter(|_| filter.insert(&0).is_ok()).count();
         assert_eq!(copies, 2 * layout.slots(), "{layout:?}");
@@ -27,7 +27,7 @@ fn copies_of_one_item_are_refused_and_cause_no_growth() {
 /// Each of 200 items is inserted a thousand times.
 #[test]
 fn the_growth_for_hot_items_is_bounded_by_their_copies() {
-    for layout in LAYOUTS {
+    for &layout in layouts() {
         let filter = layout.filter();
         let mut inserted = vec![0; 200];
         for _ in 0..1_000 {
@@ -86,7 +86,7 @@ fn attack(filter: &Filter, item: fn(&mut SplitMix) -> u64) -> Vec<u64> {
 
 #[test]
 fn items_that_share_both_buckets_are_refused_at_once() {
-    for layout in LAYOUTS {
+    for &layout in layouts() {
         let filter = layout.filter();
         let inserted = attack(&filter, of_two_buckets);
         assert_eq!(inserted.len(), 2 * layout.slots(), "{layout:?}");
@@ -107,7 +107,7 @@ fn items_that_share_both_buckets_are_refused_at_once() {
 
 #[test]
 fn inseparable_items_are_refused_in_the_end() {
-    for layout in LAYOUTS {
+    for &layout in layouts() {
         let filter = layout.filter();
         // New items have whole windows again after the old ones are removed.
         for _ in 0..6 {
@@ -121,7 +121,7 @@ fn inseparable_items_are_refused_in_the_end() {
 
 #[test]
 fn a_limit_is_kept_and_no_inserted_item_is_lost() {
-    for layout in LAYOUTS {
+    for &layout in layouts() {
         for most in [4_000, 10_000, 100_000, 300_000] {
             let filter = layout.builder().max_bytes(most).build().expect("one shard");
             let mut random = SplitMix(4);

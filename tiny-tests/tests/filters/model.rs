@@ -6,7 +6,7 @@
 //! half full may refuse an item; a refusal must change nothing.
 
 use crate::common::{SplitMix, rounds};
-use crate::small::{EXACT, Filter, LAYOUTS, Layout, loaded};
+use crate::small::{EXACT, Filter, Layout, layouts, loaded};
 use koel::Full;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -270,7 +270,7 @@ fn check(layout: Layout, items: u64, cases: u32, ops: usize, depth: u32) {
 
 #[test]
 fn a_filter_that_grows_agrees_with_a_multiset() {
-    for layout in LAYOUTS {
+    for &layout in layouts() {
         check(layout, 300, 12, 60, 2);
         check(layout, 2_000, rounds(2, 6), 40, 4);
         check(layout, 20_000, rounds(1, 2), 16, 8);
@@ -280,7 +280,7 @@ fn a_filter_that_grows_agrees_with_a_multiset() {
 /// Few items, with so many copies that their buckets are full.
 #[test]
 fn a_filter_that_grows_agrees_with_a_multiset_of_many_copies() {
-    for layout in LAYOUTS {
+    for &layout in layouts() {
         for items in [1, 3, 9, 40] {
             check(layout, items, 24, 120, 0);
         }
@@ -290,7 +290,7 @@ fn a_filter_that_grows_agrees_with_a_multiset_of_many_copies() {
 /// Neither a split nor a refused insert changes an answer: the count of every item stays the same.
 #[test]
 fn growing_and_refusing_change_no_answer() {
-    for layout in LAYOUTS {
+    for &layout in layouts() {
         let filter = layout.filter();
         let items = 40 * layout.slots() as u64;
         let mut random = SplitMix(1);

@@ -3,13 +3,18 @@
 //! A claim is a locked file next to the state, `.NAME.koel-claim`, which contains the process id.
 //! The system releases the lock when the process ends, however it ends. A claim file left by a
 //! killed process is therefore unlocked, and the next process takes it over.
+//!
+//! Other users may write to the folder. Whatever else has the name of the claim, such as a link, is
+//! therefore in the way: it is neither followed nor changed.
 
 use crate::failure::Failure;
 use crate::files::{folder_of, follow, is_same};
 use koel::StableHash;
+use rustix::fs::OFlags;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Seek, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,10 +22,13 @@ use std::time::{Duration, Instant};
 /// How often a process that waits looks whether the state is free.
 const PERIOD: Duration = Duration::from_millis(50);
 
+/// More bytes than a claim has.
+const MOST: u64 = 32;
+
 /// Exclusive use of a state, until it is dropped.
 pub struct Claim {
     path: PathBuf,
-    _file: File,
+    file: File,
 }
 
 impl Claim {
@@ -36,11 +44,18 @@ impl Claim {
         let mut tries = 0;
         while tries < 100 {
             tries += 1;
-            let open =
-                OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-            // A file left by another user may be read-only, but can be locked.
-            let mut file =
-                open.or_else(|error| File::open(&path).or(Err(error))).map_err(cannot)?;
+            let mut file = match open(&path) {
+                Ok(file) => file,
+                // What cannot be opened as a file, because it is none.
+                Err(_) if fs::symlink_metadata(&path).is_ok_and(|there| !there.is_file()) => {
+                    return Err(in_the_way(state, &path));
+                }
+                Err(error) => return Err(cannot(error)),
+            };
+            let about = file.metadata().map_err(cannot)?;
+            if !about.is_file() || about.nlink() > 1 {
+                return Err(in_the_way(state, &path));
+            }
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) if Instant::now() < until => {
@@ -52,10 +67,13 @@ impl Claim {
                 Err(TryLockError::Error(error)) => return Err(cannot(error)),
             }
             if is_at(&file, &path) {
+                if !is_claim(&file) {
+                    return Err(in_the_way(state, &path));
+                }
                 // The process id is only for messages. If the disk is full, saving the state
                 // reports it.
                 let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
-                return Ok(Claim { path, _file: file });
+                return Ok(Claim { path, file });
             }
         }
         Err(Failure::new(format!(
@@ -68,13 +86,42 @@ impl Claim {
 impl Drop for Claim {
     /// Removes the file before the lock is released. After that, it may belong to another process.
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        if is_at(&self.file, &self.path) {
+            let _ = fs::remove_file(&self.path);
+        }
     }
+}
+
+/// Opens or creates a claim, without following a link and without waiting for the other end of a pipe.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(flags);
+    // A file left by another user may be read-only, but can be locked.
+    let writable = options.clone().write(true).create(true).truncate(false).open(path);
+    writable.or_else(|error| options.open(path).or(Err(error)))
+}
+
+/// Returns `true` if a file holds what a claim holds: a process id, or nothing, because its owner was
+/// killed or the disk was full. Leaves the file at its beginning.
+fn is_claim(mut file: &File) -> bool {
+    let mut text = Vec::new();
+    let read = file.take(MOST + 1).read_to_end(&mut text);
+    let of_number = |byte: &u8| byte.is_ascii_digit() || *byte == b'\n';
+    read.is_ok() && text.len() as u64 <= MOST && text.iter().all(of_number) && file.rewind().is_ok()
+}
+
+fn in_the_way(state: &Path, claim: &Path) -> Failure {
+    Failure::new(format!(
+        "{}: {} is in the way, where its lock file has to be, and is no lock file; remove it",
+        state.display(),
+        claim.display()
+    ))
 }
 
 fn is_taken(state: &Path, claim: File) -> Failure {
     let mut process = String::new();
-    let _ = Read::take(&claim, 32).read_to_string(&mut process);
+    let _ = Read::take(&claim, MOST).read_to_string(&mut process);
     let owner = match process.trim().parse::<u32>() {
         Ok(number) => format!("process {number}"),
         Err(_) => String::from("another process"),
@@ -121,9 +168,9 @@ fn beside(state: &Path) -> Result<PathBuf, Failure> {
     Ok(state.with_file_name(claim))
 }
 
-/// Returns `true` if a file is still the one at a path.
+/// Returns `true` if a file is still the one at a path, and the path is no link.
 fn is_at(file: &File, path: &Path) -> bool {
-    let (Ok(one), Ok(other)) = (file.metadata(), fs::metadata(path)) else { return false };
+    let (Ok(one), Ok(other)) = (file.metadata(), fs::symlink_metadata(path)) else { return false };
     is_same(&one, &other)
 }
 

@@ -3,6 +3,9 @@
 use crate::common::*;
 use rustix::process::Signal;
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
 
 /// Starts a run that has claimed the state and written one line.
 fn first(place: &Place) -> Going {
@@ -16,7 +19,7 @@ fn first(place: &Place) -> Going {
 fn a_second_process_is_refused_and_the_first_continues() {
     let place = Place::new();
     let mut first = first(&place);
-    std::os::unix::fs::symlink("seen.koel", place.path("link.koel")).unwrap();
+    symlink("seen.koel", place.path("link.koel")).unwrap();
     let process = format!("process {} is using it", first.child.id());
     for words in
         ["dedup --state seen.koel", "dedup -s ./link.koel", "add seen.koel", "forget seen.koel"]
@@ -98,4 +101,49 @@ fn states_of_several_names_do_not_get_in_each_others_way() {
     let long = "x".repeat(250);
     let ran = place.koel_on(&format!("dedup --state {long}"), b"a\n");
     assert_eq!((ran.code, &ran.stdout[..]), (Some(0), &b"a\n"[..]), "{}", ran.stderr);
+}
+
+/// Puts something where a claim is to be.
+type Plant = fn(&Place, &Path);
+
+#[test]
+fn what_has_the_name_of_a_claim_and_is_none_is_refused_and_left_alone() {
+    let place = Place::new();
+    let claim = place.path(".seen.koel.koel-claim");
+    let planted: [(&str, Plant); 6] = [
+        ("a link", |place, claim| symlink(place.path("victim"), claim).unwrap()),
+        ("a link to nothing", |place, claim| symlink(place.path("nothing"), claim).unwrap()),
+        ("a hard link", |place, claim| fs::hard_link(place.path("victim"), claim).unwrap()),
+        ("a folder", |_, claim| fs::create_dir(claim).unwrap()),
+        ("a pipe", |_, claim| {
+            assert!(Command::new("mkfifo").arg(claim).status().unwrap().success());
+        }),
+        ("another file", |_, claim| fs::write(claim, "important\n").unwrap()),
+    ];
+    place.write("victim", b"17\n");
+    for (what, plant) in planted {
+        plant(&place, &claim);
+        for words in ["add seen.koel", "dedup --state seen.koel", "forget seen.koel"] {
+            let ran = place.koel_on(words, b"a\n");
+            assert_eq!((ran.code, &*ran.stdout), (Some(2), &b""[..]), "{what}: {words}");
+            assert!(
+                ran.stderr.contains("/.seen.koel.koel-claim is in the way"),
+                "{what}: {}",
+                ran.stderr
+            );
+            assert!(ran.stderr.contains("remove it"), "{what}: {}", ran.stderr);
+        }
+        assert_eq!(place.read("victim"), b"17\n", "{what}");
+        assert_eq!(place.names(), [".seen.koel.koel-claim", "victim"], "{what}");
+        if what == "another file" {
+            assert_eq!(place.read(".seen.koel.koel-claim"), b"important\n");
+        }
+        fs::remove_file(&claim).or_else(|_| fs::remove_dir(&claim)).unwrap();
+    }
+    // What a killed process left is no obstacle, even if it had no time to write its id.
+    for left in ["", "123456\n"] {
+        fs::write(&claim, left).unwrap();
+        assert_eq!(place.koel_on("add seen.koel", b"a\n").code, Some(0), "{left:?}");
+        assert!(!is_there(&claim));
+    }
 }

@@ -75,9 +75,13 @@ pub struct Dedup {
 
     /// Stop after N new lines
     ///
-    /// Nothing after the last of them is read or remembered, so with --state, the next run goes on
-    /// with the next new lines. (A reader that stops early, as head does, leaves open which lines it
-    /// has read; then the lines that were not written for certain are not remembered.)
+    /// Nothing after the last of them is written or remembered, so with --state, the next run goes
+    /// on with the next new lines. The run ends by the limit even if nothing follows the last of them.
+    ///
+    /// koel reads ahead: what it has taken from a pipe, another program cannot read any more.
+    ///
+    /// (A reader that stops early, as head does, leaves open which lines it has read; then the lines
+    /// that were not written for certain are not remembered.)
     #[arg(
         long,
         value_name = "N",

@@ -151,9 +151,8 @@ impl Shared {
                 next += 1;
                 self.so_far.turns.cross_out(chunk.number);
                 self.count(&chunk);
-                self.monitor.wrote();
+                self.monitor.wrote(is_enough);
                 if is_enough {
-                    self.monitor.enough();
                     return (sink, aside);
                 }
                 let _ = pool.send(chunk);

@@ -71,12 +71,13 @@ impl Monitor {
         self.change(|at| at.read = true);
     }
 
-    pub fn enough(&self) {
-        self.change(|at| at.is_enough = true);
-    }
-
-    pub fn wrote(&self) {
-        self.change(|at| at.written += 1);
+    /// Records that a chunk has been written, and whether no more lines are to be written. Both at
+    /// once: otherwise a run whose input ends at the limit could seem finished in between.
+    pub fn wrote(&self, is_enough: bool) {
+        self.change(|at| {
+            at.written += 1;
+            at.is_enough = is_enough;
+        });
     }
 
     pub fn signal(&self, signal: i32) {

@@ -53,6 +53,21 @@ fn the_summary_counts_what_was_read_and_written() {
 }
 
 #[test]
+fn a_run_that_reaches_its_limit_says_so_wherever_the_input_ends() {
+    let place = Place::new();
+    place.write("lines", b"a\nb\na\nc\nb\na\n");
+    // With 3, nothing new is cut off; with 4, the limit is not reached.
+    for (limit, end) in [(2, "limit"), (3, "limit"), (4, "complete")] {
+        for round in 0..rounds(60, 300) {
+            let ran = place.koel(&format!("dedup --json --limit {limit} lines"));
+            assert_eq!(json(&ran)["end"], end, "--limit {limit}, round {round}");
+        }
+    }
+    let ran = place.koel_on("dedup --json --limit 1", b"a\n");
+    assert_eq!(json(&ran)["end"], "limit");
+}
+
+#[test]
 fn a_state_is_not_written_if_nothing_changes() {
     let place = Place::new();
     let age = |name: &str| place.path(name).metadata().unwrap().modified().unwrap();

@@ -84,7 +84,8 @@ impl Sink {
         // and would not notice that the other reader has gone.
         let is_file = path.metadata().map_or(true, |about| about.is_file());
         let is_replaced = is_file && matches!(before, Before::Replaced | Before::Rewritten);
-        if is_replaced && let Some(replacement) = Replacement::begin(path).map_err(cannot)? {
+        if is_replaced {
+            let replacement = Replacement::begin(path)?;
             if let Some(old) = replacement.old() {
                 let sources = if before == Before::Rewritten { &[] } else { sources };
                 is_free(old, &name, sources, state)?;
@@ -95,15 +96,14 @@ impl Sink {
         }
         if before == Before::Rewritten {
             return Err(Failure::new(format!(
-                "{name}: cannot be rewritten in place: it is not a regular file, or its folder does \
-                 not allow new files"
+                "{name}: cannot be rewritten in place: it is not a regular file"
             )));
         }
         let mut is_readable = is_file;
         let mut options = OpenOptions::new();
         options.create(is_file).read(is_file).write(true).truncate(false);
         // In append mode, other processes can append to the file or truncate it at the same time.
-        options.append(is_file && !is_replaced);
+        options.append(is_file);
         let opened = match options.open(path) {
             Err(error) if error.kind() == ErrorKind::PermissionDenied && is_file => {
                 is_readable = false;
@@ -115,9 +115,6 @@ impl Sink {
         // The check comes before any change to the file, and after its creation: a file that did
         // not exist may also be named as an input.
         is_free(&file.metadata().map_err(cannot)?, &name, sources, state)?;
-        if is_replaced {
-            file.set_len(0).map_err(cannot)?;
-        }
         let mut sink = Sink { to: Some(file), name, is_file, is_readable, folder: None };
         if is_file {
             sink.go_to_end(before).map_err(cannot)?;

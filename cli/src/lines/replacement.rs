@@ -9,7 +9,7 @@ use crate::files::{folder_of, follow};
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use tempfile::{Builder, TempPath};
 
@@ -26,36 +26,39 @@ pub struct Replacement {
 }
 
 impl Replacement {
-    /// Begins a file for this path, which may be that of a regular file. Returns `None` if its folder
-    /// does not allow new files, although the file itself may be written to.
-    pub fn begin(path: &Path) -> io::Result<Option<Replacement>> {
+    /// Begins a file for this path, which may be that of a regular file. Until it takes the place of
+    /// another one, only its owner can read it.
+    pub fn begin(path: &Path) -> Result<Replacement, Failure> {
+        let cannot = |error| Failure::about(path, &error);
         // Links are followed, so that the file is replaced and not the link.
-        let path = follow(path);
-        let old = match OpenOptions::new().write(true).open(&path) {
-            Ok(old) => Some(old.metadata()?),
+        let target = follow(path);
+        let old = match OpenOptions::new().write(true).open(&target) {
+            Ok(old) => Some(old.metadata().map_err(cannot)?),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
-            Err(error) => return Err(error),
+            Err(error) => return Err(cannot(error)),
         };
-        let mode = old.as_ref().map_or(0o666, |old| old.permissions().mode() & 0o777);
-        let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
+        let mode = if old.is_some() { 0o600 } else { 0o666 };
+        let name = target.file_name().ok_or_else(|| cannot(ErrorKind::IsADirectory.into()))?;
         let mut prefix = OsString::from(".");
         if name.len() <= NAME {
             prefix.push(name);
         }
         let mut builder = Builder::new();
         builder.prefix(&prefix).suffix(".koel-writing").permissions(Permissions::from_mode(mode));
-        let (file, unfinished) = match builder.tempfile_in(folder_of(&path)) {
+        let folder = folder_of(&target);
+        let (file, unfinished) = match builder.tempfile_in(folder) {
             Ok(unfinished) => unfinished.into_parts(),
-            Err(error) if error.kind() == ErrorKind::PermissionDenied && old.is_some() => {
-                return Ok(None);
+            Err(error) if old.is_some() => {
+                let (name, folder) = (path.display(), folder.display());
+                let what = format!(
+                    "{name}: cannot create a file in its folder {folder}, where the lines are \
+                     written before they replace it (standard output needs no such file)"
+                );
+                return Err(Failure::of(what, &error));
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(cannot(error)),
         };
-        if old.is_some() {
-            // Whatever the process's mask would have left out.
-            fs::set_permissions(&unfinished, Permissions::from_mode(mode))?;
-        }
-        Ok(Some(Replacement { unfinished, file, old, path }))
+        Ok(Replacement { unfinished, file, old, path: target })
     }
 
     /// The file to write to.
@@ -73,8 +76,34 @@ impl Replacement {
         let Replacement { unfinished, file, old, path } = self;
         let cannot = |error| Failure::of(format!("{}: cannot replace it", path.display()), &error);
         if old.is_some() {
+            // Its permissions may have changed meanwhile.
+            if let Ok(old) = fs::metadata(&path) {
+                copy_permissions(&file, &old).map_err(cannot)?;
+            }
             file.sync_data().map_err(cannot)?;
         }
         unfinished.persist(&path).map_err(|error| cannot(error.error))
     }
+}
+
+/// Gives a file the owner, the group and the permissions of the old one, as far as the system allows,
+/// as a save of a state does.
+///
+/// No user gets a permission that they did not have. If the owner cannot be changed, the old owner may
+/// now be one of the others, who therefore get no more than the old owner had. If the group cannot be
+/// changed either, the file's group gets nothing, and the others, who may now include the old group,
+/// get no more than the old group had.
+fn copy_permissions(file: &File, old: &Metadata) -> io::Result<()> {
+    let was = old.permissions().mode() & 0o777;
+    let mut mode = was;
+    let new = file.metadata()?;
+    if (new.uid(), new.gid()) != (old.uid(), old.gid())
+        && fchown(file, Some(old.uid()), Some(old.gid())).is_err()
+    {
+        mode &= !0o7 | was >> 6;
+        if fchown(file, None, Some(old.gid())).is_err() {
+            mode &= !0o077 | was >> 3 & 0o7;
+        }
+    }
+    file.set_permissions(Permissions::from_mode(mode))
 }

@@ -3,7 +3,8 @@
 use crate::common::*;
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::os::unix::process::CommandExt;
 
 #[test]
 fn an_output_stays_if_no_input_can_be_read() {
@@ -106,4 +107,73 @@ fn a_file_that_cannot_be_read_to_its_end_is_not_rewritten() {
         assert!(place.read("f") == lines, "{words}");
     }
     assert_eq!(place.names(), ["f"]);
+}
+
+/// Runs the command as a user who may do less than root, if the tests run as root.
+fn unprivileged(place: &Place, words: &str) -> Ran {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let mut command = place.command(&words);
+    if rustix::process::getuid().is_root() {
+        // The command itself may be where only root can reach it. Another process copies it: what this
+        // one has open for writing, the children of other tests inherit, and it could not be run.
+        let copy = place.path("koel-itself");
+        if !copy.exists() {
+            let mut cp = std::process::Command::new("cp");
+            assert!(cp.arg(env!("CARGO_BIN_EXE_koel")).arg(&copy).status().unwrap().success());
+        }
+        fs::set_permissions(place.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+        command = std::process::Command::new(copy);
+        command.args(words).current_dir(place.path("")).uid(NOBODY).gid(NOBODY);
+    }
+    run(&mut command, b"")
+}
+
+const NOBODY: u32 = 65_534;
+
+#[test]
+fn a_folder_without_room_for_a_new_file_is_reported_and_the_output_stays() {
+    let place = Place::new();
+    place.write("lines", b"a\nb\na\n");
+    fs::create_dir(place.path("closed")).unwrap();
+    let with_mode = |name: &str, mode| {
+        fs::set_permissions(place.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    place.write("closed/out", b"b\nb\n");
+    with_mode("closed/out", 0o666);
+    place.koel_on("add seen.koel", b"a\n");
+    with_mode("closed", 0o555);
+    for words in [
+        "dedup lines -o closed/out",
+        "dedup -c lines -o closed/out",
+        "query seen.koel lines -o closed/out",
+        "dedup --in-place closed/out",
+    ] {
+        let ran = unprivileged(&place, words);
+        assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0), "{words}: {}", ran.stderr);
+        let said = "koel: closed/out: cannot create a file in its folder closed, ";
+        assert!(ran.stderr.starts_with(said), "{words}: {}", ran.stderr);
+        assert!(ran.stderr.ends_with(": Permission denied\n"), "{words}: {}", ran.stderr);
+        assert_eq!(place.read("closed/out"), b"b\nb\n", "{words}");
+    }
+    with_mode("closed", 0o755);
+}
+
+#[test]
+fn an_output_keeps_its_owner_and_group() {
+    let place = Place::new();
+    let own = fs::metadata(place.path("")).unwrap();
+    // Only root can give files away.
+    let (owner, group) = match rustix::process::getuid().is_root() {
+        true => (1_234, 4_321),
+        false => (own.uid(), own.gid()),
+    };
+    for words in ["dedup f -o out", "dedup --in-place out", "dedup --count f -o out"] {
+        place.write("f", b"a\na\n");
+        place.write("out", b"before\n");
+        chown(place.path("out"), Some(owner), Some(group)).unwrap();
+        fs::set_permissions(place.path("out"), fs::Permissions::from_mode(0o642)).unwrap();
+        assert_eq!(place.koel(words).code, Some(0), "{words}");
+        let is = fs::metadata(place.path("out")).unwrap();
+        assert_eq!((is.uid(), is.gid(), is.mode() & 0o7777), (owner, group, 0o642), "{words}");
+    }
 }

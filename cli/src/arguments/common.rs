@@ -138,9 +138,11 @@ pub struct Output {
     /// Write to FILE instead of standard output
     ///
     /// An existing FILE is replaced at the end of the run, as a whole: if no input could be opened, or
-    /// if the run is interrupted or fails, it stays as it was. With --state, dedup appends to it
-    /// instead. Prefer this to a shell's >>: if a kill left an incomplete line at the end of FILE, koel
-    /// ends that line first.
+    /// if the run is interrupted or fails, it stays as it was.
+    ///
+    /// With --state, dedup appends the new lines to FILE instead. Prefer this to a shell's >>: if a kill
+    /// left an incomplete line at the end of FILE, koel ends that line first. With --repeated or
+    /// --count, which only read the state, FILE is replaced.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 

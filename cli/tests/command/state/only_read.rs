@@ -26,6 +26,27 @@ fn counting_or_writing_what_is_repeated_leaves_a_state_as_it_is() {
 }
 
 #[test]
+fn an_output_is_replaced_where_the_state_is_only_read() {
+    let place = Place::new();
+    place.koel_on("add seen.koel", b"a\n");
+    for (words, written) in
+        [("--repeated", "a\na\n"), ("--count", "1\n"), ("", "a\na\nb\n"), ("-c -d", "2\n")]
+    {
+        // Only new lines are added to what is there.
+        let before = if words.is_empty() { "a\na\n" } else { "before\n" };
+        place.write("out", before);
+        place.koel_on(&format!("dedup --state seen.koel -o out {words}"), b"a\nb\na\n");
+        assert_eq!(String::from_utf8(place.read("out")).unwrap(), written, "{words}");
+        if words.is_empty() {
+            place.koel_on("forget seen.koel", b"b\n");
+        }
+    }
+    let help = place.koel("dedup --help").stdout;
+    let help = String::from_utf8(help).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains("which only read the state, FILE is replaced"), "{help}");
+}
+
+#[test]
 fn a_state_that_is_only_read_may_be_in_use() {
     let place = Place::new();
     place.make_state("seen.koel");

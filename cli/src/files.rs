@@ -14,6 +14,12 @@ pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }
 
+/// Returns `true` if a path can only be that of a folder, whether it is there or not.
+pub fn is_folder(path: &Path) -> bool {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    bytes.ends_with(b"/") || bytes.ends_with(b"/.") || path.is_dir()
+}
+
 /// Follows symbolic links to a file that need not exist.
 pub fn follow(path: &Path) -> PathBuf {
     let mut path = path.to_path_buf();

@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::lines::aside::Aside;
 use crate::lines::input::{self, Source};
 use crate::lines::output::{Before, Sink};
+use crate::lines::streams::{self, Stream};
 use crate::run::coordinator::End;
 use crate::run::screen::Screen;
 use crate::run::shared::Operation;
@@ -23,9 +24,13 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     let began = Instant::now();
     let sources = match options.sample {
         Some(lines) => vec![Source::Sample { lines }],
-        None => input::sources(&options.files.files),
+        None => input::sources(&options.files.files)?,
     };
     let rules = options.input.rules()?;
+    if !options.in_place && Stream::of(options.output.output.as_deref())? == Some(Stream::Output) {
+        // Lines that go nowhere must not be saved as seen.
+        streams::check_output()?;
+    }
     let total_bytes = input::total_bytes(&sources);
     // New lines that are not written must not be saved as seen.
     let writes_new = !options.output.count && !options.repeated;

@@ -5,7 +5,7 @@ use crate::arguments::membership::{Add, Forget, Query};
 use crate::commands::closing::{Closing, Ending};
 use crate::commands::report::{self, Answer, Asked};
 use crate::failure::Failure;
-use crate::lines::input;
+use crate::lines::input::{self, Source};
 use crate::lines::output::{Before, Sink};
 use crate::run::coordinator::End;
 use crate::run::screen::Screen;
@@ -13,12 +13,13 @@ use crate::run::shared::Operation;
 use crate::run::{self, Run};
 use crate::state::keeper::Keeper;
 use crate::state::lookups::Lookups;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 pub fn query(options: &Query) -> Result<Ending, Failure> {
     let began = Instant::now();
+    let sources = input::sources(&options.files.files)?;
     let job = Job {
         operation: Operation::Find(Box::new(Lookups::open(&options.state)?)),
         select: !options.invert,
@@ -27,18 +28,12 @@ pub fn query(options: &Query) -> Result<Ending, Failure> {
         state: &options.state,
         began,
     };
-    ask(
-        job,
-        None,
-        &options.files.files,
-        &options.input,
-        Some(&options.output),
-        &options.output.reporting,
-    )
+    ask(job, None, sources, &options.input, Some(&options.output), &options.output.reporting)
 }
 
 pub fn add(options: &Add) -> Result<Ending, Failure> {
     let began = Instant::now();
+    let sources = input::sources(&options.files.files)?;
     let keeper = Keeper::claim(&options.state, &options.waiting)?;
     let (seen, ignored) = keeper.load_or_make(&options.making)?;
     options.reporting.note(&Screen::new(false, false, None), ignored);
@@ -50,11 +45,12 @@ pub fn add(options: &Add) -> Result<Ending, Failure> {
         state: &options.state,
         began,
     };
-    ask(job, Some(keeper), &options.files.files, &options.input, None, &options.reporting)
+    ask(job, Some(keeper), sources, &options.input, None, &options.reporting)
 }
 
 pub fn forget(options: &Forget) -> Result<Ending, Failure> {
     let began = Instant::now();
+    let sources = input::sources(&options.files.files)?;
     let keeper = Keeper::claim(&options.state, &options.waiting)?;
     let seen = keeper.load()?;
     let job = Job {
@@ -65,7 +61,7 @@ pub fn forget(options: &Forget) -> Result<Ending, Failure> {
         state: &options.state,
         began,
     };
-    ask(job, Some(keeper), &options.files.files, &options.input, None, &options.reporting)
+    ask(job, Some(keeper), sources, &options.input, None, &options.reporting)
 }
 
 struct Job<'a> {
@@ -81,12 +77,11 @@ struct Job<'a> {
 fn ask(
     job: Job<'_>,
     keeper: Option<Keeper>,
-    files: &[PathBuf],
+    sources: Vec<Source>,
     input: &Input,
     output: Option<&Output>,
     reporting: &Reporting,
 ) -> Result<Ending, Failure> {
-    let sources = input::sources(files);
     let is_kept = keeper.is_some();
     let mut rules = input.rules()?;
     if rules.longer == LongLines::Pass {

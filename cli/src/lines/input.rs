@@ -3,10 +3,10 @@
 use crate::failure::Failure;
 use crate::files::is_same;
 use crate::lines::crawl::Crawl;
+use crate::lines::streams::{check_input, standard_input};
 use flate2::bufread::MultiGzDecoder;
 use std::fs::{File, Metadata};
 use std::io::{self, BufReader, ErrorKind, Read};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -28,15 +28,18 @@ pub struct Opened {
 }
 
 /// Returns the inputs that the command line names: `-` is standard input, and so is an empty list.
-pub fn sources(files: &[PathBuf]) -> Vec<Source> {
+pub fn sources(files: &[PathBuf]) -> Result<Vec<Source>, Failure> {
+    if files.is_empty() || files.iter().any(|file| file.as_os_str() == "-") {
+        check_input()?;
+    }
     if files.is_empty() {
-        return vec![Source::StandardInput];
+        return Ok(vec![Source::StandardInput]);
     }
     let source = |file: &PathBuf| match file.as_os_str() == "-" {
         true => Source::StandardInput,
         false => Source::File(file.clone()),
     };
-    files.iter().map(source).collect()
+    Ok(files.iter().map(source).collect())
 }
 
 impl Source {
@@ -166,11 +169,6 @@ fn unpacked(
         Packing::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(PACKED, input))),
         Packing::Zstd => Box::new(zstd::Decoder::new(input)?),
     })
-}
-
-/// Returns standard input without the standard library's buffer.
-fn standard_input() -> io::Result<File> {
-    Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
 /// Returns the total size of the inputs before decompression, if it is known.

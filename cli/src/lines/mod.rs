@@ -7,4 +7,5 @@ pub mod cutter;
 pub mod input;
 pub mod output;
 pub mod replacement;
+pub mod streams;
 pub mod suspects;

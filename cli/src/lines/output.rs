@@ -1,12 +1,12 @@
 //! Outputs: standard output, a file, or nowhere.
 
 use crate::failure::{Failure, Trouble};
-use crate::files::{folder_of, is_same};
+use crate::files::{folder_of, is_folder, is_same};
 use crate::lines::input::{self, Source};
 use crate::lines::replacement::Replacement;
+use crate::lines::streams::Stream;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::fd::AsFd;
 use std::path::Path;
 
 pub struct Sink {
@@ -46,20 +46,30 @@ impl Sink {
         sources: &[Source],
         state: Option<&Path>,
     ) -> Result<Opened, Failure> {
-        match path {
-            Some(path) if path.as_os_str() != "-" => Sink::file(path, before, sources, state),
-            _ => Sink::standard_beside(sources, state).map(|sink| (sink, None)),
+        match (Stream::of(path)?, path) {
+            (Some(stream), Some(path)) if before == Before::Rewritten => {
+                Err(Failure::new(format!(
+                    "{}: cannot be rewritten in place: it is {}",
+                    path.display(),
+                    stream.name()
+                )))
+            }
+            (None, Some(path)) => Sink::file(path, before, sources, state),
+            (stream, _) => {
+                let stream = stream.unwrap_or(Stream::Output);
+                Sink::stream(stream, sources, state).map(|sink| (sink, None))
+            }
         }
     }
 
     /// Opens standard output, for a command without inputs.
     pub fn standard() -> Result<Sink, Failure> {
-        Sink::standard_beside(&[], None)
+        Sink::stream(Stream::Output, &[], None)
     }
 
-    fn standard_beside(sources: &[Source], state: Option<&Path>) -> Result<Sink, Failure> {
-        let name = String::from("standard output");
-        let file = standard_output().map_err(|error| Failure::of(&name, &error))?;
+    fn stream(stream: Stream, sources: &[Source], state: Option<&Path>) -> Result<Sink, Failure> {
+        let name = String::from(stream.name());
+        let file = stream.file().map_err(|error| Failure::of(&name, &error))?;
         let about = file.metadata().map_err(|error| Failure::of(&name, &error))?;
         is_free(&about, &name, sources, state)?;
         let is_file = about.is_file();
@@ -74,6 +84,9 @@ impl Sink {
     ) -> Result<Opened, Failure> {
         let name = path.display().to_string();
         let cannot = |error| Failure::about(path, &error);
+        if is_folder(path) {
+            return Err(Failure::new(format!("{name}: this is a folder; name a file in it")));
+        }
         if input::is_packed(path) {
             return Err(Failure::new(format!(
                 "{name}: the output is not compressed, but this name is that of a compressed file; \
@@ -271,11 +284,6 @@ impl Syncer {
         }
         Ok(())
     }
-}
-
-/// Returns standard output without the standard library's buffer.
-fn standard_output() -> io::Result<File> {
-    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
 
 #[cfg(test)]

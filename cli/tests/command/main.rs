@@ -48,5 +48,6 @@ mod ends {
 mod streams {
     mod pipes;
     mod shared_output;
+    mod standard_streams;
     mod terminal;
 }

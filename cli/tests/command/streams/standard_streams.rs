@@ -1,0 +1,101 @@
+//! Standard streams that are closed, and paths that lead to them.
+
+use crate::common::*;
+use std::process::Command;
+
+/// Runs a script, in which `koel` is the command.
+fn shell(place: &Place, script: &str) -> Ran {
+    let mut shell = Command::new("sh");
+    let script = format!("koel() {{ {} \"$@\"; }}; {script}", env!("CARGO_BIN_EXE_koel"));
+    run(shell.args(["-c", &script]).current_dir(place.path("")), b"")
+}
+
+#[test]
+fn a_closed_stream_is_reported_before_anything_is_done() {
+    let place = Place::new();
+    place.write("lines", b"a\nb\na\n");
+    for (script, said) in [
+        ("koel dedup lines >&-", "standard output is closed"),
+        ("koel dedup --count lines >&-", "standard output is closed"),
+        ("koel dedup --state seen.koel lines >&-", "standard output is closed"),
+        ("koel dedup --state seen.koel -o - lines >&-", "standard output is closed"),
+        ("koel dedup --state seen.koel -o /dev/stdout lines >&-", "standard output is closed"),
+        ("koel dedup --state seen.koel <&-", "standard input is closed"),
+        ("koel dedup lines - <&-", "standard input is closed"),
+        ("koel add seen.koel <&-", "standard input is closed"),
+    ] {
+        let ran = shell(&place, script);
+        assert_eq!((ran.code, &*ran.stdout), (Some(2), &b""[..]), "{script}: {}", ran.stderr);
+        assert!(ran.stderr.starts_with(&format!("koel: {said}")), "{script}: {}", ran.stderr);
+        assert_eq!(place.names(), ["lines"], "{script}");
+    }
+    // Streams that are not used may be closed, and others may be /dev/null.
+    for script in [
+        "koel dedup lines <&-",
+        "koel dedup lines < /dev/null > /dev/null",
+        "koel dedup < /dev/null",
+        "koel dedup lines 2>&-",
+        "koel dedup lines -o out >&- <&- 2>&-",
+        "koel dedup lines -o /dev/null >&- <&-",
+        "koel dedup --in-place out >&- <&-",
+        "koel add seen.koel lines >&- <&-",
+        "koel query -q seen.koel lines <> /dev/null 1>&0",
+    ] {
+        let ran = shell(&place, script);
+        assert_eq!(ran.code, Some(0), "{script}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_path_of_a_standard_stream_is_that_stream() {
+    let place = Place::new();
+    place.write("lines", b"a\nb\na\n");
+    std::os::unix::fs::symlink("/dev/stdout", place.path("link")).unwrap();
+    for path in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link", "./link"] {
+        for script in [
+            "(echo before; koel dedup -q lines -o PATH; echo after) > out",
+            "(echo before; koel dedup -q lines -o PATH; echo after) | cat > out",
+            "echo before > out; koel dedup -q lines -o PATH >> out; echo after >> out",
+            "rm -f s; (echo before; koel dedup -q -s s lines -o PATH; echo after) > out",
+        ] {
+            let ran = shell(&place, &script.replace("PATH", path));
+            assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{script}, {path}");
+            assert_eq!(place.read("out"), b"before\na\nb\nafter\n", "{script}, {path}");
+        }
+    }
+    for script in [
+        "(echo before; koel dedup -q lines -o out; echo after) > out",
+        "(echo before; koel dedup -q lines -o /dev/stderr; echo after >&2) >out 2>&1",
+        "(echo before; koel dedup -q --lossless lines -o /dev/stdout; echo after) > out",
+        "(echo before; koel dedup -q lines -o /dev/fd/3; echo after) 3>&1 | cat > out",
+    ] {
+        let ran = shell(&place, script);
+        assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{script}");
+        assert_eq!(place.read("out"), b"before\na\nb\nafter\n", "{script}");
+    }
+    place.write("out", b"b\nb\n");
+    for (script, said) in [
+        ("koel dedup lines -o /dev/fd/3 3>>out", "name it as standard output: >&3"),
+        ("koel dedup --in-place out 2>>out; tail -n 1 out >&2", "it is standard error"),
+    ] {
+        let ran = shell(&place, script);
+        assert!(ran.stderr.contains(said), "{script}: {}", ran.stderr);
+        assert!(place.read("out").starts_with(b"b\nb\n"), "{script}");
+    }
+}
+
+#[test]
+fn an_output_that_can_only_be_a_folder_is_refused_at_the_start() {
+    let place = Place::new();
+    place.write("lines", b"a\nb\na\n");
+    std::fs::create_dir(place.path("folder")).unwrap();
+    for path in ["a/", "a/.", "folder", "folder/", "folder/.", "folder/.."] {
+        for options in ["", "--state seen.koel"] {
+            let ran = place.koel(&format!("dedup lines -o {path} {options}"));
+            assert_eq!(ran.code, Some(2), "{path}");
+            let said = format!("koel: {path}: this is a folder; name a file in it\n");
+            assert_eq!(ran.stderr, said, "{path} {options}");
+        }
+    }
+    assert!(place.known("seen.koel", b"a\nb\n").is_empty());
+}

@@ -88,7 +88,8 @@ pub struct Making {
 
     /// Number of distinct lines to expect; more are accepted
     ///
-    /// This saves the time and up to half of the memory that growing takes.
+    /// This saves the time and up to half of the memory that growing takes. The rate is planned for
+    /// up to four times as many lines; with still more, it rises above --rate, which is reported.
     ///
     /// By default, dedup starts with room for half of the lines that its files may contain, but
     /// uses at most 60 MB for that, and 260 KB if it uses a state or if the size of the input is
@@ -167,7 +168,7 @@ pub struct Reporting {
     /// The summary is one object on one line of standard error, the last line unless an error follows.
     ///
     /// For dedup, its fields are lines, new, repeated, bytes, expected_drops, recovered, compared, not_urls,
-    /// without_field, long, unreadable, rate, known, memory_bytes, state, saved, unchanged, seconds and end. The value of end is
+    /// without_field, long, unreadable, rate, rate_exceeded, known, memory_bytes, state, saved, unchanged, seconds and end. The value of end is
     /// complete, limit, SIGINT, SIGTERM, SIGHUP, broken pipe or failed. Other commands report added, seen
     /// or forgotten instead of new and repeated, and neither expected_drops, recovered, compared nor saved.
     #[arg(long)]

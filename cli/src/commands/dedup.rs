@@ -114,6 +114,10 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
 
     reporting.settle(&screen, &mut outcome, replacement.zip(path), options.in_place);
 
+    let exceeded = options.making.exceeded(&outcome.figures);
+    if recovered.is_none() {
+        reporting.note(&screen, exceeded.clone());
+    }
     let tally = &outcome.tally;
     let report = Deduplicated {
         lines: tally.lines,
@@ -132,6 +136,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         long: tally.long,
         unreadable: tally.unreadable,
         rate: outcome.figures.rate,
+        rate_exceeded: exceeded.is_some(),
         known: outcome.figures.items,
         memory_bytes: outcome.figures.bytes,
         state,

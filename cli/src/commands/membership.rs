@@ -1,6 +1,6 @@
 //! `koel query`, `koel add` and `koel forget`: look up, add or remove the lines of a state.
 
-use crate::arguments::common::{Input, LongLines, Output, Reporting};
+use crate::arguments::common::{Input, LongLines, Making, Output, Reporting};
 use crate::arguments::membership::{Add, Forget, Query};
 use crate::commands::closing::{Closing, Ending};
 use crate::commands::report::{self, Answer, Asked};
@@ -25,6 +25,7 @@ pub fn query(options: &Query) -> Result<Ending, Failure> {
         select: !options.invert,
         yes_is: "seen",
         answer: Answer::Seen,
+        making: None,
         state: &options.state,
         began,
     };
@@ -42,6 +43,7 @@ pub fn add(options: &Add) -> Result<Ending, Failure> {
         select: true,
         yes_is: "added",
         answer: Answer::Added,
+        making: Some(&options.making),
         state: &options.state,
         began,
     };
@@ -58,6 +60,7 @@ pub fn forget(options: &Forget) -> Result<Ending, Failure> {
         select: true,
         yes_is: "forgotten",
         answer: Answer::Forgotten,
+        making: None,
         state: &options.state,
         began,
     };
@@ -70,6 +73,8 @@ struct Job<'a> {
     yes_is: &'static str,
     answer: fn(u64) -> Answer,
     state: &'a Path,
+    /// How the state was to be made, if lines are added.
+    making: Option<&'a Making>,
     /// When the command began, before the state was loaded.
     began: Instant,
 }
@@ -125,6 +130,8 @@ fn ask(
     let path = output.and_then(|output| output.output.as_deref());
     reporting.settle(&screen, &mut outcome, replacement.zip(path), false);
 
+    let exceeded = job.making.and_then(|making| making.exceeded(&outcome.figures));
+    reporting.note(&screen, exceeded.clone());
     let tally = &outcome.tally;
     let report = Asked {
         lines: tally.lines,
@@ -135,6 +142,7 @@ fn ask(
         long: tally.long,
         unreadable: tally.unreadable,
         rate: outcome.figures.rate,
+        rate_exceeded: job.making.map(|_| exceeded.is_some()),
         known: outcome.figures.items,
         memory_bytes: outcome.figures.bytes,
         state: job.state.display().to_string(),

@@ -32,6 +32,8 @@ pub struct Deduplicated<'a> {
     pub unreadable: u64,
     /// The false-positive rate at the end of the run.
     pub rate: Option<f64>,
+    /// Whether that is more than `--rate`, because there are far more lines than `--capacity`.
+    pub rate_exceeded: bool,
     /// Lines in the filter, including those of earlier runs.
     pub known: usize,
     /// Memory of the filter.
@@ -58,6 +60,7 @@ pub struct Asked<'a> {
     pub long: u64,
     pub unreadable: u64,
     pub rate: Option<f64>,
+    pub rate_exceeded: Option<bool>,
     pub known: usize,
     pub memory_bytes: usize,
     pub state: String,

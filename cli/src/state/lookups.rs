@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::state::comparison::LineHash;
+use crate::state::figures::Figures;
 use crate::state::keeper::cannot_use;
 use koel::{AnyCuckooFilter, SnapshotError, SnapshotFile};
 use std::path::Path;
@@ -27,14 +28,6 @@ const PART: u64 = 8;
 /// A state of no more shards, about a megabyte, is loaded at once: then it is known to be whole before
 /// any line is read.
 const FEW_SHARDS: usize = 16;
-
-/// What a state is, for the summary.
-pub struct Figures {
-    /// `None` if the state is damaged, where no line led to it.
-    pub rate: Option<f64>,
-    pub items: usize,
-    pub bytes: usize,
-}
 
 impl Lookups {
     pub fn open(path: &Path) -> Result<Self, Failure> {
@@ -83,19 +76,12 @@ impl Lookups {
             Some(AnyCuckooFilter::Fixed(seen)) => Figures::of(&seen.stats()),
             None => Figures {
                 rate: self.file.false_positive_rate().ok(),
+                planned_rate: self.file.info().false_positive_rate_at_capacity(),
+                planned_items: self.file.info().capacity() as f64
+                    * self.file.info().expected_growth(),
                 items: self.file.info().items(),
                 bytes: self.file.size_in_bytes(),
             },
-        }
-    }
-}
-
-impl Figures {
-    pub fn of(stats: &koel::Stats) -> Self {
-        Figures {
-            rate: Some(stats.false_positive_rate()),
-            items: stats.items(),
-            bytes: stats.size_in_bytes(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod claim;
 pub mod comparison;
+pub mod figures;
 pub mod keeper;
 pub mod lookups;
 pub mod lower_case;

@@ -4,9 +4,10 @@ use crate::arguments::common::Making;
 use crate::arguments::urls::UrlForm;
 use crate::failure::Failure;
 use crate::state::comparison::{Comparison, LineHash};
+use crate::state::figures::Figures;
 use crate::state::scrapy_key::ScrapyRules;
 use crate::state::url_key::UrlRules;
-use indicatif::BinaryBytes;
+use indicatif::{BinaryBytes, HumanCount};
 use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter};
 use std::path::Path;
 
@@ -91,6 +92,18 @@ impl Making {
             (Some(_), Some(_)) => "--rate and --capacity are",
         };
         Some(format!("{options} for new states, and this one was made for a rate of {rate:.1e}"))
+    }
+
+    /// Returns a note if a filter has grown so much that its rate is higher than these options allow.
+    pub fn exceeded(&self, figures: &Figures) -> Option<String> {
+        let most = self.rate.unwrap_or(DEFAULT_RATE).max(figures.planned_rate);
+        let rate = figures.rate.filter(|rate| *rate > most)?;
+        Some(format!(
+            "the rate is {rate:.1e} now, higher than {most:.1e}: {} lines are more than the {} that \
+             the filter was planned for; use a larger --capacity (a state keeps that of its first run)",
+            HumanCount(figures.items as u64),
+            HumanCount(figures.planned_items as u64)
+        ))
     }
 
     /// Checks that an existing state is what these options ask for, and sets its memory limit.

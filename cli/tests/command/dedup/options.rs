@@ -171,6 +171,7 @@ fn json_has_every_field() {
         "long",
         "unreadable",
         "rate",
+        "rate_exceeded",
         "known",
         "memory_bytes",
         "saved",
@@ -255,6 +256,32 @@ fn a_capacity_is_room_that_is_there() {
     // More lines are accepted.
     assert!(memory("1000", 100_000) > memory("1000", 1));
     assert_eq!(place.koel("dedup --capacity 99999999999999999").code, Some(2));
+}
+
+#[test]
+fn a_rate_that_is_exceeded_is_reported() {
+    let place = Place::new();
+    let lines = numbered(0..400_000);
+    let said = "higher than 1.0e-2: ";
+    for words in ["dedup -c --capacity 10", "dedup -o out --state seen.koel --capacity 10"] {
+        let ran = place.koel_on(&format!("{words} --rate 0.01"), &lines);
+        assert_eq!(ran.code, Some(0));
+        assert!(ran.stderr.contains(said), "{words}: {}", ran.stderr);
+        assert!(ran.stderr.contains("use a larger --capacity"), "{words}: {}", ran.stderr);
+        let ran = place.koel_on(&format!("{words} --rate 0.01 --json"), &lines);
+        let json = json(&ran);
+        assert!(json["rate_exceeded"] == true && json["rate"].as_f64().unwrap() > 0.01, "{json}");
+    }
+    // What was planned for has the rate that was asked for.
+    for words in
+        ["dedup -c --rate 0.01 --capacity 100_000", "dedup -c --rate 0.01", "dedup -c --capacity 1"]
+    {
+        let lines = if words.ends_with('1') { &b"a\nb\n"[..] } else { &lines };
+        let json = json(&place.koel_on(&format!("{words} --json"), lines));
+        assert!(json["rate_exceeded"] == false && json["rate"].as_f64().unwrap() < 0.01, "{json}");
+    }
+    let ran = place.koel_on("add --rate 0.01 --capacity 10 added.koel", &lines);
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
 }
 
 #[test]

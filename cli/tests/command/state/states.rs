@@ -71,6 +71,7 @@ fn json_of_all_commands_has_every_field() {
             "unchanged",
             "unreadable",
             "rate",
+            "rate_exceeded",
             "known",
             "memory_bytes",
             "state",

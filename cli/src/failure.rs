@@ -30,11 +30,13 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// The reason why a run ends early, other than a signal.
+/// The reason why a run ends early.
 #[derive(Debug)]
 pub enum Trouble {
     /// The reader of the output has closed it.
     BrokenPipe,
+    /// A signal in the second pass of `--lossless`. Before, the monitor knows of signals.
+    Signal(i32),
     Failed(Failure),
 }
 

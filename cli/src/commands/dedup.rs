@@ -4,7 +4,7 @@ use crate::arguments::dedup::Dedup;
 use crate::commands::closing::{Closing, Ending};
 use crate::commands::compared::Compared;
 use crate::commands::report::{self, Deduplicated};
-use crate::failure::Failure;
+use crate::failure::{Failure, Trouble};
 use crate::lines::aside::Aside;
 use crate::lines::input::{self, Source};
 use crate::lines::output::{Before, Sink};
@@ -19,6 +19,10 @@ use std::time::{Duration, Instant};
 
 /// The shortest interval between checkpoints.
 const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
+
+/// What is said of a signal there.
+const IN_THE_SECOND_PASS: &str =
+    "ended in the second pass: lines dropped by mistake may be missing";
 
 pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     let began = Instant::now();
@@ -93,15 +97,25 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     if let Some((sink, aside)) = outcome.written.take() {
         let mut output = output.take().unwrap_or(sink);
         if let Some(aside) = aside {
-            watch.end_at_once("ended in the second pass: lines dropped by mistake may be missing");
-            let settled = aside.settle(output.read_again()?, rules, &outcome.hash)?;
-            recovered = Some(settled.mistaken());
-            new += settled.mistaken();
-            if !options.output.count {
-                let all = settled.for_each(!options.repeated, rules, |lines| output.write(lines));
-                if let Err(trouble) = all {
-                    outcome.end = End::from(trouble);
+            watch.end_soon(Some(IN_THE_SECOND_PASS));
+            let check = || watch.check();
+            let pass = || {
+                let settled = aside.settle(output.read_again()?, rules, &outcome.hash, &check)?;
+                recovered = Some(settled.mistaken());
+                new += settled.mistaken();
+                let mistaken = !options.repeated;
+                match options.output.count {
+                    true => Ok(()),
+                    false => settled.for_each(mistaken, rules, &check, |lines| output.write(lines)),
                 }
+            };
+            let passed = pass();
+            watch.end_soon(None);
+            if let Err(trouble) = passed {
+                if let (Trouble::Signal(_), None) = (&trouble, &replacement) {
+                    screen.say(IN_THE_SECOND_PASS);
+                }
+                outcome.end = End::from(trouble);
             }
         }
         if options.output.count && matches!(outcome.end, End::Reached) {

@@ -15,8 +15,8 @@ pub fn write(lines: u64) -> Result<(), Failure> {
             Ok(0) | Err(_) => return Ok(()),
             Ok(length) => match output.write(&text[..length]) {
                 Ok(()) => {}
-                Err(Trouble::BrokenPipe) => return Ok(()),
                 Err(Trouble::Failed(failure)) => return Err(failure),
+                Err(_) => return Ok(()),
             },
         }
     }

@@ -32,6 +32,9 @@ pub struct Aside {
     bytes: u64,
 }
 
+/// Asked again and again during the second pass: an error ends it.
+pub type Check<'a> = &'a (dyn Fn() -> Result<(), Trouble> + Sync);
+
 /// The result of the second pass.
 pub struct Settled {
     repeated: File,
@@ -95,8 +98,9 @@ impl Aside {
         output: Option<File>,
         rules: Rules,
         hash: &LineHash,
-    ) -> Result<Settled, Failure> {
-        self.settle_by(AT_ONCE, output, rules, hash)
+        check: Check<'_>,
+    ) -> Result<Settled, Trouble> {
+        self.settle_by(AT_ONCE, output, rules, hash, check)
     }
 
     fn settle_by(
@@ -105,30 +109,33 @@ impl Aside {
         output: Option<File>,
         rules: Rules,
         hash: &LineHash,
-    ) -> Result<Settled, Failure> {
+        check: Check<'_>,
+    ) -> Result<Settled, Trouble> {
         let parts = self.bytes.div_ceil(at_once).clamp(1, MOST_PARTS).next_power_of_two() as usize;
         let written = match (self.written, output) {
             (Some(kept), _) => rewound(kept)?,
             (None, Some(output)) => output,
             (None, None) => {
-                return Err(Failure::new("internal error: the output cannot be read again"));
+                let what = "internal error: the output cannot be read again";
+                return Err(Trouble::Failed(Failure::new(what)));
             }
         };
         let mut repeated = rewound(self.repeated)?;
         let again = repeated.try_clone().map_err(|error| cannot(&error))?;
-        let (written, again) =
-            both(|| divide(written, parts, rules, hash), || divide(again, parts, rules, hash))?;
+        let divide = |file| divide(file, parts, rules, hash, check);
+        let (written, again) = both(|| divide(written), || divide(again))?;
         let pairs = Mutex::new(again?.into_iter().zip(written?));
         let next = || pairs.lock().unwrap_or_else(PoisonError::into_inner).next();
         let compare = || {
             let mut mistaken = Vec::new();
             while let Some((repeated, written)) = next() {
+                check()?;
                 let mut suspects = Suspects::default();
                 repeated.for_each(|record| suspects.add(record))?;
                 written.for_each(|record| suspects.clear(record))?;
                 mistaken.extend(suspects.left());
             }
-            Ok(mistaken)
+            Ok::<_, Trouble>(mistaken)
         };
         let (some, others) = both(compare, compare)?;
         let mut mistaken = some?;
@@ -150,6 +157,7 @@ impl Settled {
         self,
         mistaken: bool,
         rules: Rules,
+        check: Check<'_>,
         mut act: impl FnMut(&[u8]) -> Result<(), Trouble>,
     ) -> Result<(), Trouble> {
         let mut numbers = self.mistaken.into_iter().peekable();
@@ -157,6 +165,7 @@ impl Settled {
             return Ok(());
         }
         for_each_chunk(self.repeated, rules, |first, chunk| {
+            check()?;
             let is_mistaken = |number| numbers.next_if_eq(&number).is_some();
             let numbers = first..first + chunk.lines() as u64;
             let answers: Vec<bool> = numbers.map(is_mistaken).collect();
@@ -181,11 +190,11 @@ fn both<A: Send, B>(
 
 /// Passes a file to `act` in chunks, each with the number of its first line. The lines have been
 /// accepted before, so their length is not checked.
-fn for_each_chunk<E: From<Failure>>(
+fn for_each_chunk(
     file: File,
     rules: Rules,
-    mut act: impl FnMut(u64, &mut Chunk) -> Result<(), E>,
-) -> Result<(), E> {
+    mut act: impl FnMut(u64, &mut Chunk) -> Result<(), Trouble>,
+) -> Result<(), Trouble> {
     let rules = Rules { longest: usize::MAX, ..rules };
     let mut cutter = Cutter::new(Opened { reader: Box::new(file), is_live: false }, rules);
     let mut chunk = Chunk::default();
@@ -226,14 +235,21 @@ impl Part {
 }
 
 /// Partitions the lines of a file by hash.
-fn divide(file: File, parts: usize, rules: Rules, hash: &LineHash) -> Result<Vec<Part>, Failure> {
+fn divide(
+    file: File,
+    parts: usize,
+    rules: Rules,
+    hash: &LineHash,
+    check: Check<'_>,
+) -> Result<Vec<Part>, Trouble> {
     let mut writers = Vec::new();
     for _ in 0..parts {
         writers.push(temporary()?);
     }
     let comparison = hash.comparison();
     let mut scratch = Scratch::default();
-    for_each_chunk::<Failure>(file, rules, |first, chunk| {
+    for_each_chunk(file, rules, |first, chunk| {
+        check()?;
         for (line, number) in chunk.iter().zip(first..) {
             let (key, _) = comparison.key(rules.compared(line).0, &mut scratch);
             let hash = hash.of_key(key);
@@ -275,12 +291,12 @@ mod tests {
             aside.put(b"", line).unwrap();
         }
         let hash = LineHash::random(Comparison::Bytes);
-        aside.settle_by(at_once, None, RULES, &hash).unwrap()
+        aside.settle_by(at_once, None, RULES, &hash, &|| Ok(())).unwrap()
     }
 
     fn lines_of(settled: Settled, mistaken: bool) -> Vec<u8> {
         let mut lines = Vec::new();
-        let all = settled.for_each(mistaken, RULES, |chunk| {
+        let all = settled.for_each(mistaken, RULES, &|| Ok(()), |chunk| {
             lines.extend_from_slice(chunk);
             Ok(())
         });

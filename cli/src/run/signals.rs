@@ -4,24 +4,28 @@
 //! Some programs send a signal twice. `timeout`, for example, sends it to the process and to its
 //! group. A second signal therefore counts only after a moment.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Trouble};
 use crate::run::monitor::Monitor;
+use crate::run::shared::locked;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use std::fs;
 use std::io::{self, Write};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Signals within this time after the first count as one.
 const MOMENT: Duration = Duration::from_millis(200);
 
+/// How long the second pass may take to end in order.
+const GRACE: Duration = Duration::from_secs(1);
+
 /// Watches for signals, and reports them to the monitor.
 pub struct Watch {
-    last_words: Arc<OnceLock<&'static str>>,
+    last_words: Arc<Mutex<Option<&'static str>>>,
     /// The first signal.
     first: Arc<OnceLock<i32>>,
 }
@@ -34,22 +38,29 @@ impl Watch {
         // Without this, a write beyond the file size limit would kill the process. Now it is an
         // error of writing, which is reported and ends the run in order.
         flag::register(SIGXFSZ, Arc::default()).map_err(cannot)?;
-        let last_words = Arc::new(OnceLock::new());
+        let last_words = Arc::<Mutex<Option<&'static str>>>::default();
         let first = Arc::new(OnceLock::new());
-        let (monitor, words) = (Arc::clone(monitor), Arc::clone(&last_words));
+        let (monitor, last) = (Arc::clone(monitor), Arc::clone(&last_words));
         let came = Arc::clone(&first);
         let watch = move || {
             let mut first: Option<Instant> = None;
             for signal in &mut signals {
-                let again = first.is_some_and(|first| first.elapsed() >= MOMENT);
-                if again || words.get().is_some() {
-                    let words = words.get().unwrap_or(&"ended immediately: nothing more was saved");
+                if first.is_some_and(|first| first.elapsed() >= MOMENT) {
+                    let words = *locked(&last);
+                    let words = words.unwrap_or("ended immediately: nothing more was saved");
                     die_saying(words, signal);
                 }
                 let _ = came.set(signal);
                 if first.is_none() {
                     first = Some(Instant::now());
                     monitor.signal(signal);
+                    // A reader that is stuck must not keep the process from ending.
+                    if locked(&last).is_some() {
+                        thread::sleep(GRACE);
+                        if let Some(words) = *locked(&last) {
+                            die_saying(words, signal);
+                        }
+                    }
                 }
             }
         };
@@ -58,13 +69,15 @@ impl Watch {
         Ok(Watch { last_words, first })
     }
 
-    /// Makes the first signal end the process immediately, too, with this message.
-    pub fn end_at_once(&self, last_words: &'static str) {
-        let _ = self.last_words.set(last_words);
-        // A signal that came after the end of the run has not been handled yet.
-        if let Some(signal) = self.first.get() {
-            die_saying(last_words, *signal);
-        }
+    /// Lets a signal end the process with these words a moment later, unless it ends before. With
+    /// `None`, that is over.
+    pub fn end_soon(&self, last_words: Option<&'static str>) {
+        *locked(&self.last_words) = last_words;
+    }
+
+    /// Returns the first signal as trouble, once it has come.
+    pub fn check(&self) -> Result<(), Trouble> {
+        self.first.get().map_or(Ok(()), |signal| Err(Trouble::Signal(*signal)))
     }
 }
 

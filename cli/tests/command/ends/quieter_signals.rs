@@ -35,3 +35,40 @@ fn a_signal_in_the_second_pass_says_that_lines_may_be_missing() {
     assert_eq!(status.signal(), Some(Signal::INT.as_raw()), "{stderr}");
     assert!(stderr.contains("ended in the second pass"), "{stderr}");
 }
+
+#[test]
+fn a_signal_in_the_second_pass_leaves_the_output_as_it_was() {
+    let place = Place::new();
+    // The second pass takes a while.
+    let lines = padded(0..rounds(400_000, 1_000_000));
+    place.write("lines", [&lines[..], &lines].concat());
+    for (words, output) in
+        [("dedup --lossless lines -o out", "out"), ("dedup --lossless --in-place lines", "lines")]
+    {
+        let before = if output == "lines" { place.read("lines") } else { b"before\n".to_vec() };
+        place.write(output, &before);
+        let names = place.names();
+        let mut command = place.command(&words.split(' ').collect::<Vec<_>>());
+        let temporary = place.path("temporary");
+        std::fs::create_dir(&temporary).unwrap();
+        let going = Going::start(command.env("TMPDIR", &temporary));
+        // Its two files are joined by those of the parts.
+        let files = format!("/proc/{}/fd", going.child.id());
+        let is_temporary = |file: &std::fs::DirEntry| {
+            let to = std::fs::read_link(file.path()).unwrap_or_default();
+            to.starts_with(&temporary)
+        };
+        wait_until("the second pass", || {
+            let files = std::fs::read_dir(&files).into_iter().flatten().flatten();
+            files.filter(is_temporary).count() > 2
+        });
+        going.signal(Signal::INT);
+        let (status, stderr) = going.wait();
+        std::fs::remove_dir(&temporary).unwrap();
+        assert_eq!(status.signal(), Some(Signal::INT.as_raw()), "{words}: {stderr}");
+        assert!(stderr.contains("ended by SIGINT"), "{words}: {stderr}");
+        assert!(stderr.contains(&format!("koel: {output}: left as it was")), "{words}: {stderr}");
+        assert_same(&place.read(output), &before, words);
+        assert_eq!(place.names(), names, "{words}");
+    }
+}

@@ -46,11 +46,23 @@ impl From<Failure> for Trouble {
     }
 }
 
-/// Returns the text of an error without its number, which means nothing to most users.
+/// Returns the text of an error of the system, without its number and what follows it.
 fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error ") {
         Some(end) => text[..end].to_owned(),
         None => text,
     }
+}
+
+/// Returns the text of an error without the numbers of the system's errors, which mean nothing to most
+/// users.
+pub fn without_numbers(error: impl Display) -> String {
+    let mut text = error.to_string();
+    while let Some(start) = text.find(" (os error ")
+        && let Some(length) = text[start..].find(')')
+    {
+        text.replace_range(start..=start + length, "");
+    }
+    text
 }

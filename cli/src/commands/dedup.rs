@@ -42,7 +42,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     let keeper = kept.map(|state| Keeper::claim(state, &options.waiting)).transpose()?;
     let (seen, ignored) = match (&keeper, options.state.as_deref()) {
         (Some(keeper), _) => keeper.load_or_make(&options.making)?,
-        (None, Some(state)) => keeper::load_if_there(state, &options.making)?,
+        (None, Some(state)) => keeper::load_to_read(state, &options.making)?,
         (None, None) => (options.making.build_for(total_bytes.unwrap_or(0))?, None),
     };
     let before = match keeper {

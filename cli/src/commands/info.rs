@@ -5,6 +5,7 @@ use crate::commands::closing::{DONE, Ending};
 use crate::failure::Failure;
 use crate::lines::output::Sink;
 use crate::state::comparison::LineHash;
+use crate::state::refusals::{cannot_use, check_path};
 use koel::{PersistentHasher, SnapshotError, SnapshotErrorKind, SnapshotFile, StableHash};
 use serde::Serialize;
 use std::fmt::{self, Display};
@@ -37,10 +38,8 @@ struct Report {
 
 pub fn info(options: &Info) -> Result<Ending, Failure> {
     let path = &options.state;
-    let report = match open(path) {
-        Ok(report) => report,
-        Err(error) => return Err(Failure::new(error)),
-    };
+    check_path(path)?;
+    let report = open(path).map_err(|error| cannot_use(path, &error))?;
     let text = match options.json {
         true => serde_json::to_string_pretty(&report).map_err(Failure::new)? + "\n",
         false => report.to_string(),

@@ -3,8 +3,9 @@
 use crate::arguments::common::{Making, Waiting};
 use crate::failure::Failure;
 use crate::state::claim::Claim;
+use crate::state::refusals::{NO_STATE, cannot_use, check_path};
 use crate::state::seen::Seen;
-use koel::{SnapshotError, SnapshotErrorKind};
+use koel::SnapshotErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,16 +17,7 @@ pub struct Keeper {
 
 impl Keeper {
     pub fn claim(path: &Path, waiting: &Waiting) -> Result<Keeper, Failure> {
-        if path.as_os_str() == "-" {
-            return Err(Failure::new("a state must be a file, not standard input"));
-        }
-        // Opening a pipe would wait for another process.
-        if path.metadata().is_ok_and(|file| !file.is_file()) {
-            return Err(Failure::new(format!(
-                "{}: it is not a regular file, and a state must be one",
-                path.display()
-            )));
-        }
+        check_path(path)?;
         let _claim = Claim::lay(path, Duration::from_secs_f64(waiting.wait))?;
         if path.metadata().is_ok_and(|file| file.is_file() && file.permissions().readonly()) {
             return Err(Failure::new(format!(
@@ -48,21 +40,31 @@ impl Keeper {
     }
 
     pub fn load(&self) -> Result<Seen, Failure> {
-        Seen::load(&self.path).map_err(|error| cannot_use(&error))
+        Seen::load(&self.path).map_err(|error| cannot_use(&self.path, &error))
     }
 
     pub fn save(&self, seen: &Seen) -> Result<(), Failure> {
         match seen.save(&self.path) {
             Ok(_) => Ok(()),
             Err(error) if error.is_in_place() => Ok(()),
-            Err(error) => Err(Failure::new(error)),
+            Err(error) => Err(cannot_use(&self.path, &error)),
         }
     }
 }
 
-/// Loads a state without claiming it. If it does not exist, builds an empty filter. Also returns what
-/// the options ask for in vain.
-pub fn load_if_there(path: &Path, making: &Making) -> Result<(Seen, Option<String>), Failure> {
+/// Loads a state that is only read, without claiming it. If it does not exist, builds an empty filter.
+/// Also returns what should be known about that.
+pub fn load_to_read(path: &Path, making: &Making) -> Result<(Seen, Option<String>), Failure> {
+    check_path(path)?;
+    let (seen, note) = load_if_there(path, making)?;
+    let missing = || Some(format!("{}: {NO_STATE} (this run does without)", path.display()));
+    let note = if path.exists() { note } else { missing() };
+    Ok((seen, note))
+}
+
+/// Loads a state. If it does not exist, builds an empty filter. Also returns what the options ask for in
+/// vain.
+fn load_if_there(path: &Path, making: &Making) -> Result<(Seen, Option<String>), Failure> {
     match Seen::load(path) {
         Ok(seen) => {
             let ignored = making.ignored(&seen);
@@ -70,20 +72,6 @@ pub fn load_if_there(path: &Path, making: &Making) -> Result<(Seen, Option<Strin
             Ok((making.accept(seen, path)?, note))
         }
         Err(error) if error.kind() == SnapshotErrorKind::NotFound => Ok((making.build()?, None)),
-        Err(error) => Err(cannot_use(&error)),
+        Err(error) => Err(cannot_use(path, &error)),
     }
-}
-
-/// Adds advice to an error of loading.
-pub fn cannot_use(error: &SnapshotError) -> Failure {
-    let advice = match error.kind() {
-        SnapshotErrorKind::WrongKind
-        | SnapshotErrorKind::WrongHasher
-        | SnapshotErrorKind::NotASnapshot => "; use a state saved by dedup or add",
-        SnapshotErrorKind::Incomplete | SnapshotErrorKind::Damaged => {
-            ", or rebuild it from the lines with koel add"
-        }
-        _ => "",
-    };
-    Failure::new(format!("{error}{advice}"))
 }

@@ -3,9 +3,9 @@
 use crate::failure::Failure;
 use crate::state::comparison::LineHash;
 use crate::state::figures::Figures;
-use crate::state::keeper::cannot_use;
+use crate::state::refusals::{cannot_use, check_path};
 use koel::{AnyCuckooFilter, SnapshotError, SnapshotFile};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -14,6 +14,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 ///
 /// `asked` decides only when the state is loaded, and publishes nothing, so it is `Relaxed`.
 pub struct Lookups {
+    path: PathBuf,
     file: SnapshotFile<LineHash>,
     /// The number of lines that were looked up so far, or are about to be.
     asked: AtomicU64,
@@ -31,12 +32,13 @@ const FEW_SHARDS: usize = 16;
 
 impl Lookups {
     pub fn open(path: &Path) -> Result<Self, Failure> {
-        let file = SnapshotFile::open(path).map_err(|error| cannot_use(&error))?;
+        check_path(path)?;
+        let file = SnapshotFile::open(path).map_err(|error| cannot_use(path, &error))?;
         let (asked, loaded, loading) = (AtomicU64::new(0), OnceLock::new(), Mutex::new(()));
         if file.info().shards() <= FEW_SHARDS {
-            let _ = loaded.set(file.load().map_err(|error| cannot_use(&error))?);
+            let _ = loaded.set(file.load().map_err(|error| cannot_use(path, &error))?);
         }
-        Ok(Lookups { file, asked, loaded, loading })
+        Ok(Lookups { path: path.to_path_buf(), file, asked, loaded, loading })
     }
 
     pub fn hasher(&self) -> &LineHash {
@@ -51,7 +53,7 @@ impl Lookups {
             Ok(Some(AnyCuckooFilter::Fixed(seen))) => Ok(seen.contains_hash_many(hashes)),
             Err(error) => Err(error),
         };
-        answers.map_err(|error| cannot_use(&error))
+        answers.map_err(|error| cannot_use(&self.path, &error))
     }
 
     /// Returns the state in memory, if that is worth it with so many more lookups.

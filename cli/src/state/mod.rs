@@ -6,6 +6,7 @@ pub mod figures;
 pub mod keeper;
 pub mod lookups;
 pub mod lower_case;
+pub mod refusals;
 pub mod scrapy_key;
 pub mod seen;
 pub mod url_key;

@@ -83,15 +83,23 @@ impl Making {
 
     /// Returns what these options ask for that an existing state decides.
     pub fn ignored(&self, seen: &Seen) -> Option<String> {
-        let rate = seen.stats().false_positive_rate_at_capacity();
-        let is_other = self.rate.filter(|asked| *asked > 2.0 * rate);
-        let options = match (is_other, self.capacity) {
-            (None, None) => return None,
-            (Some(_), None) => "--rate is",
-            (None, Some(_)) => "--capacity is",
-            (Some(_), Some(_)) => "--rate and --capacity are",
-        };
-        Some(format!("{options} for new states, and this one was made for a rate of {rate:.1e}"))
+        let stats = seen.stats();
+        let (rate, capacity) = (stats.false_positive_rate_at_capacity(), stats.capacity() as u64);
+        let rate = self.rate.filter(|asked| *asked > 2.0 * rate).map(|_| {
+            format!("--rate is for new states, and this one is planned for a rate of {rate:.1e}")
+        });
+        let capacity = self.capacity.filter(|asked| *asked != capacity).map(|_| {
+            format!(
+                "--capacity is for new states, and this one was made for {} lines, growing up to {} \
+                 times",
+                HumanCount(capacity),
+                HumanCount(stats.expected_growth() as u64)
+            )
+        });
+        match (rate, capacity) {
+            (Some(rate), Some(capacity)) => Some(format!("{rate}; {capacity}")),
+            (rate, capacity) => rate.or(capacity),
+        }
     }
 
     /// Returns a note if a filter has grown so much that its rate is higher than these options allow.
@@ -120,7 +128,7 @@ impl Making {
         let rate = seen.stats().false_positive_rate_at_capacity();
         if self.rate.is_some_and(|asked| asked < rate) {
             return Err(Failure::new(format!(
-                "{}: its rate is {rate:.1e} and cannot be lowered; omit --rate, or use another \
+                "{}: it is planned for a rate of {rate:.1e}, which cannot be lowered; omit --rate, or use another \
                  state",
                 path.display()
             )));

@@ -96,9 +96,15 @@ fn what_an_existing_state_decides_is_said() {
     let ran = place.koel_on("dedup --state seen.koel --rate 1e-6 --capacity 10", b"a\n");
     assert!(!ran.stderr.contains("for new states"), "{}", ran.stderr);
     for (options, said) in [
-        ("--rate 0.01", "seen.koel: --rate is for new states"),
-        ("--capacity 1e6", "seen.koel: --capacity is for new states"),
-        ("--rate 0.01 --capacity 1e6", "seen.koel: --rate and --capacity are for new states"),
+        (
+            "--rate 0.01",
+            "seen.koel: --rate is for new states, and this one is planned for a rate of",
+        ),
+        (
+            "--capacity 1e6",
+            "seen.koel: --capacity is for new states, and this one was made for 10 lines",
+        ),
+        ("--rate 0.01 --capacity 1e6", "; --capacity is for new states"),
     ] {
         for command in ["dedup --state seen.koel", "add seen.koel"] {
             let ran = place.koel_on(&format!("{command} {options}"), b"b\n");
@@ -114,11 +120,23 @@ fn what_an_existing_state_decides_is_said() {
 fn a_state_that_is_a_pipe_or_an_input_is_refused() {
     let place = Place::new();
     assert!(Command::new("mkfifo").arg(place.path("pipe")).status().unwrap().success());
-    for words in ["dedup --state pipe", "add pipe", "forget pipe", "dedup --state /dev/null"] {
-        let ran = place.koel_on(words, b"a\n");
-        assert_eq!(ran.code, Some(2), "{words}");
-        assert!(ran.stderr.contains("it is not a regular file"), "{words}: {}", ran.stderr);
+    std::fs::create_dir(place.path("folder")).unwrap();
+    for (state, what) in [
+        ("pipe", "not a regular file"),
+        ("/dev/null", "not a regular file"),
+        ("folder", "a folder"),
+        ("new/", "a folder"),
+    ] {
+        for command in ["dedup --state", "dedup --count --state", "add", "forget", "query", "info"]
+        {
+            let words = format!("{command} {state}");
+            let ran = place.koel_on(&words, b"a\n");
+            assert_eq!(ran.code, Some(2), "{words}");
+            assert!(ran.stderr.contains(&format!(": it is {what}")), "{words}: {}", ran.stderr);
+            assert!(ran.stderr.contains("a state must be a regular file"), "{}", ran.stderr);
+        }
     }
+    std::fs::remove_dir(place.path("folder")).unwrap();
     place.koel_on("add seen.koel", b"a\n");
     let state = place.read("seen.koel");
     for (words, input) in [("dedup seen.koel", &b""[..]), ("dedup", &state), ("dedup -", &state)] {

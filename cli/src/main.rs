@@ -38,14 +38,18 @@ mod random;
 mod run;
 mod state;
 
-use arguments::{Arguments, Command};
-use clap::Parser;
+use arguments::Command;
 use commands::closing::{DONE, Ending};
-use std::io::{self, Write};
+use failure::Failure;
+use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let ending = match &Arguments::parse().command {
+    let arguments = match arguments::parse() {
+        Ok(arguments) => arguments,
+        Err(refused) => return explain(&refused),
+    };
+    let ending = match &arguments.command {
         Command::Dedup(options) => commands::dedup::dedup(options),
         Command::Query(options) => commands::membership::query(options),
         Command::Add(options) => commands::membership::add(options),
@@ -58,10 +62,23 @@ fn main() -> ExitCode {
     match ending {
         Ok(Ending::Code(code)) => ExitCode::from(code),
         Ok(Ending::Signal(signal)) => run::signals::die(signal),
-        Err(failure) => {
-            // If standard error is closed, the exit code still reports the failure.
-            let _ = writeln!(io::stderr(), "koel: {failure}");
-            ExitCode::from(2)
-        }
+        Err(failure) => fail(&failure),
     }
+}
+
+/// Prints the help or the version, or why the arguments are refused.
+fn explain(refused: &clap::Error) -> ExitCode {
+    let printed = refused.print().and_then(|()| io::stdout().flush());
+    match printed {
+        Err(error) if !refused.use_stderr() && error.kind() != ErrorKind::BrokenPipe => {
+            fail(&Failure::of("standard output", &error))
+        }
+        _ => ExitCode::from(if refused.use_stderr() { 2 } else { 0 }),
+    }
+}
+
+fn fail(failure: &Failure) -> ExitCode {
+    // If standard error is closed, the exit code still reports the failure.
+    let _ = writeln!(io::stderr(), "koel: {failure}");
+    ExitCode::from(2)
 }

@@ -33,7 +33,7 @@ pub struct Input {
     /// A line without that field is compared as a whole, and counted. Lines are written whole. A
     /// state does not remember in which field a file has what is compared, so it can be made from
     /// one field and used with another, or with whole lines.
-    #[arg(long, value_name = "N", value_parser = field)]
+    #[arg(long, value_name = "N", value_parser = field, allow_hyphen_values = true)]
     pub field: Option<usize>,
 
     /// Byte that separates the fields of a line; \t is a tab, \0 is NUL, \n is a newline
@@ -41,7 +41,13 @@ pub struct Input {
     pub delimiter: u8,
 
     /// Longest line to compare, up to 1G; for longer lines, see --long-lines
-    #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = line_size)]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "1M",
+        value_parser = line_size,
+        allow_hyphen_values = true,
+    )]
     pub max_line: usize,
 
     /// What to do with a line that is longer than --max-line
@@ -49,7 +55,7 @@ pub struct Input {
     pub long_lines: LongLines,
 
     /// Threads that compare lines, besides a reader and a writer [default: the number of cores]
-    #[arg(long, value_parser = threads)]
+    #[arg(long, value_parser = threads, allow_hyphen_values = true)]
     pub threads: Option<usize>,
 }
 
@@ -69,7 +75,14 @@ pub enum LongLines {
 #[command(next_help_heading = "State")]
 pub struct Waiting {
     /// Wait up to SECONDS for a state that another process uses
-    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value = "0",
+        requires = "state",
+        value_parser = seconds,
+        allow_hyphen_values = true,
+    )]
     pub wait: f64,
 }
 
@@ -83,7 +96,7 @@ pub struct Making {
     ///
     /// A higher rate stores fewer bits of each line: 1e-4 takes two thirds and 0.01 takes half of
     /// the memory that the default takes.
-    #[arg(long, value_name = "P", value_parser = rate)]
+    #[arg(long, value_name = "P", value_parser = rate, allow_hyphen_values = true)]
     pub rate: Option<f64>,
 
     /// Number of distinct lines to expect; more are accepted
@@ -94,11 +107,11 @@ pub struct Making {
     /// By default, dedup starts with room for half of the lines that its files may contain, but
     /// uses at most 60 MB for that, and 260 KB if it uses a state or if the size of the input is
     /// unknown.
-    #[arg(long, value_name = "N", value_parser = number)]
+    #[arg(long, value_name = "N", value_parser = number, allow_hyphen_values = true)]
     pub capacity: Option<u64>,
 
     /// Memory limit for the lines seen; it is an error to need more
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
     pub max_memory: Option<u64>,
 
     /// Compare lines by the lower case of their characters

@@ -44,6 +44,7 @@ pub struct Dedup {
         value_name = "SECONDS",
         default_value = "60",
         value_parser = seconds,
+        allow_hyphen_values = true,
         requires = "state",
         help_heading = "State"
     )]
@@ -86,6 +87,7 @@ pub struct Dedup {
         long,
         value_name = "N",
         value_parser = positive,
+        allow_hyphen_values = true,
         conflicts_with_all = ["repeated", "lossless", "count"],
         help_heading = "Output"
     )]
@@ -113,7 +115,8 @@ pub struct Dedup {
         long,
         value_name = "LINES",
         value_parser = number,
-        conflicts_with = "files",
+        allow_hyphen_values = true,
+        conflicts_with_all = ["files", "zero"],
         help_heading = "Input"
     )]
     pub sample: Option<u64>,

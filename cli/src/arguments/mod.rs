@@ -13,7 +13,11 @@ pub mod values;
 use crate::arguments::dedup::Dedup;
 use crate::arguments::membership::{Add, Forget, Query};
 use crate::arguments::tools::{Bench, Generate, Info, Sample};
-use clap::{Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use rustix::termios::tcgetwinsize;
+use std::ffi::OsString;
+use std::{env, io};
 
 #[derive(Parser)]
 #[command(
@@ -29,7 +33,6 @@ use clap::{Parser, Subcommand};
         choose another rate. At the end of a run, 'koel dedup' reports how many lines it may have \
         dropped by mistake.",
     after_long_help = EXIT_CODES,
-    max_term_width = 100,
     subcommand_required = true,
     arg_required_else_help = true
 )]
@@ -67,10 +70,38 @@ pub enum Command {
     Generate(Generate),
 }
 
+/// Parses the command line.
+pub fn parse() -> Result<Arguments, clap::Error> {
+    let words: Vec<OsString> = env::args_os().collect();
+    parse_words(&words).map_err(|error| match words.get(1) {
+        // Of a command that it does not know, `help` suggests no other.
+        Some(help) if help == "help" && error.kind() == ErrorKind::InvalidSubcommand => {
+            let others = words.iter().take(1).chain(words.iter().skip(2));
+            let others: Vec<OsString> = others.cloned().collect();
+            parse_words(&others).err().unwrap_or(error)
+        }
+        _ => error,
+    })
+}
+
+fn parse_words(words: &[OsString]) -> Result<Arguments, clap::Error> {
+    let mut command = Arguments::command().term_width(width());
+    let mut matches = command.try_get_matches_from_mut(words)?;
+    Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+}
+
+/// Returns the width of the help: that of the terminal, or of `COLUMNS`, or 80.
+fn width() -> usize {
+    let sizes = [tcgetwinsize(io::stdout()), tcgetwinsize(io::stderr()), tcgetwinsize(io::stdin())];
+    let mut widths = sizes.iter().flatten().map(|size| usize::from(size.ws_col));
+    let of_terminal = widths.find(|width| *width > 0);
+    let given = || env::var("COLUMNS").ok()?.parse().ok().filter(|width| *width > 0);
+    of_terminal.or_else(given).unwrap_or(80).min(100)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_arguments_fit_together() {

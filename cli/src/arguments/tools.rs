@@ -25,11 +25,11 @@ pub struct Info {
 #[derive(Args)]
 pub struct Bench {
     /// Comma-separated thread counts [default: 1, 2, 4 … up to the number of cores]
-    #[arg(long, value_delimiter = ',', value_parser = threads)]
+    #[arg(long, value_delimiter = ',', value_parser = threads, allow_hyphen_values = true)]
     pub threads: Vec<usize>,
 
     /// Size of the table, at least 64K; the growing filter takes up to twice as much
-    #[arg(long, default_value = "32M", value_parser = size)]
+    #[arg(long, default_value = "32M", value_parser = size, allow_hyphen_values = true)]
     pub size: u64,
 
     /// Also draw the results as a plot in FILE

@@ -68,7 +68,7 @@ pub fn size(text: &str) -> Result<u64, String> {
     };
     let number: u64 = digits.parse().map_err(|_| bad())?;
     let bytes = number.checked_mul(1 << shift).ok_or_else(bad)?;
-    if bytes == 0 { Err(bad()) } else { Ok(bytes) }
+    if bytes == 0 { Err(String::from("a number of bytes, and more than 0")) } else { Ok(bytes) }
 }
 
 /// The same, up to 1G.
@@ -89,7 +89,7 @@ pub fn rate(text: &str) -> Result<f64, String> {
 pub fn seconds(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(seconds) if (0.0..=1e9).contains(&seconds) => Ok(seconds),
-        _ => Err(String::from("a number of seconds, 0 or more")),
+        _ => Err(String::from("a number of seconds, from 0 to 1e9")),
     }
 }
 

@@ -6,15 +6,18 @@ use crate::commands::closing::{DONE, Ending};
 use crate::failure::Failure;
 use crate::lines::output::Sink;
 use clap::CommandFactory;
+use clap_mangen::Man;
 use std::fs;
+use std::path::Path;
 
 pub fn generate(what: &Generated) -> Result<Ending, Failure> {
     let mut command = Arguments::command();
     match what {
         Generated::Man { folder } => {
             fs::create_dir_all(folder).map_err(|error| Failure::about(folder, &error))?;
-            clap_mangen::generate_to(command, folder)
-                .map_err(|error| Failure::about(folder, &error))?;
+            let mut command = command.disable_help_subcommand(true);
+            command.build();
+            write_pages(&command, folder)?;
         }
         Generated::Completions { shell } => {
             let mut script = Vec::new();
@@ -23,4 +26,22 @@ pub fn generate(what: &Generated) -> Result<Ending, Failure> {
         }
     }
     Ok(DONE)
+}
+
+/// Writes the manual page of a command, after those of its subcommands.
+fn write_pages(command: &clap::Command, folder: &Path) -> Result<(), Failure> {
+    for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
+        write_pages(subcommand, folder)?;
+    }
+    let man = Man::new(command.clone());
+    let path = folder.join(man.get_filename());
+    let mut page = Vec::new();
+    let written = man.render(&mut page).and_then(|()| fs::write(&path, &page));
+    written.map_err(|error| {
+        // Half a page is none.
+        if fs::symlink_metadata(&path).is_ok_and(|file| file.is_file()) {
+            let _ = fs::remove_file(&path);
+        }
+        Failure::about(&path, &error)
+    })
 }

@@ -141,3 +141,79 @@ fn completions_name_every_command_and_option() {
         }
     }
 }
+
+#[test]
+fn help_fits_the_terminal_and_80_columns_where_there_is_none() {
+    let place = Place::new();
+    let widest = |command: &mut std::process::Command| {
+        let output = run(command.env("LC_ALL", "C.UTF-8"), b"");
+        let help = String::from_utf8(output.stdout).unwrap();
+        help.lines().map(|line| line.chars().count()).max().unwrap()
+    };
+    for command in COMMANDS {
+        let words = [command, "--help"];
+        assert!(widest(place.command(&words).env_remove("COLUMNS")) <= 80, "{command}");
+        assert!(widest(place.command(&words).env("COLUMNS", "no number")) <= 80, "{command}");
+    }
+    let of_columns = |columns| widest(place.command(&["dedup", "--help"]).env("COLUMNS", columns));
+    assert!((81..=100).contains(&of_columns("200")) && (41..=60).contains(&of_columns("60")));
+}
+
+#[test]
+fn help_that_cannot_be_written_is_an_error() {
+    let place = Place::new();
+    for words in ["help", "--help", "--version", "dedup -h", "help query"] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let full = std::fs::File::create("/dev/full").unwrap();
+        let output = place.command(&words).stdout(full).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {stderr}");
+        assert_eq!(stderr, "koel: standard output: No space left on device\n", "{words:?}");
+    }
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = place.command(&["--help"]).stdout(writer).output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+}
+
+#[test]
+fn a_manual_page_that_cannot_be_written_is_named_and_not_left_half_written() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("man")).unwrap();
+    std::os::unix::fs::symlink("/dev/full", place.path("man/koel-info.1")).unwrap();
+    let ran = place.koel("generate man man");
+    assert_eq!(ran.code, Some(2));
+    assert_eq!(ran.stderr, "koel: man/koel-info.1: No space left on device\n");
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", r#"trap "" XFSZ; ulimit -f 1; exec "$0" generate man cut"#]);
+    let ran = run(shell.arg(env!("CARGO_BIN_EXE_koel")).current_dir(place.path("")), b"");
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.starts_with("koel: cut/koel"), "{}", ran.stderr);
+    let page = ran.stderr.trim_start_matches("koel: ").split(':').next().unwrap().to_owned();
+    assert!(page.ends_with(".1") && !is_there(&place.path(&page)), "{page}");
+}
+
+#[test]
+fn a_refusal_says_what_would_be_accepted() {
+    let place = Place::new();
+    for (words, said) in [
+        ("help dedpu", "a similar subcommand exists: 'dedup'"),
+        ("dedpu", "a similar subcommand exists: 'dedup'"),
+        ("dedup --rate -1", "'--rate <P>': more than 2e-8 and less than 1"),
+        ("dedup --rate -1e-6", "'--rate <P>': more than 2e-8 and less than 1"),
+        ("dedup --capacity -1", "a whole number"),
+        ("dedup --limit -1", "a whole number"),
+        ("dedup --state s --wait -1", "a number of seconds, from 0 to 1e9"),
+        ("dedup --state s --wait 1e300", "a number of seconds, from 0 to 1e9"),
+        ("dedup --max-memory 0", "a number of bytes, and more than 0"),
+        ("dedup --max-memory -5K", "a number of bytes"),
+        ("dedup --wait 5", "--state <FILE>"),
+        ("dedup --zero --sample 10", "'--zero' cannot be used with '--sample <LINES>'"),
+    ] {
+        let ran = place.koel(words);
+        assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0), "{words}");
+        assert!(ran.stderr.contains(said), "{words}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("use '-- "), "{words}: {}", ran.stderr);
+    }
+    assert!(place.names().is_empty());
+}

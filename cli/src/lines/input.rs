@@ -53,14 +53,8 @@ impl Source {
 
     /// Returns a hint to print after an error of reading.
     pub fn advice(&self, error: &io::Error) -> &'static str {
-        let of_content = [
-            ErrorKind::InvalidInput,
-            ErrorKind::InvalidData,
-            ErrorKind::UnexpectedEof,
-            ErrorKind::Other,
-        ];
         match self {
-            Source::File(path) if is_packed(path) && of_content.contains(&error.kind()) => {
+            Source::File(path) if is_packed(path) && OF_CONTENT.contains(&error.kind()) => {
                 " (its name says that it is compressed; the lines before the error were read)"
             }
             _ => "",
@@ -157,8 +151,47 @@ fn recognised(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn Read 
         begins if begins.starts_with(ZSTD) => Packing::Zstd,
         _ => Packing::None,
     };
-    unpacked(io::Cursor::new(begins).chain(input), packing)
+    let name = match packing {
+        Packing::None => return unpacked(io::Cursor::new(begins).chain(input), packing),
+        Packing::Gzip => "gzip",
+        Packing::Zstd => "zstd",
+    };
+    let inner = unpacked(io::Cursor::new(begins).chain(input), packing)?;
+    Ok(Box::new(TakenFor { inner, name }))
 }
+
+/// An input that is decompressed because of its first bytes. Its errors say so.
+struct TakenFor {
+    inner: Box<dyn Read + Send>,
+    name: &'static str,
+}
+
+impl Read for TakenFor {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.inner.read(into).map_err(|error| match error.kind() {
+            kind if OF_CONTENT.contains(&kind) => {
+                let what = format!(
+                    "{error} (its first bytes are those of {}, so it was decompressed; the lines \
+                     before the error were read; if it is text, put another line before it)",
+                    self.name
+                );
+                io::Error::new(kind, what)
+            }
+            _ => error,
+        })
+    }
+}
+
+/// Returns `true` if a file begins as a compressed one does.
+pub fn begins_packed(path: &Path) -> bool {
+    let mut begins = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(4).read_to_end(&mut begins));
+    read.is_ok() && (begins.starts_with(GZIP) || begins.starts_with(ZSTD))
+}
+
+/// The errors of decompression.
+const OF_CONTENT: [ErrorKind; 4] =
+    [ErrorKind::InvalidInput, ErrorKind::InvalidData, ErrorKind::UnexpectedEof, ErrorKind::Other];
 
 fn unpacked(
     input: impl Read + Send + 'static,

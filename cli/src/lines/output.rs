@@ -1,7 +1,7 @@
 //! Outputs: standard output, a file, or nowhere.
 
 use crate::failure::{Failure, Trouble};
-use crate::files::{folder_of, is_folder, is_same};
+use crate::files::{folder_of, follow, is_folder, is_same};
 use crate::lines::input::{self, Source};
 use crate::lines::replacement::Replacement;
 use crate::lines::streams::Stream;
@@ -86,6 +86,14 @@ impl Sink {
         let cannot = |error| Failure::about(path, &error);
         if is_folder(path) {
             return Err(Failure::new(format!("{name}: this is a folder; name a file in it")));
+        }
+        if before == Before::Rewritten
+            && (input::is_packed(&follow(path)) || input::begins_packed(path))
+        {
+            return Err(Failure::new(format!(
+                "{name}: it is compressed, and what replaces it would not be; write to another file \
+                 with --output, and compress that"
+            )));
         }
         if input::is_packed(path) {
             return Err(Failure::new(format!(

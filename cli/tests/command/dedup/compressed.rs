@@ -97,3 +97,48 @@ fn other_commands_read_them_too() {
     assert_eq!(place.koel("forget seen.koel b.zst").code, Some(0));
     assert_eq!(place.koel("query seen.koel a.gz b.zst").stdout, b"a\n");
 }
+
+#[test]
+fn text_that_begins_like_a_compressed_file_is_said_to_be_taken_for_one() {
+    let place = Place::new();
+    place.write("text", b"\x1F\x8B is how gzip begins\nb\n");
+    place.write("other", b"\x28\xB5\x2F\xFD is how zstd begins\nb\n");
+    for (name, form) in [("text", "gzip"), ("other", "zstd")] {
+        let input = place.read(name);
+        for (words, input) in [(format!("dedup {name}"), &b""[..]), (String::from("dedup"), &input)]
+        {
+            let ran = place.koel_on(&words, input);
+            assert_eq!(ran.code, Some(2), "{words}");
+            let said = format!("(its first bytes are those of {form}, so it was decompressed");
+            assert!(ran.stderr.contains(&said), "{words}: {}", ran.stderr);
+            assert!(ran.stderr.contains("put another line before it"), "{}", ran.stderr);
+        }
+        // As the message says.
+        let input = [b"\n", &input[..]].concat();
+        assert_eq!(place.koel_on("dedup", &input).stdout, input);
+    }
+}
+
+#[test]
+fn a_compressed_file_is_not_rewritten_in_place() {
+    let place = Place::new();
+    for (name, packed) in [
+        ("a.gz", gz(b"a\na\n")),
+        ("a.zst", zst(b"a\na\n")),
+        ("gz", gz(b"a\n")),
+        ("zst", zst(b"a\n")),
+    ] {
+        place.write(name, &packed);
+        let link = format!("link-to-{}", name.replace('.', "-"));
+        std::os::unix::fs::symlink(name, place.path(&link)).unwrap();
+        for name in [name, &link] {
+            let ran = place.koel(&format!("dedup --in-place {name}"));
+            assert_eq!((ran.code, place.read(name)), (Some(2), packed.clone()), "{name}");
+            let said = format!("koel: {name}: it is compressed, and what replaces it would not be");
+            assert!(ran.stderr.starts_with(&said), "{}", ran.stderr);
+        }
+    }
+    // A name is enough, even if the file is not what it says.
+    place.write("text.gz", b"");
+    assert_eq!(place.koel("dedup --in-place text.gz").code, Some(2));
+}

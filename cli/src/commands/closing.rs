@@ -108,7 +108,7 @@ impl Closing<'_> {
             screen.say_plainly(json);
         } else if !reporting.quiet && !reader_has_gone {
             screen.say(report);
-        } else if !reporting.quiet && outcome.taken_back > 0 && outcome.has_state {
+        } else if !reporting.quiet && outcome.taken_back > 0 && outcome.saved.is_some() {
             screen.say(format_args!(
                 "the output was closed before {} new lines were written, so they are not saved as \
                  seen; to get only the next lines, use --limit",

@@ -87,7 +87,6 @@ fn ask(
     output: Option<&Output>,
     reporting: &Reporting,
 ) -> Result<Ending, Failure> {
-    let is_kept = keeper.is_some();
     let mut rules = input.rules()?;
     if rules.longer == LongLines::Pass {
         rules.longer = LongLines::Skip;
@@ -143,10 +142,10 @@ fn ask(
         unreadable: tally.unreadable,
         rate: outcome.figures.rate,
         rate_exceeded: job.making.map(|_| exceeded.is_some()),
-        known: outcome.figures.items,
+        known: outcome.known(),
         memory_bytes: outcome.figures.bytes,
         state: job.state.display().to_string(),
-        unchanged: is_kept && !outcome.has_saved,
+        unchanged: outcome.is_unchanged(),
         seconds: report::seconds(job.began.elapsed()),
         end: report::name_of(&outcome.end),
     };

@@ -34,7 +34,7 @@ pub struct Deduplicated<'a> {
     pub rate: Option<f64>,
     /// Whether that is more than `--rate`, because there are far more lines than `--capacity`.
     pub rate_exceeded: bool,
-    /// Lines in the filter, including those of earlier runs.
+    /// Lines in the state, including those of earlier runs, or else in the filter.
     pub known: usize,
     /// Memory of the filter.
     pub memory_bytes: usize,

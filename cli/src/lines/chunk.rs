@@ -23,6 +23,8 @@ pub struct Chunk {
     pub answers: Vec<bool>,
     /// Whether the text is a piece of a line that is passed on as it is. There are no `ends` then.
     pub is_raw: bool,
+    /// Whether the input ends with the last line, which has no terminator there.
+    pub is_completed: bool,
     /// The number of lines that were added, found or removed.
     pub yes: u64,
     /// The number of lines that should be URLs and are not.
@@ -40,8 +42,9 @@ impl Chunk {
         self.ends.len()
     }
 
+    /// The number of bytes of the lines, as they are in the input.
     pub fn bytes(&self) -> usize {
-        self.ends.last().map_or(0, |&end| end as usize)
+        self.ends.last().map_or(0, |&end| end as usize - usize::from(self.is_completed))
     }
 
     /// Leaves out the lines after the first `lines`.
@@ -49,6 +52,7 @@ impl Chunk {
         let written = self.iter().zip(&self.answers).take(lines).filter(|(_, chosen)| **chosen);
         let bytes = written.map(|(line, _)| line.len()).sum();
         self.selected.truncate(bytes);
+        self.is_completed &= lines == self.lines();
         self.ends.truncate(lines);
         self.answers.truncate(lines);
     }

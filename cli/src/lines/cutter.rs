@@ -106,7 +106,8 @@ impl Cutter {
         if let Some(over) = self.over.take() {
             return Err(over);
         }
-        let Chunk { text, ends, .. } = chunk;
+        let Chunk { text, ends, is_completed, .. } = chunk;
+        *is_completed = false;
         if text.capacity() > 8 * CHUNK {
             *text = Vec::new(); // after a long line
         }
@@ -144,6 +145,7 @@ impl Cutter {
                     if filled > line_start {
                         text[filled] = self.rules.terminator;
                         ends.push(filled as u32 + 1);
+                        *is_completed = true;
                     }
                     self.over = Some(Over::End);
                     break;

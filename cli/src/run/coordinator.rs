@@ -6,6 +6,7 @@ use crate::run::monitor::{Event, Idle};
 use crate::run::shared::{Operation, Shared, locked};
 use crate::state::keeper::Keeper;
 use crate::state::seen::Seen;
+use indicatif::HumanCount;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,16 @@ impl From<Trouble> for End {
             Trouble::Failed(failure) => End::Failed(failure),
         }
     }
+}
+
+/// What the file of a state has at the end of a run.
+pub struct Saved {
+    /// The number of its lines.
+    pub known: usize,
+    /// The number of lines that were added or removed, but not in the file.
+    pub not_saved: u64,
+    /// Whether it was left as it was, because no line changed it.
+    pub is_unchanged: bool,
 }
 
 /// How long a run that has to end waits for a writer that makes no progress.
@@ -55,6 +66,8 @@ pub struct Keeping {
     saved: u64,
     /// Whether the file was written in this run.
     has_saved: bool,
+    /// The number of lines that the file has.
+    known: usize,
 }
 
 impl<'a> Coordinator<'a> {
@@ -131,9 +144,28 @@ impl<'a> Coordinator<'a> {
         locked(&self.shared.so_far.tally).yes
     }
 
-    /// Whether a state was saved in this run.
-    pub fn has_saved(&self) -> bool {
-        self.keeping.as_ref().is_some_and(|keeping| keeping.has_saved)
+    /// What was saved of a state, if there is one.
+    pub fn saved(&self) -> Option<Saved> {
+        let Keeping { saved, has_saved, known, .. } = self.keeping.as_ref()?;
+        let not_saved = self.changes() - saved;
+        Some(Saved { known: *known, not_saved, is_unchanged: !has_saved && not_saved == 0 })
+    }
+
+    /// Says how many lines were processed in vain, after a save that failed.
+    fn in_vain(&self) -> String {
+        let lines = match self.saved().map_or(0, |saved| saved.not_saved) {
+            0 => return String::new(),
+            1 => String::from("1 line"),
+            lines => format!("{} lines", HumanCount(lines)),
+        };
+        match self.shared.operation {
+            Operation::Add(_) if self.shared.writes => format!(
+                "; {lines} that had been written could not be saved as seen, so the next run writes \
+                 them again"
+            ),
+            Operation::Add(_) => format!("; {lines} could not be added"),
+            _ => format!("; {lines} could not be forgotten"),
+        }
     }
 
     /// Schedules the next checkpoint, so that saves take at most a tenth of the time.
@@ -178,7 +210,9 @@ impl<'a> Coordinator<'a> {
         let stopped = locked(&self.shared.so_far.stopped).take();
         match (end, saved, stopped) {
             // Only one error is reported. A failed save has precedence.
-            (_, Err(failure), _) => End::Failed(failure),
+            (_, Err(failure), _) => {
+                End::Failed(Failure::new(format!("{failure}{}", self.in_vain())))
+            }
             (End::Reached, Ok(()), Some(failure)) => End::Failed(failure),
             (end, Ok(()), _) => end,
         }
@@ -186,9 +220,10 @@ impl<'a> Coordinator<'a> {
 }
 
 impl Keeping {
-    pub fn new(keeper: Keeper, syncer: Syncer, period: Option<Duration>) -> Self {
+    /// Keeps a state whose file has `known` lines.
+    pub fn new(keeper: Keeper, syncer: Syncer, period: Option<Duration>, known: usize) -> Self {
         let next = period.map(|period| Instant::now() + period);
-        Keeping { keeper, syncer, period, next, saved: 0, has_saved: false }
+        Keeping { keeper, syncer, period, next, saved: 0, has_saved: false, known }
     }
 
     /// Syncs the output, then saves the state, unless nothing has changed: a line must be safe before
@@ -200,7 +235,7 @@ impl Keeping {
 
     fn save_synced(&mut self, seen: &Seen, changes: u64) -> Result<(), Failure> {
         self.keeper.save(seen)?;
-        (self.saved, self.has_saved) = (changes, true);
+        (self.saved, self.has_saved, self.known) = (changes, true, seen.len());
         Ok(())
     }
 }

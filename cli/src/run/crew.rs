@@ -213,9 +213,14 @@ impl Shared {
 
     fn no_memory(&self) -> Failure {
         let Tally { lines, yes, .. } = *locked(&self.so_far.tally);
+        let limit = self.operation.changes().and_then(|seen| seen.stats().max_bytes());
+        let advice = match limit {
+            Some(..usize::MAX) => "raise --max-memory",
+            _ => "make more memory available",
+        };
         Failure::new(format!(
             "out of memory for the lines seen, after {} lines, {} of them new; use a higher --rate, \
-             or raise --max-memory",
+             or {advice}",
             HumanCount(lines),
             HumanCount(yes)
         ))

@@ -32,7 +32,7 @@ use crate::lines::aside::Aside;
 use crate::lines::chunk::Rules;
 use crate::lines::input::Source;
 use crate::lines::output::Sink;
-use crate::run::coordinator::{Coordinator, End, Keeping};
+use crate::run::coordinator::{Coordinator, End, Keeping, Saved};
 use crate::run::monitor::Monitor;
 use crate::run::screen::Screen;
 use crate::run::shared::{Operation, Shared, SoFar, locked};
@@ -78,9 +78,20 @@ pub struct Outcome {
     pub written: Option<(Sink, Option<Aside>)>,
     /// The number of lines that were added and not written, and so removed again.
     pub taken_back: u64,
-    pub has_state: bool,
-    /// Whether a state was saved: it is not if nothing has changed.
-    pub has_saved: bool,
+    /// What was saved of the state, if there is one.
+    pub saved: Option<Saved>,
+}
+
+impl Outcome {
+    /// The number of lines that the state has, or else the filter.
+    pub fn known(&self) -> usize {
+        self.saved.as_ref().map_or(self.figures.items, |saved| saved.known)
+    }
+
+    /// Whether a state was left as it was, because no line changed it.
+    pub fn is_unchanged(&self) -> bool {
+        self.saved.as_ref().is_some_and(|saved| saved.is_unchanged)
+    }
 }
 
 /// Processes all lines, saves the state, and watches for signals.
@@ -101,10 +112,12 @@ pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
         monitor,
         so_far: SoFar::default(),
     });
-    let has_state = run.keeper.is_some();
     let keeping = match run.keeper {
         None => None,
-        Some(keeper) => Some(Keeping::new(keeper, run.sink.syncer()?, run.checkpoint)),
+        Some(keeper) => {
+            let known = shared.operation.figures().items;
+            Some(Keeping::new(keeper, run.sink.syncer()?, run.checkpoint, known))
+        }
     };
     let writer = crew::start(&shared, run.sources, threads, run.sink, run.aside)?;
     let mut coordinator = Coordinator::new(&shared, keeping, run.yes_is);
@@ -115,6 +128,6 @@ pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
     shared.screen.clear();
     let tally = locked(&shared.so_far.tally).clone();
     let (figures, hash) = (shared.operation.figures(), *shared.operation.hasher());
-    let (has_saved, taken_back) = (coordinator.has_saved(), coordinator.taken_back);
-    Ok((Outcome { figures, hash, tally, end, written, taken_back, has_state, has_saved }, watch))
+    let (saved, taken_back) = (coordinator.saved(), coordinator.taken_back);
+    Ok((Outcome { figures, hash, tally, end, written, taken_back, saved }, watch))
 }

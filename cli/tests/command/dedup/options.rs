@@ -188,6 +188,11 @@ fn json_has_every_field() {
         assert_eq!(number(name), is, "{name}");
     }
     assert_eq!((number("unreadable"), number("known")), (1.0, 2.0));
+    // A newline that the input does not have is no byte of it.
+    for (options, bytes) in [("", 5), ("--limit 2", 4), ("--limit 3", 5)] {
+        let ran = place.koel_on(&format!("dedup --json {options}"), b"a\nb\nc");
+        assert_eq!(crate::common::json(&ran)["bytes"], bytes, "{options}");
+    }
     assert!(json["recovered"].is_null() && json["not_urls"].is_null());
     assert!(json["without_field"].is_null());
     assert!(number("rate") > 0.0 && number("rate") < 1e-6, "{json}");
@@ -304,6 +309,12 @@ fn what_memory_has_no_room_for_is_neither_written_nor_saved() {
         assert_eq!(rest.code, Some(0));
         assert_same(&[ran.stdout, rest.stdout].concat(), &all, "both runs");
     }
+    // A limit that was not given cannot be raised.
+    let mut shell = std::process::Command::new("sh");
+    let script = r#"ulimit -v 30000; exec "$0" dedup -c --threads 1 --capacity 1 --sample 4000000"#;
+    let ran = run(shell.args(["-c", script, env!("CARGO_BIN_EXE_koel")]), b"");
+    assert_ne!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("--max-memory"), "{}", ran.stderr);
     let ran = place.koel("dedup --max-memory 1K lines");
     assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0));
     assert!(ran.stderr.contains("cannot allocate the filter"), "{}", ran.stderr);

@@ -107,8 +107,22 @@ fn a_state_that_cannot_be_saved_stays_as_it_was() {
         assert_eq!((ran.code, &ran.stdout[..]), (Some(2), &b"b\nc\n"[..]), "{call}");
         assert!(ran.stderr.contains("koel: seen.koel: "), "{call}: {}", ran.stderr);
         assert!(ran.stderr.contains("No space left"), "{call}: {}", ran.stderr);
+        let again =
+            "2 lines that had been written could not be saved as seen, so the next run writes";
+        assert!(ran.stderr.contains(again), "{call}: {}", ran.stderr);
         assert!(place.read("seen.koel") == before, "{call}: the state has changed");
         assert_eq!(place.names(), ["lines", "log", "seen.koel"], "{call}");
+        for (words, known, said) in [
+            ("dedup --json --state seen.koel lines", 1, again),
+            ("add --json seen.koel lines", 1, "; 2 lines could not be added\n"),
+            ("forget --json seen.koel lines", 1, "; 1 line could not be forgotten\n"),
+        ] {
+            let Some(ran) = straced(&place, &["-e", &inject], words) else { return };
+            let summary = json(&ran);
+            assert!(summary["known"] == known && summary["unchanged"] == false, "{summary}");
+            assert!(ran.stderr.contains(said), "{words}: {}", ran.stderr);
+        }
+        assert!(place.read("seen.koel") == before, "{call}: the state has changed");
         // The lines were written but not saved as seen: better twice than never.
         assert_eq!(place.koel(words).stdout, b"b\nc\n");
     }

@@ -75,7 +75,13 @@ impl Shared {
         // A closed channel means that the run has ended early.
         let Ok(mut chunk) = pool.recv() else { return };
         let mut sources = sources.into_iter();
+        // Whether what comes next is to be read. Of an error after the last line that may be written,
+        // nothing is said, however far the reader was ahead of the writer.
+        let goes_on = || self.limit.is_none() || self.monitor.catch_up();
         while let Some(source) = sources.next() {
+            if !goes_on() {
+                break;
+            }
             let failed = |error| {
                 locked(&self.so_far.tally).unreadable += 1;
                 let advice = source.advice(&error);
@@ -104,6 +110,9 @@ impl Shared {
                 }
             };
             locked(&self.so_far.tally).long += cutter.long;
+            if !matches!(over, Over::End) && !goes_on() {
+                break;
+            }
             match over {
                 Over::End => {}
                 Over::Unreadable(error) => failed(error),

@@ -65,6 +65,16 @@ fn a_run_that_reaches_its_limit_says_so_wherever_the_input_ends() {
     }
     let ran = place.koel_on("dedup --json --limit 1", b"a\n");
     assert_eq!(json(&ran)["end"], "limit");
+    // What could not be read after the limit does not matter.
+    place.write("cut.gz", &b"\x1F\x8B"[..]);
+    for (limit, code) in [(2, 0), (3, 0), (4, 2)] {
+        for round in 0..rounds(40, 200) {
+            for next in ["nosuch", "cut.gz"] {
+                let ran = place.koel(&format!("dedup --limit {limit} lines {next}"));
+                assert_eq!(ran.code, Some(code), "--limit {limit}, round {round}: {}", ran.stderr);
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,220 @@
+use super::*;
+use crate::layout::either;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+const ALL: [Lanes; 11] = [
+    Lanes::of_bits(8),
+    Lanes::of_bits(9),
+    Lanes::of_bits(10),
+    Lanes::of_bits(12),
+    Lanes::of_bits(16),
+    Lanes::of_bits(21),
+    Lanes::of_bits(32),
+    Lanes::of_wide(18),
+    Lanes::of_wide(20),
+    Lanes::of_wide(24),
+    Lanes::of_wide(32),
+];
+
+/// A lane in plain form: its anchor, and the bits of the hash that are left, in order.
+#[derive(Clone, Debug, PartialEq)]
+struct Plain {
+    anchor: u32,
+    bits: Vec<bool>,
+}
+
+impl Plain {
+    fn random(rng: &mut SmallRng, aging: Aging, bits: u32) -> Self {
+        let anchor = match aging.lanes.is_wide() {
+            false => rng.random_range(0..1 << (aging.lanes.bits() - u32::from(aging.window))),
+            true => rng.random_range(1..1 << aging.lanes.bits()),
+        };
+        Plain { anchor, bits: (0..bits).map(|_| rng.random()).collect() }
+    }
+
+    /// The lane in both words.
+    fn packed(&self, aging: Aging) -> Words {
+        let bits = self.bits.iter().chain([&true]);
+        let window = bits.fold(0, |window, bit| window << 1 | u64::from(*bit))
+            << (aging.window_bits() as usize - self.bits.len());
+        match aging.lanes.is_wide() {
+            false => {
+                let heads = u64::from(self.anchor) << aging.window | window;
+                Words { heads, tails: 0 }
+            }
+            true => Words { heads: u64::from(self.anchor), tails: window },
+        }
+    }
+
+    fn fingerprint(&self, aging: Aging) -> Fingerprint {
+        let Words { heads, tails } = self.packed(aging);
+        Fingerprint::new(heads as u32).expect("a head").with_tail(tails)
+    }
+}
+
+fn words(aging: Aging, plain: &[Option<Plain>]) -> Words {
+    let bits = aging.lanes.bits() as usize;
+    let mut words = Words::default();
+    for (at, lane) in plain.iter().enumerate() {
+        let Words { heads, tails } =
+            lane.as_ref().map_or(Words::default(), |lane| lane.packed(aging));
+        words.heads |= heads << (at * bits);
+        words.tails |= tails << (at * bits);
+    }
+    words
+}
+
+fn random_word(rng: &mut SmallRng, aging: Aging) -> Vec<Option<Plain>> {
+    (0..aging.lanes.slots())
+        .map(|_| {
+            let bits = rng.random_range(0..=aging.window_bits());
+            rng.random_bool(0.8).then(|| Plain::random(rng, aging, bits))
+        })
+        .collect()
+}
+
+fn for_random_words(mut check: impl FnMut(&mut SmallRng, Aging, Vec<Option<Plain>>)) {
+    let mut rng = SmallRng::seed_from_u64(1);
+    for aging in ALL.map(Aging::new) {
+        for _ in 0..20_000 {
+            let plain = random_word(&mut rng, aging);
+            check(&mut rng, aging, plain);
+        }
+    }
+}
+
+#[test]
+fn a_lane_matches_the_items_that_agree_in_all_bits_left() {
+    for_random_words(|rng, aging, mut plain| {
+        let mut item = Plain::random(rng, aging, aging.window_bits());
+        // Often agrees with a lane of the word, in all or all but one of its bits.
+        if let Some(Some(there)) = plain.first() {
+            item.anchor = there.anchor;
+            item.bits[..there.bits.len()].clone_from_slice(&there.bits);
+            if rng.random_bool(0.3) {
+                let other = rng.random_range(0..item.bits.len());
+                item.bits[other] ^= true;
+            }
+        }
+        plain.rotate_left(1);
+        let fp = item.fingerprint(aging);
+        let words = words(aging, &plain);
+        let is_wide = aging.lanes.is_wide();
+        let mut holding = either!(is_wide, W => aging.holding::<W>(words.heads, fp));
+        let is_one_in = [(0, words.heads), (words.heads, 0)]
+            .map(|(a, b)| either!(is_wide, W => aging.is_in::<W>(a, b, fp)));
+        assert_eq!(is_one_in, [!holding.is_empty(); 2]);
+        if aging.lanes.is_wide() {
+            holding = holding.and(aging.holding_tail(words.tails, fp));
+        }
+        let matching_bits = |lane: &Option<Plain>| {
+            let left = lane.as_ref().filter(|lane| lane.anchor == item.anchor)?;
+            item.bits.starts_with(&left.bits).then_some(left.bits.len())
+        };
+        let expected: Vec<usize> = plain.iter().filter_map(matching_bits).collect();
+        assert_eq!(holding.len(), expected.len(), "{plain:?} {item:?}");
+        let lacks = either!(is_wide, W => aging.closest::<W>(words, holding))
+            .map(|(lacks, _)| lacks as usize);
+        let most = expected.iter().max();
+        assert_eq!(lacks, most.map(|most| aging.window_bits() as usize - most));
+    });
+}
+
+#[test]
+fn a_fingerprint_is_made_of_the_top_bits_of_two_fractions() {
+    for_random_words(|rng, aging, _| {
+        let item = Plain::random(rng, aging, aging.window_bits());
+        let bits = item.bits.iter().fold(0, |bits, bit| bits << 1 | u64::from(*bit));
+        let anchor = match aging.lanes.is_wide() {
+            false => u64::from(item.anchor) << (64 - aging.lanes.bits() + u32::from(aging.window)),
+            // The middle of the part of all fractions that has this anchor.
+            true => {
+                let part = u64::MAX / aging.lanes.heads();
+                (u64::from(item.anchor) - 1) * part + part / 2
+            }
+        };
+        let window = bits << (64 - aging.window_bits());
+        let fp = either!(aging.lanes.is_wide(), W => aging.fingerprint::<W>(anchor, window));
+        assert_eq!(fp, item.fingerprint(aging));
+    });
+}
+
+#[test]
+fn a_split_sorts_lanes_by_the_first_bit_left() {
+    for_random_words(|_, aging, plain| {
+        let half = |upper: bool| -> Vec<Option<Plain>> {
+            let sorted = plain.iter().map(|lane| {
+                let Plain { anchor, bits } = lane.clone()?;
+                match bits.split_first() {
+                    None => Some(Plain { anchor, bits }),
+                    Some((first, rest)) => {
+                        (*first == upper).then(|| Plain { anchor, bits: rest.to_vec() })
+                    }
+                }
+            });
+            sorted.collect()
+        };
+        let used_up = plain.iter().flatten().filter(|lane| lane.bits.is_empty()).count();
+        let expected = Halves {
+            lower: words(aging, &half(false)),
+            upper: words(aging, &half(true)),
+            in_both: used_up,
+        };
+        assert_eq!(
+            either!(aging.lanes.is_wide(), W => aging.split::<W>(words(aging, &plain))),
+            expected,
+            "{plain:?}"
+        );
+        assert_eq!(
+            either!(aging.lanes.is_wide(), W => aging.used_up::<W>(words(aging, &plain))),
+            used_up
+        );
+    });
+}
+
+#[test]
+fn either_bucket_yields_the_other_whatever_the_window() {
+    for aging in ALL.map(Aging::new) {
+        for bucket in (0..GROWING_BUCKETS).map(Bucket) {
+            let anchor = u64::from(bucket.0) << 53;
+            let fp = |window| either!(aging.lanes.is_wide(), W => aging.fingerprint::<W>(anchor, window));
+            let other = aging.alternate(bucket, fp(0));
+            assert!(other != bucket && other.0 < GROWING_BUCKETS);
+            assert_eq!(aging.alternate(other, fp(u64::MAX)), bucket);
+        }
+    }
+}
+
+#[test]
+fn each_bit_a_lane_has_lost_doubles_its_vagueness() {
+    for_random_words(|_, aging, plain| {
+        let of = |lane: &Plain| 1 << (aging.window_bits() as usize - lane.bits.len());
+        let expected: u64 = plain.iter().flatten().map(of).sum();
+        assert_eq!(
+            either!(aging.lanes.is_wide(), W => aging.vagueness::<W>(words(aging, &plain))),
+            expected
+        );
+    });
+}
+
+#[test]
+fn a_taken_lane_without_a_one_in_its_window_is_reported() {
+    for_random_words(|rng, aging, plain| {
+        let words = words(aging, &plain);
+        let without_a_one =
+            |words| either!(aging.lanes.is_wide(), W => aging.without_a_one::<W>(words));
+        assert!(without_a_one(words).is_empty());
+        let taken: Vec<Lane> = aging.lanes.taken(words.heads).collect();
+        let Some(lane) = taken.get(rng.random_range(0..taken.len().max(1))) else { return };
+        let damaged = match aging.lanes.is_wide() {
+            false => {
+                let anchor = Fingerprint::new(1 << aging.window).expect("an anchor");
+                Words { heads: aging.lanes.with(words.heads, *lane, anchor), tails: 0 }
+            }
+            true => Words { tails: aging.lanes.without(words.tails, *lane), ..words },
+        };
+        let without = without_a_one(damaged);
+        assert_eq!((without.first(), without.len()), (Some(*lane), 1));
+    });
+}

@@ -71,9 +71,9 @@
 //!
 //! ```text
 //! Filter    routes a hash to a shard
-//!  └ Shard      at most 2^17 buckets (1 MiB): a complete cuckoo table; it has both buckets of an item
-//!     └ Segment     512 buckets (4 KiB), guarded by one stripe: a lock, a version, a count of items
-//!        └ Bucket      one 64-bit atomic word, cut into equal lanes
+//!  └ Shard      at most 2^17 buckets (1 or 2 MiB): a complete cuckoo table; it has both buckets of an item
+//!     └ Segment     512 buckets (4 or 8 KiB), guarded by one stripe: a lock, a version, a count of items
+//!        └ Bucket      one 64-bit atomic word, or two, cut into equal lanes
 //!           └ Lane        one fingerprint, or 0 when empty
 //! ```
 //!
@@ -84,7 +84,11 @@
 //! | 0.012 | 10 × 6 | 95.2 % | 1.1 % | 11.3 |
 //! | 0.0024 | 12 × 5 | 94.4 % | 0.23 % | 13.6 |
 //! | 0.00012 | 16 × 4 | 93.0 % | 0.011 % | 17.3 |
+//! | 5.3e-5 | 18 × 7 | 96.2 % | 5.1e-5 | 19.0 |
+//! | 1.2e-5 | 20 × 6 | 95.7 % | 1.1e-5 | 22.3 |
 //! | 2.7e-6 | 21 × 3 | 90.4 % | 2.6e-6 | 23.7 |
+//! | 5.8e-7 | 24 × 5 | 95.3 % | 5.7e-7 | 26.9 |
+//! | 1.9e-9 | 32 × 4 | 94.1 % | 1.8e-9 | 34.1 |
 //! | 8.0e-10 | 32 × 2 | 83.8 % | 7.8e-10 | 38.3 |
 //!
 //! (For 1,000,003 items, with everything that the filter holds. Smaller filters have more headroom,
@@ -97,7 +101,7 @@
 //! [`kick`](mod@kick) explains why that is right while an item is on its way from one bucket to the
 //! other.
 //!
-//! A filter that grows has equal shards of 64 KiB behind a directory: the first bits of a hash lead
+//! A filter that grows has equal shards of 64 or 128 KiB behind a directory: the first bits of a hash lead
 //! to the shard. A lookup also reads the directory's entry before and after, and believes neither a
 //! miss nor a hit if the entry has changed; [`split`](mod@split) explains why.
 //!

@@ -119,7 +119,7 @@ impl Stats {
 
     /// Returns the number of shards.
     ///
-    /// A shard is an independent table of at most 1 MiB. In a filter that grows it has 64 KiB.
+    /// A shard is an independent table of at most 131,072 buckets. In a filter that grows it has 8,192.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);

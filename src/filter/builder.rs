@@ -217,7 +217,7 @@ pub struct GrowingBuilder<S = RandomState> {
 impl<S> GrowingBuilder<S> {
     /// Sets the number of distinct items that have to fit before the filter grows.
     ///
-    /// There is no default. The filter begins with at least 64 KiB. (Items are placed by chance, so
+    /// There is no default. The filter begins with at least 64 KiB, or 128 from 18 bits a fingerprint on, except for 21. (Items are placed by chance, so
     /// in rare cases a shard is split a little sooner.)
     ///
     /// ```
@@ -272,7 +272,7 @@ impl<S> GrowingBuilder<S> {
     /// Sets the factor by which the filter may grow before it exceeds its false-positive rate.
     ///
     /// It has to be 1 or more. The default is 1,024. It is a factor of the number of slots that the
-    /// filter begins with, which are at least the slots of 64 KiB.
+    /// filter begins with, which are at least the slots of 64 KiB, or 128.
     ///
     /// Beyond it the filter keeps growing, and its rate keeps rising at the same pace: with each
     /// doubling, by half of what it was when the filter was first full. [`Stats`](crate::Stats)

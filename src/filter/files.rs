@@ -26,8 +26,8 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// Saves the filter to a file, while other threads continue to use it.
     ///
     /// The file contains every insert and removal that had returned before the call, and any of
-    /// those that run during it. The shards are copied one after the other (at most 1 MiB each, or
-    /// 64 KiB if the filter grows). Writers to the shard that is being copied wait for some hundred
+    /// those that run during it. The shards are copied one after the other (at most 2 MiB each, or
+    /// 128 KiB if the filter grows). Writers to the shard that is being copied wait for some hundred
     /// microseconds. Lookups do not wait.
     ///
     /// A save takes effect as a whole or not at all. The new file is written beside the old one, as

@@ -92,7 +92,7 @@ use std::panic::RefUnwindSafe;
 /// [`contains`](Self::contains) takes no lock, unless items move in the segment of its first bucket
 /// at every attempt. The other operations lock one or two of the filter's segments, of 512 buckets
 /// each, for some nanoseconds. If items have to move, they lock the segments of the whole path.
-/// `clear` and [`save`](Self::save) lock a shard (1 MiB) for some hundred microseconds.
+/// `clear` and [`save`](Self::save) lock a shard (up to 2 MiB) for some hundred microseconds.
 /// `insert_if_absent` of an item that is present, and `remove` of one that is not, change nothing:
 /// they are lookups.
 pub struct ConcurrentCuckooFilter<S = RandomState, R = Fixed> {
@@ -131,7 +131,7 @@ pub struct ConcurrentCuckooFilter<S = RandomState, R = Fixed> {
 ///
 /// # How it grows
 ///
-/// The filter consists of shards of 64 KiB. An item that finds no room in its shard splits the
+/// The filter consists of shards of 64 or 128 KiB. An item that finds no room in its shard splits the
 /// shard: half of the shard's items move to a new one. A split takes a tenth of a millisecond.
 /// However often the filter has grown, a lookup reads two buckets, as before.
 ///

@@ -31,7 +31,7 @@ use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Mixed, Place, SHARD_BUCKETS, STRIPE_BUCKETS, scale};
 
-/// The number of buckets in each shard of a growing filter: 64 KiB. At this size a split takes
+/// The number of buckets in each shard of a growing filter: 64 KiB, or 128 of wide ones. At this size a split takes
 /// microseconds, and the bookkeeping of a shard is negligible.
 pub const GROWING_BUCKETS: u32 = if SMALL { SHARD_BUCKETS } else { 1 << 13 };
 

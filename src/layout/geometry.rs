@@ -26,7 +26,7 @@ use crate::layout::bucket::{Fingerprint, Lanes};
 /// The number of buckets that one stripe guards.
 pub const STRIPE_BUCKETS: u32 = if SMALL { 2 } else { 512 };
 
-/// The most buckets in a shard: 1 MiB.
+/// The most buckets in a shard: 1 MiB, or 2 of wide ones.
 pub const SHARD_BUCKETS: u32 = if SMALL { 8 } else { 1 << 17 };
 
 /// The smallest near block. A shard that would need smaller ones has no near alternates, because

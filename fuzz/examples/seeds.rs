@@ -7,7 +7,7 @@ use std::path::Path;
 fn main() {
     let folder = std::env::args_os().nth(1).expect("the name of a folder");
     let folder = Path::new(&folder);
-    let rates = [0.07, 0.03, 0.012, 0.0025, 0.000_12, 3e-6, 1e-9];
+    let rates = [0.07, 0.03, 0.012, 0.0025, 0.000_12, 3e-6, 1e-9, 6e-5, 1.2e-5, 6e-7, 2e-9];
     for (layout, rate) in rates.into_iter().enumerate() {
         for items in [0, 5, 40, 150] {
             let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(1));

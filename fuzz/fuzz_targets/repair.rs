@@ -35,7 +35,8 @@ impl Repair {
         let (header, rest) = words.split_at_checked(HEADER_WORDS)?;
         let mut header = header.to_vec();
         header[0] = u64::from_le_bytes(*b"\x89koel\r\n\x1a");
-        header[1] = 1;
+        // Whatever says nothing sensible has narrow buckets, as most of the corpus does.
+        header[1] = if header[1] == 2 { 2 } else { 1 };
         header[2] &= 1;
         header[12] = 0;
         let pieces: [&[u8]; 9] = [
@@ -53,7 +54,10 @@ impl Repair {
         header[14] = pieces.iter().fold(header[11], |hash, piece| xxh3_64_with_seed(piece, hash));
         header[15..19].copy_from_slice(&[u64::from_le_bytes(*b"XXH3-64\0"), 0, 0, 0]);
 
-        let block = BLOCK_WORDS + usize::try_from(header[4]).ok().filter(|n| *n <= 8)?;
+        header[19] = if header[1] == 2 { 2 } else { 0 };
+
+        let buckets = usize::try_from(header[4]).ok().filter(|n| *n <= 8)?;
+        let block = BLOCK_WORDS + buckets * words_of_a_bucket(&header);
         let blocks = (rest.len() + 2).saturating_sub(END_WORDS).max(block) / block;
         let mut blocks: Vec<Vec<u64>> = (0..blocks)
             .map(|number| rest.iter().skip(number * block).take(block).copied().collect())
@@ -73,28 +77,51 @@ impl Repair {
     }
 }
 
-fn lanes(header: &[u64], bucket: u64) -> impl Iterator<Item = (u32, u64)> {
-    let bits = header[3].clamp(1, 32) as u32;
-    (0..64 / bits).map(move |lane| (lane * bits, bucket >> (lane * bits) & ((1 << bits) - 1)))
+fn words_of_a_bucket(header: &[u64]) -> usize {
+    if header[1] == 2 { 2 } else { 1 }
+}
+
+/// The bits of a lane in each word of its bucket.
+fn lane_bits(header: &[u64]) -> u32 {
+    header[3].clamp(2, 32) as u32 / words_of_a_bucket(header) as u32
+}
+
+/// The lanes of a bucket: where each is, and its bits in the first word and in the last.
+fn lanes(header: &[u64], bucket: &[u64]) -> Vec<(u32, [u64; 2])> {
+    let bits = lane_bits(header);
+    let ends = [bucket[0], bucket[bucket.len() - 1]];
+    let of_word = |at: u32| ends.map(|word| word >> at & ((1 << bits) - 1));
+    (0..64 / bits).map(|lane| (lane * bits, of_word(lane * bits))).collect()
 }
 
 fn repair_buckets(header: &[u64], block: &mut [u64]) {
-    let bits = header[3].clamp(1, 32) as u32;
-    let window = (1 << (bits - bits / 2)) - 1;
+    let (grows, bits, words) = (header[2] == 1, lane_bits(header), words_of_a_bucket(header));
+    let narrow_window = (1 << (bits - bits / 2)) - 1;
     let last = block.len() - 1;
-    for bucket in &mut block[3..last] {
-        *bucket = lanes(header, *bucket).fold(0, |bucket, (at, lane)| {
-            let aged = header[2] == 0 || lane == 0 || lane & window != 0;
-            bucket | (if aged { lane } else { lane | 1 }) << at
-        });
+    for bucket in block[3..last].chunks_mut(words) {
+        let mut repaired = [0, 0];
+        for (at, [first, second]) in lanes(header, bucket) {
+            let (first, second) = match words {
+                1 if grows && first != 0 && first & narrow_window == 0 => (first | 1, 0),
+                1 => (first, 0),
+                _ if first == 0 => (0, 0),
+                _ if grows => (first, second.max(1)),
+                _ => (first, second),
+            };
+            repaired[0] |= first << at;
+            repaired[1] |= second << at;
+        }
+        bucket.copy_from_slice(&repaired[..words]);
     }
 }
 
 fn repair_items(header: &[u64], block: &mut [u64]) {
-    let buckets = &block[3..block.len() - 1];
-    let lanes_of = |bucket: &u64| lanes(header, *bucket).filter(|(_, lane)| *lane != 0).count();
-    let taken = buckets.iter().map(lanes_of).sum::<usize>() as i64;
-    let slots = (buckets.len() * lanes(header, 0).count()) as i64;
+    let words = words_of_a_bucket(header);
+    let buckets = || block[3..block.len() - 1].chunks(words);
+    let lanes_of =
+        |bucket: &[u64]| lanes(header, bucket).iter().filter(|(_, [first, _])| *first != 0).count();
+    let taken = buckets().map(lanes_of).sum::<usize>() as i64;
+    let slots = (buckets().count() * (64 / lane_bits(header)) as usize) as i64;
     let items = block[2].cast_signed();
     let least = if header[2] == 1 { taken - slots } else { taken };
     block[2] = items.clamp(least, taken).cast_unsigned();

@@ -12,10 +12,10 @@
 
 mod repair;
 
-use koel_tiny::{ConcurrentCuckooFilter, Fixed, Growing, Room, StableHash};
+use koel_tiny::{ConcurrentCuckooFilter, Fixed, Growing, Room, SnapshotFile, StableHash};
 use libfuzzer_sys::fuzz_target;
 use repair::Repair;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
@@ -32,6 +32,16 @@ fn written<R: Room>(filter: &Filter<R>) -> Vec<u8> {
     let report = filter.write_to(&mut bytes).expect("a Vec takes everything");
     assert_eq!(report.bytes(), bytes.len() as u64);
     bytes
+}
+
+/// Lookups in the file give the answers of the filter.
+fn ask_the_file<R: Room>(filter: &Filter<R>, path: &Path, bytes: &[u8]) {
+    let file = SnapshotFile::<StableHash>::open(path).expect("a file that was loaded");
+    let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+    let hashes: Vec<u64> = words.chain([0, u64::MAX]).collect();
+    let answers = file.contains_hash_many(&hashes).expect("a file that was loaded");
+    assert_eq!(answers, filter.contains_hash_many(&hashes));
+    assert_eq!(file.info().items(), filter.len());
 }
 
 /// Reads the bytes from a stream and from a file. Either both are refused, or both give the same
@@ -55,6 +65,9 @@ fn read<R: Room>(bytes: &[u8]) {
     if let Ok(filter) = by_stream {
         assert!(written(&filter) == bytes[..bytes.len() - stream.len()]);
         by_file.iter().for_each(|other| assert!(written(other) == bytes));
+        if by_file.is_ok() {
+            ask_the_file(&filter, &PATH, bytes);
+        }
         operate(&filter, bytes);
     }
 }

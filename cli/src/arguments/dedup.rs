@@ -79,7 +79,8 @@ pub struct Dedup {
     /// Nothing after the last of them is written or remembered, so with --state, the next run goes
     /// on with the next new lines. The run ends by the limit even if nothing follows the last of them.
     ///
-    /// koel reads ahead: what it has taken from a pipe, another program cannot read any more.
+    /// koel reads ahead, so another program that shares its standard input goes on further down, and not
+    /// after the last of them.
     ///
     /// (A reader that stops early, as head does, leaves open which lines it has read; then the lines
     /// that were not written for certain are not remembered.)

@@ -73,7 +73,12 @@ impl Layout {
 
     /// Returns whether a few thousand items reliably have no false positives among them.
     pub fn is_exact(&self) -> bool {
-        self.bits >= 20
+        self.bits >= 21
+    }
+
+    /// Returns whether a hundred thousand lookups of absent items find some of them.
+    pub fn is_vague(&self) -> bool {
+        self.bits <= 18
     }
 }
 

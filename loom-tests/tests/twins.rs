@@ -318,6 +318,24 @@ twins! {
         model: "wide::an_item_that_moves_is_not_taken_for_another",
         message: NEVER_THERE,
     }
+    second_words_are_loaded_relaxed {
+        edits: [(
+            "table/mod.rs",
+            "self.words[word].load(Ordering::Acquire)",
+            "self.words[word].load(if word % 2 == 1 { Ordering::Relaxed } else { Ordering::Acquire })",
+        )],
+        model: "wide::a_lane_that_is_used_again_is_not_taken_for_a_third_item",
+        message: NEVER_THERE,
+    }
+    second_words_are_stored_relaxed {
+        edits: [(
+            "table/mod.rs",
+            STORE,
+            "self.words[word].store(value, if word % 2 == 1 { Ordering::Relaxed } else { Ordering::Release })",
+        )],
+        model: "wide::a_lane_that_is_used_again_is_not_taken_for_a_third_item",
+        message: NEVER_THERE,
+    }
     a_wide_shard_is_split_without_versions {
         edits: [(
             "room/split.rs",

@@ -233,24 +233,11 @@ fn mix(hash: u64) -> u64 {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
-
-    const ALL: [Lanes; 11] = [
-        Lanes::of_bits(8),
-        Lanes::of_bits(9),
-        Lanes::of_bits(10),
-        Lanes::of_bits(12),
-        Lanes::of_bits(16),
-        Lanes::of_bits(21),
-        Lanes::of_bits(32),
-        Lanes::of_wide(18),
-        Lanes::of_wide(20),
-        Lanes::of_wide(24),
-        Lanes::of_wide(32),
-    ];
+    use crate::layout::sizing::all_lanes;
 
     fn geometries() -> impl Iterator<Item = Geometry> {
         let shapes = [(1, 2), (1, 6), (1, 62), (1, 510), (1, 1_026), (1, 40_000), (3, 1 << 17)];
-        ALL.into_iter().flat_map(move |lanes| {
+        all_lanes().flat_map(move |lanes| {
             shapes.map(|(shards, buckets)| Geometry::new(lanes, shards, buckets))
         })
     }
@@ -271,7 +258,7 @@ mod tests {
 
     #[test]
     fn three_of_four_alternates_share_the_stripe() {
-        for lanes in ALL {
+        for lanes in all_lanes() {
             let geometry = Geometry::new(lanes, 1, 1 << 17);
             let near = (0..100_000)
                 .map(|hash| geometry.locate(hash).1)

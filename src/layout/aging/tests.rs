@@ -1,21 +1,8 @@
 use super::*;
 use crate::layout::either;
+use crate::layout::sizing::all_lanes;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-
-const ALL: [Lanes; 11] = [
-    Lanes::of_bits(8),
-    Lanes::of_bits(9),
-    Lanes::of_bits(10),
-    Lanes::of_bits(12),
-    Lanes::of_bits(16),
-    Lanes::of_bits(21),
-    Lanes::of_bits(32),
-    Lanes::of_wide(18),
-    Lanes::of_wide(20),
-    Lanes::of_wide(24),
-    Lanes::of_wide(32),
-];
 
 /// A lane in plain form: its anchor, and the bits of the hash that are left, in order.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,7 +63,7 @@ fn random_word(rng: &mut SmallRng, aging: Aging) -> Vec<Option<Plain>> {
 
 fn for_random_words(mut check: impl FnMut(&mut SmallRng, Aging, Vec<Option<Plain>>)) {
     let mut rng = SmallRng::seed_from_u64(1);
-    for aging in ALL.map(Aging::new) {
+    for aging in all_lanes().map(Aging::new) {
         for _ in 0..20_000 {
             let plain = random_word(&mut rng, aging);
             check(&mut rng, aging, plain);
@@ -175,7 +162,7 @@ fn a_split_sorts_lanes_by_the_first_bit_left() {
 
 #[test]
 fn either_bucket_yields_the_other_whatever_the_window() {
-    for aging in ALL.map(Aging::new) {
+    for aging in all_lanes().map(Aging::new) {
         for bucket in (0..GROWING_BUCKETS).map(Bucket) {
             let anchor = u64::from(bucket.0) << 53;
             let fp = |window| either!(aging.lanes.is_wide(), W => aging.fingerprint::<W>(anchor, window));

@@ -1,4 +1,5 @@
 use super::*;
+use crate::layout::sizing::all_lanes;
 
 const ALL: [Lanes; 8] = [
     Lanes::of_bits(2),
@@ -83,6 +84,36 @@ fn a_lane_written_is_read_back_and_leaves_its_neighbours_alone() {
             assert_eq!(lanes.get(cleared, lane), None);
             assert_eq!(lanes.empty(cleared).first(), Some(lane));
             assert_eq!(lanes.holding(cleared, full).len(), lanes.slots() - 1);
+        }
+    }
+}
+
+#[test]
+fn a_fingerprint_in_a_wide_bucket_has_its_halves_in_the_same_lane_of_both_words() {
+    for lanes in all_lanes().filter(|lanes| lanes.is_wide()) {
+        let top = lanes.heads();
+        let fp = |head: u64, tail| Fingerprint::new(head as u32).unwrap().with_tail(tail);
+        let full = lanes
+            .empty(0)
+            .fold(Words::default(), |words, lane| lanes.with_whole(words, lane, fp(top, top)));
+        assert_eq!(full, Words { heads: lanes.ones() * top, tails: lanes.ones() * top });
+        assert_eq!(lanes.count_taken(&[full.heads, full.tails, 0, 0]), lanes.slots());
+        assert_eq!(lanes.wrong(full), 0);
+        for lane in lanes.taken(full.heads) {
+            for other in [fp(1, 0), fp(top, 0), fp(1, top), fp(top - 1, 1)] {
+                let words = lanes.with_whole(full, lane, other);
+                assert_eq!(lanes.get_whole(words, lane), Some(other));
+                let both = |fp| {
+                    let heads = lanes.holding(words.heads, fp);
+                    heads.and(lanes.holding_tail(words.tails, fp)).len()
+                };
+                assert_eq!((both(other), both(fp(top, top))), (1, lanes.slots() - 1));
+            }
+            let without = lanes.without_whole(full, lane);
+            assert_eq!((lanes.get_whole(without, lane), lanes.wrong(without)), (None, 0));
+            // A tail without a head.
+            let damaged = Words { heads: without.heads, ..full };
+            assert_ne!(lanes.wrong(damaged), 0);
         }
     }
 }

@@ -379,5 +379,12 @@ impl Lanes {
     }
 }
 
+/// How the buckets of all layouts are cut.
+#[cfg(all(test, not(any(loom, shuttle))))]
+pub fn all_lanes() -> impl Iterator<Item = Lanes> {
+    let narrow = [8, 9, 10, 12, 16, 21, 32].map(Lanes::of_bits);
+    narrow.into_iter().chain([18, 20, 24, 32].map(Lanes::of_wide))
+}
+
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;

@@ -233,7 +233,7 @@ fn mix(hash: u64) -> u64 {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
-    use crate::layout::sizing::all_lanes;
+    use crate::layout::bucket::all_lanes;
 
     fn geometries() -> impl Iterator<Item = Geometry> {
         let shapes = [(1, 2), (1, 6), (1, 62), (1, 510), (1, 1_026), (1, 40_000), (3, 1 << 17)];

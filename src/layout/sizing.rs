@@ -141,12 +141,6 @@ pub fn lanes_of(bits: u32, is_wide: bool) -> Option<Lanes> {
     all.find(|lanes| lanes.fingerprint_bits() == bits && lanes.is_wide() == is_wide)
 }
 
-/// Returns how the buckets of all layouts are cut.
-#[cfg(all(test, not(any(loom, shuttle))))]
-pub fn all_lanes() -> impl Iterator<Item = Lanes> {
-    LAYOUTS.iter().map(|layout| layout.lanes)
-}
-
 /// What a growing filter begins with, and what it is planned for.
 #[derive(Clone, Debug)]
 pub struct GrowthPlan {

@@ -1,6 +1,6 @@
 use super::*;
+use crate::layout::bucket::all_lanes;
 use crate::layout::either;
-use crate::layout::sizing::all_lanes;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 

@@ -1,5 +1,4 @@
 use super::*;
-use crate::layout::sizing::all_lanes;
 
 const ALL: [Lanes; 8] = [
     Lanes::of_bits(2),

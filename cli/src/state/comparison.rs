@@ -72,7 +72,16 @@ impl Comparison {
     }
 
     /// Returns the key by which a line is compared, and whether the line is of the expected kind.
+    #[inline]
     pub fn key<'a>(self, line: &'a [u8], scratch: &'a mut Scratch) -> (&'a [u8], bool) {
+        match self {
+            Comparison::Bytes => (line, true),
+            other => other.rewritten(line, scratch),
+        }
+    }
+
+    #[inline(never)]
+    fn rewritten<'a>(self, line: &'a [u8], scratch: &'a mut Scratch) -> (&'a [u8], bool) {
         let Scratch { text, bytes } = scratch;
         match self {
             Comparison::Bytes => (line, true),
@@ -136,7 +145,7 @@ impl LineHash {
         self.comparison
     }
 
-    #[inline]
+    #[inline(always)] // once a line; the compiler does not by itself
     pub fn of_key(&self, key: &[u8]) -> u64 {
         self.hash.hash_bytes(key)
     }

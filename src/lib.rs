@@ -171,6 +171,7 @@ pub mod internals {
     pub use crate::layout::bucket::{Fingerprint, Lane, Lanes, Words};
     pub use crate::layout::geometry::{Bucket, Geometry, Mixed, Place};
     pub use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
+    pub use crate::layout::stagger::Stagger;
     pub use crate::room::directory::{Directory, Entry, Tenure};
     pub use crate::room::until_split::{Split, UntilSplit};
     pub use crate::room::{Contains, Insert, InsertIfAbsent, Operation, Remove, act};

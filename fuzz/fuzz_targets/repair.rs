@@ -36,7 +36,8 @@ impl Repair {
         let mut header = header.to_vec();
         header[0] = u64::from_le_bytes(*b"\x89koel\r\n\x1a");
         // Whatever says nothing sensible has narrow buckets, as most of the corpus does.
-        header[1] = if header[1] == 2 { 2 } else { 1 };
+        let is_new = header[1] == 2;
+        header[1] = if is_new { 2 } else { 1 };
         header[2] &= 1;
         header[12] = 0;
         let pieces: [&[u8]; 9] = [
@@ -54,7 +55,8 @@ impl Repair {
         header[14] = pieces.iter().fold(header[11], |hash, piece| xxh3_64_with_seed(piece, hash));
         header[15..19].copy_from_slice(&[u64::from_le_bytes(*b"XXH3-64\0"), 0, 0, 0]);
 
-        header[19] = if header[1] == 2 { 2 } else { 0 };
+        header[19] = if is_new { 1 + (header[19] >> 1 & 1) } else { 0 };
+        header[20] = if is_new { header[20] & header[2] } else { 0 };
 
         let buckets = usize::try_from(header[4]).ok().filter(|n| *n <= 8)?;
         let block = BLOCK_WORDS + buckets * words_of_a_bucket(&header);
@@ -78,7 +80,7 @@ impl Repair {
 }
 
 fn words_of_a_bucket(header: &[u64]) -> usize {
-    if header[1] == 2 { 2 } else { 1 }
+    if header[19] == 2 { 2 } else { 1 }
 }
 
 /// The bits of a lane in each word of its bucket.

@@ -294,9 +294,9 @@ impl<S> GrowingBuilder<S> {
     /// By default there is no limit. An insert that would need more is refused. Items whose shards
     /// have room still go in.
     ///
-    /// All shards are split at about the same number of items, so the memory nearly doubles each
-    /// time. If the limit is slightly below such a doubling, as powers of two often are, the first
-    /// items are refused when half of it is in use. Choose a limit a few percent larger.
+    /// If the capacity needs several shards, these are all split soon after it is exceeded, which
+    /// doubles the memory. A limit of less than that hardly lets the filter grow: choose one of at
+    /// least twice the first size.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;

@@ -140,9 +140,10 @@ pub struct ConcurrentCuckooFilter<S = RandomState, R = Fixed> {
 ///
 /// # What it costs in memory
 ///
-/// All shards are about equally full, so most of them are split at about the same number of items,
-/// and the memory then doubles. It varies between 1 and 2 times what a fixed filter with the same
-/// fingerprints takes for the same number of items. Memory is never given back.
+/// Shards get unequal shares of the items and are split one after another, so the memory grows with
+/// the items. Once the filter has grown to some dozen shards, it takes about one and a half times what
+/// a fixed filter with the same fingerprints takes. A filter that begins with several shards begins
+/// with equal ones, which are all split soon after its first capacity. Memory is never given back.
 ///
 /// # How the false-positive rate rises
 ///

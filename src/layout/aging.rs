@@ -91,13 +91,12 @@ impl Aging {
         Fingerprint::odd(anchor | (window >> self.to_window) as u32)
     }
 
-    /// Computes where an item may be in its shard. The shard has this `depth`, in a directory that
-    /// began with `roots` shards.
+    /// Computes where an item may be in its shard, which has this `depth`. `position` is the item's
+    /// [position](crate::layout::stagger) in its root.
     #[inline(always)]
-    pub fn place<const WIDE: bool>(&self, hash: Mixed, roots: usize, depth: u32) -> Place {
-        // The top of the hash selects the shard. The window follows.
-        let (_, rest) = hash.scaled(roots);
-        let window = rest << (depth & 63);
+    pub fn place<const WIDE: bool>(&self, hash: Mixed, position: u64, depth: u32) -> Place {
+        // The top of the position selects the shard. The window follows.
+        let window = position << (depth & 63);
         // Bucket and anchor, which no split changes, are the top of a product of the hash.
         let other = hash.0.wrapping_mul(0xD6E8_FEB8_6659_FD93);
         let fp = self.fingerprint::<WIDE>(other << GROWING_BUCKETS.ilog2(), window);

@@ -9,6 +9,8 @@ use crate::error::{BuildError, Reason};
 use crate::layout::aging::GROWING_BUCKETS;
 use crate::layout::bucket::Lanes;
 use crate::layout::geometry::{Geometry, SHARD_BUCKETS};
+use crate::layout::roots::Roots;
+use crate::layout::stagger::Stagger;
 
 /// One way to cut buckets into lanes, and how full such tables get.
 struct Layout {
@@ -146,12 +148,19 @@ pub fn lanes_of(bits: u32, is_wide: bool) -> Option<Lanes> {
 pub struct GrowthPlan {
     /// The geometry of the first table.
     pub geometry: Geometry,
+    pub stagger: Stagger,
     pub max_bytes: usize,
     /// The size of the filter itself, without its heap.
     pub own_bytes: usize,
     pub expected_growth: f64,
     /// The false-positive rate after the expected growth.
     pub rate: f64,
+}
+
+impl GrowthPlan {
+    pub fn roots(&self) -> Roots {
+        Roots { count: self.geometry.shards(), stagger: self.stagger }
+    }
 }
 
 /// How far above the planned load shards get on average before they are split.
@@ -177,7 +186,8 @@ pub fn growth_plan(
     let layout = layout_for(rate, rate_of)?;
     let geometry =
         layout.growing_geometry(capacity).ok_or(Reason::CapacityOverflow { capacity })?;
-    Ok(GrowthPlan { geometry, max_bytes, own_bytes, expected_growth, rate: rate_of(layout) })
+    let (stagger, rate) = (Stagger::FULL, rate_of(layout));
+    Ok(GrowthPlan { geometry, stagger, max_bytes, own_bytes, expected_growth, rate })
 }
 
 /// Returns the probability that a new lane of a growing filter matches another item, times the

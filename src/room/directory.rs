@@ -28,6 +28,7 @@
 use crate::layout::SMALL;
 use crate::layout::aging::GROWING_BUCKETS;
 use crate::layout::geometry::Mixed;
+use crate::layout::roots::{Position, Roots};
 use crate::sync::{AtomicU32, AtomicU64, Gauge, Mutex, Ordering, read_owned, read_owned_u32};
 use std::sync::OnceLock;
 
@@ -72,8 +73,7 @@ pub const SPLIT: u64 = u64::MAX;
 type List = Box<[AtomicU64]>;
 
 pub struct Directory {
-    /// The number of shards that the filter began with.
-    roots: usize,
+    roots: Roots,
     /// The level of the newest list.
     level: AtomicU32,
     lists: [OnceLock<List>; MOST_LEVELS],
@@ -96,13 +96,13 @@ pub struct Tenure<'a> {
 
 impl Directory {
     /// A directory of `roots` shards, all in the first table.
-    pub fn new(roots: usize) -> Option<Self> {
-        Self::restore(roots, std::iter::repeat_n(0, roots))
+    pub fn new(roots: Roots) -> Option<Self> {
+        Self::restore(roots, std::iter::repeat_n(0, roots.count))
     }
 
     /// A directory of shards of these depths, in the order of their hashes; they are in one table
     /// in the same order. It needs no old lists, since no reader has seen one.
-    pub fn restore(roots: usize, depths: impl Iterator<Item = u32> + Clone) -> Option<Self> {
+    pub fn restore(roots: Roots, depths: impl Iterator<Item = u32> + Clone) -> Option<Self> {
         let level = depths.clone().max().unwrap_or(0);
         let entries = depths.clone().enumerate().flat_map(|(shard, depth)| {
             let base = shard * GROWING_BUCKETS as usize;
@@ -112,7 +112,7 @@ impl Directory {
         for depth in depths {
             shards_of_depth[depth as usize % MOST_LEVELS].add(1);
         }
-        let list = list_of(roots << level, entries)?;
+        let list = list_of(roots.count << level, entries)?;
         let lists = std::array::from_fn(|_| OnceLock::new());
         let directory = Directory {
             roots,
@@ -126,7 +126,7 @@ impl Directory {
         Some(directory)
     }
 
-    pub fn roots(&self) -> usize {
+    pub fn roots(&self) -> Roots {
         self.roots
     }
 
@@ -147,9 +147,15 @@ impl Directory {
     /// Finds the shard that owns the item now.
     #[inline]
     pub fn look_up(&self, hash: Mixed) -> Tenure<'_> {
+        self.look_up_at(hash, self.roots.position(hash))
+    }
+
+    /// The same for a caller that has the hash's position.
+    #[inline]
+    pub fn look_up_at(&self, hash: Mixed, position: Position) -> Tenure<'_> {
         loop {
             let level = self.level();
-            let slot = &self.list(level)[self.index(hash, level)];
+            let slot = &self.list(level)[position.range(level)];
             let packed = slot.load(Ordering::Acquire);
             // The thread that stored `SPLIT` had made a newer list before.
             if packed != SPLIT {
@@ -168,9 +174,7 @@ impl Directory {
     /// The index of a hash's entry in the list of a level.
     #[inline]
     fn index(&self, hash: Mixed, level: u32) -> usize {
-        let (root, rest) = hash.scaled(self.roots);
-        // Two shifts, because a shift by 64 is not defined.
-        (root << (level & 63)) + (rest >> 1 >> (63 - (level & 63))) as usize
+        self.roots.position(hash).range(level)
     }
 
     pub fn heap_bytes(&self) -> usize {
@@ -184,7 +188,7 @@ impl Directory {
 
     /// The size of the list of a level.
     pub fn bytes_of(&self, level: u32) -> usize {
-        Self::bytes(self.roots, level)
+        Self::bytes(self.roots.count, level)
     }
 
     /// The bytes that [`deepen`](Self::deepen) would add.
@@ -289,17 +293,25 @@ impl<'a> Tenure<'a> {
 
     /// The first hash of the next shard, if there is one.
     pub fn end(self) -> Option<Mixed> {
+        let Directory { roots, .. } = self.directory;
         let depth = self.entry().depth;
-        let next = self.directory.index(self.hash, depth) + 1;
-        let parts = self.directory.roots << depth;
-        // The lowest hash `h` with `h × parts ≥ next × 2^64`.
-        (next < parts).then(|| Mixed(((next as u128) << 64).div_ceil(parts as u128) as u64))
+        roots.first_hash(roots.position(self.hash).range(depth) + 1, depth)
+    }
+
+    /// The part of all hashes that lead to the shard.
+    pub fn share(self) -> f64 {
+        let Directory { roots, .. } = self.directory;
+        let depth = self.entry().depth;
+        roots.share(roots.position(self.hash).range(depth), depth)
     }
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
+    use crate::layout::stagger::Stagger;
+
+    const THREE: Roots = Roots { count: 3, stagger: Stagger::FULL };
 
     fn entry(depth: u32, number: usize) -> Entry {
         Entry { depth, table: 0, base: number * GROWING_BUCKETS as usize }
@@ -307,7 +319,7 @@ mod tests {
 
     /// Three roots, of which the second is split, and then its upper half.
     fn three_roots() -> Directory {
-        let directory = Directory::new(3).expect("memory");
+        let directory = Directory::new(THREE).expect("memory");
         let second = Mixed(u64::MAX / 2);
         directory.deepen(1).expect("memory");
         directory.replace(directory.look_up(second), entry(1, 1), entry(1, 3));
@@ -347,7 +359,7 @@ mod tests {
     #[test]
     fn the_least_depth_is_known_without_a_look_at_the_entries() {
         let depths = [0, 3, 3, 2, 1, 1, 1];
-        let directory = Directory::restore(3, depths.into_iter()).expect("memory");
+        let directory = Directory::restore(THREE, depths.into_iter()).expect("memory");
         let mut seed = 1u64;
         for number in 10..60 {
             let least = directory.shards().map(|shard| shard.entry().depth).min();
@@ -364,7 +376,7 @@ mod tests {
 
     #[test]
     fn lists_of_one_level_more_are_counted_and_made_once() {
-        let directory = Directory::new(3).expect("memory");
+        let directory = Directory::new(THREE).expect("memory");
         assert_eq!((directory.heap_bytes(), directory.missing_bytes(1)), (24, 48));
         for _ in 0..2 {
             directory.deepen(1).expect("memory");

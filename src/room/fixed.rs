@@ -4,7 +4,9 @@
 use crate::error::{Full, FullKind, Reason};
 use crate::layout::either;
 use crate::layout::geometry::{Geometry, Mixed};
+use crate::layout::roots::{Parts, Roots};
 use crate::layout::sizing::rate_at;
+use crate::layout::stagger::Stagger;
 use crate::room::parts::{CannotRestore, Copied, Loaded, Plan};
 use crate::room::{Located, Room, sealed};
 use crate::shard::Shard;
@@ -105,8 +107,9 @@ impl Room for Fixed {
         ahead
     }
 
-    fn parts(&self) -> usize {
-        self.table.geometry().shards()
+    fn parts(&self) -> Parts {
+        let roots = Roots { count: self.table.geometry().shards(), stagger: Stagger::NONE };
+        Parts::at_most(usize::MAX, roots, 0)
     }
 
     #[inline]

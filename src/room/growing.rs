@@ -13,6 +13,7 @@ use crate::error::{Full, FullKind, Reason};
 use crate::layout::aging::{Aging, GROWING_BUCKETS};
 use crate::layout::either;
 use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_BUCKETS};
+use crate::layout::roots::{Parts, Position};
 use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
 use crate::room::accounts::Accounts;
 use crate::room::directory::{Directory, Entry, MOST_ENTRIES, NoMemory, Tenure};
@@ -56,7 +57,7 @@ impl Growing {
         }
         // The tables first: the directory is written when it is made.
         let tables = Tables::new(geometry.clone()).map_err(|_| no_memory(least))?;
-        let directory = Directory::new(roots).ok_or(no_memory(least))?;
+        let directory = Directory::new(plan.roots()).ok_or(no_memory(least))?;
         Ok(Growing::with(geometry, directory, tables, plan))
     }
 
@@ -82,7 +83,8 @@ impl Growing {
         level: u32,
         entry: Entry,
     ) -> Result<(), Full> {
-        let (shard, place) = self.located::<WIDE>(self.directory.assume(hash, level, entry));
+        let tenure = self.directory.assume(hash, level, entry);
+        let (shard, place) = self.located::<WIDE>(tenure, self.position(hash));
         self.split(shard, place)
     }
 
@@ -107,10 +109,18 @@ impl Growing {
     }
 
     #[inline(always)] // Like the operations: the place must not pass through memory.
-    fn located<'a, const WIDE: bool>(&'a self, tenure: Tenure<'a>) -> Located<'a, Self, WIDE> {
+    fn located<'a, const WIDE: bool>(
+        &'a self,
+        tenure: Tenure<'a>,
+        position: Position,
+    ) -> Located<'a, Self, WIDE> {
         let (hash, depth) = (tenure.hash(), tenure.entry().depth);
-        let place = self.ground.aging.place::<WIDE>(hash, self.directory.roots(), depth);
+        let place = self.ground.aging.place::<WIDE>(hash, position.in_root, depth);
         (self.shard(tenure), place)
+    }
+
+    fn position(&self, hash: Mixed) -> Position {
+        self.directory.roots().position(hash)
     }
 
     /// Splits a full shard, unless another thread has done so, or made room, since it was full.
@@ -156,8 +166,8 @@ impl Growing {
     /// depth.
     ///
     /// The caller holds all locks of the shard that is to be split, and other splits wait here for
-    /// their turn. Mostly an unused shard is at hand and the directory deep enough. Once per
-    /// doubling or two, a table of up to 4 MiB is allocated, and the directory copied.
+    /// their turn. Mostly an unused shard is at hand and the directory deep enough. Some
+    /// dozen times per doubling, a table is allocated, and once or twice the directory copied.
     ///
     /// # Errors
     ///
@@ -170,7 +180,8 @@ impl Growing {
     ///   for the directory's next level too, so that its shards can be used.
     fn buy(&self, depth: u32) -> Result<(usize, usize), Full> {
         let _alone = self.purchases.lock();
-        if self.directory.roots() << depth > MOST_ENTRIES * (self.ground.tables.shards() + 1) {
+        if self.directory.roots().count << depth > MOST_ENTRIES * (self.ground.tables.shards() + 1)
+        {
             return Err(Full::new(FullKind::NoRoomNearby));
         }
         let limit = Full::new(FullKind::LimitReached);
@@ -188,9 +199,8 @@ impl Growing {
     /// shards.
     fn rate(&self) -> f64 {
         let of_shard = |tenure: Tenure<'_>| {
-            let Entry { depth, table, base } = tenure.entry();
-            let share = (-f64::from(depth)).exp2() / self.directory.roots() as f64;
-            share * self.ground.tables.get(table).vagueness(base)
+            let Entry { table, base, .. } = tenure.entry();
+            tenure.share() * self.ground.tables.get(table).vagueness(base)
         };
         let vagueness: f64 = self.directory.shards().map(of_shard).sum();
         vagueness * rate_of_a_lane(self.geometry.lanes()) / f64::from(self.geometry.buckets())
@@ -219,7 +229,8 @@ impl Room for Growing {
 
     #[inline(always)]
     fn locate<const WIDE: bool>(&self, hash: Mixed) -> Located<'_, Self, WIDE> {
-        self.located(self.directory.look_up(hash))
+        let position = self.position(hash);
+        self.located(self.directory.look_up_at(hash, position), position)
     }
 
     fn relocate<'a, const WIDE: bool>(
@@ -235,7 +246,8 @@ impl Room for Growing {
         lease: UntilSplit<'a, WIDE>,
         _: FullKind,
     ) -> Result<Located<'a, Self, WIDE>, Full> {
-        let (shard, place) = self.located::<WIDE>(lease.tenure);
+        let position = self.position(lease.tenure.hash());
+        let (shard, place) = self.located::<WIDE>(lease.tenure, position);
         self.split(shard, place)?;
         Ok(self.locate(lease.tenure.hash()))
     }
@@ -273,14 +285,11 @@ impl Room for Growing {
         (self.shard(tenure), place)
     }
 
-    fn parts(&self) -> usize {
-        // A part per shard of the least depth: no deeper shard is in two parts. Parts as large as
-        // the largest shard are small enough.
-        let mut parts = self.directory.roots() << self.directory.shallowest();
-        while parts.is_multiple_of(2) && self.buckets() / parts < SHARD_BUCKETS as usize {
-            parts /= 2;
-        }
-        parts
+    fn parts(&self) -> Parts {
+        // Ranges of the least depth: no deeper shard is in two parts. Parts as large as the largest
+        // shard are small enough.
+        let most = self.buckets() / SHARD_BUCKETS as usize;
+        Parts::at_most(most, self.directory.roots(), self.directory.shallowest())
     }
 
     #[inline]
@@ -341,7 +350,8 @@ impl Room for Growing {
         let no_memory = |bytes| CannotRestore::OutOfMemory { bytes };
         let (geometry, roots) = (plan.geometry.clone(), plan.geometry.shards());
         let depths = blocks.iter().map(|block| block.depth);
-        let directory = Directory::restore(roots, depths).ok_or(no_memory(table.heap_bytes()))?;
+        let directory =
+            Directory::restore(plan.roots(), depths).ok_or(no_memory(table.heap_bytes()))?;
         let tables = Tables::restore(roots, table, blocks.len()).map_err(no_memory)?;
         for (shard, block) in blocks.iter().enumerate() {
             tables.get(0).record(shard * GROWING_BUCKETS as usize, &block.census);
@@ -355,7 +365,7 @@ impl Room for Growing {
     fn stats(&self, capacity: usize) -> Stats {
         let lanes = self.geometry.lanes();
         let shards = self.ground.tables.shards();
-        let roots = self.directory.roots();
+        let roots = self.directory.roots().count;
         Stats {
             items: self.items(),
             capacity,

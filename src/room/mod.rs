@@ -29,6 +29,7 @@ pub mod worth;
 
 use crate::error::{Full, FullKind};
 use crate::layout::geometry::{Mixed, Place};
+use crate::layout::roots::Parts;
 use crate::room::parts::{CannotRestore, Copied, Loaded, Plan};
 use crate::shard::Shard;
 use crate::shard::lease::{Answer, Lease, Refusal, Removal};
@@ -124,10 +125,9 @@ pub trait Room: sealed::Sealed + Send + Sync {
         ahead: Self::Ahead<'a, WIDE>,
     ) -> Located<'a, Self, WIDE>;
 
-    /// The number of equal parts of the hash range into which a batch of writes may be sorted so
-    /// that no shard's items are in two parts.
+    /// Parts into which a batch of writes may be sorted so that no shard's items are in two parts.
     #[doc(hidden)]
-    fn parts(&self) -> usize;
+    fn parts(&self) -> Parts;
 
     #[doc(hidden)]
     fn buckets(&self) -> usize;

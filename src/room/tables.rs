@@ -1,13 +1,13 @@
 //! The memory of a growing filter: a list of tables of equal shards.
 //!
 //! A table is freed only with the filter, so a shard that was found needs no check that it is still
-//! there. A new table doubles the number of shards, up to 4 MiB at once; beyond that, two tables
-//! together do. Such a table is large enough for huge pages, and small enough to be used soon:
-//! shards that were split at the same time fill up at the same time.
+//! there. Shards split one after another, so the filter needs a few new ones at a time: a new table
+//! adds a 32nd of the shards that there are. More would lie idle, and smaller tables than that would
+//! get no huge pages even in a large filter.
 //!
 //! Where a limit leaves less than that, a table may be smaller, but never less than a 64th of what
-//! is there. So tables are never used up: [`MOST_TABLES`] of them are more than `(65/64)^4032`, or
-//! 2^90, times the memory of the first ones, whatever the limit was at each moment.
+//! is there. So tables are never used up: 4,096 of them are more than `(65/64)^4032`, or 2^90, times
+//! the memory of the first ones, whatever the limit was at each moment.
 
 use crate::error::FullKind;
 use crate::layout::aging::GROWING_BUCKETS;
@@ -20,26 +20,24 @@ use crate::sync::Gauge;
 use crate::table::Table;
 use std::sync::OnceLock;
 
-/// The most tables.
-pub const MOST_TABLES: usize = AT_HAND + 4_032;
+/// The lists of tables, and the tables in each: 4,096 in all.
+const LISTS: usize = 64;
+const LISTED: usize = 64;
 
-/// The tables that are found without a detour: enough for two per doubling of the memory.
-const AT_HAND: usize = 64;
+/// A new table has this part of the shards that there are, or at least one.
+const PART: usize = 32;
 
-/// A new table has at least this part of the shards that there are.
+/// Under a limit, it has at least this part.
 const LEAST_PART: usize = 64;
 
-/// The largest table that doubles the number of shards by itself.
-const BYTES_AT_ONCE: usize = 4 << 20;
-
 type Slot = OnceLock<Box<Held>>;
+
+const LIST_BYTES: usize = LISTED * size_of::<Slot>();
 
 pub struct Tables {
     /// The geometry of the shards that the filter began with.
     geometry: Geometry,
-    at_hand: [Slot; AT_HAND],
-    /// The others; there is no list before the first of them.
-    further: OnceLock<Box<[Slot]>>,
+    lists: [OnceLock<Box<[Slot]>>; LISTS],
     /// The number of shards in use.
     shards: Gauge,
 }
@@ -71,52 +69,42 @@ impl Tables {
     pub fn restore(roots: usize, table: Table, shards: usize) -> Result<Self, usize> {
         let geometry = table.geometry().with_shards(roots);
         let first = Held::of(table)?;
-        let at_hand = std::array::from_fn(|_| OnceLock::new());
-        let further = OnceLock::new();
-        let tables = Tables { geometry, at_hand, further, shards: Gauge::default() };
-        let _ = tables.at_hand[0].set(Box::new(first));
+        let lists = std::array::from_fn(|_| OnceLock::new());
+        let tables = Tables { geometry, lists, shards: Gauge::default() };
+        let _ = tables.slot(0).ok_or(LIST_BYTES)?.set(Box::new(first));
         tables.shards.set(shards as u64);
         Ok(tables)
     }
 
-    /// The size of the first table.
+    /// The size of the first table, with its list.
     pub fn bytes(geometry: &Geometry) -> usize {
-        size_of::<Held>() + Held::bytes(geometry)
+        LIST_BYTES + size_of::<Held>() + Held::bytes(geometry)
     }
 
     #[inline]
     pub fn get(&self, table: usize) -> &Held {
-        match self.at_hand.get(table).and_then(OnceLock::get) {
-            Some(held) => held,
-            None => self.get_further(table),
-        }
-    }
-
-    #[cold]
-    fn get_further(&self, table: usize) -> &Held {
-        match self.slots().nth(table).and_then(OnceLock::get) {
+        let list = self.lists[table / LISTED % LISTS].get();
+        match list.and_then(|list| list.get(table % LISTED)).and_then(OnceLock::get) {
             Some(held) => held,
             None => unreachable!("the directory knows only of tables that are there"),
         }
     }
 
-    fn slots(&self) -> impl Iterator<Item = &Slot> {
-        self.at_hand.iter().chain(self.further.get().into_iter().flatten())
-    }
-
-    /// The slot for a table after `tables` tables.
+    /// The slot for a table after `tables` tables, in a list that may be new.
     fn slot(&self, tables: usize) -> Option<&Slot> {
-        if tables == AT_HAND && self.further.get().is_none() {
-            let mut further = Vec::new();
-            further.try_reserve_exact(MOST_TABLES - AT_HAND).ok()?;
-            further.resize_with(MOST_TABLES - AT_HAND, OnceLock::new);
-            let _ = self.further.set(further.into());
+        let list = self.lists.get(tables / LISTED)?;
+        if list.get().is_none() {
+            let mut slots = Vec::new();
+            slots.try_reserve_exact(LISTED).ok()?;
+            slots.resize_with(LISTED, OnceLock::new);
+            let _ = list.set(slots.into());
         }
-        self.slots().nth(tables)
+        list.get()?.get(tables % LISTED)
     }
 
     fn all(&self) -> impl Iterator<Item = &Held> {
-        self.slots().map_while(|held| held.get().map(|held| &**held))
+        let lists = self.lists.iter().map_while(OnceLock::get);
+        lists.flatten().map_while(|held| held.get().map(|held| &**held))
     }
 
     /// The number of shards in use.
@@ -134,8 +122,9 @@ impl Tables {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        let slots = self.further.get().map_or(0, |further| size_of_val(&**further));
-        slots + self.all().map(|held| size_of::<Held>() + held.heap_bytes()).sum::<usize>()
+        let lists = self.lists.iter().map_while(OnceLock::get).count();
+        lists * LIST_BYTES
+            + self.all().map(|held| size_of::<Held>() + held.heap_bytes()).sum::<usize>()
     }
 
     /// All shards in use, with their numbers, from this number on.
@@ -177,11 +166,11 @@ impl Tables {
 
     /// Adds a table of at most `bytes` bytes after `tables` tables with `shards` shards.
     fn buy(&self, tables: usize, shards: usize, bytes: usize) -> Result<(), FullKind> {
-        let needs_a_list = tables == AT_HAND && self.further.get().is_none();
-        let list = if needs_a_list { (MOST_TABLES - AT_HAND) * size_of::<Slot>() } else { 0 };
+        let is_listed = self.lists.get(tables / LISTED).is_some_and(|list| list.get().is_some());
+        let list = if is_listed { 0 } else { LIST_BYTES };
         let bytes_of_one = Held::bytes(&self.geometry.with_shards(1));
         let affordable = bytes.saturating_sub(size_of::<Held>() + list) / bytes_of_one;
-        let wanted = self.shards_at_once(shards, bytes_of_one).min(affordable);
+        let wanted = (shards / PART).max(1).min(affordable);
         let least = shards.div_ceil(LEAST_PART);
         if wanted < least {
             return Err(FullKind::LimitReached);
@@ -198,13 +187,6 @@ impl Tables {
     /// Undoes the last [`take`](Self::take).
     pub fn give_back(&self) {
         self.shards.set(self.shards.get() - 1);
-    }
-
-    /// The number of shards of the next table, when there are `shards`.
-    fn shards_at_once(&self, shards: usize, bytes_of_one: usize) -> usize {
-        let roots = self.geometry.shards();
-        let doubled = roots << (shards / roots).ilog2();
-        if doubled * bytes_of_one <= BYTES_AT_ONCE { doubled } else { doubled.div_ceil(2) }
     }
 }
 

@@ -5,10 +5,11 @@
 //! [`load`](crate::ConcurrentCuckooFilter::load) reads them.)
 //!
 //! A file is a sequence of 64-bit words in little-endian order: a header, one block for each shard,
-//! and an end. It can be written and read from front to back. This page describes versions 1 and 2,
-//! which differ in their [buckets](#a-bucket): narrow ones in version 1, wide ones in version 2. koel
-//! checks every field against the values given here before it uses it, and refuses a file with any
-//! other value.
+//! and an end. It can be written and read from front to back. This page describes version 2, and
+//! version 1, which is the same but for its words 1, 19 and 20, and has neither
+//! [wide buckets](#a-bucket) nor [staggered shards](#where-an-item-is). koel saves a filter that has
+//! neither in version 1. It checks every field against the values given here before it uses it, and
+//! refuses a file with any other value.
 //!
 //! # Header: 24 words
 //!
@@ -17,7 +18,7 @@
 //! | 0 | 0 | the bytes `89 6B 6F 65 6C 0D 0A 1A`: `koel`, between bytes that programs change when they take the file for text |
 //! | 1 | 8 | the version of the format: 1, or 2 |
 //! | 2 | 16 | the kind of filter: 0 for a fixed filter, 1 for a growing one |
-//! | 3 | 24 | `bits`, the size of a fingerprint: 8, 9, 10, 12, 16, 21 or 32 in version 1; 18, 20, 24 or 32 in version 2 |
+//! | 3 | 24 | `bits`, the size of a fingerprint: 8, 9, 10, 12, 16, 21 or 32 in narrow buckets; 18, 20, 24 or 32 in wide ones |
 //! | 4 | 32 | `buckets`, the number of buckets in a shard: 2 to 131,072, and a multiple of 512 if there is more than one shard. 8,192 in a growing filter |
 //! | 5 | 40 | `near`, the number of buckets in a near block: a power of two from 2 to 512 that divides `buckets`. 0 in a growing filter |
 //! | 6 | 48 | `roots`, the number of shards that the filter began with, at least 1. In a fixed filter these are all its shards |
@@ -28,8 +29,9 @@
 //! | 11, 12 | 88 | the seed of the hasher: 128 bits, the lower half first |
 //! | 13, 14 | 104 | two probes: the hashes of certain bytes and of a certain item, described [below](#the-hasher) |
 //! | 15 to 18 | 120 | the name of the hasher: UTF-8, 1 to 32 bytes, none of them zero, padded with zeros |
-//! | 19 | 152 | 0 in version 1; the number of words in a bucket, 2, in version 2 |
-//! | 20 to 22 | 160 | reserved: zeros. A later koel may give them a meaning; a reader that does not know it has to refuse the file |
+//! | 19 | 152 | in version 2, the number of words in a bucket: 1 if it is narrow, 2 if it is wide. 0 in version 1, whose buckets are narrow |
+//! | 20 | 160 | 1 if shards are staggered, which is possible in version 2 and in a growing filter; otherwise 0 |
+//! | 21, 22 | 168 | reserved: zeros. A later koel may give them a meaning; a reader that does not know it has to refuse the file |
 //! | 23 | 184 | the checksum of words 0 to 22 |
 //!
 //! Every checksum is the 64-bit XXH3 hash, with seed 0, of the bytes of its words.
@@ -63,12 +65,12 @@
 //!
 //! # A bucket
 //!
-//! In version 1 a bucket is *narrow*: one word, cut into lanes of `bits` bits from its low end up, as
+//! A bucket is *narrow* or *wide*. A narrow one is one word, cut into lanes of `bits` bits from its low end up, as
 //! many as fit. Bits that are left over are zero. A lane is 0 if it is empty, and a fingerprint
 //! otherwise. In a growing filter, at least one of the lower `window` bits of a fingerprint is not
 //! zero, where `window` is `bits - bits / 2`, and the quotient is rounded down.
 //!
-//! In version 2 a bucket is *wide*: two words, both cut in the same way into lanes of `half` bits,
+//! A wide bucket is two words, both cut in the same way into lanes of `half` bits,
 //! where `half` is `bits / 2`. The first word has the upper half of each fingerprint, its *head*, and
 //! the second the lower half, its *tail*. Both are 0 if the lane is empty. A head is never 0; a tail
 //! may be, but not in a growing filter, whose `window` is `half`.
@@ -106,10 +108,12 @@
 //!
 //! In a growing filter:
 //!
-//! * The root is the part of `scale(h, roots)`. Let `r` be the rest of that product. The root's
-//!   blocks divide the values of `r` among them in ascending order, and a block of depth `d` has
-//!   2^(64 - d) of them. The item belongs to the block that has its `r`: the highest `depth` bits
-//!   of `r` lead to it.
+//! * The root is the part of `scale(h, roots)`. Let `r` be the rest of that product. If shards are
+//!   *staggered*, add the part of `scale(p, 0x5555555555555555)` to `r`, where `p` is the part of
+//!   `scale(r, NOT r)`.
+//! * The root's blocks divide the values of `r` among them in ascending order, and a block of depth
+//!   `d` has 2^(64 - d) of them. The item belongs to the block that has its `r`: the highest `depth`
+//!   bits of `r` lead to it.
 //! * Let `o` be `h` × `0xD6E8FEB86659FD93`. The first bucket is the highest 13 bits of `o`.
 //! * The higher `bits / 2` bits (rounded down) of the fingerprint are its *anchor*: in a narrow bucket,
 //!   the bits of `o` that follow those 13; in a wide one, 1 + the part of `scale(o << 13, 2^half - 1)`,
@@ -127,7 +131,7 @@
 //! a near block of 128, they are in shard 0, in bucket `48C` or `6F7` (the item is wide), as
 //! `057C`. In a growing filter of 16 bits that began with 3 shards, each of which was split into
 //! four, they are in root 0, in the second of its four blocks, in bucket `CC` or `141` (the item is
-//! not wide), as `4323`.
+//! not wide), as `4369` if shards are staggered, and as `4323` otherwise.
 //!
 //! # The hasher
 //!
@@ -167,10 +171,9 @@ pub(crate) const BLOCK_WORDS: usize = BLOCK_HEAD + 1;
 
 pub(crate) const MAGIC: [u8; 8] = *b"\x89koel\r\n\x1a";
 const END: [u8; 8] = *b"koel end";
-/// The version of files with narrow buckets.
-pub(crate) const VERSION: u64 = 1;
-/// The version of files with wide buckets.
-pub(crate) const WIDE_VERSION: u64 = 2;
+pub(crate) const VERSION: u64 = 2;
+/// The version that has neither wide buckets nor staggered shards.
+pub(crate) const FIRST_VERSION: u64 = 1;
 
 /// The number of words in a block.
 pub(crate) fn block_words(plan: &Plan) -> usize {
@@ -242,6 +245,7 @@ mod tests {
     use crate::layout::aging::Aging;
     use crate::layout::bucket::Lanes;
     use crate::layout::geometry::{Geometry, Mixed, Numbers, Place};
+    use crate::layout::stagger::Stagger;
     use crate::stable_hash::StableHash;
 
     #[test]
@@ -255,8 +259,11 @@ mod tests {
         let (shard, place) = fixed.locate(hash);
         assert_eq!((hash, mixed.0), (0x8256_69AB_53A3_60EC, 0x1840_4E52_057B_C722));
         assert_eq!((shard, numbers_of(place)), (0, [0x48C, 0x6F7, 0x57C]));
-        let (root, rest) = mixed.scaled(3);
-        let place = Aging::new(lanes).place::<false>(mixed, 3, 2);
-        assert_eq!((root, rest >> 62, numbers_of(place)), (0, 0b01, [0xCC, 0x141, 0x4323]));
+        let (root, fraction) = mixed.scaled(3);
+        for (stagger, fp) in [(Stagger::NONE, 0x4323), (Stagger::FULL, 0x4369)] {
+            let position = stagger.position(fraction);
+            let place = Aging::new(lanes).place::<false>(mixed, position, 2);
+            assert_eq!((root, position >> 62, numbers_of(place)), (0, 0b01, [0xCC, 0x141, fp]));
+        }
     }
 }

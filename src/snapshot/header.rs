@@ -3,10 +3,11 @@
 use crate::layout::aging::GROWING_BUCKETS;
 use crate::layout::geometry::{Geometry, Numbers, SHARD_BUCKETS};
 use crate::layout::sizing::{GrowthPlan, lanes_of};
+use crate::layout::stagger::Stagger;
 use crate::room::parts::Plan;
 use crate::snapshot::allocate::check_fits;
 use crate::snapshot::error::Reason;
-use crate::snapshot::format::{HEADER_WORDS, MAGIC, VERSION, WIDE_VERSION, Words, unseal};
+use crate::snapshot::format::{FIRST_VERSION, HEADER_WORDS, MAGIC, VERSION, Words, unseal};
 use crate::stable_hash::PersistentHasher;
 use std::hash::Hasher;
 
@@ -61,18 +62,20 @@ pub(crate) fn header<S: PersistentHasher>(
     hasher: &S,
 ) -> Words<HEADER_WORDS> {
     let Numbers { lanes, shards, buckets, near_block } = plan.geometry().numbers();
-    let growth = match plan {
-        Plan::Fixed(_) => [0; 3],
-        Plan::Growing(GrowthPlan { max_bytes, expected_growth, rate, .. }) => {
+    let (stagger, growth) = match plan {
+        Plan::Fixed(_) => (Stagger::NONE, [0; 3]),
+        Plan::Growing(GrowthPlan { stagger, max_bytes, expected_growth, rate, .. }) => {
             // "No limit" has to mean the same on machines with a smaller `usize`.
             let most = if *max_bytes == usize::MAX { u64::MAX } else { *max_bytes as u64 };
-            [most, expected_growth.to_bits(), rate.to_bits()]
+            (*stagger, [most, expected_growth.to_bits(), rate.to_bits()])
         }
     };
     let seed = hasher.seed();
     let mut words = [0; HEADER_WORDS];
     words[0] = u64::from_le_bytes(MAGIC);
-    words[1] = if lanes.is_wide() { WIDE_VERSION } else { VERSION };
+    // What version 1 can say is said in it.
+    let is_new = lanes.is_wide() || stagger != Stagger::NONE;
+    words[1] = if is_new { VERSION } else { FIRST_VERSION };
     words[2] = plan.grows().into();
     words[3] = lanes.fingerprint_bits().into();
     words[4] = buckets.into();
@@ -83,8 +86,11 @@ pub(crate) fn header<S: PersistentHasher>(
     words[11] = seed as u64;
     words[12] = (seed >> 64) as u64;
     words[13..15].copy_from_slice(&probes(hasher));
-    words[19] = if lanes.is_wide() { 2 } else { 0 };
     words[15..19].copy_from_slice(&words_of::<S>(hasher.name()));
+    if is_new {
+        words[19] = lanes.words() as u64;
+        words[20] = (stagger == Stagger::FULL).into();
+    }
     words
 }
 
@@ -130,7 +136,7 @@ fn open(words: &mut Words<HEADER_WORDS>) -> Result<u64, Reason> {
         return Err(Reason::NotASnapshot);
     }
     let version = u64::from_le(words[1]);
-    if version != VERSION && version != WIDE_VERSION {
+    if version != VERSION && version != FIRST_VERSION {
         return Err(Reason::UnsupportedVersion { version });
     }
     unseal(words).ok_or(Reason::damaged(0, "the checksum of the header is wrong"))
@@ -143,7 +149,7 @@ fn seed_in(words: &Words<HEADER_WORDS>) -> u128 {
 /// The layout and the capacity.
 fn sizes_in(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<(Plan, usize), Reason> {
     let plan = plan_of(words, own_bytes)?;
-    for word in 20..23 {
+    for word in 21..23 {
         field(words, word, "a reserved word", |value| value == 0)?;
     }
     Ok((plan, field(words, 7, "the capacity", |_| true)?))
@@ -166,9 +172,12 @@ fn hasher_of<S: PersistentHasher>(name: &[u64], seed: u128, hashes: &[u64]) -> R
 
 fn plan_of(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<Plan, Reason> {
     let grows = field(words, 2, "the kind of filter", |kind| kind <= 1)? == 1;
-    let is_wide = words[1] == WIDE_VERSION;
-    let in_a_bucket = if is_wide { 2 } else { 0 };
-    field(words, 19, "the number of words in a bucket", |number| number == in_a_bucket)?;
+    let in_a_bucket = if words[1] == VERSION { 1..=2 } else { 0..=0 };
+    let is_right = |number| in_a_bucket.contains(&number);
+    let is_wide = field(words, 19, "the number of words in a bucket", is_right)? == 2;
+    let may_stagger = words[1] == VERSION && grows;
+    let is_right = |number| number <= may_stagger.into();
+    let staggers = field(words, 20, "the word on staggered shards", is_right)? == 1;
     let layout = |bits| u32::try_from(bits).ok().and_then(|bits| lanes_of(bits, is_wide));
     let bits = field(words, 3, "the size of a fingerprint", |bits| layout(bits).is_some())?;
     let lanes =
@@ -184,7 +193,8 @@ fn plan_of(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<Plan, Reason
     check_fits(&Geometry::new(lanes, 1, buckets), shards)?;
     if grows {
         let geometry = Geometry::new(lanes, shards, buckets);
-        return growth_of(words, geometry, own_bytes).map(Plan::Growing);
+        let stagger = if staggers { Stagger::FULL } else { Stagger::NONE };
+        return growth_of(words, geometry, stagger, own_bytes).map(Plan::Growing);
     }
     for word in 8..11 {
         field(words, word, "a field that only growing filters have", |value| value == 0)?;
@@ -196,6 +206,7 @@ fn plan_of(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<Plan, Reason
 fn growth_of(
     words: &Words<HEADER_WORDS>,
     geometry: Geometry,
+    stagger: Stagger,
     own_bytes: usize,
 ) -> Result<GrowthPlan, Reason> {
     let max_bytes = usize::try_from(words[8]).unwrap_or(usize::MAX);
@@ -206,7 +217,7 @@ fn growth_of(
     if !(rate > 0.0 && rate.is_finite()) {
         return Err(Reason::damaged(80, "the false-positive rate is not a finite number above 0"));
     }
-    Ok(GrowthPlan { geometry, max_bytes, own_bytes, expected_growth, rate })
+    Ok(GrowthPlan { geometry, stagger, max_bytes, own_bytes, expected_growth, rate })
 }
 
 /// Returns a word of the header if it is valid. `what` names it in the error.

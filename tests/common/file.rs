@@ -24,7 +24,8 @@ pub mod word {
     pub const PROBES: usize = 13;
     pub const NAME: usize = 15;
     pub const WORDS: usize = 19;
-    pub const LATER: usize = 20;
+    pub const STAGGER: usize = 20;
+    pub const LATER: usize = 21;
     pub const DEPTH: usize = 1;
     pub const ITEMS: usize = 2;
 }
@@ -197,10 +198,11 @@ impl FilterFile {
     fn check_header(&self) {
         let header = &self.header;
         assert_eq!(header[0].to_le_bytes(), [0x89, 0x6B, 0x6F, 0x65, 0x6C, 0x0D, 0x0A, 0x1A]);
-        assert_eq!(
-            (header[1], header[word::WORDS]),
-            if self.words() == 1 { (1, 0) } else { (2, 2) }
-        );
+        let staggers = header[word::STAGGER] == 1;
+        let is_new = staggers || self.words() == 2;
+        let words = if is_new { self.words() as u64 } else { 0 };
+        assert_eq!((header[1], header[word::WORDS]), (1 + u64::from(is_new), words));
+        assert!(header[word::STAGGER] == 0 || self.grows() && staggers);
         assert!(header[word::GROWS] <= 1);
         let narrow = [8, 9, 10, 12, 16, 21, 32].contains(&self.bits());
         let wide = [18, 20, 24, 32].contains(&self.bits());
@@ -234,7 +236,7 @@ impl FilterFile {
         let name: Vec<u8> =
             header[word::NAME..word::WORDS].iter().flat_map(|word| word.to_le_bytes()).collect();
         assert_eq!(name, *b"XXH3-64 of bytes\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
-        assert_eq!(header[word::LATER..HEADER_WORDS - 1], [0; 3]);
+        assert_eq!(header[word::LATER..HEADER_WORDS - 1], [0; 2]);
         assert!(is_sealed(header));
     }
 
@@ -309,7 +311,10 @@ impl FilterFile {
     }
 
     fn count_growing(&self, h: u64) -> usize {
-        let (root, r) = scale(h, self.roots());
+        let (root, mut r) = scale(h, self.roots());
+        if self.header[word::STAGGER] == 1 {
+            r += scale(scale(r, !r).0, 0x5555_5555_5555_5555).0;
+        }
         let (block, depth) = self.block_of(root, r);
         let o = h.wrapping_mul(0xD6E8_FEB8_6659_FD93);
         let first = o >> (64 - 13);

@@ -333,6 +333,8 @@ fn every_claim<R: Room>(filter: &Filter<R>) {
                         && file.buckets().is_multiple_of(value)
                 }
                 word::CAPACITY => true,
+                // Items are looked up in other shards.
+                word::STAGGER => file.grows() && value <= 1,
                 // The lanes are divided differently, and may be valid by chance.
                 word::BITS => file.grows() && by_stream.is_ok(),
                 word::MAX_BYTES => file.grows(),
@@ -344,7 +346,8 @@ fn every_claim<R: Room>(filter: &Filter<R>) {
             for result in [by_stream, by_file] {
                 match result {
                     Ok(filter) => {
-                        assert!(bytes_of(&filter) == bytes);
+                        // Without staggered shards, it is saved in version 1.
+                        assert!(at == word::STAGGER || bytes_of(&filter) == bytes);
                         use_it(filter, false);
                     }
                     Err(error) => {

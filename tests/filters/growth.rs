@@ -18,12 +18,14 @@ fn filter(capacity: usize) -> GrowingCuckooFilter<Fixed> {
 /// Checks that the directory, the stripes and the bookkeeping of the shards take next to nothing.
 fn assert_lean(filter: &GrowingCuckooFilter<Fixed>) {
     let stats = filter.stats();
-    // The filter may have allocated half as much again as it uses.
+    // The filter may have allocated a 32nd more than it uses, or a shard.
     let used = stats.slots() / stats.slots_per_bucket() * 8;
-    assert!(stats.size_in_bytes() <= 2 * used + used / 50 + 8_192, "{stats}");
+    assert!(stats.size_in_bytes() <= used + used / 20 + (64 << 10) + 8_192, "{stats}");
     let n = stats.items();
+    // Few shards cannot be split one after another.
+    let most = if n >= 1 << 19 { 1.7 } else { 2.2 };
     if n >= 1 << 15 {
-        assert!(stats.size_in_bytes() as f64 <= 2.2 * 2.0 * n as f64, "{stats}");
+        assert!(stats.size_in_bytes() as f64 <= most * 2.0 * n as f64, "{stats}");
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::toy::World;
 use koel_under_loom::internals::{
-    Aging, Bucket, Entry, Geometry, GrowthPlan, Lanes, Mixed, Place, Shard, UntilSplit,
+    Aging, Bucket, Entry, Geometry, GrowthPlan, Lanes, Mixed, Place, Shard, Stagger, UntilSplit,
 };
 use koel_under_loom::{Growing, Room};
 
@@ -18,8 +18,9 @@ pub struct Grove<const WIDE: bool = false> {
 impl<const WIDE: bool> World for Grove<WIDE> {
     fn of_shards(roots: usize) -> Self {
         let geometry = Geometry::new(lanes::<WIDE>(), roots, 8);
-        let (own_bytes, max_bytes) = (0, usize::MAX);
-        let plan = GrowthPlan { geometry, own_bytes, max_bytes, expected_growth: 1.0, rate: 1.0 };
+        let (stagger, own_bytes, max_bytes) = (Stagger::NONE, 0, usize::MAX);
+        let plan =
+            GrowthPlan { geometry, stagger, own_bytes, max_bytes, expected_growth: 1.0, rate: 1.0 };
         Grove { room: Growing::of(plan) }
     }
 
@@ -95,7 +96,7 @@ pub fn place(hash: Mixed, depth: u32) -> Place {
 }
 
 pub fn place_in<const WIDE: bool>(hash: Mixed, depth: u32) -> Place {
-    Aging::new(lanes::<WIDE>()).place::<WIDE>(hash, 1, depth)
+    Aging::new(lanes::<WIDE>()).place::<WIDE>(hash, hash.0, depth)
 }
 
 /// Returns the items whose hashes begin with these bits, and whose buckets are in two stripes.

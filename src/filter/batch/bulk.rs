@@ -14,6 +14,7 @@
 use crate::filter::batch::ahead::for_each_ahead;
 use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
+use crate::layout::roots::Parts;
 use crate::room::{Operation, Room};
 
 /// The number of items that one thread sorts at once: enough to touch every cache line of a 1 MiB
@@ -61,13 +62,16 @@ fn in_order_of<const WIDE: bool, O: Operation, R: Room>(
 /// Processes a batch of writes in whichever order is faster.
 pub fn write<O: Operation, R: Room>(room: &R, hashes: &[u64], answers: &mut [O::Answer]) {
     let cached = room.buckets() <= CACHED_BUCKETS && !SMALL;
-    let parts = if cached || hashes.len() < SORTED_PER_PART { usize::MAX } else { room.parts() };
-    if hashes.len().min(ROUND) / SORTED_PER_PART < parts {
+    if cached || hashes.len() < SORTED_PER_PART {
+        return in_order::<O, R>(room, hashes, answers);
+    }
+    let parts = room.parts();
+    if hashes.len().min(ROUND) / SORTED_PER_PART < parts.count() {
         return in_order::<O, R>(room, hashes, answers);
     }
     for (hashes, answers) in hashes.chunks(ROUND).zip(answers.chunks_mut(ROUND)) {
         let sorted = Sorted::new(parts, hashes);
-        for part in 0..parts {
+        for part in 0..parts.count() {
             act_on::<O, R>(room, sorted.of_part(part), |item, answer| {
                 answers[item.index as usize] = answer;
             });
@@ -128,11 +132,10 @@ pub struct Sorted {
 }
 
 impl Sorted {
-    pub fn new(parts: usize, hashes: &[u64]) -> Self {
-        let part_of = |hash: Mixed| hash.scaled(parts).0;
-        let mut ends = vec![0; parts];
+    pub fn new(parts: Parts, hashes: &[u64]) -> Self {
+        let mut ends = vec![0; parts.count()];
         for &hash in hashes {
-            ends[part_of(Mixed::of(hash))] += 1;
+            ends[parts.of(Mixed::of(hash))] += 1;
         }
         // First the start of each part. Placing an item moves it on, so that it becomes the end.
         let mut sum = 0;
@@ -142,7 +145,7 @@ impl Sorted {
         let mut items = vec![Item::NONE; hashes.len()];
         for (index, &hash) in hashes.iter().enumerate() {
             let hash = Mixed::of(hash);
-            let at = &mut ends[part_of(hash)];
+            let at = &mut ends[parts.of(hash)];
             items[*at as usize] = Item::new(hash, index);
             *at += 1;
         }

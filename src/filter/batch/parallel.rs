@@ -268,19 +268,22 @@ impl<S: Sync, R: Room> ConcurrentCuckooFilter<S, R> {
     ) {
         let room = self.room();
         let threads = rayon::current_num_threads();
-        let parts = if threads == 1 || hashes.len() < 2 * PIECE { 1 } else { room.parts() };
-        if parts == 1 || hashes.len() / bulk::SORTED_PER_PART < parts {
+        if threads == 1 || hashes.len() < 2 * PIECE {
+            return bulk::write::<O, R>(room, hashes, answers);
+        }
+        let parts = room.parts();
+        if parts.count() == 1 || hashes.len() / bulk::SORTED_PER_PART < parts.count() {
             return bulk::write::<O, R>(room, hashes, answers);
         }
         let round = (ROUND * threads).min(MOST_SORTED);
         for (hashes, answers) in hashes.chunks(round).zip(answers.chunks_mut(round)) {
             // Each piece stores where its parts end, in 4 bytes a part. Pieces of this size keep
             // that to a byte an item.
-            let piece = hashes.len().div_ceil(threads).max(4 * parts);
+            let piece = hashes.len().div_ceil(threads).max(4 * parts.count());
             let pieces: Vec<Sorted> =
                 hashes.par_chunks(piece).map(|hashes| Sorted::new(parts, hashes)).collect();
             // The answers of each part's items, piece after piece.
-            let by_part: Vec<Vec<O::Answer>> = (0..parts)
+            let by_part: Vec<Vec<O::Answer>> = (0..parts.count())
                 .into_par_iter()
                 .map(|part| {
                     let items = pieces.iter().map(|piece| piece.of_part(part));

@@ -1,5 +1,6 @@
 //! The heads of all blocks of a file: where each hash leads, and the checksum of each block.
 
+use crate::layout::roots::Position;
 use crate::room::directory::MOST_LEVELS;
 use crate::room::parts::Plan;
 use crate::snapshot::blocks::{BlockReader, Tally};
@@ -60,9 +61,9 @@ impl Heads {
         Ok(heads)
     }
 
-    /// Finds the block with this part of a root. Returns its number and depth.
-    pub fn find(&self, root: usize, rest: u64) -> (u64, u32) {
-        let unit = (root as u64) << UNITS | rest >> (u64::BITS - UNITS);
+    /// Finds the block with this position. Returns its number and depth.
+    pub fn find(&self, Position { root, in_root }: Position) -> (u64, u32) {
+        let unit = (root as u64) << UNITS | in_root >> (u64::BITS - UNITS);
         let after = self.starts.partition_point(|start| *start <= unit);
         let block = after.saturating_sub(1);
         let next = self.starts.get(after).copied();

@@ -131,12 +131,15 @@ impl<S: PersistentHasher> SnapshotFile<S> {
                 (shard as u64, place)
             }
             Plan::Growing(plan) => {
-                let (hash, roots) = (Mixed::of(hash), plan.geometry.shards());
-                let (root, rest) = hash.scaled(roots);
-                let (block, depth) = self.heads.find(root, rest);
+                let hash = Mixed::of(hash);
+                let position = plan.roots().position(hash);
+                let (block, depth) = self.heads.find(position);
                 let aging = Aging::new(plan.geometry.lanes());
                 let is_wide = plan.geometry.lanes().is_wide();
-                (block, either!(is_wide, WIDE => aging.place::<WIDE>(hash, roots, depth)))
+                (
+                    block,
+                    either!(is_wide, WIDE => aging.place::<WIDE>(hash, position.in_root, depth)),
+                )
             }
         }
     }
@@ -232,8 +235,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         // Of equal parts of all hashes, the shard of the one in the middle.
         for part in 0..SAMPLE {
             let middle = Mixed((2 * part + 1) << (u64::BITS - SAMPLE.ilog2() - 1));
-            let (root, rest) = middle.scaled(plan.geometry.shards());
-            let (block, _) = self.heads.find(root, rest);
+            let (block, _) = self.heads.find(plan.roots().position(middle));
             let buckets = self.buckets(block, &mut words)?;
             vagueness += either!(lanes.is_wide(), WIDE => {
                 let of = |bucket| aging.vagueness::<WIDE>(bucket);

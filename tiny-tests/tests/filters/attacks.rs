@@ -122,7 +122,7 @@ fn inseparable_items_are_refused_in_the_end() {
 #[test]
 fn a_limit_is_kept_and_no_inserted_item_is_lost() {
     for &layout in layouts() {
-        for most in [4_000, 10_000, 100_000, 300_000] {
+        for most in [5_000, 10_000, 100_000, 300_000] {
             let filter = layout.builder().max_bytes(most).build().expect("one shard");
             let mut random = SplitMix(4);
             let (mut inserted, mut refused) = (Vec::new(), 0);

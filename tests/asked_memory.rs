@@ -4,9 +4,13 @@
 //! The allocator of this program refuses large requests, as a system without enough memory does,
 //! and counts the bytes that it grants to each thread.
 
+#[path = "common/rounds.rs"]
+mod rounds;
+
 use koel::{
     BuildErrorKind, ConcurrentCuckooFilter, FullKind, GrowingCuckooFilter, RandomState, Room,
 };
+use rounds::rounds;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Mutex;
@@ -126,6 +130,7 @@ fn what_is_held_is_what_is_told_at_every_size() {
 fn what_is_held_is_what_is_told_while_a_filter_grows() {
     let _alone = ALONE.lock();
     for (capacity, limit) in [(100, 9_000_000), (1_000_000, 7_000_000), (100_000, 3_000_000)] {
+        let (capacity, limit) = (capacity / rounds(5, 1), limit / rounds(5, 1));
         let before = held();
         let builder = ConcurrentCuckooFilter::builder().capacity(capacity).growing();
         let filter: GrowingCuckooFilter =

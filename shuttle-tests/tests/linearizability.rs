@@ -20,7 +20,7 @@ use todc_utils::specifications::Specification;
 /// Schedules of each kind (random and PCT) if `KOEL_LONG_TESTS` is in the environment.
 const MANY_SCHEDULES: usize = 10_000;
 /// Schedules of each kind in a short run.
-const SCHEDULES: usize = 500;
+const SCHEDULES: usize = 150;
 
 /// An operation on an item, and its result: `None` until it has returned.
 #[derive(Clone, Copy, Debug)]

@@ -72,8 +72,11 @@ fn refuse_everything<K: Kind>(old: Option<&[u8]>) {
         // A short run tries one error per call, and not always the first.
         let one_of = |all: usize| (call.nth % all)..=(call.nth % all);
         let all = errors.clone().count();
+        // And for a first save, only every other call.
+        let skips = old.is_none() && call.nth.is_multiple_of(2) && rounds(true, false);
         let wanted = rounds(one_of(all.max(1)), 0..=all);
-        for (_, error) in errors.enumerate().filter(|(number, _)| wanted.contains(number)) {
+        let is_wanted = |number: &usize| !skips && wanted.contains(number);
+        for (_, error) in errors.enumerate().filter(|(number, _)| is_wanted(number)) {
             let scene = Scene::<K>::new(old);
             let refusal = format!("{}:error={error}:when={}", call.name, call.nth);
             let run = watch(&saving::<K>(&scene.path), &[refusal]);
@@ -107,7 +110,7 @@ fn refuse_everything<K: Kind>(old: Option<&[u8]>) {
         }
     }
     println!("    {}: {refused} refusals", K::NAME);
-    assert!(refused >= rounds(15, 40));
+    assert!(refused >= rounds(8, 40));
 }
 
 fn interrupt_everything<K: Kind>() {
@@ -116,9 +119,9 @@ fn interrupt_everything<K: Kind>() {
     let whole = watch(&saving::<K>(&scene.path), &[]);
     let mut interrupted = 0;
     for call in whole.calls() {
-        // Signals never interrupt the other calls.
+        // Signals never interrupt the other calls. A short run interrupts the first of each.
         let may_be = ["open", "flock", "fchmod", "write", "fsync"];
-        if may_be.iter().any(|name| call.is(name)) {
+        if may_be.iter().any(|name| call.is(name)) && call.nth <= rounds(1, usize::MAX) {
             let scene = Scene::<K>::new(Some(&old));
             let interruption = format!("{}:error=EINTR:when={}", call.name, call.nth);
             let run = watch(&saving::<K>(&scene.path), &[interruption]);
@@ -130,7 +133,7 @@ fn interrupt_everything<K: Kind>() {
         }
     }
     println!("    {}: {interrupted} interruptions", K::NAME);
-    assert!(interrupted >= 10);
+    assert!(interrupted >= rounds(4, 10));
 }
 
 fn busy() {

@@ -126,7 +126,7 @@ fn kill_and_go_on<K: Kind>() {
     let mut random = SmallRng::seed_from_u64(9);
     let (mut seen, mut took) = ([0; THREADS], Duration::from_millis(1));
     let (mut saves, mut during, mut unfinished, mut between) = (0, 0, 0, 0);
-    let kills = rounds(24, 200);
+    let kills = rounds(16, 200);
     for round in 0..kills {
         let enough = random.random_range(0..4);
         let in_a_save = round % 4 != 0;

@@ -1,6 +1,6 @@
 //! Lookups in a file give the answers of the loaded filter, or an error.
 
-use crate::common::{LAYOUTS, SplitMix, layouts};
+use crate::common::{LAYOUTS, SplitMix, layouts, rounds};
 use crate::file::FilterFile;
 use koel::SnapshotErrorKind::{Damaged, Incomplete, NotFound, WrongHasher};
 use koel::{
@@ -34,7 +34,8 @@ fn stats_of(filter: &AnyCuckooFilter<StableHash>) -> Stats {
 fn agrees<R: Room>(filter: &ConcurrentCuckooFilter<StableHash, R>, path: &Path) {
     saved(filter, path);
     let file = SnapshotFile::<StableHash>::open(path).expect("a file");
-    let mut hashes: Vec<u64> = (0..40_000u64).map(|item| filter.hash_of(&item)).collect();
+    let mut hashes: Vec<u64> =
+        (0..rounds(20_000, 40_000u64)).map(|item| filter.hash_of(&item)).collect();
     // The first and the last shard too.
     hashes.extend([0, 1, u64::MAX, u64::MAX - 1]);
     let expected = filter.contains_hash_many(&hashes);
@@ -62,11 +63,13 @@ fn a_file_answers_like_the_filter_that_it_holds() {
             agrees(&filter, &path);
         }
     }
-    for (items, rate) in [(0, 1e-3), (20_000, 1e-3), (300_000, 1e-3), (300_000, 1e-7)] {
+    let many = rounds(60_000, 300_000);
+    for (items, rate) in [(0, 1e-3), (20_000, 1e-3), (many, 1e-3), (many, 1e-7)] {
         agrees(&growing(items, rate), &path);
     }
     // Many roots, of which some have been split.
-    let builder = ConcurrentCuckooFilter::builder().capacity(300_000).hasher(HASH).growing();
+    let builder =
+        ConcurrentCuckooFilter::builder().capacity(rounds(100_000, 300_000)).hasher(HASH).growing();
     let filter = builder.build().expect("a filter");
     let items = 0u64..;
     for item in items.take_while(|_| filter.stats().splits() < 5) {
@@ -79,10 +82,10 @@ fn a_file_answers_like_the_filter_that_it_holds() {
 fn a_lookup_reads_only_the_shard_that_it_needs() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("filter");
-    saved(&growing(60_000, 1e-3), &path);
+    saved(&growing(rounds(30_000, 60_000), 1e-3), &path);
     let file = FilterFile::cut(&fs::read(&path).expect("the file"));
     let block = 8 * file.blocks[0].len();
-    let all: Vec<u64> = (0..4_000u64).map(|item| HASH.hash_one(item)).collect();
+    let all: Vec<u64> = (0..rounds(1_000, 4_000u64)).map(|item| HASH.hash_one(item)).collect();
     let mut spared = 0;
     for spare in 0..file.blocks.len() {
         let mut bytes = file.bytes();
@@ -114,7 +117,8 @@ fn no_lookup_answers_from_a_damaged_file() {
     let path = folder.path().join("filter");
     let mut random = SplitMix(5);
     for whole in [file_of(&growing(16_000, 1e-3)), file_of(&LAYOUTS[3].filter_with(60, HASH))] {
-        let hashes: Vec<u64> = (0..16_000u64).map(|item| HASH.hash_one(item)).collect();
+        let hashes: Vec<u64> =
+            (0..rounds(2_000, 16_000u64)).map(|item| HASH.hash_one(item)).collect();
         fs::write(&path, &whole).expect("a file");
         let right = SnapshotFile::<StableHash>::open(&path).expect("a file");
         let right = right.contains_hash_many(&hashes).expect("answers");

@@ -184,11 +184,11 @@ fn a_batch_that_goes_shard_by_shard_answers_as_a_loop() {
     let pools: Vec<ThreadPool> = rounds(&[3][..], &[2, 3]).iter().map(|n| pool(*n)).collect();
     for layout in layouts() {
         let capacity = large(layout).capacity();
-        // Less than one round, and several rounds with more items than fit.
-        let overflow = layout.bits == 32 || rounds(false, true);
-        for size in
-            [capacity / 50].into_iter().chain(overflow.then_some(capacity * rounds(51, 60) / 100))
-        {
+        // Less than one round, and several rounds with more items than fit. In a short run, the items
+        // fit, and only one layout has several rounds.
+        let several = rounds(300_000, capacity * 60 / 100);
+        let has_several = layout.words == 2 || rounds(false, true);
+        for size in [capacity / 50].into_iter().chain(has_several.then_some(several)) {
             let life = Life::of(&mut SplitMix(size as u64), size);
             let expected = life.one_by_one(&large(layout));
             assert!(life.in_batches(&large(layout)) == expected, "{layout:?}, {size}");
@@ -203,7 +203,8 @@ fn a_batch_that_goes_shard_by_shard_answers_as_a_loop() {
 
 #[test]
 fn a_batch_of_items_answers_as_a_loop() {
-    let urls: Vec<String> = (0..40_000).map(|page| format!("https://a.example/{page}")).collect();
+    let urls: Vec<String> =
+        (0..rounds(20_000, 40_000)).map(|page| format!("https://a.example/{page}")).collect();
     let layout = &LAYOUTS[6];
     // Both copies of an item need its two buckets, so this takes a filter with much room.
     let [one, many, par] = [(); 3].map(|()| layout.filter(300_000));
@@ -228,8 +229,8 @@ fn a_batch_of_items_answers_as_a_loop() {
 #[test]
 fn exactly_one_of_the_racing_batches_adds_an_item() {
     for layout in layouts().iter().filter(|layout| layout.is_exact()) {
-        let hashes: Vec<u64> = (0..400_000).collect();
-        for filter in [layout.filter(450_000), large(layout)] {
+        let hashes: Vec<u64> = (0..rounds(100_000, 400_000)).collect();
+        for filter in [layout.filter(hashes.len() * 9 / 8), large(layout)] {
             let winners: Vec<_> = hashes.iter().map(|_| AtomicBool::new(false)).collect();
             together(4, |thread| {
                 let mut own = hashes.clone();
@@ -255,8 +256,8 @@ fn exactly_one_of_the_racing_batches_adds_an_item() {
 #[test]
 fn items_that_stay_are_found_while_batches_come_and_go() {
     for layout in layouts() {
-        let large = rounds(layout.bits == 32, true).then(|| large(layout));
-        for filter in [layout.filter(60_000)].into_iter().chain(large) {
+        let large = rounds(false, true).then(|| large(layout));
+        for filter in [layout.filter(rounds(20_000, 60_000))].into_iter().chain(large) {
             let capacity = filter.capacity() as u64;
             let stays: Vec<u64> = (0..capacity * 8 / 10).collect();
             assert!(filter.insert_hash_many(&stays).iter().all(Result::is_ok));
@@ -322,7 +323,7 @@ fn par_extend_counts_the_inserted_items_and_names_the_refused_ones() {
 #[test]
 fn par_extend_names_a_million_refused_items_and_counts_all() {
     let filter = LAYOUTS[0].filter(10);
-    let items = rounds(8_000, 3_000_000);
+    let items = rounds(2_000, 3_000_000);
     let refused = filter.par_extend(0..items as u32).unwrap_err();
     assert_eq!(refused.inserted() + refused.count(), items);
     assert_eq!(refused.hashes().len(), refused.count().min(1 << 20));

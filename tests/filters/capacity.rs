@@ -61,7 +61,7 @@ fn as_many_distinct_items_as_the_capacity_fit() {
     let mut short = Vec::new();
     for layout in layouts() {
         for (capacity, seeds) in SIZES {
-            check_capacity(layout, capacity, rounds(seeds.div_ceil(10), seeds), &mut short);
+            check_capacity(layout, capacity, rounds(seeds.div_ceil(20), seeds), &mut short);
         }
     }
     assert_none(&short);
@@ -79,7 +79,7 @@ fn as_many_distinct_items_as_the_capacity_fit_in_each_of_very_many_small_filters
                 filter.clear();
                 (0..capacity).all(|_| filter.insert_hash(random.next()).is_ok())
             };
-            let filters = rounds(5_000, 100_000);
+            let filters = rounds(2_000, 100_000);
             let misses = (0..filters).filter(|_| !fits(&mut random)).count();
             if misses > 0 {
                 let bits = layout.bits;

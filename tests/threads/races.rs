@@ -1,11 +1,11 @@
 //! Threads race for the same item: exactly one of them inserts it, and each copy is removed once.
 
-use crate::common::{Filter, LAYOUTS, Layout, SplitMix, alone, rounds, together};
+use crate::common::{Filter, Layout, SplitMix, alone, layouts, rounds, together};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 /// Returns capacities, numbers of threads and numbers of races.
 fn races() -> [(usize, usize, u64); 3] {
-    [(10, 4, rounds(10, 300)), (400, 8, rounds(3, 60)), (rounds(5_000, 20_000), 4, rounds(1, 4))]
+    [(10, 4, rounds(10, 300)), (400, 8, rounds(3, 60)), (rounds(3_000, 20_000), 4, rounds(1, 4))]
 }
 
 /// All threads insert the same items in the same order, so that they race for each of them: a
@@ -45,7 +45,7 @@ fn race(layout: &Layout, filter: &Filter, items: usize, threads: usize, seed: u6
 #[test]
 fn exactly_one_of_the_racing_threads_inserts_an_item() {
     let _alone = alone();
-    for layout in &LAYOUTS {
+    for layout in layouts() {
         for (capacity, threads, rounds) in races() {
             let filter = layout.filter(capacity);
             for seed in 0..rounds {
@@ -59,7 +59,7 @@ fn exactly_one_of_the_racing_threads_inserts_an_item() {
 #[test]
 fn in_a_filter_that_overflows_no_item_has_two_winners() {
     let _alone = alone();
-    for layout in &LAYOUTS {
+    for layout in layouts() {
         for (capacity, threads, rounds) in races() {
             let filter = layout.filter(capacity);
             let items = filter.stats().slots() * 11 / 10 + 10;
@@ -74,7 +74,7 @@ fn in_a_filter_that_overflows_no_item_has_two_winners() {
 #[test]
 fn threads_that_race_to_remove_items_take_out_each_copy_once() {
     let _alone = alone();
-    for layout in &LAYOUTS {
+    for layout in layouts() {
         for (capacity, threads, rounds) in races() {
             for seed in 0..rounds {
                 let filter = layout.filter(capacity);

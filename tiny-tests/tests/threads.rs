@@ -20,7 +20,7 @@ fn a_pinned_item_is_never_absent_while_the_filter_grows() {
     let _alone = alone();
     in_time(|| {
         for &layout in layouts() {
-            for round in 0..6 {
+            for round in 0..rounds(1, 6) {
                 let filter = layout.filter();
                 let pinned: Vec<u64> = SplitMix(round << 32)
                     .take(6 * layout.slots())
@@ -83,7 +83,8 @@ fn exactly_one_of_the_racing_threads_inserts_an_item_while_the_filter_grows() {
     let _alone = alone();
     in_time(|| {
         for &layout in layouts() {
-            for (threads, round) in [2, 4, 8, 2, 4, 8].into_iter().zip(0..) {
+            let all = [2, 4, 8, 2, 4, 8];
+            for (&threads, round) in all[..rounds(2, 6)].iter().zip(0..) {
                 let filter = layout.filter();
                 let hashes = SplitMix(round << 32).take(4_000);
                 let winners: Vec<AtomicU32> = hashes.iter().map(|_| AtomicU32::new(0)).collect();
@@ -124,7 +125,8 @@ fn each_copy_is_removed_once_while_the_filter_grows() {
     let _alone = alone();
     in_time(|| {
         for &layout in layouts() {
-            for (threads, round) in [2, 4, 8, 2].into_iter().zip(0..) {
+            let all = [2, 4, 8, 2];
+            for (&threads, round) in all[..rounds(2, 4)].iter().zip(0..) {
                 let filter = layout.filter();
                 let mut random = SplitMix(round << 32);
                 let mut hashes = random.take(3_000);
@@ -167,7 +169,7 @@ fn clearing_while_the_filter_grows_leaves_a_correct_length() {
     let _alone = alone();
     in_time(|| {
         for &layout in layouts() {
-            for round in 0..4 {
+            for round in 0..rounds(1, 4) {
                 let filter = layout.filter();
                 let hashes = SplitMix(round << 32).take(6_000);
                 together(3, |thread| {
@@ -208,7 +210,7 @@ fn a_pinned_item_is_in_every_save_that_began_after_its_insertion() {
     let _alone = alone();
     in_time(|| {
         for &layout in layouts() {
-            for round in 0..4 {
+            for round in 0..rounds(1, 4) {
                 let filter = layout.filter();
                 let hashes_of = |thread: usize| SplitMix((thread as u64 + 7) << 48 | round << 32);
                 let all = (0..GROWERS).flat_map(|thread| hashes_of(thread).take(STEPS));

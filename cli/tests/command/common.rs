@@ -27,9 +27,12 @@ pub fn rounds<T>(short: T, long: T) -> T {
 /// Waits until a condition is true.
 pub fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
     let start = Instant::now();
+    // Most of what is waited for takes a few milliseconds.
+    let mut pause = Duration::from_micros(200);
     while !is_true() {
         assert!(start.elapsed() < PATIENCE, "timed out: {what}");
-        thread::sleep(Duration::from_millis(5));
+        thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(5));
     }
 }
 
@@ -239,6 +242,7 @@ impl Going {
         };
         let mut quiet = 0;
         wait_until("that it is idle", || {
+            thread::sleep(Duration::from_millis(5));
             let mut tasks = fs::read_dir(&tasks).expect("its threads");
             quiet = if tasks.all(|task| task.is_ok_and(sleeps)) { quiet + 1 } else { 0 };
             quiet == 12

@@ -55,11 +55,15 @@ fn the_last_of_two_removals_clears_what_is_left_over() {
 /// One shard has nothing to pay with, and the other shard has what both need.
 #[test]
 fn an_item_is_removed_while_another_shard_pays() {
-    Model::new("paid removal", 40).blocking().preemptions(2).run_in::<Grove, [Mixed; 2]>(
-        |grove: &Grove| leftovers(grove, [0, 2]),
-        &[|grove, items| take(grove, items[0]), |grove, items| take(grove, items[1])],
-        nothing_is_left,
-    );
+    Model::new("paid removal", 40)
+        .blocking()
+        .preemptions(2)
+        .in_short(1, 8)
+        .run_in::<Grove, [Mixed; 2]>(
+            |grove: &Grove| leftovers(grove, [0, 2]),
+            &[|grove, items| take(grove, items[0]), |grove, items| take(grove, items[1])],
+            nothing_is_left,
+        );
 }
 
 /// The last item goes, and the filter is cleared, while another comes.

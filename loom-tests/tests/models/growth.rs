@@ -38,7 +38,7 @@ fn an_item_is_found_while_its_shard_is_split() {
 #[test]
 fn an_item_is_found_while_its_shard_is_split_in_a_deep_directory() {
     for half in [0b00, 0b01] {
-        Model::new("deep directory", 650).run_in::<Grove, Mixed>(
+        Model::new("deep directory", 650).in_short(2, 110).run_in::<Grove, Mixed>(
             move |grove: &Grove| {
                 let item = item(half, 2);
                 grove.pretend(item);
@@ -175,24 +175,28 @@ fn one_call_wins_on_either_side_of_a_split() {
         race.won(added.expect("there is room"));
     }
     for half in [0, 1] {
-        Model::new("split and add", 150).blocking().preemptions(3).run_in::<Grove, Race>(
-            move |grove: &Grove| {
-                let item = item(half, 1);
-                grove.pretend(item);
-                Race::of(item)
-            },
-            &[
-                |grove, race| {
-                    split_root(grove, &race.item);
-                    add(grove, race);
+        Model::new("split and add", 150)
+            .blocking()
+            .preemptions(3)
+            .in_short(2, 70)
+            .run_in::<Grove, Race>(
+                move |grove: &Grove| {
+                    let item = item(half, 1);
+                    grove.pretend(item);
+                    Race::of(item)
                 },
-                add,
-            ],
-            |grove, race| {
-                assert_eq!(race.winners(), 1, "not exactly one call added the item");
-                there_once(grove, &race.item);
-            },
-        );
+                &[
+                    |grove, race| {
+                        split_root(grove, &race.item);
+                        add(grove, race);
+                    },
+                    add,
+                ],
+                |grove, race| {
+                    assert_eq!(race.winners(), 1, "not exactly one call added the item");
+                    there_once(grove, &race.item);
+                },
+            );
     }
 }
 
@@ -205,7 +209,7 @@ fn an_item_is_removed_once_on_either_side_of_a_split() {
         Model::new("split and remove", 1_800)
             .blocking()
             .preemptions(3)
-            .in_short(2, 370)
+            .in_short(1, 65)
             .run_in::<Grove, Race>(
                 move |grove: &Grove| {
                     let item = item(half, 1);
@@ -230,18 +234,22 @@ fn an_item_is_removed_once_on_either_side_of_a_split() {
 #[test]
 fn an_item_is_removed_during_a_split() {
     for half in [0, 1] {
-        Model::new("split and one remove", 700).blocking().preemptions(3).run_in::<Grove, Mixed>(
-            move |grove: &Grove| {
-                let item = item(half, 1);
-                grove.put(item);
-                item
-            },
-            &[split_root, |grove, item| {
-                let removed = act::<Remove, _>(&grove.room, *item);
-                assert!(removed, "a present item was not removed");
-            }],
-            |grove, item| assert_eq!(grove.copies(*item), 0, "a removed item is there"),
-        );
+        Model::new("split and one remove", 700)
+            .blocking()
+            .preemptions(3)
+            .in_short(2, 280)
+            .run_in::<Grove, Mixed>(
+                move |grove: &Grove| {
+                    let item = item(half, 1);
+                    grove.put(item);
+                    item
+                },
+                &[split_root, |grove, item| {
+                    let removed = act::<Remove, _>(&grove.room, *item);
+                    assert!(removed, "a present item was not removed");
+                }],
+                |grove, item| assert_eq!(grove.copies(*item), 0, "a removed item is there"),
+            );
     }
 }
 
@@ -401,57 +409,65 @@ fn a_clear_leaves_what_a_later_split_recorded() {
 /// A writer is delayed while its shard is split, and then the half that its item belongs to.
 #[test]
 fn an_item_that_comes_during_two_splits_is_found() {
-    Model::new("two splits and insert", 380).blocking().preemptions(3).run_in::<Grove, Mixed>(
-        |grove: &Grove| {
-            let item = item(0b11, 2);
-            grove.pretend(item);
-            item
-        },
-        &[
-            |grove, item| {
-                split_root(grove, item);
-                grove.pretend(*item);
-                let entry = Entry { depth: 1, table: 1, base: 0 };
-                grove
-                    .room
-                    .split_as_seen::<false>(*item, 1, entry)
-                    .expect("a full shard was not split");
+    Model::new("two splits and insert", 380)
+        .blocking()
+        .preemptions(3)
+        .in_short(2, 170)
+        .run_in::<Grove, Mixed>(
+            |grove: &Grove| {
+                let item = item(0b11, 2);
+                grove.pretend(item);
+                item
             },
-            |grove, item| {
-                act::<Insert, _>(&grove.room, *item).expect("there is room");
-            },
-        ],
-        there_once,
-    );
+            &[
+                |grove, item| {
+                    split_root(grove, item);
+                    grove.pretend(*item);
+                    let entry = Entry { depth: 1, table: 1, base: 0 };
+                    grove
+                        .room
+                        .split_as_seen::<false>(*item, 1, entry)
+                        .expect("a full shard was not split");
+                },
+                |grove, item| {
+                    act::<Insert, _>(&grove.room, *item).expect("there is room");
+                },
+            ],
+            there_once,
+        );
 }
 
 /// The shard is full of items of its upper half. The item is of the lower half, which a split leaves
 /// empty.
 #[test]
 fn an_insert_is_not_refused_while_its_shard_is_split() {
-    Model::new("split and refusal", 30).blocking().preemptions(2).run_in::<Grove, Mixed>(
-        |grove: &Grove| {
-            let item = item(0, 1);
-            let (shard, _) = grove.shard(item);
-            for bucket in shard.buckets() {
-                let locked = shard.lock_one(bucket).unwrap();
-                let others = (1_000..).map(|number| place(Mixed(1 << 63 | number << 20), 0).fp);
-                let _ = others.take_while(|fp| shard.fill_locked(&locked, bucket, *fp)).count();
-            }
-            item
-        },
-        &[
-            |grove, item| {
-                let answer = grove.room.split_as_seen::<false>(*item, 0, ROOT);
-                answer.expect("refused though a split made room");
+    Model::new("split and refusal", 30)
+        .blocking()
+        .preemptions(2)
+        .in_short(1, 350)
+        .run_in::<Grove, Mixed>(
+            |grove: &Grove| {
+                let item = item(0, 1);
+                let (shard, _) = grove.shard(item);
+                for bucket in shard.buckets() {
+                    let locked = shard.lock_one(bucket).unwrap();
+                    let others = (1_000..).map(|number| place(Mixed(1 << 63 | number << 20), 0).fp);
+                    let _ = others.take_while(|fp| shard.fill_locked(&locked, bucket, *fp)).count();
+                }
+                item
             },
-            |grove, item| {
-                let answer = act::<Insert, _>(&grove.room, *item);
-                answer.expect("refused though a split made room");
-            },
-        ],
-        there_once,
-    );
+            &[
+                |grove, item| {
+                    let answer = grove.room.split_as_seen::<false>(*item, 0, ROOT);
+                    answer.expect("refused though a split made room");
+                },
+                |grove, item| {
+                    let answer = act::<Insert, _>(&grove.room, *item);
+                    answer.expect("refused though a split made room");
+                },
+            ],
+            there_once,
+        );
 }
 
 #[test]

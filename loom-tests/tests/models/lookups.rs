@@ -244,7 +244,7 @@ fn items_of_two_kickers_are_found_by_a_third_thread() {
     Model::new("two kickers, one reader", 19_000)
         .blocking()
         .preemptions(3)
-        .in_short(2, 3_900)
+        .in_short(1, 700)
         .run::<(Move, Move)>(
             |toy| (one_move(toy, 0, 3, 3), one_move(toy, 4, 7, 4)),
             &[

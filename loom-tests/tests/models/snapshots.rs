@@ -321,7 +321,7 @@ fn an_item_is_saved_once_while_its_shard_is_split_twice() {
         Model::new("save and two splits", 700)
             .blocking()
             .preemptions(3)
-            .in_short(2, 95)
+            .in_short(1, 16)
             .run_in::<Grove, Mixed>(
                 move |grove: &Grove| {
                     let item = item(bits, 2);
@@ -345,27 +345,31 @@ fn an_item_is_saved_once_while_its_shard_is_split_twice() {
 /// Both shards are split while the save goes from one to the next.
 #[test]
 fn items_of_two_shards_are_saved_once_while_both_are_split() {
-    Model::new("save and split both", 950).blocking().preemptions(3).run_in::<Grove, [Mixed; 2]>(
-        |grove: &Grove| {
-            let items = [item(0b01, 2), item(0b11, 2)];
-            grove.pretend(items[0]);
-            grove.split(items[0], ROOT);
-            items.iter().for_each(|item| grove.put(*item));
-            items
-        },
-        &[
-            |grove, items| {
-                for item in items {
-                    grove.split(*item, half_of_root(item.0 >> 63));
-                }
+    Model::new("save and split both", 950)
+        .blocking()
+        .preemptions(3)
+        .in_short(2, 240)
+        .run_in::<Grove, [Mixed; 2]>(
+            |grove: &Grove| {
+                let items = [item(0b01, 2), item(0b11, 2)];
+                grove.pretend(items[0]);
+                grove.split(items[0], ROOT);
+                items.iter().for_each(|item| grove.put(*item));
+                items
             },
-            |grove, items| {
-                let copies = save(grove);
-                items.iter().for_each(|item| saved_once(&copies, *item));
-            },
-        ],
-        |grove, items| items.iter().for_each(|item| there_once(grove, item)),
-    );
+            &[
+                |grove, items| {
+                    for item in items {
+                        grove.split(*item, half_of_root(item.0 >> 63));
+                    }
+                },
+                |grove, items| {
+                    let copies = save(grove);
+                    items.iter().for_each(|item| saved_once(&copies, *item));
+                },
+            ],
+            |grove, items| items.iter().for_each(|item| there_once(grove, item)),
+        );
 }
 
 /// A shard is split to make room for an item, and then the item is inserted.

@@ -45,7 +45,7 @@ fn an_item_that_arrives_is_not_taken_for_one_with_its_head() {
 #[test]
 fn a_lane_that_is_used_again_is_not_taken_for_a_third_item() {
     for third_first in [0, 3] {
-        Model::new("wide, reuse", 1_000).run_in::<Wide, [Place; 3]>(
+        Model::new("wide, reuse", 1_000).in_short(2, 150).run_in::<Wide, [Place; 3]>(
             move |toy| {
                 let gone = with_tail(toy.item(0, 3, 0), 5);
                 let next = with_tail(toy.item(0, 5, 1), 6);
@@ -83,7 +83,7 @@ fn an_item_that_leaves_is_not_taken_for_one_with_its_head() {
 /// at every moment.
 #[test]
 fn a_copy_that_comes_while_another_goes_is_found() {
-    Model::new("wide, copies", 700).run_in::<Wide, [Place; 2]>(
+    Model::new("wide, copies", 700).in_short(2, 320).run_in::<Wide, [Place; 2]>(
         |toy| {
             let copied = with_tail(toy.item(0, 3, 0), 5);
             toy.put(&copied, 0);
@@ -128,7 +128,7 @@ fn both_are_there(toy: &Wide, kick: &Kick) {
 #[test]
 fn an_item_that_moves_is_found() {
     for (to, first) in [(3, 3), (3, 0), (1, 1), (1, 0)] {
-        Model::new("wide, move", 1_500).run_in::<Wide, Kick>(
+        Model::new("wide, move", 1_500).in_short(2, 220).run_in::<Wide, Kick>(
             move |toy| kick(toy, to, first),
             &[walk, |toy, kick| is_found(toy, &kick.moved)],
             both_are_there,
@@ -139,7 +139,7 @@ fn an_item_that_moves_is_found() {
 /// The head of the item that moves away meets the tail of the newcomer.
 #[test]
 fn an_item_that_moves_is_not_taken_for_another() {
-    Model::new("wide, move and other", 1_500).run_in::<Wide, Kick>(
+    Model::new("wide, move and other", 1_500).in_short(2, 220).run_in::<Wide, Kick>(
         move |toy| kick(toy, 3, 0),
         &[walk, |toy, kick| is_not_found(toy, &with_tail(kick.moved, 6))],
         both_are_there,
@@ -148,7 +148,7 @@ fn an_item_that_moves_is_not_taken_for_another() {
 
 #[test]
 fn an_item_that_is_cleared_is_not_taken_for_another() {
-    Model::new("wide, clear", 900).run_in::<Wide, Place>(
+    Model::new("wide, clear", 900).in_short(2, 140).run_in::<Wide, Place>(
         |toy| {
             let item = with_tail(toy.item(0, 3, 0), 5);
             toy.put(&item, 0);

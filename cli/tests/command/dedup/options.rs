@@ -266,7 +266,7 @@ fn a_capacity_is_room_that_is_there() {
 #[test]
 fn a_rate_that_is_exceeded_is_reported() {
     let place = Place::new();
-    let lines = numbered(0..400_000);
+    let lines = numbered(0..rounds(200_000, 400_000));
     let said = "higher than 1.0e-2: ";
     for words in ["dedup -c --capacity 10", "dedup -o out --state seen.koel --capacity 10"] {
         let ran = place.koel_on(&format!("{words} --rate 0.01"), &lines);
@@ -311,8 +311,9 @@ fn what_memory_has_no_room_for_is_neither_written_nor_saved() {
     }
     // A limit that was not given cannot be raised.
     let mut shell = std::process::Command::new("sh");
-    let script = r#"ulimit -v 30000; exec "$0" dedup -c --threads 1 --capacity 1 --sample 4000000"#;
-    let ran = run(shell.args(["-c", script, env!("CARGO_BIN_EXE_koel")]), b"");
+    let script = r#"ulimit -v "$1"; exec "$0" dedup -c --threads 1 --capacity 1 --sample 4000000"#;
+    let most = rounds("24000", "30000");
+    let ran = run(shell.args(["-c", script, env!("CARGO_BIN_EXE_koel"), most]), b"");
     assert_ne!(ran.code, Some(0), "{}", ran.stderr);
     assert!(!ran.stderr.contains("--max-memory"), "{}", ran.stderr);
     let ran = place.koel("dedup --max-memory 1K lines");

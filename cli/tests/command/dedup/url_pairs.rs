@@ -47,8 +47,10 @@ const MODES: [&str; 3] = ["--url", "--url --sort-query", "--url=scrapy"];
 #[test]
 fn pairs_of_urls_are_equal_as_the_table_says() {
     let place = Place::new();
-    for (one, other, equal) in PAIRS {
-        for (mode, is_equal) in MODES.into_iter().zip(equal) {
+    for (number, (one, other, equal)) in PAIRS.into_iter().enumerate() {
+        // A short run compares each pair in one mode.
+        let modes = MODES.into_iter().zip(equal);
+        for (mode, is_equal) in modes.skip(number % rounds(3, 1)).step_by(rounds(3, 1)) {
             let count = place.koel_on(
                 &format!("dedup --quiet --count {mode}"),
                 format!("{one}\n{other}\n").as_bytes(),

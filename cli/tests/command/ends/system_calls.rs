@@ -78,7 +78,7 @@ fn nothing_is_written_while_a_state_is_saved() {
     let slow = [&CALLS[..], &["-e", "inject=fdatasync:delay_exit=200000"]].concat();
     let Some(mut command) = strace(&place, &slow, words) else { return };
     let mut going = Going::start(&mut command);
-    let blocks = rounds(50, 150);
+    let blocks = rounds(30, 150);
     for block in 0..blocks {
         going.feed(&numbered(100 * block..100 * block + 100));
         thread::sleep(Duration::from_millis(10));
@@ -145,7 +145,7 @@ fn what_an_output_has_no_room_for_is_not_saved_as_seen() {
     let place = Place::new();
     let all = padded(0..150_000);
     place.write("lines", &all);
-    for &(when, threads) in &[(1, 2), (3, 8), (3, 1), (6, 2)][..rounds(2, 4)] {
+    for &(when, threads) in &[(1, 2), (3, 8), (3, 1), (6, 2)][..rounds(1, 4)] {
         place.make_state("seen.koel");
         let _ = std::fs::remove_file(place.path("out"));
         let out = place.path("out");

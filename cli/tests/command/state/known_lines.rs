@@ -30,11 +30,11 @@ fn ends_early(folder: &Path, threads: &str, bytes: usize) {
 
 #[test]
 fn after_a_broken_pipe_the_summary_counts_what_was_saved() {
-    let rounds = rounds(2, 8);
-    for round in 0..rounds {
-        for threads in ["2", "8", "64"] {
+    let (most, times) = rounds((4_000_000, 2), (16_000_000, 8));
+    for round in 0..times {
+        for threads in rounds(&["8"][..], &["2", "8", "64"]) {
             let folder = TempDir::new().unwrap();
-            ends_early(folder.path(), threads, 1 + round * 16_000_000 / rounds);
+            ends_early(folder.path(), threads, 1 + round * most / times);
         }
     }
 }

@@ -6,7 +6,8 @@ use std::process::Command;
 #[test]
 fn each_run_writes_the_next_lines() {
     let place = Place::new();
-    let lines = numbered(0..60_000);
+    let count = rounds(24_000, 60_000);
+    let lines = numbered(0..count);
     // Each line comes three times, far apart and close together.
     let doubled: Vec<u8> = lines
         .split_inclusive(|byte| *byte == b'\n')
@@ -17,11 +18,12 @@ fn each_run_writes_the_next_lines() {
         place.make_state("seen.koel");
         let words = format!("dedup --threads {threads} --state seen.koel --limit");
         let mut all = Vec::new();
-        for limit in [1, 2, 100, 7_000, 20_000, 25_000, 30_000, 1] {
+        let limits = [1, 2, 100, 7_000, 20_000, 25_000, 30_000, 1];
+        for limit in rounds([1, 2, 100, 2_800, 8_000, 10_000, 12_000, 1], limits) {
             let ran = place.koel(&format!("{words} {limit} lines"));
             assert_eq!(ran.code, Some(0), "{}", ran.stderr);
             let written = ran.stdout.split_inclusive(|byte| *byte == b'\n').count();
-            let left = 60_000 - all.split_inclusive(|byte| *byte == b'\n').count();
+            let left = count as usize - all.split_inclusive(|byte| *byte == b'\n').count();
             assert_eq!(written, limit.min(left));
             assert_eq!(ran.stderr.contains("ended by --limit"), limit <= left, "{}", ran.stderr);
             all.extend(ran.stdout);
@@ -58,7 +60,7 @@ fn a_run_that_reaches_its_limit_says_so_wherever_the_input_ends() {
     place.write("lines", b"a\nb\na\nc\nb\na\n");
     // With 3, nothing new is cut off; with 4, the limit is not reached.
     for (limit, end) in [(2, "limit"), (3, "limit"), (4, "complete")] {
-        for round in 0..rounds(60, 300) {
+        for round in 0..rounds(8, 300) {
             let ran = place.koel(&format!("dedup --json --limit {limit} lines"));
             assert_eq!(json(&ran)["end"], end, "--limit {limit}, round {round}");
         }
@@ -68,7 +70,7 @@ fn a_run_that_reaches_its_limit_says_so_wherever_the_input_ends() {
     // What could not be read after the limit does not matter.
     place.write("cut.gz", &b"\x1F\x8B"[..]);
     for (limit, code) in [(2, 0), (3, 0), (4, 2)] {
-        for round in 0..rounds(40, 200) {
+        for round in 0..rounds(4, 200) {
             for next in ["nosuch", "cut.gz"] {
                 let ran = place.koel(&format!("dedup --limit {limit} lines {next}"));
                 assert_eq!(ran.code, Some(code), "--limit {limit}, round {round}: {}", ran.stderr);

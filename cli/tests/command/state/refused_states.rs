@@ -166,7 +166,7 @@ fn the_rate_of_a_state_cannot_be_lowered() {
 fn the_same_options_can_be_given_in_the_next_run() {
     let place = Place::new();
     let rates = ["2e-8", "0.9", "1e-6", "1e-7", "1e-4", "0.01", "0.3"];
-    for rate in &rates[..rounds(2, 7)] {
+    for rate in &rates[..rounds(1, 7)] {
         for capacity in ["", "--capacity 1", "--capacity 100_000", "--capacity 3_000_000"] {
             let words = format!("dedup --rate {rate} {capacity} --state seen.koel");
             for _ in 0..2 {

@@ -266,7 +266,7 @@ fn a_capacity_is_room_that_is_there() {
 #[test]
 fn a_rate_that_is_exceeded_is_reported() {
     let place = Place::new();
-    let lines = numbered(0..rounds(200_000, 400_000));
+    let lines = numbered(0..400_000);
     let said = "higher than 1.0e-2: ";
     for words in ["dedup -c --capacity 10", "dedup -o out --state seen.koel --capacity 10"] {
         let ran = place.koel_on(&format!("{words} --rate 0.01"), &lines);

@@ -379,6 +379,7 @@ fn an_insert_that_had_returned_from_a_split_is_saved() {
         Model::new("split, insert, then save", 320)
             .blocking()
             .preemptions(3)
+            .in_short(2, 110)
             .run_in::<Grove, (Mixed, Done)>(
                 move |grove: &Grove| {
                     let item = item(half, 1);

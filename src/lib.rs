@@ -101,8 +101,8 @@
 //! [`kick`](mod@kick) explains why that is right while an item is on its way from one bucket to the
 //! other.
 //!
-//! A filter that grows has equal shards of 64 or 128 KiB behind a directory: the first bits of a hash lead
-//! to the shard. A lookup also reads the directory's entry before and after, and believes neither a
+//! A filter that grows may begin with a list of items. Later it has equal shards of 64 or 128 KiB
+//! behind a directory: the first bits of a hash lead to the shard. A lookup also reads the directory's entry before and after, and believes neither a
 //! miss nor a hit if the entry has changed; [`split`](mod@split) explains why.
 //!
 //! # The sources
@@ -149,7 +149,7 @@ pub use room::Room;
 pub use room::fixed::Fixed;
 pub use room::growing::Growing;
 #[cfg(doc)]
-pub use room::split;
+pub use room::growing::split;
 #[cfg(doc)]
 pub use shard::kick;
 #[cfg(doc)]
@@ -166,15 +166,18 @@ pub use ahash::RandomState;
 #[cfg(any(loom, shuttle))]
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::filter::batch::bulk::write as write_batch;
+    pub use crate::filter::batch::bulk::write_in as write_batch;
     pub use crate::layout::aging::Aging;
     pub use crate::layout::bucket::{Fingerprint, Lane, Lanes, Words};
     pub use crate::layout::geometry::{Bucket, Geometry, Mixed, Place};
     pub use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
     pub use crate::layout::stagger::Stagger;
-    pub use crate::room::directory::{Directory, Entry, Tenure};
-    pub use crate::room::until_split::{Split, UntilSplit};
-    pub use crate::room::{Contains, Insert, InsertIfAbsent, Operation, Remove, act};
+    pub use crate::room::growing::directory::{Directory, Entry, Tenure};
+    pub use crate::room::growing::grown::Grown;
+    pub use crate::room::growing::until_split::{Split, UntilSplit};
+    pub use crate::room::shards::{
+        Contains, Insert, InsertIfAbsent, Operation, Remove, Shards, act,
+    };
     pub use crate::shard::Shard;
     pub use crate::shard::kick::{Copies, Outcome, make_room, make_room_if_absent, walk};
     pub use crate::shard::lease::{Always, Refusal, Removal};

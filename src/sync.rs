@@ -42,6 +42,40 @@ impl Gauge {
     }
 }
 
+/// A value that is set once. Whoever sees it also sees what was written before it was set.
+pub struct Once<T> {
+    value: std::sync::OnceLock<T>,
+    /// The checkers do not know of the ordering that the other has.
+    #[cfg(any(loom, shuttle))]
+    is_set: AtomicBool,
+}
+
+impl<T> Once<T> {
+    pub fn new() -> Self {
+        Once {
+            value: std::sync::OnceLock::new(),
+            #[cfg(any(loom, shuttle))]
+            is_set: AtomicBool::new(false),
+        }
+    }
+
+    #[inline]
+    pub fn get(&self) -> Option<&T> {
+        #[cfg(any(loom, shuttle))]
+        if !self.is_set.load(Ordering::Acquire) {
+            return None;
+        }
+        self.value.get()
+    }
+
+    /// Sets the value, unless it is set.
+    pub fn set(&self, value: T) {
+        let _ = self.value.set(value);
+        #[cfg(any(loom, shuttle))]
+        self.is_set.store(true, Ordering::Release);
+    }
+}
+
 #[cfg(not(any(loom, shuttle)))]
 mod imp {
     pub use crossbeam_utils::Backoff;

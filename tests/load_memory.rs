@@ -7,7 +7,7 @@ mod common;
 #[path = "common/file.rs"]
 mod file;
 
-use common::{LAYOUTS, rounds};
+use common::{LAYOUTS, leave_list, rounds};
 use file::{FilterFile, word};
 use koel::{ConcurrentCuckooFilter, Fixed, Growing, Room, StableHash};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -129,7 +129,9 @@ fn bytes_of<R: Room>(filter: &Filter<R>) -> Vec<u8> {
 
 fn growing(capacity: usize) -> Filter<Growing> {
     let builder = ConcurrentCuckooFilter::builder().capacity(capacity).hasher(HASH);
-    builder.false_positive_rate(0.005).growing().build().expect("a filter")
+    let filter = builder.false_positive_rate(0.005).growing().build().expect("a filter");
+    leave_list(&filter);
+    filter
 }
 
 /// Loads files in which one number of the header, or the depth of all blocks, is wrong: for the

@@ -338,7 +338,7 @@ twins! {
     }
     a_wide_shard_is_split_without_versions {
         edits: [(
-            "room/split.rs",
+            "room/growing/split.rs",
             "    let _moving = shard.moving(locked, &stripes);\n",
             "    let _ = &stripes;\n",
         )],
@@ -355,14 +355,14 @@ twins! {
     a_batch_looks_first_and_inserts_then {
         edits: [(
             "filter/batch/bulk.rs",
-            "|(item, ahead)| answer(item, O::at(room, room.fetched(ahead))));",
+            "|(item, ahead)| answer(item, O::at(shards, shards.fetched(ahead))));",
             "|(item, ahead)| {
-                use crate::room::{Contains, Insert, Remove};
-                let at = room.fetched(ahead);
-                let there = Contains::at::<WIDE, R>(room, at);
-                Insert::at::<WIDE, R>(room, at).expect(\"there is room\");
-                answer(item, O::at(room, at));
-                let _ = there && !Remove::at::<WIDE, R>(room, at);
+                use crate::room::shards::{Contains, Insert, Remove};
+                let at = shards.fetched(ahead);
+                let there = Contains::at::<WIDE, S>(shards, at);
+                Insert::at::<WIDE, S>(shards, at).expect(\"there is room\");
+                answer(item, O::at(shards, at));
+                let _ = there && !Remove::at::<WIDE, S>(shards, at);
             });",
         )],
         model: "batches::each_item_of_racing_batches_has_one_winner",
@@ -619,12 +619,12 @@ twins! {
         message: MISSED_IN_SPLIT,
     }
     a_hit_is_believed_during_a_split {
-        edits: [("room/until_split.rs", "const LASTING: bool = false;", "const LASTING: bool = true;")],
+        edits: [("room/growing/until_split.rs", "const LASTING: bool = false;", "const LASTING: bool = true;")],
         model: "growth::an_item_that_is_absent_is_not_found_in_the_middle_of_a_split",
         message: "a lookup found what is not there",
     }
     an_entry_is_read_relaxed {
-        edits: [("room/directory.rs", "slot.load(Ordering::Acquire)", "slot.load(Ordering::Relaxed)")],
+        edits: [("room/growing/directory.rs", "slot.load(Ordering::Acquire)", "slot.load(Ordering::Relaxed)")],
         model: "growth::an_item_is_found_while_its_shard_is_split_in_a_deep_directory",
         message: MISSED_IN_SPLIT,
     }
@@ -632,7 +632,7 @@ twins! {
     // Splits: the splitting thread.
     an_entry_is_stored_relaxed {
         edits: [(
-            "room/directory.rs",
+            "room/growing/directory.rs",
             "slot.store(entry.packed(), Ordering::Release)",
             "slot.store(entry.packed(), Ordering::Relaxed)",
         )],
@@ -640,14 +640,14 @@ twins! {
         message: MISSED_IN_SPLIT,
     }
     versions_stay_even_in_a_split {
-        edits: [("room/split.rs", "    let _moving = shard.moving(locked, &stripes);\n", "    let _ = &stripes;\n")],
+        edits: [("room/growing/split.rs", "    let _moving = shard.moving(locked, &stripes);\n", "    let _ = &stripes;\n")],
         model: SPLIT,
         message: MISSED_IN_SPLIT,
     }
     entries_are_stored_after_the_versions {
         edits: [
-            ("room/split.rs", "let _moving", "let moving"),
-            ("room/split.rs", "    publish(&[lower_census", "    drop(moving);
+            ("room/growing/split.rs", "let _moving", "let moving"),
+            ("room/growing/split.rs", "    publish(&[lower_census", "    drop(moving);
     publish(&[lower_census"),
         ],
         model: SPLIT,
@@ -655,7 +655,7 @@ twins! {
     }
     an_old_list_keeps_the_entry_of_a_split_shard {
         edits: [(
-            "room/directory.rs",
+            "room/growing/directory.rs",
             "        if let Some(slot) = self.list(depth).get(index) {
             slot.store(SPLIT, Ordering::Release);
         }
@@ -667,7 +667,7 @@ twins! {
     }
     a_list_is_made_while_entries_are_stored {
         edits: [(
-            "room/directory.rs",
+            "room/growing/directory.rs",
             "        let _alone = self.changes.lock();
         let depth = tenure.entry().depth;",
             "        let depth = tenure.entry().depth;",
@@ -678,7 +678,7 @@ twins! {
 
     a_level_is_stored_relaxed {
         edits: [(
-            "room/directory.rs",
+            "room/growing/directory.rs",
             "self.level.store(depth, Ordering::Release)",
             "self.level.store(depth, Ordering::Relaxed)",
         )],
@@ -687,7 +687,7 @@ twins! {
     }
     a_level_is_read_relaxed {
         edits: [(
-            "room/directory.rs",
+            "room/growing/directory.rs",
             "self.level.load(Ordering::Acquire)",
             "self.level.load(Ordering::Relaxed)",
         )],
@@ -696,7 +696,7 @@ twins! {
     }
     only_the_newest_list_learns_of_a_split {
         edits: [(
-            "room/directory.rs",
+            "room/growing/directory.rs",
             "for level in depth + 1..=read_owned_u32(&self.level) {",
             "for level in [read_owned_u32(&self.level)] {",
         )],
@@ -705,7 +705,7 @@ twins! {
     }
     items_are_not_shared_out {
         edits: [(
-            "room/split.rs",
+            "room/growing/split.rs",
             "    shard.share_out(locked, lower_items, Bucket(0));\n",
             "    let _ = lower_items;\n",
         )],
@@ -714,7 +714,7 @@ twins! {
     }
     a_refusal_is_decided_without_its_locks {
         edits: [(
-            "room/growing.rs",
+            "room/growing/grown.rs",
             "            let Ok(own) = shard.lock_before_split(place) else { return Ok(()) };
             if let Err(kind) = split_helps(shard, &own, place, &census()) {",
             "            let slots = 16;
@@ -725,13 +725,13 @@ twins! {
         message: "refused though a split made room",
     }
     a_last_removal_does_not_see_the_other {
-        edits: [("room/accounts.rs", "        fence(Ordering::SeqCst);\n", "        let _ = (fence as fn(Ordering), Ordering::SeqCst);\n")],
+        edits: [("room/growing/accounts.rs", "        fence(Ordering::SeqCst);\n", "        let _ = (fence as fn(Ordering), Ordering::SeqCst);\n")],
         model: "accounts::the_last_of_two_removals_clears_what_is_left_over",
         message: "lanes are left over",
     }
     a_shard_is_cleared_without_a_look_at_its_items {
         edits: [(
-            "room/accounts.rs",
+            "room/growing/accounts.rs",
             "            if shard.all_items() > 0 {\n                let excess",
             "            if shard.all_items() > 9 {\n                let excess",
         )],
@@ -741,18 +741,56 @@ twins! {
     a_clear_records_after_its_locks {
         edits: [
             (
-                "room/growing.rs",
+                "room/growing/grown.rs",
                 "self.shard::<WIDE>(tenure).clear(nothing));",
                 "self.shard::<WIDE>(tenure).clear(|| ()));",
             ),
             (
-                "room/growing.rs",
+                "room/growing/grown.rs",
                 "                next = tenure.end();\n",
                 "                loom::thread::yield_now();\n                nothing();\n                next = tenure.end();\n",
             ),
         ],
         model: "growth::a_clear_leaves_what_a_later_split_recorded",
         message: "a clear overwrote what a split recorded",
+    }
+
+    // The end of a list.
+    a_list_answers_after_its_end {
+        edits: [(
+            "room/growing/stages.rs",
+            "(!listed.has_ended).then(|| question(&listed.list))",
+            "Some(question(&listed.list))",
+        )],
+        model: "small::an_item_is_found_while_its_list_ends",
+        message: "a listed item was ",
+    }
+    an_item_is_added_to_a_list_that_has_ended {
+        edits: [(
+            "room/growing/stages.rs",
+            "        if listed.has_ended {\n            return None;\n        }\n        // As many",
+            "        // As many",
+        )],
+        model: "small::one_call_wins_while_the_list_ends",
+        message: "an item",
+    }
+    an_item_is_removed_from_a_list_that_has_ended {
+        edits: [(
+            "room/growing/stages.rs",
+            "(!listed.has_ended).then(|| listed.list.remove(hash))",
+            "Some(listed.list.remove(hash))",
+        )],
+        model: "small::an_item_is_removed_once_while_the_list_ends",
+        message: "an item was not removed once",
+    }
+    a_list_ends_before_its_shards_are_known {
+        edits: [(
+            "room/growing/stages.rs",
+            "        self.shards.set(Box::new(grown));\n        listed.list = List::default();\n        listed.has_ended = true;\n",
+            "        drop(grown);\n        listed.list = List::default();\n",
+        )],
+        model: "small::an_item_is_found_while_its_list_ends",
+        message: "an item is lost",
     }
 
     // Splits: writers.
@@ -811,7 +849,7 @@ twins! {
             "lock_many(&all);\n        self.lease.check_alone().map(|()| locked)",
             "lock_many(&all);\n        Ok(locked)",
         ), (
-            "room/growing.rs",
+            "room/growing/grown.rs",
             "        if split_helps(shard, &locked, place, &before).is_err() {
             return Ok(());
         }
@@ -823,7 +861,7 @@ twins! {
     }
     a_clear_goes_on_after_a_split {
         edits: [(
-            "room/growing.rs",
+            "room/growing/grown.rs",
             "            if cleared.is_ok() {",
             "            let _ = cleared;
             {",
@@ -892,7 +930,7 @@ twins! {
     }
     a_save_passes_over_a_shard_that_was_split {
         edits: [(
-            "room/growing.rs",
+            "room/growing/grown.rs",
             "            if let Ok(items) = copied {
                 *next = tenure.end().map(|hash| hash.0);",
             "            *next = tenure.end().map(|hash| hash.0);
@@ -903,7 +941,7 @@ twins! {
     }
     a_save_goes_by_a_list_of_its_beginning {
         edits: [(
-            "room/growing.rs",
+            "room/growing/grown.rs",
             "        loop {
             let tenure = self.directory.look_up(Mixed((*next)?));
             // If it has been split meanwhile, its halves come one after the other.",
@@ -928,7 +966,7 @@ twins! {
     }
     a_save_goes_through_the_first_shards_only {
         edits: [(
-            "room/growing.rs",
+            "room/growing/grown.rs",
             "let tenure = self.directory.look_up(Mixed((*next)?));
             // If it has been split meanwhile, its halves come",
             "let tenure = self.directory.look_up(Mixed((*next)?));
@@ -944,7 +982,7 @@ twins! {
     }
     the_end_of_a_shard_is_looked_up_after_its_copy {
         edits: [(
-            "room/growing.rs",
+            "room/growing/grown.rs",
             "                *next = tenure.end().map(|hash| hash.0);",
             "                *next = self.directory.look_up(tenure.hash()).end().map(|hash| hash.0);",
         )],
@@ -953,7 +991,7 @@ twins! {
     }
     the_depth_of_a_shard_is_looked_up_after_its_copy {
         edits: [(
-            "room/growing.rs",
+            "room/growing/grown.rs",
             "                return Some(Copied { depth: tenure.entry().depth, items });",
             "                let tenure = self.directory.look_up(tenure.hash());
                 return Some(Copied { depth: tenure.entry().depth, items });",
@@ -981,7 +1019,7 @@ twins! {
 /// have.
 fn workspace(file: &str) -> String {
     let level = match file {
-        "accounts" => 2,
+        "accounts" | "small" => 2,
         "growth" | "snapshots" | "wide" => 1,
         _ => 0,
     };

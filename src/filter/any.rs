@@ -28,7 +28,7 @@ use std::path::Path;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there are few of them")]
+#[allow(clippy::large_enum_variant, reason = "the locks of checkers are large")]
 pub enum AnyCuckooFilter<S = RandomState> {
     /// A filter of fixed size.
     Fixed(ConcurrentCuckooFilter<S>),

@@ -301,10 +301,10 @@ impl<S> GrowingBuilder<S> {
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
     /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000).growing();
-    /// let filter = builder.max_bytes(200_000).build()?;
+    /// let filter = builder.max_bytes(500_000).build()?;
     /// let fit = (0..).take_while(|item| filter.insert(item).is_ok()).count();
-    /// assert!(fit > 40_000);
-    /// assert!(filter.size_in_bytes() <= 200_000);
+    /// assert!(fit > 100_000);
+    /// assert!(filter.size_in_bytes() <= 500_000);
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn max_bytes(self, bytes: usize) -> Self {

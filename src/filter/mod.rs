@@ -94,7 +94,8 @@ use std::panic::RefUnwindSafe;
 /// each, for some nanoseconds. If items have to move, they lock the segments of the whole path.
 /// `clear` and [`save`](Self::save) lock a shard (up to 2 MiB) for some hundred microseconds.
 /// `insert_if_absent` of an item that is present, and `remove` of one that is not, change nothing:
-/// they are lookups.
+/// they are lookups. (A growing filter of some thousand items or less has one lock instead, which
+/// lookups share.)
 pub struct ConcurrentCuckooFilter<S = RandomState, R = Fixed> {
     room: R,
     capacity: usize,

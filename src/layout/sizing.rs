@@ -158,6 +158,11 @@ pub struct GrowthPlan {
 }
 
 impl GrowthPlan {
+    /// Whether one shard is enough to begin with, so that a list may come before it.
+    pub fn begins_small(&self) -> bool {
+        self.geometry.shards() == 1
+    }
+
     pub fn roots(&self) -> Roots {
         Roots { count: self.geometry.shards(), stagger: self.stagger }
     }

@@ -8,7 +8,8 @@ use crate::layout::roots::{Parts, Roots};
 use crate::layout::sizing::rate_at;
 use crate::layout::stagger::Stagger;
 use crate::room::parts::{CannotRestore, Copied, Loaded, Plan};
-use crate::room::{Located, Room, sealed};
+use crate::room::shards::{Located, Shards};
+use crate::room::{Room, Stage, sealed};
 use crate::shard::Shard;
 use crate::shard::lease::Always;
 use crate::stats::Stats;
@@ -54,8 +55,24 @@ impl fmt::Debug for Fixed {
 impl sealed::Sealed for Fixed {}
 
 impl Room for Fixed {
-    type Lease<'a, const WIDE: bool> = Always<WIDE>;
+    type Shards = Fixed;
     const GROWS: bool = false;
+
+    #[inline]
+    fn stage(&self) -> Stage<'_, Fixed> {
+        Stage::Shards(self)
+    }
+
+    fn restore(plan: Plan, loaded: Loaded) -> Result<Self, CannotRestore> {
+        match (plan, loaded) {
+            (Plan::Fixed(_), Loaded::Shards { table, .. }) => Ok(Fixed { table }),
+            _ => Err(CannotRestore::WrongKind { grows: true }),
+        }
+    }
+}
+
+impl Shards for Fixed {
+    type Lease<'a, const WIDE: bool> = Always<WIDE>;
 
     type Ahead<'a, const WIDE: bool> = Located<'a, Self, WIDE>;
 
@@ -144,16 +161,9 @@ impl Room for Fixed {
         Some(Copied { depth: 0, items })
     }
 
-    fn restore(plan: Plan, Loaded { table, .. }: Loaded) -> Result<Self, CannotRestore> {
-        match plan {
-            Plan::Fixed(_) => Ok(Fixed { table }),
-            Plan::Growing(_) => Err(CannotRestore::WrongKind { grows: true }),
-        }
-    }
-
     fn stats(&self, capacity: usize) -> Stats {
         let (geometry, lanes) = (self.table.geometry(), self.table.geometry().lanes());
-        let (items, slots) = (self.items(), self.table.buckets() * lanes.slots());
+        let (items, slots) = (Shards::items(self), self.table.buckets() * lanes.slots());
         let rate_of = |items: usize| rate_at(lanes, items as f64 / slots as f64);
         Stats {
             items,
@@ -163,7 +173,7 @@ impl Room for Fixed {
             slots_per_bucket: lanes.slots(),
             shards: geometry.shards(),
             segments: self.table.stripes().count(),
-            size_in_bytes: self.heap_bytes(),
+            size_in_bytes: self.table.heap_bytes(),
             false_positive_rate: rate_of(items),
             false_positive_rate_at_capacity: rate_of(capacity),
             max_bytes: None,

@@ -2,9 +2,7 @@
 
 use crate::layout::geometry::Geometry;
 use crate::layout::sizing::GrowthPlan;
-use crate::room::directory::Directory;
-use crate::room::split::Census;
-use crate::room::tables::Tables;
+use crate::room::growing::split::Census;
 use crate::table::Table;
 
 /// The layout of a filter, as a file records it.
@@ -27,18 +25,6 @@ impl Plan {
     pub fn grows(&self) -> bool {
         matches!(self, Plan::Growing(_))
     }
-
-    /// Returns the memory that a room takes when it is restored with so many shards, the deepest of
-    /// which was split so often.
-    pub fn heap_bytes(&self, shards: usize, deepest: u32) -> usize {
-        let geometry = self.geometry().with_shards(shards);
-        match self {
-            Plan::Fixed(_) => Table::bytes(&geometry),
-            Plan::Growing(plan) => {
-                Tables::bytes(&geometry) + Directory::bytes(plan.geometry.shards(), deepest)
-            }
-        }
-    }
 }
 
 /// What a room reports about a shard that it has copied.
@@ -60,11 +46,13 @@ pub struct Block {
     pub sum: u64,
 }
 
-/// The contents of a file: all shards in one table, in the order of their blocks.
+/// The contents of a file.
 #[doc(hidden)]
-pub struct Loaded {
-    pub table: Table,
-    pub blocks: Vec<Block>,
+pub enum Loaded {
+    /// All shards in one table, in the order of their blocks.
+    Shards { table: Table, blocks: Vec<Block> },
+    /// The mixed hashes of a growing filter's list, in ascending order.
+    Items(Vec<u64>),
 }
 
 /// Why a room could not be restored from the contents of a file.

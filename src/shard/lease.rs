@@ -2,7 +2,7 @@
 //! to interpret its lanes.
 //!
 //! A shard of a fixed filter owns its items for good, under the lease [`Always`]. A shard of a
-//! growing filter owns them until it is split; [`UntilSplit`](crate::room::until_split::UntilSplit) is
+//! growing filter owns them until it is split; [`UntilSplit`](crate::room::growing::until_split::UntilSplit) is
 //! its lease.
 
 use crate::error::FullKind;
@@ -127,7 +127,7 @@ pub enum Removal {
     /// It is done, and the counts of the item's stripes are at zero: perhaps no item is left.
     PerhapsLast,
     /// Nothing was removed, since the counts of the item's stripes are at zero. Other stripes may
-    /// have [some to give](crate::room::accounts).
+    /// have [some to give](crate::room::growing::accounts).
     Unpaid,
 }
 

@@ -6,9 +6,9 @@
 use crate::layout::aging::Aging;
 use crate::layout::bucket::Lanes;
 use crate::layout::either;
-use crate::room::directory::{MOST_ENTRIES, MOST_LEVELS};
+use crate::room::growing::directory::{MOST_ENTRIES, MOST_LEVELS};
+use crate::room::growing::split::Census;
 use crate::room::parts::{Block, Copied, Plan};
-use crate::room::split::Census;
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, unseal};
 use std::ops::BitOr;

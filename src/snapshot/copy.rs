@@ -3,8 +3,9 @@
 //! The shards are copied in the order of a file, and so with the same promise: an item that stays in
 //! is in the copy once.
 
-use crate::room::Room;
-use crate::room::parts::{CannotRestore, Loaded};
+use crate::room::parts::{CannotRestore, Loaded, Plan};
+use crate::room::shards::Shards;
+use crate::room::{Room, Stage};
 use crate::shard::whole::fill;
 use crate::snapshot::allocate::{table_of, zeros};
 use crate::snapshot::blocks::BlockReader;
@@ -12,6 +13,22 @@ use crate::snapshot::error::Reason;
 
 /// Copies a room. The error is the number of bytes that could not be allocated.
 pub fn copy<R: Room>(room: &R) -> Result<R, usize> {
+    let (plan, loaded) = match room.stage() {
+        Stage::Shards(shards) => copied(shards)?,
+        Stage::List(stages) => match (stages.hashes(), stages.shards()) {
+            (None, Some(shards)) => copied(shards)?,
+            (hashes, _) => {
+                (Plan::Growing(stages.plan()), Loaded::Items(hashes.unwrap_or(Ok(Vec::new()))?))
+            }
+        },
+    };
+    R::restore(plan, loaded).map_err(|error| match error {
+        CannotRestore::OutOfMemory { bytes } => bytes,
+        CannotRestore::WrongKind { .. } => usize::MAX,
+    })
+}
+
+fn copied(room: &impl Shards) -> Result<(Plan, Loaded), usize> {
     let plan = room.plan();
     let of_reason = |reason| match reason {
         Reason::OutOfMemory { bytes } => bytes,
@@ -35,9 +52,6 @@ pub fn copy<R: Room>(room: &R) -> Result<R, usize> {
             fill(&table, blocks.len(), &words, copied.items);
             blocks.push(reader.block(copied, &words));
         }
-        return R::restore(plan, Loaded { table, blocks }).map_err(|error| match error {
-            CannotRestore::OutOfMemory { bytes } => bytes,
-            CannotRestore::WrongKind { .. } => usize::MAX,
-        });
+        return Ok((plan, Loaded::Shards { table, blocks }));
     }
 }

@@ -4,11 +4,11 @@
 //! [`save`](crate::ConcurrentCuckooFilter::save) writes such files, and
 //! [`load`](crate::ConcurrentCuckooFilter::load) reads them.)
 //!
-//! A file is a sequence of 64-bit words in little-endian order: a header, one block for each shard,
-//! and an end. It can be written and read from front to back. This page describes version 2, and
-//! version 1, which is the same but for its words 1, 19 and 20, and has neither
-//! [wide buckets](#a-bucket) nor [staggered shards](#where-an-item-is). koel saves a filter that has
-//! neither in version 1. It checks every field against the values given here before it uses it, and
+//! A file is a sequence of 64-bit words in little-endian order: a header, one block for each shard
+//! (or one block with a list), and an end. It can be written and read from front to back. This page describes version 2, and
+//! version 1, which is the same but for its words 1 and 19 to 21, and has neither
+//! [wide buckets](#a-bucket) nor [staggered shards](#where-an-item-is) nor a [list](#a-list). koel
+//! saves a filter that has none of these in version 1. It checks every field against the values given here before it uses it, and
 //! refuses a file with any other value.
 //!
 //! # Header: 24 words
@@ -31,7 +31,8 @@
 //! | 15 to 18 | 120 | the name of the hasher: UTF-8, 1 to 32 bytes, none of them zero, padded with zeros |
 //! | 19 | 152 | in version 2, the number of words in a bucket: 1 if it is narrow, 2 if it is wide. 0 in version 1, whose buckets are narrow |
 //! | 20 | 160 | 1 if shards are staggered, which is possible in version 2 and in a growing filter; otherwise 0 |
-//! | 21, 22 | 168 | reserved: zeros. A later koel may give them a meaning; a reader that does not know it has to refuse the file |
+//! | 21 | 168 | 1 if the file has a [list](#a-list) instead of shards, which is possible in version 2 and in a growing filter with one root; otherwise 0 |
+//! | 22 | 176 | reserved: zero. A later koel may give them a meaning; a reader that does not know it has to refuse the file |
 //! | 23 | 184 | the checksum of words 0 to 22 |
 //!
 //! Every checksum is the 64-bit XXH3 hash, with seed 0, of the bytes of its words.
@@ -51,6 +52,18 @@
 //! half in half again, and so on. A block of depth `d` covers 2^(-d) of its root, and the blocks of
 //! a root together cover all of it. If `d` is the greatest depth in the file, `roots × 2^d` is at
 //! most 64 times the number of blocks, plus 2^20.
+//!
+//! # A list
+//!
+//! A growing filter of few items has a list of their mixed hashes instead of shards (how a hash is
+//! mixed is described under [where an item is](#where-an-item-is)). There is one block:
+//!
+//! | word | contents |
+//! |---|---|
+//! | 0, 1 | zeros |
+//! | 2 | the number of items, at most 65,536 |
+//! | 3 and on | the mixed hash of each item, in ascending order. There are at most twice as many copies of one as a bucket has lanes |
+//! | last | the checksum of all words of the block before this one |
 //!
 //! # End: 6 words
 //!

@@ -17,6 +17,8 @@ const NAME_WORDS: usize = 4;
 pub(crate) struct Header<S> {
     pub plan: Plan,
     pub capacity: usize,
+    /// Whether the file has a list of items instead of shards.
+    pub is_list: bool,
     pub hasher: S,
 }
 
@@ -59,6 +61,7 @@ fn name_in(words: &[u64]) -> String {
 pub(crate) fn header<S: PersistentHasher>(
     plan: &Plan,
     capacity: usize,
+    is_list: bool,
     hasher: &S,
 ) -> Words<HEADER_WORDS> {
     let Numbers { lanes, shards, buckets, near_block } = plan.geometry().numbers();
@@ -74,7 +77,7 @@ pub(crate) fn header<S: PersistentHasher>(
     let mut words = [0; HEADER_WORDS];
     words[0] = u64::from_le_bytes(MAGIC);
     // What version 1 can say is said in it.
-    let is_new = lanes.is_wide() || stagger != Stagger::NONE;
+    let is_new = lanes.is_wide() || stagger != Stagger::NONE || is_list;
     words[1] = if is_new { VERSION } else { FIRST_VERSION };
     words[2] = plan.grows().into();
     words[3] = lanes.fingerprint_bits().into();
@@ -90,6 +93,7 @@ pub(crate) fn header<S: PersistentHasher>(
     if is_new {
         words[19] = lanes.words() as u64;
         words[20] = (stagger == Stagger::FULL).into();
+        words[21] = is_list.into();
     }
     words
 }
@@ -107,22 +111,23 @@ pub(crate) fn read_header<S: PersistentHasher>(
 ) -> Result<(Header<S>, u64), Reason> {
     let sum = open(words)?;
     let hasher = hasher_of(&words[15..19], seed_in(words), &words[13..15])?;
-    let (plan, capacity) = sizes_in(words, own_bytes)?;
-    Ok((Header { plan, capacity, hasher }, sum))
+    let (plan, capacity, is_list) = sizes_in(words, own_bytes)?;
+    Ok((Header { plan, capacity, is_list, hasher }, sum))
 }
 
 /// What a header says to those who do not have its hasher.
 pub(crate) struct Anonymous {
     pub plan: Plan,
     pub capacity: usize,
+    pub is_list: bool,
     pub hasher: String,
 }
 
 /// The same for any hasher.
 pub(crate) fn read_anonymous(words: &mut Words<HEADER_WORDS>) -> Result<Anonymous, Reason> {
     open(words)?;
-    let (plan, capacity) = sizes_in(words, 0)?;
-    Ok(Anonymous { plan, capacity, hasher: name_in(&words[15..19]) })
+    let (plan, capacity, is_list) = sizes_in(words, 0)?;
+    Ok(Anonymous { plan, capacity, is_list, hasher: name_in(&words[15..19]) })
 }
 
 /// Whether the header, as it was read, says that the filter grows. It is not validated.
@@ -146,13 +151,17 @@ fn seed_in(words: &Words<HEADER_WORDS>) -> u128 {
     u128::from(words[12]) << 64 | u128::from(words[11])
 }
 
-/// The layout and the capacity.
-fn sizes_in(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<(Plan, usize), Reason> {
+/// The layout, the capacity, and whether the filter is a list.
+fn sizes_in(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<(Plan, usize, bool), Reason> {
     let plan = plan_of(words, own_bytes)?;
-    for word in 21..23 {
-        field(words, word, "a reserved word", |value| value == 0)?;
-    }
-    Ok((plan, field(words, 7, "the capacity", |_| true)?))
+    let may_be_list = match &plan {
+        Plan::Growing(plan) => words[1] == VERSION && plan.begins_small(),
+        Plan::Fixed(_) => false,
+    };
+    let is_right = |number| number <= may_be_list.into();
+    let is_list = field(words, 21, "the word on a list of items", is_right)? == 1;
+    field(words, 22, "a reserved word", |value| value == 0)?;
+    Ok((plan, field(words, 7, "the capacity", |_| true)?, is_list))
 }
 
 fn hasher_of<S: PersistentHasher>(name: &[u64], seed: u128, hashes: &[u64]) -> Result<S, Reason> {

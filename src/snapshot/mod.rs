@@ -19,6 +19,7 @@ pub mod error;
 pub mod file;
 pub mod format;
 pub mod header;
+pub mod list;
 pub mod read;
 pub mod write;
 

@@ -14,6 +14,7 @@ use crate::snapshot::format::{
     BLOCK_HEAD, BLOCK_WORDS, END_WORDS, End, HEADER_WORDS, block_bytes, block_words, bytes_of,
 };
 use crate::snapshot::header::{Header, is_snapshot, read_header};
+use crate::snapshot::list::read_list;
 use crate::stable_hash::PersistentHasher;
 use std::io::{self, ErrorKind, Read};
 
@@ -39,7 +40,7 @@ pub fn contents_of<S, R: Room>(
     header: Header<S>,
     loaded: Loaded,
 ) -> Result<Contents<S, R>, Reason> {
-    let Header { plan, capacity, hasher } = header;
+    let Header { plan, capacity, hasher, .. } = header;
     let room = R::restore(plan, loaded).map_err(|error| match error {
         CannotRestore::WrongKind { grows } => Reason::WrongKind { grows },
         CannotRestore::OutOfMemory { bytes } => Reason::OutOfMemory { bytes },
@@ -72,6 +73,10 @@ pub fn read<S: PersistentHasher, R: Room>(
     }
     let (header, sum) = header_of::<S, R>(&mut words, own_bytes)?;
     let plan = &header.plan;
+    if header.is_list {
+        let hashes = read_list(plan, sum, read)?;
+        return contents_of(header, Loaded::Items(hashes));
+    }
     let blocks = BlockReader::new(plan);
     let mut tally = Tally::new(plan.geometry().shards(), sum);
     let mut buffer = zeros(block_words(plan))?;
@@ -111,7 +116,7 @@ pub fn read<S: PersistentHasher, R: Room>(
             index += 1;
         }
     }
-    contents_of(header, Loaded { table, blocks: found })
+    contents_of(header, Loaded::Shards { table, blocks: found })
 }
 
 /// Reads until `bytes` is full or the stream ends. Returns the number of bytes read.

@@ -4,13 +4,15 @@
 //! growing filter, shards may be split meanwhile. The blocks still make up every root, because the
 //! room copies the shards in the order of the hashes that lead to them.
 
-use crate::room::Room;
-use crate::room::parts::Copied;
+use crate::room::parts::{Copied, Plan};
+use crate::room::shards::Shards;
+use crate::room::{Room, Stage};
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::blocks::Tally;
 use crate::snapshot::error::Reason;
-use crate::snapshot::format::{BLOCK_HEAD, End, block_bytes, block_words, seal};
+use crate::snapshot::format::{BLOCK_HEAD, End, block_bytes, block_words, bytes_of, seal};
 use crate::snapshot::header::header;
+use crate::snapshot::list::list_file;
 use crate::stable_hash::PersistentHasher;
 use std::fmt;
 use std::io::Write;
@@ -95,6 +97,29 @@ pub fn write<S: PersistentHasher>(
     hasher: &S,
     writer: &mut impl Write,
 ) -> Result<SaveReport, Reason> {
+    match room.stage() {
+        Stage::Shards(shards) => write_shards(shards, capacity, hasher, writer),
+        Stage::List(stages) => match (stages.hashes(), stages.shards()) {
+            (None, Some(shards)) => write_shards(shards, capacity, hasher, writer),
+            (hashes, _) => {
+                let no_memory = |bytes| Reason::OutOfMemory { bytes };
+                let hashes = hashes.unwrap_or(Ok(Vec::new())).map_err(no_memory)?;
+                let plan = Plan::Growing(stages.plan());
+                let mut words = list_file(header(&plan, capacity, true, hasher), &hashes)?;
+                writer.write_all(bytes_of(&mut words)).map_err(Reason::io("cannot write"))?;
+                let bytes = size_of_val(&*words) as u64;
+                Ok(SaveReport { items: hashes.len(), bytes, shards: 1 })
+            }
+        },
+    }
+}
+
+fn write_shards<S: PersistentHasher>(
+    room: &impl Shards,
+    capacity: usize,
+    hasher: &S,
+    writer: &mut impl Write,
+) -> Result<SaveReport, Reason> {
     let plan = room.plan();
     let words = block_words(&plan);
     let mut block = zeros(words)?;
@@ -104,7 +129,7 @@ pub fn write<S: PersistentHasher>(
         Ok(sum)
     };
     let roots = plan.geometry().shards();
-    let mut tally = Tally::new(roots, write(&mut header(&plan, capacity, hasher))?);
+    let mut tally = Tally::new(roots, write(&mut header(&plan, capacity, false, hasher))?);
     let mut next = Some(0);
     while let Some(copied) = room.copy_shard(&mut next, &mut block[BLOCK_HEAD..words - 1]) {
         let Copied { depth, items } = copied;

@@ -25,7 +25,8 @@ pub mod word {
     pub const NAME: usize = 15;
     pub const WORDS: usize = 19;
     pub const STAGGER: usize = 20;
-    pub const LATER: usize = 21;
+    pub const LIST: usize = 21;
+    pub const LATER: usize = 22;
     pub const DEPTH: usize = 1;
     pub const ITEMS: usize = 2;
 }
@@ -62,7 +63,10 @@ impl FilterFile {
         let (header, words) = words.split_at(HEADER_WORDS);
         let (blocks, end) = words.split_at(words.len() - END_WORDS);
         let words_of_a_bucket = header[word::WORDS].max(1);
-        let block = BLOCK_HEAD + (header[word::BUCKETS] * words_of_a_bucket) as usize + 1;
+        let block = match header[word::LIST] {
+            1 => blocks.len(),
+            _ => BLOCK_HEAD + (header[word::BUCKETS] * words_of_a_bucket) as usize + 1,
+        };
         assert!(blocks.len().is_multiple_of(block), "whole blocks");
         let blocks = blocks.chunks(block).map(Vec::from).collect();
         FilterFile { header: header.to_vec(), blocks, end: end.to_vec() }
@@ -129,6 +133,11 @@ impl FilterFile {
 
     pub fn roots(&self) -> u64 {
         self.header[word::ROOTS]
+    }
+
+    /// Whether the file has a list of items instead of shards.
+    pub fn is_list(&self) -> bool {
+        self.header[word::LIST] == 1
     }
 
     fn near(&self) -> u64 {
@@ -199,7 +208,8 @@ impl FilterFile {
         let header = &self.header;
         assert_eq!(header[0].to_le_bytes(), [0x89, 0x6B, 0x6F, 0x65, 0x6C, 0x0D, 0x0A, 0x1A]);
         let staggers = header[word::STAGGER] == 1;
-        let is_new = staggers || self.words() == 2;
+        let is_new = staggers || self.words() == 2 || self.is_list();
+        assert!(header[word::LIST] == 0 || self.is_list() && self.grows() && self.roots() == 1);
         let words = if is_new { self.words() as u64 } else { 0 };
         assert_eq!((header[1], header[word::WORDS]), (1 + u64::from(is_new), words));
         assert!(header[word::STAGGER] == 0 || self.grows() && staggers);
@@ -236,12 +246,18 @@ impl FilterFile {
         let name: Vec<u8> =
             header[word::NAME..word::WORDS].iter().flat_map(|word| word.to_le_bytes()).collect();
         assert_eq!(name, *b"XXH3-64 of bytes\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
-        assert_eq!(header[word::LATER..HEADER_WORDS - 1], [0; 2]);
+        assert_eq!(header[word::LATER..HEADER_WORDS - 1], [0; 1]);
         assert!(is_sealed(header));
     }
 
     fn check_block(&self, block: &[u64]) {
         let mut taken = 0;
+        if self.is_list() {
+            let hashes = self.buckets_of(block);
+            assert!(hashes.is_sorted());
+            assert_eq!(block[word::DEPTH..BLOCK_HEAD], [0, hashes.len() as u64]);
+            return;
+        }
         for bucket in self.buckets_of(block).chunks(self.words()) {
             for word in bucket {
                 assert_eq!(word.checked_shr(self.slots() * self.lane_bits()).unwrap_or(0), 0);
@@ -288,7 +304,14 @@ impl FilterFile {
 
     /// Returns the number of lanes that match the item with this hash.
     pub fn count(&self, hash: u64) -> usize {
-        if self.grows() { self.count_growing(mix(hash)) } else { self.count_fixed(mix(hash)) }
+        match (self.grows(), self.is_list()) {
+            (false, _) => self.count_fixed(mix(hash)),
+            (true, false) => self.count_growing(mix(hash)),
+            (true, true) => {
+                let hashes = self.buckets_of(&self.blocks[0]).iter();
+                hashes.filter(|listed| **listed == mix(hash)).count()
+            }
+        }
     }
 
     fn count_fixed(&self, h: u64) -> usize {

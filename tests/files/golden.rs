@@ -21,6 +21,8 @@ const GROWING: &str = "growing-1.koel";
 const FIXED_OF_BYTES: &str = "fixed-of-bytes-1.koel";
 const WIDE: &str = "fixed-2.koel";
 const WIDE_GROWING: &str = "growing-2.koel";
+const STAGGERED: &str = "staggered-2.koel";
+const LIST: &str = "list-2.koel";
 
 fn path(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "tests", "golden", name].iter().collect()
@@ -70,6 +72,15 @@ fn write_the_files_that_are_not_there() {
     let mut bytes = Vec::new();
     growing.write_to(&mut bytes).expect("memory");
     write(WIDE_GROWING, bytes);
+    let small = |each| {
+        let growing = builder().capacity(1_000).false_positive_rate(0.002).growing();
+        let growing = growing.build().expect("a filter");
+        fill(&growing, each);
+        let mut bytes = Vec::new();
+        growing.write_to(&mut bytes).map(|_| bytes).expect("memory")
+    };
+    write(STAGGERED, small(10_000));
+    write(LIST, small(100));
 }
 
 /// Loads the filter from the file and from a stream, and checks that both are written as the same
@@ -163,5 +174,27 @@ fn a_growing_filter_of_version_2_loads_unchanged() {
         fill(&filter, rounds(40_000, 100_000));
         assert!(filter.stats().splits() > splits);
         finds_all(&filter, rounds(40_000, 100_000));
+    }
+}
+
+#[test]
+fn a_filter_of_staggered_shards_loads_unchanged() {
+    for filter in loaded::<Growing>(STAGGERED) {
+        finds_all(&filter, 10_000);
+        let stats = filter.stats();
+        assert_eq!((stats.fingerprint_bits(), filter.capacity()), (16, 1_000));
+        assert!(stats.splits() > 0);
+        fill(&filter, 50_000);
+        finds_all(&filter, 50_000);
+    }
+}
+
+#[test]
+fn a_filter_that_is_a_list_loads_unchanged() {
+    for filter in loaded::<Growing>(LIST) {
+        finds_all(&filter, 100);
+        assert_eq!((filter.stats().splits(), filter.false_positive_rate()), (0, 0.0));
+        fill(&filter, 10_000);
+        finds_all(&filter, 10_000);
     }
 }

@@ -17,5 +17,6 @@ mod golden;
 mod lookups;
 #[cfg(unix)]
 mod replacing;
+mod small;
 mod snapshots;
 mod streams;

@@ -60,10 +60,10 @@ fn growing_loses_nothing_and_keeps_the_rate() {
         }
     }
     let stats = filter.stats();
-    assert!(stats.growth() >= 64.0 && stats.splits() == stats.shards() - 1, "{stats}");
-    // At the end, no allocated shard is unused.
+    assert!(stats.growth() >= 40.0 && stats.splits() == stats.shards() - 1, "{stats}");
+    // Hardly any allocated shard is unused.
     let buckets = stats.slots() / stats.slots_per_bucket() * 8;
-    assert!(stats.size_in_bytes() as f64 <= 1.6 * buckets as f64, "{stats}");
+    assert!(stats.size_in_bytes() as f64 <= 1.06 * buckets as f64, "{stats}");
 }
 
 #[test]
@@ -76,7 +76,8 @@ fn a_filter_of_any_capacity_grows() {
         (0..capacity).for_each(|item| filter.insert(&item).expect("the capacity fits"));
         // By chance, a shard or two may fill up earlier than the others.
         assert!(filter.stats().growth() <= 1.2, "{}", filter.stats());
-        assert!(capacity > 40_000 || filter.size_in_bytes() == before);
+        let in_a_list = capacity < 8_192;
+        assert!(in_a_list || capacity > 40_000 || filter.size_in_bytes() == before);
         let more = capacity + 100_000;
         (capacity..more).for_each(|item| filter.insert(&item).expect("memory"));
         assert!((0..more).all(|item| filter.contains(&item)));
@@ -102,10 +103,13 @@ fn impossible_requests_are_refused() {
     // No rate can be kept over such a growth.
     let built = kind(builder(10).false_positive_rate(1e-8).expected_growth(f64::MAX));
     assert_eq!(built, Err(BuildErrorKind::RateTooSmall));
-    for bytes in [0, 1, 65_535] {
+    // A list to begin with takes nothing beside the filter itself; two shards take 128 KiB.
+    for bytes in [0, 1, 100] {
         assert_eq!(kind(builder(10).max_bytes(bytes)), Err(BuildErrorKind::LimitTooSmall));
+        assert_eq!(kind(builder(30_000).max_bytes(130_000)), Err(BuildErrorKind::LimitTooSmall));
     }
-    assert_eq!(kind(builder(10).max_bytes(70_000)), Ok(()));
+    assert_eq!(kind(builder(10).max_bytes(1_000)), Ok(()));
+    assert_eq!(kind(builder(30_000).max_bytes(150_000)), Ok(()));
 }
 
 #[test]

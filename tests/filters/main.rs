@@ -11,3 +11,4 @@ mod growth;
 mod hostile;
 mod panicking_hash;
 mod rates;
+mod small;

@@ -2,7 +2,7 @@
 
 use crate::grove::{Grove, ROOT, item, place};
 use crate::toy::Model;
-use koel_under_loom::Room;
+use koel_under_loom::internals::Shards;
 use koel_under_loom::internals::{Bucket, Fingerprint, Insert, Mixed, Remove, act};
 
 /// Splits a shard with two items and six used-up lanes, which go to both halves. Each half has an

@@ -3,7 +3,7 @@
 //! The table has two shards, and a batch processes them one after the other.
 
 use crate::toy::{Model, Toy};
-use koel_under_loom::Room;
+use koel_under_loom::internals::Shards;
 use koel_under_loom::internals::{
     Copies, Geometry, Insert, InsertIfAbsent, Operation, Outcome, Path, Place, Removal, Shard,
     walk, write_batch,
@@ -69,7 +69,7 @@ struct Kick;
 impl Operation for Kick {
     type Answer = Outcome;
 
-    fn at<'a, const WIDE: bool, R: Room>(
+    fn at<'a, const WIDE: bool, R: Shards>(
         _: &'a R,
         (shard, place): (Shard<'a, R::Lease<'a, WIDE>>, Place),
     ) -> Outcome {

@@ -5,14 +5,14 @@
 
 use crate::toy::World;
 use koel_under_loom::internals::{
-    Aging, Bucket, Entry, Geometry, GrowthPlan, Lanes, Mixed, Place, Shard, Stagger, UntilSplit,
+    Aging, Bucket, Entry, Geometry, Grown, GrowthPlan, Lanes, Mixed, Place, Shard, Shards, Stagger,
+    UntilSplit,
 };
-use koel_under_loom::{Growing, Room};
 
 pub const ROOT: Entry = Entry { depth: 0, table: 0, base: 0 };
 
 pub struct Grove<const WIDE: bool = false> {
-    pub room: Growing,
+    pub room: Grown,
 }
 
 impl<const WIDE: bool> World for Grove<WIDE> {
@@ -21,7 +21,7 @@ impl<const WIDE: bool> World for Grove<WIDE> {
         let (stagger, own_bytes, max_bytes) = (Stagger::NONE, 0, usize::MAX);
         let plan =
             GrowthPlan { geometry, stagger, own_bytes, max_bytes, expected_growth: 1.0, rate: 1.0 };
-        Grove { room: Growing::of(plan) }
+        Grove { room: Grown::of(plan) }
     }
 
     fn check(&self) {

@@ -2,7 +2,7 @@
 
 use crate::grove::{Grove, ROOT, item, items, place, split_root, there_once};
 use crate::toy::Model;
-use koel_under_loom::Room;
+use koel_under_loom::internals::Shards;
 use koel_under_loom::internals::{
     Contains, Copies, Entry, Insert, InsertIfAbsent, Mixed, Outcome, Path, Remove, act,
     rate_of_a_lane, walk,

@@ -16,6 +16,7 @@ mod batches;
 mod exclusion;
 mod growth;
 mod lookups;
+mod small;
 mod snapshots;
 mod wide;
 mod winners;

@@ -3,8 +3,8 @@
 
 use crate::grove::{Grove, ROOT, aging, item, place, split_root, there_once};
 use crate::toy::{Model, Toy, World};
-use koel_under_loom::internals::{AtomicU64, Bucket, Entry, Mixed, Path, Place, Removal};
-use koel_under_loom::{ConcurrentCuckooFilter, GrowingCuckooFilter, Room, StableHash};
+use koel_under_loom::internals::{AtomicU64, Bucket, Entry, Mixed, Path, Place, Removal, Shards};
+use koel_under_loom::{ConcurrentCuckooFilter, GrowingCuckooFilter, StableHash};
 use loom::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64 as Number, Ordering::Relaxed};
@@ -17,7 +17,7 @@ struct Saved {
 }
 
 impl Saved {
-    fn all_of(room: &impl Room) -> Vec<Saved> {
+    fn all_of(room: &impl Shards) -> Vec<Saved> {
         let mut next = Some(0);
         let copies = std::iter::from_fn(|| {
             let mut buckets = [0; 8];

@@ -15,7 +15,8 @@ use crate::filter::batch::ahead::for_each_ahead;
 use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
 use crate::layout::roots::Parts;
-use crate::room::{Operation, Room};
+use crate::room::shards::{Operation, Shards};
+use crate::room::{Act, Room, Stage, perform};
 
 /// The number of items that one thread sorts at once: enough to touch every cache line of a 1 MiB
 /// shard, and few enough to stay in the caches themselves.
@@ -33,46 +34,74 @@ const CACHED_BUCKETS: usize = (4 << 20) / size_of::<u64>();
 /// The number of items in each part from which sorting pays, for tables that are not cached.
 pub const SORTED_PER_PART: usize = if SMALL { 1 } else { 256 };
 
+/// Processes a batch in its order, wherever the items are.
+#[inline]
+pub fn in_order<A: Act, R: Room>(room: &R, hashes: &[u64], answers: &mut [A::Answer]) {
+    match room.stage() {
+        Stage::Shards(shards) => in_order_in::<A, _>(shards, hashes, answers),
+        Stage::List(_) => one_by_one::<A, R>(room, hashes, answers),
+    }
+}
+
+/// Processes a batch of writes in whichever order is faster, wherever the items are.
+pub fn write<A: Act, R: Room>(room: &R, hashes: &[u64], answers: &mut [A::Answer]) {
+    match room.stage() {
+        Stage::Shards(shards) => write_in::<A, _>(shards, hashes, answers),
+        Stage::List(_) => one_by_one::<A, R>(room, hashes, answers),
+    }
+}
+
+/// Begins a batch in a list, and continues in shards if the items come into these meanwhile.
+#[inline(never)]
+fn one_by_one<A: Act, R: Room>(room: &R, hashes: &[u64], answers: &mut [A::Answer]) {
+    for (number, hash) in hashes.iter().enumerate() {
+        if let Stage::Shards(shards) = room.stage() {
+            return write_in::<A, _>(shards, &hashes[number..], &mut answers[number..]);
+        }
+        answers[number] = perform::<A, R>(room, Mixed::of(*hash));
+    }
+}
+
 /// Processes a batch in its order.
 #[inline]
-pub fn in_order<O: Operation, R: Room>(room: &R, hashes: &[u64], answers: &mut [O::Answer]) {
-    match room.is_wide() {
-        false => in_order_of::<false, O, R>(room, hashes, answers),
-        true => in_order_of::<true, O, R>(room, hashes, answers),
+fn in_order_in<O: Operation, S: Shards>(shards: &S, hashes: &[u64], answers: &mut [O::Answer]) {
+    match shards.is_wide() {
+        false => in_order_of::<false, O, S>(shards, hashes, answers),
+        true => in_order_of::<true, O, S>(shards, hashes, answers),
     }
 }
 
 #[inline]
-fn in_order_of<const WIDE: bool, O: Operation, R: Room>(
-    room: &R,
+fn in_order_of<const WIDE: bool, O: Operation, S: Shards>(
+    shards: &S,
     hashes: &[u64],
     answers: &mut [O::Answer],
 ) {
     let items = hashes.iter().map(|&hash| Mixed::of(hash)).zip(answers);
     // So few items are done before their first prefetch would be.
-    let few = if room.buckets() <= CACHED_BUCKETS { 16 } else { 4 };
+    let few = if shards.buckets() <= CACHED_BUCKETS { 16 } else { 4 };
     if hashes.len() < few {
-        items.for_each(|(hash, answer)| *answer = O::at(room, room.locate::<WIDE>(hash)));
+        items.for_each(|(hash, answer)| *answer = O::at(shards, shards.locate::<WIDE>(hash)));
         return;
     }
-    let ahead = items.map(|(hash, answer)| (room.fetch::<WIDE>(hash), answer));
-    for_each_ahead(ahead, |(ahead, answer)| *answer = O::at(room, room.fetched(ahead)));
+    let ahead = items.map(|(hash, answer)| (shards.fetch::<WIDE>(hash), answer));
+    for_each_ahead(ahead, |(ahead, answer)| *answer = O::at(shards, shards.fetched(ahead)));
 }
 
 /// Processes a batch of writes in whichever order is faster.
-pub fn write<O: Operation, R: Room>(room: &R, hashes: &[u64], answers: &mut [O::Answer]) {
-    let cached = room.buckets() <= CACHED_BUCKETS && !SMALL;
+pub fn write_in<O: Operation, S: Shards>(shards: &S, hashes: &[u64], answers: &mut [O::Answer]) {
+    let cached = shards.buckets() <= CACHED_BUCKETS && !SMALL;
     if cached || hashes.len() < SORTED_PER_PART {
-        return in_order::<O, R>(room, hashes, answers);
+        return in_order_in::<O, S>(shards, hashes, answers);
     }
-    let parts = room.parts();
+    let parts = shards.parts();
     if hashes.len().min(ROUND) / SORTED_PER_PART < parts.count() {
-        return in_order::<O, R>(room, hashes, answers);
+        return in_order_in::<O, S>(shards, hashes, answers);
     }
     for (hashes, answers) in hashes.chunks(ROUND).zip(answers.chunks_mut(ROUND)) {
         let sorted = Sorted::new(parts, hashes);
         for part in 0..parts.count() {
-            act_on::<O, R>(room, sorted.of_part(part), |item, answer| {
+            act_on::<O, S>(shards, sorted.of_part(part), |item, answer| {
                 answers[item.index as usize] = answer;
             });
         }
@@ -81,25 +110,25 @@ pub fn write<O: Operation, R: Room>(room: &R, hashes: &[u64], answers: &mut [O::
 
 /// Does this to the items of one part.
 #[inline]
-pub fn act_on<O: Operation, R: Room>(
-    room: &R,
+pub fn act_on<O: Operation, S: Shards>(
+    shards: &S,
     items: &[Item],
     answer: impl FnMut(Item, O::Answer),
 ) {
-    match room.is_wide() {
-        false => act_on_of::<false, O, R>(room, items, answer),
-        true => act_on_of::<true, O, R>(room, items, answer),
+    match shards.is_wide() {
+        false => act_on_of::<false, O, S>(shards, items, answer),
+        true => act_on_of::<true, O, S>(shards, items, answer),
     }
 }
 
 #[inline]
-fn act_on_of<const WIDE: bool, O: Operation, R: Room>(
-    room: &R,
+fn act_on_of<const WIDE: bool, O: Operation, S: Shards>(
+    shards: &S,
     items: &[Item],
     mut answer: impl FnMut(Item, O::Answer),
 ) {
-    let ahead = items.iter().map(|&item| (item, room.fetch::<WIDE>(item.hash())));
-    for_each_ahead(ahead, |(item, ahead)| answer(item, O::at(room, room.fetched(ahead))));
+    let ahead = items.iter().map(|&item| (item, shards.fetch::<WIDE>(item.hash())));
+    for_each_ahead(ahead, |(item, ahead)| answer(item, O::at(shards, shards.fetched(ahead))));
 }
 
 /// One item of a round. It has 12 bytes, because the hash is split in two halves.

@@ -4,7 +4,8 @@
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::batch::bulk;
-use crate::room::{Insert, InsertIfAbsent, Remove, Room};
+use crate::room::Room;
+use crate::room::shards::{Insert, InsertIfAbsent, Remove};
 use std::hash::{BuildHasher, Hash};
 
 /// # Many items at once, into a slice

@@ -3,7 +3,8 @@
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::batch::bulk::{self, ROUND};
-use crate::room::{Contains, Count, Insert, InsertIfAbsent, Operation, Remove, Room};
+use crate::room::shards::{Contains, Count, Insert, InsertIfAbsent, Remove};
+use crate::room::{Act, Room};
 use std::hash::{BuildHasher, Hash};
 
 /// # Many items at once
@@ -101,7 +102,7 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
         self.write_items::<Remove, _>(items, false)
     }
 
-    pub(crate) fn write_items<O: Operation<Answer: Clone>, T: Hash>(
+    pub(crate) fn write_items<O: Act<Answer: Clone>, T: Hash>(
         &self,
         items: &[T],
         unanswered: O::Answer,
@@ -207,7 +208,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         self.write_hashes::<Remove>(hashes, false)
     }
 
-    fn write_hashes<O: Operation<Answer: Clone>>(
+    fn write_hashes<O: Act<Answer: Clone>>(
         &self,
         hashes: &[u64],
         unanswered: O::Answer,

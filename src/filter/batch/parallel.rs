@@ -10,7 +10,8 @@ use crate::error::Refused;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::batch::bulk::{self, ROUND, Sorted, act_on};
 use crate::filter::batch::extend::Extension;
-use crate::room::{Insert, InsertIfAbsent, Operation, Remove, Room};
+use crate::room::shards::{Insert, InsertIfAbsent, Remove, Shards};
+use crate::room::{Act, Room, Stage};
 use rayon::prelude::*;
 use std::hash::{BuildHasher, Hash};
 
@@ -178,7 +179,7 @@ impl<S: BuildHasher + Sync, R: Room> ConcurrentCuckooFilter<S, R> {
         extensions.reduce(Extension::default, Extension::merge).outcome()
     }
 
-    fn par_write_items<O: Operation<Answer: Copy + Send + Sync>, T: Hash + Sync>(
+    fn par_write_items<O: Act<Answer: Copy + Send + Sync>, T: Hash + Sync>(
         &self,
         items: &[T],
         unanswered: O::Answer,
@@ -251,7 +252,7 @@ impl<S: Sync, R: Room> ConcurrentCuckooFilter<S, R> {
         self.par_write_hashes::<Remove>(hashes, false)
     }
 
-    fn par_write_hashes<O: Operation<Answer: Copy + Send + Sync>>(
+    fn par_write_hashes<O: Act<Answer: Copy + Send + Sync>>(
         &self,
         hashes: &[u64],
         unanswered: O::Answer,
@@ -261,17 +262,20 @@ impl<S: Sync, R: Room> ConcurrentCuckooFilter<S, R> {
         answers
     }
 
-    fn par_write<O: Operation<Answer: Copy + Send + Sync>>(
+    fn par_write<O: Act<Answer: Copy + Send + Sync>>(
         &self,
         hashes: &[u64],
         answers: &mut [O::Answer],
     ) {
         let room = self.room();
+        let Stage::Shards(shards) = room.stage() else {
+            return bulk::write::<O, R>(room, hashes, answers);
+        };
         let threads = rayon::current_num_threads();
         if threads == 1 || hashes.len() < 2 * PIECE {
             return bulk::write::<O, R>(room, hashes, answers);
         }
-        let parts = room.parts();
+        let parts = shards.parts();
         if parts.count() == 1 || hashes.len() / bulk::SORTED_PER_PART < parts.count() {
             return bulk::write::<O, R>(room, hashes, answers);
         }
@@ -289,7 +293,7 @@ impl<S: Sync, R: Room> ConcurrentCuckooFilter<S, R> {
                     let items = pieces.iter().map(|piece| piece.of_part(part));
                     let mut answers = Vec::with_capacity(items.clone().map(<[_]>::len).sum());
                     items.for_each(|items| {
-                        act_on::<O, R>(room, items, |_, answer| answers.push(answer));
+                        act_on::<O, _>(shards, items, |_, answer| answers.push(answer));
                     });
                     answers
                 })

@@ -1,7 +1,7 @@
 //! The heads of all blocks of a file: where each hash leads, and the checksum of each block.
 
 use crate::layout::roots::Position;
-use crate::room::directory::MOST_LEVELS;
+use crate::room::growing::directory::MOST_LEVELS;
 use crate::room::parts::Plan;
 use crate::snapshot::blocks::{BlockReader, Tally};
 use crate::snapshot::error::Reason;

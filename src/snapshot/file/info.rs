@@ -6,6 +6,7 @@ use crate::snapshot::error::{Reason, SnapshotError};
 use crate::snapshot::file::load::{end_of, header_words};
 use crate::snapshot::format::{END_WORDS, End, HEADER_WORDS, block_bytes};
 use crate::snapshot::header::{Anonymous, read_anonymous};
+use crate::snapshot::list;
 use std::fs::File;
 use std::path::Path;
 
@@ -61,11 +62,14 @@ impl SnapshotInfo {
             return Err(Reason::NotAFile);
         }
         let length = about.len();
-        let Anonymous { plan, capacity, hasher } =
+        let Anonymous { plan, capacity, is_list, hasher } =
             read_anonymous(&mut header_words(file, length)?)?;
         let (end, _) = end_of(file, length)?;
         let around = 8 * (HEADER_WORDS + END_WORDS) as u64;
-        let wanted = end.blocks.saturating_mul(block_bytes(&plan)).saturating_add(around);
+        let wanted = match is_list {
+            true => list::length(end.items.try_into().unwrap_or(u64::MAX)),
+            false => end.blocks.saturating_mul(block_bytes(&plan)).saturating_add(around),
+        };
         if wanted != length {
             return Err(Reason::WrongLength { bytes: length, wanted });
         }

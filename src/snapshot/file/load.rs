@@ -5,7 +5,7 @@
 //! claim more than it has.
 
 use crate::room::Room;
-use crate::room::parts::{Block, Loaded};
+use crate::room::parts::{Block, Loaded, Plan};
 use crate::shard::whole::fill;
 use crate::snapshot::allocate::{table_of, zeros};
 use crate::snapshot::blocks::{BlockReader, Tally};
@@ -14,6 +14,7 @@ use crate::snapshot::format::{
     BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, Words, block_bytes, bytes_of,
 };
 use crate::snapshot::header::is_snapshot;
+use crate::snapshot::list;
 use crate::snapshot::read::{Contents, contents_of, header_of, read};
 use crate::stable_hash::PersistentHasher;
 use crate::sync::Mutex;
@@ -42,6 +43,10 @@ pub fn load<S: PersistentHasher, R: Room>(
     let mut words = header_words(&file, length)?;
     let (header, sum) = header_of::<S, R>(&mut words, own_bytes)?;
     let plan = &header.plan;
+    if header.is_list {
+        let hashes = list_in(&file, length, plan, sum)?;
+        return contents_of(header, Loaded::Items(hashes));
+    }
     let reader = BlockReader::new(plan);
 
     // The header of a fixed filter determines the length of the file. A growing filter has at least
@@ -79,7 +84,29 @@ pub fn load<S: PersistentHasher, R: Room>(
         added.map_err(|gap| gap.at(reader.at(number as u64)))?;
     }
     tally.finish(roots, block_bytes(plan), end, at)?;
-    contents_of(header, Loaded { table, blocks })
+    contents_of(header, Loaded::Shards { table, blocks })
+}
+
+/// Reads the list that is in a file.
+pub fn list_in(file: &File, length: u64, plan: &Plan, header_sum: u64) -> Result<Vec<u64>, Reason> {
+    let (end, _) = end_of(file, length)?;
+    let wanted = list::length(end.items.try_into().unwrap_or(u64::MAX));
+    if wanted != length {
+        return Err(Reason::WrongLength { bytes: length, wanted });
+    }
+    if end.items > list::MOST {
+        return Err(Reason::damaged(8 * HEADER_WORDS as u64, "no list has as many items"));
+    }
+    let mut file_words = zeros((length / 8) as usize - HEADER_WORDS)?;
+    read_at(file, &mut file_words, 8 * HEADER_WORDS as u64)?;
+    let mut rest = &file_words[..];
+    list::read_list(plan, header_sum, |words| {
+        let (next, others) =
+            rest.split_at_checked(words.len()).ok_or(Reason::CutOff { at: length })?;
+        words.copy_from_slice(next);
+        rest = others;
+        Ok(())
+    })
 }
 
 /// Reads the words of the header of a file of this length.

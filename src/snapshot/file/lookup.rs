@@ -4,17 +4,20 @@ use crate::layout::aging::{Aging, GROWING_BUCKETS};
 use crate::layout::either;
 use crate::layout::geometry::{Mixed, Place};
 use crate::layout::sizing::{rate_at, rate_of_a_lane};
+use crate::room::growing::grown::Grown;
+use crate::room::growing::list::List;
 use crate::room::parts::Plan;
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::blocks::BlockReader;
 use crate::snapshot::error::{Reason, SnapshotError};
 use crate::snapshot::file::heads::Heads;
 use crate::snapshot::file::info::SnapshotInfo;
-use crate::snapshot::file::load::{header_words, read_at};
+use crate::snapshot::file::load::{header_words, list_in, read_at};
 use crate::snapshot::format::BLOCK_HEAD;
 use crate::snapshot::header::{Header, read_header};
 use crate::stable_hash::PersistentHasher;
 use crate::sync::Mutex;
+use crate::table::Table;
 use std::fmt;
 use std::fs::File;
 use std::hash::Hash;
@@ -49,8 +52,15 @@ pub struct SnapshotFile<S> {
     file: Mutex<File>,
     header: Header<S>,
     info: SnapshotInfo,
-    heads: Heads,
-    reader: BlockReader,
+    contents: Contents,
+}
+
+/// What is read of a file when it is opened.
+enum Contents {
+    /// The heads of all shards.
+    Shards { heads: Heads, reader: BlockReader },
+    /// All items, of a filter that has few.
+    Items(Vec<u64>),
 }
 
 /// The number of shards from which the present rate is estimated.
@@ -75,10 +85,15 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         let file = File::open(path).map_err(Reason::opening)?;
         let (info, end) = SnapshotInfo::of(&file)?;
         let (header, sum) = read_header::<S>(&mut header_words(&file, info.bytes())?, 0)?;
-        let reader = BlockReader::new(&header.plan);
-        let heads = Heads::read(&file, &header.plan, &reader, sum, end)?;
+        let contents = if header.is_list {
+            Contents::Items(list_in(&file, info.bytes(), &header.plan, sum)?)
+        } else {
+            let reader = BlockReader::new(&header.plan);
+            let heads = Heads::read(&file, &header.plan, &reader, sum, end)?;
+            Contents::Shards { heads, reader }
+        };
         let (path, file) = (path.to_path_buf(), Mutex::new(file));
-        Ok(SnapshotFile { path, file, header, info, heads, reader })
+        Ok(SnapshotFile { path, file, header, info, contents })
     }
 
     /// Looks up an item, like [`contains`](crate::ConcurrentCuckooFilter::contains).
@@ -109,13 +124,20 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     }
 
     fn look_up(&self, hashes: &[u64]) -> Result<Vec<bool>, Reason> {
-        let places = hashes.iter().map(|hash| self.located(*hash));
+        let (heads, reader) = match &self.contents {
+            Contents::Shards { heads, reader } => (heads, reader),
+            Contents::Items(items) => {
+                let is_in = |hash: &u64| items.binary_search(&Mixed::of(*hash).0).is_ok();
+                return Ok(hashes.iter().map(is_in).collect());
+            }
+        };
+        let places = hashes.iter().map(|hash| self.located(heads, *hash));
         let mut asked: Vec<_> = places.enumerate().collect();
         asked.sort_unstable_by_key(|(_, (block, _))| *block);
         let mut answers = vec![false; hashes.len()];
-        let mut words = zeros(self.reader.block_words())?;
+        let mut words = zeros(reader.block_words())?;
         for of_block in asked.chunk_by(|(_, (one, _)), (_, (other, _))| one == other) {
-            let buckets = self.buckets(of_block[0].1.0, &mut words)?;
+            let buckets = self.buckets(heads, reader, of_block[0].1.0, &mut words)?;
             for &(number, (_, place)) in of_block {
                 answers[number] = self.is_in(buckets, place);
             }
@@ -124,7 +146,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     }
 
     /// The number of the item's block, and its place there.
-    fn located(&self, hash: u64) -> (u64, Place) {
+    fn located(&self, heads: &Heads, hash: u64) -> (u64, Place) {
         match &self.header.plan {
             Plan::Fixed(geometry) => {
                 let (shard, place) = geometry.locate(hash);
@@ -133,7 +155,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
             Plan::Growing(plan) => {
                 let hash = Mixed::of(hash);
                 let position = plan.roots().position(hash);
-                let (block, depth) = self.heads.find(position);
+                let (block, depth) = heads.find(position);
                 let aging = Aging::new(plan.geometry.lanes());
                 let is_wide = plan.geometry.lanes().is_wide();
                 (
@@ -164,12 +186,18 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     }
 
     /// Reads the buckets of a block.
-    fn buckets<'a>(&self, block: u64, words: &'a mut [u64]) -> Result<&'a [u64], Reason> {
-        let at = self.reader.at(block);
+    fn buckets<'a>(
+        &self,
+        heads: &Heads,
+        reader: &BlockReader,
+        block: u64,
+        words: &'a mut [u64],
+    ) -> Result<&'a [u64], Reason> {
+        let at = reader.at(block);
         read_at(&self.file.lock(), words, at)?;
-        let read = self.reader.read(block, words)?;
+        let read = reader.read(block, words)?;
         // A block of another file may be undamaged.
-        if read.sum != self.heads.sum(block) {
+        if read.sum != heads.sum(block) {
             return Err(Reason::damaged(at, format!("block {block} has changed")));
         }
         Ok(&words[BLOCK_HEAD..words.len() - 1])
@@ -193,13 +221,23 @@ impl<S> SnapshotFile<S> {
     /// itself.
     #[must_use]
     pub fn heap_bytes_when_loaded(&self) -> usize {
-        self.header.plan.heap_bytes(self.info.shards(), self.heads.deepest())
+        match (&self.contents, &self.header.plan) {
+            (Contents::Items(items), _) => List::bytes_of(items),
+            (Contents::Shards { heads, .. }, Plan::Growing(plan)) => {
+                Grown::bytes_when_restored(plan, self.info.shards(), heads.deepest())
+            }
+            (_, Plan::Fixed(geometry)) => Table::bytes(geometry),
+        }
     }
 
     /// Returns the number of bytes that this takes, without the shard that a lookup reads.
     #[must_use]
     pub fn size_in_bytes(&self) -> usize {
-        size_of_val(self) + self.heads.heap_bytes()
+        size_of_val(self)
+            + match &self.contents {
+                Contents::Shards { heads, .. } => heads.heap_bytes(),
+                Contents::Items(items) => size_of::<u64>() * items.capacity(),
+            }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -226,17 +264,22 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     fn rate(&self) -> Result<f64, Reason> {
         let info = &self.info;
         let lanes = self.header.plan.geometry().lanes();
-        let Plan::Growing(plan) = &self.header.plan else {
-            return Ok(rate_at(lanes, info.items() as f64 / info.slots() as f64));
+        let (plan, heads, reader) = match (&self.header.plan, &self.contents) {
+            // All items are told apart.
+            (_, Contents::Items(_)) => return Ok(0.0),
+            (Plan::Fixed(_), _) => {
+                return Ok(rate_at(lanes, info.items() as f64 / info.slots() as f64));
+            }
+            (Plan::Growing(plan), Contents::Shards { heads, reader }) => (plan, heads, reader),
         };
         let aging = Aging::new(lanes);
-        let mut words = zeros(self.reader.block_words())?;
+        let mut words = zeros(reader.block_words())?;
         let mut vagueness = 0;
         // Of equal parts of all hashes, the shard of the one in the middle.
         for part in 0..SAMPLE {
             let middle = Mixed((2 * part + 1) << (u64::BITS - SAMPLE.ilog2() - 1));
-            let (block, _) = self.heads.find(plan.roots().position(middle));
-            let buckets = self.buckets(block, &mut words)?;
+            let (block, _) = heads.find(plan.roots().position(middle));
+            let buckets = self.buckets(heads, reader, block, &mut words)?;
             vagueness += either!(lanes.is_wide(), WIDE => {
                 let of = |bucket| aging.vagueness::<WIDE>(bucket);
                 lanes.fold(buckets, of, u64::wrapping_add)

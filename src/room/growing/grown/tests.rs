@@ -1,7 +1,7 @@
 use super::*;
 use crate::layout::geometry::Bucket;
 use crate::layout::sizing::growth_plan;
-use crate::room::{self, Insert};
+use crate::room::shards::{Insert, act};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use std::time::Duration;
 #[test]
 fn an_insert_is_refused_without_the_locks_of_its_shard() {
     let plan = growth_plan(100, 0.03, 1_024.0, [0, usize::MAX]).expect("a layout");
-    let filter = Growing::new(plan).expect("memory");
-    let insert = |hash| room::act::<Insert, _>(&filter, hash);
+    let filter = Grown::new(plan).expect("memory");
+    let insert = |hash| act::<Insert, _>(&filter, hash);
     let is_crowded = |hash: &Mixed| {
         for _ in 0..20 {
             let _ = insert(*hash);

@@ -1,13 +1,12 @@
-//! A table that grows shard by shard: the room of a
-//! [`GrowingCuckooFilter`](crate::GrowingCuckooFilter).
+//! The shards of a filter that grows.
 //!
-//! When an item finds no room in its shard, the shard is [split](mod@crate::room::split): half of
-//! its items go to a new shard of the same size, and the [directory](crate::room::directory) learns
+//! When an item finds no room in its shard, the shard is [split](mod@crate::room::growing::split): half of
+//! its items go to a new shard of the same size, and the [directory](crate::room::growing::directory) learns
 //! where they are. Both buckets of an item are determined by the part of its fingerprint that never
 //! changes, so each item keeps the number of its bucket, in the old shard or in the new one.
 //! Nothing is hashed again, and a split cannot fail for lack of room. What the fingerprints lose is
 //! described in [`aging`](crate::layout::aging), and when a split is refused in
-//! [`worth`](crate::room::worth).
+//! [`worth`](crate::room::growing::worth).
 
 use crate::error::{Full, FullKind, Reason};
 use crate::layout::aging::{Aging, GROWING_BUCKETS};
@@ -15,23 +14,21 @@ use crate::layout::either;
 use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_BUCKETS};
 use crate::layout::roots::{Parts, Position};
 use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
-use crate::room::accounts::Accounts;
-use crate::room::directory::{Directory, Entry, MOST_ENTRIES, NoMemory, Tenure};
-use crate::room::parts::{CannotRestore, Copied, Loaded, Plan};
-use crate::room::split::{Census, split};
-use crate::room::tables::Tables;
-use crate::room::until_split::{Ground, Split, UntilSplit};
-use crate::room::worth::split_helps;
-use crate::room::{Located, Room, sealed};
+use crate::room::growing::accounts::Accounts;
+use crate::room::growing::directory::{Directory, Entry, MOST_ENTRIES, NoMemory, Tenure};
+use crate::room::growing::split::{Census, split};
+use crate::room::growing::tables::Tables;
+use crate::room::growing::until_split::{Ground, Split, UntilSplit};
+use crate::room::growing::worth::split_helps;
+use crate::room::parts::{Block, CannotRestore, Copied, Plan};
+use crate::room::shards::{Located, Shards};
 use crate::shard::Shard;
 use crate::shard::path;
 use crate::stats::{Growth, Stats};
 use crate::sync::{Gauge, Mutex};
-use std::fmt;
+use crate::table::Table;
 
-/// Makes a filter one that grows: the second parameter of a
-/// [`GrowingCuckooFilter`](crate::GrowingCuckooFilter).
-pub struct Growing {
+pub struct Grown {
     /// The geometry of each shard.
     geometry: Geometry,
     directory: Directory,
@@ -46,32 +43,63 @@ pub struct Growing {
 
 type Leased<'a, const WIDE: bool> = Shard<'a, UntilSplit<'a, WIDE>>;
 
-impl Growing {
+impl Grown {
     pub(crate) fn new(plan: GrowthPlan) -> Result<Self, Reason> {
         let geometry = plan.geometry.clone();
         let no_memory = |bytes| Reason::OutOfMemory { bytes };
-        let roots = geometry.shards();
-        let least = plan.own_bytes + Tables::bytes(&geometry) + roots * size_of::<u64>();
+        let least = plan.own_bytes + Self::bytes_of(&plan);
         if least > plan.max_bytes {
             return Err(Reason::LimitTooSmall { least, most: plan.max_bytes });
         }
         // The tables first: the directory is written when it is made.
         let tables = Tables::new(geometry.clone()).map_err(|_| no_memory(least))?;
         let directory = Directory::new(plan.roots()).ok_or(no_memory(least))?;
-        Ok(Growing::with(geometry, directory, tables, plan))
+        Ok(Grown::with(geometry, directory, tables, plan))
+    }
+
+    /// The memory of the shards that a filter begins with, and of all that leads to them.
+    pub fn bytes_of(plan: &GrowthPlan) -> usize {
+        Self::bytes_when_restored(plan, plan.geometry.shards(), 0)
+    }
+
+    /// The memory of so many shards, the deepest of which was split so often, after a restart.
+    pub fn bytes_when_restored(plan: &GrowthPlan, shards: usize, deepest: u32) -> usize {
+        let tables = Tables::bytes(&plan.geometry.with_shards(shards));
+        size_of::<Self>() + tables + Directory::bytes(plan.geometry.shards(), deepest)
     }
 
     fn with(geometry: Geometry, directory: Directory, tables: Tables, plan: GrowthPlan) -> Self {
         let ground = Ground { aging: Aging::new(geometry.lanes()), tables };
         let (accounts, purchases, max_bytes) = (Accounts::new(), Mutex::new(()), Gauge::new());
         max_bytes.set(plan.max_bytes as u64);
-        Growing { geometry, directory, ground, accounts, purchases, max_bytes, plan }
+        Grown { geometry, directory, ground, accounts, purchases, max_bytes, plan }
+    }
+
+    /// The shards of a file, which are in one table in the order of these blocks.
+    pub fn restore(
+        plan: GrowthPlan,
+        table: Table,
+        blocks: &[Block],
+    ) -> Result<Self, CannotRestore> {
+        let no_memory = |bytes| CannotRestore::OutOfMemory { bytes };
+        let (geometry, roots) = (plan.geometry.clone(), plan.geometry.shards());
+        let depths = blocks.iter().map(|block| block.depth);
+        let directory =
+            Directory::restore(plan.roots(), depths).ok_or(no_memory(table.heap_bytes()))?;
+        let tables = Tables::restore(roots, table, blocks.len()).map_err(no_memory)?;
+        for (shard, block) in blocks.iter().enumerate() {
+            tables.get(0).record(shard * GROWING_BUCKETS as usize, &block.census);
+        }
+        let grown = Grown::with(geometry, directory, tables, plan);
+        let Grown { accounts, ground, .. } = &grown;
+        either!(grown.is_wide(), WIDE => accounts.begin::<WIDE>(&ground.tables));
+        Ok(grown)
     }
 
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn of(plan: GrowthPlan) -> Self {
-        Growing::new(plan).expect("memory for a small table")
+        Grown::new(plan).expect("memory for a small table")
     }
 
     /// Splits the shard that owned the item when `entry` was in the list of this level.
@@ -119,6 +147,7 @@ impl Growing {
         (self.shard(tenure), place)
     }
 
+    #[inline]
     fn position(&self, hash: Mixed) -> Position {
         self.directory.roots().position(hash)
     }
@@ -207,17 +236,8 @@ impl Growing {
     }
 }
 
-impl fmt::Debug for Growing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Growing").finish_non_exhaustive()
-    }
-}
-
-impl sealed::Sealed for Growing {}
-
-impl Room for Growing {
+impl Shards for Grown {
     type Lease<'a, const WIDE: bool> = UntilSplit<'a, WIDE>;
-    const GROWS: bool = true;
 
     /// Finding the table again is cheaper than keeping its address.
     type Ahead<'a, const WIDE: bool> = (Tenure<'a>, Place);
@@ -266,7 +286,7 @@ impl Room for Growing {
     }
 
     fn perhaps_empty(&self) {
-        let Growing { accounts, ground, .. } = self;
+        let Grown { accounts, ground, .. } = self;
         either!(self.is_wide(), WIDE => accounts.clear_if_empty::<WIDE>(&ground.tables));
     }
 
@@ -318,7 +338,7 @@ impl Room for Growing {
     }
 
     fn heap_bytes(&self) -> usize {
-        self.directory.heap_bytes() + self.ground.tables.heap_bytes()
+        size_of::<Self>() + self.directory.heap_bytes() + self.ground.tables.heap_bytes()
     }
 
     fn plan(&self) -> Plan {
@@ -340,26 +360,6 @@ impl Room for Growing {
                 return Some(Copied { depth: tenure.entry().depth, items });
             }
         }
-    }
-
-    fn restore(plan: Plan, loaded: Loaded) -> Result<Self, CannotRestore> {
-        let Plan::Growing(plan) = plan else {
-            return Err(CannotRestore::WrongKind { grows: false });
-        };
-        let Loaded { table, blocks } = loaded;
-        let no_memory = |bytes| CannotRestore::OutOfMemory { bytes };
-        let (geometry, roots) = (plan.geometry.clone(), plan.geometry.shards());
-        let depths = blocks.iter().map(|block| block.depth);
-        let directory =
-            Directory::restore(plan.roots(), depths).ok_or(no_memory(table.heap_bytes()))?;
-        let tables = Tables::restore(roots, table, blocks.len()).map_err(no_memory)?;
-        for (shard, block) in blocks.iter().enumerate() {
-            tables.get(0).record(shard * GROWING_BUCKETS as usize, &block.census);
-        }
-        let growing = Growing::with(geometry, directory, tables, plan);
-        let Growing { accounts, ground, .. } = &growing;
-        either!(growing.is_wide(), WIDE => accounts.begin::<WIDE>(&ground.tables));
-        Ok(growing)
     }
 
     fn stats(&self, capacity: usize) -> Stats {

@@ -13,7 +13,7 @@
 //!
 //! A lookup keeps the entry that it read as a [`Tenure`], which holds for as long as the entry is
 //! unchanged. A split stores the entries of both halves while the versions of all the shard's
-//! stripes are odd; [`split`](mod@crate::room::split) explains why lookups stay right.
+//! stripes are odd; [`split`](mod@crate::room::growing::split) explains why lookups stay right.
 //!
 //! # Orderings
 //!
@@ -126,6 +126,7 @@ impl Directory {
         Some(directory)
     }
 
+    #[inline]
     pub fn roots(&self) -> Roots {
         self.roots
     }
@@ -140,6 +141,7 @@ impl Directory {
         let _ = self.lists[level as usize % MOST_LEVELS].set(list);
     }
 
+    #[inline]
     pub fn level(&self) -> u32 {
         self.level.load(Ordering::Acquire)
     }

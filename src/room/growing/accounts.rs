@@ -53,8 +53,8 @@
 //! All this costs an insert or a removal nothing but a look at the counts that it changes anyway.
 
 use crate::layout::geometry::Bucket;
-use crate::room::split::Census;
-use crate::room::tables::{Held, Tables};
+use crate::room::growing::split::Census;
+use crate::room::growing::tables::{Held, Tables};
 use crate::sync::{Gauge, Ordering, RwLock, fence};
 
 pub struct Accounts {

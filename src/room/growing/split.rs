@@ -78,7 +78,7 @@
 //! * A new or cleared shard has neither lanes nor items. An insert adds one of each, a removal
 //!   takes one of each, and moves change neither number. So only a split changes the excess of a
 //!   shard, and it is recorded then. (When the last item of the filter has gone, all lanes that are
-//!   left are excess, and are erased or recorded as that; see `room/accounts.rs`.)
+//!   left are excess, and are erased or recorded as that; see `room/growing/accounts.rs`.)
 //! * A split of a shard with excess `e`, in which `b` lanes go to both halves, leaves `b` lanes
 //!   more than there were, and as many items. The excess of both halves together is `e + b`. The
 //!   lower half gets `⌊(e + b) / 2⌋` of it and the upper half the rest. Since `0 ≤ e ≤ slots` and
@@ -87,7 +87,7 @@
 //! So `lanes − excess` is an estimate of how many items a half has, which is right for both halves
 //! together. It is below zero if the used-up lanes of a nearly empty shard all belong to the other
 //! half. The counts of the stripes, which removals are taken off, are not: a half that would have
-//! less than nothing receives the rest from the other (see `room/accounts.rs`).
+//! less than nothing receives the rest from the other (see `room/growing/accounts.rs`).
 
 use crate::layout::SMALL;
 use crate::layout::aging::{Aging, Halves};

@@ -13,7 +13,7 @@ use crate::error::FullKind;
 use crate::layout::aging::GROWING_BUCKETS;
 use crate::layout::either;
 use crate::layout::geometry::Geometry;
-use crate::room::split::Census;
+use crate::room::growing::split::Census;
 use crate::shard::Shard;
 use crate::shard::lease::Always;
 use crate::sync::Gauge;
@@ -32,12 +32,14 @@ const LEAST_PART: usize = 64;
 
 type Slot = OnceLock<Box<Held>>;
 
+type List = Box<[Slot; LISTED]>;
+
 const LIST_BYTES: usize = LISTED * size_of::<Slot>();
 
 pub struct Tables {
     /// The geometry of the shards that the filter began with.
     geometry: Geometry,
-    lists: [OnceLock<Box<[Slot]>>; LISTS],
+    lists: [OnceLock<List>; LISTS],
     /// The number of shards in use.
     shards: Gauge,
 }
@@ -84,7 +86,7 @@ impl Tables {
     #[inline]
     pub fn get(&self, table: usize) -> &Held {
         let list = self.lists[table / LISTED % LISTS].get();
-        match list.and_then(|list| list.get(table % LISTED)).and_then(OnceLock::get) {
+        match list.and_then(|list| list[table % LISTED].get()) {
             Some(held) => held,
             None => unreachable!("the directory knows only of tables that are there"),
         }
@@ -97,14 +99,14 @@ impl Tables {
             let mut slots = Vec::new();
             slots.try_reserve_exact(LISTED).ok()?;
             slots.resize_with(LISTED, OnceLock::new);
-            let _ = list.set(slots.into());
+            let _ = list.set(List::try_from(slots).ok()?);
         }
         list.get()?.get(tables % LISTED)
     }
 
     fn all(&self) -> impl Iterator<Item = &Held> {
         let lists = self.lists.iter().map_while(OnceLock::get);
-        lists.flatten().map_while(|held| held.get().map(|held| &**held))
+        lists.flat_map(|list| list.iter()).map_while(|held| held.get().map(|held| &**held))
     }
 
     /// The number of shards in use.

@@ -3,8 +3,8 @@
 use crate::layout::aging::Aging;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Geometry};
-use crate::room::directory::{Entry, Tenure};
-use crate::room::tables::Tables;
+use crate::room::growing::directory::{Entry, Tenure};
+use crate::room::growing::tables::Tables;
 use crate::shard::lease::Lease;
 
 /// The lease of a shard that may be split. It holds for as long as the directory's entry that led

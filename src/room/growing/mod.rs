@@ -1,0 +1,74 @@
+//! A room that grows: the room of a [`GrowingCuckooFilter`](crate::GrowingCuckooFilter).
+//!
+//! * [`stages`]: first a [`list`], which holds few items in little memory, then shards;
+//! * [`grown`]: the shards, each of which is [split](mod@split) when it is full and if that [is
+//!   worth](worth) it;
+//! * [`directory`] leads to a shard's place in the [`tables`], for as long as its
+//!   [lease](until_split) holds;
+//! * [`accounts`]: how many items are left to remove.
+
+pub mod accounts;
+pub mod directory;
+pub mod grown;
+pub mod list;
+pub mod split;
+pub mod stages;
+pub mod tables;
+pub mod until_split;
+pub mod worth;
+
+use crate::error::Reason;
+use crate::layout::sizing::GrowthPlan;
+use crate::room::growing::grown::Grown;
+use crate::room::growing::stages::Stages;
+use crate::room::parts::{CannotRestore, Loaded, Plan};
+use crate::room::{Room, Stage, sealed};
+use std::fmt;
+
+/// Makes a filter one that grows: the second parameter of a
+/// [`GrowingCuckooFilter`](crate::GrowingCuckooFilter).
+pub struct Growing {
+    stages: Stages,
+}
+
+impl Growing {
+    pub(crate) fn new(plan: GrowthPlan) -> Result<Self, Reason> {
+        Ok(Growing { stages: Stages::new(plan)? })
+    }
+
+    pub(crate) fn max_bytes(&self) -> usize {
+        self.stages.max_bytes()
+    }
+
+    pub(crate) fn set_max_bytes(&self, bytes: usize) {
+        self.stages.set_max_bytes(bytes);
+    }
+}
+
+impl fmt::Debug for Growing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Growing").finish_non_exhaustive()
+    }
+}
+
+impl sealed::Sealed for Growing {}
+
+impl Room for Growing {
+    type Shards = Grown;
+    const GROWS: bool = true;
+
+    #[inline]
+    fn stage(&self) -> Stage<'_, Grown> {
+        match self.stages.shards() {
+            Some(shards) => Stage::Shards(shards),
+            None => Stage::List(&self.stages),
+        }
+    }
+
+    fn restore(plan: Plan, loaded: Loaded) -> Result<Self, CannotRestore> {
+        match plan {
+            Plan::Growing(plan) => Ok(Growing { stages: Stages::restore(plan, loaded)? }),
+            Plan::Fixed(_) => Err(CannotRestore::WrongKind { grows: false }),
+        }
+    }
+}

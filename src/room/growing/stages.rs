@@ -1,0 +1,268 @@
+//! The two stages of a filter that grows: a list of its first items, then shards.
+//!
+//! One shard takes 64 KiB, or 128 of wide buckets. A filter that needs no more than one begins with a
+//! [list](crate::room::growing::list) instead, which takes 9 bytes an item and tells items apart by
+//! all bits of their hashes. When the list is as large as a shard would be, its items are inserted into
+//! one in the order of their hashes. So filters with the same items become the same table. A filter
+//! never returns to its list.
+//!
+//! The list has one lock, which lookups share. The change to shards happens under it: whoever waits
+//! for it meanwhile finds the list ended, and the shards, which were set before.
+
+use crate::error::{Full, FullKind, Reason};
+use crate::layout::SMALL;
+use crate::layout::aging::GROWING_BUCKETS;
+use crate::layout::geometry::Mixed;
+use crate::layout::sizing::GrowthPlan;
+use crate::room::growing::grown::Grown;
+use crate::room::growing::list::{List, NoGap};
+use crate::room::parts::{CannotRestore, Loaded};
+use crate::room::shards::{Insert, Shards, act};
+use crate::stats::{Growth, Stats};
+use crate::sync::{Gauge, Once, RwLock};
+
+/// If the items of a list do not fit in shards, which happens only to items that were chosen for it,
+/// the list may become so many times as long.
+const PATIENCE: usize = 4;
+
+/// No list has more items.
+pub const MOST_LISTED: usize = PATIENCE * 2 * GROWING_BUCKETS as usize;
+
+pub struct Stages {
+    shards: Once<Box<Grown>>,
+    listed: RwLock<Listed>,
+    max_bytes: Gauge,
+    /// As the filter was made: its limit may have changed since.
+    plan: GrowthPlan,
+}
+
+struct Listed {
+    list: List,
+    /// How many items make a change to shards due.
+    due: usize,
+    /// Whether the items are in shards.
+    has_ended: bool,
+}
+
+impl Stages {
+    pub(crate) fn new(plan: GrowthPlan) -> Result<Self, Reason> {
+        if plan.begins_small() && plan.own_bytes <= plan.max_bytes {
+            return Ok(Self::of_list(plan, List::default()));
+        }
+        Ok(Self::of_shards(plan.clone(), Grown::new(plan)?))
+    }
+
+    pub fn restore(plan: GrowthPlan, loaded: Loaded) -> Result<Self, CannotRestore> {
+        match loaded {
+            Loaded::Items(hashes) => {
+                let list =
+                    List::of(&hashes).map_err(|bytes| CannotRestore::OutOfMemory { bytes })?;
+                Ok(Self::of_list(plan, list))
+            }
+            Loaded::Shards { table, blocks } => {
+                Ok(Self::of_shards(plan.clone(), Grown::restore(plan, table, &blocks)?))
+            }
+        }
+    }
+
+    fn of_list(plan: GrowthPlan, list: List) -> Self {
+        let due = enough_for_a_shard(&plan);
+        let listed = RwLock::new(Listed { list, due, has_ended: false });
+        Self::with(plan, Once::new(), listed)
+    }
+
+    fn of_shards(plan: GrowthPlan, grown: Grown) -> Self {
+        let listed = Listed { list: List::default(), due: 0, has_ended: true };
+        let shards = Once::new();
+        shards.set(Box::new(grown));
+        Self::with(plan, shards, RwLock::new(listed))
+    }
+
+    fn with(plan: GrowthPlan, shards: Once<Box<Grown>>, listed: RwLock<Listed>) -> Self {
+        let max_bytes = Gauge::new();
+        max_bytes.set(plan.max_bytes as u64);
+        Stages { shards, listed, max_bytes, plan }
+    }
+
+    /// The shards, if the filter has them.
+    #[inline]
+    pub fn shards(&self) -> Option<&Grown> {
+        self.shards.get().map(|shards| &**shards)
+    }
+
+    pub fn max_bytes(&self) -> usize {
+        self.max_bytes.get() as usize
+    }
+
+    pub fn set_max_bytes(&self, bytes: usize) {
+        // Under the lock: shards that are made meanwhile learn of it.
+        let _listed = self.listed.write();
+        self.max_bytes.set(bytes as u64);
+        if let Some(shards) = self.shards() {
+            shards.set_max_bytes(bytes);
+        }
+    }
+
+    pub fn plan(&self) -> GrowthPlan {
+        GrowthPlan { max_bytes: self.max_bytes(), ..self.plan.clone() }
+    }
+
+    /// Asks the list, or returns `None` if it has ended.
+    fn ask<A>(&self, question: impl FnOnce(&List) -> A) -> Option<A> {
+        let listed = self.listed.read();
+        (!listed.has_ended).then(|| question(&listed.list))
+    }
+
+    pub fn contains(&self, hash: Mixed) -> Option<bool> {
+        self.ask(|list| list.contains(hash))
+    }
+
+    pub fn count(&self, hash: Mixed) -> Option<usize> {
+        self.ask(|list| list.count(hash))
+    }
+
+    pub fn remove(&self, hash: Mixed) -> Option<bool> {
+        let mut listed = self.listed.write();
+        (!listed.has_ended).then(|| listed.list.remove(hash))
+    }
+
+    pub fn insert(&self, hash: Mixed) -> Option<Result<(), Full>> {
+        let mut listed = self.listed.write();
+        self.add(&mut listed, hash)
+    }
+
+    pub fn insert_if_absent(&self, hash: Mixed) -> Option<Result<bool, Full>> {
+        let mut listed = self.listed.write();
+        if !listed.has_ended && listed.list.contains(hash) {
+            return Some(Ok(false));
+        }
+        self.add(&mut listed, hash).map(|result| result.map(|()| true))
+    }
+
+    /// The most items that the list may have.
+    fn most(&self) -> usize {
+        PATIENCE * enough_for_a_shard(&self.plan)
+    }
+
+    /// Adds an item to the list, unless that has ended or ends now.
+    fn add(&self, listed: &mut Listed, hash: Mixed) -> Option<Result<(), Full>> {
+        if listed.has_ended {
+            return None;
+        }
+        // As many copies as two buckets have slots.
+        if listed.list.count(hash) == 2 * self.plan.geometry.lanes().slots() {
+            return Some(Err(Full::new(FullKind::TooManyCopies)));
+        }
+        if listed.list.len() >= listed.due {
+            match self.change(listed) {
+                Ok(()) => return None,
+                Err(full) if listed.list.len() >= self.most() => {
+                    return Some(Err(full));
+                }
+                Err(_) => listed.due = (listed.due + listed.due.div_ceil(4)).min(self.most()),
+            }
+        }
+        let Err(NoGap) = listed.list.insert(hash) else { return Some(Ok(())) };
+        match self.lengthen(listed) {
+            Ok(()) if listed.has_ended => None,
+            Ok(()) => Some(listed.list.insert(hash).map_err(|NoGap| Full::new(FullKind::NoMemory))),
+            Err(full) => Some(Err(full)),
+        }
+    }
+
+    /// Makes the list longer, or changes to shards if the limit leaves room for these but not for both.
+    fn lengthen(&self, listed: &mut Listed) -> Result<(), Full> {
+        let no_memory = |_| Full::new(FullKind::NoMemory);
+        let longer = listed.list.longer().map_err(no_memory)?;
+        let most = self.max_bytes();
+        let with_list = self.plan.own_bytes.saturating_add(longer.heap_bytes());
+        if with_list.saturating_add(Grown::bytes_of(&self.plan)) > most {
+            if self.change(listed).is_ok() {
+                return Ok(());
+            }
+            if with_list > most {
+                return Err(Full::new(FullKind::LimitReached));
+            }
+        }
+        listed.list = longer;
+        Ok(())
+    }
+
+    /// Puts all items into shards, and ends the list.
+    fn change(&self, listed: &mut Listed) -> Result<(), Full> {
+        let of_reason = |reason| match reason {
+            Reason::LimitTooSmall { .. } => Full::new(FullKind::LimitReached),
+            _ => Full::new(FullKind::NoMemory),
+        };
+        let grown = Grown::new(self.plan()).map_err(of_reason)?;
+        for hash in listed.list.hashes() {
+            act::<Insert, _>(&grown, Mixed(hash))?;
+        }
+        self.shards.set(Box::new(grown));
+        listed.list = List::default();
+        listed.has_ended = true;
+        Ok(())
+    }
+
+    /// The hashes of a list, in ascending order. `None` if it has ended, and `Err` with the number of
+    /// bytes that could not be allocated.
+    pub fn hashes(&self) -> Option<Result<Vec<u64>, usize>> {
+        self.ask(|list| {
+            let mut hashes = Vec::new();
+            hashes.try_reserve_exact(list.len()).map_err(|_| 8 * list.len())?;
+            hashes.extend(list.hashes());
+            Ok(hashes)
+        })
+    }
+
+    pub fn items(&self) -> usize {
+        self.ask(List::len).unwrap_or_else(|| self.shards().map_or(0, Grown::items))
+    }
+
+    pub fn clear(&self) {
+        let mut listed = self.listed.write();
+        listed.list = List::default();
+        if let Some(shards) = self.shards() {
+            shards.clear();
+        }
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        self.ask(List::heap_bytes).unwrap_or_else(|| self.shards().map_or(0, Grown::heap_bytes))
+    }
+
+    /// The figures of a filter with a list, as if its items were in the shard that it begins with:
+    /// except for its size, and its rate, since it tells all items apart.
+    pub fn stats(&self, capacity: usize) -> Stats {
+        let (geometry, most) = (&self.plan.geometry, self.max_bytes());
+        let lanes = geometry.lanes();
+        let items = self.ask(List::len);
+        if let (None, Some(shards)) = (items, self.shards()) {
+            return shards.stats(capacity);
+        }
+        Stats {
+            items: items.unwrap_or(0),
+            capacity,
+            slots: geometry.buckets() as usize * lanes.slots(),
+            fingerprint_bits: lanes.fingerprint_bits(),
+            slots_per_bucket: lanes.slots(),
+            shards: 1,
+            segments: geometry.stripes() as usize,
+            size_in_bytes: self.heap_bytes(),
+            false_positive_rate: 0.0,
+            false_positive_rate_at_capacity: self.plan.rate,
+            max_bytes: Some(most).filter(|bytes| *bytes < usize::MAX),
+            growth: Some(Growth {
+                splits: 0,
+                directory_depth: 0,
+                factor: 1.0,
+                expected: self.plan.expected_growth,
+            }),
+        }
+    }
+}
+
+/// The number of items from which on they are in shards: a list of them is as large as a shard.
+fn enough_for_a_shard(plan: &GrowthPlan) -> usize {
+    if SMALL { 4 } else { plan.geometry.words() }
+}

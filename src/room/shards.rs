@@ -1,0 +1,274 @@
+//! The shard that an item belongs to, and what is done to the item there.
+//!
+//! An operation asks the item's shard first. The shard may answer that
+//!
+//! * it no longer owns the item, because it was split ([`Refusal::Lapsed`]): then
+//!   [`relocate`](Shards::relocate) finds the shard that owns it now, and that one is asked;
+//! * it has no room for the item ([`Refusal::Full`]): then [`make_room`](Shards::make_room) splits
+//!   the shard, or refuses the item for good;
+//! * it has no items to take off for a removal ([`Removal::Unpaid`]): then
+//!   [`pay_for`](Shards::pay_for) finds some elsewhere, or there are none in the filter.
+//!
+//! Neither happens twice in a row without a split by this thread or a change by another one, so the
+//! loops below end. In a fixed filter no shard is ever split and no room can be made, so there an
+//! operation is that of the shard and nothing else.
+
+use crate::error::{Full, FullKind};
+use crate::layout::geometry::{Mixed, Place};
+use crate::layout::roots::Parts;
+use crate::room::parts::{Copied, Plan};
+use crate::shard::Shard;
+use crate::shard::lease::{Answer, Lease, Refusal, Removal};
+use crate::stats::Stats;
+
+/// The shard that an item belongs to, and where in it.
+pub type Located<'a, S, const WIDE: bool> = (Shard<'a, <S as Shards>::Lease<'a, WIDE>>, Place);
+
+/// What a shard returns once its lease has ended.
+pub type Lapsed<'a, S, const WIDE: bool> = <<S as Shards>::Lease<'a, WIDE> as Lease>::Lapsed;
+
+/// All shards of a filter, which are one table ([`Fixed`](crate::Fixed)), or are split when they are
+/// full ([`Grown`](crate::room::growing::grown::Grown)).
+pub trait Shards: Send + Sync {
+    type Lease<'a, const WIDE: bool>: Lease
+    where
+        Self: 'a;
+
+    /// Whether the buckets are wide. All that follows is for wide buckets, or for narrow ones: an
+    /// operation finds out once which.
+    fn is_wide(&self) -> bool;
+
+    /// Finds where an item belongs now.
+    fn locate<const WIDE: bool>(&self, hash: Mixed) -> Located<'_, Self, WIDE>;
+
+    /// Finds where an item belongs now, after a shard answered that its lease had lapsed.
+    fn relocate<'a, const WIDE: bool>(
+        &'a self,
+        lease: Self::Lease<'a, WIDE>,
+        lapsed: Lapsed<'a, Self, WIDE>,
+    ) -> Located<'a, Self, WIDE>;
+
+    /// Makes room for an item whose shard was full in this way, and finds where the item belongs after
+    /// that.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if the filter cannot grow, or if growing would not help this item.
+    fn make_room<'a, const WIDE: bool>(
+        &'a self,
+        lease: Self::Lease<'a, WIDE>,
+        kind: FullKind,
+    ) -> Result<Located<'a, Self, WIDE>, Full>;
+
+    /// Brings items to take off into the [account](crate::room::growing::accounts) of a stripe that an item would be removed
+    /// from, and finds where the item belongs after that. `None` if there are none: everything that
+    /// was inserted has been removed.
+    fn pay_for<'a, const WIDE: bool>(
+        &'a self,
+        lease: Self::Lease<'a, WIDE>,
+    ) -> Option<Located<'a, Self, WIDE>>;
+
+    /// To be called after a removal that may have been the last.
+    fn perhaps_empty(&self);
+
+    /// An item of a batch whose memory was requested. A batch keeps some thirty of these between
+    /// [`fetch`](Self::fetch) and [`fetched`](Self::fetched), so each should be small.
+    type Ahead<'a, const WIDE: bool>: Copy
+    where
+        Self: 'a;
+
+    /// Finds where an item belongs, and prefetches the memory that a lookup of it reads.
+    fn fetch<const WIDE: bool>(&self, hash: Mixed) -> Self::Ahead<'_, WIDE>;
+
+    /// Where the item belongs, as [`fetch`](Self::fetch) found it.
+    fn fetched<'a, const WIDE: bool>(
+        &'a self,
+        ahead: Self::Ahead<'a, WIDE>,
+    ) -> Located<'a, Self, WIDE>;
+
+    /// Parts into which a batch of writes may be sorted so that no shard's items are in two parts.
+    fn parts(&self) -> Parts;
+
+    fn buckets(&self) -> usize;
+
+    fn items(&self) -> usize;
+
+    fn clear(&self);
+
+    /// The memory held beside `self`.
+    fn heap_bytes(&self) -> usize;
+
+    /// All figures, except for the size of the filter itself.
+    fn stats(&self, capacity: usize) -> Stats;
+
+    /// The layout, as it is written to a file.
+    fn plan(&self) -> Plan;
+
+    /// Copies the buckets of shard `next`, which is 0 at first, and sets `next` to the shard that
+    /// follows. Other threads may change the filter between two calls: an item that stays in is in
+    /// exactly one of the copies. (This holds for items. A lane that is used up, and so belongs to
+    /// both halves of a split, may be in two.)
+    fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied>;
+}
+
+/// What can be done to one item: a type for each, so that batches inline it.
+///
+/// Always inlined, so that the item's place stays in registers: passing it through memory takes
+/// 10 ns.
+pub trait Operation {
+    type Answer;
+
+    fn at<'a, const WIDE: bool, S: Shards>(
+        shards: &'a S,
+        located: Located<'a, S, WIDE>,
+    ) -> Self::Answer;
+}
+
+/// Finds where the item is, and does this to it.
+#[inline(always)]
+pub fn act<O: Operation, S: Shards>(shards: &S, hash: Mixed) -> O::Answer {
+    match shards.is_wide() {
+        false => O::at(shards, shards.locate::<false>(hash)),
+        true => O::at(shards, shards.locate::<true>(hash)),
+    }
+}
+
+pub struct Contains;
+pub struct Count;
+pub struct Remove;
+pub struct Insert;
+pub struct InsertIfAbsent;
+
+impl Operation for Contains {
+    type Answer = bool;
+
+    #[inline(always)]
+    fn at<'a, const WIDE: bool, S: Shards>(
+        shards: &'a S,
+        (shard, place): Located<'a, S, WIDE>,
+    ) -> bool {
+        let again = |lapsed| ask_again(shards, shard.lease(), lapsed, Shard::contains);
+        shard.contains(place).unwrap_or_else(again)
+    }
+}
+
+impl Operation for Count {
+    type Answer = usize;
+
+    #[inline(always)]
+    fn at<'a, const WIDE: bool, S: Shards>(
+        shards: &'a S,
+        (shard, place): Located<'a, S, WIDE>,
+    ) -> usize {
+        let again = |lapsed| ask_again(shards, shard.lease(), lapsed, Shard::count);
+        shard.count(place).unwrap_or_else(again)
+    }
+}
+
+impl Operation for Remove {
+    type Answer = bool;
+
+    #[inline(always)]
+    fn at<'a, const WIDE: bool, S: Shards>(
+        shards: &'a S,
+        (shard, place): Located<'a, S, WIDE>,
+    ) -> bool {
+        match shard.remove(place) {
+            Ok(Removal::Absent) => false,
+            Ok(Removal::Done) => true,
+            other => remove_again(shards, shard.lease(), other),
+        }
+    }
+}
+
+impl Operation for Insert {
+    type Answer = Result<(), Full>;
+
+    #[inline(always)]
+    fn at<'a, const WIDE: bool, S: Shards>(
+        shards: &'a S,
+        (shard, place): Located<'a, S, WIDE>,
+    ) -> Result<(), Full> {
+        match shard.insert(place) {
+            Ok(answer) => Ok(answer),
+            Err(refusal) => place_again(shards, shard.lease(), refusal, Shard::insert),
+        }
+    }
+}
+
+impl Operation for InsertIfAbsent {
+    type Answer = Result<bool, Full>;
+
+    #[inline(always)]
+    fn at<'a, const WIDE: bool, S: Shards>(
+        shards: &'a S,
+        (shard, place): Located<'a, S, WIDE>,
+    ) -> Result<bool, Full> {
+        match shard.insert_if_absent(place) {
+            Ok(answer) => Ok(answer),
+            Err(refusal) => place_again(shards, shard.lease(), refusal, Shard::insert_if_absent),
+        }
+    }
+}
+
+/// Asks the item's present shard, after the shard with this lease was split.
+#[cold]
+fn ask_again<'a, const WIDE: bool, S: Shards, A>(
+    shards: &'a S,
+    mut lease: S::Lease<'a, WIDE>,
+    mut lapsed: Lapsed<'a, S, WIDE>,
+    ask: impl Fn(Shard<'a, S::Lease<'a, WIDE>>, Place) -> Result<A, Lapsed<'a, S, WIDE>>,
+) -> A {
+    loop {
+        let (shard, place) = shards.relocate(lease, lapsed);
+        match ask(shard, place) {
+            Ok(answer) => return answer,
+            Err(again) => (lease, lapsed) = (shard.lease(), again),
+        }
+    }
+}
+
+/// Sees to what a removal left to do, after its shard was split or had no items to take off.
+#[cold]
+fn remove_again<'a, const WIDE: bool, S: Shards>(
+    shards: &'a S,
+    mut lease: S::Lease<'a, WIDE>,
+    mut answer: Result<Removal, Lapsed<'a, S, WIDE>>,
+) -> bool {
+    loop {
+        let (shard, place) = match answer {
+            Ok(Removal::Absent) => return false,
+            Ok(Removal::Done) => return true,
+            Ok(Removal::PerhapsLast) => {
+                shards.perhaps_empty();
+                return true;
+            }
+            Ok(Removal::Unpaid) => match shards.pay_for(lease) {
+                Some(located) => located,
+                None => return false,
+            },
+            Err(lapsed) => shards.relocate(lease, lapsed),
+        };
+        (lease, answer) = (shard.lease(), shard.remove(place));
+    }
+}
+
+/// Asks again to place the item, after its shard was split or made room.
+#[cold]
+fn place_again<'a, const WIDE: bool, S: Shards, A>(
+    shards: &'a S,
+    mut lease: S::Lease<'a, WIDE>,
+    mut refusal: Refusal<Lapsed<'a, S, WIDE>>,
+    ask: impl Fn(Shard<'a, S::Lease<'a, WIDE>>, Place) -> Answer<A, S::Lease<'a, WIDE>>,
+) -> Result<A, Full> {
+    loop {
+        let (shard, place) = match refusal {
+            Refusal::Full(kind) => shards.make_room(lease, kind)?,
+            Refusal::Lapsed(lapsed) => shards.relocate(lease, lapsed),
+        };
+        match ask(shard, place) {
+            Ok(answer) => return Ok(answer),
+            Err(again) => (lease, refusal) = (shard.lease(), again),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! A growing filter of few items: its size, its answers, and how it comes to have shards.
+
+use crate::common::{Fixed, SplitMix, rounds, together};
+use koel::{ConcurrentCuckooFilter, FullKind, GrowingBuilder, GrowingCuckooFilter};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+
+/// False-positive rates, for narrow and for wide buckets.
+const RATES: [f64; 2] = [0.0015, 1e-5];
+
+fn builder(rate: f64) -> GrowingBuilder<Fixed> {
+    let builder = ConcurrentCuckooFilter::builder().capacity(10).hasher(Fixed { key: 0 });
+    builder.growing().false_positive_rate(rate)
+}
+
+fn filter(rate: f64) -> GrowingCuckooFilter<Fixed> {
+    builder(rate).build().expect("a small filter")
+}
+
+/// The bytes of a shard's buckets.
+fn shard<S>(filter: &GrowingCuckooFilter<S>) -> usize {
+    let stats = filter.stats();
+    let is_wide = [18, 20, 24].contains(&stats.fingerprint_bits())
+        || stats.slots() > 24_576 && stats.fingerprint_bits() == 32;
+    if is_wide { 128 << 10 } else { 64 << 10 }
+}
+
+#[test]
+fn the_size_follows_the_items() {
+    for rate in RATES {
+        let filter = filter(rate);
+        assert!(size_of_val(&filter) <= 256 && filter.size_in_bytes() <= 512);
+        let half_full = filter.stats().slots() / 2;
+        for n in 1..=half_full {
+            filter.insert_hash(n as u64).expect("memory");
+            let most = if n <= 10 { 912 } else { 912 + 9 * n };
+            assert!(filter.size_in_bytes() <= most, "{n} items: {}", filter.stats());
+        }
+        assert!(filter.size_in_bytes() >= shard(&filter), "{}", filter.stats());
+        assert!(filter.size_in_bytes() <= shard(&filter) * 12 / 10, "{}", filter.stats());
+    }
+    assert!(size_of::<ConcurrentCuckooFilter>() <= 256);
+}
+
+#[test]
+fn few_items_are_told_apart_exactly() {
+    let filter = filter(RATES[0]);
+    for n in 0..5_000 {
+        assert_eq!(filter.insert_hash_if_absent(n), Ok(true));
+        assert_eq!(filter.insert_hash_if_absent(n), Ok(false));
+    }
+    assert!((0..5_000).all(|n| filter.contains_hash(n) && filter.count_hash(n) == 1));
+    assert!(!(5_000..2_000_000).any(|n| filter.contains_hash(n)));
+    assert_eq!((filter.false_positive_rate(), filter.stats().splits()), (0.0, 0));
+    assert!((0..5_000).step_by(2).all(|n| filter.remove_hash(n) && !filter.remove_hash(n)));
+    assert!((0..5_000).all(|n| filter.contains_hash(n) == (n % 2 == 1)));
+    assert_eq!(filter.len(), 2_500);
+    filter.clear();
+    assert!(filter.is_empty() && filter.size_in_bytes() == size_of_val(&filter));
+}
+
+#[test]
+fn no_filter_has_more_copies_of_an_item_than_two_buckets_hold() {
+    for rate in RATES {
+        let filter = filter(rate);
+        let most = 2 * filter.stats().slots_per_bucket();
+        let refused = (0..=most).find_map(|_| filter.insert_hash(0).err());
+        assert_eq!(refused.map(|full| full.kind()), Some(FullKind::TooManyCopies));
+        assert_eq!((filter.count_hash(0), filter.len()), (most, most));
+        assert!(filter.remove_hash(0) && filter.insert_hash(0).is_ok());
+    }
+}
+
+/// Items of the same filters come in different orders. What they are in is the same, byte by byte.
+#[test]
+fn the_shards_do_not_depend_on_the_order_of_the_listed_items() {
+    for rate in RATES {
+        let hasher = koel::StableHash::with_seed(1);
+        let bytes_of = |hashes: &mut dyn Iterator<Item = u64>| {
+            let builder = ConcurrentCuckooFilter::builder().capacity(10).hasher(hasher);
+            let filter = builder.growing().false_positive_rate(rate).build().expect("a filter");
+            hashes.for_each(|hash| filter.insert_hash(hash).expect("memory"));
+            let mut bytes = Vec::new();
+            filter.write_to(&mut bytes).expect("memory");
+            (bytes, shard(&filter))
+        };
+        let shard_of_all = bytes_of(&mut (0..20_000)).1;
+        for (items, listed) in [(1_000, true), (8_000, true), (20_000, false)] {
+            // Both change to shards with the same items.
+            let at = (shard_of_all / 8).min(items) as u64;
+            let forwards = bytes_of(&mut (0..items as u64));
+            let backwards = bytes_of(&mut (0..at).rev().chain(at..items as u64));
+            assert!(forwards == backwards, "{items} items");
+            assert_eq!(forwards.0.len() == 8 * (items + 34), listed);
+        }
+    }
+}
+
+/// Under any limit, what is inserted stays, what is refused is not in, and the limit is kept.
+#[test]
+fn a_limit_is_kept_in_the_list_and_in_the_change_to_shards() {
+    for rate in RATES {
+        let few = [300, 2_000, 30_000, 60_000, 70_000, 71_500, 100_000, 140_000, 150_000, 250_000];
+        for most in few {
+            let filter = builder(rate).max_bytes(most).build().expect("a small filter");
+            let mut random = SplitMix(most as u64);
+            let (mut inserted, mut refused) = (Vec::new(), 0);
+            while refused < 50 {
+                let hash = random.next();
+                match filter.insert_hash(hash) {
+                    Ok(()) => inserted.push(hash),
+                    Err(full) => {
+                        assert_eq!(full.kind(), FullKind::LimitReached);
+                        refused += 1;
+                    }
+                }
+                assert!(filter.size_in_bytes() <= most, "{most}: {}", filter.stats());
+            }
+            assert_eq!(filter.len(), inserted.len());
+            assert!(inserted.iter().all(|&hash| filter.contains_hash(hash)));
+            assert!(most < 30_000 || 10 * inserted.len() >= most, "{most}: {}", inserted.len());
+            filter.set_max_bytes(usize::MAX);
+            (0..100_000).for_each(|_| filter.insert_hash(random.next()).expect("memory"));
+            assert!(inserted.iter().all(|&hash| filter.contains_hash(hash)));
+        }
+    }
+}
+
+/// Threads race through the change to shards. Each item has one winner and is found from then on.
+#[test]
+fn threads_change_to_shards_together() {
+    for round in 0..rounds(6, 60) {
+        let filter = filter(RATES[round % 2]);
+        let items = 20_000;
+        let hashes = SplitMix(round as u64).take(items);
+        let winners: Vec<AtomicU32> = hashes.iter().map(|_| AtomicU32::new(0)).collect();
+        let removed = AtomicUsize::new(0);
+        let pinned: Vec<u64> = (0..100).collect();
+        pinned.iter().for_each(|&hash| filter.insert_hash(hash).expect("memory"));
+        together(4, |thread| {
+            for (at, (&hash, winners)) in hashes.iter().zip(&winners).enumerate() {
+                let won = filter.insert_hash_if_absent(hash).expect("memory");
+                winners.fetch_add(u32::from(won), Relaxed);
+                assert!(filter.contains_hash(pinned[at % 100]), "a pinned item is absent");
+                if at % 4 == thread && at % 3 == 0 {
+                    assert!(filter.insert_hash(u64::MAX - at as u64).is_ok());
+                    let gone = filter.remove_hash(u64::MAX - at as u64);
+                    removed.fetch_add(usize::from(gone), Relaxed);
+                }
+            }
+        });
+        assert_eq!(removed.into_inner(), items.div_ceil(3), "round {round}");
+        let winners: Vec<u32> = winners.into_iter().map(AtomicU32::into_inner).collect();
+        assert!(winners.iter().all(|&winners| winners <= 1), "two winners");
+        let won = winners.iter().sum::<u32>() as usize;
+        assert_eq!(filter.len(), won + pinned.len());
+        assert!(won > items * 99 / 100 && hashes.iter().all(|&hash| filter.contains_hash(hash)));
+    }
+}
+
+#[test]
+fn batches_of_any_size_cross_the_change() {
+    for batch in [1, 7, 100, 5_000, 30_000] {
+        let filter = filter(RATES[0]);
+        let hashes = SplitMix(batch as u64).take(30_000);
+        for hashes in hashes.chunks(batch) {
+            let new = filter.insert_hash_if_absent_many(hashes);
+            assert!(new.iter().all(Result::is_ok));
+            assert!(filter.contains_hash_many(hashes).iter().all(|found| *found));
+        }
+        assert_eq!(filter.contains_hash_many(&hashes).len(), hashes.len());
+        assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
+        let removed = filter.remove_hash_many(&hashes);
+        assert!(removed.iter().filter(|removed| **removed).count() > 29_900);
+        assert!(filter.len() < 100);
+    }
+}
+
+#[test]
+fn a_copy_of_a_small_filter_is_independent() {
+    let filter = filter(RATES[0]);
+    (0..100).for_each(|n| filter.insert_hash(n).expect("memory"));
+    let copy = filter.try_clone().expect("memory");
+    filter.clear();
+    assert!((0..100).all(|n| copy.contains_hash(n) && !filter.contains_hash(n)));
+    assert_eq!((copy.len(), copy.capacity()), (100, 10));
+}

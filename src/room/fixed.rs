@@ -95,6 +95,15 @@ impl Shards for Fixed {
         match lapsed {}
     }
 
+    #[inline]
+    fn contains_again<const WIDE: bool>(
+        &self,
+        (shard, place): Located<'_, Self, WIDE>,
+    ) -> bool {
+        let Ok(found) = shard.contains_again(place);
+        found
+    }
+
     fn make_room<const WIDE: bool>(
         &self,
         _: Always<WIDE>,

@@ -48,6 +48,10 @@ pub trait Shards: Send + Sync {
         lapsed: Lapsed<'a, Self, WIDE>,
     ) -> Located<'a, Self, WIDE>;
 
+    /// Looks for an item after a look without a lock told nothing. What this does not need is not kept
+    /// in registers by the look that comes before.
+    fn contains_again<const WIDE: bool>(&self, located: Located<'_, Self, WIDE>) -> bool;
+
     /// Makes room for an item whose shard was full in this way, and finds where the item belongs after
     /// that.
     ///
@@ -147,8 +151,7 @@ impl Operation for Contains {
         shards: &'a S,
         (shard, place): Located<'a, S, WIDE>,
     ) -> bool {
-        let again = |lapsed| ask_again(shards, shard.lease(), lapsed, Shard::contains);
-        shard.contains(place).unwrap_or_else(again)
+        shard.look(place).unwrap_or_else(|| shards.contains_again((shard, place)))
     }
 }
 

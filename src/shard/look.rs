@@ -58,8 +58,9 @@ impl<L: Lease> Shard<'_, L> {
         !in_first.or(in_second).is_empty()
     }
 
+    /// Looks again after a [look](Self::look) told nothing, and under the locks in the end.
     #[cold]
-    fn contains_again(self, place: Place) -> Result<bool, L::Lapsed> {
+    pub fn contains_again(self, place: Place) -> Result<bool, L::Lapsed> {
         for _ in (0..).take(TRIES) {
             std::hint::spin_loop();
             self.lease.check()?;

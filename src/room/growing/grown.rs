@@ -152,6 +152,17 @@ impl Grown {
         self.directory.roots().position(hash)
     }
 
+    /// Looks for an item until it has been found or missed in the shard that owns it.
+    #[cold]
+    fn contains_somewhere<const WIDE: bool>(&self, hash: Mixed) -> bool {
+        loop {
+            let (shard, place) = self.locate::<WIDE>(hash);
+            if let Ok(found) = shard.contains_again(place) {
+                return found;
+            }
+        }
+    }
+
     /// Splits a full shard, unless another thread has done so, or made room, since it was full.
     ///
     /// # Errors
@@ -259,6 +270,11 @@ impl Shards for Grown {
         _: Split,
     ) -> Located<'a, Self, WIDE> {
         self.locate(lease.tenure.hash())
+    }
+
+    #[inline(always)]
+    fn contains_again<const WIDE: bool>(&self, (shard, _): Located<'_, Self, WIDE>) -> bool {
+        self.contains_somewhere::<WIDE>(shard.lease().tenure.hash())
     }
 
     fn make_room<'a, const WIDE: bool>(

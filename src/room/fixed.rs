@@ -96,10 +96,7 @@ impl Shards for Fixed {
     }
 
     #[inline]
-    fn contains_again<const WIDE: bool>(
-        &self,
-        (shard, place): Located<'_, Self, WIDE>,
-    ) -> bool {
+    fn contains_again<const WIDE: bool>(&self, (shard, place): Located<'_, Self, WIDE>) -> bool {
         let Ok(found) = shard.contains_again(place);
         found
     }

@@ -1,6 +1,7 @@
-//! Two hints to the machine about memory: the only `unsafe` code of the crate.
+//! Hints to the machine about memory, and memory that is placed for them: the only `unsafe` code of
+//! the crate.
 //!
-//! Neither changes what any read returns, only how soon. `benches/results/hints.txt` has the
+//! None of it changes what any read returns, only how soon. `benches/results/hints.txt` has the
 //! measurements that justify them.
 
 /// Starts fetching the cache line of `value`.
@@ -35,6 +36,95 @@ pub fn prefetch<T>(value: &T) {
     }
 }
 
+/// The words of a table.
+#[cfg(any(loom, shuttle))]
+mod words {
+    pub type Words = Box<[crate::sync::AtomicU64]>;
+    pub use crate::sync::zeroed_words as zeroed;
+
+    pub fn in_huge_pages(_: usize) -> Option<Words> {
+        None
+    }
+}
+
+pub use words::{Words, in_huge_pages, zeroed};
+
+#[cfg(not(any(loom, shuttle)))]
+mod words {
+    use super::huge_pages::{HUGE, advise};
+    use crate::sync::{AtomicU64, zeroed_words};
+    use std::alloc::{Layout, alloc, dealloc};
+    use std::ops::Deref;
+    use std::ptr::NonNull;
+
+    /// Words that are allocated together.
+    pub struct Words {
+        start: NonNull<AtomicU64>,
+        count: usize,
+        layout: Layout,
+    }
+
+    // SAFETY: it owns its words as a box of them does, and shares them only as a slice.
+    #[allow(unsafe_code)]
+    unsafe impl Send for Words {}
+    // SAFETY: as above.
+    #[allow(unsafe_code)]
+    unsafe impl Sync for Words {}
+
+    /// Allocates zeros, which the system provides when they are first written.
+    pub fn zeroed(count: usize) -> Option<Words> {
+        let words = zeroed_words(count)?;
+        super::huge_pages::prefer(&words);
+        let layout = Layout::for_value(&*words);
+        let start = NonNull::new(Box::into_raw(words).cast())?;
+        Some(Words { start, count, layout })
+    }
+
+    /// Allocates zeros that fill whole huge pages, and writes them. `None` if they would not fill
+    /// them, or if the memory cannot be had.
+    pub fn in_huge_pages(count: usize) -> Option<Words> {
+        let layout = Layout::array::<AtomicU64>(count).ok()?.align_to(HUGE).ok()?;
+        if layout.size() == 0 || !layout.size().is_multiple_of(HUGE) {
+            return None;
+        }
+        // SAFETY: the size is not zero.
+        #[allow(unsafe_code)]
+        let start = NonNull::new(unsafe { alloc(layout) })?;
+        advise(start.as_ptr(), layout.size());
+        // SAFETY: these bytes were just allocated, and zeros are valid words.
+        #[allow(unsafe_code)]
+        unsafe {
+            start.as_ptr().write_bytes(0, layout.size());
+        }
+        Some(Words { start: start.cast(), count, layout })
+    }
+
+    impl Deref for Words {
+        type Target = [AtomicU64];
+
+        #[inline]
+        fn deref(&self) -> &[AtomicU64] {
+            // SAFETY: so many words were allocated and zeroed here, and are freed with this.
+            #[allow(unsafe_code)]
+            unsafe {
+                std::slice::from_raw_parts(self.start.as_ptr(), self.count)
+            }
+        }
+    }
+
+    impl Drop for Words {
+        fn drop(&mut self) {
+            if self.layout.size() > 0 {
+                // SAFETY: it was allocated with this layout (a box is, too).
+                #[allow(unsafe_code)]
+                unsafe {
+                    dealloc(self.start.as_ptr().cast(), self.layout);
+                }
+            }
+        }
+    }
+}
+
 /// Huge pages for large tables.
 ///
 /// With pages of 4 KiB, a processor's TLB covers a sixteenth of a table of 128 MiB at best. It
@@ -44,12 +134,13 @@ pub fn prefetch<T>(value: &T) {
 /// would have to ask for 2 MiB more than it uses. Hosts that limit the address space or count what
 /// is allocated would count them too.)
 pub mod huge_pages {
+    /// The size of a huge page.
+    pub const HUGE: usize = 2 << 20;
+
     /// Asks for huge pages for these values, if they are large enough to have any. They should be
     /// fresh, so that none has been written.
     #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
     pub fn prefer<T>(values: &[T]) {
-        const HUGE: usize = 2 << 20;
-
         if size_of_val(values) < HUGE {
             return;
         }
@@ -60,16 +151,52 @@ pub mod huge_pages {
         // From the beginning of the first page on: the allocator keeps a few bytes of its own there,
         // and without them the first huge page would not be whole.
         let before = first.addr().checked_rem(page).unwrap_or(0);
-        // SAFETY: the advice changes neither the contents of any memory nor who may use it, and the
-        // pages are those of `values`. A system that does not take the advice returns an error, which
-        // makes no difference.
+        let start = first.cast_mut().wrapping_byte_sub(before).cast();
+        advise(start, before + size_of_val(values));
+    }
+
+    /// Asks for huge pages for these bytes, which begin with a page.
+    #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
+    pub fn advise(start: *mut u8, bytes: usize) {
+        // SAFETY: the advice changes neither the contents of any memory nor who may use it. A system
+        // that does not take the advice returns an error, which makes no difference.
         #[allow(unsafe_code)]
         unsafe {
-            let start = first.cast_mut().wrapping_byte_sub(before).cast();
-            libc::madvise(start, before + size_of_val(values), libc::MADV_HUGEPAGE);
+            libc::madvise(start.cast(), bytes, libc::MADV_HUGEPAGE);
         }
     }
 
     #[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
     pub fn prefer<T>(_: &[T]) {}
+
+    #[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
+    pub fn advise(_: *mut u8, _: usize) {}
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    const IN_A_PAGE: usize = huge_pages::HUGE / 8;
+
+    #[test]
+    fn words_are_zeros_wherever_they_are() {
+        let both = [zeroed(1_000), in_huge_pages(IN_A_PAGE)];
+        for words in both.map(|words| words.expect("memory")) {
+            assert!(words.iter().all(|word| word.load(Relaxed) == 0));
+            words[words.len() - 1].store(7, Relaxed);
+            assert_eq!(words.iter().filter(|word| word.load(Relaxed) == 7).count(), 1);
+        }
+    }
+
+    #[test]
+    fn huge_pages_are_filled_or_not_asked_for() {
+        let words = in_huge_pages(2 * IN_A_PAGE).expect("memory");
+        assert_eq!((words.len(), words.as_ptr().addr() % huge_pages::HUGE), (2 * IN_A_PAGE, 0));
+        for count in [0, 1, IN_A_PAGE - 1, IN_A_PAGE + 1, usize::MAX] {
+            assert!(in_huge_pages(count).is_none());
+        }
+        assert!(zeroed(usize::MAX).is_none());
+    }
 }

@@ -18,27 +18,36 @@ pub mod memory;
 pub mod stripe;
 
 use crate::layout::geometry::{Geometry, STRIPE_BUCKETS};
-use crate::sync::{AtomicU64, Ordering, read_owned, zeroed_words};
-use crate::table::memory::{huge_pages, prefetch};
+use crate::sync::{Ordering, read_owned};
+use crate::table::memory::{Words, in_huge_pages, prefetch, zeroed};
 use crate::table::stripe::{Locks, Stripes};
 
 pub struct Table {
     geometry: Geometry,
-    words: Box<[AtomicU64]>,
+    words: Words,
     stripes: Stripes,
 }
 
 impl Table {
     /// Allocates an empty table. The error is the number of bytes that could not be allocated.
     pub fn new(geometry: Geometry) -> Result<Self, usize> {
+        Self::with(geometry, zeroed)
+    }
+
+    /// The same for a table that will be used up soon. If its words fill huge pages, they are placed
+    /// and written there.
+    pub fn soon_full(geometry: Geometry) -> Result<Self, usize> {
+        Self::with(geometry, |count| in_huge_pages(count).or_else(|| zeroed(count)))
+    }
+
+    fn with(geometry: Geometry, zeroed: impl Fn(usize) -> Option<Words>) -> Result<Self, usize> {
         let segments = geometry.shards() * geometry.stripes() as usize;
         let words = geometry.shards() * geometry.words();
         let bytes = Self::bytes(&geometry);
         // The words first: the system refuses them before anything is touched. Stripes are written
         // when they are made.
-        let words = zeroed_words(words).ok_or(bytes)?;
+        let words = zeroed(words).ok_or(bytes)?;
         let stripes = Stripes::new(segments).ok_or(bytes)?;
-        huge_pages::prefer(&words);
         Ok(Table { geometry, words, stripes })
     }
 

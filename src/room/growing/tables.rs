@@ -2,8 +2,8 @@
 //!
 //! A table is freed only with the filter, so a shard that was found needs no check that it is still
 //! there. Shards split one after another, so the filter needs a few new ones at a time: a new table
-//! adds a 32nd of the shards that there are. More would lie idle, and smaller tables than that would
-//! get no huge pages even in a large filter.
+//! adds a 32nd of the shards that there are. More would lie idle. From 16 MiB on, a table fills whole
+//! huge pages, at least one: small pages would make lookups of a batch take twice as long.
 //!
 //! Where a limit leaves less than that, a table may be smaller, but never less than a 64th of what
 //! is there. So tables are never used up: 4,096 of them are more than `(65/64)^4032`, or 2^90, times
@@ -18,6 +18,7 @@ use crate::shard::Shard;
 use crate::shard::lease::Always;
 use crate::sync::Gauge;
 use crate::table::Table;
+use crate::table::memory::huge_pages::HUGE;
 use std::sync::OnceLock;
 
 /// The lists of tables, and the tables in each: 4,096 in all.
@@ -26,6 +27,9 @@ const LISTED: usize = 64;
 
 /// A new table has this part of the shards that there are, or at least one.
 const PART: usize = 32;
+
+/// From so many huge pages on, a table fills huge pages.
+const FEW_HUGE_PAGES: usize = 8;
 
 /// Under a limit, it has at least this part.
 const LEAST_PART: usize = 64;
@@ -172,7 +176,7 @@ impl Tables {
         let list = if is_listed { 0 } else { LIST_BYTES };
         let bytes_of_one = Held::bytes(&self.geometry.with_shards(1));
         let affordable = bytes.saturating_sub(size_of::<Held>() + list) / bytes_of_one;
-        let wanted = (shards / PART).max(1).min(affordable);
+        let wanted = self.wanted(shards).min(affordable);
         let least = shards.div_ceil(LEAST_PART);
         if wanted < least {
             return Err(FullKind::LimitReached);
@@ -186,6 +190,17 @@ impl Tables {
         Ok(())
     }
 
+    /// The number of shards of a new table, when there are so many. If they take a few huge pages, or
+    /// more, a new table fills huge pages.
+    fn wanted(&self, shards: usize) -> usize {
+        let wanted = (shards / PART).max(1);
+        let in_a_huge_page = HUGE / (8 * self.geometry.words());
+        match shards >= FEW_HUGE_PAGES * in_a_huge_page && in_a_huge_page > 0 {
+            true => wanted.next_multiple_of(in_a_huge_page),
+            false => wanted,
+        }
+    }
+
     /// Undoes the last [`take`](Self::take).
     pub fn give_back(&self) {
         self.shards.set(self.shards.get() - 1);
@@ -194,7 +209,7 @@ impl Tables {
 
 impl Held {
     fn new(geometry: Geometry) -> Result<Self, usize> {
-        Table::new(geometry).and_then(Self::of)
+        Table::soon_full(geometry).and_then(Self::of)
     }
 
     fn of(table: Table) -> Result<Self, usize> {

@@ -133,6 +133,7 @@ mod words {
 /// than one at either end of a table remains in small pages. (A table that began at a huge page
 /// would have to ask for 2 MiB more than it uses. Hosts that limit the address space or count what
 /// is allocated would count them too.)
+#[cfg_attr(any(loom, shuttle), allow(dead_code))]
 pub mod huge_pages {
     /// The size of a huge page.
     pub const HUGE: usize = 2 << 20;

@@ -12,7 +12,7 @@
 //! repetitions.
 
 mod common;
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 #[path = "../src/table/memory.rs"]
 mod memory;
 /// What `memory.rs` imports.

@@ -15,8 +15,8 @@ pub type Seen = GrowingCuckooFilter<LineHash>;
 
 const DEFAULT_RATE: f64 = 1e-6;
 
-/// The capacity of a new filter, unless more is known.
-const FIRST_CAPACITY: u64 = 50_000;
+/// The capacity of a new filter, unless more is known: little enough for it to begin with a list.
+const FIRST_CAPACITY: u64 = 10_000;
 
 /// Growing takes time. If the size of the input is known, a filter therefore starts with room for
 /// half of the lines that the input may contain. This is the limit, about 60 MB: there may be far
@@ -25,7 +25,7 @@ const MOST_GUESSED: u64 = 10_000_000;
 const BYTES_OF_LINE: u64 = 64;
 
 /// The growth of a filter up to which its rate stays below the rate asked for.
-const EXPECTED_GROWTH: f64 = 1e6;
+const EXPECTED_GROWTH: f64 = 5e6;
 
 /// The same, if the number of lines to expect is given.
 const EXPECTED_GROWTH_OF_KNOWN: f64 = 4.0;

@@ -107,8 +107,8 @@ impl Place {
     /// Creates a state with a fixed seed. No two lines of these tests share a fingerprint in it, so
     /// the tests do not depend on chance.
     pub fn make_state(&self, name: &str) {
-        let builder = ConcurrentCuckooFilter::builder().capacity(50_000).false_positive_rate(1e-6);
-        let builder = builder.hasher(StableHash::with_seed(7)).growing().expected_growth(1e6);
+        let builder = ConcurrentCuckooFilter::builder().capacity(10_000).false_positive_rate(1e-6);
+        let builder = builder.hasher(StableHash::with_seed(7)).growing().expected_growth(5e6);
         builder.build().expect("a filter").save(self.path(name)).expect("a state");
     }
 

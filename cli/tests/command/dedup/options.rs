@@ -195,9 +195,9 @@ fn json_has_every_field() {
     }
     assert!(json["recovered"].is_null() && json["not_urls"].is_null());
     assert!(json["without_field"].is_null());
-    assert!(number("rate") > 0.0 && number("rate") < 1e-6, "{json}");
-    assert!(number("expected_drops") > 0.0 && number("expected_drops") < 1e-6, "{json}");
-    assert!(number("memory_bytes") > 1e4 && number("memory_bytes") < 1e7, "{json}");
+    // A state of few lines tells all of them apart.
+    assert_eq!((number("rate"), number("expected_drops")), (0.0, 0.0), "{json}");
+    assert!(number("memory_bytes") > 200.0 && number("memory_bytes") < 600.0, "{json}");
     assert!(number("seconds") >= 0.0 && number("seconds") < 60.0);
     assert_eq!((&json["state"], &json["end"]), (&"seen.koel".into(), &"complete".into()));
 
@@ -316,7 +316,7 @@ fn what_memory_has_no_room_for_is_neither_written_nor_saved() {
     let ran = run(shell.args(["-c", script, env!("CARGO_BIN_EXE_koel"), most]), b"");
     assert_ne!(ran.code, Some(0), "{}", ran.stderr);
     assert!(!ran.stderr.contains("--max-memory"), "{}", ran.stderr);
-    let ran = place.koel("dedup --max-memory 1K lines");
+    let ran = place.koel("dedup --max-memory 100 lines");
     assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0));
     assert!(ran.stderr.contains("cannot allocate the filter"), "{}", ran.stderr);
 }

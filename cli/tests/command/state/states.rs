@@ -185,18 +185,18 @@ fn one_missing_file_does_not_keep_the_others_from_being_read() {
 fn info_describes_a_state() {
     let place = Place::new();
     place.make_state("seen.koel");
-    place.koel_on("add seen.koel", &numbered(0..12_345));
+    place.koel_on("add seen.koel", &numbered(0..20_345));
     let ran = place.koel("info seen.koel");
     assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
     let info = text(&ran);
-    assert!(info.starts_with("seen.koel\n  items      12,345\n  file       "), "{info}");
+    assert!(info.starts_with("seen.koel\n  items      20,345\n  file       "), "{info}");
     for line in
         ["  memory     ", "  stores     ", "  rate       ", "  hasher     XXH3-64 of bytes\n"]
     {
         assert!(info.contains(line), "{line}: {info}");
     }
     assert!(info.contains("  compares   lines, byte by byte\n"), "{info}");
-    assert!(info.contains("  built for  50,000 items, growing up to 1,000,000 times"), "{info}");
+    assert!(info.contains("  built for  10,000 items, growing up to 5,000,000 times"), "{info}");
 
     let ran = place.koel("info --json seen.koel");
     let info: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
@@ -220,9 +220,9 @@ fn info_describes_a_state() {
         "state",
     ];
     assert_eq!(names, expected);
-    assert_eq!((&info["state"], &info["items"]), (&"seen.koel".into(), &12_345.into()));
+    assert_eq!((&info["state"], &info["items"]), (&"seen.koel".into(), &20_345.into()));
     assert_eq!(info["file_bytes"].as_u64(), Some(place.read("seen.koel").len() as u64));
-    assert_eq!((&info["capacity"], &info["expected_growth"]), (&50_000.into(), &1e6.into()));
+    assert_eq!((&info["capacity"], &info["expected_growth"]), (&10_000.into(), &5e6.into()));
     assert_eq!((&info["compares"], &info["grows"]), (&"lines, byte by byte".into(), &true.into()));
     let between = |name: &str, low: f64, high: f64| {
         let number = info[name].as_f64().unwrap();

@@ -125,7 +125,7 @@
 //! runs them through random schedules of many threads, whose histories have to be linearizable.
 
 #![deny(unsafe_code)]
-#![cfg_attr(not(any(loom, shuttle)), warn(missing_docs))]
+#![cfg_attr(not(any(loom, shuttle, counted)), warn(missing_docs))]
 
 mod error;
 mod filter;
@@ -188,6 +188,10 @@ pub mod internals {
     pub use crate::table::Table;
     pub use crate::table::stripe::{Locks, Many, Moving, One, Stamp, StripeSet, Stripes, Two};
 }
+
+#[cfg(counted)]
+#[doc(hidden)]
+pub use sync::imp as counting;
 
 #[cfg(all(doctest, feature = "rayon"))]
 #[doc = include_str!("../README.md")]

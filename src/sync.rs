@@ -1,9 +1,9 @@
 //! The one place that decides whether the atomics are the real ones or a checker's.
 //!
 //! Nothing else in the crate names `std::sync::atomic`, `parking_lot`, `loom` or `shuttle`. Each of
-//! the three versions of this module (std, loom and shuttle) has [`AtomicBool`], [`AtomicU32`],
-//! [`AtomicU64`], [`fence`], a [`Mutex`] and an [`RwLock`] whose locks cannot fail, a [`Backoff`],
-//! [`nap`], and
+//! the four versions of this module (std, loom, shuttle, and one that counts accesses) has
+//! [`AtomicBool`], [`AtomicU32`], [`AtomicU64`], [`fence`], a [`Mutex`] and an [`RwLock`] whose locks
+//! cannot fail, a [`Backoff`], [`nap`], and
 //!
 //! * `read_owned(word)`: a plain load of a word that only the holder of a lock writes. Loom does
 //!   not treat it as an event, because an ordinary load right before a store of the same word would
@@ -12,13 +12,18 @@
 
 pub use imp::*;
 
+#[cfg(counted)]
+use imp::AtomicU64 as GaugeWord;
+#[cfg(not(counted))]
+use std::sync::atomic::AtomicU64 as GaugeWord;
+
 /// A figure on which the answer of no lookup depends. Checkers do not treat access to it as an event.
 #[derive(Default)]
-pub struct Gauge(std::sync::atomic::AtomicU64);
+pub struct Gauge(GaugeWord);
 
 impl Gauge {
     pub const fn new() -> Self {
-        Gauge(std::sync::atomic::AtomicU64::new(0))
+        Gauge(GaugeWord::new(0))
     }
 
     /// Adds to the figure. Only one thread at a time may change it.
@@ -76,7 +81,11 @@ impl<T> Once<T> {
     }
 }
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(counted)]
+#[path = "../count-tests/atomics.rs"]
+pub mod imp;
+
+#[cfg(not(any(loom, shuttle, counted)))]
 mod imp {
     pub use crossbeam_utils::Backoff;
     pub use parking_lot::{Mutex, RwLock};

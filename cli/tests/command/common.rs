@@ -213,6 +213,8 @@ impl Going {
             let both = of(rustix::process::Signal::INT) | of(rustix::process::Signal::TERM);
             caught & both == both
         });
+        // The thread that acts on signals starts after that.
+        thread::sleep(Duration::from_millis(5));
     }
 
     /// Waits until it has read more than this number of bytes.

@@ -102,8 +102,9 @@
 //! other.
 //!
 //! A filter that grows may begin with a list of items. Later it has equal shards of 64 or 128 KiB
-//! behind a directory: the first bits of a hash lead to the shard. A lookup also reads the directory's entry before and after, and believes neither a
-//! miss nor a hit if the entry has changed; [`split`](mod@split) explains why.
+//! behind a directory: the first bits of a hash lead to the shard. A lookup also reads the
+//! directory's entry before and after, and believes neither a miss nor a hit if the entry has
+//! changed; [`split`](mod@split) explains why.
 //!
 //! # The sources
 //!

@@ -765,6 +765,16 @@ twins! {
         model: "small::an_item_is_found_while_its_list_ends",
         message: "a listed item was ",
     }
+    the_shards_are_set_relaxed {
+        edits: [("sync.rs", "self.is_set.store(true, Ordering::Release)", "self.is_set.store(true, Ordering::Relaxed)")],
+        model: "small::one_call_wins_while_the_list_ends",
+        message: "Causality violation",
+    }
+    the_shards_are_read_relaxed {
+        edits: [("sync.rs", "self.is_set.load(Ordering::Acquire)", "self.is_set.load(Ordering::Relaxed)")],
+        model: "small::one_call_wins_while_the_list_ends",
+        message: "Causality violation",
+    }
     an_item_is_added_to_a_list_that_has_ended {
         edits: [(
             "room/growing/stages.rs",

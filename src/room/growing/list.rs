@@ -49,7 +49,7 @@ impl List {
 
     /// The list of the hashes in these slots.
     fn placed(from: &[u64], items: usize, zeros: usize) -> Result<Self, usize> {
-        let homes = items + items / (OF_SLOTS - 1) + items / GROWTH + AT_ONCE;
+        let homes = homes_for(items);
         let mut behind = BEHIND;
         loop {
             let mut list = List { slots: gaps(homes + behind)?, items, zeros, behind };
@@ -63,6 +63,11 @@ impl List {
     /// The memory of a list of these hashes, which are in ascending order.
     pub fn bytes_of(hashes: &[u64]) -> usize {
         Self::of(hashes).map_or(usize::MAX, |list| list.heap_bytes())
+    }
+
+    /// The least memory of the [longer](Self::longer) list.
+    pub fn bytes_of_longer(&self) -> usize {
+        (homes_for(self.items) + BEHIND) * size_of::<u64>()
     }
 
     pub fn heap_bytes(&self) -> usize {
@@ -169,6 +174,11 @@ impl List {
         self.items -= 1;
         true
     }
+}
+
+/// The homes of a new list.
+fn homes_for(items: usize) -> usize {
+    items + items / (OF_SLOTS - 1) + items / GROWTH + AT_ONCE
 }
 
 fn gaps(count: usize) -> Result<Box<[u64]>, usize> {

@@ -8,6 +8,14 @@
 //!
 //! The list has one lock, which lookups share. The change to shards happens under it: whoever waits
 //! for it meanwhile finds the list ended, and the shards, which were set before.
+//!
+//! # Orderings
+//!
+//! | access | ordering | partner, and what breaks without it |
+//! |---|---|---|
+//! | the shards, set | `Release` (in [`Once`]) | whoever sees the shards without the lock sees their words. Twin `the_shards_are_set_relaxed` |
+//! | the shards, read | `Acquire` (in [`Once`]) | the same. Twin `the_shards_are_read_relaxed` |
+//! | the limit | `Relaxed` | changed under the lock; no answer of a lookup depends on it |
 
 use crate::error::{Full, FullKind, Reason};
 use crate::layout::SMALL;
@@ -172,17 +180,21 @@ impl Stages {
 
     /// Makes the list longer, or changes to shards if the limit leaves room for these but not for both.
     fn lengthen(&self, listed: &mut Listed) -> Result<(), Full> {
-        let no_memory = |_| Full::new(FullKind::NoMemory);
-        let longer = listed.list.longer().map_err(no_memory)?;
+        // Known before anything is copied, so that a refusal is quick.
+        let least = self.plan.own_bytes.saturating_add(listed.list.bytes_of_longer());
         let most = self.max_bytes();
-        let with_list = self.plan.own_bytes.saturating_add(longer.heap_bytes());
-        if with_list.saturating_add(Grown::bytes_of(&self.plan)) > most {
-            if self.change(listed).is_ok() {
-                return Ok(());
-            }
-            if with_list > most {
-                return Err(Full::new(FullKind::LimitReached));
-            }
+        let changes = least.saturating_add(Grown::bytes_of(&self.plan)) > most;
+        if changes && self.change(listed).is_ok() {
+            return Ok(());
+        }
+        let limit = Full::new(FullKind::LimitReached);
+        if least > most {
+            return Err(limit);
+        }
+        let longer = listed.list.longer().map_err(|_| Full::new(FullKind::NoMemory))?;
+        // It may need more slots at its end.
+        if self.plan.own_bytes.saturating_add(longer.heap_bytes()) > most {
+            return Err(limit);
         }
         listed.list = longer;
         Ok(())

@@ -57,6 +57,10 @@ impl Repair {
 
         header[19] = if is_new { 1 + (header[19] >> 1 & 1) } else { 0 };
         header[20] = if is_new { header[20] & header[2] } else { 0 };
+        // What version 1 can say would be written in version 1 again.
+        if header[19..22] == [1, 0, 0] {
+            (header[1], header[19]) = (1, 0);
+        }
 
         let buckets = usize::try_from(header[4]).ok().filter(|n| *n <= 8)?;
         let block = BLOCK_WORDS + buckets * words_of_a_bucket(&header);

@@ -61,12 +61,12 @@ fn note_by<T>(by: &'static Location<'static>, access: Access, of: &T) {
 }
 
 macro_rules! noted_atomic {
-    ($name:ident, $value:ty) => {
+    ($name:ident $(<$of:ident>)?, $value:ty) => {
         #[derive(Default)]
         #[repr(transparent)]
-        pub struct $name(atomic::$name);
+        pub struct $name $(<$of>)? (atomic::$name $(<$of>)?);
 
-        impl $name {
+        impl $(<$of>)? $name $(<$of>)? {
             pub const fn new(value: $value) -> Self {
                 $name(atomic::$name::new(value))
             }
@@ -87,6 +87,7 @@ macro_rules! noted_atomic {
 }
 
 noted_atomic!(AtomicBool, bool);
+noted_atomic!(AtomicPtr<T>, *mut T);
 noted_atomic!(AtomicU32, u32);
 noted_atomic!(AtomicU64, u64);
 
@@ -119,6 +120,11 @@ pub fn read_owned(word: &AtomicU64) -> u64 {
 
 #[track_caller]
 pub fn read_owned_u32(word: &AtomicU32) -> u32 {
+    word.load(Ordering::Relaxed)
+}
+
+#[track_caller]
+pub fn read_owned_pointer<T>(word: &AtomicPtr<T>) -> *mut T {
     word.load(Ordering::Relaxed)
 }
 

@@ -116,10 +116,12 @@
 //! snapshot/   files: their format, writing, reading, replacing one by another
 //! room/       where items are: a fixed table, or one that grows
 //! shard/      one cuckoo table: look, write, kick
-//! table/      words, stripes, locks, and two hints to the machine (the only `unsafe`)
+//! table/      words, stripes and locks; hints to the machine
 //! layout/     bits, buckets and sizes: pure arithmetic
 //! guide/      the pages of this documentation
 //! ```
+//!
+//! `unsafe` is in `table/memory.rs` and, in one place, in `room/growing/tables.rs`.
 //!
 //! Each file with atomics has a table of its orderings, and names the test that fails without them.
 //! `loom-tests` runs these same files through every interleaving of small models; `shuttle-tests`
@@ -173,8 +175,9 @@ pub mod internals {
     pub use crate::layout::geometry::{Bucket, Geometry, Mixed, Place};
     pub use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
     pub use crate::layout::stagger::Stagger;
-    pub use crate::room::growing::directory::{Directory, Entry, Tenure};
+    pub use crate::room::growing::directory::{Directory, Tenure};
     pub use crate::room::growing::grown::Grown;
+    pub use crate::room::growing::site::Link;
     pub use crate::room::growing::until_split::{Split, UntilSplit};
     pub use crate::room::shards::{
         Contains, Insert, InsertIfAbsent, Operation, Remove, Shards, act,

@@ -2,7 +2,7 @@
 //!
 //! Nothing else in the crate names `std::sync::atomic`, `parking_lot`, `loom` or `shuttle`. Each of
 //! the four versions of this module (std, loom, shuttle, and one that counts accesses) has
-//! [`AtomicBool`], [`AtomicU32`], [`AtomicU64`], [`fence`], a [`Mutex`] and an [`RwLock`] whose locks
+//! [`AtomicBool`], [`AtomicPtr`], [`AtomicU32`], [`AtomicU64`], [`fence`], a [`Mutex`] and an [`RwLock`] whose locks
 //! cannot fail, a [`Backoff`], [`nap`], and
 //!
 //! * `read_owned(word)`: a plain load of a word that only the holder of a lock writes. Loom does
@@ -89,7 +89,7 @@ pub mod imp;
 mod imp {
     pub use crossbeam_utils::Backoff;
     pub use parking_lot::{Mutex, RwLock};
-    pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+    pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
     use std::time::Duration;
 
@@ -102,6 +102,12 @@ mod imp {
     /// Loads a count that only the holder of a lock writes. The caller is that holder.
     #[inline]
     pub fn read_owned_u32(word: &AtomicU32) -> u32 {
+        word.load(Ordering::Relaxed)
+    }
+
+    /// Loads a pointer that only the holder of a lock writes. The caller is that holder.
+    #[inline]
+    pub fn read_owned_pointer<T>(word: &AtomicPtr<T>) -> *mut T {
         word.load(Ordering::Relaxed)
     }
 
@@ -119,7 +125,7 @@ mod imp {
 
 #[cfg(loom)]
 mod imp {
-    pub use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+    pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
     use std::cell::Cell;
 
@@ -132,6 +138,12 @@ mod imp {
     #[allow(unsafe_code)]
     pub fn read_owned_u32(word: &AtomicU32) -> u32 {
         // SAFETY: as above.
+        unsafe { word.unsync_load() }
+    }
+
+    #[allow(unsafe_code)]
+    pub fn read_owned_pointer<T>(word: &AtomicPtr<T>) -> *mut T {
+        // SAFETY: loom checks this as well.
         unsafe { word.unsync_load() }
     }
 
@@ -196,7 +208,7 @@ mod imp {
 #[cfg(shuttle)]
 mod imp {
     pub use super::NoBackoff as Backoff;
-    pub use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+    pub use shuttle::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
     pub use shuttle::thread::yield_now as nap;
 
     pub fn read_owned(word: &AtomicU64) -> u64 {
@@ -204,6 +216,10 @@ mod imp {
     }
 
     pub fn read_owned_u32(word: &AtomicU32) -> u32 {
+        word.load(Ordering::Relaxed)
+    }
+
+    pub fn read_owned_pointer<T>(word: &AtomicPtr<T>) -> *mut T {
         word.load(Ordering::Relaxed)
     }
 

@@ -71,8 +71,7 @@ twins! {
             "shard/look.rs",
             "        let stamp = self.table.stripes().stamp(self.stripe(place.first));
         let (first, second) = (self.read(place.first), self.read(place.second));
-        let found = self.lease.is_in(self.lanes(), first, second, place.fp)
-            && (!L::WIDE || self.tails_agree(place, first, second));
+        let found = self.matches(place, first, second);
         if found && self.hits_last() {
             return Some(true);
         }
@@ -184,7 +183,7 @@ twins! {
     }
     the_version_changes_only_after_the_move {
         edits: [
-            ("shard/kick.rs", "    let _moving = (words.len() > 1).then(|| shard.moving(&locked, &stripes));\n", ""),
+            ("shard/kick.rs", "    let _moving = (words.len() > 1).then(|| shard.moving(&locked, moved));\n", "    let _ = &moved;\n"),
             (
                 "shard/kick.rs",
                 "    shard.add_items(&locked, path.end(), 1);",
@@ -197,12 +196,13 @@ twins! {
     a_path_is_walked_hand_over_hand {
         edits: [(
             "shard/kick.rs",
-            "    let _moving = (words.len() > 1).then(|| shard.moving(&locked, &stripes));
+            "    let _moving = (words.len() > 1).then(|| shard.moving(&locked, moved));
     for &(bucket, words) in words.iter().rev() {
         shard.write(&locked, bucket, words);
     }
     shard.add_items(&locked, path.end(), 1);",
-            "    drop(locked);
+            "    let _ = moved;
+    drop(locked);
     for &(bucket, words) in words.iter().rev() {
         let locked = shard.lock_one(bucket)?;
         let stripes = shard.stripes::<1>([bucket]);
@@ -633,8 +633,8 @@ twins! {
     an_entry_is_stored_relaxed {
         edits: [(
             "room/growing/directory.rs",
-            "slot.store(entry.packed(), Ordering::Release)",
-            "slot.store(entry.packed(), Ordering::Relaxed)",
+            "slot.store(entry.word(), Ordering::Release)",
+            "slot.store(entry.word(), Ordering::Relaxed)",
         )],
         model: "growth::an_item_is_found_while_its_shard_is_split_in_a_deep_directory",
         message: MISSED_IN_SPLIT,
@@ -657,7 +657,7 @@ twins! {
         edits: [(
             "room/growing/directory.rs",
             "        if let Some(slot) = self.list(depth).get(index) {
-            slot.store(SPLIT, Ordering::Release);
+            slot.store(SPLIT.word(), Ordering::Release);
         }
 ",
             "let _ = index;",
@@ -669,8 +669,8 @@ twins! {
         edits: [(
             "room/growing/directory.rs",
             "        let _alone = self.changes.lock();
-        let depth = tenure.entry().depth;",
-            "        let depth = tenure.entry().depth;",
+        let depth = tenure.depth();",
+            "        let depth = tenure.depth();",
         )],
         model: "growth::a_shard_is_split_while_the_directory_gets_longer",
         message: "Causality violation",
@@ -716,7 +716,7 @@ twins! {
         edits: [(
             "room/growing/grown.rs",
             "            let Ok(own) = shard.lock_before_split(place) else { return Ok(()) };
-            if let Err(kind) = split_helps(shard, &own, place, &census()) {",
+            if let Err(kind) = split_helps(shard, &own, place, &site.census()) {",
             "            let slots = 16;
             let items = shard.all_items();
             if let Err(kind) = if 2 * items < slots { Err(FullKind::NoMemory) } else { Ok(()) } {",
@@ -747,8 +747,8 @@ twins! {
             ),
             (
                 "room/growing/grown.rs",
-                "                next = tenure.end();\n",
-                "                loom::thread::yield_now();\n                nothing();\n                next = tenure.end();\n",
+                "                next = self.directory.end(tenure);\n",
+                "                loom::thread::yield_now();\n                nothing();\n                next = self.directory.end(tenure);\n",
             ),
         ],
         model: "growth::a_clear_leaves_what_a_later_split_recorded",
@@ -807,8 +807,8 @@ twins! {
     an_insert_believes_a_hit_during_a_split {
         edits: [(
             "shard/write.rs",
-            "if seen && (self.hits_last() || self.look(place) == Some(true)) {",
-            "if seen {",
+            "stamp.is_none_or(is_sure) {",
+            "(true || stamp.is_none_or(is_sure)) {",
         )],
         model: "growth::an_item_is_not_taken_for_another_in_the_middle_of_a_split",
         message: "an item was taken for another",
@@ -942,8 +942,8 @@ twins! {
         edits: [(
             "room/growing/grown.rs",
             "            if let Ok(items) = copied {
-                *next = tenure.end().map(|hash| hash.0);",
-            "            *next = tenure.end().map(|hash| hash.0);
+                *next = self.directory.end(tenure).map(|hash| hash.0);",
+            "            *next = self.directory.end(tenure).map(|hash| hash.0);
             if let Ok(items) = copied {",
         )],
         model: SAVE,
@@ -955,16 +955,17 @@ twins! {
             "        loop {
             let tenure = self.directory.look_up(Mixed((*next)?));
             // If it has been split meanwhile, its halves come one after the other.",
-            "        type List = std::cell::RefCell<Vec<(u64, Entry, Option<u64>)>>;
+            "        type List = std::cell::RefCell<Vec<(u64, Link, Option<u64>)>>;
         std::thread_local! { static LIST: List = List::default(); }
         let hash = (*next)?;
         if hash == 0 {
-            let listed = |shard: Tenure<'_>| (shard.hash().0, shard.entry(), shard.end().map(|hash| hash.0));
+            let listed = |shard: Tenure<'_>| (shard.hash().0, shard.link(), self.directory.end(shard).map(|hash| hash.0));
             LIST.set(self.directory.shards().map(listed).collect());
         }
         let found = LIST.with_borrow(|list| list.iter().find(|(begin, ..)| *begin == hash).copied());
-        let (_, Entry { depth, table, base }, end) = found.expect(\"a shard\");
-        let Ok(items) = self.ground.tables.get(table).shard::<false>(base).copy(buckets, || 0);
+        let (_, link, end) = found.expect(\"a shard\");
+        let depth = link.depth();
+        let Ok(items) = self.ground.tables.at(link).shard::<false>().copy(buckets, || 0);
         *next = end;
         return Some(Copied { depth, items });
         #[allow(unreachable_code)]
@@ -980,7 +981,7 @@ twins! {
             "let tenure = self.directory.look_up(Mixed((*next)?));
             // If it has been split meanwhile, its halves come",
             "let tenure = self.directory.look_up(Mixed((*next)?));
-            let root = self.ground.tables.get(0).shard::<false>(0);
+            let root = self.ground.tables.at(self.directory.shards().next().expect(\"a shard\").link()).shard::<false>();
             if let Ok(items) = root.copy(buckets, || 0) {
                 *next = None;
                 return Some(Copied { depth: 0, items });
@@ -993,8 +994,9 @@ twins! {
     the_end_of_a_shard_is_looked_up_after_its_copy {
         edits: [(
             "room/growing/grown.rs",
-            "                *next = tenure.end().map(|hash| hash.0);",
-            "                *next = self.directory.look_up(tenure.hash()).end().map(|hash| hash.0);",
+            "                *next = self.directory.end(tenure).map(|hash| hash.0);",
+            "                let now = self.directory.look_up(tenure.hash());
+                *next = self.directory.end(now).map(|hash| hash.0);",
         )],
         model: SAVE,
         message: "an item is saved 2 times, in shards of depths [0, 1]",
@@ -1002,9 +1004,9 @@ twins! {
     the_depth_of_a_shard_is_looked_up_after_its_copy {
         edits: [(
             "room/growing/grown.rs",
-            "                return Some(Copied { depth: tenure.entry().depth, items });",
+            "                return Some(Copied { depth: tenure.depth(), items });",
             "                let tenure = self.directory.look_up(tenure.hash());
-                return Some(Copied { depth: tenure.entry().depth, items });",
+                return Some(Copied { depth: tenure.depth(), items });",
         )],
         model: SAVE,
         message: "an item is saved 0 times, in shards of depths [1]",

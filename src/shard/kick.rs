@@ -216,8 +216,11 @@ pub fn walk<L: Lease>(
     let Some(words) = check(shard, path, place, &locked) else {
         return Ok(Outcome::Stale);
     };
+    // Nothing moves in a stripe that was locked only for the check.
+    let moved = (!own.is_empty()).then(|| shard.stripes::<MOST_BUCKETS>(path.buckets()));
+    let moved = moved.as_ref().unwrap_or(&stripes);
     // A single store moves nothing.
-    let _moving = (words.len() > 1).then(|| shard.moving(&locked, &stripes));
+    let _moving = (words.len() > 1).then(|| shard.moving(&locked, moved));
     for &(bucket, words) in words.iter().rev() {
         shard.write(&locked, bucket, words);
     }

@@ -34,12 +34,18 @@ impl<L: Lease> Shard<'_, L> {
     pub fn look(self, place: Place) -> Option<bool> {
         let stamp = self.table.stripes().stamp(self.stripe(place.first));
         let (first, second) = (self.read(place.first), self.read(place.second));
-        let found = self.lease.is_in(self.lanes(), first, second, place.fp)
-            && (!L::WIDE || self.tails_agree(place, first, second));
+        let found = self.matches(place, first, second);
         if found && self.hits_last() {
             return Some(true);
         }
         (stamp.still_holds() && self.lease.check().is_ok()).then_some(found)
+    }
+
+    /// Whether any lane of two buckets matches the item, given their first words.
+    #[inline(always)]
+    pub fn matches(self, place: Place, first: u64, second: u64) -> bool {
+        self.lease.is_in(self.lanes(), first, second, place.fp)
+            && (!L::WIDE || self.tails_agree(place, first, second))
     }
 
     /// Whether a hit needs no stamp: what it was seen in means the same for ever, and was stored at

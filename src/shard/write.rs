@@ -7,7 +7,7 @@ use crate::layout::geometry::{Bucket, Place};
 use crate::shard::Shard;
 use crate::shard::kick;
 use crate::shard::lease::{Answer, Lease, Refusal, Removal};
-use crate::table::stripe::Locks;
+use crate::table::stripe::{Locks, Stamp};
 
 impl<L: Lease> Shard<'_, L> {
     /// Adds a copy of the item.
@@ -48,9 +48,11 @@ impl<L: Lease> Shard<'_, L> {
     #[inline]
     pub fn insert_if_absent(self, place: Place) -> Answer<bool, L> {
         let lanes = self.lanes();
+        let stripe = self.stripe(place.first);
+        let stamp = (!self.hits_last()).then(|| self.table.stripes().stamp(stripe));
         let (first, second) = (self.read(place.first), self.read(place.second));
-        let seen = self.lease.is_in(lanes, first, second, place.fp);
-        if seen && (self.hits_last() || self.look(place) == Some(true)) {
+        let is_sure = |stamp: Stamp<'_>| stamp.still_holds() && self.lease.check().is_ok();
+        if self.matches(place, first, second) && stamp.is_none_or(is_sure) {
             return Ok(false);
         }
         // An item that was not seen is decided under the locks: of its own buckets if one has

@@ -1,4 +1,4 @@
-//! Hints to the machine about memory, and memory that is placed for them: the only `unsafe` code of
+//! Hints to the machine about memory, and memory that is placed for them: nearly all `unsafe` code of
 //! the crate.
 //!
 //! None of it changes what any read returns, only how soon. `benches/results/hints.txt` has the

@@ -21,12 +21,16 @@ use crate::layout::geometry::{Geometry, STRIPE_BUCKETS};
 use crate::sync::{Ordering, read_owned};
 use crate::table::memory::{Words, in_huge_pages, prefetch, zeroed};
 use crate::table::stripe::{Locks, Stripes};
+use std::panic::RefUnwindSafe;
 
 pub struct Table {
     geometry: Geometry,
     words: Words,
     stripes: Stripes,
 }
+
+/// Its locks do not know of panics, and no word is ever half written.
+impl RefUnwindSafe for Table {}
 
 impl Table {
     /// Allocates an empty table. The error is the number of bytes that could not be allocated.

@@ -63,10 +63,11 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     fs::create_dir_all(out).map_err(|error| format!("{}: {error}", out.display()))?;
     if arguments.plot_only {
         let rows = csv::rows_from(&read(&out.join("results.csv"))?)?;
-        let held = |name| csv::held_from(&read(&out.join(name)).unwrap_or_default());
+        let held = |name| held_in(out, name);
         let grown = csv::grown_from(&read(&out.join("growth.csv")).unwrap_or_default())?;
         let drawn = plot::all(&rows, &held("memory.csv")?).into_iter();
-        let drawn = drawn.chain(plot::growth(&grown, &held("growth-memory.csv")?));
+        let held = [held("growth-memory.csv")?, held(BEFORE)?].concat();
+        let drawn = drawn.chain(plot::growth(&grown, &held));
         return draw(arguments, drawn);
     }
 
@@ -97,11 +98,18 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         let text = report::growth(&timing::machine(), &grown);
         print(&text);
         write(&out.join("growth.txt"), &text)?;
-        draw(arguments, plot::growth(&grown, &held))?;
+        draw(arguments, plot::growth(&grown, &[held, held_in(out, BEFORE)?].concat()))?;
         let koel = grown.iter().filter(|grown| grown.peer.starts_with(peers::KOEL));
         wrong += koel.map(|grown| grown.lost).sum::<u64>();
     }
     if wrong == 0 { Ok(()) } else { Err(format!("koel gave {wrong} wrong answers")) }
+}
+
+/// koel's memory before its shards were split one after another, drawn for comparison if it is there.
+const BEFORE: &str = "growth-memory-before.csv";
+
+fn held_in(out: &Path, name: &str) -> Result<Vec<csv::Held>, String> {
+    csv::held_from(&read(&out.join(name)).unwrap_or_default())
 }
 
 fn draw(

@@ -225,6 +225,9 @@ fn growth_memory(held: &[Held]) -> Option<String> {
 fn grown_style(peer: &str) -> Style {
     match peer {
         KOEL => style(peer),
+        _ if peer.starts_with("koel until") => {
+            Style { colour: "#a7a09d", width: 1.5, mark: Mark::None, dashed: true }
+        }
         _ if peer.starts_with(KOEL) => {
             Style { colour: "#e9a08f", width: 2.2, mark: Mark::Square, dashed: false }
         }

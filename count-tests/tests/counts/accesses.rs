@@ -74,6 +74,11 @@ impl Tally {
         self.lock_swaps
     }
 
+    /// How many versions were stored.
+    pub fn versions(&self) -> u64 {
+        self.version_stores
+    }
+
     /// How many words were stored.
     pub fn words(&self) -> u64 {
         self.word_stores

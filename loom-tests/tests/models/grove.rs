@@ -4,12 +4,20 @@
 //! eight items. The models add to the count without inserting items.
 
 use crate::toy::World;
+use koel_under_loom::Full;
 use koel_under_loom::internals::{
-    Aging, Bucket, Entry, Geometry, Grown, GrowthPlan, Lanes, Mixed, Place, Shard, Shards, Stagger,
+    Aging, Bucket, Geometry, Grown, GrowthPlan, Lanes, Mixed, Place, Shard, Shards, Stagger,
     UntilSplit,
 };
 
-pub const ROOT: Entry = Entry { depth: 0, table: 0, base: 0 };
+/// An entry of the directory: which shard, and how deep it is.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    pub shard: usize,
+    pub depth: u32,
+}
+
+pub const ROOT: Entry = Entry { shard: 0, depth: 0 };
 
 pub struct Grove<const WIDE: bool = false> {
     pub room: Grown,
@@ -73,8 +81,13 @@ impl<const WIDE: bool> Grove<WIDE> {
     }
 
     pub fn split(&self, hash: Mixed, entry: Entry) {
-        let outcome = self.room.split_as_seen::<WIDE>(hash, entry.depth, entry);
-        outcome.expect("a full shard was not split");
+        self.split_as_seen(hash, entry.depth, entry).expect("a full shard was not split");
+    }
+
+    /// Splits the shard that owned the item when this entry was in the list of this level.
+    pub fn split_as_seen(&self, hash: Mixed, level: u32, entry: Entry) -> Result<(), Full> {
+        let link = self.room.link(entry.shard, entry.depth);
+        self.room.split_as_seen::<WIDE>(hash, level, link)
     }
 
     pub fn copies(&self, hash: Mixed) -> usize {

@@ -1,11 +1,11 @@
 //! An inserted item is found, once, while its shard is split.
 
-use crate::grove::{Grove, ROOT, item, items, place, split_root, there_once};
+use crate::grove::{Entry, Grove, ROOT, item, items, place, split_root, there_once};
 use crate::toy::Model;
 use koel_under_loom::internals::Shards;
 use koel_under_loom::internals::{
-    Contains, Copies, Entry, Insert, InsertIfAbsent, Mixed, Outcome, Path, Remove, act,
-    rate_of_a_lane, walk,
+    Contains, Copies, Insert, InsertIfAbsent, Mixed, Outcome, Path, Remove, act, rate_of_a_lane,
+    walk,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -47,7 +47,7 @@ fn an_item_is_found_while_its_shard_is_split_in_a_deep_directory() {
                 // entries.
                 let other = self::item(1, 1);
                 grove.pretend(other);
-                let entry = Entry { depth: 1, table: 1, base: 0 };
+                let entry = Entry { shard: 1, depth: 1 };
                 grove.split(other, entry);
                 grove.put(item);
                 item
@@ -55,10 +55,7 @@ fn an_item_is_found_while_its_shard_is_split_in_a_deep_directory() {
             &[
                 |grove, item| {
                     let entry = Entry { depth: 1, ..ROOT };
-                    grove
-                        .room
-                        .split_as_seen::<false>(*item, 2, entry)
-                        .expect("a full shard was not split");
+                    grove.split_as_seen(*item, 2, entry).expect("a full shard was not split");
                 },
                 look,
             ],
@@ -291,11 +288,8 @@ fn a_shard_is_split_while_the_directory_gets_longer() {
         &[
             |grove, [deep, _]| grove.split(*deep, Entry { depth: 2, ..ROOT }),
             |grove, [_, shallow]| {
-                let entry = Entry { depth: 1, table: 1, base: 0 };
-                grove
-                    .room
-                    .split_as_seen::<false>(*shallow, 2, entry)
-                    .expect("a full shard was not split");
+                let entry = Entry { shard: 1, depth: 1 };
+                grove.split_as_seen(*shallow, 2, entry).expect("a full shard was not split");
             },
         ],
         |grove, items| {
@@ -366,7 +360,7 @@ fn nothing_escapes_a_clear_by_a_split() {
         &[
             |grove, [_, upper]| {
                 // The clear may have been first.
-                let _ = grove.room.split_as_seen::<false>(*upper, 0, ROOT);
+                let _ = grove.split_as_seen(*upper, 0, ROOT);
             },
             |grove, _| grove.room.clear(),
         ],
@@ -389,7 +383,7 @@ fn a_clear_leaves_what_a_later_split_recorded() {
             |grove, item| {
                 grove.put(*item);
                 // The clear may have taken the item away.
-                let _ = grove.room.split_as_seen::<false>(*item, 0, ROOT);
+                let _ = grove.split_as_seen(*item, 0, ROOT);
             },
         ],
         |grove, item| {
@@ -423,11 +417,8 @@ fn an_item_that_comes_during_two_splits_is_found() {
                 |grove, item| {
                     split_root(grove, item);
                     grove.pretend(*item);
-                    let entry = Entry { depth: 1, table: 1, base: 0 };
-                    grove
-                        .room
-                        .split_as_seen::<false>(*item, 1, entry)
-                        .expect("a full shard was not split");
+                    let entry = Entry { shard: 1, depth: 1 };
+                    grove.split_as_seen(*item, 1, entry).expect("a full shard was not split");
                 },
                 |grove, item| {
                     act::<Insert, _>(&grove.room, *item).expect("there is room");
@@ -458,7 +449,7 @@ fn an_insert_is_not_refused_while_its_shard_is_split() {
             },
             &[
                 |grove, item| {
-                    let answer = grove.room.split_as_seen::<false>(*item, 0, ROOT);
+                    let answer = grove.split_as_seen(*item, 0, ROOT);
                     answer.expect("refused though a split made room");
                 },
                 |grove, item| {
@@ -511,11 +502,8 @@ fn an_item_is_found_by_an_old_list() {
             &[
                 |grove, [deep, shallow]| {
                     grove.split(*deep, Entry { depth: 2, ..ROOT });
-                    let entry = Entry { depth: 1, table: 1, base: 0 };
-                    grove
-                        .room
-                        .split_as_seen::<false>(*shallow, 2, entry)
-                        .expect("a shard was not split");
+                    let entry = Entry { shard: 1, depth: 1 };
+                    grove.split_as_seen(*shallow, 2, entry).expect("a shard was not split");
                 },
                 |grove, [_, shallow]| look(grove, shallow),
             ],

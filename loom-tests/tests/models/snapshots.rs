@@ -1,9 +1,9 @@
 //! Every item that is in the filter when a save begins is in the file exactly once, while items
 //! move and shards are split.
 
-use crate::grove::{Grove, ROOT, aging, item, place, split_root, there_once};
+use crate::grove::{Entry, Grove, ROOT, aging, item, place, split_root, there_once};
 use crate::toy::{Model, Toy, World};
-use koel_under_loom::internals::{AtomicU64, Bucket, Entry, Mixed, Path, Place, Removal, Shards};
+use koel_under_loom::internals::{AtomicU64, Bucket, Mixed, Path, Place, Removal, Shards};
 use koel_under_loom::{ConcurrentCuckooFilter, GrowingCuckooFilter, StableHash};
 use loom::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::Arc;
@@ -298,10 +298,7 @@ fn an_item_is_saved_once_while_its_shard_is_split_in_a_deep_directory() {
                 &[
                     |grove, (item, _)| {
                         let entry = half_of_root(item.0 >> 63);
-                        grove
-                            .room
-                            .split_as_seen::<false>(*item, 2, entry)
-                            .expect("a full shard was not split");
+                        grove.split_as_seen(*item, 2, entry).expect("a full shard was not split");
                     },
                     save_all,
                 ],
@@ -311,7 +308,7 @@ fn an_item_is_saved_once_while_its_shard_is_split_in_a_deep_directory() {
 }
 
 fn half_of_root(upper: u64) -> Entry {
-    Entry { depth: 1, table: upper as usize, base: 0 }
+    Entry { shard: upper as usize, depth: 1 }
 }
 
 /// A shard is split, and then one of its halves. The directory becomes deeper each time.

@@ -53,8 +53,9 @@
 //! All this costs an insert or a removal nothing but a look at the counts that it changes anyway.
 
 use crate::layout::geometry::Bucket;
+use crate::room::growing::site::Site;
 use crate::room::growing::split::Census;
-use crate::room::growing::tables::{Held, Tables};
+use crate::room::growing::tables::Tables;
 use crate::sync::{Gauge, Ordering, RwLock, fence};
 
 pub struct Accounts {
@@ -76,27 +77,27 @@ impl Accounts {
     /// Begins with shards that were loaded from a file. It gives an estimate of each shard's items,
     /// and where that is below zero, other shards pay.
     pub fn begin<const WIDE: bool>(&self, tables: &Tables) {
-        for (_, held, base) in tables.shards_from(0) {
-            let shard = held.shard::<WIDE>(base);
+        for (_, site) in tables.sites_from(0) {
+            let shard = site.shard::<WIDE>();
             let Ok(locked) = shard.lock_all();
             let items = shard.all_items();
-            self.note_excess(&[held.census(base)]);
+            self.note_excess(&[site.census()]);
             if items < 0 {
                 shard.share_out(&locked, 0, Bucket(0));
-                held.record(base, &Census { received: -items, ..held.census(base) });
+                site.record(&Census { received: -items, ..site.census() });
             }
         }
-        let missing = |(_, held, base): (usize, &Held, usize)| held.census(base).received;
-        let mut missing: i64 = tables.shards_from(0).map(missing).sum();
-        for (_, held, base) in tables.shards_from(0) {
-            let shard = held.shard::<WIDE>(base);
+        let missing = tables.sites_from(0).map(|(_, site)| site.census().received);
+        let mut missing: i64 = missing.sum();
+        for (_, site) in tables.sites_from(0) {
+            let shard = site.shard::<WIDE>();
             let Ok(locked) = shard.lock_all();
             let items = shard.all_items();
             let given = missing.min(items);
             if given > 0 {
                 shard.share_out(&locked, items - given, Bucket(0));
-                let census = held.census(base);
-                held.record(base, &Census { received: census.received - given, ..census });
+                let census = site.census();
+                site.record(&Census { received: census.received - given, ..census });
                 missing -= given;
             }
         }
@@ -109,29 +110,23 @@ impl Accounts {
         }
     }
 
-    /// Fills the account of the stripe of `bucket` in the shard at `base`, unless the accounts of all
-    /// shards are empty. The caller holds `transfers` for writing.
-    pub fn fill<const WIDE: bool>(
-        &self,
-        tables: &Tables,
-        held: &Held,
-        base: usize,
-        bucket: Bucket,
-    ) -> bool {
+    /// Fills the account of the stripe of `bucket` in the shard of this site, unless the accounts of
+    /// all shards are empty. The caller holds `transfers` for writing.
+    pub fn fill<const WIDE: bool>(&self, tables: &Tables, site: &Site, bucket: Bucket) -> bool {
         let received = {
-            let Ok(locked) = held.shard::<WIDE>(base).lock_all();
-            let own = held.shard::<WIDE>(base).all_items();
+            let Ok(locked) = site.shard::<WIDE>().lock_all();
+            let own = site.shard::<WIDE>().all_items();
             if own > 0 {
-                held.shard::<WIDE>(base).share_out(&locked, own, bucket);
+                site.shard::<WIDE>().share_out(&locked, own, bucket);
                 return true;
             }
             drop(locked);
             self.half_of_another::<WIDE>(tables)
         };
-        let shard = held.shard::<WIDE>(base);
+        let shard = site.shard::<WIDE>();
         let Ok(locked) = shard.lock_all();
-        let census = held.census(base);
-        held.record(base, &Census { received: census.received + received, ..census });
+        let census = site.census();
+        site.record(&Census { received: census.received + received, ..census });
         shard.share_out(&locked, shard.all_items() + received, bucket);
         received > 0
     }
@@ -141,8 +136,8 @@ impl Accounts {
         // Most shards without anything are passed by without a lock. Only under its locks is it
         // certain that a shard has nothing.
         for is_certain in [false, true] {
-            for (number, held, base) in self.shards(tables) {
-                let shard = held.shard::<WIDE>(base);
+            for (number, site) in self.shards(tables) {
+                let shard = site.shard::<WIDE>();
                 if !is_certain && !shard.any_items() {
                     continue;
                 }
@@ -150,8 +145,8 @@ impl Accounts {
                 let items = shard.all_items();
                 if items > 0 {
                     let given = (items + 1) / 2;
-                    let census = held.census(base);
-                    held.record(base, &Census { received: census.received - given, ..census });
+                    let census = site.census();
+                    site.record(&Census { received: census.received - given, ..census });
                     shard.share_out(&locked, items - given, Bucket(0));
                     self.has_some.set(number as u64);
                     return given;
@@ -169,42 +164,41 @@ impl Accounts {
             return;
         }
         let _no_split = self.transfers.write();
-        for (_, held, base) in tables.shards_from(0) {
-            let Ok(_locked) = held.shard::<WIDE>(base).lock_all();
-            if held.shard::<WIDE>(base).all_items() > 0 {
+        for (_, site) in tables.sites_from(0) {
+            let Ok(_locked) = site.shard::<WIDE>().lock_all();
+            if site.shard::<WIDE>().all_items() > 0 {
                 return;
             }
         }
         let mut has_excess = false;
-        for (_, held, base) in tables.shards_from(0) {
-            let shard = held.shard::<WIDE>(base);
+        for (_, site) in tables.sites_from(0) {
+            let shard = site.shard::<WIDE>();
             let Ok(locked) = shard.lock_all();
-            let census = held.census(base);
+            let census = site.census();
             if shard.all_items() > 0 {
                 let excess = census.excess - census.received;
                 has_excess |= excess > 0;
-                held.record(base, &Census { excess, received: 0, ..census });
+                site.record(&Census { excess, received: 0, ..census });
                 continue;
             }
             if census.lanes(0) > 0 {
                 shard.clear_locked(&locked);
             }
-            held.record(base, &Census::default());
+            site.record(&Census::default());
         }
         self.has_excess.set(has_excess.into());
     }
 
     /// Whether any shard has something in its accounts, by the counts of a moment ago.
     fn anything<const WIDE: bool>(&self, tables: &Tables) -> bool {
-        let some =
-            self.shards(tables).find(|(_, held, base)| held.shard::<WIDE>(*base).any_items());
+        let some = self.shards(tables).find(|(_, site)| site.shard::<WIDE>().any_items());
         some.inspect(|(number, ..)| self.has_some.set(*number as u64)).is_some()
     }
 
     /// All shards, and first the one that had something last time.
-    fn shards<'a>(&self, tables: &'a Tables) -> impl Iterator<Item = (usize, &'a Held, usize)> {
+    fn shards<'a>(&self, tables: &'a Tables) -> impl Iterator<Item = (usize, &'a Site)> {
         let start = self.has_some.get() as usize;
-        let before = tables.shards_from(0).take_while(move |(number, ..)| *number < start);
-        tables.shards_from(start).chain(before)
+        let before = tables.sites_from(0).take_while(move |(number, _)| *number < start);
+        tables.sites_from(start).chain(before)
     }
 }

@@ -1,7 +1,7 @@
 //! Which shard of a growing filter owns an item now.
 //!
-//! The directory is a list of [`Entry`]s. An entry says where a shard is and how deep it is: how
-//! many bits of a hash led to it. The hash range is first divided into `roots`, the shards that the
+//! The directory is a list of entries. An entry is a [`Link`]: it says where a shard is and how deep
+//! it is, that is, how many bits of a hash led to it. The hash range is first divided into `roots`, the shards that the
 //! filter began with, and then halved bit by bit. A list of level `n` has `2^n` entries for each
 //! root; a shard that is less deep than that is in several adjacent entries.
 //!
@@ -26,10 +26,13 @@
 //! | an entry, again | `Relaxed` | after the reader's loads of words and versions, which are `Acquire`; stored before the versions' ends, which are `Release` |
 
 use crate::layout::SMALL;
-use crate::layout::aging::GROWING_BUCKETS;
 use crate::layout::geometry::Mixed;
 use crate::layout::roots::{Position, Roots};
-use crate::sync::{AtomicU32, AtomicU64, Gauge, Mutex, Ordering, read_owned, read_owned_u32};
+use crate::room::growing::site::{Link, Site};
+use crate::room::growing::tables::Tables;
+use crate::sync::{
+    AtomicPtr, AtomicU32, Gauge, Mutex, Ordering, read_owned_pointer, read_owned_u32,
+};
 use std::sync::OnceLock;
 
 /// One more than the greatest depth of a shard.
@@ -40,37 +43,12 @@ pub const MOST_LEVELS: usize = 32;
 /// directory.
 pub const MOST_ENTRIES: usize = if SMALL { 1 << 16 } else { 64 };
 
-/// Where a shard is, and how many bits of the hash all its items share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    pub depth: u32,
-    /// The index of its table.
-    pub table: usize,
-    /// The index of its first bucket in that table.
-    pub base: usize,
-}
-
-impl Entry {
-    #[inline]
-    fn packed(self) -> u64 {
-        let shard = self.base / GROWING_BUCKETS as usize;
-        (shard as u64) << 24 | (self.table as u64) << 8 | u64::from(self.depth)
-    }
-
-    #[inline]
-    fn unpacked(packed: u64) -> Self {
-        Entry {
-            depth: packed as u32 & 0xFF,
-            table: (packed >> 8) as usize & 0xFFFF,
-            base: (packed >> 24) as usize * GROWING_BUCKETS as usize,
-        }
-    }
-}
-
 /// In place of an entry: the shard has been split, and this list is too short for its halves.
-pub const SPLIT: u64 = u64::MAX;
+pub const SPLIT: Link = Link::NONE;
 
-type List = Box<[AtomicU64]>;
+type Slot = AtomicPtr<Site>;
+
+type List = Box<[Slot]>;
 
 pub struct Directory {
     roots: Roots,
@@ -88,25 +66,28 @@ pub struct Directory {
 /// The directory's entry for an item, as a lookup read it.
 #[derive(Clone, Copy)]
 pub struct Tenure<'a> {
-    directory: &'a Directory,
-    slot: &'a AtomicU64,
-    packed: u64,
+    slot: &'a Slot,
+    link: Link,
     hash: Mixed,
 }
 
 impl Directory {
-    /// A directory of `roots` shards, all in the first table.
-    pub fn new(roots: Roots) -> Option<Self> {
-        Self::restore(roots, std::iter::repeat_n(0, roots.count))
+    /// A directory of the first shards of these tables, all of depth 0.
+    pub fn new(roots: Roots, tables: &Tables) -> Option<Self> {
+        Self::restore(roots, tables, std::iter::repeat_n(0, roots.count))
     }
 
-    /// A directory of shards of these depths, in the order of their hashes; they are in one table
-    /// in the same order. It needs no old lists, since no reader has seen one.
-    pub fn restore(roots: Roots, depths: impl Iterator<Item = u32> + Clone) -> Option<Self> {
+    /// A directory of shards of these depths, in the order of their hashes; they are the first ones of
+    /// the tables in the same order. It needs no old lists, since no reader has seen one.
+    pub fn restore(
+        roots: Roots,
+        tables: &Tables,
+        depths: impl Iterator<Item = u32> + Clone,
+    ) -> Option<Self> {
         let level = depths.clone().max().unwrap_or(0);
-        let entries = depths.clone().enumerate().flat_map(|(shard, depth)| {
-            let base = shard * GROWING_BUCKETS as usize;
-            std::iter::repeat_n(Entry { depth, table: 0, base }.packed(), 1 << (level - depth))
+        let sites = tables.sites_from(0).map(|(_, site)| site);
+        let entries = sites.zip(depths.clone()).flat_map(|(site, depth)| {
+            std::iter::repeat_n(Link::new(site, depth), 1 << (level - depth))
         });
         let shards_of_depth = [const { Gauge::new() }; MOST_LEVELS];
         for depth in depths {
@@ -132,7 +113,7 @@ impl Directory {
     }
 
     #[inline]
-    fn list(&self, level: u32) -> &[AtomicU64] {
+    fn list(&self, level: u32) -> &[Slot] {
         self.lists[level as usize % MOST_LEVELS].get().map_or(&[], |list| list)
     }
 
@@ -158,19 +139,19 @@ impl Directory {
         loop {
             let level = self.level();
             let slot = &self.list(level)[position.range(level)];
-            let packed = slot.load(Ordering::Acquire);
+            let link = Link::of_word(slot.load(Ordering::Acquire));
             // The thread that stored `SPLIT` had made a newer list before.
-            if packed != SPLIT {
-                return Tenure { directory: self, slot, packed, hash };
+            if link != SPLIT {
+                return Tenure { slot, link, hash };
             }
         }
     }
 
     /// The tenure of a lookup that read this entry in the list of this level.
     #[cfg(loom)]
-    pub fn assume(&self, hash: Mixed, level: u32, entry: Entry) -> Tenure<'_> {
+    pub fn assume(&self, hash: Mixed, level: u32, link: Link) -> Tenure<'_> {
         let slot = &self.list(level)[self.index(hash, level)];
-        Tenure { directory: self, slot, packed: entry.packed(), hash }
+        Tenure { slot, link, hash }
     }
 
     /// The index of a hash's entry in the list of a level.
@@ -180,12 +161,12 @@ impl Directory {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.entries.get() as usize * size_of::<AtomicU64>()
+        self.entries.get() as usize * size_of::<Slot>()
     }
 
     /// The size of the list of a level, in a directory that began with `roots` shards.
     pub fn bytes(roots: usize, level: u32) -> usize {
-        (roots << (level as usize % MOST_LEVELS)) * size_of::<AtomicU64>()
+        (roots << (level as usize % MOST_LEVELS)) * size_of::<Slot>()
     }
 
     /// The size of the list of a level.
@@ -212,7 +193,7 @@ impl Directory {
             return Err(NoMemory);
         }
         let old = self.list(level);
-        let entries = old.iter().map(|slot| slot.load(Ordering::Relaxed));
+        let entries = old.iter().map(|slot| Link::of_word(slot.load(Ordering::Relaxed)));
         let twice = entries.flat_map(|entry| [entry, entry]);
         self.add(depth, list_of(2 * old.len(), twice).ok_or(NoMemory)?);
         self.level.store(depth, Ordering::Release);
@@ -221,22 +202,22 @@ impl Directory {
 
     /// Replaces the shard of this tenure, whose locks the caller holds, by its two halves. A list
     /// for their depth has to exist.
-    pub fn replace(&self, tenure: Tenure<'_>, lower: Entry, upper: Entry) {
+    pub fn replace(&self, tenure: Tenure<'_>, lower: Link, upper: Link) {
         let _alone = self.changes.lock();
-        let depth = tenure.entry().depth;
+        let depth = tenure.depth();
         let index = self.index(tenure.hash, depth);
         for level in depth + 1..=read_owned_u32(&self.level) {
             let half = 1 << (level - depth - 1);
             let slots = self.list(level).get(2 * half * index..2 * half * (index + 1));
             for (number, slot) in slots.unwrap_or(&[]).iter().enumerate() {
                 let entry = if number < half { lower } else { upper };
-                slot.store(entry.packed(), Ordering::Release);
+                slot.store(entry.word(), Ordering::Release);
             }
         }
         if let Some(slot) = self.list(depth).get(index) {
-            slot.store(SPLIT, Ordering::Release);
+            slot.store(SPLIT.word(), Ordering::Release);
         }
-        self.shards_of_depth[lower.depth as usize % MOST_LEVELS].add(2);
+        self.shards_of_depth[lower.depth() as usize % MOST_LEVELS].add(2);
         self.shards_of_depth[depth as usize % MOST_LEVELS].add(-1);
     }
 
@@ -245,9 +226,21 @@ impl Directory {
         let mut next = Some(Mixed(0));
         std::iter::from_fn(move || {
             let tenure = self.look_up(next?);
-            next = tenure.end();
+            next = self.end(tenure);
             Some(tenure)
         })
+    }
+
+    /// The first hash of the next shard, if there is one.
+    pub fn end(&self, tenure: Tenure<'_>) -> Option<Mixed> {
+        let depth = tenure.depth();
+        self.roots.first_hash(self.index(tenure.hash, depth) + 1, depth)
+    }
+
+    /// The part of all hashes that lead to the shard.
+    pub fn share(&self, tenure: Tenure<'_>) -> f64 {
+        let depth = tenure.depth();
+        self.roots.share(self.index(tenure.hash, depth), depth)
     }
 
     /// The least depth of any shard. While other threads split shards, it may be out of date.
@@ -261,17 +254,22 @@ impl Directory {
 #[derive(Debug)]
 pub struct NoMemory;
 
-fn list_of(count: usize, entries: impl Iterator<Item = u64>) -> Option<List> {
+fn list_of(count: usize, entries: impl Iterator<Item = Link>) -> Option<List> {
     let mut list = Vec::new();
     list.try_reserve_exact(count).ok()?;
-    list.extend(entries.map(AtomicU64::new));
+    list.extend(entries.map(|entry| Slot::new(entry.word())));
     Some(list.into())
 }
 
 impl<'a> Tenure<'a> {
     #[inline]
-    pub fn entry(self) -> Entry {
-        Entry::unpacked(self.packed)
+    pub fn depth(self) -> u32 {
+        self.link.depth()
+    }
+
+    #[inline]
+    pub fn link(self) -> Link {
+        self.link
     }
 
     #[inline]
@@ -282,7 +280,7 @@ impl<'a> Tenure<'a> {
     /// Whether the entry is unchanged.
     #[inline]
     pub fn holds(self) -> bool {
-        self.slot.load(Ordering::Relaxed) == self.packed
+        self.slot.load(Ordering::Relaxed) == self.link.word()
     }
 
     /// The same for a caller that holds a lock of the shard. The entry changes only under all of them.
@@ -290,38 +288,37 @@ impl<'a> Tenure<'a> {
     /// goes on to store.)
     #[inline]
     pub fn holds_alone(self) -> bool {
-        read_owned(self.slot) == self.packed
-    }
-
-    /// The first hash of the next shard, if there is one.
-    pub fn end(self) -> Option<Mixed> {
-        let Directory { roots, .. } = self.directory;
-        let depth = self.entry().depth;
-        roots.first_hash(roots.position(self.hash).range(depth) + 1, depth)
-    }
-
-    /// The part of all hashes that lead to the shard.
-    pub fn share(self) -> f64 {
-        let Directory { roots, .. } = self.directory;
-        let depth = self.entry().depth;
-        roots.share(roots.position(self.hash).range(depth), depth)
+        read_owned_pointer(self.slot) == self.link.word()
     }
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
+    use crate::layout::aging::GROWING_BUCKETS;
+    use crate::layout::bucket::Lanes;
+    use crate::layout::geometry::Geometry;
     use crate::layout::stagger::Stagger;
 
     const THREE: Roots = Roots { count: 3, stagger: Stagger::FULL };
 
-    fn entry(depth: u32, number: usize) -> Entry {
-        Entry { depth, table: 0, base: number * GROWING_BUCKETS as usize }
+    const SHARDS: usize = 64;
+
+    fn tables() -> Tables {
+        let lanes = Lanes::of_bits(16);
+        let geometry = Geometry::new(lanes, SHARDS, GROWING_BUCKETS);
+        Tables::new(geometry).expect("memory")
+    }
+
+    /// A shard of the first table.
+    fn entry(tables: &Tables, depth: u32, number: usize) -> Link {
+        Link::new(tables.sites_from(number).next().expect("a shard").1, depth)
     }
 
     /// Three roots, of which the second is split, and then its upper half.
-    fn three_roots() -> Directory {
-        let directory = Directory::new(THREE).expect("memory");
+    fn three_roots(tables: &Tables) -> Directory {
+        let entry = |depth, number| entry(tables, depth, number);
+        let directory = Directory::new(THREE, tables).expect("memory");
         let second = Mixed(u64::MAX / 2);
         directory.deepen(1).expect("memory");
         directory.replace(directory.look_up(second), entry(1, 1), entry(1, 3));
@@ -333,14 +330,16 @@ mod tests {
 
     #[test]
     fn every_hash_has_a_shard_and_the_shards_come_in_order() {
-        let directory = three_roots();
-        let shards: Vec<Entry> = directory.shards().map(Tenure::entry).collect();
+        let tables = tables();
+        let entry = |depth, number| entry(&tables, depth, number);
+        let directory = three_roots(&tables);
+        let shards: Vec<Link> = directory.shards().map(Tenure::link).collect();
         let expected = [entry(0, 0), entry(1, 1), entry(2, 3), entry(2, 4), entry(0, 2)];
         assert_eq!(shards, expected);
         let mut last = 0;
         for step in 0..=60_000 {
             let tenure = directory.look_up(Mixed(step * (u64::MAX / 60_000)));
-            let at = shards.iter().position(|shard| *shard == tenure.entry()).expect("known");
+            let at = shards.iter().position(|shard| *shard == tenure.link()).expect("known");
             assert!(at == last || at == last + 1);
             last = at;
         }
@@ -349,7 +348,9 @@ mod tests {
 
     #[test]
     fn an_old_list_is_right_about_what_it_has() {
-        let directory = three_roots();
+        let tables = tables();
+        let entry = |depth, number| entry(&tables, depth, number);
+        let directory = three_roots(&tables);
         assert_eq!(directory.shallowest(), 0);
         let first = directory.look_up(Mixed(0));
         directory.replace(first, entry(1, 0), entry(1, 5));
@@ -360,25 +361,26 @@ mod tests {
 
     #[test]
     fn the_least_depth_is_known_without_a_look_at_the_entries() {
+        let tables = tables();
         let depths = [0, 3, 3, 2, 1, 1, 1];
-        let directory = Directory::restore(THREE, depths.into_iter()).expect("memory");
+        let directory = Directory::restore(THREE, &tables, depths.into_iter()).expect("memory");
         let mut seed = 1u64;
         for number in 10..60 {
-            let least = directory.shards().map(|shard| shard.entry().depth).min();
+            let least = directory.shards().map(Tenure::depth).min();
             assert_eq!(Some(directory.shallowest()), least);
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let shard = directory.look_up(Mixed(seed));
-            let depth = shard.entry().depth + 1;
+            let depth = shard.depth() + 1;
             directory.deepen(depth).expect("memory");
-            let lower = Entry { depth, ..shard.entry() };
-            directory.replace(shard, lower, entry(depth, number));
+            let lower = Link::new(tables.at(shard.link()), depth);
+            directory.replace(shard, lower, entry(&tables, depth, number));
         }
         assert!(directory.shallowest() > 0);
     }
 
     #[test]
     fn lists_of_one_level_more_are_counted_and_made_once() {
-        let directory = Directory::new(THREE).expect("memory");
+        let directory = Directory::new(THREE, &tables()).expect("memory");
         assert_eq!((directory.heap_bytes(), directory.missing_bytes(1)), (24, 48));
         for _ in 0..2 {
             directory.deepen(1).expect("memory");

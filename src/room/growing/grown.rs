@@ -9,13 +9,14 @@
 //! [`worth`](crate::room::growing::worth).
 
 use crate::error::{Full, FullKind, Reason};
-use crate::layout::aging::{Aging, GROWING_BUCKETS};
+use crate::layout::aging::Aging;
 use crate::layout::either;
 use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_BUCKETS};
 use crate::layout::roots::{Parts, Position};
 use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
 use crate::room::growing::accounts::Accounts;
-use crate::room::growing::directory::{Directory, Entry, MOST_ENTRIES, NoMemory, Tenure};
+use crate::room::growing::directory::{Directory, MOST_ENTRIES, NoMemory, Tenure};
+use crate::room::growing::site::{Link, Site};
 use crate::room::growing::split::{Census, split};
 use crate::room::growing::tables::Tables;
 use crate::room::growing::until_split::{Ground, Split, UntilSplit};
@@ -53,7 +54,7 @@ impl Grown {
         }
         // The tables first: the directory is written when it is made.
         let tables = Tables::new(geometry.clone()).map_err(|_| no_memory(least))?;
-        let directory = Directory::new(plan.roots()).ok_or(no_memory(least))?;
+        let directory = Directory::new(plan.roots(), &tables).ok_or(no_memory(least))?;
         Ok(Grown::with(geometry, directory, tables, plan))
     }
 
@@ -84,11 +85,12 @@ impl Grown {
         let no_memory = |bytes| CannotRestore::OutOfMemory { bytes };
         let (geometry, roots) = (plan.geometry.clone(), plan.geometry.shards());
         let depths = blocks.iter().map(|block| block.depth);
-        let directory =
-            Directory::restore(plan.roots(), depths).ok_or(no_memory(table.heap_bytes()))?;
+        let bytes = table.heap_bytes();
         let tables = Tables::restore(roots, table, blocks.len()).map_err(no_memory)?;
-        for (shard, block) in blocks.iter().enumerate() {
-            tables.get(0).record(shard * GROWING_BUCKETS as usize, &block.census);
+        let directory =
+            Directory::restore(plan.roots(), &tables, depths).ok_or(no_memory(bytes))?;
+        for ((_, site), block) in tables.sites_from(0).zip(blocks) {
+            site.record(&block.census);
         }
         let grown = Grown::with(geometry, directory, tables, plan);
         let Grown { accounts, ground, .. } = &grown;
@@ -102,16 +104,24 @@ impl Grown {
         Grown::new(plan).expect("memory for a small table")
     }
 
-    /// Splits the shard that owned the item when `entry` was in the list of this level.
+    /// The link to the shard with this number, if it has this depth.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn link(&self, shard: usize, depth: u32) -> Link {
+        let (_, site) = self.ground.tables.sites_from(shard).next().expect("a shard");
+        Link::new(site, depth)
+    }
+
+    /// Splits the shard that owned the item when this link was in the list of this level.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn split_as_seen<const WIDE: bool>(
         &self,
         hash: Mixed,
         level: u32,
-        entry: Entry,
+        link: Link,
     ) -> Result<(), Full> {
-        let tenure = self.directory.assume(hash, level, entry);
+        let tenure = self.directory.assume(hash, level, link);
         let (shard, place) = self.located::<WIDE>(tenure, self.position(hash));
         self.split(shard, place)
     }
@@ -130,10 +140,14 @@ impl Grown {
     }
 
     #[inline]
+    fn site<'a>(&'a self, tenure: Tenure<'a>) -> &'a Site {
+        self.ground.tables.at(tenure.link())
+    }
+
+    #[inline]
     fn shard<'a, const WIDE: bool>(&'a self, tenure: Tenure<'a>) -> Leased<'a, WIDE> {
-        let Entry { table, base, .. } = tenure.entry();
-        let lease = UntilSplit { tenure, ground: &self.ground };
-        Shard::leased(self.ground.tables.get(table).table(), base, lease)
+        let site = self.site(tenure);
+        Shard::leased(site.table(), site.base(), UntilSplit { tenure, ground: &self.ground })
     }
 
     #[inline(always)] // Like the operations: the place must not pass through memory.
@@ -142,7 +156,7 @@ impl Grown {
         tenure: Tenure<'a>,
         position: Position,
     ) -> Located<'a, Self, WIDE> {
-        let (hash, depth) = (tenure.hash(), tenure.entry().depth);
+        let (hash, depth) = (tenure.hash(), tenure.depth());
         let place = self.ground.aging.place::<WIDE>(hash, position.in_root, depth);
         (self.shard(tenure), place)
     }
@@ -171,32 +185,28 @@ impl Grown {
     #[cold]
     fn split<const WIDE: bool>(&self, shard: Leased<'_, WIDE>, place: Place) -> Result<(), Full> {
         let tenure = shard.lease().tenure;
-        let Entry { table, base, .. } = tenure.entry();
-        let census = || self.ground.tables.get(table).census(base);
+        let site = self.site(tenure);
         {
             // A refusal is decided under the item's own locks. A split or a clear holds all locks of
             // the shard, so neither is half done then, and what they wrote before is seen.
             let Ok(own) = shard.lock_before_split(place) else { return Ok(()) };
-            if let Err(kind) = split_helps(shard, &own, place, &census()) {
+            if let Err(kind) = split_helps(shard, &own, place, &site.census()) {
                 return path::find(shard, place).map(|_| ()).ok_or(Full::new(kind));
             }
         }
         let _no_transfer = self.accounts.transfers.read();
         let Ok(locked) = shard.lock_all() else { return Ok(()) };
-        let before = census();
+        let before = site.census();
         if split_helps(shard, &locked, place, &before).is_err() {
             return Ok(());
         }
-        let depth = tenure.entry().depth + 1;
-        let (table, base) = self.buy(depth)?;
-        let lower = Entry { depth, ..tenure.entry() };
-        let upper = Entry { depth, table, base };
-        let new = self.ground.tables.get(table).shard::<WIDE>(base);
-        split(shard, &locked, new, &self.ground.aging, &before, |censuses| {
-            for (entry, census) in [lower, upper].iter().zip(censuses) {
-                self.ground.tables.get(entry.table).record(entry.base, census);
-            }
+        let depth = tenure.depth() + 1;
+        let new = self.buy(depth)?;
+        split(shard, &locked, new.shard::<WIDE>(), &self.ground.aging, &before, |censuses| {
+            let halves = [site, new];
+            halves.iter().zip(censuses).for_each(|(site, census)| site.record(census));
             self.accounts.note_excess(censuses);
+            let [lower, upper] = halves.map(|site| Link::new(site, depth));
             self.directory.replace(tenure, lower, upper);
         });
         Ok(())
@@ -218,7 +228,7 @@ impl Grown {
     ///   double it with each split;
     /// * if the filter would exceed its limit of bytes. A new table is only as large as leaves room
     ///   for the directory's next level too, so that its shards can be used.
-    fn buy(&self, depth: u32) -> Result<(usize, usize), Full> {
+    fn buy(&self, depth: u32) -> Result<&Site, Full> {
         let _alone = self.purchases.lock();
         if self.directory.roots().count << depth > MOST_ENTRIES * (self.ground.tables.shards() + 1)
         {
@@ -238,10 +248,7 @@ impl Grown {
     /// The false-positive rate: how many items the lanes of two buckets match, on average over all
     /// shards.
     fn rate(&self) -> f64 {
-        let of_shard = |tenure: Tenure<'_>| {
-            let Entry { table, base, .. } = tenure.entry();
-            tenure.share() * self.ground.tables.get(table).vagueness(base)
-        };
+        let of_shard = |tenure| self.directory.share(tenure) * self.site(tenure).vagueness();
         let vagueness: f64 = self.directory.shards().map(of_shard).sum();
         vagueness * rate_of_a_lane(self.geometry.lanes()) / f64::from(self.geometry.buckets())
     }
@@ -295,9 +302,8 @@ impl Shards for Grown {
         // No shard is split while this is held.
         let _transfer = self.accounts.transfers.write();
         let located @ (shard, place) = self.locate(lease.tenure.hash());
-        let Entry { table, base, .. } = shard.lease().tenure.entry();
-        let held = self.ground.tables.get(table);
-        let paid = self.accounts.fill::<WIDE>(&self.ground.tables, held, base, place.first);
+        let site = self.site(shard.lease().tenure);
+        let paid = self.accounts.fill::<WIDE>(&self.ground.tables, site, place.first);
         paid.then_some(located)
     }
 
@@ -342,13 +348,12 @@ impl Shards for Grown {
         let mut next = Some(Mixed(0));
         while let Some(hash) = next {
             let tenure = self.directory.look_up(hash);
-            let Entry { table, base, .. } = tenure.entry();
-            let nothing = || self.ground.tables.get(table).record(base, &Census::default());
+            let nothing = || self.site(tenure).record(&Census::default());
             // If it has been split meanwhile, its halves are next.
             let cleared =
                 either!(self.is_wide(), WIDE => self.shard::<WIDE>(tenure).clear(nothing));
             if cleared.is_ok() {
-                next = tenure.end();
+                next = self.directory.end(tenure);
             }
         }
     }
@@ -365,15 +370,14 @@ impl Shards for Grown {
         loop {
             let tenure = self.directory.look_up(Mixed((*next)?));
             // If it has been split meanwhile, its halves come one after the other.
-            let Entry { table, base, .. } = tenure.entry();
-            let received = || self.ground.tables.get(table).census(base).received;
+            let received = || self.site(tenure).census().received;
             let copied = either!(
                 self.is_wide(),
                 WIDE => self.shard::<WIDE>(tenure).copy(buckets, received)
             );
             if let Ok(items) = copied {
-                *next = tenure.end().map(|hash| hash.0);
-                return Some(Copied { depth: tenure.entry().depth, items });
+                *next = self.directory.end(tenure).map(|hash| hash.0);
+                return Some(Copied { depth: tenure.depth(), items });
             }
         }
     }

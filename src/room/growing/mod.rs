@@ -3,7 +3,7 @@
 //! * [`stages`]: first a [`list`], which holds few items in little memory, then shards;
 //! * [`grown`]: the shards, each of which is [split](mod@split) when it is full and if that [is
 //!   worth](worth) it;
-//! * [`directory`] leads to a shard's place in the [`tables`], for as long as its
+//! * [`directory`] leads to a shard's [`site`] in the [`tables`], for as long as its
 //!   [lease](until_split) holds;
 //! * [`accounts`]: how many items are left to remove.
 
@@ -11,6 +11,7 @@ pub mod accounts;
 pub mod directory;
 pub mod grown;
 pub mod list;
+pub mod site;
 pub mod split;
 pub mod stages;
 pub mod tables;

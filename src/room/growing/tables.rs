@@ -10,16 +10,12 @@
 //! the memory of the first ones, whatever the limit was at each moment.
 
 use crate::error::FullKind;
-use crate::layout::aging::GROWING_BUCKETS;
-use crate::layout::either;
 use crate::layout::geometry::Geometry;
-use crate::room::growing::split::Census;
-use crate::shard::Shard;
-use crate::shard::lease::Always;
+use crate::room::growing::site::{Link, Recorded, Site};
 use crate::sync::Gauge;
 use crate::table::Table;
 use crate::table::memory::huge_pages::HUGE;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// The lists of tables, and the tables in each: 4,096 in all.
 const LISTS: usize = 64;
@@ -48,21 +44,14 @@ pub struct Tables {
     shards: Gauge,
 }
 
-/// A table, and the censuses of its shards.
+/// A table, and the sites of its shards.
 pub struct Held {
-    table: Table,
-    records: Box<[Record]>,
+    table: Arc<Recorded>,
+    sites: Box<[Site]>,
 }
 
-/// The [`Census`] of a shard, as it is kept. It is set under all locks of the shard. A removal, which
-/// holds one of them, takes its lane off.
-#[derive(Default)]
-struct Record {
-    excess: Gauge,
-    received: Gauge,
-    used_up: Gauge,
-    aged: Gauge,
-}
+/// The size of what holds a table: itself, the table, and the two counts of an [`Arc`].
+const HELD_BYTES: usize = size_of::<Held>() + size_of::<Recorded>() + 2 * size_of::<usize>();
 
 impl Tables {
     /// The first table, with all shards in use, or the number of bytes that could not be allocated.
@@ -84,15 +73,19 @@ impl Tables {
 
     /// The size of the first table, with its list.
     pub fn bytes(geometry: &Geometry) -> usize {
-        LIST_BYTES + size_of::<Held>() + Held::bytes(geometry)
+        LIST_BYTES + HELD_BYTES + Held::bytes(geometry)
     }
 
+    /// Returns the site of a link that was made of one of these sites.
     #[inline]
-    pub fn get(&self, table: usize) -> &Held {
-        let list = self.lists[table / LISTED % LISTS].get();
-        match list.and_then(|list| list[table % LISTED].get()) {
-            Some(held) => held,
-            None => unreachable!("the directory knows only of tables that are there"),
+    pub fn at(&self, link: Link) -> &Site {
+        // SAFETY: a filter has one directory and these tables. Their sites are all that the directory
+        // has links to, and it never hands out `NONE`. Sites stay where they are until the tables are
+        // dropped, which are borrowed here. A site is complete before a link to it is stored, with
+        // `Release`, and links are read with `Acquire`.
+        #[allow(unsafe_code)]
+        unsafe {
+            &*link.address()
         }
     }
 
@@ -124,50 +117,45 @@ impl Tables {
     }
 
     pub fn items(&self) -> i64 {
-        self.all().map(|held| held.table.stripes().all_items()).sum()
+        self.all().map(|held| held.table.items()).sum()
     }
 
     pub fn heap_bytes(&self) -> usize {
         let lists = self.lists.iter().map_while(OnceLock::get).count();
-        lists * LIST_BYTES
-            + self.all().map(|held| size_of::<Held>() + held.heap_bytes()).sum::<usize>()
+        lists * LIST_BYTES + self.all().map(|held| HELD_BYTES + held.heap_bytes()).sum::<usize>()
     }
 
-    /// All shards in use, with their numbers, from this number on.
-    pub fn shards_from(&self, start: usize) -> impl Iterator<Item = (usize, &Held, usize)> {
-        let buckets = self.geometry.buckets() as usize;
+    /// The sites of all shards in use, with their numbers, from this number on.
+    pub fn sites_from(&self, start: usize) -> impl Iterator<Item = (usize, &Site)> {
         let tables = self.all().scan(0, |before, held| {
             let first = *before;
-            *before += held.table.geometry().shards();
-            Some((first, *before, held))
+            *before += held.sites.len();
+            Some((first, held))
         });
         tables
-            .flat_map(move |(first, end, held)| {
-                let shards = start.clamp(first, end)..end;
-                shards.map(move |number| (number, held, (number - first) * buckets))
+            .flat_map(move |(first, held)| {
+                let skipped = start.saturating_sub(first).min(held.sites.len());
+                (first + skipped..).zip(&held.sites[skipped..])
             })
-            .take_while(|(number, ..)| *number < self.shards())
+            .take_while(|(number, _)| *number < self.shards())
     }
 
-    /// Takes a shard into use; returns its table and its first bucket there. If all shards are in
-    /// use, buys a table of at most `bytes` bytes. One caller at a time.
+    /// Takes a shard into use. If all shards are in use, buys a table of at most `bytes` bytes. One
+    /// caller at a time.
     ///
     /// Shards come into use in order, table after table. So the next one is in the last table, and
     /// its number there is the number of shards in use less those of the tables before.
-    pub fn take(&self, bytes: usize) -> Result<(usize, usize), FullKind> {
+    pub fn take(&self, bytes: usize) -> Result<&Site, FullKind> {
         let in_use = self.shards();
-        let shards_of = |held: &Held| held.table.geometry().shards();
-        let bought: usize = self.all().map(shards_of).sum();
-        let tables = self.all().count();
-        let (table, number) = if in_use < bought {
-            let in_last = self.all().last().map_or(0, shards_of);
-            (tables - 1, in_use - (bought - in_last))
-        } else {
-            self.buy(tables, bought, bytes)?;
-            (tables, 0)
-        };
+        let bought: usize = self.all().map(|held| held.sites.len()).sum();
+        if in_use == bought {
+            self.buy(self.all().count(), bought, bytes)?;
+        }
+        let last = self.all().last().ok_or(FullKind::NoMemory)?;
+        let in_others = if in_use < bought { bought - last.sites.len() } else { bought };
+        let site = last.sites.get(in_use - in_others).ok_or(FullKind::NoMemory)?;
         self.shards.set(in_use as u64 + 1);
-        Ok((table, number * self.geometry.buckets() as usize))
+        Ok(site)
     }
 
     /// Adds a table of at most `bytes` bytes after `tables` tables with `shards` shards.
@@ -175,7 +163,7 @@ impl Tables {
         let is_listed = self.lists.get(tables / LISTED).is_some_and(|list| list.get().is_some());
         let list = if is_listed { 0 } else { LIST_BYTES };
         let bytes_of_one = Held::bytes(&self.geometry.with_shards(1));
-        let affordable = bytes.saturating_sub(size_of::<Held>() + list) / bytes_of_one;
+        let affordable = bytes.saturating_sub(HELD_BYTES + list) / bytes_of_one;
         let wanted = self.wanted(shards).min(affordable);
         let least = shards.div_ceil(LEAST_PART);
         if wanted < least {
@@ -213,68 +201,20 @@ impl Held {
     }
 
     fn of(table: Table) -> Result<Self, usize> {
+        let table = Arc::new(Recorded::new(table)?);
         let shards = table.geometry().shards();
-        let mut records = Vec::new();
-        records.try_reserve_exact(shards).map_err(|_| Held::bytes(table.geometry()))?;
-        records.resize_with(shards, Record::default);
-        Ok(Held { table, records: records.into() })
+        let mut sites = Vec::new();
+        sites.try_reserve_exact(shards).map_err(|_| Held::bytes(table.geometry()))?;
+        sites.extend((0..shards).map(|shard| Site::new(&table, shard)));
+        Ok(Held { table, sites: sites.into() })
     }
 
-    /// The size of a table of this geometry, without `Held` itself.
+    /// The size of a table of this geometry, without what holds it.
     fn bytes(geometry: &Geometry) -> usize {
-        Table::bytes(geometry) + geometry.shards() * size_of::<Record>()
+        Recorded::bytes(geometry) + geometry.shards() * size_of::<Site>()
     }
 
     fn heap_bytes(&self) -> usize {
-        self.table.heap_bytes() + size_of_val(&*self.records)
-    }
-
-    #[inline]
-    pub fn table(&self) -> &Table {
-        &self.table
-    }
-
-    /// The shard that begins at bucket `base`. It is the caller's concern which items it owns.
-    pub fn shard<const WIDE: bool>(&self, base: usize) -> Shard<'_, Always<WIDE>> {
-        Shard::leased(&self.table, base, Always)
-    }
-
-    /// Records what a shard holds. The caller holds all locks of the shard, or the shard is unknown
-    /// to other threads.
-    pub fn record(&self, base: usize, census: &Census) {
-        let Record { excess, received, used_up, aged } = self.record_of(base);
-        excess.set(census.excess.cast_unsigned());
-        received.set(census.received.cast_unsigned());
-        used_up.set(census.used_up);
-        aged.set(census.aged);
-    }
-
-    pub fn census(&self, base: usize) -> Census {
-        let Record { excess, received, used_up, aged } = self.record_of(base);
-        Census {
-            excess: excess.get().cast_signed(),
-            received: received.get().cast_signed(),
-            used_up: used_up.get(),
-            aged: aged.get(),
-        }
-    }
-
-    /// Takes a lane of this [vagueness](crate::layout::aging::Aging::vagueness) off the record of its
-    /// shard. The caller holds the lock of the lane's stripe.
-    pub fn take_off(&self, base: usize, vagueness: u64, is_used_up: bool) {
-        let record = self.record_of(base);
-        record.aged.take(vagueness - 1);
-        record.used_up.take(is_used_up.into());
-    }
-
-    fn record_of(&self, base: usize) -> &Record {
-        &self.records[base / GROWING_BUCKETS as usize]
-    }
-
-    /// How many absent items the lanes of a shard match, in units of a new lane.
-    pub fn vagueness(&self, base: usize) -> f64 {
-        let census = self.census(base);
-        let items = either!(self.table.is_wide(), WIDE => self.shard::<WIDE>(base).all_items());
-        census.lanes(items).max(0) as f64 + census.aged as f64
+        Self::bytes(self.table.geometry())
     }
 }

@@ -3,7 +3,7 @@
 use crate::layout::aging::Aging;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Geometry};
-use crate::room::growing::directory::{Entry, Tenure};
+use crate::room::growing::directory::Tenure;
 use crate::room::growing::tables::Tables;
 use crate::shard::lease::Lease;
 
@@ -24,7 +24,7 @@ pub struct Ground {
 #[cfg(loom)]
 impl<const WIDE: bool> UntilSplit<'_, WIDE> {
     pub fn depth(self) -> u32 {
-        self.tenure.entry().depth
+        self.tenure.depth()
     }
 }
 
@@ -81,9 +81,8 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
     #[inline]
     fn removing(self, lost: u32) {
         if lost > 0 {
-            let Entry { table, base, .. } = self.tenure.entry();
             let is_used_up = lost == self.ground.aging.window_bits();
-            self.ground.tables.get(table).take_off(base, 1 << lost, is_used_up);
+            self.ground.tables.at(self.tenure.link()).take_off(1 << lost, is_used_up);
         }
     }
 }

@@ -206,10 +206,10 @@ fn growth_memory(held: &[Held]) -> Option<String> {
     let names = unique(held.iter().map(|held| &*held.peer));
     let x = Axis::of_doublings(held.iter().map(|held| held.items))?;
     let y = Axis::of_decades("bytes per item", held.iter().map(bytes), &[1.0, 2.0, 3.0, 5.0])?;
-    let mut drawing = Drawing::new(1170.0, 600.0);
+    let mut drawing = Drawing::new(1330.0, 600.0);
     drawing.heading((24.0, 32.0), 18, "Memory of sets that grow, by items so far");
     let plain = |name: &str| Style { mark: Mark::None, ..grown_style(name) };
-    let place = Frame { left_top: (80.0, 70.0), width: 1050.0, height: 400.0 };
+    let place = Frame { left_top: (80.0, 70.0), width: 1210.0, height: 400.0 };
     place.draw(&mut drawing, "", &x, &y);
     for name in names.iter().rev() {
         let of_peer = held.iter().filter(|held| held.peer == *name);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo bench -p koel-benches --bench snapshots [-- --mib 1024] [--folder DIR] \
-//!     [-- files | waits | hashes]
+//!     [-- files | pieces | waits | hashes]
 //! ```
 //!
 //! * *files*: a filter of 1 GiB, fixed and growing, is saved and loaded, and the system's own tools
@@ -11,6 +11,8 @@
 //!   All of these run in turn, several times. Figures are medians, and ratios are medians of the
 //!   ratios within a turn. Files are in the system's cache when they are read, except in the lines
 //!   that say *from disk*.
+//! * *pieces*: the same filters, sent in pieces of 1 MiB: the time to make a piece, to push it to a
+//!   loader, and to finish the filter.
 //! * *waits*: single lookups and inserts are timed, while another thread saves the filter and while
 //!   none does.
 //! * *hashes*: the time per hash of a `StableHash`, which is the same in every process, beside
@@ -37,13 +39,19 @@ fn main() {
     let test = args.iter().any(|arg| arg == "--test");
     let mib = after("--mib").and_then(|mib| mib.parse().ok()).unwrap_or(1_024);
     let (mib, turns) = if test { (2, 1) } else { (mib, 7) };
-    let all = !["files", "waits", "hashes"].iter().any(|part| args.iter().any(|arg| arg == part));
+    let all = !["files", "pieces", "waits", "hashes"]
+        .iter()
+        .any(|part| args.iter().any(|arg| arg == part));
     let chosen = |part: &str| all || args.iter().any(|arg| arg == part);
     let folder = after("--folder").map_or_else(std::env::temp_dir, PathBuf::from);
     let folder = tempfile::tempdir_in(folder).expect("a folder for files");
     if chosen("files") {
         files("fixed", &fixed(mib << 20), folder.path(), turns);
         files("growing", &growing(mib << 20), folder.path(), turns);
+    }
+    if chosen("pieces") {
+        pieces("fixed", &fixed(mib << 20), turns);
+        pieces("growing", &growing(mib << 20), turns);
     }
     if chosen("waits") {
         waits(&fixed(mib << 20 >> 2), folder.path(), turns, test);
@@ -71,6 +79,41 @@ fn growing(bytes: usize) -> GrowingCuckooFilter<StableHash> {
         items += bytes / 100;
     }
     filter
+}
+
+/// Sends a filter in pieces of 1 MiB.
+fn pieces<R: Room>(name: &str, filter: &Filter<R>, turns: usize) {
+    let (mut making, mut pushing, mut longest, mut finishing) = (vec![], vec![], vec![], vec![]);
+    let mut bytes = 0;
+    for _ in 0..turns {
+        let mut loader = Filter::<R>::loader();
+        let mut most = 0.0f64;
+        bytes = 0;
+        while let Some(cursor) = loader.next() {
+            let start = Instant::now();
+            let piece = filter.piece_at(cursor, 1 << 20).expect("memory");
+            making.push(start.elapsed().as_secs_f64());
+            let start = Instant::now();
+            loader.push(piece.as_bytes()).expect("the next piece");
+            let took = start.elapsed().as_secs_f64();
+            pushing.push(took);
+            most = most.max(took);
+            bytes += piece.as_bytes().len();
+        }
+        let start = Instant::now();
+        let again = loader.finish().expect("all pieces");
+        finishing.push(start.elapsed().as_secs_f64());
+        longest.push(most);
+        assert_eq!(again.len(), filter.len());
+    }
+    let count = making.len() / turns;
+    let of = |times: &[f64]| times.iter().sum::<f64>() / turns as f64;
+    println!("{name} filter, {:.0} MiB in {count} pieces", bytes as f64 / f64::from(1 << 20));
+    println!("  all made in {:.2} s, all pushed in {:.2} s", of(&making), of(&pushing));
+    let [made, pushed, longest, finished] =
+        [making, pushing, longest, finishing].map(|times| 1e3 * median(times.into_iter()));
+    println!("  a piece made in {made:.2} ms, pushed in {pushed:.2} ms (longest {longest:.2} ms)");
+    println!("  finished in {finished:.2} ms");
 }
 
 fn filled<R: Room>(filter: Filter<R>, items: usize) -> Filter<R> {

@@ -113,7 +113,7 @@
 //!
 //! ```text
 //! filter/     the public types: hash an item, ask the room
-//! snapshot/   files: their format, writing, reading, replacing one by another
+//! snapshot/   files and pieces: their format, writing, reading, replacing one by another
 //! room/       where items are: a fixed table, or one that grows
 //! shard/      one cuckoo table: look, write, kick
 //! table/      words, stripes and locks; hints to the machine
@@ -147,6 +147,7 @@ pub use error::{BuildError, BuildErrorKind, Full, FullKind, Refused};
 pub use filter::any::AnyCuckooFilter;
 pub use filter::buildable::Buildable;
 pub use filter::builder::{Builder, GrowingBuilder};
+pub use filter::pieces::{AnyPieceLoader, PieceLoader, Pieces};
 pub use filter::{ConcurrentCuckooFilter, GrowingCuckooFilter};
 pub use room::Room;
 pub use room::fixed::Fixed;
@@ -157,7 +158,11 @@ pub use room::growing::split;
 pub use shard::kick;
 #[cfg(doc)]
 pub use snapshot::format;
-pub use snapshot::{SaveReport, SnapshotError, SnapshotErrorKind, SnapshotFile, SnapshotInfo};
+#[cfg(doc)]
+pub use snapshot::pieces::format as piece_format;
+pub use snapshot::{
+    Piece, SaveReport, SnapshotError, SnapshotErrorKind, SnapshotFile, SnapshotInfo,
+};
 pub use stable_hash::{PersistentHasher, StableHash, StableHasher};
 pub use stats::Stats;
 

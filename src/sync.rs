@@ -47,6 +47,18 @@ impl Gauge {
     }
 }
 
+/// A counter whose figures are in the order of time: who gets a figure sees what had been done
+/// before any lower one was given out. Checkers do not treat it as an event.
+#[derive(Default)]
+pub struct Clock(std::sync::atomic::AtomicU64);
+
+impl Clock {
+    /// Returns the next figure, from 1 on.
+    pub fn next(&self) -> u64 {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::AcqRel) + 1
+    }
+}
+
 /// A value that is set once. Whoever sees it also sees what was written before it was set.
 pub struct Once<T> {
     value: std::sync::OnceLock<T>,

@@ -1,15 +1,18 @@
 //! Loading allocates no more than the filter, a hundredth more, and some megabytes, whatever the
-//! file claims to need.
+//! file claims to need. A loader of pieces allocates no more than three times what was pushed.
 //!
 //! This is the only test of the program, because the allocator counts for the whole process.
 
 mod common;
 #[path = "common/file.rs"]
 mod file;
+#[path = "common/piece.rs"]
+mod piece;
 
 use common::{LAYOUTS, leave_list, rounds};
 use file::{FilterFile, word};
-use koel::{ConcurrentCuckooFilter, Fixed, Growing, Room, StableHash};
+use koel::{AnyCuckooFilter, ConcurrentCuckooFilter, Fixed, Growing, Room, StableHash};
+use piece::{HEADER, PieceFile, front};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -154,6 +157,81 @@ fn false_claims<R: Room>(bytes: &[u8]) {
     }
 }
 
+fn pieces_of<R: Room>(filter: &Filter<R>) -> Vec<Vec<u8>> {
+    let pieces = filter.pieces(1 << 20).map(|piece| piece.expect("memory").as_bytes().to_vec());
+    pieces.collect()
+}
+
+/// What a loader may allocate beyond three times what was pushed: a huge page, a piece as it is
+/// validated, and some.
+const SLACK: usize = 4 << 20;
+
+/// Pushes all pieces and finishes the filter. After each step, the loader may not have allocated more
+/// than it may for the pieces pushed so far. Returns whether there is a filter.
+#[track_caller]
+fn pushes_take_little<R: Room>(pieces: &[Vec<u8>]) -> bool {
+    let mut loader = Filter::<R>::loader();
+    let start = NOW.load(Relaxed);
+    MOST.store(start, Relaxed);
+    forget_peak();
+    let (mut pushed, resident) = (0, peak());
+    let mut longest = std::time::Duration::ZERO;
+    for piece in pieces {
+        let now = std::time::Instant::now();
+        let result = loader.push(piece);
+        longest = longest.max(now.elapsed());
+        pushed += piece.len();
+        let most = MOST.load(Relaxed) - start;
+        assert!(most <= 3 * pushed + SLACK, "{most} for {pushed} bytes");
+        if result.is_err() {
+            return false;
+        }
+    }
+    let now = std::time::Instant::now();
+    let filter = loader.finish();
+    let finishing = now.elapsed();
+    let most = MOST.load(Relaxed) - start;
+    assert!(most <= 3 * pushed + SLACK, "{most} for {pushed} bytes");
+    if pushed > 1 << 20 {
+        let mib = |bytes: usize| bytes as f64 / f64::from(1 << 20);
+        let resident = peak().saturating_sub(resident);
+        assert!(resident <= 2 * pushed + SLACK, "{resident} for {pushed} bytes");
+        println!(
+            "{:.1} MiB in pieces: {:.1} ({:.1} resident), longest push {longest:.1?}, finish {finishing:.1?}",
+            mib(pushed),
+            mib(most),
+            mib(resident)
+        );
+    }
+    filter.is_ok()
+}
+
+/// Pushes first pieces in which one number of the front, of the header, or of a block is wrong.
+fn false_claims_of_pieces<R: Room>(filter: &Filter<R>) {
+    let pieces = pieces_of(filter);
+    assert!(pushes_take_little::<R>(&pieces));
+    let right = PieceFile::cut(&pieces[0]);
+    let claims =
+        || (0..64).step_by(rounds(7, 1)).map(|bit| 1 << bit).chain([u64::MAX, u64::MAX / 3]);
+    let fields =
+        (front::FILTER..=front::BLOCKS).chain((word::GROWS..=word::LIST).map(|at| HEADER + at));
+    for (field, claim) in fields.flat_map(|field| claims().map(move |claim| (field, claim))) {
+        let mut piece = right.clone();
+        piece.front[field] = claim;
+        let piece = piece.sealed().bytes();
+        pushes_take_little::<R>(std::slice::from_ref(&piece));
+        let before = NOW.load(Relaxed);
+        let (most, _) = most(|| AnyCuckooFilter::<StableHash>::loader().push(&piece));
+        assert!(most <= 3 * piece.len() + SLACK, "{most} for word {field} of {claim}");
+        assert_eq!(NOW.load(Relaxed), before);
+    }
+    for (word, claim) in (0..3).flat_map(|word| claims().map(move |claim| (word, claim))) {
+        let mut piece = right.clone();
+        piece.blocks[0][word] = claim;
+        pushes_take_little::<R>(&[piece.sealed().bytes()]);
+    }
+}
+
 /// Returns a file with the smallest possible shards, so that the bookkeeping is largest.
 fn small_shards() -> Vec<u8> {
     let mut file = FilterFile::cut(&bytes_of(&LAYOUTS[4].filter_with(1_000, HASH)));
@@ -192,10 +270,17 @@ fn loading_takes_no_more_than_the_file_whatever_it_claims() {
     false_claims::<Fixed>(&bytes_of(&fixed));
     false_claims::<Growing>(&bytes_of(&growing(1)));
 
+    false_claims_of_pieces(&fixed);
+    false_claims_of_pieces(&growing(1));
+    let builder = ConcurrentCuckooFilter::builder().capacity(1).hasher(HASH);
+    false_claims_of_pieces(&builder.growing().build().expect("a list"));
+
     let large = LAYOUTS[4].filter_with(rounds(12_000_000, 32_000_000), HASH);
     (0..100_000u64).for_each(|item| large.insert(&item).expect("room"));
-    let bytes = bytes_of(&large);
+    let (bytes, pieces) = (bytes_of(&large), pieces_of(&large));
     drop(large);
+    assert!(pushes_take_little::<Fixed>(&pieces));
+    drop(pieces);
     // Much more than what loading may take in addition.
     assert!(bytes.len() > rounds(20, 64) << 20);
     assert!(takes_little::<Fixed>(&bytes));
@@ -203,8 +288,10 @@ fn loading_takes_no_more_than_the_file_whatever_it_claims() {
     drop(bytes);
 
     let large = growing(rounds(12_000_000, 30_000_000));
-    let bytes = bytes_of(&large);
+    let (bytes, pieces) = (bytes_of(&large), pieces_of(&large));
     drop(large);
+    assert!(pushes_take_little::<Growing>(&pieces));
+    drop(pieces);
     // Much more than what loading may take in addition.
     assert!(bytes.len() > rounds(20, 64) << 20);
     assert!(takes_little::<Growing>(&bytes));

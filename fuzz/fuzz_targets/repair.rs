@@ -3,8 +3,8 @@
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-const HEADER_WORDS: usize = 24;
-const END_WORDS: usize = 6;
+pub const HEADER_WORDS: usize = 24;
+pub const END_WORDS: usize = 6;
 /// The words of a block other than its buckets.
 const BLOCK_WORDS: usize = 4;
 
@@ -62,8 +62,7 @@ impl Repair {
             (header[1], header[19]) = (1, 0);
         }
 
-        let buckets = usize::try_from(header[4]).ok().filter(|n| *n <= 8)?;
-        let block = BLOCK_WORDS + buckets * words_of_a_bucket(&header);
+        let block = block_words(&header)?;
         let blocks = (rest.len() + 2).saturating_sub(END_WORDS).max(block) / block;
         let mut blocks: Vec<Vec<u64>> = (0..blocks)
             .map(|number| rest.iter().skip(number * block).take(block).copied().collect())
@@ -81,6 +80,12 @@ impl Repair {
         }
         Some(sealed(header, blocks))
     }
+}
+
+/// The words of a block, if shards are as small as those of a fuzzer.
+pub fn block_words(header: &[u64]) -> Option<usize> {
+    let buckets = usize::try_from(header[4]).ok().filter(|n| *n <= 8)?;
+    Some(BLOCK_WORDS + buckets * words_of_a_bucket(header))
 }
 
 fn words_of_a_bucket(header: &[u64]) -> usize {
@@ -170,12 +175,12 @@ fn sealed(mut header: Vec<u64>, mut blocks: Vec<Vec<u64>>) -> Vec<u8> {
     all.flat_map(|word| word.to_le_bytes()).collect()
 }
 
-fn seal(words: &mut [u64]) -> u64 {
+pub fn seal(words: &mut [u64]) -> u64 {
     let (last, others) = words.split_last_mut().expect("a checksum");
     *last = sum_of(others);
     *last
 }
 
-fn sum_of(words: &[u64]) -> u64 {
+pub fn sum_of(words: &[u64]) -> u64 {
     xxh3_64(&words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>())
 }

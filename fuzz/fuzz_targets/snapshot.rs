@@ -1,4 +1,5 @@
-//! Loads arbitrary bytes as the file of a filter. Either they are refused, or the filter works.
+//! Loads arbitrary bytes as the file of a filter, and as pieces of one. Either they are refused, or the
+//! filter works.
 //!
 //! Hardly any change to a file gets past its checksums. So each input is tried as it is, and then
 //! with more and more of it repaired: see `repair`.
@@ -10,9 +11,12 @@
 //! ```
 #![no_main]
 
+mod pieces;
 mod repair;
 
-use koel_tiny::{ConcurrentCuckooFilter, Fixed, Growing, Room, SnapshotFile, StableHash};
+use koel_tiny::{
+    AnyCuckooFilter, ConcurrentCuckooFilter, Fixed, Growing, Room, SnapshotFile, StableHash,
+};
 use libfuzzer_sys::fuzz_target;
 use repair::Repair;
 use std::path::{Path, PathBuf};
@@ -21,9 +25,12 @@ use std::sync::LazyLock;
 type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
 
 fuzz_target!(|input: &[u8]| {
-    for bytes in Repair::all(input) {
-        read::<Fixed>(&bytes);
-        read::<Growing>(&bytes);
+    for (number, bytes) in Repair::all(input).enumerate() {
+        // The first is the input as it is.
+        let is_sealed = number > 0;
+        read::<Fixed>(&bytes, is_sealed);
+        read::<Growing>(&bytes, is_sealed);
+        let _ = AnyCuckooFilter::<StableHash>::loader().push(&bytes);
     }
 });
 
@@ -46,7 +53,7 @@ fn ask_the_file<R: Room>(filter: &Filter<R>, path: &Path, bytes: &[u8]) {
 
 /// Reads the bytes from a stream and from a file. Either both are refused, or both give the same
 /// filter.
-fn read<R: Room>(bytes: &[u8]) {
+fn read<R: Room>(bytes: &[u8], is_sealed: bool) {
     // A file system in memory, if there is one, is fifty times as fast.
     static PATH: LazyLock<PathBuf> = LazyLock::new(|| {
         let memory = PathBuf::from("/dev/shm");
@@ -61,6 +68,9 @@ fn read<R: Room>(bytes: &[u8]) {
     for error in [by_stream.as_ref().err(), by_file.as_ref().err()].into_iter().flatten() {
         assert!(!error.to_string().is_empty());
         assert!(error.offset().is_none_or(|at| at <= bytes.len() as u64), "{error}");
+    }
+    if is_sealed {
+        pieces::load(bytes, by_file.as_ref().ok());
     }
     if let Ok(filter) = by_stream {
         assert!(written(&filter) == bytes[..bytes.len() - stream.len()]);

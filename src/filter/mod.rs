@@ -4,7 +4,8 @@
 //! * `by_hash` has the operations on one item that take its hash. Those in this file hash the item
 //!   and call them.
 //! * `batch` has the operations on many items at once.
-//! * `files` saves and loads filters, and `any` loads those of either kind.
+//! * `files` saves and loads filters, `any` loads those of either kind, and `pieces` has filters in
+//!   pieces.
 
 pub mod any;
 pub mod batch;
@@ -12,12 +13,14 @@ pub mod buildable;
 pub mod builder;
 mod by_hash;
 mod files;
+pub mod pieces;
 
 use crate::error::{BuildError, Full, Reason};
 use crate::room::Room;
 use crate::room::fixed::Fixed;
 use crate::room::growing::Growing;
 use crate::snapshot::copy::copy;
+use crate::snapshot::pieces::origin::Origin;
 use crate::stats::Stats;
 use ahash::RandomState;
 use std::fmt;
@@ -100,6 +103,7 @@ pub struct ConcurrentCuckooFilter<S = RandomState, R = Fixed> {
     room: R,
     capacity: usize,
     hasher: S,
+    origin: Origin,
 }
 
 /// A filter that grows when it is full, for an unknown number of items.
@@ -182,12 +186,16 @@ pub type GrowingCuckooFilter<S = RandomState> = ConcurrentCuckooFilter<S, Growin
 
 impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     pub(crate) fn from_parts(capacity: usize, room: R, hasher: S) -> Self {
-        ConcurrentCuckooFilter { room, capacity, hasher }
+        ConcurrentCuckooFilter { room, capacity, hasher, origin: Origin::default() }
     }
 
     #[inline]
     pub(crate) fn room(&self) -> &R {
         &self.room
+    }
+
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.origin
     }
 
     /// Returns the number of copies of items in the filter: inserts minus removals.

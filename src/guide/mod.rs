@@ -16,6 +16,7 @@
 //! * [`kick`](mod@crate::kick): how a lookup stays right while items move
 //! * [`split`](mod@crate::split): how a lookup stays right while a shard is split
 //! * [`format`](mod@crate::format): the file of a saved filter, byte by byte
+//! * [`piece_format`](mod@crate::piece_format): a piece of a filter, byte by byte
 
 #[doc = include_str!("rates.md")]
 pub mod rates {}

@@ -41,9 +41,15 @@ impl Roots {
 
     /// Returns the first hash in this range of a level, or `None` if there are not as many ranges.
     pub fn first_hash(self, range: usize, level: u32) -> Option<Mixed> {
-        let mut root = range >> level;
-        let position = (range as u64) << 1 << (63 - level);
-        let fraction = self.stagger.fraction(position).unwrap_or_else(|| {
+        self.first_from(Position {
+            root: range >> level,
+            in_root: (range as u64) << 1 << (63 - level),
+        })
+    }
+
+    /// Returns the first hash that is not before this position, or `None` if there is none.
+    pub fn first_from(self, Position { mut root, in_root }: Position) -> Option<Mixed> {
+        let fraction = self.stagger.fraction(in_root).unwrap_or_else(|| {
             root += 1;
             0
         });

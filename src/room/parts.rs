@@ -3,6 +3,7 @@
 use crate::layout::geometry::Geometry;
 use crate::layout::sizing::GrowthPlan;
 use crate::room::growing::split::Census;
+use crate::room::growing::tables::Tables;
 use crate::table::Table;
 
 /// The layout of a filter, as a file records it.
@@ -46,11 +47,13 @@ pub struct Block {
     pub sum: u64,
 }
 
-/// The contents of a file.
+/// The contents of a file, or of pieces.
 #[doc(hidden)]
 pub enum Loaded {
     /// All shards in one table, in the order of their blocks.
     Shards { table: Table, blocks: Vec<Block> },
+    /// The shards of a growing filter, which are in use in these tables in the order of their hashes.
+    Gathered { tables: Box<Tables>, depths: Vec<u32> },
     /// The mixed hashes of a growing filter's list, in ascending order.
     Items(Vec<u64>),
 }

@@ -1,14 +1,15 @@
 //! Blocks: what makes one valid, and what makes all of them together one filter.
 //!
-//! A [`BlockReader`] validates one block. A [`Tally`] checks that the blocks make up every root,
-//! and that their number, their items and their checksums are those that the end of the file gives.
+//! A [`BlockReader`] validates one block. A [`Tally`] checks that the blocks [cover](Coverage) every
+//! root, and that their number, their items and their checksums are those that the end of the file gives.
 
 use crate::layout::aging::Aging;
 use crate::layout::bucket::Lanes;
 use crate::layout::either;
-use crate::room::growing::directory::{MOST_ENTRIES, MOST_LEVELS};
+use crate::room::growing::directory::MOST_LEVELS;
 use crate::room::growing::split::Census;
 use crate::room::parts::{Block, Copied, Plan};
+use crate::snapshot::coverage::{Coverage, Gap};
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, unseal};
 use std::ops::BitOr;
@@ -17,6 +18,8 @@ use xxhash_rust::xxh3::Xxh3;
 /// Parses and validates the blocks of one filter.
 pub struct BlockReader {
     lanes: Lanes,
+    /// The byte at which the first block begins.
+    first: u64,
     block_bytes: u64,
     /// The lanes of a shard.
     slots: i64,
@@ -25,11 +28,17 @@ pub struct BlockReader {
 }
 
 impl BlockReader {
+    /// For the blocks of a file.
     pub fn new(plan: &Plan) -> Self {
+        Self::after(8 * HEADER_WORDS as u64, plan)
+    }
+
+    /// For blocks that begin after so many bytes of something else.
+    pub fn after(first: u64, plan: &Plan) -> Self {
         let lanes = plan.geometry().lanes();
         let slots = plan.geometry().buckets() as usize * lanes.slots();
         let aging = plan.grows().then(|| Aging::new(lanes));
-        BlockReader { lanes, block_bytes: block_bytes(plan), slots: slots as i64, aging }
+        BlockReader { lanes, first, block_bytes: block_bytes(plan), slots: slots as i64, aging }
     }
 
     pub fn block_words(&self) -> usize {
@@ -38,7 +47,7 @@ impl BlockReader {
 
     /// Returns the byte at which a block begins.
     pub fn at(&self, number: u64) -> u64 {
-        8 * HEADER_WORDS as u64 + number * self.block_bytes
+        self.first + number * self.block_bytes
     }
 
     /// Parses and validates a block.
@@ -145,87 +154,46 @@ impl Sums {
 pub struct Tally {
     sums: Sums,
     items: i64,
-    blocks: u64,
-    /// The roots that are not complete yet, including the one whose blocks are being added.
-    roots: u64,
-    /// How much of that root its blocks cover so far, in units of 2^-31.
-    covered: u64,
-    deepest: u32,
+    coverage: Coverage,
 }
-
-/// A block does not continue where the previous one ended.
-#[derive(Debug)]
-pub struct Gap;
-
-impl Gap {
-    /// The error for a block that begins at byte `at`.
-    pub fn at(self, at: u64) -> Reason {
-        Reason::damaged(at + 8, "the block does not continue where the previous one ended")
-    }
-}
-
-/// What the blocks of a root have to cover, in units of 2^-31.
-const WHOLE: u64 = 1 << (MOST_LEVELS - 1);
 
 impl Tally {
     pub fn new(roots: usize, header_sum: u64) -> Self {
         let mut sums = Sums::new();
         sums.add(header_sum);
-        Tally { sums, items: 0, blocks: 0, roots: roots as u64, covered: 0, deepest: 0 }
+        Tally { sums, items: 0, coverage: Coverage::of(roots) }
     }
 
-    /// Whether the blocks make up every root.
-    pub fn is_complete(&self) -> bool {
-        self.roots == 0
-    }
-
-    pub fn blocks(&self) -> u64 {
-        self.blocks
+    /// What the blocks cover so far.
+    pub fn coverage(&self) -> &Coverage {
+        &self.coverage
     }
 
     /// Adds the next block. Fails if it does not continue where the previous one ended.
     pub fn add(&mut self, depth: u32, items: i64, sum: u64) -> Result<(), Gap> {
-        let part = WHOLE >> depth;
-        if self.is_complete() || !self.covered.is_multiple_of(part) {
-            return Err(Gap);
-        }
-        self.covered += part;
-        if self.covered == WHOLE {
-            (self.covered, self.roots) = (0, self.roots - 1);
-        }
-        self.deepest = self.deepest.max(depth);
+        self.coverage.add(depth)?;
         self.items = self.items.wrapping_add(items);
-        self.blocks += 1;
         self.sums.add(sum);
         Ok(())
     }
 
-    /// Whether the directory of these shards would not be much larger than the shards themselves.
-    ///
-    /// The directory of a filter has at most [`MOST_ENTRIES`] entries for each shard. A file may
-    /// have somewhat more, because shards that were copied early may have been split since.
-    pub fn is_balanced(&self, roots: usize) -> bool {
-        let entries = (roots as u128) << self.deepest;
-        entries <= MOST_ENTRIES as u128 * u128::from(self.blocks) + (1 << 20)
-    }
-
     /// Returns the end of a file that has these blocks.
     pub fn end(&self, block_bytes: u64) -> End {
-        let words = (HEADER_WORDS + END_WORDS) as u64;
-        let bytes = 8 * words + self.blocks * block_bytes;
-        End { blocks: self.blocks, items: self.items, bytes, sums: self.sums.total() }
+        let (words, blocks) = ((HEADER_WORDS + END_WORDS) as u64, self.coverage.blocks());
+        let bytes = 8 * words + blocks * block_bytes;
+        End { blocks, items: self.items, bytes, sums: self.sums.total() }
     }
 
     /// Checks all blocks together, and compares them with the end of the file, which begins at byte
     /// `at`.
-    pub fn finish(self, roots: usize, block_bytes: u64, end: End, at: u64) -> Result<(), Reason> {
-        if !self.is_balanced(roots) {
+    pub fn finish(self, block_bytes: u64, end: End, at: u64) -> Result<(), Reason> {
+        if !self.coverage.is_balanced() {
             return Err(Reason::damaged(
                 at,
                 "the deepest shard was split too often for so few blocks",
             ));
         }
-        if !self.is_complete() || self.end(block_bytes) != end {
+        if !self.coverage.is_complete() || self.end(block_bytes) != end {
             let what =
                 "the end does not match the blocks: some are missing, or are from another file";
             return Err(Reason::damaged(at, what));
@@ -238,32 +206,14 @@ impl Tally {
 mod tests {
     use super::*;
 
-    fn tally(roots: usize, depths: &[u32]) -> (Tally, bool) {
-        let mut tally = Tally::new(roots, 0);
-        let right = depths.iter().all(|depth| tally.add(*depth, 0, 0).is_ok());
-        let complete = tally.is_complete();
-        (tally, right && complete)
-    }
-
     #[test]
-    fn blocks_have_to_make_up_every_root() {
-        for whole in [&[0, 0][..], &[1, 1, 0], &[0, 2, 2, 1], &[1, 2, 3, 3, 1, 1], &[31; 0]] {
-            assert_eq!(tally(2, whole).1, !whole.is_empty(), "{whole:?}");
-        }
-        for broken in [&[0][..], &[0, 0, 0], &[1, 0], &[2, 1, 2, 0], &[1, 1, 1], &[0, 31]] {
-            assert!(!tally(2, broken).1, "{broken:?}");
-        }
-    }
-
-    #[test]
-    fn a_deep_shard_needs_others() {
+    fn a_deep_shard_needs_others_before_the_end_is_believed() {
         for (depth, is_fine) in [(20, true), (21, false), (31, false)] {
-            let chain: Vec<u32> = (1..=depth).chain([depth]).collect();
-            let (tally, whole) = tally(1, &chain);
-            assert!(whole);
-            assert_eq!(tally.is_balanced(1), is_fine);
+            let mut tally = Tally::new(1, 0);
+            let chain = (1..=depth).chain([depth]);
+            chain.for_each(|depth| tally.add(depth, 0, 0).expect("the next block"));
             let end = tally.end(0);
-            assert_eq!(tally.finish(1, 0, end, 0).is_ok(), is_fine);
+            assert_eq!(tally.finish(0, end, 0).is_ok(), is_fine);
         }
     }
 }

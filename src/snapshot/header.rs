@@ -12,6 +12,8 @@ use crate::stable_hash::PersistentHasher;
 use std::hash::Hasher;
 
 const NAME_WORDS: usize = 4;
+/// The word with the limit of the filter's size.
+const LIMIT: usize = 8;
 
 /// A filter's header, without the fields that follow from these.
 pub(crate) struct Header<S> {
@@ -135,6 +137,27 @@ pub(crate) fn says_it_grows(words: &Words<HEADER_WORDS>) -> bool {
     u64::from_le(words[2]) == 1
 }
 
+/// Whether two headers, as they were read, are of one filter. Its limit may have changed meanwhile.
+pub(crate) fn are_of_one_filter(one: &Words<HEADER_WORDS>, other: &Words<HEADER_WORDS>) -> bool {
+    let without_limit = |words: &Words<HEADER_WORDS>| {
+        let mut words = *words;
+        (words[LIMIT], words[HEADER_WORDS - 1]) = (0, 0);
+        words
+    };
+    without_limit(one) == without_limit(other)
+}
+
+/// Takes the limit of the filter's size from a later header of the same filter, as it was read.
+pub(crate) fn update_limit(plan: &mut Plan, words: &Words<HEADER_WORDS>) {
+    if let Plan::Growing(plan) = plan {
+        plan.max_bytes = limit_of(u64::from_le(words[LIMIT]));
+    }
+}
+
+fn limit_of(word: u64) -> usize {
+    usize::try_from(word).unwrap_or(usize::MAX)
+}
+
 /// Checks that this is the header of a file of a known version, and unseals it.
 fn open(words: &mut Words<HEADER_WORDS>) -> Result<u64, Reason> {
     if !is_snapshot(words) {
@@ -218,7 +241,7 @@ fn growth_of(
     stagger: Stagger,
     own_bytes: usize,
 ) -> Result<GrowthPlan, Reason> {
-    let max_bytes = usize::try_from(words[8]).unwrap_or(usize::MAX);
+    let max_bytes = limit_of(words[LIMIT]);
     let [expected_growth, rate] = [9, 10].map(|word: usize| f64::from_bits(words[word]));
     if !(expected_growth >= 1.0 && expected_growth.is_finite()) {
         return Err(Reason::damaged(72, "the expected growth is not a finite number of 1 or more"));

@@ -32,14 +32,40 @@ pub fn list_file(header: Words<HEADER_WORDS>, hashes: &[u64]) -> Result<Vec<u64>
     let (block, end) = rest.split_at_mut(BLOCK_WORDS + hashes.len());
     head.copy_from_slice(&header);
     let (_, header_sum) = seal(head);
-    block[..BLOCK_HEAD].copy_from_slice(&[0, 0, hashes.len() as u64]);
-    block[BLOCK_HEAD..][..hashes.len()].copy_from_slice(hashes);
-    let (_, sum) = seal(block);
+    let sum = write_block(block, hashes);
     let mut tally = Tally::new(1, header_sum);
     tally.add(0, hashes.len() as i64, sum).map_err(|_| Reason::Outgrown)?;
     end.copy_from_slice(&tally.end(bytes_of_block(hashes.len())).words());
     seal(end);
     Ok(words)
+}
+
+/// Writes the block of these hashes, which are in ascending order. Returns its checksum.
+pub fn write_block(block: &mut [u64], hashes: &[u64]) -> u64 {
+    block[..BLOCK_HEAD].copy_from_slice(&[0, 0, hashes.len() as u64]);
+    block[BLOCK_HEAD..][..hashes.len()].copy_from_slice(hashes);
+    seal(block).1
+}
+
+/// Validates a block that was read at byte `at`, and leaves only its hashes. Returns its checksum.
+pub fn open_block(plan: &Plan, words: &mut Vec<u64>, at: u64) -> Result<u64, Reason> {
+    let damaged = |what: &'static str| Err(Reason::damaged(at, what));
+    let Some(sum) = unseal(words) else {
+        return damaged("the checksum of the list is wrong");
+    };
+    words.pop();
+    let head: Vec<u64> = words.drain(..BLOCK_HEAD.min(words.len())).collect();
+    if head != [0, 0, words.len() as u64] || words.len() as i64 > MOST {
+        return damaged("no list begins like this");
+    }
+    if !words.is_sorted() {
+        return damaged("the hashes are not in order");
+    }
+    let most_copies = 2 * plan.geometry().lanes().slots();
+    if words.windows(most_copies + 1).any(|several| several[0] == several[most_copies]) {
+        return damaged("an item has more copies than fit in a filter");
+    }
+    Ok(sum)
 }
 
 /// Reads and validates what comes after the header. Returns the hashes. `read` fills words with
@@ -59,23 +85,12 @@ pub fn read_list(
     let mut words = zeros(BLOCK_WORDS + items)?;
     words[..BLOCK_HEAD].copy_from_slice(&head);
     read(&mut words[BLOCK_HEAD..])?;
-    let Some(sum) = unseal(&mut words) else {
-        return Err(Reason::damaged(AT, "the checksum of the list is wrong"));
-    };
-    words.pop();
-    words.drain(..BLOCK_HEAD);
-    if !words.is_sorted() {
-        return Err(Reason::damaged(AT, "the hashes are not in order"));
-    }
-    let most_copies = 2 * plan.geometry().lanes().slots();
-    if words.windows(most_copies + 1).any(|several| several[0] == several[most_copies]) {
-        return Err(Reason::damaged(AT, "an item has more copies than fit in a filter"));
-    }
+    let sum = open_block(plan, &mut words, AT)?;
     let at = AT + bytes_of_block(items);
     let mut tally = Tally::new(1, header_sum);
     tally.add(0, items as i64, sum).map_err(|gap| gap.at(AT))?;
     let mut end = [0; END_WORDS];
     read(&mut end)?;
-    tally.finish(1, bytes_of_block(items), End::read(&mut end, at)?, at)?;
+    tally.finish(bytes_of_block(items), End::read(&mut end, at)?, at)?;
     Ok(words)
 }

@@ -3,10 +3,12 @@
 //! * [`format`](mod@format) is the specification of the file, and seals what is written.
 //! * [`header`] encodes and parses the header.
 //! * [`blocks`] validates each block, and checks that all of them together make one filter.
+//! * [`coverage`] is the part of a filter that blocks cover.
 //! * [`write`](mod@write) turns a filter into a stream of words.
 //! * [`read`] turns such a stream back into a filter.
 //! * [`copy`] copies a filter in memory.
 //! * [`file`](mod@file) has what needs a file.
+//! * [`pieces`] has what is for a filter in pieces.
 //! * `allocate` gets memory for what a file claims to hold.
 //! * [`error`] has the errors of all of these, and their texts.
 //!
@@ -15,15 +17,18 @@
 mod allocate;
 pub mod blocks;
 pub mod copy;
+pub mod coverage;
 pub mod error;
 pub mod file;
 pub mod format;
 pub mod header;
 pub mod list;
+pub mod pieces;
 pub mod read;
 pub mod write;
 
 pub use error::{SnapshotError, SnapshotErrorKind};
 pub use file::info::SnapshotInfo;
 pub use file::lookup::SnapshotFile;
+pub use pieces::dump::Piece;
 pub use write::SaveReport;

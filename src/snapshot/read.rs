@@ -83,7 +83,7 @@ pub fn read<S: PersistentHasher, R: Room>(
     let in_a_block = buffer.len() - BLOCK_WORDS;
     let mut pieces: Vec<Vec<u64>> = Vec::new();
     let mut found = Vec::new();
-    while !tally.is_complete() {
+    while !tally.coverage().is_complete() {
         let number = found.len() as u64;
         read(&mut buffer)?;
         let block = blocks.read(number, &mut buffer)?;
@@ -106,7 +106,7 @@ pub fn read<S: PersistentHasher, R: Room>(
     let mut words = [0; END_WORDS];
     read(&mut words)?;
     let end = End::read(&mut words, at)?;
-    tally.finish(plan.geometry().shards(), block_bytes(plan), end, at)?;
+    tally.finish(block_bytes(plan), end, at)?;
 
     let table = table_of(plan, found.len())?;
     let mut index = 0;

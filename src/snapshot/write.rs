@@ -133,12 +133,12 @@ fn write_shards<S: PersistentHasher>(
     let mut next = Some(0);
     while let Some(copied) = room.copy_shard(&mut next, &mut block[BLOCK_HEAD..words - 1]) {
         let Copied { depth, items } = copied;
-        let head = [tally.blocks(), depth.into(), items.cast_unsigned()];
+        let head = [tally.coverage().blocks(), depth.into(), items.cast_unsigned()];
         block[..BLOCK_HEAD].copy_from_slice(&head);
         let sum = write(&mut block)?;
         tally.add(depth, items, sum).map_err(|_| Reason::Outgrown)?;
     }
-    if !(tally.is_complete() && tally.is_balanced(roots)) {
+    if !(tally.coverage().is_complete() && tally.coverage().is_balanced()) {
         return Err(Reason::Outgrown);
     }
     let end = tally.end(block_bytes(&plan));

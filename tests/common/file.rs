@@ -40,17 +40,17 @@ pub struct FilterFile {
     pub end: Vec<u64>,
 }
 
-fn sum_of(words: &[u64]) -> u64 {
+pub fn sum_of(words: &[u64]) -> u64 {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     xxh3_64(&bytes)
 }
 
-fn is_sealed(words: &[u64]) -> bool {
+pub fn is_sealed(words: &[u64]) -> bool {
     let (sum, others) = words.split_last().expect("a checksum");
     sum_of(others) == *sum
 }
 
-fn seal(words: &mut [u64]) {
+pub fn seal(words: &mut [u64]) {
     let (sum, others) = words.split_last_mut().expect("a checksum");
     *sum = sum_of(others);
 }

@@ -7,6 +7,8 @@ mod common;
 mod file;
 #[path = "../common/kind.rs"]
 mod kind;
+#[path = "../common/piece.rs"]
+mod piece;
 #[path = "../common/process.rs"]
 mod process;
 
@@ -15,6 +17,9 @@ mod damaged_files;
 mod format;
 mod golden;
 mod lookups;
+mod pieces;
+mod pieces_in_use;
+mod pieces_refused;
 #[cfg(unix)]
 mod replacing;
 mod small;

@@ -82,16 +82,24 @@ impl Grown {
         table: Table,
         blocks: &[Block],
     ) -> Result<Self, CannotRestore> {
-        let no_memory = |bytes| CannotRestore::OutOfMemory { bytes };
-        let (geometry, roots) = (plan.geometry.clone(), plan.geometry.shards());
-        let depths = blocks.iter().map(|block| block.depth);
-        let bytes = table.heap_bytes();
-        let tables = Tables::restore(roots, table, blocks.len()).map_err(no_memory)?;
-        let directory =
-            Directory::restore(plan.roots(), &tables, depths).ok_or(no_memory(bytes))?;
+        let tables = Tables::restore(plan.geometry.shards(), table, blocks.len());
+        let tables = tables.map_err(|bytes| CannotRestore::OutOfMemory { bytes })?;
         for ((_, site), block) in tables.sites_from(0).zip(blocks) {
             site.record(&block.census);
         }
+        Self::gathered(plan, tables, blocks.iter().map(|block| block.depth))
+    }
+
+    /// The shards that are in use in these tables, with their censuses. They are in the order of their
+    /// hashes and have these depths.
+    pub fn gathered(
+        plan: GrowthPlan,
+        tables: Tables,
+        depths: impl Iterator<Item = u32> + Clone,
+    ) -> Result<Self, CannotRestore> {
+        let geometry = plan.geometry.clone();
+        let directory = Directory::restore(plan.roots(), &tables, depths)
+            .ok_or(CannotRestore::OutOfMemory { bytes: tables.heap_bytes() })?;
         let grown = Grown::with(geometry, directory, tables, plan);
         let Grown { accounts, ground, .. } = &grown;
         either!(grown.is_wide(), WIDE => accounts.begin::<WIDE>(&ground.tables));

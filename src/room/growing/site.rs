@@ -10,6 +10,7 @@ use crate::layout::geometry::Geometry;
 use crate::room::growing::split::Census;
 use crate::shard::Shard;
 use crate::shard::lease::Always;
+use crate::shard::whole::fill;
 use crate::sync::Gauge;
 use crate::table::Table;
 use std::ptr::null_mut;
@@ -83,6 +84,11 @@ impl Site {
     /// The shard itself. It is the caller's concern which items it owns.
     pub fn shard<const WIDE: bool>(&self) -> Shard<'_, Always<WIDE>> {
         Shard::leased(self.table(), self.base(), Always)
+    }
+
+    /// Fills the shard, which is empty, with a copy that holds `items` items.
+    pub fn fill(&self, from: &[u64], items: i64) {
+        fill(self.table(), self.shard, from, items);
     }
 
     fn kept(&self) -> &Record {

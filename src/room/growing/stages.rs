@@ -70,6 +70,10 @@ impl Stages {
             Loaded::Shards { table, blocks } => {
                 Ok(Self::of_shards(plan.clone(), Grown::restore(plan, table, &blocks)?))
             }
+            Loaded::Gathered { tables, depths } => {
+                let grown = Grown::gathered(plan.clone(), *tables, depths.iter().copied())?;
+                Ok(Self::of_shards(plan, grown))
+            }
         }
     }
 

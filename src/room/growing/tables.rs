@@ -71,6 +71,13 @@ impl Tables {
         Ok(tables)
     }
 
+    /// Tables for a filter that began with this geometry. The first has so many shards, none of which
+    /// is in use.
+    pub fn for_shards(geometry: &Geometry, shards: usize) -> Result<Self, usize> {
+        let first = Table::soon_full(geometry.with_shards(shards))?;
+        Self::restore(geometry.shards(), first, 0)
+    }
+
     /// The size of the first table, with its list.
     pub fn bytes(geometry: &Geometry) -> usize {
         LIST_BYTES + HELD_BYTES + Held::bytes(geometry)
@@ -142,30 +149,48 @@ impl Tables {
 
     /// Takes a shard into use. If all shards are in use, buys a table of at most `bytes` bytes. One
     /// caller at a time.
-    ///
-    /// Shards come into use in order, table after table. So the next one is in the last table, and
-    /// its number there is the number of shards in use less those of the tables before.
     pub fn take(&self, bytes: usize) -> Result<&Site, FullKind> {
+        self.take_with(bytes, |shards| shards.div_ceil(LEAST_PART))
+    }
+
+    /// The same, but a new table may be as small as one shard. It has all that `bytes` leave room for, or
+    /// as much as any new table, so only a caller who has more bytes each time would use up the tables.
+    pub fn take_last(&self, bytes: usize) -> Result<&Site, FullKind> {
+        self.take_with(bytes, |_| 1)
+    }
+
+    /// Takes a shard into use: they come into use in order, table after table. A new table has at least
+    /// as many shards as `least` returns for their present number.
+    fn take_with(&self, bytes: usize, least: impl Fn(usize) -> usize) -> Result<&Site, FullKind> {
         let in_use = self.shards();
         let bought: usize = self.all().map(|held| held.sites.len()).sum();
         if in_use == bought {
-            self.buy(self.all().count(), bought, bytes)?;
+            self.buy(self.all().count(), bought, least(bought), bytes)?;
         }
-        let last = self.all().last().ok_or(FullKind::NoMemory)?;
-        let in_others = if in_use < bought { bought - last.sites.len() } else { bought };
-        let site = last.sites.get(in_use - in_others).ok_or(FullKind::NoMemory)?;
+        let mut before = 0;
+        let site = self.all().find_map(|held| {
+            let number = in_use - before;
+            before += held.sites.len();
+            held.sites.get(number)
+        });
         self.shards.set(in_use as u64 + 1);
-        Ok(site)
+        site.ok_or(FullKind::NoMemory)
     }
 
-    /// Adds a table of at most `bytes` bytes after `tables` tables with `shards` shards.
-    fn buy(&self, tables: usize, shards: usize, bytes: usize) -> Result<(), FullKind> {
+    /// Adds a table of at least `least` shards and at most `bytes` bytes after `tables` tables with
+    /// `shards` shards.
+    fn buy(
+        &self,
+        tables: usize,
+        shards: usize,
+        least: usize,
+        bytes: usize,
+    ) -> Result<(), FullKind> {
         let is_listed = self.lists.get(tables / LISTED).is_some_and(|list| list.get().is_some());
         let list = if is_listed { 0 } else { LIST_BYTES };
         let bytes_of_one = Held::bytes(&self.geometry.with_shards(1));
         let affordable = bytes.saturating_sub(HELD_BYTES + list) / bytes_of_one;
         let wanted = self.wanted(shards).min(affordable);
-        let least = shards.div_ceil(LEAST_PART);
         if wanted < least {
             return Err(FullKind::LimitReached);
         }

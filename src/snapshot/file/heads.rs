@@ -57,7 +57,7 @@ impl Heads {
             around = next;
         }
         let bytes = block_bytes(plan);
-        tally.finish(roots, bytes, end, reader.at(end.blocks))?;
+        tally.finish(bytes, end, reader.at(end.blocks))?;
         Ok(heads)
     }
 

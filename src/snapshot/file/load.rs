@@ -83,7 +83,7 @@ pub fn load<S: PersistentHasher, R: Room>(
         let added = tally.add(block.depth, block.items, block.sum);
         added.map_err(|gap| gap.at(reader.at(number as u64)))?;
     }
-    tally.finish(roots, block_bytes(plan), end, at)?;
+    tally.finish(block_bytes(plan), end, at)?;
     contents_of(header, Loaded::Shards { table, blocks })
 }
 

@@ -1,8 +1,7 @@
-//! The errors of saving and loading, and their texts.
-//!
-//! A text says what happened, and then what to do.
+//! The errors of saving and loading. Their texts are in `text`.
 
-use crate::stable_hash::{PersistentHasher, StableHash};
+mod text;
+
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
@@ -73,6 +72,13 @@ pub enum SnapshotErrorKind {
     OutOfMemory,
     /// The filter grew to thousands of times its size while it was being saved.
     Outgrown,
+    /// No [piece](crate::ConcurrentCuckooFilter::piece_at) of the filter begins at this cursor.
+    NoSuchPiece,
+    /// The piece is not the one that comes next: pieces are missing, or it was pushed already, or it
+    /// is from an earlier dump.
+    OutOfOrder,
+    /// The piece is of another filter than those that were pushed before it.
+    OtherFilter,
 }
 
 #[doc(hidden)]
@@ -144,6 +150,28 @@ pub enum Reason {
     /// The filter grew so much while it was being written that the depths of its blocks differ by
     /// more than a file may have.
     Outgrown,
+    /// It does not begin like a piece.
+    NotAPiece {
+        /// Whether it begins like a file.
+        is_file: bool,
+    },
+    /// No piece of the filter begins at this cursor.
+    NoSuchPiece {
+        cursor: u64,
+    },
+    /// A piece begins at one cursor, and the next one should begin at another. `None` if all pieces
+    /// have been pushed.
+    Misplaced {
+        start: u64,
+        wanted: Option<u64>,
+    },
+    /// A piece was made before the one that was pushed before it.
+    EarlierDump,
+    OtherFilter,
+    /// Pieces from this cursor on have not been pushed.
+    PiecesMissing {
+        next: u64,
+    },
 }
 
 impl Reason {
@@ -194,18 +222,22 @@ impl SnapshotError {
             | Reason::Removed { .. }
             | Reason::InTheWay { .. } => SnapshotErrorKind::Io,
             Reason::Busy { .. } => SnapshotErrorKind::Busy,
-            Reason::NotASnapshot => SnapshotErrorKind::NotASnapshot,
+            Reason::NotASnapshot | Reason::NotAPiece { .. } => SnapshotErrorKind::NotASnapshot,
             Reason::UnsupportedVersion { .. } => SnapshotErrorKind::UnsupportedVersion,
             Reason::WrongKind { .. } => SnapshotErrorKind::WrongKind,
             Reason::WrongHasher { .. } | Reason::OtherHashes { .. } => {
                 SnapshotErrorKind::WrongHasher
             }
-            Reason::CutOff { .. } | Reason::NoEnd { .. } | Reason::WrongLength { .. } => {
-                SnapshotErrorKind::Incomplete
-            }
+            Reason::CutOff { .. }
+            | Reason::NoEnd { .. }
+            | Reason::WrongLength { .. }
+            | Reason::PiecesMissing { .. } => SnapshotErrorKind::Incomplete,
             Reason::Damaged { .. } => SnapshotErrorKind::Damaged,
             Reason::OutOfMemory { .. } => SnapshotErrorKind::OutOfMemory,
             Reason::Outgrown => SnapshotErrorKind::Outgrown,
+            Reason::NoSuchPiece { .. } => SnapshotErrorKind::NoSuchPiece,
+            Reason::Misplaced { .. } | Reason::EarlierDump => SnapshotErrorKind::OutOfOrder,
+            Reason::OtherFilter => SnapshotErrorKind::OtherFilter,
         }
     }
 
@@ -223,7 +255,7 @@ impl SnapshotError {
         self.path.as_deref()
     }
 
-    /// Returns the byte of the file at which something is wrong.
+    /// Returns the byte of the file, or of the piece, at which something is wrong.
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, StableHash};
@@ -301,121 +333,6 @@ impl fmt::Display for SnapshotError {
             write!(f, "{}{no_path}: ", path.display())?;
         }
         fmt::Display::fmt(&self.reason, f)
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reason::Io { doing, error } if error.kind() == io::ErrorKind::StorageFull => write!(
-                f,
-                "{doing}: {error}: there has to be space for the old and the new file at the same \
-                 time; free some and save again (the old file is unchanged)"
-            ),
-            Reason::Io { doing, error } => write!(f, "{doing}: {error}"),
-            Reason::Unfinished { doing, unfinished, error } => {
-                let unfinished = unfinished.display();
-                write!(f, "{doing} {unfinished}, where the new file is written first: {error}")
-            }
-            Reason::Removed { unfinished } => write!(
-                f,
-                "{} was removed while the new file was being written there: the old file is \
-                 still in place; save again",
-                unfinished.display()
-            ),
-            Reason::NotFound { error } => write!(f, "cannot open it: {error}"),
-            Reason::NotSynced { error } => write!(
-                f,
-                "the new file is in place and complete, but its folder could not be synced \
-                 ({error}): if the system crashes soon, the old file may come back; save again"
-            ),
-            Reason::Busy { unfinished } => write!(
-                f,
-                "another save to it is in progress and holds the lock of {}: wait until it has \
-                 finished, or save to another file",
-                unfinished.display()
-            ),
-            Reason::NotAFile => f.write_str(
-                "this is not a regular file, so a save cannot replace it: name a regular file, or \
-                 use `write_to` to write to something else",
-            ),
-            Reason::InTheWay { unfinished } => write!(
-                f,
-                "{} is in the way, where the new file is written before it replaces the old one: \
-                 remove it",
-                unfinished.display()
-            ),
-            Reason::NotASnapshot => {
-                f.write_str("this is not a filter saved by koel: it does not begin like one")
-            }
-            Reason::UnsupportedVersion { version } => {
-                write!(
-                    f,
-                    "it has version {version} of the format, and this version of koel reads only \
-                     1: "
-                )?;
-                match version.swap_bytes() {
-                    1 => f.write_str(
-                        "its bytes are in the opposite order; restore it as it was saved",
-                    ),
-                    _ => f.write_str(
-                        "load it with the version of koel that saved it, or a later one",
-                    ),
-                }
-            }
-            Reason::WrongKind { grows: true } => {
-                f.write_str("it holds a growing filter: load it as a `GrowingCuckooFilter`")
-            }
-            Reason::WrongKind { grows: false } => f.write_str(
-                "it holds a fixed filter, not a growing one: load it as a `ConcurrentCuckooFilter`",
-            ),
-            Reason::WrongHasher { found, wanted } => {
-                let known = if StableHash::from_name(found, 0).is_some() {
-                    " (koel's `StableHash`)"
-                } else {
-                    ""
-                };
-                write!(
-                    f,
-                    "its items were hashed by {found:?}{known}, not by {wanted:?}: load it with \
-                     the hasher that it was saved with"
-                )
-            }
-            Reason::OtherHashes { name } => write!(
-                f,
-                "{name:?} does not hash as it did when this was saved: it has another key, or what is \
-                 hashed is another form of the items (as URLs in a state of the koel command), or \
-                 the standard library now writes items differently; load it with the program that \
-                 saved it"
-            ),
-            Reason::CutOff { at } => {
-                write!(f, "it ends too soon, after {at} bytes: it was cut off; load another copy")
-            }
-            Reason::NoEnd { at } => write!(
-                f,
-                "its last part should begin at byte {at}, but something else is there: it was cut \
-                 off, or something was appended; load another copy"
-            ),
-            Reason::WrongLength { bytes, wanted } => write!(
-                f,
-                "it has {bytes} bytes, but should have {wanted}: it was cut off, or something was \
-                 appended; load another copy"
-            ),
-            Reason::Damaged { at, what } => {
-                write!(f, "it is damaged at byte {at}: {what}; load another copy")
-            }
-            Reason::Outgrown => f.write_str(
-                "the filter grew to thousands of times its size while it was being saved: save it \
-                 again",
-            ),
-            Reason::OutOfMemory { bytes } => {
-                write!(
-                    f,
-                    "{bytes} bytes of memory could not be allocated: make more memory available \
-                     and try again"
-                )
-            }
-        }
     }
 }
 

@@ -1,0 +1,344 @@
+//! Filters in pieces. The work is done in [`snapshot::pieces`](crate::snapshot::pieces).
+
+use crate::filter::any::AnyCuckooFilter;
+use crate::filter::{ConcurrentCuckooFilter, GrowingCuckooFilter};
+use crate::room::Room;
+use crate::room::fixed::Fixed;
+use crate::snapshot::error::SnapshotError;
+use crate::snapshot::pieces::dump::{Piece, piece_of};
+use crate::snapshot::pieces::load::Loading;
+use crate::stable_hash::PersistentHasher;
+use std::fmt;
+use std::iter::FusedIterator;
+use std::marker::PhantomData;
+
+/// # Pieces
+///
+/// A server sends a filter in pieces: each is made when it is asked for by a *cursor*, checked when it
+/// arrives, and of a size that the caller chooses. Nothing is kept between two pieces, except for
+/// the cursor, and the filter can be changed and grow meanwhile. [`piece_format`](mod@crate::piece_format)
+/// describes the pieces.
+///
+/// ```
+/// use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, StableHash};
+///
+/// let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
+/// let filter = builder.capacity(100_000).growing().build()?;
+/// filter.insert("an item").expect("memory");
+///
+/// let mut loader = GrowingCuckooFilter::<StableHash>::loader();
+/// let mut cursor = Some(0);
+/// while let Some(place) = cursor {
+///     let piece = filter.piece_at(place, 1 << 20)?; // one machine
+///     loader.push(piece.as_bytes())?; // another one
+///     cursor = piece.next();
+/// }
+/// let again = loader.finish()?;
+/// assert!(again.contains("an item"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+impl<S: PersistentHasher, R: Room> ConcurrentCuckooFilter<S, R> {
+    /// Makes the piece that begins at this cursor: 0 for the first piece, and then the
+    /// [`next`](Piece::next) of the piece before.
+    ///
+    /// A piece takes at most `most_bytes`, or one shard if that is more: up to 2 MiB, or 128 KiB if
+    /// the filter grows. (A growing filter of some thousand items or less has a list instead. It is
+    /// one piece, of up to half a megabyte.) The shards are copied one after the other, as by [`save`](Self::save).
+    ///
+    /// All pieces from 0 to the one without a next, pushed to a [`loader`](Self::loader) in this
+    /// order, are the filter with everything that was inserted before the first piece was asked for,
+    /// and not removed since. What other threads insert and remove meanwhile may be in or not. Shards
+    /// may be split, and the filter may be cleared. A list that becomes shards between two pieces
+    /// does not matter either, since it is complete in one.
+    ///
+    /// A cursor is good for as long as this filter lives. It can be used again, for example if a
+    /// piece was lost. Any other filter, and this one after it was loaded again, has to be begun at 0.
+    /// A cursor is less than 2^63, so it also fits a signed integer.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no shard begins at the cursor
+    /// ([`NoSuchPiece`](crate::SnapshotErrorKind::NoSuchPiece)), and if there is no memory for the piece.
+    ///
+    /// ```
+    /// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
+    ///
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(100);
+    /// let filter = builder.hasher(StableHash::random()).build()?;
+    /// assert!(filter.piece_at(0, 1 << 20).is_ok());
+    /// let error = filter.piece_at(12_345, 1 << 20).unwrap_err();
+    /// assert_eq!(error.kind(), SnapshotErrorKind::NoSuchPiece);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn piece_at(&self, cursor: u64, most_bytes: usize) -> Result<Piece, SnapshotError> {
+        let about = (self.capacity(), self.hasher());
+        let piece = piece_of(self.room(), about, self.origin().stamp(), cursor, most_bytes);
+        piece.map_err(|reason| reason.of(None))
+    }
+
+    /// Makes all pieces, one after the other, as [`piece_at`](Self::piece_at) does.
+    ///
+    /// After an error, there are no more.
+    ///
+    /// ```
+    /// use koel::{ConcurrentCuckooFilter, StableHash};
+    ///
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000_000);
+    /// let filter = builder.hasher(StableHash::random()).build()?;
+    /// filter.insert("an item").expect("room for a million");
+    /// let mut loader = ConcurrentCuckooFilter::<StableHash>::loader();
+    /// for piece in filter.pieces(1 << 20) {
+    ///     loader.push(piece?.as_bytes())?;
+    /// }
+    /// assert!(loader.finish()?.contains("an item"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn pieces(&self, most_bytes: usize) -> Pieces<'_, S, R> {
+        Pieces { filter: self, next: Some(0), most_bytes }
+    }
+
+    /// Returns a loader for the pieces of a filter of this type.
+    ///
+    /// ```
+    /// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
+    ///
+    /// let mut loader = ConcurrentCuckooFilter::<StableHash>::loader();
+    /// let error = loader.push(b"GIF89a").unwrap_err();
+    /// assert_eq!(error.kind(), SnapshotErrorKind::NotASnapshot);
+    /// ```
+    #[must_use]
+    pub fn loader() -> PieceLoader<S, R> {
+        let loading = Loading::new(Some(R::GROWS), size_of::<Self>());
+        PieceLoader { loading, room: PhantomData }
+    }
+}
+
+impl<S: PersistentHasher> AnyCuckooFilter<S> {
+    /// Returns a loader for the pieces of a filter of either kind.
+    ///
+    /// ```
+    /// use koel::{AnyCuckooFilter, ConcurrentCuckooFilter, StableHash};
+    ///
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(100);
+    /// let filter = builder.hasher(StableHash::random()).growing().build()?;
+    /// let mut loader = AnyCuckooFilter::<StableHash>::loader();
+    /// loader.push(filter.piece_at(0, 1 << 20)?.as_bytes())?;
+    /// assert!(matches!(loader.finish()?, AnyCuckooFilter::Growing(_)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn loader() -> AnyPieceLoader<S> {
+        AnyPieceLoader { loading: Loading::new(None, size_of::<GrowingCuckooFilter<S>>()) }
+    }
+}
+
+/// All pieces of a filter: the iterator of [`pieces`](ConcurrentCuckooFilter::pieces).
+///
+/// ```
+/// # use koel::{ConcurrentCuckooFilter, StableHash};
+/// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
+/// let filter = builder.capacity(1_000_000).build()?;
+/// assert_eq!(filter.pieces(1 << 20).count(), filter.stats().shards());
+/// assert_eq!(filter.pieces(usize::MAX).count(), 1);
+/// # Ok::<(), koel::BuildError>(())
+/// ```
+pub struct Pieces<'a, S, R = Fixed> {
+    filter: &'a ConcurrentCuckooFilter<S, R>,
+    next: Option<u64>,
+    most_bytes: usize,
+}
+
+impl<S: PersistentHasher, R: Room> Iterator for Pieces<'_, S, R> {
+    type Item = Result<Piece, SnapshotError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let piece = self.filter.piece_at(self.next?, self.most_bytes);
+        self.next = piece.as_ref().ok().and_then(Piece::next);
+        Some(piece)
+    }
+}
+
+impl<S: PersistentHasher, R: Room> FusedIterator for Pieces<'_, S, R> {}
+
+impl<S, R> fmt::Debug for Pieces<'_, S, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pieces").field("next", &self.next).finish_non_exhaustive()
+    }
+}
+
+/// Makes a filter from its [pieces](ConcurrentCuckooFilter::piece_at), which are pushed in their
+/// order.
+///
+/// A push takes time and memory in proportion to the piece. The shards of a growing filter go where
+/// they stay. Those of a fixed filter wait until half of them have come, and are then copied into the
+/// table, two pieces for each that comes. So [`finish`](Self::finish) has little left to do. The
+/// loader of a growing filter takes a 32nd more memory than the filter, and that of a fixed one up to half
+/// more. Neither ever asks for more than three times what was pushed, and some megabytes: no piece is
+/// believed about those that follow.
+///
+/// ```
+/// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
+///
+/// let builder = ConcurrentCuckooFilter::builder().capacity(1_000_000); // three shards
+/// let filter = builder.hasher(StableHash::random()).build()?;
+/// let pieces: Vec<_> = filter.pieces(1 << 20).collect::<Result<_, _>>()?;
+///
+/// let mut loader = ConcurrentCuckooFilter::<StableHash>::loader();
+/// loader.push(pieces[0].as_bytes())?;
+/// let error = loader.push(pieces[2].as_bytes()).unwrap_err();
+/// assert_eq!(error.kind(), SnapshotErrorKind::OutOfOrder);
+/// loader.push(pieces[1].as_bytes())?; // the loader is as it was before the error
+/// loader.push(pieces[2].as_bytes())?;
+/// let again = loader.finish()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct PieceLoader<S, R = Fixed> {
+    loading: Loading<S>,
+    room: PhantomData<fn() -> R>,
+}
+
+impl<S: PersistentHasher, R: Room> PieceLoader<S, R> {
+    /// Checks the next piece, and takes it over.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if this is not a piece of a filter of this type, if it is damaged or cut off,
+    /// if it is not the piece that comes next
+    /// ([`OutOfOrder`](crate::SnapshotErrorKind::OutOfOrder)) or is of another filter
+    /// ([`OtherFilter`](crate::SnapshotErrorKind::OtherFilter)), or if there is no memory for it. The
+    /// loader is then as it was before, and the right piece can be pushed.
+    ///
+    /// (A checksum does not protect against forgery: the author of a forged piece decides what the
+    /// filter contains. But none causes a panic.)
+    ///
+    /// ```
+    /// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
+    ///
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(100);
+    /// let filter = builder.hasher(StableHash::random()).build()?;
+    /// let mut loader = ConcurrentCuckooFilter::<StableHash>::loader();
+    /// loader.push(filter.piece_at(0, 0)?.as_bytes())?;
+    /// assert_eq!(loader.next(), None);
+    ///
+    /// let twice = loader.push(filter.piece_at(0, 0)?.as_bytes());
+    /// assert_eq!(twice.unwrap_err().kind(), SnapshotErrorKind::OutOfOrder);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn push(&mut self, piece: &[u8]) -> Result<(), SnapshotError> {
+        self.loading.push(piece).map_err(|reason| reason.of(None))
+    }
+
+    /// Returns the cursor of the piece that comes next, or `None` if all have been pushed.
+    ///
+    /// ```
+    /// # use koel::{ConcurrentCuckooFilter, StableHash};
+    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
+    /// let filter = builder.capacity(1_000_000).build()?;
+    /// let mut loader = ConcurrentCuckooFilter::<StableHash>::loader();
+    /// while let Some(cursor) = loader.next() {
+    ///     loader.push(filter.piece_at(cursor, 0)?.as_bytes())?;
+    /// }
+    /// assert!(loader.finish()?.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn next(&self) -> Option<u64> {
+        self.loading.next()
+    }
+
+    /// Makes the filter of all pieces. It is identical to the one that the pieces are from, as a
+    /// [loaded](ConcurrentCuckooFilter::load) one is.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if not all pieces have been pushed, or if there is no memory for the filter.
+    ///
+    /// ```
+    /// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
+    ///
+    /// let loader = ConcurrentCuckooFilter::<StableHash>::loader();
+    /// let error = loader.finish().unwrap_err();
+    /// assert_eq!(error.kind(), SnapshotErrorKind::Incomplete);
+    /// ```
+    pub fn finish(self) -> Result<ConcurrentCuckooFilter<S, R>, SnapshotError> {
+        self.loading.finish().map(ConcurrentCuckooFilter::from).map_err(|reason| reason.of(None))
+    }
+}
+
+impl<S: PersistentHasher, R: Room> fmt::Debug for PieceLoader<S, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PieceLoader").field("next", &self.next()).finish_non_exhaustive()
+    }
+}
+
+/// A [`PieceLoader`] for a filter of either kind. The first piece tells which.
+///
+/// ```
+/// use koel::{AnyCuckooFilter, ConcurrentCuckooFilter, StableHash};
+///
+/// let builder = ConcurrentCuckooFilter::builder().capacity(100);
+/// let filter = builder.hasher(StableHash::random()).build()?;
+/// let mut loader = AnyCuckooFilter::<StableHash>::loader();
+/// for piece in filter.pieces(1 << 20) {
+///     loader.push(piece?.as_bytes())?;
+/// }
+/// assert!(matches!(loader.finish()?, AnyCuckooFilter::Fixed(_)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct AnyPieceLoader<S> {
+    loading: Loading<S>,
+}
+
+impl<S: PersistentHasher> AnyPieceLoader<S> {
+    /// Checks the next piece, and takes it over.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error in the same cases as [`PieceLoader::push`], except that the kind is always
+    /// right.
+    ///
+    /// ```
+    /// # use koel::{AnyCuckooFilter, StableHash};
+    /// let mut loader = AnyCuckooFilter::<StableHash>::loader();
+    /// assert!(loader.push(b"").is_err());
+    /// ```
+    pub fn push(&mut self, piece: &[u8]) -> Result<(), SnapshotError> {
+        self.loading.push(piece).map_err(|reason| reason.of(None))
+    }
+
+    /// Returns the cursor of the piece that comes next, or `None` if all have been pushed.
+    ///
+    /// ```
+    /// # use koel::{AnyCuckooFilter, StableHash};
+    /// assert_eq!(AnyCuckooFilter::<StableHash>::loader().next(), Some(0));
+    /// ```
+    #[must_use]
+    pub fn next(&self) -> Option<u64> {
+        self.loading.next()
+    }
+
+    /// Makes the filter of all pieces.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error in the same cases as [`PieceLoader::finish`].
+    ///
+    /// ```
+    /// # use koel::{AnyCuckooFilter, StableHash};
+    /// assert!(AnyCuckooFilter::<StableHash>::loader().finish().is_err());
+    /// ```
+    pub fn finish(self) -> Result<AnyCuckooFilter<S>, SnapshotError> {
+        let filter = match self.loading.grows() {
+            Some(true) => self.loading.finish().map(|parts| AnyCuckooFilter::Growing(parts.into())),
+            _ => self.loading.finish().map(|parts| AnyCuckooFilter::Fixed(parts.into())),
+        };
+        filter.map_err(|reason| reason.of(None))
+    }
+}
+
+impl<S: PersistentHasher> fmt::Debug for AnyPieceLoader<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AnyPieceLoader").field("next", &self.next()).finish_non_exhaustive()
+    }
+}

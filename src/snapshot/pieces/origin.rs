@@ -1,0 +1,35 @@
+//! Where a piece comes from: which filter, and which of all pieces that it has given.
+//!
+//! A server that dumps a filter keeps nothing between two pieces, so a piece cannot know which dump
+//! it belongs to. It does not have to. Items that are in before the first piece is made, and stay in,
+//! are in the pieces of a dump because each of them is made after the first. So a later piece may come from a
+//! later dump, and nothing is lost; an earlier one may not, and its turn shows it.
+
+use crate::sync::Clock;
+use ahash::RandomState;
+use std::sync::OnceLock;
+
+/// The origin of all pieces of one filter.
+#[derive(Default)]
+pub struct Origin {
+    /// Chosen when the first piece is made. It is not saved: a loaded filter is another one.
+    filter: OnceLock<u64>,
+    turns: Clock,
+}
+
+/// The origin of one piece.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stamp {
+    /// The same number for all pieces of a filter, and hardly ever for those of two.
+    pub filter: u64,
+    /// How many pieces the filter has given, with this one.
+    pub turn: u64,
+}
+
+impl Origin {
+    /// Stamps a piece that is about to be made. What it has is read after this.
+    pub fn stamp(&self) -> Stamp {
+        let filter = *self.filter.get_or_init(|| RandomState::new().hash_one("koel"));
+        Stamp { filter, turn: self.turns.next() }
+    }
+}

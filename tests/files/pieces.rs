@@ -1,0 +1,191 @@
+//! Filters in pieces: what pieces hold, which cursors they have, and that a filter comes back from
+//! them.
+
+use crate::common::{SplitMix, layouts, leave_list, rounds};
+use crate::file::word;
+use crate::piece::PieceFile;
+use koel::{
+    AnyCuckooFilter, ConcurrentCuckooFilter, Fixed, GrowingCuckooFilter, Piece, Room,
+    SnapshotErrorKind, StableHash,
+};
+
+pub type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
+
+pub const HASH: StableHash = StableHash::with_seed(7);
+
+/// Sizes of pieces: one shard each, a few, and all of them.
+const SIZES: [usize; 4] = [0, 200_000, 1 << 20, usize::MAX];
+
+pub fn bytes_of<R: Room>(filter: &Filter<R>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    filter.write_to(&mut bytes).expect("memory");
+    bytes
+}
+
+pub fn pieces_of<R: Room>(filter: &Filter<R>, most_bytes: usize) -> Vec<Piece> {
+    filter.pieces(most_bytes).collect::<Result<_, _>>().expect("pieces")
+}
+
+pub fn cut(pieces: &[Piece]) -> Vec<PieceFile> {
+    pieces.iter().map(|piece| PieceFile::cut(piece.as_bytes())).collect()
+}
+
+/// Pushes all pieces.
+pub fn loaded<R: Room>(pieces: &[Piece]) -> Filter<R> {
+    let mut loader = Filter::<R>::loader();
+    for piece in pieces {
+        assert!(loader.next().is_some());
+        loader.push(piece.as_bytes()).expect("the next piece");
+        assert_eq!(loader.next(), piece.next());
+    }
+    loader.finish().expect("all pieces")
+}
+
+/// A growing filter that has left its list.
+pub fn growing(capacity: usize, rate: f64) -> GrowingCuckooFilter<StableHash> {
+    let builder = ConcurrentCuckooFilter::builder().capacity(capacity).hasher(HASH);
+    let builder = builder.false_positive_rate(rate).growing().expected_growth(50.0);
+    let filter = builder.build().expect("a filter");
+    leave_list(&filter);
+    filter
+}
+
+/// Checks that the pieces match the specification, and that the filter comes back from them.
+fn check<R: Room>(filter: &Filter<R>) {
+    let bytes = bytes_of(filter);
+    for most_bytes in SIZES {
+        let pieces = pieces_of(filter, most_bytes);
+        let words = cut(&pieces);
+        let file = PieceFile::file_of(&words);
+        assert!(file.bytes() == bytes, "the pieces do not make up the file");
+        file.check();
+        for (piece, words) in pieces.iter().zip(&words) {
+            let size = piece.as_bytes().len();
+            assert!(size <= most_bytes || words.blocks.len() == 1);
+            let is_last = words.end() == words.header()[word::ROOTS] << 31;
+            assert_eq!(piece.next(), (!is_last).then_some(words.end()));
+            // There would not have been room for one more.
+            let block = 8 * words.blocks[0].len();
+            assert!(is_last || most_bytes - size.min(most_bytes) < block);
+        }
+        let again = loaded::<R>(&pieces);
+        assert!(bytes_of(&again) == bytes);
+        assert_eq!((again.len(), again.capacity()), (filter.len(), filter.capacity()));
+        let from_file = Filter::<R>::read_from(&bytes[..]).expect("a filter").stats();
+        let stats = again.stats();
+        assert_eq!(stats.splits(), from_file.splits());
+        assert_eq!(stats.directory_depth(), from_file.directory_depth());
+        // It is calculated from what was counted in each block.
+        assert_eq!(stats.false_positive_rate(), from_file.false_positive_rate());
+        let mut any = AnyCuckooFilter::<StableHash>::loader();
+        pieces.iter().for_each(|piece| any.push(piece.as_bytes()).expect("the next piece"));
+        assert_eq!(any.next(), None);
+        let any = match any.finish().expect("all pieces") {
+            AnyCuckooFilter::Fixed(filter) => bytes_of(&filter),
+            AnyCuckooFilter::Growing(filter) => bytes_of(&filter),
+        };
+        assert!(any == bytes);
+    }
+}
+
+#[test]
+fn a_fixed_filter_comes_back_from_its_pieces() {
+    for layout in layouts() {
+        let few = rounds(&[0, 1_000][..], &[0, 1, 10, 1_000, 20_000]);
+        // This capacity takes several shards.
+        let large = (rounds(30_000, 1_000_000), 1_000_000);
+        for (items, capacity) in few.iter().map(|&items| (items, items)).chain([large]) {
+            let filter = layout.filter_with(capacity as usize, HASH);
+            (0..items).for_each(|item| filter.insert(&item).expect("room"));
+            check(&filter);
+        }
+    }
+}
+
+#[test]
+fn a_growing_filter_comes_back_from_its_pieces_and_grows_on() {
+    for layout in layouts() {
+        let some = rounds(60_000, 600_000);
+        for (capacity, items) in [(1_000, 0), (1_000, some), (200_000, 300_000)] {
+            let filter = growing(capacity, (16.0 * layout.rate).min(0.9));
+            (0..items).for_each(|item: u64| filter.insert(&item).expect("memory"));
+            check(&filter);
+            (0..items / 2).for_each(|item| assert!(filter.remove(&item)));
+            check(&filter);
+            let again: GrowingCuckooFilter<_> = loaded(&pieces_of(&filter, 1 << 20));
+            for item in items / 2..2 * items + 200_000 {
+                if item >= items {
+                    again.insert(&item).expect("memory");
+                }
+                assert!(again.contains(&item), "{item}");
+            }
+            assert!((items / 2..items).all(|item| again.remove(&item)));
+            assert!(again.stats().splits() > filter.stats().splits());
+        }
+    }
+}
+
+#[test]
+fn a_list_is_one_piece() {
+    for items in [0, 1, 10, 1_000, 8_000u64] {
+        let builder = ConcurrentCuckooFilter::builder().capacity(10).hasher(HASH);
+        let filter = builder.growing().build().expect("a small filter");
+        (0..items).for_each(|item| filter.insert(&item).expect("memory"));
+        let pieces = pieces_of(&filter, 0);
+        assert_eq!((pieces.len(), cut(&pieces)[0].header()[word::LIST]), (1, 1));
+        check(&filter);
+        for cursor in [1, 1 << 31, 1 << 63, u64::MAX] {
+            let error = filter.piece_at(cursor, 0).expect_err("no piece");
+            assert_eq!(error.kind(), SnapshotErrorKind::NoSuchPiece);
+        }
+    }
+}
+
+/// Every cursor is that of a shard, or refused.
+fn cursors<R: Room>(filter: &Filter<R>) {
+    let words = cut(&pieces_of(filter, usize::MAX));
+    let places = words[0].places();
+    let beside = places.iter().flat_map(|place| [place.wrapping_sub(1), *place, place + 1]);
+    let roots = words[0].header()[word::ROOTS];
+    let shifts = (0..64).map(|bit| 1 << bit);
+    let others = [u64::MAX, (roots << 31) - 1, roots << 31, (roots << 31) + 1, roots << 32];
+    let random = SplitMix(1).take(rounds(100, 500));
+    let inside = random.iter().map(|n| n % (roots << 31));
+    // Places where the shards would be halved next.
+    let halves = words[0].blocks.iter().zip(&places);
+    let halves = halves.map(|(block, place)| place + (1 << 30 >> block[word::DEPTH]));
+    let all = beside.chain(shifts).chain(others).chain(random.clone()).chain(inside).chain(halves);
+    let mut found = 0;
+    for cursor in all {
+        match filter.piece_at(cursor, 0) {
+            Ok(piece) => {
+                assert!(places.binary_search(&cursor).is_ok(), "{cursor}");
+                let at = PieceFile::cut(piece.as_bytes());
+                at.check();
+                assert_eq!(at.start(), cursor);
+                found += 1;
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), SnapshotErrorKind::NoSuchPiece);
+                assert!(error.to_string().contains(&cursor.to_string()));
+                assert!(places.binary_search(&cursor).is_err(), "{cursor}");
+            }
+        }
+    }
+    assert!(found >= places.len());
+}
+
+#[test]
+fn any_number_is_the_cursor_of_a_piece_or_refused() {
+    for layout in layouts().iter().take(1) {
+        cursors::<Fixed>(&layout.filter_with(100, HASH));
+        cursors::<Fixed>(&layout.filter_with(4_000_000, HASH));
+    }
+    // One root, and several, some of which were split.
+    let many = rounds(400_000, 2_000_000);
+    for (capacity, items) in [(1, 0), (1, 500_000), (300_000, 0), (300_000, many)] {
+        let filter = growing(capacity, 0.005);
+        (0..items).for_each(|item: u64| filter.insert(&item).expect("memory"));
+        cursors(&filter);
+    }
+}

@@ -1,0 +1,179 @@
+//! Pieces of a filter that other threads change between two of them.
+
+use crate::common::{alone, rounds, together};
+use crate::file::word;
+use crate::piece::PieceFile;
+use crate::pieces::{Filter, HASH, bytes_of, cut, growing, loaded, pieces_of};
+use koel::{ConcurrentCuckooFilter, Growing, GrowingCuckooFilter, Piece, SnapshotErrorKind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Makes all pieces, and calls `between` after each with their number.
+fn dump(filter: &Filter<Growing>, size: usize, mut between: impl FnMut(usize)) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut cursor = Some(0);
+    while let Some(at) = cursor {
+        let piece = filter.piece_at(at, size).expect("a piece");
+        cursor = piece.next();
+        pieces.push(piece);
+        between(pieces.len());
+    }
+    pieces
+}
+
+#[test]
+fn nothing_is_lost_when_shards_are_split_between_two_pieces() {
+    for capacity in [1, 50_000] {
+        for after in rounds(&[1, 3][..], &[1, 2, 3, 4, 5]) {
+            let filter = growing(capacity, 1e-5);
+            let items = 100_000u64;
+            (0..items).for_each(|item| filter.insert(&item).expect("memory"));
+            let before = filter.stats().shards();
+            let pieces = dump(&filter, 0, |pieces| {
+                if pieces == *after {
+                    (items..10 * items).for_each(|item| filter.insert(&item).expect("memory"));
+                }
+            });
+            assert!(filter.stats().shards() > 3 * before);
+            PieceFile::file_of(&cut(&pieces)).check();
+            let again: Filter<Growing> = loaded(&pieces);
+            assert!((0..items).all(|item| again.contains(&item)));
+            // Once: what was removed is not there any more.
+            assert!((0..items).all(|item| again.remove(&item)));
+            let left = (0..items).filter(|item| again.contains(item)).count();
+            assert!(left < items as usize / 1_000, "{left} items are in twice");
+            assert!((10 * items..11 * items).all(|item| again.insert(&item).is_ok()));
+            assert!((10 * items..11 * items).all(|item| again.contains(&item)));
+        }
+    }
+}
+
+#[test]
+fn nothing_is_lost_while_two_threads_insert_and_remove() {
+    let _alone = alone();
+    let mut grew = 0;
+    for round in 0..rounds(2, 10) {
+        let filter = growing(if round % 2 == 0 { 1 } else { 100_000 }, 1e-5);
+        let kept = 50_000u64;
+        (0..kept).for_each(|item| filter.insert(&item).expect("memory"));
+        let (ended, dumps) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        let most = rounds(150_000, 400_000);
+        together(3, |thread| {
+            if thread == 2 {
+                for size in [0, 1 << 20].into_iter().cycle() {
+                    let splits = filter.stats().splits();
+                    let pieces = dump(&filter, size, |_| std::thread::yield_now());
+                    let grown = filter.stats().splits() - splits;
+                    dumps.lock().expect("no panic").push((pieces, grown));
+                    if ended.load(Relaxed) == 2 {
+                        return;
+                    }
+                }
+            }
+            let own = (1 + thread as u64) << 40;
+            for item in 0..most {
+                filter.insert(&(own + item)).expect("memory");
+                if item % 3 == 0 {
+                    assert!(filter.remove(&(own + item)));
+                }
+            }
+            ended.fetch_add(1, Relaxed);
+        });
+        for (pieces, grown) in dumps.into_inner().expect("no panic") {
+            grew += grown;
+            PieceFile::file_of(&cut(&pieces)).check();
+            let again: Filter<Growing> = loaded(&pieces);
+            let lost = (0..kept).filter(|item| !again.contains(item)).count();
+            assert_eq!(lost, 0, "round {round}");
+            let twice = (0..kept).filter(|item| again.count(item) > 1).count();
+            assert!(twice < kept as usize / 500, "{twice} items are in twice");
+        }
+    }
+    assert!(grew > 0, "no shard was split during any dump");
+}
+
+#[test]
+fn a_list_that_becomes_shards_is_complete_in_its_piece() {
+    let builder = ConcurrentCuckooFilter::builder().capacity(10).hasher(HASH).growing();
+    let filter = builder.build().expect("a filter");
+    (0..100u64).for_each(|item| filter.insert(&item).expect("memory"));
+    let list = filter.piece_at(0, 0).expect("a piece");
+    assert_eq!(list.next(), None);
+    (100..200_000u64).for_each(|item| filter.insert(&item).expect("memory"));
+    assert!(filter.stats().splits() > 0);
+    let again: Filter<Growing> = loaded(std::slice::from_ref(&list));
+    assert!((0..100u64).all(|item| again.contains(&item)));
+    // A dump of the shards is another one, and the list is no part of it.
+    let shards = pieces_of(&filter, 0);
+    let mut loader = Filter::<Growing>::loader();
+    loader.push(shards[0].as_bytes()).expect("the first piece");
+    let error = loader.push(list.as_bytes()).expect_err("a list");
+    assert_eq!(error.kind(), SnapshotErrorKind::OtherFilter);
+    let mut loader = Filter::<Growing>::loader();
+    loader.push(list.as_bytes()).expect("the first piece");
+    for piece in &shards {
+        let error = loader.push(piece.as_bytes()).expect_err("a shard");
+        assert_eq!(error.kind(), SnapshotErrorKind::OtherFilter);
+    }
+    assert_eq!(loader.finish().expect("the list").len(), 100);
+}
+
+#[test]
+fn a_filter_that_is_cleared_between_two_pieces_goes_on() {
+    let filter = growing(1, 1e-5);
+    (0..200_000u64).for_each(|item| filter.insert(&item).expect("memory"));
+    let pieces = dump(&filter, 0, |pieces| {
+        if pieces == 2 {
+            filter.clear();
+            filter.insert(&(1u64 << 50)).expect("memory");
+        }
+    });
+    let again: GrowingCuckooFilter<_> = loaded(&pieces);
+    assert!(again.len() < 150_000 && !again.is_empty());
+    // Only what was in the first two shards is left, and it can be removed.
+    (0..200_000u64).filter(|item| again.contains(item)).for_each(|item| _ = again.remove(&item));
+    assert!(again.len() <= 1);
+}
+
+#[test]
+fn the_last_limit_counts() {
+    let filter = growing(1, 1e-5);
+    (0..200_000u64).for_each(|item| filter.insert(&item).expect("memory"));
+    let bytes = filter.size_in_bytes();
+    let pieces = dump(&filter, 0, |pieces| filter.set_max_bytes(2 * bytes + pieces));
+    let last = 2 * bytes + pieces.len() - 1;
+    let again: GrowingCuckooFilter<_> = loaded(&pieces);
+    assert_eq!(again.max_bytes(), last);
+    assert_eq!(cut(&pieces)[pieces.len() - 1].header()[word::MAX_BYTES], last as u64);
+    filter.set_max_bytes(last);
+    assert!(bytes_of(&again) == bytes_of(&filter));
+}
+
+#[test]
+fn a_loaded_filter_stays_below_its_limit_and_uses_it_up() {
+    // Shards of few items, so that there are many.
+    let filter = growing(1, 1e-8);
+    let step = 100_000;
+    for items in (0..rounds(20, 60)).map(|number| number * step) {
+        (items..items + step).for_each(|item: u64| filter.insert(&item).expect("memory"));
+        // What a filter takes that has nothing in advance, and the lists of its tables. A new table
+        // would have up to five shards of 64 KiB.
+        let exact = Filter::<Growing>::read_from(&bytes_of(&filter)[..]).expect("a filter");
+        let limit = exact.size_in_bytes() + (96 << 10);
+        filter.set_max_bytes(limit);
+        let again: GrowingCuckooFilter<_> = loaded(&pieces_of(&filter, 1 << 20));
+        assert!(again.size_in_bytes() <= limit, "{} > {limit}", again.size_in_bytes());
+        filter.set_max_bytes(usize::MAX);
+    }
+
+    let filter = growing(1, 1e-5);
+    let limit = rounds(4 << 20, 16 << 20);
+    filter.set_max_bytes(limit);
+    let full = (0u64..).find(|item| filter.insert(item).is_err()).expect("a limit");
+    let again: GrowingCuckooFilter<_> = loaded(&pieces_of(&filter, 1 << 20));
+    assert!(again.size_in_bytes() <= limit, "{} > {limit}", again.size_in_bytes());
+    // It has no old directories, so it may take some more.
+    let more = (full..).find(|item| again.insert(item).is_err()).expect("a limit") - full;
+    assert!(more < full / 10, "{more} more than {full}");
+    assert!((0..full).all(|item| again.contains(&item)));
+}

@@ -1,0 +1,335 @@
+//! Pieces that are lost, repeated, in another order, of another filter, damaged or forged are
+//! refused, and the loader goes on as if they had never come.
+
+use crate::common::{LAYOUTS, SplitMix, rounds};
+use crate::file::word;
+use crate::piece::{FRONT_WORDS, HEADER, PieceFile, front};
+use crate::pieces::{Filter, HASH, bytes_of, growing, pieces_of};
+use koel::SnapshotErrorKind::{
+    self, Damaged, Incomplete, NotASnapshot, OtherFilter, OutOfMemory, OutOfOrder, Outgrown,
+    UnsupportedVersion, WrongHasher, WrongKind,
+};
+use koel::{
+    AnyCuckooFilter, ConcurrentCuckooFilter, Fixed, Growing, PieceLoader, Room, SnapshotError,
+    StableHash,
+};
+
+fn fixed() -> Filter<Fixed> {
+    let filter = LAYOUTS[3].filter_with(2_000_000, HASH);
+    (0..20_000u64).for_each(|item| filter.insert(&item).expect("room"));
+    filter
+}
+
+fn split() -> Filter<Growing> {
+    let filter = growing(1, 0.005);
+    (0..200_000u64).for_each(|item| filter.insert(&item).expect("memory"));
+    filter
+}
+
+fn list() -> Filter<Growing> {
+    let builder = ConcurrentCuckooFilter::builder().capacity(10).hasher(HASH);
+    let filter = builder.growing().build().expect("a small filter");
+    (0..20u64).for_each(|item| filter.insert(&item).expect("memory"));
+    filter
+}
+
+/// The pieces of a filter, its bytes, and a loader that some of them were pushed to.
+struct Scene<R: Room> {
+    pieces: Vec<Vec<u8>>,
+    bytes: Vec<u8>,
+    loader: PieceLoader<StableHash, R>,
+    pushed: usize,
+}
+
+impl<R: Room> Scene<R> {
+    fn of(filter: &Filter<R>, pushed: usize) -> Self {
+        let pieces = pieces_of(filter, 0).iter().map(|piece| piece.as_bytes().to_vec()).collect();
+        let loader = Filter::<R>::loader();
+        let mut scene = Scene { pieces, bytes: bytes_of(filter), loader, pushed: 0 };
+        (0..pushed).for_each(|_| scene.push());
+        scene
+    }
+
+    /// Pushes the next piece.
+    fn push(&mut self) {
+        self.loader.push(&self.pieces[self.pushed]).expect("the next piece");
+        self.pushed += 1;
+    }
+
+    /// Checks that a piece is refused, and that the loader does not notice.
+    #[track_caller]
+    fn refuses(&mut self, piece: &[u8]) -> SnapshotError {
+        let next = self.loader.next();
+        let error = self.loader.push(piece).expect_err("not the next piece");
+        assert_eq!(self.loader.next(), next);
+        assert!(error.offset().is_none_or(|at| at <= piece.len() as u64), "{error}");
+        error
+    }
+
+    /// Pushes all other pieces, and checks that the filter is complete.
+    fn finishes(mut self) {
+        (self.pushed..self.pieces.len()).for_each(|_| self.push());
+        assert!(bytes_of(&self.loader.finish().expect("all pieces")) == self.bytes);
+    }
+}
+
+fn order<R: Room>(filter: &Filter<R>) {
+    let count = Scene::of(filter, 0).pieces.len();
+    assert!(count > 2);
+    for pushed in 0..=count {
+        let mut scene = Scene::of(filter, pushed);
+        for other in (0..count).filter(|other| *other != pushed) {
+            let piece = scene.pieces[other].clone();
+            let error = scene.refuses(&piece);
+            assert_eq!(error.kind(), OutOfOrder, "{error}");
+            let start = PieceFile::cut(&piece).start();
+            assert!(error.to_string().contains(&format!("cursor {start},")), "{error}");
+            let word = match () {
+                () if pushed == count => "finish",
+                () if other < pushed => "already",
+                () => "too soon",
+            };
+            assert!(error.to_string().contains(word), "{error}");
+        }
+        scene.finishes();
+    }
+    // Without its last piece, it is no filter.
+    for pushed in 0..count {
+        let scene = Scene::of(filter, pushed);
+        let next = scene.loader.next().expect("more pieces");
+        let error = scene.loader.finish().map(drop).expect_err("too few pieces");
+        assert_eq!(error.kind(), Incomplete);
+        assert!(error.to_string().contains(&format!("cursor {next} ")), "{error}");
+    }
+}
+
+#[test]
+fn a_piece_that_is_not_the_next_one_is_refused() {
+    order(&fixed());
+    order(&split());
+}
+
+fn strangers<R: Room>(filter: &Filter<R>, twin: &Filter<R>) {
+    let strange = pieces_of(twin, 0);
+    for pushed in 1..strange.len() {
+        let mut scene = Scene::of(filter, pushed);
+        for piece in &strange {
+            let error = scene.refuses(piece.as_bytes());
+            assert_eq!(error.kind(), OtherFilter, "{error}");
+        }
+        scene.finishes();
+    }
+}
+
+#[test]
+fn a_piece_of_another_filter_is_refused_even_if_the_two_are_equal() {
+    strangers(&fixed(), &fixed());
+    strangers(&split(), &split());
+    // Also if it is the same filter, loaded again.
+    let filter = split();
+    let mut loader = Filter::<Growing>::loader();
+    pieces_of(&filter, 0).iter().for_each(|piece| loader.push(piece.as_bytes()).expect("it"));
+    strangers(&filter, &loader.finish().expect("all pieces"));
+}
+
+#[test]
+fn a_piece_of_an_earlier_dump_is_refused_and_one_of_a_later_dump_is_not() {
+    let filter = split();
+    let earlier = pieces_of(&filter, 0);
+    (200_000..210_000u64).for_each(|item| filter.insert(&item).expect("memory"));
+    let later = pieces_of(&filter, 0);
+    let mut loader = Filter::<Growing>::loader();
+    // Up to a place where an earlier piece begins, too.
+    let starts = |piece: &koel::Piece| PieceFile::cut(piece.as_bytes()).start();
+    let place = starts(&earlier[1]);
+    for piece in later.iter().take_while(|piece| starts(piece) < place) {
+        loader.push(piece.as_bytes()).expect("the next piece");
+    }
+    let error = loader.push(earlier[1].as_bytes()).expect_err("an earlier piece");
+    assert_eq!(error.kind(), OutOfOrder);
+    assert!(error.to_string().contains("earlier dump"), "{error}");
+    let mut loader = Filter::<Growing>::loader();
+    loader.push(earlier[0].as_bytes()).expect("the first piece");
+    while let Some(cursor) = loader.next() {
+        let piece = filter.piece_at(cursor, 0).expect("a good cursor");
+        loader.push(piece.as_bytes()).expect("a later piece");
+    }
+    let again = loader.finish().expect("all pieces");
+    assert!((0..200_000u64).all(|item| again.contains(&item)));
+}
+
+/// The kind of the error that is right if this byte is changed.
+fn kind_of_damage(at: usize) -> SnapshotErrorKind {
+    match at {
+        0..8 => NotASnapshot,
+        8..16 => UnsupportedVersion,
+        _ => Damaged,
+    }
+}
+
+fn damage<R: Room>(filter: &Filter<R>, pushed: usize, step: usize) {
+    let mut scene = Scene::of(filter, pushed);
+    let piece = scene.pieces[pushed].clone();
+    let edges = (8 * FRONT_WORDS + 100).min(piece.len());
+    let middle = || (edges..piece.len()).step_by(step);
+    let some = || (0..edges).chain(middle()).chain(piece.len().saturating_sub(100)..piece.len());
+    for at in some() {
+        let mut bad = piece.clone();
+        bad[at] ^= 1 << (at % 8);
+        let error = scene.refuses(&bad);
+        assert_eq!(error.kind(), kind_of_damage(at), "byte {at}: {error}");
+    }
+    for length in some() {
+        let error = scene.refuses(&piece[..length]);
+        let kind = if length < 8 { NotASnapshot } else { Incomplete };
+        assert_eq!(error.kind(), kind, "{length} bytes: {error}");
+    }
+    let error = scene.refuses(&[&piece[..], &[0; 8]].concat());
+    assert_eq!(error.kind(), Incomplete, "{error}");
+    scene.finishes();
+}
+
+#[test]
+fn a_damaged_piece_is_refused_and_the_right_one_is_still_welcome() {
+    for pushed in [0, 1] {
+        damage(&fixed(), pushed, rounds(29_989, 997));
+        damage(&split(), pushed, rounds(997, 31));
+    }
+    damage(&list(), 0, 1);
+}
+
+/// Pushes a piece with this change, and otherwise intact. Returns the kind of the error.
+fn forged<R: Room>(
+    scene: &mut Scene<R>,
+    change: impl FnOnce(&mut PieceFile),
+) -> Option<SnapshotErrorKind> {
+    let mut piece = PieceFile::cut(&scene.pieces[scene.pushed]);
+    change(&mut piece);
+    let bytes = piece.sealed().bytes();
+    // Other loaders, so that a forgery that is believed does no harm.
+    let mut any = AnyCuckooFilter::<StableHash>::loader();
+    let mut loader = Filter::<R>::loader();
+    for piece in &scene.pieces[..scene.pushed] {
+        loader.push(piece).expect("the next piece");
+        any.push(piece).expect("the next piece");
+    }
+    let kind = loader.push(&bytes).err().map(|error| error.kind());
+    let other = any.push(&bytes).err().map(|error| error.kind());
+    assert!(kind == other || kind == Some(WrongKind), "{kind:?}, {other:?}");
+    if kind.is_some() {
+        assert_eq!(Some(scene.refuses(&bytes).kind()), kind);
+    }
+    kind
+}
+
+fn forgeries<R: Room>(filter: &Filter<R>, pushed: usize) {
+    let mut scene = Scene::of(filter, pushed);
+    let scene = &mut scene;
+    assert_eq!(forged(scene, |_| ()), None);
+    let mut random = SplitMix(3);
+    let steps = rounds(3, 20);
+    for step in 0..steps {
+        let value = random.next() >> (step * 63 / steps);
+        assert_eq!(forged(scene, |piece| piece.front[front::START] = value | 1), Some(OutOfOrder));
+        assert_eq!(forged(scene, |piece| piece.front[front::END] ^= value | 1), Some(Damaged));
+        assert_eq!(forged(scene, |piece| piece.front[front::BLOCKS] = value | 4), Some(Damaged));
+        assert_eq!(forged(scene, |piece| piece.blocks[0][0] = value | 1), Some(Damaged));
+        assert_eq!(forged(scene, |piece| piece.blocks[0][word::DEPTH] = value | 32), Some(Damaged));
+        if pushed > 0 {
+            let kind = forged(scene, |piece| piece.front[front::FILTER] = value);
+            assert_eq!(kind, Some(OtherFilter));
+        }
+        for field in word::GROWS..word::LATER {
+            let kind = forged(scene, |piece| piece.front[HEADER + field] = value | 1 << 63);
+            // The first piece is believed about a capacity or a limit, as a file is. Later ones have
+            // to say the same, except for the limit.
+            let kinds = [Damaged, OtherFilter, WrongKind, WrongHasher, OutOfMemory];
+            assert!(kind.is_none_or(|kind| kinds.contains(&kind)), "{field}: {kind:?}");
+            let may_change = field == word::MAX_BYTES;
+            assert!(pushed == 0 || may_change || kind == Some(OtherFilter), "{field}: {kind:?}");
+        }
+    }
+    // No blocks, and more than there are.
+    assert_eq!(forged(scene, |piece| piece.blocks.clear()), Some(Damaged));
+    let twice = |piece: &mut PieceFile| piece.blocks.push(piece.blocks[0].clone());
+    assert_eq!(forged(scene, twice), Some(Damaged));
+}
+
+#[test]
+fn a_forged_piece_is_refused() {
+    for pushed in [0, 1] {
+        forgeries(&fixed(), pushed);
+        forgeries(&split(), pushed);
+    }
+    let mut scene = Scene::of(&list(), 0);
+    assert_eq!(forged(&mut scene, |_| ()), None);
+    assert_eq!(forged(&mut scene, |piece| piece.blocks[0].swap(3, 4)), Some(Damaged));
+    for items in [0, 19, 21, 1 << 20, u64::MAX] {
+        let kind = forged(&mut scene, |piece| piece.blocks[0][word::ITEMS] = items);
+        assert_eq!(kind, Some(Damaged));
+    }
+    for words in 0..24 {
+        assert_eq!(forged(&mut scene, |piece| piece.blocks[0].truncate(words)), Some(Damaged));
+    }
+}
+
+#[test]
+fn a_block_from_another_piece_is_noticed() {
+    // Both blocks have right checksums of their own, and the front is that of the piece.
+    let mut scene = Scene::of(&fixed(), 1);
+    let [piece, other] = [1, 2].map(|at| PieceFile::cut(&scene.pieces[at]));
+    let mixed = PieceFile { front: piece.front, blocks: other.blocks };
+    assert_eq!(scene.refuses(&mixed.bytes()).kind(), Damaged);
+    scene.finishes();
+}
+
+#[test]
+fn shards_that_were_split_too_often_are_refused_by_the_last_piece() {
+    let piece = PieceFile::cut(pieces_of(&growing(1, 0.005), 0)[0].as_bytes());
+    for (deepest, kind) in [(20, None), (22, Some(Outgrown))] {
+        let mut loader = Filter::<Growing>::loader();
+        let depths: Vec<u64> = (1..=deepest).chain([deepest]).collect();
+        let (mut place, mut found) = (0, None);
+        for (turn, depth) in (1..).zip(&depths) {
+            assert_eq!(found, None);
+            let mut next = piece.clone();
+            next.blocks[0][word::DEPTH] = *depth;
+            next.front[front::TURN] = turn;
+            next.front[front::START] = place;
+            place += 1 << (31 - depth);
+            next.front[front::END] = place;
+            let pushed = loader.push(&next.sealed().bytes());
+            found = pushed.err().map(|error| error.kind());
+        }
+        assert_eq!(found, kind);
+        assert_eq!(loader.finish().is_ok(), kind.is_none());
+    }
+}
+
+#[test]
+fn other_things_are_not_pieces() {
+    let mut loader = AnyCuckooFilter::<StableHash>::loader();
+    for bytes in [&b""[..], b"\x89koel", b"GIF89a\x01\x00 and more", &[0; 1_000]] {
+        assert_eq!(loader.push(bytes).expect_err("no piece").kind(), NotASnapshot);
+    }
+    let error = loader.push(&bytes_of(&split())).expect_err("a file");
+    assert_eq!(error.kind(), NotASnapshot);
+    assert!(error.to_string().contains("read_from"), "{error}");
+    let piece = pieces_of(&split(), 0).remove(0);
+    let error = Filter::<Growing>::read_from(piece.as_bytes()).map(drop).expect_err("a piece");
+    assert_eq!(error.kind(), NotASnapshot);
+    let error = Filter::<Fixed>::loader().push(piece.as_bytes()).expect_err("it grows");
+    assert_eq!(error.kind(), WrongKind);
+    let error = loader.finish().map(drop).expect_err("no pieces");
+    assert_eq!(error.kind(), Incomplete);
+}
+
+#[test]
+fn loaders_and_pieces_can_be_passed_to_other_threads() {
+    fn passes<T: Send + Sync>() {}
+    passes::<PieceLoader<StableHash, Growing>>();
+    passes::<PieceLoader<StableHash, Fixed>>();
+    passes::<koel::AnyPieceLoader<StableHash>>();
+    passes::<koel::Piece>();
+    passes::<koel::Pieces<'static, StableHash, Growing>>();
+}

@@ -27,6 +27,9 @@ const PART: usize = 32;
 /// From so many huge pages on, a table fills huge pages.
 const FEW_HUGE_PAGES: usize = 8;
 
+/// A table that is filled slowly is written at once up to this size.
+const AT_ONCE: usize = 5 * HUGE;
+
 /// Under a limit, it has at least this part.
 const LEAST_PART: usize = 64;
 
@@ -74,7 +77,7 @@ impl Tables {
     /// Tables for a filter that began with this geometry. The first has so many shards, none of which
     /// is in use.
     pub fn for_shards(geometry: &Geometry, shards: usize) -> Result<Self, usize> {
-        let first = Table::soon_full(geometry.with_shards(shards))?;
+        let first = Table::new(geometry.with_shards(shards))?;
         Self::restore(geometry.shards(), first, 0)
     }
 
@@ -150,22 +153,32 @@ impl Tables {
     /// Takes a shard into use. If all shards are in use, buys a table of at most `bytes` bytes. One
     /// caller at a time.
     pub fn take(&self, bytes: usize) -> Result<&Site, FullKind> {
-        self.take_with(bytes, |shards| shards.div_ceil(LEAST_PART))
+        self.take_with(bytes, |shards| shards.div_ceil(LEAST_PART), Table::soon_full)
     }
 
-    /// The same, but a new table may be as small as one shard. It has all that `bytes` leave room for, or
-    /// as much as any new table, so only a caller who has more bytes each time would use up the tables.
-    pub fn take_last(&self, bytes: usize) -> Result<&Site, FullKind> {
-        self.take_with(bytes, |_| 1)
+    /// The same for shards that are filled one after another. A large table is not written at once, but
+    /// provided page by page. It may be as small as one shard: then it has all that `bytes` leave room
+    /// for, so only a caller who has more bytes each time would use up the tables.
+    pub fn take_next(&self, bytes: usize) -> Result<&Site, FullKind> {
+        let table = |geometry| match Table::bytes(&geometry) > AT_ONCE {
+            true => Table::new(geometry),
+            false => Table::soon_full(geometry),
+        };
+        self.take_with(bytes, |_| 1, table)
     }
 
     /// Takes a shard into use: they come into use in order, table after table. A new table has at least
     /// as many shards as `least` returns for their present number.
-    fn take_with(&self, bytes: usize, least: impl Fn(usize) -> usize) -> Result<&Site, FullKind> {
+    fn take_with(
+        &self,
+        bytes: usize,
+        least: impl Fn(usize) -> usize,
+        make: impl Fn(Geometry) -> Result<Table, usize>,
+    ) -> Result<&Site, FullKind> {
         let in_use = self.shards();
         let bought: usize = self.all().map(|held| held.sites.len()).sum();
         if in_use == bought {
-            self.buy(self.all().count(), bought, least(bought), bytes)?;
+            self.buy(self.all().count(), bought, least(bought), bytes, make)?;
         }
         let mut before = 0;
         let site = self.all().find_map(|held| {
@@ -185,6 +198,7 @@ impl Tables {
         shards: usize,
         least: usize,
         bytes: usize,
+        make: impl Fn(Geometry) -> Result<Table, usize>,
     ) -> Result<(), FullKind> {
         let is_listed = self.lists.get(tables / LISTED).is_some_and(|list| list.get().is_some());
         let list = if is_listed { 0 } else { LIST_BYTES };
@@ -195,9 +209,9 @@ impl Tables {
             return Err(FullKind::LimitReached);
         }
         let slot = self.slot(tables).ok_or(FullKind::NoMemory)?;
-        let held = Held::new(self.geometry.with_shards(wanted));
+        let held_of = |shards| make(self.geometry.with_shards(shards)).and_then(Held::of);
         // Perhaps the system has memory for a smaller one.
-        let held = held.or_else(|_| Held::new(self.geometry.with_shards(least)));
+        let held = held_of(wanted).or_else(|_| held_of(least));
         let held = held.map_err(|_| FullKind::NoMemory)?;
         let _ = slot.set(Box::new(held));
         Ok(())
@@ -221,10 +235,6 @@ impl Tables {
 }
 
 impl Held {
-    fn new(geometry: Geometry) -> Result<Self, usize> {
-        Table::soon_full(geometry).and_then(Self::of)
-    }
-
     fn of(table: Table) -> Result<Self, usize> {
         let table = Arc::new(Recorded::new(table)?);
         let shards = table.geometry().shards();

@@ -173,5 +173,5 @@ fn take(tables: &Tables, plan: &Plan) -> bool {
         }
         _ => usize::MAX,
     };
-    tables.take_last(left).or_else(|_| tables.take(usize::MAX)).is_ok()
+    tables.take_next(left).or_else(|_| tables.take_next(usize::MAX)).is_ok()
 }

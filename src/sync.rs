@@ -49,13 +49,34 @@ impl Gauge {
 
 /// A counter whose figures are in the order of time: who gets a figure sees what had been done
 /// before any lower one was given out. Checkers do not treat it as an event.
-#[derive(Default)]
 pub struct Clock(std::sync::atomic::AtomicU64);
 
 impl Clock {
+    pub const fn new() -> Self {
+        Clock(std::sync::atomic::AtomicU64::new(0))
+    }
+
     /// Returns the next figure, from 1 on.
     pub fn next(&self) -> u64 {
         self.0.fetch_add(1, std::sync::atomic::Ordering::AcqRel) + 1
+    }
+}
+
+/// A number that is chosen when it is first needed. Checkers do not treat it as an event.
+#[derive(Default)]
+pub struct Chosen(std::sync::atomic::AtomicU64);
+
+impl Chosen {
+    /// Returns the number, which is not zero. All threads get the same.
+    pub fn get(&self, choose: impl FnOnce() -> u64) -> u64 {
+        use std::sync::atomic::Ordering::Relaxed;
+        match self.0.load(Relaxed) {
+            0 => {
+                let own = choose().max(1);
+                self.0.compare_exchange(0, own, Relaxed, Relaxed).err().unwrap_or(own)
+            }
+            chosen => chosen,
+        }
     }
 }
 

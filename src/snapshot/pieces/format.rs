@@ -18,7 +18,7 @@
 //! | 1 | 8 | the version of this format: 1 |
 //! | 2 | 16 | the length of the piece in bytes |
 //! | 3 | 24 | a random number that all pieces of a filter have, and those of no other filter. It is chosen when the first piece is made, and not saved: a loaded filter has another one |
-//! | 4 | 32 | `turn`: how many pieces the filter had given when this one was begun, with this one |
+//! | 4 | 32 | `turn`, a number that rises with each piece of the filter that is begun |
 //! | 5 | 40 | `start`, the place where the first block begins |
 //! | 6 | 48 | `end`, the place where the last block ends |
 //! | 7 | 56 | the number of blocks, at least 1 |

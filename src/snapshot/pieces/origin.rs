@@ -5,31 +5,32 @@
 //! are in the pieces of a dump because each of them is made after the first. So a later piece may come from a
 //! later dump, and nothing is lost; an earlier one may not, and its turn shows it.
 
-use crate::sync::Clock;
+use crate::sync::{Chosen, Clock};
 use ahash::RandomState;
-use std::sync::OnceLock;
 
 /// The origin of all pieces of one filter.
 #[derive(Default)]
 pub struct Origin {
     /// Chosen when the first piece is made. It is not saved: a loaded filter is another one.
-    filter: OnceLock<u64>,
-    turns: Clock,
+    filter: Chosen,
 }
+
+/// The turns of all filters' pieces.
+static TURNS: Clock = Clock::new();
 
 /// The origin of one piece.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stamp {
     /// The same number for all pieces of a filter, and hardly ever for those of two.
     pub filter: u64,
-    /// How many pieces the filter has given, with this one.
+    /// It rises from piece to piece.
     pub turn: u64,
 }
 
 impl Origin {
     /// Stamps a piece that is about to be made. What it has is read after this.
     pub fn stamp(&self) -> Stamp {
-        let filter = *self.filter.get_or_init(|| RandomState::new().hash_one("koel"));
-        Stamp { filter, turn: self.turns.next() }
+        let filter = self.filter.get(|| RandomState::new().hash_one("koel"));
+        Stamp { filter, turn: TURNS.next() }
     }
 }

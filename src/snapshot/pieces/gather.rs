@@ -9,6 +9,7 @@
 //!   allocated, which the system provides page by page as it is written, and for each further piece,
 //!   two that wait go into it. So hardly any are left at the end.
 
+use crate::room::growing::grown::Grown;
 use crate::room::growing::tables::Tables;
 use crate::room::parts::{Block, Loaded, Plan};
 use crate::shard::whole::fill;
@@ -121,6 +122,8 @@ impl InOneTable {
 pub struct InTables {
     tables: Option<Box<Tables>>,
     depths: Vec<u32>,
+    /// The greatest of them, on which the size of the directory depends.
+    deepest: u32,
 }
 
 impl InTables {
@@ -133,8 +136,10 @@ impl InTables {
             Some(tables) => tables,
             None => self.tables.insert(tables_for(plan, count)?),
         };
+        let depths = || blocks.found.iter().map(|block| block.depth);
+        let deepest = depths().fold(self.deepest, u32::max);
         for taken in 0..count {
-            if !take(tables, plan) {
+            if !take(tables, plan, deepest) {
                 // They have not been written to.
                 (0..taken).for_each(|_| tables.give_back());
                 return Err(no_memory(8 * in_a_block));
@@ -145,7 +150,8 @@ impl InTables {
             site.fill(buckets, block.items);
             site.record(&block.census);
         }
-        self.depths.extend(blocks.found.iter().map(|block| block.depth));
+        self.depths.extend(depths());
+        self.deepest = deepest;
         Ok(())
     }
 
@@ -166,10 +172,13 @@ fn tables_for(plan: &Plan, shards: usize) -> Result<Box<Tables>, Reason> {
 
 /// Takes a shard into use, if there is memory. If there is a limit, a new table leaves the filter below it, as long as that is
 /// possible: a limit may have been set that is less than what the filter has.
-fn take(tables: &Tables, plan: &Plan) -> bool {
+fn take(tables: &Tables, plan: &Plan, deepest: u32) -> bool {
     let left = match plan {
         Plan::Growing(plan) if plan.max_bytes < usize::MAX => {
-            plan.max_bytes.saturating_sub(plan.own_bytes + tables.heap_bytes())
+            let entries = u128::from(plan.geometry.shards() as u64) << deepest;
+            let directory = usize::try_from(8 * entries).unwrap_or(usize::MAX);
+            let others = plan.own_bytes + size_of::<Grown>() + tables.heap_bytes();
+            plan.max_bytes.saturating_sub(others.saturating_add(directory))
         }
         _ => usize::MAX,
     };

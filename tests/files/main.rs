@@ -18,8 +18,6 @@ mod format;
 mod golden;
 mod lookups;
 mod pieces;
-mod pieces_in_use;
-mod pieces_refused;
 #[cfg(unix)]
 mod replacing;
 mod small;

@@ -1,6 +1,9 @@
 //! Filters in pieces: what pieces hold, which cursors they have, and that a filter comes back from
 //! them.
 
+mod in_use;
+mod refused;
+
 use crate::common::{SplitMix, layouts, leave_list, rounds};
 use crate::file::word;
 use crate::piece::PieceFile;

@@ -61,7 +61,8 @@ mod words {
     pub struct Words {
         start: NonNull<AtomicU64>,
         count: usize,
-        layout: Layout,
+        /// What the allocation was aligned to.
+        align: usize,
     }
 
     // SAFETY: it owns its words as a box of them does, and shares them only as a slice.
@@ -75,9 +76,8 @@ mod words {
     pub fn zeroed(count: usize) -> Option<Words> {
         let words = zeroed_words(count)?;
         super::huge_pages::prefer(&words);
-        let layout = Layout::for_value(&*words);
         let start = NonNull::new(Box::into_raw(words).cast())?;
-        Some(Words { start, count, layout })
+        Some(Words { start, count, align: align_of::<AtomicU64>() })
     }
 
     /// Allocates zeros that fill whole huge pages, and writes them. `None` if they would not fill
@@ -96,7 +96,7 @@ mod words {
         unsafe {
             start.as_ptr().write_bytes(0, layout.size());
         }
-        Some(Words { start: start.cast(), count, layout })
+        Some(Words { start: start.cast(), count, align: HUGE })
     }
 
     impl Deref for Words {
@@ -114,11 +114,12 @@ mod words {
 
     impl Drop for Words {
         fn drop(&mut self) {
-            if self.layout.size() > 0 {
+            let bytes = self.count * size_of::<AtomicU64>();
+            if let (1.., Ok(layout)) = (bytes, Layout::from_size_align(bytes, self.align)) {
                 // SAFETY: it was allocated with this layout (a box is, too).
                 #[allow(unsafe_code)]
                 unsafe {
-                    dealloc(self.start.as_ptr().cast(), self.layout);
+                    dealloc(self.start.as_ptr().cast(), layout);
                 }
             }
         }

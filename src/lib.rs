@@ -144,11 +144,12 @@ mod sync;
 mod table;
 
 pub use error::{BuildError, BuildErrorKind, Full, FullKind, Refused};
+pub use filter::ConcurrentCuckooFilter;
 pub use filter::any::AnyCuckooFilter;
 pub use filter::buildable::Buildable;
 pub use filter::builder::{Builder, GrowingBuilder};
+pub use filter::growing::GrowingCuckooFilter;
 pub use filter::pieces::{AnyPieceLoader, PieceLoader, Pieces};
-pub use filter::{ConcurrentCuckooFilter, GrowingCuckooFilter};
 pub use room::Room;
 pub use room::fixed::Fixed;
 pub use room::growing::Growing;

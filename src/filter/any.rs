@@ -1,6 +1,7 @@
 //! Loading a filter of either kind.
 
-use crate::filter::{ConcurrentCuckooFilter, GrowingCuckooFilter};
+use crate::filter::ConcurrentCuckooFilter;
+use crate::filter::growing::GrowingCuckooFilter;
 use crate::snapshot::error::{Reason, SnapshotError};
 use crate::snapshot::file::load::{header_words, load};
 use crate::snapshot::file::lookup::SnapshotFile;

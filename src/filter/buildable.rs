@@ -3,8 +3,9 @@
 //! `ConcurrentCuckooFilter::builder()` has to mean one type, so that nobody has to name the others:
 //! its functions are of the type itself. Those of the other types are of a trait.
 
+use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::builder::{Builder, GrowingBuilder};
-use crate::filter::{ConcurrentCuckooFilter, GrowingCuckooFilter};
+use crate::filter::growing::GrowingCuckooFilter;
 
 /// Constructors for filters that are named by their type: that grow, or with another hasher than the
 /// random one.

@@ -1,7 +1,8 @@
 //! The builders and constructors. What the caller asks for is checked once, in `build`.
 
 use crate::error::{BuildError, Reason};
-use crate::filter::{ConcurrentCuckooFilter, GrowingCuckooFilter};
+use crate::filter::ConcurrentCuckooFilter;
+use crate::filter::growing::GrowingCuckooFilter;
 use crate::layout::sizing::{geometry_for, growth_plan};
 use crate::room::fixed::Fixed;
 use crate::room::growing::Growing;

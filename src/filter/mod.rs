@@ -1,8 +1,7 @@
 //! The filter: it hashes an item, and passes the hash to its [room](crate::room).
 //!
 //! * `builder` checks what the caller asks for, and builds a filter.
-//! * `by_hash` has the operations on one item that take its hash. Those in this file hash the item
-//!   and call them.
+//! * `by_item` has the operations on one item, and `by_hash` those that take its hash.
 //! * `batch` has the operations on many items at once.
 //! * `files` saves and loads filters, `any` loads those of either kind, and `pieces` has filters in
 //!   pieces.
@@ -12,19 +11,19 @@ pub mod batch;
 pub mod buildable;
 pub mod builder;
 mod by_hash;
+mod by_item;
 mod files;
+pub mod growing;
 pub mod pieces;
 
-use crate::error::{BuildError, Full, Reason};
+use crate::error::{BuildError, Reason};
 use crate::room::Room;
 use crate::room::fixed::Fixed;
-use crate::room::growing::Growing;
 use crate::snapshot::copy::copy;
 use crate::snapshot::pieces::origin::Origin;
 use crate::stats::Stats;
 use ahash::RandomState;
 use std::fmt;
-use std::hash::{BuildHasher, Hash};
 use std::panic::RefUnwindSafe;
 
 /// A concurrent cuckoo filter: an approximate set that many threads fill, query and empty at once.
@@ -105,84 +104,6 @@ pub struct ConcurrentCuckooFilter<S = RandomState, R = Fixed> {
     hasher: S,
     origin: Origin,
 }
-
-/// A filter that grows when it is full, for an unknown number of items.
-///
-/// It is a [`ConcurrentCuckooFilter`] with another [`Room`], and has all its methods, from
-/// [`insert`](ConcurrentCuckooFilter::insert) to
-/// [`par_extend`](ConcurrentCuckooFilter::par_extend). It has no constructors of its own: begin
-/// with `ConcurrentCuckooFilter::builder()`, and call [`growing`](crate::Builder::growing).
-///
-/// ```
-/// use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter};
-///
-/// let seen: GrowingCuckooFilter =
-///     ConcurrentCuckooFilter::builder().capacity(10_000).growing().build()?;
-/// std::thread::scope(|scope| {
-///     for thread in 0..4 {
-///         let seen = &seen;
-///         scope.spawn(move || {
-///             for page in 0..50_000 {
-///                 let url = format!("https://example.org/{thread}/{page}");
-///                 seen.insert_if_absent(&url).expect("memory for some more shards");
-///             }
-///         });
-///     }
-/// });
-/// assert!(seen.len() > 199_900); // all, but for false positives
-/// println!("{}", seen.stats());
-/// # Ok::<(), koel::BuildError>(())
-/// ```
-///
-/// # How it grows
-///
-/// The filter consists of shards of 64 or 128 KiB. An item that finds no room in its shard splits the
-/// shard: half of the shard's items move to a new one. A split takes a tenth of a millisecond.
-/// However often the filter has grown, a lookup reads two buckets, as before.
-///
-/// Operations on items of the shard wait for the end of the split. No others do, except that
-/// another split waits if it needs memory or a longer directory at that moment.
-///
-/// # What it costs in memory
-///
-/// Shards get unequal shares of the items and are split one after another, so the memory grows with
-/// the items. Once the filter has grown to some dozen shards, it takes about one and a half times what
-/// a fixed filter with the same fingerprints takes. A filter that begins with several shards begins
-/// with equal ones, which are all split soon after its first capacity. Memory is never given back.
-///
-/// # How the false-positive rate rises
-///
-/// A split takes one bit off each fingerprint in the shard. New items get whole fingerprints. As a
-/// result, a split leaves the false-positive rate unchanged, and each item adds to it as much as it
-/// did when it was inserted: `2 / (buckets × 2^(b - 1))`, with `b` bits a fingerprint and the
-/// number of buckets at that time. A filter that has grown to `2^g` times its first size errs
-/// `1 + g / 2` times as often as when it was first full.
-///
-/// The layout is chosen so that the filter keeps its rate up to its
-/// [expected growth](crate::GrowingBuilder::expected_growth). Beyond that, the rate rises at the
-/// same pace. [`stats`](ConcurrentCuckooFilter::stats) reports the present rate, in time
-/// proportional to the number of shards.
-///
-/// After about half as many splits as it has bits, a fingerprint has no bits left to lose. A
-/// further split copies it to both halves. One of the copies then belongs to no item: it stays when
-/// the item is removed, and takes a little room, until the filter is empty and all such copies are
-/// erased. [`len`](ConcurrentCuckooFilter::len) counts the item once. A program that removes only
-/// what it inserted never meets the other copy, and in no program do more removals succeed than
-/// insertions: once [`len`](ConcurrentCuckooFilter::len) is zero, `remove` returns `false`. (With 8
-/// bits, most of a shard's fingerprints are of this kind once the filter has grown by a factor of a
-/// hundred thousand. Splits then stop helping, and items are refused. By then such a filter reports
-/// nearly every item as contained.)
-///
-/// # When it returns `Full`
-///
-/// An insert returns [`Full`] if there is no memory, or if the filter would exceed its
-/// [limit](crate::GrowingBuilder::max_bytes). It also does so if the item was inserted as often as
-/// its two buckets have slots, or shares its buckets with other items that were. Growing would not
-/// help in these cases, so a shard is split only if it is at least half full. (Someone who knows
-/// the keys of the hasher can choose items that meet in a few buckets, and those are refused. The
-/// default keys are random.) A refusal leaves the contents unchanged, and other items may still
-/// fit.
-pub type GrowingCuckooFilter<S = RandomState> = ConcurrentCuckooFilter<S, Growing>;
 
 impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     pub(crate) fn from_parts(capacity: usize, room: R, hasher: S) -> Self {
@@ -342,154 +263,6 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     #[must_use]
     pub fn hasher(&self) -> &S {
         &self.hasher
-    }
-}
-
-impl<S> GrowingCuckooFilter<S> {
-    /// Replaces the limit of the filter's memory, which
-    /// [`max_bytes`](crate::GrowingBuilder::max_bytes) of the builder had set.
-    ///
-    /// This is useful when a filter is loaded on a larger machine, for example, or when inserts are
-    /// refused because the limit is [reached](crate::FullKind::LimitReached). If the filter already
-    /// takes more than the new limit, it keeps its memory and stops growing. It grows by at least a
-    /// 64th at a time, so raise the limit by more than that. `usize::MAX` is no limit.
-    ///
-    /// ```
-    /// # use koel::ConcurrentCuckooFilter;
-    /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000).growing();
-    /// let filter = builder.max_bytes(100_000).build()?;
-    /// assert!((0..100_000).any(|item| filter.insert(&item).is_err()));
-    /// filter.set_max_bytes(1_000_000);
-    /// assert!((100_000..200_000).all(|item| filter.insert(&item).is_ok()));
-    /// # Ok::<(), koel::BuildError>(())
-    /// ```
-    pub fn set_max_bytes(&self, bytes: usize) {
-        self.room.set_max_bytes(bytes);
-    }
-
-    /// Returns the limit of the filter's memory, or `usize::MAX` if there is none.
-    ///
-    /// ```
-    /// # use koel::ConcurrentCuckooFilter;
-    /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000).growing();
-    /// assert_eq!(builder.max_bytes(100_000).build()?.max_bytes(), 100_000);
-    /// # Ok::<(), koel::BuildError>(())
-    /// ```
-    #[must_use]
-    pub fn max_bytes(&self) -> usize {
-        self.room.max_bytes()
-    }
-}
-
-impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
-    /// Returns the item's hash in this filter, for the methods with `hash` in their names.
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
-    /// let hash = filter.hash_of("an item");
-    /// if !filter.contains_hash(hash) {
-    ///     filter.insert_hash(hash)?;
-    /// }
-    /// assert!(filter.contains("an item"));
-    /// # Ok::<(), koel::Full>(())
-    /// ```
-    #[inline]
-    #[must_use]
-    pub fn hash_of<T: Hash + ?Sized>(&self, item: &T) -> u64 {
-        self.hasher.hash_one(item)
-    }
-
-    /// Adds a copy of the item, whether or not the filter already contains it.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`Full`] if there is no room for the item, or if it was inserted as often as its two
-    /// buckets have slots (4 to 16). Nothing has changed in that case.
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
-    /// filter.insert("an item")?;
-    /// filter.insert("an item")?;
-    /// assert_eq!(filter.count("an item"), 2);
-    /// # Ok::<(), koel::Full>(())
-    /// ```
-    #[inline]
-    pub fn insert<T: Hash + ?Sized>(&self, item: &T) -> Result<(), Full> {
-        self.insert_hash(self.hash_of(item))
-    }
-
-    /// Adds the item if it is not in the filter yet, and returns `true` if it was new.
-    ///
-    /// If several threads call this with the same new item, exactly one of them gets `true`.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`Full`] if the item is not in the filter and there is no room for it. Nothing has
-    /// changed in that case.
-    ///
-    /// ```
-    /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
-    /// assert!(seen.insert_if_absent("https://a.example/")?);
-    /// assert!(!seen.insert_if_absent("https://a.example/")?);
-    /// # Ok::<(), koel::Full>(())
-    /// ```
-    #[inline]
-    pub fn insert_if_absent<T: Hash + ?Sized>(&self, item: &T) -> Result<bool, Full> {
-        self.insert_hash_if_absent(self.hash_of(item))
-    }
-
-    /// Returns `true` if the filter contains the item.
-    ///
-    /// `false` is always right. `true` is wrong at the false-positive rate that the filter was
-    /// built for.
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
-    /// filter.insert("an item")?;
-    /// assert!(filter.contains("an item"));
-    /// assert!(!filter.contains("another"));
-    /// # Ok::<(), koel::Full>(())
-    /// ```
-    #[inline]
-    #[must_use]
-    pub fn contains<T: Hash + ?Sized>(&self, item: &T) -> bool {
-        self.contains_hash(self.hash_of(item))
-    }
-
-    /// Returns the number of copies of the item in the filter.
-    ///
-    /// The number may be too high, at the filter's false-positive rate, but is never too low.
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
-    /// assert_eq!(filter.count("an item"), 0);
-    /// for _ in 0..3 {
-    ///     filter.insert("an item")?;
-    /// }
-    /// assert_eq!(filter.count("an item"), 3);
-    /// # Ok::<(), koel::Full>(())
-    /// ```
-    #[inline]
-    #[must_use]
-    pub fn count<T: Hash + ?Sized>(&self, item: &T) -> usize {
-        self.count_hash(self.hash_of(item))
-    }
-
-    /// Removes one copy of the item, and returns `true` if there was one.
-    ///
-    /// [Remove only what you inserted](Self#remove-only-what-you-inserted). Otherwise another item
-    /// may be lost.
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
-    /// filter.insert("an item")?;
-    /// assert!(filter.remove("an item"));
-    /// assert!(!filter.remove("an item"));
-    /// # Ok::<(), koel::Full>(())
-    /// ```
-    #[inline]
-    pub fn remove<T: Hash + ?Sized>(&self, item: &T) -> bool {
-        self.remove_hash(self.hash_of(item))
     }
 }
 

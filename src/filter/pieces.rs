@@ -1,7 +1,8 @@
 //! Filters in pieces. The work is done in [`snapshot::pieces`](crate::snapshot::pieces).
 
+use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::any::AnyCuckooFilter;
-use crate::filter::{ConcurrentCuckooFilter, GrowingCuckooFilter};
+use crate::filter::growing::GrowingCuckooFilter;
 use crate::room::Room;
 use crate::room::fixed::Fixed;
 use crate::snapshot::error::SnapshotError;

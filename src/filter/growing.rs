@@ -1,0 +1,119 @@
+//! The filter that grows: what it is, and its limit.
+
+use crate::filter::ConcurrentCuckooFilter;
+use crate::room::growing::Growing;
+use ahash::RandomState;
+
+/// A filter that grows when it is full, for an unknown number of items.
+///
+/// It is a [`ConcurrentCuckooFilter`] with another [`Room`](crate::Room), and has all its methods, from
+/// [`insert`](ConcurrentCuckooFilter::insert) to
+/// [`par_extend`](ConcurrentCuckooFilter::par_extend). It has no constructors of its own: begin
+/// with `ConcurrentCuckooFilter::builder()`, and call [`growing`](crate::Builder::growing).
+///
+/// ```
+/// use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter};
+///
+/// let seen: GrowingCuckooFilter =
+///     ConcurrentCuckooFilter::builder().capacity(10_000).growing().build()?;
+/// std::thread::scope(|scope| {
+///     for thread in 0..4 {
+///         let seen = &seen;
+///         scope.spawn(move || {
+///             for page in 0..50_000 {
+///                 let url = format!("https://example.org/{thread}/{page}");
+///                 seen.insert_if_absent(&url).expect("memory for some more shards");
+///             }
+///         });
+///     }
+/// });
+/// assert!(seen.len() > 199_900); // all, but for false positives
+/// println!("{}", seen.stats());
+/// # Ok::<(), koel::BuildError>(())
+/// ```
+///
+/// # How it grows
+///
+/// The filter consists of shards of 64 or 128 KiB. An item that finds no room in its shard splits the
+/// shard: half of the shard's items move to a new one. A split takes a tenth of a millisecond.
+/// However often the filter has grown, a lookup reads two buckets, as before.
+///
+/// Operations on items of the shard wait for the end of the split. No others do, except that
+/// another split waits if it needs memory or a longer directory at that moment.
+///
+/// # What it costs in memory
+///
+/// Shards get unequal shares of the items and are split one after another, so the memory grows with
+/// the items. Once the filter has grown to some dozen shards, it takes about one and a half times what
+/// a fixed filter with the same fingerprints takes. A filter that begins with several shards begins
+/// with equal ones, which are all split soon after its first capacity. Memory is never given back.
+///
+/// # How the false-positive rate rises
+///
+/// A split takes one bit off each fingerprint in the shard. New items get whole fingerprints. As a
+/// result, a split leaves the false-positive rate unchanged, and each item adds to it as much as it
+/// did when it was inserted: `2 / (buckets × 2^(b - 1))`, with `b` bits a fingerprint and the
+/// number of buckets at that time. A filter that has grown to `2^g` times its first size errs
+/// `1 + g / 2` times as often as when it was first full.
+///
+/// The layout is chosen so that the filter keeps its rate up to its
+/// [expected growth](crate::GrowingBuilder::expected_growth). Beyond that, the rate rises at the
+/// same pace. [`stats`](ConcurrentCuckooFilter::stats) reports the present rate, in time
+/// proportional to the number of shards.
+///
+/// After about half as many splits as it has bits, a fingerprint has no bits left to lose. A
+/// further split copies it to both halves. One of the copies then belongs to no item: it stays when
+/// the item is removed, and takes a little room, until the filter is empty and all such copies are
+/// erased. [`len`](ConcurrentCuckooFilter::len) counts the item once. A program that removes only
+/// what it inserted never meets the other copy, and in no program do more removals succeed than
+/// insertions: once [`len`](ConcurrentCuckooFilter::len) is zero, `remove` returns `false`. (With 8
+/// bits, most of a shard's fingerprints are of this kind once the filter has grown by a factor of a
+/// hundred thousand. Splits then stop helping, and items are refused. By then such a filter reports
+/// nearly every item as contained.)
+///
+/// # When it returns `Full`
+///
+/// An insert returns [`Full`](crate::Full) if there is no memory, or if the filter would exceed its
+/// [limit](crate::GrowingBuilder::max_bytes). It also does so if the item was inserted as often as
+/// its two buckets have slots, or shares its buckets with other items that were. Growing would not
+/// help in these cases, so a shard is split only if it is at least half full. (Someone who knows
+/// the keys of the hasher can choose items that meet in a few buckets, and those are refused. The
+/// default keys are random.) A refusal leaves the contents unchanged, and other items may still
+/// fit.
+pub type GrowingCuckooFilter<S = RandomState> = ConcurrentCuckooFilter<S, Growing>;
+
+impl<S> GrowingCuckooFilter<S> {
+    /// Replaces the limit of the filter's memory, which
+    /// [`max_bytes`](crate::GrowingBuilder::max_bytes) of the builder had set.
+    ///
+    /// This is useful when a filter is loaded on a larger machine, for example, or when inserts are
+    /// refused because the limit is [reached](crate::FullKind::LimitReached). If the filter already
+    /// takes more than the new limit, it keeps its memory and stops growing. It grows by at least a
+    /// 64th at a time, so raise the limit by more than that. `usize::MAX` is no limit.
+    ///
+    /// ```
+    /// # use koel::ConcurrentCuckooFilter;
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000).growing();
+    /// let filter = builder.max_bytes(100_000).build()?;
+    /// assert!((0..100_000).any(|item| filter.insert(&item).is_err()));
+    /// filter.set_max_bytes(1_000_000);
+    /// assert!((100_000..200_000).all(|item| filter.insert(&item).is_ok()));
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn set_max_bytes(&self, bytes: usize) {
+        self.room().set_max_bytes(bytes);
+    }
+
+    /// Returns the limit of the filter's memory, or `usize::MAX` if there is none.
+    ///
+    /// ```
+    /// # use koel::ConcurrentCuckooFilter;
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000).growing();
+    /// assert_eq!(builder.max_bytes(100_000).build()?.max_bytes(), 100_000);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn max_bytes(&self) -> usize {
+        self.room().max_bytes()
+    }
+}

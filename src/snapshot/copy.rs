@@ -34,9 +34,9 @@ fn copied(room: &impl Shards) -> Result<(Plan, Loaded), usize> {
         Reason::OutOfMemory { bytes } => bytes,
         _ => usize::MAX,
     };
-    let buckets = plan.geometry().words();
+    let buckets = plan.geometry().buckets() as usize;
     let reader = BlockReader::new(&plan);
-    let mut words = zeros(buckets).map_err(of_reason)?;
+    let mut words = zeros(plan.geometry().words()).map_err(of_reason)?;
     let mut shards = room.buckets() / buckets;
     // A room that grows may have more shards before all are copied. Then a larger table is needed.
     'larger: loop {

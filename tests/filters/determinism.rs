@@ -1,7 +1,7 @@
 //! The same operations in the same order, with the same hasher, make the same filter. And only the
 //! hash of an item matters, not the method or the type through which it comes.
 
-use crate::common::{Filter, Fixed, SplitMix, answers, fill_to_refusal, layouts, rounds};
+use crate::common::{Filter, Fixed, LAYOUTS, SplitMix, answers, fill_to_refusal, layouts, rounds};
 use koel::ConcurrentCuckooFilter;
 
 fn capacities() -> &'static [usize] {
@@ -191,5 +191,22 @@ fn bytes_are_the_same_item_as_a_slice_or_a_vector() {
         }
         assert!(all.iter().all(|bytes| filter.remove(bytes.as_slice())));
         assert!(filter.is_empty());
+    }
+}
+
+/// Of every layout, not only of those that a short run takes: wide buckets once lost all in a copy.
+#[test]
+fn a_copy_in_memory_gives_the_same_answers() {
+    for layout in LAYOUTS {
+        for capacity in [1, 300, 20_000] {
+            let filter = layout.filter(capacity);
+            let hashes = SplitMix(9).take(capacity);
+            hashes.iter().for_each(|hash| filter.insert_hash(*hash).expect("room"));
+            let copy = filter.try_clone().expect("memory");
+            assert_eq!((copy.len(), copy.stats().shards()), (capacity, filter.stats().shards()));
+            assert!(hashes.iter().all(|hash| copy.contains_hash(*hash)), "{layout:?}");
+            let queries = || queries().take(2_000);
+            assert_eq!(answers(&copy, queries()), answers(&filter, queries()), "{layout:?}");
+        }
     }
 }

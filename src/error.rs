@@ -244,6 +244,8 @@ pub enum BuildErrorKind {
     InvalidGrowth,
     /// The limit of bytes is less than a growing filter takes at the start.
     LimitTooSmall,
+    /// The number of ticks for which items are remembered is not between 1 and 62, or the filter grows.
+    InvalidTicks,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -255,6 +257,7 @@ pub(crate) enum Reason {
     OutOfMemory { bytes: usize },
     InvalidGrowth { growth: f64 },
     LimitTooSmall { least: usize, most: usize },
+    InvalidTicks { ticks: u32 },
 }
 
 impl BuildError {
@@ -275,6 +278,7 @@ impl BuildError {
             Reason::OutOfMemory { .. } => BuildErrorKind::OutOfMemory,
             Reason::InvalidGrowth { .. } => BuildErrorKind::InvalidGrowth,
             Reason::LimitTooSmall { .. } => BuildErrorKind::LimitTooSmall,
+            Reason::InvalidTicks { .. } => BuildErrorKind::InvalidTicks,
         }
     }
 }
@@ -325,6 +329,9 @@ impl fmt::Display for BuildError {
                 "the expected growth has to be 1 or more, and {growth} is not (a filter that \
                  becomes a thousand times as large grows by 1000)"
             ),
+            Reason::InvalidTicks { ticks } => {
+                write!(f, "a filter remembers items for 1 to 62 ticks, not for {ticks}")
+            }
             Reason::LimitTooSmall { least, most } => write!(
                 f,
                 "a limit of {most} bytes is too small: a filter of this capacity and rate begins \

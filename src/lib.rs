@@ -97,7 +97,8 @@
 //!
 //! A lookup reads the version of one of its two stripes, then its two buckets. A fingerprint that
 //! is found is proof enough. A miss counts only if the version was even and is unchanged: then the
-//! item was not being moved, since a move changes the versions of both its stripes.
+//! item was not being moved, since a move changes the versions of both its stripes. (A wide bucket of a
+//! filter that forgets asks for both versions: [`expire`](mod@expire).)
 //! [`kick`](mod@kick) explains why that is right while an item is on its way from one bucket to the
 //! other.
 //!
@@ -156,6 +157,8 @@ pub use room::growing::Growing;
 #[cfg(doc)]
 pub use room::growing::split;
 #[cfg(doc)]
+pub use shard::expire;
+#[cfg(doc)]
 pub use shard::kick;
 #[cfg(doc)]
 pub use snapshot::format;
@@ -181,9 +184,12 @@ pub mod internals {
     pub use crate::layout::geometry::{Bucket, Geometry, Mixed, Place};
     pub use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
     pub use crate::layout::stagger::Stagger;
+    pub use crate::layout::stamps::Moment;
+    pub use crate::layout::stamps::by_stamp::ByStamp;
     pub use crate::room::growing::directory::{Directory, Tenure};
     pub use crate::room::growing::grown::Grown;
-    pub use crate::room::growing::site::Link;
+    pub use crate::room::growing::site::census::Census;
+    pub use crate::room::growing::site::{Link, Site};
     pub use crate::room::growing::until_split::{Split, UntilSplit};
     pub use crate::room::shards::{
         Contains, Insert, InsertIfAbsent, Operation, Remove, Shards, act,
@@ -196,7 +202,9 @@ pub mod internals {
     #[cfg(loom)]
     pub use crate::sync::set_queue_first;
     pub use crate::table::Table;
+    pub use crate::table::clock::Clock;
     pub use crate::table::stripe::{Locks, Many, Moving, One, Stamp, StripeSet, Stripes, Two};
+    pub use crate::table::ticking::{Held, Passage, Ticking, Time};
 }
 
 #[cfg(counted)]

@@ -14,15 +14,31 @@ fn main() {
             let builder = builder.capacity(1 + items as usize);
             let fixed = builder.clone().false_positive_rate(rate).build().expect("a filter");
             save(&fixed, items, &folder.join(format!("fixed-{layout}-{items}")));
-            let growing = builder.capacity(1).false_positive_rate((20.0 * rate).min(0.9)).growing();
+            let growing =
+                builder.clone().capacity(1).false_positive_rate((20.0 * rate).min(0.9)).growing();
             let growing = growing.expected_growth(16.0).build().expect("a filter");
             save(&growing, items, &folder.join(format!("growing-{layout}-{items}")));
+            for ticks in [1, 6] {
+                let builder = builder.clone().remembers(ticks);
+                let name = format!("{layout}-{items}-{ticks}");
+                if let Ok(fixed) = builder.clone().false_positive_rate(rate).build() {
+                    save(&fixed, items, &folder.join(format!("fixed-{name}")));
+                }
+                let growing = builder.capacity(1).growing();
+                let growing = growing.false_positive_rate((80.0 * rate).min(0.9));
+                if let Ok(growing) = growing.expected_growth(16.0).build() {
+                    save(&growing, items, &folder.join(format!("growing-{name}")));
+                }
+            }
         }
     }
 }
 
 fn save<R: Room>(filter: &ConcurrentCuckooFilter<StableHash, R>, items: u64, path: &Path) {
     for item in 0..items {
+        if item % 20 == 19 {
+            filter.tick();
+        }
         let _ = filter.insert(&item);
     }
     filter.save(path).expect("a file");

@@ -36,8 +36,8 @@ impl Repair {
         let mut header = header.to_vec();
         header[0] = u64::from_le_bytes(*b"\x89koel\r\n\x1a");
         // Whatever says nothing sensible has narrow buckets, as most of the corpus does.
-        let is_new = header[1] == 2;
-        header[1] = if is_new { 2 } else { 1 };
+        let is_new = (2..=3).contains(&header[1]);
+        header[1] = if is_new { header[1] } else { 1 };
         header[2] &= 1;
         header[12] = 0;
         let pieces: [&[u8]; 9] = [
@@ -58,8 +58,11 @@ impl Repair {
         header[19] = if is_new { 1 + (header[19] >> 1 & 1) } else { 0 };
         header[20] = if is_new { header[20] & header[2] } else { 0 };
         // What version 1 can say would be written in version 1 again.
-        if header[19..22] == [1, 0, 0] {
+        if header[1] == 2 && header[19..22] == [1, 0, 0] {
             (header[1], header[19]) = (1, 0);
+        }
+        if header[1] == 3 {
+            header[22] = 1 + header[22] % 62;
         }
 
         let block = block_words(&header)?;
@@ -69,6 +72,9 @@ impl Repair {
             .collect();
         blocks.iter_mut().for_each(|words| words.resize(block, 0));
 
+        if forgets(&header) {
+            repair_times(&header, &mut blocks);
+        }
         if self >= Repair::Buckets {
             blocks.iter_mut().for_each(|words| repair_buckets(&header, words));
         }
@@ -85,7 +91,46 @@ impl Repair {
 /// The words of a block, if shards are as small as those of a fuzzer.
 pub fn block_words(header: &[u64]) -> Option<usize> {
     let buckets = usize::try_from(header[4]).ok().filter(|n| *n <= 8)?;
-    Some(BLOCK_WORDS + buckets * words_of_a_bucket(header))
+    Some(BLOCK_WORDS + buckets * words_of_a_bucket(header) + age_words(header))
+}
+
+fn forgets(header: &[u64]) -> bool {
+    header[1] == 3
+}
+
+/// The words of a block that tell its time, and those for each age before them.
+const TIME_WORDS: usize = 3;
+
+fn age_words(header: &[u64]) -> usize {
+    match (forgets(header), header[2] & 1) {
+        (false, _) => 0,
+        (true, 0) => TIME_WORDS,
+        (true, _) => TIME_WORDS + 1 + header[22].min(62) as usize,
+    }
+}
+
+fn stamp_bits(header: &[u64]) -> u32 {
+    if forgets(header) { (header[22] + 1).ilog2() + 1 } else { 0 }
+}
+
+/// Makes all blocks of the time of the first one.
+fn repair_times(header: &[u64], blocks: &mut [Vec<u64>]) {
+    let at = |block: &[u64]| block.len() - 1 - TIME_WORDS;
+    let Some(first) = blocks.first() else { return };
+    let mut time = first[at(first)..][..TIME_WORDS].to_vec();
+    time[0] &= 1 << 8 | ((1 << stamp_bits(header)) - 1);
+    if time[0] >> 8 == 0 {
+        time[2] = 0;
+    }
+    for block in blocks {
+        let at = at(block);
+        block[at..][..TIME_WORDS].copy_from_slice(&time);
+    }
+}
+
+/// Where the buckets end in a block.
+fn end_of_buckets(header: &[u64], block: &[u64]) -> usize {
+    block.len() - 1 - age_words(header)
 }
 
 fn words_of_a_bucket(header: &[u64]) -> usize {
@@ -107,17 +152,27 @@ fn lanes(header: &[u64], bucket: &[u64]) -> Vec<(u32, [u64; 2])> {
 
 fn repair_buckets(header: &[u64], block: &mut [u64]) {
     let (grows, bits, words) = (header[2] == 1, lane_bits(header), words_of_a_bucket(header));
-    let narrow_window = (1 << (bits - bits / 2)) - 1;
-    let last = block.len() - 1;
+    let stamp = stamp_bits(header).min(bits - 1);
+    let narrow_window = ((1 << (bits - stamp).div_ceil(2)) - 1) << stamp;
+    let last = end_of_buckets(header, block);
+    let now = block[last.max(block.len().saturating_sub(1 + TIME_WORDS))];
+    let stamps = (1 << stamp) - 1;
+    // A stamp that is too old becomes that of the block's time.
+    let stamped = |lane: u64| match forgets(header) {
+        true if now.wrapping_sub(lane) & stamps > header[22] => lane & !stamps | now & stamps,
+        _ => lane,
+    };
     for bucket in block[3..last].chunks_mut(words) {
         let mut repaired = [0, 0];
         for (at, [first, second]) in lanes(header, bucket) {
+            let lacks_a_one = grows && first & narrow_window == 0 || first >> stamp == 0;
             let (first, second) = match words {
-                1 if grows && first != 0 && first & narrow_window == 0 => (first | 1, 0),
-                1 => (first, 0),
+                1 if first == 0 => (0, 0),
+                1 if lacks_a_one => (stamped(first | 1 << stamp), 0),
+                1 => (stamped(first), 0),
                 _ if first == 0 => (0, 0),
-                _ if grows => (first, second.max(1)),
-                _ => (first, second),
+                _ if grows && second >> stamp == 0 => (first, stamped(second | 1 << stamp)),
+                _ => (first, stamped(second)),
             };
             repaired[0] |= first << at;
             repaired[1] |= second << at;
@@ -128,14 +183,26 @@ fn repair_buckets(header: &[u64], block: &mut [u64]) {
 
 fn repair_items(header: &[u64], block: &mut [u64]) {
     let words = words_of_a_bucket(header);
-    let buckets = || block[3..block.len() - 1].chunks(words);
+    let end = end_of_buckets(header, block);
+    let buckets = || block[3..end].chunks(words);
     let lanes_of =
         |bucket: &[u64]| lanes(header, bucket).iter().filter(|(_, [first, _])| *first != 0).count();
     let taken = buckets().map(lanes_of).sum::<usize>() as i64;
     let slots = (buckets().count() * (64 / lane_bits(header)) as usize) as i64;
     let items = block[2].cast_signed();
     let least = if header[2] == 1 { taken - slots } else { taken };
-    block[2] = items.clamp(least, taken).cast_unsigned();
+    let items = items.clamp(least, taken);
+    block[2] = items.cast_unsigned();
+    if forgets(header) && header[2] == 1 {
+        let ages = end..block.len() - 1 - TIME_WORDS;
+        let excess = taken - items;
+        let by_age: u64 =
+            block[ages.clone()].iter().fold(0, |sum, lanes| sum.saturating_add(*lanes));
+        if by_age != excess as u64 {
+            block[ages.clone()].fill(0);
+            block[ages.start] = excess as u64;
+        }
+    }
 }
 
 fn repair_depths(header: &mut [u64], blocks: &mut Vec<Vec<u64>>) {

@@ -38,6 +38,10 @@ const COPIES_BY_STRIPES: (&str, &str, &str) = (
 );
 const SAVE: &str = "snapshots::an_item_is_saved_once_while_its_shard_is_split";
 
+const MISSED_IN_ITS_WINDOW: &str = "a lookup missed an item that was within its window";
+const EXPIRES_FROM_WIDE: &str =
+    "forgetting::a_lane_in_which_an_item_expired_is_not_taken_for_a_third_item";
+
 macro_rules! twins {
     ($($name:ident { edits: $edits:expr, model: $model:expr, message: $message:expr $(,)? })*) => {
         $(#[test]
@@ -62,23 +66,23 @@ twins! {
 
     // Readers.
     a_miss_is_not_validated {
-        edits: [("shard/look.rs", "stamp.still_holds() && self", "(stamp.still_holds() || true) && self")],
+        edits: [("shard/look.rs", "stamp.still_hold() && self", "(stamp.still_hold() || true) && self")],
         model: TWO_STRIPES,
         message: MISSED,
     }
     each_bucket_is_validated_by_itself {
         edits: [(
             "shard/look.rs",
-            "        let stamp = self.table.stripes().stamp(self.stripe(place.first));
+            "        let stamp = self.stamp(place);
         let (first, second) = (self.read(place.first), self.read(place.second));
         let found = self.matches(place, first, second);
         if found && self.hits_last() {
             return Some(true);
         }
-        (stamp.still_holds() && self.lease.check().is_ok()).then_some(found)",
+        (stamp.still_hold() && self.lease.check().is_ok()).then_some(found)",
             "        let alone = |bucket| {
             let stamp = self.table.stripes().stamp(self.stripe(bucket));
-            if !self.lanes().holding(self.read(bucket), place.fp).is_empty() {
+            if !self.lanes().holding::<false>(self.read(bucket), place.fp).is_empty() {
                 return Some(true);
             }
             stamp.still_holds().then_some(false)
@@ -177,17 +181,17 @@ twins! {
         message: MISSED,
     }
     versions_stay_as_they_are {
-        edits: [("shard/kick.rs", "(words.len() > 1)", "(words.len() > 9)")],
+        edits: [("shard/kick.rs", "(words.len() > 1 || ends_early)", "(words.len() > 9)")],
         model: TWO_STRIPES,
         message: MISSED,
     }
     the_version_changes_only_after_the_move {
         edits: [
-            ("shard/kick.rs", "    let _moving = (words.len() > 1).then(|| shard.moving(&locked, moved));\n", "    let _ = &moved;\n"),
+            ("shard/kick.rs", "    let _moving = (words.len() > 1 || ends_early).then(|| shard.moving(&locked, moved));\n", "    let _ = &moved;\n"),
             (
                 "shard/kick.rs",
-                "    shard.add_items(&locked, path.end(), 1);",
-                "    drop(shard.moving(&locked, &stripes));\n    shard.add_items(&locked, path.end(), 1);",
+                "    if counts {",
+                "    drop(shard.moving(&locked, &stripes));\n    if counts {",
             ),
         ],
         model: TWO_STRIPES,
@@ -196,12 +200,14 @@ twins! {
     a_path_is_walked_hand_over_hand {
         edits: [(
             "shard/kick.rs",
-            "    let _moving = (words.len() > 1).then(|| shard.moving(&locked, moved));
-    for &(bucket, words) in words.iter().rev() {
+            "    for &(bucket, words) in words.iter().rev() {
         shard.write(&locked, bucket, words);
     }
-    shard.add_items(&locked, path.end(), 1);",
-            "    let _ = moved;
+    if counts {
+        shard.add_items(&locked, last.map_or(path.end(), |step| step.bucket), 1);
+    }",
+            "    let _ = counts;
+    drop(_moving);
     drop(locked);
     for &(bucket, words) in words.iter().rev() {
         let locked = shard.lock_one(bucket)?;
@@ -314,7 +320,7 @@ twins! {
         message: NEVER_THERE,
     }
     a_kick_in_wide_buckets_changes_no_version {
-        edits: [("shard/kick.rs", "(words.len() > 1)", "(words.len() > 9)")],
+        edits: [("shard/kick.rs", "(words.len() > 1 || ends_early)", "(words.len() > 9)")],
         model: "wide::an_item_that_moves_is_not_taken_for_another",
         message: NEVER_THERE,
     }
@@ -348,7 +354,7 @@ twins! {
 
     // Batches.
     a_batch_moves_without_versions {
-        edits: [("shard/kick.rs", "(words.len() > 1)", "(words.len() > 9)")],
+        edits: [("shard/kick.rs", "(words.len() > 1 || ends_early)", "(words.len() > 9)")],
         model: "batches::a_reader_finds_what_a_batch_moves",
         message: MISSED,
     }
@@ -507,12 +513,12 @@ twins! {
             "shard/write.rs",
             "        let locked = self.lock(place)?;
         let (first, second) = self.read_both(&locked, place);
-        let closest",
+        let (in_first, in_second)",
             "        let read = |bucket| self.read_rest(bucket, self.read(bucket));
         let (first, second) = (read(place.first), read(place.second));
         let is_in_first = !self.holding(first, place.fp).is_empty();
         let locked = self.lock_one(if is_in_first { place.first } else { place.second })?;
-        let closest",
+        let (in_first, in_second)",
         )],
         model: "exclusion::a_removed_item_leaves_no_phantom",
         message: "a removed item is still there",
@@ -540,8 +546,8 @@ twins! {
     a_lock_is_leaked {
         edits: [(
             "shard/write.rs",
-            "let Some((lost, lane)) = found else { return Ok(Removal::Absent) };",
-            "let Some((lost, lane)) = found else { std::mem::forget(locked); return Ok(Removal::Absent) };",
+            "let Some((Rank { lost, age, .. }, lane)) = found else { return Ok(Removal::Absent) };",
+            "let Some((Rank { lost, age, .. }, lane)) = found else { std::mem::forget(locked); return Ok(Removal::Absent) };",
         )],
         model: "exclusion::a_remove_of_what_is_absent_lets_others_in",
         message: "deadlock",
@@ -601,7 +607,7 @@ twins! {
 
     // Splits: readers.
     a_lookup_does_not_ask_whether_the_shard_was_split {
-        edits: [("shard/look.rs", "stamp.still_holds() && self.lease.check().is_ok()", "stamp.still_holds()")],
+        edits: [("shard/look.rs", "stamp.still_hold() && self.lease.check().is_ok()", "stamp.still_hold()")],
         model: SPLIT,
         message: MISSED_IN_SPLIT,
     }
@@ -609,11 +615,11 @@ twins! {
         edits: [
             (
                 "shard/look.rs",
-                "        let stamp = self.table.stripes().stamp(self.stripe(place.first));",
+                "        let stamp = self.stamp(place);",
                 "        let early = self.lease.check();
-        let stamp = self.table.stripes().stamp(self.stripe(place.first));",
+        let stamp = self.stamp(place);",
             ),
-            ("shard/look.rs", "stamp.still_holds() && self.lease.check().is_ok()", "stamp.still_holds() && early.is_ok()"),
+            ("shard/look.rs", "stamp.still_hold() && self.lease.check().is_ok()", "stamp.still_hold() && early.is_ok()"),
         ],
         model: SPLIT,
         message: MISSED_IN_SPLIT,
@@ -732,8 +738,8 @@ twins! {
     a_shard_is_cleared_without_a_look_at_its_items {
         edits: [(
             "room/growing/accounts.rs",
-            "            if shard.all_items() > 0 {\n                let excess",
-            "            if shard.all_items() > 9 {\n                let excess",
+            "            if items > 0 {\n                let excess",
+            "            if items > 9 {\n                let excess",
         )],
         model: "accounts::what_comes_while_the_filter_is_cleared_stays",
         message: "an item went with what was left over",
@@ -741,12 +747,12 @@ twins! {
     a_clear_records_after_its_locks {
         edits: [
             (
-                "room/growing/grown.rs",
+                "room/growing/grown/shards.rs",
                 "self.shard::<WIDE>(tenure).clear(nothing));",
                 "self.shard::<WIDE>(tenure).clear(|| ()));",
             ),
             (
-                "room/growing/grown.rs",
+                "room/growing/grown/shards.rs",
                 "                next = self.directory.end(tenure);\n",
                 "                loom::thread::yield_now();\n                nothing();\n                next = self.directory.end(tenure);\n",
             ),
@@ -787,8 +793,8 @@ twins! {
     an_item_is_removed_from_a_list_that_has_ended {
         edits: [(
             "room/growing/stages.rs",
-            "(!listed.has_ended).then(|| listed.list.remove(hash))",
-            "Some(listed.list.remove(hash))",
+            "(!listed.has_ended).then(|| listed.list.remove(hash, age_of))",
+            "Some(listed.list.remove(hash, age_of))",
         )],
         model: "small::an_item_is_removed_once_while_the_list_ends",
         message: "an item was not removed once",
@@ -871,7 +877,7 @@ twins! {
     }
     a_clear_goes_on_after_a_split {
         edits: [(
-            "room/growing/grown.rs",
+            "room/growing/grown/shards.rs",
             "            if cleared.is_ok() {",
             "            let _ = cleared;
             {",
@@ -940,7 +946,7 @@ twins! {
     }
     a_save_passes_over_a_shard_that_was_split {
         edits: [(
-            "room/growing/grown.rs",
+            "room/growing/grown/shards.rs",
             "            if let Ok(items) = copied {
                 *next = self.directory.end(tenure).map(|hash| hash.0);",
             "            *next = self.directory.end(tenure).map(|hash| hash.0);
@@ -951,7 +957,7 @@ twins! {
     }
     a_save_goes_by_a_list_of_its_beginning {
         edits: [(
-            "room/growing/grown.rs",
+            "room/growing/grown/shards.rs",
             "        loop {
             let tenure = self.directory.look_up(Mixed((*next)?));
             // If it has been split meanwhile, its halves come one after the other.",
@@ -977,7 +983,7 @@ twins! {
     }
     a_save_goes_through_the_first_shards_only {
         edits: [(
-            "room/growing/grown.rs",
+            "room/growing/grown/shards.rs",
             "let tenure = self.directory.look_up(Mixed((*next)?));
             // If it has been split meanwhile, its halves come",
             "let tenure = self.directory.look_up(Mixed((*next)?));
@@ -993,7 +999,7 @@ twins! {
     }
     the_end_of_a_shard_is_looked_up_after_its_copy {
         edits: [(
-            "room/growing/grown.rs",
+            "room/growing/grown/shards.rs",
             "                *next = self.directory.end(tenure).map(|hash| hash.0);",
             "                let now = self.directory.look_up(tenure.hash());
                 *next = self.directory.end(now).map(|hash| hash.0);",
@@ -1003,10 +1009,10 @@ twins! {
     }
     the_depth_of_a_shard_is_looked_up_after_its_copy {
         edits: [(
-            "room/growing/grown.rs",
-            "                return Some(Copied { depth: tenure.depth(), items });",
+            "room/growing/grown/shards.rs",
+            "                return Some(Copied { depth: tenure.depth(), items, excess });",
             "                let tenure = self.directory.look_up(tenure.hash());
-                return Some(Copied { depth: tenure.depth(), items });",
+                return Some(Copied { depth: tenure.depth(), items, excess });",
         )],
         model: SAVE,
         message: "an item is saved 0 times, in shards of depths [1]",
@@ -1020,6 +1026,150 @@ twins! {
         model: "snapshots::what_is_loaded_is_what_was_in_when_the_save_began",
         message: "what was saved cannot be loaded",
     }
+
+    // Forgetting.
+    a_tick_sends_no_lookup_away {
+        edits: [("shard/expire.rs", "        stripes.outdate(&locked, stripe);", "        let _ = &locked;")],
+        model: "forgetting::an_item_that_came_again_is_found_while_its_older_copy_expires",
+        message: MISSED_IN_ITS_WINDOW,
+    }
+    a_tick_erases_at_once {
+        edits: [(
+            "table/ticking.rs",
+            "(progress.pass, progress.next) = (Some(Pass::Announce), 0);",
+            "(progress.pass, progress.next) = (Some(Pass::Expire), 0);",
+        )],
+        model: "forgetting::an_item_that_came_again_is_found_while_a_whole_tick_passes",
+        message: MISSED_IN_ITS_WINDOW,
+    }
+    an_item_is_replaced_without_a_new_version {
+        edits: [("shard/kick.rs", "(words.len() > 1 || ends_early)", "(words.len() > 1)")],
+        model: "forgetting::an_item_that_came_again_is_found_while_a_kick_replaces_its_older_copy",
+        message: MISSED_IN_ITS_WINDOW,
+    }
+    items_expire_from_wide_buckets_without_a_new_version {
+        edits: [(
+            "shard/expire.rs",
+            "let _moving = WIDE.then(|| self.moving(locked, &which));",
+            "let _ = &which;",
+        )],
+        model: EXPIRES_FROM_WIDE,
+        message: NEVER_THERE,
+    }
+    a_lookup_in_wide_buckets_reads_one_version {
+        edits: [(
+            "shard/look.rs",
+            "let both = L::WIDE && self.lanes().forgets();",
+            "let both = false;",
+        )],
+        model: EXPIRES_FROM_WIDE,
+        message: NEVER_THERE,
+    }
+    a_kick_moves_what_has_expired {
+        edits: [(
+            "shard/kick.rs",
+            "if lanes.forgets() && lanes.has_expired(words, step.lane, shard.now()) {",
+            "if false {",
+        )],
+        model: "forgetting::an_item_that_expires_does_not_escape_by_a_move",
+        message: "an item that expired is still there",
+    }
+    a_path_is_taken_for_whole_that_ends_early {
+        edits: [(
+            "shard/kick.rs",
+            "words.len() <= path.steps().len();",
+            "words.len() == path.steps().len();",
+        )],
+        model: "forgetting::a_path_ends_at_an_item_that_expired",
+        message: "the count is not the number of taken lanes",
+    }
+    a_kick_takes_the_time_of_before_the_tick {
+        edits: [(
+            "shard/kick.rs",
+            "lanes.has_expired(words, step.lane, shard.now())",
+            "lanes.has_expired(words, step.lane, crate::layout::stamps::Moment::of_tick(0))",
+        )],
+        model: "forgetting::an_item_that_has_just_come_is_not_taken_for_one_that_expired",
+        message: "an item within its window is lost",
+    }
+    an_item_that_was_found_is_not_stamped {
+        edits: [(
+            "shard/refresh.rs",
+            "        Ok(self.restamp(&locked, place))",
+            "        drop(locked);\n        Ok(true)",
+        )],
+        model: "forgetting::an_item_that_was_refreshed_stays",
+        message: "a refreshed item is not there once",
+    }
+    a_tick_overtakes_the_one_before {
+        edits: [("table/ticking.rs", "            if progress.at_work > 0 {", "            if false {")],
+        model: "forgetting::ticks_pass_one_after_the_other",
+        message: "an item within its window is lost",
+    }
+    a_copy_is_made_while_a_tick_passes {
+        edits: [(
+            "table/ticking.rs",
+            "            if progress.pass.is_none() {
+                progress.copies += 1;",
+            "            {
+                progress.copies += 1;",
+        )],
+        model: "forgetting::a_copy_is_made_between_two_ticks",
+        message: "a copy is not of the time that it tells",
+    }
+    a_tick_begins_while_a_copy_is_made {
+        edits: [(
+            "table/ticking.rs",
+            "            if progress.copies == 0 {",
+            "            if true {",
+        )],
+        model: "forgetting::a_copy_is_made_between_two_ticks",
+        message: "a copy is not of the time that it tells",
+    }
+
+    // Forgetting in a filter that grows.
+    a_tick_passes_by_what_is_split_off {
+        edits: [(
+            "room/growing/grown/forget.rs",
+            "self.ground.tables.segments()",
+            "self.geometry.stripes() as usize",
+        )],
+        model: "forgetting::growing::a_tick_passes_while_a_shard_is_split",
+        message: "something that expired is left",
+    }
+    a_sweep_sends_no_lookup_away {
+        edits: [(
+            "room/growing/grown/forget.rs",
+            "            shard.own_stripes().for_each(|stripe| shard.announce(stripe));\n",
+            "",
+        )],
+        model: "forgetting::growing::an_item_that_came_again_is_found_while_its_shard_is_swept",
+        message: MISSED_IN_ITS_WINDOW,
+    }
+    a_tick_begins_while_a_shard_is_swept {
+        edits: [(
+            "room/growing/grown/forget.rs",
+            "        let _no_split = self.accounts.transfers.write();\n",
+            "",
+        )],
+        model: "forgetting::growing::no_tick_begins_while_a_shard_is_swept",
+        message: MISSED_IN_ITS_WINDOW,
+    }
+    a_removal_believes_accounts_that_are_being_settled {
+        edits: [("room/growing/grown/shards.rs", "if !self.accounts.are_settling() {", "if true {")],
+        model: "forgetting::growing::an_item_is_removed_while_accounts_are_being_settled",
+        message: "an item was not removed",
+    }
+    a_settlement_goes_unnoticed {
+        edits: [("room/growing/accounts.rs", "        self.is_settling.set(1);\n", "")],
+        model: "forgetting::growing::an_item_is_removed_while_accounts_are_being_settled",
+        message: "an item was not removed",
+    }
+    a_filter_is_cleared_while_its_accounts_are_being_settled {
+        edits: [("room/growing/accounts.rs", "        if self.are_settling() {", "        if false {")],
+        model: "forgetting::growing::nothing_is_cleared_while_accounts_are_being_settled",
+        message: MISSED_IN_ITS_WINDOW,
+    }
 }
 
 /// Returns the manifest of a twin's workspace: the crate's sources and the models, without the
@@ -1029,10 +1179,10 @@ twins! {
 /// twin is compiled for one run, which is mostly short, so it is not optimised. The exceptions are
 /// models that build a growing filter: without optimisation they need more stack than loom's threads
 /// have.
-fn workspace(file: &str) -> String {
-    let level = match file {
+fn workspace(module: &str) -> String {
+    let level = match module {
         "accounts" | "small" => 2,
-        "growth" | "snapshots" | "wide" => 1,
+        "forgetting::growing" | "growth" | "snapshots" | "wide" => 1,
         _ => 0,
     };
     format!(
@@ -1099,13 +1249,21 @@ fn copy_of_the_sources(twin: &Twin) -> PathBuf {
     }
     // Only the twin's model is a test: code that nothing calls is checked but not generated, and
     // generating the other models would take most of the time.
-    let (file, model) = twin.model.split_once("::").expect("the file and the name of a model");
-    let path = copy.join(models).join(file).with_extension("rs");
-    let text = fs::read_to_string(&path).unwrap().replace("#[test]\n", "");
-    let begin = format!("\nfn {model}() {{");
+    let (module, model) = twin.model.rsplit_once("::").expect("the file and the name of a model");
+    let (root, _) = module.split_once("::").unwrap_or((module, ""));
+    let file_of = |module: &str| {
+        let folder = copy.join(models).join(module.replace("::", "/"));
+        if folder.is_dir() { folder.join("mod.rs") } else { folder.with_extension("rs") }
+    };
+    for path in [file_of(root), file_of(module)] {
+        let text = fs::read_to_string(&path).unwrap().replace("#[test]\n", "");
+        fs::write(&path, text).unwrap();
+    }
+    let (path, begin) = (file_of(module), format!("\nfn {model}() {{"));
+    let text = fs::read_to_string(&path).unwrap();
     assert_eq!(text.matches(&begin).count(), 1, "{}: there is no such model", twin.name);
     fs::write(&path, text.replace(&begin, &format!("\n#[test]{begin}"))).unwrap();
-    let main = format!("#![allow(dead_code)]\nmod grove;\nmod toy;\n\nmod {file};\n");
+    let main = format!("#![allow(dead_code)]\nmod grove;\nmod toy;\n\nmod {root};\n");
     fs::write(copy.join(models).join("main.rs"), main).unwrap();
     for file in ["loom-tests/build.rs", "Cargo.lock"] {
         fs::copy(original.join(file), copy.join(file)).unwrap();
@@ -1117,7 +1275,7 @@ fn copy_of_the_sources(twin: &Twin) -> PathBuf {
     // Where there is no such file as this one.
     let (manifest, _) = manifest.split_once("[[test]]").expect("that this is a test");
     fs::write(copy.join("loom-tests/Cargo.toml"), manifest).unwrap();
-    fs::write(copy.join("Cargo.toml"), workspace(file)).unwrap();
+    fs::write(copy.join("Cargo.toml"), workspace(module)).unwrap();
     copy
 }
 

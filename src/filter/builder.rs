@@ -4,8 +4,10 @@ use crate::error::{BuildError, Reason};
 use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::growing::GrowingCuckooFilter;
 use crate::layout::sizing::{geometry_for, growth_plan};
+use crate::layout::stamps::MOST_TICKS;
 use crate::room::fixed::Fixed;
 use crate::room::growing::Growing;
+use crate::table::ticking::Ticking;
 use ahash::RandomState;
 
 impl ConcurrentCuckooFilter<RandomState> {
@@ -74,12 +76,14 @@ const DEFAULT_RATE: f64 = 0.000_12;
 pub struct Builder<S = RandomState> {
     capacity: Option<usize>,
     false_positive_rate: f64,
+    remembers: Option<u32>,
     hasher: S,
 }
 
 impl Builder<RandomState> {
     pub(crate) fn new() -> Self {
-        Builder { capacity: None, false_positive_rate: DEFAULT_RATE, hasher: RandomState::new() }
+        let hasher = RandomState::new();
+        Builder { capacity: None, false_positive_rate: DEFAULT_RATE, remembers: None, hasher }
     }
 }
 
@@ -145,8 +149,43 @@ impl<S> Builder<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn hasher<H>(self, hasher: H) -> Builder<H> {
-        let Builder { capacity, false_positive_rate, hasher: _ } = self;
-        Builder { capacity, false_positive_rate, hasher }
+        let Builder { capacity, false_positive_rate, remembers, hasher: _ } = self;
+        Builder { capacity, false_positive_rate, remembers, hasher }
+    }
+
+    /// Makes the filter [forget](ConcurrentCuckooFilter#forgetting): it remembers each item for so many
+    /// ticks, from 1 to 62, and removes it with the next. By default it remembers items for ever.
+    ///
+    /// The capacity is the number of items that are remembered at once: those of the present tick, and
+    /// of as many before it. While a tick is passing, what expires with it may still take room. So leave
+    /// room for one tick more if items keep coming meanwhile, which matters most for ticks in
+    /// [parts](ConcurrentCuckooFilter::tick_in_parts).
+    ///
+    /// A fingerprint then has 2 to 6 bits more, for 1 to 62 ticks. (They are the binary logarithm of two
+    /// more than the ticks, rounded up: 3 bits for 6 ticks, 4 for 7 to 14.) The sizes of fingerprints
+    /// are the same, so the rates at which they are needed are higher.
+    ///
+    /// ```
+    /// # use koel::ConcurrentCuckooFilter;
+    /// let week = ConcurrentCuckooFilter::builder()
+    ///     .capacity(1_000_000)
+    ///     .false_positive_rate(0.001)
+    ///     .remembers(6)
+    ///     .build()?;
+    /// assert_eq!(week.stats().fingerprint_bits(), 16);
+    /// assert!(week.size_in_bytes() < 2_200_000);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn remembers(mut self, ticks: u32) -> Self {
+        self.remembers = Some(ticks);
+        self
+    }
+
+    /// For how many ticks the filter remembers items, or 0 if for ever.
+    fn ticks(&self) -> Result<u8, Reason> {
+        let Some(ticks) = self.remembers else { return Ok(0) };
+        let as_byte = u8::try_from(ticks).ok().filter(|ticks| (1..=MOST_TICKS).contains(ticks));
+        as_byte.ok_or(Reason::InvalidTicks { ticks })
     }
 
     /// Returns a builder of a [filter that grows](GrowingCuckooFilter) when it is full.
@@ -174,7 +213,8 @@ impl<S> Builder<S> {
     /// # Errors
     ///
     /// Returns an error if no capacity was given, if the rate is not strictly between 0 and 1 or is
-    /// less than 8e-10, or if the table does not fit in memory.
+    /// less than 8e-10 (up to 2e-7 in a filter that forgets), if items cannot be
+    /// [remembered](Self::remembers) for so many ticks, or if the table does not fit in memory.
     ///
     /// ```
     /// use koel::{BuildErrorKind, ConcurrentCuckooFilter};
@@ -184,7 +224,8 @@ impl<S> Builder<S> {
     /// ```
     pub fn build(self) -> Result<ConcurrentCuckooFilter<S>, BuildError> {
         let capacity = self.capacity.ok_or(Reason::NoCapacity)?;
-        let geometry = geometry_for(capacity, self.false_positive_rate)?;
+        let ticks = self.ticks()?;
+        let geometry = geometry_for(capacity, self.false_positive_rate, ticks)?;
         let room = Fixed::new(geometry)?;
         Ok(ConcurrentCuckooFilter::from_parts(capacity, room, self.hasher))
     }
@@ -250,6 +291,27 @@ impl<S> GrowingBuilder<S> {
     /// ```
     pub fn false_positive_rate(self, rate: f64) -> Self {
         GrowingBuilder { basis: self.basis.false_positive_rate(rate), ..self }
+    }
+
+    /// Makes the filter [forget](ConcurrentCuckooFilter#forgetting) each item after so many ticks.
+    ///
+    /// See [`Builder::remembers`]. What has expired makes room, so a steady stream of items needs the
+    /// room of its window and no more.
+    ///
+    /// ```
+    /// # use koel::ConcurrentCuckooFilter;
+    /// let filter = ConcurrentCuckooFilter::builder().capacity(10).growing().remembers(1).build()?;
+    /// for page in 0..100_000 {
+    ///     if page % 1_000 == 0 {
+    ///         filter.tick();
+    ///     }
+    ///     filter.insert(&page).expect("memory for two thousand");
+    /// }
+    /// assert!(filter.len() == 2_000 && filter.size_in_bytes() < 70_000);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn remembers(self, ticks: u32) -> Self {
+        GrowingBuilder { basis: self.basis.remembers(ticks), ..self }
     }
 
     /// Sets the hasher, instead of a randomly keyed [`RandomState`].
@@ -330,8 +392,10 @@ impl<S> GrowingBuilder<S> {
     pub fn build(self) -> Result<GrowingCuckooFilter<S>, BuildError> {
         let GrowingBuilder { basis, expected_growth, max_bytes } = self;
         let capacity = basis.capacity.ok_or(Reason::NoCapacity)?;
-        let bytes = [size_of::<GrowingCuckooFilter<S>>(), max_bytes];
-        let plan = growth_plan(capacity, basis.false_positive_rate, expected_growth, bytes)?;
+        let ticks = basis.ticks()?;
+        let of_time = if ticks > 0 { Ticking::SHARED_BYTES } else { 0 };
+        let bytes = [size_of::<GrowingCuckooFilter<S>>() + of_time, max_bytes];
+        let plan = growth_plan(capacity, basis.false_positive_rate, ticks, expected_growth, bytes)?;
         let room = Growing::new(plan)?;
         Ok(ConcurrentCuckooFilter::from_parts(capacity, room, basis.hasher))
     }

@@ -2,6 +2,7 @@
 //!
 //! * `builder` checks what the caller asks for, and builds a filter.
 //! * `by_item` has the operations on one item, and `by_hash` those that take its hash.
+//! * `forgetting` has what only filters that forget need.
 //! * `batch` has the operations on many items at once.
 //! * `files` saves and loads filters, `any` loads those of either kind, and `pieces` has filters in
 //!   pieces.
@@ -13,6 +14,7 @@ pub mod builder;
 mod by_hash;
 mod by_item;
 mod files;
+mod forgetting;
 pub mod growing;
 pub mod pieces;
 
@@ -208,12 +210,13 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     #[must_use]
     pub fn false_positive_rate(&self) -> f64 {
-        self.stats().false_positive_rate()
+        self.room.stats(self.capacity).false_positive_rate()
     }
 
     /// Returns the figures of the filter: its contents, layout, memory and false-positive rates.
     ///
-    /// Print them for a readable summary.
+    /// Print them for a readable summary. In a filter that [forgets](Self#forgetting) this reads the stamp of
+    /// every item, which takes about as long as a tick.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000_000);
@@ -223,7 +226,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let stats = self.room.stats(self.capacity);
-        Stats { size_in_bytes: self.size_in_bytes(), ..stats }
+        Stats { size_in_bytes: self.size_in_bytes(), expiring: self.room.expiring(), ..stats }
     }
 
     /// Copies the filter, while other threads may change it.

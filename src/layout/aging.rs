@@ -25,11 +25,16 @@
 //! In a [wide](crate::layout::bucket) bucket, the head is the anchor and the tail is the window. An
 //! anchor in it is never zero.
 //!
+//! In a filter that forgets, the [stamp](crate::layout::stamps) is below the window. Whatever is done
+//! to a window leaves it alone.
+//!
 //! All of this is arithmetic on copies of words, as in [`bucket`](crate::layout::bucket).
 
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Mixed, Place, SHARD_BUCKETS, STRIPE_BUCKETS, scale};
+use std::num::NonZeroU32;
+use std::ops::Add;
 
 /// The number of buckets in each shard of a growing filter: 64 KiB, or 128 of wide ones. At this size a split takes
 /// microseconds, and the bookkeeping of a shard is negligible.
@@ -41,6 +46,8 @@ pub struct Aging {
     lanes: Lanes,
     /// The number of bits in the window, including the `1`.
     window: u8,
+    /// The number of bits in the stamp.
+    stamp: u8,
     /// The shifts that make a narrow lane, or a window, of the top bits of a 64-bit fraction.
     to_lane: u8,
     to_window: u8,
@@ -50,6 +57,13 @@ pub struct Aging {
     anchors: u32,
     /// The mask of the anchors in a word, without the highest bit of each.
     lower_anchors: u64,
+    /// The bits of a window in its lane, and the lowest of them.
+    in_a_window: u32,
+    unit: NonZeroU32,
+    /// The lowest bit of each window.
+    units: u64,
+    /// All bits of a word except for the stamps.
+    unstamped: u64,
 }
 
 /// What a bucket becomes in the two halves of a shard that is split.
@@ -57,21 +71,61 @@ pub struct Aging {
 pub struct Halves {
     pub lower: Words,
     pub upper: Words,
-    /// The number of used-up lanes, which are in both.
-    pub in_both: usize,
+    /// The used-up lanes, which are in both.
+    pub in_both: LaneSet,
+}
+
+/// What some lanes add to the figures of their shard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    pub lanes: u64,
+    pub used_up: u64,
+    /// Their [vagueness](Aging::vagueness) less their number.
+    pub aged: u64,
+}
+
+impl Add for Lost {
+    type Output = Lost;
+
+    fn add(self, other: Lost) -> Lost {
+        Lost {
+            lanes: self.lanes + other.lanes,
+            used_up: self.used_up + other.used_up,
+            aged: self.aged + other.aged,
+        }
+    }
 }
 
 impl Aging {
     pub fn new(lanes: Lanes) -> Self {
         let bits = lanes.bits() as u8;
-        let window = if lanes.is_wide() { bits } else { bits - bits / 2 };
+        let stamp = lanes.stamp_bits() as u8;
+        let unstamped = bits - stamp;
+        let window = if lanes.is_wide() { unstamped } else { unstamped - unstamped / 2 };
         // As in a fixed filter, buckets of two lanes need their items spread farther.
         let near_class = if SMALL || lanes.slots() <= 2 { 0 } else { 0b11 };
-        let in_a_head = if lanes.is_wide() { 0 } else { window };
+        let in_a_head = if lanes.is_wide() { 0 } else { window + stamp };
         let anchors = (lanes.heads() as u32) & !((1 << in_a_head) - 1);
-        let (to_lane, to_window) = (64 - bits, 64 - window);
+        let (to_lane, to_window) = (64 - bits, 64 - window - stamp);
         let lower_anchors = lanes.tops() - (lanes.ones() << in_a_head);
-        Aging { lanes, window, to_lane, to_window, near_class, anchors, lower_anchors }
+        let unit = NonZeroU32::MIN.saturating_add((1 << stamp) - 1);
+        let in_a_window = ((1u64 << window) - 1) << stamp;
+        let units = lanes.ones() << stamp;
+        let unstamped = !(units - lanes.ones());
+        Aging {
+            lanes,
+            window,
+            stamp,
+            to_lane,
+            to_window,
+            near_class,
+            anchors,
+            lower_anchors,
+            in_a_window: in_a_window as u32,
+            unit,
+            units,
+            unstamped,
+        }
     }
 
     /// The number of bits of the hash in a whole window.
@@ -85,10 +139,16 @@ impl Aging {
     pub fn fingerprint<const WIDE: bool>(&self, anchor: u64, window: u64) -> Fingerprint {
         if WIDE {
             let (anchor, _) = scale(anchor, self.lanes.heads());
-            return Fingerprint::nth(anchor as u32).with_tail(window >> self.to_window | 1);
+            return Fingerprint::nth(anchor as u32).with_tail(self.window_of(window).into());
         }
         let anchor = (anchor >> self.to_lane) as u32 & self.anchors;
-        Fingerprint::odd(anchor | (window >> self.to_window) as u32)
+        Fingerprint::with_bit(self.unit, anchor | self.window_of(window))
+    }
+
+    /// A whole window, above a stamp of zeros.
+    #[inline]
+    fn window_of(&self, fraction: u64) -> u32 {
+        (fraction >> self.to_window) as u32 & self.in_a_window | self.unit.get()
     }
 
     /// Computes where an item may be in its shard, which has this `depth`. `position` is the item's
@@ -144,7 +204,7 @@ impl Aging {
     #[inline]
     pub fn holding<const WIDE: bool>(&self, word: u64, fp: Fingerprint) -> LaneSet {
         if WIDE {
-            return self.lanes.holding(word, fp);
+            return self.lanes.holding::<true>(word, fp);
         }
         let (flipped, unlike) = self.compared(word, fp.head());
         // It leaves out empty lanes, which flip up to the top.
@@ -167,9 +227,9 @@ impl Aging {
         // Subtracting one flips a lane's last `1` and the zeros below it: the bits that need not
         // agree. In a narrow bucket, only an empty lane flips up to its top, since the `1` of a taken
         // lane is in the window. In a second word, a window that is used up does too.
-        let or_tops = word | tops;
-        let flipped = or_tops ^ (or_tops - ones);
-        let differ = (word ^ (ones * u64::from(lane))) & !flipped;
+        let or_tops = word & self.unstamped | tops;
+        let flipped = or_tops ^ (or_tops - self.units);
+        let differ = (word ^ (ones * u64::from(lane))) & self.unstamped & !flipped;
         // The test for zero lanes in `Lanes`.
         let lower = tops - ones;
         (flipped, ((differ & lower) + lower) | differ)
@@ -179,7 +239,7 @@ impl Aging {
     #[inline]
     pub fn closest<const WIDE: bool>(&self, words: Words, among: LaneSet) -> Option<(u32, Lane)> {
         let windows = Self::windows::<WIDE>(words);
-        let lacks = |lane| (self.lanes.value(windows, lane) as u32).trailing_zeros();
+        let lacks = |lane| (self.lanes.value(windows, lane) as u32 >> self.stamp).trailing_zeros();
         among.map(|lane| (lacks(lane), lane)).min_by_key(|(lacks, _)| *lacks)
     }
 
@@ -192,19 +252,17 @@ impl Aging {
     /// Splits a bucket in two. Every lane keeps its position in the bucket.
     #[inline]
     pub fn split<const WIDE: bool>(&self, words: Words) -> Halves {
-        let ones = self.lanes.ones();
         let windows = Self::windows::<WIDE>(words);
-        // Masks for every lane: the first bit of the window, and the bits after it.
-        let first = ones << (self.window - 1);
-        let rest = first - ones;
+        let [first, rest] = self.first_and_rest();
+        let to_first = self.window - 1 + self.stamp;
         let set = windows & first;
         let used_up = self.used_up_windows(windows);
         let upper_only = set ^ used_up;
         let taken = self.lanes.taken(words.heads).tops();
-        let taken = taken >> (self.lanes.bits() - u32::from(self.window));
+        let taken = taken >> (self.lanes.bits() - 1 - u32::from(to_first));
         let lower_only = taken ^ set;
         // Widens the first bit of a window to its whole lane.
-        let whole = |bits: u64| (bits >> (self.window - 1)) * self.lanes.heads();
+        let whole = |bits: u64| (bits >> to_first) * self.lanes.heads();
         let shifted = (windows & !(first | rest)) | ((windows & rest) << 1);
         let both = whole(used_up);
         let half = |only: u64| {
@@ -214,14 +272,14 @@ impl Aging {
                 true => Words { heads: words.heads & (whole(only) | both), tails: windows },
             }
         };
-        let in_both = used_up.count_ones() as usize;
+        let in_both = self.lanes.set_of(used_up << (self.lanes.bits() - 1 - u32::from(to_first)));
         Halves { lower: half(lower_only), upper: half(upper_only), in_both }
     }
 
     /// Returns the taken lanes without a `1` in their window. Only damaged buckets have any.
     #[inline]
     pub fn without_a_one<const WIDE: bool>(&self, words: Words) -> LaneSet {
-        let in_windows = self.lanes.ones() * ((1 << self.window) - 1);
+        let in_windows = self.units * ((1 << self.window) - 1);
         let windows = Self::windows::<WIDE>(words) & in_windows;
         let (taken, with) = (self.lanes.taken(words.heads), self.lanes.taken(windows));
         self.lanes.set_of(taken.tops() & !with.tops())
@@ -236,9 +294,26 @@ impl Aging {
     /// Returns the first bits of the windows that are used up: the first bit is the last `1`.
     #[inline]
     fn used_up_windows(&self, windows: u64) -> u64 {
-        let first = self.lanes.ones() << (self.window - 1);
-        let rest = first - self.lanes.ones();
+        let [first, rest] = self.first_and_rest();
         windows & first & !((windows & rest) + rest)
+    }
+
+    /// In every lane, the first bit of the window, and the bits after it.
+    #[inline]
+    fn first_and_rest(&self) -> [u64; 2] {
+        let first = self.units << (self.window - 1);
+        [first, first - self.units]
+    }
+
+    /// Returns what a shard loses with the lanes of this bucket.
+    pub fn lost<const WIDE: bool>(&self, words: Words) -> Lost {
+        let lanes = self.lanes.taken(words.heads).len() as u64;
+        let aged = self.vagueness::<WIDE>(words) - lanes;
+        Lost { lanes, used_up: self.used_up::<WIDE>(words) as u64, aged }
+    }
+
+    pub fn lanes(&self) -> Lanes {
+        self.lanes
     }
 
     /// Returns how often the lanes of a bucket match an item that is not here, relative to one new
@@ -246,26 +321,18 @@ impl Aging {
     #[inline]
     pub fn vagueness<const WIDE: bool>(&self, words: Words) -> u64 {
         let (ones, tops) = (self.lanes.ones(), self.lanes.tops());
+        // As numbers, the windows begin at the lowest bit.
+        let lanes = (Self::windows::<WIDE>(words) & self.unstamped) >> self.stamp;
+        let or_tops = lanes | tops;
         if WIDE {
-            let or_tops = words.tails | tops;
-            return self.sum(or_tops & !(or_tops - ones) & words.tails);
+            return self.lanes.sum(or_tops & !(or_tops - ones) & lanes);
         }
         // As a number, the last `1` of a lane is its value. An empty lane yields only its top bit,
         // which is masked out.
-        let or_tops = words.heads | tops;
         let values = or_tops & !(or_tops - ones) & !tops;
         // The highest lane of the product is the sum over all lanes, which fits in a lane.
         let highest = self.lanes.bits() * (self.lanes.slots() as u32 - 1);
         (values.wrapping_mul(ones) >> highest) & self.lanes.heads()
-    }
-
-    /// Returns the sum of all lanes.
-    #[inline]
-    fn sum(&self, word: u64) -> u64 {
-        let bits = self.lanes.bits();
-        let lanes =
-            (0..self.lanes.slots() as u32).map(|lane| (word >> (lane * bits)) & self.lanes.heads());
-        lanes.sum()
     }
 }
 

@@ -14,6 +14,9 @@
 //! of a fingerprint, its lower half, which is never zero; the same lane of the second holds its
 //! *tail*. The first word alone tells which lanes are empty. The tail of an empty lane is zero.
 
+mod set;
+
+pub use self::set::{Lane, LaneSet};
 use std::num::NonZeroU32;
 
 /// What a bucket stores of an item.
@@ -38,10 +41,10 @@ impl Fingerprint {
         Self { head: NonZeroU32::MIN.saturating_add(index), tail: 0 }
     }
 
-    /// Returns `value` with its lowest bit set.
+    /// Returns the fingerprint with at least one bit.
     #[inline]
-    pub fn odd(value: u32) -> Self {
-        Self { head: NonZeroU32::MIN | value, tail: 0 }
+    pub fn with_bit(bit: NonZeroU32, others: u32) -> Self {
+        Self { head: bit | others, tail: 0 }
     }
 
     #[inline]
@@ -58,84 +61,11 @@ impl Fingerprint {
     pub fn tail(self) -> u32 {
         self.tail
     }
-}
 
-/// The position of one lane in its word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lane {
-    shift: u8,
-}
-
-impl Lane {
-    pub const LOWEST: Lane = Lane { shift: 0 };
-}
-
-/// Some lanes of a word, each marked by its top bit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LaneSet {
-    tops: u64,
-    bits: u8,
-}
-
-impl LaneSet {
+    /// Returns the fingerprint with this added to its head, which does not overflow.
     #[inline]
-    pub fn is_empty(self) -> bool {
-        self.tops == 0
-    }
-
-    /// Returns the highest bit of each lane.
-    #[inline]
-    pub fn tops(self) -> u64 {
-        self.tops
-    }
-
-    #[inline]
-    pub fn len(self) -> usize {
-        self.tops.count_ones() as usize
-    }
-
-    /// Returns the lanes that are in both sets, which are of words cut in the same way.
-    #[inline]
-    pub fn and(self, other: Self) -> Self {
-        LaneSet { tops: self.tops & other.tops, bits: self.bits }
-    }
-
-    /// Merges the sets of two words. The result only tells whether both sets are empty.
-    #[inline]
-    pub fn or(self, other: Self) -> Self {
-        LaneSet { tops: self.tops | other.tops, bits: self.bits }
-    }
-
-    /// Returns whether a bucket with these lanes empty has more room than one with the `other`
-    /// lanes empty.
-    ///
-    /// It compares the highest lanes first. This is exact for buckets that were filled from the
-    /// lowest lane up, without removals, and a good guess for others, at a quarter of the cost of
-    /// counting.
-    #[inline]
-    pub fn is_roomier_than(self, other: Self) -> bool {
-        self.tops > other.tops
-    }
-
-    /// Returns the lowest lane of the set.
-    #[inline]
-    pub fn first(self) -> Option<Lane> {
-        if self.tops == 0 {
-            return None;
-        }
-        let top = self.tops.trailing_zeros() as u8;
-        Some(Lane { shift: top + 1 - self.bits })
-    }
-}
-
-impl Iterator for LaneSet {
-    type Item = Lane;
-
-    #[inline]
-    fn next(&mut self) -> Option<Lane> {
-        let lane = self.first()?;
-        self.tops &= self.tops - 1;
-        Some(lane)
+    pub fn with_added(self, bits: u32) -> Self {
+        Self { head: self.head.saturating_add(bits), ..self }
     }
 }
 
@@ -153,10 +83,15 @@ pub struct Lanes {
     bits: u8,
     slots: u8,
     is_wide: bool,
+    /// For how many ticks items are remembered; 0 if for ever.
+    pub(super) remembers: u8,
     /// The lowest bit of every lane.
     ones: u64,
     /// The highest bit of every lane.
     tops: u64,
+    /// The bits of all lanes below the highest that are not [stamps](crate::layout::stamps), in the word
+    /// that may have stamps.
+    pub(super) unstamped: u64,
 }
 
 impl Lanes {
@@ -171,7 +106,8 @@ impl Lanes {
             slot += 1;
         }
         let (bits, slots, tops) = (bits as u8, slots as u8, ones << (bits - 1));
-        Lanes { bits, slots, is_wide: false, ones, tops }
+        let unstamped = tops - ones;
+        Lanes { bits, slots, is_wide: false, remembers: 0, ones, tops, unstamped }
     }
 
     /// Cuts both words of wide buckets into as many lanes as fit, for fingerprints of `bits` bits (an
@@ -234,25 +170,27 @@ impl Lanes {
 
     /// Returns the number of values that a fingerprint can take.
     pub const fn fingerprints(self) -> u64 {
-        if self.is_wide { self.heads() << self.bits } else { self.heads() }
+        let bits = self.bits() - self.stamp_bits();
+        if self.is_wide { self.heads() << bits } else { (1 << bits) - 1 }
     }
 
     /// Returns the lanes of a first word that hold the head of `fp`.
     #[inline]
-    pub fn holding(self, word: u64, fp: Fingerprint) -> LaneSet {
-        self.zero_lanes(word ^ (self.ones * u64::from(fp.head())))
+    pub fn holding<const WIDE: bool>(self, word: u64, fp: Fingerprint) -> LaneSet {
+        let compared = if WIDE { self.tops - self.ones } else { self.unstamped };
+        self.equal_lanes(word ^ (self.ones * u64::from(fp.head())), compared)
     }
 
     /// Returns the lanes of a second word that hold the tail of `fp`.
     #[inline]
     pub fn holding_tail(self, word: u64, fp: Fingerprint) -> LaneSet {
-        self.zero_lanes(word ^ (self.ones * u64::from(fp.tail)))
+        self.equal_lanes(word ^ (self.ones * u64::from(fp.tail)), self.unstamped)
     }
 
     /// Returns whether either first word has a lane that holds the head of `fp`.
     #[inline]
-    pub fn is_in(self, first: u64, second: u64, fp: Fingerprint) -> bool {
-        !self.holding(first, fp).or(self.holding(second, fp)).is_empty()
+    pub fn is_in<const WIDE: bool>(self, first: u64, second: u64, fp: Fingerprint) -> bool {
+        !self.holding::<WIDE>(first, fp).or(self.holding::<WIDE>(second, fp)).is_empty()
     }
 
     #[inline]
@@ -283,10 +221,16 @@ impl Lanes {
     fn count_nonzero(self, words: &[u64]) -> usize {
         let count = |words: &[u64]| {
             let sum: u64 = words.iter().map(|word| self.taken(*word).tops >> (self.bits - 1)).sum();
-            (0..self.slots).map(|slot| (sum >> (slot * self.bits)) & self.heads()).sum::<u64>()
+            self.sum(sum)
         };
         // No more words than the smallest lanes can count. (The 2-bit lanes of a test count to 3.)
         words.chunks(self.heads().min(128) as usize).map(|words| count(words) as usize).sum()
+    }
+
+    /// Returns the sum of all lanes of a word.
+    #[inline]
+    pub fn sum(self, word: u64) -> u64 {
+        (0..self.slots).map(|slot| (word >> (slot * self.bits)) & self.heads()).sum()
     }
 
     /// Folds what `of` returns for each bucket into one number. `words` are the words of all buckets.
@@ -297,6 +241,17 @@ impl Lanes {
             true => {
                 let buckets = words.as_chunks().0.iter();
                 buckets.map(|&[heads, tails]| of(Words { heads, tails })).fold(0, join)
+            }
+        }
+    }
+
+    /// Calls this with each bucket.
+    pub fn for_each(self, words: &[u64], mut act: impl FnMut(Words)) {
+        match self.is_wide {
+            false => words.iter().for_each(|&heads| act(Words { heads, tails: 0 })),
+            true => {
+                let buckets = words.as_chunks().0.iter();
+                buckets.for_each(|&[heads, tails]| act(Words { heads, tails }));
             }
         }
     }
@@ -361,20 +316,39 @@ impl Lanes {
         word & !(lane_mask << lane.shift)
     }
 
+    /// Returns the word with these as the lowest bits of `lane`.
+    #[inline]
+    pub fn replace_lowest(self, word: u64, lane: Lane, bits: u32, value: u64) -> u64 {
+        let mask = (1 << bits) - 1;
+        word & !(mask << lane.shift) | value << lane.shift
+    }
+
     /// Returns the bucket with `lane` empty.
     #[inline]
     pub fn without_whole(self, Words { heads, tails }: Words, lane: Lane) -> Words {
         Words { heads: self.without(heads, lane), tails: self.without(tails, lane) }
     }
 
+    /// Returns the bucket with only these lanes taken.
+    pub fn only(self, Words { heads, tails }: Words, which: LaneSet) -> Words {
+        let whole = (which.tops >> (self.bits - 1)) * self.heads();
+        Words { heads: heads & whole, tails: tails & whole }
+    }
+
     /// Returns exactly the lanes whose bits are all zero.
+    #[inline]
+    fn zero_lanes(self, word: u64) -> LaneSet {
+        self.equal_lanes(word, self.tops - self.ones)
+    }
+
+    /// Returns exactly the lanes in which the highest bit and the `compared` ones below it are zero.
     ///
     /// Adding the largest value of a lane's lower bits to them carries into the top bit unless they
     /// were zero, and never out of the lane. The top bit's own value is or'ed in afterwards.
     #[inline]
-    fn zero_lanes(self, word: u64) -> LaneSet {
+    fn equal_lanes(self, word: u64, compared: u64) -> LaneSet {
         let lower = self.tops - self.ones;
-        let nonzero = ((word & lower) + lower) | word;
+        let nonzero = ((word & compared) + lower) | word;
         LaneSet { tops: !nonzero & self.tops, bits: self.bits }
     }
 }

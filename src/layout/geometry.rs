@@ -36,6 +36,9 @@ const MIN_NEAR_BLOCK: u32 = 128;
 /// The most stripes in a shard.
 pub const SHARD_STRIPES: usize = (SHARD_BUCKETS / STRIPE_BUCKETS) as usize;
 
+/// The most shards of a filter: far more than there is memory for.
+pub const MOST_SHARDS: u32 = 1 << 31;
+
 /// The index of a bucket in its shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket(pub u32);
@@ -65,17 +68,17 @@ pub struct Numbers {
 #[derive(Clone, Debug)]
 pub struct Geometry {
     lanes: Lanes,
-    shards: usize,
-    /// The number of heads that a fingerprint can have.
-    heads: u64,
+    shards: u32,
+    /// The number of heads that a fingerprint can have, times that of the stamps in them.
+    heads: u32,
     /// In each shard; even.
     buckets: u32,
-    /// In each shard.
-    stripes: u32,
     /// The number of buckets in a near block, minus one.
-    near_mask: u32,
+    near_mask: u16,
     /// A fingerprint is wide if these bits of its hash are zero.
-    near_class: u32,
+    near_class: u8,
+    /// The bits of a stamp, which is in the head of a narrow fingerprint or in the tail of a wide one.
+    stamp: u8,
 }
 
 impl Geometry {
@@ -102,20 +105,23 @@ impl Geometry {
             && (2..=STRIPE_BUCKETS).contains(&near_block)
             && buckets.is_multiple_of(near_block);
         let near = near_block > 2 && lanes.slots() > 2;
+        let shards = u32::try_from(shards).ok().filter(|shards| *shards <= MOST_SHARDS)?;
+        let stamps_in_heads = lanes.unit_of_heads() - 1;
         (in_shards && in_blocks).then(|| Geometry {
             lanes,
-            heads: lanes.heads(),
+            // A head has 32 bits at most.
+            heads: lanes.heads() as u32 & !stamps_in_heads,
+            stamp: lanes.most_stamps() as u8,
             shards,
             buckets,
-            stripes: buckets.div_ceil(STRIPE_BUCKETS),
-            near_mask: near_block - 1,
+            near_mask: (near_block - 1) as u16,
             near_class: if near { 0b11 } else { 0 },
         })
     }
 
     pub fn numbers(&self) -> Numbers {
         let Geometry { lanes, shards, buckets, near_mask, .. } = *self;
-        Numbers { lanes, shards, buckets, near_block: near_mask + 1 }
+        Numbers { lanes, shards: shards as usize, buckets, near_block: u32::from(near_mask) + 1 }
     }
 
     /// Returns the size of a near block: the largest power of two that rounds `buckets` up by at
@@ -129,6 +135,7 @@ impl Geometry {
 
     /// Returns the same geometry with another number of shards.
     pub fn with_shards(&self, shards: usize) -> Self {
+        let shards = shards.min(MOST_SHARDS as usize) as u32;
         Geometry { shards, ..self.clone() }
     }
 
@@ -138,7 +145,7 @@ impl Geometry {
     }
 
     pub fn shards(&self) -> usize {
-        self.shards
+        self.shards as usize
     }
 
     /// Returns the number of buckets in each shard.
@@ -156,7 +163,7 @@ impl Geometry {
     /// Returns the number of stripes in each shard.
     #[inline]
     pub fn stripes(&self) -> u32 {
-        self.stripes
+        self.buckets.div_ceil(STRIPE_BUCKETS)
     }
 
     /// Returns the shard that a hash belongs to, and the place in that shard.
@@ -170,27 +177,36 @@ impl Geometry {
 
     #[inline]
     pub fn locate_mixed<const WIDE: bool>(&self, hash: Mixed) -> (usize, Place) {
-        let (shard, rest) = hash.scaled(self.shards);
+        let (shard, rest) = hash.scaled(self.shards as usize);
         let (bucket, _) = scale(rest, u64::from(self.buckets));
-        let (head, fraction) = scale(hash.0 << 32, self.heads);
-        let mut fp = Fingerprint::nth(head as u32);
+        let (head, fraction) = scale(hash.0 << 32, u64::from(self.heads));
+        // One more than a stamp of ones: the next head, with a stamp of zeros.
+        let mut fp = Fingerprint::nth(head as u32 | if WIDE { 0 } else { self.stamp.into() });
         if WIDE {
-            fp = fp.with_tail(fraction >> (u64::BITS - self.lanes.bits()));
+            let tail = fraction >> (u64::BITS - self.lanes.bits());
+            fp = fp.with_tail(tail & !u64::from(self.stamp));
         }
         let first = Bucket(bucket as u32);
-        (shard, Place { first, second: self.alternate(first, fp), fp })
+        (shard, Place { first, second: self.alternate_of(first, fp.head()), fp })
     }
 
     /// Returns the other bucket of an item that is in `bucket` as `fp`, in a fixed filter. Of a
     /// fingerprint in a wide bucket, the head is enough.
     #[inline]
     pub fn alternate(&self, bucket: Bucket, fp: Fingerprint) -> Bucket {
-        let spread = u64::from(fp.head()).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let near = bucket.0 ^ ((spread >> 40) as u32 & self.near_mask | 1);
+        let stamp = if self.lanes.is_wide() { 0 } else { self.stamp };
+        self.alternate_of(bucket, fp.head() & !u32::from(stamp))
+    }
+
+    /// The same for a head with a stamp of zeros.
+    #[inline]
+    fn alternate_of(&self, bucket: Bucket, head: u32) -> Bucket {
+        let spread = u64::from(head).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let near = bucket.0 ^ ((spread >> 40) as u32 & u32::from(self.near_mask) | 1);
         let sum = scale(spread, u64::from(self.buckets)).0 as u32 | 1;
         let wide = sum.wrapping_sub(bucket.0);
         let wide = if sum < bucket.0 { wide.wrapping_add(self.buckets) } else { wide };
-        Bucket(if (spread >> 20) as u32 & self.near_class == 0 { wide } else { near })
+        Bucket(if (spread >> 20) as u8 & self.near_class == 0 { wide } else { near })
     }
 }
 

@@ -8,7 +8,7 @@
 use crate::error::{BuildError, Reason};
 use crate::layout::aging::GROWING_BUCKETS;
 use crate::layout::bucket::Lanes;
-use crate::layout::geometry::{Geometry, SHARD_BUCKETS};
+use crate::layout::geometry::{Geometry, MOST_SHARDS, SHARD_BUCKETS};
 use crate::layout::roots::Roots;
 use crate::layout::stagger::Stagger;
 
@@ -43,6 +43,16 @@ impl Layout {
         rate_at(self.lanes, self.load)
     }
 
+    /// The same layout for items that are remembered for so many ticks (or, with 0, for ever), if enough
+    /// of a lane is left for the fingerprint. The load depends on the part of it that chooses the other
+    /// bucket; tables with 8 bits of that fill up as they should.
+    fn remembering(&self, ticks: u8) -> Option<Layout> {
+        let lanes = if ticks == 0 { self.lanes } else { self.lanes.remembering(ticks) };
+        let left = lanes.bits() - lanes.stamp_bits();
+        let is_enough = if lanes.is_wide() { left >= 4 } else { left >= 8 };
+        is_enough.then_some(Layout { lanes, ..*self })
+    }
+
     /// Returns the number of buckets that a shard needs for this many items. The smaller the table,
     /// the more the load at its first refusal varies, and the larger the margin has to be.
     fn buckets_for(&self, items: f64) -> f64 {
@@ -75,7 +85,7 @@ impl Layout {
         let shards = (capacity as f64 / (fit - 6.0 * fit.sqrt()).max(1.0)).ceil().max(1.0);
         let words = self.lanes.words() as f64;
         let bytes = shards * f64::from(GROWING_BUCKETS) * words * 8.0 * 1.01;
-        if bytes > isize::MAX as f64 {
+        if bytes > isize::MAX as f64 || shards > f64::from(MOST_SHARDS) {
             return None;
         }
         let shards =
@@ -91,7 +101,7 @@ impl Layout {
             return Some(Geometry::new(self.lanes, 1, buckets as u32));
         }
         // The stripes take far less than a hundredth of the memory of the buckets.
-        let most_shards = isize::MAX as f64 / (1.01 * 8.0 * most);
+        let most_shards = (isize::MAX as f64 / (1.01 * 8.0 * most)).min(MOST_SHARDS.into());
         let mut shards = (buckets / most).floor().max(2.0);
         while shards <= most_shards {
             // Items are spread over the shards at random. Fewer than one shard in 10^8 gets six
@@ -119,27 +129,29 @@ pub fn rate_at(lanes: Lanes, load: f64) -> f64 {
     2.0 * lanes.slots() as f64 * load / lanes.fingerprints() as f64
 }
 
-/// Returns the smallest table that holds `capacity` items and keeps `rate`.
-pub fn geometry_for(capacity: usize, rate: f64) -> Result<Geometry, BuildError> {
-    let layout = layout_for(rate, Layout::rate_when_full)?;
+/// Returns the smallest table that holds `capacity` items, remembers them for so many ticks (or, with 0,
+/// for ever) and keeps `rate`.
+pub fn geometry_for(capacity: usize, rate: f64, ticks: u8) -> Result<Geometry, BuildError> {
+    let layout = layout_for(rate, ticks, Layout::rate_when_full)?;
     layout.geometry(capacity).ok_or(Reason::CapacityOverflow { capacity }.into())
 }
 
 /// Returns the layout with the fewest bits that keeps `rate`.
-fn layout_for(rate: f64, rate_of: impl Fn(&Layout) -> f64) -> Result<&'static Layout, Reason> {
+fn layout_for(rate: f64, ticks: u8, rate_of: impl Fn(&Layout) -> f64) -> Result<Layout, Reason> {
     if !(rate > 0.0 && rate < 1.0) {
         return Err(Reason::InvalidRate { rate });
     }
-    LAYOUTS.iter().find(|layout| rate_of(layout) <= rate).ok_or_else(|| {
-        let least = rate_of(&LAYOUTS[LAYOUTS.len() - 1]);
+    let mut layouts = LAYOUTS.iter().filter_map(|layout| layout.remembering(ticks));
+    layouts.clone().find(|layout| rate_of(layout) <= rate).ok_or_else(|| {
+        let least = layouts.next_back().map_or(1.0, |layout| rate_of(&layout));
         Reason::RateTooSmall { rate, least }
     })
 }
 
 /// Returns the lanes of filters with fingerprints of this many bits, in wide buckets or in narrow ones,
-/// if there are such filters.
-pub fn lanes_of(bits: u32, is_wide: bool) -> Option<Lanes> {
-    let mut all = LAYOUTS.iter().map(|layout| layout.lanes);
+/// that remember items for so many ticks (or, with 0, for ever), if there are such filters.
+pub fn lanes_of(bits: u32, is_wide: bool, ticks: u8) -> Option<Lanes> {
+    let mut all = LAYOUTS.iter().filter_map(|layout| Some(layout.remembering(ticks)?.lanes));
     all.find(|lanes| lanes.fingerprint_bits() == bits && lanes.is_wide() == is_wide)
 }
 
@@ -150,7 +162,8 @@ pub struct GrowthPlan {
     pub geometry: Geometry,
     pub stagger: Stagger,
     pub max_bytes: usize,
-    /// The size of the filter itself, without its heap.
+    /// The size of the filter itself, without its heap, but with what keeps the time of one that
+    /// forgets.
     pub own_bytes: usize,
     pub expected_growth: f64,
     /// The false-positive rate after the expected growth.
@@ -158,6 +171,10 @@ pub struct GrowthPlan {
 }
 
 impl GrowthPlan {
+    pub fn forgets(&self) -> bool {
+        self.geometry.lanes().forgets()
+    }
+
     /// Whether one shard is enough to begin with, so that a list may come before it.
     pub fn begins_small(&self) -> bool {
         self.geometry.shards() == 1
@@ -171,10 +188,12 @@ impl GrowthPlan {
 /// How far above the planned load shards get on average before they are split.
 const LOAD_ABOVE_PLAN: f64 = 0.01;
 
-/// Plans the smallest first table that holds `capacity` items and keeps `rate` after it has grown.
+/// Plans the smallest first table that holds `capacity` items, remembers them for so many ticks (or,
+/// with 0, for ever) and keeps `rate` after it has grown.
 pub fn growth_plan(
     capacity: usize,
     rate: f64,
+    ticks: u8,
     expected_growth: f64,
     [own_bytes, max_bytes]: [usize; 2],
 ) -> Result<GrowthPlan, BuildError> {
@@ -188,10 +207,10 @@ pub fn growth_plan(
         // again add half the rate of the full first table.
         full * rate_of_a_lane(layout.lanes) * (1.0 + expected_growth.log2() / 2.0)
     };
-    let layout = layout_for(rate, rate_of)?;
+    let layout = layout_for(rate, ticks, rate_of)?;
     let geometry =
         layout.growing_geometry(capacity).ok_or(Reason::CapacityOverflow { capacity })?;
-    let (stagger, rate) = (Stagger::FULL, rate_of(layout));
+    let (stagger, rate) = (Stagger::FULL, rate_of(&layout));
     Ok(GrowthPlan { geometry, stagger, max_bytes, own_bytes, expected_growth, rate })
 }
 
@@ -200,7 +219,7 @@ pub fn growth_plan(
 /// but the last `1`.
 pub fn rate_of_a_lane(lanes: Lanes) -> f64 {
     match lanes.is_wide() {
-        false => 2.0 / f64::from(lanes.bits() - 1).exp2(),
+        false => 2.0 / f64::from(lanes.bits() - lanes.stamp_bits() - 1).exp2(),
         // An anchor in a wide bucket is never zero.
         true => 4.0 / lanes.fingerprints() as f64,
     }

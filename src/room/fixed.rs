@@ -2,11 +2,14 @@
 //! [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter).
 
 use crate::error::{Full, FullKind, Reason};
+use crate::layout::bucket::Lanes;
 use crate::layout::either;
 use crate::layout::geometry::{Geometry, Mixed};
 use crate::layout::roots::{Parts, Roots};
 use crate::layout::sizing::rate_at;
 use crate::layout::stagger::Stagger;
+use crate::layout::stamps::Moment;
+use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::parts::{CannotRestore, Copied, Loaded, Plan};
 use crate::room::shards::{Located, Shards};
 use crate::room::{Room, Stage, sealed};
@@ -14,8 +17,10 @@ use crate::shard::Shard;
 use crate::shard::lease::Always;
 use crate::stats::Stats;
 use crate::table::Table;
+use crate::table::ticking::{Passage, Ticking};
 use std::convert::Infallible;
 use std::fmt;
+use std::ops::Range;
 
 /// Makes a filter one of a fixed size, which is the default: the second parameter of
 /// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter).
@@ -26,7 +31,7 @@ pub struct Fixed {
 impl Fixed {
     pub(crate) fn new(geometry: Geometry) -> Result<Self, Reason> {
         let table = Table::new(geometry).map_err(|bytes| Reason::OutOfMemory { bytes })?;
-        Ok(Fixed { table })
+        Ok(Fixed { table: table.of_fixed_filter() })
     }
 
     #[cfg(loom)]
@@ -44,6 +49,10 @@ impl Fixed {
     fn shard<const WIDE: bool>(&self, index: usize) -> Shard<'_, Always<WIDE>> {
         Shard::new(&self.table, index)
     }
+
+    fn shard_of<const WIDE: bool>(&self, segment: usize) -> Shard<'_, Always<WIDE>> {
+        self.shard(segment / self.table.geometry().stripes() as usize)
+    }
 }
 
 impl fmt::Debug for Fixed {
@@ -56,6 +65,7 @@ impl sealed::Sealed for Fixed {}
 
 impl Room for Fixed {
     type Shards = Fixed;
+    type Passage = Fixed;
     const GROWS: bool = false;
 
     #[inline]
@@ -63,12 +73,54 @@ impl Room for Fixed {
         Stage::Shards(self)
     }
 
+    fn time(&self) -> Option<(&Ticking, &Fixed)> {
+        self.table.ticking().map(|ticking| (ticking, self))
+    }
+
     fn restore(plan: Plan, loaded: Loaded) -> Result<Self, CannotRestore> {
         match (plan, loaded) {
-            (Plan::Fixed(_), Loaded::Shards { table, .. }) => Ok(Fixed { table }),
+            (Plan::Fixed(_), Loaded::Shards { table, time, .. }) => {
+                let table = table.of_fixed_filter();
+                if let Some((ticking, time)) = table.ticking().zip(time) {
+                    ticking.continue_from(time);
+                }
+                Ok(Fixed { table })
+            }
             _ => Err(CannotRestore::WrongKind { grows: true }),
         }
     }
+}
+
+impl Passage for Fixed {
+    const SETTLES: bool = false;
+
+    fn lanes(&self) -> Lanes {
+        self.table.geometry().lanes()
+    }
+
+    fn begin(&self, _: Moment, set: impl FnOnce()) {
+        set();
+    }
+
+    fn segments(&self) -> usize {
+        self.table.stripes().count()
+    }
+
+    fn announce(&self, segments: Range<usize>) {
+        either!(self.is_wide(), WIDE => {
+            segments.for_each(|segment| self.shard_of::<WIDE>(segment).announce(segment));
+        });
+    }
+
+    fn expire(&self, segments: Range<usize>, now: Moment) {
+        either!(self.is_wide(), WIDE => {
+            segments.for_each(|segment| self.shard_of::<WIDE>(segment).expire(segment, now));
+        });
+    }
+
+    fn settle(&self, _: Range<usize>, _: Moment) {}
+
+    fn close(&self) {}
 }
 
 impl Shards for Fixed {
@@ -164,7 +216,16 @@ impl Shards for Fixed {
         let Ok(items) =
             either!(self.is_wide(), WIDE => self.shard::<WIDE>(shard).copy(buckets, || 0));
         *next = Some(index + 1).filter(|next| *next < self.table.geometry().shards() as u64);
-        Some(Copied { depth: 0, items })
+        Some(Copied { depth: 0, items, excess: ByStamp::default() })
+    }
+
+    fn items_by_stamp(&self) -> ByStamp {
+        let mut items = ByStamp::default();
+        either!(self.is_wide(), WIDE => {
+            let shards = 0..self.table.geometry().shards();
+            shards.for_each(|shard| self.shard::<WIDE>(shard).count_stamps(&mut items));
+        });
+        items
     }
 
     fn stats(&self, capacity: usize) -> Stats {
@@ -184,6 +245,7 @@ impl Shards for Fixed {
             false_positive_rate_at_capacity: rate_of(capacity),
             max_bytes: None,
             growth: None,
+            expiring: Vec::new(),
         }
     }
 }

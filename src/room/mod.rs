@@ -18,9 +18,11 @@ use crate::layout::geometry::Mixed;
 use crate::room::growing::stages::Stages;
 use crate::room::parts::{CannotRestore, Loaded, Plan};
 use crate::room::shards::{
-    Contains, Count, Insert, InsertIfAbsent, Operation, Remove, Shards, act,
+    Contains, Count, Insert, InsertIfAbsent, InsertOrRefresh, Operation, Refresh, Remove, Shards,
+    act,
 };
 use crate::stats::Stats;
+use crate::table::ticking::{Passage, Ticking};
 
 /// The kinds of filters: [`Fixed`](crate::Fixed) and [`Growing`](crate::Growing). It cannot be
 /// implemented for other types.
@@ -46,6 +48,13 @@ pub trait Room: sealed::Sealed + Send + Sync {
     /// Where the items are at present.
     #[doc(hidden)]
     fn stage(&self) -> Stage<'_, Self::Shards>;
+
+    #[doc(hidden)]
+    type Passage: Passage;
+
+    /// What ticks pass through, if the filter forgets.
+    #[doc(hidden)]
+    fn time(&self) -> Option<(&Ticking, &Self::Passage)>;
 
     /// Whether the room's plan is [`Plan::Growing`].
     #[doc(hidden)]
@@ -82,7 +91,21 @@ pub trait Room: sealed::Sealed + Send + Sync {
         }
     }
 
-    /// All figures, except for the size of the filter itself.
+    /// How many items expire with each of the next ticks, if the filter forgets.
+    #[doc(hidden)]
+    fn expiring(&self) -> Vec<usize> {
+        let Some((ticking, through)) = self.time() else { return Vec::new() };
+        let (lanes, now) = (through.lanes(), ticking.clock().now());
+        let by_stamp = match self.stage() {
+            Stage::Shards(shards) => shards.items_by_stamp(),
+            Stage::List(stages) => stages.items_by_stamp(),
+        };
+        let of_age = |age| by_stamp.figures()[lanes.stamp_of_age(age, now)];
+        let ages = (0..=u64::from(lanes.remembers())).rev();
+        ages.map(|age| of_age(age).max(0) as usize).collect()
+    }
+
+    /// All figures, except for the size of the filter itself and for what expires.
     #[doc(hidden)]
     fn stats(&self, capacity: usize) -> Stats {
         match self.stage() {
@@ -155,6 +178,18 @@ impl Act for Remove {
 impl Act for Insert {
     fn listed(stages: &Stages, hash: Mixed) -> Option<Result<(), Full>> {
         stages.insert(hash)
+    }
+}
+
+impl Act for Refresh {
+    fn listed(stages: &Stages, hash: Mixed) -> Option<bool> {
+        stages.refresh(hash)
+    }
+}
+
+impl Act for InsertOrRefresh {
+    fn listed(stages: &Stages, hash: Mixed) -> Option<Result<bool, Full>> {
+        stages.insert_or_refresh(hash)
     }
 }
 

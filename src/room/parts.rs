@@ -2,9 +2,11 @@
 
 use crate::layout::geometry::Geometry;
 use crate::layout::sizing::GrowthPlan;
-use crate::room::growing::split::Census;
+use crate::layout::stamps::by_stamp::ByStamp;
+use crate::room::growing::site::census::Census;
 use crate::room::growing::tables::Tables;
 use crate::table::Table;
+use crate::table::ticking::Time;
 
 /// The layout of a filter, as a file records it.
 #[doc(hidden)]
@@ -30,10 +32,12 @@ impl Plan {
 
 /// What a room reports about a shard that it has copied.
 #[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Copied {
     pub depth: u32,
     pub items: i64,
+    /// Of a growing filter that forgets.
+    pub excess: ByStamp,
 }
 
 /// What a block of a file records about its shard, and the block's checksum.
@@ -43,19 +47,35 @@ pub struct Block {
     pub depth: u32,
     /// The lanes of the shard less its excess.
     pub items: i64,
-    pub census: Census,
+    pub excess: i64,
+    /// The same by stamps, in a growing filter that forgets.
+    pub by_stamp: Option<Box<ByStamp>>,
+    pub used_up: u64,
+    pub aged: u64,
+    /// When it was copied, in a filter that forgets.
+    pub time: Option<Time>,
     pub sum: u64,
+}
+
+impl Block {
+    pub fn census(&self) -> Census {
+        let Block { used_up, aged, .. } = *self;
+        let of_all = || ByStamp::unstamped(self.excess);
+        let excess = self.by_stamp.as_deref().cloned().unwrap_or_else(of_all);
+        Census { excess, received: 0, used_up, aged }
+    }
 }
 
 /// The contents of a file, or of pieces.
 #[doc(hidden)]
 pub enum Loaded {
     /// All shards in one table, in the order of their blocks.
-    Shards { table: Table, blocks: Vec<Block> },
+    Shards { table: Table, blocks: Vec<Block>, time: Option<Time> },
     /// The shards of a growing filter, which are in use in these tables in the order of their hashes.
-    Gathered { tables: Box<Tables>, depths: Vec<u32> },
-    /// The mixed hashes of a growing filter's list, in ascending order.
-    Items(Vec<u64>),
+    Gathered { tables: Box<Tables>, depths: Vec<u32>, time: Option<Time> },
+    /// The mixed hashes of a growing filter's list, in ascending order, and the stamps of one that
+    /// forgets.
+    Items { hashes: Vec<u64>, stamps: Vec<u8>, time: Option<Time> },
 }
 
 /// Why a room could not be restored from the contents of a file.

@@ -16,6 +16,7 @@
 use crate::error::{Full, FullKind};
 use crate::layout::geometry::{Mixed, Place};
 use crate::layout::roots::Parts;
+use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::parts::{Copied, Plan};
 use crate::shard::Shard;
 use crate::shard::lease::{Answer, Lease, Refusal, Removal};
@@ -102,7 +103,10 @@ pub trait Shards: Send + Sync {
     /// The memory held beside `self`.
     fn heap_bytes(&self) -> usize;
 
-    /// All figures, except for the size of the filter itself.
+    /// The number of items with each stamp.
+    fn items_by_stamp(&self) -> ByStamp;
+
+    /// All figures, except for the size of the filter itself and for what expires.
     fn stats(&self, capacity: usize) -> Stats;
 
     /// The layout, as it is written to a file.
@@ -142,6 +146,8 @@ pub struct Count;
 pub struct Remove;
 pub struct Insert;
 pub struct InsertIfAbsent;
+pub struct Refresh;
+pub struct InsertOrRefresh;
 
 impl Operation for Contains {
     type Answer = bool;
@@ -210,6 +216,34 @@ impl Operation for InsertIfAbsent {
         match shard.insert_if_absent(place) {
             Ok(answer) => Ok(answer),
             Err(refusal) => place_again(shards, shard.lease(), refusal, Shard::insert_if_absent),
+        }
+    }
+}
+
+impl Operation for Refresh {
+    type Answer = bool;
+
+    #[inline(always)]
+    fn at<'a, const WIDE: bool, S: Shards>(
+        shards: &'a S,
+        (shard, place): Located<'a, S, WIDE>,
+    ) -> bool {
+        let again = |lapsed| ask_again(shards, shard.lease(), lapsed, Shard::refresh);
+        shard.refresh(place).unwrap_or_else(again)
+    }
+}
+
+impl Operation for InsertOrRefresh {
+    type Answer = Result<bool, Full>;
+
+    #[inline(always)]
+    fn at<'a, const WIDE: bool, S: Shards>(
+        shards: &'a S,
+        (shard, place): Located<'a, S, WIDE>,
+    ) -> Result<bool, Full> {
+        match shard.insert_or_refresh(place) {
+            Ok(answer) => Ok(answer),
+            Err(refusal) => place_again(shards, shard.lease(), refusal, Shard::insert_or_refresh),
         }
     }
 }

@@ -216,20 +216,30 @@ pub fn walk<L: Lease>(
     let Some(words) = check(shard, path, place, &locked) else {
         return Ok(Outcome::Stale);
     };
+    let ends_early = words.len() <= path.steps().len();
     // Nothing moves in a stripe that was locked only for the check.
     let moved = (!own.is_empty()).then(|| shard.stripes::<MOST_BUCKETS>(path.buckets()));
     let moved = moved.as_ref().unwrap_or(&stripes);
-    // A single store moves nothing.
-    let _moving = (words.len() > 1).then(|| shard.moving(&locked, moved));
+    // A single store moves nothing. But it may erase.
+    let _moving = (words.len() > 1 || ends_early).then(|| shard.moving(&locked, moved));
+    let last = path.steps().get(words.len() - 1).filter(|_| ends_early);
+    let counts = last.is_none_or(|step| {
+        shard.lease().replacing(shard.read_locked(&locked, step.bucket), step.lane)
+    });
     for &(bucket, words) in words.iter().rev() {
         shard.write(&locked, bucket, words);
     }
-    shard.add_items(&locked, path.end(), 1);
+    if counts {
+        shard.add_items(&locked, last.map_or(path.end(), |step| step.bucket), 1);
+    }
     Ok(Outcome::Placed)
 }
 
 /// The new words of the path's buckets, in its order, or `None` if the path is stale. No bucket
 /// comes twice, so each word is computed from what the bucket holds now.
+///
+/// If an item on the path has expired, it is not moved on: it could escape from the tick that erases it.
+/// The one that arrives takes its place, and there are no more words.
 #[inline]
 fn check<L: Lease>(
     shard: Shard<'_, L>,
@@ -239,7 +249,7 @@ fn check<L: Lease>(
 ) -> Option<ArrayVec<(Bucket, Words), { MOST_MOVES + 1 }>> {
     let lanes = shard.lanes();
     let mut writes = ArrayVec::<(Bucket, Words), { MOST_MOVES + 1 }>::new();
-    let mut arriving = place.fp;
+    let mut arriving = shard.stamped(place.fp);
     for (index, step) in path.steps().iter().enumerate() {
         let next = path.steps().get(index + 1).map_or(path.end(), |next| next.bucket);
         let words = shard.read_locked(locked, step.bucket);
@@ -248,6 +258,9 @@ fn check<L: Lease>(
             return None;
         }
         writes.push((step.bucket, lanes.with_whole(words, step.lane, arriving)));
+        if lanes.forgets() && lanes.has_expired(words, step.lane, shard.now()) {
+            return Some(writes);
+        }
         arriving = leaving;
     }
     let words = shard.read_locked(locked, path.end());

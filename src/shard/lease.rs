@@ -9,6 +9,8 @@ use crate::error::FullKind;
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Geometry};
+use crate::layout::stamps::Moment;
+use crate::table::Table;
 use std::convert::Infallible;
 use std::fmt::Debug;
 
@@ -53,9 +55,18 @@ pub trait Lease: Copy {
     /// how many bits it has lost.
     fn closest(self, words: Words, among: LaneSet) -> Option<(u32, Lane)>;
 
+    /// What time it is. In the hands of a caller that holds a lock of the shard, no thread that held it
+    /// before had a later time.
+    fn now(self, table: &Table) -> Moment;
+
     /// Records that a lane that has lost so many bits is being removed. The caller holds the lock of
     /// its stripe.
     fn removing(self, lost: u32);
+
+    /// Records that a lane whose item has expired is being replaced by that of a new item. Returns whether
+    /// the new item has to be counted: the old one still is, and will be taken off when the tick is
+    /// settled. The caller holds the lock of its stripe.
+    fn replacing(self, words: Words, lane: Lane) -> bool;
 }
 
 /// The lease of a shard that is never split.
@@ -82,7 +93,7 @@ impl<const WIDE: bool> Lease for Always<WIDE> {
 
     #[inline]
     fn holding(self, lanes: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
-        lanes.holding(word, fp)
+        lanes.holding::<WIDE>(word, fp)
     }
 
     #[inline]
@@ -92,7 +103,7 @@ impl<const WIDE: bool> Lease for Always<WIDE> {
 
     #[inline]
     fn is_in(self, lanes: Lanes, first: u64, second: u64, fp: Fingerprint) -> bool {
-        lanes.is_in(first, second, fp)
+        lanes.is_in::<WIDE>(first, second, fp)
     }
 
     #[inline]
@@ -106,7 +117,17 @@ impl<const WIDE: bool> Lease for Always<WIDE> {
     }
 
     #[inline]
+    fn now(self, table: &Table) -> Moment {
+        table.ticking().map_or(Moment::FIRST, |ticking| ticking.clock().now())
+    }
+
+    #[inline]
     fn removing(self, _: u32) {}
+
+    /// The new item counts for the old one.
+    fn replacing(self, _: Words, _: Lane) -> bool {
+        false
+    }
 }
 
 /// Why a shard did not do what it was asked to.

@@ -8,12 +8,25 @@ use crate::layout::bucket::{Fingerprint, Words};
 use crate::layout::geometry::Place;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
-use crate::table::stripe::Locks;
+use crate::table::stripe::{Locks, Stamp};
 
 /// Attempts after the first that a moving item may spoil before a reader takes the locks.
 const TRIES: usize = if SMALL { 0 } else { 16 };
 
-impl<L: Lease> Shard<'_, L> {
+/// The stamps of an item's stripes, as far as they are needed.
+pub struct BothStamps<'a> {
+    first: Stamp<'a>,
+    second: Option<Stamp<'a>>,
+}
+
+impl BothStamps<'_> {
+    #[inline(always)]
+    pub fn still_hold(self) -> bool {
+        self.first.still_holds() && self.second.is_none_or(Stamp::still_holds)
+    }
+}
+
+impl<'a, L: Lease> Shard<'a, L> {
     /// Whether the item is here: at some moment during this call, it was or was not.
     #[inline]
     pub fn contains(self, place: Place) -> Result<bool, L::Lapsed> {
@@ -32,13 +45,25 @@ impl<L: Lease> Shard<'_, L> {
     /// the meaning of the words may have changed.
     #[inline(always)]
     pub fn look(self, place: Place) -> Option<bool> {
-        let stamp = self.table.stripes().stamp(self.stripe(place.first));
+        let stamp = self.stamp(place);
         let (first, second) = (self.read(place.first), self.read(place.second));
         let found = self.matches(place, first, second);
         if found && self.hits_last() {
             return Some(true);
         }
-        (stamp.still_holds() && self.lease.check().is_ok()).then_some(found)
+        (stamp.still_hold() && self.lease.check().is_ok()).then_some(found)
+    }
+
+    /// Takes the stamp for a lookup of an item. That of one stripe is enough, except where items expire
+    /// from wide buckets, which changes the version of the one stripe only.
+    #[inline(always)]
+    pub fn stamp(self, place: Place) -> BothStamps<'a> {
+        let stripes = self.table.stripes();
+        let both = L::WIDE && self.lanes().forgets();
+        BothStamps {
+            first: stripes.stamp(self.stripe(place.first)),
+            second: both.then(|| stripes.stamp(self.stripe(place.second))),
+        }
     }
 
     /// Whether any lane of two buckets matches the item, given their first words.

@@ -4,6 +4,8 @@
 //!
 //! * [`look`] finds and counts one item, [`write`](mod@write) inserts and removes one;
 //! * [`kick`] moves other items out of the way along a path that [`path`] found;
+//! * [`expire`](mod@expire) erases what is too old, and [`refresh`](mod@refresh) keeps an item from
+//!   being so;
 //! * [`whole`] clears, copies and fills the shard as a unit;
 //! * [`lease`] is what the shard knows of its filter.
 //!
@@ -14,7 +16,8 @@
 //!   filling stores the second word first, and emptying is a move; see [`kick`].)
 //! * Before a fingerprint is erased while a copy of it stays in the item's other bucket, readers
 //!   that have already begun are sent away. A reader that saw the other bucket before that copy
-//!   arrived would otherwise see neither.
+//!   arrived would otherwise see neither. (When a tick passes, they are sent away long before; see
+//!   [`expire`](mod@expire).)
 //! * A hit needs one word. A miss counts only if nothing moved while both words were read. (In a wide
 //!   bucket, a hit does too.)
 //! * A lock is handed out only while the shard still owns the items it was asked about; see
@@ -28,17 +31,20 @@
 //! thread that finds an item sees everything its inserter did before. A thread that learned of an
 //! insert through any other synchronisation finds the item: a later load of the same word cannot
 //! return an earlier store, and a store that took the item away again was a move, or the removal
-//! of one of several copies, and both send readers away first.
+//! of one of several copies, and both send readers away first, as does a tick that let it expire.
 
+pub mod expire;
 pub mod kick;
 pub mod lease;
 pub mod look;
 pub mod path;
+pub mod refresh;
 pub mod whole;
 pub mod write;
 
 use crate::layout::bucket::{Fingerprint, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Place, SHARD_STRIPES};
+use crate::layout::stamps::Moment;
 use crate::shard::lease::{Always, Lease};
 use crate::table::Table;
 use crate::table::stripe::{Locks, Many, Moving, One, StripeSet, Two};
@@ -69,6 +75,18 @@ impl<'a, L: Lease> Shard<'a, L> {
     #[inline]
     pub fn lease(self) -> L {
         self.lease
+    }
+
+    /// What time it is, for a caller that holds a lock of the shard.
+    #[inline]
+    pub fn now(self) -> Moment {
+        self.lease.now(self.table)
+    }
+
+    /// The fingerprint of an item that is placed now. The caller holds a lock of the shard.
+    #[inline]
+    pub fn stamped(self, fp: Fingerprint) -> Fingerprint {
+        if self.lanes().forgets() { self.lanes().stamped(fp, self.now()) } else { fp }
     }
 
     #[inline]

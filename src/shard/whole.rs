@@ -7,6 +7,7 @@
 use crate::layout::bucket::Words;
 use crate::layout::either;
 use crate::layout::geometry::{Bucket, SHARD_STRIPES, STRIPE_BUCKETS};
+use crate::layout::stamps::by_stamp::ByStamp;
 use crate::shard::Shard;
 use crate::shard::lease::{Always, Lease};
 use crate::table::Table;
@@ -17,6 +18,21 @@ pub fn fill(table: &Table, shard: usize, from: &[u64], items: i64) {
     let Ok(()) = either!(table.is_wide(), WIDE => {
         Shard::<Always<WIDE>>::new(table, shard).fill(from, items)
     });
+}
+
+/// Reads the words of a shard of a new table.
+pub fn read_shard(table: &Table, shard: usize, to: &mut [u64]) {
+    let Ok(_) = either!(table.is_wide(), WIDE => {
+        Shard::<Always<WIDE>>::new(table, shard).copy(to, || 0)
+    });
+}
+
+/// Replaces what is in a shard of a new table.
+pub fn refill(table: &Table, shard: usize, from: &[u64], items: i64) {
+    let Ok(()) = either!(table.is_wide(), WIDE => {
+        Shard::<Always<WIDE>>::new(table, shard).clear(|| ())
+    });
+    fill(table, shard, from, items);
 }
 
 impl<L: Lease> Shard<'_, L> {
@@ -78,6 +94,15 @@ impl<L: Lease> Shard<'_, L> {
         for stripe in self.own_stripes() {
             let turn = (stripe as i64 - first as i64).rem_euclid(stripes);
             self.set_items(locked, stripe, (each + i64::from(turn < left)) as i32);
+        }
+    }
+
+    /// Adds the number of lanes with each stamp, by the words of a moment ago.
+    pub fn count_stamps(self, counts: &mut ByStamp) {
+        let lanes = self.lanes();
+        for bucket in self.buckets() {
+            let words = self.read_rest(bucket, self.read(bucket));
+            lanes.taken(words.heads).for_each(|lane| counts.add(lanes.stamp(words, lane), 1));
         }
     }
 

@@ -2,12 +2,23 @@
 //!
 //! An item that finds both buckets full is passed on to [`kick`].
 
-use crate::layout::bucket::Fingerprint;
+use crate::layout::bucket::{Fingerprint, Lane, Words};
 use crate::layout::geometry::{Bucket, Place};
 use crate::shard::Shard;
 use crate::shard::kick;
 use crate::shard::lease::{Answer, Lease, Refusal, Removal};
-use crate::table::stripe::{Locks, Stamp};
+use crate::shard::look::BothStamps;
+use crate::table::stripe::Locks;
+use std::cmp::Reverse;
+
+/// What has expired, but is not erased yet, is removed last. Of the others, the lane that has lost the
+/// fewest bits goes first, and of several such lanes the oldest.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    has_expired: bool,
+    lost: u32,
+    age: Reverse<u64>,
+}
 
 impl<L: Lease> Shard<'_, L> {
     /// Adds a copy of the item.
@@ -39,7 +50,7 @@ impl<L: Lease> Shard<'_, L> {
         let lanes = self.lanes();
         let words = self.read_locked(locked, bucket);
         let Some(lane) = lanes.empty(words.heads).first() else { return false };
-        self.write(locked, bucket, lanes.with_whole(words, lane, fp));
+        self.write(locked, bucket, lanes.with_whole(words, lane, self.stamped(fp)));
         self.add_items(locked, bucket, 1);
         true
     }
@@ -48,10 +59,9 @@ impl<L: Lease> Shard<'_, L> {
     #[inline]
     pub fn insert_if_absent(self, place: Place) -> Answer<bool, L> {
         let lanes = self.lanes();
-        let stripe = self.stripe(place.first);
-        let stamp = (!self.hits_last()).then(|| self.table.stripes().stamp(stripe));
+        let stamp = (!self.hits_last()).then(|| self.stamp(place));
         let (first, second) = (self.read(place.first), self.read(place.second));
-        let is_sure = |stamp: Stamp<'_>| stamp.still_holds() && self.lease.check().is_ok();
+        let is_sure = |stamp: BothStamps<'_>| stamp.still_hold() && self.lease.check().is_ok();
         if self.matches(place, first, second) && stamp.is_none_or(is_sure) {
             return Ok(false);
         }
@@ -89,12 +99,12 @@ impl<L: Lease> Shard<'_, L> {
         let lanes = self.lanes();
         let locked = self.lock(place)?;
         let (first, second) = self.read_both(&locked, place);
-        let closest = |words| self.lease.closest(words, self.holding(words, place.fp));
-        let (in_first, in_second) = (closest(first), closest(second));
+        let (in_first, in_second) =
+            (self.first_to_go(first, place), self.first_to_go(second, place));
         // The lane that goes matches a subset of the items that the lane that stays matches. So
         // any other item that it matched is still found.
         let second_is_closer = match (in_first, in_second) {
-            (Some((lacks, _)), Some((less, _))) => less < lacks,
+            (Some((here, _)), Some((there, _))) => there < here,
             (in_first, _) => in_first.is_none(),
         };
         let (bucket, words, found) = if second_is_closer {
@@ -102,7 +112,7 @@ impl<L: Lease> Shard<'_, L> {
         } else {
             (place.first, first, in_first)
         };
-        let Some((lost, lane)) = found else { return Ok(Removal::Absent) };
+        let Some((Rank { lost, age, .. }, lane)) = found else { return Ok(Removal::Absent) };
         let Some(account) = self.account(place, bucket) else { return Ok(Removal::Unpaid) };
         if in_first.is_some() && in_second.is_some() {
             self.outdate(&locked, place);
@@ -110,10 +120,33 @@ impl<L: Lease> Shard<'_, L> {
         let stripes = L::WIDE.then(|| self.stripes::<2>([place.first, place.second]));
         let _moving = stripes.as_ref().map(|stripes| self.moving(&locked, stripes));
         self.write(&locked, bucket, lanes.without_whole(words, lane));
+        if lanes.forgets() && !L::LASTING {
+            self.rejuvenate(&locked, place, age.0);
+        }
         self.lease.removing(lost);
         self.add_items(&locked, account, -1);
         let is_last = !L::LASTING && self.account(place, bucket).is_none();
         Ok(if is_last { Removal::PerhapsLast } else { Removal::Done })
+    }
+
+    /// Of the lanes that match the item, the one that is removed first.
+    #[inline]
+    fn first_to_go(self, words: Words, place: Place) -> Option<(Rank, Lane)> {
+        let (lanes, among) = (self.lanes(), self.holding(words, place.fp));
+        if !lanes.forgets() {
+            let closest = self.lease.closest(words, among);
+            let rank = |lost| Rank { has_expired: false, lost, age: Reverse(0) };
+            return closest.map(|(lost, lane)| (rank(lost), lane));
+        }
+        let now = self.now();
+        let lost_by =
+            |lane| self.lease.closest(words, among.only(lane)).map_or(0, |(lost, _)| lost);
+        let rank = |lane| Rank {
+            has_expired: lanes.has_expired(words, lane, now),
+            lost: lost_by(lane),
+            age: Reverse(lanes.age(words, lane, now)),
+        };
+        among.map(|lane| (rank(lane), lane)).min_by_key(|(rank, _)| *rank)
     }
 
     /// The bucket from whose stripe's count an item may be taken off that was found in `bucket`. The

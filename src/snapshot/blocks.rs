@@ -6,12 +6,15 @@
 use crate::layout::aging::Aging;
 use crate::layout::bucket::Lanes;
 use crate::layout::either;
+use crate::layout::stamps::Moment;
+use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::growing::directory::MOST_LEVELS;
-use crate::room::growing::split::Census;
 use crate::room::parts::{Block, Copied, Plan};
 use crate::snapshot::coverage::{Coverage, Gap};
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, unseal};
+use crate::snapshot::time::{Lag, TIME_WORDS, lag, time_in};
+use crate::table::ticking::Time;
 use std::ops::BitOr;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -23,6 +26,8 @@ pub struct BlockReader {
     block_bytes: u64,
     /// The lanes of a shard.
     slots: i64,
+    /// The words of its buckets.
+    words: usize,
     /// `None` for a fixed filter.
     aging: Option<Aging>,
 }
@@ -38,7 +43,9 @@ impl BlockReader {
         let lanes = plan.geometry().lanes();
         let slots = plan.geometry().buckets() as usize * lanes.slots();
         let aging = plan.grows().then(|| Aging::new(lanes));
-        BlockReader { lanes, first, block_bytes: block_bytes(plan), slots: slots as i64, aging }
+        let words = plan.geometry().words();
+        let (slots, block_bytes) = (slots as i64, block_bytes(plan));
+        BlockReader { lanes, first, block_bytes, slots, words, aging }
     }
 
     pub fn block_words(&self) -> usize {
@@ -57,22 +64,107 @@ impl BlockReader {
         let Some(sum) = unseal(words) else {
             return damaged(0, format!("the checksum of block {number} is wrong"));
         };
-        let (head, buckets) = words[..words.len() - 1].split_at(BLOCK_HEAD);
+        let (head, rest) = words[..words.len() - 1].split_at(BLOCK_HEAD);
         let Ok(head) = <[u64; BLOCK_HEAD]>::try_from(head) else {
             return damaged(0, "the block is too short".into());
         };
+        let (buckets, ages) = rest.split_at(self.words);
         let (depth, items) = self.head(number, head)?;
-        if let Some(bucket) = self.first_wrong(buckets) {
+        let time = match self.time(ages) {
+            Ok(time) => time,
+            Err(word) => {
+                let at = BLOCK_HEAD + self.words + word;
+                return damaged(at, "the block cannot be of this time".into());
+            }
+        };
+        if let Some(bucket) = self.first_wrong(buckets, time) {
             return damaged(BLOCK_HEAD + bucket, "a bucket cannot hold this value".into());
         }
-        let block = Block { sum, ..self.block(Copied { depth, items }, buckets) };
+        let Some(excess) = self.excess(ages, time) else {
+            let at = BLOCK_HEAD + self.words;
+            return damaged(at, "a shard cannot have so many fingerprints of others".into());
+        };
+        let copied = Copied { depth, items, excess };
+        let block = Block { sum, time, ..self.block(&copied, buckets) };
         let most = if self.aging.is_some() { self.slots } else { 0 };
-        let excess = block.census.excess;
+        let excess = block.excess;
         if !(0..=most).contains(&excess) {
             let lanes = items.wrapping_add(excess);
             return damaged(2, format!("{lanes} fingerprints cannot stand for {items} items"));
         }
+        let by_stamp = block.by_stamp.as_deref().map_or(excess, ByStamp::total);
+        if by_stamp != excess {
+            return damaged(2, format!("{items} items are not those of all ages together"));
+        }
         Ok(block)
+    }
+
+    /// The time of a block, or the index of the word after its buckets that is wrong.
+    pub fn time(&self, ages: &[u64]) -> Result<Option<Time>, usize> {
+        let Some((before, words)) = ages.split_last_chunk() else { return Ok(None) };
+        time_in(self.lanes, *words).map(Some).map_err(|word| before.len() + word)
+    }
+
+    /// The lanes without items, from what the block says of each age. `None` if there cannot be so many.
+    fn excess(&self, ages: &[u64], time: Option<Time>) -> Option<ByStamp> {
+        let mut excess = ByStamp::default();
+        let Some(Time { tick, .. }) = time else { return Some(excess) };
+        let by_age = &ages[..ages.len() - TIME_WORDS];
+        for (age, &lanes) in by_age.iter().enumerate() {
+            let lanes = i64::try_from(lanes).ok().filter(|lanes| *lanes <= self.slots)?;
+            excess.add(self.lanes.stamp_of_age(age as u64, Moment::of_tick(tick)), lanes);
+        }
+        Some(excess)
+    }
+
+    /// What a block has become at this time. Its buckets are in `words`. `None` if it is of this time.
+    pub fn at_time(&self, block: &Block, words: &mut [u64], last: Option<Time>) -> Option<Block> {
+        let lag = lag(block.time, last)?;
+        let Block { depth, sum, .. } = *block;
+        let older = match block.by_stamp.as_deref() {
+            Some(excess) => self.older_of_growing(excess, words, lag),
+            None => {
+                let items = self.make_older(words, lag);
+                self.block(&Copied { depth, items, excess: ByStamp::default() }, words)
+            }
+        };
+        Some(Block { depth, sum, time: last, ..older })
+    }
+
+    /// Makes the items of a fixed filter's shard older. Returns how many are left.
+    pub fn make_older(&self, words: &mut [u64], lag: Lag) -> i64 {
+        lag.make_older(self.lanes, words);
+        self.lanes.count_taken(words) as i64
+    }
+
+    /// Makes the items of a growing filter's shard older, which has lanes that stand for no item. Returns
+    /// what is left.
+    pub fn older_of_growing(&self, excess: &ByStamp, words: &mut [u64], lag: Lag) -> Block {
+        let excess = lag.of_excess(self.lanes, excess);
+        let items = self.make_older(words, lag) - excess.total();
+        self.block(&Copied { depth: 0, items, excess }, words)
+    }
+
+    /// The time of the block before this one, in the last words before its checksum, if the filter
+    /// forgets.
+    pub fn time_before(
+        &self,
+        number: u64,
+        words: [u64; TIME_WORDS],
+    ) -> Result<Option<Time>, Reason> {
+        if !self.lanes.forgets() {
+            return Ok(None);
+        }
+        let at = self.at(number) - 8 * (TIME_WORDS as u64 + 1);
+        let damaged =
+            |word| Reason::damaged(at + 8 * word as u64, "the block cannot be of this time");
+        time_in(self.lanes, words).map(Some).map_err(damaged)
+    }
+
+    /// The error of a block that is of an earlier time than the one before it.
+    pub fn too_early(&self, number: u64) -> Reason {
+        let at = self.at(number + 1) - 8 * (TIME_WORDS as u64 + 1);
+        Reason::damaged(at, "the block is of an earlier time than the one before it")
     }
 
     /// Validates the head of a block, on its own. Returns the shard's depth and its items.
@@ -95,7 +187,8 @@ impl BlockReader {
     }
 
     /// Takes the census of a shard that was copied.
-    pub fn block(&self, Copied { depth, items }: Copied, buckets: &[u64]) -> Block {
+    pub fn block(&self, copied: &Copied, buckets: &[u64]) -> Block {
+        let Copied { depth, items, .. } = *copied;
         let lanes = self.lanes.count_taken(buckets) as u64;
         let (mut used_up, mut vagueness) = (0, lanes);
         if let Some(aging) = self.aging {
@@ -108,16 +201,17 @@ impl BlockReader {
             });
         }
         let aged = vagueness.saturating_sub(lanes);
+        let has_stamps = self.aging.is_some() && self.lanes.forgets();
+        let by_stamp = has_stamps.then(|| Box::new(copied.excess.clone()));
         let excess = lanes.cast_signed().wrapping_sub(items);
-        let census = Census { excess, received: 0, used_up, aged };
-        Block { depth, items, census, sum: 0 }
+        Block { depth, items, excess, by_stamp, used_up, aged, time: None, sum: 0 }
     }
 
     /// Returns the index of the first word of the first bucket that no filter of this kind can have.
     /// There rarely is one, so the first pass only finds out whether there is, without a branch for
     /// each bucket.
-    fn first_wrong(&self, words: &[u64]) -> Option<usize> {
-        let any = |words: &[u64]| match self.aging {
+    fn first_wrong(&self, words: &[u64], time: Option<Time>) -> Option<usize> {
+        let of_layout = |words: &[u64]| match self.aging {
             None => self.lanes.fold(words, |bucket| self.lanes.wrong(bucket), BitOr::bitor),
             Some(aging) => either!(self.lanes.is_wide(), WIDE => {
                 let without = |bucket| aging.without_a_one::<WIDE>(bucket).tops();
@@ -125,6 +219,12 @@ impl BlockReader {
                 self.lanes.fold(words, wrong, BitOr::bitor)
             }),
         };
+        let of_stamps = |words: &[u64]| {
+            let now = Moment::of_tick(time.map_or(0, |time| time.tick));
+            self.lanes.fold(words, |bucket| self.lanes.wrong_stamps(bucket, now), BitOr::bitor)
+        };
+        let any =
+            |words: &[u64]| of_layout(words) | if time.is_some() { of_stamps(words) } else { 0 };
         if any(words) == 0 {
             return None;
         }

@@ -10,15 +10,19 @@ use crate::shard::whole::fill;
 use crate::snapshot::allocate::{table_of, zeros};
 use crate::snapshot::blocks::BlockReader;
 use crate::snapshot::error::Reason;
+use crate::table::ticking::{Held, Time};
 
 /// Copies a room. The error is the number of bytes that could not be allocated.
 pub fn copy<R: Room>(room: &R) -> Result<R, usize> {
+    let held = room.time().map(|(ticking, through)| ticking.hold(through));
+    let time = held.as_ref().map(Held::time);
     let (plan, loaded) = match room.stage() {
-        Stage::Shards(shards) => copied(shards)?,
-        Stage::List(stages) => match (stages.hashes(), stages.shards()) {
-            (None, Some(shards)) => copied(shards)?,
-            (hashes, _) => {
-                (Plan::Growing(stages.plan()), Loaded::Items(hashes.unwrap_or(Ok(Vec::new()))?))
+        Stage::Shards(shards) => copied(shards, time)?,
+        Stage::List(stages) => match (stages.items_of_list(), stages.shards()) {
+            (None, Some(shards)) => copied(shards, time)?,
+            (items, _) => {
+                let (hashes, stamps) = items.unwrap_or(Ok(Default::default()))?;
+                (Plan::Growing(stages.plan()), Loaded::Items { hashes, stamps, time })
             }
         },
     };
@@ -28,7 +32,7 @@ pub fn copy<R: Room>(room: &R) -> Result<R, usize> {
     })
 }
 
-fn copied(room: &impl Shards) -> Result<(Plan, Loaded), usize> {
+fn copied(room: &impl Shards, time: Option<Time>) -> Result<(Plan, Loaded), usize> {
     let plan = room.plan();
     let of_reason = |reason| match reason {
         Reason::OutOfMemory { bytes } => bytes,
@@ -50,8 +54,8 @@ fn copied(room: &impl Shards) -> Result<(Plan, Loaded), usize> {
                 continue 'larger;
             }
             fill(&table, blocks.len(), &words, copied.items);
-            blocks.push(reader.block(copied, &words));
+            blocks.push(reader.block(&copied, &words));
         }
-        return Ok((plan, Loaded::Shards { table, blocks }));
+        return Ok((plan, Loaded::Shards { table, blocks, time }));
     }
 }

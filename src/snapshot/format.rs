@@ -5,10 +5,11 @@
 //! [`load`](crate::ConcurrentCuckooFilter::load) reads them.)
 //!
 //! A file is a sequence of 64-bit words in little-endian order: a header, one block for each shard
-//! (or one block with a list), and an end. It can be written and read from front to back. This page describes version 2, and
+//! (or one block with a list), and an end. It can be written and read from front to back. This page describes version 3,
+//! the one of filters that [forget](#ages); version 2, in which they do not; and
 //! version 1, which is the same but for its words 1 and 19 to 21, and has neither
 //! [wide buckets](#a-bucket) nor [staggered shards](#where-an-item-is) nor a [list](#a-list). koel
-//! saves a filter that has none of these in version 1. It checks every field against the values given here before it uses it, and
+//! saves a filter in the first version that has all it needs. It checks every field against the values given here before it uses it, and
 //! refuses a file with any other value.
 //!
 //! # Header: 24 words
@@ -16,7 +17,7 @@
 //! | word | at byte | contents |
 //! |---|---|---|
 //! | 0 | 0 | the bytes `89 6B 6F 65 6C 0D 0A 1A`: `koel`, between bytes that programs change when they take the file for text |
-//! | 1 | 8 | the version of the format: 1, or 2 |
+//! | 1 | 8 | the version of the format: 1, 2 or 3 |
 //! | 2 | 16 | the kind of filter: 0 for a fixed filter, 1 for a growing one |
 //! | 3 | 24 | `bits`, the size of a fingerprint: 8, 9, 10, 12, 16, 21 or 32 in narrow buckets; 18, 20, 24 or 32 in wide ones |
 //! | 4 | 32 | `buckets`, the number of buckets in a shard: 2 to 131,072, and a multiple of 512 if there is more than one shard. 8,192 in a growing filter |
@@ -29,10 +30,10 @@
 //! | 11, 12 | 88 | the seed of the hasher: 128 bits, the lower half first |
 //! | 13, 14 | 104 | two probes: the hashes of certain bytes and of a certain item, described [below](#the-hasher) |
 //! | 15 to 18 | 120 | the name of the hasher: UTF-8, 1 to 32 bytes, none of them zero, padded with zeros |
-//! | 19 | 152 | in version 2, the number of words in a bucket: 1 if it is narrow, 2 if it is wide. 0 in version 1, whose buckets are narrow |
-//! | 20 | 160 | 1 if shards are staggered, which is possible in version 2 and in a growing filter; otherwise 0 |
-//! | 21 | 168 | 1 if the file has a [list](#a-list) instead of shards, which is possible in version 2 and in a growing filter with one root; otherwise 0 |
-//! | 22 | 176 | reserved: zero. A later koel may give them a meaning; a reader that does not know it has to refuse the file |
+//! | 19 | 152 | from version 2 on, the number of words in a bucket: 1 if it is narrow, 2 if it is wide. 0 in version 1, whose buckets are narrow |
+//! | 20 | 160 | 1 if shards are staggered, which is possible from version 2 on and in a growing filter; otherwise 0 |
+//! | 21 | 168 | 1 if the file has a [list](#a-list) instead of shards, which is possible from version 2 on and in a growing filter with one root; otherwise 0 |
+//! | 22 | 176 | in version 3, `ticks`, the number of ticks that items are remembered for: 1 to 62. 0 in earlier versions |
 //! | 23 | 184 | the checksum of words 0 to 22 |
 //!
 //! Every checksum is the 64-bit XXH3 hash, with seed 0, of the bytes of its words.
@@ -45,6 +46,7 @@
 //! | 1 | `depth`, the number of splits that led to the shard: 0 to 31. 0 in a fixed filter |
 //! | 2 | the number of items, in two's complement. In a fixed filter, this is the number of taken lanes. In a growing filter, it is that number or up to `buckets` × (lanes of a bucket) less: a lane that is used up goes to both halves of a split, and the items that such lanes stand for are divided between the halves |
 //! | 3 and on | the buckets, one after the other |
+//! | then | in version 3, the [ages](#ages) |
 //! | last | the checksum of all words of the block before this one |
 //!
 //! The blocks are in the order of the hashes that lead to their shards. A fixed filter has `roots`
@@ -63,6 +65,8 @@
 //! | 0, 1 | zeros |
 //! | 2 | the number of items, at most 65,536 |
 //! | 3 and on | the mixed hash of each item, in ascending order. There are at most twice as many copies of one as a bucket has lanes |
+//! | then | in version 3, the [stamp](#ages) of each item in the same order, eight in a word from its low end up, padded with zeros |
+//! | 3 words | in version 3, the [time](#ages) |
 //! | last | the checksum of all words of the block before this one |
 //!
 //! # End: 6 words
@@ -76,17 +80,40 @@
 //! | 4 | the checksum of the checksums: of the header's checksum, followed by the checksums of all blocks in order |
 //! | 5 | the checksum of words 0 to 4 |
 //!
+//! # Ages
+//!
+//! In version 3, each lane has a *stamp*: the lower `stamp` bits of the number of the tick in which its
+//! item came or was refreshed, where `stamp` is the binary logarithm of `ticks` + 2, rounded up. An item
+//! whose stamp is `s` is `(tick - s) mod 2^stamp` ticks old, and no older than `ticks`.
+//!
+//! Ticks may pass while a file is written, so each block has its own time. It ends, before its checksum,
+//! with these words:
+//!
+//! | words | contents |
+//! |---|---|
+//! | `ticks` + 1 | only in a block of a growing filter's shard: for each age from 0 to `ticks`, how many of the lanes of this age stand for no item of this shard. Each is at most the number of the shard's lanes, and their sum is the number of taken lanes less the number of items |
+//! | 1 | `tick`, the lower `stamp` bits of the number of the tick in which the block was copied; and 2^8 if ticks have numbers given by the user |
+//! | 1 | how many ticks had passed since some moment, which is the same for all blocks. No block has less than the one before it; if it has as many, it has the same `tick` |
+//! | 1 | the number that the user gave the tick, or 0 if there is none |
+//!
+//! The filter goes on from the time of the last block. An item of another block is older by as many ticks as
+//! have passed between the two, and has expired if it is older than `ticks` then. What a file says
+//! of its number of items is the sum over the blocks, each at its own time.
+//!
 //! # A bucket
 //!
 //! A bucket is *narrow* or *wide*. A narrow one is one word, cut into lanes of `bits` bits from its low end up, as
 //! many as fit. Bits that are left over are zero. A lane is 0 if it is empty, and a fingerprint
 //! otherwise. In a growing filter, at least one of the lower `window` bits of a fingerprint is not
 //! zero, where `window` is `bits - bits / 2`, and the quotient is rounded down.
+//! In version 3, the lowest `stamp` bits of a lane that is not empty are its stamp, and the fingerprint
+//! is in the others, which are not all zero: `bits` is to be read as `bits - stamp` here.
 //!
 //! A wide bucket is two words, both cut in the same way into lanes of `half` bits,
 //! where `half` is `bits / 2`. The first word has the upper half of each fingerprint, its *head*, and
 //! the second the lower half, its *tail*. Both are 0 if the lane is empty. A head is never 0; a tail
-//! may be, but not in a growing filter, whose `window` is `half`.
+//! may be, but not in a growing filter, whose `window` is `half`. In version 3, the stamp is in the lowest
+//! bits of the tail, `window` is `half - stamp`, and what is said of tails holds for their other bits.
 //!
 //! # Where an item is
 //!
@@ -111,15 +138,19 @@
 //!   `scale(rest, buckets)`, where `rest` is the rest of that product.
 //! * In a narrow bucket, the fingerprint is 1 + the part of `scale(h << 32, 2^bits - 1)`. In a wide one,
 //!   its head is 1 + the part of `scale(h << 32, 2^half - 1)`, and its tail the highest `half` bits of
-//!   the rest of that product.
+//!   the rest of that product. In version 3, the fingerprint of a narrow bucket is the part of
+//!   `scale(h << 32, 2^bits - 2^stamp)` with its lowest `stamp` bits set, plus 1; and the lowest `stamp` bits
+//!   of a tail are zero.
 //! * Let `s` be `0x9E3779B97F4A7C15` × the fingerprint, or × its head in a wide bucket. The item is *wide* if `near` is 2, or if a
 //!   bucket has two lanes, or if bits 20 and 21 of `s` are both zero.
 //! * The second bucket of a wide item is `t` - first, plus `buckets` if that is negative, where `t`
 //!   is the part of `scale(s, buckets)` with its lowest bit set. The second bucket of any other
 //!   item is first XOR `n`, where `n` is `(s >> 40) & (near - 1)` with its lowest bit set.
-//! * The filter contains the item if a lane of either bucket equals the fingerprint.
+//! * The filter contains the item if a lane of either bucket equals the fingerprint. (In version 3, but for
+//!   its stamp.)
 //!
-//! In a growing filter:
+//! In a growing filter (in version 3, lanes and fingerprints are taken without their stamps, and `bits` is
+//! `bits - stamp` in narrow buckets):
 //!
 //! * The root is the part of `scale(h, roots)`. Let `r` be the rest of that product. If shards are
 //!   *staggered*, add the part of `scale(p, 0x5555555555555555)` to `r`, where `p` is the part of
@@ -132,8 +163,8 @@
 //!   the bits of `o` that follow those 13; in a wide one, 1 + the part of `scale(o << 13, 2^half - 1)`,
 //!   which is the head. Its lower `window` bits are the highest `window` bits of `r << depth`,
 //!   with the lowest of them replaced by 1.
-//! * Let `s` be `0x9E3779B97F4A7C15` × the fingerprint with its lower `window` bits zeroed, or × the head
-//!   in a wide bucket. The item is *wide* if bits 58 and 59 of `s` are both zero, or if a bucket has two lanes.
+//! * Let `s` be `0x9E3779B97F4A7C15` × the fingerprint with its lower `window` bits zeroed (and, in version 3, a
+//!   stamp of zeros below them), or × the head in a wide bucket. The item is *wide* if bits 58 and 59 of `s` are both zero, or if a bucket has two lanes.
 //! * The second bucket is first XOR `n`, where `n` is the lowest 13 bits of `s >> 40` if the item
 //!   is wide, and the lowest 9 bits otherwise, with its lowest bit set in either case.
 //! * A lane stands for the item if it is not 0 and agrees with the fingerprint in all bits above
@@ -173,6 +204,8 @@
 
 use crate::room::parts::Plan;
 use crate::snapshot::error::Reason;
+use crate::snapshot::time::TIME_WORDS;
+use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
 pub(crate) const HEADER_WORDS: usize = 24;
@@ -184,13 +217,27 @@ pub(crate) const BLOCK_WORDS: usize = BLOCK_HEAD + 1;
 
 pub(crate) const MAGIC: [u8; 8] = *b"\x89koel\r\n\x1a";
 const END: [u8; 8] = *b"koel end";
-pub(crate) const VERSION: u64 = 2;
-/// The version that has neither wide buckets nor staggered shards.
+pub(crate) const VERSION: u64 = 3;
+/// The version in which filters do not forget.
+pub(crate) const SECOND_VERSION: u64 = 2;
+/// The version that has neither wide buckets nor staggered shards nor lists.
 pub(crate) const FIRST_VERSION: u64 = 1;
+
+/// The words of a block after its buckets that tell the time and the ages, in a filter that forgets.
+pub(crate) fn age_words(plan: &Plan) -> usize {
+    let lanes = plan.geometry().lanes();
+    let of_ages = if plan.grows() { usize::from(lanes.remembers()) + 1 } else { 0 };
+    if lanes.forgets() { of_ages + TIME_WORDS } else { 0 }
+}
 
 /// The number of words in a block.
 pub(crate) fn block_words(plan: &Plan) -> usize {
-    BLOCK_WORDS + plan.geometry().words()
+    BLOCK_WORDS + plan.geometry().words() + age_words(plan)
+}
+
+/// Where the buckets are in a block.
+pub(crate) fn buckets_in(plan: &Plan) -> Range<usize> {
+    BLOCK_HEAD..BLOCK_HEAD + plan.geometry().words()
 }
 
 /// The number of bytes in a block.

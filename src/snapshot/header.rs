@@ -1,17 +1,23 @@
 //! The header of a file: what it says of a filter before its first block.
 
 use crate::layout::aging::GROWING_BUCKETS;
-use crate::layout::geometry::{Geometry, Numbers, SHARD_BUCKETS};
+use crate::layout::geometry::{Geometry, MOST_SHARDS, Numbers, SHARD_BUCKETS};
 use crate::layout::sizing::{GrowthPlan, lanes_of};
 use crate::layout::stagger::Stagger;
+use crate::layout::stamps::MOST_TICKS;
 use crate::room::parts::Plan;
 use crate::snapshot::allocate::check_fits;
 use crate::snapshot::error::Reason;
-use crate::snapshot::format::{FIRST_VERSION, HEADER_WORDS, MAGIC, VERSION, Words, unseal};
+use crate::snapshot::format::{
+    FIRST_VERSION, HEADER_WORDS, MAGIC, SECOND_VERSION, VERSION, Words, unseal,
+};
 use crate::stable_hash::PersistentHasher;
+use crate::table::ticking::Ticking;
 use std::hash::Hasher;
 
 const NAME_WORDS: usize = 4;
+/// The word with the number of ticks that items are remembered for.
+const TICKS: usize = 22;
 /// The word with the limit of the filter's size.
 const LIMIT: usize = 8;
 
@@ -79,8 +85,12 @@ pub(crate) fn header<S: PersistentHasher>(
     let mut words = [0; HEADER_WORDS];
     words[0] = u64::from_le_bytes(MAGIC);
     // What version 1 can say is said in it.
-    let is_new = lanes.is_wide() || stagger != Stagger::NONE || is_list;
-    words[1] = if is_new { VERSION } else { FIRST_VERSION };
+    let is_first = !(lanes.is_wide() || stagger != Stagger::NONE || is_list || lanes.forgets());
+    words[1] = match lanes.forgets() {
+        true => VERSION,
+        false if is_first => FIRST_VERSION,
+        false => SECOND_VERSION,
+    };
     words[2] = plan.grows().into();
     words[3] = lanes.fingerprint_bits().into();
     words[4] = buckets.into();
@@ -92,10 +102,11 @@ pub(crate) fn header<S: PersistentHasher>(
     words[12] = (seed >> 64) as u64;
     words[13..15].copy_from_slice(&probes(hasher));
     words[15..19].copy_from_slice(&words_of::<S>(hasher.name()));
-    if is_new {
+    if !is_first {
         words[19] = lanes.words() as u64;
         words[20] = (stagger == Stagger::FULL).into();
         words[21] = is_list.into();
+        words[TICKS] = lanes.remembers().into();
     }
     words
 }
@@ -164,7 +175,7 @@ fn open(words: &mut Words<HEADER_WORDS>) -> Result<u64, Reason> {
         return Err(Reason::NotASnapshot);
     }
     let version = u64::from_le(words[1]);
-    if version != VERSION && version != FIRST_VERSION {
+    if !(FIRST_VERSION..=VERSION).contains(&version) {
         return Err(Reason::UnsupportedVersion { version });
     }
     unseal(words).ok_or(Reason::damaged(0, "the checksum of the header is wrong"))
@@ -178,12 +189,11 @@ fn seed_in(words: &Words<HEADER_WORDS>) -> u128 {
 fn sizes_in(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<(Plan, usize, bool), Reason> {
     let plan = plan_of(words, own_bytes)?;
     let may_be_list = match &plan {
-        Plan::Growing(plan) => words[1] == VERSION && plan.begins_small(),
+        Plan::Growing(plan) => words[1] > FIRST_VERSION && plan.begins_small(),
         Plan::Fixed(_) => false,
     };
     let is_right = |number| number <= may_be_list.into();
     let is_list = field(words, 21, "the word on a list of items", is_right)? == 1;
-    field(words, 22, "a reserved word", |value| value == 0)?;
     Ok((plan, field(words, 7, "the capacity", |_| true)?, is_list))
 }
 
@@ -204,13 +214,17 @@ fn hasher_of<S: PersistentHasher>(name: &[u64], seed: u128, hashes: &[u64]) -> R
 
 fn plan_of(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<Plan, Reason> {
     let grows = field(words, 2, "the kind of filter", |kind| kind <= 1)? == 1;
-    let in_a_bucket = if words[1] == VERSION { 1..=2 } else { 0..=0 };
+    let is_first = words[1] == FIRST_VERSION;
+    let in_a_bucket = if is_first { 0..=0 } else { 1..=2 };
     let is_right = |number| in_a_bucket.contains(&number);
     let is_wide = field(words, 19, "the number of words in a bucket", is_right)? == 2;
-    let may_stagger = words[1] == VERSION && grows;
+    let may_stagger = !is_first && grows;
     let is_right = |number| number <= may_stagger.into();
     let staggers = field(words, 20, "the word on staggered shards", is_right)? == 1;
-    let layout = |bits| u32::try_from(bits).ok().and_then(|bits| lanes_of(bits, is_wide));
+    let in_time = if words[1] == VERSION { 1..=u64::from(MOST_TICKS) } else { 0..=0 };
+    let what = "the number of ticks for which items are remembered";
+    let ticks = field(words, TICKS, what, |ticks| in_time.contains(&ticks))? as u8;
+    let layout = |bits| u32::try_from(bits).ok().and_then(|bits| lanes_of(bits, is_wide, ticks));
     let bits = field(words, 3, "the size of a fingerprint", |bits| layout(bits).is_some())?;
     let lanes =
         layout(bits as u64).ok_or(Reason::damaged(24, "no filter has such fingerprints"))?;
@@ -221,7 +235,8 @@ fn plan_of(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<Plan, Reason
     let buckets = field(words, 4, "the number of buckets in a shard", fits)? as u32;
     let in_them = |block| if grows { block == 0 } else { block <= u64::from(buckets) };
     let near_block = field(words, 5, "the size of a near block", in_them)? as u32;
-    let shards = field(words, 6, "the number of shards", |shards| shards > 0)?;
+    let in_reach = |shards| (1..=MOST_SHARDS.into()).contains(&shards);
+    let shards = field(words, 6, "the number of shards", in_reach)?;
     check_fits(&Geometry::new(lanes, 1, buckets), shards)?;
     if grows {
         let geometry = Geometry::new(lanes, shards, buckets);
@@ -242,6 +257,8 @@ fn growth_of(
     own_bytes: usize,
 ) -> Result<GrowthPlan, Reason> {
     let max_bytes = limit_of(words[LIMIT]);
+    let forgets = geometry.lanes().forgets();
+    let own_bytes = own_bytes + if forgets { Ticking::SHARED_BYTES } else { 0 };
     let [expected_growth, rate] = [9, 10].map(|word: usize| f64::from_bits(words[word]));
     if !(expected_growth >= 1.0 && expected_growth.is_finite()) {
         return Err(Reason::damaged(72, "the expected growth is not a finite number of 1 or more"));

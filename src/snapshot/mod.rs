@@ -6,6 +6,7 @@
 //! * [`coverage`] is the part of a filter that blocks cover.
 //! * [`write`](mod@write) turns a filter into a stream of words.
 //! * [`read`] turns such a stream back into a filter.
+//! * [`time`] tells when a block was copied, in a filter that forgets.
 //! * [`copy`] copies a filter in memory.
 //! * [`file`](mod@file) has what needs a file.
 //! * [`pieces`] has what is for a filter in pieces.
@@ -25,6 +26,7 @@ pub mod header;
 pub mod list;
 pub mod pieces;
 pub mod read;
+pub mod time;
 pub mod write;
 
 pub use error::{SnapshotError, SnapshotErrorKind};

@@ -5,16 +5,17 @@
 //! as it has been copied.
 
 use crate::room::Room;
-use crate::room::parts::{CannotRestore, Loaded};
+use crate::room::parts::{Block, CannotRestore, Loaded};
 use crate::shard::whole::fill;
 use crate::snapshot::allocate::{table_of, zeros};
 use crate::snapshot::blocks::{BlockReader, Tally};
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{
-    BLOCK_HEAD, BLOCK_WORDS, END_WORDS, End, HEADER_WORDS, block_bytes, block_words, bytes_of,
+    END_WORDS, End, HEADER_WORDS, block_bytes, block_words, buckets_in, bytes_of,
 };
 use crate::snapshot::header::{Header, is_snapshot, read_header};
 use crate::snapshot::list::read_list;
+use crate::snapshot::time::Times;
 use crate::stable_hash::PersistentHasher;
 use std::io::{self, ErrorKind, Read};
 
@@ -74,21 +75,23 @@ pub fn read<S: PersistentHasher, R: Room>(
     let (header, sum) = header_of::<S, R>(&mut words, own_bytes)?;
     let plan = &header.plan;
     if header.is_list {
-        let hashes = read_list(plan, sum, read)?;
-        return contents_of(header, Loaded::Items(hashes));
+        let list = read_list(plan, sum, read)?;
+        return contents_of(header, list.loaded());
     }
     let blocks = BlockReader::new(plan);
     let mut tally = Tally::new(plan.geometry().shards(), sum);
     let mut buffer = zeros(block_words(plan))?;
-    let in_a_block = buffer.len() - BLOCK_WORDS;
+    let in_a_block = plan.geometry().words();
     let mut pieces: Vec<Vec<u64>> = Vec::new();
-    let mut found = Vec::new();
+    let mut found: Vec<Block> = Vec::new();
+    let mut times = Times::default();
     while !tally.coverage().is_complete() {
         let number = found.len() as u64;
         read(&mut buffer)?;
         let block = blocks.read(number, &mut buffer)?;
         let added = tally.add(block.depth, block.items, block.sum);
         added.map_err(|gap| gap.at(blocks.at(number)))?;
+        times.add(block.time).ok_or_else(|| blocks.too_early(number))?;
         if pieces.last().is_none_or(|piece| piece.capacity() - piece.len() < in_a_block) {
             // After the first, a piece is at most as large as all that was read before it. So what
             // a stream claims about its length does not decide how much memory is allocated.
@@ -98,7 +101,7 @@ pub fn read<S: PersistentHasher, R: Room>(
             pieces.push(piece);
         }
         if let Some(piece) = pieces.last_mut() {
-            piece.extend_from_slice(&buffer[BLOCK_HEAD..][..in_a_block]);
+            piece.extend_from_slice(&buffer[buckets_in(plan)]);
         }
         found.push(block);
     }
@@ -110,13 +113,17 @@ pub fn read<S: PersistentHasher, R: Room>(
 
     let table = table_of(plan, found.len())?;
     let mut index = 0;
-    for piece in pieces {
-        for buckets in piece.chunks_exact(in_a_block) {
+    let time = times.last();
+    for mut piece in pieces {
+        for buckets in piece.chunks_exact_mut(in_a_block) {
+            if let Some(older) = blocks.at_time(&found[index], buckets, time) {
+                found[index] = older;
+            }
             fill(&table, index, buckets, found[index].items);
             index += 1;
         }
     }
-    contents_of(header, Loaded::Shards { table, blocks: found })
+    contents_of(header, Loaded::Shards { table, blocks: found, time })
 }
 
 /// Reads until `bytes` is full or the stream ends. Returns the number of bytes read.

@@ -4,15 +4,19 @@
 //! growing filter, shards may be split meanwhile. The blocks still make up every root, because the
 //! room copies the shards in the order of the hashes that lead to them.
 
+use crate::layout::stamps::Moment;
 use crate::room::parts::{Copied, Plan};
 use crate::room::shards::Shards;
 use crate::room::{Room, Stage};
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::blocks::Tally;
 use crate::snapshot::error::Reason;
-use crate::snapshot::format::{BLOCK_HEAD, End, block_bytes, block_words, bytes_of, seal};
+use crate::snapshot::format::{
+    BLOCK_HEAD, End, block_bytes, block_words, buckets_in, bytes_of, seal,
+};
 use crate::snapshot::header::header;
-use crate::snapshot::list::list_file;
+use crate::snapshot::list::{Listing, list_file};
+use crate::snapshot::time::words_of;
 use crate::stable_hash::PersistentHasher;
 use std::fmt;
 use std::io::Write;
@@ -97,30 +101,36 @@ pub fn write<S: PersistentHasher>(
     hasher: &S,
     writer: &mut impl Write,
 ) -> Result<SaveReport, Reason> {
-    match room.stage() {
-        Stage::Shards(shards) => write_shards(shards, capacity, hasher, writer),
-        Stage::List(stages) => match (stages.hashes(), stages.shards()) {
-            (None, Some(shards)) => write_shards(shards, capacity, hasher, writer),
-            (hashes, _) => {
-                let no_memory = |bytes| Reason::OutOfMemory { bytes };
-                let hashes = hashes.unwrap_or(Ok(Vec::new())).map_err(no_memory)?;
+    let shards = match room.stage() {
+        Stage::Shards(shards) => Some(shards),
+        Stage::List(stages) => {
+            if let Some(list) = Listing::of(room, stages)? {
                 let plan = Plan::Growing(stages.plan());
-                let mut words = list_file(header(&plan, capacity, true, hasher), &hashes)?;
+                let mut words = list_file(&plan, header(&plan, capacity, true, hasher), &list)?;
                 writer.write_all(bytes_of(&mut words)).map_err(Reason::io("cannot write"))?;
                 let bytes = size_of_val(&*words) as u64;
-                Ok(SaveReport { items: hashes.len(), bytes, shards: 1 })
+                return Ok(SaveReport { items: list.hashes.len(), bytes, shards: 1 });
             }
-        },
+            None
+        }
+    };
+    match (shards, room.stage()) {
+        (Some(shards), _) | (None, Stage::Shards(shards)) => {
+            write_shards(room, shards, capacity, hasher, writer)
+        }
+        // A list that has ended left shards.
+        (None, Stage::List(_)) => Err(Reason::Outgrown),
     }
 }
 
-fn write_shards<S: PersistentHasher>(
-    room: &impl Shards,
+fn write_shards<S: PersistentHasher, R: Room>(
+    room: &R,
+    shards: &R::Shards,
     capacity: usize,
     hasher: &S,
     writer: &mut impl Write,
 ) -> Result<SaveReport, Reason> {
-    let plan = room.plan();
+    let plan = shards.plan();
     let words = block_words(&plan);
     let mut block = zeros(words)?;
     let mut write = |words: &mut [u64]| -> Result<u64, Reason> {
@@ -130,11 +140,8 @@ fn write_shards<S: PersistentHasher>(
     };
     let roots = plan.geometry().shards();
     let mut tally = Tally::new(roots, write(&mut header(&plan, capacity, false, hasher))?);
-    let mut next = Some(0);
-    while let Some(copied) = room.copy_shard(&mut next, &mut block[BLOCK_HEAD..words - 1]) {
-        let Copied { depth, items } = copied;
-        let head = [tally.coverage().blocks(), depth.into(), items.cast_unsigned()];
-        block[..BLOCK_HEAD].copy_from_slice(&head);
+    let mut copying = Copying { room, shards, plan: &plan, next: Some(0) };
+    while let Some((depth, items)) = copying.copy(tally.coverage().blocks(), &mut block) {
         let sum = write(&mut block)?;
         tally.add(depth, items, sum).map_err(|_| Reason::Outgrown)?;
     }
@@ -145,4 +152,38 @@ fn write_shards<S: PersistentHasher>(
     write(&mut end.words())?;
     let End { blocks, items, bytes, .. } = end;
     Ok(SaveReport { items: items.try_into().unwrap_or(0), bytes, shards: blocks as usize })
+}
+
+/// Copies the shards of a filter into blocks, one by one.
+pub struct Copying<'a, R: Room> {
+    pub room: &'a R,
+    pub shards: &'a R::Shards,
+    pub plan: &'a Plan,
+    /// What the room calls the next shard.
+    pub next: Option<u64>,
+}
+
+impl<R: Room> Copying<'_, R> {
+    /// Copies the next shard into a block with this number, which has all but its checksum then. Returns
+    /// its depth and its items, or `None` if there are no more shards.
+    ///
+    /// A filter that forgets lets no tick pass meanwhile, so a block is of one moment.
+    pub fn copy(&mut self, number: u64, block: &mut [u64]) -> Option<(u32, i64)> {
+        let held = self.room.time().map(|(ticking, through)| ticking.hold(through));
+        let buckets = buckets_in(self.plan);
+        let ages = buckets.end..block.len() - 1;
+        let copied = self.shards.copy_shard(&mut self.next, &mut block[buckets])?;
+        let Copied { depth, items, excess } = copied;
+        block[..BLOCK_HEAD].copy_from_slice(&[number, depth.into(), items.cast_unsigned()]);
+        if let Some(held) = held {
+            let lanes = self.plan.geometry().lanes();
+            let (of_ages, of_time) = block[ages].split_last_chunk_mut()?;
+            let now = Moment::of_tick(held.time().tick);
+            for (age, word) in (0..).zip(of_ages) {
+                *word = excess.figures()[lanes.stamp_of_age(age, now)].cast_unsigned();
+            }
+            *of_time = words_of(lanes, held.time());
+        }
+        Some((depth, items))
+    }
 }

@@ -3,6 +3,7 @@
 //! * [`stripe`] has the lock, the version and the count of each segment of buckets, and lists all
 //!   orderings between writers and readers;
 //! * [`lock`] is the lock inside a stripe;
+//! * [`clock`] tells a filter that forgets what time it is, and [`ticking`] is how ticks pass through it;
 //! * [`memory`] gives the machine hints: prefetches and huge pages.
 //!
 //! This file has the [`Table`] itself. Its buckets lie in one row, shard after shard, and so do its
@@ -13,20 +14,27 @@
 //! The two words of a [wide](crate::layout::bucket) bucket are beside each other. The second is stored
 //! before the first and read after it.
 
+pub mod clock;
 pub mod lock;
 pub mod memory;
 pub mod stripe;
+pub mod ticking;
 
 use crate::layout::geometry::{Geometry, STRIPE_BUCKETS};
 use crate::sync::{Ordering, read_owned};
 use crate::table::memory::{Words, in_huge_pages, prefetch, zeroed};
 use crate::table::stripe::{Locks, Stripes};
+use crate::table::ticking::Ticking;
+use std::ops::Range;
 use std::panic::RefUnwindSafe;
 
 pub struct Table {
     geometry: Geometry,
     words: Words,
     stripes: Stripes,
+    /// In a fixed filter that forgets, the time. It is in a box because nothing in the table itself
+    /// changes: so the compiler need not load again what it has loaded.
+    ticking: Option<Box<Ticking>>,
 }
 
 /// Its locks do not know of panics, and no word is ever half written.
@@ -52,7 +60,7 @@ impl Table {
         // when they are made.
         let words = zeroed(words).ok_or(bytes)?;
         let stripes = Stripes::new(segments).ok_or(bytes)?;
-        Ok(Table { geometry, words, stripes })
+        Ok(Table { geometry, words, stripes, ticking: None })
     }
 
     #[inline]
@@ -63,6 +71,17 @@ impl Table {
     #[inline]
     pub fn stripes(&self) -> &Stripes {
         &self.stripes
+    }
+
+    /// Makes it the table of a fixed filter, which keeps the time itself if it forgets.
+    pub fn of_fixed_filter(self) -> Self {
+        let ticking = self.geometry.lanes().forgets().then(|| Box::new(Ticking::new()));
+        Table { ticking, ..self }
+    }
+
+    #[inline]
+    pub fn ticking(&self) -> Option<&Ticking> {
+        self.ticking.as_deref()
     }
 
     pub fn buckets(&self) -> usize {
@@ -78,7 +97,7 @@ impl Table {
 
     /// Returns the memory held beside `self`, in bytes.
     pub fn heap_bytes(&self) -> usize {
-        Self::bytes(&self.geometry)
+        Self::bytes(&self.geometry) + self.ticking().map_or(0, size_of_val)
     }
 
     /// Returns the stripe that guards a bucket.
@@ -113,6 +132,33 @@ impl Table {
     pub fn read_locked(&self, locked: &impl Locks, word: usize) -> u64 {
         debug_assert!(locked.include(&self.stripes, self.stripe_of_word(word)));
         read_owned(&self.words[word])
+    }
+
+    /// Replaces these words, which are of one stripe and at most `N`, unless all are zero. The last is
+    /// stored first.
+    ///
+    /// They are copied to where the compiler can treat several at once.
+    #[inline]
+    pub fn replace<const N: usize>(
+        &self,
+        locked: &impl Locks,
+        words: Range<usize>,
+        replace: impl FnOnce(&mut [u64]),
+    ) {
+        debug_assert!(locked.include(&self.stripes, self.stripe_of_word(words.start)));
+        let (words, mut copies) = (&self.words[words], [0; N]);
+        let mut any = 0;
+        for (copy, word) in copies.iter_mut().zip(words) {
+            *copy = read_owned(word);
+            any |= *copy;
+        }
+        // A page that is never written takes no memory.
+        if any != 0 {
+            replace(&mut copies[..words.len().min(N)]);
+            for (copy, word) in copies.iter().zip(words).rev() {
+                word.store(*copy, Ordering::Release);
+            }
+        }
     }
 
     #[inline]

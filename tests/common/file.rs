@@ -9,6 +9,8 @@ use xxhash_rust::xxh3::xxh3_64;
 pub const HEADER_WORDS: usize = 24;
 pub const END_WORDS: usize = 6;
 pub const BLOCK_HEAD: usize = 3;
+/// The words of a block that tell its time.
+pub const TIME: usize = 3;
 
 pub mod word {
     pub const GROWS: usize = 2;
@@ -26,7 +28,7 @@ pub mod word {
     pub const WORDS: usize = 19;
     pub const STAGGER: usize = 20;
     pub const LIST: usize = 21;
-    pub const LATER: usize = 22;
+    pub const TICKS: usize = 22;
     pub const DEPTH: usize = 1;
     pub const ITEMS: usize = 2;
 }
@@ -63,9 +65,14 @@ impl FilterFile {
         let (header, words) = words.split_at(HEADER_WORDS);
         let (blocks, end) = words.split_at(words.len() - END_WORDS);
         let words_of_a_bucket = header[word::WORDS].max(1);
+        let ages = match (header[word::TICKS] as usize, header[word::GROWS]) {
+            (0, _) => 0,
+            (_, 0) => TIME,
+            (ticks, _) => ticks + 1 + TIME,
+        };
         let block = match header[word::LIST] {
             1 => blocks.len(),
-            _ => BLOCK_HEAD + (header[word::BUCKETS] * words_of_a_bucket) as usize + 1,
+            _ => BLOCK_HEAD + (header[word::BUCKETS] * words_of_a_bucket) as usize + ages + 1,
         };
         assert!(blocks.len().is_multiple_of(block), "whole blocks");
         let blocks = blocks.chunks(block).map(Vec::from).collect();
@@ -144,9 +151,33 @@ impl FilterFile {
         self.header[word::NEAR]
     }
 
+    /// Returns the number of ticks for which items are remembered, or 0.
+    pub fn ticks(&self) -> u64 {
+        self.header[word::TICKS]
+    }
+
+    /// Returns the size of the stamp in bits.
+    pub fn stamp_bits(&self) -> u32 {
+        if self.ticks() == 0 { 0 } else { (self.ticks() + 1).ilog2() + 1 }
+    }
+
     /// Returns the size of the window in bits: the lower part of a growing filter's fingerprint.
     pub fn window(&self) -> u32 {
-        self.bits() - self.bits() / 2
+        match self.words() {
+            1 => (self.bits() - self.stamp_bits()).div_ceil(2),
+            _ => self.lane_bits() - self.stamp_bits(),
+        }
+    }
+
+    /// Returns the index of the first of the words that tell the time of a block.
+    pub fn time_at(&self, block: &[u64]) -> usize {
+        block.len() - 1 - TIME
+    }
+
+    /// Returns how many ticks ago an item came, by its stamp and the time of its block.
+    fn age(&self, block: &[u64], stamp: u64) -> u64 {
+        let now = block[self.time_at(block)] & 0xFF;
+        now.wrapping_sub(stamp) & ((1 << self.stamp_bits()) - 1)
     }
 
     pub fn items(&self) -> i64 {
@@ -183,7 +214,11 @@ impl FilterFile {
     }
 
     fn buckets_of<'a>(&self, block: &'a [u64]) -> &'a [u64] {
-        &block[BLOCK_HEAD..block.len() - 1]
+        let words = match self.is_list() {
+            true => block[word::ITEMS] as usize,
+            false => self.buckets() as usize * self.words(),
+        };
+        &block[BLOCK_HEAD..][..words]
     }
 
     /// Checks everything that the specification says of a file.
@@ -208,10 +243,13 @@ impl FilterFile {
         let header = &self.header;
         assert_eq!(header[0].to_le_bytes(), [0x89, 0x6B, 0x6F, 0x65, 0x6C, 0x0D, 0x0A, 0x1A]);
         let staggers = header[word::STAGGER] == 1;
-        let is_new = staggers || self.words() == 2 || self.is_list();
+        let forgets = self.ticks() > 0;
+        let is_new = staggers || self.words() == 2 || self.is_list() || forgets;
+        assert!(self.ticks() <= 62);
         assert!(header[word::LIST] == 0 || self.is_list() && self.grows() && self.roots() == 1);
         let words = if is_new { self.words() as u64 } else { 0 };
-        assert_eq!((header[1], header[word::WORDS]), (1 + u64::from(is_new), words));
+        let version = 1 + u64::from(is_new) + u64::from(forgets);
+        assert_eq!((header[1], header[word::WORDS]), (version, words));
         assert!(header[word::STAGGER] == 0 || self.grows() && staggers);
         assert!(header[word::GROWS] <= 1);
         let narrow = [8, 9, 10, 12, 16, 21, 32].contains(&self.bits());
@@ -246,16 +284,31 @@ impl FilterFile {
         let name: Vec<u8> =
             header[word::NAME..word::WORDS].iter().flat_map(|word| word.to_le_bytes()).collect();
         assert_eq!(name, *b"XXH3-64 of bytes\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
-        assert_eq!(header[word::LATER..HEADER_WORDS - 1], [0; 1]);
         assert!(is_sealed(header));
     }
 
     fn check_block(&self, block: &[u64]) {
         let mut taken = 0;
+        let stamps = (1 << self.stamp_bits()) - 1;
+        if self.ticks() > 0 {
+            let time = &block[self.time_at(block)..];
+            assert!(time[0] & 0xFF <= stamps && time[0] >> 8 <= 1);
+            assert!(time[0] >> 8 == 1 || time[2] == 0);
+        }
         if self.is_list() {
             let hashes = self.buckets_of(block);
             assert!(hashes.is_sorted());
             assert_eq!(block[word::DEPTH..BLOCK_HEAD], [0, hashes.len() as u64]);
+            let rest = &block[BLOCK_HEAD + hashes.len()..];
+            if self.ticks() == 0 {
+                assert_eq!(rest.len(), 1);
+                return;
+            }
+            assert_eq!(rest.len(), hashes.len().div_ceil(8) + TIME + 1);
+            let stamps = rest.iter().flat_map(|word| word.to_le_bytes());
+            for stamp in stamps.take(hashes.len()) {
+                assert!(self.age(block, stamp.into()) <= self.ticks());
+            }
             return;
         }
         for bucket in self.buckets_of(block).chunks(self.words()) {
@@ -265,13 +318,22 @@ impl FilterFile {
             for lane in self.lanes(bucket).filter(|lane| *lane != 0) {
                 taken += 1;
                 assert!(self.words() == 1 || lane >> self.lane_bits() != 0, "{lane:x}");
-                assert!(!self.grows() || lane & ((1 << self.window()) - 1) != 0, "{lane:x}");
+                let item = lane >> self.stamp_bits();
+                assert!(!self.grows() || item & ((1 << self.window()) - 1) != 0, "{lane:x}");
+                if self.ticks() > 0 {
+                    assert!(item != 0 && self.age(block, lane & stamps) <= self.ticks());
+                }
             }
         }
         let items = block[word::ITEMS].cast_signed();
         if self.grows() {
             let slots = (self.buckets() * u64::from(self.slots())).cast_signed();
             assert!((taken - slots..=taken).contains(&items), "{items} items in {taken} lanes");
+            if self.ticks() > 0 {
+                let by_age = &block[self.time_at(block) - self.ticks() as usize - 1..];
+                let by_age = by_age.iter().take(self.ticks() as usize + 1);
+                assert_eq!(by_age.sum::<u64>(), (taken - items).cast_unsigned());
+            }
         } else {
             assert_eq!((items, block[word::DEPTH]), (taken, 0));
         }
@@ -317,11 +379,13 @@ impl FilterFile {
     fn count_fixed(&self, h: u64) -> usize {
         let (shard, rest) = scale(h, self.roots());
         let (first, _) = scale(rest, self.buckets());
-        let (index, rest) = scale(h << 32, (1 << self.lane_bits()) - 1);
-        let head = 1 + index;
+        let stamps = (1u64 << self.stamp_bits()) - 1;
+        let in_head = if self.words() == 1 { stamps } else { 0 };
+        let (index, rest) = scale(h << 32, ((1 << self.lane_bits()) - 1) & !in_head);
+        let head = 1 + (index | in_head);
         let fingerprint = match self.words() {
             1 => head,
-            _ => head << self.lane_bits() | rest >> (64 - self.lane_bits()),
+            _ => head << self.lane_bits() | rest >> (64 - self.lane_bits()) & !stamps,
         };
         let s = head.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let second = if self.near() == 2 || self.slots() == 2 || s >> 20 & 3 == 0 {
@@ -330,7 +394,9 @@ impl FilterFile {
         } else {
             first ^ (s >> 40 & (self.near() - 1) | 1)
         };
-        self.count_in(shard as usize, [first, second], |lane| lane == fingerprint)
+        self.count_in(shard as usize, [first, second], |lane| {
+            lane & !stamps == fingerprint && lane != 0
+        })
     }
 
     fn count_growing(&self, h: u64) -> usize {
@@ -343,8 +409,8 @@ impl FilterFile {
         let first = o >> (64 - 13);
         let (anchor, s) = match self.words() {
             1 => {
-                let anchor = o << 13 >> (64 - self.bits() / 2);
-                (anchor, anchor << self.window())
+                let anchor = o << 13 >> (64 - (self.bits() - self.stamp_bits()) / 2);
+                (anchor, anchor << (self.window() + self.stamp_bits()))
             }
             _ => {
                 let anchor = 1 + scale(o << 13, (1 << self.lane_bits()) - 1).0;
@@ -356,6 +422,7 @@ impl FilterFile {
         let distance = if s >> 58 & 3 == 0 || self.slots() == 2 { 13 } else { 9 };
         let second = first ^ (s >> 40 & ((1 << distance) - 1) | 1);
         self.count_in(block, [first, second], |lane| {
+            let lane = lane >> self.stamp_bits();
             let above = lane.trailing_zeros() + 1;
             lane != 0 && lane >> above == fingerprint >> above
         })

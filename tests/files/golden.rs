@@ -23,6 +23,9 @@ const WIDE: &str = "fixed-2.koel";
 const WIDE_GROWING: &str = "growing-2.koel";
 const STAGGERED: &str = "staggered-2.koel";
 const LIST: &str = "list-2.koel";
+const FORGETFUL: &str = "fixed-3.koel";
+const FORGETFUL_GROWING: &str = "growing-3.koel";
+const FORGETFUL_LIST: &str = "list-3.koel";
 
 fn path(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "tests", "golden", name].iter().collect()
@@ -81,6 +84,46 @@ fn write_the_files_that_are_not_there() {
     };
     write(STAGGERED, small(10_000));
     write(LIST, small(100));
+    let fixed = builder().capacity(1_500).false_positive_rate(0.02).remembers(6);
+    let fixed = fixed.build().expect("a filter");
+    fill_in_time(&fixed, 1_000);
+    write(FORGETFUL, bytes_of(&fixed));
+    let growing = |rate, each| {
+        let builder = builder().capacity(1_000).false_positive_rate(rate).remembers(6).growing();
+        let growing = builder.expected_growth(8.0).build().expect("a filter");
+        fill_in_time(&growing, each);
+        bytes_of(&growing)
+    };
+    write(FORGETFUL_GROWING, growing(0.02, 60_000));
+    write(FORGETFUL_LIST, growing(0.001, 100));
+}
+
+fn bytes_of<R: Room>(filter: &Filter<R>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    filter.write_to(&mut bytes).expect("memory");
+    bytes
+}
+
+/// Lets items come in ten ticks, a tenth of them in each.
+fn fill_in_time<R: Room>(filter: &Filter<R>, items: u64) {
+    for tick in 0..10 {
+        filter.tick_to(2_000 + tick);
+        for item in (tick..items).step_by(10) {
+            filter.insert(&item).expect("room");
+        }
+    }
+}
+
+/// The items of the last seven ticks are in the filter, and go one after the other.
+fn forgets_in_time<R: Room>(filter: &Filter<R>, items: u64) {
+    assert_eq!(filter.present_tick(), Some(2_009));
+    for first in 3..10 {
+        let in_time = (0..items).filter(|item| item % 10 >= first);
+        assert_eq!(filter.len(), in_time.clone().count());
+        assert!(in_time.clone().all(|item| filter.contains(&item)), "{first}");
+        filter.tick();
+    }
+    assert!(filter.is_empty() && !(0..items).any(|item| filter.contains(&item)));
 }
 
 /// Loads the filter from the file and from a stream, and checks that both are written as the same
@@ -194,6 +237,24 @@ fn a_filter_that_is_a_list_loads_unchanged() {
     for filter in loaded::<Growing>(LIST) {
         finds_all(&filter, 100);
         assert_eq!((filter.stats().splits(), filter.false_positive_rate()), (0, 0.0));
+        fill(&filter, 10_000);
+        finds_all(&filter, 10_000);
+    }
+}
+
+#[test]
+fn filters_of_version_3_load_unchanged_and_forget_in_time() {
+    for filter in loaded::<Fixed>(FORGETFUL) {
+        let stats = filter.stats();
+        assert_eq!((stats.fingerprint_bits(), filter.capacity()), (12, 1_500));
+        forgets_in_time(&filter, 1_000);
+    }
+    for filter in loaded::<Growing>(FORGETFUL_GROWING) {
+        assert_eq!(filter.stats().fingerprint_bits(), 16);
+        forgets_in_time(&filter, 60_000);
+    }
+    for filter in loaded::<Growing>(FORGETFUL_LIST) {
+        forgets_in_time(&filter, 100);
         fill(&filter, 10_000);
         finds_all(&filter, 10_000);
     }

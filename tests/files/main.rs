@@ -14,6 +14,7 @@ mod process;
 
 mod crashes;
 mod damaged_files;
+mod forgetting;
 mod format;
 mod golden;
 mod lookups;

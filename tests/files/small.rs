@@ -127,7 +127,7 @@ fn a_damaged_list_is_refused() {
     // A list is that of a growing filter that began with one shard.
     assert_eq!(changed(&file, |file| file.header[word::ROOTS] = 2), Some(Damaged));
     assert_eq!(changed(&file, |file| file.header[word::LIST] = 2), Some(Damaged));
-    assert_eq!(changed(&file, |file| file.header[word::LATER] = 1), Some(Damaged));
+    assert_eq!(changed(&file, |file| file.header[word::TICKS] = 1), Some(Damaged));
     let kind = changed(&file, |file| file.header[word::GROWS] = 0);
     assert!(matches!(kind, Some(Damaged | WrongKind)));
     // More copies than any filter holds.

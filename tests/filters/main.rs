@@ -7,6 +7,7 @@ mod common;
 mod batches;
 mod capacity;
 mod determinism;
+mod forgetting;
 mod growth;
 mod hostile;
 mod panicking_hash;

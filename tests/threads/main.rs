@@ -8,3 +8,4 @@ mod common;
 
 mod races;
 mod stress;
+mod ticks;

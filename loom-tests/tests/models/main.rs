@@ -14,6 +14,7 @@ mod toy;
 mod accounts;
 mod batches;
 mod exclusion;
+mod forgetting;
 mod growth;
 mod lookups;
 mod small;

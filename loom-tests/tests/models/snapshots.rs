@@ -48,7 +48,7 @@ fn counts_its_lanes(toy: &Toy, copy: &Saved) {
 fn times_in(toy: &Toy, copy: &Saved, item: &Place) -> usize {
     let lanes = toy.table().geometry().lanes();
     let both = [item.first, item.second];
-    both.iter().map(|bucket| lanes.holding(copy.word(*bucket), item.fp).len()).sum()
+    both.iter().map(|bucket| lanes.holding::<false>(copy.word(*bucket), item.fp).len()).sum()
 }
 
 #[derive(Clone)]

@@ -24,7 +24,10 @@ pub struct Toy<const WIDE: bool = false> {
 impl<const WIDE: bool> Toy<WIDE> {
     /// Builds a table of one or more such shards. Most models use only the first one.
     pub fn of_shards(shards: usize) -> Self {
-        let lanes = if WIDE { Lanes::of_wide(64) } else { Lanes::of_bits(32) };
+        Self::with(if WIDE { Lanes::of_wide(64) } else { Lanes::of_bits(32) }, shards)
+    }
+
+    fn with(lanes: Lanes, shards: usize) -> Self {
         let geometry = Geometry::new(lanes, shards, BUCKETS);
         Toy { room: Fixed::of(geometry) }
     }
@@ -45,8 +48,9 @@ impl<const WIDE: bool> Toy<WIDE> {
     /// different `number`s have different fingerprints, even if their buckets differ.
     pub fn item(&self, first: u32, second: u32, number: usize) -> Place {
         let (first, second) = (Bucket(first), Bucket(second));
+        let unit = self.table().geometry().lanes().unit_of_heads();
         let fp = (1..)
-            .map(|value| Fingerprint::new(value).unwrap())
+            .map(|value| Fingerprint::new(value * unit).unwrap())
             .filter(|fp| self.table().geometry().alternate(first, *fp) == second)
             .nth(number)
             .unwrap();
@@ -78,7 +82,7 @@ impl<const WIDE: bool> Toy<WIDE> {
         let step = |(place, bucket): &(&Place, u32)| {
             let bucket = Bucket(*bucket);
             let word = self.shard().read(bucket);
-            Step { bucket, lane: lanes.holding(word, place.fp).first().unwrap() }
+            Step { bucket, lane: lanes.holding::<WIDE>(word, place.fp).first().unwrap() }
         };
         Path::new(moves.iter().map(step).collect(), Bucket(end))
     }
@@ -130,6 +134,21 @@ impl<const WIDE: bool> World for Toy<WIDE> {
 
     fn check(&self) {
         Toy::check(self);
+    }
+}
+
+/// A table that remembers items for two ticks. A stamp has two bits, so the one of the next tick is that
+/// of what has expired.
+pub struct Forgetful<const WIDE: bool = false>(pub Toy<WIDE>);
+
+impl<const WIDE: bool> World for Forgetful<WIDE> {
+    fn of_shards(shards: usize) -> Self {
+        let lanes = if WIDE { Lanes::of_wide(64) } else { Lanes::of_bits(32) };
+        Forgetful(Toy::with(lanes.remembering(2), shards))
+    }
+
+    fn check(&self) {
+        self.0.check();
     }
 }
 

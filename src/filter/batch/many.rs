@@ -208,7 +208,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         self.write_hashes::<Remove>(hashes, false)
     }
 
-    fn write_hashes<O: Act<Answer: Clone>>(
+    pub(crate) fn write_hashes<O: Act<Answer: Clone>>(
         &self,
         hashes: &[u64],
         unanswered: O::Answer,

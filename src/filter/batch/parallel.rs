@@ -179,7 +179,7 @@ impl<S: BuildHasher + Sync, R: Room> ConcurrentCuckooFilter<S, R> {
         extensions.reduce(Extension::default, Extension::merge).outcome()
     }
 
-    fn par_write_items<O: Act<Answer: Copy + Send + Sync>, T: Hash + Sync>(
+    pub(crate) fn par_write_items<O: Act<Answer: Copy + Send + Sync>, T: Hash + Sync>(
         &self,
         items: &[T],
         unanswered: O::Answer,
@@ -252,7 +252,7 @@ impl<S: Sync, R: Room> ConcurrentCuckooFilter<S, R> {
         self.par_write_hashes::<Remove>(hashes, false)
     }
 
-    fn par_write_hashes<O: Act<Answer: Copy + Send + Sync>>(
+    pub(crate) fn par_write_hashes<O: Act<Answer: Copy + Send + Sync>>(
         &self,
         hashes: &[u64],
         unanswered: O::Answer,

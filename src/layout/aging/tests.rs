@@ -1,6 +1,7 @@
 use super::*;
 use crate::layout::bucket::all_lanes;
 use crate::layout::either;
+use crate::layout::stamps::Moment;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
@@ -14,20 +15,20 @@ struct Plain {
 impl Plain {
     fn random(rng: &mut SmallRng, aging: Aging, bits: u32) -> Self {
         let anchor = match aging.lanes.is_wide() {
-            false => rng.random_range(0..1 << (aging.lanes.bits() - u32::from(aging.window))),
+            false => rng.random_range(0..1 << (aging.lanes.bits() - to_anchor(aging))),
             true => rng.random_range(1..1 << aging.lanes.bits()),
         };
         Plain { anchor, bits: (0..bits).map(|_| rng.random()).collect() }
     }
 
-    /// The lane in both words.
+    /// The lane in both words, with a stamp of zeros.
     fn packed(&self, aging: Aging) -> Words {
         let bits = self.bits.iter().chain([&true]);
         let window = bits.fold(0, |window, bit| window << 1 | u64::from(*bit))
-            << (aging.window_bits() as usize - self.bits.len());
+            << (aging.window_bits() as usize - self.bits.len() + usize::from(aging.stamp));
         match aging.lanes.is_wide() {
             false => {
-                let heads = u64::from(self.anchor) << aging.window | window;
+                let heads = u64::from(self.anchor) << to_anchor(aging) | window;
                 Words { heads, tails: 0 }
             }
             true => Words { heads: u64::from(self.anchor), tails: window },
@@ -38,6 +39,11 @@ impl Plain {
         let Words { heads, tails } = self.packed(aging);
         Fingerprint::new(heads as u32).expect("a head").with_tail(tails)
     }
+}
+
+/// How many bits of a narrow lane are below the anchor.
+fn to_anchor(aging: Aging) -> u32 {
+    u32::from(aging.window + aging.stamp)
 }
 
 fn words(aging: Aging, plain: &[Option<Plain>]) -> Words {
@@ -63,12 +69,37 @@ fn random_word(rng: &mut SmallRng, aging: Aging) -> Vec<Option<Plain>> {
 
 fn for_random_words(mut check: impl FnMut(&mut SmallRng, Aging, Vec<Option<Plain>>)) {
     let mut rng = SmallRng::seed_from_u64(1);
-    for aging in all_lanes().map(Aging::new) {
-        for _ in 0..20_000 {
+    for aging in all_agings() {
+        for _ in 0..10_000 {
             let plain = random_word(&mut rng, aging);
             check(&mut rng, aging, plain);
         }
     }
+}
+
+/// Those of all layouts, with stamps of some sizes and without.
+fn all_agings() -> impl Iterator<Item = Aging> {
+    let with = |ticks: u8| all_lanes().map(move |lanes| (lanes, ticks));
+    let forgetful = [2, 6, 62].into_iter().flat_map(with);
+    let forgetful = forgetful.map(|(lanes, ticks)| lanes.remembering(ticks));
+    let have_room = forgetful.filter(|lanes| lanes.bits() >= lanes.stamp_bits() + 4);
+    all_lanes().chain(have_room).map(Aging::new)
+}
+
+/// The bucket with a random stamp in each taken lane.
+fn stamped(rng: &mut SmallRng, aging: Aging, words: Words) -> Words {
+    let lanes = aging.lanes;
+    lanes.taken(words.heads).fold(words, |words, lane| {
+        let age = rng.random_range(0..=lanes.most_stamps());
+        lanes.with_age(words, lane, age, Moment::FIRST)
+    })
+}
+
+/// The bucket with stamps of zeros in all taken lanes.
+fn unstamped(aging: Aging, words: Words) -> Words {
+    let lanes = aging.lanes;
+    let zero = |words, lane| lanes.with_age(words, lane, 0, Moment::FIRST);
+    lanes.taken(words.heads).fold(words, zero)
 }
 
 #[test]
@@ -86,7 +117,7 @@ fn a_lane_matches_the_items_that_agree_in_all_bits_left() {
         }
         plain.rotate_left(1);
         let fp = item.fingerprint(aging);
-        let words = words(aging, &plain);
+        let words = stamped(rng, aging, words(aging, &plain));
         let is_wide = aging.lanes.is_wide();
         let mut holding = either!(is_wide, W => aging.holding::<W>(words.heads, fp));
         let is_one_in = [(0, words.heads), (words.heads, 0)]
@@ -114,7 +145,7 @@ fn a_fingerprint_is_made_of_the_top_bits_of_two_fractions() {
         let item = Plain::random(rng, aging, aging.window_bits());
         let bits = item.bits.iter().fold(0, |bits, bit| bits << 1 | u64::from(*bit));
         let anchor = match aging.lanes.is_wide() {
-            false => u64::from(item.anchor) << (64 - aging.lanes.bits() + u32::from(aging.window)),
+            false => u64::from(item.anchor) << (64 - aging.lanes.bits() + to_anchor(aging)),
             // The middle of the part of all fractions that has this anchor.
             true => {
                 let part = u64::MAX / aging.lanes.heads();
@@ -129,7 +160,7 @@ fn a_fingerprint_is_made_of_the_top_bits_of_two_fractions() {
 
 #[test]
 fn a_split_sorts_lanes_by_the_first_bit_left() {
-    for_random_words(|_, aging, plain| {
+    for_random_words(|rng, aging, plain| {
         let half = |upper: bool| -> Vec<Option<Plain>> {
             let sorted = plain.iter().map(|lane| {
                 let Plain { anchor, bits } = lane.clone()?;
@@ -142,27 +173,31 @@ fn a_split_sorts_lanes_by_the_first_bit_left() {
             });
             sorted.collect()
         };
+        let whole = stamped(rng, aging, words(aging, &plain));
+        let expected = [words(aging, &half(false)), words(aging, &half(true))];
+        let halves = either!(aging.lanes.is_wide(), W => aging.split::<W>(whole));
+        let found = [halves.lower, halves.upper].map(|half| unstamped(aging, half));
+        assert_eq!(found, expected, "{plain:?}");
+        // Each lane keeps its place and its stamp.
+        let age = |words, lane| aging.lanes.age(words, lane, Moment::FIRST);
+        for half in [halves.lower, halves.upper] {
+            for lane in aging.lanes.taken(half.heads) {
+                assert_eq!(age(half, lane), age(whole, lane));
+            }
+        }
         let used_up = plain.iter().flatten().filter(|lane| lane.bits.is_empty()).count();
-        let expected = Halves {
-            lower: words(aging, &half(false)),
-            upper: words(aging, &half(true)),
-            in_both: used_up,
+        let counted = either!(aging.lanes.is_wide(), W => aging.used_up::<W>(whole));
+        assert_eq!((halves.in_both.len(), counted), (used_up, used_up));
+        let are_in_both = |half: Words| {
+            aging.lanes.taken(half.heads).tops() & halves.in_both.tops() == halves.in_both.tops()
         };
-        assert_eq!(
-            either!(aging.lanes.is_wide(), W => aging.split::<W>(words(aging, &plain))),
-            expected,
-            "{plain:?}"
-        );
-        assert_eq!(
-            either!(aging.lanes.is_wide(), W => aging.used_up::<W>(words(aging, &plain))),
-            used_up
-        );
+        assert!(are_in_both(halves.lower) && are_in_both(halves.upper));
     });
 }
 
 #[test]
 fn either_bucket_yields_the_other_whatever_the_window() {
-    for aging in all_lanes().map(Aging::new) {
+    for aging in all_agings() {
         for bucket in (0..GROWING_BUCKETS).map(Bucket) {
             let anchor = u64::from(bucket.0) << 53;
             let fp = |window| either!(aging.lanes.is_wide(), W => aging.fingerprint::<W>(anchor, window));
@@ -175,20 +210,19 @@ fn either_bucket_yields_the_other_whatever_the_window() {
 
 #[test]
 fn each_bit_a_lane_has_lost_doubles_its_vagueness() {
-    for_random_words(|_, aging, plain| {
+    for_random_words(|rng, aging, plain| {
         let of = |lane: &Plain| 1 << (aging.window_bits() as usize - lane.bits.len());
         let expected: u64 = plain.iter().flatten().map(of).sum();
-        assert_eq!(
-            either!(aging.lanes.is_wide(), W => aging.vagueness::<W>(words(aging, &plain))),
-            expected
-        );
+        let words = stamped(rng, aging, words(aging, &plain));
+        let found = either!(aging.lanes.is_wide(), W => aging.vagueness::<W>(words));
+        assert_eq!(found, expected);
     });
 }
 
 #[test]
 fn a_taken_lane_without_a_one_in_its_window_is_reported() {
     for_random_words(|rng, aging, plain| {
-        let words = words(aging, &plain);
+        let words = stamped(rng, aging, words(aging, &plain));
         let without_a_one =
             |words| either!(aging.lanes.is_wide(), W => aging.without_a_one::<W>(words));
         assert!(without_a_one(words).is_empty());
@@ -196,10 +230,18 @@ fn a_taken_lane_without_a_one_in_its_window_is_reported() {
         let Some(lane) = taken.get(rng.random_range(0..taken.len().max(1))) else { return };
         let damaged = match aging.lanes.is_wide() {
             false => {
-                let anchor = Fingerprint::new(1 << aging.window).expect("an anchor");
+                let anchor = Fingerprint::new(1 << to_anchor(aging)).expect("an anchor");
                 Words { heads: aging.lanes.with(words.heads, *lane, anchor), tails: 0 }
             }
-            true => Words { tails: aging.lanes.without(words.tails, *lane), ..words },
+            // Only the stamp is left.
+            true => {
+                let bits = aging.lanes.value(words.tails, *lane) & u64::from(aging.in_a_window);
+                let tails = aging.lanes.value(words.tails, *lane) ^ bits;
+                let without = aging.lanes.without(words.tails, *lane);
+                let tails = Fingerprint::new(tails as u32)
+                    .map_or(without, |stamp| aging.lanes.with(without, *lane, stamp));
+                Words { tails, ..words }
+            }
         };
         let without = without_a_one(damaged);
         assert_eq!((without.first(), without.len()), (Some(*lane), 1));

@@ -42,6 +42,23 @@
 //! Two removals may be the last at the same time, in different shards. Each has a fence between its
 //! own account and its look at the other's, so at least one of them sees both empty.
 //!
+//! # What does a tick take off?
+//!
+//! In a filter that forgets, a lane that expires may stand for an item, or be the copy of one in the other
+//! half of a split. So while a tick erases lanes, the items are still counted: a lane less is an item that
+//! has no lane, and is taken off the shard's *excess* of the dead stamp. When nothing dead is left in
+//! the whole filter, each shard *settles*: what its excess of this stamp is below zero is
+//! taken off its accounts. As for every stamp the excesses of all shards together are right, so is
+//! what they take off together. A single shard may have to take off more than it has; that is *owed*, and
+//! collected from others when all have settled. It may also get something back.
+//!
+//! Until then, no account's being empty proves anything: settling changes `d`. So as long as a tick is not
+//! settled, nothing is cleared, and a removal that finds all accounts empty first helps the tick to
+//! its end. Its end checks whether the filter is empty, like a last removal.
+//!
+//! What is owed and cannot be collected stays owed: more was removed than had been inserted, from lanes of
+//! other items, one of which has now expired.
+//!
 //! # Orderings
 //!
 //! | access | ordering | partner, and what breaks without it |
@@ -53,10 +70,15 @@
 //! All this costs an insert or a removal nothing but a look at the counts that it changes anyway.
 
 use crate::layout::geometry::Bucket;
+use crate::layout::stamps::Moment;
+use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::growing::site::Site;
-use crate::room::growing::split::Census;
+use crate::room::growing::site::census::Census;
 use crate::room::growing::tables::Tables;
+use crate::shard::Shard;
+use crate::shard::lease::Always;
 use crate::sync::{Gauge, Ordering, RwLock, fence};
+use crate::table::stripe::Locks;
 
 pub struct Accounts {
     /// Held for writing while items pass from one shard's accounts to another's, and for reading
@@ -66,12 +88,22 @@ pub struct Accounts {
     has_some: Gauge,
     /// Not zero if any shard may have lanes that stand for no item.
     has_excess: Gauge,
+    /// What shards had to take off for a tick, and did not have. Others got so much back if it is below
+    /// zero, which it never is when all have settled.
+    owed: Gauge,
+    /// Not zero while some shards have settled and others have not. It changes while `transfers` is held.
+    is_settling: Gauge,
 }
 
 impl Accounts {
     pub fn new() -> Self {
-        let (has_some, has_excess) = (Gauge::new(), Gauge::new());
-        Accounts { transfers: RwLock::new(()), has_some, has_excess }
+        Accounts {
+            transfers: RwLock::new(()),
+            has_some: Gauge::new(),
+            has_excess: Gauge::new(),
+            owed: Gauge::new(),
+            is_settling: Gauge::new(),
+        }
     }
 
     /// Begins with shards that were loaded from a file. It gives an estimate of each shard's items,
@@ -88,24 +120,65 @@ impl Accounts {
             }
         }
         let missing = tables.sites_from(0).map(|(_, site)| site.census().received);
-        let mut missing: i64 = missing.sum();
+        Self::collect::<WIDE>(tables, missing.sum());
+    }
+
+    /// Takes so many items off the accounts of whichever shards have some. Returns how many are missing.
+    fn collect<const WIDE: bool>(tables: &Tables, mut missing: i64) -> i64 {
         for (_, site) in tables.sites_from(0) {
+            if missing == 0 {
+                break;
+            }
             let shard = site.shard::<WIDE>();
             let Ok(locked) = shard.lock_all();
             let items = shard.all_items();
             let given = missing.min(items);
-            if given > 0 {
+            if given != 0 {
                 shard.share_out(&locked, items - given, Bucket(0));
                 let census = site.census();
                 site.record(&Census { received: census.received - given, ..census });
                 missing -= given;
             }
         }
+        missing
+    }
+
+    /// Takes the items that have expired off the accounts of a shard. Nothing of the kind is left in it.
+    pub fn settle<const WIDE: bool>(&self, site: &Site, now: Moment) {
+        let _no_transfer = self.transfers.read();
+        self.is_settling.set(1);
+        let shard = site.shard::<WIDE>();
+        let Ok(locked) = shard.lock_all();
+        let mut census = site.census();
+        let gone = -census.excess.take(shard.lanes().dead_stamps(now)).total();
+        let items = shard.all_items();
+        let paid = gone.min(items);
+        if paid != 0 {
+            shard.share_out(&locked, items - paid, Bucket(0));
+        }
+        census.received += gone - paid;
+        site.record(&census);
+        self.owed.take((paid - gone).cast_unsigned());
+    }
+
+    /// Collects what is owed, now that all shards have settled.
+    pub fn close<const WIDE: bool>(&self, tables: &Tables) {
+        let _alone = self.transfers.write();
+        let owed = self.owed.get().cast_signed();
+        if owed != 0 {
+            self.owed.set(Self::collect::<WIDE>(tables, owed).cast_unsigned());
+        }
+        self.is_settling.set(0);
+    }
+
+    /// Whether an account's being empty proves nothing yet. The caller holds `transfers` for writing.
+    pub fn are_settling(&self) -> bool {
+        self.is_settling.get() != 0
     }
 
     /// Records that a shard has lanes that stand for no item. The caller holds its locks.
     pub fn note_excess(&self, censuses: &[Census]) {
-        if censuses.iter().any(|census| census.excess > 0) {
+        if censuses.iter().any(|census| census.excess.figures().iter().any(|lanes| *lanes > 0)) {
             self.has_excess.set(1);
         }
     }
@@ -158,12 +231,15 @@ impl Accounts {
 
     /// Clears all shards if no item is left. To be called after a removal that left the accounts of
     /// its stripes empty, without locks.
-    pub fn clear_if_empty<const WIDE: bool>(&self, tables: &Tables) {
+    pub fn clear_if_empty<const WIDE: bool>(&self, tables: &Tables, now: Moment) {
         fence(Ordering::SeqCst);
         if self.has_excess.get() == 0 || self.anything::<WIDE>(tables) {
             return;
         }
         let _no_split = self.transfers.write();
+        if self.are_settling() {
+            return;
+        }
         for (_, site) in tables.sites_from(0) {
             let Ok(_locked) = site.shard::<WIDE>().lock_all();
             if site.shard::<WIDE>().all_items() > 0 {
@@ -175,9 +251,10 @@ impl Accounts {
             let shard = site.shard::<WIDE>();
             let Ok(locked) = shard.lock_all();
             let census = site.census();
-            if shard.all_items() > 0 {
-                let excess = census.excess - census.received;
-                has_excess |= excess > 0;
+            let items = shard.all_items();
+            if items > 0 {
+                let excess = left_over(shard, &locked, items, now);
+                has_excess |= excess.total() > 0;
                 site.record(&Census { excess, received: 0, ..census });
                 continue;
             }
@@ -201,4 +278,26 @@ impl Accounts {
         let before = tables.sites_from(0).take_while(move |(number, _)| *number < start);
         tables.sites_from(start).chain(before)
     }
+}
+
+/// The lanes of a shard, less those of so many items, which are the newest.
+fn left_over<const WIDE: bool>(
+    shard: Shard<'_, Always<WIDE>>,
+    locked: &impl Locks,
+    mut items: i64,
+    now: Moment,
+) -> ByStamp {
+    let lanes = shard.lanes();
+    let mut excess = ByStamp::default();
+    for bucket in shard.buckets() {
+        let words = shard.read_locked(locked, bucket);
+        lanes.taken(words.heads).for_each(|lane| excess.add(lanes.stamp(words, lane), 1));
+    }
+    for age in 0..=lanes.most_stamps() {
+        let stamp = lanes.stamp_of_age(age, now);
+        let newest = items.min(excess.figures()[stamp]);
+        excess.add(stamp, -newest);
+        items -= newest;
+    }
+    excess
 }

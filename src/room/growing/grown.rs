@@ -6,26 +6,29 @@
 //! changes, so each item keeps the number of its bucket, in the old shard or in the new one.
 //! Nothing is hashed again, and a split cannot fail for lack of room. What the fingerprints lose is
 //! described in [`aging`](crate::layout::aging), and when a split is refused in
-//! [`worth`](crate::room::growing::worth).
+//! [`worth`].
+
+mod forget;
+mod shards;
+pub mod worth;
 
 use crate::error::{Full, FullKind, Reason};
 use crate::layout::aging::Aging;
 use crate::layout::either;
-use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_BUCKETS};
-use crate::layout::roots::{Parts, Position};
+use crate::layout::geometry::{Geometry, Mixed, Place};
+use crate::layout::roots::Position;
 use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
 use crate::room::growing::accounts::Accounts;
 use crate::room::growing::directory::{Directory, MOST_ENTRIES, NoMemory, Tenure};
+use crate::room::growing::grown::worth::split_helps;
 use crate::room::growing::site::{Link, Site};
-use crate::room::growing::split::{Census, split};
+use crate::room::growing::split::split;
 use crate::room::growing::tables::Tables;
-use crate::room::growing::until_split::{Ground, Split, UntilSplit};
-use crate::room::growing::worth::split_helps;
-use crate::room::parts::{Block, CannotRestore, Copied, Plan};
+use crate::room::growing::until_split::{Ground, UntilSplit};
+use crate::room::parts::{Block, CannotRestore};
 use crate::room::shards::{Located, Shards};
 use crate::shard::Shard;
 use crate::shard::path;
-use crate::stats::{Growth, Stats};
 use crate::sync::{Gauge, Mutex};
 use crate::table::Table;
 
@@ -70,7 +73,7 @@ impl Grown {
     }
 
     fn with(geometry: Geometry, directory: Directory, tables: Tables, plan: GrowthPlan) -> Self {
-        let ground = Ground { aging: Aging::new(geometry.lanes()), tables };
+        let ground = Ground { aging: Aging::new(geometry.lanes()), tables, ticking: None };
         let (accounts, purchases, max_bytes) = (Accounts::new(), Mutex::new(()), Gauge::new());
         max_bytes.set(plan.max_bytes as u64);
         Grown { geometry, directory, ground, accounts, purchases, max_bytes, plan }
@@ -85,7 +88,7 @@ impl Grown {
         let tables = Tables::restore(plan.geometry.shards(), table, blocks.len());
         let tables = tables.map_err(|bytes| CannotRestore::OutOfMemory { bytes })?;
         for ((_, site), block) in tables.sites_from(0).zip(blocks) {
-            site.record(&block.census);
+            site.record(&block.census());
         }
         Self::gathered(plan, tables, blocks.iter().map(|block| block.depth))
     }
@@ -112,12 +115,26 @@ impl Grown {
         Grown::new(plan).expect("memory for a small table")
     }
 
+    /// The site of the shard with this number.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn site_of(&self, shard: usize) -> Option<&Site> {
+        self.ground.tables.sites_from(shard).next().map(|(_, site)| site)
+    }
+
+    /// Lets the accounts know of lanes that stand for no item.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn note_excess(&self) {
+        let censuses = self.ground.tables.sites_from(0).map(|(_, site)| site.census());
+        self.accounts.note_excess(&censuses.collect::<Vec<_>>());
+    }
+
     /// The link to the shard with this number, if it has this depth.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn link(&self, shard: usize, depth: u32) -> Link {
-        let (_, site) = self.ground.tables.sites_from(shard).next().expect("a shard");
-        Link::new(site, depth)
+        Link::new(self.site_of(shard).expect("a shard"), depth)
     }
 
     /// Splits the shard that owned the item when this link was in the list of this level.
@@ -194,6 +211,9 @@ impl Grown {
     fn split<const WIDE: bool>(&self, shard: Leased<'_, WIDE>, place: Place) -> Result<(), Full> {
         let tenure = shard.lease().tenure;
         let site = self.site(tenure);
+        if self.sweep::<WIDE>(site) {
+            return Ok(());
+        }
         {
             // A refusal is decided under the item's own locks. A split or a clear holds all locks of
             // the shard, so neither is half done then, and what they wrote before is seen.
@@ -259,160 +279,6 @@ impl Grown {
         let of_shard = |tenure| self.directory.share(tenure) * self.site(tenure).vagueness();
         let vagueness: f64 = self.directory.shards().map(of_shard).sum();
         vagueness * rate_of_a_lane(self.geometry.lanes()) / f64::from(self.geometry.buckets())
-    }
-}
-
-impl Shards for Grown {
-    type Lease<'a, const WIDE: bool> = UntilSplit<'a, WIDE>;
-
-    /// Finding the table again is cheaper than keeping its address.
-    type Ahead<'a, const WIDE: bool> = (Tenure<'a>, Place);
-
-    #[inline]
-    fn is_wide(&self) -> bool {
-        self.geometry.lanes().is_wide()
-    }
-
-    #[inline(always)]
-    fn locate<const WIDE: bool>(&self, hash: Mixed) -> Located<'_, Self, WIDE> {
-        let position = self.position(hash);
-        self.located(self.directory.look_up_at(hash, position), position)
-    }
-
-    fn relocate<'a, const WIDE: bool>(
-        &'a self,
-        lease: UntilSplit<'a, WIDE>,
-        _: Split,
-    ) -> Located<'a, Self, WIDE> {
-        self.locate(lease.tenure.hash())
-    }
-
-    #[inline(always)]
-    fn contains_again<const WIDE: bool>(&self, (shard, _): Located<'_, Self, WIDE>) -> bool {
-        self.contains_somewhere::<WIDE>(shard.lease().tenure.hash())
-    }
-
-    fn make_room<'a, const WIDE: bool>(
-        &'a self,
-        lease: UntilSplit<'a, WIDE>,
-        _: FullKind,
-    ) -> Result<Located<'a, Self, WIDE>, Full> {
-        let position = self.position(lease.tenure.hash());
-        let (shard, place) = self.located::<WIDE>(lease.tenure, position);
-        self.split(shard, place)?;
-        Ok(self.locate(lease.tenure.hash()))
-    }
-
-    fn pay_for<'a, const WIDE: bool>(
-        &'a self,
-        lease: UntilSplit<'a, WIDE>,
-    ) -> Option<Located<'a, Self, WIDE>> {
-        // No shard is split while this is held.
-        let _transfer = self.accounts.transfers.write();
-        let located @ (shard, place) = self.locate(lease.tenure.hash());
-        let site = self.site(shard.lease().tenure);
-        let paid = self.accounts.fill::<WIDE>(&self.ground.tables, site, place.first);
-        paid.then_some(located)
-    }
-
-    fn perhaps_empty(&self) {
-        let Grown { accounts, ground, .. } = self;
-        either!(self.is_wide(), WIDE => accounts.clear_if_empty::<WIDE>(&ground.tables));
-    }
-
-    #[inline(always)]
-    fn fetch<const WIDE: bool>(&self, hash: Mixed) -> (Tenure<'_>, Place) {
-        let (shard, place) = self.locate::<WIDE>(hash);
-        shard.prefetch(place);
-        (shard.lease().tenure, place)
-    }
-
-    #[inline(always)]
-    fn fetched<'a, const WIDE: bool>(
-        &'a self,
-        (tenure, place): (Tenure<'a>, Place),
-    ) -> Located<'a, Self, WIDE> {
-        (self.shard(tenure), place)
-    }
-
-    fn parts(&self) -> Parts {
-        // Ranges of the least depth: no deeper shard is in two parts. Parts as large as the largest
-        // shard are small enough.
-        let most = self.buckets() / SHARD_BUCKETS as usize;
-        Parts::at_most(most, self.directory.roots(), self.directory.shallowest())
-    }
-
-    #[inline]
-    fn buckets(&self) -> usize {
-        self.ground.tables.shards() * self.geometry.buckets() as usize
-    }
-
-    fn items(&self) -> usize {
-        self.ground.tables.items().try_into().unwrap_or(0)
-    }
-
-    fn clear(&self) {
-        let _no_transfer = self.accounts.transfers.read();
-        let mut next = Some(Mixed(0));
-        while let Some(hash) = next {
-            let tenure = self.directory.look_up(hash);
-            let nothing = || self.site(tenure).record(&Census::default());
-            // If it has been split meanwhile, its halves are next.
-            let cleared =
-                either!(self.is_wide(), WIDE => self.shard::<WIDE>(tenure).clear(nothing));
-            if cleared.is_ok() {
-                next = self.directory.end(tenure);
-            }
-        }
-    }
-
-    fn heap_bytes(&self) -> usize {
-        size_of::<Self>() + self.directory.heap_bytes() + self.ground.tables.heap_bytes()
-    }
-
-    fn plan(&self) -> Plan {
-        Plan::Growing(GrowthPlan { max_bytes: self.max_bytes(), ..self.plan.clone() })
-    }
-
-    fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied> {
-        loop {
-            let tenure = self.directory.look_up(Mixed((*next)?));
-            // If it has been split meanwhile, its halves come one after the other.
-            let received = || self.site(tenure).census().received;
-            let copied = either!(
-                self.is_wide(),
-                WIDE => self.shard::<WIDE>(tenure).copy(buckets, received)
-            );
-            if let Ok(items) = copied {
-                *next = self.directory.end(tenure).map(|hash| hash.0);
-                return Some(Copied { depth: tenure.depth(), items });
-            }
-        }
-    }
-
-    fn stats(&self, capacity: usize) -> Stats {
-        let lanes = self.geometry.lanes();
-        let shards = self.ground.tables.shards();
-        let roots = self.directory.roots().count;
-        Stats {
-            items: self.items(),
-            capacity,
-            slots: self.buckets() * lanes.slots(),
-            fingerprint_bits: lanes.fingerprint_bits(),
-            slots_per_bucket: lanes.slots(),
-            shards,
-            segments: self.ground.tables.segments(),
-            size_in_bytes: self.heap_bytes(),
-            false_positive_rate: self.rate(),
-            false_positive_rate_at_capacity: self.plan.rate,
-            max_bytes: Some(self.max_bytes()).filter(|bytes| *bytes < usize::MAX),
-            growth: Some(Growth {
-                splits: shards - roots,
-                directory_depth: self.directory.level(),
-                factor: shards as f64 / roots as f64,
-                expected: self.plan.expected_growth,
-            }),
-        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! A room that grows: the room of a [`GrowingCuckooFilter`](crate::GrowingCuckooFilter).
 //!
-//! * [`stages`]: first a [`list`], which holds few items in little memory, then shards;
+//! * [`stages`]: first a [`list`](stages::list), which holds few items in little memory, then shards;
 //! * [`grown`]: the shards, each of which is [split](mod@split) when it is full and if that [is
-//!   worth](worth) it;
+//!   worth](grown::worth) it;
 //! * [`directory`] leads to a shard's [`site`] in the [`tables`], for as long as its
 //!   [lease](until_split) holds;
 //! * [`accounts`]: how many items are left to remove.
@@ -10,13 +10,11 @@
 pub mod accounts;
 pub mod directory;
 pub mod grown;
-pub mod list;
 pub mod site;
 pub mod split;
 pub mod stages;
 pub mod tables;
 pub mod until_split;
-pub mod worth;
 
 use crate::error::Reason;
 use crate::layout::sizing::GrowthPlan;
@@ -24,6 +22,7 @@ use crate::room::growing::grown::Grown;
 use crate::room::growing::stages::Stages;
 use crate::room::parts::{CannotRestore, Loaded, Plan};
 use crate::room::{Room, Stage, sealed};
+use crate::table::ticking::Ticking;
 use std::fmt;
 
 /// Makes a filter one that grows: the second parameter of a
@@ -56,6 +55,7 @@ impl sealed::Sealed for Growing {}
 
 impl Room for Growing {
     type Shards = Grown;
+    type Passage = Stages;
     const GROWS: bool = true;
 
     #[inline]
@@ -64,6 +64,15 @@ impl Room for Growing {
             Some(shards) => Stage::Shards(shards),
             None => Stage::List(&self.stages),
         }
+    }
+
+    fn time(&self) -> Option<(&Ticking, &Stages)> {
+        self.stages.ticking().map(|ticking| (ticking, &self.stages))
+    }
+
+    /// With what keeps the time.
+    fn heap_bytes(&self) -> usize {
+        self.stages.heap_bytes()
     }
 
     fn restore(plan: Plan, loaded: Loaded) -> Result<Self, CannotRestore> {

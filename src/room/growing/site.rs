@@ -4,13 +4,17 @@
 //! address, with the shard's depth in the bits that are zero in every address of a site. So a lookup
 //! gets from the entry to the shard with one load, and entry and depth change together.
 
-use crate::layout::aging::GROWING_BUCKETS;
+pub mod census;
+
+use crate::layout::aging::{GROWING_BUCKETS, Lost};
 use crate::layout::either;
 use crate::layout::geometry::Geometry;
-use crate::room::growing::split::Census;
+use crate::layout::stamps::Moment;
+use crate::layout::stamps::by_stamp::ByStamp;
+use crate::room::growing::site::census::Census;
 use crate::shard::Shard;
 use crate::shard::lease::Always;
-use crate::shard::whole::fill;
+use crate::shard::whole::{fill, read_shard, refill};
 use crate::sync::Gauge;
 use crate::table::Table;
 use std::ptr::null_mut;
@@ -28,13 +32,14 @@ pub struct Site {
 pub struct Recorded {
     table: Table,
     records: Box<[Record]>,
+    /// The [`ByStamp`] of each shard, by the stamps that there are.
+    excess: Box<[Gauge]>,
 }
 
 /// The [`Census`] of a shard, as it is kept. It is set under all locks of the shard. A removal, which
-/// holds one of them, takes its lane off.
+/// holds one of them, takes its lane off, and so does a tick.
 #[derive(Default)]
 struct Record {
-    excess: Gauge,
     received: Gauge,
     used_up: Gauge,
     aged: Gauge,
@@ -45,10 +50,15 @@ impl Recorded {
     /// allocated.
     pub fn new(table: Table) -> Result<Self, usize> {
         let shards = table.geometry().shards();
+        let no_memory = |_| Self::bytes(table.geometry());
         let mut records = Vec::new();
-        records.try_reserve_exact(shards).map_err(|_| Self::bytes(table.geometry()))?;
+        records.try_reserve_exact(shards).map_err(no_memory)?;
         records.resize_with(shards, Record::default);
-        Ok(Recorded { table, records: records.into() })
+        let figures = shards * stamps(table.geometry());
+        let mut excess = Vec::new();
+        excess.try_reserve_exact(figures).map_err(no_memory)?;
+        excess.resize_with(figures, Gauge::default);
+        Ok(Recorded { table, records: records.into(), excess: excess.into() })
     }
 
     pub fn geometry(&self) -> &Geometry {
@@ -61,8 +71,14 @@ impl Recorded {
 
     /// The memory that a table of this geometry and its records take, beside `self`.
     pub fn bytes(geometry: &Geometry) -> usize {
-        Table::bytes(geometry) + geometry.shards() * size_of::<Record>()
+        let of_one = size_of::<Record>() + stamps(geometry) * size_of::<Gauge>();
+        Table::bytes(geometry) + geometry.shards() * of_one
     }
+}
+
+/// The number of stamps of a filter.
+fn stamps(geometry: &Geometry) -> usize {
+    geometry.lanes().most_stamps() as usize + 1
 }
 
 impl Site {
@@ -81,6 +97,11 @@ impl Site {
         self.shard * GROWING_BUCKETS as usize
     }
 
+    /// The table's index of the shard's first stripe.
+    pub fn first_stripe(&self) -> usize {
+        Table::stripe_of(self.base())
+    }
+
     /// The shard itself. It is the caller's concern which items it owns.
     pub fn shard<const WIDE: bool>(&self) -> Shard<'_, Always<WIDE>> {
         Shard::leased(self.table(), self.base(), Always)
@@ -91,24 +112,41 @@ impl Site {
         fill(self.table(), self.shard, from, items);
     }
 
+    /// Reads the words of the shard, which no other thread knows.
+    pub fn read(&self, to: &mut [u64]) {
+        read_shard(self.table(), self.shard, to);
+    }
+
+    /// Replaces what is in the shard, which no other thread knows.
+    pub fn refill(&self, from: &[u64], items: i64) {
+        refill(self.table(), self.shard, from, items);
+    }
+
     fn kept(&self) -> &Record {
         &self.of.records[self.shard]
+    }
+
+    fn excess(&self) -> &[Gauge] {
+        let stamps = stamps(self.of.geometry());
+        &self.of.excess[self.shard * stamps..][..stamps]
     }
 
     /// Records what the shard holds. The caller holds all locks of the shard, or the shard is unknown
     /// to other threads.
     pub fn record(&self, census: &Census) {
-        let Record { excess, received, used_up, aged } = self.kept();
-        excess.set(census.excess.cast_unsigned());
+        let Record { received, used_up, aged } = self.kept();
+        for (excess, lanes) in self.excess().iter().zip(census.excess.figures()) {
+            excess.set(lanes.cast_unsigned());
+        }
         received.set(census.received.cast_unsigned());
         used_up.set(census.used_up);
         aged.set(census.aged);
     }
 
     pub fn census(&self) -> Census {
-        let Record { excess, received, used_up, aged } = self.kept();
+        let Record { received, used_up, aged } = self.kept();
         Census {
-            excess: excess.get().cast_signed(),
+            excess: ByStamp::of(self.excess().iter().map(|lanes| lanes.get().cast_signed())),
             received: received.get().cast_signed(),
             used_up: used_up.get(),
             aged: aged.get(),
@@ -123,6 +161,24 @@ impl Site {
         if is_used_up {
             used_up.take(1);
         }
+    }
+
+    /// How many more absent items the lanes of the shard match than as many new lanes would.
+    pub fn aged(&self) -> u64 {
+        self.kept().aged.get()
+    }
+
+    /// Takes lanes off the record that expire now. The caller holds the lock of their stripe. The items
+    /// that they stood for are still counted.
+    pub fn erased(&self, lost: &Lost, now: Moment) {
+        // If several stamps die, it is all the same from which of them the lanes are taken.
+        let dead = self.of.geometry().lanes().dead_stamps(now).next();
+        if let Some(excess) = dead.and_then(|stamp| self.excess().get(stamp)) {
+            excess.take(lost.lanes);
+        }
+        let Record { used_up, aged, .. } = self.kept();
+        used_up.take(lost.used_up);
+        aged.take(lost.aged);
     }
 
     /// How many absent items the lanes of the shard match, in units of a new lane.

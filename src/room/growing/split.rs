@@ -84,6 +84,10 @@
 //!   lower half gets `⌊(e + b) / 2⌋` of it and the upper half the rest. Since `0 ≤ e ≤ slots` and
 //!   `0 ≤ b ≤ slots`, both shares are between 0 and `slots`.
 //!
+//! In a filter that forgets, the excess is shared out for each stamp, and the bounds hold for each stamp and
+//! for the sum. (While a tick passes, the excess of what expires may be below zero; see
+//! `room/growing/accounts.rs`.)
+//!
 //! So `lanes − excess` is an estimate of how many items a half has, which is right for both halves
 //! together. It is below zero if the used-up lanes of a nearly empty shard all belong to the other
 //! half. The counts of the stripes, which removals are taken off, are not: a half that would have
@@ -94,31 +98,11 @@ use crate::layout::aging::{Aging, Halves};
 use crate::layout::bucket::Words;
 use crate::layout::geometry::Bucket;
 use crate::layout::geometry::SHARD_STRIPES;
+use crate::layout::stamps::by_stamp::ByStamp;
+use crate::room::growing::site::census::Census;
 use crate::shard::Shard;
 use crate::shard::lease::{Always, Lease};
 use crate::table::stripe::{Locks, StripeSet};
-
-/// What is known of the lanes of a shard, beside the counts of its stripes.
-#[doc(hidden)]
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Census {
-    /// The number of lanes that stand for no item of their own.
-    pub excess: i64,
-    /// The items that the counts have from other shards, less those that they gave away.
-    pub received: i64,
-    /// How many of the lanes have no bits left.
-    pub used_up: u64,
-    /// How many more absent items the lanes match than as many new lanes would, in units of a new
-    /// lane: the [vagueness](Aging::vagueness) of all lanes less their number.
-    pub aged: u64,
-}
-
-impl Census {
-    /// The number of taken lanes in a shard whose counts add up to `items`.
-    pub fn lanes(&self, items: i64) -> i64 {
-        items - self.received + self.excess
-    }
-}
 
 /// Moves the upper half of a shard's items into `upper`, which is empty and unknown to other
 /// threads. The lower half stays, and each item keeps the number of its bucket. The shard is locked
@@ -142,14 +126,19 @@ pub fn split<const WIDE: bool, L: Lease>(
         }
     }
     let _moving = shard.moving(locked, &stripes);
+    let lanes = shard.lanes();
     let items = shard.all_items();
     let mut halves = [Half::default(), Half::default()];
+    let mut excess = census.excess.clone();
     for bucket in shard.buckets() {
         let words = shard.read_locked(locked, bucket);
         if words.heads == 0 {
             continue;
         }
-        let Halves { lower: lower_words, upper: upper_words, .. } = aging.split::<WIDE>(words);
+        let Halves { lower: lower_words, upper: upper_words, in_both } = aging.split::<WIDE>(words);
+        if lanes.forgets() {
+            in_both.for_each(|lane| excess.add(lanes.stamp(words, lane), 1));
+        }
         upper.write(&upper_locked, bucket, upper_words);
         shard.write(locked, bucket, lower_words);
         for (half, words) in halves.iter_mut().zip([lower_words, upper_words]) {
@@ -158,8 +147,13 @@ pub fn split<const WIDE: bool, L: Lease>(
             half.used_up += aging.used_up::<WIDE>(words);
         }
     }
+    if !lanes.forgets() {
+        // All lanes have one stamp, and so the counts tell.
+        let of_both = halves.iter().map(|half| half.lanes as i64).sum::<i64>();
+        excess = ByStamp::unstamped(of_both - (items - census.received));
+    }
     let [(lower_items, lower_census), (upper_items, upper_census)] =
-        share_out(items, census.received, &halves);
+        share_out(items, census.received, &halves, excess.halves());
     upper.share_out(&upper_locked, upper_items, Bucket(0));
     shard.share_out(locked, lower_items, Bucket(0));
     drop(upper_locked);
@@ -176,19 +170,19 @@ struct Half {
 
 /// Shares the items of a shard, of which its counts have `received` some from others, out to its
 /// halves: [how many items](self#how-many-items-does-each-half-have) does each have?
-fn share_out(items: i64, received: i64, halves: &[Half; 2]) -> [(i64, Census); 2] {
-    let [lower, upper] = halves.each_ref().map(|half| half.lanes as i64);
-    let excess_of_both = lower + upper - (items - received);
-    let excess_of_lower = excess_of_both / 2;
-    let items_of_lower = (lower - excess_of_lower + received / 2).clamp(0, items);
-    let shares = [
-        (items_of_lower, excess_of_lower),
-        (items - items_of_lower, excess_of_both - excess_of_lower),
-    ];
+fn share_out(
+    items: i64,
+    received: i64,
+    halves: &[Half; 2],
+    excesses: [ByStamp; 2],
+) -> [(i64, Census); 2] {
+    let lower = halves[0].lanes as i64 - excesses[0].total();
+    let items_of_lower = (lower + received / 2).clamp(0, items);
+    let shares = [items_of_lower, items - items_of_lower];
     [0, 1].map(|half| {
-        let (items, excess) = shares[half];
+        let (items, excess) = (shares[half], excesses[half].clone());
         let Half { lanes, used_up, vagueness } = halves[half];
-        let received = items - (lanes as i64 - excess);
+        let received = items - (lanes as i64 - excess.total());
         let aged = vagueness - lanes as u64;
         (items, Census { excess, received, used_up: used_up as u64, aged })
     })
@@ -208,13 +202,15 @@ mod tests {
         {
             let received = items - (lower_only + upper_only + in_both - excess);
             let lanes = [lower_only + in_both, upper_only + in_both];
-            let shares = share_out(items, received, &lanes.map(|lanes| half(lanes as usize)));
+            let excesses = ByStamp::unstamped(excess + in_both).halves();
+            let halves = lanes.map(|lanes| half(lanes as usize));
+            let shares = share_out(items, received, &halves, excesses);
             assert_eq!(shares.iter().map(|(items, _)| *items).sum::<i64>(), items);
             assert_eq!(shares.iter().map(|(_, half)| half.received).sum::<i64>(), received);
             for ((items, census), lanes) in shares.iter().zip(lanes) {
                 assert!(*items >= 0);
                 assert_eq!(census.lanes(*items), lanes);
-                assert!((0..=SLOTS).contains(&census.excess));
+                assert!((0..=SLOTS).contains(&census.excess.total()));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The two stages of a filter that grows: a list of its first items, then shards.
 //!
 //! One shard takes 64 KiB, or 128 of wide buckets. A filter that needs no more than one begins with a
-//! [list](crate::room::growing::list) instead, which takes 9 bytes an item and tells items apart by
+//! [list] instead, which takes 9 bytes an item and tells items apart by
 //! all bits of their hashes. When the list is as large as a shard would be, its items are inserted into
 //! one in the order of their hashes. So filters with the same items become the same table. A filter
 //! never returns to its list.
@@ -17,17 +17,25 @@
 //! | the shards, read | `Acquire` (in [`Once`]) | the same. Twin `the_shards_are_read_relaxed` |
 //! | the limit | `Relaxed` | changed under the lock; no answer of a lookup depends on it |
 
+mod forget;
+pub mod list;
+
 use crate::error::{Full, FullKind, Reason};
 use crate::layout::SMALL;
 use crate::layout::aging::GROWING_BUCKETS;
+use crate::layout::bucket::Lanes;
 use crate::layout::geometry::Mixed;
 use crate::layout::sizing::GrowthPlan;
+use crate::layout::stamps::Moment;
+use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::growing::grown::Grown;
-use crate::room::growing::list::{List, NoGap};
+use crate::room::growing::stages::list::{List, NoGap};
 use crate::room::parts::{CannotRestore, Loaded};
 use crate::room::shards::{Insert, Shards, act};
 use crate::stats::{Growth, Stats};
 use crate::sync::{Gauge, Once, RwLock};
+use crate::table::ticking::{Ticking, Time};
+use std::sync::Arc;
 
 /// If the items of a list do not fit in shards, which happens only to items that were chosen for it,
 /// the list may become so many times as long.
@@ -36,8 +44,13 @@ const PATIENCE: usize = 4;
 /// No list has more items.
 pub const MOST_LISTED: usize = PATIENCE * 2 * GROWING_BUCKETS as usize;
 
+/// The hashes of a list, and the stamps of one that forgets.
+type Stamped = (Vec<u64>, Vec<u8>);
+
 pub struct Stages {
     shards: Once<Box<Grown>>,
+    /// If the filter forgets. The shards have it too.
+    ticking: Option<Arc<Ticking>>,
     listed: RwLock<Listed>,
     max_bytes: Gauge,
     /// As the filter was made: its limit may have changed since.
@@ -55,45 +68,79 @@ struct Listed {
 impl Stages {
     pub(crate) fn new(plan: GrowthPlan) -> Result<Self, Reason> {
         if plan.begins_small() && plan.own_bytes <= plan.max_bytes {
-            return Ok(Self::of_list(plan, List::default()));
+            let list = List::new(plan.forgets());
+            return Ok(Self::of_list(plan, list));
         }
         Ok(Self::of_shards(plan.clone(), Grown::new(plan)?))
     }
 
     pub fn restore(plan: GrowthPlan, loaded: Loaded) -> Result<Self, CannotRestore> {
         match loaded {
-            Loaded::Items(hashes) => {
-                let list =
-                    List::of(&hashes).map_err(|bytes| CannotRestore::OutOfMemory { bytes })?;
-                Ok(Self::of_list(plan, list))
+            Loaded::Items { hashes, stamps, time } => {
+                let list = List::of(&hashes, plan.forgets().then_some(&stamps[..]))
+                    .map_err(|bytes| CannotRestore::OutOfMemory { bytes })?;
+                Ok(Self::of_list(plan, list).at(time))
             }
-            Loaded::Shards { table, blocks } => {
-                Ok(Self::of_shards(plan.clone(), Grown::restore(plan, table, &blocks)?))
+            Loaded::Shards { table, blocks, time } => {
+                Ok(Self::of_shards(plan.clone(), Grown::restore(plan, table, &blocks)?).at(time))
             }
-            Loaded::Gathered { tables, depths } => {
+            Loaded::Gathered { tables, depths, time } => {
                 let grown = Grown::gathered(plan.clone(), *tables, depths.iter().copied())?;
-                Ok(Self::of_shards(plan, grown))
+                Ok(Self::of_shards(plan, grown).at(time))
             }
         }
+    }
+
+    /// The same at this time.
+    fn at(self, time: Option<Time>) -> Self {
+        if let Some((ticking, time)) = self.ticking().zip(time) {
+            ticking.continue_from(time);
+        }
+        self
     }
 
     fn of_list(plan: GrowthPlan, list: List) -> Self {
         let due = enough_for_a_shard(&plan);
         let listed = RwLock::new(Listed { list, due, has_ended: false });
-        Self::with(plan, Once::new(), listed)
+        let ticking = ticking_of(&plan);
+        Self::with(plan, Once::new(), ticking, listed)
     }
 
-    fn of_shards(plan: GrowthPlan, grown: Grown) -> Self {
+    fn of_shards(plan: GrowthPlan, mut grown: Grown) -> Self {
+        let ticking = ticking_of(&plan);
+        grown.keep_time(ticking.clone());
         let listed = Listed { list: List::default(), due: 0, has_ended: true };
         let shards = Once::new();
         shards.set(Box::new(grown));
-        Self::with(plan, shards, RwLock::new(listed))
+        Self::with(plan, shards, ticking, RwLock::new(listed))
     }
 
-    fn with(plan: GrowthPlan, shards: Once<Box<Grown>>, listed: RwLock<Listed>) -> Self {
+    fn with(
+        plan: GrowthPlan,
+        shards: Once<Box<Grown>>,
+        ticking: Option<Arc<Ticking>>,
+        listed: RwLock<Listed>,
+    ) -> Self {
         let max_bytes = Gauge::new();
         max_bytes.set(plan.max_bytes as u64);
-        Stages { shards, listed, max_bytes, plan }
+        Stages { shards, ticking, listed, max_bytes, plan }
+    }
+
+    pub fn ticking(&self) -> Option<&Ticking> {
+        self.ticking.as_deref()
+    }
+
+    /// What time it is, for a caller that holds the lock of the list.
+    fn now(&self) -> Moment {
+        self.ticking().map_or(Moment::FIRST, |ticking| ticking.clock().now())
+    }
+
+    fn lanes(&self) -> Lanes {
+        self.plan.geometry.lanes()
+    }
+
+    fn stamp(&self) -> u8 {
+        self.lanes().stamp_of_age(0, self.now()) as u8
     }
 
     /// The shards, if the filter has them.
@@ -135,7 +182,9 @@ impl Stages {
 
     pub fn remove(&self, hash: Mixed) -> Option<bool> {
         let mut listed = self.listed.write();
-        (!listed.has_ended).then(|| listed.list.remove(hash))
+        let now = self.now();
+        let age_of = |stamp| self.lanes().age_of(stamp, now);
+        (!listed.has_ended).then(|| listed.list.remove(hash, age_of))
     }
 
     pub fn insert(&self, hash: Mixed) -> Option<Result<(), Full>> {
@@ -146,6 +195,23 @@ impl Stages {
     pub fn insert_if_absent(&self, hash: Mixed) -> Option<Result<bool, Full>> {
         let mut listed = self.listed.write();
         if !listed.has_ended && listed.list.contains(hash) {
+            return Some(Ok(false));
+        }
+        self.add(&mut listed, hash).map(|result| result.map(|()| true))
+    }
+
+    pub fn refresh(&self, hash: Mixed) -> Option<bool> {
+        // What a filter that does not forget has, need not be refreshed.
+        if !self.plan.forgets() {
+            return self.contains(hash);
+        }
+        let mut listed = self.listed.write();
+        (!listed.has_ended).then(|| listed.list.refresh(hash, self.stamp()))
+    }
+
+    pub fn insert_or_refresh(&self, hash: Mixed) -> Option<Result<bool, Full>> {
+        let mut listed = self.listed.write();
+        if !listed.has_ended && listed.list.refresh(hash, self.stamp()) {
             return Some(Ok(false));
         }
         self.add(&mut listed, hash).map(|result| result.map(|()| true))
@@ -174,10 +240,13 @@ impl Stages {
                 Err(_) => listed.due = (listed.due + listed.due.div_ceil(4)).min(self.most()),
             }
         }
-        let Err(NoGap) = listed.list.insert(hash) else { return Some(Ok(())) };
+        let stamp = self.stamp();
+        let Err(NoGap) = listed.list.insert(hash, stamp) else { return Some(Ok(())) };
         match self.lengthen(listed) {
             Ok(()) if listed.has_ended => None,
-            Ok(()) => Some(listed.list.insert(hash).map_err(|NoGap| Full::new(FullKind::NoMemory))),
+            Ok(()) => {
+                Some(listed.list.insert(hash, stamp).map_err(|NoGap| Full::new(FullKind::NoMemory)))
+            }
             Err(full) => Some(Err(full)),
         }
     }
@@ -210,9 +279,17 @@ impl Stages {
             Reason::LimitTooSmall { .. } => Full::new(FullKind::LimitReached),
             _ => Full::new(FullKind::NoMemory),
         };
-        let grown = Grown::new(self.plan()).map_err(of_reason)?;
-        for hash in listed.list.hashes() {
-            act::<Insert, _>(&grown, Mixed(hash))?;
+        let mut grown = Grown::new(self.plan()).map_err(of_reason)?;
+        match listed.list.stamps() {
+            None => {
+                for hash in listed.list.hashes() {
+                    act::<Insert, _>(&grown, Mixed(hash))?;
+                }
+            }
+            Some(stamps) => {
+                let items = listed.list.hashes().zip(stamps);
+                self.insert_in_time(&mut grown, items)?;
+            }
         }
         self.shards.set(Box::new(grown));
         listed.list = List::default();
@@ -223,11 +300,20 @@ impl Stages {
     /// The hashes of a list, in ascending order. `None` if it has ended, and `Err` with the number of
     /// bytes that could not be allocated.
     pub fn hashes(&self) -> Option<Result<Vec<u64>, usize>> {
+        self.items_of_list().map(|items| items.map(|(hashes, _)| hashes))
+    }
+
+    /// The same with the stamps of a filter that forgets.
+    pub fn items_of_list(&self) -> Option<Result<Stamped, usize>> {
         self.ask(|list| {
-            let mut hashes = Vec::new();
+            let (mut hashes, mut stamps) = (Vec::new(), Vec::new());
             hashes.try_reserve_exact(list.len()).map_err(|_| 8 * list.len())?;
             hashes.extend(list.hashes());
-            Ok(hashes)
+            if let Some(of_items) = list.stamps() {
+                stamps.try_reserve_exact(list.len()).map_err(|_| list.len())?;
+                stamps.extend(of_items);
+            }
+            Ok((hashes, stamps))
         })
     }
 
@@ -237,21 +323,36 @@ impl Stages {
 
     pub fn clear(&self) {
         let mut listed = self.listed.write();
-        listed.list = List::default();
+        listed.list = List::new(self.plan.forgets());
         if let Some(shards) = self.shards() {
             shards.clear();
         }
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.ask(List::heap_bytes).unwrap_or_else(|| self.shards().map_or(0, Grown::heap_bytes))
+        let time = if self.ticking.is_some() { Ticking::SHARED_BYTES } else { 0 };
+        let of_shards = || self.shards().map(Grown::heap_bytes);
+        let of_list = || self.ask(List::heap_bytes);
+        time + of_shards().or_else(of_list).or_else(of_shards).unwrap_or(0)
+    }
+
+    /// The number of items with each stamp.
+    pub fn items_by_stamp(&self) -> ByStamp {
+        let of_list = self.ask(|list| {
+            let mut items = ByStamp::default();
+            let stamps = list.stamps().into_iter().flatten();
+            stamps.for_each(|stamp| items.add(stamp.into(), 1));
+            items
+        });
+        let of_shards = || self.shards().map_or_else(ByStamp::default, Grown::items_by_stamp);
+        of_list.unwrap_or_else(of_shards)
     }
 
     /// The figures of a filter with a list, as if its items were in the shard that it begins with:
     /// except for its size, and its rate, since it tells all items apart.
     pub fn stats(&self, capacity: usize) -> Stats {
         let (geometry, most) = (&self.plan.geometry, self.max_bytes());
-        let lanes = geometry.lanes();
+        let lanes = self.lanes();
         let items = self.ask(List::len);
         if let (None, Some(shards)) = (items, self.shards()) {
             return shards.stats(capacity);
@@ -274,8 +375,13 @@ impl Stages {
                 factor: 1.0,
                 expected: self.plan.expected_growth,
             }),
+            expiring: Vec::new(),
         }
     }
+}
+
+fn ticking_of(plan: &GrowthPlan) -> Option<Arc<Ticking>> {
+    plan.forgets().then(|| Arc::new(Ticking::new()))
 }
 
 /// The number of items from which on they are in shards: a list of them is as large as a shard.

@@ -3,9 +3,13 @@
 use crate::layout::aging::Aging;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Geometry};
+use crate::layout::stamps::Moment;
 use crate::room::growing::directory::Tenure;
 use crate::room::growing::tables::Tables;
 use crate::shard::lease::Lease;
+use crate::table::Table;
+use crate::table::ticking::Ticking;
+use std::sync::Arc;
 
 /// The lease of a shard that may be split. It holds for as long as the directory's entry that led
 /// to the shard is unchanged.
@@ -19,6 +23,16 @@ pub struct UntilSplit<'a, const WIDE: bool = false> {
 pub struct Ground {
     pub aging: Aging,
     pub tables: Tables,
+    /// If the filter forgets.
+    pub ticking: Option<Arc<Ticking>>,
+}
+
+impl Ground {
+    /// What time it is. Only a caller that holds a lock of a shard may depend on it.
+    #[inline]
+    pub fn now(&self) -> Moment {
+        self.ticking.as_deref().map_or(Moment::FIRST, |ticking| ticking.clock().now())
+    }
 }
 
 #[cfg(loom)]
@@ -76,6 +90,19 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
     #[inline]
     fn closest(self, words: Words, among: LaneSet) -> Option<(u32, Lane)> {
         self.ground.aging.closest::<WIDE>(words, among)
+    }
+
+    #[inline]
+    fn now(self, _: &Table) -> Moment {
+        self.ground.now()
+    }
+
+    fn replacing(self, words: Words, lane: Lane) -> bool {
+        let site = self.ground.tables.at(self.tenure.link());
+        let lanes = self.ground.aging.lanes();
+        let dead = lanes.only(words, lanes.set_of(lanes.tops()).only(lane));
+        site.erased(&self.ground.aging.lost::<WIDE>(dead), self.ground.now());
+        true
     }
 
     #[inline]

@@ -7,6 +7,8 @@ use crate::snapshot::blocks::{BlockReader, Tally};
 use crate::snapshot::error::Reason;
 use crate::snapshot::file::load::read_at;
 use crate::snapshot::format::{BLOCK_HEAD, End, block_bytes};
+use crate::snapshot::time::{TIME_WORDS, Times};
+use crate::table::ticking::Time;
 use std::fs::File;
 
 pub struct Heads {
@@ -15,13 +17,16 @@ pub struct Heads {
     starts: Vec<u64>,
     sums: Vec<u64>,
     deepest: u32,
+    /// When the last block was copied, if the filter forgets.
+    time: Option<Time>,
 }
 
 /// The binary logarithm of the units in a root.
 const UNITS: u32 = MOST_LEVELS as u32 - 1;
 
-/// The words around the beginning of a block: the checksum of what comes before it, and its head.
-const AROUND: usize = 1 + BLOCK_HEAD;
+/// The words around the beginning of a block: the time and the checksum of what comes before it, and its
+/// head.
+const AROUND: usize = TIME_WORDS + 1 + BLOCK_HEAD;
 
 impl Heads {
     /// Reads the heads and checksums of all blocks, and checks that together they are what the header
@@ -36,12 +41,12 @@ impl Heads {
         let roots = plan.geometry().shards();
         let too_many = |_| Reason::OutOfMemory { bytes: usize::MAX };
         let count = usize::try_from(end.blocks).map_err(too_many)?;
-        let mut heads = Heads { starts: Vec::new(), sums: Vec::new(), deepest: 0 };
+        let mut heads = Heads { starts: Vec::new(), sums: Vec::new(), deepest: 0, time: None };
         for list in [&mut heads.starts, &mut heads.sums] {
             let bytes = count.saturating_mul(size_of::<u64>());
             list.try_reserve_exact(count).map_err(|_| Reason::OutOfMemory { bytes })?;
         }
-        let mut tally = Tally::new(roots, header_sum);
+        let (mut tally, mut times) = (Tally::new(roots, header_sum), Times::default());
         let mut start = 0u64;
         let mut around = Around::read(file, reader, 0)?;
         for number in 0..end.blocks {
@@ -49,6 +54,8 @@ impl Heads {
             let (depth, items) = reader.head(number, around.head)?;
             let added = tally.add(depth, items, next.sum_before);
             added.map_err(|gap| gap.at(reader.at(number)))?;
+            let time = reader.time_before(number + 1, next.time_before)?;
+            times.add(time).ok_or_else(|| reader.too_early(number))?;
             heads.starts.push(start);
             heads.sums.push(next.sum_before);
             heads.deepest = heads.deepest.max(depth);
@@ -58,6 +65,7 @@ impl Heads {
         }
         let bytes = block_bytes(plan);
         tally.finish(bytes, end, reader.at(end.blocks))?;
+        heads.time = times.last();
         Ok(heads)
     }
 
@@ -80,6 +88,11 @@ impl Heads {
         size_of::<u64>() * (self.starts.capacity() + self.sums.capacity())
     }
 
+    /// When the last block was copied.
+    pub fn time(&self) -> Option<Time> {
+        self.time
+    }
+
     pub fn deepest(&self) -> u32 {
         self.deepest
     }
@@ -87,6 +100,7 @@ impl Heads {
 
 /// The words around the beginning of a block, or of the end of the file.
 struct Around {
+    time_before: [u64; TIME_WORDS],
     sum_before: u64,
     head: [u64; BLOCK_HEAD],
 }
@@ -94,8 +108,8 @@ struct Around {
 impl Around {
     fn read(file: &File, reader: &BlockReader, number: u64) -> Result<Self, Reason> {
         let mut words = [0; AROUND];
-        read_at(file, &mut words, reader.at(number) - size_of::<u64>() as u64)?;
-        let [sum_before, head @ ..] = words.map(u64::from_le);
-        Ok(Around { sum_before, head })
+        read_at(file, &mut words, reader.at(number) - 8 * (TIME_WORDS as u64 + 1))?;
+        let [a, b, c, sum_before, head @ ..] = words.map(u64::from_le);
+        Ok(Around { time_before: [a, b, c], sum_before, head })
     }
 }

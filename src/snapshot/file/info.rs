@@ -3,10 +3,11 @@
 use crate::layout::sizing::rate_at;
 use crate::room::parts::Plan;
 use crate::snapshot::error::{Reason, SnapshotError};
-use crate::snapshot::file::load::{end_of, header_words};
+use crate::snapshot::file::load::{end_of, header_words, read_at};
 use crate::snapshot::format::{END_WORDS, End, HEADER_WORDS, block_bytes};
 use crate::snapshot::header::{Anonymous, read_anonymous};
 use crate::snapshot::list;
+use crate::snapshot::time::{TIME_WORDS, time_in};
 use std::fs::File;
 use std::path::Path;
 
@@ -39,6 +40,8 @@ pub struct SnapshotInfo {
     items: usize,
     shards: usize,
     bytes: u64,
+    /// What the present tick is called.
+    number: Option<u64>,
 }
 
 impl SnapshotInfo {
@@ -67,17 +70,34 @@ impl SnapshotInfo {
         let (end, _) = end_of(file, length)?;
         let around = 8 * (HEADER_WORDS + END_WORDS) as u64;
         let wanted = match is_list {
-            true => list::length(end.items.try_into().unwrap_or(u64::MAX)),
+            true => list::length(&plan, end.items),
             false => end.blocks.saturating_mul(block_bytes(&plan)).saturating_add(around),
         };
         if wanted != length {
             return Err(Reason::WrongLength { bytes: length, wanted });
         }
         let (items, shards) = (end.items.try_into().unwrap_or(0), end.blocks as usize);
-        Ok((SnapshotInfo { plan, capacity, hasher, items, shards, bytes: length }, end))
+        let number = number_in(file, &plan, length)?;
+        Ok((SnapshotInfo { plan, capacity, hasher, items, shards, bytes: length, number }, end))
     }
 
-    /// Returns the number of copies of items.
+    /// Returns for how many ticks the filter [remembers](crate::Builder::remembers) items, or `None` if for
+    /// ever.
+    #[must_use]
+    pub fn remembers(&self) -> Option<u32> {
+        let ticks = self.plan.geometry().lanes().remembers();
+        (ticks > 0).then_some(ticks.into())
+    }
+
+    /// Returns the number of the [tick](crate::ConcurrentCuckooFilter::tick_to) in which the filter was saved, if it forgets and ticks have
+    /// numbers.
+    #[must_use]
+    pub fn present_tick(&self) -> Option<u64> {
+        self.number
+    }
+
+    /// Returns the number of copies of items. (In a filter that forgets, some may have expired while it was
+    /// saved.)
     #[must_use]
     pub fn items(&self) -> usize {
         self.items
@@ -172,4 +192,18 @@ impl SnapshotInfo {
             Plan::Growing(plan) => plan.rate,
         }
     }
+}
+
+/// The number of the tick of the last block, in a file of this length.
+fn number_in(file: &File, plan: &Plan, length: u64) -> Result<Option<u64>, Reason> {
+    let lanes = plan.geometry().lanes();
+    if !lanes.forgets() {
+        return Ok(None);
+    }
+    let mut words = [0; TIME_WORDS];
+    let at = length - 8 * (TIME_WORDS + 1 + END_WORDS) as u64;
+    read_at(file, &mut words, at)?;
+    let time = time_in(lanes, words.map(u64::from_le));
+    let time = time.map_err(|_| Reason::damaged(at, "the block cannot be of this time"))?;
+    Ok(time.number)
 }

@@ -6,16 +6,17 @@
 
 use crate::room::Room;
 use crate::room::parts::{Block, Loaded, Plan};
-use crate::shard::whole::fill;
+use crate::shard::whole::{fill, read_shard, refill};
 use crate::snapshot::allocate::{table_of, zeros};
 use crate::snapshot::blocks::{BlockReader, Tally};
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{
-    BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, Words, block_bytes, bytes_of,
+    END_WORDS, End, HEADER_WORDS, Words, block_bytes, buckets_in, bytes_of,
 };
 use crate::snapshot::header::is_snapshot;
-use crate::snapshot::list;
+use crate::snapshot::list::{self, Listing};
 use crate::snapshot::read::{Contents, contents_of, header_of, read};
+use crate::snapshot::time::{Times, lag};
 use crate::stable_hash::PersistentHasher;
 use crate::sync::Mutex;
 use std::fs::File;
@@ -44,8 +45,8 @@ pub fn load<S: PersistentHasher, R: Room>(
     let (header, sum) = header_of::<S, R>(&mut words, own_bytes)?;
     let plan = &header.plan;
     if header.is_list {
-        let hashes = list_in(&file, length, plan, sum)?;
-        return contents_of(header, Loaded::Items(hashes));
+        let list = list_in(&file, length, plan, sum)?;
+        return contents_of(header, list.loaded());
     }
     let reader = BlockReader::new(plan);
 
@@ -72,30 +73,38 @@ pub fn load<S: PersistentHasher, R: Room>(
     let count =
         usize::try_from(end.blocks).map_err(|_| Reason::OutOfMemory { bytes: usize::MAX })?;
     let table = table_of(plan, count)?;
-    let blocks = in_turns(file, length, count, &reader, |number, words| {
+    let mut blocks = in_turns(file, length, count, &reader, |number, words| {
         let block = reader.read(number as u64, words)?;
-        let buckets = &words[BLOCK_HEAD..words.len() - 1];
-        fill(&table, number, buckets, block.items);
+        fill(&table, number, &words[buckets_in(plan)], block.items);
         Ok(block)
     })?;
-    let mut tally = Tally::new(roots, sum);
+    let (mut tally, mut times) = (Tally::new(roots, sum), Times::default());
     for (number, block) in blocks.iter().enumerate() {
         let added = tally.add(block.depth, block.items, block.sum);
         added.map_err(|gap| gap.at(reader.at(number as u64)))?;
+        times.add(block.time).ok_or_else(|| reader.too_early(number as u64))?;
     }
     tally.finish(block_bytes(plan), end, at)?;
-    contents_of(header, Loaded::Shards { table, blocks })
+    let time = times.last();
+    if blocks.first().is_some_and(|first| lag(first.time, time).is_some()) {
+        let mut words = zeros(plan.geometry().words())?;
+        for (number, block) in blocks.iter_mut().enumerate() {
+            read_shard(&table, number, &mut words);
+            if let Some(older) = reader.at_time(block, &mut words, time) {
+                refill(&table, number, &words, older.items);
+                *block = older;
+            }
+        }
+    }
+    contents_of(header, Loaded::Shards { table, blocks, time })
 }
 
 /// Reads the list that is in a file.
-pub fn list_in(file: &File, length: u64, plan: &Plan, header_sum: u64) -> Result<Vec<u64>, Reason> {
+pub fn list_in(file: &File, length: u64, plan: &Plan, header_sum: u64) -> Result<Listing, Reason> {
     let (end, _) = end_of(file, length)?;
-    let wanted = list::length(end.items.try_into().unwrap_or(u64::MAX));
+    let wanted = list::length(plan, end.items);
     if wanted != length {
         return Err(Reason::WrongLength { bytes: length, wanted });
-    }
-    if end.items > list::MOST {
-        return Err(Reason::damaged(8 * HEADER_WORDS as u64, "no list has as many items"));
     }
     let mut file_words = zeros((length / 8) as usize - HEADER_WORDS)?;
     read_at(file, &mut file_words, 8 * HEADER_WORDS as u64)?;

@@ -5,7 +5,7 @@ use crate::layout::either;
 use crate::layout::geometry::{Mixed, Place};
 use crate::layout::sizing::{rate_at, rate_of_a_lane};
 use crate::room::growing::grown::Grown;
-use crate::room::growing::list::List;
+use crate::room::growing::stages::list::List;
 use crate::room::parts::Plan;
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::blocks::BlockReader;
@@ -13,11 +13,13 @@ use crate::snapshot::error::{Reason, SnapshotError};
 use crate::snapshot::file::heads::Heads;
 use crate::snapshot::file::info::SnapshotInfo;
 use crate::snapshot::file::load::{header_words, list_in, read_at};
-use crate::snapshot::format::BLOCK_HEAD;
+use crate::snapshot::format::buckets_in;
 use crate::snapshot::header::{Header, read_header};
+use crate::snapshot::list::Listing;
 use crate::stable_hash::PersistentHasher;
 use crate::sync::Mutex;
 use crate::table::Table;
+use crate::table::ticking::Ticking;
 use std::fmt;
 use std::fs::File;
 use std::hash::Hash;
@@ -60,7 +62,7 @@ enum Contents {
     /// The heads of all shards.
     Shards { heads: Heads, reader: BlockReader },
     /// All items, of a filter that has few.
-    Items(Vec<u64>),
+    Items(Listing),
 }
 
 /// The number of shards from which the present rate is estimated.
@@ -127,7 +129,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         let (heads, reader) = match &self.contents {
             Contents::Shards { heads, reader } => (heads, reader),
             Contents::Items(items) => {
-                let is_in = |hash: &u64| items.binary_search(&Mixed::of(*hash).0).is_ok();
+                let is_in = |hash: &u64| items.hashes.binary_search(&Mixed::of(*hash).0).is_ok();
                 return Ok(hashes.iter().map(is_in).collect());
             }
         };
@@ -171,7 +173,9 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         [place.first, place.second].into_iter().any(|bucket| {
             let words = &buckets[bucket.0 as usize * lanes.words()..][..lanes.words()];
             let heads = match &self.header.plan {
-                Plan::Fixed(_) => lanes.holding(words[0], place.fp),
+                Plan::Fixed(_) => either!(lanes.is_wide(), WIDE => {
+                    lanes.holding::<WIDE>(words[0], place.fp)
+                }),
                 Plan::Growing(_) => either!(lanes.is_wide(), WIDE => {
                     Aging::new(lanes).holding::<WIDE>(words[0], place.fp)
                 }),
@@ -200,7 +204,9 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         if read.sum != heads.sum(block) {
             return Err(Reason::damaged(at, format!("block {block} has changed")));
         }
-        Ok(&words[BLOCK_HEAD..words.len() - 1])
+        let buckets = &mut words[buckets_in(&self.header.plan)];
+        reader.at_time(&read, buckets, heads.time());
+        Ok(buckets)
     }
 }
 
@@ -221,13 +227,21 @@ impl<S> SnapshotFile<S> {
     /// itself.
     #[must_use]
     pub fn heap_bytes_when_loaded(&self) -> usize {
-        match (&self.contents, &self.header.plan) {
-            (Contents::Items(items), _) => List::bytes_of(items),
-            (Contents::Shards { heads, .. }, Plan::Growing(plan)) => {
-                Grown::bytes_when_restored(plan, self.info.shards(), heads.deepest())
+        let of_time = match &self.header.plan {
+            plan if !plan.geometry().lanes().forgets() => 0,
+            Plan::Fixed(_) => size_of::<Ticking>(),
+            Plan::Growing(_) => Ticking::SHARED_BYTES,
+        };
+        of_time
+            + match (&self.contents, &self.header.plan) {
+                (Contents::Items(items), _) => {
+                    List::bytes_of(&items.hashes, items.time.map(|_| &*items.stamps))
+                }
+                (Contents::Shards { heads, .. }, Plan::Growing(plan)) => {
+                    Grown::bytes_when_restored(plan, self.info.shards(), heads.deepest())
+                }
+                (_, Plan::Fixed(geometry)) => Table::bytes(geometry),
             }
-            (_, Plan::Fixed(geometry)) => Table::bytes(geometry),
-        }
     }
 
     /// Returns the number of bytes that this takes, without the shard that a lookup reads.
@@ -236,7 +250,9 @@ impl<S> SnapshotFile<S> {
         size_of_val(self)
             + match &self.contents {
                 Contents::Shards { heads, .. } => heads.heap_bytes(),
-                Contents::Items(items) => size_of::<u64>() * items.capacity(),
+                Contents::Items(Listing { hashes, stamps, .. }) => {
+                    size_of::<u64>() * hashes.capacity() + stamps.capacity()
+                }
             }
     }
 

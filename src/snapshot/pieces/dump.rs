@@ -1,18 +1,19 @@
 //! From a filter to one piece of it.
 
 use crate::layout::roots::Position;
-use crate::room::parts::{Copied, Plan};
+use crate::room::parts::Plan;
 use crate::room::shards::Shards;
 use crate::room::{Room, Stage};
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::blocks::Sums;
 use crate::snapshot::coverage::{UNITS, part_of};
 use crate::snapshot::error::Reason;
-use crate::snapshot::format::{BLOCK_HEAD, BLOCK_WORDS, HEADER_WORDS, Words, block_words, seal};
+use crate::snapshot::format::{HEADER_WORDS, Words, block_words, seal};
 use crate::snapshot::header::header;
-use crate::snapshot::list::write_block;
+use crate::snapshot::list::{Listing, words_for, write_block};
 use crate::snapshot::pieces::format::{FRONT_BYTES, FRONT_WORDS, Front};
 use crate::snapshot::pieces::origin::Stamp;
+use crate::snapshot::write::Copying;
 use crate::stable_hash::PersistentHasher;
 use std::fmt;
 
@@ -105,57 +106,61 @@ pub fn piece_of<S: PersistentHasher>(
         seal(&mut header);
         About { plan, stamp, cursor, header }
     };
+    if let Stage::List(stages) = room.stage()
+        && let Some(list) = Listing::of(room, stages)?
+    {
+        return piece_of_list(about(Plan::Growing(stages.plan()), true), &list);
+    }
     match room.stage() {
-        Stage::Shards(shards) => piece_of_shards(shards, about(shards.plan(), false), most_bytes),
-        Stage::List(stages) => match (stages.hashes(), stages.shards()) {
-            (None, Some(shards)) => {
-                piece_of_shards(shards, about(shards.plan(), false), most_bytes)
-            }
-            (hashes, _) => {
-                let no_memory = |bytes| Reason::OutOfMemory { bytes };
-                let hashes = hashes.unwrap_or(Ok(Vec::new())).map_err(no_memory)?;
-                piece_of_list(about(Plan::Growing(stages.plan()), true), &hashes)
-            }
-        },
+        Stage::Shards(shards) => {
+            piece_of_shards(room, shards, about(shards.plan(), false), most_bytes)
+        }
+        // A list that has ended left shards.
+        Stage::List(_) => Err(Reason::Outgrown),
     }
 }
 
-fn piece_of_list(about: About, hashes: &[u64]) -> Result<Piece, Reason> {
+fn piece_of_list(about: About, list: &Listing) -> Result<Piece, Reason> {
     // A filter that has a list never had anything else, so no other cursor came from it.
     if about.cursor != 0 {
         return Err(Reason::NoSuchPiece { cursor: about.cursor });
     }
-    let mut words = zeros(FRONT_WORDS + BLOCK_WORDS + hashes.len())?;
+    let plan = &about.plan;
+    let mut words = zeros(FRONT_WORDS + words_for(plan, list.hashes.len()))?;
     let mut sums = Sums::new();
-    sums.add(write_block(&mut words[FRONT_WORDS..], hashes));
+    sums.add(write_block(plan, &mut words[FRONT_WORDS..], list));
     Ok(about.complete(words, UNITS, 1, &sums))
 }
 
-fn piece_of_shards(room: &impl Shards, about: About, most_bytes: usize) -> Result<Piece, Reason> {
+fn piece_of_shards<R: Room>(
+    room: &R,
+    shards: &R::Shards,
+    about: About,
+    most_bytes: usize,
+) -> Result<Piece, Reason> {
     let (plan, cursor) = (&about.plan, about.cursor);
     let no_such_piece = Reason::NoSuchPiece { cursor };
     let Some(first) = shard_at(plan, cursor) else { return Err(no_such_piece) };
     let in_a_block = block_words(plan);
     let most = (most_bytes.saturating_sub(FRONT_BYTES) / (8 * in_a_block)).max(1) as u64;
     // There may be more shards when they are copied.
-    let now = (room.buckets() / plan.geometry().buckets() as usize) as u64;
+    let now = (shards.buckets() / plan.geometry().buckets() as usize) as u64;
     let mut words = Vec::new();
     reserve(&mut words, FRONT_WORDS + most.min(now) as usize * in_a_block)?;
     words.resize(FRONT_WORDS, 0);
-    let (mut next, mut place, mut blocks, mut sums) = (Some(first), cursor, 0, Sums::new());
-    while blocks < most && next.is_some() {
+    let (mut place, mut blocks, mut sums) = (cursor, 0, Sums::new());
+    let mut copying = Copying { room, shards, plan, next: Some(first) };
+    while blocks < most && copying.next.is_some() {
         let at = words.len();
         reserve(&mut words, in_a_block)?;
         words.resize(at + in_a_block, 0);
         let block = &mut words[at..];
-        let buckets = &mut block[BLOCK_HEAD..in_a_block - 1];
-        let Some(Copied { depth, items }) = room.copy_shard(&mut next, buckets) else { break };
+        let Some((depth, _)) = copying.copy(blocks, block) else { break };
         let part = part_of(depth);
         // This place is inside of the shard.
         if !place.is_multiple_of(part) {
             return Err(no_such_piece);
         }
-        block[..BLOCK_HEAD].copy_from_slice(&[blocks, depth.into(), items.cast_unsigned()]);
         sums.add(seal(block).1);
         (place, blocks) = (place + part, blocks + 1);
     }

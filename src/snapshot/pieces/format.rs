@@ -29,7 +29,8 @@
 //! # Blocks
 //!
 //! They are numbered in each piece, from 0 on. Everything else in a block is as in a file: `depth`,
-//! the number of items, the buckets and the checksum. A list is in one piece as a whole.
+//! the number of items, the buckets, the ages of a filter that forgets, and the checksum. A list is in one
+//! piece as a whole. The filter goes on from the time of the last block of the last piece.
 //!
 //! # Places
 //!

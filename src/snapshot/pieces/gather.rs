@@ -12,37 +12,43 @@
 use crate::room::growing::grown::Grown;
 use crate::room::growing::tables::Tables;
 use crate::room::parts::{Block, Loaded, Plan};
-use crate::shard::whole::fill;
-use crate::snapshot::allocate::table_of;
+use crate::shard::whole::{fill, read_shard, refill};
+use crate::snapshot::allocate::{table_of, zeros};
+use crate::snapshot::blocks::BlockReader;
 use crate::snapshot::error::Reason;
-use crate::snapshot::format::{BLOCK_HEAD, block_words};
+use crate::snapshot::format::{block_words, buckets_in};
+use crate::snapshot::list::Listing;
+use crate::snapshot::time::lag;
 use crate::table::Table;
+use crate::table::ticking::Time;
 use std::collections::VecDeque;
 
 pub enum Gathered {
     Fixed(InOneTable),
     Growing(InTables),
-    List(Vec<u64>),
+    List(Listing),
 }
 
 /// The blocks of a piece, in the words that they were validated in.
 pub struct Blocks {
     pub words: Vec<u64>,
     pub found: Vec<Block>,
+    /// In place of all that, if the filter has a list.
+    pub list: Option<Listing>,
 }
 
 impl Blocks {
-    fn each(&self, in_a_block: usize) -> impl Iterator<Item = (&Block, &[u64])> {
-        let blocks = self.words.chunks_exact(in_a_block);
-        let buckets = blocks.map(move |words| &words[BLOCK_HEAD..in_a_block - 1]);
-        self.found.iter().zip(buckets)
+    fn each(&self, plan: &Plan) -> impl Iterator<Item = (&Block, &[u64])> {
+        let buckets = buckets_in(plan);
+        let blocks = self.words.chunks_exact(block_words(plan));
+        self.found.iter().zip(blocks.map(move |words| &words[buckets.clone()]))
     }
 }
 
 impl Gathered {
     pub fn nothing(plan: &Plan, is_list: bool) -> Self {
         match plan {
-            _ if is_list => Gathered::List(Vec::new()),
+            _ if is_list => Gathered::List(Listing::default()),
             Plan::Fixed(_) => Gathered::Fixed(InOneTable::default()),
             Plan::Growing(_) => Gathered::Growing(InTables::default()),
         }
@@ -53,18 +59,24 @@ impl Gathered {
         match self {
             Gathered::Fixed(shards) => shards.add(plan, blocks),
             Gathered::Growing(shards) => shards.add(plan, &blocks),
-            Gathered::List(hashes) => {
-                *hashes = blocks.words;
+            Gathered::List(list) => {
+                *list = blocks.list.unwrap_or_default();
                 Ok(())
             }
         }
     }
 
-    pub fn finish(self, plan: &Plan) -> Result<Loaded, Reason> {
+    /// All of it, at the time at which the last shard was copied.
+    pub fn finish(
+        self,
+        plan: &Plan,
+        reader: &BlockReader,
+        time: Option<Time>,
+    ) -> Result<Loaded, Reason> {
         match self {
-            Gathered::Fixed(shards) => shards.finish(plan),
-            Gathered::Growing(shards) => shards.finish(plan),
-            Gathered::List(hashes) => Ok(Loaded::Items(hashes)),
+            Gathered::Fixed(shards) => shards.finish(plan, reader, time),
+            Gathered::Growing(shards) => shards.finish(plan, reader, time),
+            Gathered::List(list) => Ok(list.loaded()),
         }
     }
 }
@@ -79,6 +91,8 @@ pub struct InOneTable {
     /// The shards that have come, and those of them that are in the table.
     come: usize,
     placed: usize,
+    /// The times of those in the table, if the filter forgets.
+    times: Vec<Time>,
 }
 
 impl InOneTable {
@@ -87,6 +101,9 @@ impl InOneTable {
         self.waiting
             .try_reserve(1)
             .map_err(|_| Reason::OutOfMemory { bytes: size_of::<Blocks>() })?;
+        self.times
+            .try_reserve(come - self.times.len())
+            .map_err(|_| Reason::OutOfMemory { bytes: come * size_of::<Time>() })?;
         if self.table.is_none() && come >= plan.geometry().shards().div_ceil(2) {
             self.table = Some(table_of(plan, plan.geometry().shards())?);
         }
@@ -101,19 +118,35 @@ impl InOneTable {
     fn place(&mut self, plan: &Plan) {
         let Some(table) = &self.table else { return };
         let Some(blocks) = self.waiting.pop_front() else { return };
-        for (block, buckets) in blocks.each(block_words(plan)) {
+        for (block, buckets) in blocks.each(plan) {
             fill(table, self.placed, buckets, block.items);
+            self.times.extend(block.time);
             self.placed += 1;
         }
     }
 
-    fn finish(mut self, plan: &Plan) -> Result<Loaded, Reason> {
+    fn finish(
+        mut self,
+        plan: &Plan,
+        reader: &BlockReader,
+        time: Option<Time>,
+    ) -> Result<Loaded, Reason> {
         while !self.waiting.is_empty() && self.table.is_some() {
             self.place(plan);
         }
         // A filter has at least one shard, so a complete one has its table.
         let table = self.table.ok_or(Reason::OutOfMemory { bytes: 0 })?;
-        Ok(Loaded::Shards { table, blocks: Vec::new() })
+        let mut words = Vec::new();
+        for (shard, then) in self.times.iter().enumerate() {
+            let Some(lag) = lag(Some(*then), time) else { break };
+            if words.is_empty() {
+                words = zeros(plan.geometry().words())?;
+            }
+            read_shard(&table, shard, &mut words);
+            let items = reader.make_older(&mut words, lag);
+            refill(&table, shard, &words, items);
+        }
+        Ok(Loaded::Shards { table, blocks: Vec::new(), time })
     }
 }
 
@@ -122,6 +155,8 @@ impl InOneTable {
 pub struct InTables {
     tables: Option<Box<Tables>>,
     depths: Vec<u32>,
+    /// Their times, if the filter forgets.
+    times: Vec<Time>,
     /// The greatest of them, on which the size of the directory depends.
     deepest: u32,
 }
@@ -129,9 +164,9 @@ pub struct InTables {
 impl InTables {
     fn add(&mut self, plan: &Plan, blocks: &Blocks) -> Result<(), Reason> {
         let no_memory = |bytes| Reason::OutOfMemory { bytes };
-        let in_a_block = block_words(plan);
         let count = blocks.found.len();
         self.depths.try_reserve(count).map_err(|_| no_memory(count * size_of::<u32>()))?;
+        self.times.try_reserve(count).map_err(|_| no_memory(count * size_of::<Time>()))?;
         let tables = match &mut self.tables {
             Some(tables) => tables,
             None => self.tables.insert(tables_for(plan, count)?),
@@ -142,25 +177,42 @@ impl InTables {
             if !take(tables, plan, deepest) {
                 // They have not been written to.
                 (0..taken).for_each(|_| tables.give_back());
-                return Err(no_memory(8 * in_a_block));
+                return Err(no_memory(8 * block_words(plan)));
             }
         }
         let sites = tables.sites_from(self.depths.len());
-        for ((_, site), (block, buckets)) in sites.zip(blocks.each(in_a_block)) {
+        for ((_, site), (block, buckets)) in sites.zip(blocks.each(plan)) {
             site.fill(buckets, block.items);
-            site.record(&block.census);
+            site.record(&block.census());
+            self.times.extend(block.time);
         }
         self.depths.extend(depths());
         self.deepest = deepest;
         Ok(())
     }
 
-    fn finish(self, plan: &Plan) -> Result<Loaded, Reason> {
+    fn finish(
+        self,
+        plan: &Plan,
+        reader: &BlockReader,
+        time: Option<Time>,
+    ) -> Result<Loaded, Reason> {
         let tables = match self.tables {
             Some(tables) => tables,
             None => tables_for(plan, 0)?,
         };
-        Ok(Loaded::Gathered { tables, depths: self.depths })
+        let mut words = Vec::new();
+        for ((_, site), then) in tables.sites_from(0).zip(&self.times) {
+            let Some(lag) = lag(Some(*then), time) else { break };
+            if words.is_empty() {
+                words = zeros(plan.geometry().words())?;
+            }
+            site.read(&mut words);
+            let block = reader.older_of_growing(&site.census().excess, &mut words, lag);
+            site.refill(&words, block.items);
+            site.record(&block.census());
+        }
+        Ok(Loaded::Gathered { tables, depths: self.depths, time })
     }
 }
 

@@ -14,6 +14,7 @@ use crate::snapshot::list::open_block;
 use crate::snapshot::pieces::format::{FRONT_BYTES, Front};
 use crate::snapshot::pieces::gather::{Blocks, Gathered};
 use crate::snapshot::read::{Contents, contents_of};
+use crate::snapshot::time::Times;
 use crate::stable_hash::PersistentHasher;
 
 /// A filter whose pieces are coming.
@@ -35,6 +36,7 @@ struct Begun<S> {
     reader: BlockReader,
     coverage: Coverage,
     gathered: Gathered,
+    times: Times,
 }
 
 impl<S: PersistentHasher> Loading<S> {
@@ -73,8 +75,9 @@ impl<S: PersistentHasher> Loading<S> {
         let next = self.next();
         match (self.begun, next) {
             (Some(begun), None) => {
-                let loaded = begun.gathered.finish(&begun.header.plan)?;
-                contents_of(begun.header, loaded)
+                let Begun { gathered, header, reader, times, .. } = begun;
+                let loaded = gathered.finish(&header.plan, &reader, times.last())?;
+                contents_of(header, loaded)
             }
             (_, next) => Err(Reason::PiecesMissing { next: next.unwrap_or(0) }),
         }
@@ -93,6 +96,7 @@ impl<S: PersistentHasher> Begun<S> {
             reader: BlockReader::after(FRONT_BYTES as u64, plan),
             coverage: Coverage::of(plan.geometry().shards()),
             gathered: Gathered::nothing(plan, header.is_list),
+            times: Times::default(),
             header,
         })
     }
@@ -105,8 +109,8 @@ impl<S> Begun<S> {
 
     fn add(&mut self, front: &Front, piece: &[u8]) -> Result<(), Reason> {
         self.check_order(front)?;
-        let mut coverage = self.coverage.clone();
-        let blocks = self.blocks_of(front, piece, &mut coverage)?;
+        let (mut coverage, mut times) = (self.coverage.clone(), self.times.clone());
+        let blocks = self.blocks_of(front, piece, &mut coverage, &mut times)?;
         if coverage.place() != front.end {
             return Err(Reason::damaged(48, "the blocks do not end where the piece should"));
         }
@@ -116,6 +120,7 @@ impl<S> Begun<S> {
         self.gathered.add(&self.header.plan, blocks)?;
         update_limit(&mut self.header.plan, &front.header);
         self.coverage = coverage;
+        self.times = times;
         self.turn = front.stamp.turn.saturating_add(1);
         Ok(())
     }
@@ -142,6 +147,7 @@ impl<S> Begun<S> {
         front: &Front,
         piece: &[u8],
         coverage: &mut Coverage,
+        times: &mut Times,
     ) -> Result<Blocks, Reason> {
         let (plan, reader) = (&self.header.plan, &self.reader);
         let bytes = &piece[FRONT_BYTES..];
@@ -155,14 +161,17 @@ impl<S> Begun<S> {
         }
         let mut words = zeros(bytes.len() / 8)?;
         bytes_of(&mut words).copy_from_slice(bytes);
-        let (mut found, mut sums) = (Vec::new(), Sums::new());
+        let (mut found, mut sums, mut list) = (Vec::new(), Sums::new(), None);
         if self.header.is_list {
-            sums.add(open_block(plan, &mut words, reader.at(0))?);
+            let (items, sum) = open_block(plan, std::mem::take(&mut words), reader.at(0))?;
+            list = Some(items);
+            sums.add(sum);
             coverage.add(0).map_err(|gap| gap.at(reader.at(0)))?;
         } else {
             for (number, block) in (0..).zip(words.chunks_exact_mut(reader.block_words())) {
                 let block = reader.read(number, block)?;
                 coverage.add(block.depth).map_err(|gap| gap.at(reader.at(number)))?;
+                times.add(block.time).ok_or_else(|| reader.too_early(number))?;
                 sums.add(block.sum);
                 found.push(block);
             }
@@ -170,6 +179,6 @@ impl<S> Begun<S> {
         if sums.total() != front.sums {
             return Err(Reason::damaged(64, "the blocks are not those that the piece should have"));
         }
-        Ok(Blocks { words, found })
+        Ok(Blocks { words, found, list })
     }
 }

@@ -239,7 +239,7 @@ fn forgeries<R: Room>(filter: &Filter<R>, pushed: usize) {
             let kind = forged(scene, |piece| piece.front[front::FILTER] = value);
             assert_eq!(kind, Some(OtherFilter));
         }
-        for field in word::GROWS..word::LATER {
+        for field in word::GROWS..word::TICKS {
             let kind = forged(scene, |piece| piece.front[HEADER + field] = value | 1 << 63);
             // The first piece is believed about a capacity or a limit, as a file is. Later ones have
             // to say the same, except for the limit.

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Copies of a few items fill their pairs of buckets in a shard that is nearly empty.
 #[test]
 fn an_insert_is_refused_without_the_locks_of_its_shard() {
-    let plan = growth_plan(100, 0.03, 1_024.0, [0, usize::MAX]).expect("a layout");
+    let plan = growth_plan(100, 0.03, 0, 1_024.0, [0, usize::MAX]).expect("a layout");
     let filter = Grown::new(plan).expect("memory");
     let insert = |hash| act::<Insert, _>(&filter, hash);
     let is_crowded = |hash: &Mixed| {

@@ -35,7 +35,7 @@
 
 use crate::error::FullKind;
 use crate::layout::geometry::Place;
-use crate::room::growing::split::Census;
+use crate::room::growing::site::census::Census;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
 use crate::table::stripe::Locks;

@@ -1,0 +1,208 @@
+//! Filters that forget: ticks, and items that are seen again.
+
+use crate::error::Full;
+use crate::filter::ConcurrentCuckooFilter;
+use crate::layout::geometry::Mixed;
+use crate::room::shards::{InsertOrRefresh, Refresh};
+use crate::room::{self, Room};
+use std::hash::{BuildHasher, Hash};
+
+/// # Forgetting
+///
+/// A filter that [remembers](crate::Builder::remembers) items for some ticks forgets them after that.
+/// A tick is what you make it, a minute or a day: the filter has no clock of its own and counts the
+/// calls of [`tick`](Self::tick), or takes the time from [`tick_to`](Self::tick_to). In a filter that
+/// does not forget, these do nothing.
+///
+/// An item is found from its insert on until as many more ticks have passed, and with the next tick it
+/// goes, as if it had been removed. Ticks may pass while other threads use the filter; all that holds
+/// for removals holds for what expires. Until `tick` returns, an item that expires may still be found.
+///
+/// Files and [pieces](Self::piece_at) keep the ages: a filter that is loaded ticks on from the tick in which
+/// it was saved. Give it the number of the present one by [`tick_to`](Self::tick_to).
+///
+/// An expired item is gone, so do not remove it: as always, removing what is not there may remove another
+/// item. To forget an item early, remove it only while it is within its window.
+///
+/// ```
+/// use koel::ConcurrentCuckooFilter;
+///
+/// let seen = ConcurrentCuckooFilter::builder().capacity(1_000_000).remembers(7).build()?;
+/// seen.insert("https://a.example/").expect("room for a million");
+/// for _day in 0..7 {
+///     seen.tick();
+/// }
+/// assert!(seen.contains("https://a.example/"));
+/// seen.tick();
+/// assert!(!seen.contains("https://a.example/") && seen.is_empty());
+/// # Ok::<(), koel::BuildError>(())
+/// ```
+impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
+    /// Lets a tick pass, and removes what expires.
+    ///
+    /// This goes through all segments (of 512 buckets) twice, locking one after the other, each for a
+    /// microsecond at most. In a growing filter it also locks each shard as a whole for some hundred
+    /// nanoseconds. If a tick is passing already, in another thread or in
+    /// [parts](Self::tick_in_parts), it helps that one to its end first. So if two threads call this,
+    /// two ticks pass.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
+    /// filter.insert("an item").expect("room for a hundred");
+    /// filter.tick();
+    /// assert!(filter.contains("an item"));
+    /// filter.tick();
+    /// assert!(!filter.contains("an item"));
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn tick(&self) {
+        if let Some((ticking, through)) = self.room().time() {
+            ticking.tick(through);
+        }
+    }
+
+    /// Lets ticks pass until the present one has this number, and returns how many passed.
+    ///
+    /// The numbers are yours: minutes since the epoch, say. The first call only gives the present tick
+    /// its number. A number that is not larger than the present one changes nothing, so a clock that
+    /// goes backwards makes nothing expire. However many ticks are made up for, this takes no
+    /// longer than as many as the filter remembers; if they are more, the filter is empty afterwards.
+    ///
+    /// Many threads may call this. One of them begins a tick; those that come while the last tick is
+    /// passing return at once. (Only while the filter is being [copied](Self::try_clone), ticks wait.)
+    ///
+    /// ```
+    /// let tokens = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(60).build()?;
+    /// tokens.tick_to(29_720_000);
+    /// tokens.insert("token").expect("room for a hundred");
+    /// assert_eq!(tokens.tick_to(29_720_060), 60);
+    /// assert!(tokens.contains("token"));
+    /// assert_eq!(tokens.tick_to(29_720_059), 0);
+    /// assert_eq!(tokens.tick_to(29_800_000), 79_940);
+    /// assert!(tokens.is_empty());
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn tick_to(&self, number: u64) -> u64 {
+        self.room().time().map_or(0, |(ticking, through)| ticking.tick_to(through, number))
+    }
+
+    /// Returns the number of the present tick, if [`tick_to`](Self::tick_to) gave numbers to ticks.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(3).build()?;
+    /// assert_eq!(filter.present_tick(), None);
+    /// filter.tick_to(2026);
+    /// filter.tick();
+    /// assert_eq!(filter.present_tick(), Some(2027));
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn present_tick(&self) -> Option<u64> {
+        self.room().time().and_then(|(ticking, _)| ticking.number())
+    }
+
+    /// Begins a tick, unless one is passing, and leaves the work to
+    /// [`tick_in_parts`](Self::tick_in_parts). Returns whether it began one.
+    ///
+    /// From now on, what is inserted belongs to the new tick.
+    pub fn begin_tick(&self) -> bool {
+        self.room().time().is_some_and(|(ticking, through)| ticking.begin(through))
+    }
+
+    /// Goes on with a tick that is passing, through at most so many segments. Returns `true` if none is
+    /// passing any more.
+    ///
+    /// This is for event loops, which have little time for each turn. A segment takes about a
+    /// microsecond, and each is visited twice (three times in a growing filter). Several threads may
+    /// call this.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
+    /// filter.insert("an item").expect("room for a hundred");
+    /// for _ in 0..2 {
+    ///     assert!(filter.begin_tick());
+    ///     while !filter.tick_in_parts(100) {
+    ///         // Serve a request.
+    ///     }
+    /// }
+    /// assert!(!filter.contains("an item"));
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn tick_in_parts(&self, most_segments: usize) -> bool {
+        self.room().time().is_none_or(|(ticking, through)| ticking.work(through, most_segments))
+    }
+
+    /// Keeps the item with this hash from expiring, like [`refresh`](Self::refresh).
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
+    /// assert!(!filter.refresh_hash(17));
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn refresh_hash(&self, hash: u64) -> bool {
+        room::perform::<Refresh, R>(self.room(), Mixed::of(hash))
+    }
+
+    /// Adds the item with this hash or keeps it from expiring, like
+    /// [`insert_or_refresh`](Self::insert_or_refresh).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Full`] in the same cases as `insert_or_refresh`.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
+    /// assert_eq!(filter.insert_or_refresh_hash(17), Ok(true));
+    /// assert_eq!(filter.insert_or_refresh_hash(17), Ok(false));
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn insert_or_refresh_hash(&self, hash: u64) -> Result<bool, Full> {
+        room::perform::<InsertOrRefresh, R>(self.room(), Mixed::of(hash))
+    }
+}
+
+/// # Items that are seen again
+///
+/// [`insert_if_absent`](Self::insert_if_absent) leaves an item that it finds as it is: the item
+/// expires some ticks after it was *first* seen. These let it expire some ticks after it was *last*
+/// seen. In a filter that does not forget, they are `contains` and `insert_if_absent`.
+impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
+    /// Keeps the item from expiring, as if it had been inserted now, and returns `true`, if the filter
+    /// contains it.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
+    /// filter.insert("an item").expect("room for a hundred");
+    /// filter.tick();
+    /// assert!(filter.refresh("an item") && !filter.refresh("another"));
+    /// filter.tick();
+    /// assert!(filter.contains("an item"));
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn refresh<T: Hash + ?Sized>(&self, item: &T) -> bool {
+        self.refresh_hash(self.hash_of(item))
+    }
+
+    /// Adds the item and returns `true` if the filter does not contain it, and
+    /// [refreshes](Self::refresh) it otherwise.
+    ///
+    /// If several threads call this with the same new item, exactly one of them gets `true`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Full`] if the item is not in the filter and there is no room for it. Nothing has
+    /// changed in that case.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
+    /// for _ in 0..5 {
+    ///     filter.insert_or_refresh("an item").expect("room for a hundred");
+    ///     filter.tick();
+    /// }
+    /// assert_eq!(filter.count("an item"), 1);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn insert_or_refresh<T: Hash + ?Sized>(&self, item: &T) -> Result<bool, Full> {
+        self.insert_or_refresh_hash(self.hash_of(item))
+    }
+}

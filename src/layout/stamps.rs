@@ -1,0 +1,311 @@
+//! Stamps: how old an item is, in the lowest bits of its lane.
+//!
+//! A filter that forgets counts *ticks*. A lane has the number of the tick in which its item came, or
+//! was refreshed, in its lowest bits; in a wide bucket, in those of its tail. Only the end of the
+//! number is kept, just long enough: an item that is remembered for `n` ticks has one of `n + 1`
+//! stamps, and while a tick passes through the filter there is one more.
+//!
+//! ```text
+//! 16 bits, remembers 6 ticks   15                 3 2     0
+//!                             [    fingerprint     | stamp ]
+//! ```
+//!
+//! Lookups do not look at stamps: fingerprints are [compared](Lanes) without them. What is too old is
+//! erased when a tick passes; see [`expire`](mod@crate::shard::expire).
+
+pub mod by_stamp;
+
+use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
+
+/// The most ticks that a filter can remember an item for.
+pub const MOST_TICKS: u8 = 62;
+
+/// The most stamps of one filter.
+pub const STAMPS: usize = MOST_TICKS as usize + 2;
+
+/// What time it is in a filter that forgets: the number of its tick, and what that tick lets expire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment(u64);
+
+impl Moment {
+    /// The moment at which nothing has expired yet.
+    pub const FIRST: Moment = Moment(0);
+
+    #[inline]
+    pub fn of_word(word: u64) -> Self {
+        Moment(word)
+    }
+
+    pub fn of_tick(tick: u64) -> Self {
+        Moment(tick << 1)
+    }
+
+    #[inline]
+    pub fn word(self) -> u64 {
+        self.0
+    }
+
+    /// The number of the tick.
+    #[inline]
+    pub fn tick(self) -> u64 {
+        self.0 >> 1
+    }
+
+    /// Whether everything expires that came before this tick.
+    #[inline]
+    pub fn ends_all(self) -> bool {
+        self.0 & 1 == 1
+    }
+
+    /// The next tick.
+    pub fn next(self, ends_all: bool) -> Self {
+        Moment(self.tick().wrapping_add(1) << 1 | u64::from(ends_all))
+    }
+}
+
+/// The number of bits of a stamp, if items are remembered for so many ticks (or, with 0, for ever).
+#[inline]
+pub const fn stamp_bits(ticks: u8) -> u32 {
+    match ticks {
+        0 => 0,
+        ticks => (ticks as u32 + 2).next_power_of_two().trailing_zeros(),
+    }
+}
+
+impl Lanes {
+    /// The same lanes for items that are remembered for so many ticks, from 1 to [`MOST_TICKS`] (or, with
+    /// 0, for ever).
+    pub const fn remembering(self, ticks: u8) -> Self {
+        assert!(ticks <= MOST_TICKS && self.remembers == 0);
+        let mut lanes = self;
+        lanes.remembers = ticks;
+        lanes.unstamped &= !lanes.stamps();
+        lanes
+    }
+
+    /// For how many ticks items are remembered; 0 if for ever.
+    #[inline]
+    pub const fn remembers(self) -> u8 {
+        self.remembers
+    }
+
+    #[inline]
+    pub const fn forgets(self) -> bool {
+        self.remembers > 0
+    }
+
+    /// The number of bits of a stamp.
+    #[inline]
+    pub const fn stamp_bits(self) -> u32 {
+        stamp_bits(self.remembers)
+    }
+
+    /// The largest stamp, which has all its bits set.
+    #[inline]
+    const fn last_stamp(self) -> u64 {
+        (1 << self.stamp_bits()) - 1
+    }
+
+    /// The bits of all stamps, in the word that has them.
+    #[inline]
+    const fn stamps(self) -> u64 {
+        self.ones() * self.last_stamp()
+    }
+
+    /// The lowest bit of a head that is not in its stamp.
+    pub const fn unit_of_heads(self) -> u32 {
+        if self.is_wide() { 1 } else { 1 << self.stamp_bits() }
+    }
+
+    /// The lowest bit of a tail that is not in its stamp.
+    pub const fn unit_of_tails(self) -> u32 {
+        1 << self.stamp_bits()
+    }
+
+    /// Returns the fingerprint, which has no stamp, with that of this moment.
+    #[inline]
+    pub fn stamped(self, fp: Fingerprint, now: Moment) -> Fingerprint {
+        let stamp = now.tick() & self.last_stamp();
+        match self.is_wide() {
+            false => fp.with_added(stamp as u32),
+            true => fp.with_tail(u64::from(fp.tail()) | stamp),
+        }
+    }
+
+    /// Returns the stamp of this lane: 0 in a filter that does not forget.
+    #[inline]
+    pub fn stamp(self, words: Words, lane: Lane) -> usize {
+        self.value(self.of_stamps(words), lane) as usize & self.last_stamp() as usize
+    }
+
+    /// The stamps of the lanes that expire in this tick: the one that there is longest, or all but the
+    /// newest.
+    pub fn dead_stamps(self, now: Moment) -> impl Iterator<Item = usize> {
+        let most = if self.forgets() { self.last_stamp() } else { 0 };
+        let oldest = u64::from(self.remembers) + 1;
+        let newest = if now.ends_all() { 1 } else { oldest };
+        (newest..=most.min(oldest)).map(move |age| self.stamp_of_age(age, now))
+    }
+
+    /// The stamp of the lanes that are so many ticks old.
+    pub fn stamp_of_age(self, age: u64, now: Moment) -> usize {
+        (now.tick().wrapping_sub(age) & self.last_stamp()) as usize
+    }
+
+    /// Returns how many ticks ago the item of this lane came.
+    #[inline]
+    pub fn age(self, words: Words, lane: Lane, now: Moment) -> u64 {
+        let stamp = self.value(self.of_stamps(words), lane);
+        now.tick().wrapping_sub(stamp) & self.last_stamp()
+    }
+
+    /// Returns the bucket with the item of this lane so many ticks old.
+    #[inline]
+    pub fn with_age(self, words: Words, lane: Lane, age: u64, now: Moment) -> Words {
+        let stamp = self.stamp_of_age(age, now) as u64;
+        let replaced = |word| self.replace_lowest(word, lane, self.stamp_bits(), stamp);
+        match self.is_wide() {
+            false => Words { heads: replaced(words.heads), ..words },
+            true => Words { tails: replaced(words.tails), ..words },
+        }
+    }
+
+    /// How many ticks ago lanes with this stamp were filled.
+    pub fn age_of(self, stamp: u8, now: Moment) -> u64 {
+        now.tick().wrapping_sub(stamp.into()) & self.last_stamp()
+    }
+
+    /// Whether the item of this lane has expired.
+    #[inline]
+    pub fn has_expired(self, words: Words, lane: Lane, now: Moment) -> bool {
+        self.is_too_old(self.age(words, lane, now), now)
+    }
+
+    /// Whether all items with this stamp have expired.
+    pub fn has_stamp_expired(self, stamp: u8, now: Moment) -> bool {
+        self.is_too_old(self.age_of(stamp, now), now)
+    }
+
+    #[inline]
+    fn is_too_old(self, age: u64, now: Moment) -> bool {
+        match age {
+            0 => false,
+            age => now.ends_all() || age == u64::from(self.remembers) + 1,
+        }
+    }
+
+    /// The word that has the stamps.
+    #[inline]
+    fn of_stamps(self, Words { heads, tails }: Words) -> u64 {
+        if self.is_wide() { tails } else { heads }
+    }
+
+    /// Returns what tells the lanes whose items have expired. There are none in a filter that does not
+    /// forget.
+    ///
+    /// In the time between two ticks no lane has such a stamp, so this may be asked at any moment.
+    pub fn expiry<const WIDE: bool>(self, now: Moment) -> Expiry<WIDE> {
+        let stamp = match now.ends_all() {
+            false => now.tick().wrapping_sub(u64::from(self.remembers) + 1),
+            true => now.tick(),
+        };
+        let tops = if self.forgets() { self.tops() } else { 0 };
+        Expiry {
+            copies: self.ones() * (stamp & self.last_stamp()),
+            stamps: self.stamps(),
+            lower: self.tops() - self.ones(),
+            tops,
+            others: if now.ends_all() { 0 } else { tops },
+            to_lowest: self.bits() - 1,
+        }
+    }
+
+    /// Returns the lanes whose items have expired.
+    pub fn expired(self, words: Words, now: Moment) -> LaneSet {
+        self.set_of(match self.is_wide() {
+            false => self.expiry::<false>(now).of(words),
+            true => self.expiry::<true>(now).of(words),
+        })
+    }
+
+    /// Returns the bits that should be zero in a filter that forgets, if no tick is passing: those of lanes
+    /// that are older than what is remembered, or that have nothing but a stamp.
+    #[inline]
+    pub fn wrong_stamps(self, words: Words, now: Moment) -> u64 {
+        let next = self.ones() << self.stamp_bits();
+        let times = self.ones() * (now.tick() & self.last_stamp());
+        // The differences do not borrow from each other, nor do the sums carry.
+        let ages = ((times | next) - (self.of_stamps(words) & self.stamps())) & self.stamps();
+        let spare = self.last_stamp() - u64::from(self.remembers);
+        let too_old = (ages + self.ones() * spare) & next;
+        let taken = self.taken(words.heads).tops();
+        let old = taken & too_old << (self.bits() - 1 - self.stamp_bits());
+        let without_stamp = words.heads & !self.stamps();
+        let empty = if self.is_wide() { 0 } else { self.empty(without_stamp).tops() & taken };
+        if self.forgets() { old | empty } else { 0 }
+    }
+
+    /// Returns the largest stamp.
+    pub const fn most_stamps(self) -> u64 {
+        self.last_stamp()
+    }
+}
+
+/// What tells the lanes of many buckets whose items have expired.
+pub struct Expiry<const WIDE: bool> {
+    /// The stamp of the dead in each lane, or, at the end of all, that of those who stay.
+    copies: u64,
+    stamps: u64,
+    /// The bits below the highest of each lane.
+    lower: u64,
+    tops: u64,
+    /// The highest bits, if those with another stamp stay.
+    others: u64,
+    to_lowest: u32,
+}
+
+impl<const WIDE: bool> Expiry<WIDE> {
+    /// Returns the highest bits of the lanes whose items have expired.
+    #[inline(always)]
+    fn of(&self, Words { heads, tails }: Words) -> u64 {
+        let unlike = (if WIDE { tails } else { heads }) ^ self.copies;
+        // The test for zero lanes in `Lanes`, on the stamps and on what is taken.
+        let differ = (unlike & self.stamps) + self.lower;
+        let taken = ((heads & self.lower) + self.lower) | heads;
+        taken & (differ ^ self.others) & self.tops
+    }
+
+    /// Erases them in these words, which are those of whole buckets. Returns how many went in each lane, if
+    /// these are no more than a lane can count.
+    #[inline]
+    pub fn erase(&self, words: &mut [u64]) -> u64 {
+        let mut counters = 0;
+        if WIDE {
+            for [heads, tails] in words.as_chunks_mut().0 {
+                let (left, ones) = self.without(Words { heads: *heads, tails: *tails });
+                (*heads, *tails) = (left.heads, left.tails);
+                counters += ones;
+            }
+        } else {
+            for heads in words {
+                let (left, ones) = self.without(Words { heads: *heads, tails: 0 });
+                *heads = left.heads;
+                counters += ones;
+            }
+        }
+        counters
+    }
+
+    /// Returns the bucket without them, and a word that has a 1 in each lane that went.
+    #[inline(always)]
+    fn without(&self, words: Words) -> (Words, u64) {
+        let tops = self.of(words);
+        let ones = tops >> self.to_lowest;
+        let stay = !tops.wrapping_mul(2).wrapping_sub(ones);
+        let tails = if WIDE { words.tails & stay } else { 0 };
+        (Words { heads: words.heads & stay, tails }, ones)
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

@@ -1,0 +1,129 @@
+//! Ticks in the shards of a growing filter that forgets.
+//!
+//! Each pass goes through the shards in the order in which they were made, whatever the directory says,
+//! and through those that are made meanwhile. What moves from a shard to a new one while the pass is
+//! there is met in the one or in the other: the shard that is split has a lower number, and whoever has
+//! passed through it since, under its locks, sees that there is a new one.
+//!
+//! A new shard may miss the first pass. That does no harm: a tick begins while no shard is being split, so
+//! whoever makes a shard later knows the time, and tells it to those who lock one of its stripes after that;
+//! and a lookup that finds the shard has begun after the tick, or begins again.
+
+use crate::layout::aging::Lost;
+use crate::layout::bucket::Lanes;
+use crate::layout::either;
+use crate::layout::stamps::Moment;
+use crate::room::growing::grown::Grown;
+use crate::room::growing::site::Site;
+use crate::room::shards::Shards;
+use crate::table::ticking::{Passage, Ticking};
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::Arc;
+
+impl Grown {
+    /// From now on, the time is what this says.
+    pub fn keep_time(&mut self, ticking: Option<Arc<Ticking>>) {
+        self.ground.ticking = ticking;
+    }
+
+    /// Does this to each of these segments, with the site of its shard and the index of its stripe.
+    fn in_each(&self, segments: Range<usize>, mut act: impl FnMut(&Site, usize)) {
+        let in_a_shard = self.geometry.stripes() as usize;
+        let sites = self.ground.tables.sites_from(segments.start / in_a_shard);
+        for (number, site) in sites.take_while(|(number, _)| number * in_a_shard < segments.end) {
+            let first = number * in_a_shard;
+            let here = segments.start.max(first)..segments.end.min(first + in_a_shard);
+            here.for_each(|segment| act(site, site.first_stripe() + segment - first));
+        }
+    }
+
+    /// Erases what has expired in a stripe of this shard.
+    fn expire_in<const WIDE: bool>(&self, site: &Site, stripe: usize, now: Moment) {
+        let aging = &self.ground.aging;
+        let lanes = aging.lanes();
+        let lost = Cell::new(Lost::default());
+        let note = |words: &[u64]| {
+            // Mostly all lanes are as they were inserted, and there is nothing more to find out.
+            if site.aged() > 0 {
+                lanes.for_each(words, |bucket| {
+                    let dead = lanes.only(bucket, lanes.expired(bucket, now));
+                    lost.set(lost.get() + aging.lost::<WIDE>(dead));
+                });
+            }
+        };
+        let erased = |lanes| site.erased(&Lost { lanes, ..lost.get() }, now);
+        site.shard::<WIDE>().expire_counted(stripe, now, note, erased);
+    }
+
+    /// If a tick is passing, erases what has expired in this shard before the tick gets there. Returns
+    /// whether there was anything.
+    pub fn sweep<const WIDE: bool>(&self, site: &Site) -> bool {
+        if self.ground.ticking.is_none() {
+            return false;
+        }
+        // No tick begins while this is held: what has expired now is not what comes next.
+        let _no_tick = self.accounts.transfers.read();
+        let (shard, now) = (site.shard::<WIDE>(), self.ground.now());
+        let is_due = shard.has_any_expired(now);
+        if is_due {
+            shard.own_stripes().for_each(|stripe| shard.announce(stripe));
+            shard.own_stripes().for_each(|stripe| self.expire_in::<WIDE>(site, stripe, now));
+        }
+        is_due
+    }
+
+    /// Helps a tick to its end, without a lock.
+    pub(super) fn finish_tick(&self) {
+        if let Some(ticking) = &self.ground.ticking {
+            ticking.finish(self);
+        }
+    }
+}
+
+impl Passage for Grown {
+    const SETTLES: bool = true;
+
+    fn lanes(&self) -> Lanes {
+        self.geometry.lanes()
+    }
+
+    /// While no shard is being split.
+    fn begin(&self, _: Moment, set: impl FnOnce()) {
+        let _no_split = self.accounts.transfers.write();
+        set();
+    }
+
+    /// Those of all shards that are in use.
+    fn segments(&self) -> usize {
+        self.ground.tables.segments()
+    }
+
+    fn announce(&self, segments: Range<usize>) {
+        either!(self.is_wide(), WIDE => {
+            self.in_each(segments, |site, stripe| site.shard::<WIDE>().announce(stripe));
+        });
+    }
+
+    fn expire(&self, segments: Range<usize>, now: Moment) {
+        either!(self.is_wide(), WIDE => {
+            self.in_each(segments, |site, stripe| self.expire_in::<WIDE>(site, stripe, now));
+        });
+    }
+
+    /// The shards that begin with one of these segments.
+    fn settle(&self, segments: Range<usize>, now: Moment) {
+        either!(self.is_wide(), WIDE => {
+            self.in_each(segments, |site, stripe| {
+                if stripe == site.first_stripe() {
+                    self.accounts.settle::<WIDE>(site, now);
+                }
+            });
+        });
+    }
+
+    fn close(&self) {
+        either!(self.is_wide(), WIDE => self.accounts.close::<WIDE>(&self.ground.tables));
+        self.perhaps_empty();
+    }
+}

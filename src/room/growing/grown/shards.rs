@@ -1,0 +1,196 @@
+//! What operations, batches and files need of the shards of a growing filter.
+
+use crate::error::{Full, FullKind};
+use crate::layout::either;
+use crate::layout::geometry::{Mixed, Place, SHARD_BUCKETS};
+use crate::layout::roots::Parts;
+use crate::layout::sizing::GrowthPlan;
+use crate::layout::stamps::by_stamp::ByStamp;
+use crate::room::growing::directory::Tenure;
+use crate::room::growing::grown::Grown;
+use crate::room::growing::site::census::Census;
+use crate::room::growing::until_split::{Split, UntilSplit};
+use crate::room::parts::{Copied, Plan};
+use crate::room::shards::{Located, Shards};
+use crate::stats::{Growth, Stats};
+
+impl Shards for Grown {
+    type Lease<'a, const WIDE: bool> = UntilSplit<'a, WIDE>;
+
+    /// Finding the table again is cheaper than keeping its address.
+    type Ahead<'a, const WIDE: bool> = (Tenure<'a>, Place);
+
+    #[inline]
+    fn is_wide(&self) -> bool {
+        self.geometry.lanes().is_wide()
+    }
+
+    #[inline(always)]
+    fn locate<const WIDE: bool>(&self, hash: Mixed) -> Located<'_, Self, WIDE> {
+        let position = self.position(hash);
+        self.located(self.directory.look_up_at(hash, position), position)
+    }
+
+    fn relocate<'a, const WIDE: bool>(
+        &'a self,
+        lease: UntilSplit<'a, WIDE>,
+        _: Split,
+    ) -> Located<'a, Self, WIDE> {
+        self.locate(lease.tenure.hash())
+    }
+
+    #[inline(always)]
+    fn contains_again<const WIDE: bool>(&self, (shard, _): Located<'_, Self, WIDE>) -> bool {
+        self.contains_somewhere::<WIDE>(shard.lease().tenure.hash())
+    }
+
+    fn make_room<'a, const WIDE: bool>(
+        &'a self,
+        lease: UntilSplit<'a, WIDE>,
+        _: FullKind,
+    ) -> Result<Located<'a, Self, WIDE>, Full> {
+        let position = self.position(lease.tenure.hash());
+        let (shard, place) = self.located::<WIDE>(lease.tenure, position);
+        self.split(shard, place)?;
+        Ok(self.locate(lease.tenure.hash()))
+    }
+
+    fn pay_for<'a, const WIDE: bool>(
+        &'a self,
+        lease: UntilSplit<'a, WIDE>,
+    ) -> Option<Located<'a, Self, WIDE>> {
+        loop {
+            {
+                // No shard is split while this is held.
+                let _transfer = self.accounts.transfers.write();
+                let located @ (shard, place) = self.locate(lease.tenure.hash());
+                let site = self.site(shard.lease().tenure);
+                if self.accounts.fill::<WIDE>(&self.ground.tables, site, place.first) {
+                    return Some(located);
+                }
+                if !self.accounts.are_settling() {
+                    return None;
+                }
+            }
+            self.finish_tick();
+        }
+    }
+
+    fn perhaps_empty(&self) {
+        let Grown { accounts, ground, .. } = self;
+        let now = ground.now();
+        either!(self.is_wide(), WIDE => accounts.clear_if_empty::<WIDE>(&ground.tables, now));
+    }
+
+    #[inline(always)]
+    fn fetch<const WIDE: bool>(&self, hash: Mixed) -> (Tenure<'_>, Place) {
+        let (shard, place) = self.locate::<WIDE>(hash);
+        shard.prefetch(place);
+        (shard.lease().tenure, place)
+    }
+
+    #[inline(always)]
+    fn fetched<'a, const WIDE: bool>(
+        &'a self,
+        (tenure, place): (Tenure<'a>, Place),
+    ) -> Located<'a, Self, WIDE> {
+        (self.shard(tenure), place)
+    }
+
+    fn parts(&self) -> Parts {
+        // Ranges of the least depth: no deeper shard is in two parts. Parts as large as the largest
+        // shard are small enough.
+        let most = self.buckets() / SHARD_BUCKETS as usize;
+        Parts::at_most(most, self.directory.roots(), self.directory.shallowest())
+    }
+
+    #[inline]
+    fn buckets(&self) -> usize {
+        self.ground.tables.shards() * self.geometry.buckets() as usize
+    }
+
+    fn items(&self) -> usize {
+        self.ground.tables.items().try_into().unwrap_or(0)
+    }
+
+    fn clear(&self) {
+        let _no_transfer = self.accounts.transfers.read();
+        let mut next = Some(Mixed(0));
+        while let Some(hash) = next {
+            let tenure = self.directory.look_up(hash);
+            let nothing = || self.site(tenure).record(&Census::default());
+            // If it has been split meanwhile, its halves are next.
+            let cleared =
+                either!(self.is_wide(), WIDE => self.shard::<WIDE>(tenure).clear(nothing));
+            if cleared.is_ok() {
+                next = self.directory.end(tenure);
+            }
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        size_of::<Self>() + self.directory.heap_bytes() + self.ground.tables.heap_bytes()
+    }
+
+    fn plan(&self) -> Plan {
+        Plan::Growing(GrowthPlan { max_bytes: self.max_bytes(), ..self.plan.clone() })
+    }
+
+    fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied> {
+        loop {
+            let tenure = self.directory.look_up(Mixed((*next)?));
+            // If it has been split meanwhile, its halves come one after the other.
+            let mut excess = ByStamp::default();
+            let received = || {
+                let census = self.site(tenure).census();
+                excess = census.excess;
+                census.received
+            };
+            let copied = either!(
+                self.is_wide(),
+                WIDE => self.shard::<WIDE>(tenure).copy(buckets, received)
+            );
+            if let Ok(items) = copied {
+                *next = self.directory.end(tenure).map(|hash| hash.0);
+                return Some(Copied { depth: tenure.depth(), items, excess });
+            }
+        }
+    }
+
+    fn items_by_stamp(&self) -> ByStamp {
+        let mut items = ByStamp::default();
+        either!(self.is_wide(), WIDE => {
+            for (_, site) in self.ground.tables.sites_from(0) {
+                site.shard::<WIDE>().count_stamps(&mut items);
+                items.take_off(&site.census().excess);
+            }
+        });
+        items
+    }
+
+    fn stats(&self, capacity: usize) -> Stats {
+        let lanes = self.geometry.lanes();
+        let shards = self.ground.tables.shards();
+        let roots = self.directory.roots().count;
+        Stats {
+            items: self.items(),
+            capacity,
+            slots: self.buckets() * lanes.slots(),
+            fingerprint_bits: lanes.fingerprint_bits(),
+            slots_per_bucket: lanes.slots(),
+            shards,
+            segments: self.ground.tables.segments(),
+            size_in_bytes: self.heap_bytes(),
+            false_positive_rate: self.rate(),
+            false_positive_rate_at_capacity: self.plan.rate,
+            max_bytes: Some(self.max_bytes()).filter(|bytes| *bytes < usize::MAX),
+            growth: Some(Growth {
+                splits: shards - roots,
+                directory_depth: self.directory.level(),
+                factor: shards as f64 / roots as f64,
+                expected: self.plan.expected_growth,
+            }),
+            expiring: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Ticks in either stage of a growing filter that forgets.
+
+use crate::error::Full;
+use crate::layout::bucket::Lanes;
+use crate::layout::geometry::Mixed;
+use crate::layout::stamps::Moment;
+use crate::room::growing::grown::Grown;
+use crate::room::growing::stages::Stages;
+use crate::room::shards::{Insert, act};
+use crate::table::ticking::{Passage, Ticking};
+use std::ops::Range;
+use std::sync::Arc;
+
+impl Stages {
+    /// Inserts items with stamps, the oldest first, as if it were the time at which each came.
+    pub(super) fn insert_in_time(
+        &self,
+        grown: &mut Grown,
+        items: impl Iterator<Item = (u64, u8)> + Clone,
+    ) -> Result<(), Full> {
+        let (lanes, now) = (self.lanes(), self.now());
+        let then = Arc::new(Ticking::new());
+        grown.keep_time(Some(Arc::clone(&then)));
+        // A tick that the ages of all items reach back from, and that has the stamp of this one.
+        let base = (now.tick() & lanes.most_stamps()) + lanes.most_stamps() + 1;
+        for age in (0..=u64::from(lanes.remembers())).rev() {
+            then.clock().set(Moment::of_tick(base - age));
+            for (hash, _) in items.clone().filter(|(_, stamp)| lanes.age_of(*stamp, now) == age) {
+                act::<Insert, _>(grown, Mixed(hash))?;
+            }
+        }
+        grown.keep_time(self.ticking.clone());
+        Ok(())
+    }
+}
+
+impl Passage for Stages {
+    const SETTLES: bool = true;
+
+    fn lanes(&self) -> Lanes {
+        Stages::lanes(self)
+    }
+
+    /// The list forgets at once, under its lock. So what changes to shards later knows the time.
+    fn begin(&self, now: Moment, set: impl FnOnce()) {
+        let mut listed = self.listed.write();
+        if !listed.has_ended {
+            set();
+            let lanes = self.lanes();
+            listed.list.expire(|stamp| lanes.has_stamp_expired(stamp, now));
+        } else if let Some(shards) = self.shards() {
+            shards.begin(now, set);
+        }
+    }
+
+    /// A list has none.
+    fn segments(&self) -> usize {
+        self.shards().map_or(0, Grown::segments)
+    }
+
+    fn announce(&self, segments: Range<usize>) {
+        self.shards().into_iter().for_each(|shards| shards.announce(segments.clone()));
+    }
+
+    fn expire(&self, segments: Range<usize>, now: Moment) {
+        self.shards().into_iter().for_each(|shards| shards.expire(segments.clone(), now));
+    }
+
+    fn settle(&self, segments: Range<usize>, now: Moment) {
+        self.shards().into_iter().for_each(|shards| shards.settle(segments.clone(), now));
+    }
+
+    fn close(&self) {
+        self.shards().into_iter().for_each(Grown::close);
+    }
+}

@@ -1,0 +1,74 @@
+//! Items that are seen again, in a filter that forgets: they get the stamp of the present tick.
+//!
+//! Several lanes may match an item, because it was inserted more than once, or because other items
+//! have the same fingerprint. Nobody knows which lane is whose, so all of them are stamped: then
+//! none of these items goes sooner than it should.
+
+use crate::layout::bucket::{Lane, Words};
+use crate::layout::geometry::{Bucket, Place};
+use crate::shard::Shard;
+use crate::shard::lease::{Answer, Lease, Refusal};
+use crate::table::stripe::Locks;
+
+impl<L: Lease> Shard<'_, L> {
+    /// Stamps the item, if it is here. Returns whether it is.
+    #[inline]
+    pub fn refresh(self, place: Place) -> Result<bool, L::Lapsed> {
+        if !self.contains(place)? {
+            return Ok(false);
+        }
+        if !self.lanes().forgets() {
+            return Ok(true);
+        }
+        let locked = self.lock(place)?;
+        Ok(self.restamp(&locked, place))
+    }
+
+    /// Stamps the item if it is here, and adds it otherwise. Returns whether it was added.
+    pub fn insert_or_refresh(self, place: Place) -> Answer<bool, L> {
+        // Each turn but the last is spoiled by another thread that has inserted the item, or removed
+        // it.
+        loop {
+            if self.refresh(place).map_err(Refusal::Lapsed)? {
+                return Ok(false);
+            }
+            if self.insert_if_absent(place)? {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Makes the oldest lane that matches the item at most so old, after a lane of this age was removed
+    /// that perhaps was not the item's own: whosever it was is found in this one as long. So the ages
+    /// that are left are those that there were without the oldest.
+    pub fn rejuvenate(self, locked: &impl Locks, place: Place, age: u64) {
+        let (lanes, now) = (self.lanes(), self.now());
+        let both = [place.first, place.second].into_iter().flat_map(|bucket| {
+            let words = self.read_locked(locked, bucket);
+            self.holding(words, place.fp).map(move |lane| (bucket, words, lane))
+        });
+        let alive = both.filter(|(_, words, lane)| !lanes.has_expired(*words, *lane, now));
+        let age_of = |(_, words, lane): &(Bucket, Words, Lane)| lanes.age(*words, *lane, now);
+        let Some(oldest) = alive.max_by_key(age_of).filter(|oldest| age_of(oldest) > age) else {
+            return;
+        };
+        let (bucket, words, lane) = oldest;
+        self.write(locked, bucket, lanes.with_age(words, lane, age, now));
+    }
+
+    /// Stamps all lanes that match the item. Returns whether there are any.
+    fn restamp(self, locked: &impl Locks, place: Place) -> bool {
+        let (lanes, now) = (self.lanes(), self.now());
+        let both = [place.first, place.second].map(|bucket| {
+            let words = self.read_locked(locked, bucket);
+            let here = self.holding(words, place.fp);
+            let stamp = |words, lane| lanes.with_age(words, lane, 0, now);
+            let stamped = here.fold(words, stamp);
+            if stamped != words {
+                self.write(locked, bucket, stamped);
+            }
+            !here.is_empty()
+        });
+        both.contains(&true)
+    }
+}

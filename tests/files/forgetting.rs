@@ -1,0 +1,351 @@
+//! Files of filters that forget: what was saved expires as if it had never left memory.
+
+use crate::common::{SplitMix, layouts, rounds};
+use crate::file::{BLOCK_HEAD, FilterFile, word};
+use koel::{
+    AnyCuckooFilter, BuildErrorKind, ConcurrentCuckooFilter, Fixed, Growing, Room,
+    SnapshotErrorKind, SnapshotFile, StableHash,
+};
+use std::io::{self, Write};
+
+type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
+
+/// The kinds of filters, with a capacity that needs several shards, or a list.
+trait Kind: Room + Sized {
+    fn build(capacity: usize, rate: f64, ticks: u32) -> Result<Filter<Self>, BuildErrorKind>;
+
+    fn of_any(any: AnyCuckooFilter<StableHash>) -> Option<Filter<Self>>;
+}
+
+fn builder(capacity: usize, rate: f64, ticks: u32) -> koel::Builder<StableHash> {
+    let builder = ConcurrentCuckooFilter::builder().capacity(capacity).false_positive_rate(rate);
+    builder.remembers(ticks).hasher(StableHash::with_seed(7))
+}
+
+impl Kind for Fixed {
+    fn build(capacity: usize, rate: f64, ticks: u32) -> Result<Filter<Self>, BuildErrorKind> {
+        builder(capacity, rate, ticks).build().map_err(|error| error.kind())
+    }
+
+    fn of_any(any: AnyCuckooFilter<StableHash>) -> Option<Filter<Self>> {
+        if let AnyCuckooFilter::Fixed(filter) = any { Some(filter) } else { None }
+    }
+}
+
+impl Kind for Growing {
+    fn build(_: usize, rate: f64, ticks: u32) -> Result<Filter<Self>, BuildErrorKind> {
+        let builder = builder(100, rate, ticks).growing().expected_growth(4.0);
+        builder.build().map_err(|error| error.kind())
+    }
+
+    fn of_any(any: AnyCuckooFilter<StableHash>) -> Option<Filter<Self>> {
+        if let AnyCuckooFilter::Growing(filter) = any { Some(filter) } else { None }
+    }
+}
+
+/// A filter with this rate, or a higher one if none can keep it beside the stamps.
+fn filter<K: Kind>(capacity: usize, mut rate: f64, ticks: u32) -> Filter<K> {
+    loop {
+        match K::build(capacity, rate, ticks) {
+            Ok(filter) => return filter,
+            Err(error) => assert_eq!(error, BuildErrorKind::RateTooSmall),
+        }
+        rate *= 2.0;
+    }
+}
+
+/// Items of all ages, each with its own hash.
+fn fill<R: Room>(filter: &Filter<R>, ticks: u32, each: u64) {
+    for tick in 0..2 * u64::from(ticks) + 3 {
+        filter.tick_to(1_000 + tick);
+        (0..each).for_each(|item| filter.insert_hash(hash_of(tick, item)).expect("room"));
+    }
+}
+
+fn hash_of(tick: u64, item: u64) -> u64 {
+    SplitMix(tick << 32 | item).next()
+}
+
+fn bytes<R: Room>(filter: &Filter<R>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let report = filter.write_to(&mut bytes).expect("memory");
+    assert_eq!(report.bytes(), bytes.len() as u64);
+    bytes
+}
+
+fn in_pieces<R: Room>(filter: &Filter<R>) -> Filter<R> {
+    let mut loader = Filter::<R>::loader();
+    for piece in filter.pieces(1 << 16) {
+        loader.push(piece.expect("memory").as_bytes()).expect("the next piece");
+    }
+    loader.finish().expect("all pieces")
+}
+
+/// A file in the folder of this process, which is removed in the end.
+struct InFile(std::path::PathBuf);
+
+impl InFile {
+    fn of(bytes: &[u8], name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("koel-{name}-{}", std::process::id()));
+        std::fs::write(&path, bytes).expect("a file");
+        InFile(path)
+    }
+}
+
+impl Drop for InFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn a_loaded_filter_ticks_on_as<K: Kind>(name: &str) {
+    for layout in layouts() {
+        for ticks in rounds(&[6][..], &[1, 6, 7, 30, 62]) {
+            for each in [3, rounds(10_000, 60_000) / u64::from(ticks + 1)] {
+                let filter: Filter<K> = filter(200_000, layout.rate, *ticks);
+                fill(&filter, *ticks, each);
+                let file = bytes(&filter);
+                FilterFile::cut(&file).check();
+                let on_disk = InFile::of(&file, name);
+                let any = AnyCuckooFilter::read_from(&file[..]).expect("a file");
+                let copies = [
+                    Filter::<K>::read_from(&file[..]).expect("a file"),
+                    Filter::<K>::load(&on_disk.0).expect("a file"),
+                    K::of_any(any).expect("the same kind"),
+                    filter.try_clone().expect("memory"),
+                    in_pieces(&filter),
+                ];
+                let opened = SnapshotFile::<StableHash>::open(&on_disk.0).expect("a file");
+                let asked: Vec<u64> = (0..20).map(|tick| hash_of(tick, tick % each)).collect();
+                let found: Vec<bool> = asked.iter().map(|it| filter.contains_hash(*it)).collect();
+                assert_eq!(opened.contains_hash_many(&asked).expect("undamaged"), found);
+                let told = opened.heap_bytes_when_loaded() + size_of_val(&filter);
+                assert_eq!(told, copies[1].size_in_bytes());
+                for copy in copies {
+                    assert!(bytes(&copy) == file, "a copy is written as other bytes");
+                    let original = Filter::<K>::read_from(&file[..]).expect("a file");
+                    for _ in 0..=ticks + 1 {
+                        assert_eq!(copy.present_tick(), original.present_tick());
+                        assert_eq!(copy.stats().expiring(), original.stats().expiring());
+                        assert_eq!(copy.len(), original.len());
+                        let next = copy.present_tick().expect("a number") + 1;
+                        assert_eq!((copy.tick_to(next), original.tick_to(next)), (1, 1));
+                    }
+                    assert!(copy.is_empty() && original.is_empty());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_loaded_filter_ticks_on() {
+    a_loaded_filter_ticks_on_as::<Fixed>("fixed");
+}
+
+#[test]
+fn a_loaded_filter_that_grew_ticks_on() {
+    a_loaded_filter_ticks_on_as::<Growing>("growing");
+}
+
+#[test]
+fn a_filter_without_numbers_is_loaded_without() {
+    let filter: Filter<Fixed> = filter(100, 0.001, 6);
+    for item in 0..20 {
+        filter.insert(&item).expect("room");
+        filter.tick();
+    }
+    let again = Filter::<Fixed>::read_from(&bytes(&filter)[..]).expect("a file");
+    assert_eq!((again.present_tick(), again.len()), (None, 6));
+    again.tick();
+    assert!(!again.contains(&14) && again.contains(&15));
+}
+
+/// Lets ticks pass, and items come, whenever something is written.
+struct Ticking<'a, R: Room> {
+    filter: &'a Filter<R>,
+    bytes: Vec<u8>,
+    next: u64,
+    /// By how much each tick advances.
+    step: u64,
+}
+
+impl<R: Room> Write for Ticking<'_, R> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes.extend(bytes);
+        self.filter.tick_to(self.filter.present_tick().expect("a number") + self.step);
+        self.filter.insert_hash(hash_of(1 << 20, self.next)).expect("room");
+        self.next += 1;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Ticks do not wait for a file to be written. What is loaded is of the time of the last shard: an item is
+/// in it exactly if it was within its window then.
+fn ticks_pass_while_a_file_is_written_of<K: Kind>(layout: f64, step: u64) {
+    let filter: Filter<K> = filter(2_000_000, layout, 14);
+    fill(&filter, 14, 30_000);
+    let begun = filter.present_tick().expect("a number");
+    let mut writer = Ticking { filter: &filter, bytes: Vec::new(), next: 0, step };
+    filter.write_to(&mut writer).expect("memory");
+    let file = writer.bytes;
+    let cut = FilterFile::cut(&file);
+    cut.check();
+    let written = cut.blocks.len() as u64;
+    assert!(written > 2, "only {written} shards");
+    let on_disk = InFile::of(&file, &format!("while-{step}-{}", K::GROWS));
+    let copies = [
+        Filter::<K>::read_from(&file[..]).expect("a file"),
+        Filter::<K>::load(&on_disk.0).expect("a file"),
+    ];
+    let opened = SnapshotFile::<StableHash>::open(&on_disk.0).expect("a file");
+    let told = (opened.info().remembers(), opened.info().present_tick());
+    assert_eq!(told, (Some(14), copies[0].present_tick()));
+    // A tick has passed after the header, and after each block before the last one.
+    let time = begun + step * written;
+    assert!(bytes(&copies[0]) == bytes(&copies[1]));
+    for copy in &copies {
+        assert_eq!(copy.present_tick(), Some(time));
+        let first = time.saturating_sub(14 + 1_000).min(40);
+        let (mut all, mut asked, mut found) = (0, Vec::new(), Vec::new());
+        for tick in first..2 * 14 + 3 {
+            for item in 0..30_000 {
+                assert!(copy.contains_hash(hash_of(tick, item)), "{tick} at {time}");
+                all += 1;
+            }
+            asked.push(hash_of(tick, 1));
+            found.push(true);
+        }
+        // Those that came while it was written are in it or not.
+        assert!((all..=all + written as usize).contains(&copy.len()), "{} of {all}", copy.len());
+        let gone = (0..first).map(|tick| hash_of(tick, 7));
+        asked.extend(gone.clone());
+        found.extend(gone.map(|hash| copy.contains_hash(hash)));
+        assert_eq!(opened.contains_hash_many(&asked).expect("undamaged"), found);
+        for _ in 0..15 {
+            copy.tick();
+        }
+        assert!(copy.is_empty());
+    }
+}
+
+#[test]
+fn ticks_pass_while_a_file_is_written() {
+    for layout in layouts().iter().filter(|layout| layout.rate > 1e-7) {
+        for step in [1, 100] {
+            ticks_pass_while_a_file_is_written_of::<Fixed>(layout.rate, step);
+            ticks_pass_while_a_file_is_written_of::<Growing>(layout.rate, step);
+        }
+    }
+}
+
+/// The same for pieces, which a server asks for from time to time.
+fn ticks_pass_between_pieces_of<K: Kind>() {
+    let filter: Filter<K> = filter(3_000_000, 0.001, 14);
+    fill(&filter, 14, 20_000);
+    let (mut loader, mut cursor, mut ticks) = (Filter::<K>::loader(), Some(0), 0);
+    while let Some(at) = cursor {
+        let piece = filter.piece_at(at, 0).expect("memory");
+        loader.push(piece.as_bytes()).expect("the next piece");
+        cursor = piece.next();
+        if cursor.is_some() && ticks < 5 {
+            filter.tick();
+            ticks += 1;
+        }
+    }
+    let copy: Filter<K> = loader.finish().expect("all pieces");
+    assert!(ticks > 1);
+    assert_eq!((copy.len(), copy.present_tick()), (filter.len(), filter.present_tick()));
+    assert_eq!(copy.stats().expiring(), filter.stats().expiring());
+    assert!(bytes(&copy) == bytes(&filter), "a copy is written as other bytes");
+}
+
+#[test]
+fn ticks_pass_between_pieces() {
+    ticks_pass_between_pieces_of::<Fixed>();
+    ticks_pass_between_pieces_of::<Growing>();
+}
+
+/// Files are written while another thread lets ticks pass.
+#[test]
+fn a_file_of_a_ticking_filter_is_right() {
+    let filter: Filter<Growing> = filter(100, 0.001, 3);
+    fill(&filter, 3, 30_000);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..50 {
+                filter.tick();
+                (0..10_000u64).for_each(|item| {
+                    let _ = filter.insert(&item);
+                });
+            }
+        });
+        for _ in 0..20 {
+            let file = bytes(&filter);
+            FilterFile::cut(&file).check();
+            Filter::<Growing>::read_from(&file[..]).expect("an undamaged file");
+        }
+    });
+}
+
+fn wrong_times_are_refused_of<K: Kind>(each: u64) {
+    let filter: Filter<K> = filter(100_000, 0.001, 6);
+    fill(&filter, 6, each);
+    let good = FilterFile::cut(&bytes(&filter));
+    let refused = |what: &str, change: &dyn Fn(&mut FilterFile)| {
+        let mut file = good.clone();
+        change(&mut file);
+        let bytes = file.sealed().bytes();
+        let error = Filter::<K>::read_from(&bytes[..]).expect_err(what);
+        let kinds = [SnapshotErrorKind::Damaged, SnapshotErrorKind::Incomplete];
+        assert!(kinds.contains(&error.kind()), "{what}: {error}");
+        let on_disk = InFile::of(&bytes, &format!("wrong-{}-{each}", K::GROWS));
+        Filter::<K>::load(&on_disk.0).expect_err(what);
+    };
+    for ticks in [0, 63, 1 << 40] {
+        refused("another window", &|file| file.header[word::TICKS] = ticks);
+    }
+    refused("an older version", &|file| file.header[1] = 2);
+    let time = good.time_at(&good.blocks[0]);
+    refused("a stamp that is none", &|file| file.blocks[0][time] = 1 << 8 | 8);
+    refused("a flag that is none", &|file| file.blocks[0][time] |= 1 << 9);
+    refused("a number of none", &|file| file.blocks[0][time] &= !(1 << 8));
+    if good.is_list() {
+        let stamps = BLOCK_HEAD + good.items() as usize;
+        refused("an old item", &|file| file.blocks[0][stamps] ^= 7 << 3);
+        refused("padding", &|file| {
+            let at = file.time_at(&file.blocks[0]) - 1;
+            file.blocks[0][at] |= 1 << 63;
+        });
+        return;
+    }
+    // Of seven ticks ago, and a stamp without an item.
+    let now = good.blocks[0][time] & 7;
+    for lane in [0x1238 | now.wrapping_sub(7) & 7, now.max(1)] {
+        refused("a stamp", &|file| {
+            let bucket = file.blocks[0][BLOCK_HEAD..].iter().position(|bucket| *bucket == 0);
+            let bucket = bucket.expect("an empty bucket") + BLOCK_HEAD;
+            file.blocks[0][bucket] = lane;
+            file.blocks[0][word::ITEMS] += 1;
+        });
+    }
+    if good.blocks.len() > 1 {
+        refused("an earlier time", &|file| file.blocks[0][time + 1] += 1);
+        refused("one time with two stamps", &|file| file.blocks[0][time] ^= 1);
+    }
+    if K::GROWS {
+        refused("excess", &|file| file.blocks[0][time - 1] += 1);
+        refused("less excess", &|file| file.blocks[0][time - 1] = u64::MAX);
+    }
+}
+
+#[test]
+fn wrong_times_are_refused() {
+    wrong_times_are_refused_of::<Fixed>(2_000);
+    wrong_times_are_refused_of::<Growing>(30_000);
+    wrong_times_are_refused_of::<Growing>(3);
+}

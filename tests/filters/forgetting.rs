@@ -1,0 +1,368 @@
+//! Filters that forget: what is within its window is found, and what is beyond it is not.
+
+mod growing;
+
+use crate::common::{LAYOUTS, SplitMix, layouts, rounds, together};
+use koel::{BuildErrorKind, ConcurrentCuckooFilter, Room};
+use std::collections::BTreeMap;
+
+type Filter = ConcurrentCuckooFilter<crate::common::Fixed>;
+
+const WINDOWS: [u32; 8] = [1, 2, 3, 6, 7, 14, 30, 62];
+
+/// A filter with this rate, or a higher one if none can keep it beside the stamps.
+fn filter(capacity: usize, mut rate: f64, ticks: u32) -> Filter {
+    loop {
+        let builder = ConcurrentCuckooFilter::builder().capacity(capacity).remembers(ticks);
+        let builder = builder.false_positive_rate(rate).hasher(crate::common::Fixed { key: 3 });
+        match builder.build() {
+            Ok(filter) => return filter,
+            Err(error) => assert_eq!(error.kind(), BuildErrorKind::RateTooSmall),
+        }
+        rate *= 2.0;
+    }
+}
+
+/// The ticks in which the copies of each item came.
+#[derive(Default)]
+struct Map {
+    stamps: BTreeMap<u64, Vec<u64>>,
+    now: u64,
+    ticks: u64,
+}
+
+impl Map {
+    fn expire(&mut self) {
+        let (now, ticks) = (self.now, self.ticks);
+        self.stamps.retain(|_, stamps| {
+            stamps.retain(|stamp| stamp + ticks >= now);
+            !stamps.is_empty()
+        });
+    }
+
+    fn len(&self) -> usize {
+        self.stamps.values().map(Vec::len).sum()
+    }
+
+    fn insert(&mut self, item: u64) {
+        self.stamps.entry(item).or_default().push(self.now);
+    }
+
+    fn refresh(&mut self, item: u64) -> bool {
+        let stamps = self.stamps.get_mut(&item);
+        stamps.is_some_and(|stamps| {
+            stamps.fill(self.now);
+            true
+        })
+    }
+
+    /// Removes the oldest copy.
+    fn remove(&mut self, item: u64) {
+        if let Some(stamps) = self.stamps.get_mut(&item) {
+            let oldest = (0..stamps.len()).min_by_key(|at| stamps[*at]).expect("a copy");
+            stamps.swap_remove(oldest);
+            if stamps.is_empty() {
+                self.stamps.remove(&item);
+            }
+        }
+    }
+}
+
+/// Does the same to a filter and to a map. An exact filter has to agree with the map in everything. A
+/// vague one takes some items for others, and what it then does not insert is not in the map either.
+fn agree<R: Room>(
+    filter: &ConcurrentCuckooFilter<crate::common::Fixed, R>,
+    capacity: usize,
+    ticks: u32,
+    is_exact: bool,
+    steps: usize,
+) {
+    let mut random = SplitMix(u64::from(ticks));
+    let mut map = Map { ticks: ticks.into(), ..Map::default() };
+    let items = capacity as u64 * 3 / 8;
+    let in_a_tick = capacity / 2 / (ticks as usize + 1);
+    let most_copies = filter.stats().slots_per_bucket().min(3);
+    for step in 0..steps {
+        let item = random.next() % items;
+        match random.below(8) {
+            0 if map.stamps.get(&item).is_none_or(|stamps| stamps.len() < most_copies) => {
+                filter.insert(&item).expect("room");
+                map.insert(item);
+            }
+            0..4 => {
+                let added = filter.insert_if_absent(&item).expect("room");
+                assert!(!(added && map.stamps.contains_key(&item)), "an item was lost");
+                assert!(!is_exact || added != map.stamps.contains_key(&item));
+                if added {
+                    map.insert(item);
+                }
+            }
+            4 => {
+                let added = filter.insert_or_refresh(&item).expect("room");
+                assert_eq!(added, !map.refresh(item) && (added || is_exact));
+                if added {
+                    map.insert(item);
+                }
+            }
+            5 => {
+                let was_there = filter.refresh(&item);
+                assert_eq!(was_there, map.refresh(item) || was_there && !is_exact);
+            }
+            6 if map.stamps.contains_key(&item) => {
+                assert!(filter.remove(&item), "an item was lost");
+                map.remove(item);
+            }
+            _ => {
+                let stamps = map.stamps.get(&item);
+                assert!(filter.contains(&item) || stamps.is_none(), "an item was lost");
+                if is_exact {
+                    assert_eq!(filter.count(&item), stamps.map_or(0, Vec::len));
+                }
+            }
+        }
+        if step % in_a_tick == in_a_tick - 1 {
+            filter.tick();
+            map.now += 1;
+            map.expire();
+            if is_exact {
+                assert_eq!(filter.len(), map.len(), "after {} ticks", map.now);
+            }
+            for item in map.stamps.keys() {
+                assert!(filter.contains(item), "an item within its window is lost");
+            }
+        }
+    }
+    // All goes in the end, and no lane is left over.
+    for _ in 0..=ticks {
+        filter.tick();
+    }
+    assert_eq!((filter.len(), filter.stats().items()), (0, 0));
+    let found = (0..items).filter(|item| filter.contains(item)).count();
+    assert_eq!(found, 0, "items beyond their window are found");
+}
+
+#[test]
+fn a_filter_agrees_with_a_map_of_time_stamps() {
+    for layout in layouts() {
+        for ticks in rounds(&WINDOWS[3..5], &WINDOWS[..]) {
+            // Copies of one item, and items like it, take up to half of the room of two buckets: small
+            // buckets have to be half empty then.
+            let filter = filter(8_000, layout.rate, *ticks);
+            // With 20 bits that are compared, few of three thousand items are like another.
+            let is_exact = filter.stats().false_positive_rate_at_capacity() < 1e-7;
+            agree(&filter, 8_000, *ticks, is_exact, rounds(30_000, 120_000));
+        }
+    }
+}
+
+#[test]
+fn a_filter_of_several_shards_agrees_with_a_map_of_time_stamps() {
+    for layout in rounds(&LAYOUTS[10..], &LAYOUTS[4..]) {
+        let filter = filter(1_000_000, layout.rate, 6);
+        agree(&filter, 1_000_000, 6, false, rounds(1_000_000, 4_000_000));
+    }
+}
+
+/// A full window all the time: inserts kick, and the rate stays what was asked for.
+#[test]
+fn a_steady_stream_neither_fills_the_filter_nor_raises_its_rate() {
+    for layout in layouts().iter().filter(|layout| layout.rate > 1e-4) {
+        for ticks in rounds([6, 14], [1, 30]) {
+            let filter = filter(70_000, layout.rate, ticks);
+            let in_a_tick = 70_000 / (u64::from(ticks) + 1);
+            let mut next = 0u64;
+            for tick in 1..=3 * u64::from(ticks) {
+                for _ in 0..in_a_tick {
+                    filter.insert(&next).expect("room for a window");
+                    next += 1;
+                }
+                let within = next.saturating_sub((u64::from(ticks) + 1) * in_a_tick)..next;
+                assert_eq!(filter.len() as u64, within.end - within.start, "tick {tick}");
+                assert!(within.clone().step_by(7).all(|item| filter.contains(&item)));
+                filter.tick();
+            }
+            let absent = 1 << 40..(1 << 40) + 200_000u64;
+            let found = absent.filter(|item| filter.contains(item)).count() as f64;
+            let expected = 200_000.0 * filter.stats().false_positive_rate();
+            assert!(found <= expected + 5.0 * expected.sqrt() + 5.0, "{found} of {expected}");
+        }
+    }
+}
+
+#[test]
+fn numbered_ticks_are_made_up_for() {
+    for layout in layouts() {
+        let filter = filter(1_000, layout.rate, 7);
+        assert_eq!(filter.present_tick(), None);
+        filter.insert("before").expect("room");
+        // The first number only names the present tick.
+        assert_eq!(filter.tick_to(1_000_000), 0);
+        assert!(filter.contains("before") && filter.present_tick() == Some(1_000_000));
+        assert_eq!((filter.tick_to(1_000_003), filter.present_tick()), (3, Some(1_000_003)));
+        filter.insert("later").expect("room");
+        for earlier in [0, 1_000_000, 1_000_003] {
+            assert_eq!(filter.tick_to(earlier), 0);
+        }
+        assert_eq!(filter.tick_to(1_000_008), 5);
+        assert!(!filter.contains("before") && filter.contains("later"));
+        filter.tick();
+        assert_eq!(filter.present_tick(), Some(1_000_009));
+        // Seven are still in the window, eight are not; then any number empties the filter at once.
+        filter.insert("last").expect("room");
+        assert_eq!(filter.tick_to(1_000_016), 7);
+        assert!(filter.contains("last") && filter.len() == 1);
+        assert_eq!(filter.tick_to(u64::MAX), u64::MAX - 1_000_016);
+        assert!(filter.is_empty() && !filter.contains("last"));
+        // And it goes on as before.
+        filter.insert("again").expect("room");
+        assert_eq!((filter.tick_to(u64::MAX), filter.len()), (0, 1));
+        for ticks in 0..=7 {
+            assert_eq!(filter.len(), 1, "after {ticks} ticks");
+            filter.tick();
+        }
+        assert!(filter.is_empty());
+    }
+}
+
+#[test]
+fn a_tick_in_parts_is_a_tick() {
+    let (whole, parts) = (filter(300_000, 1e-3, 2), filter(300_000, 1e-3, 2));
+    let mut item = 0u64;
+    for _ in 0..8 {
+        for _ in 0..90_000 {
+            item += 1;
+            whole.insert(&item).expect("room");
+            parts.insert(&item).expect("room");
+        }
+        whole.tick();
+        assert!(parts.begin_tick() && !parts.begin_tick());
+        let mut turns = 1;
+        while !parts.tick_in_parts(7) {
+            // What comes meanwhile belongs to the new tick.
+            parts.insert(&(u64::MAX - item - turns)).expect("room");
+            assert!(parts.remove(&(u64::MAX - item - turns)));
+            turns += 1;
+        }
+        assert!(turns as usize >= 2 * parts.stats().segments() / 7);
+        assert!(parts.tick_in_parts(0), "nothing is left to do");
+        assert_eq!(parts.len(), whole.len());
+    }
+    assert!((1..=item).all(|item| parts.contains(&item) || !whole.contains(&item)));
+    // One that was begun is finished by the next.
+    assert!(parts.begin_tick());
+    parts.tick();
+    whole.tick();
+    whole.tick();
+    assert_eq!(parts.len(), whole.len());
+}
+
+#[cfg(feature = "rayon")]
+#[test]
+fn ticks_and_batches_on_many_threads_are_those_on_one() {
+    let (one, many) = (filter(200_000, 1e-3, 3), filter(200_000, 1e-3, 3));
+    for tick in 0..12u64 {
+        let items: Vec<u64> = (tick * 30_000..tick * 30_000 + 45_000).collect();
+        let expected: Vec<_> = items.iter().map(|item| one.insert_or_refresh(item)).collect();
+        match tick % 3 {
+            0 => assert_eq!(many.insert_or_refresh_many(&items), expected),
+            1 => assert_eq!(many.par_insert_or_refresh_many(&items), expected),
+            _ => {
+                let hashes: Vec<u64> = items.iter().map(|item| many.hash_of(item)).collect();
+                assert_eq!(many.par_insert_or_refresh_hash_many(&hashes), expected);
+            }
+        }
+        let older: Vec<u64> = items.iter().map(|item| item.wrapping_sub(60_000)).collect();
+        let expected: Vec<bool> = older.iter().map(|item| one.refresh(item)).collect();
+        match tick % 2 {
+            0 => assert_eq!(many.refresh_many(&older), expected),
+            _ => assert_eq!(many.par_refresh_many(&older), expected),
+        }
+        one.tick();
+        many.par_tick();
+        assert_eq!(one.len(), many.len());
+    }
+}
+
+#[test]
+fn a_filter_that_remembers_for_ever_does_not_tick() {
+    let filter = LAYOUTS[4].filter(1_000);
+    filter.insert("an item").expect("room");
+    filter.tick();
+    assert_eq!((filter.tick_to(100), filter.present_tick()), (0, None));
+    assert!(!filter.begin_tick() && filter.tick_in_parts(1));
+    assert!(filter.refresh("an item") && !filter.refresh("another"));
+    assert_eq!(filter.insert_or_refresh("an item"), Ok(false));
+    assert_eq!(filter.len(), 1);
+    let growing = ConcurrentCuckooFilter::builder().capacity(10).growing().build().expect("memory");
+    let mut inserted = 0;
+    for item in 0..30_000 {
+        inserted += usize::from(growing.insert_or_refresh(&item).expect("room"));
+        assert!(growing.refresh(&item));
+    }
+    growing.tick();
+    assert_eq!(growing.len(), inserted);
+    // The others seemed to be present: two or three, at the rate of 0.00012.
+    assert!((29_970..=30_000).contains(&inserted), "{inserted}");
+}
+
+#[test]
+fn impossible_windows_are_refused() {
+    let builder = || ConcurrentCuckooFilter::builder().capacity(1_000);
+    for ticks in [0, 63, u32::MAX] {
+        let error = builder().remembers(ticks).build().expect_err("no such window");
+        assert_eq!(error.kind(), BuildErrorKind::InvalidTicks);
+        assert!(error.to_string().contains(&ticks.to_string()), "{error}");
+    }
+    let error = builder().growing().remembers(63).build().expect_err("no such window");
+    assert_eq!(error.kind(), BuildErrorKind::InvalidTicks);
+    let error = builder().remembers(62).false_positive_rate(1e-9).build().expect_err("no layout");
+    assert_eq!(error.kind(), BuildErrorKind::RateTooSmall);
+}
+
+#[test]
+fn of_threads_that_make_up_for_ticks_one_does_the_work() {
+    let filter = filter(100_000, 1e-3, 5);
+    filter.tick_to(0);
+    let passed = std::sync::atomic::AtomicU64::new(0);
+    together(4, |thread| {
+        for number in 1..=200u64 {
+            let item = number << 8 | thread as u64;
+            assert_eq!(filter.insert_if_absent(&item), Ok(true), "a false positive");
+            passed.fetch_add(filter.tick_to(number), std::sync::atomic::Ordering::Relaxed);
+            if filter.present_tick() == Some(number) {
+                assert!(filter.contains(&item));
+            }
+        }
+    });
+    assert_eq!((passed.into_inner(), filter.present_tick()), (200, Some(200)));
+    filter.tick_to(300);
+    assert!(filter.is_empty());
+}
+
+#[test]
+fn a_copy_in_memory_ticks_on_by_itself() {
+    for layout in layouts() {
+        let filter = filter(20_000, layout.rate, 6);
+        for tick in 0..12u64 {
+            filter.tick_to(tick);
+            for item in 0..2_000 {
+                filter.insert(&(tick, item)).expect("room");
+            }
+        }
+        let copy = filter.try_clone().expect("memory");
+        for _ in 0..=7 {
+            assert_eq!((copy.len(), copy.present_tick()), (filter.len(), filter.present_tick()));
+            let number = filter.present_tick().expect("a number");
+            for tick in (0..12u64).filter(|tick| tick + 6 >= number) {
+                assert!(
+                    (0..2_000).all(|item| copy.contains(&(tick, item))),
+                    "{layout:?} {tick} {number}"
+                );
+            }
+            copy.tick();
+            assert!(copy.len() < filter.len() || filter.is_empty(), "the other has not ticked");
+            filter.tick();
+        }
+        assert!(copy.is_empty());
+    }
+}

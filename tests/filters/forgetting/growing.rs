@@ -1,0 +1,268 @@
+//! Growing filters that forget: what expires leaves no trace, however often shards were split.
+
+use super::{WINDOWS, agree};
+use crate::common::{Fixed, SplitMix, layouts, rounds};
+use koel::{BuildErrorKind, ConcurrentCuckooFilter, GrowingCuckooFilter};
+
+type Growing = GrowingCuckooFilter<Fixed>;
+
+/// A filter with this rate after growing by a factor of 16, or with a higher one if none can keep it.
+fn growing(capacity: usize, mut rate: f64, ticks: u32) -> Growing {
+    loop {
+        let builder = ConcurrentCuckooFilter::builder().capacity(capacity).remembers(ticks);
+        let builder = builder.false_positive_rate(rate).hasher(Fixed { key: 3 }).growing();
+        match builder.expected_growth(16.0).build() {
+            Ok(filter) => return filter,
+            Err(error) => assert_eq!(error.kind(), BuildErrorKind::RateTooSmall),
+        }
+        rate *= 2.0;
+    }
+}
+
+#[test]
+fn a_growing_filter_agrees_with_a_map_of_time_stamps() {
+    for layout in layouts() {
+        for ticks in rounds(&WINDOWS[1..2], &WINDOWS[..]) {
+            let filter = growing(100, layout.rate, *ticks);
+            // Fingerprints of 32 bits lose a few of them.
+            let is_exact = filter.stats().fingerprint_bits() == 32 && *ticks < 10;
+            agree(&filter, 100_000, *ticks, is_exact, rounds(200_000, 120_000));
+        }
+    }
+}
+
+/// Bursts split shards until the fingerprints have no bits left, so that lanes are in both halves; then
+/// they expire, and others come.
+#[test]
+fn every_item_is_counted_until_it_expires() {
+    for layout in layouts() {
+        for ticks in rounds(&WINDOWS[1..2], &[1, 2, 6, 30][..]) {
+            let filter = growing(100, layout.rate, *ticks);
+            let (mut next, mut came) = (0u64, Vec::new());
+            let most = rounds(300_000, 500_000) / (u64::from(*ticks) + 1);
+            for tick in 0..4 * u64::from(*ticks) + 8 {
+                let burst = if tick % (u64::from(*ticks) + 3) < 3 { most } else { most / 50 };
+                let begin = next;
+                for _ in 0..burst {
+                    filter.insert(&next).expect("memory for another shard");
+                    next += 1;
+                }
+                came.push(begin..next);
+                let within = &came[came.len().saturating_sub(*ticks as usize + 1)..];
+                let items: u64 = within.iter().map(|items| items.end - items.start).sum();
+                assert_eq!(filter.len() as u64, items, "{layout:?}, {ticks}, at tick {tick}");
+                let all = within.iter().cloned().flatten();
+                assert!(all.step_by(13).all(|item| filter.contains(&item)), "tick {tick}");
+                filter.tick();
+            }
+            for _ in 0..*ticks {
+                filter.tick();
+            }
+            assert_eq!((filter.len(), filter.stats().items()), (0, 0));
+            assert!(!(0..next).any(|item| filter.contains(&item)), "something is left");
+            assert!(filter.stats().false_positive_rate() == 0.0);
+        }
+    }
+}
+
+/// What is removed twice, or was never there, takes other items along. The counts bear it.
+#[test]
+fn wrong_removals_never_make_the_counts_wrong_for_good() {
+    for layout in layouts() {
+        let filter = growing(100, layout.rate, 2);
+        let mut random = SplitMix(5);
+        for _ in 0..12 {
+            for _ in 0..rounds(60_000, 200_000) {
+                let item = random.next() % 300_000;
+                if random.below(3) > 0 {
+                    filter.insert_if_absent(&item).expect("memory for another shard");
+                } else {
+                    let before = filter.len();
+                    let was_there = filter.remove(&item);
+                    assert_eq!(filter.len(), before - usize::from(was_there));
+                }
+            }
+            filter.tick();
+        }
+        for _ in 0..3 {
+            filter.tick();
+        }
+        assert_eq!((filter.len(), filter.stats().items()), (0, 0));
+        assert!(!(0..300_000u64).any(|item| filter.contains(&item)), "something is left");
+        // And it is as good as new.
+        for item in 0..50_000u64 {
+            filter.insert(&item).expect("room");
+        }
+        assert_eq!(filter.len(), 50_000);
+        assert!((0..50_000u64).all(|item| filter.remove(&item)));
+        assert!(filter.is_empty());
+    }
+}
+
+/// After many windows a filter has the memory that the fullest needed, and the rate of a full one.
+#[test]
+fn a_steady_stream_stops_growing() {
+    for layout in layouts().iter().filter(|layout| layout.rate > 1e-4) {
+        for ticks in rounds([6, 6], [1, 14]) {
+            let filter = growing(100, layout.rate, ticks);
+            let in_a_tick = 300_000 / (u64::from(ticks) + 1);
+            let (mut next, mut after_two) = (0u64, 0);
+            let windows = rounds(8, 30);
+            for tick in 1..=windows * (u64::from(ticks) + 1) {
+                for _ in 0..in_a_tick {
+                    filter.insert(&next).expect("memory for another shard");
+                    next += 1;
+                }
+                let within = next.saturating_sub((u64::from(ticks) + 1) * in_a_tick)..next;
+                assert_eq!(filter.len() as u64, within.end - within.start, "tick {tick}");
+                assert!(within.step_by(997).all(|item| filter.contains(&item)));
+                if tick == 2 * (u64::from(ticks) + 1) {
+                    after_two = filter.size_in_bytes();
+                }
+                filter.tick();
+            }
+            let bytes = filter.size_in_bytes();
+            assert!(bytes as f64 <= 1.1 * after_two as f64, "{after_two} bytes became {bytes}");
+            let stats = filter.stats();
+            // No lane is as old as a split.
+            let slots = stats.slots() as f64 / ((u64::from(ticks) + 1) * in_a_tick) as f64;
+            assert!(slots < 2.6, "{slots} slots an item of the window");
+            let absent = 1 << 40..(1 << 40) + 200_000u64;
+            let found = absent.filter(|item| filter.contains(item)).count() as f64;
+            let expected = 200_000.0 * stats.false_positive_rate();
+            assert!(found <= expected + 5.0 * expected.sqrt() + 5.0, "{found} of {expected}");
+            assert!(stats.false_positive_rate() <= stats.false_positive_rate_at_capacity());
+        }
+    }
+}
+
+#[test]
+fn numbered_ticks_are_made_up_for_in_a_list_and_in_shards() {
+    for layout in layouts() {
+        for items in [10, 100_000u64] {
+            let filter = growing(100, layout.rate, 7);
+            let insert = |name: &str| {
+                (0..items).for_each(|item| filter.insert(&(name, item)).expect("memory"));
+            };
+            let are_there = |name: &str| (0..items).all(|item| filter.contains(&(name, item)));
+            insert("before");
+            assert_eq!((filter.tick_to(1_000_000), filter.present_tick()), (0, Some(1_000_000)));
+            assert_eq!(filter.tick_to(1_000_003), 3);
+            insert("later");
+            assert_eq!(filter.tick_to(1_000_000), 0);
+            assert!(are_there("before") && are_there("later"));
+            assert_eq!(filter.tick_to(1_000_008), 5);
+            assert!(!filter.contains(&("before", 0u64)) || items > 10, "a small filter is exact");
+            assert!(are_there("later") && filter.len() as u64 == items);
+            assert_eq!(filter.tick_to(2_000_000), 999_992);
+            assert!(filter.is_empty() && !are_there("later"));
+            insert("again");
+            for _ in 0..=7 {
+                assert_eq!(filter.len() as u64, items);
+                filter.tick();
+            }
+            assert!(filter.is_empty());
+        }
+    }
+}
+
+/// While a tick passes in parts, shards are split and filled, and items removed.
+#[test]
+fn a_tick_in_parts_is_a_tick_while_shards_are_split() {
+    for layout in layouts() {
+        let filter = growing(100, layout.rate, 1);
+        let (mut next, mut came) = (0u64, vec![0..0u64, 0..0]);
+        for tick in 0..10u64 {
+            let begin = next;
+            assert!(filter.begin_tick(), "tick {tick}");
+            let mut is_over = false;
+            let most = rounds(120_000, 400_000) >> (tick % 3);
+            while next < begin + most {
+                for _ in 0..1_000 {
+                    filter.insert(&next).expect("memory for another shard");
+                    next += 1;
+                }
+                is_over = is_over || filter.tick_in_parts(1 + tick as usize);
+            }
+            while !filter.tick_in_parts(1) {}
+            came.push(begin..next);
+            let within = &came[came.len() - 2..];
+            let items: u64 = within.iter().map(|items| items.end - items.start).sum();
+            assert_eq!(filter.len() as u64, items, "{layout:?}, tick {tick}");
+            assert!(within.iter().cloned().flatten().all(|item| filter.contains(&item)));
+        }
+        filter.tick();
+        filter.tick();
+        assert_eq!(filter.len(), 0);
+        assert!(!(0..next).any(|item| filter.contains(&item)), "something is left");
+    }
+}
+
+#[test]
+fn a_copy_in_memory_ticks_on_by_itself() {
+    for layout in layouts() {
+        for items in [30, 30_000u64] {
+            let filter = growing(100, layout.rate, 6);
+            for tick in 0..12u64 {
+                filter.tick_to(tick);
+                (0..items).for_each(|item| filter.insert(&(tick, item)).expect("memory"));
+            }
+            let copy = filter.try_clone().expect("memory");
+            for _ in 0..=7 {
+                assert_eq!(copy.len(), filter.len());
+                let number = filter.present_tick().expect("a number");
+                assert_eq!(copy.present_tick(), Some(number));
+                for tick in (0..12u64).filter(|tick| tick + 6 >= number) {
+                    assert!((0..items).all(|item| copy.contains(&(tick, item))), "{layout:?}");
+                }
+                copy.tick();
+                assert!(copy.len() < filter.len() || filter.is_empty());
+                filter.tick();
+            }
+            assert!(copy.is_empty());
+        }
+    }
+}
+
+#[test]
+fn stats_tell_what_expires_with_each_tick() {
+    for layout in layouts() {
+        for most in [10, 40_000u64] {
+            let filter = growing(100, layout.rate, 6);
+            let fixed = super::filter(200_000, layout.rate, 6);
+            let (mut next, mut came) = (0, Vec::new());
+            for tick in 0..10 {
+                for _ in 0..most >> (tick % 3) {
+                    filter.insert(&next).expect("memory for another shard");
+                    fixed.insert(&next).expect("room");
+                    next += 1;
+                }
+                came.push((most >> (tick % 3)) as usize);
+                let mut expected = vec![0; 7 - came.len().min(7)];
+                expected.extend(&came[came.len().saturating_sub(7)..]);
+                assert_eq!(filter.stats().expiring(), expected, "{layout:?}, tick {tick}");
+                assert_eq!(fixed.stats().expiring(), expected, "{layout:?}, tick {tick}");
+                filter.tick();
+                fixed.tick();
+            }
+            let text = filter.stats().to_string();
+            assert!(text.contains("expiring with the next tick"), "{text}");
+        }
+    }
+    assert!(layouts()[0].filter(10).stats().expiring().is_empty());
+}
+
+#[test]
+fn a_limit_is_kept_with_stamps() {
+    for most in [3_000, 20_000, 300_000, 1_000_000] {
+        let builder = ConcurrentCuckooFilter::builder().capacity(10).remembers(62).growing();
+        let filter = builder.max_bytes(most).build().expect("a small filter");
+        // To refuse an item takes long, if the filter has shards.
+        let (mut item, mut refused) = (0u64, 0);
+        while refused < 20 {
+            refused += usize::from(filter.insert(&item).is_err());
+            item += 1;
+            assert!(filter.size_in_bytes() <= most, "{item} of {most}");
+        }
+    }
+}

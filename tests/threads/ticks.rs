@@ -1,0 +1,113 @@
+//! Ticks pass while threads insert, refresh and look.
+
+use crate::common::{SplitMix, layouts, rounds, together};
+use koel::{ConcurrentCuckooFilter, RandomState, Room};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+
+const WINDOW: u64 = 3;
+
+/// In a filter that is nine tenths full, so that items move.
+#[test]
+fn an_item_within_its_window_is_found_while_others_expire_and_move() {
+    for layout in layouts() {
+        let mut rate = layout.rate;
+        let builder = ConcurrentCuckooFilter::builder().capacity(40_000).remembers(WINDOW as u32);
+        let filter = loop {
+            match builder.clone().false_positive_rate(rate).build() {
+                Ok(filter) => break filter,
+                Err(_) => rate *= 2.0,
+            }
+        };
+        keep_alive(&filter, 35_000);
+    }
+}
+
+/// The same in a filter that begins with a list, splits its shards, and sweeps those that are full.
+#[test]
+fn an_item_within_its_window_is_found_while_others_expire_and_shards_are_split() {
+    for layout in layouts() {
+        let mut rate = layout.rate;
+        let builder = ConcurrentCuckooFilter::builder().capacity(100).remembers(WINDOW as u32);
+        let filter = loop {
+            match builder.clone().false_positive_rate(rate).growing().expected_growth(16.0).build()
+            {
+                Ok(filter) => break filter,
+                Err(_) => rate *= 2.0,
+            }
+        };
+        keep_alive(&filter, 100_000);
+    }
+}
+
+/// Three threads keep items of their own alive, in a filter that others fill up to this number of items; a
+/// fourth lets ticks pass. What was refreshed at most so many ticks ago is found.
+fn keep_alive<R: Room>(filter: &ConcurrentCuckooFilter<RandomState, R>, most: usize) {
+    let (begun, done) = (AtomicU64::new(0), AtomicU64::new(0));
+    let is_over = AtomicBool::new(false);
+    together(4, |thread| {
+        let mut random = SplitMix(thread as u64);
+        if thread == 0 {
+            for _ in 0..rounds(60, 2_000) {
+                begun.fetch_add(1, SeqCst);
+                filter.tick();
+                done.fetch_add(1, SeqCst);
+                // Others fill the filter meanwhile.
+                while filter.len() < most {
+                    let _ = filter.insert(&random.next());
+                }
+            }
+            is_over.store(true, SeqCst);
+            return;
+        }
+        let own: Vec<u64> = (0..200).map(|n| n << 8 | thread as u64).collect();
+        let mut last = vec![None; own.len()];
+        while !is_over.load(SeqCst) {
+            for (item, last) in own.iter().zip(&mut last) {
+                let before = done.load(SeqCst);
+                let was_there = filter.refresh(item);
+                let may_expire = last.is_none_or(|last| begun.load(SeqCst) - last > WINDOW);
+                assert!(was_there || may_expire, "an item within its window is lost");
+                *last = match was_there || filter.insert(item).is_ok() {
+                    true => Some(before),
+                    false => None,
+                };
+                let item = &own[random.below(own.len())];
+                let _ = filter.insert_if_absent(&random.next()).is_ok() && filter.contains(item);
+            }
+            for (item, last) in own.iter().zip(&last) {
+                let is_there = filter.contains(item);
+                let may_expire = last.is_none_or(|last| begun.load(SeqCst) - last > WINDOW);
+                assert!(is_there || may_expire, "an item within its window is not found");
+            }
+        }
+    });
+    for _ in 0..=WINDOW {
+        filter.tick();
+    }
+    assert_eq!(filter.len(), 0, "the count has drifted");
+    assert_eq!(filter.stats().items(), 0);
+}
+
+/// Of several threads that see an item for the first time in its window, one is told that it is new.
+#[test]
+fn an_item_is_new_once_in_its_window() {
+    let filter = ConcurrentCuckooFilter::builder().capacity(20_000).remembers(1).build();
+    let filter = filter.expect("a filter");
+    let new = AtomicU64::new(0);
+    for round in 0..rounds(20, 500) {
+        together(4, |thread| {
+            if thread == 0 {
+                filter.tick();
+            }
+            for item in 0..2_000u64 {
+                let is_new = match thread % 2 {
+                    0 => filter.insert_if_absent(&(item, round)),
+                    _ => filter.insert_or_refresh(&(item, round)),
+                };
+                new.fetch_add(is_new.expect("room").into(), SeqCst);
+            }
+        });
+        let new = new.swap(0, SeqCst);
+        assert!((1_990..=2_000).contains(&new), "{new} of 2,000 items were new");
+    }
+}

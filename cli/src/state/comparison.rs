@@ -3,9 +3,9 @@
 //! The comparison is part of the hasher's seed, which is saved in the state. A state can therefore
 //! not be used with another comparison by mistake.
 
-use crate::state::lower_case;
-use crate::state::scrapy_key::ScrapyRules;
-use crate::state::url_key::UrlRules;
+use crate::state::keys::lower_case;
+use crate::state::keys::scrapy_key::ScrapyRules;
+use crate::state::keys::url_key::UrlRules;
 use koel::{PersistentHasher, StableHash, StableHasher};
 use std::fmt;
 use std::hash::BuildHasher;

@@ -43,8 +43,8 @@ mod host;
 #[cfg(test)]
 mod tests;
 
-use crate::state::scrapy_key::escapes::{escaped, is_unreserved, push_quoted, unquoted};
-use crate::state::url_key::{has_plain_bytes, is_tracking};
+use crate::state::keys::scrapy_key::escapes::{escaped, is_unreserved, push_quoted, unquoted};
+use crate::state::keys::url_key::{has_plain_bytes, is_tracking};
 use std::borrow::Cow;
 
 /// How URLs are compared.

@@ -10,7 +10,7 @@
 //! * IDNA refuses a label that mixes letters of both directions. Here, all letters outside of the
 //!   blocks of Hebrew, Arabic, Syriac and Thaana count as written from left to right.
 
-use crate::state::scrapy_key::escapes::{push_quoted, unquoted};
+use crate::state::keys::scrapy_key::escapes::{push_quoted, unquoted};
 use icu_normalizer::ComposingNormalizerBorrowed;
 use std::net::Ipv6Addr;
 

@@ -961,7 +961,7 @@ twins! {
             "        loop {
             let tenure = self.directory.look_up(Mixed((*next)?));
             // If it has been split meanwhile, its halves come one after the other.",
-            "        type List = std::cell::RefCell<Vec<(u64, Link, Option<u64>)>>;
+            "        type List = std::cell::RefCell<Vec<(u64, crate::room::growing::site::Link, Option<u64>)>>;
         std::thread_local! { static LIST: List = List::default(); }
         let hash = (*next)?;
         if hash == 0 {
@@ -973,7 +973,7 @@ twins! {
         let depth = link.depth();
         let Ok(items) = self.ground.tables.at(link).shard::<false>().copy(buckets, || 0);
         *next = end;
-        return Some(Copied { depth, items });
+        return Some(Copied { depth, items, excess: ByStamp::default() });
         #[allow(unreachable_code)]
         loop {
             let tenure = self.directory.look_up(Mixed((*next)?));",
@@ -990,7 +990,7 @@ twins! {
             let root = self.ground.tables.at(self.directory.shards().next().expect(\"a shard\").link()).shard::<false>();
             if let Ok(items) = root.copy(buckets, || 0) {
                 *next = None;
-                return Some(Copied { depth: 0, items });
+                return Some(Copied { depth: 0, items, excess: ByStamp::default() });
             }
             // If it has been split meanwhile, its halves come",
         )],
@@ -1181,8 +1181,8 @@ twins! {
 /// have.
 fn workspace(module: &str) -> String {
     let level = match module {
-        "accounts" | "small" => 2,
-        "forgetting::growing" | "growth" | "snapshots" | "wide" => 1,
+        "accounts" | "small" | "snapshots" => 2,
+        "forgetting::growing" | "growth" | "wide" => 1,
         _ => 0,
     };
     format!(

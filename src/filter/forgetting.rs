@@ -5,6 +5,7 @@ use crate::filter::ConcurrentCuckooFilter;
 use crate::layout::geometry::Mixed;
 use crate::room::shards::{InsertOrRefresh, Refresh};
 use crate::room::{self, Room};
+use crate::table::ticking::Passage;
 use std::hash::{BuildHasher, Hash};
 
 /// # Forgetting
@@ -38,6 +39,20 @@ use std::hash::{BuildHasher, Hash};
 /// # Ok::<(), koel::BuildError>(())
 /// ```
 impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
+    /// Returns for how many ticks the filter [remembers](crate::Builder::remembers) items, or `None` if for
+    /// ever.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(7).build()?;
+    /// assert_eq!(filter.remembers(), Some(7));
+    /// assert_eq!(koel::ConcurrentCuckooFilter::with_capacity(100).remembers(), None);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn remembers(&self) -> Option<u32> {
+        self.room().time().map(|(_, through)| through.lanes().remembers().into())
+    }
+
     /// Lets a tick pass, and removes what expires.
     ///
     /// This goes through all segments (of 512 buckets) twice, locking one after the other, each for a

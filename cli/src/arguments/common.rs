@@ -1,7 +1,9 @@
 //! Arguments that several commands share.
 
 use crate::arguments::urls::{URL_HELP, UrlForm};
-use crate::arguments::values::{delimiter, field, line_size, number, rate, seconds, size, threads};
+use crate::arguments::values::{
+    delimiter, field, line_size, number, period, rate, seconds, size, threads,
+};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 
@@ -143,6 +145,30 @@ pub struct Making {
     /// Ignore query parameters that only track visitors, such as utm_source and gclid
     #[arg(long, requires = "url")]
     pub ignore_tracking: bool,
+
+    #[command(flatten)]
+    pub forgetting: Forgetting,
+}
+
+/// For how long lines are remembered.
+#[derive(Args)]
+#[command(next_help_heading = "Forgetting")]
+pub struct Forgetting {
+    /// Forget a line PERIOD after it was first seen, so that it is new again: 30d, 12h, 90m
+    ///
+    /// A line is remembered for PERIOD, and for at most a fourteenth of it longer. The memory that it takes
+    /// is free again after that, so a state stays as large as the lines of one PERIOD.
+    ///
+    /// A state remembers its period and the time, so later runs need not be told. The time is that of the
+    /// system's clock. While a clock that was set back catches up, nothing is forgotten.
+    #[arg(long, value_name = "PERIOD", value_parser = period, allow_hyphen_values = true)]
+    pub forget_after: Option<u64>,
+
+    /// Forget a line that long after it was last seen instead of first
+    ///
+    /// A state does not remember this option.
+    #[arg(long)]
+    pub refresh: bool,
 }
 
 /// What is written, and where.

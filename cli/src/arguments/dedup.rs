@@ -105,7 +105,7 @@ pub struct Dedup {
     /// compared.
     ///
     /// This needs disk space for all lines and takes about four times as long.
-    #[arg(long, conflicts_with = "state", help_heading = "Output")]
+    #[arg(long, conflicts_with_all = ["state", "forget_after", "refresh"], help_heading = "Output")]
     pub lossless: bool,
 
     #[command(flatten)]
@@ -133,6 +133,9 @@ Examples:
 
   koel dedup --url --state urls.koel day-*.gz > new-urls.txt
       Write the URLs that no earlier run has written.
+
+  koel dedup --url --state urls.koel --forget-after 30d found.txt > to-fetch.txt
+      Write the URLs that have not been written for thirty days.
 
   koel dedup --lossless --output unique.txt big.txt.zst
       Write each line once, and drop none by mistake.

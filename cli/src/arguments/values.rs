@@ -93,6 +93,31 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A period in seconds: 30d, 12h, 90m, 45s.
+pub fn period(text: &str) -> Result<u64, String> {
+    let bad = || {
+        String::from("a number of seconds, minutes, hours, days or weeks: 45s, 90m, 12h, 30d, 4w")
+    };
+    let unit = text.chars().next_back().ok_or_else(bad)?;
+    let seconds = match unit.to_ascii_lowercase() {
+        's' => 1,
+        'm' => 60,
+        'h' => 3_600,
+        'd' => 86_400,
+        'w' => 604_800,
+        _ => return Err(bad()),
+    };
+    let units: u64 = text[..text.len() - 1].parse().map_err(|_| bad())?;
+    match units.checked_mul(seconds) {
+        Some(0) => Err(String::from("more than 0")),
+        Some(period @ ..=LONGEST_PERIOD) => Ok(period),
+        _ => Err(String::from("at most 36500d")),
+    }
+}
+
+/// A hundred years.
+const LONGEST_PERIOD: u64 = 36_500 * 86_400;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,6 +136,31 @@ mod tests {
         }
         for text in ["", "0", "K", "-1", "1.5G", "1X", "12B34", "99999999999T", "iB"] {
             assert!(size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn periods_have_units() {
+        for (text, seconds) in
+            [("45s", 45), ("90m", 5_400), ("12h", 43_200), ("30d", 2_592_000), ("1W", 604_800)]
+        {
+            assert_eq!(period(text), Ok(seconds), "{text}");
+        }
+        assert_eq!(period("36500d"), Ok(LONGEST_PERIOD));
+        for text in [
+            "",
+            "d",
+            "30",
+            "0h",
+            "-1d",
+            "1.5h",
+            "1y",
+            "36501d",
+            "30 d",
+            "1\u{e4}",
+            "99999999999999w",
+        ] {
+            assert!(period(text).is_err(), "{text}");
         }
     }
 

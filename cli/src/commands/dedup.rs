@@ -79,6 +79,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         .then(|| Duration::from_secs_f64(options.checkpoint).max(SHORTEST_PERIOD));
     let (mut outcome, watch) = run::run(Run {
         operation: Operation::Add(seen),
+        refreshes: options.making.forgetting.refresh,
         select: options.lossless || !options.repeated,
         sources,
         rules,

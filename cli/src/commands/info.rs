@@ -1,12 +1,13 @@
 //! `koel info`: shows what a state contains.
 
 use crate::arguments::tools::Info;
+use crate::commands::ages::{self, Ages};
 use crate::commands::closing::{DONE, Ending};
 use crate::failure::Failure;
 use crate::lines::output::Sink;
 use crate::state::comparison::LineHash;
 use crate::state::refusals::{cannot_use, check_path};
-use koel::{PersistentHasher, SnapshotError, SnapshotErrorKind, SnapshotFile, StableHash};
+use koel::{PersistentHasher, SnapshotError, SnapshotErrorKind, SnapshotFile, StableHash, Stats};
 use serde::Serialize;
 use std::fmt::{self, Display};
 use std::path::Path;
@@ -34,6 +35,7 @@ struct Report {
     growth: f64,
     expected_growth: f64,
     splits: usize,
+    forgets: Option<Ages>,
 }
 
 pub fn info(options: &Info) -> Result<Ending, Failure> {
@@ -68,14 +70,26 @@ fn report<H: PersistentHasher>(
     compares: Option<String>,
 ) -> Result<Report, SnapshotError> {
     let info = file.info();
+    // Of what is in the file, some may be forgotten by now.
+    let (loaded, ages) = match info.remembers() {
+        None => (None, None),
+        Some(_) => {
+            let (stats, ages) = ages::of(&file.load()?);
+            (Some(stats), ages)
+        }
+    };
+    let items = loaded.as_ref().map_or(info.items(), Stats::items);
     Ok(Report {
         state: path.display().to_string(),
         file_bytes: info.bytes(),
-        items: info.items(),
+        items,
         memory_bytes: file.heap_bytes_when_loaded(),
-        load: info.items() as f64 / info.slots() as f64,
+        load: items as f64 / info.slots() as f64,
         fingerprint_bits: info.fingerprint_bits(),
-        rate: file.false_positive_rate()?,
+        rate: match &loaded {
+            None => file.false_positive_rate()?,
+            Some(stats) => stats.false_positive_rate(),
+        },
         rate_expected: info.false_positive_rate_at_capacity(),
         hasher: file.hasher().name(),
         compares,
@@ -84,6 +98,7 @@ fn report<H: PersistentHasher>(
         growth: info.growth(),
         expected_growth: info.expected_growth(),
         splits: info.splits(),
+        forgets: ages,
     })
 }
 
@@ -115,6 +130,9 @@ impl Display for Report {
         writeln!(f, "  hasher     {}", self.hasher)?;
         if let Some(compares) = &self.compares {
             writeln!(f, "  compares   {compares}")?;
+        }
+        if let Some(ages) = &self.forgets {
+            ages.fmt(f)?;
         }
         write!(f, "  built for  {} items", count(self.capacity))?;
         if self.grows {

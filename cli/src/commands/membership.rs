@@ -22,6 +22,7 @@ pub fn query(options: &Query) -> Result<Ending, Failure> {
     let sources = input::sources(&options.files.files)?;
     let job = Job {
         operation: Operation::Find(Box::new(Lookups::open(&options.state)?)),
+        refreshes: false,
         select: !options.invert,
         yes_is: "seen",
         answer: Answer::Seen,
@@ -40,6 +41,7 @@ pub fn add(options: &Add) -> Result<Ending, Failure> {
     options.reporting.note(&Screen::new(false, false, None), ignored);
     let job = Job {
         operation: Operation::Add(seen),
+        refreshes: options.making.forgetting.refresh,
         select: true,
         yes_is: "added",
         answer: Answer::Added,
@@ -57,6 +59,7 @@ pub fn forget(options: &Forget) -> Result<Ending, Failure> {
     let seen = keeper.load()?;
     let job = Job {
         operation: Operation::Remove(seen),
+        refreshes: false,
         select: true,
         yes_is: "forgotten",
         answer: Answer::Forgotten,
@@ -69,6 +72,8 @@ pub fn forget(options: &Forget) -> Result<Ending, Failure> {
 
 struct Job<'a> {
     operation: Operation,
+    /// Whether a line that is seen again is remembered from then on.
+    refreshes: bool,
     select: bool,
     yes_is: &'static str,
     answer: fn(u64) -> Answer,
@@ -109,6 +114,7 @@ fn ask(
     let screen = Arc::new(screen);
     let (mut outcome, _watch) = run::run(Run {
         operation: job.operation,
+        refreshes: job.refreshes,
         select: job.select,
         sources,
         rules,

@@ -1,5 +1,6 @@
 //! The subcommands, and the summary that they end with.
 
+pub mod ages;
 pub mod closing;
 pub mod compared;
 pub mod dedup;

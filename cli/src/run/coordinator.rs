@@ -4,6 +4,7 @@ use crate::failure::{Failure, Trouble};
 use crate::lines::output::Syncer;
 use crate::run::monitor::{Event, Idle};
 use crate::run::shared::{Operation, Shared, locked};
+use crate::run::tally::Changes;
 use crate::state::keeper::Keeper;
 use crate::state::seen::Seen;
 use indicatif::HumanCount;
@@ -62,8 +63,8 @@ pub struct Keeping {
     syncer: Syncer,
     period: Option<Duration>,
     next: Option<Instant>,
-    /// The number of changes, lines added or removed, that the file has.
-    saved: u64,
+    /// What was done in this run and is in the file.
+    saved: Changes,
     /// Whether the file was written in this run.
     has_saved: bool,
     /// The number of lines that the file has.
@@ -128,7 +129,7 @@ impl<'a> Coordinator<'a> {
                 // The lines written may be lost, so the state must not be saved any more.
                 Err(failure) => monitor.trouble(Trouble::Failed(failure)),
                 Ok(()) => {
-                    let changes = locked(&self.shared.so_far.tally).yes;
+                    let changes = locked(&self.shared.so_far.tally).changes();
                     if let Err(failure) = keeping.save_synced(seen, changes) {
                         screen.say(format!("{failure} (will be tried again)"));
                     }
@@ -139,16 +140,16 @@ impl<'a> Coordinator<'a> {
         monitor.go_on();
     }
 
-    /// The number of lines that were added or removed, and written.
-    fn changes(&self) -> u64 {
-        locked(&self.shared.so_far.tally).yes
+    fn changes(&self) -> Changes {
+        locked(&self.shared.so_far.tally).changes()
     }
 
     /// What was saved of a state, if there is one.
     pub fn saved(&self) -> Option<Saved> {
         let Keeping { saved, has_saved, known, .. } = self.keeping.as_ref()?;
-        let not_saved = self.changes() - saved;
-        Some(Saved { known: *known, not_saved, is_unchanged: !has_saved && not_saved == 0 })
+        let changes = self.changes();
+        let is_unchanged = !has_saved && changes == *saved;
+        Some(Saved { known: *known, not_saved: changes.lines - saved.lines, is_unchanged })
     }
 
     /// Says how many lines were processed in vain, after a save that failed.
@@ -197,6 +198,9 @@ impl<'a> Coordinator<'a> {
         self.taken_back = not_written.len() as u64;
         so_far.stop_adding(&halt);
         if let Operation::Add(seen) = operation {
+            // If the output was stuck for long, the filter may have forgotten some of them by itself. There
+            // is nothing else that could be removed instead: a line that seems to be the same is only added
+            // when the first is gone, so it comes later, and is not written either.
             seen.remove_hash_many(&not_written);
             let mut tally = locked(&self.shared.so_far.tally);
             let added = tally.yes;
@@ -223,17 +227,17 @@ impl Keeping {
     /// Keeps a state whose file has `known` lines.
     pub fn new(keeper: Keeper, syncer: Syncer, period: Option<Duration>, known: usize) -> Self {
         let next = period.map(|period| Instant::now() + period);
-        Keeping { keeper, syncer, period, next, saved: 0, has_saved: false, known }
+        Keeping { keeper, syncer, period, next, saved: Changes::default(), has_saved: false, known }
     }
 
     /// Syncs the output, then saves the state, unless nothing has changed: a line must be safe before
     /// it is saved as seen.
-    fn save(&mut self, seen: &Seen, changes: u64) -> Result<(), Failure> {
+    fn save(&mut self, seen: &Seen, changes: Changes) -> Result<(), Failure> {
         self.syncer.sync()?;
         if self.saved == changes { Ok(()) } else { self.save_synced(seen, changes) }
     }
 
-    fn save_synced(&mut self, seen: &Seen, changes: u64) -> Result<(), Failure> {
+    fn save_synced(&mut self, seen: &Seen, changes: Changes) -> Result<(), Failure> {
         self.keeper.save(seen)?;
         (self.saved, self.has_saved, self.known) = (changes, true, seen.len());
         Ok(())

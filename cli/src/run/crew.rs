@@ -244,6 +244,9 @@ impl Shared {
         tally.not_urls += chunk.not_urls;
         tally.without_field += chunk.without_field;
         if let Operation::Add(seen) = &self.operation {
+            if self.refreshes {
+                tally.refreshed += chunk.lines() as u64 - chunk.yes;
+            }
             let added = tally.yes;
             tally.doubt.update(seen, added, false);
         }

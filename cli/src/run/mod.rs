@@ -41,6 +41,7 @@ use crate::run::tally::Tally;
 use crate::state::comparison::LineHash;
 use crate::state::figures::Figures;
 use crate::state::keeper::Keeper;
+use crate::state::window::Window;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -48,6 +49,8 @@ use std::time::Duration;
 /// The parameters of a run.
 pub struct Run {
     pub operation: Operation,
+    /// Whether a line that is seen again is remembered from then on.
+    pub refreshes: bool,
     /// The answer that selects a line to be written.
     pub select: bool,
     pub sources: Vec<Source>,
@@ -100,8 +103,11 @@ pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
     let watch = Watch::start(&monitor)?;
     let threads =
         run.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+    let window = run.operation.changes().and_then(|seen| Window::of(seen).ok().flatten());
     let shared = Arc::new(Shared {
         operation: run.operation,
+        window,
+        refreshes: run.refreshes,
         select: run.select,
         rules: run.rules,
         limit: run.limit,

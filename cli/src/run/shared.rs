@@ -22,6 +22,7 @@ use crate::state::comparison::LineHash;
 use crate::state::figures::Figures;
 use crate::state::lookups::Lookups;
 use crate::state::seen::Seen;
+use crate::state::window::Window;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -61,6 +62,10 @@ impl Operation {
 
 pub struct Shared {
     pub operation: Operation,
+    /// For how long the filter remembers lines, if not for ever.
+    pub window: Option<Window>,
+    /// Whether a line that is seen again is remembered from then on.
+    pub refreshes: bool,
     /// The answer that selects a line.
     pub select: bool,
     pub rules: Rules,
@@ -75,6 +80,16 @@ pub struct Shared {
     pub screen: Arc<Screen>,
     pub monitor: Arc<Monitor>,
     pub so_far: SoFar,
+}
+
+/// Time, in a filter that forgets.
+impl Shared {
+    /// Lets the ticks pass that are due by the system's clock. Returns the number of the present one.
+    pub fn pass_time(&self) -> u64 {
+        let (Some(window), Some(seen)) = (self.window, self.operation.changes()) else { return 0 };
+        seen.tick_to(window.number_now());
+        seen.present_tick().unwrap_or(0)
+    }
 }
 
 /// The progress of a run.

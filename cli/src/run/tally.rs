@@ -9,6 +9,8 @@ pub struct Tally {
     pub bytes: u64,
     /// Lines that were added, found or removed.
     pub yes: u64,
+    /// Lines that were seen again and are remembered from then on.
+    pub refreshed: u64,
     /// Lines that were selected, whether they were written or only counted.
     pub selected: u64,
     /// Lines that should be URLs and are not.
@@ -31,6 +33,21 @@ pub struct Doubt {
     expected: f64,
     added: u64,
     rate: Option<f64>,
+}
+
+/// How often the filter was changed.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Lines that were added or removed.
+    pub lines: u64,
+    pub refreshed: u64,
+}
+
+impl Tally {
+    /// What was done to the filter, and written.
+    pub fn changes(&self) -> Changes {
+        Changes { lines: self.yes, refreshed: self.refreshed }
+    }
 }
 
 impl Doubt {

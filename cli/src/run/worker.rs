@@ -16,6 +16,8 @@ pub struct Worker<'a> {
     hashes: Vec<u64>,
     asked: Vec<u32>,
     recent: Recent,
+    /// The number of the tick in which they were met.
+    tick: u64,
     answers: Vec<bool>,
     /// The hashes grouped by part, each group in line order, and the number of each hash's line.
     sorted: Vec<u64>,
@@ -32,6 +34,7 @@ impl<'a> Worker<'a> {
             hashes: Vec::new(),
             asked: Vec::new(),
             recent: Recent::new(),
+            tick: 0,
             answers: Vec::new(),
             sorted: Vec::new(),
             lines: Vec::new(),
@@ -57,6 +60,7 @@ impl<'a> Worker<'a> {
         self.hashes.clear();
         self.asked.clear();
         let adds = matches!(operation, Operation::Add(_));
+        self.pass_time();
         let (mut not_urls, mut without_field) = (0, 0);
         let (mut last, mut last_was_no_url, mut last_had_no_field) = (&[][..], 0, 0);
         for (number, line) in chunk.iter().enumerate() {
@@ -103,6 +107,15 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// Lets the ticks pass that are due. What was met before one is asked about again: it may be forgotten
+    /// by now, or has to be refreshed.
+    fn pass_time(&mut self) {
+        let tick = self.shared.pass_time();
+        if tick != self.tick {
+            (self.tick, self.recent) = (tick, Recent::new());
+        }
+    }
+
     /// Adds the lines of a chunk, part by part, in its turns. Returns `false` if there was not
     /// enough memory for all of them.
     fn add(&mut self, seen: &Seen, chunk: u64, lines: usize) -> bool {
@@ -122,7 +135,10 @@ impl<'a> Worker<'a> {
                     return Vec::new();
                 }
                 let mut added = Vec::new();
-                let results = seen.insert_hash_if_absent_many(hashes);
+                let results = match shared.refreshes {
+                    true => seen.insert_or_refresh_hash_many(hashes),
+                    false => seen.insert_hash_if_absent_many(hashes),
+                };
                 for ((result, line), hash) in results.into_iter().zip(lines).zip(hashes) {
                     match result {
                         Ok(new) => {

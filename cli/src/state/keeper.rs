@@ -4,7 +4,8 @@ use crate::arguments::common::{Making, Waiting};
 use crate::failure::Failure;
 use crate::state::claim::Claim;
 use crate::state::refusals::{NO_STATE, cannot_use, check_path};
-use crate::state::seen::Seen;
+use crate::state::seen::{Seen, window_of};
+use crate::state::window;
 use koel::SnapshotErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -40,7 +41,9 @@ impl Keeper {
     }
 
     pub fn load(&self) -> Result<Seen, Failure> {
-        Seen::load(&self.path).map_err(|error| cannot_use(&self.path, &error))
+        let seen = Seen::load(&self.path).map_err(|error| cannot_use(&self.path, &error))?;
+        window_of(&seen, &self.path)?;
+        Ok(seen)
     }
 
     pub fn save(&self, seen: &Seen) -> Result<(), Failure> {
@@ -67,8 +70,10 @@ pub fn load_to_read(path: &Path, making: &Making) -> Result<(Seen, Option<String
 fn load_if_there(path: &Path, making: &Making) -> Result<(Seen, Option<String>), Failure> {
     match Seen::load(path) {
         Ok(seen) => {
-            let ignored = making.ignored(&seen);
-            let note = ignored.map(|ignored| format!("{}: {ignored}", path.display()));
+            let notes = making.ignored(&seen).into_iter().chain(window::ahead(&seen));
+            let notes: Vec<String> = notes.collect();
+            let note =
+                (!notes.is_empty()).then(|| format!("{}: {}", path.display(), notes.join("; ")));
             Ok((making.accept(seen, path)?, note))
         }
         Err(error) if error.kind() == SnapshotErrorKind::NotFound => Ok((making.build()?, None)),

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::state::comparison::LineHash;
 use crate::state::figures::Figures;
 use crate::state::refusals::{cannot_use, check_path};
+use crate::state::window;
 use koel::{AnyCuckooFilter, SnapshotError, SnapshotFile};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -35,8 +36,11 @@ impl Lookups {
         check_path(path)?;
         let file = SnapshotFile::open(path).map_err(|error| cannot_use(path, &error))?;
         let (asked, loaded, loading) = (AtomicU64::new(0), OnceLock::new(), Mutex::new(()));
-        if file.info().shards() <= FEW_SHARDS {
-            let _ = loaded.set(file.load().map_err(|error| cannot_use(path, &error))?);
+        // What is in the file of a state that forgets may be forgotten by now.
+        if file.info().shards() <= FEW_SHARDS || file.info().remembers().is_some() {
+            let filter = file.load().map_err(|error| cannot_use(path, &error))?;
+            window::catch_up(&filter);
+            let _ = loaded.set(filter);
         }
         Ok(Lookups { path: path.to_path_buf(), file, asked, loaded, loading })
     }

@@ -8,3 +8,4 @@ pub mod keys;
 pub mod lookups;
 pub mod refusals;
 pub mod seen;
+pub mod window;

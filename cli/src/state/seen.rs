@@ -1,12 +1,13 @@
 //! The filter of the lines seen, built as the options ask.
 
-use crate::arguments::common::Making;
+use crate::arguments::common::{Forgetting, Making};
 use crate::arguments::urls::UrlForm;
 use crate::failure::Failure;
 use crate::state::comparison::{Comparison, LineHash};
 use crate::state::figures::Figures;
 use crate::state::keys::scrapy_key::ScrapyRules;
 use crate::state::keys::url_key::UrlRules;
+use crate::state::window::{self, Window};
 use indicatif::{BinaryBytes, HumanCount};
 use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter};
 use std::path::Path;
@@ -65,15 +66,20 @@ impl Making {
     fn build_with(&self, capacity: u64, growth: f64) -> Result<Seen, Failure> {
         let cannot = |error| Failure::new(format!("cannot allocate the filter: {error}"));
         let capacity = usize::try_from(capacity).map_err(|error| cannot(error.to_string()))?;
-        ConcurrentCuckooFilter::builder()
+        let window = self.forgetting.window()?;
+        let mut builder = ConcurrentCuckooFilter::builder()
             .capacity(capacity)
             .false_positive_rate(self.rate.unwrap_or(DEFAULT_RATE))
-            .hasher(LineHash::random(self.comparison()?))
-            .growing()
-            .expected_growth(growth)
-            .max_bytes(self.most_bytes())
-            .build()
-            .map_err(|error| cannot(error.to_string()))
+            .hasher(LineHash::random(self.comparison()?));
+        if let Some(window) = window {
+            builder = builder.remembers(window.ticks());
+        }
+        let builder = builder.growing().expected_growth(growth).max_bytes(self.most_bytes());
+        let seen = builder.build().map_err(|error| cannot(error.to_string()))?;
+        if let Some(window) = window {
+            seen.tick_to(window.number_now());
+        }
+        Ok(seen)
     }
 
     fn most_bytes(&self) -> usize {
@@ -125,6 +131,7 @@ impl Making {
                 path.display()
             )));
         }
+        self.forgetting.accept(window_of(&seen, path)?, path)?;
         let rate = seen.stats().false_positive_rate_at_capacity();
         if self.rate.is_some_and(|asked| asked < rate) {
             return Err(Failure::new(format!(
@@ -144,4 +151,39 @@ impl Making {
         seen.set_max_bytes(most);
         Ok(seen)
     }
+}
+
+impl Forgetting {
+    /// Returns for how long a new filter is to remember lines, if not for ever.
+    fn window(&self) -> Result<Option<Window>, Failure> {
+        match self.forget_after {
+            None if self.refresh => Err(Failure::new(
+                "--refresh is for lines that are forgotten; use it with --forget-after",
+            )),
+            period => Ok(period.map(Window::of_seconds)),
+        }
+    }
+
+    /// Checks that a state remembers lines as long as these options ask for.
+    fn accept(&self, is: Option<Window>, path: &Path) -> Result<(), Failure> {
+        let path = path.display();
+        let asked = self.forget_after.map(Window::of_seconds);
+        match (is, asked) {
+            (None, Some(_)) => Err(Failure::new(format!(
+                "{path}: this state remembers lines for ever; omit --forget-after, or use another state"
+            ))),
+            (Some(is), Some(asked)) if is != asked => Err(Failure::new(format!(
+                "{path}: this state forgets lines after {is}; omit --forget-after, or use another state"
+            ))),
+            (None, None) if self.refresh => Err(Failure::new(format!(
+                "{path}: this state remembers lines for ever; omit --refresh, or use another state"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Returns for how long a state remembers lines, if not for ever, or an error if this command cannot know.
+pub fn window_of(seen: &Seen, path: &Path) -> Result<Option<Window>, Failure> {
+    Window::of(seen).map_err(|ticks| window::foreign(path, ticks))
 }

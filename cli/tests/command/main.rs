@@ -24,6 +24,7 @@ mod dedup {
 /// What is remembered between runs.
 mod state {
     mod claims;
+    mod forgetting;
     mod known_lines;
     mod large_states;
     mod limits;

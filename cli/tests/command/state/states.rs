@@ -208,6 +208,7 @@ fn info_describes_a_state() {
         "expected_growth",
         "file_bytes",
         "fingerprint_bits",
+        "forgets",
         "grows",
         "growth",
         "hasher",

@@ -1,0 +1,85 @@
+//! What `koel info` says about a state that forgets: its window, and what it will forget when.
+
+use crate::state::window::{self, Seconds, Window};
+use indicatif::HumanCount;
+use koel::{AnyCuckooFilter, Stats};
+use serde::Serialize;
+use std::fmt::{self, Display};
+
+/// The field names are those of the JSON.
+#[derive(Serialize)]
+pub struct Ages {
+    /// The ticks for which an item is remembered at least.
+    ticks: u32,
+    /// The same in seconds, and the length of a tick. Not known if another program counts the ticks.
+    seconds: Option<u64>,
+    tick_seconds: Option<u64>,
+    /// The items that go with each of the next ticks.
+    expiring: Vec<Expiring>,
+    #[serde(skip)]
+    window: Option<Window>,
+}
+
+#[derive(Serialize)]
+struct Expiring {
+    items: usize,
+    /// When they go, in seconds from now.
+    in_seconds: Option<u64>,
+}
+
+/// Lets the ticks pass that are due, and returns the filter's figures and its ages, if it forgets.
+pub fn of<S>(filter: &AnyCuckooFilter<S>) -> (Stats, Option<Ages>) {
+    let window = window::catch_up(filter);
+    let (stats, ticks, tick) = match filter {
+        AnyCuckooFilter::Fixed(filter) => {
+            (filter.stats(), filter.remembers(), filter.present_tick())
+        }
+        AnyCuckooFilter::Growing(filter) => {
+            (filter.stats(), filter.remembers(), filter.present_tick())
+        }
+    };
+    let now = window::now();
+    let ages = ticks.map(|ticks| Ages {
+        ticks,
+        seconds: window.map(Window::seconds),
+        tick_seconds: window.map(Window::tick_seconds),
+        expiring: (1..)
+            .zip(stats.expiring())
+            .map(|(after, &items)| Expiring {
+                items,
+                in_seconds: window
+                    .zip(tick)
+                    .map(|(window, tick)| window.began(tick + after).saturating_sub(now)),
+            })
+            .collect(),
+        window,
+    });
+    (stats, ages)
+}
+
+impl Display for Ages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.window {
+            Some(window) => {
+                let later = Seconds(window.tick_seconds());
+                writeln!(f, "  forgets    lines after {window}, or up to {later} later")?;
+            }
+            None => {
+                writeln!(f, "  forgets    items after {} ticks of another program", self.ticks)?
+            }
+        }
+        let mut name = "will go";
+        for (ticks, Expiring { items, in_seconds }) in (1..).zip(&self.expiring) {
+            if *items == 0 {
+                continue;
+            }
+            let items = HumanCount(*items as u64);
+            match in_seconds {
+                Some(seconds) => writeln!(f, "  {name:9}  {items} in {}", Seconds(*seconds))?,
+                None => writeln!(f, "  {name:9}  {items} with tick {ticks} from now")?,
+            }
+            name = "";
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,216 @@
+//! Lines are forgotten some time after they were seen.
+//!
+//! States are made here as they would be after some time. Their ticks are of two days, so none passes in
+//! the middle of a test but once in a blue moon; what may have gone and what must be there are two ticks
+//! apart, so that would not be noticed.
+
+use crate::common::*;
+use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, SnapshotFile, StableHash};
+use std::thread::sleep;
+use std::time::{Duration, SystemTime};
+
+/// The length of a tick in seconds, if lines are forgotten after 28 days.
+const TICK: u64 = 2 * 86_400;
+const TICKS: u32 = 14;
+
+/// What the command calls the tick that is so many ticks before the present one.
+fn number(before: i64) -> u64 {
+    let now =
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").as_secs();
+    TICK << 36 | (now / TICK).wrapping_add_signed(-before)
+}
+
+fn filter() -> GrowingCuckooFilter<StableHash> {
+    let builder = ConcurrentCuckooFilter::builder().capacity(10_000).false_positive_rate(1e-6);
+    let builder = builder.hasher(StableHash::with_seed(7)).remembers(TICKS);
+    builder.growing().expected_growth(1e6).build().expect("a filter")
+}
+
+/// Makes a state of these lines, which were seen so many ticks ago, the oldest first.
+fn make_state(place: &Place, name: &str, lines: &[(i64, &str)]) {
+    let filter = filter();
+    for (before, line) in lines {
+        filter.tick_to(number(*before));
+        filter.insert(line).expect("memory");
+    }
+    filter.save(place.path(name)).expect("a state");
+}
+
+fn info(place: &Place, state: &str) -> serde_json::Value {
+    let ran = place.koel(&format!("info --json {state}"));
+    serde_json::from_slice(&ran.stdout).expect("JSON")
+}
+
+/// The lines that go with each of the next ticks.
+fn expiring(place: &Place, state: &str) -> Vec<u64> {
+    let info = info(place, state);
+    let ticks = info["forgets"]["expiring"].as_array().expect("ticks").clone();
+    ticks.iter().map(|tick| tick["items"].as_u64().expect("a number")).collect()
+}
+
+const OF_ALL_AGES: [(i64, &str); 5] = [(40, "a"), (17, "b"), (12, "c"), (5, "d"), (0, "e")];
+
+#[test]
+fn what_is_too_old_is_new_again() {
+    let place = Place::new();
+    make_state(&place, "seen.koel", &OF_ALL_AGES);
+    let before = place.read("seen.koel");
+    let lines = b"a\nb\nc\nd\ne\nf\n";
+    assert_eq!(place.known("seen.koel", lines), b"c\nd\ne\n");
+    let ran = place.koel_on("query --count --invert seen.koel", lines);
+    assert_eq!(ran.stdout, b"3\n");
+    let ran = place.koel_on("dedup --count --state seen.koel", lines);
+    assert_eq!(ran.stdout, b"3\n");
+    let ran = place.koel_on("dedup --repeated --state seen.koel", lines);
+    assert_eq!(ran.stdout, b"c\nd\ne\n");
+    assert_eq!(place.read("seen.koel"), before, "only read until now");
+
+    let ran = place.koel_on("forget seen.koel", b"b\nc\n");
+    assert!(ran.stderr.contains("1 forgotten, 1 not found"), "{}", ran.stderr);
+    let ran = place.koel_on("dedup --state seen.koel", lines);
+    assert_eq!(ran.stdout, b"a\nb\nc\nf\n", "{}", ran.stderr);
+    assert_eq!(json(&place.koel_on("add --json seen.koel", lines))["added"], 0);
+    assert_eq!(json(&place.koel_on("query --json seen.koel", lines))["known"], 6);
+}
+
+#[test]
+fn info_tells_what_goes_when() {
+    let place = Place::new();
+    make_state(&place, "seen.koel", &OF_ALL_AGES);
+    let info = info(&place, "seen.koel");
+    assert_eq!((&info["items"], &info["forgets"]["ticks"]), (&3.into(), &TICKS.into()));
+    assert_eq!(info["forgets"]["seconds"], 28 * 86_400);
+    assert_eq!(info["forgets"]["tick_seconds"], TICK);
+    let goes: Vec<u64> =
+        (0..).zip(expiring(&place, "seen.koel")).filter(|age| age.1 > 0).map(|age| age.0).collect();
+    assert_eq!(goes, [2, 9, 14]);
+    let first = info["forgets"]["expiring"][0]["in_seconds"].as_u64().expect("seconds");
+    assert!(first <= TICK, "{first}");
+    let text = String::from_utf8(place.koel("info seen.koel").stdout).expect("UTF-8");
+    assert!(text.contains("forgets    lines after 28d, or up to 2 d later\n"), "{text}");
+    assert_eq!(text.matches("1 in ").count(), 3, "{text}");
+}
+
+#[test]
+fn a_state_remembers_its_period_and_other_periods_are_refused() {
+    let place = Place::new();
+    let ran = place.koel_on("dedup --state seen.koel --forget-after 28d", b"a\nb\na\n");
+    assert_eq!(ran.stdout, b"a\nb\n", "{}", ran.stderr);
+    assert_eq!(place.koel_on("dedup --state seen.koel", b"b\nc\n").stdout, b"c\n");
+    assert_eq!(place.koel_on("add seen.koel --forget-after 4w", b"d\n").code, Some(0));
+    assert_eq!(expiring(&place, "seen.koel").iter().sum::<u64>(), 4);
+    let refused = |words: &str, why: &str| {
+        let ran = place.koel_on(words, b"x\n");
+        assert_eq!((ran.code, &*ran.stdout), (Some(2), &b""[..]), "{words}");
+        assert!(ran.stderr.contains(why), "{words}: {}", ran.stderr);
+    };
+    refused(
+        "dedup --state seen.koel --forget-after 12h",
+        "seen.koel: this state forgets lines after 28d",
+    );
+    place.make_state("for-ever.koel");
+    for words in ["dedup --state for-ever.koel --forget-after 12h", "add for-ever.koel --refresh"] {
+        refused(words, "for-ever.koel: this state remembers lines for ever");
+    }
+    refused("dedup --refresh", "use it with --forget-after");
+    refused("dedup --forget-after 12", "a number of seconds, minutes, hours, days or weeks");
+    refused("dedup --forget-after 12h --lossless", "cannot be used with");
+    refused("dedup --state new.koel --rate 3e-8 --forget-after 1d", "rate");
+    assert!(!is_there(&place.path("new.koel")));
+}
+
+#[test]
+fn refreshed_lines_are_remembered_from_then_on_and_saved() {
+    let place = Place::new();
+    make_state(&place, "seen.koel", &OF_ALL_AGES);
+    let ran = place.koel_on("dedup --state seen.koel", b"c\n");
+    assert!(ran.stderr.contains("still has"), "{}", ran.stderr);
+    assert_eq!(expiring(&place, "seen.koel")[2], 1, "seen first");
+    let ran = place.koel_on("dedup --refresh --state seen.koel", b"c\n");
+    assert_eq!(
+        (&*ran.stdout, ran.stderr.contains("still has")),
+        (&b""[..], false),
+        "{}",
+        ran.stderr
+    );
+    let ages = expiring(&place, "seen.koel");
+    assert_eq!((ages[2], ages[9], ages[14]), (0, 1, 2));
+    // A second time in the same tick, which changes nothing, and by another command.
+    assert_eq!(place.koel_on("add --refresh seen.koel", b"c\nd\n").code, Some(0));
+    let ages = expiring(&place, "seen.koel");
+    assert_eq!((ages[2], ages[9], ages[14]), (0, 0, 3));
+}
+
+#[test]
+fn a_clock_that_goes_backwards_makes_nothing_disappear() {
+    let place = Place::new();
+    // Saved when the clock was ten days ahead.
+    make_state(&place, "seen.koel", &[(7, "a"), (-5, "b")]);
+    let ran = place.koel_on("dedup --state seen.koel", b"a\nb\nc\n");
+    assert_eq!(ran.stdout, b"c\n");
+    assert!(ran.stderr.contains("ahead of this machine's clock"), "{}", ran.stderr);
+    let file = SnapshotFile::<StableHash>::open(place.path("seen.koel")).expect("a state");
+    assert!(file.info().present_tick() >= Some(number(-4)), "its time does not go back");
+    assert_eq!(place.known("seen.koel", b"a\nb\nc\n"), b"a\nb\nc\n");
+}
+
+#[test]
+fn ticks_of_another_program_are_not_meddled_with() {
+    let place = Place::new();
+    let filter = filter();
+    filter.insert("a").expect("memory");
+    filter.save(place.path("no-numbers.koel")).expect("a state");
+    filter.tick_to(29_720_000);
+    filter.tick();
+    filter.save(place.path("minutes.koel")).expect("a state");
+    for state in ["no-numbers.koel", "minutes.koel"] {
+        for words in ["dedup --state", "add", "forget"] {
+            let ran = place.koel_on(&format!("{words} {state}"), b"b\n");
+            assert_eq!((ran.code, &*ran.stdout), (Some(2), &b""[..]), "{words}");
+            assert!(ran.stderr.contains("which another program counts"), "{words}: {}", ran.stderr);
+        }
+        assert_eq!(place.known(state, b"a\nb\n"), b"a\n");
+        let text = String::from_utf8(place.koel(&format!("info {state}")).stdout).expect("UTF-8");
+        assert!(text.contains("after 14 ticks of another program"), "{text}");
+    }
+}
+
+#[test]
+fn a_stream_is_deduplicated_over_a_while() {
+    let place = Place::new();
+    // What is seen first in these, and what last.
+    let mut first = place.start("dedup --quiet --forget-after 2s");
+    let mut last = place.start("dedup --quiet --forget-after 2s --refresh");
+    let mut for_ever = place.start("dedup --quiet --forget-after 1d");
+    for running in [&mut first, &mut last, &mut for_ever] {
+        running.feed(b"a\na\nb\n");
+        assert_eq!(running.next(4), b"a\nb\n");
+    }
+    // At most three seconds after it came, a line is forgotten.
+    sleep(Duration::from_millis(3_100));
+    for running in [&mut first, &mut last] {
+        running.feed(b"a\na\n");
+        assert_eq!(running.next(2), b"a\n");
+    }
+    for_ever.feed(b"a\nc\n");
+    assert_eq!(for_ever.next(2), b"c\n");
+    for running in [&mut first, &mut last, &mut for_ever] {
+        running.feed(b"end\n");
+        drop(running.stdin.take());
+    }
+    for (running, rest) in [(first, "end\n"), (last, "end\n"), (for_ever, "end\n")] {
+        let mut running = running;
+        assert_eq!(running.next(rest.len()), rest.as_bytes());
+        assert_eq!(running.wait().0.code(), Some(0));
+    }
+}
+
+#[test]
+fn lines_that_were_not_written_are_new_again() {
+    let place = Place::new();
+    make_state(&place, "seen.koel", &OF_ALL_AGES);
+    let lines = b"a\nx\nc\ny\nz\n";
+    let ran = place.koel_on("dedup --limit 2 --refresh --state seen.koel", lines);
+    assert_eq!(ran.stdout, b"a\nx\n", "{}", ran.stderr);
+    assert_eq!(place.koel_on("dedup --state seen.koel", lines).stdout, b"y\nz\n");
+}

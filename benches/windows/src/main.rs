@@ -1,0 +1,205 @@
+//! Measures sets that remember what was seen lately: koel and what people use instead.
+//!
+//! ```text
+//! cargo run --release -p koel-windows            the tables and the picture
+//! cargo run --release -p koel-windows -- soak    a billion operations over two hundred windows
+//! cargo run --release -p koel-windows -- ticks   the speed of a tick
+//! ```
+//!
+//! A window has seven ticks. Reading order: `peer` → `peers` → `stream`, then `report` and `plot`; `soak`
+//! is by itself, and so is `ticks`. What counts bytes, times threads and draws curves is shared with `benches/peers`.
+
+#[path = "../../../cli/src/bench/axes.rs"]
+#[allow(dead_code)] // not all of it is needed here
+mod axes;
+#[path = "../../peers/src/memory.rs"]
+#[allow(dead_code)]
+mod memory;
+mod peer;
+mod peers;
+mod plot;
+mod report;
+mod soak;
+mod stream;
+#[path = "../../../cli/src/bench/svg.rs"]
+#[allow(dead_code)]
+mod svg;
+mod ticks;
+#[path = "../../../cli/src/bench/timing.rs"]
+#[allow(dead_code)]
+mod timing;
+
+use peer::{Forgetful, WINDOW};
+use peers::{CuckooClock, GrowingKoel, Koel, Moka, RemovedByKey, Rotated, Stamps};
+use report::{Line, Row};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+use stream::{History, Speed, Stream};
+
+const HELP: &str = "\
+usage: cargo run --release -p koel-windows -- [FLAGS] [soak | ticks]
+
+  soak              a billion operations of four threads over two hundred windows, on koel alone
+  ticks             the speed of a tick through a gigabyte, beside a plain pass
+  --keys 500000     new keys in a tick
+  --out DIRECTORY   where results go (default: benches/windows/results)
+  --test            a tiny run, into a scratch directory
+";
+
+/// What is measured.
+#[derive(Clone, Copy)]
+enum Part {
+    Beside,
+    Soak,
+    Ticks,
+}
+
+struct Arguments {
+    keys: u64,
+    out: PathBuf,
+    part: Part,
+    test: bool,
+}
+
+fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, String> {
+    let results = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/results"));
+    let mut parsed =
+        Arguments { keys: 500_000, out: results.clone(), part: Part::Beside, test: false };
+    while let Some(word) = words.next() {
+        let mut value = || words.next().ok_or(format!("{word} needs a value"));
+        match &*word {
+            "soak" => parsed.part = Part::Soak,
+            "ticks" => parsed.part = Part::Ticks,
+            "--keys" => {
+                let keys = value()?;
+                let number = keys.parse().ok().filter(|keys| (1_000..=100_000_000).contains(keys));
+                parsed.keys = number.ok_or(format!("--keys {keys}: a number from 1000 to 1e8"))?;
+            }
+            "--out" => parsed.out = PathBuf::from(value()?),
+            "--test" => parsed.test = true,
+            "--help" | "-h" => return Ok(None),
+            _ => return Err(format!("unknown flag {word}")),
+        }
+    }
+    if parsed.test {
+        parsed.keys = 10_000;
+        if parsed.out == results {
+            parsed.out = std::env::temp_dir().join("koel-windows-test");
+        }
+    }
+    Ok(Some(parsed))
+}
+
+fn main() -> ExitCode {
+    let run = match parse(std::env::args().skip(1)) {
+        Ok(None) => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        Ok(Some(arguments)) => {
+            let (name, text) = match arguments.part {
+                Part::Beside => ("table.txt", measure(&arguments)),
+                Part::Soak => ("soak.txt", soak::soak(arguments.test)),
+                Part::Ticks => ("ticks.txt", Ok(ticks::ticks(arguments.test))),
+            };
+            text.map(|text| (arguments, name, text))
+        }
+        Err(message) => {
+            eprintln!("koel-windows: {message}\n\n{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    let written = run.and_then(|(arguments, name, text)| {
+        print!("{text}");
+        write(&arguments.out, name, &text)
+    });
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("koel-windows: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> Result<(), String> {
+    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let path = folder.join(name);
+    fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// What is done with each peer.
+struct Entry {
+    name: &'static str,
+    history: fn(&Stream) -> History,
+    speed: fn(&Stream, u64) -> Speed,
+    repetitions: usize,
+}
+
+fn entry<P: Forgetful>() -> Entry {
+    Entry {
+        name: P::NAME,
+        history: Stream::history::<P>,
+        speed: Stream::speed::<P>,
+        repetitions: if P::OWN_CLOCK { 1 } else { REPETITIONS },
+    }
+}
+
+fn entries() -> Vec<Entry> {
+    vec![
+        entry::<Koel>(),
+        entry::<GrowingKoel>(),
+        entry::<RemovedByKey>(),
+        entry::<Rotated<2, WINDOW>>(),
+        entry::<Rotated<3, { WINDOW.div_ceil(2) }>>(),
+        entry::<Rotated<8, 1>>(),
+        entry::<CuckooClock>(),
+        entry::<Stamps>(),
+        entry::<Moka>(),
+    ]
+}
+
+/// Those in the picture.
+const DRAWN: [&str; 4] =
+    ["koel, growing", "fastbloom, 2 rotated", "fastbloom, 3 rotated", "fastbloom, 8 rotated"];
+
+/// How often speed is measured, of peers without a clock of their own.
+const REPETITIONS: usize = 3;
+
+fn measure(arguments: &Arguments) -> Result<String, String> {
+    let tick = Duration::from_millis(if arguments.test { 40 } else { 1_500 });
+    let steady = Stream { keys: arguments.keys, ticks: 6 * WINDOW, busy: 0..0, tick };
+    let mut rows = Vec::new();
+    let entries = entries();
+    for entry in &entries {
+        eprint!("\r{:32}", entry.name);
+        rows.push(Row::of(entry.name, (entry.history)(&steady)));
+    }
+    for repetition in 0..REPETITIONS {
+        for (entry, row) in entries.iter().zip(&mut rows) {
+            if repetition >= entry.repetitions {
+                continue;
+            }
+            eprint!("\rrepetition {repetition}: {:32}", entry.name);
+            for threads in [1, 2] {
+                row.speeds.push((threads, (entry.speed)(&steady, threads)));
+            }
+        }
+    }
+    eprintln!();
+
+    // Twenty windows, of which the tenth and the eleventh have twice as many keys.
+    let busy = 9 * WINDOW..11 * WINDOW;
+    let stream = Stream { keys: arguments.keys / 10, ticks: 20 * WINDOW, busy, tick };
+    let drawn = entries.iter().filter(|entry| DRAWN.contains(&entry.name));
+    let lines: Vec<Line> = drawn
+        .map(|entry| Line { name: entry.name, moments: (entry.history)(&stream).moments })
+        .collect();
+    write(&arguments.out, "window.csv", &report::csv(&lines))?;
+    write(&arguments.out, "window.svg", &plot::window(&lines))?;
+    let wrong = rows.iter().filter(|row| row.name.starts_with("koel") && row.missed > 0.0).count();
+    let text = report::text(&timing::machine(), steady.keys, &rows);
+    if wrong == 0 { Ok(text) } else { Err(format!("koel missed keys of the window\n{text}")) }
+}

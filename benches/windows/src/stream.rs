@@ -1,0 +1,173 @@
+//! A stream of new keys through a set that forgets: what the set holds, for how long, and how fast it is.
+
+use crate::memory::Watch;
+use crate::peer::{Forgetful, WINDOW, absent, key};
+use crate::timing::{median, share, timed};
+use std::collections::HashSet;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+/// A stream of keys.
+pub struct Stream {
+    /// The keys of an ordinary tick.
+    pub keys: u64,
+    pub ticks: u64,
+    /// The ticks with twice as many keys.
+    pub busy: Range<u64>,
+    /// The time that a tick takes at least for peers that look at the clock themselves.
+    pub tick: Duration,
+}
+
+/// What a set was at the end of a tick.
+pub struct Moment {
+    pub tick: u64,
+    /// The keys of the window, which have to be there.
+    pub items: u64,
+    pub bytes: usize,
+    pub false_positive_rate: f64,
+}
+
+/// What a stream went through.
+pub struct History {
+    pub moments: Vec<Moment>,
+    /// The least and the greatest number of ticks that a key stayed.
+    pub stays: (u64, u64),
+    /// The share of sampled keys that were added within the window and not there.
+    pub missed: f64,
+}
+
+/// The keys that are looked up, of each tick and of those that were never put.
+const SAMPLE: u64 = 1 << 10;
+const ABSENT: u64 = 1 << 18;
+
+impl Stream {
+    fn keys_of(&self, tick: u64) -> u64 {
+        if self.busy.contains(&tick) { 2 * self.keys } else { self.keys }
+    }
+
+    /// Waits for the end of a tick that began then.
+    fn await_end<P: Forgetful>(&self, began: Instant) {
+        if P::OWN_CLOCK {
+            std::thread::sleep(self.tick.saturating_sub(began.elapsed()));
+        }
+    }
+
+    /// Puts all keys of the stream into a set, and looks at it at the end of each tick. Nothing is timed.
+    pub fn history<P: Forgetful>(&self) -> History {
+        let watch = Watch::start();
+        let mut set = P::build(self.keys, self.tick);
+        let mut moments = Vec::with_capacity(self.ticks as usize);
+        // For each tick, the last one at whose end most of its keys were there.
+        let mut there = vec![0; self.ticks as usize];
+        let (mut asked, mut missed) = (0, 0);
+        // Keys that seemed to be there when they came, and so were not added.
+        let mut mistaken = HashSet::new();
+        for tick in 0..self.ticks {
+            let began = Instant::now();
+            for item in 0..self.keys_of(tick) {
+                if !set.put(key(tick, item)) {
+                    mistaken.insert(key(tick, item));
+                }
+            }
+            self.await_end::<P>(began);
+            for came in tick.saturating_sub(4 * WINDOW)..=tick {
+                let sample = (0..self.keys_of(came)).step_by(self.keys.div_ceil(SAMPLE) as usize);
+                let sample =
+                    sample.map(|item| key(came, item)).filter(|key| !mistaken.contains(key));
+                let number = sample.clone().count() as u64;
+                let found = sample.filter(|&key| set.contains(key)).count() as u64;
+                // By its own clock, what came at the beginning of the first tick has just expired.
+                let stays = if P::OWN_CLOCK { WINDOW - 1 } else { WINDOW };
+                if tick - came <= stays {
+                    (asked, missed) = (asked + number, missed + number - found);
+                }
+                if 2 * found > number {
+                    there[came as usize] = tick;
+                }
+            }
+            let false_positives = (0..ABSENT).filter(|&item| set.contains(absent(item))).count();
+            moments.push(Moment {
+                tick,
+                items: (tick.saturating_sub(WINDOW - 1)..=tick)
+                    .map(|tick| self.keys_of(tick))
+                    .sum(),
+                bytes: set.says_it_holds().unwrap_or(watch.held() + size_of::<P>()),
+                false_positive_rate: false_positives as f64 / ABSENT as f64,
+            });
+            set.tick();
+        }
+        let known = self.ticks.saturating_sub(4 * WINDOW);
+        let stays = || (0..known).map(|came| there[came as usize] - came);
+        History {
+            moments,
+            stays: (stays().min().unwrap_or(0), stays().max().unwrap_or(0) + 1),
+            missed: missed as f64 / asked as f64,
+        }
+    }
+}
+
+/// Million operations a second, and what else takes time.
+#[derive(Clone, Copy)]
+pub struct Speed {
+    pub put: f64,
+    pub hit: f64,
+    pub miss: f64,
+    /// Milliseconds for a tick.
+    pub tick: f64,
+}
+
+/// The ticks in which speed is measured, after two windows.
+const MEASURED: u64 = 5;
+
+impl Stream {
+    /// Measures the speed of a set that has gone through two windows.
+    pub fn speed<P: Forgetful>(&self, threads: u64) -> Speed {
+        let mut set = P::build(self.keys, self.tick);
+        let mut speeds = Vec::new();
+        let rate = |operations: u64, time: Duration| operations as f64 / time.as_secs_f64() / 1e6;
+        for tick in 0..2 * WINDOW + MEASURED {
+            let began = Instant::now();
+            let put = |thread| {
+                share(self.keys, threads, thread).filter(|&item| set.put(key(tick, item))).count()
+            };
+            let (put, _) = timed(threads, put);
+            if tick >= 2 * WINDOW {
+                // Keys of the last six ticks, in an order that is none.
+                let scattered = |item: u64| item.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
+                let lookups = self.keys;
+                let old = |item: u64| {
+                    let at = scattered(item);
+                    key(tick - at % (WINDOW - 1), at / 8 % self.keys)
+                };
+                let hits = |thread| {
+                    let items = share(lookups, threads, thread);
+                    items.filter(|&item| set.contains(old(item))).count()
+                };
+                let misses = |thread| {
+                    let items = share(lookups, threads, thread);
+                    items.filter(|&item| set.contains(absent(tick << 32 | scattered(item)))).count()
+                };
+                let (hit, found) = timed(threads, hits);
+                let (miss, mistaken) = timed(threads, misses);
+                // On a slow machine, more may have expired by a clock of its own.
+                assert!(
+                    P::OWN_CLOCK || found.iter().sum::<usize>() * 100 >= 99 * lookups as usize,
+                    "{}",
+                    P::NAME
+                );
+                assert!(mistaken.iter().sum::<usize>() * 100 <= lookups as usize, "{}", P::NAME);
+                let speed = [rate(self.keys, put), rate(lookups, hit), rate(lookups, miss)];
+                speeds.push((speed, Duration::ZERO));
+            }
+            self.await_end::<P>(began);
+            let began = Instant::now();
+            set.tick();
+            if let Some(last) = speeds.last_mut() {
+                last.1 = began.elapsed();
+            }
+        }
+        let of = |at: usize| median(speeds.iter().map(|(speed, _)| speed[at]));
+        let tick = median(speeds.iter().map(|(_, tick)| 1e3 * tick.as_secs_f64()));
+        Speed { put: of(0), hit: of(1), miss: of(2), tick }
+    }
+}

@@ -124,6 +124,31 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         self.room().time().is_some_and(|(ticking, through)| ticking.begin(through))
     }
 
+    /// Begins a tick toward the one with this number, like [`tick_to`](Self::tick_to), unless one is passing,
+    /// and leaves the work to [`tick_in_parts`](Self::tick_in_parts). Returns how many ticks it makes up for:
+    /// 0 if it began none.
+    ///
+    /// It begins one tick, or one that makes up for all that were missed if nothing is remembered for that
+    /// long. So call this again when the tick has passed.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(3).build()?;
+    /// filter.tick_to(2024);
+    /// filter.insert("an item").expect("room for a hundred");
+    /// assert_eq!(filter.begin_tick_to(2026), 1);
+    /// assert_eq!(filter.begin_tick_to(2026), 0); // That tick is passing.
+    /// while !filter.tick_in_parts(100) {}
+    /// assert_eq!(filter.begin_tick_to(2026), 1);
+    /// while !filter.tick_in_parts(100) {}
+    /// assert_eq!((filter.begin_tick_to(2026), filter.present_tick()), (0, Some(2026)));
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn begin_tick_to(&self, number: u64) -> u64 {
+        let begun =
+            self.room().time().and_then(|(ticking, through)| ticking.begin_toward(through, number));
+        begun.unwrap_or(0)
+    }
+
     /// Goes on with a tick that is passing, through at most so many segments. Returns `true` if none is
     /// passing any more.
     ///

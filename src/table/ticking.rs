@@ -212,7 +212,7 @@ impl Ticking {
 
     /// Begins a tick toward the one with this number, unless one is passing. Returns how many ticks it
     /// makes up for, or `None` if there is none to begin.
-    fn begin_toward(&self, through: &impl Passage, number: u64) -> Option<u64> {
+    pub fn begin_toward(&self, through: &impl Passage, number: u64) -> Option<u64> {
         self.without_copies(|progress| {
             let now = self.clock.own_time();
             let Some(first) = progress.number_of_first else {

@@ -254,6 +254,22 @@ fn a_tick_in_parts_is_a_tick() {
     whole.tick();
     whole.tick();
     assert_eq!(parts.len(), whole.len());
+
+    // By their numbers, one after the other; and all at once that nothing outlives.
+    for numbered in [&whole, &parts] {
+        assert_eq!(numbered.tick_to(100), 0);
+        numbered.insert("the last").expect("room");
+    }
+    assert_eq!((whole.tick_to(102), parts.begin_tick_to(102)), (2, 1));
+    assert!(!parts.tick_in_parts(1) && parts.begin_tick_to(102) == 0, "it is passing");
+    while !parts.tick_in_parts(7) {}
+    assert_eq!((parts.present_tick(), parts.begin_tick_to(102)), (Some(101), 1));
+    while !parts.tick_in_parts(7) {}
+    assert_eq!((parts.begin_tick_to(102), parts.begin_tick_to(99)), (0, 0));
+    assert_eq!((parts.len(), whole.len()), (1, 1));
+    assert_eq!(parts.begin_tick_to(1_000_000), 999_898);
+    while !parts.tick_in_parts(7) {}
+    assert!(parts.is_empty() && parts.present_tick() == Some(1_000_000));
 }
 
 #[cfg(feature = "rayon")]

@@ -135,7 +135,7 @@ struct Entry {
     name: &'static str,
     history: fn(&Stream) -> History,
     speed: fn(&Stream, u64) -> Speed,
-    repetitions: usize,
+    own_clock: bool,
 }
 
 fn entry<P: Forgetful>() -> Entry {
@@ -143,7 +143,7 @@ fn entry<P: Forgetful>() -> Entry {
         name: P::NAME,
         history: Stream::history::<P>,
         speed: Stream::speed::<P>,
-        repetitions: if P::OWN_CLOCK { 1 } else { REPETITIONS },
+        own_clock: P::OWN_CLOCK,
     }
 }
 
@@ -166,25 +166,28 @@ const DRAWN: [&str; 4] =
     ["koel, growing", "fastbloom, 2 rotated", "fastbloom, 3 rotated", "fastbloom, 8 rotated"];
 
 /// How often speed is measured, of peers without a clock of their own.
-const REPETITIONS: usize = 3;
+const REPETITIONS: usize = 5;
 
 fn measure(arguments: &Arguments) -> Result<String, String> {
-    let tick = Duration::from_millis(if arguments.test { 40 } else { 1_500 });
-    let steady = Stream { keys: arguments.keys, ticks: 6 * WINDOW, busy: 0..0, tick };
+    let tick = Duration::from_millis(if arguments.test { 40 } else { 1_000 });
+    let steady = |entry: &Entry| {
+        let keys = if entry.own_clock { arguments.keys / 10 } else { arguments.keys };
+        Stream { keys, ticks: 6 * WINDOW, busy: 0..0, tick }
+    };
     let mut rows = Vec::new();
     let entries = entries();
     for entry in &entries {
         eprint!("\r{:32}", entry.name);
-        rows.push(Row::of(entry.name, (entry.history)(&steady)));
+        rows.push(Row::of(entry.name, (entry.history)(&steady(entry))));
     }
     for repetition in 0..REPETITIONS {
         for (entry, row) in entries.iter().zip(&mut rows) {
-            if repetition >= entry.repetitions {
+            if entry.own_clock && repetition > 0 {
                 continue;
             }
             eprint!("\rrepetition {repetition}: {:32}", entry.name);
             for threads in [1, 2] {
-                row.speeds.push((threads, (entry.speed)(&steady, threads)));
+                row.speeds.push((threads, (entry.speed)(&steady(entry), threads)));
             }
         }
     }
@@ -200,6 +203,6 @@ fn measure(arguments: &Arguments) -> Result<String, String> {
     write(&arguments.out, "window.csv", &report::csv(&lines))?;
     write(&arguments.out, "window.svg", &plot::window(&lines))?;
     let wrong = rows.iter().filter(|row| row.name.starts_with("koel") && row.missed > 0.0).count();
-    let text = report::text(&timing::machine(), steady.keys, &rows);
+    let text = report::text(&timing::machine(), arguments.keys, &rows);
     if wrong == 0 { Ok(text) } else { Err(format!("koel missed keys of the window\n{text}")) }
 }

@@ -11,7 +11,7 @@ pub const RATE: f64 = 1.2e-4;
 /// A set of keys that were seen lately, which threads share.
 pub trait Forgetful: Sync + Sized {
     const NAME: &str;
-    /// The real time that a tick takes, if the peer looks at the clock itself.
+    /// Whether the peer looks at the clock itself. Then a tick takes its time, and has a tenth of the keys.
     const OWN_CLOCK: bool = false;
 
     /// Builds a set for a stream of this many new keys a tick. A tick takes at least `tick`.

@@ -160,6 +160,10 @@ impl<const BLOOMS: usize, const PERIOD: u64> Forgetful for Rotated<BLOOMS, PERIO
             self.blooms[self.newest].clear();
         }
     }
+
+    fn says_it_holds(&self) -> Option<usize> {
+        Some(self.blooms.iter().map(|bloom| bloom.num_bits() / 8).sum())
+    }
 }
 
 pub type CuckooClock = cuckoo_clock::CuckooFilter<FixedState>;

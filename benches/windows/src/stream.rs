@@ -54,14 +54,14 @@ impl Stream {
 
     /// Puts all keys of the stream into a set, and looks at it at the end of each tick. Nothing is timed.
     pub fn history<P: Forgetful>(&self) -> History {
+        // Keys that seemed to be there when they came, and so were not added.
+        let mut mistaken = HashSet::with_capacity(1 << 16);
         let watch = Watch::start();
         let mut set = P::build(self.keys, self.tick);
         let mut moments = Vec::with_capacity(self.ticks as usize);
         // For each tick, the last one at whose end most of its keys were there.
         let mut there = vec![0; self.ticks as usize];
         let (mut asked, mut missed) = (0, 0);
-        // Keys that seemed to be there when they came, and so were not added.
-        let mut mistaken = HashSet::new();
         for tick in 0..self.ticks {
             let began = Instant::now();
             for item in 0..self.keys_of(tick) {

@@ -45,10 +45,10 @@ impl Stream {
         if self.busy.contains(&tick) { 2 * self.keys } else { self.keys }
     }
 
-    /// Waits for the end of a tick that began then.
-    fn await_end<P: Forgetful>(&self, began: Instant) {
+    /// Waits for the beginning of a tick, of a stream that began then.
+    fn await_tick<P: Forgetful>(&self, began: Instant, tick: u64) {
         if P::OWN_CLOCK {
-            std::thread::sleep(self.tick.saturating_sub(began.elapsed()));
+            std::thread::sleep((self.tick * tick as u32).saturating_sub(began.elapsed()));
         }
     }
 
@@ -62,14 +62,14 @@ impl Stream {
         // For each tick, the last one at whose end most of its keys were there.
         let mut there = vec![0; self.ticks as usize];
         let (mut asked, mut missed) = (0, 0);
+        let began = Instant::now();
         for tick in 0..self.ticks {
-            let began = Instant::now();
+            self.await_tick::<P>(began, tick);
             for item in 0..self.keys_of(tick) {
                 if !set.put(key(tick, item)) {
                     mistaken.insert(key(tick, item));
                 }
             }
-            self.await_end::<P>(began);
             for came in tick.saturating_sub(4 * WINDOW)..=tick {
                 let sample = (0..self.keys_of(came)).step_by(self.keys.div_ceil(SAMPLE) as usize);
                 let sample =
@@ -118,6 +118,8 @@ pub struct Speed {
 
 /// The ticks in which speed is measured, after two windows.
 const MEASURED: u64 = 5;
+/// The lookups for each key of a tick: enough for the set to be in the caches as far as it fits.
+const LOOKUPS: u64 = 6;
 
 impl Stream {
     /// Measures the speed of a set that has gone through two windows.
@@ -125,8 +127,9 @@ impl Stream {
         let mut set = P::build(self.keys, self.tick);
         let mut speeds = Vec::new();
         let rate = |operations: u64, time: Duration| operations as f64 / time.as_secs_f64() / 1e6;
+        let began = Instant::now();
         for tick in 0..2 * WINDOW + MEASURED {
-            let began = Instant::now();
+            self.await_tick::<P>(began, tick);
             let put = |thread| {
                 share(self.keys, threads, thread).filter(|&item| set.put(key(tick, item))).count()
             };
@@ -134,7 +137,7 @@ impl Stream {
             if tick >= 2 * WINDOW {
                 // Keys of the last six ticks, in an order that is none.
                 let scattered = |item: u64| item.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
-                let lookups = self.keys;
+                let lookups = LOOKUPS * self.keys;
                 let old = |item: u64| {
                     let at = scattered(item);
                     key(tick - at % (WINDOW - 1), at / 8 % self.keys)
@@ -159,11 +162,10 @@ impl Stream {
                 let speed = [rate(self.keys, put), rate(lookups, hit), rate(lookups, miss)];
                 speeds.push((speed, Duration::ZERO));
             }
-            self.await_end::<P>(began);
-            let began = Instant::now();
+            let start = Instant::now();
             set.tick();
             if let Some(last) = speeds.last_mut() {
-                last.1 = began.elapsed();
+                last.1 = start.elapsed();
             }
         }
         let of = |at: usize| median(speeds.iter().map(|(speed, _)| speed[at]));

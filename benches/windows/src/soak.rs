@@ -97,7 +97,7 @@ fn round(filter: &GrowingKoel, thread: u64, tick: u64, keys: u64, counts: &mut C
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
-        (u128::from(random) * u128::from(below) >> 64) as u64
+        ((u128::from(random) * u128::from(below)) >> 64) as u64
     };
     let own = |item: u64| thread * keys + item;
     for item in 0..keys {

@@ -17,7 +17,8 @@ use imp::AtomicU64 as GaugeWord;
 #[cfg(not(counted))]
 use std::sync::atomic::AtomicU64 as GaugeWord;
 
-/// A figure on which the answer of no lookup depends. Checkers do not treat access to it as an event.
+/// A figure on which the answer of no lookup depends. Who reads it sees what was done before it was set.
+/// Checkers do not treat access to it as an event.
 #[derive(Default)]
 pub struct Gauge(GaugeWord);
 
@@ -33,11 +34,11 @@ impl Gauge {
 
     #[inline]
     pub fn get(&self) -> u64 {
-        self.0.load(std::sync::atomic::Ordering::Relaxed)
+        self.0.load(std::sync::atomic::Ordering::Acquire)
     }
 
     pub fn set(&self, value: u64) {
-        self.0.store(value, std::sync::atomic::Ordering::Relaxed);
+        self.0.store(value, std::sync::atomic::Ordering::Release);
     }
 
     /// Takes from the figure. Other threads may do so at the same time.

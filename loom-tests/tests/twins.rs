@@ -513,12 +513,12 @@ twins! {
             "shard/write.rs",
             "        let locked = self.lock(place)?;
         let (first, second) = self.read_both(&locked, place);
-        let (in_first, in_second)",
+        // One time",
             "        let read = |bucket| self.read_rest(bucket, self.read(bucket));
         let (first, second) = (read(place.first), read(place.second));
         let is_in_first = !self.holding(first, place.fp).is_empty();
         let locked = self.lock_one(if is_in_first { place.first } else { place.second })?;
-        let (in_first, in_second)",
+        // One time",
         )],
         model: "exclusion::a_removed_item_leaves_no_phantom",
         message: "a removed item is still there",
@@ -555,7 +555,7 @@ twins! {
     a_clear_goes_stripe_by_stripe {
         edits: [(
             "shard/whole.rs",
-            "        self.clear_locked(&self.lock_all()?);\n",
+            "        let locked = self.lock_all()?;\n        self.clear_locked(&locked);\n",
             "        for bucket in self.buckets() {
             let locked = self.lock_one(bucket)?;
             let taken = self.lanes().taken(self.read_locked(&locked, bucket).heads).len();
@@ -564,6 +564,7 @@ twins! {
                 self.add_items(&locked, bucket, -(taken as i32));
             }
         }
+        let locked = ();
 ",
         )],
         model: "exclusion::nothing_escapes_a_clear",
@@ -1154,6 +1155,20 @@ twins! {
         )],
         model: "forgetting::growing::no_tick_begins_while_a_shard_is_swept",
         message: MISSED_IN_ITS_WINDOW,
+    }
+    a_new_shard_is_counted_before_it_is_locked {
+        edits: [(
+            "room/growing/grown.rs",
+            "        let Ok(locked) = unused.shard::<WIDE>().lock_all();
+        self.ground.tables.use_next();
+",
+            "        self.ground.tables.use_next();
+        let Ok(locked) = unused.shard::<WIDE>().lock_all();
+",
+        )],
+        model: "forgetting::growing::a_tick_comes_to_a_new_shard_first",
+        // Another thread works in the shard as it is being made.
+        message: "Causality violation",
     }
     a_removal_believes_accounts_that_are_being_settled {
         edits: [("room/growing/grown/shards.rs", "if !self.accounts.are_settling() {", "if true {")],

@@ -6,6 +6,7 @@
 
 use crate::layout::bucket::{Lane, Words};
 use crate::layout::geometry::{Bucket, Place};
+use crate::layout::stamps::Moment;
 use crate::shard::Shard;
 use crate::shard::lease::{Answer, Lease, Refusal};
 use crate::table::stripe::Locks;
@@ -41,8 +42,8 @@ impl<L: Lease> Shard<'_, L> {
     /// Makes the oldest lane that matches the item at most so old, after a lane of this age was removed
     /// that perhaps was not the item's own: whosever it was is found in this one as long. So the ages
     /// that are left are those that there were without the oldest.
-    pub fn rejuvenate(self, locked: &impl Locks, place: Place, age: u64) {
-        let (lanes, now) = (self.lanes(), self.now());
+    pub fn rejuvenate(self, locked: &impl Locks, place: Place, age: u64, now: Moment) {
+        let lanes = self.lanes();
         let both = [place.first, place.second].into_iter().flat_map(|bucket| {
             let words = self.read_locked(locked, bucket);
             self.holding(words, place.fp).map(move |lane| (bucket, words, lane))

@@ -40,8 +40,10 @@ impl<L: Lease> Shard<'_, L> {
     /// stripes are locked, so that no item escapes from a segment that has not been cleared yet into
     /// one that has.
     pub fn clear(self, cleared: impl FnOnce()) -> Result<(), L::Lapsed> {
-        self.clear_locked(&self.lock_all()?);
+        let locked = self.lock_all()?;
+        self.clear_locked(&locked);
         cleared();
+        drop(locked);
         Ok(())
     }
 

@@ -4,6 +4,7 @@
 
 use crate::layout::bucket::{Fingerprint, Lane, Words};
 use crate::layout::geometry::{Bucket, Place};
+use crate::layout::stamps::Moment;
 use crate::shard::Shard;
 use crate::shard::kick;
 use crate::shard::lease::{Answer, Lease, Refusal, Removal};
@@ -99,8 +100,10 @@ impl<L: Lease> Shard<'_, L> {
         let lanes = self.lanes();
         let locked = self.lock(place)?;
         let (first, second) = self.read_both(&locked, place);
+        // One time for all that follows: a tick may begin meanwhile.
+        let now = if lanes.forgets() { self.now() } else { Moment::of_tick(0) };
         let (in_first, in_second) =
-            (self.first_to_go(first, place), self.first_to_go(second, place));
+            (self.first_to_go(first, place, now), self.first_to_go(second, place, now));
         // The lane that goes matches a subset of the items that the lane that stays matches. So
         // any other item that it matched is still found.
         let second_is_closer = match (in_first, in_second) {
@@ -121,7 +124,7 @@ impl<L: Lease> Shard<'_, L> {
         let _moving = stripes.as_ref().map(|stripes| self.moving(&locked, stripes));
         self.write(&locked, bucket, lanes.without_whole(words, lane));
         if lanes.forgets() && !L::LASTING {
-            self.rejuvenate(&locked, place, age.0);
+            self.rejuvenate(&locked, place, age.0, now);
         }
         self.lease.removing(lost);
         self.add_items(&locked, account, -1);
@@ -131,14 +134,13 @@ impl<L: Lease> Shard<'_, L> {
 
     /// Of the lanes that match the item, the one that is removed first.
     #[inline]
-    fn first_to_go(self, words: Words, place: Place) -> Option<(Rank, Lane)> {
+    fn first_to_go(self, words: Words, place: Place, now: Moment) -> Option<(Rank, Lane)> {
         let (lanes, among) = (self.lanes(), self.holding(words, place.fp));
         if !lanes.forgets() {
             let closest = self.lease.closest(words, among);
             let rank = |lost| Rank { has_expired: false, lost, age: Reverse(0) };
             return closest.map(|(lost, lane)| (rank(lost), lane));
         }
-        let now = self.now();
         let lost_by =
             |lane| self.lease.closest(words, among.only(lane)).map_or(0, |(lost, _)| lost);
         let rank = |lane| Rank {

@@ -81,8 +81,8 @@ use crate::sync::{Gauge, Ordering, RwLock, fence};
 use crate::table::stripe::Locks;
 
 pub struct Accounts {
-    /// Held for writing while items pass from one shard's accounts to another's, and for reading
-    /// while a shard is split or cleared. Taken before any lock of a shard.
+    /// Held for writing while items pass from one shard's accounts to another's, and for
+    /// reading while a shard is split, cleared or settled. Taken before any lock of a shard.
     pub transfers: RwLock<()>,
     /// The number of a shard that had something in its accounts a while ago.
     has_some: Gauge,
@@ -120,7 +120,7 @@ impl Accounts {
             }
         }
         let missing = tables.sites_from(0).map(|(_, site)| site.census().received);
-        Self::collect::<WIDE>(tables, missing.sum());
+        self.owed.set(Self::collect::<WIDE>(tables, missing.sum()).cast_unsigned());
     }
 
     /// Takes so many items off the accounts of whichever shards have some. Returns how many are missing.
@@ -169,6 +169,15 @@ impl Accounts {
             self.owed.set(Self::collect::<WIDE>(tables, owed).cast_unsigned());
         }
         self.is_settling.set(0);
+    }
+
+    /// Records that a shard is empty. The caller holds its locks, and `transfers`.
+    ///
+    /// What the shard has received from others, or owes to a tick, is not owed any more: while `transfers`
+    /// is held for writing, what all shards have received is what is owed.
+    pub fn empty(&self, site: &Site) {
+        self.owed.take(site.census().received.cast_unsigned());
+        site.record(&Census::default());
     }
 
     /// Whether an account's being empty proves nothing yet. The caller holds `transfers` for writing.
@@ -230,8 +239,8 @@ impl Accounts {
     }
 
     /// Clears all shards if no item is left. To be called after a removal that left the accounts of
-    /// its stripes empty, without locks.
-    pub fn clear_if_empty<const WIDE: bool>(&self, tables: &Tables, now: Moment) {
+    /// its stripes empty, without locks. No tick begins after `now` is asked.
+    pub fn clear_if_empty<const WIDE: bool>(&self, tables: &Tables, now: impl FnOnce() -> Moment) {
         fence(Ordering::SeqCst);
         if self.has_excess.get() == 0 || self.anything::<WIDE>(tables) {
             return;
@@ -240,6 +249,7 @@ impl Accounts {
         if self.are_settling() {
             return;
         }
+        let now = now();
         for (_, site) in tables.sites_from(0) {
             let Ok(_locked) = site.shard::<WIDE>().lock_all();
             if site.shard::<WIDE>().all_items() > 0 {
@@ -264,6 +274,8 @@ impl Accounts {
             site.record(&Census::default());
         }
         self.has_excess.set(has_excess.into());
+        // No shard has received anything any more.
+        self.owed.set(0);
     }
 
     /// Whether any shard has something in its accounts, by the counts of a moment ago.

@@ -15,7 +15,7 @@ pub mod worth;
 use crate::error::{Full, FullKind, Reason};
 use crate::layout::aging::Aging;
 use crate::layout::either;
-use crate::layout::geometry::{Geometry, Mixed, Place};
+use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_STRIPES};
 use crate::layout::roots::Position;
 use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
 use crate::room::growing::accounts::Accounts;
@@ -31,6 +31,7 @@ use crate::shard::Shard;
 use crate::shard::path;
 use crate::sync::{Gauge, Mutex};
 use crate::table::Table;
+use crate::table::stripe::Many;
 
 pub struct Grown {
     /// The geometry of each shard.
@@ -229,8 +230,9 @@ impl Grown {
             return Ok(());
         }
         let depth = tenure.depth() + 1;
-        let new = self.buy(depth)?;
-        split(shard, &locked, new.shard::<WIDE>(), &self.ground.aging, &before, |censuses| {
+        let (new, new_locked) = self.buy::<WIDE>(depth)?;
+        let upper = (new.shard::<WIDE>(), &new_locked);
+        split(shard, &locked, upper, &self.ground.aging, &before, |censuses| {
             let halves = [site, new];
             halves.iter().zip(censuses).for_each(|(site, census)| site.record(census));
             self.accounts.note_excess(censuses);
@@ -241,7 +243,8 @@ impl Grown {
     }
 
     /// Buys what a split needs: an unused shard, and entries in the directory for shards of this
-    /// depth.
+    /// depth. Returns the shard with all its locks: a tick goes through it from now on, and has to wait
+    /// until it has its items and its census.
     ///
     /// The caller holds all locks of the shard that is to be split, and other splits wait here for
     /// their turn. Mostly an unused shard is at hand and the directory deep enough. Some
@@ -256,7 +259,7 @@ impl Grown {
     ///   double it with each split;
     /// * if the filter would exceed its limit of bytes. A new table is only as large as leaves room
     ///   for the directory's next level too, so that its shards can be used.
-    fn buy(&self, depth: u32) -> Result<&Site, Full> {
+    fn buy<const WIDE: bool>(&self, depth: u32) -> Result<(&Site, Many<'_, SHARD_STRIPES>), Full> {
         let _alone = self.purchases.lock();
         if self.directory.roots().count << depth > MOST_ENTRIES * (self.ground.tables.shards() + 1)
         {
@@ -266,11 +269,11 @@ impl Grown {
         let entries = self.directory.missing_bytes(depth);
         let left = self.max_bytes().checked_sub(self.bytes() + entries).ok_or(limit)?;
         let for_a_table = left.saturating_sub(self.directory.bytes_of(depth + 1));
-        let shard = self.ground.tables.take(for_a_table).map_err(Full::new)?;
-        self.directory.deepen(depth).map(|()| shard).map_err(|NoMemory| {
-            self.ground.tables.give_back();
-            Full::new(FullKind::NoMemory)
-        })
+        let unused = self.ground.tables.next_unused(for_a_table).map_err(Full::new)?;
+        self.directory.deepen(depth).map_err(|NoMemory| Full::new(FullKind::NoMemory))?;
+        let Ok(locked) = unused.shard::<WIDE>().lock_all();
+        self.ground.tables.use_next();
+        Ok((unused, locked))
     }
 
     /// The false-positive rate: how many items the lanes of two buckets match, on average over all

@@ -104,25 +104,24 @@ use crate::shard::Shard;
 use crate::shard::lease::{Always, Lease};
 use crate::table::stripe::{Locks, StripeSet};
 
-/// Moves the upper half of a shard's items into `upper`, which is empty and unknown to other
-/// threads. The lower half stays, and each item keeps the number of its bucket. The shard is locked
-/// as a whole. `publish` records the censuses of the halves, and makes them known.
+/// Moves the upper half of a shard's items into `upper`, which is empty, and to which nothing leads
+/// yet. The lower half stays, and each item keeps the number of its bucket. Both are locked as a
+/// whole. `publish` records the censuses of the halves, and makes them known.
 #[doc(hidden)]
 pub fn split<const WIDE: bool, L: Lease>(
     shard: Shard<'_, L>,
     locked: &impl Locks,
-    upper: Shard<'_, Always<WIDE>>,
+    (upper, upper_locked): (Shard<'_, Always<WIDE>>, &impl Locks),
     aging: &Aging,
     census: &Census,
     publish: impl FnOnce(&[Census; 2]),
 ) {
     let stripes: StripeSet<SHARD_STRIPES> = shard.own_stripes().collect();
-    let Ok(upper_locked) = upper.lock_all();
     if !SMALL {
         // The system provides memory when it is first written, which may take milliseconds. No
         // lookup has to wait for it here.
         for bucket in upper.own_stripes().filter_map(|stripe| upper.buckets_of(stripe).next()) {
-            upper.write(&upper_locked, bucket, Words::default());
+            upper.write(upper_locked, bucket, Words::default());
         }
     }
     let _moving = shard.moving(locked, &stripes);
@@ -139,7 +138,7 @@ pub fn split<const WIDE: bool, L: Lease>(
         if lanes.forgets() {
             in_both.for_each(|lane| excess.add(lanes.stamp(words, lane), 1));
         }
-        upper.write(&upper_locked, bucket, upper_words);
+        upper.write(upper_locked, bucket, upper_words);
         shard.write(locked, bucket, lower_words);
         for (half, words) in halves.iter_mut().zip([lower_words, upper_words]) {
             half.lanes += shard.lanes().taken(words.heads).len();
@@ -154,9 +153,8 @@ pub fn split<const WIDE: bool, L: Lease>(
     }
     let [(lower_items, lower_census), (upper_items, upper_census)] =
         share_out(items, census.received, &halves, excess.halves());
-    upper.share_out(&upper_locked, upper_items, Bucket(0));
+    upper.share_out(upper_locked, upper_items, Bucket(0));
     shard.share_out(locked, lower_items, Bucket(0));
-    drop(upper_locked);
     publish(&[lower_census, upper_census]);
 }
 

@@ -150,13 +150,18 @@ impl Tables {
             .take_while(|(number, _)| *number < self.shards())
     }
 
-    /// Takes a shard into use. If all shards are in use, buys a table of at most `bytes` bytes. One
-    /// caller at a time.
-    pub fn take(&self, bytes: usize) -> Result<&Site, FullKind> {
-        self.take_with(bytes, |shards| shards.div_ceil(LEAST_PART), Table::soon_full)
+    /// Returns the shard that comes into use next. If all shards are in use, buys a table of at most
+    /// `bytes` bytes. One caller at a time.
+    pub fn next_unused(&self, bytes: usize) -> Result<&Site, FullKind> {
+        self.next_with(bytes, |shards| shards.div_ceil(LEAST_PART), Table::soon_full)
     }
 
-    /// The same for shards that are filled one after another. A large table is not written at once, but
+    /// Takes that shard into use: those who go through all shards meet it from now on.
+    pub fn use_next(&self) {
+        self.shards.set(self.shards.get() + 1);
+    }
+
+    /// Takes a shard into use, of shards that are filled one after another. A large table is not written at once, but
     /// provided page by page. It may be as small as one shard: then it has all that `bytes` leave room
     /// for, so only a caller who has more bytes each time would use up the tables.
     pub fn take_next(&self, bytes: usize) -> Result<&Site, FullKind> {
@@ -164,12 +169,14 @@ impl Tables {
             true => Table::new(geometry),
             false => Table::soon_full(geometry),
         };
-        self.take_with(bytes, |_| 1, table)
+        let site = self.next_with(bytes, |_| 1, table)?;
+        self.use_next();
+        Ok(site)
     }
 
-    /// Takes a shard into use: they come into use in order, table after table. A new table has at least
+    /// The next unused shard: they come into use in order, table after table. A new table has at least
     /// as many shards as `least` returns for their present number.
-    fn take_with(
+    fn next_with(
         &self,
         bytes: usize,
         least: impl Fn(usize) -> usize,
@@ -186,7 +193,6 @@ impl Tables {
             before += held.sites.len();
             held.sites.get(number)
         });
-        self.shards.set(in_use as u64 + 1);
         site.ok_or(FullKind::NoMemory)
     }
 
@@ -228,7 +234,7 @@ impl Tables {
         }
     }
 
-    /// Undoes the last [`take`](Self::take).
+    /// Undoes the last [`take_next`](Self::take_next).
     pub fn give_back(&self) {
         self.shards.set(self.shards.get() - 1);
     }

@@ -6,8 +6,8 @@
 use crate::forgetting::MISSED;
 use crate::toy::{Model, World};
 use koel_under_loom::internals::{
-    Bucket, ByStamp, Census, Geometry, Grown, GrowthPlan, Insert, Lanes, Mixed, Moment, Remove,
-    Shards, Site, Stagger, Ticking, act,
+    Bucket, ByStamp, Census, Geometry, Grown, GrowthPlan, Insert, Lanes, Mixed, Moment, Passage,
+    Remove, Shards, Site, Stagger, Ticking, act,
 };
 use std::sync::Arc;
 
@@ -118,6 +118,47 @@ fn a_tick_passes_while_a_shard_is_split() {
         |grove, [gone, stays]| {
             assert_eq!(grove.copies(*gone), 0, "{LEFT}");
             assert_eq!(grove.copies(*stays), 1, "{MISSED}");
+            assert_eq!(grove.room.items(), 9, "what expired is counted wrong");
+        },
+    );
+}
+
+/// A tick that several threads work at may come to a new shard before it comes to the one that is split.
+#[test]
+fn a_tick_comes_to_a_new_shard_first() {
+    Model::new("tick from the end", 400).preemptions(3).blocking().run_in::<Grove, [Mixed; 2]>(
+        |grove| {
+            let mut items = items(1, grove);
+            let items = [items.next().unwrap(), items.next().unwrap()];
+            grove.insert(items[0]);
+            grove.set_clock(2);
+            grove.insert(items[1]);
+            grove.pretend(items[1]);
+            items
+        },
+        &[
+            |grove, [_, item]| {
+                let link = grove.room.link(0, 0);
+                grove.room.split_as_seen::<false>(*item, 0, link).expect("memory");
+            },
+            |grove, _| {
+                grove.begin_tick();
+                let (now, old) = (grove.ticking.clock().now(), grove.site(0));
+                let in_old = old.shard::<false>().own_stripes().count();
+                grove.room.announce(0..in_old);
+                // The number of shards is no event to loom.
+                loom::thread::yield_now();
+                let all = grove.room.segments();
+                grove.room.expire(in_old..all, now);
+                grove.room.expire(0..in_old, now);
+                // Made since: it has nothing that was not sorted out before.
+                grove.room.expire(all..grove.room.segments(), now);
+            },
+        ],
+        |grove, [gone, stays]| {
+            grove.check();
+            grove.finish_tick();
+            assert_eq!([gone, stays].map(|it| grove.copies(*it)), [0, 1], "{MISSED}");
             assert_eq!(grove.room.items(), 9, "what expired is counted wrong");
         },
     );

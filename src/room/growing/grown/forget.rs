@@ -1,9 +1,11 @@
 //! Ticks in the shards of a growing filter that forgets.
 //!
-//! Each pass goes through the shards in the order in which they were made, whatever the directory says,
-//! and through those that are made meanwhile. What moves from a shard to a new one while the pass is
-//! there is met in the one or in the other: the shard that is split has a lower number, and whoever has
-//! passed through it since, under its locks, sees that there is a new one.
+//! Each pass goes through all shards, and through those that are made meanwhile. What moves from a shard to
+//! a new one while the pass is there is met in the one or in the other. Either the pass has been through
+//! the shard that is split, under its locks, before the split; or it comes to it later, and then it has not
+//! ended before, and comes to the new shard too. There it waits for the split to end, however early it
+//! comes: a new shard is locked as a whole before it is counted, until its items, its census and the
+//! directory's entries are there.
 //!
 //! A new shard may miss the first pass. That does no harm: a tick begins while no shard is being split, so
 //! whoever makes a shard later knows the time, and tells it to those who lock one of its stripes after that;
@@ -88,7 +90,7 @@ impl Passage for Grown {
         self.geometry.lanes()
     }
 
-    /// While no shard is being split.
+    /// While no shard is being split or cleared.
     fn begin(&self, _: Moment, set: impl FnOnce()) {
         let _no_split = self.accounts.transfers.write();
         set();

@@ -8,7 +8,6 @@ use crate::layout::sizing::GrowthPlan;
 use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::growing::directory::Tenure;
 use crate::room::growing::grown::Grown;
-use crate::room::growing::site::census::Census;
 use crate::room::growing::until_split::{Split, UntilSplit};
 use crate::room::parts::{Copied, Plan};
 use crate::room::shards::{Located, Shards};
@@ -78,7 +77,7 @@ impl Shards for Grown {
 
     fn perhaps_empty(&self) {
         let Grown { accounts, ground, .. } = self;
-        let now = ground.now();
+        let now = || ground.now();
         either!(self.is_wide(), WIDE => accounts.clear_if_empty::<WIDE>(&ground.tables, now));
     }
 
@@ -118,7 +117,7 @@ impl Shards for Grown {
         let mut next = Some(Mixed(0));
         while let Some(hash) = next {
             let tenure = self.directory.look_up(hash);
-            let nothing = || self.site(tenure).record(&Census::default());
+            let nothing = || self.accounts.empty(self.site(tenure));
             // If it has been split meanwhile, its halves are next.
             let cleared =
                 either!(self.is_wide(), WIDE => self.shard::<WIDE>(tenure).clear(nothing));

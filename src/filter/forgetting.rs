@@ -206,6 +206,9 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
 /// [`insert_if_absent`](Self::insert_if_absent) leaves an item that it finds as it is: the item
 /// expires some ticks after it was *first* seen. These let it expire some ticks after it was *last*
 /// seen. In a filter that does not forget, they are `contains` and `insert_if_absent`.
+///
+/// In a growing filter that is far larger than planned, some entries are in two shards. If other items
+/// refresh both, `len` may count one item more, until they have expired.
 impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     /// Keeps the item from expiring, as if it had been inserted now, and returns `true`, if the filter
     /// contains it.

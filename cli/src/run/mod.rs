@@ -118,6 +118,8 @@ pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
         monitor,
         so_far: SoFar::default(),
     });
+    // What has been forgotten since the state was saved is not known any more.
+    shared.pass_time();
     let keeping = match run.keeper {
         None => None,
         Some(keeper) => {

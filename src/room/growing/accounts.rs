@@ -56,7 +56,11 @@
 //! settled, nothing is cleared, and a removal that finds all accounts empty first helps the tick to
 //! its end. Its end checks whether the filter is empty, like a last removal.
 //!
-//! What is owed and cannot be collected stays owed: more was removed than had been inserted, from lanes of
+//! A refresh moves lanes to the present stamp, and leaves the excess where it is. If a lane and its copy in
+//! another shard are both refreshed, each by an item that it matches, the excess of the old stamp has no lane
+//! any more: when that stamp is dead, one item too many is counted, until the new stamp is dead, too.
+//!
+//! What is owed and cannot be collected stays owed, until a clear: more was removed than had been inserted, from lanes of
 //! other items, one of which has now expired.
 //!
 //! # Orderings

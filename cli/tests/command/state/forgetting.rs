@@ -124,7 +124,7 @@ fn refreshed_lines_are_remembered_from_then_on_and_saved() {
     let place = Place::new();
     make_state(&place, "seen.koel", &OF_ALL_AGES);
     let ran = place.koel_on("dedup --state seen.koel", b"c\n");
-    assert!(ran.stderr.contains("still has"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("still has 3 lines"), "{}", ran.stderr);
     assert_eq!(expiring(&place, "seen.koel")[2], 1, "seen first");
     let ran = place.koel_on("dedup --refresh --state seen.koel", b"c\n");
     assert_eq!(

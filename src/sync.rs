@@ -17,8 +17,10 @@ use imp::AtomicU64 as GaugeWord;
 #[cfg(not(counted))]
 use std::sync::atomic::AtomicU64 as GaugeWord;
 
-/// A figure on which the answer of no lookup depends. Who reads it sees what was done before it was set.
-/// Checkers do not treat access to it as an event.
+/// A figure on which the answer of no lookup depends. Checkers do not treat access to it as an event.
+///
+/// Who gets it sees what was done before it was set: a new shard is in its table when it is counted. (No
+/// twin can show that, for the same reason.)
 #[derive(Default)]
 pub struct Gauge(GaugeWord);
 

@@ -82,8 +82,8 @@ pub struct Builder<S = RandomState> {
 
 impl Builder<RandomState> {
     pub(crate) fn new() -> Self {
-        let hasher = RandomState::new();
-        Builder { capacity: None, false_positive_rate: DEFAULT_RATE, remembers: None, hasher }
+        let (capacity, remembers, hasher) = (None, None, RandomState::new());
+        Builder { capacity, false_positive_rate: DEFAULT_RATE, remembers, hasher }
     }
 }
 
@@ -156,14 +156,12 @@ impl<S> Builder<S> {
     /// Makes the filter [forget](ConcurrentCuckooFilter#forgetting): it remembers each item for so many
     /// ticks, from 1 to 62, and removes it with the next. By default it remembers items for ever.
     ///
-    /// The capacity is the number of items that are remembered at once: those of the present tick, and
-    /// of as many before it. While a tick is passing, what expires with it may still take room. So leave
-    /// room for one tick more if items keep coming meanwhile, which matters most for ticks in
-    /// [parts](ConcurrentCuckooFilter::tick_in_parts).
+    /// The capacity is the number of items that are remembered at once: those of the present tick, and of
+    /// as many before it. What expires takes room until its tick has passed, so leave room for one tick
+    /// more if items keep coming meanwhile (most of all in [parts](ConcurrentCuckooFilter::tick_in_parts)).
     ///
-    /// A fingerprint then has 2 to 6 bits more, for 1 to 62 ticks. (They are the binary logarithm of two
-    /// more than the ticks, rounded up: 3 bits for 6 ticks, 4 for 7 to 14.) The sizes of fingerprints
-    /// are the same, so the rates at which they are needed are higher.
+    /// A fingerprint then needs 2 to 6 bits more: the binary logarithm of two more than the ticks, rounded
+    /// up, so 3 for 6 ticks and 4 for 7 to 14.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;

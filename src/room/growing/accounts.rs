@@ -56,12 +56,13 @@
 //! settled, nothing is cleared, and a removal that finds all accounts empty first helps the tick to
 //! its end. Its end checks whether the filter is empty, like a last removal.
 //!
-//! A refresh moves lanes to the present stamp, and leaves the excess where it is. If a lane and its copy in
-//! another shard are both refreshed, each by an item that it matches, the excess of the old stamp has no lane
-//! any more: when that stamp is dead, one item too many is counted, until the new stamp is dead, too.
+//! A refresh moves lanes to the present stamp, and leaves the excess where it is. If a lane and its copy
+//! in another shard are both refreshed, each by an item that it matches, the excess of the old stamp has
+//! no lane any more: when that stamp is dead, one item too many is counted, until the new stamp is dead,
+//! too.
 //!
-//! What is owed and cannot be collected stays owed, until a clear: more was removed than had been inserted, from lanes of
-//! other items, one of which has now expired.
+//! What is owed and cannot be collected stays owed, until a clear: more was removed than had been inserted,
+//! from lanes of other items, one of which has now expired.
 //!
 //! # Orderings
 //!
@@ -69,7 +70,7 @@
 //! |---|---|---|
 //! | fence, after an account was emptied and before others are read | `SeqCst` | the same fence of another removal: one of the two sees both accounts empty. Twin `a_last_removal_does_not_see_the_other` |
 //! | accounts, read without a lock | `Relaxed` | only to pass by; what depends on them is decided again under the locks. Twin `a_shard_is_cleared_without_a_look_at_its_items` |
-//! | censuses; the hint and the flag below | `Relaxed` | censuses are set under all locks of the shard and taken from under one; a hint that is wrong costs a search. The flag is set by a split before the lanes that it warns of are published, and the fence orders it like an account |
+//! | censuses; the hint and the flag below | those of every `Gauge`: `Release` to set, `Acquire` to get, `Relaxed` to take from | nothing depends on them here. Censuses are set under all locks of the shard and taken from under one; a hint that is wrong costs a search. The flag is set by a split before the lanes that it warns of are published, and the fence orders it like an account |
 //!
 //! All this costs an insert or a removal nothing but a look at the counts that it changes anyway.
 

@@ -3,7 +3,7 @@
 use crate::peer::{Forgetful, RATE, WINDOW, key};
 use cuckoo_clock::config::{BitCount, CuckooConfiguration, TtlConfig};
 use foldhash::quality::FixedState;
-use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter};
+use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, Room};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
@@ -16,47 +16,44 @@ fn builder(keys: u64) -> koel::Builder<FixedState> {
 const HELD: u64 = WINDOW + 1;
 
 pub type Koel = ConcurrentCuckooFilter<FixedState>;
+pub type GrowingKoel = GrowingCuckooFilter<FixedState>;
 
-impl Forgetful for Koel {
+/// How filters of either kind are built.
+trait Built: Room {
+    const NAME: &str;
+    fn build(keys: u64) -> ConcurrentCuckooFilter<FixedState, Self>
+    where
+        Self: Sized;
+}
+
+impl Built for koel::Fixed {
     const NAME: &str = "koel";
 
-    fn build(keys: u64, _: Duration) -> Self {
+    fn build(keys: u64) -> Koel {
         builder(HELD * keys).remembers(WINDOW as u32).build().expect("memory")
+    }
+}
+
+impl Built for koel::Growing {
+    const NAME: &str = "koel, growing";
+
+    /// From room for an eighth of a tick.
+    fn build(keys: u64) -> GrowingKoel {
+        let builder = builder(keys / 8).remembers(WINDOW as u32);
+        builder.growing().expected_growth(64.0).build().expect("memory")
+    }
+}
+
+impl<R: Built> Forgetful for ConcurrentCuckooFilter<FixedState, R> {
+    const NAME: &str = R::NAME;
+
+    fn build(keys: u64, _: Duration) -> Self {
+        R::build(keys)
     }
 
     #[inline]
     fn put(&self, key: u64) -> bool {
         self.insert_if_absent(&key).expect("room for a window")
-    }
-
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        self.contains(&key)
-    }
-
-    fn tick(&mut self) {
-        ConcurrentCuckooFilter::tick(self);
-    }
-
-    fn says_it_holds(&self) -> Option<usize> {
-        Some(self.size_in_bytes())
-    }
-}
-
-pub type GrowingKoel = GrowingCuckooFilter<FixedState>;
-
-impl Forgetful for GrowingKoel {
-    const NAME: &str = "koel, growing";
-
-    /// From room for an eighth of a tick.
-    fn build(keys: u64, _: Duration) -> Self {
-        let builder = builder(keys / 8).remembers(WINDOW as u32);
-        builder.growing().expected_growth(64.0).build().expect("memory")
-    }
-
-    #[inline]
-    fn put(&self, key: u64) -> bool {
-        self.insert_if_absent(&key).expect("memory")
     }
 
     #[inline]

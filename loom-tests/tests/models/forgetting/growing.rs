@@ -95,26 +95,28 @@ fn item(shard: u64, grove: &Grove) -> Mixed {
     items(shard, grove).next().expect("an item")
 }
 
+/// A shard that is to be split, with an item that expires with the next tick and one that stays.
+fn to_be_split(grove: &Grove) -> [Mixed; 2] {
+    let mut items = items(1, grove);
+    let items = [items.next().unwrap(), items.next().unwrap()];
+    grove.insert(items[0]);
+    grove.set_clock(2);
+    grove.insert(items[1]);
+    grove.pretend(items[1]);
+    items
+}
+
+fn split(grove: &Grove, [_, item]: &[Mixed; 2]) {
+    let link = grove.room.link(0, 0);
+    grove.room.split_as_seen::<false>(*item, 0, link).expect("memory");
+}
+
 /// Nothing that expires escapes to the half that is split off, nothing else goes, and the counts are right.
 #[test]
 fn a_tick_passes_while_a_shard_is_split() {
     Model::new("tick and split", 110).preemptions(2).blocking().run_in::<Grove, [Mixed; 2]>(
-        |grove| {
-            let mut items = items(1, grove);
-            let items = [items.next().unwrap(), items.next().unwrap()];
-            grove.insert(items[0]);
-            grove.set_clock(2);
-            grove.insert(items[1]);
-            grove.pretend(items[1]);
-            items
-        },
-        &[
-            |grove, _| grove.ticking.tick(&grove.room),
-            |grove, [_, item]| {
-                let link = grove.room.link(0, 0);
-                grove.room.split_as_seen::<false>(*item, 0, link).expect("memory");
-            },
-        ],
+        to_be_split,
+        &[|grove, _| grove.ticking.tick(&grove.room), split],
         |grove, [gone, stays]| {
             assert_eq!(grove.copies(*gone), 0, "{LEFT}");
             assert_eq!(grove.copies(*stays), 1, "{MISSED}");
@@ -127,34 +129,20 @@ fn a_tick_passes_while_a_shard_is_split() {
 #[test]
 fn a_tick_comes_to_a_new_shard_first() {
     Model::new("tick from the end", 400).preemptions(3).blocking().run_in::<Grove, [Mixed; 2]>(
-        |grove| {
-            let mut items = items(1, grove);
-            let items = [items.next().unwrap(), items.next().unwrap()];
-            grove.insert(items[0]);
-            grove.set_clock(2);
-            grove.insert(items[1]);
-            grove.pretend(items[1]);
-            items
-        },
-        &[
-            |grove, [_, item]| {
-                let link = grove.room.link(0, 0);
-                grove.room.split_as_seen::<false>(*item, 0, link).expect("memory");
-            },
-            |grove, _| {
-                grove.begin_tick();
-                let (now, old) = (grove.ticking.clock().now(), grove.site(0));
-                let in_old = old.shard::<false>().own_stripes().count();
-                grove.room.announce(0..in_old);
-                // The number of shards is no event to loom.
-                loom::thread::yield_now();
-                let all = grove.room.segments();
-                grove.room.expire(in_old..all, now);
-                grove.room.expire(0..in_old, now);
-                // Made since: it has nothing that was not sorted out before.
-                grove.room.expire(all..grove.room.segments(), now);
-            },
-        ],
+        to_be_split,
+        &[split, |grove, _| {
+            grove.begin_tick();
+            let (now, old) = (grove.ticking.clock().now(), grove.site(0));
+            let in_old = old.shard::<false>().own_stripes().count();
+            grove.room.announce(0..in_old);
+            // The number of shards is no event to loom.
+            loom::thread::yield_now();
+            let all = grove.room.segments();
+            grove.room.expire(in_old..all, now);
+            grove.room.expire(0..in_old, now);
+            // Made since: it has nothing that was not sorted out before.
+            grove.room.expire(all..grove.room.segments(), now);
+        }],
         |grove, [gone, stays]| {
             grove.check();
             grove.finish_tick();

@@ -1,5 +1,7 @@
 //! The errors of building a filter, and of running out of room.
 
+pub mod union;
+
 use std::error::Error;
 use std::fmt;
 

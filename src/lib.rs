@@ -32,6 +32,7 @@
 //! * [`GrowingCuckooFilter`] grows. Use it if you don't know [how many items](guide::growth) to
 //!   expect.
 //! * [`StableHash`] makes a filter that can be [saved and loaded](guide::files).
+//! * [`union`](ConcurrentCuckooFilter::union) takes over into one filter what another one knows.
 //! * The methods that end in `_many` process [many items at once](guide::batches), which is faster
 //!   in a large table; those that begin with `par_` do so on all threads.
 //!
@@ -144,6 +145,7 @@ mod stats;
 mod sync;
 mod table;
 
+pub use error::union::{UnionError, UnionErrorKind};
 pub use error::{BuildError, BuildErrorKind, Full, FullKind, Refused};
 pub use filter::ConcurrentCuckooFilter;
 pub use filter::any::AnyCuckooFilter;

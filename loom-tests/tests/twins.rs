@@ -887,6 +887,57 @@ twins! {
         message: "an item escaped a clear",
     }
 
+    // Entries of another filter.
+    an_entry_is_given_up_when_its_shard_is_split {
+        edits: [(
+            "room/growing/grown/adopt.rs",
+            "Err(Refusal::Lapsed(_)) => {}",
+            "Err(Refusal::Lapsed(_)) => return Ok(true),",
+        )],
+        model: "union::an_entry_that_comes_during_a_split_is_found",
+        message: LOST_IN_SPLIT,
+    }
+    an_entry_goes_to_the_first_of_its_shards {
+        edits: [(
+            "room/growing/grown/adopt.rs",
+            "if known.last.0 == all.0 {",
+            "if true {",
+        )],
+        model: "union::an_entry_that_belongs_to_both_halves_of_a_split_is_in_both",
+        message: "an entry is not in each half once",
+    }
+    an_entry_counts_in_each_of_its_shards {
+        edits: [("room/growing/grown/adopt.rs", "let counts = counts || site", "let counts = true || site")],
+        model: "union::an_entry_that_belongs_to_both_halves_of_a_split_is_in_both",
+        message: "an entry does not count as one item",
+    }
+    an_entry_is_added_without_a_look_under_the_locks {
+        edits: [(
+            "shard/write.rs",
+            "if self.holds(first, second, place.fp) {
+            return Ok(Some(false));",
+            "if false {
+            return Ok(Some(false));",
+        )],
+        model: "union::an_entry_and_its_item_are_there_once",
+        message: LOST_IN_SPLIT,
+    }
+    an_entry_is_covered_by_what_knows_more {
+        edits: [("shard/adopt.rs", "has_lost(*only) >= Some(self.lost)", "has_lost(*only) >= Some(0)")],
+        model: "union::an_entry_is_covered_only_by_what_has_lost_as_much",
+        message: "an entry was taken for one that knows more",
+    }
+    nobody_knows_that_an_entry_is_in_several_shards {
+        edits: [(
+            "room/growing/accounts.rs",
+            "let no_transfer = self.transfers.read();
+        self.has_excess.set(1);",
+            "let no_transfer = self.transfers.read();",
+        )],
+        model: "union::nothing_is_left_of_an_entry_in_several_shards",
+        message: "something of an entry is left",
+    }
+
     // Saves: the copy of a shard.
     a_copy_that_goes_stripe_by_stripe_has_an_item_twice {
         edits: [COPIES_BY_STRIPES],
@@ -1197,7 +1248,7 @@ twins! {
 fn workspace(module: &str) -> String {
     let level = match module {
         "accounts" | "small" | "snapshots" => 2,
-        "forgetting::growing" | "growth" | "wide" => 1,
+        "forgetting::growing" | "growth" | "union" | "wide" => 1,
         _ => 0,
     };
     format!(

@@ -3,6 +3,7 @@
 //! * `builder` checks what the caller asks for, and builds a filter.
 //! * `by_item` has the operations on one item, and `by_hash` those that take its hash.
 //! * `forgetting` has what only filters that forget need.
+//! * `union` takes over what another filter knows.
 //! * `batch` has the operations on many items at once.
 //! * `files` saves and loads filters, `any` loads those of either kind, and `pieces` has filters in
 //!   pieces.
@@ -17,6 +18,7 @@ mod files;
 mod forgetting;
 pub mod growing;
 pub mod pieces;
+mod union;
 
 use crate::error::{BuildError, Reason};
 use crate::room::Room;

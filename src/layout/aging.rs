@@ -151,6 +151,32 @@ impl Aging {
         (fraction >> self.to_window) as u32 & self.in_a_window | self.unit.get()
     }
 
+    /// Returns the fingerprint of an entry that has the anchor of this one, of whose window only the first
+    /// `known` bits are left: those of a fraction.
+    pub fn with_known<const WIDE: bool>(
+        &self,
+        fp: Fingerprint,
+        window: u64,
+        known: u32,
+    ) -> Fingerprint {
+        let below = (1 << (self.window_bits() - known)) - 1;
+        let last_one = self.unit.saturating_mul(NonZeroU32::MIN.saturating_add(below));
+        // The window without what is lost.
+        let bits = self.window_of(window) & !(last_one.get() | (last_one.get() - 1));
+        if WIDE {
+            return fp.with_tail((bits | last_one.get()).into());
+        }
+        Fingerprint::with_bit(last_one, fp.head() & self.anchors | bits)
+    }
+
+    /// Returns what is left of a lane's window: its bits as a fraction, and their number.
+    pub fn known<const WIDE: bool>(&self, words: Words, lane: Lane) -> (u64, u32) {
+        let window = self.lanes.value(Self::windows::<WIDE>(words), lane) as u32 & self.in_a_window;
+        let lost = (window >> self.stamp).trailing_zeros().min(self.window_bits());
+        let bits = u64::from(window & window.wrapping_sub(1)) << self.to_window;
+        (bits, self.window_bits() - lost)
+    }
+
     /// Computes where an item may be in its shard, which has this `depth`. `position` is the item's
     /// [position](crate::layout::stagger) in its root.
     #[inline(always)]

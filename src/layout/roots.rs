@@ -58,6 +58,18 @@ impl Roots {
         (root < self.count).then(|| Mixed(least.div_ceil(self.count as u128) as u64))
     }
 
+    /// Returns the first and the last hash of the range of a level, of at most 63, that begins at this
+    /// position. `None` if it has no hash.
+    pub fn hashes(self, from: Position, level: u32) -> Option<(u64, u64)> {
+        let next_root = Position { root: from.root + 1, in_root: 0 };
+        let width = 1u64.checked_shl(u64::BITS - level);
+        let next = width.and_then(|width| from.in_root.checked_add(width));
+        let next = next.map_or(next_root, |in_root| Position { in_root, ..from });
+        let first = self.first_from(from)?.0;
+        let last = self.first_from(next).map_or(u64::MAX, |next| next.0 - 1);
+        (first <= last).then_some((first, last))
+    }
+
     /// Returns the part of all hashes that are in a range.
     pub fn share(self, range: usize, level: u32) -> f64 {
         let start = self.first_hash(range, level).map_or(u64::MAX, |hash| hash.0);

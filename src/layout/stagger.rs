@@ -42,15 +42,25 @@ impl Stagger {
         if self.position(u64::MAX) < position {
             return None;
         }
-        // The highest fraction below it, bit by bit.
-        let (mut below, mut found) = (0, false);
-        for bit in (0..u64::BITS).rev() {
-            if self.position(below | 1 << bit) < position {
-                below |= 1 << bit;
-                found = true;
-            }
+        if self == Self::NONE {
+            return Some(position);
         }
-        Some(if found || self.position(0) < position { below + 1 } else { 0 })
+        // The solution of the equation, as close as floating point gets, then closer by its slope.
+        let unit = 64f64.exp2();
+        let (factor, target) = (self.factor as f64 / unit, position as f64 / unit);
+        let root = ((1.0 + factor).powi(2) - 4.0 * factor * target).sqrt();
+        let mut fraction = ((1.0 + factor - root) / (2.0 * factor) * unit) as u64;
+        let missing = i128::from(position) - i128::from(self.position(fraction));
+        // The slope there is the root.
+        fraction = fraction.saturating_add_signed((missing as f64 / root) as i64);
+        // What is left are some units.
+        while self.position(fraction) < position {
+            fraction += 1;
+        }
+        while fraction > 0 && self.position(fraction - 1) >= position {
+            fraction -= 1;
+        }
+        Some(fraction)
     }
 }
 

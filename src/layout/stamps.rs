@@ -132,6 +132,15 @@ impl Lanes {
         }
     }
 
+    /// Returns the bucket with stamps of zeros.
+    #[inline]
+    pub fn without_stamps(self, words: Words) -> Words {
+        match self.is_wide() {
+            false => Words { heads: words.heads & !self.stamps(), ..words },
+            true => Words { tails: words.tails & !self.stamps(), ..words },
+        }
+    }
+
     /// Returns the stamp of this lane: 0 in a filter that does not forget.
     #[inline]
     pub fn stamp(self, words: Words, lane: Lane) -> usize {

@@ -1,20 +1,22 @@
 //! A table that never grows: the room of a
 //! [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter).
 
-use crate::error::{Full, FullKind, Reason};
+use crate::error::{Full, FullKind, Reason, union};
 use crate::layout::bucket::Lanes;
 use crate::layout::either;
-use crate::layout::geometry::{Geometry, Mixed};
+use crate::layout::geometry::{Geometry, Mixed, Place};
 use crate::layout::roots::{Parts, Roots};
 use crate::layout::sizing::rate_at;
 use crate::layout::stagger::Stagger;
 use crate::layout::stamps::Moment;
 use crate::layout::stamps::by_stamp::ByStamp;
+use crate::room::guest::{Guest, Taken};
 use crate::room::parts::{CannotRestore, Copied, Loaded, Plan};
 use crate::room::shards::{Located, Shards};
 use crate::room::{Room, Stage, sealed};
 use crate::shard::Shard;
-use crate::shard::lease::Always;
+use crate::shard::adopt::Entry;
+use crate::shard::lease::{Always, Refusal};
 use crate::stats::Stats;
 use crate::table::Table;
 use crate::table::ticking::{Passage, Ticking};
@@ -48,6 +50,19 @@ impl Fixed {
 
     fn shard<const WIDE: bool>(&self, index: usize) -> Shard<'_, Always<WIDE>> {
         Shard::new(&self.table, index)
+    }
+
+    fn adopt<const WIDE: bool>(
+        &self,
+        shard: usize,
+        place: Place,
+        came: Moment,
+    ) -> Result<bool, Full> {
+        let entry = Entry { place, lost: 0, came };
+        self.shard::<WIDE>(shard).adopt(entry, || true).map_err(|refusal| match refusal {
+            Refusal::Full(kind) => Full::new(kind),
+            Refusal::Lapsed(lapsed) => match lapsed {},
+        })
     }
 
     fn shard_of<const WIDE: bool>(&self, segment: usize) -> Shard<'_, Always<WIDE>> {
@@ -217,6 +232,26 @@ impl Shards for Fixed {
             either!(self.is_wide(), WIDE => self.shard::<WIDE>(shard).copy(buckets, || 0));
         *next = Some(index + 1).filter(|next| *next < self.table.geometry().shards() as u64);
         Some(Copied { depth: 0, items, excess: ByStamp::default() })
+    }
+
+    fn take_over(
+        &self,
+        _: &Self,
+        guest: &Guest<'_>,
+        taken: &mut Taken,
+    ) -> Result<(), union::Reason> {
+        let shard = guest.start as usize;
+        either!(self.is_wide(), WIDE => guest.for_each(|first, _, _, fp, came| {
+            let second = self.table.geometry().alternate(first, fp);
+            taken.note(self.adopt::<WIDE>(shard, Place { first, second, fp }, came))
+        }))
+    }
+
+    fn adopt_item(&self, hash: Mixed, came: Moment) -> Result<bool, Full> {
+        either!(self.is_wide(), WIDE => {
+            let (shard, place) = self.table.geometry().locate_mixed::<WIDE>(hash);
+            self.adopt::<WIDE>(shard, place, came)
+        })
     }
 
     fn items_by_stamp(&self) -> ByStamp {

@@ -6,12 +6,15 @@
 //!
 //! * [`shards`] has the operations on items in shards, for either kind of room;
 //! * [`fixed`] and [`growing`] are the rooms;
+//! * [`union`] takes over into one room what another one knows, a [`guest`];
 //! * [`parts`] are the types that rooms and snapshots exchange.
 
 pub mod fixed;
 pub mod growing;
+pub mod guest;
 pub mod parts;
 pub mod shards;
+pub mod union;
 
 use crate::error::Full;
 use crate::layout::geometry::Mixed;

@@ -13,10 +13,13 @@
 //! loops below end. In a fixed filter no shard is ever split and no room can be made, so there an
 //! operation is that of the shard and nothing else.
 
+use crate::error::union::Reason;
 use crate::error::{Full, FullKind};
 use crate::layout::geometry::{Mixed, Place};
 use crate::layout::roots::Parts;
+use crate::layout::stamps::Moment;
 use crate::layout::stamps::by_stamp::ByStamp;
+use crate::room::guest::{Guest, Taken};
 use crate::room::parts::{Copied, Plan};
 use crate::shard::Shard;
 use crate::shard::lease::{Answer, Lease, Refusal, Removal};
@@ -117,6 +120,12 @@ pub trait Shards: Send + Sync {
     /// exactly one of the copies. (This holds for items. A lane that is used up, and so belongs to
     /// both halves of a split, may be in two.)
     fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied>;
+
+    /// Takes over the entries in a copy of a shard of another filter that was made like this one.
+    fn take_over(&self, other: &Self, guest: &Guest<'_>, taken: &mut Taken) -> Result<(), Reason>;
+
+    /// Adds an item of such a filter unless it is here. Returns whether it was added.
+    fn adopt_item(&self, hash: Mixed, came: Moment) -> Result<bool, Full>;
 }
 
 /// What can be done to one item: a type for each, so that batches inline it.

@@ -226,6 +226,7 @@ pub fn walk<L: Lease>(
     let counts = last.is_none_or(|step| {
         shard.lease().replacing(shard.read_locked(&locked, step.bucket), step.lane)
     });
+    let counts = shard.lease().filling() && counts;
     for &(bucket, words) in words.iter().rev() {
         shard.write(&locked, bucket, words);
     }

@@ -59,6 +59,19 @@ pub trait Lease: Copy {
     /// before had a later time.
     fn now(self, table: &Table) -> Moment;
 
+    /// When an item that is placed now came.
+    #[inline]
+    fn came(self, table: &Table) -> Moment {
+        self.now(table)
+    }
+
+    /// Records that a lane is being filled with an item. Returns whether the item has to be counted. The
+    /// caller holds the lock of its stripe.
+    #[inline]
+    fn filling(self) -> bool {
+        true
+    }
+
     /// Records that a lane that has lost so many bits is being removed. The caller holds the lock of
     /// its stripe.
     fn removing(self, lost: u32);

@@ -6,6 +6,7 @@
 //! * [`kick`] moves other items out of the way along a path that [`path`] found;
 //! * [`expire`](mod@expire) erases what is too old, and [`refresh`](mod@refresh) keeps an item from
 //!   being so;
+//! * [`adopt`](mod@adopt) takes an item over from another filter;
 //! * [`whole`] clears, copies and fills the shard as a unit;
 //! * [`lease`] is what the shard knows of its filter.
 //!
@@ -33,6 +34,7 @@
 //! return an earlier store, and a store that took the item away again was a move, or the removal
 //! of one of several copies, and both send readers away first, as does a tick that let it expire.
 
+pub mod adopt;
 pub mod expire;
 pub mod kick;
 pub mod lease;
@@ -86,7 +88,8 @@ impl<'a, L: Lease> Shard<'a, L> {
     /// The fingerprint of an item that is placed now. The caller holds a lock of the shard.
     #[inline]
     pub fn stamped(self, fp: Fingerprint) -> Fingerprint {
-        if self.lanes().forgets() { self.lanes().stamped(fp, self.now()) } else { fp }
+        let came = || self.lease.came(self.table);
+        if self.lanes().forgets() { self.lanes().stamped(fp, came()) } else { fp }
     }
 
     #[inline]

@@ -13,3 +13,4 @@ mod hostile;
 mod panicking_hash;
 mod rates;
 mod small;
+mod union;

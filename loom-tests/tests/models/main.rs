@@ -19,5 +19,6 @@ mod growth;
 mod lookups;
 mod small;
 mod snapshots;
+mod union;
 mod wide;
 mod winners;

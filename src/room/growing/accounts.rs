@@ -190,6 +190,14 @@ impl Accounts {
         self.is_settling.get() != 0
     }
 
+    /// Records that a shard is about to get a lane that stands for no item. Until the result is dropped, no
+    /// filter is found empty.
+    pub fn expect_excess(&self) -> impl Drop + '_ {
+        let no_transfer = self.transfers.read();
+        self.has_excess.set(1);
+        no_transfer
+    }
+
     /// Records that a shard has lanes that stand for no item. The caller holds its locks.
     pub fn note_excess(&self, censuses: &[Census]) {
         if censuses.iter().any(|census| census.excess.figures().iter().any(|lanes| *lanes > 0)) {

@@ -8,6 +8,7 @@
 //! described in [`aging`](crate::layout::aging), and when a split is refused in
 //! [`worth`].
 
+mod adopt;
 mod forget;
 mod shards;
 pub mod worth;

@@ -163,6 +163,17 @@ impl Site {
         }
     }
 
+    /// Puts a lane of this vagueness on the record. If it stands for no item of its own, with its stamp. The
+    /// caller holds the lock of the lane's stripe.
+    pub fn put_on(&self, vagueness: u64, is_used_up: bool, excess: Option<usize>) {
+        let Record { used_up, aged, .. } = self.kept();
+        aged.put(vagueness - 1);
+        used_up.put(is_used_up.into());
+        if let Some(excess) = excess.and_then(|stamp| self.excess().get(stamp)) {
+            excess.put(1);
+        }
+    }
+
     /// How many more absent items the lanes of the shard match than as many new lanes would.
     pub fn aged(&self) -> u64 {
         self.kept().aged.get()

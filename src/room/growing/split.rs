@@ -78,7 +78,9 @@
 //! * A new or cleared shard has neither lanes nor items. An insert adds one of each, a removal
 //!   takes one of each, and moves change neither number. So only a split changes the excess of a
 //!   shard, and it is recorded then. (When the last item of the filter has gone, all lanes that are
-//!   left are excess, and are erased or recorded as that; see `room/growing/accounts.rs`.)
+//!   left are excess, and are erased or recorded as that; see `room/growing/accounts.rs`. And an entry
+//!   of another filter may go to several shards, in one of which it counts. Where it does not, the
+//!   excess grows with the lanes, unless it is half of the slots; see `room/growing/grown/adopt.rs`.)
 //! * A split of a shard with excess `e`, in which `b` lanes go to both halves, leaves `b` lanes
 //!   more than there were, and as many items. The excess of both halves together is `e + b`. The
 //!   lower half gets `⌊(e + b) / 2⌋` of it and the upper half the rest. Since `0 ≤ e ≤ slots` and

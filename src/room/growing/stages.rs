@@ -17,6 +17,7 @@
 //! | the shards, read | `Acquire` (in [`Once`]) | the same. Twin `the_shards_are_read_relaxed` |
 //! | the limit | `Relaxed` | changed under the lock; no answer of a lookup depends on it |
 
+mod adopt;
 mod forget;
 pub mod list;
 
@@ -189,7 +190,7 @@ impl Stages {
 
     pub fn insert(&self, hash: Mixed) -> Option<Result<(), Full>> {
         let mut listed = self.listed.write();
-        self.add(&mut listed, hash)
+        self.add(&mut listed, hash, self.stamp())
     }
 
     pub fn insert_if_absent(&self, hash: Mixed) -> Option<Result<bool, Full>> {
@@ -197,7 +198,7 @@ impl Stages {
         if !listed.has_ended && listed.list.contains(hash) {
             return Some(Ok(false));
         }
-        self.add(&mut listed, hash).map(|result| result.map(|()| true))
+        self.add(&mut listed, hash, self.stamp()).map(|result| result.map(|()| true))
     }
 
     pub fn refresh(&self, hash: Mixed) -> Option<bool> {
@@ -214,7 +215,7 @@ impl Stages {
         if !listed.has_ended && listed.list.refresh(hash, self.stamp()) {
             return Some(Ok(false));
         }
-        self.add(&mut listed, hash).map(|result| result.map(|()| true))
+        self.add(&mut listed, hash, self.stamp()).map(|result| result.map(|()| true))
     }
 
     /// The most items that the list may have.
@@ -222,8 +223,8 @@ impl Stages {
         PATIENCE * enough_for_a_shard(&self.plan)
     }
 
-    /// Adds an item to the list, unless that has ended or ends now.
-    fn add(&self, listed: &mut Listed, hash: Mixed) -> Option<Result<(), Full>> {
+    /// Adds an item with this stamp to the list, unless that has ended or ends now.
+    fn add(&self, listed: &mut Listed, hash: Mixed, stamp: u8) -> Option<Result<(), Full>> {
         if listed.has_ended {
             return None;
         }
@@ -240,7 +241,6 @@ impl Stages {
                 Err(_) => listed.due = (listed.due + listed.due.div_ceil(4)).min(self.most()),
             }
         }
-        let stamp = self.stamp();
         let Err(NoGap) = listed.list.insert(hash, stamp) else { return Some(Ok(())) };
         match self.lengthen(listed) {
             Ok(()) if listed.has_ended => None,

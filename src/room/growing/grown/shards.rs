@@ -1,14 +1,17 @@
 //! What operations, batches and files need of the shards of a growing filter.
 
+use crate::error::union::Reason;
 use crate::error::{Full, FullKind};
 use crate::layout::either;
 use crate::layout::geometry::{Mixed, Place, SHARD_BUCKETS};
 use crate::layout::roots::Parts;
 use crate::layout::sizing::GrowthPlan;
+use crate::layout::stamps::Moment;
 use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::growing::directory::Tenure;
 use crate::room::growing::grown::Grown;
 use crate::room::growing::until_split::{Split, UntilSplit};
+use crate::room::guest::{Guest, Taken};
 use crate::room::parts::{Copied, Plan};
 use crate::room::shards::{Located, Shards};
 use crate::stats::{Growth, Stats};
@@ -154,6 +157,14 @@ impl Shards for Grown {
                 return Some(Copied { depth: tenure.depth(), items, excess });
             }
         }
+    }
+
+    fn take_over(&self, other: &Self, guest: &Guest<'_>, taken: &mut Taken) -> Result<(), Reason> {
+        either!(self.is_wide(), WIDE => self.take_entries::<WIDE>(other, guest, taken))
+    }
+
+    fn adopt_item(&self, hash: Mixed, came: Moment) -> Result<bool, Full> {
+        either!(self.is_wide(), WIDE => self.adopt_hash::<WIDE>(hash, came))
     }
 
     fn items_by_stamp(&self) -> ByStamp {

@@ -234,6 +234,14 @@ impl List {
         self.contains(Mixed(hash))
     }
 
+    /// Makes the youngest copy of an item, of which there is one, at most as old as this stamp.
+    pub fn keep(&mut self, Mixed(hash): Mixed, stamp: u8, age_of: impl Fn(u8) -> u64) {
+        let youngest = self.stamps_of(hash).iter_mut().min_by_key(|own| age_of(**own));
+        if let Some(youngest) = youngest.filter(|own| age_of(**own) > age_of(stamp)) {
+            *youngest = stamp;
+        }
+    }
+
     /// Removes the items that have these stamps.
     pub fn expire(&mut self, is_dead: impl Fn(u8) -> bool) {
         let Some(mut stamps) = self.stamps.take() else { return };

@@ -1,0 +1,169 @@
+//! The error of filters that could not be united.
+
+use crate::error::Full;
+use std::error::Error;
+use std::fmt;
+
+/// The error returned when a filter cannot take over what another one knows. The other filter is unchanged,
+/// and nothing that was in this one is lost.
+///
+/// ```
+/// use koel::{ConcurrentCuckooFilter, UnionErrorKind};
+///
+/// let one = ConcurrentCuckooFilter::with_capacity(100);
+/// let other = ConcurrentCuckooFilter::with_capacity(100);
+/// let error = one.union(&other).unwrap_err(); // their hashers have different random keys
+/// assert_eq!(error.kind(), UnionErrorKind::DifferentHasher);
+/// ```
+#[derive(Clone, PartialEq)]
+pub struct UnionError {
+    reason: Reason,
+}
+
+/// The reason for a [`UnionError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum UnionErrorKind {
+    /// The hashers give an item different hashes.
+    DifferentHasher,
+    /// The fingerprints have different sizes: the filters were built for different rates.
+    DifferentLayout,
+    /// The filters have a fixed size, and not the same one: they were built for different capacities.
+    DifferentSize,
+    /// The filters do not [remember](crate::Builder::remembers) items for the same number of ticks.
+    DifferentWindow,
+    /// There was no room for some entries.
+    Full,
+    /// There is no memory to copy a shard to.
+    OutOfMemory,
+}
+
+/// What two filters differ in.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Different {
+    Hasher,
+    Layout,
+    Size,
+    Window,
+}
+
+#[doc(hidden)]
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reason {
+    Different(Different),
+    Full {
+        full: Full,
+        added: usize,
+        refused: usize,
+        /// Whether all entries were tried.
+        is_all: bool,
+    },
+    OutOfMemory {
+        bytes: usize,
+    },
+}
+
+impl UnionError {
+    /// Returns the reason why the filters could not be united.
+    ///
+    /// ```
+    /// use koel::{ConcurrentCuckooFilter, StableHash, UnionErrorKind};
+    ///
+    /// let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(1));
+    /// let small = builder.clone().capacity(1_000).build()?;
+    /// let large = builder.capacity(2_000).build()?;
+    /// assert_eq!(large.union(&small).unwrap_err().kind(), UnionErrorKind::DifferentSize);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn kind(&self) -> UnionErrorKind {
+        match self.reason {
+            Reason::Different(Different::Hasher) => UnionErrorKind::DifferentHasher,
+            Reason::Different(Different::Layout) => UnionErrorKind::DifferentLayout,
+            Reason::Different(Different::Size) => UnionErrorKind::DifferentSize,
+            Reason::Different(Different::Window) => UnionErrorKind::DifferentWindow,
+            Reason::Full { .. } => UnionErrorKind::Full,
+            Reason::OutOfMemory { .. } => UnionErrorKind::OutOfMemory,
+        }
+    }
+
+    /// Returns why there was no room for the last entry that was refused, if any was.
+    #[must_use]
+    pub fn full(&self) -> Option<Full> {
+        match self.reason {
+            Reason::Full { full, .. } => Some(full),
+            _ => None,
+        }
+    }
+
+    /// Returns how many entries were added before the filter gave up. They stay.
+    #[must_use]
+    pub fn added(&self) -> usize {
+        match self.reason {
+            Reason::Full { added, .. } => added,
+            _ => 0,
+        }
+    }
+
+    /// Returns how many entries were refused: all that did not fit, or the first thousand, after which the
+    /// filter takes over no more.
+    #[must_use]
+    pub fn refused(&self) -> usize {
+        match self.reason {
+            Reason::Full { refused, .. } => refused,
+            _ => 0,
+        }
+    }
+}
+
+impl From<Reason> for UnionError {
+    fn from(reason: Reason) -> Self {
+        UnionError { reason }
+    }
+}
+
+impl fmt::Debug for UnionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.reason, f)
+    }
+}
+
+impl fmt::Display for UnionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.reason {
+            Reason::Different(what) => f.write_str(match what {
+                Different::Hasher => {
+                    "the filters have different hashers (or different seeds), so neither can tell \
+                     what the other knows: build both with one StableHash::with_seed"
+                }
+                Different::Layout => {
+                    "the filters have fingerprints of different sizes: build both for one \
+                     false-positive rate, and one expected growth if they grow"
+                }
+                Different::Size => {
+                    "the filters have fixed sizes, and not the same one: build both for one \
+                     capacity, or let them grow"
+                }
+                Different::Window => {
+                    "the filters remember items for different numbers of ticks: build both with \
+                     one .remembers(ticks)"
+                }
+            }),
+            Reason::Full { full, added, refused, is_all } => {
+                let most = if *is_all { "" } else { "the first " };
+                let rest = if *is_all { "" } else { ", and what came after was not tried" };
+                write!(
+                    f,
+                    "{most}{refused} entries of the other filter were refused ({added} were added, \
+                     and stay{rest}): {full}"
+                )
+            }
+            Reason::OutOfMemory { bytes } => {
+                write!(f, "the {bytes} bytes for the copy of a shard could not be allocated")
+            }
+        }
+    }
+}
+
+impl Error for UnionError {}

@@ -1,0 +1,69 @@
+//! Filters that meet: one takes over what another one knows.
+
+use crate::error::union::{Different, Reason, UnionError};
+use crate::filter::ConcurrentCuckooFilter;
+use crate::room::{Room, union};
+use std::hash::BuildHasher;
+
+/// # Union
+///
+/// Workers that went apart meet: one filter takes over what another one knows. Both have to be made alike:
+/// with hashers that agree ([`StableHash::with_seed`](crate::StableHash::with_seed), or copies of one hasher),
+/// for the same rate, and, if they have a fixed size, for the same capacity. Growing filters may have begun
+/// with different capacities, and grown as they did.
+///
+/// What both know is there once, as if each item of the other filter had been passed to
+/// [`insert_if_absent`](Self::insert_if_absent): a copy of an item is not added again, and an item may be
+/// taken for another one. So this may be repeated, and changes nothing the second time. For the same reason,
+/// **remove with care** afterwards: of two items that are one to the filter, each from one side, one entry
+/// is left, and removing either item removes both.
+///
+/// The false-positive rate is then that of a filter with so many items: each entry adds its part, and those
+/// of a growing filter that had lost bits add as much as they did there, or more if they go to several
+/// shards. [`stats`](Self::stats) tells the rate.
+impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
+    /// Takes over what the other filter knows, and returns how many entries were added.
+    ///
+    /// Everything that was in the other filter when the call began is in this one when it returns, except for
+    /// what other threads remove meanwhile. Both filters may be in use, and may take over from each other.
+    /// This goes through the other filter shard by shard, copies each, and inserts what is missing; it
+    /// takes the memory of one more shard.
+    ///
+    /// If the filters [forget](Self#forgetting), an item is found here as long as it would be there, or here if
+    /// that is longer. Where ticks have [numbers](Self::tick_to), this filter first goes on to the present
+    /// tick of the other one, and takes its items for as old as the numbers tell; without numbers, the
+    /// present ticks of both are the same. No ticks begin meanwhile in either filter.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the filters were not made alike; nothing has changed then. Or if there is no room
+    /// for some entries: the others were added, unless more than a thousand were refused. Nothing is lost
+    /// in either filter, and the call may be repeated when there is room.
+    ///
+    /// ```
+    /// use koel::{ConcurrentCuckooFilter, StableHash};
+    ///
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000).hasher(StableHash::with_seed(7));
+    /// let builder = builder.growing();
+    /// let (monday, tuesday) = (builder.clone().build()?, builder.build()?);
+    /// monday.insert("https://a.example/").expect("room");
+    /// tuesday.insert("https://a.example/").expect("room");
+    /// tuesday.insert("https://b.example/").expect("room");
+    ///
+    /// assert_eq!(monday.union(&tuesday), Ok(1));
+    /// assert!(monday.contains("https://b.example/") && monday.len() == 2);
+    /// assert_eq!(monday.union(&tuesday), Ok(0));
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn union(&self, other: &Self) -> Result<usize, UnionError> {
+        if !self.hashes_like(other) {
+            return Err(Reason::Different(Different::Hasher).into());
+        }
+        Ok(union::unite(self.room(), other.room())?)
+    }
+
+    /// Whether the hashers agree, as far as some items show.
+    fn hashes_like(&self, other: &Self) -> bool {
+        (0..4u64).all(|item| self.hash_of(&item) == other.hash_of(&item))
+    }
+}

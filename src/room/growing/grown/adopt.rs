@@ -1,0 +1,156 @@
+//! Entries of another growing filter: where do they go?
+//!
+//! An entry is a lane in a bucket. What is known of its item is its anchor, and by its shard and its window
+//! the first bits of its position, which is to say: its hash is in a certain range. The bucket is the
+//! item's here too, since it depends on nothing that filters differ in.
+//!
+//! In this filter, shards have other ranges. The entry goes to each shard that its range meets, with as many
+//! bits of the window as are sure: those that all hashes of the common range have. If one shard has all of
+//! the range, these are often as many as there were, or more by what the shard is less deep; otherwise none
+//! are left, and the entry becomes several lanes that stand for one item. Like the copies of a lane that a
+//! [split](mod@crate::room::growing::split) sends to both halves, all but one of them are
+//! [excess](crate::room::growing::site::census::Census).
+//!
+//! An entry counts as an item if it was not covered everywhere. If shards cannot take it all, it is refused,
+//! and what was added stays: another thread may have taken it for an item of its own.
+
+use crate::error::Full;
+use crate::error::union::Reason;
+use crate::layout::bucket::Fingerprint;
+use crate::layout::geometry::{Bucket, Mixed, Place};
+use crate::layout::roots::Position;
+use crate::layout::stamps::Moment;
+use crate::room::growing::directory::Tenure;
+use crate::room::growing::grown::Grown;
+use crate::room::growing::until_split::Split;
+use crate::room::guest::{Guest, Taken};
+use crate::shard::adopt::Entry;
+use crate::shard::lease::Refusal;
+
+/// What is known of an item of another filter.
+#[derive(Clone, Copy)]
+struct Known {
+    bucket: Bucket,
+    /// With the anchor.
+    fp: Fingerprint,
+    /// The hashes that it may have.
+    first: Mixed,
+    last: Mixed,
+    came: Moment,
+}
+
+impl Grown {
+    /// Takes over the entries in a copy of a shard of another filter.
+    pub(super) fn take_entries<const WIDE: bool>(
+        &self,
+        other: &Self,
+        guest: &Guest<'_>,
+        taken: &mut Taken,
+    ) -> Result<(), Reason> {
+        let aging = &self.ground.aging;
+        let roots = other.directory.roots();
+        let Position { root, in_root } = roots.position(Mixed(guest.start));
+        let prefix = in_root & !(u64::MAX >> guest.depth);
+        guest.for_each(|bucket, words, lane, fp, came| {
+            let (window, known) = aging.known::<WIDE>(words, lane);
+            let from = Position { root, in_root: prefix | window >> guest.depth };
+            // No lane of a filter has a range without hashes.
+            let Some((first, last)) = roots.hashes(from, guest.depth + known) else {
+                return Ok(());
+            };
+            let (first, last) = (Mixed(first), Mixed(last));
+            taken.note(self.adopt::<WIDE>(Known { bucket, fp, first, last, came }))
+        })
+    }
+
+    /// Adds an item of another filter's list.
+    pub(super) fn adopt_hash<const WIDE: bool>(
+        &self,
+        hash: Mixed,
+        came: Moment,
+    ) -> Result<bool, Full> {
+        let Place { first: bucket, fp, .. } = self.ground.aging.place::<WIDE>(hash, 0, 0);
+        self.adopt::<WIDE>(Known { bucket, fp, first: hash, last: hash, came })
+    }
+
+    /// Adds the entry of an item of whose position only so many bits are known.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn adopt_vaguely<const WIDE: bool>(&self, hash: Mixed, bits: u32) -> Result<bool, Full> {
+        let Place { first: bucket, fp, .. } = self.ground.aging.place::<WIDE>(hash, 0, 0);
+        let Position { root, in_root } = self.position(hash);
+        let in_root = in_root & !u64::MAX.checked_shr(bits).unwrap_or(0);
+        let range = self.directory.roots().hashes(Position { root, in_root }, bits);
+        let (first, last) = range.map(|(first, last)| (Mixed(first), Mixed(last))).expect("hashes");
+        self.adopt::<WIDE>(Known { bucket, fp, first, last, came: Moment::FIRST })
+    }
+
+    /// Adds an entry wherever it may belong, unless it is there. Returns whether it was added anywhere.
+    fn adopt<const WIDE: bool>(&self, mut known: Known) -> Result<bool, Full> {
+        let mut counts = true;
+        let all = known.last;
+        loop {
+            let (tenure, place, lost) = self.place_of::<WIDE>(&mut known, all);
+            let entry = Entry { place, lost, came: known.came };
+            match self.adopt_in::<WIDE>(tenure, entry, counts) {
+                Ok(added) => {
+                    counts &= !added;
+                    if known.last.0 == all.0 {
+                        return Ok(!counts);
+                    }
+                    known.first = Mixed(known.last.0 + 1);
+                }
+                // Its halves come one after the other.
+                Err(Refusal::Lapsed(_)) => {}
+                Err(Refusal::Full(_)) => self.split::<WIDE>(self.shard(tenure), place)?,
+            }
+        }
+    }
+
+    /// Finds the shard of the first of these hashes, and cuts them off where it ends. Returns the shard, the
+    /// place in it, and how many bits are lost there.
+    fn place_of<const WIDE: bool>(
+        &self,
+        known: &mut Known,
+        all: Mixed,
+    ) -> (Tenure<'_>, Place, u32) {
+        let aging = &self.ground.aging;
+        let first = self.position(known.first);
+        let tenure = self.directory.look_up_at(known.first, first);
+        let depth = tenure.depth();
+        let ends_here = self.position(all).range(depth) == first.range(depth);
+        let end = || self.directory.end(tenure).map_or(u64::MAX, |next| next.0 - 1);
+        known.last = if ends_here { all } else { Mixed(end()) };
+        let last = self.position(known.last);
+        let common = (first.in_root ^ last.in_root).leading_zeros() - depth;
+        let bits = common.min(aging.window_bits());
+        let fp = aging.with_known::<WIDE>(known.fp, first.in_root << depth, bits);
+        let second = aging.alternate(known.bucket, fp);
+        (tenure, Place { first: known.bucket, second, fp }, aging.window_bits() - bits)
+    }
+
+    /// Adds an entry to a shard, unless it is there. Returns whether it was added.
+    fn adopt_in<const WIDE: bool>(
+        &self,
+        tenure: Tenure<'_>,
+        entry: Entry,
+        counts: bool,
+    ) -> Result<bool, Refusal<Split>> {
+        let site = self.site(tenure);
+        let is_used_up = entry.lost == self.ground.aging.window_bits();
+        // A lane that is not counted is one that stands for no item. While this is held, nobody finds the
+        // filter empty and forgets that there are such lanes.
+        let _no_transfer = (!counts).then(|| self.accounts.expect_excess());
+        // A shard has an excess of as many as half of its slots only after removals of what it never had. It
+        // gets no more of it then, however many threads are at work, and the entry counts twice: an excess
+        // of more than all slots would be taken for damage.
+        let slots = self.geometry.buckets() as usize * self.geometry.lanes().slots();
+        let counts = counts || site.census().excess.total() >= slots as i64 / 2;
+        let stamp = self.geometry.lanes().stamp_of_age(0, entry.came);
+        let filling = || {
+            site.put_on(1 << entry.lost, is_used_up, (!counts).then_some(stamp));
+            counts
+        };
+        self.shard::<WIDE>(tenure).adopt(entry, filling)
+    }
+}

@@ -1,0 +1,130 @@
+//! A filter takes over what another one knows.
+//!
+//! The other filter's shards are copied one after the other, and the entries of each copy are inserted
+//! where they belong here, unless they are there already. No lock of either filter is held while one of the
+//! other is asked for, so filters may take over from each other at the same time. In a fixed filter, an
+//! entry stays in its shard and its bucket. In one that grows, it goes wherever its item
+//! [may belong](crate::room::growing::grown::adopt).
+//!
+//! Neither filter begins a tick meanwhile, so each entry keeps its age. Where both filters have numbers for
+//! their ticks, the numbers tell how much older it is here.
+
+use crate::error::Full;
+use crate::error::union::{Different, Reason};
+use crate::layout::geometry::Mixed;
+use crate::layout::stamps::Moment;
+use crate::room::guest::{Guest, Taken, Times};
+use crate::room::parts::Plan;
+use crate::room::shards::Shards;
+use crate::room::{Room, Stage};
+use crate::table::ticking::Held;
+
+/// Takes over what another room knows. Returns how many entries were added. The hashers are the same.
+pub fn unite<R: Room>(room: &R, other: &R) -> Result<usize, Reason> {
+    let plan = plan(other);
+    if let Some(what) = difference(&self::plan(room), &plan) {
+        return Err(Reason::Different(what));
+    }
+    let lanes = plan.geometry().lanes();
+    let held = hold(room, other);
+    let times = Times::of(held.as_ref().map(|(here, there)| [here.time(), there.time()]), lanes);
+    let mut taken = Taken::default();
+    loop {
+        match other.stage() {
+            Stage::Shards(shards) => take_shards(room, shards, &plan, &times, &mut taken)?,
+            Stage::List(list) => {
+                // The list may have ended by now. Then there are shards.
+                let Some(items) = list.items_of_list() else { continue };
+                let (hashes, stamps) = items.map_err(|bytes| Reason::OutOfMemory { bytes })?;
+                for (index, hash) in hashes.iter().enumerate() {
+                    let stamp = stamps.get(index).copied().unwrap_or(0);
+                    if let Some(came) = times.came(lanes.age_of(stamp, times.there)) {
+                        taken.note(adopt_item(room, Mixed(*hash), came))?;
+                    }
+                }
+            }
+        }
+        return taken.result().map(|()| taken.added);
+    }
+}
+
+fn plan<R: Room>(room: &R) -> Plan {
+    match room.stage() {
+        Stage::Shards(shards) => shards.plan(),
+        Stage::List(list) => Plan::Growing(list.plan()),
+    }
+}
+
+/// Why filters with these plans cannot be united.
+fn difference(one: &Plan, other: &Plan) -> Option<Different> {
+    let numbers = [one, other].map(|plan| plan.geometry().numbers());
+    if numbers[0].lanes.remembers() != numbers[1].lanes.remembers() {
+        return Some(Different::Window);
+    }
+    if numbers[0].lanes != numbers[1].lanes {
+        return Some(Different::Layout);
+    }
+    (!one.grows() && numbers[0] != numbers[1]).then_some(Different::Size)
+}
+
+/// Keeps ticks from beginning in both filters, this one and the other, if they forget. If the other was
+/// ahead, this one is as far then.
+fn hold<'a, R: Room>(room: &'a R, other: &'a R) -> Option<(Held<'a>, Held<'a>)> {
+    let ((here, through_here), (there, through_there)) = (room.time()?, other.time()?);
+    loop {
+        if let Some(number) = there.number() {
+            here.tick_to(through_here, number);
+        }
+        let held = (here.hold(through_here), there.hold(through_there));
+        let [number_here, number_there] = [&held.0, &held.1].map(|held| held.time().number);
+        if number_there <= number_here || number_there.is_none() {
+            return Some(held);
+        }
+    }
+}
+
+/// Adds an item of another filter's list.
+fn adopt_item<R: Room>(room: &R, hash: Mixed, came: Moment) -> Result<bool, Full> {
+    loop {
+        match room.stage() {
+            Stage::Shards(shards) => return shards.adopt_item(hash, came),
+            Stage::List(list) => {
+                if let Some(result) = list.adopt(hash, came) {
+                    return result;
+                }
+            }
+        }
+    }
+}
+
+/// Takes over all shards of another filter.
+fn take_shards<R: Room>(
+    room: &R,
+    from: &R::Shards,
+    plan: &Plan,
+    times: &Times,
+    taken: &mut Taken,
+) -> Result<(), Reason> {
+    let lanes = plan.geometry().lanes();
+    let count = plan.geometry().words();
+    let mut words = Vec::new();
+    words.try_reserve_exact(count).map_err(|_| Reason::OutOfMemory { bytes: 8 * count })?;
+    words.resize(count, 0);
+    let shards = loop {
+        match room.stage() {
+            Stage::Shards(shards) => break shards,
+            // A list has no room for what is not a hash.
+            Stage::List(list) => list.leave().map_err(|full| {
+                let refused = from.items();
+                Reason::Full { full, added: 0, refused, is_all: true }
+            })?,
+        }
+    };
+    let mut next = Some(0);
+    while let Some(start) = next {
+        let Some(copied) = from.copy_shard(&mut next, &mut words) else { break };
+        let guest = Guest { start, depth: copied.depth, words: &words, lanes, times };
+        shards.take_over(from, &guest, taken)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! Entries of another filter: items of which nothing is known but their lanes there.
+//!
+//! An entry is inserted like an item, unless it is here already. It differs from a new item in two ways.
+//! It comes with its age. And of its window, bits may be lost (see [`aging`](crate::layout::aging)), so it
+//! stands for any of several items. It is here only if a lane *covers* all of them: one that agrees with
+//! what is left of the window, and has lost at least as many bits. (A lane that has lost fewer may be equal
+//! as far as the bits of a new item would go on like those of the entry: a `1`, and zeros.)
+
+use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
+use crate::layout::geometry::{Bucket, Geometry, Place};
+use crate::layout::stamps::Moment;
+use crate::shard::Shard;
+use crate::shard::lease::{Answer, Lease, Refusal};
+use crate::table::Table;
+
+/// An entry of another filter.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    pub place: Place,
+    /// How many bits its window has lost.
+    pub lost: u32,
+    /// When it came, in the time of the filter that it comes to.
+    pub came: Moment,
+}
+
+/// The lease of a shard for an entry: of the lanes that match, only those that cover it are seen.
+#[derive(Clone, Copy)]
+struct ForEntry<L, F> {
+    lease: L,
+    lost: u32,
+    came: Moment,
+    filling: F,
+}
+
+impl<L: Lease> Shard<'_, L> {
+    /// Adds an entry of another filter, unless a lane covers it. If that is older, it becomes as young as
+    /// the entry. Returns whether the entry was added.
+    ///
+    /// `filling` is called when it is added, under the lock of its stripe, before it can be seen. It returns
+    /// whether the entry counts as an item. No tick passes meanwhile.
+    pub fn adopt(self, entry: Entry, filling: impl Fn() -> bool + Copy) -> Answer<bool, L> {
+        let Entry { place, lost, came } = entry;
+        let lease = ForEntry { lease: self.lease, lost, came, filling };
+        let shard = Shard { table: self.table, base: self.base, lease };
+        // Each turn but the last is spoiled by another thread that has removed what was here.
+        loop {
+            if shard.insert_if_absent(place)? {
+                return Ok(true);
+            }
+            if !self.lanes().forgets() || shard.keep(place).map_err(Refusal::Lapsed)? {
+                return Ok(false);
+            }
+        }
+    }
+}
+
+impl<L: Lease, F: Fn() -> bool + Copy> Shard<'_, ForEntry<L, F>> {
+    /// Makes the youngest lane that covers the entry at most as old as the entry. Returns whether there is
+    /// one.
+    fn keep(self, place: Place) -> Result<bool, L::Lapsed> {
+        let (lanes, now) = (self.lanes(), self.now());
+        let locked = self.lock(place)?;
+        let both = [place.first, place.second].into_iter().flat_map(|bucket| {
+            let words = self.read_locked(&locked, bucket);
+            self.holding(words, place.fp).map(move |lane| (bucket, words, lane))
+        });
+        let age_of = |(_, words, lane): &(Bucket, Words, Lane)| lanes.age(*words, *lane, now);
+        let Some(youngest) = both.min_by_key(age_of) else { return Ok(false) };
+        let age = now.tick().wrapping_sub(self.lease.came.tick());
+        if age < age_of(&youngest) {
+            let (bucket, words, lane) = youngest;
+            self.write(&locked, bucket, lanes.with_age(words, lane, age, now));
+        }
+        Ok(true)
+    }
+}
+
+impl<L: Lease, F: Copy> ForEntry<L, F> {
+    /// Those of these lanes that have lost at least as many bits as the entry.
+    fn covering(self, lanes: Lanes, words: Words, among: LaneSet) -> LaneSet {
+        let has_lost = |only| self.lease.closest(words, only).map(|(lost, _)| lost);
+        let each = among.map(|lane| among.only(lane));
+        let covering = each.filter(|only| has_lost(*only) >= Some(self.lost));
+        lanes.set_of(covering.fold(0, |tops, only| tops | only.tops()))
+    }
+}
+
+impl<L: Lease, F: Fn() -> bool + Copy> Lease for ForEntry<L, F> {
+    type Lapsed = L::Lapsed;
+
+    const LASTING: bool = L::LASTING;
+    const WIDE: bool = L::WIDE;
+    const PATIENCE: usize = L::PATIENCE;
+
+    fn check(self) -> Result<(), L::Lapsed> {
+        self.lease.check()
+    }
+
+    fn check_alone(self) -> Result<(), L::Lapsed> {
+        self.lease.check_alone()
+    }
+
+    fn holding(self, lanes: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
+        let matching = self.lease.holding(lanes, word, fp);
+        // The head of a wide fingerprint tells nothing of the bits that are lost.
+        let words = Words { heads: word, tails: 0 };
+        if L::WIDE { matching } else { self.covering(lanes, words, matching) }
+    }
+
+    fn holding_tail(self, lanes: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
+        let matching = self.lease.holding_tail(lanes, word, fp);
+        self.covering(lanes, Words { heads: 0, tails: word }, matching)
+    }
+
+    fn is_in(self, lanes: Lanes, first: u64, second: u64, fp: Fingerprint) -> bool {
+        // Mostly nothing matches at all.
+        self.lease.is_in(lanes, first, second, fp)
+            && (L::WIDE || {
+                let [first, second] = [first, second].map(|word| self.holding(lanes, word, fp));
+                !first.or(second).is_empty()
+            })
+    }
+
+    fn alternate(self, geometry: &Geometry, bucket: Bucket, fp: Fingerprint) -> Bucket {
+        self.lease.alternate(geometry, bucket, fp)
+    }
+
+    fn closest(self, words: Words, among: LaneSet) -> Option<(u32, Lane)> {
+        self.lease.closest(words, among)
+    }
+
+    fn now(self, table: &Table) -> Moment {
+        self.lease.now(table)
+    }
+
+    fn came(self, _: &Table) -> Moment {
+        self.came
+    }
+
+    fn filling(self) -> bool {
+        (self.filling)()
+    }
+
+    fn removing(self, lost: u32) {
+        self.lease.removing(lost);
+    }
+
+    fn replacing(self, words: Words, lane: Lane) -> bool {
+        self.lease.replacing(words, lane)
+    }
+}

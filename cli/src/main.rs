@@ -53,6 +53,7 @@ fn main() -> ExitCode {
         Command::Dedup(options) => commands::dedup::dedup(options),
         Command::Query(options) => commands::membership::query(options),
         Command::Add(options) => commands::membership::add(options),
+        Command::Merge(options) => commands::merge::merge(options),
         Command::Forget(options) => commands::membership::forget(options),
         Command::Info(options) => commands::info::info(options),
         Command::Bench(options) => bench::run(options).map(|()| DONE),

@@ -927,6 +927,15 @@ twins! {
         model: "union::an_entry_is_covered_only_by_what_has_lost_as_much",
         message: "an entry was taken for one that knows more",
     }
+    a_finer_lane_keeps_its_bits {
+        edits: [(
+            "shard/adopt.rs",
+            "let widened = host.widen(words, lane, entry);",
+            "let widened = words;",
+        )],
+        model: "union::a_finer_lane_becomes_like_the_entry",
+        message: "a finer lane did not lose its bits",
+    }
     nobody_knows_that_an_entry_is_in_several_shards {
         edits: [(
             "room/growing/accounts.rs",

@@ -169,6 +169,38 @@ impl Aging {
         Fingerprint::with_bit(last_one, fp.head() & self.anchors | bits)
     }
 
+    /// Returns the taken lanes that have lost fewer bits than an entry with this fingerprint, which has lost
+    /// so many, and agree with what the entry has left.
+    pub fn finer<const WIDE: bool>(&self, words: Words, fp: Fingerprint, lost: u32) -> LaneSet {
+        let last_one = self.unit.get() << lost;
+        let above = self.lanes.heads() & !(u64::from(last_one) | (u64::from(last_one) - 1));
+        let (heads, windows) = match WIDE {
+            false => (self.lanes.taken(words.heads), fp.head()),
+            true => (self.lanes.holding::<true>(words.heads, fp), fp.tail()),
+        };
+        let unlike = Self::windows::<WIDE>(words) ^ (self.lanes.ones() * u64::from(windows));
+        let agree = self.lanes.empty(unlike & (self.lanes.ones() * above)).and(heads);
+        let is_finer = |only: &LaneSet| {
+            self.closest::<WIDE>(words, *only).is_some_and(|(has_lost, _)| has_lost < lost)
+        };
+        let each = agree.map(|lane| agree.only(lane)).filter(is_finer);
+        self.lanes.set_of(each.fold(0, |tops, only| tops | only.tops()))
+    }
+
+    /// Returns the bucket with a lane that has lost so many bits, and fewer before.
+    pub fn widened<const WIDE: bool>(&self, words: Words, lane: Lane, lost: u32) -> Words {
+        let value = self.lanes.value(Self::windows::<WIDE>(words), lane);
+        let last_one = u64::from(self.unit.get()) << lost;
+        let stamp = value & (u64::from(self.unit.get()) - 1);
+        let low = last_one | stamp;
+        let bits = last_one.trailing_zeros() + 1;
+        let replaced = |word| self.lanes.replace_lowest(word, lane, bits, low);
+        match WIDE {
+            false => Words { heads: replaced(words.heads), ..words },
+            true => Words { tails: replaced(words.tails), ..words },
+        }
+    }
+
     /// Returns what is left of a lane's window: its bits as a fraction, and their number.
     pub fn known<const WIDE: bool>(&self, words: Words, lane: Lane) -> (u64, u32) {
         let window = self.lanes.value(Self::windows::<WIDE>(words), lane) as u32 & self.in_a_window;

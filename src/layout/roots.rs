@@ -53,6 +53,9 @@ impl Roots {
             root += 1;
             0
         });
+        if self.count == 1 {
+            return (root == 0).then_some(Mixed(fraction));
+        }
         // The lowest hash `h` with `h × roots ≥ root × 2^64 + fraction`.
         let least = (root as u128) << 64 | u128::from(fraction);
         (root < self.count).then(|| Mixed(least.div_ceil(self.count as u128) as u64))

@@ -50,7 +50,7 @@ impl Stagger {
         let (factor, target) = (self.factor as f64 / unit, position as f64 / unit);
         let root = ((1.0 + factor).powi(2) - 4.0 * factor * target).sqrt();
         let mut fraction = ((1.0 + factor - root) / (2.0 * factor) * unit) as u64;
-        let missing = i128::from(position) - i128::from(self.position(fraction));
+        let missing = position.wrapping_sub(self.position(fraction)).cast_signed();
         // The slope there is the root.
         fraction = fraction.saturating_add_signed((missing as f64 / root) as i64);
         // What is left are some units.

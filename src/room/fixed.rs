@@ -2,7 +2,7 @@
 //! [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter).
 
 use crate::error::{Full, FullKind, Reason, union};
-use crate::layout::bucket::Lanes;
+use crate::layout::bucket::{Lane, LaneSet, Lanes, Words};
 use crate::layout::either;
 use crate::layout::geometry::{Geometry, Mixed, Place};
 use crate::layout::roots::{Parts, Roots};
@@ -15,7 +15,7 @@ use crate::room::parts::{CannotRestore, Copied, Loaded, Plan};
 use crate::room::shards::{Located, Shards};
 use crate::room::{Room, Stage, sealed};
 use crate::shard::Shard;
-use crate::shard::adopt::Entry;
+use crate::shard::adopt::{Entry, Host};
 use crate::shard::lease::{Always, Refusal};
 use crate::stats::Stats;
 use crate::table::Table;
@@ -59,7 +59,7 @@ impl Fixed {
         came: Moment,
     ) -> Result<bool, Full> {
         let entry = Entry { place, lost: 0, came };
-        self.shard::<WIDE>(shard).adopt(entry, || true).map_err(|refusal| match refusal {
+        self.shard::<WIDE>(shard).adopt(entry, Settled).map_err(|refusal| match refusal {
             Refusal::Full(kind) => Full::new(kind),
             Refusal::Lapsed(lapsed) => match lapsed {},
         })
@@ -73,6 +73,24 @@ impl Fixed {
 impl fmt::Debug for Fixed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fixed").finish_non_exhaustive()
+    }
+}
+
+/// In a fixed filter no lane loses bits.
+#[derive(Clone, Copy)]
+struct Settled;
+
+impl Host for Settled {
+    fn filling(self) -> bool {
+        true
+    }
+
+    fn finer(self, _: Words, _: Entry) -> LaneSet {
+        LaneSet::NONE
+    }
+
+    fn widen(self, words: Words, _: Lane, _: Entry) -> Words {
+        words
     }
 }
 

@@ -5,6 +5,11 @@
 //! stands for any of several items. It is here only if a lane *covers* all of them: one that agrees with
 //! what is left of the window, and has lost at least as many bits. (A lane that has lost fewer may be equal
 //! as far as the bits of a new item would go on like those of the entry: a `1`, and zeros.)
+//!
+//! A lane that has lost fewer bits, and agrees with those that the entry has left, is *finer*. It is probably
+//! of the same item, inserted when its filter was larger. It becomes like the entry, which matches all that
+//! it matched. So an item that both filters had is here once, and the lane errs as often as the entry alone
+//! would. Like a match of a new item, this may be the lane of another one.
 
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Geometry, Place};
@@ -25,25 +30,38 @@ pub struct Entry {
 
 /// The lease of a shard for an entry: of the lanes that match, only those that cover it are seen.
 #[derive(Clone, Copy)]
-struct ForEntry<L, F> {
+struct ForEntry<L, H> {
     lease: L,
     lost: u32,
     came: Moment,
-    filling: F,
+    host: H,
+}
+
+/// What entries have to be told of the filter that they come to. The caller holds the lock of the stripe.
+pub trait Host: Copy {
+    /// Called before an entry fills a lane. Returns whether it counts as an item.
+    fn filling(self) -> bool;
+
+    /// Returns the lanes that are finer than an entry.
+    fn finer(self, words: Words, entry: Entry) -> LaneSet;
+
+    /// Returns the bucket in which one of them has lost as many bits as the entry, and records that.
+    fn widen(self, words: Words, lane: Lane, entry: Entry) -> Words;
 }
 
 impl<L: Lease> Shard<'_, L> {
-    /// Adds an entry of another filter, unless a lane covers it. If that is older, it becomes as young as
-    /// the entry. Returns whether the entry was added.
-    ///
-    /// `filling` is called when it is added, under the lock of its stripe, before it can be seen. It returns
-    /// whether the entry counts as an item. No tick passes meanwhile.
-    pub fn adopt(self, entry: Entry, filling: impl Fn() -> bool + Copy) -> Answer<bool, L> {
+    /// Adds an entry of another filter, unless a lane covers it, or covers it once it has lost as many bits.
+    /// If that is older, it becomes as young as the entry. Returns whether the entry was added. No tick
+    /// passes meanwhile.
+    pub fn adopt(self, entry: Entry, host: impl Host) -> Answer<bool, L> {
         let Entry { place, lost, came } = entry;
-        let lease = ForEntry { lease: self.lease, lost, came, filling };
+        let lease = ForEntry { lease: self.lease, lost, came, host };
         let shard = Shard { table: self.table, base: self.base, lease };
         // Each turn but the last is spoiled by another thread that has removed what was here.
         loop {
+            if lost > 0 && shard.widen_finer(entry).map_err(Refusal::Lapsed)? {
+                return Ok(false);
+            }
             if shard.insert_if_absent(place)? {
                 return Ok(true);
             }
@@ -54,7 +72,35 @@ impl<L: Lease> Shard<'_, L> {
     }
 }
 
-impl<L: Lease, F: Fn() -> bool + Copy> Shard<'_, ForEntry<L, F>> {
+impl<L: Lease, H: Host> Shard<'_, ForEntry<L, H>> {
+    /// Lets a finer lane lose bits until it covers the entry, if there is one, and no lane that covers it.
+    fn widen_finer(self, entry: Entry) -> Result<bool, L::Lapsed> {
+        let place = entry.place;
+        let host = self.lease.host;
+        let finer = |words| host.finer(words, entry);
+        let read = |bucket| self.read_rest(bucket, self.read(bucket));
+        // Mostly there is none. What changes meanwhile might as well have come later.
+        if finer(read(place.first)).or(finer(read(place.second))).is_empty() {
+            return Ok(false);
+        }
+        let locked = self.lock(place)?;
+        if self.contains_locked(&locked, place) {
+            return Ok(false);
+        }
+        let both = [place.first, place.second].map(|bucket| {
+            let words = self.read_locked(&locked, bucket);
+            finer(words).first().map(|lane| (bucket, words, lane))
+        });
+        let Some((bucket, words, lane)) = both.into_iter().flatten().next() else {
+            return Ok(false);
+        };
+        let (lanes, now) = (self.lanes(), self.now());
+        let age = now.tick().wrapping_sub(entry.came.tick()).min(lanes.age(words, lane, now));
+        let widened = host.widen(words, lane, entry);
+        self.write(&locked, bucket, lanes.with_age(widened, lane, age, now));
+        Ok(true)
+    }
+
     /// Makes the youngest lane that covers the entry at most as old as the entry. Returns whether there is
     /// one.
     fn keep(self, place: Place) -> Result<bool, L::Lapsed> {
@@ -75,7 +121,7 @@ impl<L: Lease, F: Fn() -> bool + Copy> Shard<'_, ForEntry<L, F>> {
     }
 }
 
-impl<L: Lease, F: Copy> ForEntry<L, F> {
+impl<L: Lease, H: Copy> ForEntry<L, H> {
     /// Those of these lanes that have lost at least as many bits as the entry.
     fn covering(self, lanes: Lanes, words: Words, among: LaneSet) -> LaneSet {
         let has_lost = |only| self.lease.closest(words, only).map(|(lost, _)| lost);
@@ -85,7 +131,7 @@ impl<L: Lease, F: Copy> ForEntry<L, F> {
     }
 }
 
-impl<L: Lease, F: Fn() -> bool + Copy> Lease for ForEntry<L, F> {
+impl<L: Lease, H: Host> Lease for ForEntry<L, H> {
     type Lapsed = L::Lapsed;
 
     const LASTING: bool = L::LASTING;
@@ -138,7 +184,7 @@ impl<L: Lease, F: Fn() -> bool + Copy> Lease for ForEntry<L, F> {
     }
 
     fn filling(self) -> bool {
-        (self.filling)()
+        self.host.filling()
     }
 
     fn removing(self, lost: u32) {

@@ -62,6 +62,40 @@ fn growing_filters_have_what_either_knew_whatever_their_sizes() {
 }
 
 #[test]
+fn what_both_knew_is_there_once_whenever_it_came() {
+    for layout in layouts().iter().filter(|layout| layout.bits > 10) {
+        for ticks in [0, 4] {
+            let (one, other) = (growing(layout, 10, ticks), growing(layout, 10, ticks));
+            let most = rounds(150_000, 400_000);
+            let items = SplitMix(4).take(most);
+            // What came last to the one came first to the other, so fingerprints have lost different bits.
+            let (own, others) = (&items[..most / 3 * 2], &items[most / 3..]);
+            own.iter().for_each(|item| one.insert_hash(*item).expect("memory"));
+            others.iter().for_each(|item| other.insert_hash(*item).expect("memory"));
+            let rate = one.stats().false_positive_rate() + other.stats().false_positive_rate();
+            let added = one.union(&other).expect("memory");
+            let new = most - own.len();
+            assert!(added * 100 < new * 102, "{layout:?}: {added} of {new}");
+            assert!(
+                added * 100 > new * if layout.bits > 12 { 98 } else { 80 },
+                "{layout:?}: {added}"
+            );
+            assert!(items.iter().all(|item| one.contains_hash(*item)), "{layout:?}");
+            assert_eq!(one.union(&other), Ok(0));
+            // The estimate follows, and is right.
+            let stats = one.stats();
+            assert!(stats.false_positive_rate() < 1.6 * rate, "{layout:?}: {stats:?}, {rate}");
+            let copy = one.try_clone().expect("memory").stats();
+            let same = copy.false_positive_rate() / stats.false_positive_rate();
+            assert!((same - 1.0).abs() < 1e-6, "{layout:?}: {copy:?}, {stats:?}");
+            if ticks > 0 {
+                assert_eq!(stats.expiring().iter().sum::<usize>(), one.len());
+            }
+        }
+    }
+}
+
+#[test]
 fn entries_that_have_lost_their_bits_go_wherever_their_items_may_be() {
     // Eight bits: a window of three. The one has far more shards than the other, and each of its
     // entries has lost bits, or is in several shards.

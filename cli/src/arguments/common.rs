@@ -2,7 +2,7 @@
 
 use crate::arguments::urls::{URL_HELP, UrlForm};
 use crate::arguments::values::{
-    delimiter, field, line_size, number, period, rate, seconds, size, threads,
+    delimiter, field, line_size, number, period, rate, seconds, seed, size, threads,
 };
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
@@ -115,6 +115,13 @@ pub struct Making {
     /// Memory limit for the lines seen; it is an error to need more
     #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
     pub max_memory: Option<u64>,
+
+    /// Seed of a new state, for states that koel merge is to unite: the same number for each
+    ///
+    /// Without it, each state has a random seed, and no two can be merged. Whoever knows the seed can make
+    /// lines that are taken for others, so keep it to yourself if others choose the lines.
+    #[arg(long, value_name = "N", requires = "state", value_parser = seed, allow_hyphen_values = true)]
+    pub seed: Option<u64>,
 
     /// Compare lines by the lower case of their characters
     ///

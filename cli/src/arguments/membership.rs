@@ -1,6 +1,7 @@
-//! The arguments of `koel query`, `koel add` and `koel forget`.
+//! The arguments of `koel query`, `koel add`, `koel merge` and `koel forget`.
 
 use crate::arguments::common::{Files, Input, Making, Output, Reporting, Waiting};
+use crate::arguments::values::size;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
@@ -64,6 +65,53 @@ pub struct Add {
     #[command(flatten)]
     pub input: Input,
 }
+
+/// Put the lines of several states into one
+///
+/// OUT gets the lines of each STATE that it does not have. If there is no such file, it begins as a copy of
+/// the first STATE. Only OUT is changed, and only when all have been read.
+///
+/// The states have to be made with one --seed, and alike: for the same --rate, with --capacity or without,
+/// with the same --url or --ignore-case, and with one --forget-after or none. What does not fit is refused
+/// with the reason. In states that forget, a line stays as long as it would in the one that saw it last.
+///
+/// The rate of OUT is that of a state with so many lines.
+#[derive(Args)]
+#[command(after_long_help = MERGE_EXAMPLES)]
+pub struct Merge {
+    /// The state that gets all lines; it is created if it does not exist
+    #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
+    pub state: PathBuf,
+
+    /// The states to merge into it
+    #[arg(value_name = "STATE", required = true, value_hint = ValueHint::FilePath)]
+    pub states: Vec<PathBuf>,
+
+    /// Memory limit for OUT; it is an error to need more
+    #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
+    pub max_memory: Option<u64>,
+
+    #[command(flatten)]
+    pub waiting: Waiting,
+
+    /// Print no summary
+    #[arg(short, long)]
+    pub quiet: bool,
+
+    /// Print the summary as JSON
+    ///
+    /// The summary is one object on one line of standard error. Its fields are states, added, known, rate,
+    /// memory_bytes, state, unchanged and seconds.
+    #[arg(long)]
+    pub json: bool,
+}
+
+const MERGE_EXAMPLES: &str = "\
+Examples:
+  koel dedup --state monday.koel --seed 7 monday.txt > new-on-monday.txt
+  koel dedup --state tuesday.koel --seed 7 tuesday.txt > new-on-tuesday.txt
+  koel merge seen.koel monday.koel tuesday.koel
+      Workers that crawled apart know together what either has seen.";
 
 /// Remove lines from a state, so that they are new again
 ///

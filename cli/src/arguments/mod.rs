@@ -11,7 +11,7 @@ pub mod urls;
 pub mod values;
 
 use crate::arguments::dedup::Dedup;
-use crate::arguments::membership::{Add, Forget, Query};
+use crate::arguments::membership::{Add, Forget, Merge, Query};
 use crate::arguments::tools::{Bench, Generate, Info, Sample};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -63,6 +63,7 @@ pub enum Command {
     Dedup(Dedup),
     Query(Query),
     Add(Add),
+    Merge(Merge),
     Forget(Forget),
     Info(Info),
     Bench(Bench),

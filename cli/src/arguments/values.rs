@@ -79,6 +79,10 @@ pub fn line_size(text: &str) -> Result<usize, String> {
     }
 }
 
+pub fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| String::from("a number from 0 to 18446744073709551615"))
+}
+
 pub fn rate(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(rate) if (2e-8..1.0).contains(&rate) => Ok(rate),

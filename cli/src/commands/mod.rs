@@ -7,5 +7,6 @@ pub mod dedup;
 pub mod generate;
 pub mod info;
 pub mod membership;
+pub mod merge;
 pub mod report;
 pub mod sample;

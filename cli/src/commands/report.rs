@@ -180,7 +180,7 @@ impl Display for Lines {
 }
 
 /// A state, the number of its lines, and whether it was left as it was.
-struct Holds<'a>(&'a str, usize, bool);
+pub struct Holds<'a>(pub &'a str, pub usize, pub bool);
 
 impl Display for Holds<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -227,7 +227,7 @@ impl Display for Long {
     }
 }
 
-struct Took(f64);
+pub struct Took(pub f64);
 
 impl Display for Took {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -141,6 +141,10 @@ impl LineHash {
         LineHash { comparison, hash: StableHash::random() }
     }
 
+    pub fn with_seed(comparison: Comparison, seed: u64) -> Self {
+        LineHash { comparison, hash: StableHash::with_seed(seed) }
+    }
+
     pub fn comparison(&self) -> Comparison {
         self.comparison
     }

@@ -9,7 +9,7 @@ use crate::state::keys::scrapy_key::ScrapyRules;
 use crate::state::keys::url_key::UrlRules;
 use crate::state::window::{self, Window};
 use indicatif::{BinaryBytes, HumanCount};
-use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter};
+use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, PersistentHasher};
 use std::path::Path;
 
 pub type Seen = GrowingCuckooFilter<LineHash>;
@@ -70,7 +70,7 @@ impl Making {
         let mut builder = ConcurrentCuckooFilter::builder()
             .capacity(capacity)
             .false_positive_rate(self.rate.unwrap_or(DEFAULT_RATE))
-            .hasher(LineHash::random(self.comparison()?));
+            .hasher(self.hasher()?);
         if let Some(window) = window {
             builder = builder.remembers(window.ticks());
         }
@@ -82,9 +82,16 @@ impl Making {
         Ok(seen)
     }
 
+    fn hasher(&self) -> Result<LineHash, Failure> {
+        let comparison = self.comparison()?;
+        Ok(match self.seed {
+            Some(seed) => LineHash::with_seed(comparison, seed),
+            None => LineHash::random(comparison),
+        })
+    }
+
     fn most_bytes(&self) -> usize {
-        let most = self.max_memory.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
-        most.unwrap_or(usize::MAX)
+        most_bytes(self.max_memory)
     }
 
     /// Returns what these options ask for that an existing state decides.
@@ -128,6 +135,13 @@ impl Making {
             return Err(Failure::new(format!(
                 "{}: this state compares {is}, but the options ask for {asked}; omit them, or use \
                  another state",
+                path.display()
+            )));
+        }
+        if self.seed.is_some_and(|asked| seen.hasher().seed() as u64 != asked) {
+            return Err(Failure::new(format!(
+                "{}: this state has another seed, which cannot be changed; omit --seed, or use another \
+                 state",
                 path.display()
             )));
         }
@@ -181,6 +195,11 @@ impl Forgetting {
             _ => Ok(()),
         }
     }
+}
+
+/// The limit of a filter's memory, by an option.
+pub fn most_bytes(max_memory: Option<u64>) -> usize {
+    max_memory.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX))
 }
 
 /// Returns for how long a state remembers lines, if not for ever, or an error if this command cannot know.

@@ -92,16 +92,18 @@ pub fn now() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
-/// Lets the ticks pass that are due, in a filter of either kind, if they are made here.
+/// Lets the ticks pass that are due, if they are made here.
+pub fn keep_up<S, R: Room>(filter: &ConcurrentCuckooFilter<S, R>) -> Option<Window> {
+    let window = Window::of(filter).ok()??;
+    filter.tick_to(window.number_now());
+    Some(window)
+}
+
+/// The same in a filter of either kind.
 pub fn catch_up<S>(filter: &AnyCuckooFilter<S>) -> Option<Window> {
-    fn of<S, R: Room>(filter: &ConcurrentCuckooFilter<S, R>) -> Option<Window> {
-        let window = Window::of(filter).ok()??;
-        filter.tick_to(window.number_now());
-        Some(window)
-    }
     match filter {
-        AnyCuckooFilter::Fixed(filter) => of(filter),
-        AnyCuckooFilter::Growing(filter) => of(filter),
+        AnyCuckooFilter::Fixed(filter) => keep_up(filter),
+        AnyCuckooFilter::Growing(filter) => keep_up(filter),
     }
 }
 

@@ -28,6 +28,7 @@ mod state {
     mod known_lines;
     mod large_states;
     mod limits;
+    mod merging;
     mod only_read;
     mod refused_states;
     mod state_as_output;

@@ -87,6 +87,35 @@ fn an_entry_is_covered_only_by_what_has_lost_as_much() {
     );
 }
 
+/// A lane that knows more than an entry of the same item loses bits, and is found all the time.
+#[test]
+fn a_finer_lane_becomes_like_the_entry() {
+    Model::new("widen", 5).preemptions(3).run_in::<Grove, Mixed>(
+        |grove: &Grove| {
+            let item = item(0, 1);
+            grove.put(item);
+            item
+        },
+        &[
+            |grove, item| {
+                let added = grove.room.adopt_vaguely::<false>(*item, 0);
+                assert_eq!(added, Ok(false), "an entry was added beside a finer lane");
+            },
+            |grove, item| {
+                let (shard, place) = grove.shard(*item);
+                assert_ne!(shard.look(place), Some(false), "a lookup missed a lane that lost bits");
+            },
+        ],
+        |grove, item| {
+            grove.split(*item, ROOT);
+            for half in [0, 1] {
+                assert_eq!(lanes_in(grove, half, *item), 1, "a finer lane did not lose its bits");
+            }
+            assert_eq!(grove.room.items(), 9, "an entry of a known item was counted");
+        },
+    );
+}
+
 /// One lane stands for the item, and the others are erased with it.
 #[test]
 fn nothing_is_left_of_an_entry_in_several_shards() {

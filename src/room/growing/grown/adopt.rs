@@ -16,15 +16,17 @@
 
 use crate::error::Full;
 use crate::error::union::Reason;
-use crate::layout::bucket::Fingerprint;
+use crate::layout::aging::Aging;
+use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Words};
 use crate::layout::geometry::{Bucket, Mixed, Place};
 use crate::layout::roots::Position;
 use crate::layout::stamps::Moment;
 use crate::room::growing::directory::Tenure;
 use crate::room::growing::grown::Grown;
+use crate::room::growing::site::Site;
 use crate::room::growing::until_split::Split;
 use crate::room::guest::{Guest, Taken};
-use crate::shard::adopt::Entry;
+use crate::shard::adopt::{Entry, Host};
 use crate::shard::lease::Refusal;
 
 /// What is known of an item of another filter.
@@ -137,7 +139,6 @@ impl Grown {
         counts: bool,
     ) -> Result<bool, Refusal<Split>> {
         let site = self.site(tenure);
-        let is_used_up = entry.lost == self.ground.aging.window_bits();
         // A lane that is not counted is one that stands for no item. While this is held, nobody finds the
         // filter empty and forgets that there are such lanes.
         let _no_transfer = (!counts).then(|| self.accounts.expect_excess());
@@ -147,10 +148,45 @@ impl Grown {
         let slots = self.geometry.buckets() as usize * self.geometry.lanes().slots();
         let counts = counts || site.census().excess.total() >= slots as i64 / 2;
         let stamp = self.geometry.lanes().stamp_of_age(0, entry.came);
-        let filling = || {
-            site.put_on(1 << entry.lost, is_used_up, (!counts).then_some(stamp));
-            counts
-        };
-        self.shard::<WIDE>(tenure).adopt(entry, filling)
+        let excess = (!counts).then_some(stamp);
+        let host = AtSite::<WIDE> { aging: &self.ground.aging, site, lost: entry.lost, excess };
+        self.shard::<WIDE>(tenure).adopt(entry, host)
+    }
+}
+
+/// A shard that gets entries, and keeps a record of them.
+#[derive(Clone, Copy)]
+struct AtSite<'a, const WIDE: bool> {
+    aging: &'a Aging,
+    site: &'a Site,
+    /// How many bits the entry has lost.
+    lost: u32,
+    /// The stamp of an entry that does not count.
+    excess: Option<usize>,
+}
+
+impl<const WIDE: bool> AtSite<'_, WIDE> {
+    fn is_used_up(self, lost: u32) -> bool {
+        lost == self.aging.window_bits()
+    }
+}
+
+impl<const WIDE: bool> Host for AtSite<'_, WIDE> {
+    fn filling(self) -> bool {
+        let is_used_up = self.is_used_up(self.lost);
+        self.site.put_on(1 << self.lost, is_used_up, self.excess);
+        self.excess.is_none()
+    }
+
+    fn finer(self, words: Words, entry: Entry) -> LaneSet {
+        self.aging.finer::<WIDE>(words, entry.place.fp, entry.lost)
+    }
+
+    fn widen(self, words: Words, lane: Lane, entry: Entry) -> Words {
+        let only = self.aging.lanes().set_of(self.aging.lanes().tops()).only(lane);
+        let before = self.aging.closest::<WIDE>(words, only).map_or(0, |(lost, _)| lost);
+        let more = (1 << entry.lost) - (1 << before);
+        self.site.put_on(more + 1, self.is_used_up(entry.lost), None);
+        self.aging.widened::<WIDE>(words, lane, entry.lost)
     }
 }

@@ -87,25 +87,20 @@ fn an_entry_is_covered_only_by_what_has_lost_as_much() {
     );
 }
 
-/// A lane that knows more than an entry of the same item loses bits, and is found all the time.
+/// A lane that knows more than an entry of the same item loses bits. (It is one store of one word, which
+/// needs no other thread to go wrong.)
 #[test]
 fn a_finer_lane_becomes_like_the_entry() {
-    Model::new("widen", 5).preemptions(3).run_in::<Grove, Mixed>(
+    Model::new("widen", 1).run_in::<Grove, Mixed>(
         |grove: &Grove| {
             let item = item(0, 1);
             grove.put(item);
             item
         },
-        &[
-            |grove, item| {
-                let added = grove.room.adopt_vaguely::<false>(*item, 0);
-                assert_eq!(added, Ok(false), "an entry was added beside a finer lane");
-            },
-            |grove, item| {
-                let (shard, place) = grove.shard(*item);
-                assert_ne!(shard.look(place), Some(false), "a lookup missed a lane that lost bits");
-            },
-        ],
+        &[|grove, item| {
+            let added = grove.room.adopt_vaguely::<false>(*item, 0);
+            assert_eq!(added, Ok(false), "an entry was added beside a finer lane");
+        }],
         |grove, item| {
             grove.split(*item, ROOT);
             for half in [0, 1] {

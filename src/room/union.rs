@@ -3,8 +3,8 @@
 //! The other filter's shards are copied one after the other, and the entries of each copy are inserted
 //! where they belong here, unless they are there already. No lock of either filter is held while one of the
 //! other is asked for, so filters may take over from each other at the same time. In a fixed filter, an
-//! entry stays in its shard and its bucket. In one that grows, it goes wherever its item
-//! [may belong](crate::room::growing::grown::adopt).
+//! entry stays in its shard and its bucket. In one that grows, it goes wherever its item may belong (see
+//! `room/growing/grown/adopt.rs`).
 //!
 //! Neither filter begins a tick meanwhile, so each entry keeps its age. Where both filters have numbers for
 //! their ticks, the numbers tell how much older it is here.

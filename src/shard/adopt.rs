@@ -73,6 +73,12 @@ impl<L: Lease> Shard<'_, L> {
 }
 
 impl<L: Lease, H: Host> Shard<'_, ForEntry<L, H>> {
+    fn age_of_entry(self, now: Moment) -> u64 {
+        // Of a time before the first tick, only the end of the number is right.
+        let stamp = self.lanes().stamp_of_age(0, self.lease.came);
+        self.lanes().age_of(stamp as u8, now)
+    }
+
     /// Lets a finer lane lose bits until it covers the entry, if there is one, and no lane that covers it.
     fn widen_finer(self, entry: Entry) -> Result<bool, L::Lapsed> {
         let place = entry.place;
@@ -95,7 +101,7 @@ impl<L: Lease, H: Host> Shard<'_, ForEntry<L, H>> {
             return Ok(false);
         };
         let (lanes, now) = (self.lanes(), self.now());
-        let age = now.tick().wrapping_sub(entry.came.tick()).min(lanes.age(words, lane, now));
+        let age = self.age_of_entry(now).min(lanes.age(words, lane, now));
         let widened = host.widen(words, lane, entry);
         self.write(&locked, bucket, lanes.with_age(widened, lane, age, now));
         Ok(true)
@@ -112,7 +118,7 @@ impl<L: Lease, H: Host> Shard<'_, ForEntry<L, H>> {
         });
         let age_of = |(_, words, lane): &(Bucket, Words, Lane)| lanes.age(*words, *lane, now);
         let Some(youngest) = both.min_by_key(age_of) else { return Ok(false) };
-        let age = now.tick().wrapping_sub(self.lease.came.tick());
+        let age = self.age_of_entry(now);
         if age < age_of(&youngest) {
             let (bucket, words, lane) = youngest;
             self.write(&locked, bucket, lanes.with_age(words, lane, age, now));

@@ -169,12 +169,24 @@ impl Ticking {
             if progress.pass.is_none() {
                 progress.copies += 1;
                 let tick = self.clock.own_time().tick();
+                self.end_of_all(through);
                 let number = progress.number_of_first.map(|first| first.wrapping_add(tick));
                 return Held {
                     ticking: self,
                     time: Time { tick, elapsed: progress.elapsed, number },
                 };
             }
+        }
+    }
+
+    /// After a tick that ended all, what is older than the tick may come again, from another filter. The
+    /// caller has the lock of the progress, and no tick is passing.
+    fn end_of_all(&self, through: &impl Passage) {
+        let now = self.clock.own_time();
+        if now.ends_all() {
+            // Whoever goes by the time that was is done before.
+            let now = Moment::of_tick(now.tick());
+            through.begin(now, || self.clock.set(now));
         }
     }
 

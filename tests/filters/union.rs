@@ -1,7 +1,7 @@
 //! One filter takes over what another one knows: nothing is missed afterwards, in either, however
 //! they were filled.
 
-use crate::common::{Fixed, Layout, SplitMix, in_time, layouts, rounds, together};
+use crate::common::{Fixed, Layout, SplitMix, in_time, layouts, leave_list, rounds, together};
 use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, UnionErrorKind};
 
 fn growing(layout: &Layout, capacity: usize, ticks: u32) -> GrowingCuckooFilter<Fixed> {
@@ -259,6 +259,65 @@ fn an_item_is_found_for_as_long_as_in_either() {
             }
         }
     }
+}
+
+/// A filter that was not used for long takes over what is older than its present tick, and grows.
+#[test]
+fn what_comes_after_the_end_of_all_stays() {
+    let layout = Layout { bits: 16, rate: 0.000_4, words: 1 };
+    let make = |fixed: bool| {
+        let builder = ConcurrentCuckooFilter::builder().hasher(Fixed { key: 0 }).remembers(6);
+        let builder = builder.false_positive_rate(layout.rate);
+        let capacity = if fixed { 60_000 } else { 10 };
+        (builder.clone().capacity(capacity).build(), builder.capacity(10).growing().build())
+    };
+    fn check<R: koel::Room>(
+        one: ConcurrentCuckooFilter<Fixed, R>,
+        other: ConcurrentCuckooFilter<Fixed, R>,
+    ) {
+        let items = SplitMix(30).take(60_000);
+        let (old, new) = items.split_at(30_000);
+        one.tick_to(1);
+        for (number, items) in (95..=100).zip(old.chunks(5_000)) {
+            other.tick_to(number);
+            items.iter().for_each(|item| other.insert_hash(*item).expect("room"));
+        }
+        one.union(&other).expect("room");
+        new.iter().for_each(|item| one.insert_hash(*item).expect("room"));
+        assert!(items.iter().all(|item| one.contains_hash(*item)));
+        assert_eq!(one.stats().expiring().iter().sum::<usize>(), one.len());
+        let copy = one.try_clone().expect("memory");
+        for number in 101..=106 {
+            one.tick_to(number);
+            copy.tick_to(number);
+            let left = &items[(number as usize - 101) * 5_000..];
+            assert!(left.iter().all(|item| one.contains_hash(*item) && copy.contains_hash(*item)));
+        }
+        assert!(one.len() >= 34_900 && one.len() <= 35_100);
+    }
+    check(make(true).0.expect("one"), make(true).0.expect("one"));
+    check(make(false).1.expect("one"), make(false).1.expect("one"));
+}
+
+#[test]
+fn an_item_becomes_as_young_as_in_the_other_in_the_first_ticks_too() {
+    let make = || {
+        let layout = Layout { bits: 16, rate: 0.000_4, words: 1 };
+        let filter = growing(&layout, 10, 6);
+        leave_list(&filter);
+        filter.insert_hash(17).expect("room");
+        filter
+    };
+    let [one, older, younger] = [make(), make(), make()];
+    one.clear();
+    (0..5).for_each(|_| older.tick());
+    (0..2).for_each(|_| younger.tick());
+    assert_eq!(one.union(&older), Ok(1));
+    assert_eq!(one.union(&younger), Ok(0));
+    (0..4).for_each(|_| one.tick());
+    assert!(one.contains_hash(17));
+    one.tick();
+    assert!(!one.contains_hash(17));
 }
 
 /// Two filters take over from each other, while threads insert, remove and look for items of both.

@@ -48,12 +48,15 @@ pub fn merge(options: &Merge) -> Result<Ending, Failure> {
     merged.set_max_bytes(most);
     keep_up(&merged);
     let before = if exists { merged.len() } else { 0 };
+    let rate = merged.false_positive_rate();
     // The first is in it already if it began as a copy.
     for path in &states[usize::from(!exists)..] {
         take_over(&merged, path)?;
     }
     let added = merged.len().saturating_sub(before);
-    let unchanged = exists && added == 0 && merged.remembers().is_none();
+    // Lines may have become younger, or their fingerprints vaguer.
+    let is_same = merged.remembers().is_none() && merged.false_positive_rate() == rate;
+    let unchanged = exists && added == 0 && is_same;
     if !unchanged {
         keeper.save(&merged)?;
     }
@@ -92,7 +95,15 @@ fn take_over(merged: &Seen, path: &Path) -> Result<usize, Failure> {
             path.display()
         )));
     }
-    keep_up(&other);
+    // As many ticks, but of other lengths, would be taken for times long after each other.
+    if let (Some(is), Some(has)) = (keep_up(merged), keep_up(&other))
+        && is != has
+    {
+        return Err(Failure::new(format!(
+            "{}: this state forgets lines after {has}, and the others after {is}; nothing was saved",
+            path.display()
+        )));
+    }
     merged.union(&other).map_err(|error| refused(path, &error))
 }
 

@@ -25,6 +25,11 @@
 //! shard had no items when its accounts were empty, and the answer "it was not here" was right at
 //! that moment.
 //!
+//! (An entry of another filter may be counted in one shard while its item is one of another, which changes
+//! two `d` at once, by one and by minus one. The lanes in other shards come later, while `transfers`
+//! is held for reading. So during the search, at most such entries come that are in no shard but the one that
+//! counts them; and there the search finds them, or they came after it.)
+//!
 //! # When are lanes erased that stand for no item?
 //!
 //! When the filter is empty. (A shard cannot know that *it* is empty: how many of its used-up lanes

@@ -71,6 +71,11 @@ fn states_that_differ_are_refused_with_the_reason() {
         assert_eq!(place.names().iter().filter(|name| *name == "out.koel").count(), 0);
         std::fs::remove_file(place.path("b.koel")).expect("a state");
     }
+    add(&place, "day.koel", "--seed 7 --forget-after 1d", b"three\n");
+    add(&place, "month.koel", "--seed 7 --forget-after 30d", b"four\n");
+    let message = "month.koel: this state forgets lines after 30d, and the others after 1d";
+    refused(&place, "merge day.koel month.koel", message);
+    refused(&place, "merge out.koel month.koel day.koel", "after 1d, and the others after 30d");
     refused(&place, "merge out.koel a.koel missing.koel", "missing.koel: no such state");
     place.write("text.koel", b"not a state");
     refused(&place, "merge out.koel text.koel", "text.koel");

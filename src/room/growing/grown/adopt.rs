@@ -11,6 +11,9 @@
 //! [split](mod@crate::room::growing::split) sends to both halves, all but one of them are
 //! [excess](crate::room::growing::site::census::Census).
 //!
+//! Filters that began with different numbers of shards divide the hashes at different places. So a range of the
+//! one has to be rounded up in the other, which takes a bit or two.
+//!
 //! An entry counts as an item if it was not covered everywhere. If shards cannot take it all, it is refused,
 //! and what was added stays: another thread may have taken it for an item of its own.
 

@@ -18,9 +18,11 @@ use std::hash::BuildHasher;
 /// **remove with care** afterwards: of two items that are one to the filter, each from one side, one entry
 /// is left, and removing either item removes both.
 ///
-/// The false-positive rate is then that of a filter with so many items: each entry adds its part, and those
-/// of a growing filter that had lost bits add as much as they did there, or more if they go to several
-/// shards. [`stats`](Self::stats) tells the rate.
+/// The false-positive rate is then at most the sum of both, mostly: each entry adds as much as it did in its
+/// filter. (More, if it goes to several shards, or if growing filters began with different numbers of shards.
+/// Then they divide their hashes at different places, and an entry that does not fit loses bits, or is there
+/// beside one of the same item. Begin with one capacity if you can.) [`stats`](Self::stats) tells the
+/// rate.
 impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     /// Takes over what the other filter knows, and returns how many entries were added.
     ///

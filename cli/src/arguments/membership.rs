@@ -71,11 +71,13 @@ pub struct Add {
 /// OUT gets the lines of each STATE that it does not have. If there is no such file, it begins as a copy of
 /// the first STATE. Only OUT is changed, and only when all have been read.
 ///
-/// The states have to be made with one --seed, and alike: for the same --rate, with --capacity or without,
-/// with the same --url or --ignore-case, and with one --forget-after or none. What does not fit is refused
-/// with the reason. In states that forget, a line stays as long as it would in the one that saw it last.
+/// The states have to be made with one --seed, and alike: for the same --rate, with the same --capacity or
+/// all without, with the same --url or --ignore-case, and with one --forget-after or none. What does not fit
+/// is refused with the reason. In states that forget, a line stays as long as it would in the one that saw it
+/// last.
 ///
-/// The rate of OUT is that of a state with so many lines.
+/// The rate of OUT is at most the sum of the rates of all, which may be higher than planned: that is reported.
+/// A signal ends this at once, and leaves OUT as it was.
 #[derive(Args)]
 #[command(after_long_help = MERGE_EXAMPLES)]
 pub struct Merge {
@@ -101,7 +103,7 @@ pub struct Merge {
     /// Print the summary as JSON
     ///
     /// The summary is one object on one line of standard error. Its fields are states, added, known, rate,
-    /// memory_bytes, state, unchanged and seconds.
+    /// rate_exceeded, memory_bytes, state, unchanged and seconds.
     #[arg(long)]
     pub json: bool,
 }
@@ -110,7 +112,7 @@ const MERGE_EXAMPLES: &str = "\
 Examples:
   koel dedup --state monday.koel --seed 7 monday.txt > new-on-monday.txt
   koel dedup --state tuesday.koel --seed 7 tuesday.txt > new-on-tuesday.txt
-  koel merge seen.koel monday.koel tuesday.koel
+  koel merge both.koel monday.koel tuesday.koel
       Workers that crawled apart know together what either has seen.";
 
 /// Remove lines from a state, so that they are new again

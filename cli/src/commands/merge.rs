@@ -8,7 +8,7 @@ use crate::run::screen::Screen;
 use crate::state::keeper::Keeper;
 use crate::state::refusals::{cannot_use, check_path};
 use crate::state::seen::{Seen, most_bytes, window_of};
-use crate::state::window::keep_up;
+use crate::state::window::{Window, keep_up};
 use indicatif::{BinaryBytes, HumanCount};
 use koel::{FullKind, UnionError, UnionErrorKind};
 use serde::Serialize;
@@ -24,6 +24,8 @@ struct Report {
     added: usize,
     known: usize,
     rate: f64,
+    /// Whether that is more than the states were planned for.
+    rate_exceeded: bool,
     memory_bytes: usize,
     state: String,
     unchanged: bool,
@@ -60,17 +62,26 @@ pub fn merge(options: &Merge) -> Result<Ending, Failure> {
     if !unchanged {
         keeper.save(&merged)?;
     }
+    let stats = merged.stats();
+    let (now, planned) = (stats.false_positive_rate(), stats.false_positive_rate_at_capacity());
     let report = Report {
         states: states.len(),
         added,
         known: merged.len(),
-        rate: merged.false_positive_rate(),
+        rate: now,
+        rate_exceeded: now > planned,
         memory_bytes: merged.size_in_bytes(),
         state: state.display().to_string(),
         unchanged,
         seconds: seconds(began.elapsed()),
     };
     let screen = Screen::new(false, false, None);
+    if report.rate_exceeded && !options.quiet && !options.json {
+        screen.say(format_args!(
+            "the rate is {now:.1e} now, higher than the {planned:.1e} that the states are planned for; make \
+             them with a lower --rate"
+        ));
+    }
     if options.json {
         screen.say_plainly(serde_json::to_string(&report).map_err(Failure::new)?);
     } else if !options.quiet {
@@ -88,52 +99,67 @@ fn load(path: &Path) -> Result<Seen, Failure> {
 
 fn take_over(merged: &Seen, path: &Path) -> Result<usize, Failure> {
     let other = load(path)?;
+    let differs = |what: String| {
+        Err(Failure::new(format!("{}: this state {what}; nothing was saved", path.display())))
+    };
     let (is, has) = (merged.hasher().comparison(), other.hasher().comparison());
     if is != has {
-        return Err(Failure::new(format!(
-            "{}: this state compares {has}, and the others {is}; nothing was saved",
-            path.display()
-        )));
+        return differs(format!("compares {has}, and the others {is}"));
     }
-    // As many ticks, but of other lengths, would be taken for times long after each other.
-    if let (Some(is), Some(has)) = (keep_up(merged), keep_up(&other))
-        && is != has
-    {
-        return Err(Failure::new(format!(
-            "{}: this state forgets lines after {has}, and the others after {is}; nothing was saved",
-            path.display()
-        )));
+    // As many ticks of other lengths would be taken for times long after each other.
+    let [is, has] = [merged, &other].map(|seen| Period(keep_up(seen)));
+    if is != has {
+        return differs(format!("forgets lines {has}, and the others {is}"));
     }
-    merged.union(&other).map_err(|error| refused(path, &error))
+    // Such states divide the hashes in other ways, so a line of both might be there twice.
+    if merged.capacity() != other.capacity() {
+        return differs(format!(
+            "was made for {} lines, and the others for {}; states that are to be merged have to be \
+             made with one --capacity, or all without",
+            HumanCount(other.capacity() as u64),
+            HumanCount(merged.capacity() as u64)
+        ));
+    }
+    merged.union(&other).or_else(|error| {
+        let bits = [&other, merged].map(|seen| seen.stats().fingerprint_bits());
+        differs(refused(&error, bits))
+    })
 }
 
-/// Says why a state was refused. The texts of the library address programs.
-fn refused(path: &Path, error: &UnionError) -> Failure {
-    let why = match error.kind() {
+/// Says why a state was refused, which has fingerprints of the first number of bits, and the others of the
+/// second. The texts of the library address programs.
+fn refused(error: &UnionError, [bits, of_others]: [u32; 2]) -> String {
+    match error.kind() {
         UnionErrorKind::DifferentHasher => {
-            "this state has another seed than the others; states that are to be merged have to be made \
-             with one --seed"
+            "has another seed than the others; states that are to be merged have to be made with one \
+             --seed"
                 .to_string()
         }
-        UnionErrorKind::DifferentLayout => {
-            "this state stores other parts of a line than the others; states that are to be merged \
-             have to be made with one --rate, and all with --capacity or all without"
-                .to_string()
-        }
-        UnionErrorKind::DifferentWindow => {
-            "this state does not forget lines after the time that the others do; states that are to be \
-             merged have to be made with one --forget-after"
-                .to_string()
-        }
+        UnionErrorKind::DifferentLayout => format!(
+            "stores {bits} bits of a line, and the others {of_others}; states that are to be merged have \
+             to be made with one --rate"
+        ),
         UnionErrorKind::Full => match error.full().map(|full| full.kind()) {
             Some(FullKind::LimitReached) => {
-                "there is no room for all of its lines; raise --max-memory".to_string()
+                "has lines for which there is no room; raise --max-memory".to_string()
             }
-            _ => format!("there is no room for all of its lines ({})", without_numbers(error)),
+            _ => format!("has lines for which there is no room ({})", without_numbers(error)),
         },
-        _ => without_numbers(error),
-    };
-    Failure::new(format!("{}: {why}; nothing was saved", path.display()))
+        _ => format!("cannot be merged: {}", without_numbers(error)),
+    }
+}
+
+/// For how long lines are remembered, in words.
+#[derive(PartialEq)]
+struct Period(Option<Window>);
+
+impl Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            None => f.write_str("never"),
+            Some(window) => write!(f, "after {window}"),
+        }
+    }
 }
 
 impl Display for Report {

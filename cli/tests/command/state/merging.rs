@@ -60,9 +60,13 @@ fn states_that_differ_are_refused_with_the_reason() {
     let others = [
         ("--seed 8", "b.koel: this state has another seed than the others"),
         ("", "b.koel: this state has another seed than the others"),
-        ("--seed 7 --rate 0.01", "b.koel: this state stores other parts of a line"),
+        ("--seed 7 --rate 0.01", "b.koel: this state stores "),
+        ("--seed 7 --capacity 100000", "this state was made for 100,000 lines, and the others for"),
         ("--seed 7 --url", "b.koel: this state compares URLs (--url), and the others lines"),
-        ("--seed 7 --forget-after 30d", "b.koel: this state does not forget lines after the time"),
+        (
+            "--seed 7 --forget-after 30d",
+            "b.koel: this state forgets lines after 30d, and the others never",
+        ),
     ];
     for (options, message) in others {
         add(&place, "b.koel", options, b"two\n");
@@ -85,6 +89,21 @@ fn states_that_differ_are_refused_with_the_reason() {
     refused(&place, "merge --max-memory 200K a.koel large.koel", "raise --max-memory");
     refused(&place, "add --seed 8 a.koel", "another seed");
     refused(&place, "add --seed x c.koel", "a number from 0 to");
+}
+
+#[test]
+fn a_rate_that_is_higher_than_planned_is_told() {
+    let place = Place::new();
+    // Each is planned for its own lines.
+    for worker in 0..6 {
+        let lines = lines(40_000 * worker, 40_000 * (worker + 1));
+        add(&place, &format!("{worker}.koel"), "--seed 7 --rate 0.01 --capacity 10000", &lines);
+    }
+    let ran = place.koel("merge all.koel 0.koel 1.koel 2.koel 3.koel 4.koel 5.koel");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("koel: the rate is "), "{}", ran.stderr);
+    let ran = place.koel("merge --json all.koel 0.koel");
+    assert!(ran.stderr.contains("\"rate_exceeded\":true"), "{}", ran.stderr);
 }
 
 #[test]

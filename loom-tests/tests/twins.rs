@@ -923,7 +923,7 @@ twins! {
         message: LOST_IN_SPLIT,
     }
     an_entry_is_covered_by_what_knows_more {
-        edits: [("shard/adopt.rs", "has_lost(*only) >= Some(self.lost)", "has_lost(*only) >= Some(0)")],
+        edits: [("shard/adopt.rs", "has_lost(*only) >= Some(self.entry.lost)", "has_lost(*only) >= Some(0)")],
         model: "union::an_entry_is_covered_only_by_what_has_lost_as_much",
         message: "an entry was taken for one that knows more",
     }

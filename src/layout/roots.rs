@@ -53,6 +53,7 @@ impl Roots {
             root += 1;
             0
         });
+        // Mostly there is one root. Dividing by one would take longer than all the rest.
         if self.count == 1 {
             return (root == 0).then_some(Mixed(fraction));
         }

@@ -81,7 +81,7 @@ impl fmt::Debug for Fixed {
 struct Settled;
 
 impl Host for Settled {
-    fn filling(self) -> bool {
+    fn filling(self, _: Entry) -> bool {
         true
     }
 

@@ -32,15 +32,14 @@ pub struct Entry {
 #[derive(Clone, Copy)]
 struct ForEntry<L, H> {
     lease: L,
-    lost: u32,
-    came: Moment,
+    entry: Entry,
     host: H,
 }
 
 /// What entries have to be told of the filter that they come to. The caller holds the lock of the stripe.
 pub trait Host: Copy {
-    /// Called before an entry fills a lane. Returns whether it counts as an item.
-    fn filling(self) -> bool;
+    /// Records that an entry is about to fill a lane. Returns whether it counts as an item.
+    fn filling(self, entry: Entry) -> bool;
 
     /// Returns the lanes that are finer than an entry.
     fn finer(self, words: Words, entry: Entry) -> LaneSet;
@@ -54,12 +53,12 @@ impl<L: Lease> Shard<'_, L> {
     /// If that is older, it becomes as young as the entry. Returns whether the entry was added. No tick
     /// passes meanwhile.
     pub fn adopt(self, entry: Entry, host: impl Host) -> Answer<bool, L> {
-        let Entry { place, lost, came } = entry;
-        let lease = ForEntry { lease: self.lease, lost, came, host };
+        let Entry { place, lost, .. } = entry;
+        let lease = ForEntry { lease: self.lease, entry, host };
         let shard = Shard { table: self.table, base: self.base, lease };
         // Each turn but the last is spoiled by another thread that has removed what was here.
         loop {
-            if lost > 0 && shard.widen_finer(entry).map_err(Refusal::Lapsed)? {
+            if lost > 0 && shard.widen_finer().map_err(Refusal::Lapsed)? {
                 return Ok(false);
             }
             if shard.insert_if_absent(place)? {
@@ -75,14 +74,14 @@ impl<L: Lease> Shard<'_, L> {
 impl<L: Lease, H: Host> Shard<'_, ForEntry<L, H>> {
     fn age_of_entry(self, now: Moment) -> u64 {
         // Of a time before the first tick, only the end of the number is right.
-        let stamp = self.lanes().stamp_of_age(0, self.lease.came);
+        let stamp = self.lanes().stamp_of_age(0, self.lease.entry.came);
         self.lanes().age_of(stamp as u8, now)
     }
 
     /// Lets a finer lane lose bits until it covers the entry, if there is one, and no lane that covers it.
-    fn widen_finer(self, entry: Entry) -> Result<bool, L::Lapsed> {
+    fn widen_finer(self) -> Result<bool, L::Lapsed> {
+        let ForEntry { entry, host, .. } = self.lease;
         let place = entry.place;
-        let host = self.lease.host;
         let finer = |words| host.finer(words, entry);
         let read = |bucket| self.read_rest(bucket, self.read(bucket));
         // Mostly there is none. What changes meanwhile might as well have come later.
@@ -110,8 +109,8 @@ impl<L: Lease, H: Host> Shard<'_, ForEntry<L, H>> {
     /// Makes the youngest lane that covers the entry at most as old as the entry. Returns whether there is
     /// one.
     fn keep(self, place: Place) -> Result<bool, L::Lapsed> {
-        let (lanes, now) = (self.lanes(), self.now());
         let locked = self.lock(place)?;
+        let (lanes, now) = (self.lanes(), self.now());
         let both = [place.first, place.second].into_iter().flat_map(|bucket| {
             let words = self.read_locked(&locked, bucket);
             self.holding(words, place.fp).map(move |lane| (bucket, words, lane))
@@ -132,7 +131,7 @@ impl<L: Lease, H: Copy> ForEntry<L, H> {
     fn covering(self, lanes: Lanes, words: Words, among: LaneSet) -> LaneSet {
         let has_lost = |only| self.lease.closest(words, only).map(|(lost, _)| lost);
         let each = among.map(|lane| among.only(lane));
-        let covering = each.filter(|only| has_lost(*only) >= Some(self.lost));
+        let covering = each.filter(|only| has_lost(*only) >= Some(self.entry.lost));
         lanes.set_of(covering.fold(0, |tops, only| tops | only.tops()))
     }
 }
@@ -186,11 +185,11 @@ impl<L: Lease, H: Host> Lease for ForEntry<L, H> {
     }
 
     fn came(self, _: &Table) -> Moment {
-        self.came
+        self.entry.came
     }
 
     fn filling(self) -> bool {
-        self.host.filling()
+        self.host.filling(self.entry)
     }
 
     fn removing(self, lost: u32) {

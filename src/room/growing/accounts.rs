@@ -75,7 +75,7 @@
 //! |---|---|---|
 //! | fence, after an account was emptied and before others are read | `SeqCst` | the same fence of another removal: one of the two sees both accounts empty. Twin `a_last_removal_does_not_see_the_other` |
 //! | accounts, read without a lock | `Relaxed` | only to pass by; what depends on them is decided again under the locks. Twin `a_shard_is_cleared_without_a_look_at_its_items` |
-//! | censuses; the hint and the flag below | those of every `Gauge`: `Release` to set, `Acquire` to get, `Relaxed` to take from | nothing depends on them here. Censuses are set under all locks of the shard and taken from under one; a hint that is wrong costs a search. The flag is set by a split before the lanes that it warns of are published, and the fence orders it like an account |
+//! | censuses; the hint and the flag below | those of every `Gauge`: `Release` to set, `Acquire` to get, `Relaxed` to take from | nothing depends on them here. Censuses are set under all locks of the shard, and put on or taken from under one; a hint that is wrong costs a search. The flag is set by a split before the lanes that it warns of are published, and the fence orders it like an account. For an entry of another filter it is set while `transfers` is held for reading, and reset while it is held for writing. Twin `nobody_knows_that_an_entry_is_in_several_shards` |
 //!
 //! All this costs an insert or a removal nothing but a look at the counts that it changes anyway.
 

@@ -152,7 +152,7 @@ impl Grown {
         let counts = counts || site.census().excess.total() >= slots as i64 / 2;
         let stamp = self.geometry.lanes().stamp_of_age(0, entry.came);
         let excess = (!counts).then_some(stamp);
-        let host = AtSite::<WIDE> { aging: &self.ground.aging, site, lost: entry.lost, excess };
+        let host = AtSite::<WIDE> { aging: &self.ground.aging, site, excess };
         self.shard::<WIDE>(tenure).adopt(entry, host)
     }
 }
@@ -162,8 +162,6 @@ impl Grown {
 struct AtSite<'a, const WIDE: bool> {
     aging: &'a Aging,
     site: &'a Site,
-    /// How many bits the entry has lost.
-    lost: u32,
     /// The stamp of an entry that does not count.
     excess: Option<usize>,
 }
@@ -175,9 +173,8 @@ impl<const WIDE: bool> AtSite<'_, WIDE> {
 }
 
 impl<const WIDE: bool> Host for AtSite<'_, WIDE> {
-    fn filling(self) -> bool {
-        let is_used_up = self.is_used_up(self.lost);
-        self.site.put_on(1 << self.lost, is_used_up, self.excess);
+    fn filling(self, Entry { lost, .. }: Entry) -> bool {
+        self.site.put_on(1 << lost, self.is_used_up(lost), self.excess);
         self.excess.is_none()
     }
 

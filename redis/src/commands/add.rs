@@ -1,0 +1,72 @@
+//! `CF.ADD` and `CF.ADDNX`: one item.
+
+use crate::commands::{limits, target};
+use crate::server::command::{About, Access, Command, Outcome, Parameter, Refusal};
+use crate::server::context::{Argument, Context, Mode};
+use crate::set::Set;
+
+pub struct Add;
+
+impl Command for Add {
+    const ABOUT: About = About {
+        name: c"cf.add",
+        summary: c"Adds an item to a filter, once more if it is there",
+        complexity: c"O(1)",
+        arity: 3,
+        access: Access::Insert,
+        fast: true,
+        parameters: &[Parameter::KEY, Parameter::ITEM],
+    };
+
+    fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
+        let [_, name, item] = arguments else { return Err(Refusal::Arity) };
+        let mut key = call.open(*name, Mode::Write);
+        let set = target::added_to(call, *name, &mut key, None)?;
+        limits::check(call, set)?;
+        if !set.add(set.hash(item.bytes())) {
+            return Err(full(set));
+        }
+        call.changed(*name);
+        call.reply_bool(true);
+        Ok(())
+    }
+}
+
+pub struct AddNew;
+
+impl Command for AddNew {
+    const ABOUT: About = About {
+        name: c"cf.addnx",
+        summary: c"Adds an item to a filter, if it is not there",
+        complexity: c"O(1)",
+        arity: 3,
+        access: Access::Insert,
+        fast: true,
+        parameters: &[Parameter::KEY, Parameter::ITEM],
+    };
+
+    fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
+        let [_, name, item] = arguments else { return Err(Refusal::Arity) };
+        let mut key = call.open(*name, Mode::Write);
+        let set = target::added_to(call, *name, &mut key, None)?;
+        let hash = set.hash(item.bytes());
+        if !limits::has_room(call, set) && !set.contains(hash) {
+            limits::check(call, set)?;
+        }
+        let new = set.add_if_absent(hash).ok_or_else(|| full(set))?;
+        if new {
+            call.changed(*name);
+        }
+        call.reply_bool(new);
+        Ok(())
+    }
+}
+
+/// The error of an item that there is no room for.
+fn full(set: &Set) -> Refusal {
+    match set.about().grows() {
+        // A filter that grows refuses copies of one item, when there are a dozen.
+        true => Refusal::Message(c"ERR Maximum expansions reached"),
+        false => Refusal::Message(c"ERR Filter is full"),
+    }
+}

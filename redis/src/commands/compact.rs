@@ -1,0 +1,35 @@
+//! `CF.COMPACT`: there is nothing to compact in a filter that is one table. It forgets the number of deleted
+//! items, and an empty filter gives back what it grew to.
+
+use crate::commands::target::HALF;
+use crate::server::command::{About, Access, Command, Outcome, Parameter, Refusal};
+use crate::server::context::{Argument, Context, Mode};
+use crate::server::key::ValueMut;
+
+pub struct Compact;
+
+impl Command for Compact {
+    const ABOUT: About = About {
+        name: c"cf.compact",
+        summary: c"Resets the number of deleted items, and frees the memory of an empty filter",
+        complexity: c"O(1)",
+        arity: 2,
+        access: Access::Update,
+        fast: true,
+        parameters: &[Parameter::KEY],
+    };
+
+    fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
+        let [_, name] = arguments else { return Err(Refusal::Arity) };
+        let mut key = call.open(*name, Mode::Write);
+        let set = match key.value_mut() {
+            ValueMut::Set(set) if set.is_half() => return Err(HALF),
+            ValueMut::Set(set) => set,
+            _ => return Err(Refusal::Message(c"ERR Cuckoo filter was not found")),
+        };
+        set.compact().map_err(|error| Refusal::Text(format!("ERR {error}")))?;
+        call.changed(*name);
+        call.reply_ok();
+        Ok(())
+    }
+}

@@ -1,0 +1,36 @@
+//! `CF.DEL`: takes an item out, once.
+
+use crate::commands::target::HALF;
+use crate::server::command::{About, Access, Command, Outcome, Parameter, Refusal};
+use crate::server::context::{Argument, Context, Mode};
+use crate::server::key::ValueMut;
+
+pub struct Delete;
+
+impl Command for Delete {
+    const ABOUT: About = About {
+        name: c"cf.del",
+        summary: c"Deletes an item from a filter, once. Delete only what was added",
+        complexity: c"O(1)",
+        arity: 3,
+        access: Access::Delete,
+        fast: true,
+        parameters: &[Parameter::KEY, Parameter::ITEM],
+    };
+
+    fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
+        let [_, name, item] = arguments else { return Err(Refusal::Arity) };
+        let mut key = call.open(*name, Mode::Write);
+        let set = match key.value_mut() {
+            ValueMut::Nothing | ValueMut::Other => return Err(Refusal::Message(c"ERR Not found")),
+            ValueMut::Set(set) if set.is_half() => return Err(HALF),
+            ValueMut::Set(set) => set,
+        };
+        let removed = set.remove(set.hash(item.bytes()));
+        if removed {
+            call.changed(*name);
+        }
+        call.reply_bool(removed);
+        Ok(())
+    }
+}

@@ -1,0 +1,54 @@
+//! `CF.INFO`: what there is to know of a set.
+
+use crate::commands::target;
+use crate::server::command::{About, Access, Command, Outcome, Parameter, Refusal};
+use crate::server::context::{Argument, Context, Mode};
+
+pub struct Info;
+
+impl Command for Info {
+    const ABOUT: About = About {
+        name: c"cf.info",
+        summary: c"Tells the figures of a filter",
+        complexity: c"O(1), and O(n) in the number of shards of a growing filter",
+        arity: 2,
+        access: Access::Describe,
+        fast: false,
+        parameters: &[Parameter::KEY],
+    };
+
+    fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
+        let [_, name] = arguments else { return Err(Refusal::Arity) };
+        let key = call.open(*name, Mode::Read);
+        let set = target::needed(&key)?;
+        let about = set.about();
+        // The first eight are those of RedisBloom.
+        let figures: [(&[u8], i64); 9] = [
+            (b"Size", set.bytes() as i64),
+            (b"Number of buckets", set.buckets() as i64),
+            (b"Number of filters", 1),
+            (b"Number of items inserted", set.len() as i64),
+            (b"Number of items deleted", about.deleted as i64),
+            (b"Bucket size", about.bucket_size.into()),
+            (b"Expansion rate", about.expansion.into()),
+            (b"Max iterations", about.max_iterations.into()),
+            (b"Capacity", about.capacity as i64),
+        ];
+        // As text, since numbers are signed in the protocol, and doubles are not in its second version.
+        let texts: [(&[u8], String); 3] = [
+            (b"Error rate", about.rate.to_string()),
+            (b"Present error rate", format!("{:.3e}", set.present_rate())),
+            (b"Seed", about.seed().to_string()),
+        ];
+        call.reply_map(figures.len() + texts.len());
+        for (name, figure) in figures {
+            call.reply_bytes(name);
+            call.reply_integer(figure);
+        }
+        for (name, text) in texts {
+            call.reply_bytes(name);
+            call.reply_bytes(text.as_bytes());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,183 @@
+//! `CF.INSERT` and `CF.INSERTNX`: many items.
+
+use crate::commands::options::{capacity, check_capacity, is};
+use crate::commands::{limits, target};
+use crate::server::command::{About, Access, Command, Kind, Outcome, Parameter, Refusal};
+use crate::server::context::{Argument, Context, Mode};
+use crate::server::key::Value;
+use crate::set::{Set, about};
+
+/// The items that are done at once, with their hashes and answers on the stack.
+const BATCH: usize = 128;
+
+const PARAMETERS: &[Parameter] = &[
+    Parameter::KEY,
+    Parameter::option(c"capacity", c"CAPACITY", Kind::Integer),
+    Parameter::option(c"nocreate", c"NOCREATE", Kind::Token),
+    Parameter::ITEM.many(Some(c"ITEMS")),
+];
+
+pub struct Insert;
+
+impl Command for Insert {
+    const ABOUT: About = About {
+        name: c"cf.insert",
+        summary: c"Adds items to a filter, once more if they are there",
+        complexity: c"O(n), where n is the number of items",
+        arity: -4,
+        access: Access::Insert,
+        fast: false,
+        parameters: PARAMETERS,
+    };
+
+    fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
+        insert(call, arguments, Which::All, |set, hashes, answers| {
+            let mut added = [false; BATCH];
+            set.add_many(hashes, &mut added[..hashes.len()]);
+            for (answer, added) in answers.iter_mut().zip(added) {
+                *answer = if added { Answer::New } else { Answer::Full };
+            }
+        })
+    }
+}
+
+pub struct InsertNew;
+
+impl Command for InsertNew {
+    const ABOUT: About = About {
+        name: c"cf.insertnx",
+        summary: c"Adds items to a filter, those that are not there",
+        ..Insert::ABOUT
+    };
+
+    fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
+        insert(call, arguments, Which::New, |set, hashes, answers| {
+            let mut added = [None; BATCH];
+            set.add_many_if_absent(hashes, &mut added[..hashes.len()]);
+            for (answer, added) in answers.iter_mut().zip(added) {
+                *answer = match added {
+                    Some(true) => Answer::New,
+                    Some(false) => Answer::There,
+                    None => Answer::Full,
+                };
+            }
+        })
+    }
+}
+
+/// Which of its items a command adds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    All,
+    /// Those that are not there.
+    New,
+}
+
+impl Which {
+    fn command(self) -> &'static About {
+        match self {
+            Which::All => &Insert::ABOUT,
+            Which::New => &InsertNew::ABOUT,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    New,
+    There,
+    Full,
+}
+
+/// The arguments of either command.
+struct Arguments<'a> {
+    name: Argument<'a>,
+    capacity: Option<u64>,
+    create: bool,
+    items: &'a [Argument<'a>],
+}
+
+fn parse<'a>(arguments: &'a [Argument<'a>]) -> Result<Arguments<'a>, Refusal> {
+    let [_, name, rest @ ..] = arguments else { return Err(Refusal::Arity) };
+    let (mut rest, mut size, mut create) = (rest, None, true);
+    loop {
+        rest = match rest {
+            [token, items @ ..] if is(*token, "ITEMS") => {
+                if items.is_empty() {
+                    return Err(Refusal::Arity);
+                }
+                return Ok(Arguments { name: *name, capacity: size, create, items });
+            }
+            [token, rest @ ..] if is(*token, "NOCREATE") => {
+                create = false;
+                rest
+            }
+            [token, value, rest @ ..] if is(*token, "CAPACITY") => {
+                let error = c"ERR Capacity must be in the range [cf-bucket-size * 2, 1073741824]";
+                let capacity = capacity(*value)?;
+                size = Some(check_capacity(capacity, about::About::BUCKET_SIZE, error)?);
+                rest
+            }
+            [] => return Err(Refusal::Arity),
+            [token] if is(*token, "CAPACITY") => return Err(Refusal::Arity),
+            _ => return Err(Refusal::Message(c"ERR Unknown argument received")),
+        };
+    }
+}
+
+fn insert(
+    call: Context<'_>,
+    arguments: &[Argument<'_>],
+    which: Which,
+    act: impl Fn(&mut Set, &[u64], &mut [Answer]),
+) -> Outcome {
+    let Arguments { name, capacity, create, items } = parse(arguments)?;
+    let mut key = call.open(name, Mode::Write);
+    if !create && matches!(key.value(), Value::Nothing) {
+        return Err(target::MISSING);
+    }
+    let set = target::added_to(call, name, &mut key, capacity)?;
+    call.reply_array(items.len());
+    let (mut done, mut changed) = (0, false);
+    for batch in items.chunks(BATCH) {
+        // The rest of the items is refused where the set becomes too large.
+        if !limits::has_room(call, set) {
+            break;
+        }
+        let mut hashes = [0; BATCH];
+        for (hash, item) in hashes.iter_mut().zip(batch) {
+            *hash = set.hash(item.bytes());
+        }
+        let mut answers = [Answer::Full; BATCH];
+        let answers = &mut answers[..batch.len()];
+        act(set, &hashes[..batch.len()], answers);
+        answers.iter().for_each(|answer| reply(call, which, *answer));
+        changed |= answers.contains(&Answer::New);
+        done += batch.len();
+    }
+    items[done..].iter().for_each(|_| reply(call, which, Answer::Full));
+    if changed && done == items.len() {
+        call.changed(name);
+    } else if changed {
+        // Replicas have no such limit.
+        let mut arguments = vec![name.bytes(), b"NOCREATE", b"ITEMS"];
+        arguments.extend(items[..done].iter().map(|item| item.bytes()));
+        call.changed_as(name, which.command().name, &arguments);
+    }
+    Ok(())
+}
+
+/// `CF.INSERTNX` answers by a number in both versions of the protocol, `CF.INSERT` only if an older client could
+/// not tell two answers apart.
+fn reply(call: Context<'_>, which: Which, answer: Answer) {
+    let number = match answer {
+        Answer::New => 1,
+        Answer::There => 0,
+        Answer::Full => -1,
+    };
+    if which == Which::All && (answer == Answer::New || call.flags().resp3()) {
+        call.reply_bool(answer == Answer::New);
+    } else {
+        call.reply_integer(number);
+    }
+}

@@ -1,0 +1,76 @@
+//! `CF.MERGE`: one set takes over what others have.
+
+use crate::commands::limits;
+use crate::commands::target::{self, HALF};
+use crate::server::command::{
+    About, Access, Command, Kind, Outcome, Parameter, Refusal, WRONG_TYPE,
+};
+use crate::server::context::{Argument, Context, Mode};
+use crate::server::key::{Value, ValueMut};
+use crate::set::Apart;
+
+pub struct Merge;
+
+impl Command for Merge {
+    const ABOUT: About = About {
+        name: c"cf.merge",
+        summary: c"Adds to a filter the items that are in other filters and not in it. All have to be reserved alike, with one seed",
+        complexity: c"O(n), where n is the size of the other filters",
+        arity: -3,
+        access: Access::Merge,
+        fast: false,
+        parameters: &[
+            Parameter::new(c"destination", Kind::Key),
+            Parameter::new(c"source", Kind::Key).many(None),
+        ],
+    };
+
+    fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
+        let [_, name, first, rest @ ..] = arguments else { return Err(Refusal::Arity) };
+        let sources = [*first].into_iter().chain(rest.iter().copied());
+        // What a filter takes over from itself changes nothing, and a key is open once.
+        let sources: Vec<_> = sources.filter(|source| source.bytes() != name.bytes()).collect();
+        let sources: Vec<_> = sources.iter().map(|source| call.open(*source, Mode::Read)).collect();
+        for source in &sources {
+            target::needed(source)?;
+        }
+        let mut key = call.open(*name, Mode::Write);
+        match key.value() {
+            Value::Nothing => {
+                let Some(source) = sources.first() else { return Err(target::MISSING) };
+                let set = target::needed(source)?;
+                limits::check_new(call, set.about())?;
+                let set = set.try_clone().map_err(|error| Refusal::Text(format!("ERR {error}")))?;
+                key.put(set);
+            }
+            Value::Other => return Err(WRONG_TYPE),
+            Value::Set(_) => {}
+        }
+        let ValueMut::Set(set) = key.value_mut() else { return Err(WRONG_TYPE) };
+        if set.is_half() {
+            return Err(HALF);
+        }
+        limits::check(call, set)?;
+        let mut added = 0;
+        let outcome = sources.iter().try_for_each(|source| {
+            added += set.merge(target::needed(source)?).map_err(refusal)?;
+            Ok(())
+        });
+        // Something may have changed before there was no more room.
+        call.changed(*name);
+        outcome.map(|()| call.reply_ok())
+    }
+}
+
+fn refusal(apart: Apart) -> Refusal {
+    match apart {
+        Apart::Seed => Refusal::Message(
+            c"ERR the filters have different seeds; only filters with one seed can be merged (CF.RESERVE ... SEED n)",
+        ),
+        Apart::Kind => Refusal::Message(
+            c"ERR one of the filters grows, and the other does not; only filters of one kind can be merged",
+        ),
+        Apart::Half => HALF,
+        Apart::Koel(error) => Refusal::Text(format!("ERR {error}")),
+    }
+}

@@ -1,0 +1,79 @@
+//! The set of a key: found, or made.
+
+use crate::commands::limits;
+use crate::server::command::{Refusal, WRONG_TYPE};
+use crate::server::config;
+use crate::server::context::{Argument, Context};
+use crate::server::key::{Key, Value, ValueMut};
+use crate::set::Set;
+use crate::set::about::About;
+
+pub const HALF: Refusal =
+    Refusal::Message(c"ERR this filter is still being loaded by CF.LOADCHUNK; it lacks chunks");
+
+pub const MISSING: Refusal = Refusal::Message(c"ERR not found");
+
+/// The set of a key that a command needs.
+pub fn needed<'k>(key: &'k Key<'_>) -> Result<&'k Set, Refusal> {
+    match key.value() {
+        Value::Nothing => Err(MISSING),
+        Value::Other => Err(WRONG_TYPE),
+        Value::Set(set) if set.is_half() => Err(HALF),
+        Value::Set(set) => Ok(set),
+    }
+}
+
+/// The set that a command asks. Any other key has no items.
+pub fn asked<'k>(key: &'k Key<'_>) -> Result<Option<&'k Set>, Refusal> {
+    match key.value() {
+        Value::Nothing | Value::Other => Ok(None),
+        Value::Set(set) if set.is_half() => Err(HALF),
+        Value::Set(set) => Ok(Some(set)),
+    }
+}
+
+/// The set that a command adds to, which is made if the key has nothing.
+pub fn added_to<'k>(
+    call: Context<'_>,
+    name: Argument<'_>,
+    key: &'k mut Key<'_>,
+    capacity: Option<u64>,
+) -> Result<&'k mut Set, Refusal> {
+    if matches!(key.value(), Value::Nothing) {
+        let capacity = capacity.unwrap_or_else(config::capacity);
+        make(call, name, key, About::new(capacity, config::error_rate()))?;
+    }
+    match key.value_mut() {
+        ValueMut::Set(set) if set.is_half() => Err(HALF),
+        ValueMut::Set(set) => Ok(set),
+        ValueMut::Nothing | ValueMut::Other => Err(WRONG_TYPE),
+    }
+}
+
+/// Makes the set of a key that has nothing. Replicas make the same one.
+pub fn make(
+    call: Context<'_>,
+    name: Argument<'_>,
+    key: &mut Key<'_>,
+    about: About,
+) -> Result<(), Refusal> {
+    limits::check_new(call, &about)?;
+    let set = Set::new(about).map_err(|error| Refusal::Text(format!("ERR {error}")))?;
+    key.put(set);
+    let text = |value: &dyn ToString| value.to_string().into_bytes();
+    let About { capacity, rate, bucket_size, max_iterations, expansion, .. } = about;
+    let values: [(&[u8], Vec<u8>); 6] = [
+        (b"BUCKETSIZE", text(&bucket_size)),
+        (b"MAXITERATIONS", text(&max_iterations)),
+        (b"EXPANSION", text(&expansion)),
+        (b"ERROR_RATE", text(&rate)),
+        (b"SEED", text(&about.seed())),
+        (b"FORGETAFTER", text(&about.forget_after)),
+    ];
+    let capacity = text(&capacity);
+    let mut arguments = vec![name.bytes(), &capacity];
+    let given = values.len() - usize::from(about.forget_after == 0);
+    values[..given].iter().for_each(|(option, value)| arguments.extend([*option, value]));
+    call.changed_as(name, c"CF.RESERVE", &arguments);
+    Ok(())
+}

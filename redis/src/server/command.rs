@@ -1,0 +1,271 @@
+//! Commands: what the server has to know of each, and how it calls them.
+
+use crate::server::context::{Argument, Context, arguments, log};
+use redis_module::raw;
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::{null, null_mut};
+
+/// Why a command was refused.
+pub enum Refusal {
+    /// It has too few arguments or too many.
+    Arity,
+    Message(&'static CStr),
+    Text(String),
+}
+
+/// The key has something that is not a filter.
+pub const WRONG_TYPE: Refusal =
+    Refusal::Message(c"WRONGTYPE Operation against a key holding the wrong kind of value");
+
+pub type Outcome = Result<(), Refusal>;
+
+/// A command.
+pub trait Command {
+    const ABOUT: About;
+
+    /// Does it, and replies, unless it is refused. The first argument is the command's name.
+    fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome;
+}
+
+/// What clients, proxies and access rules have to know of a command.
+pub struct About {
+    pub name: &'static CStr,
+    pub summary: &'static CStr,
+    pub complexity: &'static CStr,
+    /// The number of arguments with the command's name, or minus the least one.
+    pub arity: c_int,
+    pub access: Access,
+    /// Whether it takes microseconds, whatever the size of the filter and the number of items.
+    pub fast: bool,
+    pub parameters: &'static [Parameter],
+}
+
+/// What a command does with its keys.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Looks into the key.
+    Read,
+    /// Tells something of the key, but not what is in it.
+    Describe,
+    /// Adds to the key, which it may create.
+    Insert,
+    /// Makes the key.
+    Create,
+    /// Takes out of the key.
+    Delete,
+    /// Changes the key, but not what is in it.
+    Update,
+    /// Adds to the first key what is in the others.
+    Merge,
+}
+
+/// A parameter of a command, as `COMMAND DOCS` tells it.
+pub struct Parameter {
+    pub name: &'static CStr,
+    pub token: Option<&'static CStr>,
+    pub kind: Kind,
+    pub optional: bool,
+    pub multiple: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Key,
+    Text,
+    Integer,
+    Double,
+    /// Only its token.
+    Token,
+}
+
+impl Parameter {
+    pub const KEY: Parameter = Parameter::new(c"key", Kind::Key);
+    pub const ITEM: Parameter = Parameter::new(c"item", Kind::Text);
+
+    pub const fn new(name: &'static CStr, kind: Kind) -> Self {
+        Parameter { name, token: None, kind, optional: false, multiple: false }
+    }
+
+    /// One that may follow its token, or not be there.
+    pub const fn option(name: &'static CStr, token: &'static CStr, kind: Kind) -> Self {
+        Parameter { name, token: Some(token), kind, optional: true, multiple: false }
+    }
+
+    /// As many as one likes, after this token if there is one.
+    pub const fn many(self, token: Option<&'static CStr>) -> Self {
+        Parameter { multiple: true, token, ..self }
+    }
+}
+
+/// Makes the server know a command.
+///
+/// # Safety
+///
+/// The context is that of the call that loads the module.
+pub(super) unsafe fn register<C: Command>(context: *mut raw::RedisModuleCtx) -> Result<(), ()> {
+    let about = &C::ABOUT;
+    let mut flags = match about.access {
+        Access::Read | Access::Describe => "readonly",
+        Access::Insert | Access::Create | Access::Merge => "write deny-oom",
+        Access::Delete | Access::Update => "write",
+    }
+    .to_owned();
+    if about.fast {
+        flags += " fast";
+    }
+    let flags = CString::new(flags).map_err(drop)?;
+    let last = if about.access == Access::Merge { -1 } else { 1 };
+    // SAFETY: the server copies all strings.
+    unsafe {
+        let create = raw::RedisModule_CreateCommand.unwrap();
+        let name = about.name.as_ptr();
+        done(create(context, name, Some(call::<C>), flags.as_ptr(), 1, last, 1))?;
+        let command = raw::RedisModule_GetCommand.unwrap()(context, name);
+        if let Some(categories) = raw::RedisModule_SetCommandACLCategories
+            && categories_there(context)
+        {
+            done(categories(command, CATEGORY.as_ptr()))?;
+        }
+        describe(command, about)
+    }
+}
+
+/// The category of access rules that has all commands: `@cuckoo`.
+const CATEGORY: &CStr = c"cuckoo";
+
+/// Adds the category, where the server lets a module do so, and returns whether it is there.
+unsafe fn categories_there(context: *mut raw::RedisModuleCtx) -> bool {
+    use std::sync::OnceLock;
+    static THERE: OnceLock<bool> = OnceLock::new();
+    *THERE.get_or_init(|| {
+        // SAFETY: the context is that of the call that loads the module.
+        unsafe { raw::RedisModule_AddACLCategory }
+            .is_some_and(|add| done(unsafe { add(context, CATEGORY.as_ptr()) }).is_ok())
+    })
+}
+
+pub(super) fn done(status: c_int) -> Result<(), ()> {
+    if status == raw::REDISMODULE_OK as c_int { Ok(()) } else { Err(()) }
+}
+
+/// Tells the server which keys a command takes, and what it does with them; and what `COMMAND DOCS` shows.
+unsafe fn describe(command: *mut raw::RedisModuleCommand, about: &About) -> Result<(), ()> {
+    let version = raw::RedisModuleCommandInfoVersion {
+        version: 1,
+        sizeof_historyentry: size_of::<raw::RedisModuleCommandHistoryEntry>(),
+        sizeof_keyspec: size_of::<raw::RedisModuleCommandKeySpec>(),
+        sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
+    };
+    let mut keys = key_specs(about.access);
+    let mut parameters: Vec<_> = about.parameters.iter().map(parameter).collect();
+    // A row of zeros ends each table. (SAFETY: they are numbers and null pointers.)
+    unsafe {
+        keys.push(std::mem::zeroed());
+        parameters.push(std::mem::zeroed());
+    }
+    let info = raw::RedisModuleCommandInfo {
+        version: &version,
+        summary: about.summary.as_ptr(),
+        complexity: about.complexity.as_ptr(),
+        since: c"0.1.0".as_ptr(),
+        history: null_mut(),
+        tips: null(),
+        arity: about.arity,
+        key_specs: keys.as_mut_ptr(),
+        args: parameters.as_mut_ptr(),
+    };
+    // SAFETY: the server copies everything.
+    done(unsafe { raw::RedisModule_SetCommandInfo.unwrap()(command, &info) })
+}
+
+fn key_specs(access: Access) -> Vec<raw::RedisModuleCommandKeySpec> {
+    use raw::*;
+    let spec = |flags: u32, first: c_int, last: c_int| RedisModuleCommandKeySpec {
+        notes: null(),
+        flags: flags.into(),
+        begin_search_type: RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
+        bs: RedisModuleCommandKeySpec__bindgen_ty_1 {
+            index: RedisModuleCommandKeySpec__bindgen_ty_1__bindgen_ty_1 { pos: first },
+        },
+        find_keys_type: RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE,
+        fk: RedisModuleCommandKeySpec__bindgen_ty_2 {
+            range: RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 {
+                lastkey: last,
+                keystep: 1,
+                limit: 0,
+            },
+        },
+    };
+    let write = REDISMODULE_CMD_KEY_RW;
+    match access {
+        Access::Read => vec![spec(REDISMODULE_CMD_KEY_RO | REDISMODULE_CMD_KEY_ACCESS, 1, 0)],
+        Access::Describe => vec![spec(REDISMODULE_CMD_KEY_RO, 1, 0)],
+        Access::Insert | Access::Create => vec![spec(write | REDISMODULE_CMD_KEY_INSERT, 1, 0)],
+        Access::Delete => vec![spec(write | REDISMODULE_CMD_KEY_DELETE, 1, 0)],
+        Access::Update => vec![spec(write | REDISMODULE_CMD_KEY_UPDATE, 1, 0)],
+        Access::Merge => vec![
+            spec(write | REDISMODULE_CMD_KEY_INSERT, 1, 0),
+            spec(REDISMODULE_CMD_KEY_RO | REDISMODULE_CMD_KEY_ACCESS, 2, -1),
+        ],
+    }
+}
+
+fn parameter(of: &Parameter) -> raw::RedisModuleCommandArg {
+    use raw::*;
+    let mut flags = REDISMODULE_CMD_ARG_NONE;
+    if of.optional {
+        flags |= REDISMODULE_CMD_ARG_OPTIONAL;
+    }
+    if of.multiple {
+        flags |= REDISMODULE_CMD_ARG_MULTIPLE;
+    }
+    let text = |text: Option<&CStr>| text.map_or(null(), CStr::as_ptr);
+    RedisModuleCommandArg {
+        name: of.name.as_ptr(),
+        type_: match of.kind {
+            Kind::Key => RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY,
+            Kind::Text => RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING,
+            Kind::Integer => RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER,
+            Kind::Double => RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_DOUBLE,
+            Kind::Token => RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN,
+        },
+        key_spec_index: match of.kind {
+            Kind::Key => (of.multiple || of.name == c"source").into(),
+            _ => -1,
+        },
+        token: text(of.token),
+        summary: null::<c_char>(),
+        since: null::<c_char>(),
+        flags: flags as c_int,
+        deprecated_since: null::<c_char>(),
+        subargs: null_mut(),
+        display_text: null::<c_char>(),
+    }
+}
+
+/// What the server calls.
+unsafe extern "C" fn call<C: Command>(
+    raw: *mut raw::RedisModuleCtx,
+    argv: *mut *mut raw::RedisModuleString,
+    argc: c_int,
+) -> c_int {
+    // SAFETY: both live until this returns, and nothing keeps them for longer.
+    let (context, arguments) = unsafe { (Context::new(raw), arguments(argv, argc)) };
+    // Unwinding must not reach the server. A panic leaves a filter as it was.
+    match catch_unwind(AssertUnwindSafe(|| C::run(context, arguments))) {
+        Ok(Ok(())) => {}
+        Ok(Err(Refusal::Arity)) => context.reply_wrong_arity(),
+        Ok(Err(Refusal::Message(message))) => context.reply_error(message),
+        Ok(Err(Refusal::Text(text))) => {
+            let text = text.replace(['\0', '\r', '\n'], " ");
+            context.reply_error(&CString::new(text).unwrap_or_default());
+        }
+        Err(_) => {
+            log(raw, "koel: a command panicked; please report this");
+            context
+                .reply_error(c"ERR internal error of the koel module; the server's log has more");
+        }
+    }
+    raw::REDISMODULE_OK as c_int
+}

@@ -1,0 +1,204 @@
+//! The data type: how the server saves, loads, copies, measures and frees a set.
+//!
+//! A set is saved as its [chunks](crate::set::chunk), each a string, of which the last one says that it is.
+
+use crate::server::context::log;
+use crate::set::Set;
+use crate::set::assembly::Assembly;
+use redis_module::raw;
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// The name of the type, in files and to `TYPE`.
+const NAME: &std::ffi::CStr = c"koel-cuck";
+
+/// The version of what is saved.
+const VERSION: c_int = 1;
+
+/// The version of the callbacks' table: that of Redis 7.0, and of Valkey 8.
+const METHODS: u64 = 4;
+
+static ID: AtomicPtr<raw::RedisModuleType> = AtomicPtr::new(null_mut());
+
+/// The type, as the server knows it.
+pub(super) fn id() -> *mut raw::RedisModuleType {
+    // Relaxed: it is stored once, by the thread that reads it.
+    ID.load(Ordering::Relaxed)
+}
+
+/// Makes the server know the type.
+///
+/// # Safety
+///
+/// The context is that of the call that loads the module.
+pub(super) unsafe fn register(context: *mut raw::RedisModuleCtx) -> Result<(), ()> {
+    let mut methods = raw::RedisModuleTypeMethods {
+        version: METHODS,
+        rdb_load: Some(load),
+        rdb_save: Some(save),
+        aof_rewrite: Some(rewrite),
+        mem_usage: Some(memory),
+        digest: Some(digest),
+        free: Some(free),
+        aux_load: None,
+        aux_save: None,
+        aux_save_triggers: 0,
+        free_effort: Some(free_effort),
+        unlink: None,
+        copy: Some(copy),
+        defrag: Some(defrag),
+        mem_usage2: None,
+        free_effort2: None,
+        unlink2: None,
+        copy2: None,
+        aux_save2: None,
+    };
+    // SAFETY: the callbacks take values that were set with this type, which are sets.
+    let id = unsafe {
+        raw::RedisModule_CreateDataType.unwrap()(context, NAME.as_ptr(), VERSION, &mut methods)
+    };
+    ID.store(id, Ordering::Relaxed);
+    if id.is_null() { Err(()) } else { Ok(()) }
+}
+
+/// The set that a value is.
+///
+/// # Safety
+///
+/// The value has our type, and is neither freed nor changed while the set is in use.
+unsafe fn set<'a>(value: *const c_void) -> &'a Set {
+    // SAFETY: a value of our type is a set.
+    unsafe { &*value.cast() }
+}
+
+unsafe extern "C" fn save(file: *mut raw::RedisModuleIO, value: *mut c_void) {
+    // SAFETY: the server calls this with a value of our type. (So it does with those below.)
+    let outcome = unsafe { set(value) }.each_chunk(|chunk| {
+        // SAFETY: the bytes are copied.
+        unsafe {
+            let save = raw::RedisModule_SaveStringBuffer.unwrap();
+            save(file, chunk.as_ptr().cast(), chunk.len());
+        }
+    });
+    if let Err(error) = outcome {
+        // The file lacks its end, so it is refused when it is loaded. There is no other way to fail here.
+        log(null_mut(), &format!("koel: cannot save a filter: {error}"));
+    }
+}
+
+unsafe extern "C" fn load(file: *mut raw::RedisModuleIO, version: c_int) -> *mut c_void {
+    if version != VERSION {
+        let which =
+            format!("koel: this filter was saved in version {version}, which is not known here");
+        log(null_mut(), &which);
+        return null_mut();
+    }
+    let mut assembly = Assembly::new();
+    while !assembly.has_last() {
+        let mut length = 0;
+        // SAFETY: a string that was loaded is ours to free.
+        unsafe {
+            let chunk = raw::RedisModule_LoadStringBuffer.unwrap()(file, &mut length);
+            if raw::RedisModule_IsIOError.unwrap()(file) != 0 || chunk.is_null() {
+                return null_mut();
+            }
+            let pushed = assembly.push(std::slice::from_raw_parts(chunk.cast(), length));
+            raw::RedisModule_Free.unwrap()(chunk.cast());
+            if let Err(error) = pushed {
+                log(null_mut(), &format!("koel: a saved filter is damaged: {error}"));
+                return null_mut();
+            }
+        }
+    }
+    match assembly.finish() {
+        Ok(set) => Box::into_raw(Box::new(set)).cast(),
+        Err(error) => {
+            log(null_mut(), &format!("koel: a saved filter is damaged: {error}"));
+            null_mut()
+        }
+    }
+}
+
+unsafe extern "C" fn rewrite(
+    file: *mut raw::RedisModuleIO,
+    key: *mut raw::RedisModuleString,
+    value: *mut c_void,
+) {
+    let mut number: i64 = 0;
+    // SAFETY: as above.
+    let outcome = unsafe { set(value) }.each_chunk(|chunk| {
+        number += 1;
+        // SAFETY: `slb` stands for a string, a number, and bytes with their length.
+        unsafe {
+            let emit = raw::RedisModule_EmitAOF.unwrap();
+            let (start, length): (*const c_char, usize) = (chunk.as_ptr().cast(), chunk.len());
+            emit(file, c"CF.LOADCHUNK".as_ptr(), c"slb".as_ptr(), key, number, start, length);
+        }
+    });
+    if let Err(error) = outcome {
+        log(null_mut(), &format!("koel: cannot write a filter to the append-only file: {error}"));
+    }
+}
+
+unsafe extern "C" fn memory(value: *const c_void) -> usize {
+    // SAFETY: as above.
+    unsafe { set(value) }.bytes()
+}
+
+unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_void) {
+    // SAFETY: as above.
+    unsafe { set(value) }.each_digested(|bytes| {
+        // SAFETY: the bytes are read at once.
+        unsafe {
+            let add = raw::RedisModule_DigestAddStringBuffer.unwrap();
+            add(digest, bytes.as_ptr().cast(), bytes.len());
+        }
+    });
+    // SAFETY: what was added is a sequence.
+    unsafe { raw::RedisModule_DigestEndSequence.unwrap()(digest) };
+}
+
+unsafe extern "C" fn free(value: *mut c_void) {
+    // SAFETY: the server frees a value once, maybe in a thread of its own. A set can be sent there.
+    drop(unsafe { Box::<Set>::from_raw(value.cast()) });
+}
+
+/// Freeing takes a call for each shard. The server frees what takes more than 64 in the background.
+unsafe extern "C" fn free_effort(_key: *mut raw::RedisModuleString, value: *const c_void) -> usize {
+    // SAFETY: as above.
+    unsafe { set(value) }.bytes() >> 16
+}
+
+unsafe extern "C" fn copy(
+    _from: *mut raw::RedisModuleString,
+    _to: *mut raw::RedisModuleString,
+    value: *const c_void,
+) -> *mut c_void {
+    // SAFETY: as above.
+    match unsafe { set(value) }.try_clone() {
+        Ok(set) => Box::into_raw(Box::new(set)).cast(),
+        Err(error) => {
+            log(null_mut(), &format!("koel: cannot copy a filter: {error}"));
+            null_mut()
+        }
+    }
+}
+
+/// Moves a set, and what is small in it, to where there is less waste around. The tables of a large one are as
+/// large as the pages of the allocator, and waste none.
+unsafe extern "C" fn defrag(
+    context: *mut raw::RedisModuleDefragCtx,
+    _key: *mut raw::RedisModuleString,
+    value: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: the server moves the bytes of a block, and frees it. A set does not mind being moved.
+    unsafe {
+        let moved = raw::RedisModule_DefragAlloc.unwrap()(context, *value);
+        if !moved.is_null() {
+            *value = moved;
+            (*(*value).cast::<Set>()).renew_what_is_small();
+        }
+    }
+    0
+}

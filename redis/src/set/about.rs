@@ -1,0 +1,95 @@
+//! What a set was made of: all that a replica needs to make the same one.
+
+use koel::{AnyCuckooFilter, BuildError, ConcurrentCuckooFilter, PersistentHasher, StableHash};
+
+/// What a set was made of, and what clients are told of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct About {
+    /// The items that fit at first. A set of fixed size takes exactly as many.
+    pub capacity: u64,
+    /// The false-positive rate that was asked for.
+    pub rate: f64,
+    pub hasher: StableHash,
+    /// Told to clients, like the two below: koel chooses these by itself.
+    pub bucket_size: u8,
+    pub max_iterations: u16,
+    /// 0 for a set of fixed size.
+    pub expansion: u16,
+    /// For how many seconds items are remembered at least, or 0 if for ever.
+    pub forget_after: u64,
+    /// How many items were deleted since the set was made or compacted.
+    pub deleted: u64,
+}
+
+/// A growing set keeps its rate up to this number of items.
+const EXPECTED_ITEMS: f64 = (1u64 << 30) as f64;
+
+/// What the first shard of a growing filter has room for, at least. Its growth counts from there.
+const FIRST_ITEMS: f64 = 32_768.0;
+
+/// A growing set of large capacity keeps its rate while it grows by this factor at least.
+const LEAST_GROWTH: f64 = 16.0;
+
+impl About {
+    /// The most items that a set can be made for.
+    pub const MOST_CAPACITY: u64 = 1 << 30;
+    pub const BUCKET_SIZE: u8 = 2;
+    pub const MAX_ITERATIONS: u16 = 20;
+    pub const EXPANSION: u16 = 1;
+
+    /// A set of this capacity and rate that grows, with a seed of its own.
+    pub fn new(capacity: u64, rate: f64) -> Self {
+        About {
+            capacity,
+            rate,
+            hasher: StableHash::random(),
+            bucket_size: Self::BUCKET_SIZE,
+            max_iterations: Self::MAX_ITERATIONS,
+            expansion: Self::EXPANSION,
+            forget_after: 0,
+            deleted: 0,
+        }
+    }
+
+    /// What can be told of a filter that was made elsewhere.
+    pub fn of(filter: &AnyCuckooFilter<StableHash>) -> Self {
+        let (capacity, rate, hasher, expansion) = match filter {
+            AnyCuckooFilter::Fixed(filter) => {
+                let rate = filter.stats().false_positive_rate_at_capacity();
+                (filter.capacity(), rate, *filter.hasher(), 0)
+            }
+            AnyCuckooFilter::Growing(filter) => {
+                let rate = filter.stats().false_positive_rate_at_capacity();
+                (filter.capacity(), rate, *filter.hasher(), Self::EXPANSION)
+            }
+        };
+        About { hasher, expansion, ..Self::new(capacity as u64, rate) }
+    }
+
+    pub fn seed(&self) -> u64 {
+        self.hasher.seed() as u64
+    }
+
+    pub fn grows(&self) -> bool {
+        self.expansion > 0
+    }
+
+    /// Makes a filter of it, without items.
+    pub fn build(&self) -> Result<AnyCuckooFilter<StableHash>, BuildError> {
+        let builder = ConcurrentCuckooFilter::builder()
+            .capacity(usize::try_from(self.capacity).unwrap_or(usize::MAX))
+            .false_positive_rate(self.rate)
+            .hasher(self.hasher);
+        if !self.grows() {
+            return builder.build().map(AnyCuckooFilter::Fixed);
+        }
+        let growth = EXPECTED_ITEMS / (self.capacity as f64).max(FIRST_ITEMS);
+        let builder = builder.growing().expected_growth(growth.max(LEAST_GROWTH));
+        builder.build().map(AnyCuckooFilter::Growing)
+    }
+
+    /// About how many bytes its filter takes, and no less: 40 bits an item.
+    pub fn estimated_bytes(&self) -> u64 {
+        self.capacity.saturating_mul(5)
+    }
+}

@@ -1,0 +1,218 @@
+//! From chunks to a set: those of a file, or those that a client loads one by one.
+
+use crate::set::about::About;
+use crate::set::chunk::{self, Chunk};
+use crate::set::few::Few;
+use crate::set::{Body, Set};
+use koel::{AnyCuckooFilter, AnyPieceLoader, SnapshotError, StableHash};
+use std::fmt;
+use std::io::Read;
+
+/// A set of which some chunks have come.
+pub struct Assembly {
+    /// The chunks, if all are kept until the set is complete: so half a set can be saved, too.
+    kept: Option<Vec<Vec<u8>>>,
+    marks: usize,
+    part: Part,
+    about: Option<About>,
+}
+
+/// What the chunks are of.
+enum Part {
+    Nothing,
+    Pieces(AnyPieceLoader<StableHash>),
+    Few(Few),
+    /// A file of koel, whose bytes are kept.
+    File {
+        complete: bool,
+    },
+}
+
+/// Why a chunk was refused.
+#[derive(Debug)]
+pub enum Trouble {
+    /// It is no chunk.
+    Foreign,
+    /// It does not follow the one before.
+    Misplaced,
+    /// koel says why.
+    Koel(SnapshotError),
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Foreign => f.write_str("this is not a chunk of a filter"),
+            Trouble::Misplaced => f.write_str("this chunk does not follow the one before"),
+            Trouble::Koel(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<SnapshotError> for Trouble {
+    fn from(error: SnapshotError) -> Self {
+        Trouble::Koel(error)
+    }
+}
+
+/// The last words of a file that koel saved: 6 words that begin with these bytes, and have the length of the
+/// file in the fourth.
+const FILE_END: [u8; 8] = *b"koel end";
+const FILE_END_BYTES: usize = 48;
+
+impl Assembly {
+    /// For the chunks of a file, of which the last one tells that it is.
+    pub fn new() -> Self {
+        Assembly { kept: None, marks: 0, part: Part::Nothing, about: None }
+    }
+
+    /// For the chunks that a client loads. They are kept, since the set may have to be saved before all
+    /// have come.
+    pub fn keeping() -> Self {
+        Assembly { kept: Some(Vec::new()), ..Self::new() }
+    }
+
+    /// Takes the next chunk, after checking it.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+        if matches!(self.part, Part::File { complete: false }) {
+            self.keep(bytes);
+            self.part = Part::File { complete: self.ends_a_file() };
+            return Ok(());
+        }
+        match (Chunk::parse(bytes).ok_or(Trouble::Foreign)?, &mut self.part) {
+            (Chunk::Mark, _) => {
+                self.marks += 1;
+                self.kept.get_or_insert_default();
+                return Ok(());
+            }
+            (Chunk::Piece(piece), Part::Nothing) => {
+                let mut loader = AnyCuckooFilter::loader();
+                loader.push(piece)?;
+                self.part = Part::Pieces(loader);
+            }
+            (Chunk::Piece(piece), Part::Pieces(loader)) => loader.push(piece)?,
+            (Chunk::About(about), Part::Pieces(loader)) if loader.next().is_none() => {
+                self.about = Some(about);
+            }
+            (Chunk::Few(about, few), Part::Nothing) => {
+                (self.about, self.part) = (Some(about), Part::Few(few));
+            }
+            // Only a client loads a file, and its chunks are kept.
+            (Chunk::File, Part::Nothing) if self.kept.is_some() => {
+                self.keep(bytes);
+                self.part = Part::File { complete: self.ends_a_file() };
+                return Ok(());
+            }
+            _ => return Err(Trouble::Misplaced),
+        }
+        self.keep(bytes);
+        Ok(())
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        if let Some(kept) = &mut self.kept {
+            kept.push(bytes.to_vec());
+        }
+    }
+
+    fn bytes_kept(&self) -> usize {
+        self.kept.iter().flatten().map(Vec::len).sum()
+    }
+
+    /// Whether what was kept ends as a file of its length does.
+    fn ends_a_file(&self) -> bool {
+        let from_end = self.kept.iter().flatten().rev().flat_map(|chunk| chunk.iter().rev());
+        let mut end: Vec<u8> = from_end.take(FILE_END_BYTES).copied().collect();
+        end.reverse();
+        end.starts_with(&FILE_END)
+            && end
+                .get(24..32)
+                .is_some_and(|length| *length == (self.bytes_kept() as u64).to_le_bytes())
+    }
+
+    /// Whether the chunk that came is the last one of a file.
+    pub fn has_last(&self) -> bool {
+        match self.marks {
+            0 => self.about.is_some(),
+            marks => marks > 1,
+        }
+    }
+
+    /// Whether the set is there. What may follow only tells more about it.
+    pub fn is_complete(&self) -> bool {
+        match &self.part {
+            Part::Nothing => false,
+            Part::Pieces(loader) => loader.next().is_none(),
+            Part::Few(_) => true,
+            Part::File { complete } => *complete,
+        }
+    }
+
+    /// Makes the set. If that is not complete, it is half a set, to which chunks can be added.
+    pub fn finish(self) -> Result<Set, Trouble> {
+        if self.marks > 0 && !self.is_complete() {
+            let about = About::new(1, 0.5);
+            return Ok(Set { about, body: Body::Half(Box::new(self)) });
+        }
+        let filter = match self.part {
+            Part::Nothing => return Err(Trouble::Misplaced),
+            Part::Few(few) => {
+                let about = self.about.ok_or(Trouble::Misplaced)?;
+                return Ok(Set { about, body: Body::Few(few) });
+            }
+            Part::Pieces(loader) => loader.finish()?,
+            Part::File { .. } => {
+                let chunks = self.kept.unwrap_or_default();
+                AnyCuckooFilter::read_from(Chunks {
+                    chunks: chunks.into_iter(),
+                    chunk: Vec::new(),
+                    at: 0,
+                })?
+            }
+        };
+        let mut set = Set { about: About::of(&filter), body: Body::Filter(Box::new(filter)) };
+        match self.about {
+            Some(about) if !set.describe(about) => Err(Trouble::Misplaced),
+            _ => Ok(set),
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        // What the loader took is about as much again.
+        size_of::<Self>() + 2 * self.bytes_kept()
+    }
+
+    /// Visits all chunks that have come, between two marks.
+    pub fn each_chunk(&self, mut visit: impl FnMut(&[u8])) {
+        visit(&chunk::mark());
+        self.kept.iter().flatten().for_each(|chunk| visit(chunk));
+        visit(&chunk::mark());
+    }
+
+    /// The same half once more.
+    pub fn again(&self) -> Result<Self, Trouble> {
+        let mut again = Self::keeping();
+        self.kept.iter().flatten().try_for_each(|chunk| again.push(chunk))?;
+        again.marks = self.marks.max(1);
+        Ok(again)
+    }
+}
+
+/// Reads chunks one after the other, and frees each that is done.
+struct Chunks {
+    chunks: std::vec::IntoIter<Vec<u8>>,
+    chunk: Vec<u8>,
+    at: usize,
+}
+
+impl Read for Chunks {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        while self.at == self.chunk.len() {
+            let Some(next) = self.chunks.next() else { return Ok(0) };
+            (self.chunk, self.at) = (next, 0);
+        }
+        let bytes = (&self.chunk[self.at..]).read(into)?;
+        self.at += bytes;
+        Ok(bytes)
+    }
+}

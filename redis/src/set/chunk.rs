@@ -1,0 +1,117 @@
+//! The chunks of a set: what is saved of it, and what clients dump and load.
+//!
+//! A filter is its [pieces](koel::piece_format), as koel makes them, and after them a chunk that tells what it was
+//! made of. Few items are one chunk. Half a set, which a client is loading, is the chunks that have come, between
+//! two marks. A client may also load a file that koel saved, cut anywhere.
+//!
+//! The chunks that are not koel's own are 64-bit words in little-endian order:
+//!
+//! | word | contents |
+//! |---|---|
+//! | 0 | the bytes `89 6B 6F 65 6C 72 0D 0A`: `koelr` |
+//! | 1 | the version: 1 |
+//! | 2 | the kind: 0 for what a set was made of, 1 for few items, 2 for a mark |
+//! | 3 to 10 | capacity, rate (as an IEEE 754 binary64 number), seed, bucket size, iterations, expansion, seconds until items are forgotten, number of deleted items; 0 in a mark |
+//! | 11 and on | of few items: their hashes, in ascending order |
+//! | last | the checksum of all words before: XXH3 with seed 0 |
+
+use crate::set::about::About;
+use crate::set::few::Few;
+use koel::StableHash;
+
+const MAGIC: [u8; 8] = *b"\x89koelr\r\n";
+const PIECE: [u8; 8] = *b"\x89koelp\r\n";
+const FILE: [u8; 8] = *b"\x89koel\r\n\x1a";
+const VERSION: u64 = 1;
+
+/// The words before the hashes.
+const FRONT: usize = 11;
+
+/// A chunk.
+pub enum Chunk<'a> {
+    /// A piece of a filter.
+    Piece(&'a [u8]),
+    /// What the filter of the pieces before was made of.
+    About(About),
+    /// A whole set.
+    Few(About, Few),
+    /// The beginning or end of half a set.
+    Mark,
+    /// The beginning of a file that koel saved.
+    File,
+}
+
+impl<'a> Chunk<'a> {
+    /// Tells what these bytes are, or returns `None` if they are no chunk that makes sense.
+    pub fn parse(bytes: &'a [u8]) -> Option<Self> {
+        match *bytes.first_chunk::<8>()? {
+            PIECE => return Some(Chunk::Piece(bytes)),
+            FILE => return Some(Chunk::File),
+            MAGIC => {}
+            _ => return None,
+        }
+        let (words, []) = bytes.as_chunks::<8>() else { return None };
+        let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        let (checksum, words) = words.split_last()?;
+        let (front, hashes) = words.split_first_chunk::<FRONT>()?;
+        if front[1] != VERSION || *checksum != checksum_of(&bytes[..bytes.len() - 8]) {
+            return None;
+        }
+        match (front[2], hashes) {
+            (0, []) => about_of(front).map(Chunk::About),
+            (1, hashes) => Some(Chunk::Few(about_of(front)?, Few::of(hashes.to_vec())?)),
+            (2, []) => Some(Chunk::Mark),
+            _ => None,
+        }
+    }
+}
+
+/// What a set was made of, as a chunk.
+pub fn of_about(about: &About) -> Vec<u8> {
+    words(0, Some(about), &[])
+}
+
+pub fn of_few(about: &About, few: &Few) -> Vec<u8> {
+    words(1, Some(about), few.hashes())
+}
+
+/// The mark before and after half a set.
+pub fn mark() -> Vec<u8> {
+    words(2, None, &[])
+}
+
+fn words(kind: u64, about: Option<&About>, hashes: &[u64]) -> Vec<u8> {
+    let of_set = about.map_or([0; 8], |about| {
+        let About { capacity, rate, bucket_size, max_iterations, expansion, .. } = *about;
+        let reported = [u64::from(bucket_size), max_iterations.into(), expansion.into()];
+        let [size, iterations, expansion] = reported;
+        let (seed, rate) = (about.seed(), rate.to_bits());
+        [capacity, rate, seed, size, iterations, expansion, about.forget_after, about.deleted]
+    });
+    let front = [u64::from_le_bytes(MAGIC), VERSION, kind];
+    let all = front.iter().chain(&of_set).chain(hashes);
+    let mut bytes: Vec<u8> = all.flat_map(|word| word.to_le_bytes()).collect();
+    bytes.extend(checksum_of(&bytes).to_le_bytes());
+    bytes
+}
+
+fn about_of(front: &[u64; FRONT]) -> Option<About> {
+    let [_, _, _, capacity, rate, seed, size, iterations, expansion, forget_after, deleted] =
+        *front;
+    let rate = f64::from_bits(rate);
+    let about = About {
+        capacity,
+        rate,
+        hasher: StableHash::with_seed(seed),
+        bucket_size: size.try_into().ok()?,
+        max_iterations: iterations.try_into().ok()?,
+        expansion: expansion.try_into().ok()?,
+        forget_after,
+        deleted,
+    };
+    (rate > 0.0 && rate < 1.0 && capacity > 0).then_some(about)
+}
+
+fn checksum_of(bytes: &[u8]) -> u64 {
+    StableHash::with_seed(0).hash_bytes(bytes)
+}

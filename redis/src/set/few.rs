@@ -1,0 +1,62 @@
+//! A few items: their hashes, in order. They take a third of what the smallest filter does.
+
+/// The hashes of a few items, in ascending order, with as many copies as were added.
+#[derive(Clone, Debug, Default)]
+pub struct Few {
+    hashes: Vec<u64>,
+}
+
+/// From this number of items on, a set is a filter.
+const MOST: usize = 32;
+
+/// And from this number of copies of one item on. Every filter takes as many.
+const MOST_COPIES: usize = 4;
+
+impl Few {
+    /// Makes it of hashes in ascending order, or returns `None` if they are not, or too many.
+    pub fn of(hashes: Vec<u64>) -> Option<Self> {
+        let few = Few { hashes };
+        let many =
+            few.hashes.len() > MOST || few.hashes.iter().any(|hash| few.count(*hash) > MOST_COPIES);
+        (few.hashes.is_sorted() && !many).then_some(few)
+    }
+
+    pub fn hashes(&self) -> &[u64] {
+        &self.hashes
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.hashes.capacity() * size_of::<u64>()
+    }
+
+    pub fn contains(&self, hash: u64) -> bool {
+        self.hashes.binary_search(&hash).is_ok()
+    }
+
+    pub fn count(&self, hash: u64) -> usize {
+        let from = self.hashes.partition_point(|other| *other < hash);
+        self.hashes[from..].iter().take_while(|other| **other == hash).count()
+    }
+
+    /// Whether there is room for another copy of this item.
+    pub fn takes(&self, hash: u64) -> bool {
+        self.hashes.len() < MOST && self.count(hash) < MOST_COPIES
+    }
+
+    /// Adds a copy. There has to be room for it.
+    pub fn add(&mut self, hash: u64) {
+        // Exactly: a spare place in each of a hundred thousand sets is a megabyte.
+        self.hashes.reserve_exact(1);
+        let at = self.hashes.partition_point(|other| *other < hash);
+        self.hashes.insert(at, hash);
+    }
+
+    /// Removes a copy, if there is one.
+    pub fn remove(&mut self, hash: u64) -> bool {
+        let found = self.hashes.binary_search(&hash);
+        if let Ok(at) = found {
+            self.hashes.remove(at);
+        }
+        found.is_ok()
+    }
+}

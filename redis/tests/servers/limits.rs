@@ -1,0 +1,106 @@
+//! A client cannot make the server take more memory than it has.
+
+use crate::client::Reply;
+use crate::server::{Server, each_server};
+
+#[test]
+fn what_there_is_no_memory_for_is_refused() {
+    each_server(|kind| {
+        let server = Server::start(kind);
+        let mut client = server.client();
+        client.ask("CONFIG SET maxmemory 100mb").ok();
+        let reply = client.ask("CF.RESERVE k 1000000000");
+        assert!(reply.error().starts_with("OOM"), "{reply:?}");
+        assert!(client.ask("CF.INSERT k CAPACITY 1000000000 ITEMS a").error().starts_with("OOM"));
+        client.ask("CF.RESERVE k 1000000").ok();
+        client.ask("CONFIG SET maxmemory 1mb").ok();
+        assert!(client.ask("CF.ADD k a").error().starts_with("OOM"));
+        assert!(client.ask("CF.ADD other a").error().starts_with("OOM"));
+        assert_eq!(client.ask("CF.EXISTS k a").integer(), 0);
+        assert_eq!(client.ask("CF.DEL k a").integer(), 0);
+    });
+}
+
+#[test]
+fn a_large_filter_takes_no_pages_until_it_has_items() {
+    each_server(|kind| {
+        let server = Server::start(kind);
+        let mut client = server.client();
+        client.ask("CF.RESERVE k 1000000000 EXPANSION 0 ERROR_RATE 0.01").ok();
+        let bytes = client.ask("MEMORY USAGE k").integer();
+        assert!(bytes > 1_000_000_000, "{bytes}");
+        let status = std::fs::read_to_string(format!("/proc/{}/status", server.process_id()));
+        let resident = status.expect("a process").lines().find_map(|line| {
+            line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok()
+        });
+        assert!(resident.expect("a size") < 200_000, "{resident:?} kB");
+        // And is counted all the same.
+        let used = client.ask("INFO memory").text();
+        let used = used.lines().find_map(|line| line.strip_prefix("used_memory:"));
+        assert!(used.expect("a figure").parse::<i64>().expect("a number") > bytes);
+        client.ask("UNLINK k");
+    });
+}
+
+#[test]
+fn a_made_up_header_takes_no_memory() {
+    each_server(|kind| {
+        let server = Server::start(kind);
+        let mut client = server.client();
+        client.ask("CF.RESERVE k 1000000000 EXPANSION 0").ok();
+        // The first of a thousand pieces says how large the filter is.
+        let reply = client.ask("CF.SCANDUMP k 0");
+        let piece = reply.array()[1].bytes().to_vec();
+        client.ask("DEL k");
+        client.call(&[&"CF.LOADCHUNK", &"x", &"1", &piece]).ok();
+        assert!(client.ask("MEMORY USAGE x").integer() < 20_000_000);
+        let used = client.ask("INFO memory").text();
+        let used = used.lines().find_map(|line| line.strip_prefix("used_memory:"));
+        assert!(used.expect("a figure").parse::<i64>().expect("a number") < 50_000_000);
+        assert!(matches!(client.ask("CF.EXISTS x a"), Reply::Error(_)));
+    });
+}
+
+#[test]
+fn a_hundred_thousand_small_keys_are_small() {
+    each_server(|kind| {
+        let server = Server::start(kind);
+        let mut client = server.client();
+        let mut used = || {
+            let info = client.ask("INFO memory").text();
+            let used = info.lines().find_map(|line| line.strip_prefix("used_memory:"));
+            used.expect("a figure").parse::<i64>().expect("a number")
+        };
+        let (keys, mut other) = (10_000, server.client());
+        let empty = used();
+        (0..keys).for_each(|key| drop(other.ask(&format!("SET key:{key} {key}"))));
+        let before = used();
+        other.ask("FLUSHALL").ok();
+        let items = (0..10).map(|item| item.to_string()).collect::<Vec<_>>().join(" ");
+        (0..keys).for_each(|key| drop(other.ask(&format!("CF.INSERT key:{key} ITEMS {items}"))));
+        let each = (used() - empty - (before - empty)) / keys;
+        assert!(each <= 300, "{kind:?}: {each} bytes more than a key with a number");
+    });
+}
+
+#[test]
+fn settings_are_checked() {
+    each_server(|kind| {
+        let server = Server::with(kind, &["--koel.error-rate", "0.01", "--koel.capacity", "50"]);
+        let mut client = server.client();
+        client.ask("CF.ADD k a");
+        assert_eq!(client.ask("CF.INFO k").field("Error rate").text(), "0.01");
+        assert_eq!(client.ask("CF.INFO k").field("Capacity").integer(), 50);
+        for line in [
+            "CONFIG SET koel.error-rate 1",
+            "CONFIG SET koel.error-rate x",
+            "CONFIG SET koel.error-rate 0",
+            "CONFIG SET koel.capacity 3",
+            "CONFIG SET koel.max-bytes -1",
+        ] {
+            assert!(matches!(client.ask(line), Reply::Error(_)), "{line}");
+        }
+        client.ask("CONFIG SET koel.error-rate 0.002").ok();
+        assert_eq!(client.ask("CONFIG GET koel.error-rate").array()[1].text(), "0.002");
+    });
+}

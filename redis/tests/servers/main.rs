@@ -1,0 +1,10 @@
+//! The module in real servers: each test runs in Redis and in Valkey, and says so if one is not there.
+
+mod access;
+mod client;
+mod dumps;
+mod files;
+mod limits;
+mod replicas;
+mod replies;
+mod server;

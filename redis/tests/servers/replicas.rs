@@ -1,0 +1,178 @@
+//! A replica has the same tables as its primary, whatever happens.
+
+use crate::client::{Client, Reply};
+use crate::server::{Kind, Server, await_that, each_server};
+
+/// Numbers that look random, from a seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        ((mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB) >> 31) % most
+    }
+}
+
+/// Sends so many commands of all kinds, pipelined.
+fn mixed(client: &mut Client, random: &mut Random, commands: usize) {
+    for round in 0..commands.div_ceil(100) {
+        let count = 100.min(commands - round * 100);
+        for _ in 0..count {
+            let key = format!("key:{}", random.below(20));
+            let items: Vec<_> =
+                (0..=random.below(8)).map(|_| random.below(30_000).to_string()).collect();
+            let item = &items[0];
+            let line = match random.below(100) {
+                0 => format!(
+                    "CF.RESERVE {key} {} EXPANSION {}",
+                    4 + random.below(3_000),
+                    random.below(2)
+                ),
+                1 => {
+                    format!("CF.RESERVE {key} {} ERROR_RATE 0.0001 SEED 7", 4 + random.below(3_000))
+                }
+                2 if random.below(20) == 0 => format!("DEL {key}"),
+                3 => format!("CF.COMPACT {key}"),
+                4 => format!("CF.MERGE {key} key:{}", random.below(20)),
+                5 => format!("COPY {key} key:{} REPLACE", random.below(20)),
+                6 if random.below(10) == 0 => format!("RENAME {key} key:{}", random.below(20)),
+                7..30 => format!("CF.ADD {key} {item}"),
+                30..50 => format!("CF.ADDNX {key} {item}"),
+                50..65 => format!("CF.INSERT {key} ITEMS {}", items.join(" ")),
+                65..80 => format!("CF.INSERTNX {key} ITEMS {}", items.join(" ")),
+                80..95 => format!("CF.DEL {key} {item}"),
+                _ => format!("CF.EXISTS {key} {item}"),
+            };
+            let words: Vec<&str> = line.split(' ').collect();
+            let words: Vec<_> =
+                words.iter().map(|word| word as &dyn crate::client::Argument).collect();
+            client.send(&words).expect("it is sent");
+        }
+        for _ in 0..count {
+            let reply = client.receive().expect("a reply");
+            if let Reply::Error(error) = &reply {
+                assert!(!error.contains("internal"), "{error}");
+            }
+        }
+    }
+}
+
+fn follow(replica: &Server, primary: &Server) {
+    replica.client().ask(&format!("REPLICAOF 127.0.0.1 {}", primary.port)).ok();
+}
+
+/// Waits until the replica has everything, and compares the tables.
+fn check_equal(primary: &Server, replica: &Server, when: &str) {
+    let mut client = primary.client();
+    client.ask("CF.ADD last x");
+    let count = client.ask("CF.COUNT last x");
+    await_that("the replica has everything", || replica.client().ask("CF.COUNT last x") == count);
+    assert_eq!(client.ask("DEBUG DIGEST"), replica.client().ask("DEBUG DIGEST"), "{when}");
+    client.ask("CF.DEL last x");
+}
+
+/// A million in all when it may take long.
+fn commands() -> usize {
+    if std::env::var_os("KOEL_LONG_TESTS").is_some() { 250_000 } else { 10_000 }
+}
+
+#[test]
+fn tables_are_equal_after_commands_syncs_restarts_and_failovers() {
+    each_server(|kind: Kind| {
+        let settings = ["--appendonly", "yes", "--appendfsync", "no"];
+        let mut one = Server::with(kind, &settings);
+        let mut other = Server::with(kind, &settings);
+        let mut random = Random(kind as u64);
+        mixed(&mut one.client(), &mut random, commands());
+        follow(&other, &one);
+        check_equal(&one, &other, "after a full sync");
+        mixed(&mut one.client(), &mut random, commands());
+        check_equal(&one, &other, "after commands");
+
+        let before = one.client().ask("DEBUG DIGEST");
+        one.save_and_restart();
+        assert_eq!(one.client().ask("DEBUG DIGEST"), before, "after a replay");
+        mixed(&mut one.client(), &mut random, commands());
+        check_equal(&one, &other, "after a restart of the primary");
+
+        other.client().ask("REPLICAOF NO ONE").ok();
+        follow(&one, &other);
+        mixed(&mut other.client(), &mut random, commands());
+        check_equal(&other, &one, "after a failover");
+        other.save_and_restart();
+        check_equal(&other, &one, "after another restart");
+    });
+}
+
+#[test]
+fn only_what_changed_something_is_replicated() {
+    each_server(|kind| {
+        let server = Server::start(kind);
+        let mut watcher = server.client();
+        watcher.ask("SYNC-NOT-A-COMMAND");
+        let mut client = server.client();
+        let mut offset = || {
+            let info = client.ask("INFO replication").text();
+            let line = info.lines().find_map(|line| line.strip_prefix("master_repl_offset:"));
+            line.expect("an offset").parse::<u64>().expect("a number")
+        };
+        // There is an offset only if there is a replica.
+        let replica = Server::start(kind);
+        follow(&replica, &server);
+        await_that("the replica is there", || {
+            replica.client().ask("INFO replication").text().contains("master_link_status:up")
+        });
+        let mut other = server.client();
+        other.ask("CF.RESERVE full 4 EXPANSION 0").ok();
+        other.ask("CF.INSERT full ITEMS 1 2 3 4");
+        // Pings of replicas come every ten seconds.
+        for line in [
+            "CF.ADD full 5",
+            "CF.ADDNX full 1",
+            "CF.INSERTNX full ITEMS 1 2",
+            "CF.INSERT full ITEMS 5 6",
+            "CF.DEL full 9",
+            "CF.EXISTS full 1",
+            "CF.MEXISTS full 1 2",
+            "CF.COUNT full 1",
+            "CF.INFO full",
+            "CF.SCANDUMP full 0",
+            "CF.LOADCHUNK full 1 x",
+            "CF.RESERVE full 10",
+            "CF.RESERVE other x",
+        ] {
+            let quiet = (0..3).any(|_| {
+                let before = offset();
+                other.ask(line);
+                offset() == before
+            });
+            assert!(quiet, "{line}");
+        }
+    });
+}
+
+#[test]
+fn replicas_do_not_refuse_and_do_not_decide() {
+    each_server(|kind| {
+        let primary = Server::start(kind);
+        let replica = Server::with(kind, &["--koel.max-bytes", "1", "--koel.error-rate", "0.5"]);
+        follow(&replica, &primary);
+        let mut client = primary.client();
+        await_that("the replica is there", || {
+            replica.client().ask("INFO replication").text().contains("master_link_status:up")
+        });
+        let items: Vec<_> = (0..50_000).map(|item| item.to_string()).collect();
+        client.ask(&format!("CF.INSERT a ITEMS {}", items.join(" ")));
+        // The limit of a primary cuts a command short, and replicas get what was done of it.
+        client.ask("CONFIG SET koel.max-bytes 100kb").ok();
+        let answers = client.ask(&format!("CF.INSERT b ITEMS {}", items.join(" ")));
+        let refused =
+            answers.array().iter().filter(|answer| **answer == Reply::Integer(-1)).count();
+        assert!((1_000..49_000).contains(&refused), "{refused}");
+        assert!(client.ask("CF.ADD b x").error().starts_with("OOM"));
+        assert_eq!(client.ask("CF.DEL b 17").integer(), 1);
+        client.ask("CONFIG SET koel.max-bytes 0").ok();
+        check_equal(&primary, &replica, "with other settings");
+    });
+}

@@ -1,0 +1,156 @@
+//! A server with the module, in a process and a folder of its own.
+
+use crate::client::{Client, Reply};
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A kind of server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Redis,
+    Valkey,
+}
+
+impl Kind {
+    /// The program, if it is there. It is looked for where `KOEL_SERVERS` says, and then in `PATH`.
+    fn program(self) -> Option<PathBuf> {
+        let name = match self {
+            Kind::Redis => "redis-server",
+            Kind::Valkey => "valkey-server",
+        };
+        let folders = ["KOEL_SERVERS", "PATH"].into_iter().filter_map(std::env::var_os);
+        let folders: Vec<_> =
+            folders.flat_map(|paths| std::env::split_paths(&paths).collect::<Vec<_>>()).collect();
+        folders.into_iter().map(|folder| folder.join(name)).find(|program| program.is_file())
+    }
+}
+
+/// Does this with each server that is there. `KOEL_SERVERS_REQUIRED` makes a missing one an error.
+pub fn each_server(test: impl Fn(Kind)) {
+    for kind in [Kind::Redis, Kind::Valkey] {
+        if kind.program().is_some() {
+            test(kind);
+        } else {
+            let text = format!(
+                "no {kind:?}: put its server into PATH, or name its folder in KOEL_SERVERS"
+            );
+            assert!(std::env::var_os("KOEL_SERVERS_REQUIRED").is_none(), "{text}");
+            eprintln!("skipped: {text}");
+        }
+    }
+}
+
+/// The module, which cargo has built beside this test.
+pub fn module() -> PathBuf {
+    let test = std::env::current_exe().expect("a path");
+    let folder = test.parent().expect("a folder");
+    folder.join(format!(
+        "{}koel_redis{}",
+        std::env::consts::DLL_PREFIX,
+        std::env::consts::DLL_SUFFIX
+    ))
+}
+
+/// A server that runs until this is dropped.
+pub struct Server {
+    kind: Kind,
+    pub port: u16,
+    process: Child,
+    settings: Vec<String>,
+    folder: TempDir,
+}
+
+impl Server {
+    pub fn start(kind: Kind) -> Self {
+        Self::with(kind, &[])
+    }
+
+    /// Starts one with these settings: names and values.
+    pub fn with(kind: Kind, settings: &[&str]) -> Self {
+        let folder = TempDir::new().expect("a folder");
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+        let port = port.expect("a port").port();
+        let settings: Vec<_> = settings.iter().map(|setting| (*setting).to_owned()).collect();
+        let process = run(kind, port, folder.path(), &settings);
+        let server = Server { kind, port, process, settings, folder };
+        server.await_loaded();
+        server
+    }
+
+    pub fn client(&self) -> Client {
+        Client::connect(self.port)
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.path().join("log")).unwrap_or_default()
+    }
+
+    pub fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Ends it at once, as a power cut would, and starts it again with what is in its folder.
+    pub fn kill_and_restart(&mut self) {
+        self.process.kill().expect("it runs");
+        self.process.wait().expect("it has ended");
+        self.restart();
+    }
+
+    /// Starts it again after it has ended.
+    pub fn restart(&mut self) {
+        self.process.wait().expect("it has ended");
+        self.process = run(self.kind, self.port, self.folder.path(), &self.settings);
+        self.await_loaded();
+    }
+
+    /// Saves, ends and starts again.
+    pub fn save_and_restart(&mut self) {
+        let _ = self.client().try_call(&[&"SHUTDOWN", &"SAVE"]);
+        self.restart();
+    }
+
+    fn await_loaded(&self) {
+        let start = Instant::now();
+        while !matches!(Client::connect(self.port).try_call(&[&"PING"]), Ok(Reply::Simple(_))) {
+            assert!(start.elapsed() < Duration::from_secs(60), "it does not start: {}", self.log());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+fn run(kind: Kind, port: u16, folder: &Path, settings: &[String]) -> Child {
+    let log = File::options().create(true).append(true).open(folder.join("log")).expect("a log");
+    let mut command = Command::new(kind.program().expect("it was there"));
+    command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
+    command.args(["--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0"]);
+    command.arg("--dir").arg(folder).arg("--loadmodule").arg(module()).args(settings);
+    command.stdin(Stdio::null()).stdout(log.try_clone().expect("a log")).stderr(log);
+    command.spawn().expect("the server starts")
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        if std::thread::panicking() {
+            eprintln!("the log of {:?} at port {}:\n{}", self.kind, self.port, self.log());
+        }
+    }
+}
+
+/// Waits until this holds.
+pub fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(60), "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

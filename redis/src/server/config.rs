@@ -112,7 +112,7 @@ unsafe extern "C" fn set_rate(
         std::slice::from_raw_parts(start.cast::<u8>(), length)
     };
     match std::str::from_utf8(text).ok().and_then(|text| text.parse::<f64>().ok()) {
-        Some(rate) if rate >= 1e-8 && rate < 1.0 => {
+        Some(rate) if (1e-8..1.0).contains(&rate) => {
             ERROR_RATE.store(rate.to_bits(), Ordering::Relaxed);
             raw::REDISMODULE_OK as c_int
         }

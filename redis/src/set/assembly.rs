@@ -20,7 +20,7 @@ pub struct Assembly {
 /// What the chunks are of.
 enum Part {
     Nothing,
-    Pieces(AnyPieceLoader<StableHash>),
+    Pieces(Box<AnyPieceLoader<StableHash>>),
     Few(Few),
     /// A file of koel, whose bytes are kept.
     File {
@@ -86,7 +86,7 @@ impl Assembly {
                 return Ok(());
             }
             (Chunk::Piece(piece), Part::Nothing) => {
-                let mut loader = AnyCuckooFilter::loader();
+                let mut loader = Box::new(AnyCuckooFilter::loader());
                 loader.push(piece)?;
                 self.part = Part::Pieces(loader);
             }

@@ -1,10 +1,9 @@
 //! `CF.COMPACT`: there is nothing to compact in a filter that is one table. It forgets the number of deleted
 //! items, and an empty filter gives back what it grew to.
 
-use crate::commands::target::HALF;
+use crate::commands::target;
 use crate::server::command::{About, Access, Command, Outcome, Parameter, Refusal};
 use crate::server::context::{Argument, Context, Mode};
-use crate::server::key::ValueMut;
 
 pub struct Compact;
 
@@ -22,11 +21,10 @@ impl Command for Compact {
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
         let [_, name] = arguments else { return Err(Refusal::Arity) };
         let mut key = call.open(*name, Mode::Write);
-        let set = match key.value_mut() {
-            ValueMut::Set(set) if set.is_half() => return Err(HALF),
-            ValueMut::Set(set) => set,
-            _ => return Err(Refusal::Message(c"ERR Cuckoo filter was not found")),
-        };
+        let set = target::changed(call, *name, &mut key).map_err(|refusal| match refusal {
+            Refusal::Half => Refusal::Half,
+            _ => Refusal::Message(c"ERR Cuckoo filter was not found"),
+        })?;
         set.compact().map_err(|error| Refusal::Text(format!("ERR {error}")))?;
         call.changed(*name);
         call.reply_ok();

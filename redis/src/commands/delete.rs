@@ -1,9 +1,8 @@
 //! `CF.DEL`: takes an item out, once.
 
-use crate::commands::target::HALF;
+use crate::commands::target;
 use crate::server::command::{About, Access, Command, Outcome, Parameter, Refusal};
 use crate::server::context::{Argument, Context, Mode};
-use crate::server::key::ValueMut;
 
 pub struct Delete;
 
@@ -21,11 +20,10 @@ impl Command for Delete {
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
         let [_, name, item] = arguments else { return Err(Refusal::Arity) };
         let mut key = call.open(*name, Mode::Write);
-        let set = match key.value_mut() {
-            ValueMut::Nothing | ValueMut::Other => return Err(Refusal::Message(c"ERR Not found")),
-            ValueMut::Set(set) if set.is_half() => return Err(HALF),
-            ValueMut::Set(set) => set,
-        };
+        let set = target::changed(call, *name, &mut key).map_err(|refusal| match refusal {
+            Refusal::Half => Refusal::Half,
+            _ => Refusal::Message(c"ERR Not found"),
+        })?;
         let removed = set.remove(set.hash(item.bytes()));
         if removed {
             call.changed(*name);

@@ -2,13 +2,12 @@
 
 use crate::commands::options::number;
 use crate::commands::{limits, target};
-use crate::server::command::{
-    About, Access, Command, Kind, Outcome, Parameter, Refusal, WRONG_TYPE,
-};
+use crate::server::command::{About, Access, Command, Kind, Outcome, Parameter, Refusal};
 use crate::server::context::{Argument, Context, Mode};
 use crate::server::key::{Value, ValueMut};
+use crate::set::Set;
 use crate::set::chunk::Chunk;
-use crate::set::{NoPart, Pushed, Set};
+use crate::set::moves::{NoPart, Pushed};
 
 const INVALID_POSITION: Refusal = Refusal::Message(c"ERR Invalid position");
 
@@ -28,7 +27,7 @@ impl Command for ScanDump {
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
         let [_, name, cursor] = arguments else { return Err(Refusal::Arity) };
         let key = call.open(*name, Mode::Read);
-        let set = target::needed(&key)?;
+        let set = target::needed(call, *name, &key)?;
         let cursor = number(*cursor).ok_or(INVALID_POSITION)?;
         let part = set.part_at(cursor).map_err(|why| match why {
             NoPart::NoSuchCursor => INVALID_POSITION,
@@ -63,7 +62,7 @@ impl Command for LoadChunk {
         let [_, name, cursor, data] = arguments else { return Err(Refusal::Arity) };
         let mut key = call.open(*name, Mode::Write);
         if matches!(key.value(), Value::Other) {
-            return Err(WRONG_TYPE);
+            return Err(Refusal::WrongType);
         }
         let cursor: i64 = number(*cursor).filter(|cursor| *cursor > 0).ok_or(INVALID_POSITION)?;
         let bytes = data.bytes();
@@ -71,7 +70,7 @@ impl Command for LoadChunk {
             ValueMut::Nothing if Chunk::parse(bytes).is_none() => {
                 return Err(match cursor {
                     1 => Refusal::Message(c"ERR Invalid header"),
-                    _ => target::MISSING,
+                    _ => Refusal::Missing,
                 });
             }
             ValueMut::Nothing => {
@@ -93,7 +92,7 @@ impl Command for LoadChunk {
                 Some(Chunk::Mark) => Pushed::Taken,
                 _ => return Err(Refusal::Message(c"ERR item exists")),
             },
-            ValueMut::Other => return Err(WRONG_TYPE),
+            ValueMut::Other => return Err(Refusal::WrongType),
         };
         match pushed {
             Pushed::Taken => {

@@ -20,10 +20,10 @@ impl Command for Info {
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
         let [_, name] = arguments else { return Err(Refusal::Arity) };
         let key = call.open(*name, Mode::Read);
-        let set = target::needed(&key)?;
+        let set = target::needed(call, *name, &key)?;
         let about = set.about();
         // The first eight are those of RedisBloom.
-        let figures: [(&[u8], i64); 9] = [
+        let figures: [(&[u8], i64); 11] = [
             (b"Size", set.bytes() as i64),
             (b"Number of buckets", set.buckets() as i64),
             (b"Number of filters", 1),
@@ -33,6 +33,8 @@ impl Command for Info {
             (b"Expansion rate", about.expansion.into()),
             (b"Max iterations", about.max_iterations.into()),
             (b"Capacity", about.capacity as i64),
+            (b"Forgets after", about.forget_after as i64),
+            (b"Expiring", set.is_forgetting().into()),
         ];
         // As text, since numbers are signed in the protocol, and doubles are not in its second version.
         let texts: [(&[u8], String); 3] = [

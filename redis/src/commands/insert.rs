@@ -134,7 +134,7 @@ fn insert(
     let Arguments { name, capacity, create, items } = parse(arguments)?;
     let mut key = call.open(name, Mode::Write);
     if !create && matches!(key.value(), Value::Nothing) {
-        return Err(target::MISSING);
+        return Err(Refusal::Missing);
     }
     let set = target::added_to(call, name, &mut key, capacity)?;
     call.reply_array(items.len());

@@ -20,7 +20,7 @@ impl Command for Exists {
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
         let [_, name, item] = arguments else { return Err(Refusal::Arity) };
         let key = call.open(*name, Mode::Read);
-        let set = target::asked(&key)?;
+        let set = target::asked(call, *name, &key)?;
         call.reply_bool(set.is_some_and(|set| set.contains(set.hash(item.bytes()))));
         Ok(())
     }
@@ -48,7 +48,7 @@ impl Command for ManyExist {
             return Err(Refusal::Arity);
         }
         let key = call.open(*name, Mode::Read);
-        let set = target::asked(&key)?;
+        let set = target::asked(call, *name, &key)?;
         call.reply_array(items.len());
         for batch in items.chunks(BATCH) {
             let mut found = [false; BATCH];
@@ -81,7 +81,7 @@ impl Command for Count {
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
         let [_, name, item] = arguments else { return Err(Refusal::Arity) };
         let key = call.open(*name, Mode::Read);
-        let set = target::asked(&key)?;
+        let set = target::asked(call, *name, &key)?;
         call.reply_integer(set.map_or(0, |set| set.count(set.hash(item.bytes()))) as i64);
         Ok(())
     }

@@ -1,13 +1,12 @@
 //! `CF.MERGE`: one set takes over what others have.
 
 use crate::commands::limits;
-use crate::commands::target::{self, HALF};
-use crate::server::command::{
-    About, Access, Command, Kind, Outcome, Parameter, Refusal, WRONG_TYPE,
-};
+use crate::commands::target;
+use crate::server::command::{About, Access, Command, Kind, Outcome, Parameter, Refusal};
 use crate::server::context::{Argument, Context, Mode};
-use crate::server::key::{Value, ValueMut};
-use crate::set::Apart;
+use crate::server::key::Value;
+use crate::set::Set;
+use crate::set::items::Apart;
 
 pub struct Merge;
 
@@ -30,30 +29,21 @@ impl Command for Merge {
         let sources = [*first].into_iter().chain(rest.iter().copied());
         // What a filter takes over from itself changes nothing, and a key is open once.
         let sources: Vec<_> = sources.filter(|source| source.bytes() != name.bytes()).collect();
-        let sources: Vec<_> = sources.iter().map(|source| call.open(*source, Mode::Read)).collect();
-        for source in &sources {
-            target::needed(source)?;
-        }
+        let keys: Vec<_> = sources.iter().map(|source| call.open(*source, Mode::Read)).collect();
+        let sets = sources.iter().zip(&keys).map(|(name, key)| target::needed(call, *name, key));
+        let sets: Vec<&Set> = sets.collect::<Result<_, _>>()?;
         let mut key = call.open(*name, Mode::Write);
-        match key.value() {
-            Value::Nothing => {
-                let Some(source) = sources.first() else { return Err(target::MISSING) };
-                let set = target::needed(source)?;
-                limits::check_new(call, set.about())?;
-                let set = set.try_clone().map_err(|error| Refusal::Text(format!("ERR {error}")))?;
-                key.put(set);
-            }
-            Value::Other => return Err(WRONG_TYPE),
-            Value::Set(_) => {}
+        if matches!(key.value(), Value::Nothing) {
+            let set = sets.first().ok_or(Refusal::Missing)?;
+            limits::check_new(call, set.about())?;
+            let set = set.try_clone().map_err(|error| Refusal::Text(format!("ERR {error}")))?;
+            key.put(set);
         }
-        let ValueMut::Set(set) = key.value_mut() else { return Err(WRONG_TYPE) };
-        if set.is_half() {
-            return Err(HALF);
-        }
+        let set = target::changed(call, *name, &mut key)?;
         limits::check(call, set)?;
         let mut added = 0;
-        let outcome = sources.iter().try_for_each(|source| {
-            added += set.merge(target::needed(source)?).map_err(refusal)?;
+        let outcome = sets.iter().try_for_each(|other| {
+            added += set.merge(other).map_err(refusal)?;
             Ok(())
         });
         // Something may have changed before there was no more room.
@@ -70,7 +60,7 @@ fn refusal(apart: Apart) -> Refusal {
         Apart::Kind => Refusal::Message(
             c"ERR one of the filters grows, and the other does not; only filters of one kind can be merged",
         ),
-        Apart::Half => HALF,
+        Apart::Half => Refusal::Half,
         Apart::Koel(error) => Refusal::Text(format!("ERR {error}")),
     }
 }

@@ -3,6 +3,7 @@
 //! * [`reserve`], [`add`], [`insert`], [`merge`] write; [`delete`] and [`compact`] take out.
 //! * [`lookup`] has the questions, [`info`] the figures.
 //! * [`dump`] takes a filter out of the server and back, chunk by chunk.
+//! * [`time`] lets it pass in a filter that forgets.
 //! * [`target`] finds the set of a key or makes it, [`limits`] refuses what would take too much memory,
 //!   [`options`] parses arguments.
 
@@ -18,6 +19,7 @@ mod merge;
 mod options;
 mod reserve;
 mod target;
+mod time;
 
 use crate::server::load::Registry;
 
@@ -36,5 +38,6 @@ pub fn each(registry: &mut Registry) -> Result<(), ()> {
     registry.add::<dump::ScanDump>()?;
     registry.add::<dump::LoadChunk>()?;
     registry.add::<compact::Compact>()?;
-    registry.add::<merge::Merge>()
+    registry.add::<merge::Merge>()?;
+    registry.add::<time::Tick>()
 }

@@ -2,13 +2,12 @@
 
 use crate::commands::options::{capacity, check_capacity, in_range, is, number};
 use crate::commands::target;
-use crate::server::command::{
-    About, Access, Command, Kind, Outcome, Parameter, Refusal, WRONG_TYPE,
-};
+use crate::server::command::{About, Access, Command, Kind, Outcome, Parameter, Refusal};
 use crate::server::config;
 use crate::server::context::{Argument, Context, Mode};
 use crate::server::key::Value;
 use crate::set::about;
+use crate::set::time::Window;
 use koel::StableHash;
 
 pub struct Reserve;
@@ -29,6 +28,7 @@ impl Command for Reserve {
             Parameter::option(c"expansion", c"EXPANSION", Kind::Integer),
             Parameter::option(c"rate", c"ERROR_RATE", Kind::Double),
             Parameter::option(c"seed", c"SEED", Kind::Integer),
+            Parameter::option(c"seconds", c"FORGETAFTER", Kind::Integer),
         ],
     };
 
@@ -41,7 +41,7 @@ impl Command for Reserve {
         let mut key = call.open(*name, Mode::Write);
         match key.value() {
             Value::Nothing => {}
-            Value::Other => return Err(WRONG_TYPE),
+            Value::Other => return Err(Refusal::WrongType),
             Value::Set(_) => return Err(Refusal::Message(c"ERR item exists")),
         }
         target::make(call, *name, &mut key, about)?;
@@ -87,6 +87,12 @@ fn parse(size: Argument<'_>, options: &[Argument<'_>]) -> Result<about::About, R
         } else if is(name, "SEED") {
             let seed = number(value).ok_or(Refusal::Message(c"ERR Couldn't parse SEED"))?;
             about.hasher = StableHash::with_seed(seed);
+        } else if is(name, "FORGETAFTER") {
+            let errors = (
+                c"ERR Couldn't parse FORGETAFTER",
+                c"ERR FORGETAFTER: value must be in the range [1, 3162240000]",
+            );
+            about.forget_after = in_range(value, 1..=Window::MOST_SECONDS, errors)?;
         }
     }
     let error = c"ERR Capacity must be in the range [2 * BUCKETSIZE, 1073741824]";

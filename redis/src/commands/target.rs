@@ -1,34 +1,40 @@
 //! The set of a key: found, or made.
 
-use crate::commands::limits;
-use crate::server::command::{Refusal, WRONG_TYPE};
+use crate::commands::{limits, time};
+use crate::server::command::Refusal;
 use crate::server::config;
 use crate::server::context::{Argument, Context};
 use crate::server::key::{Key, Value, ValueMut};
 use crate::set::Set;
 use crate::set::about::About;
 
-pub const HALF: Refusal =
-    Refusal::Message(c"ERR this filter is still being loaded by CF.LOADCHUNK; it lacks chunks");
-
-pub const MISSING: Refusal = Refusal::Message(c"ERR not found");
-
 /// The set of a key that a command needs.
-pub fn needed<'k>(key: &'k Key<'_>) -> Result<&'k Set, Refusal> {
+pub fn needed<'k>(
+    call: Context<'_>,
+    name: Argument<'_>,
+    key: &'k Key<'_>,
+) -> Result<&'k Set, Refusal> {
     match key.value() {
-        Value::Nothing => Err(MISSING),
-        Value::Other => Err(WRONG_TYPE),
-        Value::Set(set) if set.is_half() => Err(HALF),
-        Value::Set(set) => Ok(set),
+        Value::Nothing => Err(Refusal::Missing),
+        Value::Other => Err(Refusal::WrongType),
+        Value::Set(set) if set.is_half() => Err(Refusal::Half),
+        Value::Set(set) => {
+            time::pass(call, name, set);
+            Ok(set)
+        }
     }
 }
 
 /// The set that a command asks. Any other key has no items.
-pub fn asked<'k>(key: &'k Key<'_>) -> Result<Option<&'k Set>, Refusal> {
-    match key.value() {
-        Value::Nothing | Value::Other => Ok(None),
-        Value::Set(set) if set.is_half() => Err(HALF),
-        Value::Set(set) => Ok(Some(set)),
+pub fn asked<'k>(
+    call: Context<'_>,
+    name: Argument<'_>,
+    key: &'k Key<'_>,
+) -> Result<Option<&'k Set>, Refusal> {
+    match needed(call, name, key) {
+        Ok(set) => Ok(Some(set)),
+        Err(Refusal::Half) => Err(Refusal::Half),
+        Err(_) => Ok(None),
     }
 }
 
@@ -43,10 +49,23 @@ pub fn added_to<'k>(
         let capacity = capacity.unwrap_or_else(config::capacity);
         make(call, name, key, About::new(capacity, config::error_rate()))?;
     }
+    changed(call, name, key)
+}
+
+/// The set that a command changes.
+pub fn changed<'k>(
+    call: Context<'_>,
+    name: Argument<'_>,
+    key: &'k mut Key<'_>,
+) -> Result<&'k mut Set, Refusal> {
     match key.value_mut() {
-        ValueMut::Set(set) if set.is_half() => Err(HALF),
-        ValueMut::Set(set) => Ok(set),
-        ValueMut::Nothing | ValueMut::Other => Err(WRONG_TYPE),
+        ValueMut::Nothing => Err(Refusal::Missing),
+        ValueMut::Other => Err(Refusal::WrongType),
+        ValueMut::Set(set) if set.is_half() => Err(Refusal::Half),
+        ValueMut::Set(set) => {
+            time::pass(call, name, set);
+            Ok(set)
+        }
     }
 }
 
@@ -59,7 +78,7 @@ pub fn make(
 ) -> Result<(), Refusal> {
     limits::check_new(call, &about)?;
     let set = Set::new(about).map_err(|error| Refusal::Text(format!("ERR {error}")))?;
-    key.put(set);
+    let set = &*key.put(set);
     let text = |value: &dyn ToString| value.to_string().into_bytes();
     let About { capacity, rate, bucket_size, max_iterations, expansion, .. } = about;
     let values: [(&[u8], Vec<u8>); 6] = [
@@ -75,5 +94,6 @@ pub fn make(
     let given = values.len() - usize::from(about.forget_after == 0);
     values[..given].iter().for_each(|(option, value)| arguments.extend([*option, value]));
     call.changed_as(name, c"CF.RESERVE", &arguments);
+    time::begin(call, name, set);
     Ok(())
 }

@@ -10,13 +10,35 @@ use std::ptr::{null, null_mut};
 pub enum Refusal {
     /// It has too few arguments or too many.
     Arity,
+    /// The key has something that is not a filter.
+    WrongType,
+    /// The key has nothing.
+    Missing,
+    /// The key has half a filter.
+    Half,
     Message(&'static CStr),
     Text(String),
 }
 
-/// The key has something that is not a filter.
-pub const WRONG_TYPE: Refusal =
-    Refusal::Message(c"WRONGTYPE Operation against a key holding the wrong kind of value");
+impl Refusal {
+    fn reply(self, context: Context<'_>) {
+        context.reply_error(match self {
+            Refusal::Arity => return context.reply_wrong_arity(),
+            Refusal::WrongType => {
+                c"WRONGTYPE Operation against a key holding the wrong kind of value"
+            }
+            Refusal::Missing => c"ERR not found",
+            Refusal::Half => {
+                c"ERR this filter is still being loaded by CF.LOADCHUNK; it lacks chunks"
+            }
+            Refusal::Message(message) => message,
+            Refusal::Text(text) => {
+                let text = CString::new(text.replace(['\0', '\r', '\n'], " "));
+                return context.reply_error(&text.unwrap_or_default());
+            }
+        });
+    }
+}
 
 pub type Outcome = Result<(), Refusal>;
 
@@ -255,12 +277,7 @@ unsafe extern "C" fn call<C: Command>(
     // Unwinding must not reach the server. A panic leaves a filter as it was.
     match catch_unwind(AssertUnwindSafe(|| C::run(context, arguments))) {
         Ok(Ok(())) => {}
-        Ok(Err(Refusal::Arity)) => context.reply_wrong_arity(),
-        Ok(Err(Refusal::Message(message))) => context.reply_error(message),
-        Ok(Err(Refusal::Text(text))) => {
-            let text = text.replace(['\0', '\r', '\n'], " ");
-            context.reply_error(&CString::new(text).unwrap_or_default());
-        }
+        Ok(Err(refusal)) => refusal.reply(context),
         Err(_) => {
             log(raw, "koel: a command panicked; please report this");
             context

@@ -62,7 +62,6 @@ impl Flags {
     }
 
     /// Whether this server decides what happens, so that replicas follow it.
-    #[allow(dead_code)]
     pub fn primary(self) -> bool {
         self.0 & raw::REDISMODULE_CTX_FLAGS_MASTER != 0
     }
@@ -140,6 +139,12 @@ impl<'a> Context<'a> {
                 raw::RedisModule_FreeString.unwrap()(self.raw, string);
             }
         }
+    }
+
+    /// Whether nothing may be replicated now, since clients are paused for a failover.
+    pub fn must_not_replicate(self) -> bool {
+        // SAFETY: takes nothing.
+        unsafe { raw::RedisModule_AvoidReplicaTraffic.unwrap()() != 0 }
     }
 
     /// The bytes that are left of what the server may use, or of what the machine has. (This takes some

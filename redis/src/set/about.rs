@@ -1,5 +1,7 @@
 //! What a set was made of: all that a replica needs to make the same one.
 
+use crate::set::filter;
+use crate::set::time::Window;
 use koel::{AnyCuckooFilter, BuildError, ConcurrentCuckooFilter, PersistentHasher, StableHash};
 
 /// What a set was made of, and what clients are told of it.
@@ -63,7 +65,16 @@ impl About {
                 (filter.capacity(), rate, *filter.hasher(), Self::EXPANSION)
             }
         };
-        About { hasher, expansion, ..Self::new(capacity as u64, rate) }
+        let window = filter!(filter, filter => {
+            filter.remembers().and_then(|ticks| Window::of_ticks(ticks, filter.present_tick()))
+        });
+        let forget_after = window.map_or(0, Window::seconds);
+        About { hasher, expansion, forget_after, ..Self::new(capacity as u64, rate) }
+    }
+
+    /// For how long a set of it remembers items, or `None` if for ever.
+    pub fn window(&self) -> Option<Window> {
+        (self.forget_after > 0).then(|| Window::of_seconds(self.forget_after))
     }
 
     pub fn seed(&self) -> u64 {
@@ -80,6 +91,10 @@ impl About {
             .capacity(usize::try_from(self.capacity).unwrap_or(usize::MAX))
             .false_positive_rate(self.rate)
             .hasher(self.hasher);
+        let builder = match self.window() {
+            Some(window) => builder.remembers(window.ticks),
+            None => builder,
+        };
         if !self.grows() {
             return builder.build().map(AnyCuckooFilter::Fixed);
         }

@@ -152,13 +152,13 @@ impl Assembly {
     pub fn finish(self) -> Result<Set, Trouble> {
         if self.marks > 0 && !self.is_complete() {
             let about = About::new(1, 0.5);
-            return Ok(Set { about, body: Body::Half(Box::new(self)) });
+            return Ok(Set::of(about, Body::Half(Box::new(self))));
         }
         let filter = match self.part {
             Part::Nothing => return Err(Trouble::Misplaced),
             Part::Few(few) => {
                 let about = self.about.ok_or(Trouble::Misplaced)?;
-                return Ok(Set { about, body: Body::Few(few) });
+                return Ok(Set::of(about, Body::Few(few)));
             }
             Part::Pieces(loader) => loader.finish()?,
             Part::File { .. } => {
@@ -170,7 +170,7 @@ impl Assembly {
                 })?
             }
         };
-        let mut set = Set { about: About::of(&filter), body: Body::Filter(Box::new(filter)) };
+        let mut set = Set::of(About::of(&filter), Body::Filter(Box::new(filter)));
         match self.about {
             Some(about) if !set.describe(about) => Err(Trouble::Misplaced),
             _ => Ok(set),

@@ -17,6 +17,7 @@
 
 use crate::set::about::About;
 use crate::set::few::Few;
+use crate::set::time::Window;
 use koel::StableHash;
 
 const MAGIC: [u8; 8] = *b"\x89koelr\r\n";
@@ -109,7 +110,8 @@ fn about_of(front: &[u64; FRONT]) -> Option<About> {
         forget_after,
         deleted,
     };
-    (rate > 0.0 && rate < 1.0 && capacity > 0).then_some(about)
+    let makes_sense = rate > 0.0 && rate < 1.0 && capacity > 0;
+    (makes_sense && forget_after <= Window::MOST_SECONDS).then_some(about)
 }
 
 fn checksum_of(bytes: &[u8]) -> u64 {

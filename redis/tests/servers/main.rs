@@ -8,3 +8,4 @@ mod limits;
 mod replicas;
 mod replies;
 mod server;
+mod time;

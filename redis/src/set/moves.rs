@@ -1,0 +1,153 @@
+//! How a set gets somewhere else: in chunks, as a copy, as a digest.
+//!
+//! Nothing here changes a set, not even one in which a tick is passing: replicas would not know.
+
+use crate::set::assembly::{Assembly, Trouble};
+use crate::set::{Body, Set, chunk, filter, filter_of};
+use koel::{AnyCuckooFilter, SnapshotError, StableHash};
+use std::ops::Range;
+
+/// The bytes in a piece, unless a shard has more.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Where a dump goes on. These are larger than any cursor of a filter, and numbers that every client can hold.
+const AT_ABOUT: u64 = (1 << 53) - 2;
+const AT_END: u64 = (1 << 53) - 1;
+
+/// What [a piece](koel::piece_format) begins with: words of the filter that made it, a header that tells its
+/// layout, and a checksum.
+const FRONT_BYTES: usize = 34 * 8;
+const HEADER: Range<usize> = 9 * 8..33 * 8;
+
+/// Why there is no such part of a dump.
+pub enum NoPart {
+    /// The cursor is not one of this set.
+    NoSuchCursor,
+    Koel(SnapshotError),
+}
+
+/// What became of a chunk.
+pub enum Pushed {
+    Taken,
+    /// Nothing has changed.
+    Refused(Trouble),
+    /// It was the last one, and all together are no set. Half a set without chunks is left.
+    Spoilt(Trouble),
+}
+
+impl Set {
+    /// The part of a dump at this cursor, and the cursor of the next one. `None` at the end.
+    pub fn part_at(&self, cursor: u64) -> Result<Option<(u64, Vec<u8>)>, NoPart> {
+        let built;
+        let filter = match (&self.body, cursor) {
+            (Body::Half(_), _) => return Err(NoPart::NoSuchCursor),
+            (_, AT_END) => return Ok(None),
+            (_, AT_ABOUT) => return Ok(Some((AT_END, chunk::of_about(&self.about)))),
+            (Body::Filter(filter), _) => &**filter,
+            (Body::Few(few), _) => {
+                built = filter_of(&self.about, few).map_err(|_| NoPart::NoSuchCursor)?;
+                &built
+            }
+        };
+        let piece = filter!(filter, filter => filter.piece_at(cursor, PIECE_BYTES));
+        let piece = piece.map_err(|error| match error.kind() {
+            koel::SnapshotErrorKind::NoSuchPiece => NoPart::NoSuchCursor,
+            _ => NoPart::Koel(error),
+        })?;
+        Ok(Some((piece.next().unwrap_or(AT_ABOUT), piece.as_bytes().to_vec())))
+    }
+
+    /// Visits all chunks that a file needs.
+    pub fn each_chunk(&self, mut visit: impl FnMut(&[u8])) -> Result<(), SnapshotError> {
+        match &self.body {
+            Body::Few(few) => visit(&chunk::of_few(&self.about, few)),
+            Body::Half(assembly) => assembly.each_chunk(visit),
+            Body::Filter(filter) => {
+                each_piece(filter, &mut visit)?;
+                visit(&chunk::of_about(&self.about));
+            }
+        }
+        Ok(())
+    }
+
+    /// Visits bytes that are equal in sets with equal tables, and in no others.
+    pub fn each_digested(&self, mut visit: impl FnMut(&[u8])) {
+        let built;
+        let filter = match &self.body {
+            Body::Half(assembly) => return assembly.each_chunk(visit),
+            Body::Filter(filter) => Some(&**filter),
+            // It does not matter when a few items become a filter.
+            Body::Few(few) => {
+                built = filter_of(&self.about, few);
+                built.as_ref().ok()
+            }
+        };
+        visit(&chunk::of_about(&self.about));
+        // Without memory for a piece, there is no digest.
+        let _ = filter.map(|filter| {
+            each_piece(filter, &mut |piece| {
+                visit(&piece[HEADER]);
+                visit(&piece[FRONT_BYTES..]);
+            })
+        });
+    }
+
+    pub fn try_clone(&self) -> Result<Self, String> {
+        let body = match &self.body {
+            Body::Few(few) => Body::Few(few.clone()),
+            Body::Half(half) => {
+                Body::Half(Box::new(half.again().map_err(|error| error.to_string())?))
+            }
+            Body::Filter(filter) => {
+                let again = match &**filter {
+                    AnyCuckooFilter::Fixed(filter) => {
+                        filter.try_clone().map(AnyCuckooFilter::Fixed)
+                    }
+                    AnyCuckooFilter::Growing(filter) => {
+                        filter.try_clone().map(AnyCuckooFilter::Growing)
+                    }
+                };
+                Body::Filter(Box::new(again.map_err(|error| error.to_string())?))
+            }
+        };
+        Ok(Set::of(self.about, body))
+    }
+
+    /// Allocates anew what is small, so that the allocator can put it where there is less waste.
+    pub fn renew_what_is_small(&mut self) {
+        if let Body::Few(few) = &mut self.body {
+            *few = few.clone();
+        }
+    }
+
+    /// Takes a chunk of half a set, and makes it whole if that was the last one.
+    pub fn push(&mut self, chunk: &[u8]) -> Pushed {
+        let Body::Half(assembly) = &mut self.body else {
+            return Pushed::Refused(Trouble::Misplaced);
+        };
+        if let Err(trouble) = assembly.push(chunk) {
+            return Pushed::Refused(trouble);
+        }
+        if assembly.is_complete() {
+            match std::mem::replace(&mut **assembly, Assembly::keeping()).finish() {
+                Ok(set) => *self = set,
+                Err(trouble) => return Pushed::Spoilt(trouble),
+            }
+        }
+        Pushed::Taken
+    }
+}
+
+/// Visits all pieces of a filter.
+fn each_piece(
+    filter: &AnyCuckooFilter<StableHash>,
+    visit: &mut impl FnMut(&[u8]),
+) -> Result<(), SnapshotError> {
+    let mut cursor = Some(0);
+    while let Some(place) = cursor {
+        let piece = filter!(filter, filter => filter.piece_at(place, PIECE_BYTES))?;
+        visit(piece.as_bytes());
+        cursor = piece.next();
+    }
+    Ok(())
+}

@@ -1,0 +1,184 @@
+//! Filters that forget: nothing goes early, all goes in the end, and replicas follow their primary.
+
+use crate::client::Client;
+use crate::server::{Kind, Server, await_that, each_server};
+use std::time::{Duration, Instant};
+
+fn items(from: usize, count: usize) -> String {
+    (from..from + count).map(|item| item.to_string()).collect::<Vec<_>>().join(" ")
+}
+
+fn found(client: &mut Client, key: &str, from: usize, count: usize) -> usize {
+    let reply = client.ask(&format!("CF.MEXISTS {key} {}", items(from, count)));
+    reply.array().iter().filter(|found| found.integer() == 1).count()
+}
+
+#[test]
+fn an_item_stays_as_long_as_told_and_goes_soon_after() {
+    each_server(|kind| {
+        let server = Server::start(kind);
+        let mut client = server.client();
+        for (key, options) in [("growing", ""), ("fixed", " EXPANSION 0")] {
+            client.ask(&format!("CF.RESERVE {key} 20000{options} FORGETAFTER 2")).ok();
+            assert_eq!(client.ask(&format!("CF.INFO {key}")).field("Forgets after").integer(), 2);
+        }
+        let start = Instant::now();
+        for key in ["growing", "fixed"] {
+            client.ask(&format!("CF.INSERTNX {key} ITEMS {}", items(0, 10_000)));
+        }
+        loop {
+            let before = start.elapsed();
+            let there = ["growing", "fixed"].map(|key| found(&mut client, key, 0, 10_000));
+            if before + Duration::from_millis(100) < Duration::from_secs(2) {
+                // It takes some time to ask.
+                let early = start.elapsed() < Duration::from_secs(2);
+                assert!(!early || there == [10_000, 10_000], "{kind:?}: {there:?} at {before:?}");
+            } else if there == [0, 0] {
+                break;
+            }
+            assert!(start.elapsed() < Duration::from_secs(30), "{kind:?}: {there:?} are left");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert!(start.elapsed() < Duration::from_secs(10), "{kind:?}: {:?}", start.elapsed());
+        for key in ["growing", "fixed"] {
+            let info = client.ask(&format!("CF.INFO {key}"));
+            assert_eq!(info.field("Number of items inserted").integer(), 0);
+            assert_eq!(client.ask(&format!("CF.ADDNX {key} 1")).integer(), 1);
+        }
+    });
+}
+
+#[test]
+fn options_are_checked() {
+    each_server(|kind| {
+        let server = Server::start(kind);
+        let mut client = server.client();
+        for (value, why) in [
+            ("0", "FORGETAFTER: value must be in the range [1, 3162240000]"),
+            ("3162240001", "FORGETAFTER: value must be in the range [1, 3162240000]"),
+            ("x", "Couldn't parse FORGETAFTER"),
+        ] {
+            let reply = client.ask(&format!("CF.RESERVE k 1000 FORGETAFTER {value}"));
+            assert_eq!(reply.error(), format!("ERR {why}"));
+        }
+        client.ask("CF.RESERVE k 1000 FORGETAFTER 3162240000").ok();
+        assert!(client.ask("CF.TICK k 1 1").error().contains("only a primary"));
+    });
+}
+
+fn follow(replica: &Server, primary: &Server) {
+    replica.client().ask(&format!("REPLICAOF 127.0.0.1 {}", primary.port)).ok();
+    await_that("the replica is there", || {
+        replica.client().ask("INFO replication").text().contains("master_link_status:up")
+    });
+}
+
+fn check_equal(primary: &Server, replica: &Server, when: &str) {
+    let mut client = primary.client();
+    client.ask("INCR done");
+    let done = client.ask("GET done");
+    await_that("the replica has everything", || replica.client().ask("GET done") == done);
+    assert_eq!(client.ask("DEBUG DIGEST"), replica.client().ask("DEBUG DIGEST"), "{when}");
+}
+
+/// Ticks pass in a table of many segments, so most of what happens, happens in the middle of one.
+#[test]
+fn tables_of_replicas_are_equal_whenever_they_come() {
+    each_server(|kind: Kind| {
+        for options in ["", " EXPANSION 0"] {
+            let settings = ["--appendonly", "yes", "--appendfsync", "no"];
+            let mut primary = Server::with(kind, &settings);
+            let mut client = primary.client();
+            client
+                .ask(&format!("CF.RESERVE k 1000000{options} FORGETAFTER 4 ERROR_RATE 0.01"))
+                .ok();
+            let mut next = 0;
+            let mut busy = |client: &mut Client, time: Duration| {
+                let start = Instant::now();
+                while start.elapsed() < time {
+                    client.ask(&format!("CF.INSERTNX k ITEMS {}", items(next, 500)));
+                    client.ask(&format!("CF.DEL k {next}"));
+                    client.ask(&format!("CF.EXISTS k {}", next / 2));
+                    next = (next + 500) % 600_000;
+                }
+            };
+            busy(&mut client, Duration::from_millis(1_500));
+            let early = Server::start(kind);
+            follow(&early, &primary);
+            for round in 0..4 {
+                busy(&mut client, Duration::from_millis(300));
+                let late = Server::start(kind);
+                await_that("a tick begins", || {
+                    client.ask("CF.INFO k").field("Expiring").integer() == 1
+                });
+                follow(&late, &primary);
+                busy(&mut client, Duration::from_millis(300));
+                check_equal(&primary, &late, &format!("{kind:?}{options}: late, round {round}"));
+                check_equal(&primary, &early, &format!("{kind:?}{options}: early, round {round}"));
+            }
+            // What was appended, and a replica that was there before.
+            primary.kill_and_restart();
+            let mut client = primary.client();
+            busy(&mut client, Duration::from_millis(300));
+            await_that("the replica is there again", || {
+                early.client().ask("INFO replication").text().contains("master_link_status:up")
+            });
+            check_equal(&primary, &early, &format!("{kind:?}{options}: after a replay"));
+            // A replica that becomes a primary goes on.
+            early.client().ask("REPLICAOF NO ONE").ok();
+            primary.client().ask(&format!("REPLICAOF 127.0.0.1 {}", early.port)).ok();
+            busy(&mut early.client(), Duration::from_millis(300));
+            check_equal(&early, &primary, &format!("{kind:?}{options}: after a failover"));
+        }
+    });
+}
+
+/// The file has forgotten what expires, also if a tick was passing; a replica that goes on from where it was has not.
+#[test]
+fn a_replica_that_outlives_a_restart_in_a_tick_is_equal() {
+    each_server(|kind| {
+        let mut primary = Server::with(kind, &["--repl-backlog-size", "100mb"]);
+        let replica = Server::start(kind);
+        follow(&replica, &primary);
+        let mut client = primary.client();
+        client.ask("CF.RESERVE k 20000000 EXPANSION 0 FORGETAFTER 4 ERROR_RATE 0.01").ok();
+        let start = Instant::now();
+        let mut next = 0;
+        while start.elapsed() < Duration::from_secs(5) {
+            client.ask(&format!("CF.INSERTNX k ITEMS {}", items(next, 500)));
+            next += 500;
+        }
+        await_that("a tick begins", || client.ask("CF.INFO k").field("Expiring").integer() == 1);
+        primary.save_and_restart();
+        let mut client = primary.client();
+        await_that("the replica is back", || {
+            client.ask("INFO replication").text().contains("state=online")
+        });
+        for _ in 0..400 {
+            client.ask(&format!("CF.INSERTNX k ITEMS {}", items(next, 500)));
+            next += 500;
+        }
+        check_equal(&primary, &replica, &format!("{kind:?}"));
+        let log = replica.log();
+        let partial = log.contains("Successful partial resynchronization");
+        assert!(partial, "{kind:?}: the replica was loaded anew, so this showed nothing: {log}");
+    });
+}
+
+#[test]
+fn a_replica_has_no_clock() {
+    each_server(|kind| {
+        let (primary, replica) = (Server::start(kind), Server::start(kind));
+        follow(&replica, &primary);
+        let mut client = primary.client();
+        client.ask("CF.RESERVE k 1000 FORGETAFTER 1").ok();
+        client.ask(&format!("CF.INSERT k ITEMS {}", items(0, 100)));
+        client.ask("WAIT 1 0");
+        std::thread::sleep(Duration::from_millis(2_500));
+        // Nobody has asked the primary.
+        assert_eq!(found(&mut replica.client(), "k", 0, 100), 100);
+        assert_eq!(found(&mut client, "k", 0, 100), 0);
+        client.ask("WAIT 1 0");
+        assert_eq!(found(&mut replica.client(), "k", 0, 100), 0);
+    });
+}

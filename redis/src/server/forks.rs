@@ -19,7 +19,7 @@ pub fn count() -> u64 {
 ///
 /// The context is that of the call that loads the module.
 pub(super) unsafe fn register(context: *mut raw::RedisModuleCtx) -> Result<(), ()> {
-    let event = raw::RedisModuleEvent { id: raw::REDISMODULE_EVENT_FORK_CHILD.into(), dataver: 1 };
+    let event = raw::RedisModuleEvent { id: raw::REDISMODULE_EVENT_FORK_CHILD, dataver: 1 };
     // SAFETY: the callback takes what this event passes.
     done(unsafe { raw::RedisModule_SubscribeToServerEvent.unwrap()(context, event, Some(forked)) })
 }
@@ -30,7 +30,7 @@ unsafe extern "C" fn forked(
     which: u64,
     _data: *mut c_void,
 ) {
-    if which == u64::from(raw::REDISMODULE_SUBEVENT_FORK_CHILD_BORN) {
+    if which == raw::REDISMODULE_SUBEVENT_FORK_CHILD_BORN {
         FORKS.fetch_add(1, Ordering::Relaxed);
     }
 }

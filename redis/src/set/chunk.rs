@@ -1,6 +1,6 @@
 //! The chunks of a set: what is saved of it, and what clients dump and load.
 //!
-//! A filter is its [pieces](koel::piece_format), as koel makes them, and after them a chunk that tells what it was
+//! A filter is its [pieces](koel::ConcurrentCuckooFilter::piece_at), as koel makes them, and after them a chunk that tells what it was
 //! made of. Few items are one chunk. Half a set, which a client is loading, is the chunks that have come, between
 //! two marks. A client may also load a file that koel saved, cut anywhere.
 //!

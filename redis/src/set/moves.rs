@@ -14,7 +14,7 @@ const PIECE_BYTES: usize = 1 << 20;
 const AT_ABOUT: u64 = (1 << 53) - 2;
 const AT_END: u64 = (1 << 53) - 1;
 
-/// What [a piece](koel::piece_format) begins with: words of the filter that made it, a header that tells its
+/// What [a piece](koel::ConcurrentCuckooFilter::piece_at) begins with: words of the filter that made it, a header that tells its
 /// layout, and a checksum.
 const FRONT_BYTES: usize = 34 * 8;
 const HEADER: Range<usize> = 9 * 8..33 * 8;

@@ -4,6 +4,7 @@ mod access;
 mod client;
 mod dumps;
 mod files;
+mod kills;
 mod limits;
 mod replicas;
 mod replies;

@@ -99,9 +99,12 @@ impl Server {
 
     /// Ends it at once, as a power cut would, and starts it again with what is in its folder.
     pub fn kill_and_restart(&mut self) {
-        self.process.kill().expect("it runs");
-        self.process.wait().expect("it has ended");
+        self.kill();
         self.restart();
+    }
+
+    pub fn kill(&mut self) {
+        self.process.kill().expect("it runs");
     }
 
     /// Starts it again after it has ended.

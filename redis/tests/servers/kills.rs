@@ -1,0 +1,131 @@
+//! What was acknowledged survives, however often the server or its child is killed.
+
+use crate::client::{Client, Reply};
+use crate::server::{Kind, Server, each_server};
+use std::thread::{scope, sleep};
+use std::time::Duration;
+
+/// The number of kills: two hundred in all when it may take long.
+fn kills() -> usize {
+    if std::env::var_os("KOEL_LONG_TESTS").is_some() { 100 } else { 6 }
+}
+
+/// Items are added ten at a time.
+const BATCH: usize = 10;
+
+/// Adds items from this one on until the server is gone. Returns the first that was not acknowledged.
+fn add_until_gone(mut client: Client, mut next: usize) -> usize {
+    loop {
+        let items: Vec<_> = (next..next + BATCH).map(|item| item.to_string()).collect();
+        let mut command: Vec<&dyn crate::client::Argument> = vec![&"CF.INSERT", &"k", &"ITEMS"];
+        command.extend(items.iter().map(|item| item as &dyn crate::client::Argument));
+        match client.try_call(&command) {
+            Ok(Reply::Array(answers)) => {
+                assert!(answers.iter().all(|answer| answer.integer() == 1));
+                next += BATCH;
+            }
+            Ok(reply) => panic!("{reply:?}"),
+            Err(_) => return next,
+        }
+    }
+}
+
+/// Checks that all before this item are there, and at most one batch more.
+fn check(client: &mut Client, acknowledged: usize) {
+    let len = client.ask("CF.INFO k").field("Number of items inserted").integer() as usize;
+    assert!((acknowledged..=acknowledged + BATCH).contains(&len), "{len} of {acknowledged}");
+    for first in (0..acknowledged).step_by(10_000) {
+        let items = first..acknowledged.min(first + 10_000);
+        let items: Vec<_> = items.map(|item| item.to_string()).collect();
+        let found = client.ask(&format!("CF.MEXISTS k {}", items.join(" ")));
+        let lost = found.array().iter().position(|found| found.integer() == 0);
+        assert_eq!(lost, None, "after {first}");
+    }
+}
+
+/// Kills the processes that the server has started, and returns whether there were any.
+fn kill_children(server: &Server) -> bool {
+    let process = server.process_id();
+    let children = format!("/proc/{process}/task/{process}/children");
+    let children = std::fs::read_to_string(children).unwrap_or_default();
+    for child in children.split_whitespace() {
+        let killed = std::process::Command::new("kill").args(["-9", child]).status();
+        assert!(killed.is_ok());
+    }
+    !children.trim().is_empty()
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
+    each_server(|kind: Kind| {
+        for preamble in ["yes", "no"] {
+            let mut server = Server::with(
+                kind,
+                &[
+                    "--appendonly",
+                    "yes",
+                    "--appendfsync",
+                    "always",
+                    "--aof-use-rdb-preamble",
+                    preamble,
+                ],
+            );
+            server.client().ask("CF.RESERVE k 100").ok();
+            let mut next = 0;
+            let (mut killed_children, rounds) = (0, kills() / 2);
+            for round in 0..rounds {
+                let client = server.client();
+                let wait = Duration::from_millis(20 + (round as u64 * 37) % 150);
+                let acknowledged = scope(|scope| {
+                    let adding = scope.spawn(|| add_until_gone(client, next));
+                    // The file is being rewritten when the server goes, or when its child does.
+                    server.client().ask("BGREWRITEAOF");
+                    sleep(wait / 2);
+                    if round % 2 == 0 {
+                        killed_children += usize::from(kill_children(&server));
+                    }
+                    sleep(wait / 2);
+                    server.kill();
+                    adding.join().expect("it ends")
+                });
+                server.restart();
+                check(&mut server.client(), acknowledged);
+                // What came in without an answer is there, too, so begin after that.
+                let len =
+                    server.client().ask("CF.INFO k").field("Number of items inserted").integer();
+                next = len as usize;
+            }
+            eprintln!("{kind:?}: {rounds} kills, {killed_children} of children, {next} items");
+        }
+    });
+}
+
+#[test]
+fn a_save_whose_child_is_killed_leaves_the_file_of_before() {
+    each_server(|kind| {
+        let mut server = Server::start(kind);
+        let mut client = server.client();
+        client.ask("CF.RESERVE k 3000000 EXPANSION 0").ok();
+        client.ask("CF.INSERT k ITEMS 1 2 3");
+        client.ask("SAVE").ok();
+        let mut killed = 0;
+        for round in 0..kills() {
+            client.ask(&format!("CF.ADD k {}", round + 10));
+            client.ask("BGSAVE");
+            sleep(Duration::from_micros(200 * round as u64));
+            killed += usize::from(kill_children(&server));
+            while client.ask("INFO persistence").text().contains("rdb_bgsave_in_progress:1") {
+                sleep(Duration::from_millis(1));
+            }
+        }
+        assert!(killed > 0);
+        server.kill();
+        server.restart();
+        let mut client = server.client();
+        assert_eq!(
+            client.ask("CF.MEXISTS k 1 2 3").array().iter().map(Reply::integer).sum::<i64>(),
+            3
+        );
+        eprintln!("{kind:?}: {killed} children killed");
+    });
+}

@@ -74,7 +74,10 @@ impl Assembly {
 
     /// Takes the next chunk, after checking it.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
-        if matches!(self.part, Part::File { complete: false }) {
+        let in_a_file = matches!(self.part, Part::File { complete: false });
+        // A file may be cut anywhere. Only one that was saved half has marks around it.
+        let is_mark = || self.marks > 0 && matches!(Chunk::parse(bytes), Some(Chunk::Mark));
+        if in_a_file && !is_mark() {
             self.keep(bytes);
             self.part = Part::File { complete: self.ends_a_file() };
             return Ok(());

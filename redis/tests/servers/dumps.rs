@@ -1,8 +1,9 @@
 //! `CF.SCANDUMP` and `CF.LOADCHUNK`: a filter moves from server to server, from a laptop and back.
 
 use crate::client::{Client, Reply};
-use crate::files::{fill, state};
+use crate::files::{fill, state as state_of};
 use crate::server::{Server, await_that, each_server};
+use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, StableHash};
 
 /// Dumps a key, as clients do.
 fn dump(client: &mut Client, key: &str) -> Vec<(i64, Vec<u8>)> {
@@ -39,7 +40,7 @@ fn every_filter_moves_to_another_server_also_an_empty_one() {
             assert!(chunks.len() >= 2, "{}", key.text());
             load(&mut to, &key.text(), &chunks);
         }
-        assert_eq!(state(&mut from), state(&mut to));
+        assert_eq!(state_of(&mut from), state_of(&mut to));
     });
 }
 
@@ -160,5 +161,87 @@ fn half_a_filter_answers_nothing_and_is_saved_copied_and_replicated() {
             });
         }
         assert_eq!(client.ask("CF.MEXISTS b 1 2 3").array().len(), 3);
+    });
+}
+
+/// A file as `koel dedup` writes it.
+fn state(items: usize) -> (GrowingCuckooFilter<StableHash>, Vec<u8>) {
+    let builder = ConcurrentCuckooFilter::builder().capacity(10_000).false_positive_rate(1e-6);
+    let filter = builder.hasher(StableHash::with_seed(7)).growing().build().expect("memory");
+    for item in 0..items {
+        filter.insert(&format!("https://{item}.example/")).expect("memory");
+    }
+    let mut file = Vec::new();
+    filter.write_to(&mut file).expect("memory");
+    (filter, file)
+}
+
+#[test]
+fn a_file_of_koel_is_loaded_cut_anywhere_and_comes_back() {
+    each_server(|kind| {
+        for (items, cut) in
+            [(0, 100), (10, 64), (1_000, 999), (100_000, 77_777), (100_000, 1 << 24)]
+        {
+            let mut server = Server::with(kind, &["--appendonly", "yes"]);
+            let mut client = server.client();
+            let (filter, file) = state(items);
+            let chunks: Vec<_> = file.chunks(cut).collect();
+            for (number, chunk) in chunks.iter().enumerate() {
+                // It is kept also while it is half there.
+                if number == chunks.len() / 2 && number > 0 {
+                    assert!(client.ask("CF.EXISTS k x").error().contains("still being loaded"));
+                    client.ask("BGREWRITEAOF");
+                    await_that("the file is rewritten", || {
+                        let info = client.ask("INFO persistence").text();
+                        info.contains("aof_rewrite_in_progress:0")
+                            && info.contains("aof_rewrite_scheduled:0")
+                    });
+                    server.kill_and_restart();
+                    client = server.client();
+                }
+                client.call(&[&"CF.LOADCHUNK", &"k", &(number + 1).to_string(), chunk]).ok();
+            }
+            let info = client.ask("CF.INFO k");
+            assert_eq!(info.field("Number of items inserted").integer() as usize, items);
+            assert_eq!(info.field("Seed").text(), "7");
+            for item in 0..items {
+                let item = format!("https://{item}.example/");
+                assert_eq!(client.ask(&format!("CF.EXISTS k {item}")).integer(), 1, "{item}");
+            }
+            // It is changed there, and comes back.
+            assert_eq!(client.ask("CF.ADDNX k https://new.example/").integer(), 1);
+            filter.insert("https://new.example/").expect("memory");
+            let mut loader = GrowingCuckooFilter::<StableHash>::loader();
+            for (_, chunk) in dump(&mut client, "k") {
+                if loader.next().is_some() {
+                    loader.push(&chunk).expect("a piece");
+                }
+            }
+            let mut files = [Vec::new(), Vec::new()];
+            filter.write_to(&mut files[0]).expect("memory");
+            loader.finish().expect("all pieces").write_to(&mut files[1]).expect("memory");
+            assert!(files[0] == files[1], "{kind:?}: {items} items");
+        }
+    });
+}
+
+#[test]
+fn a_damaged_file_is_refused_at_its_end_and_can_be_begun_again() {
+    each_server(|kind| {
+        let server = Server::start(kind);
+        let mut client = server.client();
+        let (_, file) = state(20_000);
+        let mut damaged = file.clone();
+        damaged[100_000] ^= 1;
+        for (number, chunk) in damaged.chunks(50_000).enumerate() {
+            let reply = client.call(&[&"CF.LOADCHUNK", &"k", &(number + 1).to_string(), &chunk]);
+            if (number + 1) * 50_000 < file.len() {
+                reply.ok();
+            } else {
+                assert!(reply.error().contains("begin again"), "{reply:?}");
+            }
+        }
+        client.call(&[&"CF.LOADCHUNK", &"k", &"1", &file]).ok();
+        assert_eq!(client.ask("CF.EXISTS k https://17.example/").integer(), 1);
     });
 }

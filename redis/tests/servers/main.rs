@@ -6,6 +6,7 @@ mod dumps;
 mod files;
 mod kills;
 mod limits;
+mod readme;
 mod replicas;
 mod replies;
 mod server;

@@ -16,16 +16,26 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The program, if it is there. It is looked for where `KOEL_SERVERS` says, and then in `PATH`.
+    /// The server, if it is there.
     fn program(self) -> Option<PathBuf> {
+        self.tool("server")
+    }
+
+    /// The client that comes with the server.
+    pub fn cli(self) -> PathBuf {
+        self.tool("cli").expect("it comes with the server")
+    }
+
+    /// Programs are looked for where `KOEL_SERVERS` says, and then in `PATH`.
+    fn tool(self, tool: &str) -> Option<PathBuf> {
         let name = match self {
-            Kind::Redis => "redis-server",
-            Kind::Valkey => "valkey-server",
+            Kind::Redis => format!("redis-{tool}"),
+            Kind::Valkey => format!("valkey-{tool}"),
         };
         let folders = ["KOEL_SERVERS", "PATH"].into_iter().filter_map(std::env::var_os);
         let folders: Vec<_> =
             folders.flat_map(|paths| std::env::split_paths(&paths).collect::<Vec<_>>()).collect();
-        folders.into_iter().map(|folder| folder.join(name)).find(|program| program.is_file())
+        folders.into_iter().map(|folder| folder.join(&name)).find(|program| program.is_file())
     }
 }
 

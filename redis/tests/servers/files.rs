@@ -1,7 +1,7 @@
 //! What was added survives: saves, append-only files, copies, dumps of single keys. What is damaged is refused.
 
 use crate::client::{Client, Reply};
-use crate::server::{Kind, Server, await_that, each_server};
+use crate::server::{Kind, Server, await_that, each_server, long};
 
 /// Keys of every kind and size.
 const KEYS: [(&str, &str, usize); 8] = [
@@ -176,7 +176,7 @@ fn damaged_dumps_are_refused_and_the_server_stays_up() {
             // Its end is the version of the format, and the checksum.
             let body = &whole[..whole.len() - 10];
             let version = &whole[whole.len() - 10..whole.len() - 8];
-            let rounds = if std::env::var_os("KOEL_LONG_TESTS").is_some() { 20_000 } else { 1_000 };
+            let rounds = if long() { 20_000 } else { 1_000 };
             let mut refused = 0;
             for _ in 0..rounds {
                 let mut body = body.to_vec();

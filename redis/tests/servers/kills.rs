@@ -1,13 +1,13 @@
 //! What was acknowledged survives, however often the server or its child is killed.
 
 use crate::client::{Client, Reply};
-use crate::server::{Kind, Server, each_server};
+use crate::server::{Kind, Server, each_server, long};
 use std::thread::{scope, sleep};
 use std::time::Duration;
 
 /// The number of kills: two hundred in all when it may take long.
 fn kills() -> usize {
-    if std::env::var_os("KOEL_LONG_TESTS").is_some() { 100 } else { 6 }
+    if long() { 100 } else { 6 }
 }
 
 /// Items are added ten at a time.

@@ -1,7 +1,7 @@
 //! A replica has the same tables as its primary, whatever happens.
 
 use crate::client::{Client, Reply};
-use crate::server::{Kind, Server, await_that, each_server};
+use crate::server::{Kind, Server, await_that, each_server, long};
 
 /// Numbers that look random, from a seed.
 struct Random(u64);
@@ -74,7 +74,7 @@ fn check_equal(primary: &Server, replica: &Server, when: &str) {
 
 /// A million in all when it may take long.
 fn commands() -> usize {
-    if std::env::var_os("KOEL_LONG_TESTS").is_some() { 250_000 } else { 10_000 }
+    if long() { 250_000 } else { 10_000 }
 }
 
 #[test]

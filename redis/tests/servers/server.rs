@@ -167,3 +167,8 @@ pub fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
+
+/// Whether the tests may take long.
+pub fn long() -> bool {
+    std::env::var_os("KOEL_LONG_TESTS").is_some()
+}

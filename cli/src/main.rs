@@ -56,6 +56,7 @@ fn main() -> ExitCode {
         Command::Merge(options) => commands::merge::merge(options),
         Command::Forget(options) => commands::membership::forget(options),
         Command::Info(options) => commands::info::info(options),
+        Command::Import(options) => commands::import::import(options),
         Command::Bench(options) => bench::run(options).map(|()| DONE),
         Command::Sample(options) => commands::sample::write(options.lines).map(|()| DONE),
         Command::Generate(options) => commands::generate::generate(&options.what),

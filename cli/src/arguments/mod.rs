@@ -12,7 +12,7 @@ pub mod values;
 
 use crate::arguments::dedup::Dedup;
 use crate::arguments::membership::{Add, Forget, Merge, Query};
-use crate::arguments::tools::{Bench, Generate, Info, Sample};
+use crate::arguments::tools::{Bench, Generate, Import, Info, Sample};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use rustix::termios::tcgetwinsize;
@@ -66,6 +66,7 @@ pub enum Command {
     Merge(Merge),
     Forget(Forget),
     Info(Info),
+    Import(Import),
     Bench(Bench),
     Sample(Sample),
     Generate(Generate),

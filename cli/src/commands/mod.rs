@@ -5,6 +5,7 @@ pub mod closing;
 pub mod compared;
 pub mod dedup;
 pub mod generate;
+pub mod import;
 pub mod info;
 pub mod membership;
 pub mod merge;

@@ -3,8 +3,8 @@
 use crate::common::*;
 use std::collections::BTreeSet;
 
-const COMMANDS: [&str; 9] =
-    ["dedup", "query", "add", "merge", "forget", "info", "bench", "sample", "generate"];
+const COMMANDS: [&str; 10] =
+    ["dedup", "query", "add", "merge", "forget", "info", "import", "bench", "sample", "generate"];
 
 fn said(place: &Place, words: &str) -> String {
     let ran = place.koel(words);

@@ -25,6 +25,7 @@ mod dedup {
 mod state {
     mod claims;
     mod forgetting;
+    mod importing;
     mod known_lines;
     mod large_states;
     mod limits;

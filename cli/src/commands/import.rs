@@ -1,0 +1,99 @@
+//! `koel import`: makes a state of what a server dumped.
+
+use crate::arguments::tools::Import;
+use crate::commands::closing::{DONE, Ending};
+use crate::commands::report::{Holds, Took};
+use crate::failure::Failure;
+use crate::run::screen::Screen;
+use crate::state::keeper::Keeper;
+use crate::state::seen::{Seen, window_of};
+use koel::{SnapshotError, SnapshotErrorKind};
+use std::fmt::{self, Display};
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A piece begins with 34 words, of which the third is its length in bytes.
+const FRONT_BYTES: usize = 34 * 8;
+const LENGTH: std::ops::Range<usize> = 16..24;
+
+pub fn import(options: &Import) -> Result<Ending, Failure> {
+    let began = Instant::now();
+    let Import { state, chunks, .. } = options;
+    let keeper = Keeper::claim(state, &options.waiting)?;
+    if state.exists() {
+        return Err(Failure::new(format!(
+            "{}: it exists; import into a new state, and merge both with koel merge",
+            state.display()
+        )));
+    }
+    let seen = match chunks.as_deref().filter(|path| *path != Path::new("-")) {
+        None => assembled(&mut io::stdin().lock(), Path::new("standard input"))?,
+        Some(path) => {
+            let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+            assembled(&mut BufReader::new(file), path)?
+        }
+    };
+    window_of(&seen, state)?;
+    keeper.save(&seen)?;
+    if !options.quiet {
+        let known = seen.len();
+        let report = Report { state: state.clone(), known, took: began.elapsed() };
+        Screen::new(false, false, None).say(report);
+    }
+    Ok(DONE)
+}
+
+/// Reads pieces until the filter is complete. What follows is the server's own.
+fn assembled(input: &mut impl Read, from: &Path) -> Result<Seen, Failure> {
+    let refused = |error: SnapshotError| {
+        Failure::new(match error.kind() {
+            SnapshotErrorKind::WrongKind => format!(
+                "{}: this filter has a fixed size (EXPANSION 0); only one that grows can be a state",
+                from.display()
+            ),
+            _ => format!(
+                "{}: {error}; pass the chunks that CF.SCANDUMP returned, all of them in their order",
+                from.display()
+            ),
+        })
+    };
+    let mut loader = Seen::loader();
+    while loader.next().is_some() {
+        let mut piece = Vec::new();
+        let front = input.take(FRONT_BYTES as u64).read_to_end(&mut piece);
+        front.map_err(|error| unreadable(from, &error))?;
+        if let Some(Ok(length)) = piece.get(LENGTH).map(<[u8; 8]>::try_from) {
+            // However long it says that it is, no more is read than is there.
+            let rest = u64::from_le_bytes(length).saturating_sub(FRONT_BYTES as u64);
+            let rest = input.take(rest).read_to_end(&mut piece);
+            rest.map_err(|error| unreadable(from, &error))?;
+        }
+        if piece.is_empty() {
+            return Err(Failure::new(format!(
+                "{}: it ends before the filter is complete; dump it again, until the cursor is 0",
+                from.display()
+            )));
+        }
+        loader.push(&piece).map_err(refused)?;
+    }
+    loader.finish().map_err(refused)
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("{}: cannot read: {error}", path.display()))
+}
+
+struct Report {
+    state: PathBuf,
+    known: usize,
+    took: Duration,
+}
+
+impl Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state.display().to_string();
+        write!(f, "{}; {}", Holds(&state, self.known, false), Took(self.took.as_secs_f64()))
+    }
+}

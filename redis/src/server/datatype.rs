@@ -164,10 +164,11 @@ unsafe extern "C" fn free(value: *mut c_void) {
     drop(unsafe { Box::<Set>::from_raw(value.cast()) });
 }
 
-/// Freeing takes a call for each shard. The server frees what takes more than 64 in the background.
+/// Freeing takes a call for each shard. The server frees what takes more than 64 in the background, and also what
+/// takes none.
 unsafe extern "C" fn free_effort(_key: *mut raw::RedisModuleString, value: *const c_void) -> usize {
     // SAFETY: as above.
-    unsafe { set(value) }.bytes() >> 16
+    1 + (unsafe { set(value) }.bytes() >> 16)
 }
 
 unsafe extern "C" fn copy(

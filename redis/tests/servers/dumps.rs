@@ -2,7 +2,8 @@
 
 use crate::client::{Client, Reply};
 use crate::files::{fill, state as state_of};
-use crate::server::{Server, await_that, each_server};
+use crate::replicas::Random;
+use crate::server::{Server, await_that, each_server, long};
 use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, StableHash};
 
 /// Dumps a key, as clients do.
@@ -243,5 +244,41 @@ fn a_damaged_file_is_refused_at_its_end_and_can_be_begun_again() {
         }
         client.call(&[&"CF.LOADCHUNK", &"k", &"1", &file]).ok();
         assert_eq!(client.ask("CF.EXISTS k https://17.example/").integer(), 1);
+    });
+}
+
+#[test]
+fn damaged_chunks_are_refused_and_the_server_stays_up() {
+    each_server(|kind| {
+        let server = Server::start(kind);
+        let mut client = server.client();
+        client.ask("CF.INSERT few ITEMS a b c");
+        let items: Vec<_> = (0..30_000).map(|item| item.to_string()).collect();
+        client.ask(&format!("CF.INSERT many CAPACITY 100 ITEMS {}", items.join(" ")));
+        client.ask("CF.RESERVE fixed 1000 EXPANSION 0 FORGETAFTER 10").ok();
+        let mut random = Random(kind as u64);
+        for key in ["few", "many", "fixed"] {
+            let mut chunks = dump(&mut client, key);
+            chunks.push((1, state(10).1));
+            for round in 0..if long() { 5_000 } else { 300 } {
+                client.ask("DEL x");
+                let mut refused = false;
+                for (number, (cursor, chunk)) in chunks.iter().enumerate() {
+                    let mut chunk = chunk.clone();
+                    if number == round % chunks.len() {
+                        let at = random.below(chunk.len() as u64) as usize;
+                        match random.below(3) {
+                            0 => chunk.truncate(at),
+                            1 => chunk.insert(at, random.below(256) as u8),
+                            _ => chunk[at] ^= 1 << random.below(8),
+                        }
+                    }
+                    let reply = client.call(&[&"CF.LOADCHUNK", &"x", &cursor.to_string(), &chunk]);
+                    refused |= matches!(reply, Reply::Error(_));
+                    assert!(!matches!(&reply, Reply::Error(text) if text.contains("internal")));
+                }
+                assert!(refused, "{kind:?}: {key}, {round}");
+            }
+        }
     });
 }

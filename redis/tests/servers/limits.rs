@@ -1,7 +1,7 @@
 //! A client cannot make the server take more memory than it has.
 
 use crate::client::Reply;
-use crate::server::{Server, each_server};
+use crate::server::{Server, await_that, each_server};
 
 #[test]
 fn what_there_is_no_memory_for_is_refused() {
@@ -102,5 +102,22 @@ fn settings_are_checked() {
         }
         client.ask("CONFIG SET koel.error-rate 0.002").ok();
         assert_eq!(client.ask("CONFIG GET koel.error-rate").array()[1].text(), "0.002");
+    });
+}
+
+#[test]
+fn a_large_filter_is_freed_in_the_background() {
+    each_server(|kind| {
+        let server = Server::start(kind);
+        let mut client = server.client();
+        client.ask("CF.RESERVE large 30000000").ok();
+        client.ask("CF.ADD small a");
+        assert_eq!(client.ask("UNLINK large small").integer(), 2);
+        await_that("it is freed", || {
+            let info = client.ask("INFO memory").text();
+            let freed = info.lines().find_map(|line| line.strip_prefix("lazyfreed_objects:"));
+            freed.is_some_and(|objects| objects.trim() == "1")
+        });
+        assert_eq!(client.ask("EXISTS large").integer(), 0);
     });
 }

@@ -100,8 +100,8 @@ twins! {
     words_are_loaded_relaxed {
         edits: [(
             "table/mod.rs",
-            "self.words[word].load(Ordering::Acquire)",
-            "self.words[word].load(Ordering::Relaxed)",
+            "word.load(Ordering::Acquire)",
+            "word.load(Ordering::Relaxed)",
         )],
         model: TWO_STRIPES,
         message: MISSED,
@@ -327,7 +327,7 @@ twins! {
     second_words_are_loaded_relaxed {
         edits: [(
             "table/mod.rs",
-            "self.words[word].load(Ordering::Acquire)",
+            "load(&self.words[word])",
             "self.words[word].load(if word % 2 == 1 { Ordering::Relaxed } else { Ordering::Acquire })",
         )],
         model: "wide::a_lane_that_is_used_again_is_not_taken_for_a_third_item",

@@ -174,7 +174,8 @@ impl Grown {
     #[inline]
     fn shard<'a, const WIDE: bool>(&'a self, tenure: Tenure<'a>) -> Leased<'a, WIDE> {
         let site = self.site(tenure);
-        Shard::leased(site.table(), site.base(), UntilSplit { tenure, ground: &self.ground })
+        let lease = UntilSplit { tenure, ground: &self.ground, span: site.span() };
+        Shard::leased(site.table(), site.base(), lease)
     }
 
     #[inline(always)] // Like the operations: the place must not pass through memory.

@@ -683,20 +683,20 @@ twins! {
         message: "Causality violation",
     }
 
-    a_level_is_stored_relaxed {
+    a_list_is_added_relaxed {
         edits: [(
-            "room/growing/directory.rs",
-            "self.level.store(depth, Ordering::Release)",
-            "self.level.store(depth, Ordering::Relaxed)",
+            "sync.rs",
+            "self.newest.store(std::ptr::from_ref(value).cast_mut(), Ordering::Release)",
+            "self.newest.store(std::ptr::from_ref(value).cast_mut(), Ordering::Relaxed)",
         )],
         model: "growth::an_item_is_found_by_an_old_list",
         message: "Causality violation",
     }
-    a_level_is_read_relaxed {
+    the_newest_list_is_read_relaxed {
         edits: [(
-            "room/growing/directory.rs",
-            "self.level.load(Ordering::Acquire)",
-            "self.level.load(Ordering::Relaxed)",
+            "sync.rs",
+            "self.newest.load(Ordering::Acquire)",
+            "self.newest.load(Ordering::Relaxed)",
         )],
         model: "growth::an_item_is_found_by_an_old_list",
         message: "Causality violation",
@@ -704,8 +704,8 @@ twins! {
     only_the_newest_list_learns_of_a_split {
         edits: [(
             "room/growing/directory.rs",
-            "for level in depth + 1..=read_owned_u32(&self.level) {",
-            "for level in [read_owned_u32(&self.level)] {",
+            "for level in depth + 1..=self.lists.get_alone().level {",
+            "for level in [self.lists.get_alone().level] {",
         )],
         model: "growth::an_item_is_found_by_an_old_list",
         message: MISSED_IN_SPLIT,

@@ -123,7 +123,7 @@
 //! guide/      the pages of this documentation
 //! ```
 //!
-//! `unsafe` is in `table/memory.rs` and, in one place, in `room/growing/tables.rs`.
+//! `unsafe` is in `table/memory.rs` and, in one place each, in `room/growing/tables.rs` and `sync.rs`.
 //!
 //! Each file with atomics has a table of its orderings, and names the test that fails without them.
 //! `loom-tests` runs these same files through every interleaving of small models; `shuttle-tests`

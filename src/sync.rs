@@ -124,6 +124,63 @@ impl<T> Once<T> {
     }
 }
 
+/// The newest of up to `MOST` values. The others are kept as well: whoever has got one may go on to use it,
+/// so nobody has to be waited for. Who gets a value also sees what was written before it was added.
+pub struct Newest<T, const MOST: usize> {
+    /// One of those that are kept.
+    newest: AtomicPtr<T>,
+    kept: [std::sync::OnceLock<Box<T>>; MOST],
+}
+
+impl<T, const MOST: usize> Newest<T, MOST> {
+    pub fn new(first: T) -> Self {
+        let values = Newest {
+            newest: AtomicPtr::new(std::ptr::null_mut()),
+            kept: [const { std::sync::OnceLock::new() }; MOST],
+        };
+        values.add(first);
+        values
+    }
+
+    /// Whoever counts accesses counts this as one of its caller.
+    #[inline]
+    #[cfg_attr(counted, track_caller)]
+    pub fn get(&self) -> &T {
+        self.at(self.newest.load(Ordering::Acquire))
+    }
+
+    /// The same for the holder of a lock without which nothing is added.
+    pub fn get_alone(&self) -> &T {
+        self.at(read_owned_pointer(&self.newest))
+    }
+
+    /// The value at an address that was loaded from `newest`.
+    #[inline]
+    fn at(&self, value: *mut T) -> &T {
+        // SAFETY: it is the address of a value in one of the boxes, none of which is ever changed, or
+        // dropped before this is. The value was complete before its address was stored, with `Release`,
+        // and the address was loaded with `Acquire`, or under the lock under which it was stored.
+        #[allow(unsafe_code)]
+        unsafe {
+            &*value
+        }
+    }
+
+    /// All of them, the oldest first. Checkers do not treat it as an event.
+    pub fn all(&self) -> impl Iterator<Item = &T> {
+        self.kept.iter().map_while(|kept| kept.get().map(|value| &**value))
+    }
+
+    /// Adds a newer one, unless there are as many as can be kept. One caller at a time, under that lock.
+    pub fn add(&self, value: T) {
+        let unused = self.kept.iter().find(|kept| kept.get().is_none());
+        if let Some(unused) = unused {
+            let value = &**unused.get_or_init(|| Box::new(value));
+            self.newest.store(std::ptr::from_ref(value).cast_mut(), Ordering::Release);
+        }
+    }
+}
+
 #[cfg(counted)]
 #[path = "../count-tests/atomics.rs"]
 pub mod imp;

@@ -55,8 +55,6 @@ pub struct Aging {
     near_class: u32,
     /// The mask of the anchor in a fingerprint.
     anchors: u32,
-    /// The mask of the anchors in a word, without the highest bit of each.
-    lower_anchors: u64,
     /// The bits of a window in its lane, and the lowest of them.
     in_a_window: u32,
     unit: NonZeroU32,
@@ -107,7 +105,6 @@ impl Aging {
         let in_a_head = if lanes.is_wide() { 0 } else { window + stamp };
         let anchors = (lanes.heads() as u32) & !((1 << in_a_head) - 1);
         let (to_lane, to_window) = (64 - bits, 64 - window - stamp);
-        let lower_anchors = lanes.tops() - (lanes.ones() << in_a_head);
         let unit = NonZeroU32::MIN.saturating_add((1 << stamp) - 1);
         let in_a_window = ((1u64 << window) - 1) << stamp;
         let units = lanes.ones() << stamp;
@@ -120,7 +117,6 @@ impl Aging {
             to_window,
             near_class,
             anchors,
-            lower_anchors,
             in_a_window: in_a_window as u32,
             unit,
             units,
@@ -133,16 +129,23 @@ impl Aging {
         u32::from(self.window) - 1
     }
 
-    /// Returns the fingerprint of a new item, from two fractions of its hash: one for the anchor,
-    /// and one that begins with the bits of the window.
+    /// Returns the anchor of an item, from a fraction of its hash.
     #[inline]
-    pub fn fingerprint<const WIDE: bool>(&self, anchor: u64, window: u64) -> Fingerprint {
-        if WIDE {
-            let (anchor, _) = scale(anchor, self.lanes.heads());
-            return Fingerprint::nth(anchor as u32).with_tail(self.window_of(window).into());
+    fn anchor<const WIDE: bool>(&self, fraction: u64) -> u32 {
+        match WIDE {
+            false => (fraction >> self.to_lane) as u32 & self.anchors,
+            true => scale(fraction, self.lanes.heads()).0 as u32 + 1,
         }
-        let anchor = (anchor >> self.to_lane) as u32 & self.anchors;
-        Fingerprint::with_bit(self.unit, anchor | self.window_of(window))
+    }
+
+    /// Returns the fingerprint of a new item with this anchor, from a fraction of its hash that begins
+    /// with the bits of the window.
+    #[inline]
+    fn fingerprint<const WIDE: bool>(&self, anchor: u32, window: u64) -> Fingerprint {
+        match WIDE {
+            false => Fingerprint::with_bit(self.unit, anchor | self.window_of(window)),
+            true => Fingerprint::nth(anchor - 1).with_tail(self.window_of(window).into()),
+        }
     }
 
     /// A whole window, above a stamp of zeros.
@@ -217,15 +220,22 @@ impl Aging {
         let window = position << (depth & 63);
         // Bucket and anchor, which no split changes, are the top of a product of the hash.
         let other = hash.0.wrapping_mul(0xD6E8_FEB8_6659_FD93);
-        let fp = self.fingerprint::<WIDE>(other << GROWING_BUCKETS.ilog2(), window);
+        let anchor = self.anchor::<WIDE>(other << GROWING_BUCKETS.ilog2());
         let first = Bucket((other >> (64 - GROWING_BUCKETS.ilog2())) as u32);
-        Place { first, second: self.alternate(first, fp), fp }
+        let second = self.alternate_of(first, anchor);
+        Place { first, second, fp: self.fingerprint::<WIDE>(anchor, window) }
     }
 
     /// Returns the other bucket of an item that is in `bucket` as `fp`.
     #[inline]
     pub fn alternate(&self, bucket: Bucket, fp: Fingerprint) -> Bucket {
-        let anchor = fp.head() & self.anchors;
+        self.alternate_of(bucket, fp.head() & self.anchors)
+    }
+
+    /// The same for an anchor, so that the bucket is known before the window is: a lookup reads the
+    /// directory meanwhile.
+    #[inline]
+    fn alternate_of(&self, bucket: Bucket, anchor: u32) -> Bucket {
         let spread = u64::from(anchor).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let wide = (spread >> 58) as u32 & self.near_class == 0;
         let within = if wide { GROWING_BUCKETS } else { STRIPE_BUCKETS } - 1;
@@ -234,26 +244,8 @@ impl Aging {
 
     /// Returns whether any lane of two first words matches an item, given its fingerprint if it were
     /// new. In wide buckets, the tails have to be compared after that.
-    ///
-    /// Most lookups of absent items end after comparing the anchors, none of which is equal. The
-    /// instructions that wait for the words limit how many lookups a processor has in flight, so
-    /// saving these few gives half as many lookups again.
     #[inline]
     pub fn is_in<const WIDE: bool>(&self, first: u64, second: u64, fp: Fingerprint) -> bool {
-        let copies = self.lanes.ones() * u64::from(fp.head());
-        let other_anchor = |word: u64| {
-            // The test for zero lanes in `Lanes`, on the bits of the anchors only.
-            let differ = word ^ copies;
-            ((differ & self.lower_anchors) + self.lower_anchors) | differ
-        };
-        if other_anchor(first) & other_anchor(second) & self.lanes.tops() == self.lanes.tops() {
-            return false;
-        }
-        self.one_agrees::<WIDE>(first, second, fp)
-    }
-
-    #[inline]
-    fn one_agrees<const WIDE: bool>(&self, first: u64, second: u64, fp: Fingerprint) -> bool {
         !self.holding::<WIDE>(first, fp).or(self.holding::<WIDE>(second, fp)).is_empty()
     }
 
@@ -264,33 +256,33 @@ impl Aging {
         if WIDE {
             return self.lanes.holding::<true>(word, fp);
         }
-        let (flipped, unlike) = self.compared(word, fp.head());
+        let (flipped, alike) = self.compared(word, fp.head());
         // It leaves out empty lanes, which flip up to the top.
-        self.lanes.set_of(!(unlike | flipped) & self.lanes.tops())
+        self.lanes.set_of(alike & !flipped)
     }
 
     /// Returns the taken lanes of a second word whose window agrees with that of the item, and perhaps
     /// empty ones.
     #[inline]
     pub fn holding_tail(&self, word: u64, fp: Fingerprint) -> LaneSet {
-        let (_, unlike) = self.compared(word, fp.tail());
-        self.lanes.set_of(!unlike & self.lanes.tops())
+        let (_, alike) = self.compared(word, fp.tail());
+        self.lanes.set_of(alike)
     }
 
-    /// Compares each lane with this one. Returns the bits that need not agree, and, in the top bit of
-    /// each lane, whether the others do not.
+    /// Compares each lane with this one. Returns the bits that need not agree, and the top bit of each
+    /// lane whose others do.
     #[inline]
     fn compared(&self, word: u64, lane: u32) -> (u64, u64) {
-        let (ones, tops) = (self.lanes.ones(), self.lanes.tops());
         // Subtracting one flips a lane's last `1` and the zeros below it: the bits that need not
         // agree. In a narrow bucket, only an empty lane flips up to its top, since the `1` of a taken
         // lane is in the window. In a second word, a window that is used up does too.
-        let or_tops = word & self.unstamped | tops;
+        let or_tops = word | self.lanes.tops();
         let flipped = or_tops ^ (or_tops - self.units);
-        let differ = (word ^ (ones * u64::from(lane))) & self.unstamped & !flipped;
-        // The test for zero lanes in `Lanes`.
-        let lower = tops - ones;
-        (flipped, ((differ & lower) + lower) | differ)
+        let differ = (word ^ (self.lanes.ones() * u64::from(lane))) & !flipped;
+        // Subtracting one again goes below zero only if nothing differs. The lowest bit of a window never
+        // does, so what differs is at least two, which is enough for this one and for a lane below that
+        // borrows another. Stamps are less than one.
+        (flipped, differ.wrapping_sub(self.units) & !differ & self.lanes.tops())
     }
 
     /// Returns the one of these lanes that has lost the fewest bits, and the number it has lost.

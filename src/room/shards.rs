@@ -56,6 +56,19 @@ pub trait Shards: Send + Sync {
     /// in registers by the look that comes before.
     fn contains_again<const WIDE: bool>(&self, located: Located<'_, Self, WIDE>) -> bool;
 
+    /// Inserts an item that could not be inserted at once. What this does not need is not kept on the
+    /// stack by the attempt that comes before.
+    fn insert_again<'a, const WIDE: bool>(
+        &'a self,
+        located: Located<'a, Self, WIDE>,
+    ) -> Result<(), Full>;
+
+    /// The same for an item that is inserted if it is absent.
+    fn insert_if_absent_again<'a, const WIDE: bool>(
+        &'a self,
+        located: Located<'a, Self, WIDE>,
+    ) -> Result<bool, Full>;
+
     /// Makes room for an item whose shard was full in this way, and finds where the item belongs after
     /// that.
     ///
@@ -207,9 +220,9 @@ impl Operation for Insert {
         shards: &'a S,
         (shard, place): Located<'a, S, WIDE>,
     ) -> Result<(), Full> {
-        match shard.insert(place) {
-            Ok(answer) => Ok(answer),
-            Err(refusal) => place_again(shards, shard.lease(), refusal, Shard::insert),
+        match shard.insert_at_once(place) {
+            Ok(Some(())) => Ok(()),
+            _ => shards.insert_again((shard, place)),
         }
     }
 }
@@ -222,9 +235,9 @@ impl Operation for InsertIfAbsent {
         shards: &'a S,
         (shard, place): Located<'a, S, WIDE>,
     ) -> Result<bool, Full> {
-        match shard.insert_if_absent(place) {
-            Ok(answer) => Ok(answer),
-            Err(refusal) => place_again(shards, shard.lease(), refusal, Shard::insert_if_absent),
+        match shard.insert_if_absent_at_once(place) {
+            Ok(Some(added)) => Ok(added),
+            _ => shards.insert_if_absent_again((shard, place)),
         }
     }
 }
@@ -255,6 +268,26 @@ impl Operation for InsertOrRefresh {
             Err(refusal) => place_again(shards, shard.lease(), refusal, Shard::insert_or_refresh),
         }
     }
+}
+
+/// Inserts an item, and makes room for it if there is none.
+#[cold]
+pub fn insert_in<'a, const WIDE: bool, S: Shards>(
+    shards: &'a S,
+    (shard, place): Located<'a, S, WIDE>,
+) -> Result<(), Full> {
+    let again = |refusal| place_again(shards, shard.lease(), refusal, Shard::insert);
+    shard.insert(place).or_else(again)
+}
+
+/// The same for an item that is inserted if it is absent.
+#[cold]
+pub fn insert_if_absent_in<'a, const WIDE: bool, S: Shards>(
+    shards: &'a S,
+    (shard, place): Located<'a, S, WIDE>,
+) -> Result<bool, Full> {
+    let again = |refusal| place_again(shards, shard.lease(), refusal, Shard::insert_if_absent);
+    shard.insert_if_absent(place).or_else(again)
 }
 
 /// Asks the item's present shard, after the shard with this lease was split.

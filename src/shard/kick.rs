@@ -205,20 +205,35 @@ pub fn walk<L: Lease>(
     place: Place,
     copies: Copies,
 ) -> Result<Outcome, L::Lapsed> {
+    // Most paths have one move, or two. For these, the lists that a walk makes are short.
+    match path.steps().len() {
+        ..=2 => walk_within::<5, L>(shard, path, place, copies),
+        _ => walk_within::<MOST_BUCKETS, L>(shard, path, place, copies),
+    }
+}
+
+/// The same along a path that, with both buckets of the newcomer, has at most `MOST` buckets.
+#[inline]
+fn walk_within<const MOST: usize, L: Lease>(
+    shard: Shard<'_, L>,
+    path: &Path,
+    place: Place,
+    copies: Copies,
+) -> Result<Outcome, L::Lapsed> {
     // Checking for the newcomer takes the stripes of both its buckets.
     let own = if copies == Copies::UnlessPresent { &[place.first, place.second][..] } else { &[] };
-    let stripes = shard.stripes::<MOST_BUCKETS>(own.iter().copied().chain(path.buckets()));
+    let stripes = shard.stripes::<MOST>(own.iter().copied().chain(path.buckets()));
     let locked = shard.lock_many(&stripes)?;
 
     if copies == Copies::UnlessPresent && shard.contains_locked(&locked, place) {
         return Ok(Outcome::Present);
     }
-    let Some(words) = check(shard, path, place, &locked) else {
+    let Some(words) = check::<MOST, L>(shard, path, place, &locked) else {
         return Ok(Outcome::Stale);
     };
     let ends_early = words.len() <= path.steps().len();
     // Nothing moves in a stripe that was locked only for the check.
-    let moved = (!own.is_empty()).then(|| shard.stripes::<MOST_BUCKETS>(path.buckets()));
+    let moved = (!own.is_empty()).then(|| shard.stripes::<MOST>(path.buckets()));
     let moved = moved.as_ref().unwrap_or(&stripes);
     // A single store moves nothing. But it may erase.
     let _moving = (words.len() > 1 || ends_early).then(|| shard.moving(&locked, moved));
@@ -242,14 +257,14 @@ pub fn walk<L: Lease>(
 /// If an item on the path has expired, it is not moved on: it could escape from the tick that erases it.
 /// The one that arrives takes its place, and there are no more words.
 #[inline]
-fn check<L: Lease>(
+fn check<const MOST: usize, L: Lease>(
     shard: Shard<'_, L>,
     path: &Path,
     place: Place,
     locked: &impl Locks,
-) -> Option<ArrayVec<(Bucket, Words), { MOST_MOVES + 1 }>> {
+) -> Option<ArrayVec<(Bucket, Words), MOST>> {
     let lanes = shard.lanes();
-    let mut writes = ArrayVec::<(Bucket, Words), { MOST_MOVES + 1 }>::new();
+    let mut writes = ArrayVec::new();
     let mut arriving = shard.stamped(place.fp);
     for (index, step) in path.steps().iter().enumerate() {
         let next = path.steps().get(index + 1).map_or(path.end(), |next| next.bucket);

@@ -11,6 +11,7 @@ use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Geometry};
 use crate::layout::stamps::Moment;
 use crate::table::Table;
+use crate::table::span::Span;
 use std::convert::Infallible;
 use std::fmt::Debug;
 
@@ -29,6 +30,12 @@ pub trait Lease: Copy {
 
     /// The number of full buckets a search for room lists before it gives up.
     const PATIENCE: usize;
+
+    /// What lookups read of the shard, if it is at hand.
+    #[inline]
+    fn span(&self) -> Option<Span<'_>> {
+        None
+    }
 
     /// Whether the shard still owns the item. The answer stays true for as long as the caller holds
     /// a lock of the shard.

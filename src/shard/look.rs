@@ -26,7 +26,7 @@ impl BothStamps<'_> {
     }
 }
 
-impl<'a, L: Lease> Shard<'a, L> {
+impl<L: Lease> Shard<'_, L> {
     /// Whether the item is here: at some moment during this call, it was or was not.
     #[inline]
     pub fn contains(self, place: Place) -> Result<bool, L::Lapsed> {
@@ -36,9 +36,15 @@ impl<'a, L: Lease> Shard<'a, L> {
     /// Prefetches everything that a lookup reads.
     #[inline]
     pub fn prefetch(self, place: Place) {
-        self.table.stripes().prefetch(self.stripe(place.first));
-        self.table.prefetch(self.word(place.first));
-        self.table.prefetch(self.word(place.second));
+        let buckets = [place.first, place.second];
+        match self.lease.span() {
+            Some(span) => span.prefetch_stamp(place.first),
+            None => self.table.stripes().prefetch(self.stripe(place.first)),
+        }
+        match self.lease.span() {
+            Some(span) if !L::WIDE => buckets.into_iter().for_each(|bucket| span.prefetch(bucket)),
+            _ => buckets.into_iter().for_each(|bucket| self.table.prefetch(self.word(bucket))),
+        }
     }
 
     /// Looks once, without a lock. `None` if an item that was not found may have been moving, or if
@@ -47,23 +53,28 @@ impl<'a, L: Lease> Shard<'a, L> {
     pub fn look(self, place: Place) -> Option<bool> {
         let stamp = self.stamp(place);
         let (first, second) = (self.read(place.first), self.read(place.second));
+        let holds = || stamp.still_hold() && self.lease.check().is_ok();
+        // Where a hit waits for this too, it comes first: so what compares needs no registers yet.
+        if !(L::LASTING || L::WIDE) {
+            return holds().then(|| self.matches(place, first, second));
+        }
         let found = self.matches(place, first, second);
         if found && self.hits_last() {
             return Some(true);
         }
-        (stamp.still_hold() && self.lease.check().is_ok()).then_some(found)
+        holds().then_some(found)
     }
 
     /// Takes the stamp for a lookup of an item. That of one stripe is enough, except where items expire
     /// from wide buckets, which changes the version of the one stripe only.
     #[inline(always)]
-    pub fn stamp(self, place: Place) -> BothStamps<'a> {
-        let stripes = self.table.stripes();
+    pub fn stamp(&self, place: Place) -> BothStamps<'_> {
+        let of = |bucket| match self.lease.span() {
+            Some(span) => span.stamp(bucket),
+            None => self.table.stripes().stamp(self.stripe(bucket)),
+        };
         let both = L::WIDE && self.lanes().forgets();
-        BothStamps {
-            first: stripes.stamp(self.stripe(place.first)),
-            second: both.then(|| stripes.stamp(self.stripe(place.second))),
-        }
+        BothStamps { first: of(place.first), second: both.then(|| of(place.second)) }
     }
 
     /// Whether any lane of two buckets matches the item, given their first words.

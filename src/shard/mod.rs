@@ -119,7 +119,10 @@ impl<'a, L: Lease> Shard<'a, L> {
     /// Reads the first word, which tells which lanes are empty.
     #[inline]
     pub fn read(self, bucket: Bucket) -> u64 {
-        self.table.read(self.word(bucket))
+        match self.lease.span() {
+            Some(span) if !L::WIDE => span.read(bucket),
+            _ => self.table.read(self.word(bucket)),
+        }
     }
 
     /// Reads the rest of a bucket, of which this is the first word.

@@ -23,17 +23,23 @@ struct Rank {
 
 impl<L: Lease> Shard<'_, L> {
     /// Adds a copy of the item.
-    #[inline]
     pub fn insert(self, place: Place) -> Answer<(), L> {
+        match self.insert_at_once(place).map_err(Refusal::Lapsed)? {
+            Some(()) => Ok(()),
+            None => kick::make_room(self, place),
+        }
+    }
+
+    /// Adds a copy of the item if one of its buckets has room.
+    #[inline(always)]
+    pub fn insert_at_once(self, place: Place) -> Result<Option<()>, L::Lapsed> {
         let (bucket, word) = self.roomier(place, self.read(place.first), self.read(place.second));
         // Finding out that both buckets are full takes no lock.
-        if !self.lanes().empty(word).is_empty() {
-            let locked = self.lock_one(bucket).map_err(Refusal::Lapsed)?;
-            if self.fill_locked(&locked, bucket, place.fp) {
-                return Ok(());
-            }
+        if self.lanes().empty(word).is_empty() {
+            return Ok(None);
         }
-        kick::make_room(self, place)
+        let locked = self.lock_one(bucket)?;
+        Ok(self.fill_locked(&locked, bucket, place.fp).then_some(()))
     }
 
     /// The emptier of the item's buckets, and its word. Choosing that one lets buckets fill up
@@ -60,24 +66,29 @@ impl<L: Lease> Shard<'_, L> {
     }
 
     /// Adds the item unless it is here. Returns whether it was added.
-    #[inline]
     pub fn insert_if_absent(self, place: Place) -> Answer<bool, L> {
+        match self.insert_if_absent_at_once(place).map_err(Refusal::Lapsed)? {
+            Some(added) => Ok(added),
+            None => kick::make_room_if_absent(self, place),
+        }
+    }
+
+    /// Adds the item unless it is here, if one of its buckets has room. `None` if neither has.
+    #[inline(always)]
+    pub fn insert_if_absent_at_once(self, place: Place) -> Result<Option<bool>, L::Lapsed> {
         let lanes = self.lanes();
         let stamp = (!self.hits_last()).then(|| self.stamp(place));
         let (first, second) = (self.read(place.first), self.read(place.second));
         let is_sure = |stamp: BothStamps<'_>| stamp.still_hold() && self.lease.check().is_ok();
         if self.matches(place, first, second) && stamp.is_none_or(is_sure) {
-            return Ok(false);
+            return Ok(Some(false));
         }
         // An item that was not seen is decided under the locks: of its own buckets if one has
         // room, of a whole path if both are full.
-        if !lanes.empty(first).or(lanes.empty(second)).is_empty() {
-            let added = self.insert_if_absent_locked(place).map_err(Refusal::Lapsed)?;
-            if let Some(added) = added {
-                return Ok(added);
-            }
+        if lanes.empty(first).or(lanes.empty(second)).is_empty() {
+            return Ok(None);
         }
-        kick::make_room_if_absent(self, place)
+        self.insert_if_absent_locked(place)
     }
 
     /// Decides under both locks. `None` if the item is not here and both buckets are full.

@@ -1,8 +1,11 @@
-//! Hints to the machine about memory, and memory that is placed for them: nearly all `unsafe` code of
-//! the crate.
+//! Hints to the machine about memory, memory that is placed for them, and short ways to it: nearly all
+//! `unsafe` code of the crate.
 //!
 //! None of it changes what any read returns, only how soon. `benches/results/hints.txt` has the
 //! measurements that justify them.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// Starts fetching the cache line of `value`.
 ///
@@ -48,6 +51,46 @@ mod words {
 }
 
 pub use words::{Words, in_huge_pages, zeroed};
+
+/// Two parts of a value that is shared, with a share in it.
+///
+/// So a lookup gets from here to a shard's words with one load. By way of the table it takes two.
+pub struct Kept<O, A, B> {
+    owner: Arc<O>,
+    parts: (NonNull<A>, NonNull<B>),
+}
+
+// SAFETY: it is a share of the owner, and lends references to the parts.
+#[allow(unsafe_code)]
+unsafe impl<O: Send + Sync, A: Sync, B: Sync> Send for Kept<O, A, B> {}
+// SAFETY: as above.
+#[allow(unsafe_code)]
+unsafe impl<O: Send + Sync, A: Sync, B: Sync> Sync for Kept<O, A, B> {}
+
+impl<O, A, B> Kept<O, A, B> {
+    /// The parts that `find` finds in the owner, if it does.
+    pub fn new(owner: &Arc<O>, find: impl FnOnce(&O) -> Option<(&A, &B)>) -> Option<Self> {
+        let (first, second) = find(owner)?;
+        let parts = (first.into(), second.into());
+        Some(Kept { owner: Arc::clone(owner), parts })
+    }
+
+    #[inline]
+    pub fn owner(&self) -> &O {
+        &self.owner
+    }
+
+    #[inline]
+    pub fn parts(&self) -> (&A, &B) {
+        // SAFETY: `find` did not know for how long it borrowed the owner. So the parts are valid for as
+        // long as the owner can be borrowed: it stays where it is, is not dropped while this has a share
+        // of it, and nobody may change it meanwhile, since a share is only ever lent for reading.
+        #[allow(unsafe_code)]
+        unsafe {
+            (self.parts.0.as_ref(), self.parts.1.as_ref())
+        }
+    }
+}
 
 #[cfg(not(any(loom, shuttle)))]
 mod words {

@@ -4,6 +4,7 @@
 //!   orderings between writers and readers;
 //! * [`lock`] is the lock inside a stripe;
 //! * [`clock`] tells a filter that forgets what time it is, and [`ticking`] is how ticks pass through it;
+//! * [`span`] is what lookups read of a shard of a growing filter;
 //! * [`memory`] gives the machine hints: prefetches and huge pages.
 //!
 //! This file has the [`Table`] itself. Its buckets lie in one row, shard after shard, and so do its
@@ -17,11 +18,12 @@
 pub mod clock;
 pub mod lock;
 pub mod memory;
+pub mod span;
 pub mod stripe;
 pub mod ticking;
 
 use crate::layout::geometry::{Geometry, STRIPE_BUCKETS};
-use crate::sync::{Ordering, read_owned};
+use crate::sync::{AtomicU64, Ordering, read_owned};
 use crate::table::memory::{Words, in_huge_pages, prefetch, zeroed};
 use crate::table::stripe::{Locks, Stripes};
 use crate::table::ticking::Ticking;
@@ -35,6 +37,12 @@ pub struct Table {
     /// In a fixed filter that forgets, the time. It is in a box because nothing in the table itself
     /// changes: so the compiler need not load again what it has loaded.
     ticking: Option<Box<Ticking>>,
+}
+
+/// Reads a word.
+#[inline]
+fn load(word: &AtomicU64) -> u64 {
+    word.load(Ordering::Acquire)
 }
 
 /// Its locks do not know of panics, and no word is ever half written.
@@ -121,7 +129,7 @@ impl Table {
 
     #[inline]
     pub fn read(&self, word: usize) -> u64 {
-        self.words[word].load(Ordering::Acquire)
+        load(&self.words[word])
     }
 
     fn stripe_of_word(&self, word: usize) -> usize {

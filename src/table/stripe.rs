@@ -109,8 +109,12 @@ impl Stripes {
     /// bucket does not notice an item that has moved from the second to the first meanwhile.
     #[inline]
     pub fn stamp(&self, stripe: usize) -> Stamp<'_> {
-        let version = &self.versions[stripe];
-        Stamp { version, taken: version.load(Ordering::Acquire) }
+        Stamp::of(&self.versions[stripe])
+    }
+
+    /// The versions of all stripes from this one on.
+    pub fn versions_from(&self, stripe: usize) -> Option<&[AtomicU64]> {
+        self.versions.get(stripe..)
     }
 
     /// Locks one stripe. To take several locks, use [`Two`] or [`Many`].
@@ -190,7 +194,12 @@ pub struct Stamp<'a> {
     taken: u64,
 }
 
-impl Stamp<'_> {
+impl<'a> Stamp<'a> {
+    #[inline]
+    pub(super) fn of(version: &'a AtomicU64) -> Self {
+        Stamp { version, taken: version.load(Ordering::Acquire) }
+    }
+
     /// Returns whether nothing was being moved when the stamp was taken, nor has been since.
     #[inline]
     pub fn still_holds(self) -> bool {

@@ -139,6 +139,10 @@ fn a_lane_matches_the_items_that_agree_in_all_bits_left() {
     });
 }
 
+fn fingerprint(aging: Aging, anchor: u64, window: u64) -> Fingerprint {
+    either!(aging.lanes.is_wide(), W => aging.fingerprint::<W>(aging.anchor::<W>(anchor), window))
+}
+
 #[test]
 fn a_fingerprint_is_made_of_the_top_bits_of_two_fractions() {
     for_random_words(|rng, aging, _| {
@@ -153,7 +157,7 @@ fn a_fingerprint_is_made_of_the_top_bits_of_two_fractions() {
             }
         };
         let window = bits << (64 - aging.window_bits());
-        let fp = either!(aging.lanes.is_wide(), W => aging.fingerprint::<W>(anchor, window));
+        let fp = fingerprint(aging, anchor, window);
         assert_eq!(fp, item.fingerprint(aging));
     });
 }
@@ -200,7 +204,7 @@ fn either_bucket_yields_the_other_whatever_the_window() {
     for aging in all_agings() {
         for bucket in (0..GROWING_BUCKETS).map(Bucket) {
             let anchor = u64::from(bucket.0) << 53;
-            let fp = |window| either!(aging.lanes.is_wide(), W => aging.fingerprint::<W>(anchor, window));
+            let fp = |window| fingerprint(aging, anchor, window);
             let other = aging.alternate(bucket, fp(0));
             assert!(other != bucket && other.0 < GROWING_BUCKETS);
             assert_eq!(aging.alternate(other, fp(u64::MAX)), bucket);

@@ -21,8 +21,8 @@
 //! |---|---|---|
 //! | an entry, stored | `Release` | the words of the upper half are seen. Twin `an_entry_is_stored_relaxed` |
 //! | an entry, read | `Acquire` | the same. Twin `an_entry_is_read_relaxed` |
-//! | the level, stored | `Release` | a reader of the level finds the list, and a reader of [`SPLIT`] finds a newer one. Twin `a_level_is_stored_relaxed` |
-//! | the level, read | `Acquire` | the same. Twin `a_level_is_read_relaxed`. (The `OnceLock` orders the contents of the list as well) |
+//! | a list, added | `Release` (in [`Newest`]) | a reader finds the list complete, and a reader of [`SPLIT`] finds a newer one. Twin `a_list_is_added_relaxed` |
+//! | the newest list, read | `Acquire` (in [`Newest`]) | the same. Twin `the_newest_list_is_read_relaxed` |
 //! | an entry, again | `Relaxed` | after the reader's loads of words and versions, which are `Acquire`; stored before the versions' ends, which are `Release` |
 
 use crate::layout::SMALL;
@@ -30,10 +30,7 @@ use crate::layout::geometry::Mixed;
 use crate::layout::roots::{Position, Roots};
 use crate::room::growing::site::{Link, Site};
 use crate::room::growing::tables::Tables;
-use crate::sync::{
-    AtomicPtr, AtomicU32, Gauge, Mutex, Ordering, read_owned_pointer, read_owned_u32,
-};
-use std::sync::OnceLock;
+use crate::sync::{AtomicPtr, Gauge, Mutex, Newest, Ordering, read_owned_pointer};
 
 /// One more than the greatest depth of a shard.
 pub const MOST_LEVELS: usize = 32;
@@ -48,13 +45,14 @@ pub const SPLIT: Link = Link::NONE;
 
 type Slot = AtomicPtr<Site>;
 
-type List = Box<[Slot]>;
+struct List {
+    level: u32,
+    slots: Box<[Slot]>,
+}
 
 pub struct Directory {
     roots: Roots,
-    /// The level of the newest list.
-    level: AtomicU32,
-    lists: [OnceLock<List>; MOST_LEVELS],
+    lists: Newest<List, MOST_LEVELS>,
     /// The number of entries of all lists together.
     entries: Gauge,
     /// The number of shards of each depth.
@@ -93,18 +91,11 @@ impl Directory {
         for depth in depths {
             shards_of_depth[depth as usize % MOST_LEVELS].add(1);
         }
-        let list = list_of(roots.count << level, entries)?;
-        let lists = std::array::from_fn(|_| OnceLock::new());
-        let directory = Directory {
-            roots,
-            level: AtomicU32::new(level),
-            lists,
-            entries: Gauge::new(),
-            shards_of_depth,
-            changes: Mutex::new(()),
-        };
-        directory.add(level, list);
-        Some(directory)
+        let list = List::of(level, roots.count << level, entries)?;
+        let entries = Gauge::new();
+        entries.set(list.slots.len() as u64);
+        let (lists, changes) = (Newest::new(list), Mutex::new(()));
+        Some(Directory { roots, lists, entries, shards_of_depth, changes })
     }
 
     #[inline]
@@ -112,19 +103,15 @@ impl Directory {
         self.roots
     }
 
-    #[inline]
+    /// The entries in the list of a level, if there is one.
     fn list(&self, level: u32) -> &[Slot] {
-        self.lists[level as usize % MOST_LEVELS].get().map_or(&[], |list| list)
+        let list = self.lists.all().find(|list| list.level == level);
+        list.map_or(&[], |list| &list.slots)
     }
 
-    fn add(&self, level: u32, list: List) {
-        self.entries.set(self.entries.get() + list.len() as u64);
-        let _ = self.lists[level as usize % MOST_LEVELS].set(list);
-    }
-
-    #[inline]
+    /// The level of the newest list.
     pub fn level(&self) -> u32 {
-        self.level.load(Ordering::Acquire)
+        self.lists.get().level
     }
 
     /// Finds the shard that owns the item now.
@@ -137,8 +124,8 @@ impl Directory {
     #[inline]
     pub fn look_up_at(&self, hash: Mixed, position: Position) -> Tenure<'_> {
         loop {
-            let level = self.level();
-            let slot = &self.list(level)[position.range(level)];
+            let list = self.lists.get();
+            let slot = &list.slots[position.range(list.level)];
             let link = Link::of_word(slot.load(Ordering::Acquire));
             // The thread that stored `SPLIT` had made a newer list before.
             if link != SPLIT {
@@ -162,11 +149,12 @@ impl Directory {
 
     pub fn heap_bytes(&self) -> usize {
         self.entries.get() as usize * size_of::<Slot>()
+            + self.lists.all().count() * size_of::<List>()
     }
 
     /// The size of the list of a level, in a directory that began with `roots` shards.
     pub fn bytes(roots: usize, level: u32) -> usize {
-        (roots << (level as usize % MOST_LEVELS)) * size_of::<Slot>()
+        (roots << (level as usize % MOST_LEVELS)) * size_of::<Slot>() + size_of::<List>()
     }
 
     /// The size of the list of a level.
@@ -176,27 +164,26 @@ impl Directory {
 
     /// The bytes that [`deepen`](Self::deepen) would add.
     pub fn missing_bytes(&self, depth: u32) -> usize {
-        let newer = self.lists.iter().skip(depth as usize);
-        let missing = newer.filter_map(OnceLock::get).next().is_none();
-        if missing { self.bytes_of(depth) } else { 0 }
+        let has_one = self.lists.all().any(|list| list.level >= depth);
+        if has_one { 0 } else { self.bytes_of(depth) }
     }
 
     /// Makes sure that there are entries for shards of this depth, which is at most one more than
     /// the level of the newest list.
     pub fn deepen(&self, depth: u32) -> Result<(), NoMemory> {
         let _alone = self.changes.lock();
-        let level = read_owned_u32(&self.level);
-        if depth <= level {
+        let old = self.lists.get_alone();
+        if depth <= old.level {
             return Ok(());
         }
         if depth as usize == MOST_LEVELS {
             return Err(NoMemory);
         }
-        let old = self.list(level);
-        let entries = old.iter().map(|slot| Link::of_word(slot.load(Ordering::Relaxed)));
+        let entries = old.slots.iter().map(|slot| Link::of_word(slot.load(Ordering::Relaxed)));
         let twice = entries.flat_map(|entry| [entry, entry]);
-        self.add(depth, list_of(2 * old.len(), twice).ok_or(NoMemory)?);
-        self.level.store(depth, Ordering::Release);
+        let list = List::of(depth, 2 * old.slots.len(), twice).ok_or(NoMemory)?;
+        self.entries.set(self.entries.get() + list.slots.len() as u64);
+        self.lists.add(list);
         Ok(())
     }
 
@@ -206,7 +193,7 @@ impl Directory {
         let _alone = self.changes.lock();
         let depth = tenure.depth();
         let index = self.index(tenure.hash, depth);
-        for level in depth + 1..=read_owned_u32(&self.level) {
+        for level in depth + 1..=self.lists.get_alone().level {
             let half = 1 << (level - depth - 1);
             let slots = self.list(level).get(2 * half * index..2 * half * (index + 1));
             for (number, slot) in slots.unwrap_or(&[]).iter().enumerate() {
@@ -254,11 +241,13 @@ impl Directory {
 #[derive(Debug)]
 pub struct NoMemory;
 
-fn list_of(count: usize, entries: impl Iterator<Item = Link>) -> Option<List> {
-    let mut list = Vec::new();
-    list.try_reserve_exact(count).ok()?;
-    list.extend(entries.map(|entry| Slot::new(entry.word())));
-    Some(list.into())
+impl List {
+    fn of(level: u32, count: usize, entries: impl Iterator<Item = Link>) -> Option<Self> {
+        let mut slots = Vec::new();
+        slots.try_reserve_exact(count).ok()?;
+        slots.extend(entries.map(|entry| Slot::new(entry.word())));
+        Some(List { level, slots: slots.into() })
+    }
 }
 
 impl<'a> Tenure<'a> {
@@ -381,10 +370,10 @@ mod tests {
     #[test]
     fn lists_of_one_level_more_are_counted_and_made_once() {
         let directory = Directory::new(THREE, &tables()).expect("memory");
-        assert_eq!((directory.heap_bytes(), directory.missing_bytes(1)), (24, 48));
-        for _ in 0..2 {
-            directory.deepen(1).expect("memory");
-            assert_eq!((directory.heap_bytes(), directory.missing_bytes(1)), (72, 0));
-        }
+        let figures = || (directory.heap_bytes(), directory.missing_bytes(1));
+        assert_eq!(figures(), (48, 72));
+        directory.deepen(1).expect("memory");
+        directory.deepen(1).expect("memory");
+        assert_eq!(figures(), (120, 0));
     }
 }

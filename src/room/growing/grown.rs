@@ -27,7 +27,7 @@ use crate::room::growing::split::split;
 use crate::room::growing::tables::Tables;
 use crate::room::growing::until_split::{Ground, UntilSplit};
 use crate::room::parts::{Block, CannotRestore};
-use crate::room::shards::{Located, Shards};
+use crate::room::shards::{Located, Shards, insert_if_absent_in, insert_in};
 use crate::shard::Shard;
 use crate::shard::path;
 use crate::sync::{Gauge, Mutex};
@@ -174,7 +174,8 @@ impl Grown {
     #[inline]
     fn shard<'a, const WIDE: bool>(&'a self, tenure: Tenure<'a>) -> Leased<'a, WIDE> {
         let site = self.site(tenure);
-        Shard::leased(site.table(), site.base(), UntilSplit { tenure, ground: &self.ground })
+        let lease = UntilSplit { tenure, ground: &self.ground, span: site.span() };
+        Shard::leased(site.table(), site.base(), lease)
     }
 
     #[inline(always)] // Like the operations: the place must not pass through memory.
@@ -202,6 +203,18 @@ impl Grown {
                 return found;
             }
         }
+    }
+
+    /// Inserts an item in the shard that owns it, which may be full.
+    #[cold]
+    fn insert_somewhere<const WIDE: bool>(&self, hash: Mixed) -> Result<(), Full> {
+        insert_in(self, self.locate::<WIDE>(hash))
+    }
+
+    /// The same for an item that is inserted if it is absent.
+    #[cold]
+    fn insert_if_absent_somewhere<const WIDE: bool>(&self, hash: Mixed) -> Result<bool, Full> {
+        insert_if_absent_in(self, self.locate::<WIDE>(hash))
     }
 
     /// Splits a full shard, unless another thread has done so, or made room, since it was full.

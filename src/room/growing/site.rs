@@ -17,13 +17,15 @@ use crate::shard::lease::Always;
 use crate::shard::whole::{fill, read_shard, refill};
 use crate::sync::Gauge;
 use crate::table::Table;
+use crate::table::memory::Kept;
+use crate::table::span::{Span, Versions, Words};
 use std::ptr::null_mut;
 use std::sync::Arc;
 
 /// A shard of a table. Lookups read this, so it is never written.
 #[repr(align(32))] // A link needs five bits for a depth.
 pub struct Site {
-    of: Arc<Recorded>,
+    of: Kept<Recorded, Words, Versions>,
     /// The shard's number in the table.
     shard: usize,
 }
@@ -82,13 +84,26 @@ fn stamps(geometry: &Geometry) -> usize {
 }
 
 impl Site {
-    pub fn new(of: &Arc<Recorded>, shard: usize) -> Self {
-        Site { of: Arc::clone(of), shard }
+    /// The site of a shard of this table, if it has that shard.
+    pub fn new(of: &Arc<Recorded>, shard: usize) -> Option<Self> {
+        let base = shard * GROWING_BUCKETS as usize;
+        Some(Site { of: Kept::new(of, |of| Span::find(&of.table, base))?, shard })
+    }
+
+    #[inline]
+    fn of(&self) -> &Recorded {
+        self.of.owner()
+    }
+
+    /// What lookups read of the shard.
+    #[inline]
+    pub fn span(&self) -> Span<'_> {
+        Span::new(self.of.parts())
     }
 
     #[inline]
     pub fn table(&self) -> &Table {
-        &self.of.table
+        &self.of().table
     }
 
     /// The table's index of the shard's first bucket.
@@ -123,12 +138,12 @@ impl Site {
     }
 
     fn kept(&self) -> &Record {
-        &self.of.records[self.shard]
+        &self.of().records[self.shard]
     }
 
     fn excess(&self) -> &[Gauge] {
-        let stamps = stamps(self.of.geometry());
-        &self.of.excess[self.shard * stamps..][..stamps]
+        let stamps = stamps(self.of().geometry());
+        &self.of().excess[self.shard * stamps..][..stamps]
     }
 
     /// Records what the shard holds. The caller holds all locks of the shard, or the shard is unknown
@@ -183,7 +198,7 @@ impl Site {
     /// that they stood for are still counted.
     pub fn erased(&self, lost: &Lost, now: Moment) {
         // If several stamps die, it is all the same from which of them the lanes are taken.
-        let dead = self.of.geometry().lanes().dead_stamps(now).next();
+        let dead = self.of().geometry().lanes().dead_stamps(now).next();
         if let Some(excess) = dead.and_then(|stamp| self.excess().get(stamp)) {
             excess.take(lost.lanes);
         }

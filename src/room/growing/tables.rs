@@ -246,7 +246,7 @@ impl Held {
         let shards = table.geometry().shards();
         let mut sites = Vec::new();
         sites.try_reserve_exact(shards).map_err(|_| Held::bytes(table.geometry()))?;
-        sites.extend((0..shards).map(|shard| Site::new(&table, shard)));
+        sites.extend((0..shards).map_while(|shard| Site::new(&table, shard)));
         Ok(Held { table, sites: sites.into() })
     }
 

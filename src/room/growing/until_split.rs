@@ -8,6 +8,7 @@ use crate::room::growing::directory::Tenure;
 use crate::room::growing::tables::Tables;
 use crate::shard::lease::Lease;
 use crate::table::Table;
+use crate::table::span::Span;
 use crate::table::ticking::Ticking;
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use std::sync::Arc;
 pub struct UntilSplit<'a, const WIDE: bool = false> {
     pub(super) tenure: Tenure<'a>,
     pub(super) ground: &'a Ground,
+    pub(super) span: Span<'a>,
 }
 
 /// What the leases of all shards share.
@@ -56,6 +58,11 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
     /// Such a search ends empty at about 94 % load (16-bit fingerprints). Filling the last percents
     /// costs more than they are worth if it is paid for at each doubling.
     const PATIENCE: usize = 32;
+
+    #[inline]
+    fn span(&self) -> Option<Span<'_>> {
+        Some(self.span)
+    }
 
     #[inline]
     fn check(self) -> Result<(), Split> {

@@ -46,6 +46,22 @@ impl Shards for Grown {
         self.contains_somewhere::<WIDE>(shard.lease().tenure.hash())
     }
 
+    #[inline(always)]
+    fn insert_again<'a, const WIDE: bool>(
+        &'a self,
+        (shard, _): Located<'a, Self, WIDE>,
+    ) -> Result<(), Full> {
+        self.insert_somewhere::<WIDE>(shard.lease().tenure.hash())
+    }
+
+    #[inline(always)]
+    fn insert_if_absent_again<'a, const WIDE: bool>(
+        &'a self,
+        (shard, _): Located<'a, Self, WIDE>,
+    ) -> Result<bool, Full> {
+        self.insert_if_absent_somewhere::<WIDE>(shard.lease().tenure.hash())
+    }
+
     fn make_room<'a, const WIDE: bool>(
         &'a self,
         lease: UntilSplit<'a, WIDE>,

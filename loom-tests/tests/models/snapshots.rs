@@ -421,7 +421,9 @@ impl World for Filter {
 fn items_before_a_split() -> u64 {
     let before = Arc::new(Number::new(0));
     let found = Arc::clone(&before);
-    loom::model(move || {
+    let mut alone = loom::model::Builder::new();
+    alone.max_branches = 100_000;
+    alone.check(move || {
         let filter = Filter::of_shards(1);
         let splits = |item: &u64| {
             filter.insert(item).expect("memory for a small table");

@@ -17,9 +17,9 @@ import time
 from collections import deque
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from seen import Seen
+from seen import Incomplete, Seen
 
-BATCH = 50  # A worker asks about the links of this many pages at once.
+BATCH = 20  # A worker asks about the links of this many pages at once.
 
 
 def serve(pages, delay):
@@ -59,13 +59,17 @@ def serve(pages, delay):
 
 def work(worker, site, nodes, name, partitions):
     # A page that the set confuses with another is missed. Here, that would look like a fault.
-    seen = Seen(nodes, name, partitions, error_rate=1e-8)
+    seen = Seen(nodes, name, partitions, error_rate=1e-7)
     browser = http.client.HTTPConnection(site)
     frontier = deque()
     links = [f"http://{site}/{worker}"]
     while True:
-        # A crawler that has to outlive a cluster writes the answers of an error down before it ends.
-        answers = seen.insert_new(links)
+        try:
+            answers = seen.insert_new(links)
+        except Incomplete as error:
+            # Nobody will be told of these again, so a crawler that is to go on later would write them down.
+            print(f"{error.answers.count(True) + len(frontier)} pages were not fetched yet", file=sys.stderr)
+            raise
         frontier.extend(link for link, new in zip(links, answers) if new)
         if not frontier:
             return

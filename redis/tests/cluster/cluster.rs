@@ -13,8 +13,15 @@ pub struct Cluster {
 }
 
 impl Cluster {
+    /// Starts one that takes a node for dead after ten seconds, lest a busy machine do that.
     pub fn start(kind: Kind) -> Self {
-        let settings = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"];
+        Self::with_node_timeout(kind, 10_000)
+    }
+
+    /// Starts one with another timeout, in milliseconds.
+    pub fn with_node_timeout(kind: Kind, timeout: u32) -> Self {
+        let timeout = timeout.to_string();
+        let settings = ["--cluster-enabled", "yes", "--cluster-node-timeout", &timeout];
         let start = |_| Server::at(kind, free_port(), &settings);
         let cluster = Cluster { nodes: (0..2 * PRIMARIES).map(start).collect() };
         let mut clients: Vec<_> = cluster.nodes.iter().map(Server::client).collect();

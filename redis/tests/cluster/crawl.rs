@@ -45,7 +45,7 @@ fn check(mut cluster: Cluster, mut command: Command) {
 
 #[test]
 fn a_crawl_in_rust_misses_nothing_when_a_primary_dies() {
-    each_server(|kind| check(Cluster::start(kind), crawler()));
+    each_server(|kind| check(Cluster::with_node_timeout(kind, 2_000), crawler()));
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_crawl_in_python_misses_nothing_when_a_primary_dies() {
     each_server(|kind| {
         if let Some(mut python) = python() {
             python.arg(examples().join("crawler.py"));
-            check(Cluster::start(kind), python);
+            check(Cluster::with_node_timeout(kind, 2_000), python);
         }
     });
 }

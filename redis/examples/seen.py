@@ -96,7 +96,9 @@ class Seen:
         """Adds items, each of which is in the batch once. Tells, in their order, which are new."""
         answers = [None] * len(items)
         shares = self._shares(items)
-        for _ in self._attempts():
+        for is_repeat in self._attempts():
+            if is_repeat:
+                self._look_again()
             trouble = None
             again = {}
             for partition, reply in self._send(shares, items):
@@ -123,15 +125,13 @@ class Seen:
         raise Incomplete(f"the cluster does not answer as it should: {last}", answers)
 
     def _attempts(self):
-        """Goes on for as long as there is patience, with longer and longer pauses."""
+        """Goes on for as long as there is patience, with longer and longer pauses. Tells which is not the first."""
         end, pause = time.monotonic() + self.patience, 0.02
-        yield
+        yield False
         while time.monotonic() < end:
             time.sleep(pause)
             pause = min(2 * pause, 1)
-            if hasattr(self, "cluster"):
-                self._look_again()
-            yield
+            yield True
 
     def _look_again(self):
         """Asks the cluster where everything is by now."""
@@ -172,13 +172,14 @@ class Seen:
         nodes, replies = defaultdict(list), []
         for partition in commands:
             try:
-                nodes[self.cluster.get_node_from_key(self._key(partition))].append(partition)
+                node = self.cluster.get_node_from_key(self._key(partition))
+                nodes[node.name].append(partition)
             except exceptions.SlotNotCoveredError as error:
                 replies.append((partition, error))
 
-        def exchange(node, partitions):
+        def exchange(name, partitions):
             try:
-                connection = self.cluster.get_redis_connection(node)
+                connection = self.cluster.get_redis_connection(self.cluster.get_node(node_name=name))
                 # What to do about a lost reply is not for the client to decide.
                 connection.set_retry(Retry(NoBackoff(), 0))
                 pipeline = connection.pipeline(transaction=False)

@@ -9,7 +9,7 @@ import time
 from seen import Seen
 
 BATCH = 20_000
-ITEMS = 1_000_000
+ITEMS = 2_000_000
 
 
 def server_time(seen):
@@ -23,7 +23,7 @@ def main():
     nodes = sys.argv[1].split(",")
     print("| partitions | items a second | client, µs an item | primaries, µs an item |")
     print("|---|---|---|---|")
-    for partitions in (1, 16, 64, 256):
+    for partitions in (1, 16, 64, 256, 1_024):
         seen = Seen(nodes, f"throughput-{time.time_ns()}", partitions, capacity=ITEMS, timeout=10.0)
         client, servers, start = time.process_time(), server_time(seen), time.monotonic()
         for first in range(0, ITEMS, BATCH):

@@ -13,7 +13,7 @@ use seen::{Options, Seen};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 const BATCH: u64 = 20_000;
-const ITEMS: u64 = 1_000_000;
+const ITEMS: u64 = 2_000_000;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -23,7 +23,7 @@ async fn main() -> Result<()> {
     let nodes: Vec<_> = nodes.split(',').map(|node| format!("redis://{node}")).collect();
     println!("| partitions | items a second | client, µs an item | primaries, µs an item |");
     println!("|---|---|---|---|");
-    for partitions in [1, 16, 64, 256] {
+    for partitions in [1, 16, 64, 256, 1_024] {
         let name = format!("throughput-{}", UNIX_EPOCH.elapsed()?.as_millis());
         let timeout = Duration::from_secs(10);
         let options = Options { name, partitions, capacity: ITEMS, timeout, ..Options::default() };

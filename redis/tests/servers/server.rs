@@ -81,9 +81,13 @@ impl Server {
 
     /// Starts one with these settings: names and values.
     pub fn with(kind: Kind, settings: &[&str]) -> Self {
-        let folder = TempDir::new().expect("a folder");
         let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
-        let port = port.expect("a port").port();
+        Self::at(kind, port.expect("a port").port(), settings)
+    }
+
+    /// Starts one at this port.
+    pub fn at(kind: Kind, port: u16, settings: &[&str]) -> Self {
+        let folder = TempDir::new().expect("a folder");
         let settings: Vec<_> = settings.iter().map(|setting| (*setting).to_owned()).collect();
         let process = run(kind, port, folder.path(), &settings);
         let server = Server { kind, port, process, settings, folder };
@@ -107,14 +111,16 @@ impl Server {
         self.process.id()
     }
 
-    /// Ends it at once, as a power cut would, and starts it again with what is in its folder.
+    /// Ends it at once, as a power cut would.
+    pub fn kill(&mut self) {
+        self.process.kill().expect("it runs");
+        self.process.wait().expect("it has ended");
+    }
+
+    /// The same, and starts it again with what is in its folder.
     pub fn kill_and_restart(&mut self) {
         self.kill();
         self.restart();
-    }
-
-    pub fn kill(&mut self) {
-        self.process.kill().expect("it runs");
     }
 
     /// Starts it again after it has ended.

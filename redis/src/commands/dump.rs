@@ -103,6 +103,11 @@ impl Command for LoadChunk {
             Pushed::Refused(trouble) => Err(Refusal::Text(format!("ERR Invalid chunk: {trouble}"))),
             Pushed::Spoilt(trouble) => {
                 call.changed(*name);
+                if call.flags().replayed() {
+                    // Nobody is there to begin again.
+                    call.reply_ok();
+                    return Ok(());
+                }
                 Err(Refusal::Text(format!("ERR the filter is damaged, begin again: {trouble}")))
             }
         }

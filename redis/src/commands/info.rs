@@ -23,7 +23,7 @@ impl Command for Info {
         let set = target::needed(call, *name, &key)?;
         let about = set.about();
         // The first eight are those of RedisBloom.
-        let figures: [(&[u8], i64); 11] = [
+        let figures: [(&[u8], i64); 10] = [
             (b"Size", set.bytes() as i64),
             (b"Number of buckets", set.buckets() as i64),
             (b"Number of filters", 1),
@@ -34,7 +34,6 @@ impl Command for Info {
             (b"Max iterations", about.max_iterations.into()),
             (b"Capacity", about.capacity as i64),
             (b"Forgets after", about.forget_after as i64),
-            (b"Expiring", set.is_forgetting().into()),
         ];
         // As text, since numbers are signed in the protocol, and doubles are not in its second version.
         let texts: [(&[u8], String); 3] = [

@@ -39,7 +39,7 @@ pub fn check_new(call: Context<'_>, about: &About) -> Result<(), Refusal> {
     if call.flags().replayed() {
         return Ok(());
     }
-    if bytes as usize > config::max_bytes() && bytes > SMALL {
+    if bytes as usize > config::max_bytes() {
         return Err(TOO_LARGE);
     }
     if bytes > SMALL && bytes > call.free_bytes() {

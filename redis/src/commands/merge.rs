@@ -4,7 +4,7 @@ use crate::commands::limits;
 use crate::commands::target;
 use crate::server::command::{About, Access, Command, Kind, Outcome, Parameter, Refusal};
 use crate::server::context::{Argument, Context, Mode};
-use crate::server::key::Value;
+use crate::server::key::{Value, ValueMut};
 use crate::set::Set;
 use crate::set::items::Apart;
 
@@ -33,22 +33,33 @@ impl Command for Merge {
         let sets = sources.iter().zip(&keys).map(|(name, key)| target::needed(call, *name, key));
         let sets: Vec<&Set> = sets.collect::<Result<_, _>>()?;
         let mut key = call.open(*name, Mode::Write);
-        if matches!(key.value(), Value::Nothing) {
-            let set = sets.first().ok_or(Refusal::Missing)?;
-            limits::check_new(call, set.about())?;
-            let set = set.try_clone().map_err(|error| Refusal::Text(format!("ERR {error}")))?;
-            key.put(set);
+        match key.value() {
+            Value::Nothing => {
+                let first = sets.first().ok_or(Refusal::Missing)?;
+                sets.iter().try_for_each(|other| first.check_alike(other)).map_err(refusal)?;
+                limits::check_more(call, first, 0)?;
+                let set =
+                    first.try_clone().map_err(|error| Refusal::Text(format!("ERR {error}")))?;
+                key.put(set);
+            }
+            _ => {
+                let set = target::changed(call, *name, &mut key)?;
+                sets.iter().try_for_each(|other| set.check_alike(other)).map_err(refusal)?;
+                limits::check(call, set)?;
+            }
         }
-        let set = target::changed(call, *name, &mut key)?;
-        limits::check(call, set)?;
-        let mut added = 0;
-        let outcome = sets.iter().try_for_each(|other| {
-            added += set.merge(other).map_err(refusal)?;
-            Ok(())
-        });
-        // Something may have changed before there was no more room.
+        let ValueMut::Set(set) = key.value_mut() else { return Err(Refusal::WrongType) };
+        let outcome = sets.iter().try_for_each(|other| set.merge(other));
+        // Also if there was no room for all: some are there now, here and on replicas.
         call.changed(*name);
-        outcome.map(|()| call.reply_ok())
+        match outcome {
+            // A primary that has told its client does not hear it again from each replica.
+            Err(apart) if !call.flags().replayed() => Err(refusal(apart)),
+            _ => {
+                call.reply_ok();
+                Ok(())
+            }
+        }
     }
 }
 

@@ -77,6 +77,7 @@ pub fn make(
     about: About,
 ) -> Result<(), Refusal> {
     limits::check_new(call, &about)?;
+    // Before anything is replicated.
     let set = Set::new(about).map_err(|error| Refusal::Text(format!("ERR {error}")))?;
     let set = &*key.put(set);
     let text = |value: &dyn ToString| value.to_string().into_bytes();

@@ -11,7 +11,7 @@ use std::ffi::c_void;
 /// The allocator of this server.
 pub struct ServerAllocator;
 
-/// Every allocator of a server aligns its blocks to this.
+/// Every allocator of a server aligns a block to this, if its size is a multiple of it.
 const ALIGNED: usize = 16;
 
 /// Of blocks from this size on, the server is asked whether it has them. It aborts if it lacks a smaller one,
@@ -21,9 +21,10 @@ const LARGE: usize = 1 << 16;
 #[global_allocator]
 static ALLOCATOR: ServerAllocator = ServerAllocator;
 
-// SAFETY: blocks are those of the server's allocator, which are aligned to 16 bytes. If more is asked for, the
+// SAFETY: blocks are those of the server's allocator, which are aligned to 8 bytes, and to 16 if their size is a
+// multiple of that. If more is asked for, the
 // block is larger by the alignment, begins at the next multiple of it, and has the address of the
-// server's block right before it: there is room, since at least 16 bytes were skipped. The layout
+// server's block right before it: there is room, since at least 8 bytes were skipped. The layout
 // tells `dealloc` which of both was done.
 unsafe impl GlobalAlloc for ServerAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -54,7 +55,7 @@ unsafe impl GlobalAlloc for ServerAllocator {
             if layout.align() <= ALIGNED
                 && let Some(realloc) = raw::RedisModule_Realloc
             {
-                return realloc(block.cast(), size).cast();
+                return realloc(block.cast(), rounded(size, layout.align())).cast();
             }
             let new = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
             if !new.is_null() {
@@ -68,8 +69,16 @@ unsafe impl GlobalAlloc for ServerAllocator {
 
 /// The bytes of the server's block for a block of this layout.
 fn bytes(layout: Layout) -> usize {
-    let more = if layout.align() > ALIGNED { layout.align() } else { 0 };
-    layout.size().saturating_add(more)
+    match layout.align() > ALIGNED {
+        true => layout.size().saturating_add(layout.align()),
+        false => rounded(layout.size(), layout.align()),
+    }
+}
+
+/// Rounds a size up to a multiple of its alignment. An allocator aligns a block of 24 bytes to 8, maybe, but one of
+/// 32 to 16.
+fn rounded(size: usize, align: usize) -> usize {
+    size.checked_next_multiple_of(align).unwrap_or(size)
 }
 
 unsafe fn plain(layout: Layout) -> *mut c_void {

@@ -7,6 +7,7 @@ use crate::set::Set;
 use crate::set::assembly::Assembly;
 use redis_module::raw;
 use std::ffi::{c_char, c_int, c_void};
+use std::panic::catch_unwind;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -88,6 +89,14 @@ unsafe extern "C" fn save(file: *mut raw::RedisModuleIO, value: *mut c_void) {
 }
 
 unsafe extern "C" fn load(file: *mut raw::RedisModuleIO, version: c_int) -> *mut c_void {
+    // Whatever is in a file, the server goes on.
+    catch_unwind(|| read(file, version)).unwrap_or_else(|_| {
+        log(null_mut(), "koel: loading a filter panicked; please report this");
+        null_mut()
+    })
+}
+
+fn read(file: *mut raw::RedisModuleIO, version: c_int) -> *mut c_void {
     if version != VERSION {
         let which =
             format!("koel: this filter was saved in version {version}, which is not known here");

@@ -3,7 +3,7 @@
 use crate::commands;
 use crate::server::command::{self, Command};
 use crate::server::context::log;
-use crate::server::{config, datatype, forks};
+use crate::server::{config, datatype};
 use redis_module::raw;
 use std::ffi::{CStr, c_int};
 
@@ -54,7 +54,6 @@ unsafe fn load(context: *mut raw::RedisModuleCtx, argc: c_int) -> Result<(), ()>
             | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD;
         raw::RedisModule_SetModuleOptions.unwrap()(context, options as c_int);
         datatype::register(context)?;
-        forks::register(context)?;
         commands::each(&mut Registry { context })?;
         config::register(context)
     }

@@ -6,7 +6,6 @@
 //! * [`key`] is a key that a command opened.
 //! * [`datatype`] saves, loads, copies and frees a set.
 //! * [`config`] has the settings.
-//! * [`forks`] counts them.
 //! * [`alloc`] is the server's allocator.
 
 #![allow(unsafe_code)]
@@ -18,6 +17,5 @@ pub mod command;
 pub mod config;
 pub mod context;
 mod datatype;
-pub mod forks;
 pub mod key;
 pub mod load;

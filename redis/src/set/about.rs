@@ -29,6 +29,9 @@ const EXPECTED_ITEMS: f64 = (1u64 << 30) as f64;
 /// What the first shard of a growing filter has room for, at least. Its growth counts from there.
 const FIRST_ITEMS: f64 = 32_768.0;
 
+/// Up to this capacity, a growing filter would begin with a list.
+const SMALL_CAPACITY: u64 = 16_384;
+
 /// A growing set of large capacity keeps its rate while it grows by this factor at least.
 const LEAST_GROWTH: f64 = 16.0;
 
@@ -69,7 +72,9 @@ impl About {
             filter.remembers().and_then(|ticks| Window::of_ticks(ticks, filter.present_tick()))
         });
         let forget_after = window.map_or(0, Window::seconds);
-        About { hasher, expansion, forget_after, ..Self::new(capacity as u64, rate) }
+        // A filter may be made for nothing, and have no rate.
+        let (capacity, rate) = (capacity.max(1) as u64, rate.clamp(1e-300, 0.999));
+        About { hasher, expansion, forget_after, ..Self::new(capacity, rate) }
     }
 
     /// For how long a set of it remembers items, or `None` if for ever.
@@ -103,8 +108,13 @@ impl About {
         builder.build().map(AnyCuckooFilter::Growing)
     }
 
-    /// About how many bytes its filter takes, and no less: 40 bits an item.
+    /// Whether a set of it begins with few items. One of large capacity takes its memory at once.
+    pub fn begins_small(&self) -> bool {
+        self.grows() && self.forget_after == 0 && self.capacity < SMALL_CAPACITY
+    }
+
+    /// About how many bytes its filter takes, and no less: 56 bits an item.
     pub fn estimated_bytes(&self) -> u64 {
-        self.capacity.saturating_mul(5)
+        if self.begins_small() { 0 } else { self.capacity.saturating_mul(7) }
     }
 }

@@ -12,6 +12,7 @@ use std::io::Read;
 pub struct Assembly {
     /// The chunks, if all are kept until the set is complete: so half a set can be saved, too.
     kept: Option<Vec<Vec<u8>>>,
+    bytes_kept: usize,
     marks: usize,
     part: Part,
     about: Option<About>,
@@ -63,7 +64,7 @@ const FILE_END_BYTES: usize = 48;
 impl Assembly {
     /// For the chunks of a file, of which the last one tells that it is.
     pub fn new() -> Self {
-        Assembly { kept: None, marks: 0, part: Part::Nothing, about: None }
+        Assembly { kept: None, bytes_kept: 0, marks: 0, part: Part::Nothing, about: None }
     }
 
     /// For the chunks that a client loads. They are kept, since the set may have to be saved before all
@@ -115,11 +116,8 @@ impl Assembly {
     fn keep(&mut self, bytes: &[u8]) {
         if let Some(kept) = &mut self.kept {
             kept.push(bytes.to_vec());
+            self.bytes_kept += bytes.len();
         }
-    }
-
-    fn bytes_kept(&self) -> usize {
-        self.kept.iter().flatten().map(Vec::len).sum()
     }
 
     /// Whether what was kept ends as a file of its length does.
@@ -130,7 +128,7 @@ impl Assembly {
         end.starts_with(&FILE_END)
             && end
                 .get(24..32)
-                .is_some_and(|length| *length == (self.bytes_kept() as u64).to_le_bytes())
+                .is_some_and(|length| *length == (self.bytes_kept as u64).to_le_bytes())
     }
 
     /// Whether the chunk that came is the last one of a file.
@@ -182,7 +180,8 @@ impl Assembly {
 
     pub fn bytes(&self) -> usize {
         // What the loader took is about as much again.
-        size_of::<Self>() + 2 * self.bytes_kept()
+        let chunks = self.kept.as_ref().map_or(0, Vec::capacity);
+        size_of::<Self>() + 2 * self.bytes_kept + 2 * chunks * size_of::<Vec<u8>>()
     }
 
     /// Visits all chunks that have come, between two marks.

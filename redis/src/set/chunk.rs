@@ -60,7 +60,12 @@ impl<'a> Chunk<'a> {
         }
         match (front[2], hashes) {
             (0, []) => about_of(front).map(Chunk::About),
-            (1, hashes) => Some(Chunk::Few(about_of(front)?, Few::of(hashes.to_vec())?)),
+            (1, hashes) => {
+                // Of anything else, a set would have had a filter from the start.
+                let about = about_of(front).filter(About::begins_small)?;
+                about.build().ok()?;
+                Some(Chunk::Few(about, Few::of(hashes.to_vec())?))
+            }
             (2, []) => Some(Chunk::Mark),
             _ => None,
         }

@@ -17,16 +17,21 @@ impl Set {
         !self.about.grows() && self.len() as u64 >= self.about.capacity
     }
 
-    /// The filter, into which a few items go now if that is what there is. `None` for half a set, or if
-    /// there is no memory for a filter.
-    fn filter(&mut self) -> Option<&AnyCuckooFilter<StableHash>> {
-        if let Body::Few(few) = &self.body {
-            let filter = filter_of(&self.about, few).ok()?;
-            self.body = Body::Filter(Box::new(filter));
-        }
+    /// Does this to the filter. A few items go into one before, which is kept only if this succeeds: a command
+    /// that is refused is not replicated, so it must change nothing.
+    fn in_filter<T>(
+        &mut self,
+        act: impl FnOnce(&AnyCuckooFilter<StableHash>) -> Result<T, Full>,
+    ) -> Option<T> {
         match &self.body {
-            Body::Filter(filter) => Some(filter),
-            _ => None,
+            Body::Half(_) => None,
+            Body::Filter(filter) => act(filter).ok(),
+            Body::Few(few) => {
+                let filter = filter_of(&self.about, few)?;
+                let done = act(&filter).ok()?;
+                self.body = Body::Filter(Box::new(filter));
+                Some(done)
+            }
         }
     }
 
@@ -35,14 +40,16 @@ impl Set {
         if self.is_full() {
             return false;
         }
-        if let Body::Few(few) = &mut self.body
-            && few.takes(hash)
-        {
-            few.add(hash);
-            return true;
+        match &mut self.body {
+            Body::Few(few) if few.takes(hash) => {
+                few.add(hash);
+                true
+            }
+            _ => {
+                let add = |filter: &_| filter!(filter, filter => filter.insert_hash(hash));
+                self.in_filter(add).is_some()
+            }
         }
-        self.filter()
-            .is_some_and(|filter| filter!(filter, filter => filter.insert_hash(hash)).is_ok())
     }
 
     /// Adds the item if it is not there, and returns whether it was not, or `None` if there was no room.
@@ -58,7 +65,8 @@ impl Set {
                 few.add(hash);
                 Some(true)
             }
-            _ => filter!(self.filter()?, filter => filter.insert_hash_if_absent(hash)).ok(),
+            _ => self
+                .in_filter(|filter| filter!(filter, filter => filter.insert_hash_if_absent(hash))),
         }
     }
 
@@ -140,29 +148,43 @@ impl Set {
         removed
     }
 
-    /// Adds what the other set has, and returns how many items that were.
-    pub fn merge(&mut self, other: &Set) -> Result<usize, Apart> {
+    /// Tells why the other set cannot be taken over, if it cannot.
+    pub fn check_alike(&self, other: &Set) -> Result<(), Apart> {
         if self.is_half() || other.is_half() {
             return Err(Apart::Half);
         }
         if self.about.hasher != other.about.hasher {
             return Err(Apart::Seed);
         }
-        if let Body::Few(few) = &other.body {
-            let added = few.hashes().iter().map(|hash| self.add_if_absent(*hash));
-            let added: Option<Vec<bool>> = added.collect();
-            let added =
-                added.ok_or_else(|| Apart::Koel("there is no room for all items".into()))?;
-            return Ok(added.iter().filter(|new| **new).count());
+        // A few items can be taken over by any set.
+        let few = matches!(other.body, Body::Few(_));
+        if few || self.about.grows() == other.about.grows() { Ok(()) } else { Err(Apart::Kind) }
+    }
+
+    /// Adds what the other set has, which is [alike](Self::check_alike). If there is no room for all, some may
+    /// have been added.
+    pub fn merge(&mut self, other: &Set) -> Result<(), Apart> {
+        let other = match &other.body {
+            Body::Half(_) => return Err(Apart::Half),
+            Body::Filter(other) => other,
+            Body::Few(few) => {
+                let added = few.hashes().iter().all(|hash| self.add_if_absent(*hash).is_some());
+                let no_room = || Apart::Koel("there is no room for all items".into());
+                return added.then_some(()).ok_or_else(no_room);
+            }
+        };
+        if let Body::Few(few) = &self.body {
+            let filter = filter_of(&self.about, few);
+            let filter = filter.ok_or_else(|| Apart::Koel("there is no memory".into()))?;
+            self.body = Body::Filter(Box::new(filter));
         }
-        let Body::Filter(other) = &other.body else { return Err(Apart::Half) };
-        let Some(own) = self.filter() else { return Err(Apart::Koel("no memory".into())) };
-        let added = match (own, &**other) {
+        let Body::Filter(own) = &self.body else { return Err(Apart::Half) };
+        let added = match (&**own, &**other) {
             (AnyCuckooFilter::Fixed(own), AnyCuckooFilter::Fixed(other)) => own.union(other),
             (AnyCuckooFilter::Growing(own), AnyCuckooFilter::Growing(other)) => own.union(other),
             _ => return Err(Apart::Kind),
         };
-        added.map_err(|error| Apart::Koel(error.to_string()))
+        added.map(drop).map_err(|error| Apart::Koel(error.to_string()))
     }
 }
 

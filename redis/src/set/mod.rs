@@ -16,7 +16,6 @@ pub mod time;
 use crate::set::about::About;
 use crate::set::assembly::Assembly;
 use crate::set::few::Few;
-use crate::set::time::Forks;
 use koel::{AnyCuckooFilter, BuildError, StableHash};
 use std::hash::BuildHasher;
 
@@ -24,7 +23,6 @@ use std::hash::BuildHasher;
 pub struct Set {
     about: About,
     body: Body,
-    forks: Forks,
 }
 
 enum Body {
@@ -47,21 +45,11 @@ macro_rules! filter {
 
 use filter;
 
-/// Up to this capacity, a growing set begins with few items. A larger one takes its memory at once.
-const SMALL_CAPACITY: u64 = 16_384;
-
-/// Up to this capacity, a set of fixed size never is a filter.
-const SMALL_FIXED: u64 = 32;
-
 impl Set {
     pub fn new(about: About) -> Result<Self, BuildError> {
-        let small = match about.grows() {
-            true => about.capacity < SMALL_CAPACITY,
-            false => about.capacity <= SMALL_FIXED,
-        };
         // Also a set of few items has to be able to become a filter.
         let filter = about.build()?;
-        let body = match small && about.forget_after == 0 {
+        let body = match about.begins_small() {
             true => Body::Few(Few::default()),
             false => Body::Filter(Box::new(filter)),
         };
@@ -75,7 +63,7 @@ impl Set {
     }
 
     fn of(about: About, body: Body) -> Self {
-        Set { about, body, forks: Forks::default() }
+        Set { about, body }
     }
 
     pub fn about(&self) -> &About {
@@ -142,20 +130,20 @@ impl Set {
 
     /// Forgets how many items were deleted. If none are left, gives back the memory that it grew to.
     pub fn compact(&mut self) -> Result<(), BuildError> {
-        self.about.deleted = 0;
+        let about = About { deleted: 0, ..self.about };
         if self.len() == 0 && !self.is_half() && self.about.forget_after == 0 {
-            *self = Set::new(self.about)?;
+            *self = Set::new(about)?;
         }
+        self.about = about;
         Ok(())
     }
 }
 
-/// Puts a few items into a filter.
-fn filter_of(about: &About, few: &Few) -> Result<AnyCuckooFilter<StableHash>, BuildError> {
-    let filter = about.build()?;
+/// Puts a few items into a filter. Every filter that grows has room for them.
+fn filter_of(about: &About, few: &Few) -> Option<AnyCuckooFilter<StableHash>> {
+    let filter = about.build().ok()?;
     for hash in few.hashes() {
-        // Every filter has room for a few items.
-        let _ = filter!(&filter, filter => filter.insert_hash(*hash));
+        filter!(&filter, filter => filter.insert_hash(*hash)).ok()?;
     }
-    Ok(filter)
+    Some(filter)
 }

@@ -45,7 +45,7 @@ impl Set {
             (_, AT_ABOUT) => return Ok(Some((AT_END, chunk::of_about(&self.about)))),
             (Body::Filter(filter), _) => &**filter,
             (Body::Few(few), _) => {
-                built = filter_of(&self.about, few).map_err(|_| NoPart::NoSuchCursor)?;
+                built = filter_of(&self.about, few).ok_or(NoPart::NoSuchCursor)?;
                 &built
             }
         };
@@ -79,7 +79,7 @@ impl Set {
             // It does not matter when a few items become a filter.
             Body::Few(few) => {
                 built = filter_of(&self.about, few);
-                built.as_ref().ok()
+                built.as_ref()
             }
         };
         visit(&chunk::of_about(&self.about));

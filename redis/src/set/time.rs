@@ -10,16 +10,12 @@
 //!
 //! # What replicas do
 //!
-//! A primary lets time pass, in parts, and tells its replicas each part: an item may go where another one
-//! expired, so all tables have to forget at the same moment. Only one thing goes by itself: a set that is
-//! loaded has forgotten all that expired, also if half of it was still there when it was saved. So after a
-//! fork, which may be for a replica, a primary first finishes a tick that is passing, before anything else
-//! happens to the set; and so do its replicas. (In a set that was just loaded there is nothing to finish, but
-//! maybe in replicas that were there before.)
+//! A primary lets time pass, and tells its replicas: an item may go where another one expired, so all tables have
+//! to forget at the same moment of their histories. A tick passes as a whole, in one command. If half of it could
+//! be saved, a replica that loads the file would have to go on from exactly there.
 
 use crate::set::{Body, Set, filter};
 use koel::AnyCuckooFilter;
-use std::cell::Cell;
 use std::time::SystemTime;
 
 /// A window is divided into so many ticks, if it has as many seconds: then an age takes four bits.
@@ -48,8 +44,8 @@ impl Window {
     /// The window of a filter that remembers items for so many ticks, of which the present one has this
     /// number. `None` if these ticks were not made here.
     pub fn of_ticks(ticks: u32, number: Option<u64>) -> Option<Self> {
-        let tick = number? >> SHIFT;
-        (tick > 0).then_some(Window { ticks, tick })
+        let window = Window { ticks, tick: number? >> SHIFT };
+        (1..=Self::MOST_SECONDS).contains(&window.seconds()).then_some(window)
     }
 
     /// The seconds for which an item is remembered at least.
@@ -68,10 +64,6 @@ pub fn now() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
-/// The number of forks of the process that a set knows of. At first it knows of none.
-#[derive(Default)]
-pub struct Forks(Cell<u64>);
-
 impl Set {
     /// For how long it remembers items, or `None` if for ever, or if another program counts its ticks.
     pub fn window(&self) -> Option<Window> {
@@ -85,26 +77,10 @@ impl Set {
         filter!(&**filter, filter => filter.present_tick())
     }
 
-    /// Whether a tick is passing.
-    pub fn is_forgetting(&self) -> bool {
-        let Body::Filter(filter) = &self.body else { return false };
-        !filter!(&**filter, filter => filter.tick_in_parts(0))
-    }
-
-    /// Begins a tick toward this one unless one is passing, and goes on through so many segments of a
-    /// microsecond each. Returns whether none is passing any more.
-    pub fn pass_time(&self, number: u64, segments: usize) -> bool {
-        let Body::Filter(filter) = &self.body else { return true };
-        filter!(&**filter, filter => {
-            filter.begin_tick_to(number);
-            filter.tick_in_parts(segments)
-        })
-    }
-
-    /// Notes how many forks there were. Returns whether there may be another table now in which the tick
-    /// that is passing has passed.
-    pub fn note_forks(&self, forks: u64) -> bool {
-        let before = self.forks.0.replace(forks);
-        before == 0 || before != forks && self.is_forgetting()
+    /// Lets ticks pass until the present one has this number.
+    pub fn pass_time(&self, number: u64) {
+        if let Body::Filter(filter) = &self.body {
+            filter!(&**filter, filter => filter.tick_to(number));
+        }
     }
 }

@@ -282,3 +282,30 @@ fn damaged_chunks_are_refused_and_the_server_stays_up() {
         }
     });
 }
+
+/// Made by programs that koel's users may write: for nothing, or with ticks of a length that nobody lives to see.
+#[test]
+fn odd_files_of_koel_are_saved_again_as_they_were_loaded() {
+    each_server(|kind| {
+        let mut server = Server::start(kind);
+        let mut client = server.client();
+        let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(7));
+        let nothing = builder.clone().capacity(0).build().expect("memory");
+        let patient = builder.clone().capacity(1_000).remembers(62).build().expect("memory");
+        patient.tick_to(1 << 62);
+        patient.begin_tick_to(1 << 63);
+        let timeless = builder.capacity(1_000).growing().remembers(3).build().expect("memory");
+        let mut files = [Vec::new(), Vec::new(), Vec::new()];
+        nothing.write_to(&mut files[0]).expect("memory");
+        patient.write_to(&mut files[1]).expect("memory");
+        timeless.write_to(&mut files[2]).expect("memory");
+        for (number, file) in files.iter().enumerate() {
+            client.call(&[&"CF.LOADCHUNK", &format!("k{number}"), &"1", file]).ok();
+        }
+        let before = client.ask("DEBUG DIGEST");
+        server.save_and_restart();
+        let mut client = server.client();
+        assert_eq!(client.ask("DEBUG DIGEST"), before, "{kind:?}");
+        assert_eq!(client.ask("KEYS *").array().len(), 3);
+    });
+}

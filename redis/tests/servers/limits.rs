@@ -2,6 +2,7 @@
 
 use crate::client::Reply;
 use crate::server::{Server, await_that, each_server};
+use koel::StableHash;
 
 #[test]
 fn what_there_is_no_memory_for_is_refused() {
@@ -119,5 +120,60 @@ fn a_large_filter_is_freed_in_the_background() {
             freed.is_some_and(|objects| objects.trim() == "1")
         });
         assert_eq!(client.ask("EXISTS large").integer(), 0);
+    });
+}
+
+/// A chunk of few items that says this of its set.
+fn few(capacity: u64, expansion: u64, forget_after: u64) -> Vec<u8> {
+    let rate = 0.001_f64.to_bits();
+    let words = [1, 1, capacity, rate, 7, 2, 20, expansion, forget_after, 0, 1, 2, 3];
+    let mut bytes = b"\x89koelr\r\n".to_vec();
+    bytes.extend(words.iter().flat_map(|word: &u64| word.to_le_bytes()));
+    let checksum = StableHash::with_seed(0).hash_bytes(&bytes);
+    bytes.extend(checksum.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn a_made_up_set_of_few_items_takes_no_memory() {
+    each_server(|kind| {
+        let server = Server::start(kind);
+        let mut client = server.client();
+        client.call(&[&"CF.LOADCHUNK", &"x", &"1", &few(1_000, 1, 0)]).ok();
+        assert_eq!(client.ask("CF.ADDNX x a").integer(), 1);
+        for (capacity, expansion, forget_after) in [
+            (1 << 47, 0, 0),
+            (1 << 39, 1, 0),
+            (1 << 20, 1, 0),
+            (10, 0, 0),
+            (1_000, 1, 10),
+            (0, 1, 0),
+        ] {
+            let chunk = few(capacity, expansion, forget_after);
+            let reply = client.call(&[&"CF.LOADCHUNK", &"y", &"1", &chunk]);
+            assert!(matches!(reply, Reply::Error(_)), "{kind:?}: {capacity}");
+        }
+        assert_eq!(client.ask("EXISTS y").integer(), 0);
+    });
+}
+
+#[test]
+fn limits_hold_before_anything_is_made() {
+    each_server(|kind| {
+        let server = Server::start(kind);
+        let mut client = server.client();
+        client.ask("CF.RESERVE source 1000000 SEED 1").ok();
+        client.ask("CF.ADD source a");
+        client.ask("CONFIG SET koel.max-bytes 1000").ok();
+        for line in [
+            "CF.RESERVE k 3000000",
+            "CF.RESERVE k 3000 EXPANSION 0",
+            "CF.INSERT k CAPACITY 3000000 ITEMS a",
+            "CF.MERGE k source",
+        ] {
+            assert!(client.ask(line).error().starts_with("OOM"), "{kind:?}: {line}");
+            assert_eq!(client.ask("EXISTS k").integer(), 0, "{kind:?}: {line}");
+        }
+        assert_eq!(client.ask("CF.ADD k a").integer(), 1);
     });
 }

@@ -126,6 +126,8 @@ fn only_what_changed_something_is_replicated() {
         let mut other = server.client();
         other.ask("CF.RESERVE full 4 EXPANSION 0").ok();
         other.ask("CF.INSERT full ITEMS 1 2 3 4");
+        other.ask("CF.RESERVE apart 4 EXPANSION 0 SEED 1").ok();
+        other.ask("CF.RESERVE grown 1000000 SEED 1").ok();
         // Pings of replicas come every ten seconds.
         for line in [
             "CF.ADD full 5",
@@ -138,6 +140,9 @@ fn only_what_changed_something_is_replicated() {
             "CF.COUNT full 1",
             "CF.INFO full",
             "CF.SCANDUMP full 0",
+            "CF.MERGE full apart",
+            "CF.MERGE full grown",
+            "CF.MERGE none apart grown",
             "CF.LOADCHUNK full 1 x",
             "CF.RESERVE full 10",
             "CF.RESERVE other x",

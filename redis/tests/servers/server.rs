@@ -130,9 +130,15 @@ impl Server {
         self.await_loaded();
     }
 
+    /// Saves and ends.
+    pub fn save_and_stop(&mut self) {
+        let _ = self.client().try_call(&[&"SHUTDOWN", &"SAVE"]);
+        self.process.wait().expect("it has ended");
+    }
+
     /// Saves, ends and starts again.
     pub fn save_and_restart(&mut self) {
-        let _ = self.client().try_call(&[&"SHUTDOWN", &"SAVE"]);
+        self.save_and_stop();
         self.restart();
     }
 

@@ -10,4 +10,5 @@ mod readme;
 mod replicas;
 mod replies;
 mod server;
+mod sets;
 mod time;

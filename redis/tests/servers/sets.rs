@@ -1,0 +1,205 @@
+//! What the commands do to a set, whatever their replies look like.
+
+use crate::client::{Client, Reply};
+use crate::replies::error;
+use crate::server::{Server, each_server};
+
+fn fields(client: &mut Client, key: &str) -> Vec<(String, String)> {
+    let info = client.ask(&format!("CF.INFO {key}"));
+    let show = |reply: &Reply| match reply {
+        Reply::Integer(number) => number.to_string(),
+        other => other.text(),
+    };
+    match info {
+        Reply::Map(pairs) => pairs.iter().map(|(name, value)| (show(name), show(value))).collect(),
+        Reply::Array(all) => all.chunks(2).map(|pair| (show(&pair[0]), show(&pair[1]))).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn info_has_the_fields_that_clients_read_and_more() {
+    let names = [
+        "Size",
+        "Number of buckets",
+        "Number of filters",
+        "Number of items inserted",
+        "Number of items deleted",
+        "Bucket size",
+        "Expansion rate",
+        "Max iterations",
+    ];
+    each_server(|kind| {
+        let server = Server::start(kind);
+        let (mut second, mut third) = (server.client(), server.client().with_resp3());
+        let options =
+            "EXPANSION 3 BUCKETSIZE 4 MAXITERATIONS 7 ERROR_RATE 0.0001 SEED 18446744073709551615";
+        second.ask(&format!("CF.RESERVE k 1000 {options}")).ok();
+        second.ask("CF.INSERT k ITEMS a b c");
+        second.ask("CF.DEL k a");
+        let fields = fields(&mut second, "k");
+        assert_eq!(fields, self::fields(&mut third, "k"));
+        assert!(matches!(third.ask("CF.INFO k"), Reply::Map(_)));
+        assert!(matches!(second.ask("CF.INFO k"), Reply::Array(_)));
+        assert_eq!(fields.iter().map(|field| &*field.0).take(8).collect::<Vec<_>>(), names);
+        let of = |name: &str| fields.iter().find(|field| field.0 == name).expect(name).1.clone();
+        assert_eq!([of("Number of filters"), of("Number of items inserted")], ["1", "2"]);
+        assert_eq!([of("Number of items deleted"), of("Bucket size")], ["1", "4"]);
+        assert_eq!(
+            [of("Expansion rate"), of("Max iterations"), of("Capacity")],
+            ["4", "7", "1000"]
+        );
+        assert_eq!([of("Error rate"), of("Seed")], ["0.0001", "18446744073709551615"]);
+        assert_eq!(second.ask("CF.INFO"), error("wrong number of arguments for 'cf.info' command"));
+    });
+}
+
+#[test]
+fn copies_are_counted_and_one_item_does_not_fill_the_memory() {
+    each_server(|kind| {
+        let server = Server::start(kind);
+        let mut client = server.client();
+        for _ in 0..6 {
+            assert_eq!(client.ask("CF.ADD dup same").integer(), 1);
+        }
+        assert_eq!(client.ask("CF.COUNT dup same").integer(), 6);
+        // Many more are refused, and the filter stays as large as it is.
+        let items = vec!["same"; 140_000].join(" ");
+        let answers = client.ask(&format!("CF.INSERT dup ITEMS {items}"));
+        let refused = answers.array().iter().filter(|answer| answer.integer() == -1).count();
+        assert_eq!(answers.array().len(), 140_000);
+        assert!((139_900..140_000).contains(&refused), "{refused}");
+        let count = client.ask("CF.COUNT dup same").integer();
+        assert_eq!(count, 140_006 - refused as i64);
+        assert_eq!(client.ask("CF.ADD dup same"), error("Maximum expansions reached"));
+        assert_eq!(client.ask("CF.ADD dup other").integer(), 1);
+        assert!(client.ask("MEMORY USAGE dup").integer() < 10_000);
+        for _ in 0..count {
+            assert_eq!(client.ask("CF.DEL dup same").integer(), 1);
+        }
+        assert_eq!(client.ask("CF.DEL dup same").integer(), 0);
+        assert_eq!(client.ask("CF.EXISTS dup other").integer(), 1);
+    });
+}
+
+#[test]
+fn compact_forgets_the_deleted_and_frees_an_empty_filter() {
+    each_server(|kind| {
+        let server = Server::start(kind);
+        let mut client = server.client();
+        let items: Vec<_> = (0..100_000).map(|item| item.to_string()).collect();
+        client.ask(&format!("CF.INSERTNX k ITEMS {}", items.join(" ")));
+        let large = client.ask("MEMORY USAGE k").integer();
+        client.ask("CF.DEL k 17");
+        client.ask("CF.COMPACT k").ok();
+        assert_eq!(client.ask("CF.INFO k").field("Number of items deleted").integer(), 0);
+        assert_eq!(client.ask("MEMORY USAGE k").integer(), large);
+        // False positives hid a few from being added.
+        let mut left = client.ask("CF.INFO k").field("Number of items inserted").integer();
+        for item in &items {
+            left -= client.ask(&format!("CF.DEL k {item}")).integer();
+        }
+        assert!(left.abs() < 500, "{left}");
+        while client.ask("CF.INFO k").field("Number of items inserted").integer() > 0 {
+            items.iter().for_each(|item| drop(client.ask(&format!("CF.DEL k {item}"))));
+        }
+        client.ask("CF.COMPACT k").ok();
+        assert!(client.ask("MEMORY USAGE k").integer() < 300);
+        assert_eq!(client.ask("CF.ADD k a").integer(), 1);
+        assert_eq!(
+            client.ask("CF.COMPACT"),
+            error("wrong number of arguments for 'cf.compact' command")
+        );
+    });
+}
+
+#[test]
+fn merge_takes_over_what_others_have() {
+    each_server(|kind| {
+        let server = Server::start(kind);
+        let mut client = server.client();
+        for key in ["a", "b", "c"] {
+            client.ask(&format!("CF.RESERVE {key} 1000 SEED 7")).ok();
+        }
+        client.ask("CF.INSERT a ITEMS 1 2 3");
+        let items: Vec<_> = (3..50_000).map(|item| item.to_string()).collect();
+        client.ask(&format!("CF.INSERT b ITEMS {}", items.join(" ")));
+        client.ask("CF.MERGE a b c").ok();
+        client.ask("CF.MERGE a a").ok();
+        client.ask("CF.MERGE new a b").ok();
+        client.ask("CF.MERGE c a a").ok();
+        for key in ["a", "new", "c"] {
+            let found = client.ask(&format!("CF.MEXISTS {key} 1 2 {}", items.join(" ")));
+            assert!(found.array().iter().all(|found| found.integer() == 1), "{kind:?}: {key}");
+            let len =
+                client.ask(&format!("CF.INFO {key}")).field("Number of items inserted").integer();
+            assert!((49_900..50_000).contains(&len), "{len}");
+        }
+        client.ask("CF.RESERVE other 1000 SEED 8").ok();
+        client.ask("CF.RESERVE fixed 1000 SEED 7 EXPANSION 0").ok();
+        client.ask("CF.ADD other x");
+        for (line, why) in [
+            ("CF.MERGE a other", "different seeds"),
+            ("CF.MERGE a fixed", "grows"),
+            ("CF.MERGE fixed b", "grows"),
+            ("CF.MERGE a nokey", "not found"),
+            ("CF.MERGE a", "wrong number of arguments"),
+        ] {
+            let reply = client.ask(line);
+            assert!(reply.error().contains(why), "{line}: {reply:?}");
+        }
+        // Few items can be taken over from either kind.
+        client.ask("CF.RESERVE few 1000 SEED 7").ok();
+        client.ask("CF.ADD few y");
+        client.ask("CF.MERGE fixed few").ok();
+        assert_eq!(client.ask("CF.EXISTS fixed y").integer(), 1);
+    });
+}
+
+#[test]
+fn items_may_be_any_bytes() {
+    each_server(|kind| {
+        let server = Server::start(kind);
+        let mut client = server.client();
+        let items: [&[u8]; 4] = [b"", b"\0\r\n", &[0xFF; 3], &[b'x'; 100_000]];
+        for item in items {
+            assert_eq!(client.call(&[&"CF.ADDNX", &"k", &item]).integer(), 1);
+            assert_eq!(client.call(&[&"CF.EXISTS", &"k", &item]).integer(), 1);
+        }
+    });
+}
+
+#[test]
+fn the_rate_stays_as_told_while_it_grows() {
+    each_server(|kind| {
+        let server = Server::start(kind);
+        let mut client = server.client();
+        for rate in [0.01_f64, 0.001, 0.0001] {
+            let key = rate.to_string();
+            client.ask(&format!("CF.RESERVE {key} 1000 ERROR_RATE {rate}")).ok();
+            let ask = |client: &mut Client, command: &str, from: usize| {
+                let items: Vec<_> = (from..from + 1_000).map(|item| item.to_string()).collect();
+                let reply = client.ask(&format!("{command} {}", items.join(" ")));
+                reply.array().iter().filter(|answer| answer.integer() == 1).count()
+            };
+            for from in (0..300_000).step_by(1_000) {
+                ask(&mut client, &format!("CF.INSERT {key} ITEMS"), from);
+            }
+            let found: usize = (0..300)
+                .map(|batch| {
+                    ask(&mut client, &format!("CF.MEXISTS {key}"), 1_000_000 + batch * 1_000)
+                })
+                .sum();
+            // Four standard deviations above the expectation at most.
+            let expected = 300_000.0 * rate;
+            assert!(
+                (found as f64) < expected + 4.0 * expected.sqrt(),
+                "{rate}: {found} of 300,000"
+            );
+            let lost = (0..300_000)
+                .step_by(1_000)
+                .find(|from| ask(&mut client, &format!("CF.MEXISTS {key}"), *from) < 1_000);
+            assert_eq!(lost, None);
+        }
+    });
+}

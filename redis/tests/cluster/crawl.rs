@@ -17,7 +17,7 @@ const BATCH: usize = 200;
 fn crawler() -> Command {
     let test = std::env::current_exe().expect("a path");
     let folder = test.parent().and_then(Path::parent).expect("a folder");
-    let program = folder.join("examples/crawler");
+    let program = folder.join("examples/crawl");
     assert!(program.is_file(), "build it first: cargo build -p koel-redis --examples");
     Command::new(program)
 }
@@ -52,7 +52,7 @@ fn a_crawl_in_rust_misses_nothing_when_a_primary_dies() {
 fn a_crawl_in_python_misses_nothing_when_a_primary_dies() {
     each_server(|kind| {
         if let Some(mut python) = python() {
-            python.arg(examples().join("crawler.py"));
+            python.arg(examples().join("crawl.py"));
             check(Cluster::with_node_timeout(kind, 2_000), python);
         }
     });

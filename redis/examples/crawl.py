@@ -1,6 +1,6 @@
 """A crawler of several processes, that share what they have seen by a cluster.
 
-    python3 redis/examples/crawler.py --cluster 127.0.0.1:7000,127.0.0.1:7001 --workers 3
+    python3 redis/examples/crawl.py --cluster 127.0.0.1:7000,127.0.0.1:7001 --workers 3
 
 The web is one site, served here over HTTP. Each worker is a process with a frontier of its own, seeded with a page of
 its own; of the links that it finds, those that nobody had seen go into its frontier. In the end the site tells which

@@ -1,7 +1,7 @@
 //! A crawler of several processes, that share what they have seen by a cluster.
 //!
 //! ```sh
-//! cargo run -p koel-redis --example crawler -- --cluster 127.0.0.1:7000,127.0.0.1:7001 --workers 3
+//! cargo run -p koel-redis --example crawl -- --cluster 127.0.0.1:7000,127.0.0.1:7001 --workers 3
 //! ```
 //!
 //! The web is one site, served here over HTTP. Each worker is a process with a frontier of its own, seeded with

@@ -41,7 +41,8 @@ assert seen.insert_new(items(6_000, 7_000)) == [False] * 1_000
 # A partition that is full.
 for primary in primaries:
     try:
-        primary.execute_command("CF.RESERVE", "small:{00}", 100, "EXPANSION", 0)
+        options = "EXPANSION", 0, "ERROR_RATE", 1e-9  # No item is taken for one that was seen.
+        primary.execute_command("CF.RESERVE", "small:{00}", 100, *options)
     except redis.exceptions.ResponseError:  # It is for another node.
         pass
 small = Seen(nodes, "small", partitions=1)

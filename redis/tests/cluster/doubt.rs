@@ -84,7 +84,10 @@ fn a_full_partition_is_an_error_that_tells_what_was_added() {
         block_on(async {
             let mut sizes = Vec::new();
             for node in &cluster.nodes[..PRIMARIES] {
-                sizes.push(node.client().ask("CF.RESERVE seen:{00} 100 EXPANSION 0"));
+                sizes.push(
+                    node.client()
+                        .ask("CF.RESERVE seen:{00} 100 EXPANSION 0 ERROR_RATE 0.000000001"),
+                );
             }
             assert_eq!(
                 sizes.iter().filter(|reply| **reply == Reply::Simple("OK".into())).count(),

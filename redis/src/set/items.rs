@@ -54,13 +54,11 @@ impl Set {
 
     /// Adds the item if it is not there, and returns whether it was not, or `None` if there was no room.
     pub fn add_if_absent(&mut self, hash: u64) -> Option<bool> {
-        if self.contains(hash) {
-            return Some(false);
-        }
         if self.is_full() {
-            return None;
+            return self.contains(hash).then_some(false);
         }
         match &mut self.body {
+            Body::Few(few) if few.contains(hash) => Some(false),
             Body::Few(few) if few.takes(hash) => {
                 few.add(hash);
                 Some(true)

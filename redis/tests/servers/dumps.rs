@@ -3,7 +3,7 @@
 use crate::client::{Client, Reply};
 use crate::files::{fill, state as state_of};
 use crate::replicas::Random;
-use crate::server::{Server, await_that, each_server, long};
+use crate::server::{Server, await_that, each_server, long, rewrite_file};
 use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, StableHash};
 
 /// Dumps a key, as clients do.
@@ -141,11 +141,7 @@ fn half_a_filter_answers_nothing_and_is_saved_copied_and_replicated() {
         assert_eq!(client.ask("COPY b copied").integer(), 1);
         let dumped = client.ask("DUMP b");
         client.call(&[&"RESTORE", &"restored", &"0", &dumped.bytes()]).ok();
-        client.ask("BGREWRITEAOF");
-        await_that("the file is rewritten", || {
-            let info = client.ask("INFO persistence").text();
-            info.contains("aof_rewrite_in_progress:0") && info.contains("aof_rewrite_scheduled:0")
-        });
+        rewrite_file(&mut client);
         server.kill_and_restart();
         let replica = Server::start(kind);
         replica.client().ask(&format!("REPLICAOF 127.0.0.1 {}", server.port)).ok();
@@ -191,12 +187,7 @@ fn a_file_of_koel_is_loaded_cut_anywhere_and_comes_back() {
                 // It is kept also while it is half there.
                 if number == chunks.len() / 2 && number > 0 {
                     assert!(client.ask("CF.EXISTS k x").error().contains("still being loaded"));
-                    client.ask("BGREWRITEAOF");
-                    await_that("the file is rewritten", || {
-                        let info = client.ask("INFO persistence").text();
-                        info.contains("aof_rewrite_in_progress:0")
-                            && info.contains("aof_rewrite_scheduled:0")
-                    });
+                    rewrite_file(&mut client);
                     server.kill_and_restart();
                     client = server.client();
                 }

@@ -1,7 +1,7 @@
 //! What was added survives: saves, append-only files, copies, dumps of single keys. What is damaged is refused.
 
 use crate::client::{Client, Reply};
-use crate::server::{Kind, Server, await_that, each_server, long};
+use crate::server::{Kind, Server, each_server, long, rewrite_file};
 
 /// Keys of every kind and size.
 const KEYS: [(&str, &str, usize); 8] = [
@@ -88,12 +88,7 @@ fn an_append_only_file_has_everything() {
             let mut client = server.client();
             assert_eq!(state(&mut client), before, "{kind:?}, {preamble}");
             // and what was rewritten.
-            client.ask("BGREWRITEAOF");
-            await_that("the file is rewritten", || {
-                let info = client.ask("INFO persistence").text();
-                info.contains("aof_rewrite_in_progress:0")
-                    && info.contains("aof_rewrite_scheduled:0")
-            });
+            rewrite_file(&mut client);
             assert_eq!(client.ask("CF.ADDNX after x").integer(), 1);
             let before = state(&mut client);
             server.kill_and_restart();

@@ -58,12 +58,16 @@ fn mixed(client: &mut Client, random: &mut Random, commands: usize) {
     }
 }
 
-fn follow(replica: &Server, primary: &Server) {
+/// Makes one server the replica of another, and waits until it is.
+pub fn follow(replica: &Server, primary: &Server) {
     replica.client().ask(&format!("REPLICAOF 127.0.0.1 {}", primary.port)).ok();
+    await_that("the replica is there", || {
+        replica.client().ask("INFO replication").text().contains("master_link_status:up")
+    });
 }
 
 /// Waits until the replica has everything, and compares the tables.
-fn check_equal(primary: &Server, replica: &Server, when: &str) {
+pub fn check_equal(primary: &Server, replica: &Server, when: &str) {
     let mut client = primary.client();
     // A number that it cannot have from before.
     client.ask("INCR done");
@@ -120,9 +124,6 @@ fn only_what_changed_something_is_replicated() {
         // There is an offset only if there is a replica.
         let replica = Server::start(kind);
         follow(&replica, &server);
-        await_that("the replica is there", || {
-            replica.client().ask("INFO replication").text().contains("master_link_status:up")
-        });
         let mut other = server.client();
         other.ask("CF.RESERVE full 4 EXPANSION 0").ok();
         other.ask("CF.INSERT full ITEMS 1 2 3 4");
@@ -164,9 +165,6 @@ fn replicas_do_not_refuse_and_do_not_decide() {
         let replica = Server::with(kind, &["--koel.max-bytes", "1", "--koel.error-rate", "0.5"]);
         follow(&replica, &primary);
         let mut client = primary.client();
-        await_that("the replica is there", || {
-            replica.client().ask("INFO replication").text().contains("master_link_status:up")
-        });
         let items: Vec<_> = (0..50_000).map(|item| item.to_string()).collect();
         client.ask(&format!("CF.INSERT a ITEMS {}", items.join(" ")));
         // The limit of a primary cuts a command short, and replicas get what was done of it.

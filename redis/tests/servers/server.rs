@@ -180,6 +180,16 @@ pub fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// Rewrites the append-only file, and waits for that.
+#[allow(dead_code, reason = "those of the cluster have no such file")]
+pub fn rewrite_file(client: &mut Client) {
+    client.ask("BGREWRITEAOF");
+    await_that("the file is rewritten", || {
+        let info = client.ask("INFO persistence").text();
+        info.contains("aof_rewrite_in_progress:0") && info.contains("aof_rewrite_scheduled:0")
+    });
+}
+
 /// Whether the tests may take long.
 pub fn long() -> bool {
     std::env::var_os("KOEL_LONG_TESTS").is_some()

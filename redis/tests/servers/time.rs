@@ -1,6 +1,7 @@
 //! Filters that forget: nothing goes early, all goes in the end, and replicas follow their primary.
 
 use crate::client::Client;
+use crate::replicas::{check_equal, follow};
 use crate::server::{Kind, Server, await_that, each_server, long};
 use std::time::{Duration, Instant};
 
@@ -64,21 +65,6 @@ fn options_are_checked() {
         client.ask("CF.RESERVE k 1000 FORGETAFTER 3162240000").ok();
         assert!(client.ask("CF.TICK k 1").error().contains("only a primary"));
     });
-}
-
-fn follow(replica: &Server, primary: &Server) {
-    replica.client().ask(&format!("REPLICAOF 127.0.0.1 {}", primary.port)).ok();
-    await_that("the replica is there", || {
-        replica.client().ask("INFO replication").text().contains("master_link_status:up")
-    });
-}
-
-fn check_equal(primary: &Server, replica: &Server, when: &str) {
-    let mut client = primary.client();
-    client.ask("INCR done");
-    let done = client.ask("GET done");
-    await_that("the replica has everything", || replica.client().ask("GET done") == done);
-    assert_eq!(client.ask("DEBUG DIGEST"), replica.client().ask("DEBUG DIGEST"), "{when}");
 }
 
 #[test]

@@ -13,7 +13,7 @@
 //!   lines        input, chunks of lines, output, and what --lossless sets aside
 //!   state        the filter, its file, and how lines are compared
 //!   arguments    the command line and its help
-//!   random, files, failure
+//!   random, failure
 //! ```
 //!
 //! # Reading order
@@ -32,7 +32,6 @@ mod arguments;
 mod bench;
 mod commands;
 mod failure;
-mod files;
 mod lines;
 mod random;
 mod run;

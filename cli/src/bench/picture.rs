@@ -2,7 +2,7 @@
 //! replaces it.
 
 use crate::failure::Failure;
-use crate::files::folder_of;
+use koel_state::files::folder_of;
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,9 @@
 //! What `koel info` says about a state that forgets: its window, and what it will forget when.
 
-use crate::state::window::{self, Seconds, Window};
+use crate::state::window::Seconds;
 use indicatif::HumanCount;
 use koel::{AnyCuckooFilter, Stats};
+use koel_state::window::{self, Window};
 use serde::Serialize;
 use std::fmt::{self, Display};
 

@@ -1,10 +1,10 @@
 //! Inputs: files, compressed or not, standard input, and the sample.
 
 use crate::failure::Failure;
-use crate::files::is_same;
 use crate::lines::crawl::Crawl;
 use crate::lines::streams::{check_input, standard_input};
 use flate2::bufread::MultiGzDecoder;
+use koel_state::files::is_same;
 use std::fs::{File, Metadata};
 use std::io::{self, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};

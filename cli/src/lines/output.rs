@@ -1,10 +1,10 @@
 //! Outputs: standard output, a file, or nowhere.
 
 use crate::failure::{Failure, Trouble};
-use crate::files::{folder_of, follow, is_folder, is_same};
 use crate::lines::input::{self, Source};
 use crate::lines::replacement::Replacement;
 use crate::lines::streams::Stream;
+use koel_state::files::{folder_of, follow, is_folder, is_same};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::Path;

@@ -5,7 +5,7 @@
 //! that is still reading it.
 
 use crate::failure::Failure;
-use crate::files::{folder_of, follow};
+use koel_state::files::{folder_of, follow};
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};

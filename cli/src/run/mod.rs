@@ -41,7 +41,7 @@ use crate::run::tally::Tally;
 use crate::state::comparison::LineHash;
 use crate::state::figures::Figures;
 use crate::state::keeper::Keeper;
-use crate::state::window::Window;
+use koel_state::window::Window;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;

@@ -22,7 +22,7 @@ use crate::state::comparison::LineHash;
 use crate::state::figures::Figures;
 use crate::state::lookups::Lookups;
 use crate::state::seen::Seen;
-use crate::state::window::Window;
+use koel_state::window::Window;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

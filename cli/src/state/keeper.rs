@@ -2,11 +2,11 @@
 
 use crate::arguments::common::{Making, Waiting};
 use crate::failure::Failure;
-use crate::state::claim::Claim;
 use crate::state::refusals::{NO_STATE, cannot_use, check_path};
 use crate::state::seen::{Seen, window_of};
 use crate::state::window;
 use koel::SnapshotErrorKind;
+use koel_state::claim::Claim;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -1,6 +1,5 @@
 //! The state: the filter, the file that keeps it between runs, and how its lines are compared.
 
-pub mod claim;
 pub mod comparison;
 pub mod figures;
 pub mod keeper;

@@ -1,8 +1,8 @@
 //! What is said of a file that cannot be used as a state. The texts of the library address programs.
 
 use crate::failure::{Failure, without_numbers};
-use crate::files::is_folder;
 use koel::{SnapshotError, SnapshotErrorKind};
+use koel_state::files::is_folder;
 use std::path::Path;
 
 /// What to do about a state that is not there.

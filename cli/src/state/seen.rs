@@ -7,9 +7,10 @@ use crate::state::comparison::{Comparison, LineHash};
 use crate::state::figures::Figures;
 use crate::state::keys::scrapy_key::ScrapyRules;
 use crate::state::keys::url_key::UrlRules;
-use crate::state::window::{self, Window};
+use crate::state::window;
 use indicatif::{BinaryBytes, HumanCount};
 use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, PersistentHasher};
+use koel_state::window::Window;
 use std::path::Path;
 
 pub type Seen = GrowingCuckooFilter<LineHash>;

@@ -7,8 +7,8 @@ use crate::server::config;
 use crate::server::context::{Argument, Context, Mode};
 use crate::server::key::Value;
 use crate::set::about;
-use crate::set::time::Window;
 use koel::StableHash;
+use koel_state::window::Window;
 
 pub struct Reserve;
 

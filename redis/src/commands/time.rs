@@ -5,7 +5,7 @@ use crate::server::command::{About, Access, Command, Kind, Outcome, Parameter, R
 use crate::server::context::{Argument, Context, Mode};
 use crate::server::key::Value;
 use crate::set::Set;
-use crate::set::time::now;
+use koel_state::window::now;
 
 /// Lets the time pass that is due, if this server decides that.
 pub fn pass(call: Context<'_>, name: Argument<'_>, set: &Set) {

@@ -1,8 +1,8 @@
 //! What a set was made of: all that a replica needs to make the same one.
 
 use crate::set::filter;
-use crate::set::time::Window;
 use koel::{AnyCuckooFilter, BuildError, ConcurrentCuckooFilter, PersistentHasher, StableHash};
+use koel_state::window::Window;
 
 /// What a set was made of, and what clients are told of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,7 +97,7 @@ impl About {
             .false_positive_rate(self.rate)
             .hasher(self.hasher);
         let builder = match self.window() {
-            Some(window) => builder.remembers(window.ticks),
+            Some(window) => builder.remembers(window.ticks()),
             None => builder,
         };
         if !self.grows() {

@@ -17,8 +17,8 @@
 
 use crate::set::about::About;
 use crate::set::few::Few;
-use crate::set::time::Window;
 use koel::StableHash;
+use koel_state::window::Window;
 
 const MAGIC: [u8; 8] = *b"\x89koelr\r\n";
 const PIECE: [u8; 8] = *b"\x89koelp\r\n";

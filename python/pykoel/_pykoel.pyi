@@ -1,0 +1,109 @@
+"""The native part of pykoel. Import from :mod:`pykoel`."""
+
+from array import array
+from collections.abc import Iterable
+from datetime import timedelta
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeAlias, final
+
+from ._stats import Stats
+
+_Path: TypeAlias = str | PathLike[str]
+_Item: TypeAlias = str | bytes
+# A buffer of uint64, such as `array.array("Q")` or a NumPy array, is a buffer of hashes.
+_Items: TypeAlias = Iterable[str | bytes] | array[int] | memoryview[Any] | Any
+
+__all__ = ["Filter", "_restored"]
+
+@final
+class Filter:
+    """An approximate set that grows, of `str` and `bytes`, shared by threads and kept in a file."""
+
+    def __new__(
+        cls,
+        path: _Path | None = None,
+        *,
+        rate: float | None = None,
+        capacity: int | None = None,
+        remembers: float | timedelta | None = None,
+        refresh: bool = False,
+        max_bytes: int | None = None,
+        seed: int | None = None,
+        create: bool = True,
+        wait: float = 0.0,
+    ) -> Self: ...
+    def add(self, item: _Item) -> bool:
+        """Adds an item, and returns True if it was new."""
+
+    def __contains__(self, item: _Item, /) -> bool: ...
+    def discard(self, item: _Item) -> bool:
+        """Removes an item if it is there, and returns whether it was. Remove only what was added."""
+
+    def remove(self, item: _Item) -> None:
+        """Removes an item like `discard`, and raises KeyError if it is not there."""
+
+    def add_many(self, items: _Items) -> list[bool]:
+        """Adds many items, and returns a list that has True for those that were new."""
+
+    def contains_many(self, items: _Items) -> list[bool]:
+        """Looks up many items, and returns a list of True and False."""
+
+    def discard_many(self, items: _Items) -> list[bool]:
+        """Removes many items, as `discard` removes one."""
+
+    def hash_of(self, item: _Item) -> int:
+        """The hash of an item in this filter, from 0 to 2**64 - 1."""
+
+    def clear(self) -> None:
+        """Removes all items."""
+
+    def merge(self, other: Filter) -> int:
+        """Adds what another filter knows, and returns how many items came."""
+
+    def __len__(self) -> int: ...
+    def save(self, path: _Path | None = None) -> None:
+        """Saves the filter to its file, or a copy to another path. Other threads go on meanwhile."""
+
+    def close(self) -> None:
+        """Saves the filter if it has a file, leaves the file to others, and ends all use of the filter."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = None,
+        error: BaseException | None = None,
+        traceback: TracebackType | None = None,
+        /,
+    ) -> None: ...
+    @property
+    def closed(self) -> bool:
+        """Whether the filter is closed."""
+
+    @property
+    def path(self) -> Path | None:
+        """The path of its file, or None."""
+
+    @property
+    def remembers(self) -> int | None:
+        """For how many seconds items are remembered at least, or None if for ever."""
+
+    def stats(self) -> Stats:
+        """The figures of the filter."""
+
+    def copy(self) -> Self:
+        """A copy in memory, without a file."""
+
+    def __copy__(self) -> Self: ...
+    def __deepcopy__(self, memo: dict[int, Any], /) -> Self: ...
+    def to_bytes(self) -> bytes:
+        """The bytes that `save` would write."""
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, refresh: bool = False) -> Self:
+        """A filter in memory, of bytes that `to_bytes` returned, or of those of a file."""
+
+    def __reduce__(self) -> tuple[Any, tuple[bytes, bool]]: ...
+
+def _restored(data: bytes, refresh: bool) -> Filter: ...

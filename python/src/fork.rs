@@ -1,0 +1,153 @@
+//! Forks: a child has the memory of its parent, and none of its threads.
+//!
+//! An operation that another thread was in the middle of, at the moment of a fork, is never finished in the
+//! child: what it had locked stays locked. So a fork waits for the operations that run without the interpreter's
+//! lock, and those that come meanwhile wait for the fork. Operations that hold the lock cannot be in the
+//! middle of anything, because the thread that forks holds it. (If there is no such lock, they do as the others.)
+//!
+//! Nobody sleeps in a queue here. In the child, the queue and its lock would be as they were: so those who wait
+//! look again after some microseconds.
+//!
+//! # Orderings
+//!
+//! `closed` and the counters are `SeqCst`: an operation counts itself and then looks whether the gate is closed, a
+//! fork closes it and then looks at the counters, and one of them must see the other. The end of an
+//! operation is seen by the fork that reads its counter, with all that it has written.
+
+use crossbeam_utils::CachePadded;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::cell::Cell;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::thread;
+use std::time::Duration;
+
+use crate::place;
+
+/// How often those who wait look again.
+const PERIOD: Duration = Duration::from_micros(20);
+
+/// Threads share counters if they are more than that.
+const COUNTERS: usize = 16;
+
+/// What operations pass, and forks close.
+struct Gate {
+    /// The forks that are about to happen.
+    closed: AtomicUsize,
+    /// The operations that run.
+    inside: [CachePadded<AtomicUsize>; COUNTERS],
+}
+
+static GATE: Gate = Gate {
+    closed: AtomicUsize::new(0),
+    inside: [const { CachePadded::new(AtomicUsize::new(0)) }; COUNTERS],
+};
+
+impl Gate {
+    /// Waits until no fork is about to happen.
+    fn enter(&self) -> Inside<'_> {
+        loop {
+            match self.try_enter() {
+                Some(inside) => return inside,
+                None => thread::sleep(PERIOD),
+            }
+        }
+    }
+
+    fn try_enter(&self) -> Option<Inside<'_>> {
+        let counter = &self.inside[number_of_thread() % COUNTERS];
+        counter.fetch_add(1, SeqCst);
+        let inside = Inside { counter };
+        (self.closed.load(SeqCst) == 0).then_some(inside)
+    }
+
+    /// Waits until no operation runs, and lets none begin.
+    fn close(&self) {
+        self.closed.fetch_add(1, SeqCst);
+        while self.inside.iter().any(|counter| counter.load(SeqCst) > 0) {
+            thread::sleep(PERIOD);
+        }
+    }
+
+    fn open(&self) {
+        self.closed.fetch_sub(1, SeqCst);
+    }
+
+    /// Forgets the threads of before.
+    fn open_in_child(&self) {
+        for counter in &self.inside {
+            counter.store(0, SeqCst);
+        }
+        self.closed.store(0, SeqCst);
+    }
+}
+
+/// An operation that forks wait for, until it is dropped.
+struct Inside<'a> {
+    counter: &'a AtomicUsize,
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.counter.fetch_sub(1, SeqCst);
+    }
+}
+
+/// A number for each thread, so that threads count in different cache lines.
+fn number_of_thread() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static NUMBER: Cell<usize> = Cell::new(NEXT.fetch_add(1, Relaxed));
+    }
+    NUMBER.with(Cell::get)
+}
+
+/// Does something without the interpreter's lock, and not while the process forks.
+pub fn detached<T: Send>(py: Python<'_>, operation: impl FnOnce() -> T + Send) -> T {
+    py.detach(|| {
+        let _inside = GATE.enter();
+        operation()
+    })
+}
+
+/// Does something short, that no fork comes in between: with the interpreter's lock, if there is one.
+#[cfg(not(Py_GIL_DISABLED))]
+#[inline(always)]
+pub fn attached<T: Send>(_py: Python<'_>, operation: impl FnOnce() -> T + Send) -> T {
+    operation()
+}
+
+#[cfg(Py_GIL_DISABLED)]
+pub fn attached<T: Send>(py: Python<'_>, operation: impl FnOnce() -> T + Send) -> T {
+    let inside = GATE.try_enter().unwrap_or_else(|| py.detach(|| GATE.enter()));
+    let result = operation();
+    drop(inside);
+    result
+}
+
+/// Has Python call what is to happen around a fork.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let hooks = PyDict::new(module.py());
+    hooks.set_item("before", wrap_pyfunction!(before_fork, module)?)?;
+    hooks.set_item("after_in_parent", wrap_pyfunction!(after_fork_in_parent, module)?)?;
+    hooks.set_item("after_in_child", wrap_pyfunction!(after_fork_in_child, module)?)?;
+    module.py().import("os")?.call_method("register_at_fork", (), Some(&hooks))?;
+    Ok(())
+}
+
+#[pyfunction]
+fn before_fork(py: Python<'_>) {
+    py.detach(|| GATE.close());
+}
+
+#[pyfunction]
+fn after_fork_in_parent() {
+    GATE.open();
+}
+
+#[pyfunction]
+fn after_fork_in_child() {
+    place::leave_to_parent();
+    GATE.open_in_child();
+}

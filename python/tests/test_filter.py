@@ -1,0 +1,248 @@
+"""What a filter does with items: one by one, many at once, and what it refuses."""
+
+import copy
+import pickle
+import sys
+from array import array
+
+import pytest
+from pykoel import Filter, Stats
+
+
+def urls(count, first=0):
+    return [f"https://example.org/{number}" for number in range(first, first + count)]
+
+
+def test_an_item_is_new_once():
+    seen = Filter()
+    assert seen.add("https://a.example/")
+    assert not seen.add("https://a.example/")
+    assert "https://a.example/" in seen
+    assert "https://b.example/" not in seen
+    assert len(seen) == 1 and bool(seen)
+
+
+def test_a_str_equals_its_utf8_bytes():
+    seen = Filter()
+    for text in ["", "plain", "grüße", "日本語", "🦜" * 1_000, "nul\0nul"]:
+        assert seen.hash_of(text) == seen.hash_of(text.encode())
+        assert seen.add(text)
+        assert not seen.add(text.encode())
+        assert text.encode() in seen
+
+
+def test_an_item_that_is_removed_is_new_again():
+    seen = Filter()
+    seen.add("a")
+    assert seen.discard("a")
+    assert not seen.discard("a")
+    assert seen.add("a")
+    seen.remove("a")
+    with pytest.raises(KeyError, match="a"):
+        seen.remove("a")
+
+
+def test_what_was_added_is_found_however_far_it_has_grown():
+    seen, items = Filter(), urls(300_000)
+    new = seen.add_many(items)
+    assert len(new) == len(items)
+    # A false positive takes a new item for a seen one: one in a million, so there are hardly two.
+    assert sum(new) >= len(items) - 3
+    assert all(seen.contains_many(items))
+    assert all(item in seen for item in items[::100])
+    assert sum(seen.contains_many(urls(100_000, first=10**9))) <= 3
+    assert seen.stats().growth > 10
+
+
+def test_many_are_answered_as_one_by_one():
+    one, many = Filter(seed=7), Filter(seed=7)
+    items = [str(number % 7_000) for number in range(20_000)]
+    assert [one.add(item) for item in items] == many.add_many(items)
+    asked = [str(number) for number in range(5_000, 15_000)]
+    assert [item in one for item in asked] == many.contains_many(asked)
+    gone = asked[:4_000]
+    assert [one.discard(item) for item in gone] == many.discard_many(gone)
+    assert len(one) == len(many)
+
+
+@pytest.mark.parametrize("count", [0, 1, 4_095, 4_096, 4_097, 10_000])
+def test_pieces_lose_nothing_at_their_ends(count):
+    seen = Filter()
+    new = seen.add_many(str(number) for number in range(count))
+    assert new == [True] * count and len(seen) == count
+
+
+def test_a_piece_ends_with_a_megabyte():
+    seen = Filter()
+    items = [bytes([number]) * 300_000 for number in range(30)]
+    assert seen.add_many(items) == [True] * 30
+    assert seen.contains_many(items) == [True] * 30
+    large = "x" * (3 << 20)
+    assert seen.add(large) and large in seen
+
+
+def test_a_buffer_of_uint64_is_hashes():
+    seen, items = Filter(), urls(10_000)
+    hashes = array("Q", [seen.hash_of(item) for item in items])
+    assert all(seen.add_many(hashes))
+    assert all(seen.contains_many(items))
+    assert all(seen.contains_many(memoryview(hashes)[5_000:]))
+    # A view with gaps, and one backwards.
+    assert seen.discard_many(memoryview(hashes)[::2]) == [True] * 5_000
+    assert seen.contains_many(memoryview(hashes)[::-1]) == [True, False] * 5_000
+
+
+@pytest.mark.parametrize(
+    "items", [array("d", [1.0]), array("B", b"abc"), memoryview(b"abc"), bytearray(b"abc")]
+)
+def test_other_buffers_are_refused(items):
+    with pytest.raises(TypeError):
+        Filter().add_many(items)
+
+
+@pytest.mark.parametrize("items", ["https://a.example/", b"https://a.example/", 17, None])
+def test_one_item_is_not_many(items):
+    with pytest.raises(TypeError):
+        Filter().add_many(items)
+
+
+@pytest.mark.parametrize("item", [17, None, 1.5, ("a",), bytearray(b"a")])
+def test_other_items_are_refused_by_name(item):
+    seen = Filter()
+    for refuses in [seen.add, seen.discard, seen.hash_of, seen.__contains__]:
+        with pytest.raises(TypeError, match=f"str or bytes, not {type(item).__name__}"):
+            refuses(item)
+    with pytest.raises(TypeError):
+        seen.contains_many([item])
+
+
+def test_text_that_is_not_unicode_is_refused():
+    with pytest.raises(UnicodeEncodeError):
+        Filter().add("\ud800")
+
+
+def test_an_iterable_that_fails_leaves_the_filter_in_order():
+    def failing():
+        yield from urls(5_000)
+        raise RuntimeError("no more")
+
+    seen = Filter()
+    with pytest.raises(RuntimeError, match="no more"):
+        seen.add_many(failing())
+    # Those of whole pieces came.
+    assert all(seen.contains_many(urls(4_096))) and len(seen) == 4_096
+
+
+def test_clear_forgets_everything():
+    seen = Filter()
+    seen.add_many(urls(50_000))
+    seen.clear()
+    assert len(seen) == 0 and not any(seen.contains_many(urls(50_000)))
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, Filter.copy, lambda seen: pickle.loads(pickle.dumps(seen)), lambda seen: Filter.from_bytes(seen.to_bytes())])
+def test_copies_are_equal_and_apart(again):
+    seen = Filter(rate=1e-4)
+    seen.add_many(urls(30_000))
+    other = again(seen)
+    assert len(other) == len(seen) and all(other.contains_many(urls(30_000)))
+    assert other.hash_of("a") == seen.hash_of("a") and other.path is None
+    other.add("only here")
+    assert "only here" not in seen
+
+
+def test_what_is_pickled_refreshes_as_before():
+    seen = Filter(remembers=3_600, refresh=True)
+    with pytest.raises(ValueError):
+        Filter.from_bytes(Filter().to_bytes(), refresh=True)
+    assert pickle.loads(pickle.dumps(seen)).remembers == seen.remembers
+
+
+def test_filters_of_one_seed_are_merged():
+    one, other = Filter(seed=3), Filter(seed=3)
+    one.add_many(urls(20_000))
+    other.add_many(urls(20_000, first=10_000))
+    assert one.merge(other) == pytest.approx(10_000, abs=3)
+    assert all(one.contains_many(urls(30_000)))
+    with pytest.raises(ValueError, match="has(h|her)"):
+        one.merge(Filter(seed=4))
+    with pytest.raises(ValueError, match="different times"):
+        one.merge(Filter(seed=3, remembers=60))
+
+
+def test_a_limit_of_memory_is_kept():
+    seen = Filter(max_bytes=1_000_000)
+    with pytest.raises(MemoryError, match="max_bytes"):
+        for item in urls(1_000_000):
+            seen.add(item)
+    assert seen.stats().size_in_bytes <= 1_000_000 == seen.stats().max_bytes
+    assert "https://example.org/0" in seen
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"rate": 0}, ValueError),
+        ({"rate": 1.5}, ValueError),
+        ({"rate": float("nan")}, ValueError),
+        ({"rate": 1e-30}, ValueError),
+        ({"capacity": -1}, OverflowError),
+        ({"capacity": 2**60}, (MemoryError, ValueError)),
+        ({"remembers": 0}, ValueError),
+        ({"remembers": -5}, ValueError),
+        ({"remembers": float("inf")}, ValueError),
+        ({"remembers": "a day"}, TypeError),
+        ({"refresh": True}, ValueError),
+        ({"max_bytes": 10}, ValueError),
+        ({"seed": -1}, OverflowError),
+        ({"wait": -1, "path": "x"}, ValueError),
+        ({"unknown": 1}, TypeError),
+    ],
+)
+def test_what_makes_no_sense_is_refused(options, error, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error):
+        Filter(**options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_figures_are_a_dataclass():
+    seen = Filter(rate=1e-3, remembers=86_400)
+    seen.add("a")
+    stats = seen.stats()
+    assert isinstance(stats, Stats)
+    assert stats.items == 1 and stats.remembers >= 86_400 and 0 < stats.load < 1
+    assert "items=1" in repr(stats)
+    assert stats == seen.stats()
+
+
+def test_small_filters_are_small():
+    seen = Filter()
+    assert seen.stats().size_in_bytes <= 512
+    seen.add_many(urls(10))
+    assert seen.stats().size_in_bytes <= 1_000
+
+
+def test_repr_tells_what_it_is():
+    seen = Filter()
+    seen.add("a")
+    assert repr(seen).startswith("<pykoel.Filter 1 items, ")
+    seen.close()
+    assert repr(seen) == "<pykoel.Filter closed>"
+
+
+def test_a_closed_filter_is_refused():
+    seen = Filter()
+    seen.close()
+    seen.close()
+    for use in [lambda: seen.add("a"), lambda: "a" in seen, lambda: len(seen), seen.stats, seen.save, seen.copy, lambda: seen.add_many([])]:
+        with pytest.raises(ValueError, match="closed"):
+            use()
+
+
+def test_editors_find_documentation():
+    assert "seen.add(url)" in Filter.__doc__
+    for name in dir(Filter):
+        if not name.startswith("_"):
+            assert getattr(Filter, name).__doc__, name
+    assert sys.modules["pykoel"].__doc__

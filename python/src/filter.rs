@@ -23,7 +23,7 @@ use std::time::Duration;
 /// ```
 ///
 /// What was added is always found. Of what was not added, the fraction `rate` is taken for seen. An item
-/// takes some five bytes, however long it is. A `str` equals its UTF-8 bytes.
+/// takes five to seven bytes, however long it is. A `str` equals its UTF-8 bytes.
 ///
 /// `path`: where the filter is kept. It is loaded if it is there, and made at once if not; the process has it
 /// for itself until the filter is closed. Without a path, the filter is only in memory.

@@ -1,0 +1,121 @@
+"""What the docstring of `examples/crawl.py` promises."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from site_of_pages import Site
+
+from pykoel import Filter
+
+pytest.importorskip("aiohttp")
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "crawl.py"
+LONG = os.environ.get("KOEL_LONG_TESTS") == "1"
+WORKERS = 4
+
+
+def start(site: Site, state: Path, *options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, str(EXAMPLE), site.url(0), "--state", str(state), "--workers", str(WORKERS), *options]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, output
+    return output
+
+
+def wait_for_hits(site: Site, process: subprocess.Popen[str], hits: int) -> None:
+    while site.hits().total() < hits and process.poll() is None:
+        time.sleep(0.002)
+
+
+def saved(site: Site, state: Path) -> set[int]:
+    """The pages in the file, which is not changed by this."""
+    file = state.with_suffix(".koel")
+    if not file.exists():
+        return set()
+    seen = Filter.from_bytes(file.read_bytes())
+    return {page for page in range(site.pages) if site.url(page) in seen}
+
+
+def test_a_crawl_fetches_each_page_once(tmp_path: Path) -> None:
+    with Site(200) as site:
+        output = finish(start(site, tmp_path / "state"))
+        assert site.hits() == Counter(range(200))
+    assert "Fetched 200 pages, 0 failed, 0 wait. 200 were fetched in all runs." in output
+
+
+def test_a_crawl_stays_on_its_host(tmp_path: Path) -> None:
+    with Site(5) as other, Site(20, elsewhere=other.url(0)) as site:
+        finish(start(site, tmp_path / "state"))
+        assert len(site.hits()) == 20
+        assert not other.hits()
+
+
+def test_a_finished_crawl_fetches_nothing_again(tmp_path: Path) -> None:
+    with Site(50) as site:
+        finish(start(site, tmp_path / "state"))
+        site.forget_hits()
+        finish(start(site, tmp_path / "state"))
+        assert not site.hits()
+
+
+def test_a_limited_crawl_goes_on_where_it_ended(tmp_path: Path) -> None:
+    with Site(50) as site:
+        finish(start(site, tmp_path / "state", "--pages", "20"))
+        assert site.hits().total() == 20
+        finish(start(site, tmp_path / "state"))
+        assert site.hits() == Counter(range(50))
+
+
+def test_after_ctrl_c_only_pages_in_flight_are_fetched_again(tmp_path: Path) -> None:
+    with Site(300) as site:
+        site.hold_after(100)
+        process = start(site, tmp_path / "state", "--save-seconds", "1000")
+        wait_for_hits(site, process, 101)
+        process.send_signal(signal.SIGINT)
+        assert "Stopped." in finish(process)
+        site.release()
+        first = site.hits()
+        site.forget_hits()
+        finish(start(site, tmp_path / "state"))
+        second = site.hits()
+    assert max(first.values()) == max(second.values()) == 1
+    assert len(first.keys() & second.keys()) <= WORKERS
+    assert first.keys() | second.keys() == set(range(300))
+
+
+def test_after_kills_no_page_is_lost_and_no_saved_page_is_fetched_again(tmp_path: Path) -> None:
+    pages, most_kills = (2000, 30) if LONG else (500, 8)
+    state = tmp_path / "state"
+    dice = random.Random(1)
+    fetched: set[int] = set()
+    before: set[int] = set()
+    with Site(pages) as site:
+        for kills in range(most_kills + 1):
+            site.forget_hits()
+            process = start(site, state, "--save-seconds", "0.02")
+            if kills < most_kills:
+                wait_for_hits(site, process, dice.randint(1, pages // 5))
+                time.sleep(dice.random() * 0.05)
+                process.kill()
+            process.communicate(timeout=120)
+            hits = site.hits()
+            assert max(hits.values(), default=0) <= 1
+            assert not before & hits.keys()
+            fetched |= hits.keys()
+            now = saved(site, state)
+            assert before <= now <= fetched
+            before = now
+            if process.returncode == 0:
+                break
+        assert process.returncode == 0
+        assert fetched == before == set(range(pages))

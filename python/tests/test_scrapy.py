@@ -1,0 +1,319 @@
+"""What the docstring of `pykoel.scrapy` promises."""
+
+import json
+import logging
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from site_of_pages import Site
+
+from pykoel import Filter
+
+pytest.importorskip("scrapy")
+
+from scrapy import Request
+from scrapy.utils.request import RequestFingerprinter
+
+from pykoel.scrapy import KoelDupeFilter
+
+SPIDER = Path(__file__).parent / "spider.py"
+LONG = os.environ.get("KOEL_LONG_TESTS") == "1"
+KOEL = "pykoel.scrapy.KoelDupeFilter"
+SCRAPY = "scrapy.dupefilters.RFPDupeFilter"
+FILE = "requests.seen.koel"
+
+
+@dataclass
+class Crawl:
+    """A crawl in a process of its own."""
+
+    process: subprocess.Popen[bytes]
+    log_file: Path
+    report: Path
+
+    def finish(self) -> "Crawl":
+        self.process.wait(timeout=120)
+        assert self.process.returncode == 0, self.log()
+        return self
+
+    def log(self) -> str:
+        return self.log_file.read_text()
+
+    def stats(self) -> dict[str, Any]:
+        stats = json.loads(self.report.read_text())
+        assert isinstance(stats, dict)
+        return stats
+
+
+@pytest.fixture
+def crawl(tmp_path: Path) -> Callable[..., Crawl]:
+    """Starts a crawl with settings, from a URL or from a file of seeds."""
+
+    def start(url: str | None = None, seeds: Path | None = None, dupefilter: str = KOEL, **settings: object) -> Crawl:
+        name = f"crawl{time.monotonic_ns()}"
+        log_file, report = tmp_path / f"{name}.log", tmp_path / f"{name}.json"
+        command = [sys.executable, "-m", "scrapy", "runspider", str(SPIDER), "-a", f"report={report}"]
+        command += ["-a", f"url={url}"] if url is not None else []
+        command += ["-a", f"seeds={seeds}"] if seeds is not None else []
+        for key, value in {"DUPEFILTER_CLASS": dupefilter, "TELNETCONSOLE_ENABLED": False, **settings}.items():
+            command += ["-s", f"{key}={value}"]
+        with log_file.open("wb") as log:
+            return Crawl(subprocess.Popen(command, stderr=log, cwd=tmp_path), log_file, report)
+
+    return start
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    path = tmp_path / "job"
+    path.mkdir()
+    return path
+
+
+def fingerprint(url: str) -> bytes:
+    return RequestFingerprinter().fingerprint(Request(url))
+
+
+def saved(job: Path, urls: Iterable[str]) -> set[str]:
+    """Those of some URLs that are in the file, which is not changed by this."""
+    seen = Filter.from_bytes((job / FILE).read_bytes())
+    return {url for url in urls if fingerprint(url) in seen}
+
+
+def until(happened: Callable[[], bool]) -> None:
+    """Waits for what has to happen at some time."""
+    end = time.monotonic() + 60
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
+# By setting alone.
+
+
+@pytest.mark.parametrize("reactor", ["asyncioreactor.AsyncioSelectorReactor", "selectreactor.SelectReactor"])
+def test_by_its_setting_alone_each_page_is_fetched_once(crawl: Callable[..., Crawl], reactor: str) -> None:
+    with Site(60) as site:
+        done = crawl(site.url(0), TWISTED_REACTOR=f"twisted.internet.{reactor}").finish()
+        # Scrapy does not filter a start URL, so page 0 is new once more when a page links to it.
+        assert site.hits() == {page: 2 if page == 0 else 1 for page in range(60)}
+    stats = done.stats()
+    assert stats["dupefilter/koel/items"] == 60
+    assert stats["dupefilter/koel/bytes"] > 0
+    assert "ERROR" not in done.log()
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_logs_and_counts_like_scrapys_own(crawl: Callable[..., Crawl], debug: bool) -> None:
+    with Site(40) as site:
+        # One request at a time makes the order the same.
+        settings = {"DUPEFILTER_DEBUG": debug, "CONCURRENT_REQUESTS": 1}
+        ours, theirs = (crawl(site.url(0), dupefilter=name, **settings).finish() for name in (KOEL, SCRAPY))
+    lines = [re.findall(r"\[scrapy\.dupefilters\] (.*)", done.log()) for done in (ours, theirs)]
+    assert lines[0] == lines[1]
+    assert len(lines[0]) == (theirs.stats()["dupefilter/filtered"] if debug else 1)
+    assert ours.stats()["dupefilter/filtered"] == theirs.stats()["dupefilter/filtered"] > 0
+
+
+# In a job directory.
+
+
+def test_a_crawl_that_was_stopped_goes_on(crawl: Callable[..., Crawl], job: Path) -> None:
+    with Site(120) as site:
+        crawl(site.url(0), JOBDIR=job, CLOSESPIDER_PAGECOUNT=40).finish()
+        assert len(site.hits()) < 120
+        done = crawl(site.url(0), JOBDIR=job).finish()
+        hits = site.hits()
+        assert hits.keys() == set(range(120))
+        assert {page for page, count in hits.items() if count > 1} <= {0}
+    assert done.stats()["dupefilter/koel/items"] == 120
+
+
+def test_a_crawl_that_scrapys_own_filter_began_goes_on(crawl: Callable[..., Crawl], job: Path) -> None:
+    with Site(120) as site:
+        crawl(site.url(0), dupefilter=SCRAPY, JOBDIR=job, CLOSESPIDER_PAGECOUNT=40).finish()
+        assert len(site.hits()) < 120
+        done = crawl(site.url(0), JOBDIR=job).finish()
+        hits = site.hits()
+        assert hits.keys() == set(range(120))
+        assert {page for page, count in hits.items() if count > 1} <= {0}
+    assert re.search(r"Took over \d+ fingerprints", done.log())
+
+
+PRINTS = [fingerprint(f"http://example.com/{page}") for page in range(25_000)]
+AS_LINES = b"".join(print.hex().encode() + b"\n" for print in PRINTS)
+AS_RECORDS = b"".join(len(print).to_bytes(2, "big") + print for print in PRINTS)
+
+
+@pytest.mark.parametrize("content", [AS_LINES, AS_RECORDS, AS_LINES[:-2], AS_RECORDS[:-2], AS_RECORDS + b"\0"])
+def test_both_forms_of_requests_seen_are_taken_over_but_for_a_torn_end(job: Path, content: bytes) -> None:
+    (job / "requests.seen").write_bytes(content)
+    KoelDupeFilter(str(job)).close("finished")
+    whole = PRINTS if content in (AS_LINES, AS_RECORDS, AS_RECORDS + b"\0") else PRINTS[:-1]
+    with Filter(job / FILE, create=False) as seen:
+        assert len(seen) == len(whole)
+        assert all(seen.contains_many(whole))
+    assert (job / "requests.seen").read_bytes() == content
+
+
+def test_an_empty_requests_seen_is_taken_over(job: Path) -> None:
+    (job / "requests.seen").touch()
+    dupefilter = KoelDupeFilter(str(job))
+    assert not dupefilter.request_seen(Request("http://example.com/"))
+    dupefilter.close("finished")
+
+
+def test_requests_seen_is_taken_over_only_once(job: Path) -> None:
+    KoelDupeFilter(str(job)).close("finished")
+    (job / "requests.seen").write_bytes(AS_LINES)
+    KoelDupeFilter(str(job)).close("finished")
+    with Filter(job / FILE, create=False) as seen:
+        assert len(seen) == 0
+
+
+def test_a_takeover_that_fails_is_made_again(job: Path) -> None:
+    (job / "requests.seen").write_bytes(AS_LINES + b"no digits\n")
+    with pytest.raises(ValueError):
+        KoelDupeFilter(str(job))
+    assert not (job / FILE).exists()
+
+
+def test_a_second_crawl_in_the_job_directory_is_refused_before_it_touches_the_queues(
+    crawl: Callable[..., Crawl], job: Path
+) -> None:
+    queues = job / "requests.queue"
+    queues.mkdir()
+    (queues / "active.json").write_text("not for you")
+    with Site(1) as site, Filter(job / FILE):
+        refused = crawl(site.url(0), JOBDIR=job)
+        refused.process.wait(timeout=120)
+        assert not site.hits()
+    assert refused.process.returncode != 0
+    assert f"Another process crawls with {job}." in refused.log()
+    assert "BlockingIOError" in refused.log()
+    assert (queues / "active.json").read_text() == "not for you"
+
+
+def test_the_settings_are_those_of_the_file(crawl: Callable[..., Crawl], job: Path) -> None:
+    with Site(3) as site:
+        settings = {"KOEL_RATE": "1e-4", "KOEL_CAPACITY": "100000", "KOEL_REMEMBERS": "3600"}
+        done = crawl(site.url(0), JOBDIR=job, **settings).finish()
+    assert done.stats()["dupefilter/koel/bytes"] > 100_000
+    with Filter(job / FILE, create=False) as seen:
+        assert seen.remembers is not None and seen.remembers >= 3600
+        assert 1e-6 < seen.stats().rate_at_capacity <= 1e-4
+
+
+# Saves.
+
+
+def test_it_saves_while_the_crawl_goes_on(job: Path) -> None:
+    dupefilter = KoelDupeFilter(str(job), save_seconds=0.01)
+    dupefilter.open()
+    for url in ("http://example.com/1", "http://example.com/2"):
+        assert not dupefilter.request_seen(Request(url))
+        until(lambda: saved(job, [url]) == {url})
+    dupefilter.close("finished")
+
+
+def test_with_no_save_seconds_it_saves_only_at_the_end(job: Path) -> None:
+    dupefilter = KoelDupeFilter(str(job), save_seconds=0)
+    before = (job / FILE).read_bytes()
+    dupefilter.open()
+    dupefilter.request_seen(Request("http://example.com/"))
+    time.sleep(0.05)
+    assert (job / FILE).read_bytes() == before
+    dupefilter.close("finished")
+    assert saved(job, ["http://example.com/"])
+
+
+def test_a_save_that_fails_is_logged_and_made_again(job: Path, caplog: pytest.LogCaptureFixture) -> None:
+    url, away = "http://example.com/", job.with_name("away")
+    dupefilter = KoelDupeFilter(str(job), save_seconds=0.01)
+    job.rename(away)
+    dupefilter.open()
+    dupefilter.request_seen(Request(url))
+    until(lambda: "Could not save the seen requests" in caplog.text)
+    away.rename(job)
+    until(lambda: saved(job, [url]) == {url})
+    dupefilter.close("finished")
+    assert {record.levelno for record in caplog.records if record.name == "pykoel.scrapy"} == {logging.ERROR}
+
+
+def test_a_last_save_that_fails_is_logged_and_raised(job: Path, caplog: pytest.LogCaptureFixture) -> None:
+    dupefilter = KoelDupeFilter(str(job), save_seconds=0)
+    dupefilter.open()
+    job.rename(job.with_name("away"))
+    with pytest.raises(OSError):
+        dupefilter.close("finished")
+    assert "What was seen after the last save may be fetched again." in caplog.text
+
+
+# Kills.
+
+
+def test_after_a_kill_what_was_seen_before_the_last_save_is_not_fetched_again(
+    crawl: Callable[..., Crawl], job: Path, tmp_path: Path
+) -> None:
+    """No more than this is promised: pages that were scheduled at a kill may be lost."""
+    pages, most_kills = (2000, 30) if LONG else (500, 6)
+    dice = random.Random(1)
+
+    def version() -> tuple[int, int]:
+        about = (job / FILE).stat()
+        return about.st_ino, about.st_mtime_ns
+
+    with Site(pages) as site:
+        urls = [site.url(page) for page in range(pages)]
+        # All pages are seeds. Those that were not seen before a kill are what the next run begins with.
+        seeds = tmp_path / "seeds"
+        seeds.write_text("\n".join(dice.sample(urls, pages)))
+        before: set[str] = set()
+        checked = 0
+        for kills in range(most_kills + 1):
+            site.forget_hits()
+            # Every other kill is at any moment, and the others while the crawler waits for pages, and saves.
+            held = kills % 2 == 0 and kills < most_kills
+            goal = dice.randint(1, pages // 20)
+            if held:
+                site.hold_after(goal)
+            run = crawl(seeds=seeds, JOBDIR=job, KOEL_SAVE_SECONDS=0.02, LOG_LEVEL="INFO")
+            must: set[str] = set()
+            if kills < most_kills:
+                until(lambda: site.hits().total() >= goal or run.process.poll() is not None)
+                if held and run.process.poll() is None:
+                    # Of two saves that end from here on, the second also began here. It has all that was fetched.
+                    must = {urls[page] for page in site.hits()}
+                    for _ in range(2):
+                        last = version()
+                        until(lambda: version() != last or run.process.poll() is not None)
+                time.sleep(dice.random() * 0.05)
+                run.process.kill()
+            run.process.wait(timeout=120)
+            site.release()
+            hits = site.hits()
+            fetched = {urls[page] for page in hits}
+            assert max(hits.values(), default=0) <= 1
+            assert not before & fetched
+            now = saved(job, urls)
+            assert before | must <= now
+            before = now
+            checked += len(must)
+            if run.process.returncode == 0:
+                break
+            # Scrapy's queues do not fit the filter after a kill.
+            shutil.rmtree(job / "requests.queue")
+        assert run.process.returncode == 0, run.log()
+        assert checked > 0
+        # All are seen. That all were fetched is not promised.
+        assert before == set(urls)

@@ -13,9 +13,9 @@ at any moment, even by SIGKILL, costs:
 
 Ctrl-C saves first. Then only the pages that are in flight are fetched again.
 
-Not promised: of the pages, the fraction `--rate` is taken for fetched and never is. If the machine itself goes down, the
-list may lack lines that the filter relies on. A page that cannot be reached, or whose server fails (500 and above), is
-tried again in the next run only. Other answers, such as 404, count as fetched.
+Not promised: of the pages, the fraction `--rate` is taken for fetched and never is. If the machine itself goes down,
+the list may lack lines that the filter relies on. A page that cannot be reached, or whose server fails (500 and above),
+is tried again in the next run only. Other answers, such as 404, count as fetched.
 """
 
 import argparse

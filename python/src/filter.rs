@@ -3,7 +3,7 @@
 use crate::fork::{attached, detached};
 use crate::kept::Kept;
 use crate::open::{Asked, check_refresh, claim, seconds};
-use crate::place::Place;
+use crate::place::{Place, absolute};
 use crate::{bulk, errors, items};
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -204,7 +204,9 @@ impl Filter {
         let kept = self.now(py)?;
         match (&self.place, path) {
             (Some(place), None) => detached(py, || place.save(kept)),
-            (Some(place), Some(path)) if path == place.path() => detached(py, || place.save(kept)),
+            (Some(place), Some(path)) if absolute(&path) == place.path() => {
+                detached(py, || place.save(kept))
+            }
             (_, Some(path)) => {
                 let place = claim(py, &path, Duration::ZERO)?;
                 detached(py, || place.save(kept))
@@ -255,7 +257,7 @@ impl Filter {
         self.place.as_ref().map(|place| place.path().to_path_buf())
     }
 
-    /// For how many seconds items are remembered at least, or None if for ever.
+    /// For how many seconds items are remembered at least (rounded up), or None if for ever.
     #[getter]
     fn remembers(&self) -> Option<u64> {
         self.kept.window().map(|window| window.seconds())

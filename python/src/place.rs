@@ -28,11 +28,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The path in full, so that it stays the same when the process goes to another folder.
+pub fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
+}
+
 impl Place {
     /// Claims a path. Does not wait if another process has it.
     pub fn claim(path: &Path) -> Result<Arc<Place>, ClaimError> {
         let claim = Claim::lay(path, Duration::ZERO)?;
-        let (path, process) = (path.to_path_buf(), process::id());
+        let (path, process) = (absolute(path), process::id());
         let place = Arc::new(Place { path, process, claim: Mutex::new(Some(claim)) });
         let mut places = lock(&PLACES);
         places.retain(|place| place.strong_count() > 0);

@@ -6,15 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import scrapy
-from scrapy import signals
 from scrapy.http import Response
 
 
 class SiteSpider(scrapy.Spider):
-    """`url` is where it begins, unfiltered, as is Scrapy's habit. `seeds` is a file of URLs that are filtered.
-
-    A seed is scheduled when nothing else waits. So a kill leaves seeds that were not seen yet.
-    """
+    """`url` is where it begins, unfiltered, as is Scrapy's habit. `seeds` is a file of URLs that are filtered."""
 
     name = "site"
 
@@ -28,7 +24,6 @@ class SiteSpider(scrapy.Spider):
         async for request in super().start():
             yield request
         for url in self.seeds:
-            await self.crawler.signals.wait_for(signals.scheduler_empty)
             yield scrapy.Request(url)
 
     def parse(self, response: Response) -> Iterator[Any]:

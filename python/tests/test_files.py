@@ -41,6 +41,18 @@ def test_a_filter_is_there_again(file):
         assert all(seen.contains_many(str(number) for number in range(10_000)))
 
 
+def test_a_process_may_go_to_another_folder(file, monkeypatch):
+    monkeypatch.chdir(file.parent)
+    seen = Filter("seen.koel")
+    seen.add("a")
+    (file.parent / "below").mkdir()
+    monkeypatch.chdir("below")
+    seen.save()
+    seen.save("seen.koel")
+    seen.close()
+    assert "a" in Filter(file) and "a" in Filter(file.parent / "below" / "seen.koel")
+
+
 def test_it_is_saved_also_if_the_block_fails(file):
     with pytest.raises(RuntimeError), Filter(file) as seen:
         seen.add("a")

@@ -161,7 +161,7 @@ impl fmt::Display for ClaimError {
                     Some(number) => write!(f, "process {number}")?,
                     None => f.write_str("another process")?,
                 }
-                f.write_str(" is using it; wait for it to end, or use another state")
+                f.write_str(" is using it; wait for it to end, or use another file")
             }
             Reason::Contended => f.write_str("other processes keep claiming it; try again later"),
             Reason::InTheWay { claim } => write!(
@@ -176,7 +176,7 @@ impl fmt::Display for ClaimError {
             Reason::CannotUseFolder { folder, error } => {
                 write!(f, "cannot use its folder {}: {error}", folder.display())
             }
-            Reason::NoFileName => f.write_str("this is not a file name; a state must be a file"),
+            Reason::NoFileName => f.write_str("this is not the name of a file"),
         }
     }
 }

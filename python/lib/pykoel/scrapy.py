@@ -161,8 +161,8 @@ def _take_over(path: Path, seen: Filter) -> None:
 
 
 def _fingerprints(file: BinaryIO) -> Iterator[bytes]:
-    """The fingerprints in a `requests.seen`: lines of hexadecimal digits, or since Scrapy 2.19, each in binary
-    after its length in two bytes. An end that a kill cut off is left out, as Scrapy does."""
+    """The fingerprints in a `requests.seen`: lines of hexadecimal digits, as older versions wrote, or each in
+    binary after its length in two bytes, as Scrapy 2.19 does. An end that a kill cut off is left out."""
     # A length that begins with a hexadecimal digit is over 12,000 bytes, which no fingerprint has.
     is_text = file.read(1) in b"0123456789abcdefABCDEF"
     file.seek(0)

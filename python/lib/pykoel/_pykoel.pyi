@@ -87,7 +87,7 @@ class Filter:
 
     @property
     def remembers(self) -> int | None:
-        """For how many seconds items are remembered at least, or None if for ever."""
+        """For how many seconds items are remembered at least (rounded up), or None if for ever."""
 
     def stats(self) -> Stats:
         """The figures of the filter."""

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! commands/   what clients ask for, and what is replicated of it
+//! request/    what commands have in common: the set of a key, limits, arguments, time
 //! server/     the module API, behind safe faces; all `unsafe` is there
 //! set/        what a key has, whatever the server: a filter, what it was made of, and how it is saved
 //! ```
@@ -16,5 +17,6 @@
 //! something, and no clock of theirs has a say.
 
 mod commands;
+mod request;
 mod server;
 mod set;

@@ -1,6 +1,6 @@
 //! `CF.ADD` and `CF.ADDNX`: one item.
 
-use crate::commands::{limits, target};
+use crate::request::{limits, target};
 use crate::server::command::{About, Access, Command, Outcome, Parameter, Refusal};
 use crate::server::context::{Argument, Context, Mode};
 use crate::set::Set;

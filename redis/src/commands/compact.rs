@@ -1,7 +1,7 @@
 //! `CF.COMPACT`: there is nothing to compact in a filter that is one table. It forgets the number of deleted
 //! items, and an empty filter gives back what it grew to.
 
-use crate::commands::target;
+use crate::request::target;
 use crate::server::command::{About, Access, Command, Outcome, Parameter, Refusal};
 use crate::server::context::{Argument, Context, Mode};
 

@@ -1,6 +1,6 @@
 //! `CF.DEL`: takes an item out, once.
 
-use crate::commands::target;
+use crate::request::target;
 use crate::server::command::{About, Access, Command, Outcome, Parameter, Refusal};
 use crate::server::context::{Argument, Context, Mode};
 

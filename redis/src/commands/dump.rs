@@ -1,7 +1,7 @@
 //! `CF.SCANDUMP` and `CF.LOADCHUNK`: a set, chunk by chunk, out of a server and into one.
 
-use crate::commands::options::number;
-use crate::commands::{limits, target};
+use crate::request::options::number;
+use crate::request::{limits, target};
 use crate::server::command::{About, Access, Command, Kind, Outcome, Parameter, Refusal};
 use crate::server::context::{Argument, Context, Mode};
 use crate::server::key::{Value, ValueMut};

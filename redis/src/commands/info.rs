@@ -1,6 +1,6 @@
 //! `CF.INFO`: what there is to know of a set.
 
-use crate::commands::target;
+use crate::request::target;
 use crate::server::command::{About, Access, Command, Outcome, Parameter, Refusal};
 use crate::server::context::{Argument, Context, Mode};
 

@@ -1,7 +1,7 @@
 //! `CF.INSERT` and `CF.INSERTNX`: many items.
 
-use crate::commands::options::{capacity, check_capacity, is};
-use crate::commands::{limits, target};
+use crate::request::options::{capacity, check_capacity, is};
+use crate::request::{limits, target};
 use crate::server::command::{About, Access, Command, Kind, Outcome, Parameter, Refusal};
 use crate::server::context::{Argument, Context, Mode};
 use crate::server::key::Value;

@@ -1,6 +1,6 @@
 //! `CF.EXISTS`, `CF.MEXISTS` and `CF.COUNT`: the questions. A key that has no filter has no items.
 
-use crate::commands::target;
+use crate::request::target;
 use crate::server::command::{About, Access, Command, Outcome, Parameter, Refusal};
 use crate::server::context::{Argument, Context, Mode};
 

@@ -1,7 +1,7 @@
 //! `CF.MERGE`: one set takes over what others have.
 
-use crate::commands::limits;
-use crate::commands::target;
+use crate::request::limits;
+use crate::request::target;
 use crate::server::command::{About, Access, Command, Kind, Outcome, Parameter, Refusal};
 use crate::server::context::{Argument, Context, Mode};
 use crate::server::key::{Value, ValueMut};

@@ -3,9 +3,7 @@
 //! * [`reserve`], [`add`], [`insert`], [`merge`] write; [`delete`] and [`compact`] take out.
 //! * [`lookup`] has the questions, [`info`] the figures.
 //! * [`dump`] takes a filter out of the server and back, chunk by chunk.
-//! * [`time`] lets it pass in a filter that forgets.
-//! * [`target`] finds the set of a key or makes it, [`limits`] refuses what would take too much memory,
-//!   [`options`] parses arguments.
+//! * [`tick`] lets time pass in the filters of replicas.
 
 mod add;
 mod compact;
@@ -13,13 +11,10 @@ mod delete;
 mod dump;
 mod info;
 mod insert;
-mod limits;
 mod lookup;
 mod merge;
-mod options;
 mod reserve;
-mod target;
-mod time;
+mod tick;
 
 use crate::server::load::Registry;
 
@@ -39,5 +34,5 @@ pub fn each(registry: &mut Registry) -> Result<(), ()> {
     registry.add::<dump::LoadChunk>()?;
     registry.add::<compact::Compact>()?;
     registry.add::<merge::Merge>()?;
-    registry.add::<time::Tick>()
+    registry.add::<tick::Tick>()
 }

@@ -1,7 +1,7 @@
 //! `CF.RESERVE`: makes a set.
 
-use crate::commands::options::{capacity, check_capacity, in_range, is, number};
-use crate::commands::target;
+use crate::request::options::{capacity, check_capacity, in_range, is, number};
+use crate::request::target;
 use crate::server::command::{About, Access, Command, Kind, Outcome, Parameter, Refusal};
 use crate::server::config;
 use crate::server::context::{Argument, Context, Mode};

@@ -1,6 +1,6 @@
 //! The set of a key: found, or made.
 
-use crate::commands::{limits, time};
+use crate::request::{limits, time};
 use crate::server::command::Refusal;
 use crate::server::config;
 use crate::server::context::{Argument, Context};

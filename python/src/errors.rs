@@ -86,6 +86,11 @@ pub fn of_parent(path: &Path, process: u32) -> PyErr {
     ))
 }
 
+/// There is something else.
+pub fn not_a_file(path: &Path) -> PyErr {
+    of_system(EINVAL, "it is not a regular file, and a filter must be one", Some(path))
+}
+
 /// There is no file.
 pub fn missing(path: &Path) -> PyErr {
     let path = path.as_os_str().to_os_string();

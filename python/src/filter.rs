@@ -14,6 +14,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+/// In seconds: some thirty years, instead of for ever.
+const LONGEST_WAIT: f64 = 1e9;
+
 /// An approximate set that grows, of `str` and `bytes`, shared by threads and kept in a file.
 ///
 /// ```python
@@ -56,8 +59,13 @@ impl Filter {
 
     /// The filter, if it is not closed.
     #[inline]
-    fn kept(&self) -> PyResult<&Kept> {
+    pub fn kept(&self) -> PyResult<&Kept> {
         if self.closed.load(Relaxed) { Err(errors::closed()) } else { Ok(&self.kept) }
+    }
+
+    /// Whether an item that is added again is remembered from then on.
+    pub fn refreshes(&self) -> bool {
+        self.refresh
     }
 
     /// The filter, for an operation at this time.
@@ -101,8 +109,10 @@ impl Filter {
             let kept = detached(py, || asked.build())?;
             return Ok(Self::new(kept, None, refresh));
         };
-        let wait = Duration::try_from_secs_f64(wait)
-            .map_err(|_| PyValueError::new_err("wait must be a number of seconds, from 0 on"))?;
+        if wait.is_nan() || wait < 0.0 {
+            return Err(PyValueError::new_err("wait must be a number of seconds, from 0 on"));
+        }
+        let wait = Duration::from_secs_f64(wait.min(LONGEST_WAIT));
         let place = claim(py, &path, wait)?;
         let kept = detached(py, || asked.load_or_build(&place))?;
         Ok(Self::new(kept, Some(place), refresh))
@@ -147,17 +157,17 @@ impl Filter {
     /// are taken for hashes, as `hash_of` returns them. Other threads run meanwhile. If an item cannot be added,
     /// the items of earlier pieces (of some thousand) have been.
     fn add_many(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<Py<PyList>> {
-        bulk::add(py, self.kept()?, items, self.refresh)
+        bulk::add(py, self, items)
     }
 
     /// Looks up many items, and returns a list of True and False. It takes what `add_many` takes.
     fn contains_many(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<Py<PyList>> {
-        bulk::contains(py, self.kept()?, items)
+        bulk::contains(py, self, items)
     }
 
     /// Removes many items, as `discard` removes one, and returns a list of True and False.
     fn discard_many(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<Py<PyList>> {
-        bulk::discard(py, self.kept()?, items)
+        bulk::discard(py, self, items)
     }
 
     /// The hash of an item in this filter, from 0 to 2**64 - 1: the XXH3 of its bytes, with the filter's seed.
@@ -221,19 +231,23 @@ impl Filter {
     ///
     /// In a child that was forked it does not save: the file is the parent's.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        if self.closed.load(Relaxed) {
+        // Closed first: what is added from here on is refused, and not lost.
+        if self.closed.swap(true, Relaxed) {
             return Ok(());
         }
-        if let Some(place) = &self.place {
+        let Some(place) = &self.place else { return Ok(()) };
+        let closed = detached(py, || {
             if !place.is_of_parent() {
-                self.now(py)?;
-                detached(py, || place.save(&self.kept))?;
+                self.kept.keep_up();
+                place.save(&self.kept)?;
             }
-            self.closed.store(true, Relaxed);
-            detached(py, || place.leave());
+            place.leave();
+            Ok(())
+        });
+        if closed.is_err() {
+            self.closed.store(false, Relaxed);
         }
-        self.closed.store(true, Relaxed);
-        Ok(())
+        closed
     }
 
     fn __enter__(this: Py<Self>) -> Py<Self> {

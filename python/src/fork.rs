@@ -5,6 +5,11 @@
 //! lock, and those that come meanwhile wait for the fork. Operations that hold the lock cannot be in the
 //! middle of anything, because the thread that forks holds it. (If there is no such lock, they do as the others.)
 //!
+//! The thread that forks may do what it likes: other hooks of the fork may use a filter, and in the child, what
+//! other threads had is destroyed before anybody is told of the fork. And such a hook may wait for a lock that
+//! somebody holds who waits here for the fork. So nobody waits longer than a second: that is far longer than a
+//! fork takes, unless it waits for somebody.
+//!
 //! Nobody sleeps in a queue here. In the child, the queue and its lock would be as they were: so those who wait
 //! look again after some microseconds.
 //!
@@ -21,12 +26,15 @@ use std::cell::Cell;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::place;
 
 /// How often those who wait look again.
 const PERIOD: Duration = Duration::from_micros(20);
+
+/// How long an operation waits for a fork.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Threads share counters if they are more than that.
 const COUNTERS: usize = 16;
@@ -47,19 +55,27 @@ static GATE: Gate = Gate {
 impl Gate {
     /// Waits until no fork is about to happen.
     fn enter(&self) -> Inside<'_> {
+        let mut since = None;
         loop {
-            match self.try_enter() {
-                Some(inside) => return inside,
-                None => thread::sleep(PERIOD),
+            if let Some(inside) = self.try_enter() {
+                return inside;
             }
+            if since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+                return self.count();
+            }
+            thread::sleep(PERIOD);
         }
     }
 
     fn try_enter(&self) -> Option<Inside<'_>> {
+        let inside = self.count();
+        (self.closed.load(SeqCst) == 0 || FORKS.get() > 0).then_some(inside)
+    }
+
+    fn count(&self) -> Inside<'_> {
         let counter = &self.inside[number_of_thread() % COUNTERS];
         counter.fetch_add(1, SeqCst);
-        let inside = Inside { counter };
-        (self.closed.load(SeqCst) == 0).then_some(inside)
+        Inside { counter }
     }
 
     /// Waits until no operation runs, and lets none begin.
@@ -70,8 +86,9 @@ impl Gate {
         }
     }
 
+    /// A server that forks by itself may tell of the end of a fork, and not of its beginning.
     fn open(&self) {
-        self.closed.fetch_sub(1, SeqCst);
+        let _ = self.closed.fetch_update(SeqCst, SeqCst, |forks| forks.checked_sub(1));
     }
 
     /// Forgets the threads of before.
@@ -92,6 +109,11 @@ impl Drop for Inside<'_> {
     fn drop(&mut self) {
         self.counter.fetch_sub(1, SeqCst);
     }
+}
+
+thread_local! {
+    /// The forks that this thread is about to make: one, or none.
+    static FORKS: Cell<usize> = const { Cell::new(0) };
 }
 
 /// A number for each thread, so that threads count in different cache lines.
@@ -139,15 +161,18 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 fn before_fork(py: Python<'_>) {
     py.detach(|| GATE.close());
+    FORKS.set(FORKS.get() + 1);
 }
 
 #[pyfunction]
 fn after_fork_in_parent() {
+    FORKS.set(FORKS.get().saturating_sub(1));
     GATE.open();
 }
 
 #[pyfunction]
 fn after_fork_in_child() {
     place::leave_to_parent();
+    FORKS.set(0);
     GATE.open_in_child();
 }

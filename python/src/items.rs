@@ -40,6 +40,15 @@ fn wrong_type(item: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("an item must be str or bytes, not {name}"))
 }
 
+/// Whether numbers of this format have the machine's order of bytes.
+fn is_native(format: &[u8]) -> bool {
+    match format.first() {
+        Some(b'<') => cfg!(target_endian = "little"),
+        Some(b'>' | b'!') => cfg!(target_endian = "big"),
+        _ => true,
+    }
+}
+
 /// Many items: an iterable of `str` and `bytes`, or a buffer of hashes.
 pub enum Items<'py> {
     Iterator(Bound<'py, PyIterator>),
@@ -58,16 +67,22 @@ impl<'py> Items<'py> {
         }
         // A list has no buffer, and an array of anything else than hashes is a mistake.
         if let Ok(buffer) = PyBuffer::<u64>::get(items) {
+            if !is_native(buffer.format().to_bytes()) {
+                return Err(PyTypeError::new_err(
+                    "a buffer of hashes must have this machine's order of bytes",
+                ));
+            }
             if buffer.dimensions() != 1 {
                 return Err(PyTypeError::new_err("a buffer of hashes must have one dimension"));
             }
             let view = PyMemoryView::from(items)?;
             return Ok(Items::Hashes { view, next: 0, end: buffer.item_count() });
         }
-        if items.is_instance_of::<PyMemoryView>()
+        let is_buffer = items.is_instance_of::<PyMemoryView>()
             || items.hasattr("__array_interface__")?
-            || items.hasattr("typecode")?
-        {
+            || items.hasattr("typecode")?;
+        // An empty one may have no memory.
+        if is_buffer && items.len()? > 0 {
             return Err(PyTypeError::new_err(
                 "a buffer must be of uint64, which are taken for hashes",
             ));

@@ -12,7 +12,8 @@
 //!
 //! An operation on one item keeps the lock, since letting it go takes longer than the operation. Whatever may
 //! take longer than a millisecond lets it go, and does so only by [`fork::detached`]. Nobody waits for
-//! anything else while holding it, so there is no order of locks to keep.
+//! anything else while holding it, so there is no order of locks to keep. (What operations and forks wait for is in
+//! [`fork`].)
 
 mod bulk;
 mod errors;

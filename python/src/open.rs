@@ -43,6 +43,10 @@ impl Asked {
         let path = place.path();
         // If nobody can tell, loading tells why.
         if path.try_exists().unwrap_or(true) {
+            // Opening a pipe would wait for its other end.
+            if path.metadata().is_ok_and(|there| !there.is_file()) {
+                return Err(errors::not_a_file(path));
+            }
             let kept = Kept::load(path)?;
             self.check(&kept)
                 .map_err(|why| PyValueError::new_err(format!("{}: {why}", path.display())))?;

@@ -1,5 +1,6 @@
 """Filters in files: kept, loaded, claimed, shared with the command and with Rust, and damaged."""
 
+import concurrent.futures
 import errno
 import os
 import pathlib
@@ -94,13 +95,22 @@ def test_a_file_is_one_filters_at_a_time(file):
     Filter(file).close()
 
 
+def test_threads_may_close_it_at_once(file):
+    for _ in range(50):
+        seen = Filter(file)
+        seen.add("a")
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(lambda _: seen.close(), range(4))) == [None] * 4
+        assert seen.closed
+
+
 def test_one_may_wait_for_a_file(file):
     program = f"from pykoel import Filter; import time; seen = Filter({str(file)!r}); seen.add('theirs'); print(flush=True); time.sleep(1); seen.close()"
     other = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
     other.stdout.readline()
     with pytest.raises(BlockingIOError, match=f"process {other.pid} "):
         Filter(file)
-    seen = Filter(file, wait=60)
+    seen = Filter(file, wait=float("inf"))
     assert "theirs" in seen
     assert other.wait() == 0
 
@@ -120,6 +130,9 @@ def test_errors_are_pythons_own(file, tmp_path):
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(OSError):
         Filter(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="regular file"):
+        Filter(tmp_path / "pipe")
     file.write_bytes(b"GIF89a and so on" * 100)
     with pytest.raises(ValueError, match="seen.koel"):
         Filter(file)

@@ -5,6 +5,7 @@ import pickle
 import sys
 from array import array
 
+import numpy
 import pytest
 from pykoel import Filter, Stats
 
@@ -92,6 +93,20 @@ def test_a_buffer_of_uint64_is_hashes():
     assert seen.contains_many(memoryview(hashes)[::-1]) == [True, False] * 5_000
 
 
+def test_numpys_arrays_are_hashes_if_they_have_the_machines_order_of_bytes():
+    hashes, seen = numpy.arange(10_000, dtype="u8"), Filter()
+    assert sum(seen.add_many(hashes)) >= 9_999
+    assert all(seen.contains_many(hashes[::3])) and all(seen.contains_many(array("Q", range(10_000))))
+    other = ">u8" if sys.byteorder == "little" else "<u8"
+    for wrong in [hashes.astype(other), hashes.astype("i8"), hashes.reshape(100, 100), numpy.array(["a"])]:
+        with pytest.raises(TypeError):
+            seen.add_many(wrong)
+
+
+def test_an_empty_buffer_is_no_items():
+    assert Filter().add_many(array("Q")) == Filter().contains_many(memoryview(array("Q"))) == []
+
+
 @pytest.mark.parametrize(
     "items", [array("d", [1.0]), array("B", b"abc"), memoryview(b"abc"), bytearray(b"abc")]
 )
@@ -131,6 +146,19 @@ def test_an_iterable_that_fails_leaves_the_filter_in_order():
         seen.add_many(failing())
     # Those of whole pieces came.
     assert all(seen.contains_many(urls(4_096))) and len(seen) == 4_096
+
+
+def test_what_was_answered_is_in_the_file_also_if_it_is_closed_meanwhile(tmp_path):
+    seen = Filter(tmp_path / "seen.koel")
+
+    def closing():
+        yield from urls(9_000)
+        seen.close()
+        yield from urls(9_000, first=9_000)
+
+    with pytest.raises(ValueError, match="closed"):
+        seen.add_many(closing())
+    assert len(Filter(tmp_path / "seen.koel")) == 8_192
 
 
 def test_clear_forgets_everything():
@@ -196,6 +224,7 @@ def test_a_limit_of_memory_is_kept():
         ({"max_bytes": 10}, ValueError),
         ({"seed": -1}, OverflowError),
         ({"wait": -1, "path": "x"}, ValueError),
+        ({"wait": float("nan"), "path": "x"}, ValueError),
         ({"unknown": 1}, TypeError),
     ],
 )

@@ -212,6 +212,54 @@ def test_a_child_keeps_no_file_from_others(tmp_path):
     subprocess.run(["pkill", "-f", str(path)])
 
 
+HOOKS = """if True:
+    import os, sys, threading, time
+    lock, seen, steps = threading.Lock(), None, []
+    def use():
+        steps.append(seen is None or seen.add_many(["a", "b"]))
+    # Hooks of before run after those of a filter, or before them, in a child.
+    os.register_at_fork(before=use, after_in_parent=use, after_in_child=use)
+    os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+    import pykoel
+    seen = pykoel.Filter(sys.argv[1])
+    stop = threading.Event()
+    class Closes:
+        def __init__(self):
+            self.filter = pykoel.Filter(f"{sys.argv[1]}-{threading.get_ident()}")
+        def __del__(self):
+            self.filter.close()
+    local = threading.local()
+    def work():
+        local.closes = Closes()
+        while not stop.is_set():
+            with lock:
+                seen.add_many(map(str, range(5_000)))
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.2)
+    for _ in range(5):
+        child = os.fork()
+        if child == 0:
+            seen.add_many(["c"])
+            os._exit(0 if len(steps) else 1)
+        assert os.waitpid(child, 0)[1] == 0
+    stop.set()
+    for thread in threads:
+        thread.join()
+    seen.close()
+    print("done")
+"""
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_other_hooks_of_forks_may_use_a_filter_and_wait_for_those_who_do(tmp_path):
+    """Nor does it matter what the threads of the parent leave behind in the child."""
+    command = [sys.executable, "-c", HOOKS, str(tmp_path / "seen.koel")]
+    told = subprocess.run(command, timeout=120, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert told.stdout == "done\n" and "Error" not in told.stderr, told.stderr
+
+
 @pytest.mark.skipif(getattr(sys, "_is_gil_enabled", lambda: True)(), reason="this Python has a global lock")
 def test_importing_it_leaves_the_global_lock_off():
     assert not sys._is_gil_enabled()

@@ -40,7 +40,7 @@ import logging
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from threading import Event, Thread
+from threading import TIMEOUT_MAX, Event, Thread
 from typing import TYPE_CHECKING, BinaryIO, Self
 
 from scrapy.dupefilters import RFPDupeFilter
@@ -81,7 +81,7 @@ class KoelDupeFilter(RFPDupeFilter):
         # Without a path: the set and the file of the base class stay empty.
         super().__init__(None, debug, fingerprinter=fingerprinter)
         self._stats = stats
-        self._save_seconds = save_seconds
+        self._save_seconds = min(save_seconds, TIMEOUT_MAX)
         self._stop = Event()
         self._saver: Thread | None = None
         file = None if path is None else Path(path, "requests.seen.koel")

@@ -49,6 +49,8 @@ pub struct Filter {
     kept: Kept,
     place: Option<Arc<Place>>,
     refresh: bool,
+    /// `Relaxed`: it publishes nothing. The interpreter's lock orders it with operations on one item; without such a
+    /// lock, an item that is added while another thread closes the filter may be answered, and not saved.
     closed: AtomicBool,
 }
 

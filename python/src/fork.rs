@@ -15,9 +15,14 @@
 //!
 //! # Orderings
 //!
-//! `closed` and the counters are `SeqCst`: an operation counts itself and then looks whether the gate is closed, a
-//! fork closes it and then looks at the counters, and one of them must see the other. The end of an
-//! operation is seen by the fork that reads its counter, with all that it has written.
+//! `closed` and the counters are `SeqCst`: an operation counts itself (`count`) and then looks whether the gate is
+//! closed (`try_enter`), a fork closes it and then looks at the counters (`close`), and one of them must see the
+//! other. The end of an operation (`Inside::drop`) is seen by the fork that reads its counter, with all that it has
+//! written. `open_in_child` has no partner: there is one thread. `NEXT` only spreads threads, so it is `Relaxed`.
+//!
+//! loom does not keep two threads that each write and then read what the other wrote from both reading what was
+//! there before, also with `SeqCst`, so it has no model of this. What fails without `close` is the test of a thousand
+//! forks.
 
 use crossbeam_utils::CachePadded;
 use pyo3::prelude::*;

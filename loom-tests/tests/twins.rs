@@ -425,9 +425,9 @@ twins! {
         edits: [(
             "shard/path.rs",
             "        if !lanes.empty(word).is_empty() {
-            return",
+            return Some(node)",
             "        if moves > 0 && false {
-            return",
+            return Some(node)",
         )],
         model: "exclusion::room_that_appears_during_the_search_is_found",
         message: "refused though there was room at every moment",
@@ -452,11 +452,18 @@ twins! {
         message: "refused though the item comes in",
     }
     a_search_ends_in_a_copy {
-        edits: [(
-            "shard/kick.rs",
-            "match walk(shard, &path, place, Copies::UnlessPresent).map_err",
-            "match walk(shard, &path, place, Copies::Add).map_err",
-        )],
+        edits: [
+            (
+                "shard/kick.rs",
+                "match walk_near(shard, place, Copies::UnlessPresent)?",
+                "match walk_near(shard, place, Copies::Add)?",
+            ),
+            (
+                "shard/kick.rs",
+                "match walk(shard, &path, place, Copies::UnlessPresent).map_err",
+                "match walk(shard, &path, place, Copies::Add).map_err",
+            ),
+        ],
         model: "winners::one_call_wins_after_a_search",
         message: "not exactly one call added the item",
     }

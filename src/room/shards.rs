@@ -22,6 +22,7 @@ use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::guest::{Guest, Taken};
 use crate::room::parts::{Copied, Plan};
 use crate::shard::Shard;
+use crate::shard::kick;
 use crate::shard::lease::{Answer, Lease, Refusal, Removal};
 use crate::stats::Stats;
 
@@ -270,24 +271,24 @@ impl Operation for InsertOrRefresh {
     }
 }
 
-/// Inserts an item, and makes room for it if there is none.
-#[cold]
+/// Inserts an item whose buckets were full a moment ago, and makes room for it.
+#[inline]
 pub fn insert_in<'a, const WIDE: bool, S: Shards>(
     shards: &'a S,
     (shard, place): Located<'a, S, WIDE>,
 ) -> Result<(), Full> {
     let again = |refusal| place_again(shards, shard.lease(), refusal, Shard::insert);
-    shard.insert(place).or_else(again)
+    kick::make_room(shard, place).or_else(again)
 }
 
 /// The same for an item that is inserted if it is absent.
-#[cold]
+#[inline]
 pub fn insert_if_absent_in<'a, const WIDE: bool, S: Shards>(
     shards: &'a S,
     (shard, place): Located<'a, S, WIDE>,
 ) -> Result<bool, Full> {
     let again = |refusal| place_again(shards, shard.lease(), refusal, Shard::insert_if_absent);
-    shard.insert_if_absent(place).or_else(again)
+    kick::make_room_if_absent(shard, place).or_else(again)
 }
 
 /// Asks the item's present shard, after the shard with this lease was split.

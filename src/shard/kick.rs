@@ -162,6 +162,22 @@ pub enum Copies {
 #[doc(hidden)]
 #[cold]
 pub fn make_room<L: Lease>(shard: Shard<'_, L>, place: Place) -> Answer<(), L> {
+    match walk_near(shard, place, Copies::Add)? {
+        Outcome::Placed => Ok(()),
+        _ => make_room_afar(shard, place),
+    }
+}
+
+/// Places the newcomer with one move, or none. Stale if that cannot be done, or was not done.
+#[inline]
+fn walk_near<L: Lease>(shard: Shard<'_, L>, place: Place, copies: Copies) -> Answer<Outcome, L> {
+    let Some(path) = path::find_near(shard, place) else { return Ok(Outcome::Stale) };
+    walk_within::<1, 3, L>(shard, &path, place, copies).map_err(Refusal::Lapsed)
+}
+
+/// The same as [`make_room`], with as many moves as it takes.
+#[cold]
+fn make_room_afar<L: Lease>(shard: Shard<'_, L>, place: Place) -> Answer<(), L> {
     while let Some(path) = path::find(shard, place) {
         let outcome = walk(shard, &path, place, Copies::Add).map_err(Refusal::Lapsed)?;
         if outcome == Outcome::Placed {
@@ -183,6 +199,15 @@ fn full<L: Lease>(shard: Shard<'_, L>, place: Place) -> Refusal<L::Lapsed> {
 #[doc(hidden)]
 #[cold]
 pub fn make_room_if_absent<L: Lease>(shard: Shard<'_, L>, place: Place) -> Answer<bool, L> {
+    match walk_near(shard, place, Copies::UnlessPresent)? {
+        Outcome::Placed => Ok(true),
+        Outcome::Present => Ok(false),
+        Outcome::Stale => make_room_afar_if_absent(shard, place),
+    }
+}
+
+#[cold]
+fn make_room_afar_if_absent<L: Lease>(shard: Shard<'_, L>, place: Place) -> Answer<bool, L> {
     while let Some(path) = path::find(shard, place) {
         match walk(shard, &path, place, Copies::UnlessPresent).map_err(Refusal::Lapsed)? {
             Outcome::Placed => return Ok(true),
@@ -207,16 +232,16 @@ pub fn walk<L: Lease>(
 ) -> Result<Outcome, L::Lapsed> {
     // Most paths have one move, or two. For these, the lists that a walk makes are short.
     match path.steps().len() {
-        ..=2 => walk_within::<5, L>(shard, path, place, copies),
-        _ => walk_within::<MOST_BUCKETS, L>(shard, path, place, copies),
+        ..=2 => walk_within::<MOST_MOVES, 5, L>(shard, path, place, copies),
+        _ => walk_within::<MOST_MOVES, MOST_BUCKETS, L>(shard, path, place, copies),
     }
 }
 
 /// The same along a path that, with both buckets of the newcomer, has at most `MOST` buckets.
 #[inline]
-fn walk_within<const MOST: usize, L: Lease>(
+fn walk_within<const MOVES: usize, const MOST: usize, L: Lease>(
     shard: Shard<'_, L>,
-    path: &Path,
+    path: &Path<MOVES>,
     place: Place,
     copies: Copies,
 ) -> Result<Outcome, L::Lapsed> {
@@ -228,7 +253,7 @@ fn walk_within<const MOST: usize, L: Lease>(
     if copies == Copies::UnlessPresent && shard.contains_locked(&locked, place) {
         return Ok(Outcome::Present);
     }
-    let Some(words) = check::<MOST, L>(shard, path, place, &locked) else {
+    let Some(words) = check::<MOVES, MOST, L>(shard, path, place, &locked) else {
         return Ok(Outcome::Stale);
     };
     let ends_early = words.len() <= path.steps().len();
@@ -257,9 +282,9 @@ fn walk_within<const MOST: usize, L: Lease>(
 /// If an item on the path has expired, it is not moved on: it could escape from the tick that erases it.
 /// The one that arrives takes its place, and there are no more words.
 #[inline]
-fn check<const MOST: usize, L: Lease>(
+fn check<const MOVES: usize, const MOST: usize, L: Lease>(
     shard: Shard<'_, L>,
-    path: &Path,
+    path: &Path<MOVES>,
     place: Place,
     locked: &impl Locks,
 ) -> Option<ArrayVec<(Bucket, Words), MOST>> {

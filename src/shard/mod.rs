@@ -176,6 +176,7 @@ impl<'a, L: Lease> Shard<'a, L> {
     }
 
     /// The stripes of all these buckets.
+    #[inline]
     pub fn stripes<const N: usize>(
         self,
         buckets: impl IntoIterator<Item = Bucket>,

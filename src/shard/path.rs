@@ -46,19 +46,19 @@ pub struct Step {
     pub lane: Lane,
 }
 
-pub type Steps = ArrayVec<Step, MOST_MOVES>;
+pub type Steps<const MOST: usize = MOST_MOVES> = ArrayVec<Step, MOST>;
 
-/// The items to move, from one of the newcomer's buckets on, and a bucket that has room.
+/// The items to move, at most so many, from one of the newcomer's buckets on, and a bucket that has room.
 #[derive(Clone, Debug)]
-pub struct Path {
-    steps: Steps,
+pub struct Path<const MOST: usize = MOST_MOVES> {
+    steps: Steps<MOST>,
     end: Bucket,
 }
 
-impl Path {
+impl<const MOST: usize> Path<MOST> {
     /// `None` if a bucket comes twice.
     #[inline]
-    pub fn new(steps: Steps, end: Bucket) -> Option<Self> {
+    pub fn new(steps: Steps<MOST>, end: Bucket) -> Option<Self> {
         // An item's two buckets differ, so a path of one move is never a detour.
         let is_simple = steps.len() < 2
             || steps.iter().enumerate().all(|(index, step)| {
@@ -93,6 +93,28 @@ struct Node {
     lane: Lane,
     /// The number of items that would have to move to free a lane here; none for a root.
     moves: u8,
+}
+
+/// A way to make room for `place` with one move, or none. Four searches of five end with it, and make
+/// no list.
+#[inline]
+pub fn find_near<L: Lease>(shard: Shard<'_, L>, place: Place) -> Option<Path<1>> {
+    let lanes = shard.lanes();
+    for bucket in [place.first, place.second] {
+        let word = shard.read(bucket);
+        // It was full a moment ago, but other threads are at work.
+        if !lanes.empty(word).is_empty() {
+            return Path::new(Steps::new(), bucket);
+        }
+        for lane in lanes.taken(word) {
+            let Some(fp) = lanes.get(word, lane) else { continue };
+            let end = shard.alternate(bucket, fp);
+            if !lanes.empty(shard.read(end)).is_empty() {
+                return Path::new([Step { bucket, lane }].into(), end);
+            }
+        }
+    }
+    None
 }
 
 /// The shortest way to make room for `place`, if there is one within reach.

@@ -52,7 +52,7 @@ impl<L: Lease> Shard<'_, L> {
     }
 
     /// Puts `fp` into an empty lane of `bucket`, if there is one.
-    #[inline]
+    #[inline(always)]
     pub fn fill_locked(self, locked: &impl Locks, bucket: Bucket, fp: Fingerprint) -> bool {
         let lanes = self.lanes();
         let words = self.read_locked(locked, bucket);

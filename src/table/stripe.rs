@@ -181,7 +181,9 @@ impl<const N: usize> FromIterator<usize> for StripeSet<N> {
             }
             if at == 0 || ascending[at - 1] != stripe {
                 ascending.push(stripe);
-                ascending[at..].rotate_right(1);
+                for later in (at + 1..ascending.len()).rev() {
+                    ascending.swap(later, later - 1);
+                }
             }
         }
         StripeSet { ascending }

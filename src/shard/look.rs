@@ -38,12 +38,14 @@ impl<L: Lease> Shard<'_, L> {
     pub fn prefetch(self, place: Place) {
         let buckets = [place.first, place.second];
         match self.lease.span() {
-            Some(span) => span.prefetch_stamp(place.first),
-            None => self.table.stripes().prefetch(self.stripe(place.first)),
-        }
-        match self.lease.span() {
-            Some(span) if !L::WIDE => buckets.into_iter().for_each(|bucket| span.prefetch(bucket)),
-            _ => buckets.into_iter().for_each(|bucket| self.table.prefetch(self.word(bucket))),
+            Some(span) => {
+                span.prefetch_stamp(place.first);
+                buckets.into_iter().for_each(|bucket| span.prefetch(L::WIDE, bucket));
+            }
+            None => {
+                self.table.stripes().prefetch(self.stripe(place.first));
+                buckets.into_iter().for_each(|bucket| self.table.prefetch(self.word(bucket)));
+            }
         }
     }
 

@@ -120,16 +120,19 @@ impl<'a, L: Lease> Shard<'a, L> {
     #[inline]
     pub fn read(self, bucket: Bucket) -> u64 {
         match self.lease.span() {
-            Some(span) if !L::WIDE => span.read(bucket),
-            _ => self.table.read(self.word(bucket)),
+            Some(span) => span.read(L::WIDE, bucket),
+            None => self.table.read(self.word(bucket)),
         }
     }
 
     /// Reads the rest of a bucket, of which this is the first word.
     #[inline]
     fn read_rest(self, bucket: Bucket, heads: u64) -> Words {
-        let tails = if L::WIDE { self.table.read(self.word(bucket) + 1) } else { 0 };
-        Words { heads, tails }
+        let tails = || match self.lease.span() {
+            Some(span) => span.read_second(bucket),
+            None => self.table.read(self.word(bucket) + 1),
+        };
+        Words { heads, tails: if L::WIDE { tails() } else { 0 } }
     }
 
     #[inline]

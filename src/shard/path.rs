@@ -7,6 +7,9 @@
 //! full buckets and looks at the neighbours of each, which takes microseconds, and it allocates
 //! nothing.
 //!
+//! Mostly one move is enough. So [`find_near`] takes the first steps of the search without a list, and
+//! only if they lead nowhere, [`find`] searches as a whole.
+//!
 //! # No path visits a bucket twice
 //!
 //! [`walk`](crate::shard::kick::walk) computes one new word for each bucket of a path, so a bucket
@@ -100,12 +103,13 @@ struct Node {
 #[inline]
 pub fn find_near<L: Lease>(shard: Shard<'_, L>, place: Place) -> Option<Path<1>> {
     let lanes = shard.lanes();
-    for bucket in [place.first, place.second] {
-        let word = shard.read(bucket);
-        // It was full a moment ago, but other threads are at work.
-        if !lanes.empty(word).is_empty() {
-            return Path::new(Steps::new(), bucket);
-        }
+    let words = [shard.read(place.first), shard.read(place.second)];
+    // Both were full a moment ago, but other threads are at work.
+    let (bucket, word) = shard.roomier(place, words[0], words[1]);
+    if !lanes.empty(word).is_empty() {
+        return Path::new(Steps::new(), bucket);
+    }
+    for (bucket, word) in [place.first, place.second].into_iter().zip(words) {
         for lane in lanes.taken(word) {
             let Some(fp) = lanes.get(word, lane) else { continue };
             let end = shard.alternate(bucket, fp);
@@ -218,9 +222,17 @@ mod tests {
             loop {
                 let (_, place) = table.geometry().locate(hashes.next().expect("no end"));
                 let mut nodes = ArrayVec::new();
-                if let Some(end) = search(shard, place, &mut nodes) {
-                    let path = Path::new(steps_to(&nodes, end), end.bucket);
-                    longest = longest.max(path.expect("no detour").steps().len());
+                let near = find_near(shard, place);
+                let end = search(shard, place, &mut nodes);
+                assert_eq!(near.is_some(), end.is_some_and(|end| end.moves < 2));
+                if let Some(end) = end {
+                    let path = Path::new(steps_to(&nodes, end), end.bucket).expect("no detour");
+                    longest = longest.max(path.steps().len());
+                    // Where one of the two buckets has room, nothing need move.
+                    if let Some(near) = near.filter(|near| !near.steps().is_empty()) {
+                        assert!(path.buckets().eq(near.buckets()), "another path");
+                        assert_eq!(path.steps()[0].lane, near.steps()[0].lane);
+                    }
                 }
                 if shard.insert(place).is_err() {
                     break;

@@ -45,7 +45,7 @@ impl<L: Lease> Shard<'_, L> {
     /// The emptier of the item's buckets, and its word. Choosing that one lets buckets fill up
     /// later and makes kicks rarer.
     #[inline]
-    fn roomier(self, place: Place, first: u64, second: u64) -> (Bucket, u64) {
+    pub fn roomier(self, place: Place, first: u64, second: u64) -> (Bucket, u64) {
         let (in_first, in_second) = (self.lanes().empty(first), self.lanes().empty(second));
         let second_is = in_second.is_roomier_than(in_first);
         if second_is { (place.second, second) } else { (place.first, first) }

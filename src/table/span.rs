@@ -1,8 +1,7 @@
-//! What lookups read of one shard of a growing filter: its versions, and its words if they are narrow.
+//! What lookups read of one shard of a growing filter: its words and its versions.
 //!
 //! All shards of a growing filter have the same size, which the compiler knows. So an index that is
-//! within a shard needs no check here, and there is nothing to add to it. (Wide buckets have twice the
-//! words. They are read through the [`Table`].)
+//! within a shard needs no check here, and there is nothing to add to it.
 
 use crate::layout::aging::GROWING_BUCKETS;
 use crate::layout::geometry::{Bucket, STRIPE_BUCKETS};
@@ -14,7 +13,7 @@ use crate::table::{Table, load};
 const BUCKETS: usize = GROWING_BUCKETS as usize;
 const STRIPES: usize = BUCKETS / STRIPE_BUCKETS as usize;
 
-/// The first of a shard's words: all of them, if they are narrow.
+/// As many words as a shard has buckets: all words of a shard, or half of them if its buckets are wide.
 pub type Words = [AtomicU64; BUCKETS];
 
 pub type Versions = [AtomicU64; STRIPES];
@@ -22,25 +21,33 @@ pub type Versions = [AtomicU64; STRIPES];
 #[derive(Clone, Copy)]
 pub struct Span<'a> {
     words: &'a Words,
+    /// The same words, and those that follow if the buckets are wide.
+    all: &'a [Words],
     versions: &'a Versions,
 }
 
 impl<'a> Span<'a> {
-    #[inline]
-    pub fn new((words, versions): (&'a Words, &'a Versions)) -> Self {
-        Span { words, versions }
+    #[inline(always)]
+    pub fn new(words: &'a Words, all: &'a [Words], versions: &'a Versions) -> Self {
+        Span { words, all, versions }
     }
 
     /// The parts of a table that begin with this bucket, if they are large enough.
-    pub fn find(table: &Table, base: usize) -> Option<(&Words, &Versions)> {
-        let words = table.words.get(base * table.geometry().lanes().words()..)?;
+    pub fn find(table: &Table, base: usize) -> Option<(&[Words], &Versions)> {
+        let each = table.geometry().lanes().words();
+        let words = table.words.get(base * each..)?.as_chunks().0.get(..each)?;
         let versions = table.stripes().versions_from(Table::stripe_of(base))?;
-        words.first_chunk().zip(versions.first_chunk())
+        Some((words, versions.first_chunk()?))
     }
 
-    #[inline]
-    fn word(self, bucket: Bucket) -> &'a AtomicU64 {
-        &self.words[bucket.0 as usize % BUCKETS]
+    /// A word of a bucket: the first one, or the second one of a wide bucket.
+    #[inline(always)]
+    fn word(self, is_wide: bool, bucket: Bucket, number: usize) -> &'a AtomicU64 {
+        let index = bucket.0 as usize % BUCKETS;
+        match is_wide {
+            false => &self.words[index],
+            true => &self.all.as_flattened()[2 * index + number],
+        }
     }
 
     #[inline]
@@ -48,10 +55,15 @@ impl<'a> Span<'a> {
         &self.versions[Table::stripe_of(bucket.0 as usize) % STRIPES]
     }
 
-    /// Reads a narrow bucket.
-    #[inline]
-    pub fn read(self, bucket: Bucket) -> u64 {
-        load(self.word(bucket))
+    #[inline(always)]
+    pub fn read(self, is_wide: bool, bucket: Bucket) -> u64 {
+        load(self.word(is_wide, bucket, 0))
+    }
+
+    /// Reads the second word of a wide bucket.
+    #[inline(always)]
+    pub fn read_second(self, bucket: Bucket) -> u64 {
+        load(self.word(true, bucket, 1))
     }
 
     /// Takes the stamp of the bucket's stripe.
@@ -61,8 +73,8 @@ impl<'a> Span<'a> {
     }
 
     #[inline]
-    pub fn prefetch(self, bucket: Bucket) {
-        prefetch(self.word(bucket));
+    pub fn prefetch(self, is_wide: bool, bucket: Bucket) {
+        prefetch(self.word(is_wide, bucket, 0));
     }
 
     #[inline]

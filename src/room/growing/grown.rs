@@ -174,7 +174,7 @@ impl Grown {
     #[inline]
     fn shard<'a, const WIDE: bool>(&'a self, tenure: Tenure<'a>) -> Leased<'a, WIDE> {
         let site = self.site(tenure);
-        let lease = UntilSplit { tenure, ground: &self.ground, span: site.span() };
+        let lease = UntilSplit { tenure, ground: &self.ground, span: site.span::<WIDE>() };
         Shard::leased(site.table(), site.base(), lease)
     }
 

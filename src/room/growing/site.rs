@@ -25,10 +25,12 @@ use std::sync::Arc;
 /// A shard of a table. Lookups read this, so it is never written.
 #[repr(align(32))] // A link needs five bits for a depth.
 pub struct Site {
+    /// The words and versions of the shard in its table, and its number there.
     of: Kept<Recorded, Words, Versions>,
-    /// The shard's number in the table.
-    shard: usize,
 }
+
+// Half of a cache line.
+const _: () = assert!(size_of::<Site>() == 32);
 
 /// A table, and what is recorded of its shards.
 pub struct Recorded {
@@ -87,7 +89,8 @@ impl Site {
     /// The site of a shard of this table, if it has that shard.
     pub fn new(of: &Arc<Recorded>, shard: usize) -> Option<Self> {
         let base = shard * GROWING_BUCKETS as usize;
-        Some(Site { of: Kept::new(of, |of| Span::find(&of.table, base))?, shard })
+        let number = shard.try_into().ok()?;
+        Some(Site { of: Kept::new(of, number, |of| Span::find(&of.table, base))? })
     }
 
     #[inline]
@@ -95,10 +98,19 @@ impl Site {
         self.of.owner()
     }
 
-    /// What lookups read of the shard.
+    /// The shard's number in the table.
     #[inline]
-    pub fn span(&self) -> Span<'_> {
-        Span::new(self.of.parts())
+    fn number(&self) -> usize {
+        self.of.note() as usize
+    }
+
+    /// What lookups read of the shard, whose buckets are wide or are not.
+    #[inline(always)]
+    pub fn span<const WIDE: bool>(&self) -> Span<'_> {
+        let (words, all) = (self.of.first(), self.of.all());
+        // With this, the compiler knows that all that follows is within.
+        assert!(!WIDE || all.len() == 2, "a shard of wide buckets");
+        Span::new(words, all, self.of.other())
     }
 
     #[inline]
@@ -109,7 +121,7 @@ impl Site {
     /// The table's index of the shard's first bucket.
     #[inline]
     pub fn base(&self) -> usize {
-        self.shard * GROWING_BUCKETS as usize
+        self.number() * GROWING_BUCKETS as usize
     }
 
     /// The table's index of the shard's first stripe.
@@ -124,26 +136,26 @@ impl Site {
 
     /// Fills the shard, which is empty, with a copy that holds `items` items.
     pub fn fill(&self, from: &[u64], items: i64) {
-        fill(self.table(), self.shard, from, items);
+        fill(self.table(), self.number(), from, items);
     }
 
     /// Reads the words of the shard, which no other thread knows.
     pub fn read(&self, to: &mut [u64]) {
-        read_shard(self.table(), self.shard, to);
+        read_shard(self.table(), self.number(), to);
     }
 
     /// Replaces what is in the shard, which no other thread knows.
     pub fn refill(&self, from: &[u64], items: i64) {
-        refill(self.table(), self.shard, from, items);
+        refill(self.table(), self.number(), from, items);
     }
 
     fn kept(&self) -> &Record {
-        &self.of().records[self.shard]
+        &self.of().records[self.number()]
     }
 
     fn excess(&self) -> &[Gauge] {
         let stamps = stamps(self.of().geometry());
-        &self.of().excess[self.shard * stamps..][..stamps]
+        &self.of().excess[self.number() * stamps..][..stamps]
     }
 
     /// Records what the shard holds. The caller holds all locks of the shard, or the shard is unknown

@@ -338,6 +338,11 @@ twins! {
         model: "wide::a_lane_that_is_used_again_is_not_taken_for_a_third_item",
         message: NEVER_THERE,
     }
+    second_words_of_a_growing_filter_are_loaded_relaxed {
+        edits: [("table/span.rs", "load(self.word(true, bucket, 1))", "self.word(true, bucket, 1).load(crate::sync::Ordering::Relaxed)")],
+        model: "wide::an_item_is_not_taken_for_another_in_the_middle_of_a_split",
+        message: "a lookup found what is not there",
+    }
     second_words_are_stored_relaxed {
         edits: [(
             "table/mod.rs",
@@ -452,11 +457,20 @@ twins! {
         message: "refused though the item comes in",
     }
     a_search_ends_in_a_copy {
+        edits: [(
+            "shard/kick.rs",
+            "match walk_near(shard, place, Copies::UnlessPresent)?",
+            "match walk_near(shard, place, Copies::Add)?",
+        )],
+        model: "winners::one_call_wins_after_a_search",
+        message: "not exactly one call added the item",
+    }
+    a_search_that_goes_far_ends_in_a_copy {
         edits: [
             (
                 "shard/kick.rs",
                 "match walk_near(shard, place, Copies::UnlessPresent)?",
-                "match walk_near(shard, place, Copies::Add)?",
+                "match Outcome::Stale",
             ),
             (
                 "shard/kick.rs",

@@ -271,7 +271,7 @@ impl Operation for InsertOrRefresh {
     }
 }
 
-/// Inserts an item whose buckets were full a moment ago, and makes room for it.
+/// Inserts an item that could not be inserted at once, and makes room for it.
 #[inline]
 pub fn insert_in<'a, const WIDE: bool, S: Shards>(
     shards: &'a S,

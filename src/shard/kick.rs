@@ -107,7 +107,7 @@
 //!
 //! # What if the path has changed since it was found?
 //!
-//! The search (`path::find`) ran without locks, so that it held up nobody, and the table may have
+//! The search (`path::find_near`, `path::find`) ran without locks, so that it held up nobody, and the table may have
 //! changed since. [`walk`] locks every stripe of the path, in ascending order (for
 //! `insert_if_absent` together with the stripes of the newcomer's own two buckets), and checks
 //! again: does each lane still hold an item whose other bucket is the next on the path, and does
@@ -158,7 +158,7 @@ pub enum Copies {
     UnlessPresent,
 }
 
-/// Places a copy of an item whose buckets are full, or were a moment ago.
+/// Places a copy of an item, mostly one whose buckets are full.
 #[doc(hidden)]
 #[cold]
 pub fn make_room<L: Lease>(shard: Shard<'_, L>, place: Place) -> Answer<(), L> {
@@ -195,7 +195,7 @@ fn full<L: Lease>(shard: Shard<'_, L>, place: Place) -> Refusal<L::Lapsed> {
     Refusal::Full(if only_copies { FullKind::TooManyCopies } else { FullKind::NoRoomNearby })
 }
 
-/// Places an item that was not here and whose buckets were both full, unless it is here by now.
+/// Places an item unless it is here, mostly one whose buckets are full.
 #[doc(hidden)]
 #[cold]
 pub fn make_room_if_absent<L: Lease>(shard: Shard<'_, L>, place: Place) -> Answer<bool, L> {
@@ -230,7 +230,7 @@ pub fn walk<L: Lease>(
     place: Place,
     copies: Copies,
 ) -> Result<Outcome, L::Lapsed> {
-    // Most paths have one move, or two. For these, the lists that a walk makes are short.
+    // Most paths that are not near have two moves. For these, the lists that a walk makes are short.
     match path.steps().len() {
         ..=2 => walk_within::<MOST_MOVES, 5, L>(shard, path, place, copies),
         _ => walk_within::<MOST_MOVES, MOST_BUCKETS, L>(shard, path, place, copies),

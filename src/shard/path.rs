@@ -104,7 +104,7 @@ struct Node {
 pub fn find_near<L: Lease>(shard: Shard<'_, L>, place: Place) -> Option<Path<1>> {
     let lanes = shard.lanes();
     let words = [shard.read(place.first), shard.read(place.second)];
-    // Both were full a moment ago, but other threads are at work.
+    // Both were full a moment ago, or the item has come from another shard.
     let (bucket, word) = shard.roomier(place, words[0], words[1]);
     if !lanes.empty(word).is_empty() {
         return Path::new(Steps::new(), bucket);

@@ -72,7 +72,7 @@ unsafe impl<O: Send + Sync, A: Sync, B: Sync> Send for Kept<O, A, B> {}
 #[allow(unsafe_code)]
 unsafe impl<O: Send + Sync, A: Sync, B: Sync> Sync for Kept<O, A, B> {}
 
-impl<O, A, B> Kept<O, A, B> {
+impl<O: 'static, A: 'static, B: 'static> Kept<O, A, B> {
     /// The parts that `find` finds in the owner, if it does.
     pub fn new(
         owner: &Arc<O>,

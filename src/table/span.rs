@@ -1,7 +1,8 @@
 //! What lookups read of one shard of a growing filter: its words and its versions.
 //!
 //! All shards of a growing filter have the same size, which the compiler knows. So an index that is
-//! within a shard needs no check here, and there is nothing to add to it.
+//! within a shard needs no check here, and there is nothing to add to it. (Of a shard with wide buckets,
+//! it has to be known that all words are here. A [site](crate::room::growing::site) checks that once.)
 
 use crate::layout::aging::GROWING_BUCKETS;
 use crate::layout::geometry::{Bucket, STRIPE_BUCKETS};

@@ -24,7 +24,7 @@
 //! | eraser: version + 2 | `Release` | the reader's first load: a reader that starts on the new version sees the copy that stays. Twin `a_version_is_outdated_relaxed` |
 //! | reader: version, first | `Acquire` | the even version. Twin `the_first_version_is_read_relaxed` |
 //! | reader: data loads (in `table`) | `Acquire` | the data stores: a reader that saw the word without the item sees the odd version too, and its later loads come no earlier. Twin `words_are_loaded_relaxed` |
-//! | reader: second word of a wide bucket | `Acquire` | the store of a tail that took the place of another: a reader that saw it sees the odd version of the removal too. Twins `second_words_are_loaded_relaxed`, `second_words_are_stored_relaxed`; of the order of both words, `the_first_word_is_stored_before_the_second` |
+//! | reader: second word of a wide bucket | `Acquire` | the store of a tail that took the place of another: a reader that saw it sees the odd version of the removal too. Twins `second_words_are_loaded_relaxed`, `second_words_of_a_growing_filter_are_loaded_relaxed`, `second_words_are_stored_relaxed`; of the order of both words, `the_first_word_is_stored_before_the_second` |
 //! | reader: version, again | `Relaxed` | ordered after the data loads, which are `Acquire` |
 //! | `items` | `Relaxed` | written only under the lock; a sum over stripes is a sum of recent values. What depends on a sum, a split or a removal, is decided again under all locks |
 //!

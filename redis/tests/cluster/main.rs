@@ -3,6 +3,7 @@
 mod cluster;
 mod crawl;
 mod doubt;
+mod moving;
 mod python;
 
 // What the tests of one server have. Not all of it is of use here.

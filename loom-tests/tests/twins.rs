@@ -1193,6 +1193,23 @@ twins! {
         model: "forgetting::ticks_pass_one_after_the_other",
         message: "an item within its window is lost",
     }
+    a_tick_taken_ahead_sends_no_lookup_away {
+        edits: [(
+            "room/fixed.rs",
+            "            shard.own_stripes().for_each(|stripe| shard.announce(stripe));\n",
+            "",
+        )],
+        model: "forgetting::an_item_that_came_again_is_found_while_a_tick_is_taken_ahead",
+        message: MISSED_IN_ITS_WINDOW,
+    }
+    a_tick_ends_while_it_is_taken_ahead {
+        edits: [
+            ("table/ticking.rs", "            progress.at_work += 1;\n        }\n        let shard", "        }\n        let shard"),
+            ("table/ticking.rs", "        progress.ahead.insert(shard);\n        progress.at_work -= 1;", "        progress.ahead.insert(shard);"),
+        ],
+        model: "forgetting::no_tick_ends_while_it_is_taken_ahead",
+        message: "an item within its window is lost",
+    }
     a_copy_is_made_while_a_tick_passes {
         edits: [(
             "table/ticking.rs",

@@ -65,7 +65,7 @@ impl Fixed {
         })
     }
 
-    fn shard_of<const WIDE: bool>(&self, segment: usize) -> Shard<'_, Always<WIDE>> {
+    fn of_segment<const WIDE: bool>(&self, segment: usize) -> Shard<'_, Always<WIDE>> {
         self.shard(segment / self.table.geometry().stripes() as usize)
     }
 }
@@ -141,19 +141,37 @@ impl Passage for Fixed {
 
     fn announce(&self, segments: Range<usize>) {
         either!(self.is_wide(), WIDE => {
-            segments.for_each(|segment| self.shard_of::<WIDE>(segment).announce(segment));
+            segments.for_each(|segment| self.of_segment::<WIDE>(segment).announce(segment));
         });
     }
 
     fn expire(&self, segments: Range<usize>, now: Moment) {
         either!(self.is_wide(), WIDE => {
-            segments.for_each(|segment| self.shard_of::<WIDE>(segment).expire(segment, now));
+            segments.for_each(|segment| self.of_segment::<WIDE>(segment).expire(segment, now));
         });
     }
 
     fn settle(&self, _: Range<usize>, _: Moment) {}
 
     fn close(&self) {}
+
+    fn shard_of(&self, hash: Mixed) -> usize {
+        either!(self.is_wide(), WIDE => self.table.geometry().locate_mixed::<WIDE>(hash).0)
+    }
+
+    fn advance(&self, hash: Mixed, now: Moment) -> usize {
+        let index = self.shard_of(hash);
+        either!(self.is_wide(), WIDE => {
+            let shard = self.shard::<WIDE>(index);
+            shard.own_stripes().for_each(|stripe| shard.announce(stripe));
+            shard.own_stripes().for_each(|stripe| shard.expire(stripe, now));
+        });
+        index
+    }
+
+    fn is_apart(&self) -> bool {
+        true
+    }
 }
 
 impl Shards for Fixed {

@@ -9,13 +9,18 @@
 //! No lock is held while a portion is worked on, so a thread may wait for others here wherever it may
 //! wait for the lock of a segment.
 //!
+//! A thread that cannot wait for the passes takes the tick [ahead](Ticking::ahead) through the shard of its item.
+//! The pass that is going on does not end meanwhile, and finds nothing there that has expired.
+//!
 //! While the filter is being copied in memory, no tick begins: the ages in a copy are all of one moment.
 
 use crate::layout::SMALL;
 use crate::layout::bucket::Lanes;
+use crate::layout::geometry::Mixed;
 use crate::layout::stamps::{Moment, STAMPS};
 use crate::sync::{Backoff, Mutex, nap};
 use crate::table::clock::Clock;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::panic::RefUnwindSafe;
 
@@ -47,6 +52,15 @@ pub trait Passage: Sync {
 
     /// Ends the tick. All accounts are settled.
     fn close(&self);
+
+    /// What tells the shard of this item from all others, as long as it is not split.
+    fn shard_of(&self, hash: Mixed) -> usize;
+
+    /// Does all that the passes do in the shard of this item, and returns what tells that shard from others.
+    fn advance(&self, hash: Mixed, now: Moment) -> usize;
+
+    /// Whether what the passes do in one shard has nothing to do with the other shards.
+    fn is_apart(&self) -> bool;
 }
 
 /// When a filter was copied.
@@ -93,8 +107,10 @@ struct Progress {
     pass: Option<Pass>,
     /// The first segment that no thread works on or has worked on in this pass.
     next: usize,
-    /// The number of threads that work on a portion.
+    /// The number of threads that work on a portion, or on a shard ahead of the passes.
     at_work: usize,
+    /// The shards that the tick was taken through ahead of its passes.
+    ahead: BTreeSet<usize>,
     /// The number of copies of the filter that are being made.
     copies: usize,
     /// What the caller calls the first tick, if ticks have numbers.
@@ -129,6 +145,7 @@ impl Ticking {
             pass: None,
             next: 0,
             at_work: 0,
+            ahead: BTreeSet::new(),
             copies: 0,
             number_of_first: None,
             elapsed: 0,
@@ -256,6 +273,7 @@ impl Ticking {
         progress.elapsed = progress.elapsed.wrapping_add(1);
         through.begin(now, || self.clock.set(now));
         (progress.pass, progress.next) = (Some(Pass::Announce), 0);
+        progress.ahead = BTreeSet::new();
     }
 
     /// The number of the present tick, if ticks have numbers.
@@ -293,6 +311,31 @@ impl Ticking {
                 Task::Wait => backoff.snooze(),
             }
         }
+    }
+
+    /// If a tick is passing, takes it through the shard of this item, ahead of its passes: or through the whole
+    /// filter, if it takes all shards to tell what the tick changes in one.
+    pub fn ahead(&self, through: &impl Passage, hash: Mixed) {
+        if !self.is_passing() {
+            return;
+        }
+        if !through.is_apart() {
+            return self.finish(through);
+        }
+        let shard = through.shard_of(hash);
+        {
+            let mut progress = self.progress.lock();
+            // To close is all that is left to do, and nothing to shards that are apart.
+            let is_over = matches!(progress.pass, None | Some(Pass::Close));
+            if is_over || progress.ahead.contains(&shard) {
+                return;
+            }
+            progress.at_work += 1;
+        }
+        let shard = through.advance(hash, self.clock.own_time());
+        let mut progress = self.progress.lock();
+        progress.ahead.insert(shard);
+        progress.at_work -= 1;
     }
 
     /// Whether a tick is passing.

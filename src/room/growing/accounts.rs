@@ -190,6 +190,11 @@ impl Accounts {
         site.record(&Census::default());
     }
 
+    /// Whether any shard may have lanes that stand for no item.
+    pub fn may_have_excess(&self) -> bool {
+        self.has_excess.get() != 0
+    }
+
     /// Whether an account's being empty proves nothing yet. The caller holds `transfers` for writing.
     pub fn are_settling(&self) -> bool {
         self.is_settling.get() != 0

@@ -4,7 +4,7 @@ mod growing;
 
 use crate::toy::{Forgetful, Model};
 use koel_under_loom::Room;
-use koel_under_loom::internals::{Clock, Copies, Moment, Path, Place, walk};
+use koel_under_loom::internals::{Clock, Copies, Mixed, Moment, Path, Place, walk};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -232,6 +232,67 @@ fn an_item_that_came_again_is_found_while_a_whole_tick_passes() {
             is_found,
         ],
         is_there_once,
+    );
+}
+
+/// Takes a tick that is passing through all stripes ahead of its passes.
+fn ahead(toy: &Narrow) {
+    let (ticking, through) = toy.0.room().time().expect("that it forgets");
+    ticking.ahead(through, Mixed(0));
+}
+
+fn begin_tick(toy: &Narrow) {
+    let (ticking, through) = toy.0.room().time().expect("that it forgets");
+    ticking.finish(through);
+    assert!(ticking.begin(through), "a tick is passing");
+}
+
+fn finish_tick(toy: &Narrow) {
+    let (ticking, through) = toy.0.room().time().expect("that it forgets");
+    ticking.finish(through);
+}
+
+#[test]
+fn an_item_that_came_again_is_found_while_a_tick_is_taken_ahead() {
+    Model::new("tick ahead", 20).preemptions(3).run_in::<Narrow, Place>(
+        |toy| expiring(toy, 3),
+        &[
+            |toy, item| {
+                put_now(toy, item, 3);
+                begin_tick(toy);
+                ahead(toy);
+                assert_eq!(toy.0.copies(item), 1, "an item that expired is still there");
+            },
+            is_found,
+        ],
+        |toy, item| {
+            finish_tick(toy);
+            is_there_once(toy, item);
+        },
+    );
+}
+
+/// Who takes a tick ahead knows what expires. In the next tick it would be what has just come.
+#[test]
+fn no_tick_ends_while_it_is_taken_ahead() {
+    Model::new("tick ahead and next", 20).preemptions(2).blocking().run_in::<Narrow, Place>(
+        |toy| {
+            let item = expiring(toy, 0);
+            begin_tick(toy);
+            item
+        },
+        &[
+            |toy, _| ahead(toy),
+            |toy, _| {
+                begin_tick(toy);
+                put_now(toy, &toy.0.item(1, 2, 2), 1);
+            },
+        ],
+        |toy, item| {
+            finish_tick(toy);
+            assert_eq!(toy.0.copies(&toy.0.item(1, 2, 2)), 1, "an item within its window is lost");
+            assert_eq!(toy.0.copies(item), 0, "an item that expired is still there");
+        },
     );
 }
 

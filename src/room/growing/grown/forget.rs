@@ -14,6 +14,7 @@
 use crate::layout::aging::Lost;
 use crate::layout::bucket::Lanes;
 use crate::layout::either;
+use crate::layout::geometry::Mixed;
 use crate::layout::stamps::Moment;
 use crate::room::growing::grown::Grown;
 use crate::room::growing::site::Site;
@@ -127,5 +128,21 @@ impl Passage for Grown {
     fn close(&self) {
         either!(self.is_wide(), WIDE => self.accounts.close::<WIDE>(&self.ground.tables));
         self.perhaps_empty();
+    }
+
+    /// The address of its site.
+    fn shard_of(&self, hash: Mixed) -> usize {
+        std::ptr::from_ref(self.site(self.directory.look_up(hash))).addr()
+    }
+
+    /// The accounts can wait: as long as no lane stands for no item, they refuse nothing that is there.
+    fn advance(&self, hash: Mixed, _: Moment) -> usize {
+        let site = self.site(self.directory.look_up(hash));
+        either!(self.is_wide(), WIDE => self.sweep::<WIDE>(site));
+        std::ptr::from_ref(site).addr()
+    }
+
+    fn is_apart(&self) -> bool {
+        !self.accounts.may_have_excess()
     }
 }

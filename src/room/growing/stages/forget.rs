@@ -73,4 +73,16 @@ impl Passage for Stages {
     fn close(&self) {
         self.shards().into_iter().for_each(Grown::close);
     }
+
+    fn shard_of(&self, hash: Mixed) -> usize {
+        self.shards().map_or(0, |shards| shards.shard_of(hash))
+    }
+
+    fn advance(&self, hash: Mixed, now: Moment) -> usize {
+        self.shards().map_or(0, |shards| shards.advance(hash, now))
+    }
+
+    fn is_apart(&self) -> bool {
+        self.shards().is_none_or(Grown::is_apart)
+    }
 }

@@ -1,0 +1,129 @@
+//! Ticks that are taken ahead: who does so before each change cannot tell in how many parts a tick passes.
+
+use crate::common::{LAYOUTS, SplitMix, layouts, rounds};
+use koel::{BuildErrorKind, ConcurrentCuckooFilter, Room, StableHash};
+
+type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
+
+/// Does the same to a filter whose ticks pass as a whole and to one where they pass in parts, and compares
+/// what they answer, and what they are.
+fn compare<R: Room>(make: impl Fn() -> Filter<R>, items_in_a_tick: usize, what: &str) {
+    let (whole, parts) = (make(), make());
+    let mut random = SplitMix(7);
+    let (mut next, mut number) = (0u64, 100);
+    assert_eq!((whole.tick_to(number), parts.tick_to(number)), (0, 0));
+    for tick in 0..12 {
+        // Mostly the next one, and once so many that nothing is left.
+        number += if tick == 8 { 1_000 } else { 1 };
+        let passed = whole.tick_to(number);
+        while !parts.tick_in_parts(usize::MAX) {}
+        assert_eq!(parts.begin_tick_to(number), passed);
+        let burst = if tick % 4 == 3 { items_in_a_tick / 10 } else { items_in_a_tick };
+        for step in 0..burst {
+            let old = next.saturating_sub(random.below(3 * items_in_a_tick) as u64);
+            match random.below(20) {
+                0..=12 => {
+                    next += 1;
+                    parts.tick_ahead(&next);
+                    assert_eq!(whole.insert(&next), parts.insert(&next), "{what}, {tick}");
+                }
+                13..=16 => {
+                    parts.tick_ahead(&old);
+                    let added = [whole.insert_if_absent(&old), parts.insert_if_absent(&old)];
+                    assert_eq!(added[0], added[1], "{what}, {tick}");
+                }
+                17 | 18 => {
+                    parts.tick_ahead(&old);
+                    assert_eq!(whole.remove(&old), parts.remove(&old), "{what}, {tick}");
+                }
+                _ => assert!(parts.contains(&old) || !whole.contains(&old), "{what}, {tick}"),
+            }
+            // Some ticks are over soon, others not before the next one.
+            if step % 64 == 0 && tick % 3 > 0 {
+                parts.tick_in_parts(tick);
+            }
+        }
+        if tick % 2 == 0 {
+            // (To write it finishes the tick.)
+            assert!(bytes(&whole) == bytes(&parts), "{what}: they differ in tick {tick}");
+            assert_eq!(whole.len(), parts.len());
+        }
+    }
+}
+
+fn bytes<R: Room>(filter: &Filter<R>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    filter.write_to(&mut bytes).expect("memory");
+    bytes
+}
+
+/// The builder of a filter with this rate, or with a higher one if none can keep it beside the stamps.
+fn built<F>(mut rate: f64, build: impl Fn(f64) -> Result<F, koel::BuildError>) -> F {
+    loop {
+        match build(rate) {
+            Ok(filter) => return filter,
+            Err(error) => assert_eq!(error.kind(), BuildErrorKind::RateTooSmall),
+        }
+        rate *= 2.0;
+    }
+}
+
+#[test]
+fn a_fixed_filter_is_as_if_ticks_passed_at_once() {
+    for layout in layouts() {
+        let make = || {
+            built(layout.rate, |rate| {
+                let builder = ConcurrentCuckooFilter::builder().capacity(1_500_000).remembers(2);
+                builder.false_positive_rate(rate).hasher(StableHash::with_seed(3)).build()
+            })
+        };
+        compare(make, rounds(200_000, 500_000), &format!("{layout:?}"));
+    }
+}
+
+fn growing(rate: f64, expected_growth: f64) -> Filter<koel::Growing> {
+    built(rate, |rate| {
+        let builder = ConcurrentCuckooFilter::builder().capacity(100).remembers(2);
+        let builder = builder.hasher(StableHash::with_seed(3)).growing();
+        builder.false_positive_rate(rate).expected_growth(expected_growth).build()
+    })
+}
+
+/// Shards are split, while a tick passes too.
+#[test]
+fn a_growing_filter_is_as_if_ticks_passed_at_once() {
+    for layout in layouts() {
+        let make = || growing(layout.rate, 4_096.0);
+        compare(make, rounds(150_000, 400_000), &format!("{layout:?}"));
+    }
+}
+
+/// It grows until its fingerprints have no bits left, and one shard counts what is in another. When the last
+/// item has been removed, all that is left over goes.
+#[test]
+fn a_worn_filter_is_as_if_ticks_passed_at_once() {
+    let make = || growing(LAYOUTS[0].rate, 1.0);
+    compare(make, rounds(400_000, 900_000), "worn");
+    let (whole, parts) = (make(), make());
+    for filter in [&whole, &parts] {
+        filter.tick_to(100);
+        (0..10_000u64).for_each(|item| filter.insert(&item).expect("memory"));
+        filter.tick_to(102);
+    }
+    whole.tick();
+    assert!(parts.begin_tick());
+    let later = 1_000_000..2_500_000u64;
+    for item in later.clone() {
+        parts.tick_ahead(&item);
+        assert_eq!(whole.insert(&item), parts.insert(&item));
+    }
+    for item in later {
+        parts.tick_ahead(&item);
+        assert!(whole.remove(&item) && parts.remove(&item));
+    }
+    for item in 0..5_000u64 {
+        parts.tick_ahead(&item);
+        assert_eq!(whole.insert(&item), parts.insert(&item));
+    }
+    assert!(bytes(&whole) == bytes(&parts));
+}

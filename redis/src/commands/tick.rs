@@ -1,6 +1,7 @@
 //! `CF.TICK`, which primaries send.
 
 use crate::request::options::number;
+use crate::request::time;
 use crate::server::command::{About, Access, Command, Kind, Outcome, Parameter, Refusal};
 use crate::server::context::{Argument, Context, Mode};
 use crate::server::key::Value;
@@ -11,7 +12,8 @@ pub struct Tick;
 impl Command for Tick {
     const ABOUT: About = About {
         name: c"cf.tick",
-        summary: c"Lets time pass in a filter. Only primaries send this, to their replicas",
+        summary:
+            c"Begins a tick in a filter that forgets. Only primaries send this, to their replicas",
         complexity: c"O(n), where n is the size of the filter",
         arity: 3,
         access: Access::Update,
@@ -28,7 +30,7 @@ impl Command for Tick {
         }
         let key = call.open(*name, Mode::Write);
         if let (Value::Set(set), Some(to)) = (key.value(), number(*to)) {
-            set.pass_time(to);
+            time::begin(call, *name, set, to);
             call.changed(*name);
         }
         call.reply_ok();

@@ -95,6 +95,6 @@ pub fn make(
     let given = values.len() - usize::from(about.forget_after == 0);
     values[..given].iter().for_each(|(option, value)| arguments.extend([*option, value]));
     call.changed_as(name, c"CF.RESERVE", &arguments);
-    time::begin(call, name, set);
+    time::give_number(call, name, set);
     Ok(())
 }

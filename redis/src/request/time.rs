@@ -9,24 +9,36 @@ use koel_state::window::now;
 pub fn pass(call: Context<'_>, name: Argument<'_>, set: &Set) {
     let Some(window) = set.window() else { return };
     let number = window.number_at(now());
-    if set.present_tick().is_none_or(|present| present >= number) {
-        return;
+    let is_due = set.present_tick().is_some_and(|present| present < number);
+    if is_due && decides(call) {
+        call.replicate(c"CF.TICK", &[name.bytes(), number.to_string().as_bytes()]);
+        begin(call, name, set, number);
+    } else if set.is_ticking() {
+        // Whoever was to go on with it may have lost it, since keys are renamed.
+        call.go_on(name);
     }
+}
+
+fn decides(call: Context<'_>) -> bool {
     let flags = call.flags();
-    if flags.replayed() || !flags.primary() || call.must_not_replicate() {
-        return;
+    !flags.replayed() && flags.primary() && !call.must_not_replicate()
+}
+
+/// Begins a tick. A small filter has done with it then; a large one goes on between commands.
+pub fn begin(call: Context<'_>, name: Argument<'_>, set: &Set, number: u64) {
+    set.begin_tick(number);
+    if !set.pass_part() {
+        call.go_on(name);
     }
-    set.pass_time(number);
-    call.replicate(c"CF.TICK", &[name.bytes(), number.to_string().as_bytes()]);
 }
 
 /// Gives the present tick of a new filter its number.
-pub fn begin(call: Context<'_>, name: Argument<'_>, set: &Set) {
+pub fn give_number(call: Context<'_>, name: Argument<'_>, set: &Set) {
     if let Some(window) = set.about().window()
         && !call.flags().replayed()
     {
         let number = window.number_at(now());
-        set.pass_time(number);
+        set.begin_tick(number);
         call.replicate(c"CF.TICK", &[name.bytes(), number.to_string().as_bytes()]);
     }
 }

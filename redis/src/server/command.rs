@@ -1,9 +1,9 @@
 //! Commands: what the server has to know of each, and how it calls them.
 
-use crate::server::context::{Argument, Context, arguments, log};
+use crate::server::context::{Argument, Context, arguments};
+use crate::server::failure::or_if_it_panics;
 use redis_module::raw;
 use std::ffi::{CStr, CString, c_char, c_int};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{null, null_mut};
 
 /// Why a command was refused.
@@ -274,15 +274,9 @@ unsafe extern "C" fn call<C: Command>(
 ) -> c_int {
     // SAFETY: both live until this returns, and nothing keeps them for longer.
     let (context, arguments) = unsafe { (Context::new(raw), arguments(argv, argc)) };
-    // Unwinding must not reach the server. A panic leaves a filter as it was.
-    match catch_unwind(AssertUnwindSafe(|| C::run(context, arguments))) {
-        Ok(Ok(())) => {}
-        Ok(Err(refusal)) => refusal.reply(context),
-        Err(_) => {
-            log(raw, "koel: a command panicked; please report this");
-            context
-                .reply_error(c"ERR internal error of the koel module; the server's log has more");
-        }
-    }
+    let panicked =
+        Refusal::Message(c"ERR internal error of the koel module; the server's log has more");
+    let outcome = or_if_it_panics(Err(panicked), "a command", || C::run(context, arguments));
+    outcome.unwrap_or_else(|refusal| refusal.reply(context));
     raw::REDISMODULE_OK as c_int
 }

@@ -82,6 +82,10 @@ impl<'a> Context<'a> {
         Context { raw, call: PhantomData }
     }
 
+    pub(super) fn raw(self) -> *mut raw::RedisModuleCtx {
+        self.raw
+    }
+
     pub fn flags(self) -> Flags {
         // SAFETY: the call lives.
         Flags(unsafe { raw::RedisModule_GetContextFlags.unwrap()(self.raw) } as u32)

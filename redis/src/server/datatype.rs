@@ -3,11 +3,11 @@
 //! A set is saved as its [chunks](crate::set::chunk), each a string, of which the last one says that it is.
 
 use crate::server::context::log;
+use crate::server::failure::{cannot_save, or_if_it_panics};
 use crate::set::Set;
 use crate::set::assembly::Assembly;
 use redis_module::raw;
 use std::ffi::{c_char, c_int, c_void};
-use std::panic::catch_unwind;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -82,18 +82,12 @@ unsafe extern "C" fn save(file: *mut raw::RedisModuleIO, value: *mut c_void) {
             save(file, chunk.as_ptr().cast(), chunk.len());
         }
     });
-    if let Err(error) = outcome {
-        // The file lacks its end, so it is refused when it is loaded. There is no other way to fail here.
-        log(null_mut(), &format!("koel: cannot save a filter: {error}"));
-    }
+    outcome.unwrap_or_else(|error| cannot_save(&error));
 }
 
 unsafe extern "C" fn load(file: *mut raw::RedisModuleIO, version: c_int) -> *mut c_void {
     // Whatever is in a file, the server goes on.
-    catch_unwind(|| read(file, version)).unwrap_or_else(|_| {
-        log(null_mut(), "koel: loading a filter panicked; please report this");
-        null_mut()
-    })
+    or_if_it_panics(null_mut(), "loading a filter", || read(file, version))
 }
 
 fn read(file: *mut raw::RedisModuleIO, version: c_int) -> *mut c_void {
@@ -145,9 +139,7 @@ unsafe extern "C" fn rewrite(
             emit(file, c"CF.LOADCHUNK".as_ptr(), c"slb".as_ptr(), key, number, start, length);
         }
     });
-    if let Err(error) = outcome {
-        log(null_mut(), &format!("koel: cannot write a filter to the append-only file: {error}"));
-    }
+    outcome.unwrap_or_else(|error| cannot_save(&error));
 }
 
 unsafe extern "C" fn memory(value: *const c_void) -> usize {
@@ -157,13 +149,15 @@ unsafe extern "C" fn memory(value: *const c_void) -> usize {
 
 unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_void) {
     // SAFETY: as above.
-    unsafe { set(value) }.each_digested(|bytes| {
+    let set = unsafe { set(value) };
+    let add = |bytes: &[u8]| {
         // SAFETY: the bytes are read at once.
         unsafe {
             let add = raw::RedisModule_DigestAddStringBuffer.unwrap();
             add(digest, bytes.as_ptr().cast(), bytes.len());
         }
-    });
+    };
+    or_if_it_panics((), "a digest", || set.each_digested(add));
     // SAFETY: what was added is a sequence.
     unsafe { raw::RedisModule_DigestEndSequence.unwrap()(digest) };
 }
@@ -186,7 +180,8 @@ unsafe extern "C" fn copy(
     value: *const c_void,
 ) -> *mut c_void {
     // SAFETY: as above.
-    match unsafe { set(value) }.try_clone() {
+    let set = unsafe { set(value) };
+    match or_if_it_panics(Err("it panicked".into()), "a copy", || set.try_clone()) {
         Ok(set) => Box::into_raw(Box::new(set)).cast(),
         Err(error) => {
             log(null_mut(), &format!("koel: cannot copy a filter: {error}"));

@@ -5,7 +5,9 @@
 //! * [`context`] is one call: arguments, reply, replication.
 //! * [`key`] is a key that a command opened.
 //! * [`datatype`] saves, loads, copies and frees a set.
+//! * [`chore`] is what goes on between calls.
 //! * [`config`] has the settings.
+//! * [`failure`] is for those that no client waits for.
 //! * [`alloc`] is the server's allocator.
 
 #![allow(unsafe_code)]
@@ -13,9 +15,11 @@
 // (The tests of the crate run without a server.)
 #[cfg(not(test))]
 mod alloc;
+mod chore;
 pub mod command;
 pub mod config;
 pub mod context;
 mod datatype;
+mod failure;
 pub mod key;
 pub mod load;

@@ -14,7 +14,12 @@ pub enum Apart {
 impl Set {
     /// Whether a set of fixed size has as many items as it was made for.
     fn is_full(&self) -> bool {
-        !self.about.grows() && self.len() as u64 >= self.about.capacity
+        let has_all = || !self.about.grows() && self.len() as u64 >= self.about.capacity;
+        has_all() && {
+            // What expires does not count.
+            self.finish_tick();
+            has_all()
+        }
     }
 
     /// Does this to the filter. A few items go into one before, which is kept only if this succeeds: a command
@@ -37,6 +42,7 @@ impl Set {
 
     /// Adds a copy of the item, and returns whether there was room.
     pub fn add(&mut self, hash: u64) -> bool {
+        self.go_ahead(&[hash]);
         if self.is_full() {
             return false;
         }
@@ -54,6 +60,7 @@ impl Set {
 
     /// Adds the item if it is not there, and returns whether it was not, or `None` if there was no room.
     pub fn add_if_absent(&mut self, hash: u64) -> Option<bool> {
+        self.go_ahead(&[hash]);
         if self.is_full() {
             return self.contains(hash).then_some(false);
         }
@@ -70,6 +77,7 @@ impl Set {
 
     /// Adds a copy of each item, and tells for each whether there was room.
     pub fn add_many(&mut self, hashes: &[u64], answers: &mut [bool]) {
+        self.go_ahead(hashes);
         let room = (self.about.capacity as usize).saturating_sub(self.len());
         let (Body::Filter(filter), true) = (&self.body, self.about.grows() || room >= hashes.len())
         else {
@@ -89,6 +97,7 @@ impl Set {
     /// Adds each item that is not there, and tells for each whether it was not, or `None` if there was no
     /// room.
     pub fn add_many_if_absent(&mut self, hashes: &[u64], answers: &mut [Option<bool>]) {
+        self.go_ahead(hashes);
         let room = (self.about.capacity as usize).saturating_sub(self.len());
         let (Body::Filter(filter), true) = (&self.body, self.about.grows() || room >= hashes.len())
         else {
@@ -137,6 +146,7 @@ impl Set {
 
     /// Removes a copy of the item, and returns whether there was one.
     pub fn remove(&mut self, hash: u64) -> bool {
+        self.go_ahead(&[hash]);
         let removed = match &mut self.body {
             Body::Filter(filter) => filter!(&**filter, filter => filter.remove_hash(hash)),
             Body::Few(few) => few.remove(hash),
@@ -162,6 +172,8 @@ impl Set {
     /// Adds what the other set has, which is [alike](Self::check_alike). If there is no room for all, some may
     /// have been added.
     pub fn merge(&mut self, other: &Set) -> Result<(), Apart> {
+        self.finish_tick();
+        other.finish_tick();
         let other = match &other.body {
             Body::Half(_) => return Err(Apart::Half),
             Body::Filter(other) => other,

@@ -5,13 +5,18 @@
 //!
 //! # What replicas do
 //!
-//! A primary lets time pass, and tells its replicas: an item may go where another one expired, so all tables have
-//! to forget at the same moment of their histories. A tick passes as a whole, in one command. If half of it could
-//! be saved, a replica that loads the file would have to go on from exactly there.
+//! A primary lets a tick begin, and tells its replicas: an item may go where another one expired, so all tables have
+//! to forget at the same moment of their histories. What expires is erased later, in parts, and nobody has to
+//! tell how far that has come. For whatever changes a set takes the tick [ahead](Set::go_ahead) where it
+//! changes something, so it does what it would do if the tick had passed when it began. And whatever
+//! saves, copies or compares a set ends its tick first. Only questions can see that something is left to erase.
 
 use crate::set::{Body, Set, filter};
 use koel::AnyCuckooFilter;
 use koel_state::window::Window;
+
+/// The segments that a part of a tick visits. It takes less than half a millisecond.
+const IN_A_PART: usize = 512;
 
 impl Set {
     /// For how long it remembers items, or `None` if for ever, or if another program counts its ticks.
@@ -26,10 +31,48 @@ impl Set {
         filter!(&**filter, filter => filter.present_tick())
     }
 
-    /// Lets ticks pass until the present one has this number.
-    pub fn pass_time(&self, number: u64) {
-        if let Body::Filter(filter) = &self.body {
-            filter!(&**filter, filter => filter.tick_to(number));
+    /// Begins the tick with this number. If more have been missed, they pass at once.
+    pub fn begin_tick(&self, number: u64) {
+        let Body::Filter(filter) = &self.body else { return };
+        if filter!(&**filter, filter => filter.remembers().is_none()) {
+            return;
+        }
+        while self.present_tick().is_none_or(|present| present < number) {
+            self.finish_tick();
+            filter!(&**filter, filter => filter.begin_tick_to(number));
+        }
+    }
+
+    /// Goes on with the tick that is passing, and returns whether none is any more.
+    pub fn pass_part(&self) -> bool {
+        self.pass(IN_A_PART)
+    }
+
+    /// Whether a tick is passing.
+    pub fn is_ticking(&self) -> bool {
+        !self.pass(0)
+    }
+
+    pub(super) fn finish_tick(&self) {
+        while !self.pass(usize::MAX) {}
+    }
+
+    fn pass(&self, most: usize) -> bool {
+        match &self.body {
+            Body::Filter(filter) => filter!(&**filter, filter => filter.tick_in_parts(most)),
+            _ => true,
+        }
+    }
+
+    /// Takes the tick that is passing through the shards of these items, which are to be changed.
+    #[inline]
+    pub(super) fn go_ahead(&self, hashes: &[u64]) {
+        if let Body::Filter(filter) = &self.body
+            && self.about.forget_after > 0
+            && self.is_ticking()
+        {
+            let through = |hash: &u64| filter!(&**filter, filter => filter.tick_ahead_hash(*hash));
+            hashes.iter().for_each(through);
         }
     }
 }

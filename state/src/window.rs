@@ -54,7 +54,9 @@ impl Window {
     #[must_use]
     pub fn of_ticks(ticks: u32, number: Option<u64>) -> Option<Self> {
         let window = Window { ticks, tick: number? >> SHIFT };
-        (1..=Self::MOST_SECONDS).contains(&window.seconds()).then_some(window)
+        // The longest window is longer than what was asked for, too.
+        let most = Self::of_seconds(Self::MOST_SECONDS).seconds();
+        (1..=most).contains(&window.seconds()).then_some(window)
     }
 
     #[must_use]
@@ -145,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_number_tells_the_window_and_the_time() {
-        for seconds in [1, 45, 5_400, 43_200, 2_592_000, 36_500 * 86_400] {
+        for seconds in [1, 45, 5_400, 43_200, 2_592_000, 36_500 * 86_400, Window::MOST_SECONDS] {
             let window = Window::of_seconds(seconds);
             let mut last = 0;
             for time in [0, 1, 1_795_000_000, 1_795_000_000 + window.tick_seconds(), 1 << 35] {

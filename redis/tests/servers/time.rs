@@ -3,6 +3,8 @@
 use crate::client::Client;
 use crate::replicas::{check_equal, follow};
 use crate::server::{Kind, Server, await_that, each_server, long};
+use std::fs::File;
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 fn items(from: usize, count: usize) -> String {
@@ -176,5 +178,39 @@ fn a_replica_has_no_clock() {
         assert_eq!(found(&mut client, "k", 0, 100), 0);
         client.ask("WAIT 1 0");
         assert_eq!(found(&mut replica.client(), "k", 0, 100), 0);
+    });
+}
+
+/// A tick of a large filter goes on while nobody asks, also if the key gets another name meanwhile.
+#[test]
+fn a_tick_goes_on_between_commands() {
+    each_server(|kind| {
+        let mut server = Server::with(kind, &["--appendonly", "yes"]);
+        let mut client = server.client();
+        client.ask("SELECT 3").ok();
+        // A tick of seven years, so that none is due but the one below.
+        client.ask("CF.RESERVE k 40000000 EXPANSION 0 FORGETAFTER 3162240000").ok();
+        client.ask(&format!("CF.INSERTNX k ITEMS {}", items(0, 50_000)));
+        server.kill();
+        let number = ((3_162_240_000u64.div_ceil(14) << 36) + 100_000).to_string();
+        let length = number.len();
+        let tick = format!("*3\r\n$7\r\nCF.TICK\r\n$1\r\nk\r\n${length}\r\n{number}\r\n");
+        // Whoever comes back for the first name finds nothing.
+        let tick = tick + "*3\r\n$6\r\nRENAME\r\n$1\r\nk\r\n$5\r\nother\r\n";
+        let folder = std::fs::read_dir(server.path().join("appendonlydir")).expect("a folder");
+        let files = folder.map(|file| file.expect("a file").path());
+        let last = files.into_iter().find(|file| file.to_string_lossy().ends_with("incr.aof"));
+        let file = File::options().append(true).open(last.expect("an append-only file"));
+        file.and_then(|mut file| file.write_all(tick.as_bytes())).expect("it is written");
+        server.restart();
+        let mut client = server.client();
+        client.ask("SELECT 3").ok();
+        let left = |client: &mut Client, key| {
+            client.ask(&format!("CF.INFO {key}")).field("Number of items inserted").integer()
+        };
+        // Who asks for the first time sees to it that somebody comes back for this one.
+        let first = left(&mut client, "other");
+        await_that("the rest of the tick is over", || left(&mut client, "other") == 0);
+        assert_eq!(client.ask("CF.ADDNX other 1").integer(), 1, "{kind:?}: {first} were left");
     });
 }

@@ -259,6 +259,17 @@ def saving(options, write):
             write("loaded at", name, "koel", "MiB/s", os.path.getsize(file) / 2**20 / loaded)
 
 
+def ticks(options, write):
+    """Single commands on a large filter that forgets, while a tick of three seconds follows another."""
+    with Server(options, *modules(options)["koel"]) as server:
+        server.ask("CF.RESERVE", "set", options.many * 20, "FORGETAFTER", 42)
+        fill(server, "set", options.many // 5)
+        name = f"{server.ask('MEMORY', 'USAGE', 'set') >> 20} MiB, a tick every 3 s"
+        end = time.time() + (3 if options.quick else 30)
+        items = iter(urls(options.many, 2_000_000))
+        latency(server, "CF.ADDNX", ["set"], iter(lambda: next(items) if time.time() < end else None, None), name, "koel", write)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--servers", required=True, help="the folder with redis-server and redis-benchmark")
@@ -267,7 +278,7 @@ def main():
     parser.add_argument("--bloom", help="redisbloom.so, to compare with")
     parser.add_argument("--out", default=".", help="the folder for results.csv")
     parser.add_argument("--quick", action="store_true", help="tiny figures, to try it")
-    parser.add_argument("--only", help="one of: throughput, memory, small, saving")
+    parser.add_argument("--only", help="one of: throughput, memory, small, saving, ticks")
     options = parser.parse_args()
     options.module = os.path.abspath(options.module)
     options.items, options.pool, options.many, options.repeats = (
@@ -279,7 +290,7 @@ def main():
         rows.append([what, name, kind, unit, f"{value:.4g}", *(f"{end:.4g}" for end in range_)])
         print(*rows[-1], sep="\t", flush=True)
 
-    parts = {"throughput": throughput, "memory": memory, "small": small, "saving": saving}
+    parts = {"throughput": throughput, "memory": memory, "small": small, "saving": saving, "ticks": ticks}
     for name, part in parts.items():
         if options.only in (None, name):
             part(options, write)

@@ -62,6 +62,12 @@
 //! erases, it makes that stripe's version odd. So in a filter that forgets, a lookup in wide buckets reads
 //! the versions of both its stripes.
 //!
+//! # And if somebody takes the tick ahead through one shard?
+//!
+//! A lookup stays within its shard, and so do moves. So T2 and T3 may be done for the stripes of one shard, in this
+//! order, before they are done for others. The pass that is going on ends after that, so the next tick
+//! does too, in which another stamp is dead.
+//!
 //! # And in a growing filter?
 //!
 //! There the same happens in the shards that there are. Those that splits add meanwhile learn the time from

@@ -4,7 +4,7 @@ use crate::request::limits;
 use crate::request::target;
 use crate::server::command::{About, Access, Command, Kind, Outcome, Parameter, Refusal};
 use crate::server::context::{Argument, Context, Mode};
-use crate::server::key::{Value, ValueMut};
+use crate::server::key::Value;
 use crate::set::Set;
 use crate::set::items::Apart;
 
@@ -33,26 +33,32 @@ impl Command for Merge {
         let sets = sources.iter().zip(&keys).map(|(name, key)| target::needed(call, *name, key));
         let sets: Vec<&Set> = sets.collect::<Result<_, _>>()?;
         let mut key = call.open(*name, Mode::Write);
-        match key.value() {
-            Value::Nothing => {
-                let first = sets.first().ok_or(Refusal::Missing)?;
-                sets.iter().try_for_each(|other| first.check_alike(other)).map_err(refusal)?;
-                limits::check_more(call, first, 0)?;
-                let set =
-                    first.try_clone().map_err(|error| Refusal::Text(format!("ERR {error}")))?;
-                key.put(set);
-            }
-            _ => {
-                let set = target::changed(call, *name, &mut key)?;
-                sets.iter().try_for_each(|other| set.check_alike(other)).map_err(refusal)?;
-                limits::check(call, set)?;
-            }
+        if matches!(key.value(), Value::Nothing) {
+            let (first, others) = sets.split_first().ok_or(Refusal::Missing)?;
+            sets.iter().try_for_each(|other| first.check_alike(other)).map_err(refusal)?;
+            limits::check_more(call, first, 0)?;
+            limits::check_memory(call, first.bytes())?;
+            let copy = first.try_clone().map_err(|error| Refusal::Text(format!("ERR {error}")));
+            let mut set = copy?;
+            set.merge(others).map_err(refusal)?;
+            key.put(set);
+            call.changed(*name);
+            call.reply_ok();
+            return Ok(());
         }
-        let ValueMut::Set(set) = key.value_mut() else { return Err(Refusal::WrongType) };
-        let outcome = sets.iter().try_for_each(|other| set.merge(other));
-        // Also if there was no room for all: some are there now, here and on replicas.
+        let set = target::changed(call, *name, &mut key)?;
+        sets.iter().try_for_each(|other| set.check_alike(other)).map_err(refusal)?;
+        limits::check(call, set)?;
+        if set.may_overflow(&sets) {
+            limits::check_memory(call, set.bytes())?;
+        }
+        let merged = set.merge(&sets);
+        if matches!(merged, Err(Apart::TooMany)) {
+            return merged.map_err(refusal);
+        }
+        // Also if there was no memory for all: some are there now, here and on replicas.
         call.changed(*name);
-        match outcome {
+        match merged {
             // A primary that has told its client does not hear it again from each replica.
             Err(apart) if !call.flags().replayed() => Err(refusal(apart)),
             _ => {
@@ -72,6 +78,9 @@ fn refusal(apart: Apart) -> Refusal {
             c"ERR one of the filters grows, and the other does not; only filters of one kind can be merged",
         ),
         Apart::Half => Refusal::Half,
+        Apart::TooMany => Refusal::Message(
+            c"ERR the filters have more items together than the destination was made for, which has a fixed size; nothing has changed",
+        ),
         Apart::Koel(error) => Refusal::Text(format!("ERR {error}")),
     }
 }

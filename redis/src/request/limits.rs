@@ -49,3 +49,12 @@ pub fn check_new(call: Context<'_>, about: &About) -> Result<(), Refusal> {
     }
     Ok(())
 }
+
+/// Refuses to make a copy of so many bytes that there is no memory for.
+pub fn check_memory(call: Context<'_>, bytes: usize) -> Result<(), Refusal> {
+    let bytes = bytes as u64;
+    if bytes <= SMALL || call.flags().replayed() || bytes <= call.free_bytes() {
+        return Ok(());
+    }
+    Err(Refusal::Message(c"OOM a copy of the filter would take more memory than the server has"))
+}

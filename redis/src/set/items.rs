@@ -8,6 +8,8 @@ pub enum Apart {
     Seed,
     Half,
     Kind,
+    /// Together they have more items than fit into a set of fixed size, which has not changed.
+    TooMany,
     Koel(String),
 }
 
@@ -169,11 +171,30 @@ impl Set {
         if few || self.about.grows() == other.about.grows() { Ok(()) } else { Err(Apart::Kind) }
     }
 
-    /// Adds what the other set has, which is [alike](Self::check_alike). If there is no room for all, some may
-    /// have been added.
-    pub fn merge(&mut self, other: &Set) -> Result<(), Apart> {
+    /// Whether these might have more items together than fit, so that a copy has to show whether they have.
+    pub fn may_overflow(&self, others: &[&Set]) -> bool {
         self.finish_tick();
-        other.finish_tick();
+        others.iter().for_each(|other| other.finish_tick());
+        let all = others.iter().map(|other| other.len()).sum::<usize>() + self.len();
+        !self.about.grows() && all as u64 > self.about.capacity
+    }
+
+    /// Adds what the other sets have, which are [alike](Self::check_alike). If that fails for another reason than
+    /// [`TooMany`](Apart::TooMany), some may have been added.
+    pub fn merge(&mut self, others: &[&Set]) -> Result<(), Apart> {
+        if !self.may_overflow(others) {
+            return others.iter().try_for_each(|other| self.merge_one(other));
+        }
+        let mut merged = self.try_clone().map_err(Apart::Koel)?;
+        let outcome = others.iter().try_for_each(|other| merged.merge_one(other));
+        if outcome.is_err() || merged.len() as u64 > self.about.capacity {
+            return Err(Apart::TooMany);
+        }
+        *self = merged;
+        Ok(())
+    }
+
+    fn merge_one(&mut self, other: &Set) -> Result<(), Apart> {
         let other = match &other.body {
             Body::Half(_) => return Err(Apart::Half),
             Body::Filter(other) => other,

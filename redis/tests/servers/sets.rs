@@ -153,6 +153,36 @@ fn merge_takes_over_what_others_have() {
         client.ask("CF.ADD few y");
         client.ask("CF.MERGE fixed few").ok();
         assert_eq!(client.ask("CF.EXISTS fixed y").integer(), 1);
+
+        // A set of fixed size takes what it was made for, and all or nothing.
+        let some = |from: usize, to| {
+            (from..to).map(|item: usize| item.to_string()).collect::<Vec<_>>().join(" ")
+        };
+        for (key, from, to) in [("first", 0, 700), ("second", 300, 1_000), ("third", 1_000, 1_500)]
+        {
+            client
+                .ask(&format!("CF.RESERVE {key} 1000 SEED 7 EXPANSION 0 ERROR_RATE 0.000001"))
+                .ok();
+            client.ask(&format!("CF.INSERT {key} ITEMS {}", some(from, to)));
+        }
+        let digest = |client: &mut Client| client.ask("DEBUG DIGEST").text();
+        let before = digest(&mut client);
+        for line in
+            ["CF.MERGE first third", "CF.MERGE first second third", "CF.MERGE all first third"]
+        {
+            let reply = client.ask(line);
+            assert!(reply.error().contains("more items together"), "{line}: {reply:?}");
+        }
+        assert_eq!(digest(&mut client), before, "{kind:?}: a refused merge changed something");
+        for line in ["CF.MERGE all first second", "CF.MERGE first second"] {
+            client.ask(line).ok();
+        }
+        for key in ["first", "all"] {
+            let info = client.ask(&format!("CF.INFO {key}"));
+            assert_eq!(info.field("Number of items inserted").integer(), 1_000, "{kind:?}: {key}");
+            let found = client.ask(&format!("CF.MEXISTS {key} {}", some(0, 1_000)));
+            assert!(found.array().iter().all(|found| found.integer() == 1), "{kind:?}: {key}");
+        }
     });
 }
 

@@ -33,6 +33,12 @@ fn mixed(client: &mut Client, random: &mut Random, commands: usize) {
                     format!("CF.RESERVE {key} {} ERROR_RATE 0.0001 SEED 7", 4 + random.below(3_000))
                 }
                 2 if random.below(20) == 0 => format!("DEL {key}"),
+                // Large enough for ticks to pass in parts.
+                2 => format!(
+                    "CF.RESERVE {key} 1000000 EXPANSION {} SEED 7 FORGETAFTER {}",
+                    random.below(2),
+                    1 + random.below(3)
+                ),
                 3 => format!("CF.COMPACT {key}"),
                 4 => format!("CF.MERGE {key} key:{}", random.below(20)),
                 5 => format!("COPY {key} key:{} REPLACE", random.below(20)),

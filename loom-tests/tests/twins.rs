@@ -1204,8 +1204,13 @@ twins! {
     }
     a_tick_ends_while_it_is_taken_ahead {
         edits: [
-            ("table/ticking.rs", "            progress.at_work += 1;\n        }\n        let shard", "        }\n        let shard"),
-            ("table/ticking.rs", "        progress.ahead.insert(shard);\n        progress.at_work -= 1;", "        progress.ahead.insert(shard);"),
+            ("table/ticking.rs", "        progress.at_work += usize::from(is_due);\n", ""),
+            (
+                "table/ticking.rs",
+                "                    progress.ahead.insert(shard);
+                    progress.at_work -= 1;",
+                "                    progress.ahead.insert(shard);",
+            ),
         ],
         model: "forgetting::no_tick_ends_while_it_is_taken_ahead",
         message: "an item within its window is lost",

@@ -273,7 +273,6 @@ impl Ticking {
         progress.elapsed = progress.elapsed.wrapping_add(1);
         through.begin(now, || self.clock.set(now));
         (progress.pass, progress.next) = (Some(Pass::Announce), 0);
-        progress.ahead = BTreeSet::new();
     }
 
     /// The number of the present tick, if ticks have numbers.
@@ -322,20 +321,36 @@ impl Ticking {
         if !through.is_apart() {
             return self.finish(through);
         }
-        let shard = through.shard_of(hash);
-        {
-            let mut progress = self.progress.lock();
-            // To close is all that is left to do, and nothing to shards that are apart.
-            let is_over = matches!(progress.pass, None | Some(Pass::Close));
-            if is_over || progress.ahead.contains(&shard) {
+        loop {
+            let shard = through.shard_of(hash);
+            match self.begin_ahead(shard) {
+                Some(true) => {
+                    let shard = through.advance(hash, self.clock.own_time());
+                    let mut progress = self.progress.lock();
+                    progress.ahead.insert(shard);
+                    progress.at_work -= 1;
+                }
+                Some(false) => {}
+                None => return,
+            }
+            // It may have been split meanwhile.
+            if through.shard_of(hash) == shard {
                 return;
             }
-            progress.at_work += 1;
         }
-        let shard = through.advance(hash, self.clock.own_time());
+    }
+
+    /// Begins to take the tick through a shard ahead of its passes. `Some(false)` if it has been there, `None` if
+    /// there is nothing left to do anywhere.
+    fn begin_ahead(&self, shard: usize) -> Option<bool> {
         let mut progress = self.progress.lock();
-        progress.ahead.insert(shard);
-        progress.at_work -= 1;
+        // To close is all that is left to do then, and nothing to shards that are apart.
+        if matches!(progress.pass, None | Some(Pass::Close)) {
+            return None;
+        }
+        let is_due = !progress.ahead.contains(&shard);
+        progress.at_work += usize::from(is_due);
+        Some(is_due)
     }
 
     /// Whether a tick is passing.
@@ -368,6 +383,9 @@ impl Ticking {
                 Pass::Settle => Some(Pass::Close),
                 Pass::Expire | Pass::Close => None,
             };
+            if progress.pass.is_none() {
+                progress.ahead = BTreeSet::new();
+            }
         }
     }
 }

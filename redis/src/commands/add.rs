@@ -50,6 +50,7 @@ impl Command for AddNew {
         let mut key = call.open(*name, Mode::Write);
         let set = target::added_to(call, *name, &mut key, None)?;
         let hash = set.hash(item.bytes());
+        set.go_ahead(&[hash]);
         if !limits::has_room(call, set) && !set.contains(hash) {
             limits::check(call, set)?;
         }

@@ -49,11 +49,12 @@ impl Command for Merge {
         let set = target::changed(call, *name, &mut key)?;
         sets.iter().try_for_each(|other| set.check_alike(other)).map_err(refusal)?;
         limits::check(call, set)?;
-        if set.may_overflow(&sets) {
+        let grows = set.about().grows();
+        if !grows {
             limits::check_memory(call, set.bytes())?;
         }
         let merged = set.merge(&sets);
-        if matches!(merged, Err(Apart::TooMany)) {
+        if merged.is_err() && !grows {
             return merged.map_err(refusal);
         }
         // Also if there was no memory for all: some are there now, here and on replicas.

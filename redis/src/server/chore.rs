@@ -1,7 +1,7 @@
 //! What goes on between commands, in parts: the ticks of large sets.
 //!
-//! A timer of the server comes back to the key until its set has nothing left to do. If the key has gone, or got
-//! another name, nobody goes on, until a command on the set [asks for that](Context::go_on) again.
+//! A timer of the server comes back to one key after another, until their sets have nothing left to do. If a key has
+//! gone, or got another name, nobody goes on, until a command on the set [asks for that](Context::go_on) again.
 
 use crate::server::context::{Argument, Context, Mode};
 use crate::server::failure::or_if_it_panics;
@@ -9,9 +9,11 @@ use crate::server::key::{Key, Value};
 use redis_module::raw;
 use std::collections::BTreeSet;
 use std::ffi::{c_int, c_void};
+use std::ops::Bound::{Excluded, Unbounded};
+use std::ptr::null_mut;
 use std::sync::{Mutex, PoisonError};
 
-/// The milliseconds between two parts, of which each takes less than one.
+/// The milliseconds between two parts, of whichever sets. Each takes less than one.
 const PERIOD: i64 = 2;
 
 /// A key of one of the server's databases.
@@ -21,10 +23,27 @@ struct Chore {
     name: Vec<u8>,
 }
 
-/// The chores that have a timer.
-static CHORES: Mutex<BTreeSet<Chore>> = Mutex::new(BTreeSet::new());
+/// What there is to do, in turns.
+struct Chores {
+    waiting: BTreeSet<Chore>,
+    /// The one whose turn it was last.
+    last: Option<Chore>,
+}
 
-fn chores<T>(act: impl FnOnce(&mut BTreeSet<Chore>) -> T) -> T {
+impl Chores {
+    /// The one whose turn it is.
+    fn next(&mut self) -> Option<Chore> {
+        let later = |last: &Chore| self.waiting.range((Excluded(last), Unbounded)).next();
+        let next = self.last.as_ref().and_then(later).or(self.waiting.first()).cloned();
+        self.last.clone_from(&next);
+        next
+    }
+}
+
+/// While any is waiting, there is one timer.
+static CHORES: Mutex<Chores> = Mutex::new(Chores { waiting: BTreeSet::new(), last: None });
+
+fn chores<T>(act: impl FnOnce(&mut Chores) -> T) -> T {
     act(&mut CHORES.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
@@ -34,49 +53,58 @@ impl Context<'_> {
         // SAFETY: the call lives.
         let database = unsafe { raw::RedisModule_GetSelectedDb.unwrap()(self.raw()) };
         let chore = Chore { database, name: name.bytes().to_vec() };
-        if chores(|chores| chores.insert(chore.clone())) {
+        let is_first = chores(|chores| chores.waiting.insert(chore) && chores.waiting.len() == 1);
+        if is_first {
             // SAFETY: as above.
-            unsafe { set_timer(self.raw(), chore) };
+            unsafe { set_timer(self.raw()) };
         }
     }
 }
 
 /// # Safety
 ///
-/// The context is that of a call in which the chore's database is selected.
-unsafe fn set_timer(context: *mut raw::RedisModuleCtx, chore: Chore) {
-    let chore = Box::into_raw(Box::new(chore));
-    // SAFETY: the chore is the timer's, which calls this once.
-    unsafe {
-        raw::RedisModule_CreateTimer.unwrap()(context, PERIOD, Some(come_back), chore.cast());
-    }
+/// The context is that of a call.
+unsafe fn set_timer(context: *mut raw::RedisModuleCtx) {
+    // SAFETY: the timer has no data.
+    unsafe { raw::RedisModule_CreateTimer.unwrap()(context, PERIOD, Some(come_back), null_mut()) };
 }
 
-/// What the server calls, with the database selected in which the timer was set.
-unsafe extern "C" fn come_back(context: *mut raw::RedisModuleCtx, chore: *mut c_void) {
-    // SAFETY: it is the chore of this timer.
-    let chore = *unsafe { Box::<Chore>::from_raw(chore.cast()) };
+/// What the server calls.
+unsafe extern "C" fn come_back(context: *mut raw::RedisModuleCtx, _: *mut c_void) {
+    let Some(chore) = chores(Chores::next) else { return };
     // SAFETY: the context is that of this call.
-    let part = || unsafe { pass_part(context, &chore.name) };
-    if or_if_it_panics(true, "a tick", part) {
-        chores(|chores| chores.remove(&chore));
-    } else {
+    let part = || unsafe { pass_part(context, &chore) };
+    let is_done = or_if_it_panics(true, "a tick", part);
+    let is_left = chores(|chores| {
+        if is_done {
+            chores.waiting.remove(&chore);
+        }
+        !chores.waiting.is_empty()
+    });
+    if is_left {
         // SAFETY: as above.
-        unsafe { set_timer(context, chore) };
+        unsafe { set_timer(context) };
     }
 }
 
 /// Returns whether there is nothing left to do.
-unsafe fn pass_part(context: *mut raw::RedisModuleCtx, name: &[u8]) -> bool {
-    let mode = (raw::REDISMODULE_READ | raw::REDISMODULE_OPEN_KEY_NOTOUCH) as c_int;
+unsafe fn pass_part(context: *mut raw::RedisModuleCtx, chore: &Chore) -> bool {
+    // To open a key for writing is no use of it that the server counts or tells anybody.
+    let mode = raw::REDISMODULE_READ | raw::REDISMODULE_WRITE | raw::REDISMODULE_OPEN_KEY_NOTOUCH;
+    let (start, length) = (chore.name.as_ptr().cast(), chore.name.len());
     // SAFETY: the context is that of a call. The string is freed after the key is closed.
     unsafe {
-        let (start, length) = (name.as_ptr().cast(), name.len());
+        if raw::RedisModule_SelectDb.unwrap()(context, chore.database)
+            != raw::REDISMODULE_OK as c_int
+        {
+            return true;
+        }
         let name = raw::RedisModule_CreateString.unwrap()(context, start, length);
-        let key = Key::new(raw::RedisModule_OpenKey.unwrap()(context, name, mode), Mode::Read);
-        let done = !matches!(key.value(), Value::Set(set) if !set.pass_part());
+        let key = raw::RedisModule_OpenKey.unwrap()(context, name, mode as c_int);
+        let key = Key::new(key, Mode::Write);
+        let is_done = !matches!(key.value(), Value::Set(set) if !set.pass_part());
         drop(key);
         raw::RedisModule_FreeString.unwrap()(context, name);
-        done
+        is_done
     }
 }

@@ -1,14 +1,14 @@
 //! What is done to the items of a set.
 
 use crate::set::{Body, Set, filter, filter_of};
-use koel::{AnyCuckooFilter, Full, StableHash};
+use koel::{AnyCuckooFilter, Full, StableHash, UnionErrorKind};
 
 /// Why two sets cannot be merged.
 pub enum Apart {
     Seed,
     Half,
     Kind,
-    /// Together they have more items than fit into a set of fixed size, which has not changed.
+    /// Together they have more items than fit into a set of fixed size.
     TooMany,
     Koel(String),
 }
@@ -171,23 +171,18 @@ impl Set {
         if few || self.about.grows() == other.about.grows() { Ok(()) } else { Err(Apart::Kind) }
     }
 
-    /// Whether these might have more items together than fit, so that a copy has to show whether they have.
-    pub fn may_overflow(&self, others: &[&Set]) -> bool {
+    /// Adds what the other sets have, which are [alike](Self::check_alike). A set of fixed size has changed only
+    /// if all of it was added and it has no more items than fit; one that grows may have a part of it
+    /// after an error.
+    pub fn merge(&mut self, others: &[&Set]) -> Result<(), Apart> {
         self.finish_tick();
         others.iter().for_each(|other| other.finish_tick());
-        let all = others.iter().map(|other| other.len()).sum::<usize>() + self.len();
-        !self.about.grows() && all as u64 > self.about.capacity
-    }
-
-    /// Adds what the other sets have, which are [alike](Self::check_alike). If that fails for another reason than
-    /// [`TooMany`](Apart::TooMany), some may have been added.
-    pub fn merge(&mut self, others: &[&Set]) -> Result<(), Apart> {
-        if !self.may_overflow(others) {
+        if self.about.grows() {
             return others.iter().try_for_each(|other| self.merge_one(other));
         }
         let mut merged = self.try_clone().map_err(Apart::Koel)?;
-        let outcome = others.iter().try_for_each(|other| merged.merge_one(other));
-        if outcome.is_err() || merged.len() as u64 > self.about.capacity {
+        others.iter().try_for_each(|other| merged.merge_one(other))?;
+        if merged.len() as u64 > self.about.capacity {
             return Err(Apart::TooMany);
         }
         *self = merged;
@@ -200,7 +195,10 @@ impl Set {
             Body::Filter(other) => other,
             Body::Few(few) => {
                 let added = few.hashes().iter().all(|hash| self.add_if_absent(*hash).is_some());
-                let no_room = || Apart::Koel("there is no room for all items".into());
+                let no_room = || match self.about.grows() {
+                    true => Apart::Koel("there is no room for all items".into()),
+                    false => Apart::TooMany,
+                };
                 return added.then_some(()).ok_or_else(no_room);
             }
         };
@@ -215,7 +213,10 @@ impl Set {
             (AnyCuckooFilter::Growing(own), AnyCuckooFilter::Growing(other)) => own.union(other),
             _ => return Err(Apart::Kind),
         };
-        added.map(drop).map_err(|error| Apart::Koel(error.to_string()))
+        added.map(drop).map_err(|error| match error.kind() {
+            UnionErrorKind::Full if !self.about.grows() => Apart::TooMany,
+            _ => Apart::Koel(error.to_string()),
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! How a set gets somewhere else: in chunks, as a copy, as a digest.
 //!
-//! Nothing here changes a set, not even one in which a tick is passing: replicas would not know.
+//! Nothing here changes a set, but that a tick that is passing comes to its end: see [`time`](crate::set::time).
 
 use crate::set::assembly::{Assembly, Trouble};
 use crate::set::{Body, Set, chunk, filter, filter_of};

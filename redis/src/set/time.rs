@@ -66,9 +66,8 @@ impl Set {
 
     /// Takes the tick that is passing through the shards of these items, which are to be changed.
     #[inline]
-    pub(super) fn go_ahead(&self, hashes: &[u64]) {
+    pub fn go_ahead(&self, hashes: &[u64]) {
         if let Body::Filter(filter) = &self.body
-            && self.about.forget_after > 0
             && self.is_ticking()
         {
             let through = |hash: &u64| filter!(&**filter, filter => filter.tick_ahead_hash(*hash));

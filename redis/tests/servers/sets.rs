@@ -173,6 +173,10 @@ fn merge_takes_over_what_others_have() {
             let reply = client.ask(line);
             assert!(reply.error().contains("more items together"), "{line}: {reply:?}");
         }
+        client.ask("CF.RESERVE vague 1000 SEED 7 EXPANSION 0 ERROR_RATE 0.01").ok();
+        let reply = client.ask("CF.MERGE first vague");
+        assert!(reply.error().contains("fingerprint"), "another layout: {reply:?}");
+        client.ask("DEL vague");
         assert_eq!(digest(&mut client), before, "{kind:?}: a refused merge changed something");
         for line in ["CF.MERGE all first second", "CF.MERGE first second"] {
             client.ask(line).ok();

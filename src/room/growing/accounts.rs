@@ -57,6 +57,10 @@
 //! what they take off together. A single shard may have to take off more than it has; that is *owed*, and
 //! collected from others when all have settled. It may also get something back.
 //!
+//! (As long as no shard has [excess](Accounts::may_have_excess), each has as many items as lanes. Then it can settle
+//! as soon as nothing dead is left in it, and does so if somebody takes the tick
+//! [ahead](crate::table::ticking::Ticking::ahead) through it: what a split makes of a shard depends on its accounts.)
+//!
 //! Until then, no account's being empty proves anything: settling changes `d`. So as long as a tick is not
 //! settled, nothing is cleared, and a removal that finds all accounts empty first helps the tick to
 //! its end. Its end checks whether the filter is empty, like a last removal.

@@ -82,9 +82,13 @@ fn a_fixed_filter_is_as_if_ticks_passed_at_once() {
 }
 
 fn growing(rate: f64, expected_growth: f64) -> Filter<koel::Growing> {
+    growing_from(3, rate, expected_growth, 2)
+}
+
+fn growing_from(seed: u64, rate: f64, expected_growth: f64, ticks: u32) -> Filter<koel::Growing> {
     built(rate, |rate| {
-        let builder = ConcurrentCuckooFilter::builder().capacity(100).remembers(2);
-        let builder = builder.hasher(StableHash::with_seed(3)).growing();
+        let builder = ConcurrentCuckooFilter::builder().capacity(100).remembers(ticks);
+        let builder = builder.hasher(StableHash::with_seed(seed)).growing();
         builder.false_positive_rate(rate).expected_growth(expected_growth).build()
     })
 }
@@ -126,4 +130,31 @@ fn a_worn_filter_is_as_if_ticks_passed_at_once() {
         assert_eq!(whole.insert(&item), parts.insert(&item));
     }
     assert!(bytes(&whole) == bytes(&parts));
+}
+
+/// A split shares out what is counted, and the first that leaves an entry in both halves is no exception.
+#[test]
+fn the_first_entry_in_two_shards_is_shared_out_as_if_the_tick_had_passed_at_once() {
+    for seed in 0..rounds(12, 40) {
+        let mut random = SplitMix(seed);
+        let make = || growing_from(seed, LAYOUTS[0].rate, 1.0, 1 + seed as u32 % 3);
+        let (whole, parts) = (make(), make());
+        assert_eq!((whole.tick_to(100), parts.tick_to(100)), (0, 0));
+        let mut next = 0u64;
+        let mut insert = |most: usize| {
+            for _ in 0..2_000 + random.below(most) {
+                next += 1;
+                parts.tick_ahead(&next);
+                assert_eq!(whole.insert(&next), parts.insert(&next));
+            }
+        };
+        for tick in 101..104 + seed % 3 {
+            insert(8_000);
+            whole.tick_to(tick);
+            while !parts.tick_in_parts(usize::MAX) {}
+            parts.begin_tick_to(tick);
+        }
+        insert(1_000_000);
+        assert!(bytes(&whole) == bytes(&parts), "seed {seed}");
+    }
 }

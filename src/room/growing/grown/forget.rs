@@ -135,10 +135,13 @@ impl Passage for Grown {
         std::ptr::from_ref(self.site(self.directory.look_up(hash))).addr()
     }
 
-    /// The accounts can wait: as long as no lane stands for no item, they refuse nothing that is there.
-    fn advance(&self, hash: Mixed, _: Moment) -> usize {
+    /// A shard whose lanes are all items has its accounts to itself, and need not wait for others to settle them.
+    fn advance(&self, hash: Mixed, now: Moment) -> usize {
         let site = self.site(self.directory.look_up(hash));
-        either!(self.is_wide(), WIDE => self.sweep::<WIDE>(site));
+        either!(self.is_wide(), WIDE => {
+            self.sweep::<WIDE>(site);
+            self.accounts.settle::<WIDE>(site, now);
+        });
         std::ptr::from_ref(site).addr()
     }
 

@@ -1246,6 +1246,15 @@ twins! {
         model: "forgetting::growing::a_tick_passes_while_a_shard_is_split",
         message: "something that expired is left",
     }
+    a_tick_is_taken_ahead_through_the_shard_that_was {
+        edits: [(
+            "table/ticking.rs",
+            "            if through.shard_of(hash) == shard {",
+            "            if shard > 0 {",
+        )],
+        model: "forgetting::growing::a_tick_is_taken_ahead_while_a_shard_is_split",
+        message: "something that expired is left",
+    }
     a_sweep_sends_no_lookup_away {
         edits: [(
             "room/growing/grown/forget.rs",

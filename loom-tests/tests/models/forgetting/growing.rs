@@ -56,8 +56,12 @@ impl Grove {
     }
 
     fn copies(&self, item: Mixed) -> usize {
-        let (shard, place) = self.room.locate::<false>(item);
-        shard.count(place).unwrap()
+        loop {
+            let (shard, place) = self.room.locate::<false>(item);
+            if let Ok(copies) = shard.count(place) {
+                return copies;
+            }
+        }
     }
 
     /// Adds eight to the count of the item's shard, which then counts as half full.
@@ -177,6 +181,27 @@ fn an_item_that_came_again_is_found_while_its_shard_is_swept() {
         |grove, item| {
             grove.finish_tick();
             assert_eq!((grove.copies(*item), grove.room.items()), (1, 1));
+        },
+    );
+}
+
+/// What expires may go to a new shard just before the tick is taken ahead through the old one.
+#[test]
+fn a_tick_is_taken_ahead_while_a_shard_is_split() {
+    Model::new("tick ahead and split", 100).preemptions(2).blocking().run_in::<Grove, [Mixed; 2]>(
+        to_be_split,
+        &[
+            |grove, [gone, _]| {
+                grove.begin_tick();
+                grove.ticking.ahead(&grove.room, *gone);
+                assert_eq!(grove.copies(*gone), 0, "{LEFT}");
+            },
+            split,
+        ],
+        |grove, [gone, stays]| {
+            grove.finish_tick();
+            assert_eq!([gone, stays].map(|it| grove.copies(*it)), [0, 1], "{MISSED}");
+            assert_eq!(grove.room.items(), 9, "what expired is counted wrong");
         },
     );
 }

@@ -50,9 +50,12 @@ impl Command for AddNew {
         let mut key = call.open(*name, Mode::Write);
         let set = target::added_to(call, *name, &mut key, None)?;
         let hash = set.hash(item.bytes());
-        set.go_ahead(&[hash]);
-        if !limits::has_room(call, set) && !set.contains(hash) {
-            limits::check(call, set)?;
+        if !limits::has_room(call, set) {
+            // What has expired is not there.
+            set.go_ahead(&[hash]);
+            if !set.contains(hash) {
+                limits::check(call, set)?;
+            }
         }
         let new = set.add_if_absent(hash).ok_or_else(|| full(set))?;
         if new {

@@ -194,7 +194,8 @@ impl Accounts {
         site.record(&Census::default());
     }
 
-    /// Whether any shard may have lanes that stand for no item.
+    /// Whether any shard may have lanes that stand for no item. Beside a split, this may come too late: then a
+    /// shard settles before others do, and what all shards take off together is right all the same.
     pub fn may_have_excess(&self) -> bool {
         self.has_excess.get() != 0
     }

@@ -129,6 +129,19 @@ impl Aging {
         u32::from(self.window) - 1
     }
 
+    /// The most copies of an item that a filter takes: as many as a bucket has lanes, or half as many if
+    /// anchors have less than six bits.
+    ///
+    /// Two buckets hold twice as many. But items with so many would fill both, and leave other items of
+    /// these buckets no way out. So an item gets what is one bucket's worth, and buckets that such items
+    /// join like the edges of a tree still have a whole bucket of room. Where anchors are short, a bucket
+    /// has few alternates, and the edges make circles: each gets half.
+    pub fn most_copies(&self) -> usize {
+        let anchor_bits = self.lanes.bits() - self.lanes.stamp_bits() - u32::from(self.window);
+        let is_short = !self.lanes.is_wide() && anchor_bits < 6;
+        self.lanes.slots() / if is_short { 2 } else { 1 }
+    }
+
     /// Returns the anchor of an item, from a fraction of its hash.
     #[inline]
     fn anchor<const WIDE: bool>(&self, fraction: u64) -> u32 {

@@ -30,12 +30,16 @@ impl<L: Lease> Shard<'_, L> {
         }
     }
 
-    /// Adds a copy of the item if one of its buckets has room.
+    /// Adds a copy of the item if one of its buckets has room. In a shard that may be split, which limits
+    /// the copies of an item, only if the emptier bucket seems to have none yet.
     #[inline(always)]
     pub fn insert_at_once(self, place: Place) -> Result<Option<()>, L::Lapsed> {
         let (bucket, word) = self.roomier(place, self.read(place.first), self.read(place.second));
         // Finding out that both buckets are full takes no lock.
         if self.lanes().empty(word).is_empty() {
+            return Ok(None);
+        }
+        if !L::LASTING && !self.lease.holding(self.lanes(), word, place.fp).is_empty() {
             return Ok(None);
         }
         let locked = self.lock_one(bucket)?;

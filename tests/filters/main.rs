@@ -10,6 +10,7 @@ mod determinism;
 mod forgetting;
 mod growth;
 mod hostile;
+mod hot;
 mod panicking_hash;
 mod rates;
 mod small;

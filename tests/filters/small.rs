@@ -59,10 +59,10 @@ fn few_items_are_told_apart_exactly() {
 }
 
 #[test]
-fn no_filter_has_more_copies_of_an_item_than_two_buckets_hold() {
+fn no_growing_filter_has_more_copies_of_an_item_than_a_bucket_has_lanes() {
     for rate in RATES {
         let filter = filter(rate);
-        let most = 2 * filter.stats().slots_per_bucket();
+        let most = filter.stats().slots_per_bucket();
         let refused = (0..=most).find_map(|_| filter.insert_hash(0).err());
         assert_eq!(refused.map(|full| full.kind()), Some(FullKind::TooManyCopies));
         assert_eq!((filter.count_hash(0), filter.len()), (most, most));

@@ -25,10 +25,11 @@ use crate::room::growing::grown::worth::split_helps;
 use crate::room::growing::site::{Link, Site};
 use crate::room::growing::split::split;
 use crate::room::growing::tables::Tables;
-use crate::room::growing::until_split::{Ground, UntilSplit};
+use crate::room::growing::until_split::{Ground, Split, UntilSplit};
 use crate::room::parts::{Block, CannotRestore};
-use crate::room::shards::{Located, Shards, insert_if_absent_in, insert_in};
+use crate::room::shards::{Insert, Located, Shards, act, insert_if_absent_in, insert_in};
 use crate::shard::Shard;
+use crate::shard::lease::Lease;
 use crate::shard::path;
 use crate::sync::{Gauge, Mutex};
 use crate::table::Table;
@@ -47,6 +48,9 @@ pub struct Grown {
     plan: GrowthPlan,
 }
 
+/// A filter of fewer shards is split for a crowd however empty it is.
+const FEW_SHARDS: usize = 16;
+
 type Leased<'a, const WIDE: bool> = Shard<'a, UntilSplit<'a, WIDE>>;
 
 impl Grown {
@@ -61,6 +65,23 @@ impl Grown {
         let tables = Tables::new(geometry.clone()).map_err(|_| no_memory(least))?;
         let directory = Directory::new(plan.roots(), &tables).ok_or(no_memory(least))?;
         Ok(Grown::with(geometry, directory, tables, plan))
+    }
+
+    /// The same with shards that have been split so many times, while they were empty.
+    pub(crate) fn new_at_depth(plan: GrowthPlan, depth: u32) -> Result<Self, Reason> {
+        if depth == 0 {
+            return Self::new(plan);
+        }
+        let shards = plan.geometry.shards() << depth;
+        let least = plan.own_bytes + Self::bytes_when_restored(&plan, shards, depth);
+        if least > plan.max_bytes {
+            return Err(Reason::LimitTooSmall { least, most: plan.max_bytes });
+        }
+        let no_memory = |bytes| Reason::OutOfMemory { bytes };
+        let table = Table::new(plan.geometry.with_shards(shards)).map_err(no_memory)?;
+        let tables = Tables::restore(plan.geometry.shards(), table, shards).map_err(no_memory)?;
+        Self::gathered(plan, tables, std::iter::repeat_n(depth, shards))
+            .map_err(|_| no_memory(least))
     }
 
     /// The memory of the shards that a filter begins with, and of all that leads to them.
@@ -205,10 +226,33 @@ impl Grown {
         }
     }
 
-    /// Inserts an item in the shard that owns it, which may be full.
+    /// Inserts an item in the shard that owns it, which may be full, or have copies of the item.
     #[cold]
     fn insert_somewhere<const WIDE: bool>(&self, hash: Mixed) -> Result<(), Full> {
-        insert_in(self, self.locate::<WIDE>(hash))
+        loop {
+            let (shard, place) = self.locate::<WIDE>(hash);
+            // By the words of a moment ago. Of threads that race, each may add one copy too many.
+            if shard.copies(place) < self.ground.aging.most_copies() {
+                return insert_in(self, (shard, place));
+            }
+            match shard.lease().check() {
+                Err(Split) => {}
+                // Some of them may have expired.
+                Ok(()) if self.sweep::<WIDE>(self.site(shard.lease().tenure)) => {}
+                Ok(()) => return Err(Full::new(FullKind::TooManyCopies)),
+            }
+        }
+    }
+
+    /// Inserts an item of a list, which told it apart from all others. So it may have more copies here, by
+    /// its fingerprint, than could be inserted otherwise.
+    pub fn insert_listed(&self, hash: Mixed) -> Result<(), Full> {
+        act::<Insert, _>(self, hash).or_else(|full| match full.kind() {
+            FullKind::TooManyCopies => {
+                either!(self.is_wide(), WIDE => insert_in(self, self.locate::<WIDE>(hash)))
+            }
+            _ => Err(full),
+        })
     }
 
     /// The same for an item that is inserted if it is absent.
@@ -233,14 +277,14 @@ impl Grown {
             // A refusal is decided under the item's own locks. A split or a clear holds all locks of
             // the shard, so neither is half done then, and what they wrote before is seen.
             let Ok(own) = shard.lock_before_split(place) else { return Ok(()) };
-            if let Err(kind) = split_helps(shard, &own, place, &site.census()) {
+            if let Err(kind) = split_helps(shard, &own, place, &site.census(), || self.is_dense()) {
                 return path::find(shard, place).map(|_| ()).ok_or(Full::new(kind));
             }
         }
         let _no_transfer = self.accounts.transfers.read();
         let Ok(locked) = shard.lock_all() else { return Ok(()) };
         let before = site.census();
-        if split_helps(shard, &locked, place, &before).is_err() {
+        if split_helps(shard, &locked, place, &before, || self.is_dense()).is_err() {
             return Ok(());
         }
         let depth = tenure.depth() + 1;
@@ -254,6 +298,13 @@ impl Grown {
             self.directory.replace(tenure, lower, upper);
         });
         Ok(())
+    }
+
+    /// Whether the filter may be split further [for a crowd](worth): because it is small, or because an eighth
+    /// of all slots are taken.
+    fn is_dense(&self) -> bool {
+        let slots = self.buckets() * self.geometry.lanes().slots();
+        self.ground.tables.shards() < FEW_SHARDS || 8 * self.items() >= slots
     }
 
     /// Buys what a split needs: an unused shard, and entries in the directory for shards of this

@@ -23,7 +23,7 @@ pub mod list;
 
 use crate::error::{Full, FullKind, Reason};
 use crate::layout::SMALL;
-use crate::layout::aging::GROWING_BUCKETS;
+use crate::layout::aging::{Aging, GROWING_BUCKETS};
 use crate::layout::bucket::Lanes;
 use crate::layout::geometry::Mixed;
 use crate::layout::sizing::GrowthPlan;
@@ -32,18 +32,24 @@ use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::growing::grown::Grown;
 use crate::room::growing::stages::list::{List, NoGap};
 use crate::room::parts::{CannotRestore, Loaded};
-use crate::room::shards::{Insert, Shards, act};
+use crate::room::shards::Shards;
 use crate::stats::{Growth, Stats};
 use crate::sync::{Gauge, Once, RwLock};
 use crate::table::ticking::{Ticking, Time};
 use std::sync::Arc;
 
-/// If the items of a list do not fit in shards, which happens only to items that were chosen for it,
-/// the list may become so many times as long.
-const PATIENCE: usize = 4;
+/// A list may become so many times as long as one whose items are enough for a shard: for as long as the
+/// system refuses the memory for one, or if its items fit in no shards of the greatest [`DEPTH`]. That
+/// happens only if someone who knows the hasher's keys chose them.
+const LONGER: usize = 4;
+
+/// The first shards of a list's items may be as if they had been split so many times. Items that the list told
+/// apart may have one fingerprint in a shard, and more copies together than two buckets have lanes. (At 8
+/// bits, a list of items with all the copies that they may have needs a first split once in a thousand lists.)
+const DEPTH: u32 = 4;
 
 /// No list has more items.
-pub const MOST_LISTED: usize = PATIENCE * 2 * GROWING_BUCKETS as usize;
+pub const MOST_LISTED: usize = LONGER * 2 * GROWING_BUCKETS as usize;
 
 /// The hashes of a list, and the stamps of one that forgets.
 type Stamped = (Vec<u64>, Vec<u8>);
@@ -60,7 +66,8 @@ pub struct Stages {
 
 struct Listed {
     list: List,
-    /// How many items make a change to shards due.
+    /// How many items make a change to shards due. After a change for which the items were to blame, no
+    /// number does.
     due: usize,
     /// Whether the items are in shards.
     has_ended: bool,
@@ -183,9 +190,17 @@ impl Stages {
 
     pub fn remove(&self, hash: Mixed) -> Option<bool> {
         let mut listed = self.listed.write();
+        if listed.has_ended {
+            return None;
+        }
         let now = self.now();
         let age_of = |stamp| self.lanes().age_of(stamp, now);
-        (!listed.has_ended).then(|| listed.list.remove(hash, age_of))
+        let removed = listed.list.remove(hash, age_of);
+        let enough = enough_for_a_shard(&self.plan);
+        if listed.list.len() < enough {
+            listed.due = enough;
+        }
+        Some(removed)
     }
 
     pub fn insert(&self, hash: Mixed) -> Option<Result<(), Full>> {
@@ -220,7 +235,7 @@ impl Stages {
 
     /// The most items that the list may have.
     fn most(&self) -> usize {
-        PATIENCE * enough_for_a_shard(&self.plan)
+        LONGER * enough_for_a_shard(&self.plan)
     }
 
     /// Adds an item with this stamp to the list, unless that has ended or ends now.
@@ -228,18 +243,21 @@ impl Stages {
         if listed.has_ended {
             return None;
         }
-        // As many copies as two buckets have slots.
-        if listed.list.count(hash) == 2 * self.plan.geometry.lanes().slots() {
+        // As many copies as in shards.
+        if listed.list.count(hash) >= Aging::new(self.lanes()).most_copies() {
             return Some(Err(Full::new(FullKind::TooManyCopies)));
         }
+        let is_longest = listed.list.len() >= self.most();
         if listed.list.len() >= listed.due {
             match self.change(listed) {
                 Ok(()) => return None,
-                Err(full) if listed.list.len() >= self.most() => {
-                    return Some(Err(full));
-                }
+                Err(full) if full.kind() == FullKind::NoRoomNearby => listed.due = usize::MAX,
+                Err(full) if is_longest => return Some(Err(full)),
                 Err(_) => listed.due = (listed.due + listed.due.div_ceil(4)).min(self.most()),
             }
+        }
+        if is_longest {
+            return Some(Err(Full::new(FullKind::NoRoomNearby)));
         }
         let Err(NoGap) = listed.list.insert(hash, stamp) else { return Some(Ok(())) };
         match self.lengthen(listed) {
@@ -274,27 +292,30 @@ impl Stages {
     }
 
     /// Puts all items into shards, and ends the list.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if there is no memory for the shards, or if the limit leaves no room for them; or, as
+    /// [`NoRoomNearby`](FullKind::NoRoomNearby), if the items do not fit in any.
     fn change(&self, listed: &mut Listed) -> Result<(), Full> {
-        let of_reason = |reason| match reason {
-            Reason::LimitTooSmall { .. } => Full::new(FullKind::LimitReached),
-            _ => Full::new(FullKind::NoMemory),
-        };
-        let mut grown = Grown::new(self.plan()).map_err(of_reason)?;
-        match listed.list.stamps() {
-            None => {
-                for hash in listed.list.hashes() {
-                    act::<Insert, _>(&grown, Mixed(hash))?;
+        for depth in 0..=DEPTH {
+            let mut grown = Grown::new_at_depth(self.plan(), depth).map_err(of_reason)?;
+            let inserted = match listed.list.stamps() {
+                None => listed.list.hashes().try_for_each(|hash| grown.insert_listed(Mixed(hash))),
+                Some(stamps) => self.insert_in_time(&mut grown, listed.list.hashes().zip(stamps)),
+            };
+            match inserted {
+                Ok(()) => {
+                    self.shards.set(Box::new(grown));
+                    listed.list = List::default();
+                    listed.has_ended = true;
+                    return Ok(());
                 }
-            }
-            Some(stamps) => {
-                let items = listed.list.hashes().zip(stamps);
-                self.insert_in_time(&mut grown, items)?;
+                Err(full) if is_for_memory(full) => return Err(full),
+                Err(_) => {}
             }
         }
-        self.shards.set(Box::new(grown));
-        listed.list = List::default();
-        listed.has_ended = true;
-        Ok(())
+        Err(Full::new(FullKind::NoRoomNearby))
     }
 
     /// The hashes of a list, in ascending order. `None` if it has ended, and `Err` with the number of
@@ -323,7 +344,8 @@ impl Stages {
 
     pub fn clear(&self) {
         let mut listed = self.listed.write();
-        listed.list = List::new(self.plan.forgets());
+        (listed.list, listed.due) =
+            (List::new(self.plan.forgets()), enough_for_a_shard(&self.plan));
         if let Some(shards) = self.shards() {
             shards.clear();
         }
@@ -378,6 +400,17 @@ impl Stages {
             expiring: Vec::new(),
         }
     }
+}
+
+fn of_reason(reason: Reason) -> Full {
+    match reason {
+        Reason::LimitTooSmall { .. } => Full::new(FullKind::LimitReached),
+        _ => Full::new(FullKind::NoMemory),
+    }
+}
+
+fn is_for_memory(full: Full) -> bool {
+    matches!(full.kind(), FullKind::LimitReached | FullKind::NoMemory)
 }
 
 fn ticking_of(plan: &GrowthPlan) -> Option<Arc<Ticking>> {

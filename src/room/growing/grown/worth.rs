@@ -7,19 +7,24 @@
 //!
 //! 1. **Copies.** Every lane of the item's two buckets matches the item. Such a lane either has the
 //!    item's own next bit or is used up, so all of them follow the item into its half, and both
-//!    buckets are full again, however often the shard is split.
+//!    buckets are full again, however often the shard is split. (An item is [refused](crate::layout::aging::Aging::most_copies)
+//!    when it has half as many, so these are the fingerprints of several items.)
 //!
-//! 2. **Less than half of the slots are taken.** Chance fills a shard to 73 % at least before it
-//!    refuses an item (`unsplit` in [`sizing`](crate::layout::sizing), which was measured). One
-//!    that refuses an item below 50 % has met a crowd: copies of some other items, or items that
-//!    someone who knows the hasher's keys chose. Splitting for a crowd would let a few items make
-//!    the filter double again and again. With this rule the memory stays within a factor of four of
-//!    what the lanes need: each half begins at a quarter of its slots or more, on average.
+//! 2. **A crowd.** Chance fills a shard to 73 % at least before it refuses an item (`unsplit` in
+//!    [`sizing`](crate::layout::sizing), which was measured). Where many items have all the copies that
+//!    they may have, it is about a half. One that refuses an item below that has met a crowd: a few hot
+//!    items whose buckets meet by chance, or items that someone who knows the hasher's keys chose. The
+//!    first of these are told apart by a split or two, and every item has to fit. But splitting for the
+//!    others would let a few items make the filter double again and again. So a shard that is less than
+//!    half full is split only while the filter has few shards, or an eighth of all slots taken.
 //!
-//! 3. **Less than a quarter of the slots can be told apart.** Each half keeps all used-up lanes and
+//! 3. **Too few lanes can be told apart.** Each half keeps all used-up lanes and
 //!    half of the others. With a quarter of the slots in lanes that have bits left, each half has
 //!    an eighth of its slots free afterwards, on average. With fewer, a split gains less than that,
-//!    and the next one less again, while each doubles the memory.
+//!    and the next one less again, while each doubles the memory. In a crowd, half of the lanes have to
+//!    have bits left.
+//!
+//! With these rules the memory stays within a factor of eight of what the lanes need, beyond a megabyte or two.
 //!
 //! Items that fill half of the slots are taken for enough that can be told apart: a lane that former
 //! splits put into both halves counts as half an item or less in each.
@@ -31,7 +36,7 @@
 //!
 //! Two words and a counter per stripe are read. A refusal holds the locks of the item's two stripes
 //! meanwhile, and while it searches for room once more: some microseconds, and no other lock of the
-//! shard.
+//! shard. In a crowd, all counters of the filter are added up: a millisecond at a billion items.
 
 use crate::error::FullKind;
 use crate::layout::geometry::Place;
@@ -40,12 +45,14 @@ use crate::shard::Shard;
 use crate::shard::lease::Lease;
 use crate::table::stripe::Locks;
 
-/// Whether the item would probably find room if the shard were split, and if not, why.
+/// Whether the item would probably find room if the shard were split, and if not, why. `is_dense` tells
+/// whether the filter may be split further for a crowd.
 pub fn split_helps<L: Lease>(
     shard: Shard<'_, L>,
     locked: &impl Locks,
     place: Place,
     census: &Census,
+    is_dense: impl FnOnce() -> bool,
 ) -> Result<(), FullKind> {
     let in_a_bucket = shard.lanes().slots();
     let only_copies = shard.count_locked(locked, place) == 2 * in_a_bucket;
@@ -56,7 +63,10 @@ pub fn split_helps<L: Lease>(
     let items = shard.all_items();
     let taken = census.lanes(items);
     let told_apart = taken - census.used_up as i64;
-    let is_half_full = 2 * taken >= slots;
-    let can_be_told_apart = 2 * items >= slots || 4 * told_apart >= slots;
-    if is_half_full && can_be_told_apart { Ok(()) } else { Err(FullKind::NoRoomNearby) }
+    let helps = if 2 * taken >= slots {
+        2 * items >= slots || 4 * told_apart >= slots
+    } else {
+        2 * told_apart >= taken && is_dense()
+    };
+    if helps { Ok(()) } else { Err(FullKind::NoRoomNearby) }
 }

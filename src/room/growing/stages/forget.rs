@@ -6,7 +6,6 @@ use crate::layout::geometry::Mixed;
 use crate::layout::stamps::Moment;
 use crate::room::growing::grown::Grown;
 use crate::room::growing::stages::Stages;
-use crate::room::shards::{Insert, act};
 use crate::table::ticking::{Passage, Ticking};
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,7 +25,7 @@ impl Stages {
         for age in (0..=u64::from(lanes.remembers())).rev() {
             then.clock().set(Moment::of_tick(base - age));
             for (hash, _) in items.clone().filter(|(_, stamp)| lanes.age_of(*stamp, now) == age) {
-                act::<Insert, _>(grown, Mixed(hash))?;
+                grown.insert_listed(Mixed(hash))?;
             }
         }
         grown.keep_time(self.ticking.clone());

@@ -1,0 +1,101 @@
+//! Hot items: a filter that grows takes every other item, however many of them have all the copies that they
+//! may have.
+
+use crate::common::{Fixed, SplitMix, rounds};
+use koel::{ConcurrentCuckooFilter, FullKind, GrowingCuckooFilter};
+
+/// False-positive rates, one for each layout of a growing filter, from 8 bits to 32 bits two in a bucket.
+const RATES: [f64; 11] =
+    [0.74, 0.33, 0.14, 0.029, 0.0014, 6.4e-4, 1.4e-4, 3.2e-5, 7.0e-6, 2.2e-8, 9.7e-9];
+
+/// The number of hot items, and the layouts and windows of a run with so many.
+fn cases() -> Vec<(usize, f64, u32)> {
+    let few = [(150, RATES[0], 0), (150, RATES[4], 0), (150, RATES[5], 3), (5_000, RATES[6], 0)];
+    let all = [10, 150, 5_000].into_iter().flat_map(|hot| {
+        RATES.into_iter().flat_map(move |rate| [0, 5].map(|ticks| (hot, rate, ticks)))
+    });
+    rounds(few.to_vec(), all.collect())
+}
+
+/// A filter that forgets if there are ticks, where it takes a few bits more.
+fn filter(rate: f64, ticks: u32) -> GrowingCuckooFilter<Fixed> {
+    let builder = ConcurrentCuckooFilter::builder().capacity(10).hasher(Fixed { key: 0 });
+    let builder = if ticks > 0 { builder.remembers(ticks) } else { builder };
+    let rate = if ticks > 0 { rate.max(1e-6) } else { rate };
+    builder.growing().false_positive_rate(rate).build().expect("a small filter")
+}
+
+/// The copies that a filter of this layout takes of each item: what one bucket holds, or half of it where anchors
+/// are short.
+fn most_copies(filter: &GrowingCuckooFilter<Fixed>) -> usize {
+    let stats = filter.stats();
+    let stamp_bits = filter.remembers().map_or(0, |ticks| (ticks + 2).next_power_of_two().ilog2());
+    let is_short = stats.slots_per_bucket() * stats.fingerprint_bits() as usize <= 64
+        && (stats.fingerprint_bits() - stamp_bits) / 2 < 6;
+    stats.slots_per_bucket() / if is_short { 2 } else { 1 }
+}
+
+/// Inserts each of these items until it is refused, in turns, and checks why.
+fn saturate(filter: &GrowingCuckooFilter<Fixed>, hot: &[u64]) {
+    let most = most_copies(filter);
+    let mut left = hot.to_vec();
+    for round in 0..=3 * most {
+        left.retain(|item| match filter.insert_hash(*item) {
+            Ok(()) => true,
+            Err(full) => {
+                assert_eq!(full.kind(), FullKind::TooManyCopies, "{item}: {}", filter.stats());
+                assert!(filter.count_hash(*item) >= most, "{item}: refused in round {round}");
+                false
+            }
+        });
+    }
+    assert!(left.is_empty(), "{} items have no limit", left.len());
+}
+
+#[test]
+fn hot_items_do_not_keep_others_out() {
+    for (hot, rate, ticks) in cases() {
+        let filter = filter(rate, ticks);
+        let most = most_copies(&filter);
+        let hot: Vec<u64> = (0..hot as u64).map(|n| n << 40).collect();
+        saturate(&filter, &hot);
+        let others = SplitMix(7).take(rounds(100_000, 1_000_000));
+        let mut refused = 0;
+        for (n, hash) in others.iter().enumerate() {
+            // To the filter, an item that it cannot tell from a hot one is the hot one.
+            let is_hot = || filter.count_hash(*hash) >= most;
+            if let Err(full) = filter.insert_hash(*hash) {
+                let why = (full.kind(), is_hot());
+                assert_eq!(why, (FullKind::TooManyCopies, true), "item {n}: {}", filter.stats());
+                refused += 1;
+            }
+        }
+        let stats = filter.stats();
+        assert!(refused as f64 <= 1.0 + others.len() as f64 * rate / 10.0, "{refused}: {stats}");
+        assert!(hot.iter().all(|item| filter.count_hash(*item) >= most));
+        assert!(others.iter().all(|hash| filter.contains_hash(*hash)));
+        saturate(&filter, &hot);
+        let stats = filter.stats();
+        assert!(stats.slots() < 16 * stats.items() + (1 << 20), "{stats}");
+    }
+}
+
+/// Every item is hot.
+#[test]
+fn a_filter_of_nothing_but_hot_items_grows_with_them() {
+    for rate in rounds(&RATES[4..5], &RATES[..]) {
+        let filter = filter(*rate, 0);
+        let most = most_copies(&filter);
+        let items = rounds(20_000, 200_000);
+        for hash in SplitMix(8).take(items) {
+            for copy in 0..most {
+                let inserted = filter.insert_hash(hash);
+                let is_another = || filter.count_hash(hash) >= most;
+                assert!(inserted.is_ok() || is_another(), "copy {copy}: {}", filter.stats());
+            }
+        }
+        let stats = filter.stats();
+        assert!(stats.items() > most * items * 9 / 10, "{stats}");
+        assert!(stats.slots() < 8 * stats.items(), "{stats}");
+    }
+}

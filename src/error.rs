@@ -17,10 +17,10 @@ use std::fmt;
 /// refuses an item if it cannot split the shard, or if a split would not help:
 ///
 /// * There is no memory, or the filter would exceed its [limit](crate::GrowingBuilder::max_bytes).
-/// * Copies of the item fill both its buckets.
-/// * The shard is less than half full, and has no room for the item all the same. This takes other
-///   items that were inserted too often, or someone who knows the hasher's keys and chose the
-///   items.
+/// * The filter has as many copies of the item as it takes.
+/// * The shard is less than half full, has no room for the item all the same, and was split for such
+///   items so often that less than an eighth of all slots are taken. This takes someone who knows the
+///   hasher's keys and chose the items.
 /// * Most of the shard's fingerprints have
 ///   [no bits left to lose](crate::GrowingCuckooFilter#how-the-false-positive-rate-rises).
 ///
@@ -63,12 +63,14 @@ pub enum FullKind {
     LimitReached,
     /// The system has no memory for a growing filter to grow.
     NoMemory,
-    /// The item was inserted so often that its copies fill both its buckets. No filter holds more of
-    /// it, however large; other items fit.
+    /// The filter has as many copies of the item as it takes: as many as its two buckets have slots, or, in
+    /// a filter that grows, as one bucket has (a third less with less than 12 bits). An item that the filter cannot tell from this one counts as a copy. Other
+    /// items fit.
     TooManyCopies,
-    /// There is no room near the item's buckets. A filter of fixed size is then practically full. One
-    /// that grows has met a crowd of items that share few buckets, which growing would not disperse,
-    /// or has grown so far that most of its fingerprints have no bits left.
+    /// There is no room near the item's buckets. A filter of fixed size is then practically full, or
+    /// copies of a few items fill these buckets. One that grows takes every item, unless someone who knows
+    /// the hasher's keys chose items that share few buckets, so that growing does not disperse them; or it
+    /// has grown so far that most of its fingerprints have no bits left.
     NoRoomNearby,
 }
 
@@ -107,8 +109,8 @@ impl fmt::Display for Full {
             }
             FullKind::NoMemory => "there is no memory for it to grow",
             FullKind::TooManyCopies => {
-                "its copies fill both its buckets, so no filter holds more of it; count such items \
-                 elsewhere, or insert each only if it is absent"
+                "the filter has as many copies of it as it takes; count such items elsewhere, or \
+                 insert each only if it is absent"
             }
             FullKind::NoRoomNearby => {
                 "there is none near its buckets, so remove items, or build a filter with a larger \

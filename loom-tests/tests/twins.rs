@@ -749,7 +749,7 @@ twins! {
         edits: [(
             "room/growing/grown.rs",
             "            let Ok(own) = shard.lock_before_split(place) else { return Ok(()) };
-            if let Err(kind) = split_helps(shard, &own, place, &site.census()) {",
+            if let Err(kind) = split_helps(shard, &own, place, &site.census(), || self.is_dense()) {",
             "            let slots = 16;
             let items = shard.all_items();
             if let Err(kind) = if 2 * items < slots { Err(FullKind::NoMemory) } else { Ok(()) } {",
@@ -820,8 +820,11 @@ twins! {
     an_item_is_removed_from_a_list_that_has_ended {
         edits: [(
             "room/growing/stages.rs",
-            "(!listed.has_ended).then(|| listed.list.remove(hash, age_of))",
-            "Some(listed.list.remove(hash, age_of))",
+            "        if listed.has_ended {
+            return None;
+        }
+        let now",
+            "        let now",
         )],
         model: "small::an_item_is_removed_once_while_the_list_ends",
         message: "an item was not removed once",
@@ -829,8 +832,8 @@ twins! {
     a_list_ends_before_its_shards_are_known {
         edits: [(
             "room/growing/stages.rs",
-            "        self.shards.set(Box::new(grown));\n        listed.list = List::default();\n        listed.has_ended = true;\n",
-            "        drop(grown);\n        listed.list = List::default();\n",
+            "                    self.shards.set(Box::new(grown));\n                    listed.list = List::default();\n                    listed.has_ended = true;\n",
+            "                    drop(grown);\n                    listed.list = List::default();\n",
         )],
         model: "small::an_item_is_found_while_its_list_ends",
         message: "an item is lost",
@@ -893,7 +896,7 @@ twins! {
             "lock_many(&all);\n        Ok(locked)",
         ), (
             "room/growing/grown.rs",
-            "        if split_helps(shard, &locked, place, &before).is_err() {
+            "        if split_helps(shard, &locked, place, &before, || self.is_dense()).is_err() {
             return Ok(());
         }
 ",

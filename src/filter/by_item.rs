@@ -28,8 +28,8 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     ///
     /// # Errors
     ///
-    /// Returns [`Full`] if there is no room for the item, or if it was inserted as often as its two
-    /// buckets have slots (4 to 16). Nothing has changed in that case.
+    /// Returns [`Full`] if there is no room for the item, or if the filter has as many copies of it as it
+    /// takes: as many as its two buckets have slots (4 to 16), or half of that if the filter grows. Nothing has changed in that case.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);

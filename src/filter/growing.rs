@@ -74,12 +74,17 @@ use ahash::RandomState;
 /// # When it returns `Full`
 ///
 /// An insert returns [`Full`](crate::Full) if there is no memory, or if the filter would exceed its
-/// [limit](crate::GrowingBuilder::max_bytes). It also does so if the item was inserted as often as
-/// its two buckets have slots, or shares its buckets with other items that were. Growing would not
-/// help in these cases, so a shard is split only if it is at least half full. (Someone who knows
-/// the keys of the hasher can choose items that meet in a few buckets, and those are refused. The
-/// default keys are random.) A refusal leaves the contents unchanged, and other items may still
-/// fit.
+/// [limit](crate::GrowingBuilder::max_bytes), or if it has as many copies of this item as it takes: as many as
+/// a bucket has slots, or a third less with less than 12 bits. (Nor does it take copies of an item that it cannot tell from one of which it has so
+/// many.) **Other items are never the reason**, however many copies it has of some of them.
+///
+/// There are two exceptions. With less than 12 bits a filter refuses some items if *most* of its items have all
+/// the copies that it takes. And someone who knows the keys of the hasher can choose items that meet in a few
+/// buckets. For these the filter grows to eight times the slots that its items take, or by a megabyte or two,
+/// and then refuses them, each in a millisecond at most for every billion items that it has. Other items still
+/// fit. The default keys are random.
+///
+/// A refusal leaves the contents unchanged.
 pub type GrowingCuckooFilter<S = RandomState> = ConcurrentCuckooFilter<S, Growing>;
 
 impl<S> GrowingCuckooFilter<S> {

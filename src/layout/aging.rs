@@ -94,6 +94,16 @@ impl Add for Lost {
     }
 }
 
+/// The lanes that match an item.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Matching {
+    pub lanes: usize,
+    /// Those that have lost no bits.
+    pub whole: usize,
+    /// The bits that all of them have lost together.
+    pub lost: u32,
+}
+
 impl Aging {
     pub fn new(lanes: Lanes) -> Self {
         let bits = lanes.bits() as u8;
@@ -129,17 +139,25 @@ impl Aging {
         u32::from(self.window) - 1
     }
 
-    /// The most copies of an item that a filter takes: as many as a bucket has lanes, or half as many if
-    /// anchors have less than six bits.
+    /// Whether a filter takes another copy of an item that has these already.
     ///
-    /// Two buckets hold twice as many. But items with so many would fill both, and leave other items of
-    /// these buckets no way out. So an item gets what is one bucket's worth, and buckets that such items
-    /// join like the edges of a tree still have a whole bucket of room. Where anchors are short, a bucket
-    /// has few alternates, and the edges make circles: each gets half.
-    pub fn most_copies(&self) -> usize {
-        let anchor_bits = self.lanes.bits() - self.lanes.stamp_bits() - u32::from(self.window);
-        let is_short = !self.lanes.is_wide() && anchor_bits < 6;
-        self.lanes.slots() / if is_short { 2 } else { 1 }
+    /// It takes as many as a bucket has lanes. Two buckets hold twice as many. But items with so many would
+    /// fill both, and leave other items of these buckets no way out. With one bucket's worth each, buckets that
+    /// such items join like the edges of a tree have a whole bucket of room left. (Anchors of less than six bits
+    /// lead to so few alternates that often three such items have the same two buckets. There it takes no
+    /// more than these can share.)
+    ///
+    /// A lane that has lost bits may be another item's. So what counts is in how many bits all of them agree
+    /// with the item: in more than all copies but one would that have lost none.
+    pub fn takes_another(&self, copies: Matching) -> bool {
+        let Matching { lanes, whole, lost } = copies;
+        let (slots, unstamped) =
+            (self.lanes.slots(), self.lanes.fingerprint_bits() - self.lanes.stamp_bits());
+        let anchor = unstamped - u32::from(self.window);
+        let is_shared = anchor < 6 && whole >= 2 * slots / 3;
+        let of_a_copy = unstamped as usize - 1;
+        let agreeing = (lanes * of_a_copy).saturating_sub(lost as usize);
+        !is_shared && agreeing <= (slots - 1) * of_a_copy
     }
 
     /// Returns the anchor of an item, from a fraction of its hash.

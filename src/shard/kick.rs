@@ -189,7 +189,7 @@ fn make_room_afar<L: Lease>(shard: Shard<'_, L>, place: Place) -> Answer<(), L> 
 
 /// Whether the item has no room because of its own copies, by the words of a moment ago.
 fn full<L: Lease>(shard: Shard<'_, L>, place: Place) -> Refusal<L::Lapsed> {
-    let only_copies = shard.copies(place) == 2 * shard.lanes().slots();
+    let only_copies = shard.matching(place).lanes == 2 * shard.lanes().slots();
     Refusal::Full(if only_copies { FullKind::TooManyCopies } else { FullKind::NoRoomNearby })
 }
 

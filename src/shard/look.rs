@@ -4,6 +4,7 @@
 //! kept moving during all its attempts does it lock the stripes of both buckets.
 
 use crate::layout::SMALL;
+use crate::layout::aging::Matching;
 use crate::layout::bucket::{Fingerprint, Words};
 use crate::layout::geometry::Place;
 use crate::shard::Shard;
@@ -143,15 +144,22 @@ impl<L: Lease> Shard<'_, L> {
         self.copies_in(first, second, place.fp)
     }
 
-    /// The same by the words of a moment ago, without a lock.
-    pub fn copies(self, place: Place) -> usize {
+    /// Returns what is known of the copies of the item, by the words of a moment ago.
+    pub fn matching(self, place: Place) -> Matching {
         let [first, second] = [place.first, place.second].map(|bucket| self.read(bucket));
         if !self.lease.is_in(self.lanes(), first, second, place.fp) {
-            return 0;
+            return Matching::default();
         }
-        let (first, second) =
-            (self.read_rest(place.first, first), self.read_rest(place.second, second));
-        self.copies_in(first, second, place.fp)
+        let both = [(place.first, first), (place.second, second)];
+        both.into_iter().fold(Matching::default(), |copies, (bucket, heads)| {
+            let words = self.read_rest(bucket, heads);
+            let among = self.holding(words, place.fp);
+            among.fold(copies, |Matching { lanes, whole, lost }, lane| {
+                let own = self.lease.closest(words, among.only(lane)).map_or(0, |(own, _)| own);
+                let whole = whole + usize::from(own == 0);
+                Matching { lanes: lanes + 1, whole, lost: lost + own }
+            })
+        })
     }
 
     /// Counts the copies of an item in its two buckets.

@@ -64,7 +64,7 @@
 //! |---|---|
 //! | 0, 1 | zeros |
 //! | 2 | the number of items, at most 65,536 |
-//! | 3 and on | the mixed hash of each item, in ascending order. There are at most as many copies of one as a bucket has lanes, or half as many, rounded down, if buckets are narrow and the [anchor](#where-an-item-is) of a fingerprint has less than six bits |
+//! | 3 and on | the mixed hash of each item, in ascending order. There are at most as many copies of one as a bucket has lanes |
 //! | then | in version 3, the [stamp](#ages) of each item in the same order, eight in a word from its low end up, padded with zeros |
 //! | 3 words | in version 3, the [time](#ages) |
 //! | last | the checksum of all words of the block before this one |

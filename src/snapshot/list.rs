@@ -1,7 +1,6 @@
 //! The file of a small filter: instead of shards, a block with the hashes of all items, and
 //! with their stamps if the filter forgets.
 
-use crate::layout::aging::Aging;
 use crate::layout::stamps::Moment;
 use crate::room::Room;
 use crate::room::growing::stages::{MOST_LISTED, Stages};
@@ -131,7 +130,7 @@ pub fn open_block(plan: &Plan, mut words: Vec<u64>, at: u64) -> Result<(Listing,
     if !words.is_sorted() {
         return damaged("the hashes are not in order");
     }
-    let most_copies = Aging::new(lanes).most_copies();
+    let most_copies = lanes.slots();
     if words.windows(most_copies + 1).any(|several| several[0] == several[most_copies]) {
         return damaged("an item has more copies than fit in a filter");
     }

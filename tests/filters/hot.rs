@@ -25,19 +25,14 @@ fn filter(rate: f64, ticks: u32) -> GrowingCuckooFilter<Fixed> {
     builder.growing().false_positive_rate(rate).build().expect("a small filter")
 }
 
-/// The copies that a filter of this layout takes of each item: what one bucket holds, or half of it where anchors
-/// are short.
-fn most_copies(filter: &GrowingCuckooFilter<Fixed>) -> usize {
-    let stats = filter.stats();
-    let stamp_bits = filter.remembers().map_or(0, |ticks| (ticks + 2).next_power_of_two().ilog2());
-    let is_short = stats.slots_per_bucket() * stats.fingerprint_bits() as usize <= 64
-        && (stats.fingerprint_bits() - stamp_bits) / 2 < 6;
-    stats.slots_per_bucket() / if is_short { 2 } else { 1 }
+/// The copies that such a filter takes of an item if it has nothing else.
+fn most_copies(rate: f64, ticks: u32) -> usize {
+    let filter = filter(rate, ticks);
+    (0..100).take_while(|_| filter.insert_hash(1).is_ok()).count()
 }
 
-/// Inserts each of these items until it is refused, in turns, and checks why.
-fn saturate(filter: &GrowingCuckooFilter<Fixed>, hot: &[u64]) {
-    let most = most_copies(filter);
+/// Inserts each of these items until it is refused, in turns. None is refused before it has so many copies.
+fn saturate(filter: &GrowingCuckooFilter<Fixed>, hot: &[u64], most: usize) {
     let mut left = hot.to_vec();
     for round in 0..=3 * most {
         left.retain(|item| match filter.insert_hash(*item) {
@@ -56,9 +51,9 @@ fn saturate(filter: &GrowingCuckooFilter<Fixed>, hot: &[u64]) {
 fn hot_items_do_not_keep_others_out() {
     for (hot, rate, ticks) in cases() {
         let filter = filter(rate, ticks);
-        let most = most_copies(&filter);
+        let most = most_copies(rate, ticks);
         let hot: Vec<u64> = (0..hot as u64).map(|n| n << 40).collect();
-        saturate(&filter, &hot);
+        saturate(&filter, &hot, most);
         let others = SplitMix(7).take(rounds(100_000, 1_000_000));
         let mut refused = 0;
         for (n, hash) in others.iter().enumerate() {
@@ -71,21 +66,22 @@ fn hot_items_do_not_keep_others_out() {
             }
         }
         let stats = filter.stats();
-        assert!(refused as f64 <= 1.0 + others.len() as f64 * rate / 10.0, "{refused}: {stats}");
+        assert!(refused as f64 <= 1.0 + others.len() as f64 * rate / 100.0, "{refused}: {stats}");
         assert!(hot.iter().all(|item| filter.count_hash(*item) >= most));
         assert!(others.iter().all(|hash| filter.contains_hash(*hash)));
-        saturate(&filter, &hot);
+        saturate(&filter, &hot, most);
         let stats = filter.stats();
         assert!(stats.slots() < 16 * stats.items() + (1 << 20), "{stats}");
     }
 }
 
-/// Every item is hot.
+/// Every item is hot. (With less than 12 bits, buckets have so few alternates that this fills shards early, and
+/// fingerprints are used up soon.)
 #[test]
 fn a_filter_of_nothing_but_hot_items_grows_with_them() {
-    for rate in rounds(&RATES[4..5], &RATES[..]) {
+    for rate in rounds(&RATES[4..5], &RATES[3..]) {
         let filter = filter(*rate, 0);
-        let most = most_copies(&filter);
+        let most = most_copies(*rate, 0);
         let items = rounds(20_000, 200_000);
         for hash in SplitMix(8).take(items) {
             for copy in 0..most {

@@ -69,7 +69,7 @@ impl Command for AddNew {
 /// The error of an item that there is no room for.
 fn full(set: &Set) -> Refusal {
     match set.about().grows() {
-        // A filter that grows refuses copies of one item, when there are a dozen.
+        // A filter that grows refuses copies of one item, when it has a few.
         true => Refusal::Message(c"ERR Maximum expansions reached"),
         false => Refusal::Message(c"ERR Filter is full"),
     }

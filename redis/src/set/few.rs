@@ -10,7 +10,7 @@ pub struct Few {
 const MOST: usize = 32;
 
 /// And from this number of copies of one item on. Every filter takes as many.
-const MOST_COPIES: usize = 4;
+const MOST_COPIES: usize = 2;
 
 impl Few {
     /// Makes it of hashes in ascending order, or returns `None` if they are not, or too many.

@@ -232,7 +232,7 @@ impl Grown {
         loop {
             let (shard, place) = self.locate::<WIDE>(hash);
             // By the words of a moment ago. Of threads that race, each may add one copy too many.
-            if shard.copies(place) < self.ground.aging.most_copies() {
+            if self.ground.aging.takes_another(shard.matching(place)) {
                 return insert_in(self, (shard, place));
             }
             match shard.lease().check() {

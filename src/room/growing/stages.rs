@@ -23,7 +23,7 @@ pub mod list;
 
 use crate::error::{Full, FullKind, Reason};
 use crate::layout::SMALL;
-use crate::layout::aging::{Aging, GROWING_BUCKETS};
+use crate::layout::aging::{Aging, GROWING_BUCKETS, Matching};
 use crate::layout::bucket::Lanes;
 use crate::layout::geometry::Mixed;
 use crate::layout::sizing::GrowthPlan;
@@ -244,7 +244,9 @@ impl Stages {
             return None;
         }
         // As many copies as in shards.
-        if listed.list.count(hash) >= Aging::new(self.lanes()).most_copies() {
+        let copies = listed.list.count(hash);
+        let copies = Matching { lanes: copies, whole: copies, lost: 0 };
+        if !Aging::new(self.lanes()).takes_another(copies) {
             return Some(Err(Full::new(FullKind::TooManyCopies)));
         }
         let is_longest = listed.list.len() >= self.most();

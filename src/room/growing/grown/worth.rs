@@ -7,7 +7,7 @@
 //!
 //! 1. **Copies.** Every lane of the item's two buckets matches the item. Such a lane either has the
 //!    item's own next bit or is used up, so all of them follow the item into its half, and both
-//!    buckets are full again, however often the shard is split. (An item is [refused](crate::layout::aging::Aging::most_copies)
+//!    buckets are full again, however often the shard is split. (An item is [refused](crate::layout::aging::Aging::takes_another)
 //!    when it has half as many, so these are the fingerprints of several items.)
 //!
 //! 2. **A crowd.** Chance fills a shard to 73 % at least before it refuses an item (`unsplit` in

@@ -12,7 +12,12 @@ fn copies_of_one_item_are_refused_and_cause_no_growth() {
     for &layout in layouts() {
         let filter = layout.filter();
         let copies = (0..1_000).filter(|_| filter.insert(&0).is_ok()).count();
-        assert_eq!(copies, 2 * layout.slots(), "{layout:?}");
+        let a_bucket = layout.slots();
+        assert_eq!(
+            copies,
+            if layout.bits < 12 { 2 * a_bucket / 3 } else { a_bucket },
+            "{layout:?}"
+        );
         assert_eq!((filter.count(&0), filter.len()), (copies, copies));
         assert!(filter.stats().splits() == 0, "{}", filter.stats());
         assert_eq!(filter.insert_if_absent(&0), Ok(false));
@@ -72,25 +77,26 @@ fn of_two_buckets(random: &mut SplitMix) -> u64 {
     unmixed(other.wrapping_mul(inverse(0xD6E8_FEB8_6659_FD93)))
 }
 
-/// Inserts 3,000 of these items, checks that some are refused, and returns the others.
+/// Inserts 3,000 of these items, and returns those that were not refused.
 fn attack(filter: &Filter, item: fn(&mut SplitMix) -> u64) -> Vec<u64> {
     let mut random = SplitMix(1);
     let tried: Vec<u64> = (0..3_000).map(|_| item(&mut random)).collect();
     let inserted = tried.iter().copied().filter(|&hash| filter.insert_hash(hash).is_ok());
     let inserted: Vec<u64> = inserted.collect();
-    assert!(inserted.len() < tried.len(), "{}", filter.stats());
     assert_eq!(filter.len(), inserted.len());
     assert!(inserted.iter().all(|&hash| filter.contains_hash(hash)), "{}", filter.stats());
     inserted
 }
 
 #[test]
-fn items_that_share_both_buckets_are_refused_at_once() {
+fn items_that_share_both_buckets_take_a_bounded_multiple_of_the_memory() {
     for &layout in layouts() {
         let filter = layout.filter();
         let inserted = attack(&filter, of_two_buckets);
-        assert_eq!(inserted.len(), 2 * layout.slots(), "{layout:?}");
-        assert_eq!(filter.stats().splits(), 0, "{layout:?}");
+        // An eighth of the slots was taken before the last split, unless there were few shards.
+        let stats = filter.stats();
+        let few = 17 * stats.slots() / stats.shards();
+        assert!(stats.slots() <= few.max(8 * inserted.len() + few), "{layout:?}: {stats}");
         // Among other items, they split the shards that the others have filled.
         let filter = layout.filter();
         let others = SplitMix(2).take(2_000).into_iter();
@@ -112,6 +118,7 @@ fn inseparable_items_are_refused_in_the_end() {
         // New items have whole windows again after the old ones are removed.
         for _ in 0..6 {
             let inserted = attack(&filter, inseparable);
+            assert!(inserted.len() < 3_000, "{}", filter.stats());
             assert!(filter.stats().shards() < 64, "{layout:?}: {}", filter.stats());
             assert!(inserted.iter().all(|&hash| filter.remove_hash(hash)), "{layout:?}");
             assert!(filter.is_empty(), "{layout:?}");

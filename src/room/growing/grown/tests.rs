@@ -5,24 +5,22 @@ use crate::room::shards::{Insert, act};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Copies of a few items fill their pairs of buckets in a shard that is nearly empty.
+/// Items with the same two buckets, which someone has chosen, are refused in a filter that is nearly empty.
 #[test]
 fn an_insert_is_refused_without_the_locks_of_its_shard() {
     let plan = growth_plan(100, 0.03, 0, 1_024.0, [0, usize::MAX]).expect("a layout");
     let filter = Grown::new(plan).expect("memory");
     let insert = |hash| act::<Insert, _>(&filter, hash);
-    let is_crowded = |hash: &Mixed| {
-        for _ in 0..20 {
-            let _ = insert(*hash);
-        }
-        let (shard, place) = filter.locate::<false>(*hash);
-        let own = shard.lock(place).expect("no split");
-        let only_copies = shard.count_locked(&own, place) == 2 * shard.lanes().slots();
-        drop(own);
-        insert(*hash).is_err() && !only_copies
-    };
-    let refused = (0..10_000).map(Mixed::of).find(is_crowded).expect("items share a bucket");
-    assert_eq!(filter.ground.tables.shards(), 1, "a split for copies");
+    // Times an odd number that the buckets are taken from, these differ in their last bits only.
+    let inverse = (0..6).fold(1u64, |x, _| {
+        x.wrapping_mul(2u64.wrapping_sub(0xD6E8_FEB8_6659_FD93u64.wrapping_mul(x)))
+    });
+    let chosen =
+        (0..u64::MAX).map(|n| Mixed((0x1234_5600_0000_0000 | n << 8).wrapping_mul(inverse)));
+    let is_crowded =
+        |hash: &Mixed| insert(*hash).is_err_and(|full| full.kind() == FullKind::NoRoomNearby);
+    let refused = chosen.take(100_000).find(is_crowded).expect("they share two buckets");
+    assert_eq!(filter.ground.tables.shards(), FEW_SHARDS, "splits for a crowd");
 
     let (shard, place) = filter.locate::<false>(refused);
     let own = [place.first, place.second].map(|bucket| shard.stripes::<1>([bucket]));

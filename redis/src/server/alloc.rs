@@ -1,10 +1,10 @@
 //! The allocator of the module: the server's own, so that the server accounts for every byte.
 //!
-//! It has three things that the one of `redis-module` lacks. Zeroed memory is asked for as such, so a table of
-//! gigabytes takes no time to make and no pages until they are written. Large blocks can be refused,
-//! where the server has a way to refuse. And any alignment is kept, whichever allocator the server was built with.
+//! Zeroed memory is asked for as such, so a table of gigabytes takes no time to make and no pages until they are
+//! written. Large blocks can be refused, where the server has a way to refuse. And any alignment is kept, whichever
+//! allocator the server was built with.
 
-use redis_module::raw;
+use crate::server::raw;
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::c_void;
 

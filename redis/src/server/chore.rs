@@ -6,7 +6,7 @@
 use crate::server::context::{Argument, Context, Mode};
 use crate::server::failure::or_if_it_panics;
 use crate::server::key::{Key, Value};
-use redis_module::raw;
+use crate::server::raw;
 use std::collections::BTreeSet;
 use std::ffi::{c_int, c_void};
 use std::ops::Bound::{Excluded, Unbounded};
@@ -94,13 +94,11 @@ unsafe fn pass_part(context: *mut raw::RedisModuleCtx, chore: &Chore) -> bool {
     let (start, length) = (chore.name.as_ptr().cast(), chore.name.len());
     // SAFETY: the context is that of a call. The string is freed after the key is closed.
     unsafe {
-        if raw::RedisModule_SelectDb.unwrap()(context, chore.database)
-            != raw::REDISMODULE_OK as c_int
-        {
+        if raw::RedisModule_SelectDb.unwrap()(context, chore.database) != raw::REDISMODULE_OK {
             return true;
         }
         let name = raw::RedisModule_CreateString.unwrap()(context, start, length);
-        let key = raw::RedisModule_OpenKey.unwrap()(context, name, mode as c_int);
+        let key = raw::RedisModule_OpenKey.unwrap()(context, name, mode);
         let key = Key::new(key, Mode::Write);
         let is_done = !matches!(key.value(), Value::Set(set) if !set.pass_part());
         drop(key);

@@ -2,7 +2,7 @@
 
 use crate::server::context::{Argument, Context, arguments};
 use crate::server::failure::or_if_it_panics;
-use redis_module::raw;
+use crate::server::raw;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr::{null, null_mut};
 
@@ -168,7 +168,7 @@ unsafe fn categories_there(context: *mut raw::RedisModuleCtx) -> bool {
 }
 
 pub(super) fn done(status: c_int) -> Result<(), ()> {
-    if status == raw::REDISMODULE_OK as c_int { Ok(()) } else { Err(()) }
+    if status == raw::REDISMODULE_OK { Ok(()) } else { Err(()) }
 }
 
 /// Tells the server which keys a command takes, and what it does with them; and what `COMMAND DOCS` shows.
@@ -203,20 +203,14 @@ unsafe fn describe(command: *mut raw::RedisModuleCommand, about: &About) -> Resu
 
 fn key_specs(access: Access) -> Vec<raw::RedisModuleCommandKeySpec> {
     use raw::*;
-    let spec = |flags: u32, first: c_int, last: c_int| RedisModuleCommandKeySpec {
+    let spec = |flags, first, last| RedisModuleCommandKeySpec {
         notes: null(),
-        flags: flags.into(),
-        begin_search_type: RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX,
-        bs: RedisModuleCommandKeySpec__bindgen_ty_1 {
-            index: RedisModuleCommandKeySpec__bindgen_ty_1__bindgen_ty_1 { pos: first },
-        },
-        find_keys_type: RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE,
-        fk: RedisModuleCommandKeySpec__bindgen_ty_2 {
-            range: RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 {
-                lastkey: last,
-                keystep: 1,
-                limit: 0,
-            },
+        flags,
+        begin_search_type: REDISMODULE_KSPEC_BS_INDEX,
+        bs: RedisModuleKeySpecBeginSearch { index: RedisModuleKeySpecIndex { pos: first } },
+        find_keys_type: REDISMODULE_KSPEC_FK_RANGE,
+        fk: RedisModuleKeySpecFindKeys {
+            range: RedisModuleKeySpecRange { lastkey: last, keystep: 1, limit: 0 },
         },
     };
     let write = REDISMODULE_CMD_KEY_RW;
@@ -246,11 +240,11 @@ fn parameter(of: &Parameter) -> raw::RedisModuleCommandArg {
     RedisModuleCommandArg {
         name: of.name.as_ptr(),
         type_: match of.kind {
-            Kind::Key => RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY,
-            Kind::Text => RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING,
-            Kind::Integer => RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER,
-            Kind::Double => RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_DOUBLE,
-            Kind::Token => RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN,
+            Kind::Key => REDISMODULE_ARG_TYPE_KEY,
+            Kind::Text => REDISMODULE_ARG_TYPE_STRING,
+            Kind::Integer => REDISMODULE_ARG_TYPE_INTEGER,
+            Kind::Double => REDISMODULE_ARG_TYPE_DOUBLE,
+            Kind::Token => REDISMODULE_ARG_TYPE_PURE_TOKEN,
         },
         key_spec_index: match of.kind {
             Kind::Key => (of.multiple || of.name == c"source").into(),
@@ -259,7 +253,7 @@ fn parameter(of: &Parameter) -> raw::RedisModuleCommandArg {
         token: text(of.token),
         summary: null::<c_char>(),
         since: null::<c_char>(),
-        flags: flags as c_int,
+        flags,
         deprecated_since: null::<c_char>(),
         subargs: null_mut(),
         display_text: null::<c_char>(),
@@ -278,5 +272,5 @@ unsafe extern "C" fn call<C: Command>(
         Refusal::Message(c"ERR internal error of the koel module; the server's log has more");
     let outcome = or_if_it_panics(Err(panicked), "a command", || C::run(context, arguments));
     outcome.unwrap_or_else(|refusal| refusal.reply(context));
-    raw::REDISMODULE_OK as c_int
+    raw::REDISMODULE_OK
 }

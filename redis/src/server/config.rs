@@ -1,7 +1,7 @@
 //! The settings: `CONFIG GET koel.*`.
 
 use crate::server::command::done;
-use redis_module::raw;
+use crate::server::raw;
 use std::ffi::{CStr, c_char, c_int, c_longlong, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
@@ -76,7 +76,7 @@ unsafe extern "C" fn set_number(
 ) -> c_int {
     // SAFETY: as above.
     unsafe { &*value.cast::<AtomicI64>() }.store(new, Ordering::Relaxed);
-    raw::REDISMODULE_OK as c_int
+    raw::REDISMODULE_OK
 }
 
 fn string(text: &str) -> *mut raw::RedisModuleString {
@@ -114,12 +114,12 @@ unsafe extern "C" fn set_rate(
     match std::str::from_utf8(text).ok().and_then(|text| text.parse::<f64>().ok()) {
         Some(rate) if (1e-8..1.0).contains(&rate) => {
             ERROR_RATE.store(rate.to_bits(), Ordering::Relaxed);
-            raw::REDISMODULE_OK as c_int
+            raw::REDISMODULE_OK
         }
         _ => {
             // SAFETY: the server frees the message.
             unsafe { *error = string("the rate has to be from 0.00000001 to less than 1") };
-            raw::REDISMODULE_ERR as c_int
+            raw::REDISMODULE_ERR
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One call of a command: its arguments, its reply, what of it is replicated.
 
 use crate::server::key::Key;
-use redis_module::raw;
+use crate::server::raw;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::marker::PhantomData;
 
@@ -46,7 +46,7 @@ pub struct Context<'a> {
 
 /// Where a command comes from, and what its client understands.
 #[derive(Clone, Copy)]
-pub struct Flags(u32);
+pub struct Flags(c_int);
 
 impl Flags {
     /// Whether the client reads the third version of the protocol.
@@ -88,7 +88,7 @@ impl<'a> Context<'a> {
 
     pub fn flags(self) -> Flags {
         // SAFETY: the call lives.
-        Flags(unsafe { raw::RedisModule_GetContextFlags.unwrap()(self.raw) } as u32)
+        Flags(unsafe { raw::RedisModule_GetContextFlags.unwrap()(self.raw) })
     }
 
     pub fn open(self, name: Argument<'a>, mode: Mode) -> Key<'a> {
@@ -98,7 +98,7 @@ impl<'a> Context<'a> {
         };
         // SAFETY: the call and the name live.
         unsafe {
-            let key = raw::RedisModule_OpenKey.unwrap()(self.raw, name.raw, flags as c_int);
+            let key = raw::RedisModule_OpenKey.unwrap()(self.raw, name.raw, flags);
             Key::new(key, mode)
         }
     }
@@ -171,11 +171,20 @@ impl<'a> Context<'a> {
 }
 
 pub(super) fn log(context: *mut raw::RedisModuleCtx, message: &str) {
+    log_at(c"warning", context, message);
+}
+
+/// The same, of what only those want to know who ask for it.
+pub(super) fn note(context: *mut raw::RedisModuleCtx, message: &str) {
+    log_at(c"verbose", context, message);
+}
+
+fn log_at(level: &CStr, context: *mut raw::RedisModuleCtx, message: &str) {
     let message = CString::new(message.replace('\0', " ")).unwrap_or_default();
     // SAFETY: the message is passed as what a format takes, not as the format.
     unsafe {
         let log = raw::RedisModule_Log.unwrap();
-        log(context, c"warning".as_ptr(), c"%s".as_ptr(), message.as_ptr());
+        log(context, level.as_ptr(), c"%s".as_ptr(), message.as_ptr());
     }
 }
 

@@ -4,9 +4,9 @@
 
 use crate::server::context::log;
 use crate::server::failure::{cannot_save, or_if_it_panics};
+use crate::server::raw;
 use crate::set::Set;
 use crate::set::assembly::Assembly;
-use redis_module::raw;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -16,9 +16,6 @@ const NAME: &std::ffi::CStr = c"koel-cuck";
 
 /// The version of what is saved.
 const VERSION: c_int = 1;
-
-/// The version of the callbacks' table: that of Redis 7.0, and of Valkey 8.
-const METHODS: u64 = 4;
 
 static ID: AtomicPtr<raw::RedisModuleType> = AtomicPtr::new(null_mut());
 
@@ -35,7 +32,7 @@ pub(super) fn id() -> *mut raw::RedisModuleType {
 /// The context is that of the call that loads the module.
 pub(super) unsafe fn register(context: *mut raw::RedisModuleCtx) -> Result<(), ()> {
     let mut methods = raw::RedisModuleTypeMethods {
-        version: METHODS,
+        version: raw::REDISMODULE_TYPE_METHOD_VERSION,
         rdb_load: Some(load),
         rdb_save: Some(save),
         aof_rewrite: Some(rewrite),
@@ -49,11 +46,6 @@ pub(super) unsafe fn register(context: *mut raw::RedisModuleCtx) -> Result<(), (
         unlink: None,
         copy: Some(copy),
         defrag: Some(defrag),
-        mem_usage2: None,
-        free_effort2: None,
-        unlink2: None,
-        copy2: None,
-        aux_save2: None,
     };
     // SAFETY: the callbacks take values that were set with this type, which are sets.
     let id = unsafe {

@@ -1,7 +1,7 @@
 //! What becomes of a failure where no client waits for an error.
 
 use crate::server::context::log;
-use redis_module::raw;
+use crate::server::raw;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 
@@ -20,7 +20,7 @@ pub(super) fn or_if_it_panics<T>(otherwise: T, what: &str, act: impl FnOnce() ->
 pub(super) fn cannot_save(error: &dyn std::fmt::Display) {
     log(null_mut(), &format!("koel: cannot save a filter: {error}"));
     // SAFETY: there is no call that this belongs to.
-    let flags = unsafe { raw::RedisModule_GetContextFlags.unwrap()(null_mut()) } as u32;
+    let flags = unsafe { raw::RedisModule_GetContextFlags.unwrap()(null_mut()) };
     if flags & raw::REDISMODULE_CTX_FLAGS_IS_CHILD != 0 {
         std::process::abort();
     }

@@ -2,9 +2,8 @@
 
 use crate::server::context::Mode;
 use crate::server::datatype;
+use crate::server::raw;
 use crate::set::Set;
-use redis_module::raw;
-use std::ffi::c_int;
 use std::marker::PhantomData;
 
 /// A key that a command has opened, until it is dropped.
@@ -75,12 +74,12 @@ impl Key<'_> {
         // SAFETY: a value of our type is a set.
         unsafe {
             let kind = match self.raw.is_null() {
-                true => raw::REDISMODULE_KEYTYPE_EMPTY as c_int,
+                true => raw::REDISMODULE_KEYTYPE_EMPTY,
                 false => raw::RedisModule_KeyType.unwrap()(self.raw),
             };
-            if kind == raw::REDISMODULE_KEYTYPE_EMPTY as c_int {
+            if kind == raw::REDISMODULE_KEYTYPE_EMPTY {
                 Ok(None)
-            } else if kind == raw::REDISMODULE_KEYTYPE_MODULE as c_int
+            } else if kind == raw::REDISMODULE_KEYTYPE_MODULE
                 && raw::RedisModule_ModuleTypeGetType.unwrap()(self.raw) == datatype::id()
             {
                 Ok(Some(raw::RedisModule_ModuleTypeGetValue.unwrap()(self.raw).cast()))

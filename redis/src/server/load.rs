@@ -2,15 +2,17 @@
 
 use crate::commands;
 use crate::server::command::{self, Command};
-use crate::server::context::log;
-use crate::server::{config, datatype};
-use redis_module::raw;
+use crate::server::context::{log, note};
+use crate::server::{config, datatype, raw};
 use std::ffi::{CStr, c_int};
 
 const NAME: &CStr = c"koel";
 
 /// The version that `MODULE LIST` shows: 0.1.0.
 const VERSION: c_int = 100;
+
+const TOO_OLD: &CStr =
+    c"koel: this server is too old, it has no %s; the module needs Redis 7.0 or Valkey 8";
 
 /// # Safety
 ///
@@ -24,23 +26,30 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
 ) -> c_int {
     // SAFETY: the context is that of this call. Nothing is allocated before the server's functions are known.
     let outcome = unsafe {
-        let (name, api) = (NAME.as_ptr(), raw::REDISMODULE_APIVER_1 as c_int);
-        command::done(raw::Export_RedisModule_Init(context, name, VERSION, api))
+        raw::init(context, NAME, VERSION)
+            .map_err(|refusal| refuse(context, refusal))
             .and_then(|()| load(context, argc))
     };
     match outcome {
-        Ok(()) => raw::REDISMODULE_OK as c_int,
-        Err(()) => raw::REDISMODULE_ERR as c_int,
+        Ok(()) => raw::REDISMODULE_OK,
+        Err(()) => raw::REDISMODULE_ERR,
+    }
+}
+
+/// Tells why the module cannot be loaded. Nothing is allocated: memory may be what is lacking.
+unsafe fn refuse(context: *mut raw::RedisModuleCtx, refusal: raw::Refusal) {
+    // SAFETY: the context is that of the call that loads the module; and `%s` stands for a string.
+    if let (raw::Refusal::Lacks(name), Some(log)) = (refusal, unsafe { raw::RedisModule_Log }) {
+        let (level, text) = (c"warning".as_ptr(), TOO_OLD.as_ptr());
+        unsafe { log(context, level, text, name.as_ptr()) };
     }
 }
 
 unsafe fn load(context: *mut raw::RedisModuleCtx, argc: c_int) -> Result<(), ()> {
     // SAFETY: as above.
     unsafe {
-        let (describe, configure) = (raw::RedisModule_SetCommandInfo, raw::RedisModule_LoadConfigs);
-        if describe.is_none() || configure.is_none() {
-            log(context, "koel: this server is too old; the module needs Redis 7.0 or Valkey 8");
-            return Err(());
+        for name in raw::lacking(raw::Need::IfThere) {
+            note(context, &format!("koel: this server has no {}", name.to_string_lossy()));
         }
         if argc > 0 {
             log(
@@ -52,7 +61,7 @@ unsafe fn load(context: *mut raw::RedisModuleCtx, argc: c_int) -> Result<(), ()>
         let options = raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
             | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
             | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD;
-        raw::RedisModule_SetModuleOptions.unwrap()(context, options as c_int);
+        raw::RedisModule_SetModuleOptions.unwrap()(context, options);
         datatype::register(context)?;
         commands::each(&mut Registry { context })?;
         config::register(context)

@@ -9,6 +9,7 @@
 //! * [`config`] has the settings.
 //! * [`failure`] is for those that no client waits for.
 //! * [`alloc`] is the server's allocator.
+//! * [`raw`] is the module API itself.
 
 #![allow(unsafe_code)]
 
@@ -23,3 +24,4 @@ mod datatype;
 mod failure;
 pub mod key;
 pub mod load;
+mod raw;

@@ -4,6 +4,7 @@ mod access;
 mod client;
 mod dumps;
 mod files;
+mod interface;
 mod kills;
 mod limits;
 mod readme;

@@ -1,0 +1,165 @@
+//! What the module declares of the servers' interface, beside the servers: each function that it asks for, and each
+//! table that it fills.
+//!
+//! A module with a wrong name is not loaded, so every test here would fail. A wrong field would show in what a server
+//! tells of a command, or call a wrong function of the data type.
+
+use crate::client::{Client, Reply};
+use crate::server::{Kind, Server, each_server, module, rewrite_file};
+
+/// The version of Redis that this is, or that it is compatible with.
+fn version(client: &mut Client) -> (u32, u32) {
+    let info = client.ask("INFO server").text();
+    let version = info.lines().find_map(|line| line.strip_prefix("redis_version:"));
+    let mut numbers = version.expect("a version").split('.').map(|number| number.parse().unwrap());
+    (numbers.next().unwrap(), numbers.next().unwrap())
+}
+
+/// All words of a reply, one after the other.
+fn flat(reply: &Reply) -> String {
+    match reply {
+        Reply::Array(parts) => parts.iter().map(flat).collect::<Vec<_>>().join(" "),
+        Reply::Integer(number) => number.to_string(),
+        other => other.text(),
+    }
+}
+
+#[test]
+fn every_function_is_there_but_those_of_later_servers() {
+    // The others are needed: the module is not loaded without them.
+    const OPTIONAL: [(&str, (u32, u32)); 4] = [
+        ("TryAlloc", (7, 0)),
+        ("TryCalloc", (7, 4)),
+        ("AddACLCategory", (7, 4)),
+        ("SetCommandACLCategories", (7, 2)),
+    ];
+    each_server(|kind| {
+        let server = Server::with(kind, &["--loglevel", "verbose"]);
+        let version = version(&mut server.client());
+        let later = OPTIONAL.iter().filter(|function| kind == Kind::Redis && version < function.1);
+        let expected: Vec<_> =
+            later.map(|function| format!("RedisModule_{}", function.0)).collect();
+        let log = server.log();
+        let lacking = log.lines().filter_map(|line| line.split_once("this server has no "));
+        assert_eq!(lacking.map(|line| line.1).collect::<Vec<_>>(), expected, "{kind:?}");
+    });
+}
+
+#[test]
+fn a_second_load_is_refused_and_the_first_goes_on() {
+    each_server(|kind| {
+        let server = Server::with(kind, &["--enable-module-command", "yes"]);
+        let mut client = server.client();
+        client.ask("CF.ADD k a");
+        for _ in 0..3 {
+            let path = module().display().to_string();
+            assert!(client.call(&[&"MODULE", &"LOAD", &path]).error().contains("loading"));
+            assert_eq!(client.ask("CF.ADDNX k a").integer(), 0, "{kind:?}");
+            assert_eq!(client.ask("MODULE LIST").array().len(), 1);
+        }
+    });
+}
+
+#[test]
+fn servers_tell_all_fields_of_a_command() {
+    each_server(|kind| {
+        let server = Server::start(kind);
+        let mut client = server.client();
+        let has_text = version(&mut client) >= (7, 2);
+        // Each parameter, with what the server shows for it since 7.2.
+        let parameter = |name: &str, kind: &str, rest: &str| {
+            let text = if has_text { format!(" display_text {name}") } else { String::new() };
+            format!("name {name} type {kind}{text}{rest}")
+        };
+        let mut docs = |command: &str| client.ask(&format!("COMMAND DOCS {command}"));
+
+        let insert = docs("cf.insert");
+        let insert = insert.field("cf.insert");
+        assert_eq!(insert.field("since").text(), "0.1.0");
+        assert!(insert.field("summary").text().starts_with("Adds items"));
+        assert!(insert.field("complexity").text().starts_with("O("));
+        let expected = [
+            parameter("key", "key", " key_spec_index 0"),
+            parameter("capacity", "integer", " token CAPACITY flags optional"),
+            parameter("nocreate", "pure-token", " token NOCREATE flags optional"),
+            parameter("item", "string", " token ITEMS flags multiple"),
+        ];
+        assert_eq!(flat(insert.field("arguments")), expected.join(" "), "{kind:?}");
+        let merge = docs("cf.merge");
+        let expected = [
+            parameter("destination", "key", " key_spec_index 0"),
+            parameter("source", "key", " key_spec_index 1 flags multiple"),
+        ];
+        let arguments = flat(merge.field("cf.merge").field("arguments"));
+        assert_eq!(arguments, expected.join(" "), "{kind:?}");
+        let rate = parameter("rate", "double", " token ERROR_RATE flags optional");
+        let reserve = flat(docs("cf.reserve").field("cf.reserve").field("arguments"));
+        assert!(reserve.contains(&rate), "{kind:?}: {reserve}");
+
+        let keys = |flags: &str, first: usize, last: isize| {
+            format!(
+                "flags {flags} begin_search type index spec index {first} \
+                 find_keys type range spec lastkey {last} keystep 1 limit 0"
+            )
+        };
+        for (command, arity, expected) in [
+            ("cf.insert", -4, keys("RW insert", 1, 0)),
+            ("cf.exists", 3, keys("RO access", 1, 0)),
+            ("cf.info", 2, keys("RO", 1, 0)),
+            ("cf.del", 3, keys("RW delete", 1, 0)),
+            ("cf.compact", 2, keys("RW update", 1, 0)),
+            ("cf.merge", -3, keys("RW insert", 1, 0) + " " + &keys("RO access", 2, -1)),
+        ] {
+            let info = client.ask(&format!("COMMAND INFO {command}"));
+            let info = info.array()[0].array();
+            assert_eq!(info[1].integer(), arity, "{kind:?}: {command}");
+            assert_eq!(flat(&info[8]), expected, "{kind:?}: {command}");
+        }
+    });
+}
+
+#[test]
+fn every_callback_of_the_type_is_in_its_place() {
+    each_server(|kind| {
+        let server = Server::with(
+            kind,
+            &["--appendonly", "yes", "--aof-use-rdb-preamble", "no", "--appendfsync", "always"],
+        );
+        let mut client = server.client();
+        client.ask("CF.RESERVE large 30000000").ok();
+        client.ask("CF.INSERT k ITEMS a b c");
+        let digest = client.ask("DEBUG DIGEST-VALUE k").array()[0].text();
+        assert!(digest.bytes().any(|digit| digit != b'0'));
+        assert!(client.ask("MEMORY USAGE large").integer() > 50_000_000);
+        assert!((24..1_000).contains(&client.ask("MEMORY USAGE k").integer()));
+        let dump = client.ask("DUMP k");
+        client.call(&[&"RESTORE", &"loaded", &"0", &dump.bytes()]).ok();
+        assert_eq!(client.ask("COPY k copy").integer(), 1);
+        assert_eq!(client.ask("DEL k").integer(), 1);
+        for key in ["loaded", "copy"] {
+            let same = client.ask(&format!("DEBUG DIGEST-VALUE {key}")).array()[0].text();
+            assert_eq!(same, digest, "{kind:?}: {key}");
+        }
+        // What takes long to free is freed in the background: `free_effort` tells. (The other one is `free` alone.)
+        assert_eq!(client.ask("UNLINK large copy").integer(), 2);
+        crate::server::await_that("it is freed", || {
+            let info = client.ask("INFO memory").text();
+            info.lines().any(|line| line == "lazyfreed_objects:1")
+        });
+        rewrite_file(&mut client);
+        client.ask("DEBUG LOADAOF").ok();
+        assert_eq!(client.ask("DEBUG DIGEST-VALUE loaded").array()[0].text(), digest, "{kind:?}");
+    });
+}
+
+#[test]
+fn a_limit_may_have_a_unit() {
+    each_server(|kind| {
+        let server = Server::with(kind, &["--koel.max-bytes", "2kb"]);
+        let mut client = server.client();
+        assert_eq!(client.ask("CONFIG GET koel.max-bytes").array()[1].text(), "2048");
+        client.ask("CONFIG SET koel.max-bytes 1gb").ok();
+        assert_eq!(client.ask("CONFIG GET koel.max-bytes").array()[1].text(), "1073741824");
+        assert!(matches!(client.ask("CONFIG SET koel.capacity 1kb"), Reply::Error(_)));
+    });
+}

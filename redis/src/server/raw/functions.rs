@@ -190,6 +190,7 @@ functions! {
             value: c_longlong,
         ) -> c_int;
         fn RedisModule_ReplyWithMap(context: *mut RedisModuleCtx, pairs: c_long) -> c_int;
+        fn RedisModule_ReplyWithNull(context: *mut RedisModuleCtx) -> c_int;
         fn RedisModule_ReplyWithSimpleString(
             context: *mut RedisModuleCtx,
             text: *const c_char,

@@ -6,9 +6,12 @@
 //! middle of anything, because the thread that forks holds it. (If there is no such lock, they do as the others.)
 //!
 //! The thread that forks may do what it likes: other hooks of the fork may use a filter, and in the child, what
-//! other threads had is destroyed before anybody is told of the fork. And such a hook may wait for a lock that
-//! somebody holds who waits here for the fork. So nobody waits longer than a second: that is far longer than a
-//! fork takes, unless it waits for somebody.
+//! other threads had is destroyed before anybody is told of the fork.
+//!
+//! Such a hook of before may also wait for a lock that somebody holds who waits here for the fork. So after a second
+//! an operation goes on, but under the interpreter's lock of imports. A fork takes that lock itself, once all hooks
+//! of before are done, and has it until it is over. So whichever of the two takes it first, the other one waits for
+//! it, however long that may be: an operation that goes on is never in the middle of anything at the moment of the fork.
 //!
 //! Nobody sleeps in a queue here. In the child, the queue and its lock would be as they were: so those who wait
 //! look again after some microseconds.
@@ -38,7 +41,7 @@ use crate::place;
 /// How often those who wait look again.
 const PERIOD: Duration = Duration::from_micros(20);
 
-/// How long an operation waits for a fork.
+/// How long an operation waits here for a fork.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Threads share counters if they are more than that.
@@ -58,15 +61,15 @@ static GATE: Gate = Gate {
 };
 
 impl Gate {
-    /// Waits until no fork is about to happen.
-    fn enter(&self) -> Inside<'_> {
+    /// Waits until no fork is about to happen. `None` if that takes longer.
+    fn enter_within(&self, patience: Duration) -> Option<Inside<'_>> {
         let mut since = None;
         loop {
             if let Some(inside) = self.try_enter() {
-                return inside;
+                return Some(inside);
             }
-            if since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
-                return self.count();
+            if since.get_or_insert_with(Instant::now).elapsed() > patience {
+                return None;
             }
             thread::sleep(PERIOD);
         }
@@ -130,11 +133,39 @@ fn number_of_thread() -> usize {
     NUMBER.with(Cell::get)
 }
 
+/// The interpreter's lock of imports, until it is dropped. A thread may take it several times.
+struct Imports<'py> {
+    module: Bound<'py, PyModule>,
+}
+
+impl<'py> Imports<'py> {
+    /// Waits until nobody has it, and lets others run meanwhile.
+    fn lock(py: Python<'py>) -> PyResult<Self> {
+        let module = py.import("_imp")?;
+        module.call_method0("acquire_lock")?;
+        Ok(Imports { module })
+    }
+}
+
+impl Drop for Imports<'_> {
+    fn drop(&mut self) {
+        let _ = self.module.call_method0("release_lock");
+    }
+}
+
 /// Does something without the interpreter's lock, and not while the process forks.
 pub fn detached<T: Send>(py: Python<'_>, operation: impl FnOnce() -> T + Send) -> T {
-    py.detach(|| {
-        let _inside = GATE.enter();
-        operation()
+    let unless_done = py.detach(|| match GATE.enter_within(PATIENCE) {
+        Some(_inside) => Ok(operation()),
+        None => Err(operation),
+    });
+    unless_done.unwrap_or_else(|operation| match Imports::lock(py) {
+        Ok(_imports) => py.detach(operation),
+        // An interpreter without such a lock.
+        Err(_) => py.detach(|| {
+            let _inside = GATE.enter_within(Duration::MAX);
+            operation()
+        }),
     })
 }
 
@@ -147,10 +178,10 @@ pub fn attached<T: Send>(_py: Python<'_>, operation: impl FnOnce() -> T + Send) 
 
 #[cfg(Py_GIL_DISABLED)]
 pub fn attached<T: Send>(py: Python<'_>, operation: impl FnOnce() -> T + Send) -> T {
-    let inside = GATE.try_enter().unwrap_or_else(|| py.detach(|| GATE.enter()));
-    let result = operation();
-    drop(inside);
-    result
+    match GATE.try_enter() {
+        Some(_inside) => operation(),
+        None => detached(py, operation),
+    }
 }
 
 /// Has Python call what is to happen around a fork.

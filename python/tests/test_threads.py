@@ -202,14 +202,18 @@ def test_a_child_keeps_no_file_from_others(tmp_path):
         seen = pykoel.Filter({str(path)!r})
         seen.add("a")
         seen.save()
-        if os.fork() == 0:
+        child = os.fork()
+        if child == 0:
             time.sleep(30)
+        print(child)
         os._exit(0)
     """
-    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+    parent = subprocess.Popen([sys.executable, "-u", "-c", program], stdout=subprocess.PIPE)
+    child = int(parent.stdout.readline())
+    assert parent.wait() == 0
     # The child may not have run yet since the fork.
     assert "a" in Filter(path, wait=20)
-    subprocess.run(["pkill", "-f", str(path)])
+    os.kill(child, signal.SIGKILL)
 
 
 HOOKS = """if True:
@@ -258,6 +262,35 @@ def test_other_hooks_of_forks_may_use_a_filter_and_wait_for_those_who_do(tmp_pat
     command = [sys.executable, "-c", HOOKS, str(tmp_path / "seen.koel")]
     told = subprocess.run(command, timeout=120, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert told.stdout == "done\n" and "Error" not in told.stderr, told.stderr
+
+
+SLOW = """if True:
+    import os, signal, threading, time
+    # It runs after that of a filter, and takes longer than anybody waits there.
+    os.register_at_fork(before=lambda: time.sleep(1.02))
+    import pykoel
+    seen, stop = pykoel.Filter(capacity=5_000_000), threading.Event()
+    def work():
+        while not stop.is_set():
+            seen.to_bytes()
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for _ in range(3):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            seen.to_bytes()
+            os._exit(0)
+        print(os.waitpid(child, 0)[1], flush=True)
+    stop.set()
+"""
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_may_take_longer_than_operations_wait_for_hooks():
+    told = subprocess.run([sys.executable, "-c", SLOW], timeout=120, stdout=subprocess.PIPE, text=True)
+    assert told.stdout.split() == ["0"] * 3
 
 
 @pytest.mark.skipif(getattr(sys, "_is_gil_enabled", lambda: True)(), reason="this Python has a global lock")

@@ -248,7 +248,7 @@ pub enum BuildErrorKind {
     InvalidGrowth,
     /// The limit of bytes is less than a growing filter takes at the start.
     LimitTooSmall,
-    /// The number of ticks for which items are remembered is not between 1 and 62, or the filter grows.
+    /// The number of ticks for which items are remembered is not between 1 and 62.
     InvalidTicks,
 }
 

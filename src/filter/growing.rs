@@ -8,8 +8,9 @@ use ahash::RandomState;
 ///
 /// It is a [`ConcurrentCuckooFilter`] with another [`Room`](crate::Room), and has all its methods, from
 /// [`insert`](ConcurrentCuckooFilter::insert) to
-/// [`par_extend`](ConcurrentCuckooFilter::par_extend). It has no constructors of its own: begin
-/// with `ConcurrentCuckooFilter::builder()`, and call [`growing`](crate::Builder::growing).
+/// [`par_extend`](ConcurrentCuckooFilter::par_extend). To build one, begin
+/// with `ConcurrentCuckooFilter::builder()`, and call [`growing`](crate::Builder::growing), or name its
+/// type with [`Buildable`](crate::Buildable).
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter};
@@ -34,7 +35,8 @@ use ahash::RandomState;
 ///
 /// # How it grows
 ///
-/// The filter consists of shards of 64 or 128 KiB. An item that finds no room in its shard splits the
+/// A small filter has a list of its items, of nine bytes each. Once that is as large as a shard, of 64
+/// or 128 KiB, the filter consists of shards. An item that finds no room in its shard splits the
 /// shard: half of the shard's items move to a new one. A split takes a tenth of a millisecond.
 /// However often the filter has grown, a lookup reads two buckets, as before.
 ///
@@ -58,8 +60,8 @@ use ahash::RandomState;
 ///
 /// The layout is chosen so that the filter keeps its rate up to its
 /// [expected growth](crate::GrowingBuilder::expected_growth). Beyond that, the rate rises at the
-/// same pace. [`stats`](ConcurrentCuckooFilter::stats) reports the present rate, in time
-/// proportional to the number of shards.
+/// same pace. [`false_positive_rate`](ConcurrentCuckooFilter::false_positive_rate) is the present
+/// rate. If there are more, it is estimated from 128 shards, within a percent or so.
 ///
 /// After about half as many splits as it has bits, a fingerprint has no bits left to lose. A
 /// further split copies it to both halves. One of the copies then belongs to no item: it stays when

@@ -53,7 +53,7 @@ impl fmt::Display for Reason {
                 write!(
                     f,
                     "it has version {version} of the format, and this version of koel reads only \
-                     1 and 2: "
+                     1 to 3: "
                 )?;
                 match version.swap_bytes() {
                     1 => f.write_str(

@@ -32,7 +32,6 @@ pub struct Stats {
     pub(crate) false_positive_rate_at_capacity: f64,
     pub(crate) max_bytes: Option<usize>,
     pub(crate) growth: Option<Growth>,
-    pub(crate) expiring: Vec<usize>,
 }
 
 /// The figures that only a growing filter has.
@@ -250,28 +249,6 @@ impl Stats {
     }
 }
 
-impl Stats {
-    /// Returns how many items expire with each of the next ticks, if nothing refreshes or removes them:
-    /// first those that go with the next one, last those of the present tick. In a filter that
-    /// [remembers](crate::Builder::remembers) items for ever, there are none.
-    ///
-    /// They are counted one after the other while other threads may go on.
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(2).build()?;
-    /// filter.insert("a").expect("room for a hundred");
-    /// filter.tick();
-    /// filter.insert("b").expect("room for a hundred");
-    /// filter.insert("c").expect("room for a hundred");
-    /// assert_eq!(filter.stats().expiring(), [0, 1, 2]);
-    /// # Ok::<(), koel::BuildError>(())
-    /// ```
-    #[must_use]
-    pub fn expiring(&self) -> &[usize] {
-        &self.expiring
-    }
-}
-
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Stats { items, capacity, slots, fingerprint_bits, slots_per_bucket, .. } = self;
@@ -291,18 +268,11 @@ impl fmt::Display for Stats {
         let (now, then) = (self.false_positive_rate, self.false_positive_rate_at_capacity);
         write!(f, "false positives {} now, {} ", Percent(now), Percent(then))?;
         match &self.growth {
-            None => f.write_str("at capacity")?,
-            Some(growth) => self.write_growth(growth, f)?,
+            None => f.write_str("at capacity"),
+            Some(growth) => self.write_growth(growth, f),
         }
-        let Some((next, later)) = self.expiring.split_first() else { return Ok(()) };
-        write!(f, "\nexpiring with the next tick {next}, then")?;
-        later.iter().take(TICKS_PRINTED).try_for_each(|items| write!(f, " {items}"))?;
-        if later.len() > TICKS_PRINTED { f.write_str(" …") } else { Ok(()) }
     }
 }
-
-/// So many ticks after the next one are printed.
-const TICKS_PRINTED: usize = 7;
 
 impl Stats {
     fn write_growth(&self, growth: &Growth, f: &mut fmt::Formatter<'_>) -> fmt::Result {

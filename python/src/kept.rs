@@ -176,6 +176,11 @@ impl Kept {
         either!(self, filter => filter.size_in_bytes())
     }
 
+    /// The rate that it is planned to have at most.
+    pub fn planned_rate(&self) -> f64 {
+        either!(self, filter => filter.false_positive_rate_at_capacity())
+    }
+
     pub fn stats(&self) -> Stats {
         either!(self, filter => filter.stats())
     }

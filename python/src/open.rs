@@ -65,7 +65,7 @@ impl Asked {
 
     /// Checks that a filter that is there is what was asked for.
     fn check(&self, kept: &Kept) -> Result<(), String> {
-        let planned = kept.stats().false_positive_rate_at_capacity();
+        let planned = kept.planned_rate();
         if self.rate.is_some_and(|rate| rate.is_nan() || rate < planned) {
             return Err(format!(
                 "it is planned for a rate of {planned:.1e}, which cannot be lowered"

@@ -24,6 +24,9 @@ use std::convert::Infallible;
 use std::fmt;
 use std::ops::Range;
 
+/// The number of shards from which the rate is estimated, if there are more.
+const SAMPLE: usize = 16;
+
 /// Makes a filter one of a fixed size, which is the default: the second parameter of
 /// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter).
 pub struct Fixed {
@@ -315,24 +318,33 @@ impl Shards for Fixed {
         items
     }
 
+    /// By the load of all shards, or of some that lie equally far apart.
+    fn rate(&self) -> f64 {
+        let (geometry, lanes) = (self.table.geometry(), self.table.geometry().lanes());
+        let sample = geometry.shards().min(SAMPLE);
+        let shards = (0..sample).map(|part| part * (geometry.shards() / sample));
+        let items: i64 = either!(self.is_wide(), WIDE => {
+            shards.map(|shard| self.shard::<WIDE>(shard).all_items()).sum()
+        });
+        let slots = sample * geometry.buckets() as usize * lanes.slots();
+        rate_at(lanes, items.max(0) as f64 / slots as f64)
+    }
+
     fn stats(&self, capacity: usize) -> Stats {
         let (geometry, lanes) = (self.table.geometry(), self.table.geometry().lanes());
-        let (items, slots) = (Shards::items(self), self.table.buckets() * lanes.slots());
-        let rate_of = |items: usize| rate_at(lanes, items as f64 / slots as f64);
         Stats {
-            items,
+            items: Shards::items(self),
             capacity,
-            slots,
+            slots: self.table.buckets() * lanes.slots(),
             fingerprint_bits: lanes.fingerprint_bits(),
             slots_per_bucket: lanes.slots(),
             shards: geometry.shards(),
             segments: self.table.stripes().count(),
             size_in_bytes: self.table.heap_bytes(),
-            false_positive_rate: rate_of(items),
-            false_positive_rate_at_capacity: rate_of(capacity),
+            false_positive_rate: Shards::rate(self),
+            false_positive_rate_at_capacity: Shards::plan(self).rate_at_capacity(capacity),
             max_bytes: None,
             growth: None,
-            expiring: Vec::new(),
         }
     }
 }

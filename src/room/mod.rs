@@ -108,7 +108,34 @@ pub trait Room: sealed::Sealed + Send + Sync {
         ages.map(|age| of_age(age).max(0) as usize).collect()
     }
 
-    /// All figures, except for the size of the filter itself and for what expires.
+    /// The layout, as it is written to a file.
+    #[doc(hidden)]
+    fn plan(&self) -> Plan {
+        match self.stage() {
+            Stage::Shards(shards) => shards.plan(),
+            Stage::List(stages) => Plan::Growing(stages.plan()),
+        }
+    }
+
+    /// The number of buckets. Those of a list are the ones that it would take to begin with.
+    #[doc(hidden)]
+    fn buckets(&self) -> usize {
+        match self.stage() {
+            Stage::Shards(shards) => shards.buckets(),
+            Stage::List(stages) => stages.plan().geometry.buckets() as usize,
+        }
+    }
+
+    /// The false-positive rate at present.
+    #[doc(hidden)]
+    fn rate(&self) -> f64 {
+        match self.stage() {
+            Stage::Shards(shards) => shards.rate(),
+            Stage::List(stages) => stages.rate(),
+        }
+    }
+
+    /// All figures, except for the size of the filter itself.
     #[doc(hidden)]
     fn stats(&self, capacity: usize) -> Stats {
         match self.stage() {

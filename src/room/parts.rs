@@ -1,7 +1,7 @@
 //! The types that rooms and snapshots exchange.
 
 use crate::layout::geometry::Geometry;
-use crate::layout::sizing::GrowthPlan;
+use crate::layout::sizing::{GrowthPlan, rate_at};
 use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::growing::site::census::Census;
 use crate::room::growing::tables::Tables;
@@ -27,6 +27,18 @@ impl Plan {
 
     pub fn grows(&self) -> bool {
         matches!(self, Plan::Growing(_))
+    }
+
+    /// Returns the false-positive rate of the filter at its capacity, or after its expected growth.
+    pub fn rate_at_capacity(&self, capacity: usize) -> f64 {
+        match self {
+            Plan::Fixed(geometry) => {
+                let slots =
+                    geometry.shards() * geometry.buckets() as usize * geometry.lanes().slots();
+                rate_at(geometry.lanes(), capacity as f64 / slots as f64)
+            }
+            Plan::Growing(plan) => plan.rate,
+        }
     }
 }
 

@@ -123,7 +123,10 @@ pub trait Shards: Send + Sync {
     /// The number of items with each stamp.
     fn items_by_stamp(&self) -> ByStamp;
 
-    /// All figures, except for the size of the filter itself and for what expires.
+    /// The false-positive rate at present. How long this takes does not depend on the number of shards.
+    fn rate(&self) -> f64;
+
+    /// All figures, except for the size of the filter itself.
     fn stats(&self, capacity: usize) -> Stats;
 
     /// The layout, as it is written to a file.

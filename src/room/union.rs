@@ -21,8 +21,8 @@ use crate::table::ticking::Held;
 
 /// Takes over what another room knows. Returns how many entries were added. The hashers are the same.
 pub fn unite<R: Room>(room: &R, other: &R) -> Result<usize, Reason> {
-    let plan = plan(other);
-    if let Some(what) = difference(&self::plan(room), &plan) {
+    let plan = other.plan();
+    if let Some(what) = difference(&room.plan(), &plan) {
         return Err(Reason::Different(what));
     }
     let lanes = plan.geometry().lanes();
@@ -45,13 +45,6 @@ pub fn unite<R: Room>(room: &R, other: &R) -> Result<usize, Reason> {
             }
         }
         return taken.result().map(|()| taken.added);
-    }
-}
-
-fn plan<R: Room>(room: &R) -> Plan {
-    match room.stage() {
-        Stage::Shards(shards) => shards.plan(),
-        Stage::List(list) => Plan::Growing(list.plan()),
     }
 }
 

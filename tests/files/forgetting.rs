@@ -126,7 +126,7 @@ fn a_loaded_filter_ticks_on_as<K: Kind>(name: &str) {
                     let original = Filter::<K>::read_from(&file[..]).expect("a file");
                     for _ in 0..=ticks + 1 {
                         assert_eq!(copy.present_tick(), original.present_tick());
-                        assert_eq!(copy.stats().expiring(), original.stats().expiring());
+                        assert_eq!(copy.expiring(), original.expiring());
                         assert_eq!(copy.len(), original.len());
                         let next = copy.present_tick().expect("a number") + 1;
                         assert_eq!((copy.tick_to(next), original.tick_to(next)), (1, 1));
@@ -260,7 +260,7 @@ fn ticks_pass_between_pieces_of<K: Kind>() {
     let copy: Filter<K> = loader.finish().expect("all pieces");
     assert!(ticks > 1);
     assert_eq!((copy.len(), copy.present_tick()), (filter.len(), filter.present_tick()));
-    assert_eq!(copy.stats().expiring(), filter.stats().expiring());
+    assert_eq!(copy.expiring(), filter.expiring());
     assert!(bytes(&copy) == bytes(&filter), "a copy is written as other bytes");
 }
 

@@ -245,7 +245,7 @@ fn the_statistics_are_readable() {
     assert!(text.contains(&bits), "{text}");
     assert_eq!(stats.expected_growth(), 1_024.0);
     assert!(format!("{stats:?}").contains("splits"));
-    assert!(format!("{filter:?}").contains("items: 100000"));
+    assert!(format!("{filter:?}").contains("capacity: 1000"));
 }
 
 #[test]

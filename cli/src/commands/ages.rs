@@ -31,12 +31,12 @@ struct Expiring {
 /// Lets the ticks pass that are due, and returns the filter's figures and its ages, if it forgets.
 pub fn of<S>(filter: &AnyCuckooFilter<S>) -> (Stats, Option<Ages>) {
     let window = window::catch_up(filter);
-    let (stats, ticks, tick) = match filter {
+    let (stats, expiring, ticks, tick) = match filter {
         AnyCuckooFilter::Fixed(filter) => {
-            (filter.stats(), filter.remembers(), filter.present_tick())
+            (filter.stats(), filter.expiring(), filter.remembers(), filter.present_tick())
         }
         AnyCuckooFilter::Growing(filter) => {
-            (filter.stats(), filter.remembers(), filter.present_tick())
+            (filter.stats(), filter.expiring(), filter.remembers(), filter.present_tick())
         }
     };
     let now = window::now();
@@ -45,8 +45,8 @@ pub fn of<S>(filter: &AnyCuckooFilter<S>) -> (Stats, Option<Ages>) {
         seconds: window.map(Window::seconds),
         tick_seconds: window.map(Window::tick_seconds),
         expiring: (1..)
-            .zip(stats.expiring())
-            .map(|(after, &items)| Expiring {
+            .zip(expiring)
+            .map(|(after, items)| Expiring {
                 items,
                 in_seconds: window
                     .zip(tick)

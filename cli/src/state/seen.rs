@@ -97,8 +97,7 @@ impl Making {
 
     /// Returns what these options ask for that an existing state decides.
     pub fn ignored(&self, seen: &Seen) -> Option<String> {
-        let stats = seen.stats();
-        let (rate, capacity) = (stats.false_positive_rate_at_capacity(), stats.capacity() as u64);
+        let (rate, capacity) = (seen.false_positive_rate_at_capacity(), seen.capacity() as u64);
         let rate = self.rate.filter(|asked| *asked > 2.0 * rate).map(|_| {
             format!("--rate is for new states, and this one is planned for a rate of {rate:.1e}")
         });
@@ -107,7 +106,7 @@ impl Making {
                 "--capacity is for new states, and this one was made for {} lines, growing up to {} \
                  times",
                 HumanCount(capacity),
-                HumanCount(stats.expected_growth() as u64)
+                HumanCount(seen.stats().expected_growth() as u64)
             )
         });
         match (rate, capacity) {
@@ -147,7 +146,7 @@ impl Making {
             )));
         }
         self.forgetting.accept(window_of(&seen, path)?, path)?;
-        let rate = seen.stats().false_positive_rate_at_capacity();
+        let rate = seen.false_positive_rate_at_capacity();
         if self.rate.is_some_and(|asked| asked < rate) {
             return Err(Failure::new(format!(
                 "{}: it is planned for a rate of {rate:.1e}, which cannot be lowered; omit --rate, or use another \

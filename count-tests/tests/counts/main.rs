@@ -7,9 +7,11 @@ mod accesses;
 mod workloads;
 
 use accesses::Tally;
+use koel_counted::counting::Note;
+use koel_counted::{ConcurrentCuckooFilter, Room};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use workloads::{Tallies, fixed, growing, operations};
+use workloads::{Filter, Tallies, fixed, growing, operations};
 
 /// The part of the operations of a kind that has to have the same counts. The others met a false
 /// positive, or had something to do over again after a split.
@@ -88,6 +90,24 @@ fn a_list_has_one_lock_which_lookups_take_too() {
 fn the_removal_of_an_item_older_than_a_split_changes_one_figure_of_its_shard() {
     let tallies = workloads::removals_of_old_items();
     assert!(tallies.iter().all(|tally| tally.other_swaps == 1 && tally.words() == 1));
+}
+
+#[test]
+fn figures_take_no_longer_in_a_large_filter_unless_they_count_items() {
+    let large = || ConcurrentCuckooFilter::builder().capacity(30_000_000);
+    for builder in [large(), large().remembers(14)] {
+        check_figures(&builder.clone().build().expect("memory"));
+        check_figures(&builder.growing().false_positive_rate(0.001).build().expect("memory"));
+    }
+}
+
+fn check_figures<R: Room>(filter: &Filter<R>) {
+    let buckets = filter.buckets();
+    for (name, most, notes) in workloads::figures(filter) {
+        assert!(notes.len() <= most, "{name}: {} accesses, {buckets} buckets", notes.len());
+        let is_word = |note: &Note| note.file == "table/mod.rs";
+        assert!(!notes.iter().any(is_word), "{name} reads items");
+    }
 }
 
 /// So an operation fetches both at once.

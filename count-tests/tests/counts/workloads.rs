@@ -128,3 +128,19 @@ pub fn some_inserts() -> Vec<Vec<Note>> {
     let filter = fixed();
     (0..1_000).map(|key| noted(|| filter.insert_hash(key).expect("room")).1).collect()
 }
+
+/// What the figures of a filter access, and how often they may do so at most.
+pub fn figures<R: Room>(filter: &Filter<R>) -> [(&'static str, usize, Vec<Note>); 7] {
+    // In each of 128 shards, the counts of 16 segments, and what is recorded of the shard.
+    let some_shards = 128 * (16 + 24);
+    let all_shards = filter.buckets() / 256;
+    [
+        ("{:?}", 10, noted(|| format!("{filter:?}")).1),
+        ("buckets", 10, noted(|| filter.buckets()).1),
+        ("capacity", 10, noted(|| filter.capacity()).1),
+        ("size_in_bytes", 10, noted(|| filter.size_in_bytes()).1),
+        ("the planned rate", 10, noted(|| filter.false_positive_rate_at_capacity()).1),
+        ("the present rate", some_shards, noted(|| filter.false_positive_rate()).1),
+        ("stats", some_shards + all_shards, noted(|| filter.stats()).1),
+    ]
+}

@@ -392,7 +392,7 @@ fn a_clear_leaves_what_a_later_split_recorded() {
             if depth == 1 && copies == 1 && grove.room.items() == 9 {
                 // Half of the hashes lead to the item's shard, and its lane has lost a bit.
                 let new_lane_in_one_shard = rate_of_a_lane(shard.lanes()) / 8.0;
-                let reported = grove.room.stats(0).false_positive_rate();
+                let reported = grove.room.rate();
                 let off = (reported - new_lane_in_one_shard).abs();
                 assert!(off < reported / 1e6, "a clear overwrote what a split recorded");
             }

@@ -18,7 +18,7 @@ use crate::layout::aging::Aging;
 use crate::layout::either;
 use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_STRIPES};
 use crate::layout::roots::Position;
-use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
+use crate::layout::sizing::GrowthPlan;
 use crate::room::growing::accounts::Accounts;
 use crate::room::growing::directory::{Directory, MOST_ENTRIES, NoMemory, Tenure};
 use crate::room::growing::grown::worth::split_helps;
@@ -339,14 +339,6 @@ impl Grown {
         let Ok(locked) = unused.shard::<WIDE>().lock_all();
         self.ground.tables.use_next();
         Ok((unused, locked))
-    }
-
-    /// The false-positive rate: how many items the lanes of two buckets match, on average over all
-    /// shards.
-    fn rate(&self) -> f64 {
-        let of_shard = |tenure| self.directory.share(tenure) * self.site(tenure).vagueness();
-        let vagueness: f64 = self.directory.shards().map(of_shard).sum();
-        vagueness * rate_of_a_lane(self.geometry.lanes()) / f64::from(self.geometry.buckets())
     }
 }
 

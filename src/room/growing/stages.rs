@@ -399,7 +399,14 @@ impl Stages {
                 factor: 1.0,
                 expected: self.plan.expected_growth,
             }),
-            expiring: Vec::new(),
+        }
+    }
+
+    /// The false-positive rate of a list, which tells all items apart, or of shards.
+    pub fn rate(&self) -> f64 {
+        match self.ask(|_| ()) {
+            Some(()) => 0.0,
+            None => self.shards().map_or(0.0, Grown::rate),
         }
     }
 }

@@ -45,6 +45,8 @@ pub struct Tables {
     lists: [OnceLock<List>; LISTS],
     /// The number of shards in use.
     shards: Gauge,
+    /// The size of all tables, with their lists.
+    bytes: Gauge,
 }
 
 /// A table, and the sites of its shards.
@@ -68,8 +70,9 @@ impl Tables {
         let geometry = table.geometry().with_shards(roots);
         let first = Held::of(table)?;
         let lists = std::array::from_fn(|_| OnceLock::new());
-        let tables = Tables { geometry, lists, shards: Gauge::default() };
-        let _ = tables.slot(0).ok_or(LIST_BYTES)?.set(Box::new(first));
+        let (none, bytes) = (Gauge::default(), Gauge::default());
+        let tables = Tables { geometry, lists, shards: none, bytes };
+        tables.put(first, tables.slot(0).ok_or(LIST_BYTES)?);
         tables.shards.set(shards as u64);
         Ok(tables)
     }
@@ -107,8 +110,14 @@ impl Tables {
             slots.try_reserve_exact(LISTED).ok()?;
             slots.resize_with(LISTED, OnceLock::new);
             let _ = list.set(List::try_from(slots).ok()?);
+            self.bytes.add(LIST_BYTES as i64);
         }
         list.get()?.get(tables % LISTED)
+    }
+
+    fn put(&self, held: Held, slot: &Slot) {
+        self.bytes.add((HELD_BYTES + held.heap_bytes()) as i64);
+        let _ = slot.set(Box::new(held));
     }
 
     fn all(&self) -> impl Iterator<Item = &Held> {
@@ -131,8 +140,7 @@ impl Tables {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        let lists = self.lists.iter().map_while(OnceLock::get).count();
-        lists * LIST_BYTES + self.all().map(|held| HELD_BYTES + held.heap_bytes()).sum::<usize>()
+        self.bytes.get() as usize
     }
 
     /// The sites of all shards in use, with their numbers, from this number on.
@@ -218,8 +226,7 @@ impl Tables {
         let held_of = |shards| make(self.geometry.with_shards(shards)).and_then(Held::of);
         // Perhaps the system has memory for a smaller one.
         let held = held_of(wanted).or_else(|_| held_of(least));
-        let held = held.map_err(|_| FullKind::NoMemory)?;
-        let _ = slot.set(Box::new(held));
+        self.put(held.map_err(|_| FullKind::NoMemory)?, slot);
         Ok(())
     }
 

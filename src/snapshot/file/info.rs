@@ -1,6 +1,5 @@
 //! What a file says of its filter.
 
-use crate::layout::sizing::rate_at;
 use crate::room::parts::Plan;
 use crate::snapshot::error::{Reason, SnapshotError};
 use crate::snapshot::file::load::{end_of, header_words, read_at};
@@ -185,12 +184,7 @@ impl SnapshotInfo {
     /// Returns the false-positive rate of the filter at its capacity, or after its expected growth.
     #[must_use]
     pub fn false_positive_rate_at_capacity(&self) -> f64 {
-        match &self.plan {
-            Plan::Fixed(geometry) => {
-                rate_at(geometry.lanes(), self.capacity as f64 / self.slots() as f64)
-            }
-            Plan::Growing(plan) => plan.rate,
-        }
+        self.plan.rate_at_capacity(self.capacity)
     }
 }
 

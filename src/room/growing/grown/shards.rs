@@ -5,7 +5,7 @@ use crate::error::{Full, FullKind};
 use crate::layout::either;
 use crate::layout::geometry::{Mixed, Place, SHARD_BUCKETS};
 use crate::layout::roots::Parts;
-use crate::layout::sizing::GrowthPlan;
+use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
 use crate::layout::stamps::Moment;
 use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::growing::directory::Tenure;
@@ -15,6 +15,24 @@ use crate::room::guest::{Guest, Taken};
 use crate::room::parts::{Copied, Plan};
 use crate::room::shards::{Located, Shards};
 use crate::stats::{Growth, Stats};
+
+/// The number of shards from which the rate is estimated, if there are more: a power of two.
+const SAMPLE: u64 = 128;
+
+impl Grown {
+    /// The vagueness of a shard, on average over all hashes.
+    pub fn vagueness_of_all(&self) -> f64 {
+        let part = |tenure| self.directory.share(tenure) * self.site(tenure).vagueness();
+        self.directory.shards().map(part).sum()
+    }
+
+    /// The same by the hashes in the middle of equal parts of all hashes.
+    pub fn vagueness_of_some(&self) -> f64 {
+        let middle = |part| Mixed((2 * part + 1) << (u64::BITS - SAMPLE.ilog2() - 1));
+        let of_part = |part| self.site(self.directory.look_up(middle(part))).vagueness();
+        (0..SAMPLE).map(of_part).sum::<f64>() / SAMPLE as f64
+    }
+}
 
 impl Shards for Grown {
     type Lease<'a, const WIDE: bool> = UntilSplit<'a, WIDE>;
@@ -194,6 +212,15 @@ impl Shards for Grown {
         items
     }
 
+    /// How many items the lanes of two buckets match.
+    fn rate(&self) -> f64 {
+        let vagueness = match self.ground.tables.shards() as u64 <= SAMPLE {
+            true => self.vagueness_of_all(),
+            false => self.vagueness_of_some(),
+        };
+        vagueness * rate_of_a_lane(self.geometry.lanes()) / f64::from(self.geometry.buckets())
+    }
+
     fn stats(&self, capacity: usize) -> Stats {
         let lanes = self.geometry.lanes();
         let shards = self.ground.tables.shards();
@@ -216,7 +243,6 @@ impl Shards for Grown {
                 factor: shards as f64 / roots as f64,
                 expected: self.plan.expected_growth,
             }),
-            expiring: Vec::new(),
         }
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::layout::SMALL;
 use crate::layout::geometry::Bucket;
 use crate::layout::sizing::growth_plan;
 use crate::room::shards::{Insert, act};
@@ -34,4 +35,20 @@ fn an_insert_is_refused_without_the_locks_of_its_shard() {
         drop(held);
         assert!(matches!(answer, Ok(Err(_))), "a refusal waits for a lock: {answer:?}");
     });
+}
+
+/// Also while a part of the shards has been split, and the others have not.
+#[test]
+fn what_some_shards_tell_of_the_rate_is_near_what_all_do() {
+    let most = if SMALL { 1_000 } else { 250_000 };
+    let plan = growth_plan(most, 0.03, 0, 1_024.0, [0, usize::MAX]).expect("a layout");
+    let filter = Grown::new(plan).expect("memory");
+    let mut hashes = (0..).map(Mixed::of);
+    for _ in 0..10 {
+        let next = hashes.by_ref().take(most / 3);
+        next.for_each(|hash| act::<Insert, _>(&filter, hash).expect("memory"));
+        let (some, all) = (filter.vagueness_of_some(), filter.vagueness_of_all());
+        assert!((some / all - 1.0).abs() < 0.02, "{some} instead of {all}");
+    }
+    assert!(filter.ground.tables.shards() > 20);
 }

@@ -137,6 +137,7 @@ mod filter;
 #[cfg(any(doc, doctest))]
 pub mod guide;
 mod layout;
+mod probes;
 mod room;
 mod shard;
 mod snapshot;

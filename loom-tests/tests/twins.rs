@@ -929,8 +929,8 @@ twins! {
     an_entry_goes_to_the_first_of_its_shards {
         edits: [(
             "room/growing/grown/adopt.rs",
-            "if known.last.0 == all.0 {",
-            "if true {",
+            "if depth > bits {",
+            "if false {",
         )],
         model: "union::an_entry_that_belongs_to_both_halves_of_a_split_is_in_both",
         message: "an entry is not in each half once",

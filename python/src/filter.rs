@@ -185,7 +185,8 @@ impl Filter {
     }
 
     /// Adds what another filter knows, and returns how many items came. Both must have been made with one seed,
-    /// and be alike in everything else. If it raises MemoryError, a part has come.
+    /// for one capacity, and be alike in everything else: it raises ValueError otherwise, and nothing has changed.
+    /// If it raises MemoryError, a part has come.
     fn merge(&self, py: Python<'_>, other: &Filter) -> PyResult<usize> {
         let (kept, other) = (self.now(py)?, other.now(py)?);
         if kept.window() != other.window() {

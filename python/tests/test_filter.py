@@ -198,6 +198,17 @@ def test_filters_of_one_seed_are_merged():
         one.merge(Filter(seed=3, remembers=60))
 
 
+def test_filters_for_different_capacities_are_not_merged():
+    one, other = Filter(seed=3), Filter(100_000, seed=3)
+    one.add_many(urls(10_000))
+    other.add_many(urls(10_000))
+    before = one.to_bytes(), other.to_bytes()
+    for left, right in [(one, other), (other, one)]:
+        with pytest.raises(ValueError, match="one capacity"):
+            left.merge(right)
+    assert (one.to_bytes(), other.to_bytes()) == before
+
+
 def test_a_limit_of_memory_is_kept():
     seen = Filter(max_bytes=1_000_000)
     with pytest.raises(MemoryError, match="max_bytes"):

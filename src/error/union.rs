@@ -28,7 +28,8 @@ pub enum UnionErrorKind {
     DifferentHasher,
     /// The fingerprints have different sizes: the filters were built for different rates.
     DifferentLayout,
-    /// The filters have a fixed size, and not the same one: they were built for different capacities.
+    /// The filters were built for different capacities: they have a fixed size, and not the same one, or they
+    /// grow, and [did not begin with as many shards](crate::GrowingCuckooFilter#filters-that-meet).
     DifferentSize,
     /// The filters do not [remember](crate::Builder::remembers) items for the same number of ticks.
     DifferentWindow,
@@ -142,8 +143,8 @@ impl fmt::Display for UnionError {
                      false-positive rate, and one expected growth if they grow"
                 }
                 Different::Size => {
-                    "the filters have fixed sizes, and not the same one: build both for one \
-                     capacity, or let them grow"
+                    "the filters have different sizes, or began with different numbers of shards if \
+                     they grow: build both for one capacity"
                 }
                 Different::Window => {
                     "the filters remember items for different numbers of ticks: build both with \

@@ -2,6 +2,7 @@
 
 use crate::error::union::{Different, Reason, UnionError};
 use crate::filter::ConcurrentCuckooFilter;
+use crate::probes;
 use crate::room::{Room, union};
 use std::hash::BuildHasher;
 
@@ -9,8 +10,15 @@ use std::hash::BuildHasher;
 ///
 /// Workers that went apart meet: one filter takes over what another one knows. Both have to be made alike:
 /// with hashers that agree ([`StableHash::with_seed`](crate::StableHash::with_seed), or copies of one hasher),
-/// for the same rate, and, if they have a fixed size, for the same capacity. Growing filters may have begun
-/// with different capacities, and grown as they did.
+/// for the same rate, and for the same capacity. (Growing filters may have different capacities as long as they
+/// [began with as many shards](crate::GrowingCuckooFilter#filters-that-meet): with one, if they are for up to
+/// 19,000 items.) However they have grown since, they can meet. Filters that were not made alike are
+/// refused before anything has changed.
+///
+/// What is asked of the hashers is whether they give the same hashes to some items of each kind: integers of
+/// each size, text and bytes of several lengths, a slice of integers, and a tuple. This finds out other
+/// seeds and other versions. Hashers that agree on these and differ on others are beyond it: the filters would then
+/// be united, and items of the other one not found here.
 ///
 /// What both know is there once, as if each item of the other filter had been passed to
 /// [`insert_if_absent`](Self::insert_if_absent): a copy of an item is not added again, and an item may be
@@ -19,10 +27,7 @@ use std::hash::BuildHasher;
 /// is left, and removing either item removes both.
 ///
 /// The false-positive rate is then at most the sum of both, mostly: each entry adds as much as it did in its
-/// filter. (More, if it goes to several shards, or if growing filters began with different numbers of shards.
-/// Then they divide their hashes at different places, and an entry that does not fit loses bits, or is there
-/// beside one of the same item. Begin with one capacity if you can.) [`stats`](Self::stats) tells the
-/// rate.
+/// filter. (More, if it goes to several shards.) [`stats`](Self::stats) tells the rate.
 impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     /// Takes over what the other filter knows, and returns how many entries were added.
     ///
@@ -58,14 +63,34 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn union(&self, other: &Self) -> Result<usize, UnionError> {
-        if !self.hashes_like(other) {
-            return Err(Reason::Different(Different::Hasher).into());
-        }
+        self.check_union(other)?;
         Ok(union::unite(self.room(), other.room())?)
     }
 
-    /// Whether the hashers agree, as far as some items show.
-    fn hashes_like(&self, other: &Self) -> bool {
-        (0..4u64).all(|item| self.hash_of(&item) == other.hash_of(&item))
+    /// Checks that the filters were made alike, so that [`union`](Self::union) fails only for room or memory.
+    ///
+    /// Of several filters that are to be united, check each before the first is taken over, if it is to
+    /// be all or none.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error that `union` would, if they were not made alike.
+    ///
+    /// ```
+    /// use koel::{ConcurrentCuckooFilter, StableHash, UnionErrorKind};
+    ///
+    /// let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(7)).growing();
+    /// let seen = builder.clone().capacity(1_000).build()?;
+    /// let [alike, other] = [2_000, 1_000_000].map(|capacity| builder.clone().capacity(capacity).build());
+    /// assert_eq!(seen.check_union(&alike?), Ok(()));
+    /// assert_eq!(seen.check_union(&other?).unwrap_err().kind(), UnionErrorKind::DifferentSize);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    pub fn check_union(&self, other: &Self) -> Result<(), UnionError> {
+        // Before anything is locked: a hasher may panic.
+        if !probes::agree(self.hasher(), other.hasher()) {
+            return Err(Reason::Different(Different::Hasher).into());
+        }
+        Ok(union::check(self.room(), other.room())?)
     }
 }

@@ -22,6 +22,11 @@ impl Position {
         // Two shifts, because a shift by 64 is not defined.
         (self.root << (level & 63)) + (self.in_root >> 1 >> (63 - (level & 63))) as usize
     }
+
+    /// Whether the other is in the same root, and begins with the same bits, of which there are so many.
+    pub fn shares(self, other: Position, bits: u32) -> bool {
+        self.root == other.root && (self.in_root ^ other.in_root).leading_zeros() >= bits
+    }
 }
 
 /// The roots of a filter, and how the shards of each share its hashes.
@@ -60,18 +65,6 @@ impl Roots {
         // The lowest hash `h` with `h × roots ≥ root × 2^64 + fraction`.
         let least = (root as u128) << 64 | u128::from(fraction);
         (root < self.count).then(|| Mixed(least.div_ceil(self.count as u128) as u64))
-    }
-
-    /// Returns the first and the last hash of the range of a level, of at most 63, that begins at this
-    /// position. `None` if it has no hash.
-    pub fn hashes(self, from: Position, level: u32) -> Option<(u64, u64)> {
-        let next_root = Position { root: from.root + 1, in_root: 0 };
-        let width = 1u64.checked_shl(u64::BITS - level);
-        let next = width.and_then(|width| from.in_root.checked_add(width));
-        let next = next.map_or(next_root, |in_root| Position { in_root, ..from });
-        let first = self.first_from(from)?.0;
-        let last = self.first_from(next).map_or(u64::MAX, |next| next.0 - 1);
-        (first <= last).then_some((first, last))
     }
 
     /// Returns the part of all hashes that are in a range.

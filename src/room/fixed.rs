@@ -289,12 +289,7 @@ impl Shards for Fixed {
         Some(Copied { depth: 0, items, excess: ByStamp::default() })
     }
 
-    fn take_over(
-        &self,
-        _: &Self,
-        guest: &Guest<'_>,
-        taken: &mut Taken,
-    ) -> Result<(), union::Reason> {
+    fn take_over(&self, guest: &Guest<'_>, taken: &mut Taken) -> Result<(), union::Reason> {
         let shard = guest.start as usize;
         either!(self.is_wide(), WIDE => guest.for_each(|first, _, _, fp, came| {
             let second = self.table.geometry().alternate(first, fp);

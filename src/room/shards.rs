@@ -139,7 +139,7 @@ pub trait Shards: Send + Sync {
     fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied>;
 
     /// Takes over the entries in a copy of a shard of another filter that was made like this one.
-    fn take_over(&self, other: &Self, guest: &Guest<'_>, taken: &mut Taken) -> Result<(), Reason>;
+    fn take_over(&self, guest: &Guest<'_>, taken: &mut Taken) -> Result<(), Reason>;
 
     /// Adds an item of such a filter unless it is here. Returns whether it was added.
     fn adopt_item(&self, hash: Mixed, came: Moment) -> Result<bool, Full>;

@@ -4,7 +4,7 @@
 //! where they belong here, unless they are there already. No lock of either filter is held while one of the
 //! other is asked for, so filters may take over from each other at the same time. In a fixed filter, an
 //! entry stays in its shard and its bucket. In one that grows, it goes wherever its item may belong (see
-//! `room/growing/grown/adopt.rs`).
+//! `room/growing/grown/adopt.rs`). Both divide the hashes at the same places, or they are refused.
 //!
 //! Neither filter begins a tick meanwhile, so each entry keeps its age. Where both filters have numbers for
 //! their ticks, the numbers tell how much older it is here.
@@ -19,12 +19,10 @@ use crate::room::shards::Shards;
 use crate::room::{Room, Stage};
 use crate::table::ticking::Held;
 
-/// Takes over what another room knows. Returns how many entries were added. The hashers are the same.
+/// Takes over what another room knows. Returns how many entries were added. The hashers are the same, and the rooms
+/// [alike](check).
 pub fn unite<R: Room>(room: &R, other: &R) -> Result<usize, Reason> {
     let plan = other.plan();
-    if let Some(what) = difference(&room.plan(), &plan) {
-        return Err(Reason::Different(what));
-    }
     let lanes = plan.geometry().lanes();
     let held = hold(room, other);
     let times = Times::of(held.as_ref().map(|(here, there)| [here.time(), there.time()]), lanes);
@@ -48,6 +46,12 @@ pub fn unite<R: Room>(room: &R, other: &R) -> Result<usize, Reason> {
     }
 }
 
+/// Checks that the rooms were made alike.
+pub fn check<R: Room>(room: &R, other: &R) -> Result<(), Reason> {
+    let what = difference(&room.plan(), &other.plan());
+    what.map_or(Ok(()), |what| Err(Reason::Different(what)))
+}
+
 /// Why filters with these plans cannot be united.
 fn difference(one: &Plan, other: &Plan) -> Option<Different> {
     let numbers = [one, other].map(|plan| plan.geometry().numbers());
@@ -57,7 +61,13 @@ fn difference(one: &Plan, other: &Plan) -> Option<Different> {
     if numbers[0].lanes != numbers[1].lanes {
         return Some(Different::Layout);
     }
-    (!one.grows() && numbers[0] != numbers[1]).then_some(Different::Size)
+    let is_one_size = match (one, other) {
+        // Other roots divide the hashes at other places, so an entry of the one fits no shard of the other. What
+        // counts is the plan: a list has none yet, but will have them.
+        (Plan::Growing(one), Plan::Growing(other)) => one.roots() == other.roots(),
+        _ => numbers[0] == numbers[1],
+    };
+    (!is_one_size).then_some(Different::Size)
 }
 
 /// Keeps ticks from beginning in both filters, this one and the other, if they forget. If the other was
@@ -117,7 +127,7 @@ fn take_shards<R: Room>(
     while let Some(start) = next {
         let Some(copied) = from.copy_shard(&mut next, &mut words) else { break };
         let guest = Guest { start, depth: copied.depth, words: &words, lanes, times };
-        shards.take_over(from, &guest, taken)?;
+        shards.take_over(&guest, taken)?;
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use crate::layout::geometry::{Geometry, MOST_SHARDS, Numbers, SHARD_BUCKETS};
 use crate::layout::sizing::{GrowthPlan, lanes_of};
 use crate::layout::stagger::Stagger;
 use crate::layout::stamps::MOST_TICKS;
+use crate::probes;
 use crate::room::parts::Plan;
 use crate::snapshot::allocate::check_fits;
 use crate::snapshot::error::Reason;
@@ -13,7 +14,6 @@ use crate::snapshot::format::{
 };
 use crate::stable_hash::PersistentHasher;
 use crate::table::ticking::Ticking;
-use std::hash::Hasher;
 
 const NAME_WORDS: usize = 4;
 /// The word with the number of ticks that items are remembered for.
@@ -28,14 +28,6 @@ pub(crate) struct Header<S> {
     /// Whether the file has a list of items instead of shards.
     pub is_list: bool,
     pub hasher: S,
-}
-
-/// The hashes by which a file recognises a hasher: one of bytes, one of an item.
-fn probes(hasher: &impl PersistentHasher) -> [u64; 2] {
-    let mut bytes = hasher.build_hasher();
-    bytes.write(b"koel");
-    let items = ("koel", 0x0102_0304_u32, &[1u8, 2, 3][..], 5usize, Some(6u8), 'k');
-    [bytes.finish(), hasher.hash_one(items)]
 }
 
 fn words_of<S: PersistentHasher>(name: &str) -> [u64; NAME_WORDS] {
@@ -100,7 +92,7 @@ pub(crate) fn header<S: PersistentHasher>(
     words[8..11].copy_from_slice(&growth);
     words[11] = seed as u64;
     words[12] = (seed >> 64) as u64;
-    words[13..15].copy_from_slice(&probes(hasher));
+    words[13..15].copy_from_slice(&probes::of_file(hasher));
     words[15..19].copy_from_slice(&words_of::<S>(hasher.name()));
     if !is_first {
         words[19] = lanes.words() as u64;
@@ -208,7 +200,7 @@ fn hasher_of<S: PersistentHasher>(name: &[u64], seed: u128, hashes: &[u64]) -> R
         });
     };
     let has_that_name = *name == words_of::<S>(hasher.name());
-    let is_same = has_that_name && hasher.seed() == seed && probes(&hasher) == *hashes;
+    let is_same = has_that_name && hasher.seed() == seed && probes::of_file(&hasher) == *hashes;
     if is_same { Ok(hasher) } else { Err(Reason::OtherHashes { name: S::NAME }) }
 }
 

@@ -2,10 +2,24 @@
 //! they were filled.
 
 use crate::common::{Fixed, Layout, SplitMix, in_time, layouts, leave_list, rounds, together};
-use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, UnionErrorKind};
+use koel::{
+    ConcurrentCuckooFilter, GrowingCuckooFilter, PersistentHasher, StableHash, UnionErrorKind,
+};
+use std::hash::{BuildHasher, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn growing(layout: &Layout, capacity: usize, ticks: u32) -> GrowingCuckooFilter<Fixed> {
-    let builder = ConcurrentCuckooFilter::builder().capacity(capacity).hasher(Fixed { key: 0 });
+    growing_with(layout, capacity, ticks, Fixed { key: 0 })
+}
+
+fn growing_with<S>(
+    layout: &Layout,
+    capacity: usize,
+    ticks: u32,
+    hasher: S,
+) -> GrowingCuckooFilter<S> {
+    let builder = ConcurrentCuckooFilter::builder().capacity(capacity).hasher(hasher);
     let least = if ticks > 0 { 2e-8 } else { 2e-9 };
     let builder = builder.false_positive_rate(layout.rate.max(least));
     let builder = if ticks > 0 { builder.remembers(ticks) } else { builder };
@@ -33,11 +47,14 @@ fn a_fixed_filter_has_what_either_knew_once() {
 fn growing_filters_have_what_either_knew_whatever_their_sizes() {
     let most = rounds(60_000, 250_000);
     // From nothing, from lists, from one shard, and from several that were known to be needed.
-    let sizes = [(0, 10), (1_000, 10), (most / 4, 10), (most, 10), (most, most / 2)];
+    let (small, large) = ([0, 1_000, most / 4, most], [0, most / 4, most]);
+    let pairs = |capacity: usize, sizes: &[usize]| -> Vec<_> {
+        let pair = |here: &usize, there: &usize| ((*here, capacity), (*there, capacity));
+        sizes.iter().flat_map(|here| sizes.iter().map(move |there| pair(here, there))).collect()
+    };
+    let pairs = [pairs(10, &small), pairs(2 * most, &large)].concat();
     for layout in layouts() {
-        for ((here, capacity), (there, other_capacity)) in
-            sizes.iter().flat_map(|one| sizes.iter().map(move |other| (*one, *other)))
-        {
+        for ((here, capacity), (there, other_capacity)) in pairs.iter().copied() {
             let (one, other) = (growing(layout, capacity, 0), growing(layout, other_capacity, 0));
             let items = SplitMix(3).take(here + there);
             let own = items[..here].iter().filter(|item| one.insert_hash(**item).is_ok()).count();
@@ -92,6 +109,96 @@ fn what_both_knew_is_there_once_whenever_it_came() {
                 assert_eq!(one.expiring().iter().sum::<usize>(), one.len());
             }
         }
+    }
+}
+
+/// The one has more shards than the other, and their fingerprints have lost different bits.
+#[test]
+fn unions_to_and_fro_add_nothing_more() {
+    let most = rounds(150_000, 400_000);
+    for layout in layouts() {
+        for (capacity, ticks) in [(10, 0), (10, 3), (most / 2, 0)] {
+            let ends = [growing(layout, capacity, ticks), growing(layout, capacity, ticks)];
+            let items = SplitMix(31).take(most);
+            for (filter, items) in ends.iter().zip([&items[most / 4..], &items[..most / 2]]) {
+                items.iter().for_each(|item| _ = filter.insert_hash_if_absent(*item));
+            }
+            let held: Vec<u64> = items
+                .iter()
+                .copied()
+                .filter(|item| ends[0].contains_hash(*item) || ends[1].contains_hash(*item))
+                .collect();
+            let what = format!("{layout:?}: {capacity}, {ticks}");
+            ends[0].union(&ends[1]).expect("memory");
+            ends[1].union(&ends[0]).expect("memory");
+            // A fingerprint that is too long for the other loses there what it then loses here, too, but once.
+            let mut before = None;
+            for turn in 0..6 {
+                assert_eq!(ends[turn % 2].union(&ends[1 - turn % 2]), Ok(0), "{what}, turn {turn}");
+                let now = ends.each_ref().map(|filter| filter.stats());
+                assert!(turn < 2 || before.as_ref() == Some(&now), "{what}, turn {turn}");
+                before = Some(now);
+            }
+            for filter in &ends {
+                assert!(held.iter().all(|item| filter.contains_hash(*item)), "{what}");
+                assert!(filter.len() <= held.len(), "{what}: {} of {}", filter.len(), held.len());
+            }
+        }
+    }
+}
+
+/// They divide the hashes at different places. What counts is how each began, and not how it has grown, or
+/// whether it is still a list.
+#[test]
+fn filters_that_began_with_different_numbers_of_shards_are_refused_and_unchanged() {
+    let most = rounds(60_000, 250_000);
+    for layout in layouts().iter().filter(|layout| layout.bits > 8) {
+        let sizes = [
+            (10, 0),
+            (10, 100),
+            (10, most),
+            (most, 100),
+            (most, most),
+            (2 * most, 100),
+            (4 * most, most),
+        ];
+        for (number, (capacity, count)) in sizes.into_iter().enumerate() {
+            for (other_capacity, other_count) in
+                sizes.into_iter().filter(|(other, _)| *other != capacity)
+            {
+                let filters =
+                    [(capacity, count), (other_capacity, other_count)].map(|(capacity, count)| {
+                        let filter = growing_with(layout, capacity, 0, StableHash::with_seed(7));
+                        SplitMix(number as u64)
+                            .take(count)
+                            .iter()
+                            .for_each(|item| _ = filter.insert_hash(*item));
+                        filter
+                    });
+                let bytes = |filter: &GrowingCuckooFilter<StableHash>| {
+                    let mut bytes = Vec::new();
+                    filter.write_to(&mut bytes).expect("memory");
+                    bytes
+                };
+                let before = filters.each_ref().map(bytes);
+                let [one, other] = &filters;
+                let error = one.union(other).expect_err("they differ");
+                assert_eq!((error.kind(), error.added()), (UnionErrorKind::DifferentSize, 0));
+                assert_eq!(
+                    one.check_union(other).map_err(|error| error.kind()),
+                    Err(UnionErrorKind::DifferentSize)
+                );
+                assert!(error.to_string().contains("one capacity"), "{error}");
+                assert!(
+                    filters.each_ref().map(bytes) == before,
+                    "{layout:?}: {capacity}, {other_capacity}"
+                );
+            }
+        }
+        // Few items need one shard, whatever the capacity.
+        let [one, other] = [10, 1_000].map(|capacity| growing(layout, capacity, 0));
+        other.insert("an item").expect("room");
+        assert_eq!((one.check_union(&other), one.union(&other)), (Ok(()), Ok(1)));
     }
 }
 
@@ -202,7 +309,7 @@ fn an_item_is_found_for_as_long_as_in_either() {
         until_both_forget(fixed(layout), fixed(layout));
         // Lists, shards, and a list that becomes shards.
         for (count, capacity) in [(60, 10), (1_000, 10), (3_000, 10), (4_000, 40_000)] {
-            let [one, other] = [growing(layout, capacity, TICKS), growing(layout, 10, TICKS)];
+            let [one, other] = [0; 2].map(|_| growing(layout, capacity, TICKS));
             (0..count).for_each(|item| other.insert_hash(item * 7 + 1).expect("memory"));
             (0..6).for_each(|_| other.tick());
             until_both_forget(one, other);
@@ -350,6 +457,131 @@ fn filters_in_use_take_over_from_each_other() {
                 assert!(stay.iter().flatten().all(|item| filters[own].contains_hash(*item)));
                 let copy = filters[own].try_clone().expect("memory");
                 assert_eq!(copy.len(), filters[own].len());
+            }
+        }
+    });
+}
+
+/// A hasher that hashes pieces of one kind with a key.
+#[derive(Clone)]
+struct Keyed {
+    kind: &'static str,
+    key: u64,
+}
+
+struct KeyedHasher(Keyed, u64);
+
+impl BuildHasher for Keyed {
+    type Hasher = KeyedHasher;
+
+    fn build_hasher(&self) -> KeyedHasher {
+        KeyedHasher(self.clone(), 1)
+    }
+}
+
+impl KeyedHasher {
+    fn piece(&mut self, kind: &str, bytes: &[u8]) {
+        let key = if kind == self.0.kind { self.0.key } else { 0 };
+        let byte = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);
+        self.1 = bytes.iter().fold(self.1 ^ key, byte);
+    }
+}
+
+macro_rules! pieces {
+    ($($write:ident($number:ty))*) => {
+        $(fn $write(&mut self, number: $number) {
+            self.piece(stringify!($number), &number.to_le_bytes());
+        })*
+    };
+}
+
+impl Hasher for KeyedHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        // Long texts by another function, as XXH3 does.
+        self.piece(if bytes.len() > 240 { "long" } else { "bytes" }, bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        self.1
+    }
+
+    pieces! {
+        write_u8(u8) write_u16(u16) write_u32(u32) write_u64(u64) write_u128(u128) write_usize(usize)
+        write_i8(i8) write_i16(i16) write_i32(i32) write_i64(i64) write_i128(i128) write_isize(isize)
+    }
+}
+
+#[test]
+fn hashers_that_differ_on_some_kind_of_item_are_refused() {
+    let layout = Layout { bits: 16, rate: 0.000_4, words: 1 };
+    let kinds = [
+        "bytes", "long", "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64",
+        "i128", "isize",
+    ];
+    for kind in kinds {
+        let [one, other, same] =
+            [0, 1, 1].map(|key| growing_with(&layout, 10, 0, Keyed { kind, key }));
+        other.insert("an item").expect("room");
+        let error = one.union(&other).expect_err("their hashers differ");
+        assert_eq!(error.kind(), UnionErrorKind::DifferentHasher, "{kind}");
+        assert_eq!((one.len(), other.len()), (0, 1));
+        assert_eq!(same.union(&other), Ok(1), "{kind}");
+    }
+
+    // koel's own, as it was before.
+    let former = StableHash::from_name("XXH3-64", 7).expect("a hasher");
+    let [one, other] = [StableHash::with_seed(7), former].map(|hasher| {
+        let filter = growing_with(&layout, 10, 0, hasher);
+        filter.insert("an item").expect("room");
+        filter
+    });
+    for (one, other) in [(&one, &other), (&other, &one)] {
+        let error = one.union(other).expect_err("their hashers differ");
+        assert_eq!((error.kind(), one.len()), (UnionErrorKind::DifferentHasher, 1));
+        assert_eq!(one.try_clone().expect("memory").union(one), Ok(0));
+    }
+}
+
+/// Makes hashers until it has made enough.
+struct Exhausted(AtomicUsize);
+
+impl BuildHasher for Exhausted {
+    type Hasher = std::hash::DefaultHasher;
+
+    fn build_hasher(&self) -> Self::Hasher {
+        let left = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+        left.unwrap_or_else(|_| resume_unwind(Box::new("no more hashers")));
+        Self::Hasher::new()
+    }
+}
+
+#[test]
+fn a_hasher_that_panics_while_it_is_asked_leaves_nothing_locked() {
+    in_time(|| {
+        let layout = Layout { bits: 16, rate: 0.000_4, words: 1 };
+        for ticks in [0, 3] {
+            for enough in 0.. {
+                let [one, other] = [enough, 1_000].map(|enough| {
+                    growing_with(&layout, 10, ticks, Exhausted(AtomicUsize::new(enough)))
+                });
+                SplitMix(3)
+                    .take(100)
+                    .iter()
+                    .for_each(|item| other.insert_hash(*item).expect("room"));
+                let united = catch_unwind(AssertUnwindSafe(|| one.union(&other)));
+                let is_done = united.is_ok();
+                assert!(is_done || one.is_empty());
+                for filter in [&one, &other] {
+                    filter.insert_hash(1).expect("room");
+                    if ticks > 0 {
+                        filter.tick();
+                    }
+                    filter.clear();
+                }
+                if is_done {
+                    assert_eq!(united.expect("no panic"), Ok(100));
+                    break;
+                }
             }
         }
     });

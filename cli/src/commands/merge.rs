@@ -111,24 +111,13 @@ fn take_over(merged: &Seen, path: &Path) -> Result<usize, Failure> {
     if is != has {
         return differs(format!("forgets lines {has}, and the others {is}"));
     }
-    // Such states divide the hashes in other ways, so a line of both might be there twice.
-    if merged.capacity() != other.capacity() {
-        return differs(format!(
-            "was made for {} lines, and the others for {}; states that are to be merged have to be \
-             made with one --capacity, or all without",
-            HumanCount(other.capacity() as u64),
-            HumanCount(merged.capacity() as u64)
-        ));
-    }
-    merged.union(&other).or_else(|error| {
-        let bits = [&other, merged].map(|seen| seen.stats().fingerprint_bits());
-        differs(refused(&error, bits))
-    })
+    merged.union(&other).or_else(|error| differs(refused(&error, &other, merged)))
 }
 
-/// Says why a state was refused, which has fingerprints of the first number of bits, and the others of the
-/// second. The texts of the library address programs.
-fn refused(error: &UnionError, [bits, of_others]: [u32; 2]) -> String {
+/// Says why a state was refused. The texts of the library address programs.
+fn refused(error: &UnionError, state: &Seen, others: &Seen) -> String {
+    let [bits, of_others] = [state, others].map(|seen| seen.stats().fingerprint_bits());
+    let [lines, for_others] = [state, others].map(|seen| HumanCount(seen.capacity() as u64));
     match error.kind() {
         UnionErrorKind::DifferentHasher => {
             "has another seed than the others; states that are to be merged have to be made with one \
@@ -138,6 +127,11 @@ fn refused(error: &UnionError, [bits, of_others]: [u32; 2]) -> String {
         UnionErrorKind::DifferentLayout => format!(
             "stores {bits} bits of a line, and the others {of_others}; states that are to be merged have \
              to be made with one --rate"
+        ),
+        // Such states divide the hashes in other ways, so a line of both would be there twice.
+        UnionErrorKind::DifferentSize => format!(
+            "was made for {lines} lines, and the others for {for_others}; states that are to be merged have to \
+             be made with one --capacity, or all without"
         ),
         UnionErrorKind::Full => match error.full().map(|full| full.kind()) {
             Some(FullKind::LimitReached) => {

@@ -60,7 +60,10 @@ class Filter:
         """Removes all items."""
 
     def merge(self, other: Filter) -> int:
-        """Adds what another filter knows, and returns how many items came."""
+        """Adds what another filter knows, and returns how many items came.
+
+        Raises ValueError if they were not made alike, with one seed and for one capacity; nothing has changed then.
+        """
 
     def __len__(self) -> int: ...
     def save(self, path: _Path | None = None) -> None:

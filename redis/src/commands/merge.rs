@@ -78,6 +78,9 @@ fn refusal(apart: Apart) -> Refusal {
         Apart::Kind => Refusal::Message(
             c"ERR one of the filters grows, and the other does not; only filters of one kind can be merged",
         ),
+        Apart::Capacity => Refusal::Message(
+            c"ERR the filters were made for different capacities; only filters of one capacity can be merged (CF.RESERVE key capacity)",
+        ),
         Apart::Half => Refusal::Half,
         Apart::TooMany => Refusal::Message(
             c"ERR the filters have more items together than the destination was made for, which has a fixed size; nothing has changed",

@@ -1,13 +1,14 @@
 //! What is done to the items of a set.
 
 use crate::set::{Body, Set, filter, filter_of};
-use koel::{AnyCuckooFilter, Full, StableHash, UnionErrorKind};
+use koel::{AnyCuckooFilter, Full, StableHash, UnionError, UnionErrorKind};
 
 /// Why two sets cannot be merged.
 pub enum Apart {
     Seed,
     Half,
     Kind,
+    Capacity,
     /// Together they have more items than fit into a set of fixed size.
     TooMany,
     Koel(String),
@@ -166,9 +167,18 @@ impl Set {
         if self.about.hasher != other.about.hasher {
             return Err(Apart::Seed);
         }
-        // A few items can be taken over by any set.
-        let few = matches!(other.body, Body::Few(_));
-        if few || self.about.grows() == other.about.grows() { Ok(()) } else { Err(Apart::Kind) }
+        let other = match &other.body {
+            Body::Filter(other) => other,
+            // A few items can be taken over by any set.
+            _ => return Ok(()),
+        };
+        match &self.body {
+            Body::Filter(own) => check_union(own, other),
+            _ => {
+                let own = self.about.build().map_err(|error| Apart::Koel(error.to_string()))?;
+                check_union(&own, other)
+            }
+        }
     }
 
     /// Adds what the other sets have, which are [alike](Self::check_alike). A set of fixed size has changed only
@@ -215,9 +225,31 @@ impl Set {
         };
         added.map(drop).map_err(|error| match error.kind() {
             UnionErrorKind::Full if !self.about.grows() => Apart::TooMany,
-            _ => Apart::Koel(error.to_string()),
+            _ => Apart::of(&error),
         })
     }
+}
+
+impl Apart {
+    fn of(error: &UnionError) -> Self {
+        match error.kind() {
+            UnionErrorKind::DifferentSize => Apart::Capacity,
+            _ => Apart::Koel(error.to_string()),
+        }
+    }
+}
+
+/// Checks that one filter could take over what the other one has.
+fn check_union(
+    own: &AnyCuckooFilter<StableHash>,
+    other: &AnyCuckooFilter<StableHash>,
+) -> Result<(), Apart> {
+    let checked = match (own, other) {
+        (AnyCuckooFilter::Fixed(own), AnyCuckooFilter::Fixed(other)) => own.check_union(other),
+        (AnyCuckooFilter::Growing(own), AnyCuckooFilter::Growing(other)) => own.check_union(other),
+        _ => return Err(Apart::Kind),
+    };
+    checked.map_err(|error| Apart::of(&error))
 }
 
 /// The items that are passed to a filter at once, with answers on the stack.

@@ -138,15 +138,33 @@ fn merge_takes_over_what_others_have() {
         client.ask("CF.RESERVE other 1000 SEED 8").ok();
         client.ask("CF.RESERVE fixed 1000 SEED 7 EXPANSION 0").ok();
         client.ask("CF.ADD other x");
+        // Refused before a source is merged that would fit.
+        client.ask("CF.RESERVE larger 100000 SEED 7").ok();
+        client.ask("CF.RESERVE empty 1000 SEED 7").ok();
+        client.ask("CF.RESERVE vaguer 1000 SEED 7 ERROR_RATE 0.1").ok();
+        client.ask(&format!("CF.INSERT vaguer ITEMS {}", items[..100].join(" ")));
+        client.ask("CF.INSERT larger ITEMS x y z");
+        client.ask("CF.INSERT b ITEMS new newer");
+        let before = client.ask("DEBUG DIGEST").text();
         for (line, why) in [
             ("CF.MERGE a other", "different seeds"),
             ("CF.MERGE a fixed", "grows"),
             ("CF.MERGE fixed b", "grows"),
+            ("CF.MERGE a c larger", "different capacities"),
+            ("CF.MERGE larger a", "different capacities"),
+            ("CF.MERGE empty larger", "different capacities"),
+            ("CF.MERGE never a larger", "different capacities"),
+            ("CF.MERGE a b vaguer", "fingerprints of different sizes"),
             ("CF.MERGE a nokey", "not found"),
             ("CF.MERGE a", "wrong number of arguments"),
         ] {
             let reply = client.ask(line);
             assert!(reply.error().contains(why), "{line}: {reply:?}");
+            assert_eq!(
+                client.ask("DEBUG DIGEST").text(),
+                before,
+                "{kind:?}: {line} changed something"
+            );
         }
         // Few items can be taken over from either kind.
         client.ask("CF.RESERVE few 1000 SEED 7").ok();

@@ -4,15 +4,12 @@
 //! the first bits of its position, which is to say: its hash is in a certain range. The bucket is the
 //! item's here too, since it depends on nothing that filters differ in.
 //!
-//! In this filter, shards have other ranges. The entry goes to each shard that its range meets, with as many
-//! bits of the window as are sure: those that all hashes of the common range have. If one shard has all of
-//! the range, these are often as many as there were, or more by what the shard is less deep; otherwise none
-//! are left, and the entry becomes several lanes that stand for one item. Like the copies of a lane that a
-//! [split](mod@crate::room::growing::split) sends to both halves, all but one of them are
-//! [excess](crate::room::growing::site::census::Census).
-//!
-//! Filters that began with different numbers of shards divide the hashes at different places. So a range of the
-//! one has to be rounded up in the other, which takes a bit or two.
+//! In this filter, shards have other ranges. But both filters began with the same shards, so each range halves
+//! at the same places in both. If the entry's range is in one shard, it goes there, and has as many bits of the
+//! window as before, less what the shard is deeper, or more what it is less deep (if it has them). If the range is
+//! that of several shards, the entry goes to each of them, without bits, and becomes several lanes that stand
+//! for one item. Like the copies of a lane that a [split](mod@crate::room::growing::split) sends to both halves,
+//! all but one of them are [excess](crate::room::growing::site::census::Census).
 //!
 //! An entry counts as an item if it was not covered everywhere. If shards cannot take it all, it is refused,
 //! and what was added stays: another thread may have taken it for an item of its own.
@@ -38,33 +35,34 @@ struct Known {
     bucket: Bucket,
     /// With the anchor.
     fp: Fingerprint,
-    /// The hashes that it may have.
+    /// The first of the hashes that it may have: those in its root whose positions begin with the same bits as
+    /// this one's.
     first: Mixed,
-    last: Mixed,
+    /// The number of those bits.
+    bits: u32,
     came: Moment,
 }
 
 impl Grown {
-    /// Takes over the entries in a copy of a shard of another filter.
+    /// Takes over the entries in a copy of a shard of another filter, which began with the same shards.
     pub(super) fn take_entries<const WIDE: bool>(
         &self,
-        other: &Self,
         guest: &Guest<'_>,
         taken: &mut Taken,
     ) -> Result<(), Reason> {
         let aging = &self.ground.aging;
-        let roots = other.directory.roots();
-        let Position { root, in_root } = roots.position(Mixed(guest.start));
+        let Position { root, in_root } = self.position(Mixed(guest.start));
         let prefix = in_root & !(u64::MAX >> guest.depth);
         guest.for_each(|bucket, words, lane, fp, came| {
             let (window, known) = aging.known::<WIDE>(words, lane);
             let from = Position { root, in_root: prefix | window >> guest.depth };
+            let bits = guest.depth + known;
             // No lane of a filter has a range without hashes.
-            let Some((first, last)) = roots.hashes(from, guest.depth + known) else {
+            let first = self.directory.roots().first_from(from);
+            let Some(first) = first.filter(|first| self.position(*first).shares(from, bits)) else {
                 return Ok(());
             };
-            let (first, last) = (Mixed(first), Mixed(last));
-            taken.note(self.adopt::<WIDE>(Known { bucket, fp, first, last, came }))
+            taken.note(self.adopt::<WIDE>(Known { bucket, fp, first, bits, came }))
         })
     }
 
@@ -75,7 +73,7 @@ impl Grown {
         came: Moment,
     ) -> Result<bool, Full> {
         let Place { first: bucket, fp, .. } = self.ground.aging.place::<WIDE>(hash, 0, 0);
-        self.adopt::<WIDE>(Known { bucket, fp, first: hash, last: hash, came })
+        self.adopt::<WIDE>(Known { bucket, fp, first: hash, bits: u64::BITS, came })
     }
 
     /// Adds the entry of an item of whose position only so many bits are known.
@@ -85,53 +83,36 @@ impl Grown {
         let Place { first: bucket, fp, .. } = self.ground.aging.place::<WIDE>(hash, 0, 0);
         let Position { root, in_root } = self.position(hash);
         let in_root = in_root & !u64::MAX.checked_shr(bits).unwrap_or(0);
-        let range = self.directory.roots().hashes(Position { root, in_root }, bits);
-        let (first, last) = range.map(|(first, last)| (Mixed(first), Mixed(last))).expect("hashes");
-        self.adopt::<WIDE>(Known { bucket, fp, first, last, came: Moment::FIRST })
+        let first = self.directory.roots().first_from(Position { root, in_root }).expect("a hash");
+        self.adopt::<WIDE>(Known { bucket, fp, first, bits, came: Moment::FIRST })
     }
 
     /// Adds an entry wherever it may belong, unless it is there. Returns whether it was added anywhere.
-    fn adopt<const WIDE: bool>(&self, mut known: Known) -> Result<bool, Full> {
+    fn adopt<const WIDE: bool>(&self, known: Known) -> Result<bool, Full> {
+        let aging = &self.ground.aging;
+        let Known { bucket, bits, came, mut first, .. } = known;
         let mut counts = true;
-        let all = known.last;
         loop {
-            let (tenure, place, lost) = self.place_of::<WIDE>(&mut known, all);
-            let entry = Entry { place, lost, came: known.came };
+            let position = self.position(first);
+            let tenure = self.directory.look_up_at(first, position);
+            let depth = tenure.depth();
+            let left = bits.saturating_sub(depth).min(aging.window_bits());
+            let fp = aging.with_known::<WIDE>(known.fp, position.in_root << depth, left);
+            let place = Place { first: bucket, second: aging.alternate(bucket, fp), fp };
+            let entry = Entry { place, lost: aging.window_bits() - left, came };
             match self.adopt_in::<WIDE>(tenure, entry, counts) {
                 Ok(added) => {
                     counts &= !added;
-                    if known.last.0 == all.0 {
-                        return Ok(!counts);
-                    }
-                    known.first = Mixed(known.last.0 + 1);
+                    let next = if depth > bits { self.directory.end(tenure) } else { None };
+                    let is_its = |next: &Mixed| self.position(*next).shares(position, bits);
+                    let Some(next) = next.filter(is_its) else { return Ok(!counts) };
+                    first = next;
                 }
                 // Its halves come one after the other.
                 Err(Refusal::Lapsed(_)) => {}
                 Err(Refusal::Full(_)) => self.split::<WIDE>(self.shard(tenure), place)?,
             }
         }
-    }
-
-    /// Finds the shard of the first of these hashes, and cuts them off where it ends. Returns the shard, the
-    /// place in it, and how many bits are lost there.
-    fn place_of<const WIDE: bool>(
-        &self,
-        known: &mut Known,
-        all: Mixed,
-    ) -> (Tenure<'_>, Place, u32) {
-        let aging = &self.ground.aging;
-        let first = self.position(known.first);
-        let tenure = self.directory.look_up_at(known.first, first);
-        let depth = tenure.depth();
-        let ends_here = self.position(all).range(depth) == first.range(depth);
-        let end = || self.directory.end(tenure).map_or(u64::MAX, |next| next.0 - 1);
-        known.last = if ends_here { all } else { Mixed(end()) };
-        let last = self.position(known.last);
-        let common = (first.in_root ^ last.in_root).leading_zeros() - depth;
-        let bits = common.min(aging.window_bits());
-        let fp = aging.with_known::<WIDE>(known.fp, first.in_root << depth, bits);
-        let second = aging.alternate(known.bucket, fp);
-        (tenure, Place { first: known.bucket, second, fp }, aging.window_bits() - bits)
     }
 
     /// Adds an entry to a shard, unless it is there. Returns whether it was added.

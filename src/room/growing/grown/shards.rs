@@ -193,8 +193,8 @@ impl Shards for Grown {
         }
     }
 
-    fn take_over(&self, other: &Self, guest: &Guest<'_>, taken: &mut Taken) -> Result<(), Reason> {
-        either!(self.is_wide(), WIDE => self.take_entries::<WIDE>(other, guest, taken))
+    fn take_over(&self, guest: &Guest<'_>, taken: &mut Taken) -> Result<(), Reason> {
+        either!(self.is_wide(), WIDE => self.take_entries::<WIDE>(guest, taken))
     }
 
     fn adopt_item(&self, hash: Mixed, came: Moment) -> Result<bool, Full> {

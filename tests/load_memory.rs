@@ -1,5 +1,6 @@
 //! Loading allocates no more than the filter, a hundredth more, and some megabytes, whatever the
-//! file claims to need. A loader of pieces allocates no more than three times what was pushed.
+//! file claims to need. Of files that are what they claim, it allocates as little as the
+//! documentation says. A loader of pieces allocates no more than three times what was pushed.
 //!
 //! This is the only test of the program, because the allocator counts for the whole process.
 
@@ -264,6 +265,32 @@ fn deep_shards() -> Vec<u8> {
     file.sealed().bytes()
 }
 
+/// Loads a file that a filter has written, and checks that loading takes no more beyond the filter than
+/// `koel::guide::files` says: a buffer for each thread, and in a stream a quarter of the file, too, and the file
+/// itself, until it is copied.
+fn takes_what_is_said<R: Room>(filter: &Filter<R>) {
+    let bytes = bytes_of(filter);
+    let file = FilterFile::cut(&bytes);
+    let (length, block) = (bytes.len(), 8 * file.blocks[0].len());
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("filter");
+    std::fs::write(&path, &bytes).expect("a file");
+    // What is known of each shard, and what is there once.
+    let others = length / 50 + (16 << 10);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = (1 + length / (4 << 20)).min(cores);
+    let buffers = (threads * block).max((length / 16).min(threads << 20));
+    let (by_file, loads) = most(|| Filter::<R>::load(&path));
+    let most_by_file = length + buffers + others;
+    assert!(loads && by_file <= most_by_file, "{by_file}, not {most_by_file} for {length}");
+    let (by_stream, reads) = most(|| Filter::<R>::read_from(&bytes[..]));
+    let most_by_stream = 2 * length + (length / 4).min(PIECE) + 2 * block + others;
+    assert!(reads && by_stream <= most_by_stream, "{by_stream}, not {most_by_stream} for {length}");
+    let kib = |bytes: usize| bytes.div_ceil(1 << 10);
+    let (length, by_file, by_stream) = (kib(length), kib(by_file), kib(by_stream));
+    println!("{length} KiB: load took {by_file}, read_from {by_stream}");
+}
+
 #[test]
 fn loading_takes_no_more_than_the_file_whatever_it_claims() {
     let fixed = LAYOUTS[3].filter_with(60, HASH);
@@ -274,6 +301,12 @@ fn loading_takes_no_more_than_the_file_whatever_it_claims() {
     false_claims_of_pieces(&growing(1));
     let builder = ConcurrentCuckooFilter::builder().capacity(1).hasher(HASH);
     false_claims_of_pieces(&builder.growing().build().expect("a list"));
+
+    let sizes = [1, 10_000, 50_000, 500_000, 1_500_000, 2_000_000, 6_000_000, 20_000_000];
+    for size in sizes.into_iter().take(rounds(7, 8)) {
+        takes_what_is_said(&LAYOUTS[4].filter_with(size, HASH));
+        takes_what_is_said(&growing(size));
+    }
 
     let large = LAYOUTS[4].filter_with(rounds(12_000_000, 32_000_000), HASH);
     (0..100_000u64).for_each(|item| large.insert(&item).expect("room"));

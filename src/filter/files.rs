@@ -118,14 +118,16 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// [`SnapshotInfo`](crate::SnapshotInfo) tells what a file has.) The loaded filter is identical to the saved one in its size, rate, hasher and
     /// contents, and one that grows continues to grow. (Only memory that it had allocated in
     /// advance is not restored.) The file is read on all cores, with or without the feature
-    /// `rayon`, directly into the memory of the filter.
+    /// `rayon`, directly into the memory of the filter. Beyond the filter, all threads together take a sixteenth of
+    /// the file, and no more than 1 MiB each; or, if that is more, a shard each, which has 64 KiB to 2 MiB if there are
+    /// several.
     ///
     /// # Errors
     ///
     /// Returns an error if the file cannot be read; if it holds another kind of filter, another
     /// hasher or another version; or if it is damaged. Every field is validated before it is used:
-    /// no file causes a panic, or takes more memory than its own length, a thirtieth of that, and
-    /// some megabytes. (This does not protect against forgery: the author of a forged file decides
+    /// no file causes a panic, or takes more memory than its own length, a thirtieth of that, what the threads take,
+    /// and ten megabytes if it claims that its shards were split very often. (This does not protect against forgery: the author of a forged file decides
     /// what the filter contains.)
     ///
     /// ```
@@ -161,9 +163,10 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// Reads a filter that [`write_to`](Self::write_to) or [`save`](Self::save) has written, and
     /// nothing after it.
     ///
-    /// The length of a stream is not known in advance. So the stream is collected in pieces of up
-    /// to 64 MiB. At its end they are copied to the filter one by one, and each is freed once it is
-    /// copied. This takes about twice as long as [`load`](Self::load), on one core.
+    /// The length of a stream is not known in advance. So the stream is collected in pieces. At its end they are
+    /// copied to the filter one by one, and each is freed once it is copied. This takes about twice as long as
+    /// [`load`](Self::load), on one core. Beyond the filter, it allocates the length of the stream, a quarter of that or
+    /// at most 64 MiB, and two shards; most of the filter's own memory is not resident before pieces are freed.
     ///
     /// # Errors
     ///

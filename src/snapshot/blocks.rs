@@ -106,6 +106,10 @@ impl BlockReader {
     }
 
     /// The lanes without items, from what the block says of each age. `None` if there cannot be so many.
+    ///
+    /// They are not compared with the lanes of that age: a refresh makes a lane younger, and leaves this figure
+    /// where it is. All together are held against all lanes, so there are never more items than lanes, whatever a
+    /// file says of ages.
     fn excess(&self, ages: &[u64], time: Option<Time>) -> Option<ByStamp> {
         let mut excess = ByStamp::default();
         let Some(Time { tick, .. }) = time else { return Some(excess) };

@@ -91,9 +91,9 @@
 //!
 //! | words | contents |
 //! |---|---|
-//! | `ticks` + 1 | only in a block of a growing filter's shard: for each age from 0 to `ticks`, how many of the lanes of this age stand for no item of this shard. Each is at most the number of slots of the shard, and their sum is the number of taken lanes less the number of items |
+//! | `ticks` + 1 | only in a block of a growing filter's shard: for each age from 0 to `ticks`, how many of the lanes of this age stand for no item of this shard. (They may have been refreshed since, so there may be fewer lanes of this age.) Each is at most the number of slots of the shard, and their sum is the number of taken lanes less the number of items |
 //! | 1 | `tick`, the lower `stamp` bits of the number of the tick in which the block was copied; and 2^8 if ticks have numbers given by the user |
-//! | 1 | how many ticks had passed since some moment, which is the same for all blocks. No block has less than the one before it; if it has as many, it has the same `tick` |
+//! | 1 | how many ticks had passed since some moment, which is the same for all blocks of a file. No block has less than the one before it; if it has as many, it has the same `tick` |
 //! | 1 | the number that the user gave the tick, or 0 if there is none |
 //!
 //! The filter goes on from the time of the last block. An item of another block is older by as many ticks as

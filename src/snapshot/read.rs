@@ -15,7 +15,7 @@ use crate::snapshot::format::{
 };
 use crate::snapshot::header::{Header, is_snapshot, read_header};
 use crate::snapshot::list::read_list;
-use crate::snapshot::time::Times;
+use crate::snapshot::time::{Times, from_here};
 use crate::stable_hash::PersistentHasher;
 use std::io::{self, ErrorKind, Read};
 
@@ -39,8 +39,11 @@ pub fn header_of<S: PersistentHasher, R: Room>(
 
 pub fn contents_of<S, R: Room>(
     header: Header<S>,
-    loaded: Loaded,
+    mut loaded: Loaded,
 ) -> Result<Contents<S, R>, Reason> {
+    let (Loaded::Shards { time, .. } | Loaded::Gathered { time, .. } | Loaded::Items { time, .. }) =
+        &mut loaded;
+    *time = time.map(from_here);
     let Header { plan, capacity, hasher, .. } = header;
     let room = R::restore(plan, loaded).map_err(|error| match error {
         CannotRestore::WrongKind { grows } => Reason::WrongKind { grows },
@@ -93,9 +96,9 @@ pub fn read<S: PersistentHasher, R: Room>(
         added.map_err(|gap| gap.at(blocks.at(number)))?;
         times.add(block.time).ok_or_else(|| blocks.too_early(number))?;
         if pieces.last().is_none_or(|piece| piece.capacity() - piece.len() < in_a_block) {
-            // After the first, a piece is at most as large as all that was read before it. So what
-            // a stream claims about its length does not decide how much memory is allocated.
-            let most = (found.len() * in_a_block).clamp(in_a_block, PIECE.max(in_a_block));
+            // A piece has a block, or at most a quarter of all that was read before it. So what a stream
+            // claims about its length does not decide how much memory is allocated, and little is left over.
+            let most = (found.len() / 4 * in_a_block).clamp(in_a_block, PIECE.max(in_a_block));
             let mut piece = Vec::new();
             piece.try_reserve_exact(most).map_err(|_| Reason::OutOfMemory { bytes: 8 * most })?;
             pieces.push(piece);

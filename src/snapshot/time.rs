@@ -35,6 +35,13 @@ pub fn time_in(lanes: Lanes, words: [u64; TIME_WORDS]) -> Result<Time, usize> {
     Ok(Time { tick, elapsed, number: has_number.then_some(number) })
 }
 
+/// The time from which a filter goes on. Only the blocks of one file are compared by how many ticks had passed, so it
+/// may begin at any number. A file may give one after which the count would go round, and a later block of a file of
+/// this filter would seem to be of an earlier time. So half of all numbers are left.
+pub fn from_here(time: Time) -> Time {
+    Time { elapsed: time.elapsed & (u64::MAX >> 1), ..time }
+}
+
 /// Checks the times of blocks, one after the other.
 #[derive(Clone, Debug, Default)]
 pub struct Times {

@@ -180,6 +180,14 @@ impl FilterFile {
         now.wrapping_sub(stamp) & ((1 << self.stamp_bits()) - 1)
     }
 
+    /// Returns how many lanes of a shard are so many ticks old.
+    pub fn lanes_of_age(&self, block: &[u64], age: u64) -> u64 {
+        let stamps = (1 << self.stamp_bits()) - 1;
+        let buckets = self.buckets_of(block).chunks(self.words());
+        let taken = buckets.flat_map(|bucket| self.lanes(bucket)).filter(|lane| *lane != 0);
+        taken.filter(|lane| self.age(block, lane & stamps) == age).count() as u64
+    }
+
     pub fn items(&self) -> i64 {
         self.end[2].cast_signed()
     }

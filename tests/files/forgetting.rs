@@ -305,6 +305,11 @@ fn wrong_times_are_refused_of<K: Kind>(each: u64) {
         assert!(kinds.contains(&error.kind()), "{what}: {error}");
         let on_disk = InFile::of(&bytes, &format!("wrong-{}-{each}", K::GROWS));
         Filter::<K>::load(&on_disk.0).expect_err(what);
+        let looked_up = SnapshotFile::<StableHash>::open(&on_disk.0).and_then(|file| {
+            let hashes: Vec<u64> = (0..10_000).map(|item| hash_of(1, item)).collect();
+            file.contains_hash_many(&hashes)
+        });
+        looked_up.expect_err(what);
     };
     for ticks in [0, 63, 1 << 40] {
         refused("another window", &|file| file.header[word::TICKS] = ticks);
@@ -314,6 +319,7 @@ fn wrong_times_are_refused_of<K: Kind>(each: u64) {
     refused("a stamp that is none", &|file| file.blocks[0][time] = 1 << 8 | 8);
     refused("a flag that is none", &|file| file.blocks[0][time] |= 1 << 9);
     refused("a number of none", &|file| file.blocks[0][time] &= !(1 << 8));
+    goes_on_after_any_number_of_ticks::<K>(&good);
     if good.is_list() {
         let stamps = BLOCK_HEAD + good.items() as usize;
         refused("an old item", &|file| file.blocks[0][stamps] ^= 7 << 3);
@@ -341,6 +347,78 @@ fn wrong_times_are_refused_of<K: Kind>(each: u64) {
         refused("excess", &|file| file.blocks[0][time - 1] += 1);
         refused("less excess", &|file| file.blocks[0][time - 1] = u64::MAX);
     }
+}
+
+/// A file may say that any number of ticks have passed. What is saved later can be loaded, too, although ticks pass
+/// while it is written.
+fn goes_on_after_any_number_of_ticks<K: Kind>(good: &FilterFile) {
+    for elapsed in [1 << 63, u64::MAX - 1, u64::MAX] {
+        let mut file = good.clone();
+        let time = file.time_at(&file.blocks[0]);
+        file.blocks.iter_mut().for_each(|block| block[time + 1] = elapsed);
+        let forged = file.sealed().bytes();
+        let on_disk = InFile::of(&forged, &format!("elapsed-{}-{}", K::GROWS, good.items()));
+        let streamed = Filter::<K>::read_from(&forged[..]).expect("a file");
+        let gathered = in_pieces(&streamed);
+        for filter in [streamed, Filter::<K>::load(&on_disk.0).expect("a file"), gathered] {
+            let mut loader = Filter::<K>::loader();
+            let mut cursor = Some(0);
+            while let Some(at) = cursor {
+                let piece = filter.piece_at(at, 0).expect("memory");
+                loader.push(piece.as_bytes()).expect("the next piece");
+                cursor = piece.next();
+                filter.tick();
+            }
+            loader.finish().expect("all pieces");
+            let file = bytes(&filter);
+            let again = Filter::<K>::read_from(&file[..]).expect("a file");
+            assert_eq!((again.len(), again.present_tick()), (filter.len(), filter.present_tick()));
+        }
+    }
+}
+
+/// A refresh moves lanes to the present age, and leaves to the age before what is known of those that stand for
+/// no item (see `room/growing/accounts.rs`). So the excess of an age may have no lanes, and is no damage.
+#[test]
+fn the_excess_of_an_age_may_have_no_lanes() {
+    let filter: Filter<Growing> = filter(100, 0.4, 2);
+    let items = SplitMix(40).take(rounds(800_000, 2_000_000));
+    items.iter().for_each(|item| filter.insert_hash(*item).expect("memory"));
+    filter.tick();
+    // All items, and whatever else is in the same lanes.
+    items
+        .iter()
+        .chain(&SplitMix(41).take(3_000_000))
+        .for_each(|item| _ = filter.refresh_hash(*item));
+    let written = bytes(&filter);
+    let file = FilterFile::cut(&written);
+    file.check();
+    let without_lanes = file.blocks.iter().filter(|block| {
+        let excess = block[file.time_at(block) - file.ticks() as usize];
+        excess > file.lanes_of_age(block, 1)
+    });
+    assert!(without_lanes.count() > 0, "no excess without lanes in {} blocks", file.blocks.len());
+    let on_disk = InFile::of(&written, "excess");
+    let copies = [
+        Filter::<Growing>::read_from(&written[..]).expect("a file"),
+        Filter::<Growing>::load(&on_disk.0).expect("a file"),
+        in_pieces(&filter),
+    ];
+    for copy in &copies {
+        assert_eq!(copy.len(), filter.len());
+        assert_eq!(copy.stats().expiring(), filter.stats().expiring());
+    }
+    // Whatever a file says of ages, there are never more items than lanes.
+    let lanes = file
+        .blocks
+        .iter()
+        .map(|block| (0..=2).map(|age| file.lanes_of_age(block, age)).sum::<u64>());
+    let lanes = lanes.sum::<u64>();
+    for _ in 0..3 {
+        copies.iter().for_each(|copy| copy.tick());
+        assert!(copies.iter().all(|copy| copy.len() as u64 <= lanes));
+    }
+    assert!(copies.iter().all(|copy| copy.is_empty()));
 }
 
 #[test]

@@ -24,8 +24,12 @@ use std::io::ErrorKind;
 use std::panic::resume_unwind;
 use std::thread;
 
-/// The words that a thread reads at once.
+/// The most words that a thread reads at once, unless a block has more.
 const TURN: usize = (1 << 20) / size_of::<u64>();
+
+/// What all threads read at once is at most this part of the file, unless it is a block for each. They allocate as
+/// much, beside the filter.
+const PARTS: usize = 16;
 
 /// The bytes of a file that are worth another thread.
 const BYTES_FOR_A_THREAD: u64 = 4 << 20;
@@ -176,7 +180,9 @@ fn in_turns(
     work: impl Fn(usize, &mut [u64]) -> Result<Block, Reason> + Sync,
 ) -> Result<Vec<Block>, Reason> {
     let block_words = reader.block_words();
-    let in_a_turn = (TURN / block_words).clamp(1, count.max(1));
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let others = (length / BYTES_FOR_A_THREAD).min(cores as u64 - 1);
+    let in_a_turn = (TURN / block_words).min(count / PARTS / (others as usize + 1)).max(1);
     let bytes = count.saturating_mul(size_of::<Option<Block>>());
     let mut found = Vec::new();
     found.try_reserve_exact(count).map_err(|_| Reason::OutOfMemory { bytes })?;
@@ -211,8 +217,6 @@ fn in_turns(
             }
         }
     };
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    let others = (length / BYTES_FOR_A_THREAD).min(cores as u64 - 1);
     let buffer = || zeros(in_a_turn * block_words);
     let own = buffer();
     let done: Vec<Result<(), (usize, Reason)>> = thread::scope(|scope| {

@@ -199,7 +199,7 @@ def test_filters_of_one_seed_are_merged():
 
 
 def test_filters_for_different_capacities_are_not_merged():
-    one, other = Filter(seed=3), Filter(100_000, seed=3)
+    one, other = Filter(capacity=1_000, seed=3), Filter(capacity=100_000, seed=3)
     one.add_many(urls(10_000))
     other.add_many(urls(10_000))
     before = one.to_bytes(), other.to_bytes()

@@ -383,7 +383,8 @@ fn goes_on_after_any_number_of_ticks<K: Kind>(good: &FilterFile) {
 fn the_excess_of_an_age_may_have_no_lanes() {
     let filter: Filter<Growing> = filter(100, 0.4, 2);
     let items = SplitMix(40).take(rounds(800_000, 2_000_000));
-    items.iter().for_each(|item| filter.insert_hash(*item).expect("memory"));
+    // Of items that this filter cannot tell apart, it takes some copies only.
+    items.iter().for_each(|item| _ = filter.insert_hash(*item));
     filter.tick();
     // All items, and whatever else is in the same lanes.
     items

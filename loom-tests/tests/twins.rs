@@ -1210,9 +1210,8 @@ twins! {
             ("table/ticking.rs", "        progress.at_work += usize::from(is_due);\n", ""),
             (
                 "table/ticking.rs",
-                "                    progress.ahead.insert(shard);
-                    progress.at_work -= 1;",
-                "                    progress.ahead.insert(shard);",
+                "                    let _at_work = AtWork { ticking: self, again_from: None };\n",
+                "",
             ),
         ],
         model: "forgetting::no_tick_ends_while_it_is_taken_ahead",
@@ -1220,22 +1219,33 @@ twins! {
     }
     a_copy_is_made_while_a_tick_passes {
         edits: [(
-            "table/ticking.rs",
-            "            if progress.pass.is_none() {
-                progress.copies += 1;",
-            "            {
-                progress.copies += 1;",
+            "table/ticking/copies.rs",
+            "        self.finish(through);
+        if self.own_time()",
+            "        if self.own_time()",
         )],
         model: "forgetting::a_copy_is_made_between_two_ticks",
         message: "a copy is not of the time that it tells",
     }
     a_tick_begins_while_a_copy_is_made {
-        edits: [(
-            "table/ticking.rs",
-            "            if progress.copies == 0 {",
-            "            if true {",
-        )],
+        edits: [
+            ("table/ticking.rs", "                progress.copies > 0\n", "                false\n"),
+            ("table/ticking.rs", "                if progress.copies > 0 {", "                if false {"),
+        ],
         model: "forgetting::a_copy_is_made_between_two_ticks",
+        message: "a copy is not of the time that it tells",
+    }
+    a_shard_is_copied_before_a_tick_gets_there {
+        edits: [("table/ticking/copies.rs", "        self.ahead(through, hash);\n", "        let _ = (through, hash);\n")],
+        model: "forgetting::a_shard_is_copied_while_a_tick_passes",
+        message: "a copy is not of the time that it tells",
+    }
+    a_tick_begins_while_a_shard_is_copied {
+        edits: [
+            ("table/ticking.rs", "                progress.copies > 0\n", "                false\n"),
+            ("table/ticking.rs", "                if progress.copies > 0 {", "                if false {"),
+        ],
+        model: "forgetting::a_shard_is_copied_while_a_tick_passes",
         message: "a copy is not of the time that it tells",
     }
 

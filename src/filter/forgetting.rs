@@ -83,8 +83,11 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// goes backwards makes nothing expire. However many ticks are made up for, this takes no
     /// longer than as many as the filter remembers; if they are more, the filter is empty afterwards.
     ///
+    /// The last number is `u64::MAX`. The present tick keeps it, whatever ticks follow: these are passed by
+    /// [`tick`](Self::tick), as ever, and none by this.
+    ///
     /// Many threads may call this. One of them begins a tick; those that come while the last tick is
-    /// passing return at once. (Only while the filter is being [copied](Self::try_clone), ticks wait.)
+    /// passing return at once.
     ///
     /// ```
     /// let tokens = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(60).build()?;

@@ -39,7 +39,9 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     /// If the filters [forget](Self#forgetting), an item is found here as long as it would be there, or here if
     /// that is longer. Where ticks have [numbers](Self::tick_to), this filter first goes on to the present
     /// tick of the other one, and takes its items for as old as the numbers tell; without numbers, the
-    /// present ticks of both are the same. No ticks begin meanwhile in either filter.
+    /// present ticks of both are the same. No ticks begin meanwhile in either filter; ticks and unions that
+    /// follow one another without end take turns. (After the [last number](Self::tick_to), numbers tell no
+    /// ages apart.)
     ///
     /// # Errors
     ///

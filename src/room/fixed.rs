@@ -51,6 +51,11 @@ impl Fixed {
         &self.table
     }
 
+    /// Its shards, which are never split.
+    fn roots(&self) -> Roots {
+        Roots { count: self.table.geometry().shards(), stagger: Stagger::NONE }
+    }
+
     fn shard<const WIDE: bool>(&self, index: usize) -> Shard<'_, Always<WIDE>> {
         Shard::new(&self.table, index)
     }
@@ -134,7 +139,7 @@ impl Passage for Fixed {
         self.table.geometry().lanes()
     }
 
-    fn begin(&self, _: Moment, set: impl FnOnce()) {
+    fn begin(&self, set: impl FnOnce() -> Option<Moment>) {
         set();
     }
 
@@ -253,8 +258,7 @@ impl Shards for Fixed {
     }
 
     fn parts(&self) -> Parts {
-        let roots = Roots { count: self.table.geometry().shards(), stagger: Stagger::NONE };
-        Parts::at_most(usize::MAX, roots, 0)
+        Parts::at_most(usize::MAX, self.roots(), 0)
     }
 
     #[inline]
@@ -287,6 +291,10 @@ impl Shards for Fixed {
             either!(self.is_wide(), WIDE => self.shard::<WIDE>(shard).copy(buckets, || 0));
         *next = Some(index + 1).filter(|next| *next < self.table.geometry().shards() as u64);
         Some(Copied { depth: 0, items, excess: ByStamp::default() })
+    }
+
+    fn item_in(&self, next: u64) -> Mixed {
+        self.roots().first_hash(next as usize, 0).unwrap_or(Mixed(0))
     }
 
     fn take_over(&self, guest: &Guest<'_>, taken: &mut Taken) -> Result<(), union::Reason> {

@@ -138,6 +138,9 @@ pub trait Shards: Send + Sync {
     /// both halves of a split, may be in two.)
     fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied>;
 
+    /// Returns an item of shard `next`.
+    fn item_in(&self, next: u64) -> Mixed;
+
     /// Takes over the entries in a copy of a shard of another filter that was made like this one.
     fn take_over(&self, guest: &Guest<'_>, taken: &mut Taken) -> Result<(), Reason>;
 

@@ -24,8 +24,11 @@ use crate::table::ticking::Held;
 pub fn unite<R: Room>(room: &R, other: &R) -> Result<usize, Reason> {
     let plan = other.plan();
     let lanes = plan.geometry().lanes();
-    let held = hold(room, other);
-    let times = Times::of(held.as_ref().map(|(here, there)| [here.time(), there.time()]), lanes);
+    let held = room
+        .time()
+        .zip(other.time())
+        .map(|((here, through), there)| here.hold_both(through, there));
+    let times = Times::of(held.as_ref().map(|held| held.each_ref().map(Held::time)), lanes);
     let mut taken = Taken::default();
     loop {
         match other.stage() {
@@ -68,22 +71,6 @@ fn difference(one: &Plan, other: &Plan) -> Option<Different> {
         _ => numbers[0] == numbers[1],
     };
     (!is_one_size).then_some(Different::Size)
-}
-
-/// Keeps ticks from beginning in both filters, this one and the other, if they forget. If the other was
-/// ahead, this one is as far then.
-fn hold<'a, R: Room>(room: &'a R, other: &'a R) -> Option<(Held<'a>, Held<'a>)> {
-    let ((here, through_here), (there, through_there)) = (room.time()?, other.time()?);
-    loop {
-        if let Some(number) = there.number() {
-            here.tick_to(through_here, number);
-        }
-        let held = (here.hold(through_here), there.hold(through_there));
-        let [number_here, number_there] = [&held.0, &held.1].map(|held| held.time().number);
-        if number_there <= number_here || number_there.is_none() {
-            return Some(held);
-        }
-    }
 }
 
 /// Adds an item of another filter's list.

@@ -12,10 +12,18 @@
 //! A thread that cannot wait for the passes takes the tick [ahead](Ticking::ahead) through the shard of its item.
 //! The pass that is going on does not end meanwhile, and finds nothing there that has expired.
 //!
-//! While the filter is being copied in memory, no tick begins: the ages in a copy are all of one moment.
+//! While the filter or a shard of it is being copied, no tick begins: the ages in a copy are all of one moment.
+//! Ticks and [copies](Ticking::hold) take turns.
+//!
+//! The lock of the progress is the last that a thread takes, and nobody waits for anything while holding it. So
+//! it takes no time to ask what time it is, whatever a tick has to wait for as it begins.
+
+mod copies;
+mod passage;
+
+pub use passage::Passage;
 
 use crate::layout::SMALL;
-use crate::layout::bucket::Lanes;
 use crate::layout::geometry::Mixed;
 use crate::layout::stamps::{Moment, STAMPS};
 use crate::sync::{Backoff, Mutex, nap};
@@ -26,42 +34,6 @@ use std::panic::RefUnwindSafe;
 
 /// The segments that a thread works on before it asks for more: 256 KiB, or 512.
 const PORTION: usize = if SMALL { 2 } else { 64 };
-
-/// What ticks pass through.
-pub trait Passage: Sync {
-    /// Whether its accounts have to be settled.
-    const SETTLES: bool;
-
-    fn lanes(&self) -> Lanes;
-
-    /// Begins a tick to this moment: calls `set`, which sets the clock, while no segments are being added.
-    /// Those that are added later learn of it by that.
-    fn begin(&self, now: Moment, set: impl FnOnce());
-
-    /// The number of segments now. There may be more later, but never fewer.
-    fn segments(&self) -> usize;
-
-    /// Tells the writers of these segments what time it is, and sends away the lookups that have begun.
-    fn announce(&self, segments: Range<usize>);
-
-    /// Erases what has expired in these segments.
-    fn expire(&self, segments: Range<usize>, now: Moment);
-
-    /// Settles the accounts of these segments. Nothing that has expired is left.
-    fn settle(&self, segments: Range<usize>, now: Moment);
-
-    /// Ends the tick. All accounts are settled.
-    fn close(&self);
-
-    /// What tells the shard of this item from all others, as long as it is not split.
-    fn shard_of(&self, hash: Mixed) -> usize;
-
-    /// Does all that the passes do in the shard of this item, and returns what tells that shard from others.
-    fn advance(&self, hash: Mixed, now: Moment) -> usize;
-
-    /// Whether what the passes do in one shard has nothing to do with the other shards.
-    fn is_apart(&self) -> bool;
-}
 
 /// When a filter was copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,22 +47,10 @@ pub struct Time {
     pub number: Option<u64>,
 }
 
-/// Keeps ticks from beginning.
+/// Keeps ticks from beginning, for a copy of the filter.
 pub struct Held<'a> {
     ticking: &'a Ticking,
     time: Time,
-}
-
-impl Held<'_> {
-    pub fn time(&self) -> Time {
-        self.time
-    }
-}
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.ticking.progress.lock().copies -= 1;
-    }
 }
 
 pub struct Ticking {
@@ -111,10 +71,15 @@ struct Progress {
     at_work: usize,
     /// The shards that the tick was taken through ahead of its passes.
     ahead: BTreeSet<usize>,
-    /// The number of copies of the filter that are being made.
+    /// The number of copies of the filter that are being made, or wait for this tick to pass.
     copies: usize,
-    /// What the caller calls the first tick, if ticks have numbers.
-    number_of_first: Option<u64>,
+    /// The number of those that wait for a tick to begin, and how often such copies were let in.
+    later_copies: usize,
+    turns: u64,
+    /// The number of threads that are about to begin a tick.
+    beginning: usize,
+    /// What the caller calls the present tick, if ticks have numbers.
+    number: Option<u64>,
     /// As in [`Time`].
     elapsed: u64,
 }
@@ -147,7 +112,10 @@ impl Ticking {
             at_work: 0,
             ahead: BTreeSet::new(),
             copies: 0,
-            number_of_first: None,
+            later_copies: 0,
+            turns: 0,
+            beginning: 0,
+            number: None,
             elapsed: 0,
         };
         Ticking { clock: Clock::new(), progress: Mutex::new(progress) }
@@ -158,61 +126,12 @@ impl Ticking {
         &self.clock
     }
 
-    /// Lets one more tick pass, after those that are passing.
+    /// Lets one more tick pass, after the one that is passing.
     pub fn tick(&self, through: &impl Passage) {
         while !self.begin(through) {
             self.finish(through);
         }
         self.finish(through);
-    }
-
-    /// Does this at a moment when no copy of the filter is being made.
-    fn without_copies<T>(&self, act: impl FnOnce(&mut Progress) -> T) -> T {
-        loop {
-            let mut progress = self.progress.lock();
-            if progress.copies == 0 {
-                return act(&mut progress);
-            }
-            drop(progress);
-            nap();
-        }
-    }
-
-    /// Lets no tick begin until the result is dropped, for a copy of the filter.
-    pub fn hold(&self, through: &impl Passage) -> Held<'_> {
-        loop {
-            self.finish(through);
-            let mut progress = self.progress.lock();
-            if progress.pass.is_none() {
-                progress.copies += 1;
-                let tick = self.clock.own_time().tick();
-                self.end_of_all(through);
-                let number = progress.number_of_first.map(|first| first.wrapping_add(tick));
-                return Held {
-                    ticking: self,
-                    time: Time { tick, elapsed: progress.elapsed, number },
-                };
-            }
-        }
-    }
-
-    /// After a tick that ended all, what is older than the tick may come again, from another filter. The
-    /// caller has the lock of the progress, and no tick is passing.
-    fn end_of_all(&self, through: &impl Passage) {
-        let now = self.clock.own_time();
-        if now.ends_all() {
-            // Whoever goes by the time that was is done before.
-            let now = Moment::of_tick(now.tick());
-            through.begin(now, || self.clock.set(now));
-        }
-    }
-
-    /// Begins with what was copied at this time. The caller alone has the filter.
-    pub fn continue_from(&self, Time { tick, elapsed, number }: Time) {
-        self.clock.set(Moment::of_tick(tick));
-        let mut progress = self.progress.lock();
-        progress.number_of_first = number.map(|number| number.wrapping_sub(tick));
-        progress.elapsed = elapsed;
     }
 
     /// Lets ticks pass until the present one has this number. Returns how many have passed in this call.
@@ -230,55 +149,78 @@ impl Ticking {
 
     /// Begins a tick, unless one is passing.
     pub fn begin(&self, through: &impl Passage) -> bool {
-        self.without_copies(|progress| {
-            let may_begin = progress.pass.is_none();
-            if may_begin {
-                self.begin_with(progress, through, self.clock.own_time().next(false));
-            }
-            may_begin
-        })
+        self.begin_if_due(through, |progress| progress.pass.is_none().then_some(1)).is_some()
     }
 
     /// Begins a tick toward the one with this number, unless one is passing. Returns how many ticks it
     /// makes up for, or `None` if there is none to begin.
     pub fn begin_toward(&self, through: &impl Passage, number: u64) -> Option<u64> {
         // Mostly the time is known, and then nobody has to wait for copies.
-        if self.number().is_some_and(|present| number <= present) {
+        if self.number_or(number) >= number {
             return None;
         }
-        self.without_copies(|progress| {
-            let now = self.clock.own_time();
-            let Some(first) = progress.number_of_first else {
-                progress.number_of_first = Some(number.wrapping_sub(now.tick()));
-                return None;
-            };
-            let behind = number.checked_sub(first.wrapping_add(now.tick()))?;
-            if behind == 0 {
-                return None;
-            }
-            if progress.pass.is_some() {
-                return Some(0);
-            }
+        let remembers = through.lanes().remembers().into();
+        let begun = self.begin_if_due(through, |progress| {
+            let behind = number.saturating_sub(progress.number?);
             // After so many ticks, nothing that came before is remembered.
-            let ends_all = behind > through.lanes().remembers().into();
-            let passed = if ends_all { behind } else { 1 };
-            progress.number_of_first = Some(first.wrapping_add(passed - 1));
-            progress.elapsed = progress.elapsed.wrapping_add(passed.min(STAMPS as u64) - 1);
-            self.begin_with(progress, through, now.next(ends_all));
-            Some(passed)
-        })
+            let passes = if behind > remembers { behind } else { behind.min(1) };
+            Some(passes).filter(|passes| *passes > 0 && progress.pass.is_none())
+        });
+        begun.or_else(|| (self.number_or(number) < number).then_some(0))
     }
 
-    fn begin_with(&self, progress: &mut Progress, through: &impl Passage, now: Moment) {
-        progress.elapsed = progress.elapsed.wrapping_add(1);
-        through.begin(now, || self.clock.set(now));
+    /// Begins a tick that makes up for as many as this says, if any. Waits for the copies that are being made,
+    /// and lets no other begin meanwhile.
+    fn begin_if_due(
+        &self,
+        through: &impl Passage,
+        due: impl Fn(&Progress) -> Option<u64>,
+    ) -> Option<u64> {
+        let _beginning = Beginning::new(self);
+        loop {
+            let is_copied = {
+                let progress = self.progress.lock();
+                due(&progress)?;
+                progress.copies > 0
+            };
+            if is_copied {
+                nap();
+                continue;
+            }
+            let mut begun = None;
+            through.begin(|| {
+                let mut progress = self.progress.lock();
+                if progress.copies > 0 {
+                    return None;
+                }
+                begun = due(&progress);
+                begun.map(|passes| self.begin_with(&mut progress, passes))
+            });
+            if begun.is_some() {
+                return begun;
+            }
+        }
+    }
+
+    /// Begins a tick that makes up for so many. Returns the time.
+    fn begin_with(&self, progress: &mut Progress, passes: u64) -> Moment {
+        progress.number = progress.number.map(|number| number.saturating_add(passes));
+        progress.elapsed = progress.elapsed.wrapping_add(passes.min(STAMPS as u64));
+        let now = self.clock.own_time().next(passes > 1);
+        self.clock.set(now);
         (progress.pass, progress.next) = (Some(Pass::Announce), 0);
+        progress.let_copies_in();
+        now
     }
 
     /// The number of the present tick, if ticks have numbers.
     pub fn number(&self) -> Option<u64> {
-        let progress = self.progress.lock();
-        Some(progress.number_of_first?.wrapping_add(self.clock.own_time().tick()))
+        self.progress.lock().number
+    }
+
+    /// The number of the present tick. It gets this one if ticks have none.
+    fn number_or(&self, number: u64) -> u64 {
+        *self.progress.lock().number.get_or_insert(number)
     }
 
     /// Works until no tick is passing.
@@ -296,13 +238,15 @@ impl Ticking {
                 _ if left == 0 => return false,
                 Task::Work(pass, segments) => {
                     left -= segments.len();
+                    let mut at_work = AtWork { ticking: self, again_from: Some(segments.start) };
                     match pass {
                         Pass::Announce => through.announce(segments),
                         Pass::Expire => through.expire(segments, self.clock.own_time()),
                         Pass::Settle => through.settle(segments, self.clock.own_time()),
                         Pass::Close => through.close(),
                     }
-                    self.progress.lock().at_work -= 1;
+                    at_work.again_from = None;
+                    drop(at_work);
                     backoff = Backoff::new();
                 }
                 Task::Wait if most < usize::MAX => return false,
@@ -325,10 +269,9 @@ impl Ticking {
             let shard = through.shard_of(hash);
             match self.begin_ahead(shard) {
                 Some(true) => {
+                    let _at_work = AtWork { ticking: self, again_from: None };
                     let shard = through.advance(hash, self.clock.own_time());
-                    let mut progress = self.progress.lock();
-                    progress.ahead.insert(shard);
-                    progress.at_work -= 1;
+                    self.progress.lock().ahead.insert(shard);
                 }
                 Some(false) => {}
                 None => return,
@@ -389,3 +332,44 @@ impl Ticking {
         }
     }
 }
+
+/// A thread that is about to begin a tick.
+struct Beginning<'a>(&'a Ticking);
+
+impl<'a> Beginning<'a> {
+    fn new(ticking: &'a Ticking) -> Self {
+        ticking.progress.lock().beginning += 1;
+        Beginning(ticking)
+    }
+}
+
+impl Drop for Beginning<'_> {
+    fn drop(&mut self) {
+        let mut progress = self.0.progress.lock();
+        progress.beginning -= 1;
+        // Perhaps there was no tick to begin.
+        if progress.beginning == 0 {
+            progress.let_copies_in();
+        }
+    }
+}
+
+/// A thread that works on a portion, or on a shard ahead of the passes.
+struct AtWork<'a> {
+    ticking: &'a Ticking,
+    /// The segment that the pass goes back to if the work ends in a panic.
+    again_from: Option<usize>,
+}
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        let mut progress = self.ticking.progress.lock();
+        progress.at_work -= 1;
+        if let Some(first) = self.again_from {
+            progress.next = progress.next.min(first);
+        }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

@@ -2,6 +2,7 @@
 
 mod ahead;
 mod growing;
+mod numbers;
 
 use crate::common::{LAYOUTS, SplitMix, layouts, rounds, together};
 use koel::{BuildErrorKind, ConcurrentCuckooFilter, Room};

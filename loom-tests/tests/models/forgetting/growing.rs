@@ -206,6 +206,39 @@ fn a_tick_is_taken_ahead_while_a_shard_is_split() {
     );
 }
 
+/// A copy of a shard is of one moment, though the tick has not passed elsewhere: its items, and their count.
+#[test]
+fn a_shard_is_copied_while_a_tick_passes() {
+    Model::new("copy of a shard and tick", 50)
+        .preemptions(2)
+        .blocking()
+        .run_in::<Grove, [Mixed; 2]>(
+            to_be_split,
+            &[
+                |grove, _| grove.ticking.tick(&grove.room),
+                |grove, [gone, stays]| {
+                    let (mut next, mut buckets) = (Some(0), [0; 8]);
+                    let held = grove.ticking.hold_in(&grove.room, Mixed(0));
+                    let copied = grove.room.copy_shard(&mut next, &mut buckets).expect("a shard");
+                    let left = usize::from(held.time().tick == 2);
+                    let lanes = buckets.map(|word| Lanes::of_bits(32).taken(word).count());
+                    let found = (
+                        copied.items,
+                        lanes.iter().sum(),
+                        grove.copies(*gone),
+                        grove.copies(*stays),
+                    );
+                    assert_eq!(
+                        found,
+                        (9 + left as i64, 1 + left, left, 1),
+                        "a copy is not of its time"
+                    );
+                },
+            ],
+            |grove, _| assert_eq!(grove.room.items(), 9, "what expired is counted wrong"),
+        );
+}
+
 /// A sweep knows what expires. The next tick, in which that is another stamp, begins after it.
 #[test]
 fn no_tick_begins_while_a_shard_is_swept() {

@@ -394,3 +394,19 @@ fn a_copy_is_made_between_two_ticks() {
         |toy, item| assert_eq!(toy.0.copies(item), 0),
     );
 }
+
+/// So has a copy of one shard, which does not wait for the tick to pass elsewhere.
+#[test]
+fn a_shard_is_copied_while_a_tick_passes() {
+    Model::new("copy of a shard and tick", 10).preemptions(2).blocking().run_in::<Narrow, Place>(
+        |toy| expiring(toy, 0),
+        &[tick_whole, |toy, item| {
+            let (ticking, through) = toy.0.room().time().expect("that it forgets");
+            let held = ticking.hold_in(through, Mixed(0));
+            let found = toy.0.copies(item);
+            let is_first = held.time().tick == 2;
+            assert_eq!(found, usize::from(is_first), "a copy is not of the time that it tells");
+        }],
+        |toy, item| assert_eq!(toy.0.copies(item), 0),
+    );
+}

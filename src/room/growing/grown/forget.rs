@@ -92,7 +92,7 @@ impl Passage for Grown {
     }
 
     /// While no shard is being split or cleared.
-    fn begin(&self, _: Moment, set: impl FnOnce()) {
+    fn begin(&self, set: impl FnOnce() -> Option<Moment>) {
         let _no_split = self.accounts.transfers.write();
         set();
     }

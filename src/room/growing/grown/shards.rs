@@ -193,6 +193,10 @@ impl Shards for Grown {
         }
     }
 
+    fn item_in(&self, next: u64) -> Mixed {
+        Mixed(next)
+    }
+
     fn take_over(&self, guest: &Guest<'_>, taken: &mut Taken) -> Result<(), Reason> {
         either!(self.is_wide(), WIDE => self.take_entries::<WIDE>(guest, taken))
     }

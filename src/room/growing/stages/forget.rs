@@ -41,14 +41,15 @@ impl Passage for Stages {
     }
 
     /// The list forgets at once, under its lock. So what changes to shards later knows the time.
-    fn begin(&self, now: Moment, set: impl FnOnce()) {
+    fn begin(&self, set: impl FnOnce() -> Option<Moment>) {
         let mut listed = self.listed.write();
         if !listed.has_ended {
-            set();
             let lanes = self.lanes();
-            listed.list.expire(|stamp| lanes.has_stamp_expired(stamp, now));
+            if let Some(now) = set() {
+                listed.list.expire(|stamp| lanes.has_stamp_expired(stamp, now));
+            }
         } else if let Some(shards) = self.shards() {
-            shards.begin(now, set);
+            shards.begin(set);
         }
     }
 

@@ -1,0 +1,60 @@
+//! The last number of a tick.
+
+use koel::{ConcurrentCuckooFilter, PersistentHasher, Room, StableHash};
+
+#[test]
+fn the_last_number_stays_and_items_expire_as_before() {
+    let builder = || {
+        let builder = ConcurrentCuckooFilter::builder().capacity(100).remembers(3);
+        builder.hasher(StableHash::with_seed(1))
+    };
+    let fixed = || builder().build().expect("a filter");
+    let list = || builder().growing().build().expect("a filter");
+    let shards = || {
+        let builder = builder().capacity(100_000).growing();
+        builder.build().expect("a filter")
+    };
+    check(&fixed(), &fixed());
+    check(&list(), &list());
+    check(&shards(), &list());
+    check(&list(), &shards());
+}
+
+fn check<S, R>(filter: &ConcurrentCuckooFilter<S, R>, other: &ConcurrentCuckooFilter<S, R>)
+where
+    S: PersistentHasher + Clone,
+    R: Room,
+{
+    filter.tick_to(u64::MAX - 1);
+    for item in 0..3 {
+        filter.insert(&item).expect("room");
+        filter.tick();
+        assert_eq!(filter.present_tick(), Some(u64::MAX));
+        assert_eq!([0, 5, u64::MAX].map(|number| filter.tick_to(number)), [0; 3]);
+        assert_eq!(filter.begin_tick_to(1), 0);
+    }
+    let mut file = Vec::new();
+    filter.write_to(&mut file).expect("a file");
+    let loaded = ConcurrentCuckooFilter::read_from(&file[..]).expect("what was saved");
+    let copy: ConcurrentCuckooFilter<S, R> = filter.try_clone().expect("memory");
+    other.tick_to(7);
+    other.union(filter).expect("room");
+    for filter in [filter, &loaded, &copy, other] {
+        for left in (0..=3).rev() {
+            assert_eq!(filter.present_tick(), Some(u64::MAX));
+            let found = (0..3).filter(|item| filter.contains(item));
+            assert!(found.eq(3 - left..3), "they do not expire one by one");
+            filter.tick();
+        }
+        // And a file that is written then.
+        let mut file = Vec::new();
+        filter.write_to(&mut file).expect("a file");
+        let loaded = ConcurrentCuckooFilter::<S, R>::read_from(&file[..]).expect("it is whole");
+        assert_eq!((loaded.len(), loaded.present_tick()), (0, Some(u64::MAX)));
+    }
+    // A filter that is behind is as far then, whatever has become of the ages.
+    let copy = other.try_clone().expect("memory");
+    other.insert("the last").expect("room");
+    copy.union(other).expect("room");
+    assert!(copy.contains("the last"));
+}

@@ -1,61 +1,128 @@
 //! A copy of a room in memory, while other threads change the room.
 //!
-//! The shards are copied in the order of a file, and so with the same promise: an item that stays in
-//! is in the copy once.
+//! It is made like a file that is saved and loaded, and so with the same promises: an item that stays in is in
+//! the copy once, and ticks do not wait for more than one shard. Each shard is copied once: if a room grows
+//! meanwhile, the copy grows as well.
 
-use crate::room::parts::{CannotRestore, Loaded, Plan};
+use crate::room::parts::{Block, CannotRestore, Copied, Loaded, Plan};
 use crate::room::shards::Shards;
 use crate::room::{Room, Stage};
-use crate::shard::whole::fill;
-use crate::snapshot::allocate::{table_of, zeros};
+use crate::snapshot::allocate::zeros;
 use crate::snapshot::blocks::BlockReader;
 use crate::snapshot::error::Reason;
-use crate::table::ticking::{Held, Time};
+use crate::snapshot::list::Listing;
+use crate::snapshot::pieces::gather::{InOneTable, InTables};
+use crate::snapshot::write::copy_next;
+use crate::table::ticking::Time;
+use std::iter::once;
+use std::slice::from_ref;
 
 /// Copies a room. The error is the number of bytes that could not be allocated.
 pub fn copy<R: Room>(room: &R) -> Result<R, usize> {
-    let held = room.time().map(|(ticking, through)| ticking.hold(through));
-    let time = held.as_ref().map(Held::time);
-    let (plan, loaded) = match room.stage() {
-        Stage::Shards(shards) => copied(shards, time)?,
-        Stage::List(stages) => match (stages.items_of_list(), stages.shards()) {
-            (None, Some(shards)) => copied(shards, time)?,
-            (items, _) => {
-                let (hashes, stamps) = items.unwrap_or(Ok(Default::default()))?;
-                (Plan::Growing(stages.plan()), Loaded::Items { hashes, stamps, time })
-            }
-        },
-    };
+    let (plan, loaded) = loaded(room).map_err(|reason| match reason {
+        Reason::OutOfMemory { bytes } => bytes,
+        _ => usize::MAX,
+    })?;
     R::restore(plan, loaded).map_err(|error| match error {
         CannotRestore::OutOfMemory { bytes } => bytes,
         CannotRestore::WrongKind { .. } => usize::MAX,
     })
 }
 
-fn copied(room: &impl Shards, time: Option<Time>) -> Result<(Plan, Loaded), usize> {
-    let plan = room.plan();
-    let of_reason = |reason| match reason {
-        Reason::OutOfMemory { bytes } => bytes,
-        _ => usize::MAX,
-    };
-    let buckets = plan.geometry().buckets() as usize;
-    let reader = BlockReader::new(&plan);
-    let mut words = zeros(plan.geometry().words()).map_err(of_reason)?;
-    let mut shards = room.buckets() / buckets;
-    // A room that grows may have more shards before all are copied. Then a larger table is needed.
-    'larger: loop {
-        let table = table_of(&plan, shards).map_err(of_reason)?;
-        let mut blocks = Vec::new();
-        blocks.try_reserve_exact(shards).map_err(|_| table.heap_bytes())?;
-        let mut next = Some(0);
-        while let Some(copied) = room.copy_shard(&mut next, &mut words) {
-            if blocks.len() == shards {
-                shards = (room.buckets() / buckets).max(shards + 1).div_ceil(8) * 9;
-                continue 'larger;
+fn loaded<R: Room>(room: &R) -> Result<(Plan, Loaded), Reason> {
+    loop {
+        match room.stage() {
+            Stage::Shards(shards) => {
+                let plan = shards.plan();
+                let loaded = copied(&plan, count_of(shards), |next, buckets| {
+                    copy_next(room, shards, next, buckets)
+                });
+                return loaded.map(|loaded| (plan, loaded));
             }
-            fill(&table, blocks.len(), &words, copied.items);
-            blocks.push(reader.block(&copied, &words));
+            // If it has ended, there are shards now.
+            Stage::List(stages) => {
+                if let Some(list) = Listing::of(room, stages)? {
+                    return Ok((Plan::Growing(stages.plan()), list.loaded()));
+                }
+            }
         }
-        return Ok((plan, Loaded::Shards { table, blocks, time }));
+    }
+}
+
+/// The number of shards that the room has now.
+fn count_of(shards: &impl Shards) -> usize {
+    shards.buckets() / shards.plan().geometry().buckets() as usize
+}
+
+/// Puts together what these calls copy, shard by shard, of a room that has so many shards now.
+fn copied(
+    plan: &Plan,
+    shards: usize,
+    mut copy_next: impl FnMut(&mut Option<u64>, &mut [u64]) -> Option<(Copied, Option<Time>)>,
+) -> Result<Loaded, Reason> {
+    let reader = BlockReader::new(plan);
+    let mut buckets = zeros(plan.geometry().words())?;
+    let (mut next, mut now) = (Some(0), None);
+    match plan {
+        Plan::Fixed(_) => {
+            let mut copy = InOneTable::of(plan)?;
+            while let Some((copied, time)) = copy_next(&mut next, &mut buckets) {
+                copy.place_shard(&buckets, copied.items, time);
+                now = time;
+            }
+            copy.finish(plan, &reader, now)
+        }
+        Plan::Growing(_) => {
+            let mut copy = InTables::of(plan, shards)?;
+            while let Some((copied, time)) = copy_next(&mut next, &mut buckets) {
+                let block = Block { time, ..reader.block(&copied, &buckets) };
+                copy.add(plan, from_ref(&block), once(&buckets[..]))?;
+                now = time;
+            }
+            copy.finish(plan, &reader, now)
+        }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::layout::geometry::Mixed;
+    use crate::layout::sizing::growth_plan;
+    use crate::room::growing::Growing;
+    use crate::room::growing::grown::Grown;
+    use crate::room::shards::{Contains, Insert, act};
+
+    /// After each shard, the room doubles. Without a copy that grows as well, there would be no end.
+    #[test]
+    fn each_shard_is_copied_once_while_the_room_grows() {
+        let plan = growth_plan(100_000, 0.001, 0, 64.0, [0, usize::MAX]).expect("a layout");
+        let shards = Grown::new(plan).expect("memory");
+        let (plan, before) = (shards.plan(), count_of(&shards));
+        let (mut items, mut count) = (0u64.., 0);
+        let mut fill_up_to = |most: usize| {
+            while count < most {
+                let item = items.next().expect("an item");
+                act::<Insert, _>(&shards, Mixed::of(item)).expect("memory");
+                count += 1;
+            }
+        };
+        fill_up_to(50_000);
+        let mut copies = 0;
+        let loaded = copied(&plan, before, |next, buckets| {
+            let copied = shards.copy_shard(next, buckets)?;
+            copies += 1;
+            assert!(copies < 1_000, "it begins again and again");
+            fill_up_to(50_000 << copies.min(4));
+            Some((copied, None))
+        });
+        let Ok(Loaded::Gathered { tables, depths, time }) = loaded else { panic!("no memory") };
+        assert!(copies > 2 * before, "{before} shards did not become more than {copies}");
+        assert_eq!((tables.shards(), depths.len()), (copies, copies));
+        let copy = Growing::restore(plan, Loaded::Gathered { tables, depths, time });
+        let copy = copy.expect("memory");
+        let Stage::Shards(copy) = copy.stage() else { panic!("it has a list") };
+        let missing = (0..50_000).filter(|item| !act::<Contains, _>(copy, Mixed::of(*item)));
+        assert_eq!(missing.count(), 0);
     }
 }

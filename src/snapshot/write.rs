@@ -18,6 +18,7 @@ use crate::snapshot::header::header;
 use crate::snapshot::list::{Listing, list_file};
 use crate::snapshot::time::words_of;
 use crate::stable_hash::PersistentHasher;
+use crate::table::ticking::Time;
 use std::fmt;
 use std::io::Write;
 
@@ -154,6 +155,21 @@ fn write_shards<S: PersistentHasher, R: Room>(
     Ok(SaveReport { items: items.try_into().unwrap_or(0), bytes, shards: blocks as usize })
 }
 
+/// Copies the next shard of a filter. Returns what there is to know of it, and the time if the filter forgets.
+///
+/// A filter that forgets lets no tick pass meanwhile, so the copy is of one moment.
+pub fn copy_next<R: Room>(
+    room: &R,
+    shards: &R::Shards,
+    next: &mut Option<u64>,
+    buckets: &mut [u64],
+) -> Option<(Copied, Option<Time>)> {
+    let item = shards.item_in((*next)?);
+    let held = room.time().map(|(ticking, through)| ticking.hold_in(through, item));
+    let copied = shards.copy_shard(next, buckets)?;
+    Some((copied, held.map(|held| held.time())))
+}
+
 /// Copies the shards of a filter into blocks, one by one.
 pub struct Copying<'a, R: Room> {
     pub room: &'a R,
@@ -166,23 +182,21 @@ pub struct Copying<'a, R: Room> {
 impl<R: Room> Copying<'_, R> {
     /// Copies the next shard into a block with this number, which has all but its checksum then. Returns
     /// its depth and its items, or `None` if there are no more shards.
-    ///
-    /// A filter that forgets lets no tick pass meanwhile, so a block is of one moment.
     pub fn copy(&mut self, number: u64, block: &mut [u64]) -> Option<(u32, i64)> {
-        let held = self.room.time().map(|(ticking, through)| ticking.hold(through));
         let buckets = buckets_in(self.plan);
         let ages = buckets.end..block.len() - 1;
-        let copied = self.shards.copy_shard(&mut self.next, &mut block[buckets])?;
+        let (copied, time) =
+            copy_next(self.room, self.shards, &mut self.next, &mut block[buckets])?;
         let Copied { depth, items, excess } = copied;
         block[..BLOCK_HEAD].copy_from_slice(&[number, depth.into(), items.cast_unsigned()]);
-        if let Some(held) = held {
+        if let Some(time) = time {
             let lanes = self.plan.geometry().lanes();
             let (of_ages, of_time) = block[ages].split_last_chunk_mut()?;
-            let now = Moment::of_tick(held.time().tick);
+            let now = Moment::of_tick(time.tick);
             for (age, word) in (0..).zip(of_ages) {
                 *word = excess.figures()[lanes.stamp_of_age(age, now)].cast_unsigned();
             }
-            *of_time = words_of(lanes, held.time());
+            *of_time = words_of(lanes, time);
         }
         Some((depth, items))
     }

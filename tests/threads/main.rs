@@ -9,3 +9,4 @@ mod common;
 mod races;
 mod stress;
 mod ticks;
+mod turns;

@@ -38,10 +38,10 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    fn each(&self, plan: &Plan) -> impl Iterator<Item = (&Block, &[u64])> {
+    /// The buckets of each.
+    fn buckets(&self, plan: &Plan) -> impl Iterator<Item = &[u64]> {
         let buckets = buckets_in(plan);
-        let blocks = self.words.chunks_exact(block_words(plan));
-        self.found.iter().zip(blocks.map(move |words| &words[buckets.clone()]))
+        self.words.chunks_exact(block_words(plan)).map(move |words| &words[buckets.clone()])
     }
 }
 
@@ -58,7 +58,7 @@ impl Gathered {
     pub fn add(&mut self, plan: &Plan, blocks: Blocks) -> Result<(), Reason> {
         match self {
             Gathered::Fixed(shards) => shards.add(plan, blocks),
-            Gathered::Growing(shards) => shards.add(plan, &blocks),
+            Gathered::Growing(shards) => shards.add(plan, &blocks.found, blocks.buckets(plan)),
             Gathered::List(list) => {
                 *list = blocks.list.unwrap_or_default();
                 Ok(())
@@ -96,6 +96,23 @@ pub struct InOneTable {
 }
 
 impl InOneTable {
+    /// With a table for all shards, which are to be placed one by one.
+    pub fn of(plan: &Plan) -> Result<Self, Reason> {
+        let shards = plan.geometry().shards();
+        let mut times = Vec::new();
+        let no_memory = |_| Reason::OutOfMemory { bytes: shards * size_of::<Time>() };
+        times.try_reserve_exact(shards).map_err(no_memory)?;
+        Ok(InOneTable { table: Some(table_of(plan, shards)?), times, ..InOneTable::default() })
+    }
+
+    /// Places the next shard, if there is a table.
+    pub fn place_shard(&mut self, buckets: &[u64], items: i64, time: Option<Time>) {
+        let Some(table) = &self.table else { return };
+        fill(table, self.placed, buckets, items);
+        self.times.extend(time);
+        self.placed += 1;
+    }
+
     fn add(&mut self, plan: &Plan, blocks: Blocks) -> Result<(), Reason> {
         let come = self.come + blocks.found.len();
         self.waiting
@@ -116,16 +133,17 @@ impl InOneTable {
 
     /// Places a piece that waits, and frees it.
     fn place(&mut self, plan: &Plan) {
-        let Some(table) = &self.table else { return };
+        if self.table.is_none() {
+            return;
+        }
         let Some(blocks) = self.waiting.pop_front() else { return };
-        for (block, buckets) in blocks.each(plan) {
-            fill(table, self.placed, buckets, block.items);
-            self.times.extend(block.time);
-            self.placed += 1;
+        for (block, buckets) in blocks.found.iter().zip(blocks.buckets(plan)) {
+            self.place_shard(buckets, block.items, block.time);
         }
     }
 
-    fn finish(
+    /// All of it, at this time.
+    pub fn finish(
         mut self,
         plan: &Plan,
         reader: &BlockReader,
@@ -162,16 +180,27 @@ pub struct InTables {
 }
 
 impl InTables {
-    fn add(&mut self, plan: &Plan, blocks: &Blocks) -> Result<(), Reason> {
+    /// With a table for so many shards.
+    pub fn of(plan: &Plan, shards: usize) -> Result<Self, Reason> {
+        Ok(InTables { tables: Some(tables_for(plan, shards)?), ..InTables::default() })
+    }
+
+    /// Adds the next shards, which have these buckets.
+    pub fn add<'a>(
+        &mut self,
+        plan: &Plan,
+        shards: &[Block],
+        buckets: impl Iterator<Item = &'a [u64]>,
+    ) -> Result<(), Reason> {
         let no_memory = |bytes| Reason::OutOfMemory { bytes };
-        let count = blocks.found.len();
+        let count = shards.len();
         self.depths.try_reserve(count).map_err(|_| no_memory(count * size_of::<u32>()))?;
         self.times.try_reserve(count).map_err(|_| no_memory(count * size_of::<Time>()))?;
         let tables = match &mut self.tables {
             Some(tables) => tables,
             None => self.tables.insert(tables_for(plan, count)?),
         };
-        let depths = || blocks.found.iter().map(|block| block.depth);
+        let depths = || shards.iter().map(|block| block.depth);
         let deepest = depths().fold(self.deepest, u32::max);
         for taken in 0..count {
             if !take(tables, plan, deepest) {
@@ -181,7 +210,7 @@ impl InTables {
             }
         }
         let sites = tables.sites_from(self.depths.len());
-        for ((_, site), (block, buckets)) in sites.zip(blocks.each(plan)) {
+        for ((_, site), (block, buckets)) in sites.zip(shards.iter().zip(buckets)) {
             site.fill(buckets, block.items);
             site.record(&block.census());
             self.times.extend(block.time);
@@ -191,7 +220,8 @@ impl InTables {
         Ok(())
     }
 
-    fn finish(
+    /// All of it, at this time.
+    pub fn finish(
         self,
         plan: &Plan,
         reader: &BlockReader,
@@ -216,7 +246,7 @@ impl InTables {
     }
 }
 
-/// Returns tables, of which the first has so many shards.
+/// Returns tables, of which the first has so many shards. None is in use.
 fn tables_for(plan: &Plan, shards: usize) -> Result<Box<Tables>, Reason> {
     let tables = Tables::for_shards(plan.geometry(), shards);
     tables.map(Box::new).map_err(|bytes| Reason::OutOfMemory { bytes })

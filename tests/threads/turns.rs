@@ -1,0 +1,134 @@
+//! Ticks, copies and unions that go on without end let each other have a turn.
+
+use crate::common::{Fixed, in_time, rounds};
+use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, PersistentHasher, Room, StableHash};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::thread::scope;
+
+const WINDOW: u32 = 3;
+
+fn fixed<S>(hasher: S) -> ConcurrentCuckooFilter<S> {
+    let builder = ConcurrentCuckooFilter::builder().capacity(400_000).remembers(WINDOW);
+    builder.hasher(hasher).build().expect("a filter")
+}
+
+fn growing<S>(hasher: S) -> GrowingCuckooFilter<S> {
+    let builder = ConcurrentCuckooFilter::builder().capacity(10).remembers(WINDOW);
+    builder.hasher(hasher).growing().build().expect("a filter")
+}
+
+/// Raises a flag when it is dropped, so that nobody goes on after a panic.
+struct Flag<'a>(&'a AtomicBool);
+
+impl Drop for Flag<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+#[test]
+fn ticks_end_beside_threads_that_copy_without_end() {
+    in_time(|| copies_beside_ticks(&fixed(StableHash::with_seed(1)), 100_000));
+    in_time(|| copies_beside_ticks(&growing(StableHash::with_seed(1)), 100_000));
+    // It stays a list.
+    in_time(|| copies_beside_ticks(&growing(StableHash::with_seed(1)), 0));
+}
+
+/// A thread refreshes its items before each tick, so each copy has them. It adds others, which expire.
+fn copies_beside_ticks<S, R>(filter: &ConcurrentCuckooFilter<S, R>, others: usize)
+where
+    S: PersistentHasher + Clone + Send + Sync,
+    R: Room,
+{
+    let own = 0..200u64;
+    let mut others = (200..).take(others);
+    let refresh = || {
+        own.clone().for_each(|item| {
+            filter.insert_or_refresh(&item).expect("room");
+        });
+    };
+    refresh();
+    let (is_over, copies) = (AtomicBool::new(false), AtomicU64::new(0));
+    let ticks = rounds(20, 500);
+    let check = |copy: &ConcurrentCuckooFilter<S, R>| {
+        let missing = own.clone().filter(|item| !copy.contains(item)).count();
+        assert_eq!(missing, 0, "a copy lacks items within their window");
+        for _ in 0..=WINDOW {
+            copy.tick();
+        }
+        assert_eq!(copy.len(), 0, "a copy counts what has expired");
+        copies.fetch_add(1, SeqCst);
+    };
+    scope(|scope| {
+        let copied = || filter.try_clone().expect("memory");
+        let saved = || {
+            let mut file = Vec::new();
+            filter.write_to(&mut file).expect("a file");
+            ConcurrentCuckooFilter::read_from(&file[..]).expect("what was saved")
+        };
+        for thread in 0..3 {
+            let (is_over, check) = (&is_over, &check);
+            scope.spawn(move || {
+                let _over = Flag(is_over);
+                while !is_over.load(SeqCst) {
+                    if thread == 0 {
+                        check(&copied());
+                        check(&saved());
+                    } else {
+                        // As if without end: one begins before the other is done.
+                        copied();
+                    }
+                }
+            });
+        }
+        let _over = Flag(&is_over);
+        for tick in 0..ticks {
+            refresh();
+            for other in others.by_ref().take(100_000 / ticks) {
+                filter.insert(&other).expect("room");
+            }
+            filter.tick();
+            // At least one copy for two ticks.
+            while copies.load(SeqCst) < tick as u64 / 2 && !is_over.load(SeqCst) {
+                std::thread::yield_now();
+            }
+        }
+    });
+}
+
+/// Three filters take over from each other in a circle, and each from itself, while each lets ticks pass.
+#[test]
+fn unions_end_beside_ticks() {
+    in_time(|| unions_beside_ticks(|| fixed(Fixed { key: 0 })));
+    in_time(|| unions_beside_ticks(|| growing(Fixed { key: 0 })));
+}
+
+fn unions_beside_ticks<R: Room>(filter: impl Fn() -> ConcurrentCuckooFilter<Fixed, R>) {
+    let filters = [filter(), filter(), filter()];
+    for (filter, first) in filters.iter().zip([0, 1_000, 2_000]) {
+        (first..first + 1_000).for_each(|item| filter.insert_hash(item << 40).expect("room"));
+        filter.tick_to(1);
+    }
+    let (is_over, number) = (AtomicBool::new(false), AtomicU64::new(1));
+    scope(|scope| {
+        for filter in &filters {
+            let (is_over, number) = (&is_over, &number);
+            scope.spawn(move || {
+                let _over = Flag(is_over);
+                while !is_over.load(SeqCst) {
+                    filter.tick_to(number.fetch_add(1, SeqCst));
+                }
+            });
+        }
+        let unions = [(0, 1), (1, 2), (2, 0), (1, 0), (0, 0)].map(|(here, there)| {
+            let [here, there] = [&filters[here], &filters[there]];
+            scope.spawn(move || {
+                for _ in 0..rounds(20, 500) {
+                    here.union(there).expect("room");
+                }
+            })
+        });
+        let _over = Flag(&is_over);
+        unions.into_iter().for_each(|union| union.join().expect("no panic"));
+    });
+}

@@ -40,6 +40,12 @@
 //!
 //! * `rayon` (default): the methods that begin with `par_`. They run in the caller's rayon pool.
 //!
+//! # Systems
+//!
+//! Rust 1.93 and later. koel is tested on Linux on x86-64. For Windows, macOS, FreeBSD and 32-bit
+//! Linux it has been compiled (by `cargo check`), and not run. Where there is no Unix, a save does
+//! not keep the owner of the file, nor sync its folder, nor remove what a killed save has left.
+//!
 //! # What you can rely on
 //!
 //! * **No false negatives.** An inserted item is found until it is removed: while other items are
@@ -130,6 +136,7 @@
 //! runs them through random schedules of many threads, whose histories have to be linearizable.
 
 #![deny(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(any(loom, shuttle, counted)), warn(missing_docs))]
 
 mod error;

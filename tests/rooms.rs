@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The rooms of the library, from the top down. Files outside of any folder are below all rooms.
 const LIBRARY: [&str; 6] = ["filter", "snapshot", "room", "shard", "table", "layout"];
@@ -23,6 +23,9 @@ fn rooms_of_the_library_import_downwards_only() {
 
 #[test]
 fn rooms_of_the_command_import_downwards_only() {
+    if below("Cargo.toml.orig").exists() {
+        return; // a published package, where there is no command
+    }
     let sources = sources_below("cli/src");
     assert!(sources.len() > 30, "only {} sources found", sources.len());
     assert_eq!(faults(&sources, &COMMAND), [""; 0]);
@@ -33,8 +36,12 @@ type Sources = BTreeMap<Vec<String>, String>;
 
 fn sources_below(folder: &str) -> Sources {
     let mut sources = Sources::new();
-    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &[], &mut sources);
+    collect(&below(folder), &[], &mut sources);
     sources
+}
+
+fn below(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
 fn collect(folder: &Path, module: &[String], sources: &mut Sources) {

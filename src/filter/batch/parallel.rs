@@ -28,7 +28,6 @@ const MOST_SORTED: usize = 1 << 21;
 /// results in order, like the methods without `par_`. A large batch takes less than 15 bytes an
 /// item in addition to its results. It is processed in rounds, so this is never more than 48 MiB.
 /// If an item's `Hash` panics, any of the other items may have been written.
-#[cfg_attr(docsrs, doc(cfg(feature = "rayon")))]
 impl<S: BuildHasher + Sync, R: Room> ConcurrentCuckooFilter<S, R> {
     /// Returns for each item whether the filter contains it, like
     /// [`contains_many`](Self::contains_many), on many threads.
@@ -199,7 +198,6 @@ impl<S: BuildHasher + Sync, R: Room> ConcurrentCuckooFilter<S, R> {
 }
 
 /// # Many items at once, on many threads, by their hashes
-#[cfg_attr(docsrs, doc(cfg(feature = "rayon")))]
 impl<S: Sync, R: Room> ConcurrentCuckooFilter<S, R> {
     /// Returns for each hash whether the filter contains its item, like
     /// [`par_contains_many`](Self::par_contains_many).

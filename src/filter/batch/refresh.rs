@@ -64,7 +64,6 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
 
 /// # Many items that are seen again, and ticks, on many threads
 #[cfg(feature = "rayon")]
-#[cfg_attr(docsrs, doc(cfg(feature = "rayon")))]
 impl<S: Sync, R: Room> ConcurrentCuckooFilter<S, R> {
     /// Lets a tick pass, like [`tick`](Self::tick), on the threads of the rayon pool that this is
     /// called in.

@@ -1317,14 +1317,22 @@ twins! {
     }
 }
 
-/// Returns the manifest of a twin's workspace: the crate's sources and the models, without the
-/// dependencies that only the library or its benches need.
+/// The manifest of a twin's workspace: the crate's sources and the models, without the dependencies
+/// that only the library or its benches need.
+const WORKSPACE: &str = "\
+[workspace]
+members = [\"loom-tests\"]
+resolver = \"3\"
+";
+
+/// Returns how a twin is compiled, as a configuration of cargo, which goes before that of this
+/// repository.
 ///
 /// The dependencies, loom among them, are compiled once for all twins, so they are optimised. A
 /// twin is compiled for one run, which is mostly short, so it is not optimised. The exceptions are
 /// models that build a growing filter: without optimisation they need more stack than loom's threads
 /// have.
-fn workspace(module: &str) -> String {
+fn profile(module: &str) -> String {
     let level = match module {
         "accounts" | "small" | "snapshots" => 2,
         "forgetting::growing" | "growth" | "union" | "wide" => 1,
@@ -1332,13 +1340,9 @@ fn workspace(module: &str) -> String {
     };
     format!(
         "\
-[workspace]
-members = [\"loom-tests\"]
-resolver = \"3\"
-
 [profile.dev]
 opt-level = {level}
-debug = 0
+debug = false
 incremental = false
 
 [profile.dev.package.\"*\"]
@@ -1420,7 +1424,9 @@ fn copy_of_the_sources(twin: &Twin) -> PathBuf {
     // Where there is no such file as this one.
     let (manifest, _) = manifest.split_once("[[test]]").expect("that this is a test");
     fs::write(copy.join("loom-tests/Cargo.toml"), manifest).unwrap();
-    fs::write(copy.join("Cargo.toml"), workspace(module)).unwrap();
+    fs::write(copy.join("Cargo.toml"), WORKSPACE).unwrap();
+    fs::create_dir_all(copy.join(".cargo")).unwrap();
+    fs::write(copy.join(".cargo/config.toml"), profile(module)).unwrap();
     copy
 }
 

@@ -11,10 +11,10 @@ impl Command for Compact {
     const ABOUT: About = About {
         name: c"cf.compact",
         summary: c"Resets the number of deleted items, and frees the memory of an empty filter",
-        complexity: c"O(1)",
+        complexity: c"O(n), where n is the size of the filter",
         arity: 2,
         access: Access::Update,
-        fast: true,
+        fast: false,
         parameters: &[Parameter::KEY],
     };
 

@@ -16,10 +16,10 @@ impl Command for Reserve {
     const ABOUT: About = About {
         name: c"cf.reserve",
         summary: c"Creates a filter",
-        complexity: c"O(1)",
+        complexity: c"O(n), where n is the capacity",
         arity: -3,
         access: Access::Create,
-        fast: true,
+        fast: false,
         parameters: &[
             Parameter::KEY,
             Parameter::new(c"capacity", Kind::Integer),

@@ -82,6 +82,12 @@ pub enum Access {
     Merge,
 }
 
+impl Access {
+    fn writes(self) -> bool {
+        !matches!(self, Access::Read | Access::Describe)
+    }
+}
+
 /// A parameter of a command, as `COMMAND DOCS` tells it.
 pub struct Parameter {
     pub name: &'static CStr,
@@ -144,26 +150,34 @@ pub(super) unsafe fn register<C: Command>(context: *mut raw::RedisModuleCtx) -> 
         let name = about.name.as_ptr();
         done(create(context, name, Some(call::<C>), flags.as_ptr(), 1, last, 1))?;
         let command = raw::RedisModule_GetCommand.unwrap()(context, name);
-        if let Some(categories) = raw::RedisModule_SetCommandACLCategories
-            && categories_there(context)
-        {
-            done(categories(command, CATEGORY.as_ptr()))?;
+        // Servers do not derive these from the flags. Redis 7.0 has none for the commands of modules.
+        if let Some(set_categories) = raw::RedisModule_SetCommandACLCategories {
+            let categories = categories(about, own_category_is_there(context));
+            done(set_categories(command, categories.as_ptr()))?;
         }
         describe(command, about)
     }
 }
 
-/// The category of access rules that has all commands: `@cuckoo`.
-const CATEGORY: &CStr = c"cuckoo";
+/// The categories of access rules that a command is in.
+fn categories(about: &About, with_own: bool) -> CString {
+    let access = if about.access.writes() { "write" } else { "read" };
+    let speed = if about.fast { "fast" } else { "slow" };
+    let own = if with_own { OWN_CATEGORY.to_string_lossy() } else { "".into() };
+    CString::new(format!("{access} {speed} {own}").trim_end()).unwrap_or_default()
+}
 
-/// Adds the category, where the server lets a module do so, and returns whether it is there.
-unsafe fn categories_there(context: *mut raw::RedisModuleCtx) -> bool {
+/// The category that has all commands of the module: `@cuckoo`.
+const OWN_CATEGORY: &CStr = c"cuckoo";
+
+/// Adds that category, where the server lets a module do so (from Redis 7.4 on), and returns whether it is there.
+unsafe fn own_category_is_there(context: *mut raw::RedisModuleCtx) -> bool {
     use std::sync::OnceLock;
     static THERE: OnceLock<bool> = OnceLock::new();
     *THERE.get_or_init(|| {
         // SAFETY: the context is that of the call that loads the module.
         unsafe { raw::RedisModule_AddACLCategory }
-            .is_some_and(|add| done(unsafe { add(context, CATEGORY.as_ptr()) }).is_ok())
+            .is_some_and(|add| done(unsafe { add(context, OWN_CATEGORY.as_ptr()) }).is_ok())
     })
 }
 

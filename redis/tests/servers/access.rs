@@ -1,24 +1,82 @@
 //! Who may do what, and what clients learn of a command: rules, keys, documentation.
 
-use crate::client::Reply;
-use crate::server::{Kind, Server, each_server};
+use crate::client::{Client, Reply};
+use crate::server::{Server, each_server};
 
-const COMMANDS: [(&str, bool); 14] = [
-    ("cf.reserve", true),
-    ("cf.add", true),
-    ("cf.addnx", true),
-    ("cf.insert", true),
-    ("cf.insertnx", true),
-    ("cf.exists", false),
-    ("cf.mexists", false),
-    ("cf.count", false),
-    ("cf.del", true),
-    ("cf.info", false),
-    ("cf.scandump", false),
-    ("cf.loadchunk", true),
-    ("cf.compact", true),
-    ("cf.merge", true),
+/// A command: its flags and categories, where the server has categories for it, and a call that does something.
+/// The calls follow each other.
+type Row = (&'static str, &'static str, &'static str, &'static str);
+
+const COMMANDS: [Row; 15] = [
+    ("cf.reserve", "write denyoom", "write slow", "CF.RESERVE k 100 SEED 7"),
+    ("cf.add", "write denyoom fast", "write fast", "CF.ADD k a"),
+    ("cf.addnx", "write denyoom fast", "write fast", "CF.ADDNX k b"),
+    ("cf.insert", "write denyoom", "write slow", "CF.INSERT k ITEMS c"),
+    ("cf.insertnx", "write denyoom", "write slow", "CF.INSERTNX k ITEMS d"),
+    ("cf.exists", "readonly fast", "read fast", "CF.EXISTS k a"),
+    ("cf.mexists", "readonly", "read slow", "CF.MEXISTS k a b"),
+    ("cf.count", "readonly fast", "read fast", "CF.COUNT k a"),
+    ("cf.del", "write fast", "write fast", "CF.DEL k a"),
+    ("cf.info", "readonly", "read slow", "CF.INFO k"),
+    ("cf.scandump", "readonly", "read slow", "CF.SCANDUMP k 0"),
+    ("cf.loadchunk", "write denyoom", "write slow", "CF.LOADCHUNK other 1 x"),
+    ("cf.compact", "write", "write slow", "CF.COMPACT k"),
+    ("cf.merge", "write denyoom", "write slow", "CF.MERGE merged k"),
+    ("cf.tick", "write", "write slow", "CF.TICK k 1"),
 ];
+
+fn words(text: &str) -> Vec<&str> {
+    let mut words: Vec<_> = text.split(' ').collect();
+    words.sort_unstable();
+    words
+}
+
+fn sorted(reply: &Reply) -> Vec<String> {
+    let mut words: Vec<_> = reply.array().iter().map(Reply::text).collect();
+    words.sort_unstable();
+    words
+}
+
+/// Whether the server has categories for the commands of modules, and lets these add some.
+fn has_categories(client: &mut Client) -> (bool, bool) {
+    let info = client.ask("INFO server").text();
+    // (Valkey says so, too: the version that it is compatible with.)
+    let version = info.lines().find_map(|line| line.strip_prefix("redis_version:"));
+    let numbers = version.expect("a version").splitn(3, '.').take(2);
+    let version: Vec<u32> = numbers.map(|number| number.parse().expect("a number")).collect();
+    (version >= vec![7, 2], version >= vec![7, 4] || info.contains("valkey_version:"))
+}
+
+/// The access rules in the README, by the names of their users.
+fn rules_of_the_readme() -> Vec<(&'static str, &'static str)> {
+    let lines = include_str!("../../README.md").lines();
+    let rules = lines.filter_map(|line| line.strip_prefix("> ACL SETUSER "));
+    rules.map(|rule| rule.split_once(" on >secret ").expect("a user and rules")).collect()
+}
+
+/// Calls each command as a user with these rules, and returns those that it may not call.
+fn refused(server: &Server, rules: &str) -> Vec<&'static str> {
+    let mut client = server.client();
+    client.ask("DEL k other merged");
+    client.ask(&format!("ACL SETUSER user reset on nopass ~* {rules}")).ok();
+    let mut user = server.client();
+    user.ask("AUTH user x").ok();
+    let mut may_not = |row: &Row| {
+        let reply = user.ask(row.3);
+        if !matches!(&reply, Reply::Error(text) if text.starts_with("NOPERM")) {
+            return false;
+        }
+        // Those that follow find what it would have done.
+        client.ask(row.3);
+        true
+    };
+    COMMANDS.iter().filter(|row| may_not(row)).map(|row| row.0).collect()
+}
+
+fn commands_with(category: &str) -> Vec<&'static str> {
+    let has = |row: &&Row| words(row.2).contains(&category);
+    COMMANDS.iter().filter(has).map(|row| row.0).collect()
+}
 
 #[test]
 fn a_user_who_may_only_read_keys_can_ask() {
@@ -53,38 +111,69 @@ fn a_user_who_may_only_read_keys_can_ask() {
 }
 
 #[test]
-fn commands_tell_their_keys_flags_and_documentation() {
+fn a_user_who_may_all_but_write_cannot_write_and_one_who_may_read_and_write_can() {
+    each_server(|kind| {
+        let server = Server::start(kind);
+        let all: Vec<_> = COMMANDS.iter().map(|row| row.0).collect();
+        let (reads, writes) = (commands_with("read"), commands_with("write"));
+        // In any server, by the rules that the README has.
+        let rules = rules_of_the_readme();
+        assert_eq!(
+            rules.iter().map(|rule| rule.0).collect::<Vec<_>>(),
+            ["reader", "app", "cautious"]
+        );
+        let (has_some, has_own) = has_categories(&mut server.client());
+        // Nobody but a primary sends that.
+        let tick = if has_some { Vec::new() } else { vec!["cf.tick"] };
+        for ((_, rule), expected) in rules.into_iter().zip([&writes, &tick, &writes]) {
+            assert_eq!(refused(&server, rule), *expected, "{kind:?}: {rule}");
+        }
+        if has_some {
+            assert_eq!(refused(&server, "+@all -@write"), writes, "{kind:?}");
+            assert_eq!(refused(&server, "+@read +@write"), Vec::<&str>::new(), "{kind:?}");
+            assert_eq!(refused(&server, "+@read"), writes, "{kind:?}");
+            assert_eq!(refused(&server, "+@write"), reads, "{kind:?}");
+            assert_eq!(refused(&server, "+@all -@fast"), commands_with("fast"), "{kind:?}");
+            assert_eq!(refused(&server, "+@all -@slow"), commands_with("slow"), "{kind:?}");
+        }
+        if has_own {
+            assert_eq!(refused(&server, "+@cuckoo"), Vec::<&str>::new(), "{kind:?}");
+            assert_eq!(refused(&server, "+@all -@cuckoo"), all, "{kind:?}");
+        }
+    });
+}
+
+#[test]
+fn commands_tell_their_keys_flags_categories_and_documentation() {
     each_server(|kind| {
         let server = Server::start(kind);
         let mut client = server.client();
-        for (command, writes) in COMMANDS {
+        let (has_some, has_own) = has_categories(&mut client);
+        for (command, flags, categories, _) in COMMANDS {
             let info = client.ask(&format!("COMMAND INFO {command}"));
             let info = info.array()[0].array();
-            let flags: Vec<_> = info[2].array().iter().map(Reply::text).collect();
-            let flag = if writes { "write" } else { "readonly" };
-            assert!(flags.iter().any(|other| other == flag), "{command}: {flags:?}");
+            assert_eq!(sorted(&info[2]), words(&format!("{flags} module")), "{kind:?}: {command}");
             assert_eq!(info[3].integer(), 1, "{command}: the first key");
+            let mut expected: Vec<_> =
+                words(categories).iter().map(|category| format!("@{category}")).collect();
+            expected.extend(has_own.then(|| "@cuckoo".to_owned()));
+            expected.sort_unstable();
+            let expected = if has_some { expected } else { Vec::new() };
+            assert_eq!(sorted(&info[6]), expected, "{kind:?}: {command}");
             let docs = client.ask(&format!("COMMAND DOCS {command}"));
             let docs = docs.field(command);
             assert!(docs.field("summary").text().len() > 10);
             assert!(docs.field("arguments").array()[0].field("type").text() == "key");
         }
+        let listed = client.ask("COMMAND LIST FILTERBY MODULE koel");
+        let mut all: Vec<_> = COMMANDS.iter().map(|row| row.0).collect();
+        all.sort_unstable();
+        assert_eq!(sorted(&listed), all, "{kind:?}");
         let keys = client.ask("COMMAND GETKEYSANDFLAGS CF.EXISTS k a");
         assert_eq!(keys.array()[0].array()[0].text(), "k");
         assert_eq!(keys.array()[0].array()[1].array()[0].text(), "RO");
         let keys = client.ask("COMMAND GETKEYS CF.MERGE a b c");
         assert_eq!(keys.array().iter().map(Reply::text).collect::<Vec<_>>(), ["a", "b", "c"]);
-        // Redis lets modules have categories of their own from 7.4 on.
-        if kind == Kind::Valkey {
-            for (command, _) in COMMANDS {
-                let info = client.ask(&format!("COMMAND INFO {command}"));
-                let categories = info.array()[0].array()[6].array();
-                assert!(
-                    categories.iter().any(|category| category.text() == "@cuckoo"),
-                    "{command}"
-                );
-            }
-        }
     });
 }
 

@@ -3,7 +3,7 @@
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::layout::geometry::Mixed;
-use crate::room::shards::{InsertOrRefresh, Refresh};
+use crate::room::shards::{Age, InsertOrRefresh, Refresh};
 use crate::room::{self, Room};
 use crate::table::ticking::Passage;
 use std::hash::{BuildHasher, Hash};
@@ -215,6 +215,19 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         }
     }
 
+    /// Returns how many ticks ago the item with this hash came, like [`age`](Self::age).
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
+    /// assert_eq!(filter.age_hash(17), None);
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn age_hash(&self, hash: u64) -> Option<u64> {
+        self.room().time()?;
+        room::perform::<Age, R>(self.room(), Mixed::of(hash))
+    }
+
     /// Keeps the item with this hash from expiring, like [`refresh`](Self::refresh).
     ///
     /// ```
@@ -276,6 +289,26 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     pub fn tick_ahead<T: Hash + ?Sized>(&self, item: &T) {
         self.tick_ahead_hash(self.hash_of(item));
+    }
+
+    /// Returns how many ticks ago the item was inserted, or refreshed last. Of several copies this is the one
+    /// that [`remove`](Self::remove) would take, the oldest.
+    ///
+    /// `None` if the filter does not contain it, or does not forget.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(7).build()?;
+    /// filter.insert("an item").expect("room for a hundred");
+    /// filter.tick();
+    /// filter.insert("an item").expect("room for a hundred");
+    /// assert_eq!((filter.age("an item"), filter.age("another")), (Some(1), None));
+    /// assert!(filter.remove("an item"));
+    /// assert_eq!(filter.age("an item"), Some(0));
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn age<T: Hash + ?Sized>(&self, item: &T) -> Option<u64> {
+        self.age_hash(self.hash_of(item))
     }
 
     /// Keeps the item from expiring, as if it had been inserted now, and returns `true`, if the filter

@@ -21,8 +21,8 @@ use crate::layout::geometry::Mixed;
 use crate::room::growing::stages::Stages;
 use crate::room::parts::{CannotRestore, Loaded, Plan};
 use crate::room::shards::{
-    Contains, Count, Insert, InsertIfAbsent, InsertOrRefresh, Operation, Refresh, Remove, Shards,
-    act,
+    Age, Contains, Count, Insert, InsertIfAbsent, InsertOrRefresh, Operation, Refresh, Remove,
+    Shards, act,
 };
 use crate::stats::Stats;
 use crate::table::ticking::{Passage, Ticking};
@@ -220,6 +220,12 @@ impl Act for Refresh {
 impl Act for InsertOrRefresh {
     fn listed(stages: &Stages, hash: Mixed) -> Option<Result<bool, Full>> {
         stages.insert_or_refresh(hash)
+    }
+}
+
+impl Act for Age {
+    fn listed(stages: &Stages, hash: Mixed) -> Option<Option<u64>> {
+        stages.age(hash)
     }
 }
 

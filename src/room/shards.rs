@@ -177,6 +177,7 @@ pub struct Insert;
 pub struct InsertIfAbsent;
 pub struct Refresh;
 pub struct InsertOrRefresh;
+pub struct Age;
 
 impl Operation for Contains {
     type Answer = bool;
@@ -274,6 +275,18 @@ impl Operation for InsertOrRefresh {
             Ok(answer) => Ok(answer),
             Err(refusal) => place_again(shards, shard.lease(), refusal, Shard::insert_or_refresh),
         }
+    }
+}
+
+impl Operation for Age {
+    type Answer = Option<u64>;
+
+    fn at<'a, const WIDE: bool, S: Shards>(
+        shards: &'a S,
+        (shard, place): Located<'a, S, WIDE>,
+    ) -> Option<u64> {
+        let again = |lapsed| ask_again(shards, shard.lease(), lapsed, Shard::age);
+        shard.age(place).unwrap_or_else(again)
     }
 }
 

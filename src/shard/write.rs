@@ -150,6 +150,20 @@ impl<L: Lease> Shard<'_, L> {
         Ok(if is_last { Removal::PerhapsLast } else { Removal::Done })
     }
 
+    /// How many ticks ago the item came whose lane [`remove`](Self::remove) would empty. `None` if there is
+    /// none, or if it has expired.
+    pub fn age(self, place: Place) -> Result<Option<u64>, L::Lapsed> {
+        if !self.contains(place)? {
+            return Ok(None);
+        }
+        let locked = self.lock(place)?;
+        let (first, second) = self.read_both(&locked, place);
+        let now = self.now();
+        let both = [first, second].map(|words| self.first_to_go(words, place, now));
+        let goes = both.into_iter().flatten().map(|(rank, _)| rank).min();
+        Ok(goes.filter(|rank| !rank.has_expired).map(|rank| rank.age.0))
+    }
+
     /// Of the lanes that match the item, the one that is removed first.
     #[inline]
     fn first_to_go(self, words: Words, place: Place, now: Moment) -> Option<(Rank, Lane)> {

@@ -2,7 +2,7 @@
 
 use super::{WINDOWS, agree};
 use crate::common::{Fixed, SplitMix, layouts, rounds};
-use koel::{BuildErrorKind, ConcurrentCuckooFilter, GrowingCuckooFilter};
+use koel::{BuildErrorKind, ConcurrentCuckooFilter, GrowingCuckooFilter, Room};
 
 type Growing = GrowingCuckooFilter<Fixed>;
 
@@ -248,6 +248,39 @@ fn a_filter_tells_what_expires_with_each_tick() {
         }
     }
     assert!(layouts()[0].filter(10).expiring().is_empty());
+}
+
+/// Also of copies, and of items that others look like.
+#[test]
+fn an_age_tells_of_which_tick_a_removal_takes_an_item() {
+    fn check<R: Room>(filter: &ConcurrentCuckooFilter<Fixed, R>, items: u64) {
+        let mut random = SplitMix(items);
+        assert_eq!(filter.age(&0), None);
+        for tick in 0..10u64 {
+            for _ in 0..items {
+                // A dozen copies of one item may be too many.
+                let _ = filter.insert(&(random.next() % (2 * items)));
+            }
+            for _ in 0..50 {
+                let item = random.next() % (3 * items);
+                let mut expected = filter.stats().expiring().to_vec();
+                let age = filter.age(&item);
+                assert_eq!(filter.remove(&item), age.is_some(), "{item} in tick {tick}");
+                if let Some(age) = age {
+                    expected[6 - age as usize] -= 1;
+                }
+                assert_eq!(filter.stats().expiring(), expected, "{item} in tick {tick}: {age:?}");
+            }
+            filter.tick();
+        }
+    }
+    for layout in layouts() {
+        check(&super::filter(100_000, layout.rate, 6), 1_000);
+        check(&growing(10, layout.rate, 6), 40);
+        check(&growing(10, layout.rate, 6), 1_000);
+        check(&growing(100_000, layout.rate, 6), 3_000);
+    }
+    assert_eq!(layouts()[0].filter(10).age(&0), None);
 }
 
 #[test]

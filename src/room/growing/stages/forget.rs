@@ -11,6 +11,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 impl Stages {
+    /// How many ticks ago the copy of the item came that a removal takes. `None` if the list has ended.
+    pub fn age(&self, hash: Mixed) -> Option<Option<u64>> {
+        self.ask(|list| {
+            let now = self.now();
+            list.stamps_of(hash).iter().map(|stamp| self.lanes().age_of(*stamp, now)).max()
+        })
+    }
+
     /// Inserts items with stamps, the oldest first, as if it were the time at which each came.
     pub(super) fn insert_in_time(
         &self,

@@ -220,23 +220,33 @@ impl List {
         Ok(())
     }
 
-    /// The stamps of all copies of an item.
-    fn stamps_of(&mut self, hash: u64) -> &mut [u8] {
+    /// The slots of all copies of an item whose hash is not zero.
+    fn copies(&self, hash: u64) -> Range<usize> {
         let at = self.find(hash);
-        let copies = self.count(Mixed(hash));
+        at..at + self.count(Mixed(hash))
+    }
+
+    /// The stamps of all copies of an item.
+    pub fn stamps_of(&self, Mixed(hash): Mixed) -> &[u8] {
+        let Some(stamps) = &self.stamps else { return &[] };
+        if hash == 0 { &stamps.of_zeros } else { &stamps.of_slots[self.copies(hash)] }
+    }
+
+    fn stamps_of_mut(&mut self, hash: u64) -> &mut [u8] {
+        let copies = self.copies(hash);
         let Some(stamps) = &mut self.stamps else { return &mut [] };
-        if hash == 0 { &mut stamps.of_zeros } else { &mut stamps.of_slots[at..at + copies] }
+        if hash == 0 { &mut stamps.of_zeros } else { &mut stamps.of_slots[copies] }
     }
 
     /// Gives all copies of an item this stamp. Returns whether there are any.
     pub fn refresh(&mut self, Mixed(hash): Mixed, stamp: u8) -> bool {
-        self.stamps_of(hash).fill(stamp);
+        self.stamps_of_mut(hash).fill(stamp);
         self.contains(Mixed(hash))
     }
 
     /// Makes the youngest copy of an item, of which there is one, at most as old as this stamp.
     pub fn keep(&mut self, Mixed(hash): Mixed, stamp: u8, age_of: impl Fn(u8) -> u64) {
-        let youngest = self.stamps_of(hash).iter_mut().min_by_key(|own| age_of(**own));
+        let youngest = self.stamps_of_mut(hash).iter_mut().min_by_key(|own| age_of(**own));
         if let Some(youngest) = youngest.filter(|own| age_of(**own) > age_of(stamp)) {
             *youngest = stamp;
         }
@@ -268,7 +278,7 @@ impl List {
     /// Removes one copy of an item, the oldest one. Returns whether there was one.
     pub fn remove(&mut self, Mixed(hash): Mixed, age_of: impl Fn(u8) -> u64) -> bool {
         // The first goes, and leaves its stamp to the oldest.
-        let stamps = self.stamps_of(hash);
+        let stamps = self.stamps_of_mut(hash);
         if let Some(oldest) = (0..stamps.len()).max_by_key(|copy| age_of(stamps[*copy])) {
             stamps.swap(0, oldest);
         }

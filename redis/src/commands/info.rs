@@ -3,6 +3,7 @@
 use crate::request::target;
 use crate::server::command::{About, Access, Command, Outcome, Parameter, Refusal};
 use crate::server::context::{Argument, Context, Mode};
+use crate::set::Figures;
 
 pub struct Info;
 
@@ -10,7 +11,7 @@ impl Command for Info {
     const ABOUT: About = About {
         name: c"cf.info",
         summary: c"Tells the figures of a filter",
-        complexity: c"O(1), and O(n) in the number of shards of a growing filter",
+        complexity: c"O(n), where n is the number of segments, of some 2,000 items each",
         arity: 2,
         access: Access::Describe,
         fast: false,
@@ -22,12 +23,13 @@ impl Command for Info {
         let key = call.open(*name, Mode::Read);
         let set = target::needed(call, *name, &key)?;
         let about = set.about();
+        let Figures { buckets, items, present_rate } = set.figures();
         // The first eight are those of RedisBloom.
         let figures: [(&[u8], i64); 10] = [
             (b"Size", set.bytes() as i64),
-            (b"Number of buckets", set.buckets() as i64),
+            (b"Number of buckets", buckets as i64),
             (b"Number of filters", 1),
-            (b"Number of items inserted", set.len() as i64),
+            (b"Number of items inserted", items as i64),
             (b"Number of items deleted", about.deleted as i64),
             (b"Bucket size", about.bucket_size.into()),
             (b"Expansion rate", about.expansion.into()),
@@ -38,7 +40,7 @@ impl Command for Info {
         // As text, since numbers are signed in the protocol, and doubles are not in its second version.
         let texts: [(&[u8], String); 3] = [
             (b"Error rate", about.rate.to_string()),
-            (b"Present error rate", format!("{:.3e}", set.present_rate())),
+            (b"Present error rate", format!("{:.3e}", present_rate)),
             (b"Seed", about.seed().to_string()),
         ];
         call.reply_map(figures.len() + texts.len());

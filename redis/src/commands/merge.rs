@@ -14,7 +14,7 @@ impl Command for Merge {
     const ABOUT: About = About {
         name: c"cf.merge",
         summary: c"Adds to a filter the items that are in other filters and not in it. All have to be reserved alike, with one seed",
-        complexity: c"O(n), where n is the size of the other filters",
+        complexity: c"O(n), where n is the size of all these filters",
         arity: -3,
         access: Access::Merge,
         fast: false,

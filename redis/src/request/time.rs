@@ -27,7 +27,7 @@ fn decides(call: Context<'_>) -> bool {
 /// Begins a tick. A small filter has done with it then; a large one goes on between commands.
 pub fn begin(call: Context<'_>, name: Argument<'_>, set: &Set, number: u64) {
     set.begin_tick(number);
-    if !set.pass_part() {
+    if !set.pass_first_part() {
         call.go_on(name);
     }
 }

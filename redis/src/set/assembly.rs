@@ -171,7 +171,7 @@ impl Assembly {
                 })?
             }
         };
-        let mut set = Set::of(About::of(&filter), Body::Filter(Box::new(filter)));
+        let mut set = Set::of(About::of(&filter), Body::of(filter));
         match self.about {
             Some(about) if !set.describe(about) => Err(Trouble::Misplaced),
             _ => Ok(set),

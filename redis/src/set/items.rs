@@ -1,6 +1,7 @@
 //! What is done to the items of a set.
 
-use crate::set::{Body, Set, filter, filter_of};
+use crate::set::count::Count;
+use crate::set::{Body, Counted, Set, filter, filter_of};
 use koel::{AnyCuckooFilter, Full, StableHash, UnionError, UnionErrorKind};
 
 /// Why two sets cannot be merged.
@@ -15,13 +16,13 @@ pub enum Apart {
 }
 
 impl Set {
-    /// Whether a set of fixed size has as many items as it was made for.
-    fn is_full(&self) -> bool {
-        let has_all = || !self.about.grows() && self.len() as u64 >= self.about.capacity;
-        has_all() && {
-            // What expires does not count.
-            self.finish_tick();
-            has_all()
+    /// For how many items there is room in a set of fixed size. One that grows makes room.
+    fn room(&self) -> u64 {
+        match &self.body {
+            Body::Filter(filter) => filter.count.as_ref().map_or(u64::MAX, |count| {
+                self.about.capacity.saturating_sub(count.items(filter.present_tick()))
+            }),
+            _ => u64::MAX,
         }
     }
 
@@ -33,11 +34,11 @@ impl Set {
     ) -> Option<T> {
         match &self.body {
             Body::Half(_) => None,
-            Body::Filter(filter) => act(filter).ok(),
+            Body::Filter(filter) => act(&filter.any).ok(),
             Body::Few(few) => {
                 let filter = filter_of(&self.about, few)?;
                 let done = act(&filter).ok()?;
-                self.body = Body::Filter(Box::new(filter));
+                self.body = Body::of(filter);
                 Some(done)
             }
         }
@@ -46,10 +47,10 @@ impl Set {
     /// Adds a copy of the item, and returns whether there was room.
     pub fn add(&mut self, hash: u64) -> bool {
         self.go_ahead(&[hash]);
-        if self.is_full() {
+        if self.room() == 0 {
             return false;
         }
-        match &mut self.body {
+        let added = match &mut self.body {
             Body::Few(few) if few.takes(hash) => {
                 few.add(hash);
                 true
@@ -58,16 +59,18 @@ impl Set {
                 let add = |filter: &_| filter!(filter, filter => filter.insert_hash(hash));
                 self.in_filter(add).is_some()
             }
-        }
+        };
+        self.count_added(added.into());
+        added
     }
 
     /// Adds the item if it is not there, and returns whether it was not, or `None` if there was no room.
     pub fn add_if_absent(&mut self, hash: u64) -> Option<bool> {
         self.go_ahead(&[hash]);
-        if self.is_full() {
+        if self.room() == 0 {
             return self.contains(hash).then_some(false);
         }
-        match &mut self.body {
+        let added = match &mut self.body {
             Body::Few(few) if few.contains(hash) => Some(false),
             Body::Few(few) if few.takes(hash) => {
                 few.add(hash);
@@ -75,15 +78,25 @@ impl Set {
             }
             _ => self
                 .in_filter(|filter| filter!(filter, filter => filter.insert_hash_if_absent(hash))),
+        };
+        self.count_added((added == Some(true)).into());
+        added
+    }
+
+    /// Counts so many items that were added to a set of fixed size.
+    #[inline]
+    fn count_added(&mut self, added: u64) {
+        if let Body::Filter(filter) = &mut self.body
+            && let Some(count) = &mut filter.count
+        {
+            count.add(added, filter!(&filter.any, filter => filter.present_tick()));
         }
     }
 
     /// Adds a copy of each item, and tells for each whether there was room.
     pub fn add_many(&mut self, hashes: &[u64], answers: &mut [bool]) {
         self.go_ahead(hashes);
-        let room = (self.about.capacity as usize).saturating_sub(self.len());
-        let (Body::Filter(filter), true) = (&self.body, self.about.grows() || room >= hashes.len())
-        else {
+        let (Body::Filter(filter), true) = (&self.body, self.room() >= hashes.len() as u64) else {
             return hashes.iter().zip(answers).for_each(|(hash, answer)| *answer = self.add(*hash));
         };
         batches(
@@ -91,19 +104,18 @@ impl Set {
             answers,
             Ok(()),
             |hashes, answers: &mut [Result<(), Full>]| {
-                filter!(&**filter, filter => filter.insert_hash_many_into(hashes, answers));
+                filter!(&filter.any, filter => filter.insert_hash_many_into(hashes, answers));
             },
             |answer| answer.is_ok(),
         );
+        self.count_added(answers.iter().filter(|added| **added).count() as u64);
     }
 
     /// Adds each item that is not there, and tells for each whether it was not, or `None` if there was no
     /// room.
     pub fn add_many_if_absent(&mut self, hashes: &[u64], answers: &mut [Option<bool>]) {
         self.go_ahead(hashes);
-        let room = (self.about.capacity as usize).saturating_sub(self.len());
-        let (Body::Filter(filter), true) = (&self.body, self.about.grows() || room >= hashes.len())
-        else {
+        let (Body::Filter(filter), true) = (&self.body, self.room() >= hashes.len() as u64) else {
             let each = hashes.iter().zip(answers);
             return each.for_each(|(hash, answer)| *answer = self.add_if_absent(*hash));
         };
@@ -112,16 +124,17 @@ impl Set {
             answers,
             Ok(false),
             |hashes, answers: &mut [Result<bool, Full>]| {
-                filter!(&**filter, filter => filter.insert_hash_if_absent_many_into(hashes, answers));
+                filter!(&filter.any, filter => filter.insert_hash_if_absent_many_into(hashes, answers));
             },
             |answer| answer.ok(),
         );
+        self.count_added(answers.iter().filter(|added| **added == Some(true)).count() as u64);
     }
 
     #[inline]
     pub fn contains(&self, hash: u64) -> bool {
         match &self.body {
-            Body::Filter(filter) => filter!(&**filter, filter => filter.contains_hash(hash)),
+            Body::Filter(filter) => filter!(&filter.any, filter => filter.contains_hash(hash)),
             Body::Few(few) => few.contains(hash),
             Body::Half(_) => false,
         }
@@ -130,7 +143,7 @@ impl Set {
     pub fn contains_many(&self, hashes: &[u64], answers: &mut [bool]) {
         match &self.body {
             Body::Filter(filter) => {
-                filter!(&**filter, filter => filter.contains_hash_many_into(hashes, answers));
+                filter!(&filter.any, filter => filter.contains_hash_many_into(hashes, answers));
             }
             _ => {
                 let each = hashes.iter().zip(answers);
@@ -141,7 +154,7 @@ impl Set {
 
     pub fn count(&self, hash: u64) -> usize {
         match &self.body {
-            Body::Filter(filter) => filter!(&**filter, filter => filter.count_hash(hash)),
+            Body::Filter(filter) => filter!(&filter.any, filter => filter.count_hash(hash)),
             Body::Few(few) => few.count(hash),
             Body::Half(_) => 0,
         }
@@ -151,7 +164,18 @@ impl Set {
     pub fn remove(&mut self, hash: u64) -> bool {
         self.go_ahead(&[hash]);
         let removed = match &mut self.body {
-            Body::Filter(filter) => filter!(&**filter, filter => filter.remove_hash(hash)),
+            Body::Filter(filter) => {
+                let Counted { any, count } = &mut **filter;
+                filter!(any, filter => {
+                    // Asked before it is gone.
+                    let age = count.as_ref().and_then(|_| filter.age_hash(hash));
+                    let removed = filter.remove_hash(hash);
+                    if let Some(count) = count.as_mut().filter(|_| removed) {
+                        count.remove(age, filter.present_tick());
+                    }
+                    removed
+                })
+            }
             Body::Few(few) => few.remove(hash),
             Body::Half(_) => false,
         };
@@ -215,14 +239,16 @@ impl Set {
         if let Body::Few(few) = &self.body {
             let filter = filter_of(&self.about, few);
             let filter = filter.ok_or_else(|| Apart::Koel("there is no memory".into()))?;
-            self.body = Body::Filter(Box::new(filter));
+            self.body = Body::of(filter);
         }
-        let Body::Filter(own) = &self.body else { return Err(Apart::Half) };
-        let added = match (&**own, &**other) {
+        let Body::Filter(own) = &mut self.body else { return Err(Apart::Half) };
+        let added = match (&own.any, &other.any) {
             (AnyCuckooFilter::Fixed(own), AnyCuckooFilter::Fixed(other)) => own.union(other),
             (AnyCuckooFilter::Growing(own), AnyCuckooFilter::Growing(other)) => own.union(other),
             _ => return Err(Apart::Kind),
         };
+        // It may have made items younger.
+        own.count.iter_mut().for_each(|count| *count = Count::of(&own.any));
         added.map(drop).map_err(|error| match error.kind() {
             UnionErrorKind::Full if !self.about.grows() => Apart::TooMany,
             _ => Apart::of(&error),

@@ -1,13 +1,15 @@
 //! What a key has: a set of items, whatever the server.
 //!
 //! * [`about`] is what it was made of.
-//! * [`few`] has a few items; from there on it is a filter of koel.
+//! * [`few`] has a few items; from there on it is a filter of koel. If that is of fixed size, [`count`] has the
+//!   number of its items.
 //! * [`items`] is what is done to items, [`time`] what makes them expire,
 //! * [`moves`] takes the set elsewhere, in [`chunk`]s, of which [`assembly`] makes it again.
 
 pub mod about;
 pub mod assembly;
 pub mod chunk;
+mod count;
 pub mod few;
 pub mod items;
 pub mod moves;
@@ -15,6 +17,7 @@ pub mod time;
 
 use crate::set::about::About;
 use crate::set::assembly::Assembly;
+use crate::set::count::Count;
 use crate::set::few::Few;
 use koel::{AnyCuckooFilter, BuildError, StableHash};
 use std::hash::BuildHasher;
@@ -28,9 +31,30 @@ pub struct Set {
 enum Body {
     Few(Few),
     /// In a box: a filter is large, and most keys may have few items.
-    Filter(Box<AnyCuckooFilter<StableHash>>),
+    Filter(Box<Counted>),
     /// A set that a client is loading, chunk by chunk.
     Half(Box<Assembly>),
+}
+
+/// The figures of a set that change with its items.
+pub struct Figures {
+    pub buckets: usize,
+    pub items: usize,
+    /// The rate at which it errs now.
+    pub present_rate: f64,
+}
+
+struct Counted {
+    any: AnyCuckooFilter<StableHash>,
+    /// Of one of fixed size.
+    count: Option<Count>,
+}
+
+impl Body {
+    fn of(any: AnyCuckooFilter<StableHash>) -> Self {
+        let count = matches!(any, AnyCuckooFilter::Fixed(_)).then(|| Count::of(&any));
+        Body::Filter(Box::new(Counted { any, count }))
+    }
 }
 
 /// Does the same to a filter of either kind.
@@ -51,7 +75,7 @@ impl Set {
         let filter = about.build()?;
         let body = match about.begins_small() {
             true => Body::Few(Few::default()),
-            false => Body::Filter(Box::new(filter)),
+            false => Body::of(filter),
         };
         Ok(Set::of(about, body))
     }
@@ -95,43 +119,50 @@ impl Set {
     pub fn len(&self) -> usize {
         match &self.body {
             Body::Few(few) => few.hashes().len(),
-            Body::Filter(filter) => filter!(&**filter, filter => filter.len()),
+            Body::Filter(filter) => match &filter.count {
+                Some(count) => count.items(filter.present_tick()) as usize,
+                None => filter!(&filter.any, filter => filter.len()),
+            },
             Body::Half(_) => 0,
         }
+    }
+
+    /// Whether nothing is in it, or nothing but what has expired.
+    pub fn is_empty(&self) -> bool {
+        if self.about.grows() {
+            self.finish_tick();
+        }
+        self.len() == 0
     }
 
     /// The bytes that it takes.
     pub fn bytes(&self) -> usize {
         let body = match &self.body {
             Body::Few(few) => few.bytes(),
-            Body::Filter(filter) => filter!(&**filter, filter => filter.size_in_bytes()),
+            Body::Filter(filter) => filter!(&filter.any, filter => filter.size_in_bytes()),
             Body::Half(assembly) => assembly.bytes(),
         };
         size_of::<Self>() + body
     }
 
-    pub fn buckets(&self) -> usize {
-        match &self.body {
-            Body::Filter(filter) => filter!(&**filter, filter => {
-                let stats = filter.stats();
-                stats.slots() / stats.slots_per_bucket().max(1)
-            }),
-            _ => 1,
-        }
-    }
-
-    /// The rate at which it errs now.
-    pub fn present_rate(&self) -> f64 {
-        match &self.body {
-            Body::Filter(filter) => filter!(&**filter, filter => filter.false_positive_rate()),
-            _ => 0.0,
+    /// What it tells of its table. This adds up the figures of all its parts, once.
+    pub fn figures(&self) -> Figures {
+        let Body::Filter(filter) = &self.body else {
+            return Figures { buckets: 1, items: self.len(), present_rate: 0.0 };
+        };
+        let stats = filter!(&filter.any, filter => filter.stats());
+        Figures {
+            buckets: stats.slots() / stats.slots_per_bucket().max(1),
+            // What has expired is not counted, though it may still be in the table.
+            items: if filter.count.is_some() { self.len() } else { stats.items() },
+            present_rate: stats.false_positive_rate(),
         }
     }
 
     /// Forgets how many items were deleted. If none are left, gives back the memory that it grew to.
     pub fn compact(&mut self) -> Result<(), BuildError> {
         let about = About { deleted: 0, ..self.about };
-        if self.len() == 0 && !self.is_half() && self.about.forget_after == 0 {
+        if self.about.forget_after == 0 && !self.is_half() && self.is_empty() {
             *self = Set::new(about)?;
         }
         self.about = about;

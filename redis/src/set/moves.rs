@@ -3,7 +3,8 @@
 //! Nothing here changes a set, but that a tick that is passing comes to its end: see [`time`](crate::set::time).
 
 use crate::set::assembly::{Assembly, Trouble};
-use crate::set::{Body, Set, chunk, filter, filter_of};
+use crate::set::count::Count;
+use crate::set::{Body, Counted, Set, chunk, filter, filter_of};
 use koel::{AnyCuckooFilter, SnapshotError, StableHash};
 use std::ops::Range;
 
@@ -43,7 +44,7 @@ impl Set {
             (Body::Half(_), _) => return Err(NoPart::NoSuchCursor),
             (_, AT_END) => return Ok(None),
             (_, AT_ABOUT) => return Ok(Some((AT_END, chunk::of_about(&self.about)))),
-            (Body::Filter(filter), _) => &**filter,
+            (Body::Filter(filter), _) => &filter.any,
             (Body::Few(few), _) => {
                 built = filter_of(&self.about, few).ok_or(NoPart::NoSuchCursor)?;
                 &built
@@ -63,7 +64,7 @@ impl Set {
             Body::Few(few) => visit(&chunk::of_few(&self.about, few)),
             Body::Half(assembly) => assembly.each_chunk(visit),
             Body::Filter(filter) => {
-                each_piece(filter, &mut visit)?;
+                each_piece(&filter.any, &mut visit)?;
                 visit(&chunk::of_about(&self.about));
             }
         }
@@ -75,7 +76,7 @@ impl Set {
         let built;
         let filter = match &self.body {
             Body::Half(assembly) => return assembly.each_chunk(visit),
-            Body::Filter(filter) => Some(&**filter),
+            Body::Filter(filter) => Some(&filter.any),
             // It does not matter when a few items become a filter.
             Body::Few(few) => {
                 built = filter_of(&self.about, few);
@@ -99,7 +100,7 @@ impl Set {
                 Body::Half(Box::new(half.again().map_err(|error| error.to_string())?))
             }
             Body::Filter(filter) => {
-                let again = match &**filter {
+                let again = match &filter.any {
                     AnyCuckooFilter::Fixed(filter) => {
                         filter.try_clone().map(AnyCuckooFilter::Fixed)
                     }
@@ -107,7 +108,9 @@ impl Set {
                         filter.try_clone().map(AnyCuckooFilter::Growing)
                     }
                 };
-                Body::Filter(Box::new(again.map_err(|error| error.to_string())?))
+                let any = again.map_err(|error| error.to_string())?;
+                let count = filter.count.as_ref().map(Count::again);
+                Body::Filter(Box::new(Counted { any, count }))
             }
         };
         Ok(Set::of(self.about, body))

@@ -11,36 +11,52 @@
 //! changes something, so it does what it would do if the tick had passed when it began. And whatever
 //! saves, copies or compares a set ends its tick first. Only questions can see that something is left to erase.
 
-use crate::set::{Body, Set, filter};
+use crate::set::{Body, Counted, Set, filter};
 use koel::AnyCuckooFilter;
 use koel_state::window::Window;
 
 /// The segments that a part of a tick visits. It takes less than half a millisecond.
 const IN_A_PART: usize = 512;
 
+/// The same where a client waits: less than a tenth of a millisecond.
+const IN_A_COMMAND: usize = 64;
+
+impl Counted {
+    /// The number of the present tick.
+    #[inline]
+    pub(super) fn present_tick(&self) -> Option<u64> {
+        filter!(&self.any, filter => filter.present_tick())
+    }
+}
+
 impl Set {
     /// For how long it remembers items, or `None` if for ever, or if another program counts its ticks.
     pub fn window(&self) -> Option<Window> {
         let Body::Filter(filter) = &self.body else { return None };
-        filter!(&**filter, filter => Window::of_ticks(filter.remembers()?, filter.present_tick()))
+        filter!(&filter.any, filter => Window::of_ticks(filter.remembers()?, filter.present_tick()))
     }
 
     /// The number of its present tick.
     pub fn present_tick(&self) -> Option<u64> {
         let Body::Filter(filter) = &self.body else { return None };
-        filter!(&**filter, filter => filter.present_tick())
+        filter.present_tick()
     }
 
     /// Begins the tick with this number. If more have been missed, they pass at once.
     pub fn begin_tick(&self, number: u64) {
         let Body::Filter(filter) = &self.body else { return };
-        if filter!(&**filter, filter => filter.remembers().is_none()) {
+        if filter!(&filter.any, filter => filter.remembers().is_none()) {
             return;
         }
         while self.present_tick().is_none_or(|present| present < number) {
             self.finish_tick();
-            filter!(&**filter, filter => filter.begin_tick_to(number));
+            filter!(&filter.any, filter => filter.begin_tick_to(number));
         }
+    }
+
+    /// The first part of a tick that begins, which is all of it in a small filter. Returns whether it was.
+    pub fn pass_first_part(&self) -> bool {
+        self.pass(IN_A_COMMAND)
     }
 
     /// Goes on with the tick that is passing, and returns whether none is any more.
@@ -59,7 +75,7 @@ impl Set {
 
     fn pass(&self, most: usize) -> bool {
         match &self.body {
-            Body::Filter(filter) => filter!(&**filter, filter => filter.tick_in_parts(most)),
+            Body::Filter(filter) => filter!(&filter.any, filter => filter.tick_in_parts(most)),
             _ => true,
         }
     }
@@ -70,7 +86,8 @@ impl Set {
         if let Body::Filter(filter) = &self.body
             && self.is_ticking()
         {
-            let through = |hash: &u64| filter!(&**filter, filter => filter.tick_ahead_hash(*hash));
+            let through =
+                |hash: &u64| filter!(&filter.any, filter => filter.tick_ahead_hash(*hash));
             hashes.iter().for_each(through);
         }
     }

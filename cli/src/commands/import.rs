@@ -59,7 +59,7 @@ fn assembled(input: &mut impl Read, from: &Path) -> Result<Seen, Failure> {
             ),
         })
     };
-    let mut loader = Seen::loader();
+    let (mut loader, mut is_first) = (Seen::loader(), true);
     while loader.next().is_some() {
         let mut piece = Vec::new();
         let front = input.take(FRONT_BYTES as u64).read_to_end(&mut piece);
@@ -70,6 +70,12 @@ fn assembled(input: &mut impl Read, from: &Path) -> Result<Seen, Failure> {
             let rest = input.take(rest).read_to_end(&mut piece);
             rest.map_err(|error| unreadable(from, &error))?;
         }
+        if piece.is_empty() && is_first {
+            return Err(Failure::new(format!(
+                "{}: it is empty; CF.SCANDUMP has no chunks of an empty filter, so there is nothing to import",
+                from.display()
+            )));
+        }
         if piece.is_empty() {
             return Err(Failure::new(format!(
                 "{}: it ends before the filter is complete; dump it again, until the cursor is 0",
@@ -77,6 +83,7 @@ fn assembled(input: &mut impl Read, from: &Path) -> Result<Seen, Failure> {
             )));
         }
         loader.push(&piece).map_err(refused)?;
+        is_first = false;
     }
     loader.finish().map_err(refused)
 }

@@ -16,7 +16,7 @@ pub struct ScanDump;
 impl Command for ScanDump {
     const ABOUT: About = About {
         name: c"cf.scandump",
-        summary: c"Returns a chunk of a filter, and the cursor of the next one. The first cursor is 0, the last chunk is empty",
+        summary: c"Returns a chunk of a filter, and the cursor of the next one. The first cursor is 0, and a cursor of 0 ends the dump",
         complexity: c"O(n), where n is the size of the chunk",
         arity: 3,
         access: Access::Read,
@@ -29,6 +29,13 @@ impl Command for ScanDump {
         let key = call.open(*name, Mode::Read);
         let set = target::needed(call, *name, &key)?;
         let cursor = number(*cursor).ok_or(INVALID_POSITION)?;
+        if cursor == 0 && set.is_empty() {
+            // As RedisBloom: a dump that ends with this instead of an empty chunk had nothing in it.
+            call.reply_array(2);
+            call.reply_integer(0);
+            call.reply_null();
+            return Ok(());
+        }
         let part = set.part_at(cursor).map_err(|why| match why {
             NoPart::NoSuchCursor => INVALID_POSITION,
             NoPart::Koel(error) => Refusal::Text(format!("ERR {error}")),
@@ -47,7 +54,7 @@ impl Command for LoadChunk {
     const ABOUT: About = About {
         name: c"cf.loadchunk",
         summary: c"Takes the next chunk of a filter, of CF.SCANDUMP or of a file that koel saved. The first one creates the key",
-        complexity: c"O(n), where n is the size of the chunk",
+        complexity: c"O(n), where n is the size of the chunk, or of the whole filter with the last one",
         arity: 4,
         access: Access::Insert,
         fast: false,

@@ -209,6 +209,11 @@ impl Context<'_> {
         unsafe { raw::RedisModule_ReplyWithStringBuffer.unwrap()(self.raw, start, bytes.len()) };
     }
 
+    pub fn reply_null(self) {
+        // SAFETY: as above.
+        unsafe { raw::RedisModule_ReplyWithNull.unwrap()(self.raw) };
+    }
+
     pub fn reply_ok(self) {
         // SAFETY: the string is static.
         unsafe { raw::RedisModule_ReplyWithSimpleString.unwrap()(self.raw, c"OK".as_ptr()) };

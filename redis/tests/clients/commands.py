@@ -67,6 +67,10 @@ for position, chunk in chunks:
 assert all(cf.mexists("copy", *items))
 assert info("copy")[1:] == info("large")[1:]  # It may take fewer bytes while it is new.
 
+# Of an empty filter there is nothing, and a client that copies it so has nothing to load.
+assert cf.reserve("empty", 100)
+assert list(cf.scandump("empty", 0)) == [0, None]
+
 pipeline = client.pipeline()
 pipeline.cf().add("made", "z")
 pipeline.cf().exists("made", "z")

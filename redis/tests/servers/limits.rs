@@ -49,6 +49,7 @@ fn a_made_up_header_takes_no_memory() {
         let server = Server::start(kind);
         let mut client = server.client();
         client.ask("CF.RESERVE k 1000000000 EXPANSION 0").ok();
+        client.ask("CF.ADD k a");
         // The first of a thousand pieces says how large the filter is.
         let reply = client.ask("CF.SCANDUMP k 0");
         let piece = reply.array()[1].bytes().to_vec();

@@ -48,7 +48,7 @@ fn what_is_not_a_whole_dump_is_refused_and_leaves_nothing() {
     let fixed = builder.build().unwrap().piece_at(0, 0).unwrap().as_bytes().to_vec();
     let swapped = [&chunks[1][..], &chunks[0], &chunks[2]].concat();
     for (what, bytes, why) in [
-        ("nothing", vec![], "it ends before the filter is complete"),
+        ("nothing", vec![], "there is nothing to import"),
         ("some chunks", chunks[0].clone(), "it ends before the filter is complete"),
         ("half a chunk", whole[..chunks[0].len() / 2].to_vec(), "pass the chunks"),
         ("half a front", whole[..100].to_vec(), "pass the chunks"),

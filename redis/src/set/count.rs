@@ -30,7 +30,7 @@ impl Count {
         COUNTED.set(COUNTED.get() + 1);
         filter!(filter, filter => Count {
             items: filter.len() as u64,
-            expiring: filter.stats().expiring().iter().map(|items| *items as u64).collect(),
+            expiring: filter.expiring().iter().map(|items| *items as u64).collect(),
             tick: filter.present_tick(),
         })
     }

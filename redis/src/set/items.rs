@@ -192,12 +192,12 @@ impl Set {
             return Err(Apart::Seed);
         }
         let other = match &other.body {
-            Body::Filter(other) => other,
+            Body::Filter(other) => &other.any,
             // A few items can be taken over by any set.
             _ => return Ok(()),
         };
         match &self.body {
-            Body::Filter(own) => check_union(own, other),
+            Body::Filter(own) => check_union(&own.any, other),
             _ => {
                 let own = self.about.build().map_err(|error| Apart::Koel(error.to_string()))?;
                 check_union(&own, other)

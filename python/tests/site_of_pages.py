@@ -1,10 +1,14 @@
 """A small web site for the tests of crawlers: pages that link to each other, and counts of their hits."""
 
+import time
 from collections import Counter
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 
 class Site:
@@ -18,6 +22,7 @@ class Site:
         self.pages = pages
         self.elsewhere = elsewhere
         self._hits: Counter[int] = Counter()
+        self._connections = 0
         self._lock = Lock()
         self._held_from: int | None = None
         self._released = Event()
@@ -44,6 +49,16 @@ class Site:
         class Server(ThreadingHTTPServer):
             daemon_threads = True
             request_queue_size = 128
+
+            def process_request(self, request: Any, client_address: Any) -> None:
+                with site._lock:
+                    site._connections += 1
+                super().process_request(request, client_address)
+
+            def shutdown_request(self, request: Any) -> None:
+                super().shutdown_request(request)
+                with site._lock:
+                    site._connections -= 1
 
             def handle_error(self, request: object, client_address: object) -> None:
                 """A crawler that is killed leaves connections behind, which is no error of the site."""
@@ -78,6 +93,17 @@ class Site:
     def forget_hits(self) -> None:
         with self._lock:
             self._hits.clear()
+
+    def await_end_of_all(self) -> None:
+        """Waits until all is counted that crawlers asked for which have ended, also if they were killed."""
+        # Connections are accepted in the order in which they came. This one asks for no page.
+        with suppress(HTTPError), urlopen(self.url(self.pages)):
+            pass
+        while True:
+            with self._lock:
+                if self._connections == 0:
+                    return
+            time.sleep(0.001)
 
     def hold_after(self, hits: int) -> None:
         """Lets the crawler wait for all pages after so many, until `release`: it cannot end before it is stopped."""

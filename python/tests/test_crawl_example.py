@@ -108,6 +108,7 @@ def test_after_kills_no_page_is_lost_and_no_saved_page_is_fetched_again(tmp_path
                 time.sleep(dice.random() * 0.05)
                 process.kill()
             process.communicate(timeout=120)
+            site.await_end_of_all()
             hits = site.hits()
             assert max(hits.values(), default=0) <= 1
             assert not before & hits.keys()

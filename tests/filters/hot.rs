@@ -95,3 +95,26 @@ fn a_filter_of_nothing_but_hot_items_grows_with_them() {
         assert!(stats.slots() < 8 * stats.items(), "{stats}");
     }
 }
+
+/// In batches, and in a filter that takes over what another one knows.
+#[test]
+fn hot_items_keep_no_others_out_of_batches_and_unions() {
+    let (rate, others) = (RATES[4], SplitMix(9).take(rounds(100_000, 1_000_000)));
+    let most = most_copies(rate, 0);
+    let hot: Vec<u64> = (0..150).map(|n| n << 40).collect();
+    let (one, other) = (filter(rate, 0), filter(rate, 0));
+    for filter in [&one, &other] {
+        let copies = filter.insert_hash_many(&hot.repeat(most));
+        assert!(copies.iter().all(Result::is_ok), "{}", filter.stats());
+        assert!(filter.insert_hash_many(&hot).iter().all(Result::is_err));
+    }
+    let (of_one, of_other) = others.split_at(others.len() / 2);
+    for (filter, others) in [(&one, of_one), (&other, of_other)] {
+        assert!(filter.insert_hash_many(others).iter().all(Result::is_ok), "{}", filter.stats());
+    }
+    let added = one.union(&other).expect("memory");
+    assert!(added * 100 > of_other.len() * 99, "{added}");
+    assert!(others.iter().chain(&hot).all(|hash| one.contains_hash(*hash)));
+    assert!(hot.iter().all(|hash| one.count_hash(*hash) >= most));
+    assert_eq!(one.union(&other), Ok(0));
+}

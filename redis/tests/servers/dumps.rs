@@ -343,3 +343,38 @@ fn odd_files_of_koel_are_saved_again_as_they_were_loaded() {
         assert_eq!(client.ask("KEYS *").array().len(), 3);
     });
 }
+
+/// In a key that `CF.ADD` makes, and in one that gets its chunks while it is a list of items.
+#[test]
+fn hot_items_keep_no_others_out() {
+    each_server(|kind| {
+        let server = Server::start(kind);
+        let mut client = server.client();
+        for item in 0..150 {
+            let copies = (0..100).take_while(|_| {
+                let added = client.ask(&format!("CF.ADD one hot{item}"));
+                match added {
+                    Reply::Integer(added) => added == 1,
+                    _ => false,
+                }
+            });
+            assert!(copies.count() >= 4, "{item}");
+        }
+        let chunks = dump(&mut client, "one");
+        load(&mut client, "other", &chunks);
+        for key in ["one", "other"] {
+            for start in (0..200_000).step_by(1_000) {
+                let items = start..start + 1_000;
+                let items: Vec<_> = items.map(|item| format!("{item}")).collect();
+                let added = client.ask(&format!("CF.INSERT {key} ITEMS {}", items.join(" ")));
+                let all = added.array().iter().all(|added| added.integer() == 1);
+                assert!(all, "{key}: {}", client.ask(&format!("CF.INFO {key}")).text());
+            }
+            assert!(
+                (0..150).all(|item| {
+                    client.ask(&format!("CF.COUNT {key} hot{item}")).integer() >= 4
+                })
+            );
+        }
+    });
+}

@@ -305,6 +305,7 @@ def test_after_a_kill_what_was_seen_before_the_last_save_is_not_fetched_again(
                 run.process.kill()
                 killed += run.process.wait(timeout=120) != 0
             site.release()
+            site.await_end_of_all()
             hits = site.hits()
             fetched = {urls[page] for page in hits}
             assert max(hits.values(), default=0) <= 1

@@ -147,17 +147,18 @@ impl Aging {
     /// lead to so few alternates that often three such items have the same two buckets. There it takes no
     /// more than these can share.)
     ///
-    /// A lane that has lost bits may be another item's. So what counts is in how many bits all of them agree
-    /// with the item: in more than all copies but one would that have lost none.
+    /// A lane may be another item's, the more so if it has lost bits. So what counts is in how many bits all of
+    /// them agree with the item: in more than all copies but one would that have lost none; or, if anchors are
+    /// short, in 24 bits of lanes that have lost none.
     pub fn takes_another(&self, copies: Matching) -> bool {
         let Matching { lanes, whole, lost } = copies;
         let (slots, unstamped) =
             (self.lanes.slots(), self.lanes.fingerprint_bits() - self.lanes.stamp_bits());
         let anchor = unstamped - u32::from(self.window);
-        let is_shared = anchor < 6 && whole >= 2 * slots / 3;
         let of_a_copy = unstamped as usize - 1;
+        let are_enough = anchor < 6 && whole >= 2 * slots / 3 && whole * of_a_copy >= 24;
         let agreeing = (lanes * of_a_copy).saturating_sub(lost as usize);
-        !is_shared && agreeing <= (slots - 1) * of_a_copy
+        !are_enough && agreeing <= (slots - 1) * of_a_copy
     }
 
     /// Returns the anchor of an item, from a fraction of its hash.

@@ -34,6 +34,7 @@ use crate::shard::path;
 use crate::sync::{Gauge, Mutex};
 use crate::table::Table;
 use crate::table::stripe::Many;
+use crate::table::ticking::Ticking;
 
 pub struct Grown {
     /// The geometry of each shard.
@@ -238,10 +239,17 @@ impl Grown {
             match shard.lease().check() {
                 Err(Split) => {}
                 // Some of them may have expired.
-                Ok(()) if self.sweep::<WIDE>(self.site(shard.lease().tenure)) => {}
+                Ok(())
+                    if self.is_ticking() && self.sweep::<WIDE>(self.site(shard.lease().tenure)) => {
+                }
                 Ok(()) => return Err(Full::new(FullKind::TooManyCopies)),
             }
         }
+    }
+
+    /// Whether a tick is passing, so that what has expired may be left.
+    fn is_ticking(&self) -> bool {
+        self.ground.ticking.as_deref().is_some_and(Ticking::is_passing)
     }
 
     /// Inserts an item of a list, which told it apart from all others. So it may have more copies here, by

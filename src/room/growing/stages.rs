@@ -163,8 +163,9 @@ impl Stages {
 
     pub fn set_max_bytes(&self, bytes: usize) {
         // Under the lock: shards that are made meanwhile learn of it.
-        let _listed = self.listed.write();
+        let mut listed = self.listed.write();
         self.max_bytes.set(bytes as u64);
+        listed.due = enough_for_a_shard(&self.plan);
         if let Some(shards) = self.shards() {
             shards.set_max_bytes(bytes);
         }
@@ -199,6 +200,9 @@ impl Stages {
         let enough = enough_for_a_shard(&self.plan);
         if listed.list.len() < enough {
             listed.due = enough;
+        } else if removed {
+            // It may have been one of those that were to blame.
+            listed.due = listed.due.min(self.most());
         }
         Some(removed)
     }
@@ -301,7 +305,11 @@ impl Stages {
     /// [`NoRoomNearby`](FullKind::NoRoomNearby), if the items do not fit in any.
     fn change(&self, listed: &mut Listed) -> Result<(), Full> {
         for depth in 0..=DEPTH {
-            let mut grown = Grown::new_at_depth(self.plan(), depth).map_err(of_reason)?;
+            let mut grown = match Grown::new_at_depth(self.plan(), depth) {
+                Ok(grown) => grown,
+                Err(reason) if depth == 0 => return Err(of_reason(reason)),
+                Err(_) => break,
+            };
             let inserted = match listed.list.stamps() {
                 None => listed.list.hashes().try_for_each(|hash| grown.insert_listed(Mixed(hash))),
                 Some(stamps) => self.insert_in_time(&mut grown, listed.list.hashes().zip(stamps)),

@@ -5,7 +5,7 @@ use crate::layout::bucket::Lanes;
 use crate::layout::geometry::Mixed;
 use crate::layout::stamps::Moment;
 use crate::room::growing::grown::Grown;
-use crate::room::growing::stages::Stages;
+use crate::room::growing::stages::{Stages, enough_for_a_shard};
 use crate::table::ticking::{Passage, Ticking};
 use std::ops::Range;
 use std::sync::Arc;
@@ -55,6 +55,7 @@ impl Passage for Stages {
             let lanes = self.lanes();
             if let Some(now) = set() {
                 listed.list.expire(|stamp| lanes.has_stamp_expired(stamp, now));
+                listed.due = enough_for_a_shard(&self.plan);
             }
         } else if let Some(shards) = self.shards() {
             shards.begin(set);

@@ -71,7 +71,10 @@
 //!   returned.
 //!
 //! A [`GrowingCuckooFilter`] promises the same while it grows, with more items than its capacity
-//! for as long as there is memory. A refused insert may have made it grow.
+//! for as long as there is memory. It refuses an item only for the item's own copies, for memory, or for its limit,
+//! and never for other items, unless someone who knows the hasher's keys [chose](GrowingCuckooFilter#when-it-returns-full)
+//! them. (A filter of fixed size also refuses items whose buckets are full of copies of others.) A refused
+//! insert may have made it grow.
 //!
 //! koel is not lock-free: [which operations wait, and for what](guide::progress).
 //!

@@ -107,8 +107,8 @@ pub struct Making {
     /// up to four times as many lines; with still more, it rises above --rate, which is reported.
     ///
     /// By default, dedup starts with room for half of the lines that its files may contain, but
-    /// uses at most 60 MB for that, and 260 KB if it uses a state or if the size of the input is
-    /// unknown.
+    /// uses at most 60 MB for that, and less than a kilobyte if it uses a state or if the size of the input
+    /// is unknown.
     #[arg(long, value_name = "N", value_parser = number, allow_hyphen_values = true)]
     pub capacity: Option<u64>,
 

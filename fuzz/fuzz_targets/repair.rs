@@ -119,6 +119,8 @@ fn repair_times(header: &[u64], blocks: &mut [Vec<u64>]) {
     let Some(first) = blocks.first() else { return };
     let mut time = first[at(first)..][..TIME_WORDS].to_vec();
     time[0] &= 1 << 8 | ((1 << stamp_bits(header)) - 1);
+    // From a higher number, a loaded filter goes on from another one.
+    time[1] &= u64::MAX >> 1;
     if time[0] >> 8 == 0 {
         time[2] = 0;
     }

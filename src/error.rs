@@ -64,7 +64,7 @@ pub enum FullKind {
     /// The system has no memory for a growing filter to grow.
     NoMemory,
     /// The filter has as many copies of the item as it takes: as many as its two buckets have slots, or, in
-    /// a filter that grows, as one bucket has (three to five if less than 12 bits are left of a fingerprint). An item that the filter cannot tell from this one counts as a copy. Other
+    /// a filter that grows, as one bucket has (four or five with 8 to 10 bits). An item that the filter cannot tell from this one counts as a copy. Other
     /// items fit.
     TooManyCopies,
     /// There is no room near the item's buckets. A filter of fixed size is then practically full, or

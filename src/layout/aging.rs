@@ -144,19 +144,19 @@ impl Aging {
     /// It takes as many as a bucket has lanes. Two buckets hold twice as many. But items with so many would
     /// fill both, and leave other items of these buckets no way out. With one bucket's worth each, buckets that
     /// such items join like the edges of a tree have a whole bucket of room left. (Anchors of less than six bits
-    /// lead to so few alternates that often three such items have the same two buckets. There it takes no
-    /// more than these can share.)
+    /// lead to so few alternates that often three such items have the same two buckets. There four or
+    /// five copies are enough, if they have so many bits that no other items are taken for copies.)
     ///
     /// A lane may be another item's, the more so if it has lost bits. So what counts is in how many bits all of
     /// them agree with the item: in more than all copies but one would that have lost none; or, if anchors are
-    /// short, in 24 bits of lanes that have lost none.
+    /// short, in 32 bits of lanes that have lost none.
     pub fn takes_another(&self, copies: Matching) -> bool {
         let Matching { lanes, whole, lost } = copies;
         let (slots, unstamped) =
             (self.lanes.slots(), self.lanes.fingerprint_bits() - self.lanes.stamp_bits());
         let anchor = unstamped - u32::from(self.window);
         let of_a_copy = unstamped as usize - 1;
-        let are_enough = anchor < 6 && whole >= 2 * slots / 3 && whole * of_a_copy >= 24;
+        let are_enough = anchor < 6 && whole * of_a_copy >= 32;
         let agreeing = (lanes * of_a_copy).saturating_sub(lost as usize);
         !are_enough && agreeing <= (slots - 1) * of_a_copy
     }

@@ -29,7 +29,6 @@ use crate::room::growing::until_split::{Ground, Split, UntilSplit};
 use crate::room::parts::{Block, CannotRestore};
 use crate::room::shards::{Insert, Located, Shards, act, insert_if_absent_in, insert_in};
 use crate::shard::Shard;
-use crate::shard::lease::Lease;
 use crate::shard::path;
 use crate::sync::{Gauge, Mutex};
 use crate::table::Table;
@@ -236,13 +235,16 @@ impl Grown {
             if self.ground.aging.takes_another(shard.matching(place)) {
                 return insert_in(self, (shard, place));
             }
-            match shard.lease().check() {
-                Err(Split) => {}
-                // Some of them may have expired.
-                Ok(())
-                    if self.is_ticking() && self.sweep::<WIDE>(self.site(shard.lease().tenure)) => {
-                }
-                Ok(()) => return Err(Full::new(FullKind::TooManyCopies)),
+            // Words that a split is changing may match by a bit too few, so a refusal is decided under the locks.
+            let is_refused = match shard.lock(place) {
+                Err(Split) => continue,
+                Ok(_own) => !self.ground.aging.takes_another(shard.matching(place)),
+            };
+            // Some of them may have expired.
+            let sweeps =
+                || self.is_ticking() && self.sweep::<WIDE>(self.site(shard.lease().tenure));
+            if is_refused && !sweeps() {
+                return Err(Full::new(FullKind::TooManyCopies));
             }
         }
     }

@@ -150,6 +150,7 @@ pub mod guide;
 mod layout;
 mod probes;
 mod room;
+mod rule;
 mod shard;
 mod snapshot;
 mod stable_hash;
@@ -208,6 +209,8 @@ pub mod internals {
     pub use crate::room::shards::{
         Contains, Insert, InsertIfAbsent, Operation, Remove, Shards, act,
     };
+    #[cfg(loom)]
+    pub use crate::rule::BROKEN;
     pub use crate::shard::Shard;
     pub use crate::shard::kick::{Copies, Outcome, make_room, make_room_if_absent, walk};
     pub use crate::shard::lease::{Always, Refusal, Removal};

@@ -12,6 +12,8 @@
 
 pub use imp::*;
 
+use crate::rule::rule;
+
 #[cfg(counted)]
 use imp::AtomicU64 as GaugeWord;
 #[cfg(not(counted))]
@@ -110,7 +112,9 @@ impl<T> Once<T> {
     #[inline]
     pub fn get(&self) -> Option<&T> {
         #[cfg(any(loom, shuttle))]
-        if !self.is_set.load(Ordering::Acquire) {
+        let seen = rule!("the_shards_are_read_relaxed", Ordering::Acquire, Ordering::Relaxed);
+        #[cfg(any(loom, shuttle))]
+        if !self.is_set.load(seen) {
             return None;
         }
         self.value.get()
@@ -120,7 +124,9 @@ impl<T> Once<T> {
     pub fn set(&self, value: T) {
         let _ = self.value.set(value);
         #[cfg(any(loom, shuttle))]
-        self.is_set.store(true, Ordering::Release);
+        let order = rule!("the_shards_are_set_relaxed", Ordering::Release, Ordering::Relaxed);
+        #[cfg(any(loom, shuttle))]
+        self.is_set.store(true, order);
     }
 }
 
@@ -146,7 +152,8 @@ impl<T, const MOST: usize> Newest<T, MOST> {
     #[inline]
     #[cfg_attr(counted, track_caller)]
     pub fn get(&self) -> &T {
-        self.at(self.newest.load(Ordering::Acquire))
+        let order = rule!("the_newest_list_is_read_relaxed", Ordering::Acquire, Ordering::Relaxed);
+        self.at(self.newest.load(order))
     }
 
     /// The same for the holder of a lock without which nothing is added.
@@ -176,7 +183,8 @@ impl<T, const MOST: usize> Newest<T, MOST> {
         let unused = self.kept.iter().find(|kept| kept.get().is_none());
         if let Some(unused) = unused {
             let value = &**unused.get_or_init(|| Box::new(value));
-            self.newest.store(std::ptr::from_ref(value).cast_mut(), Ordering::Release);
+            let order = rule!("a_list_is_added_relaxed", Ordering::Release, Ordering::Relaxed);
+            self.newest.store(std::ptr::from_ref(value).cast_mut(), order);
         }
     }
 }
@@ -225,18 +233,21 @@ mod imp {
 
 #[cfg(loom)]
 mod imp {
+    use crate::rule::rule;
     pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
     use std::cell::Cell;
 
     #[allow(unsafe_code)]
     pub fn read_owned(word: &AtomicU64) -> u64 {
+        rule!("the_lock_does_not_lock", (), return word.load(Ordering::Relaxed));
         // SAFETY: loom itself checks, and panics, when a store is not ordered before this.
         unsafe { word.unsync_load() }
     }
 
     #[allow(unsafe_code)]
     pub fn read_owned_u32(word: &AtomicU32) -> u32 {
+        rule!("the_lock_does_not_lock", (), return word.load(Ordering::Relaxed));
         // SAFETY: as above.
         unsafe { word.unsync_load() }
     }

@@ -14,6 +14,7 @@ use crate::room::guest::{Guest, Taken};
 use crate::room::parts::{CannotRestore, Copied, Loaded, Plan};
 use crate::room::shards::{Located, Shards, insert_if_absent_in, insert_in};
 use crate::room::{Room, Stage, sealed};
+use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::adopt::{Entry, Host};
 use crate::shard::lease::{Always, Refusal};
@@ -171,7 +172,9 @@ impl Passage for Fixed {
         let index = self.shard_of(hash);
         either!(self.is_wide(), WIDE => {
             let shard = self.shard::<WIDE>(index);
-            shard.own_stripes().for_each(|stripe| shard.announce(stripe));
+            shard.own_stripes().for_each(|stripe| {
+                rule!("a_tick_taken_ahead_sends_no_lookup_away", shard.announce(stripe), ());
+            });
             shard.own_stripes().for_each(|stripe| shard.expire(stripe, now));
         });
         index

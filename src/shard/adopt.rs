@@ -14,6 +14,7 @@
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Geometry, Place};
 use crate::layout::stamps::Moment;
+use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::{Answer, Lease, Refusal};
 use crate::table::Table;
@@ -101,7 +102,7 @@ impl<L: Lease, H: Host> Shard<'_, ForEntry<L, H>> {
         };
         let (lanes, now) = (self.lanes(), self.now());
         let age = self.age_of_entry(now).min(lanes.age(words, lane, now));
-        let widened = host.widen(words, lane, entry);
+        let widened = rule!("a_finer_lane_keeps_its_bits", host.widen(words, lane, entry), words);
         self.write(&locked, bucket, lanes.with_age(widened, lane, age, now));
         Ok(true)
     }
@@ -130,8 +131,9 @@ impl<L: Lease, H: Copy> ForEntry<L, H> {
     /// Those of these lanes that have lost at least as many bits as the entry.
     fn covering(self, lanes: Lanes, words: Words, among: LaneSet) -> LaneSet {
         let has_lost = |only| self.lease.closest(words, only).map(|(lost, _)| lost);
+        let least = rule!("an_entry_is_covered_by_what_knows_more", self.entry.lost, 0);
         let each = among.map(|lane| among.only(lane));
-        let covering = each.filter(|only| has_lost(*only) >= Some(self.entry.lost));
+        let covering = each.filter(|only| has_lost(*only) >= Some(least));
         lanes.set_of(covering.fold(0, |tops, only| tops | only.tops()))
     }
 }

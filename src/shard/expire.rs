@@ -76,6 +76,7 @@
 //! `room/growing/accounts.rs`).
 
 use crate::layout::stamps::Moment;
+use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::Always;
 use crate::table::stripe::{Locks, StripeSet};
@@ -88,7 +89,7 @@ impl<const WIDE: bool> Shard<'_, Always<WIDE>> {
     pub fn announce(self, stripe: usize) {
         let stripes = self.table.stripes();
         let locked = stripes.lock(stripe);
-        stripes.outdate(&locked, stripe);
+        rule!("a_tick_sends_no_lookup_away", stripes.outdate(&locked, stripe), ());
     }
 
     /// Erases what has expired in a stripe of a fixed filter.
@@ -121,7 +122,8 @@ impl<const WIDE: bool> Shard<'_, Always<WIDE>> {
     ) -> i32 {
         let lanes = self.lanes();
         let which: StripeSet<1> = [stripe].into_iter().collect();
-        let _moving = WIDE.then(|| self.moving(locked, &which));
+        let moves = rule!("items_expire_from_wide_buckets_without_a_new_version", WIDE, false);
+        let _moving = moves.then(|| self.moving(locked, &which));
         let mut buckets = self.buckets_of(stripe);
         let Some(first) = buckets.next() else { return 0 };
         let last = buckets.last().unwrap_or(first);

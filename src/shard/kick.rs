@@ -130,6 +130,9 @@
 use crate::error::FullKind;
 use crate::layout::bucket::Words;
 use crate::layout::geometry::{Bucket, Place};
+#[cfg(loom)]
+use crate::layout::stamps::Moment;
+use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::{Answer, Lease, Refusal};
 use crate::shard::path::{self, MOST_MOVES, Path};
@@ -197,7 +200,13 @@ fn full<L: Lease>(shard: Shard<'_, L>, place: Place) -> Refusal<L::Lapsed> {
 #[doc(hidden)]
 #[cold]
 pub fn make_room_if_absent<L: Lease>(shard: Shard<'_, L>, place: Place) -> Answer<bool, L> {
-    match walk_near(shard, place, Copies::UnlessPresent)? {
+    let copies = rule!("a_search_ends_in_a_copy", Copies::UnlessPresent, Copies::Add);
+    rule!(
+        "a_search_that_goes_far_ends_in_a_copy",
+        (),
+        return make_room_afar_if_absent(shard, place)
+    );
+    match walk_near(shard, place, copies)? {
         Outcome::Placed => Ok(true),
         Outcome::Present => Ok(false),
         Outcome::Stale => make_room_afar_if_absent(shard, place),
@@ -207,7 +216,9 @@ pub fn make_room_if_absent<L: Lease>(shard: Shard<'_, L>, place: Place) -> Answe
 #[cold]
 fn make_room_afar_if_absent<L: Lease>(shard: Shard<'_, L>, place: Place) -> Answer<bool, L> {
     while let Some(path) = path::find(shard, place) {
-        match walk(shard, &path, place, Copies::UnlessPresent).map_err(Refusal::Lapsed)? {
+        let copies =
+            rule!("a_search_that_goes_far_ends_in_a_copy", Copies::UnlessPresent, Copies::Add);
+        match walk(shard, &path, place, copies).map_err(Refusal::Lapsed)? {
             Outcome::Placed => return Ok(true),
             Outcome::Present => return Ok(false),
             Outcome::Stale => {}
@@ -216,6 +227,11 @@ fn make_room_afar_if_absent<L: Lease>(shard: Shard<'_, L>, place: Place) -> Answ
     // Another thread may have used the last room for this very item, or be about to: the other
     // moves of its path are made, and the item comes last. That thread holds the stripe of the
     // bucket it goes to.
+    rule!("a_refusal_is_decided_without_the_locks", (), {
+        let is_here = shard.contains(place).map_err(Refusal::Lapsed)?;
+        return if is_here { Ok(false) } else { Err(full(shard, place)) };
+    });
+    rule!("the_loser_of_the_last_room_does_not_look", (), return Err(full(shard, place)));
     let locked = shard.lock(place).map_err(Refusal::Lapsed)?;
     if shard.contains_locked(&locked, place) { Ok(false) } else { Err(full(shard, place)) }
 }
@@ -244,30 +260,55 @@ fn walk_within<const MOVES: usize, const MOST: usize, L: Lease>(
     copies: Copies,
 ) -> Result<Outcome, L::Lapsed> {
     // Checking for the newcomer takes the stripes of both its buckets.
-    let own = if copies == Copies::UnlessPresent { &[place.first, place.second][..] } else { &[] };
+    let own = if rule!(
+        "the_newcomers_buckets_are_not_locked_on_the_path",
+        copies == Copies::UnlessPresent,
+        false
+    ) {
+        &[place.first, place.second][..]
+    } else {
+        &[]
+    };
     let stripes = shard.stripes::<MOST>(own.iter().copied().chain(path.buckets()));
     let locked = shard.lock_many(&stripes)?;
 
-    if copies == Copies::UnlessPresent && shard.contains_locked(&locked, place) {
+    if rule!(
+        "the_newcomer_is_not_looked_for_again_on_the_path",
+        copies == Copies::UnlessPresent,
+        false
+    ) && shard.contains_locked(&locked, place)
+    {
         return Ok(Outcome::Present);
     }
     let Some(words) = check::<MOVES, MOST, L>(shard, path, place, &locked) else {
         return Ok(Outcome::Stale);
     };
-    let ends_early = words.len() <= path.steps().len();
+    rule!("a_path_is_walked_hand_over_hand", (), {
+        drop(locked);
+        return shard.write_hand_over_hand(&words);
+    });
+    let ends_early = rule!(
+        "a_path_is_taken_for_whole_that_ends_early",
+        words.len() <= path.steps().len(),
+        words.len() == path.steps().len()
+    );
     // Nothing moves in a stripe that was locked only for the check.
     let moved = (!own.is_empty()).then(|| shard.stripes::<MOST>(path.buckets()));
     let moved = moved.as_ref().unwrap_or(&stripes);
     // A single store moves nothing. But it may erase.
-    let _moving = (words.len() > 1 || ends_early).then(|| shard.moving(&locked, moved));
+    let erases = rule!("an_item_is_replaced_without_a_new_version", ends_early, false);
+    let moves = rule!("versions_stay_as_they_are", words.len() > 1 || erases, false);
+    let _moving = moves.then(|| shard.moving(&locked, moved));
     let last = path.steps().get(words.len() - 1).filter(|_| ends_early);
     let counts = last.is_none_or(|step| {
         shard.lease().replacing(shard.read_locked(&locked, step.bucket), step.lane)
     });
     let counts = shard.lease().filling() && counts;
+    rule!("the_version_changes_only_after_the_move", (), drop(_moving));
     for &(bucket, words) in words.iter().rev() {
         shard.write(&locked, bucket, words);
     }
+    rule!("the_version_changes_only_after_the_move", (), drop(shard.moving(&locked, moved)));
     if counts {
         shard.add_items(&locked, last.map_or(path.end(), |step| step.bucket), 1);
     }
@@ -293,17 +334,23 @@ fn check<const MOVES: usize, const MOST: usize, L: Lease>(
         let next = path.steps().get(index + 1).map_or(path.end(), |next| next.bucket);
         let words = shard.read_locked(locked, step.bucket);
         let leaving = lanes.get_whole(words, step.lane)?;
-        if shard.alternate(step.bucket, leaving) != next {
+        let goes_on = shard.alternate(step.bucket, leaving) == next;
+        if rule!("the_path_is_not_checked_again", !goes_on, false) {
             return None;
         }
         writes.push((step.bucket, lanes.with_whole(words, step.lane, arriving)));
-        if lanes.forgets() && lanes.has_expired(words, step.lane, shard.now()) {
+        let now =
+            || rule!("a_kick_takes_the_time_of_before_the_tick", shard.now(), Moment::of_tick(0));
+        let forgets = rule!("a_kick_moves_what_has_expired", lanes.forgets(), false);
+        if forgets && lanes.has_expired(words, step.lane, now()) {
             return Some(writes);
         }
         arriving = leaving;
     }
     let words = shard.read_locked(locked, path.end());
-    let lane = lanes.empty(words.heads).first()?;
+    let empty = lanes.empty(words.heads).first();
+    let lane =
+        rule!("the_path_is_not_checked_again", empty, empty.or(lanes.taken(words.heads).first()))?;
     writes.push((path.end(), lanes.with_whole(words, lane, arriving)));
     Some(writes)
 }

@@ -7,6 +7,7 @@ use crate::layout::SMALL;
 use crate::layout::aging::Matching;
 use crate::layout::bucket::{Fingerprint, Words};
 use crate::layout::geometry::Place;
+use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
 use crate::table::stripe::{Locks, Stamp};
@@ -54,11 +55,20 @@ impl<L: Lease> Shard<'_, L> {
     /// the meaning of the words may have changed.
     #[inline(always)]
     pub fn look(self, place: Place) -> Option<bool> {
+        rule!("each_bucket_is_validated_by_itself", (), return self.look_at_one_by_one(place));
+        rule!("a_lookup_asks_for_its_entry_too_soon", (), return self.look_too_late(place));
         let stamp = self.stamp(place);
         let (first, second) = (self.read(place.first), self.read(place.second));
-        let holds = || stamp.still_hold() && self.lease.check().is_ok();
+        let holds = || {
+            rule!("a_miss_is_not_validated", stamp.still_hold(), true)
+                && rule!(
+                    "a_lookup_does_not_ask_whether_the_shard_was_split",
+                    self.lease.check().is_ok(),
+                    true
+                )
+        };
         // Where a hit waits for this too, it comes first: so what compares needs no registers yet.
-        if !(L::LASTING || L::WIDE) {
+        if !(rule!("a_hit_is_believed_during_a_split", L::LASTING, true) || L::WIDE) {
             return holds().then(|| self.matches(place, first, second));
         }
         let found = self.matches(place, first, second);
@@ -76,7 +86,11 @@ impl<L: Lease> Shard<'_, L> {
             Some(span) => span.stamp(bucket),
             None => self.table.stripes().stamp(self.stripe(bucket)),
         };
-        let both = L::WIDE && self.lanes().forgets();
+        let both = rule!(
+            "a_lookup_in_wide_buckets_reads_one_version",
+            L::WIDE && self.lanes().forgets(),
+            false
+        );
         BothStamps { first: of(place.first), second: both.then(|| of(place.second)) }
     }
 
@@ -91,7 +105,8 @@ impl<L: Lease> Shard<'_, L> {
     /// once.
     #[inline]
     pub fn hits_last(self) -> bool {
-        L::LASTING && !L::WIDE
+        rule!("a_hit_is_believed_during_a_split", L::LASTING, true)
+            && rule!("a_hit_in_a_wide_bucket_needs_no_stamp", !L::WIDE, true)
     }
 
     /// Whether a lane of either wide bucket matches the item, given their first words. Both second words
@@ -113,6 +128,7 @@ impl<L: Lease> Shard<'_, L> {
                 return Ok(found);
             }
         }
+        rule!("a_lookup_that_gives_up_says_no", (), return Ok(false));
         Ok(self.contains_locked(&self.lock(place)?, place))
     }
 
@@ -136,6 +152,7 @@ impl<L: Lease> Shard<'_, L> {
         if !self.contains(place)? {
             return Ok(0);
         }
+        rule!("copies_are_counted_without_the_locks", (), return Ok(self.count_unlocked(place)));
         Ok(self.count_locked(&self.lock(place)?, place))
     }
 

@@ -39,6 +39,8 @@ pub mod expire;
 pub mod kick;
 pub mod lease;
 pub mod look;
+#[cfg(loom)]
+mod mistakes;
 pub mod path;
 pub mod refresh;
 pub mod whole;
@@ -47,6 +49,7 @@ pub mod write;
 use crate::layout::bucket::{Fingerprint, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Place, SHARD_STRIPES};
 use crate::layout::stamps::Moment;
+use crate::rule::rule;
 use crate::shard::lease::{Always, Lease};
 use crate::table::Table;
 use crate::table::stripe::{Locks, Many, Moving, One, StripeSet, Two};
@@ -150,6 +153,11 @@ impl<'a, L: Lease> Shard<'a, L> {
     #[inline]
     pub fn write(self, locked: &impl Locks, bucket: Bucket, Words { heads, tails }: Words) {
         let word = self.word(bucket);
+        rule!(
+            "the_first_word_is_stored_before_the_second",
+            (),
+            self.table.write(locked, word, heads)
+        );
         if L::WIDE {
             self.table.write(locked, word + 1, tails);
         }
@@ -210,6 +218,7 @@ impl<'a, L: Lease> Shard<'a, L> {
     #[inline]
     pub fn lock_one(self, bucket: Bucket) -> Result<One<'a>, L::Lapsed> {
         let locked = self.table.stripes().lock(self.stripe(bucket));
+        rule!("an_insert_does_not_ask_whether_the_shard_was_split", (), return Ok(locked));
         self.lease.check().map(|()| locked)
     }
 
@@ -218,6 +227,7 @@ impl<'a, L: Lease> Shard<'a, L> {
     pub fn lock(self, place: Place) -> Result<Two<'a>, L::Lapsed> {
         let both = [self.stripe(place.first), self.stripe(place.second)];
         let locked = self.table.stripes().lock_two(both);
+        rule!("a_decision_does_not_ask_whether_the_shard_was_split", (), return Ok(locked));
         self.lease.check().map(|()| locked)
     }
 
@@ -231,6 +241,7 @@ impl<'a, L: Lease> Shard<'a, L> {
 
     pub fn lock_many<const N: usize>(self, which: &StripeSet<N>) -> Result<Many<'a, N>, L::Lapsed> {
         let locked = self.table.stripes().lock_many(which);
+        rule!("a_kick_does_not_ask_whether_the_shard_was_split", (), return Ok(locked));
         self.lease.check().map(|()| locked)
     }
 
@@ -238,6 +249,7 @@ impl<'a, L: Lease> Shard<'a, L> {
     pub fn lock_all(self) -> Result<Many<'a, SHARD_STRIPES>, L::Lapsed> {
         let all: StripeSet<SHARD_STRIPES> = self.own_stripes().collect();
         let locked = self.table.stripes().lock_many(&all);
+        rule!("who_splits_does_not_ask_whether_the_shard_was_split", (), return Ok(locked));
         self.lease.check_alone().map(|()| locked)
     }
 

@@ -35,6 +35,7 @@
 use crate::layout::SMALL;
 use crate::layout::bucket::Lane;
 use crate::layout::geometry::{Bucket, Place};
+use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::{Lease, MOST_NODES};
 use arrayvec::ArrayVec;
@@ -68,7 +69,7 @@ impl<const MOST: usize> Path<MOST> {
                 let comes_later = |bucket| steps[index + 1..].iter().any(|it| it.bucket == bucket);
                 step.bucket != end && !comes_later(step.bucket)
             });
-        is_simple.then_some(Path { steps, end })
+        rule!("a_path_may_come_back_to_a_bucket", is_simple, true).then_some(Path { steps, end })
     }
 
     #[inline]
@@ -151,7 +152,7 @@ fn search<L: Lease>(
         let Node { bucket, parent, moves, .. } = node;
         let word = shard.read(bucket);
         // It was full when it was listed, but other threads are at work.
-        if !lanes.empty(word).is_empty() {
+        if rule!("a_search_looks_into_a_bucket_once", !lanes.empty(word).is_empty(), false) {
             return Some(node);
         }
         // There is no room in the bucket that this node was reached from.

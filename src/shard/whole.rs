@@ -2,12 +2,13 @@
 //!
 //! An item moves under the locks of both its stripes, so a copy that holds all of them meets each
 //! item exactly once. Readers need not know of a copy. Twins
-//! `a_copy_that_goes_stripe_by_stripe_loses_an_item`, `a_copy_is_made_without_the_locks`.
+//! `a_copy_goes_stripe_by_stripe`, `a_copy_is_made_without_the_locks`.
 
 use crate::layout::bucket::Words;
 use crate::layout::either;
 use crate::layout::geometry::{Bucket, SHARD_STRIPES, STRIPE_BUCKETS};
 use crate::layout::stamps::by_stamp::ByStamp;
+use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::{Always, Lease};
 use crate::table::Table;
@@ -40,6 +41,7 @@ impl<L: Lease> Shard<'_, L> {
     /// stripes are locked, so that no item escapes from a segment that has not been cleared yet into
     /// one that has.
     pub fn clear(self, cleared: impl FnOnce()) -> Result<(), L::Lapsed> {
+        rule!("a_clear_goes_stripe_by_stripe", (), return self.clear_one_by_one(cleared));
         let locked = self.lock_all()?;
         self.clear_locked(&locked);
         cleared();
@@ -50,11 +52,12 @@ impl<L: Lease> Shard<'_, L> {
     /// The same for a caller that holds all locks of the shard.
     pub fn clear_locked(self, locked: &impl Locks) {
         for stripe in self.own_stripes() {
-            self.table.stripes().outdate(locked, stripe);
+            rule!("a_clear_outdates_no_reader", self.table.stripes().outdate(locked, stripe), ());
         }
         let all = self.own_stripes().collect::<StripeSet<SHARD_STRIPES>>();
         // The two words of a wide bucket are not emptied at once.
-        let _moving = L::WIDE.then(|| self.moving(locked, &all));
+        let moves = rule!("a_wide_shard_is_cleared_without_a_version", L::WIDE, false);
+        let _moving = moves.then(|| self.moving(locked, &all));
         for bucket in self.buckets() {
             if self.read_locked(locked, bucket).heads != 0 {
                 self.write(locked, bucket, Words::default());
@@ -68,10 +71,18 @@ impl<L: Lease> Shard<'_, L> {
     /// Copies the words of all buckets as they are at one moment. Returns the number of items, by the counts less
     /// what `received` says at that moment.
     pub fn copy(self, to: &mut [u64], received: impl FnOnce() -> i64) -> Result<i64, L::Lapsed> {
-        let locked = self.lock_all()?;
+        rule!("a_copy_goes_stripe_by_stripe", (), return self.copy_one_by_one(to, received));
+        rule!("a_copy_is_made_without_the_locks", (), return self.copy_unlocked(to, received));
+        let locked = rule!(
+            "a_copy_does_not_ask_whether_the_shard_was_split",
+            self.lock_all()?,
+            self.lock_all_unasked()
+        );
+        rule!("a_copy_sends_lookups_away", (), return self.copy_moving(&locked, to, received));
         for (word, copy) in (self.word(Bucket(0))..).zip(to) {
             *copy = self.table.read_locked(&locked, word);
         }
+        rule!("a_copy_is_counted_after_the_locks", (), drop(locked));
         Ok(self.all_items() - received())
     }
 

@@ -5,6 +5,7 @@
 use crate::layout::bucket::{Fingerprint, Lane, Words};
 use crate::layout::geometry::{Bucket, Place};
 use crate::layout::stamps::Moment;
+use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::kick;
 use crate::shard::lease::{Answer, Lease, Refusal, Removal};
@@ -83,8 +84,10 @@ impl<L: Lease> Shard<'_, L> {
         let lanes = self.lanes();
         let stamp = (!self.hits_last()).then(|| self.stamp(place));
         let (first, second) = (self.read(place.first), self.read(place.second));
-        let is_sure = |stamp: BothStamps<'_>| stamp.still_hold() && self.lease.check().is_ok();
-        if self.matches(place, first, second) && stamp.is_none_or(is_sure) {
+        let holds = |stamp: BothStamps<'_>| stamp.still_hold() && self.lease.check().is_ok();
+        let is_sure =
+            || rule!("an_insert_believes_a_hit_during_a_split", stamp.is_none_or(holds), true);
+        if self.matches(place, first, second) && is_sure() {
             return Ok(Some(false));
         }
         // An item that was not seen is decided under the locks: of its own buckets if one has
@@ -98,9 +101,15 @@ impl<L: Lease> Shard<'_, L> {
     /// Decides under both locks. `None` if the item is not here and both buckets are full.
     #[inline]
     pub fn insert_if_absent_locked(self, place: Place) -> Result<Option<bool>, L::Lapsed> {
+        rule!(
+            "absence_is_decided_under_one_lock",
+            (),
+            return self.insert_if_absent_under_one_lock(place)
+        );
         let locked = self.lock(place)?;
         let (first, second) = self.read_both(&locked, place);
-        if self.holds(first, second, place.fp) {
+        let is_here = self.holds(first, second, place.fp);
+        if rule!("absence_is_decided_before_the_locks", is_here, false) {
             return Ok(Some(false));
         }
         let (bucket, _) = self.roomier(place, first.heads, second.heads);
@@ -115,6 +124,11 @@ impl<L: Lease> Shard<'_, L> {
 
     #[inline]
     pub fn remove_locked(self, place: Place) -> Result<Removal, L::Lapsed> {
+        rule!(
+            "a_remove_locks_only_the_bucket_it_clears",
+            (),
+            return self.remove_under_one_lock(place)
+        );
         let lanes = self.lanes();
         let locked = self.lock(place)?;
         let (first, second) = self.read_both(&locked, place);
@@ -133,12 +147,17 @@ impl<L: Lease> Shard<'_, L> {
         } else {
             (place.first, first, in_first)
         };
-        let Some((Rank { lost, age, .. }, lane)) = found else { return Ok(Removal::Absent) };
+        let Some((Rank { lost, age, .. }, lane)) = found else {
+            rule!("a_lock_is_leaked", (), std::mem::forget(locked));
+            return Ok(Removal::Absent);
+        };
         let Some(account) = self.account(place, bucket) else { return Ok(Removal::Unpaid) };
-        if in_first.is_some() && in_second.is_some() {
+        let stays = in_first.is_some() && in_second.is_some();
+        if rule!("a_copy_is_removed_like_the_last_one", stays, false) {
             self.outdate(&locked, place);
         }
-        let stripes = L::WIDE.then(|| self.stripes::<2>([place.first, place.second]));
+        let moves = rule!("a_removal_from_a_wide_bucket_changes_no_version", L::WIDE, false);
+        let stripes = moves.then(|| self.stripes::<2>([place.first, place.second]));
         let _moving = stripes.as_ref().map(|stripes| self.moving(&locked, stripes));
         self.write(&locked, bucket, lanes.without_whole(words, lane));
         if lanes.forgets() && !L::LASTING {
@@ -197,7 +216,15 @@ impl<L: Lease> Shard<'_, L> {
     /// Sends away the readers that have begun to look for the item: one copy goes, another stays.
     #[cold]
     fn outdate(self, locked: &impl Locks, place: Place) {
-        for bucket in [place.first, place.second] {
+        let both = [place.first, place.second];
+        rule!(
+            "a_copy_in_the_same_stripe_outdates_nobody",
+            (),
+            if self.stripe(place.first) == self.stripe(place.second) {
+                return;
+            }
+        );
+        for bucket in rule!("a_copy_that_goes_outdates_one_stripe_only", both, [place.first; 2]) {
             self.table.stripes().outdate(locked, self.stripe(bucket));
         }
     }

@@ -8,6 +8,7 @@ use crate::layout::stamps::Moment;
 use crate::room::parts::{Copied, Plan};
 use crate::room::shards::Shards;
 use crate::room::{Room, Stage};
+use crate::rule::rule;
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::blocks::Tally;
 use crate::snapshot::error::Reason;
@@ -149,7 +150,10 @@ fn write_shards<S: PersistentHasher, R: Room>(
     if !(tally.coverage().is_complete() && tally.coverage().is_balanced()) {
         return Err(Reason::Outgrown);
     }
-    let end = tally.end(block_bytes(&plan));
+    let told = tally.end(block_bytes(&plan));
+    let end = rule!("a_save_counts_the_items_of_the_filter", told, {
+        End { items: room.items() as i64, ..told }
+    });
     write(&mut end.words())?;
     let End { blocks, items, bytes, .. } = end;
     Ok(SaveReport { items: items.try_into().unwrap_or(0), bytes, shards: blocks as usize })

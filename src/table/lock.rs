@@ -13,14 +13,12 @@
 //!
 //! # Orderings
 //!
-//! | access | ordering | partner |
+//! | access | ordering | partner, and what breaks without it |
 //! |---|---|---|
-//! | `held` false → true | `Acquire` | the `Release` store of the last holder, whose writes become visible |
-//! | `held` := false | `Release` | the `Acquire` of the next holder |
-//!
-//! Without either, a holder can read words from before the last holder's changes: see loom's twins
-//! `the_lock_is_taken_relaxed` and `the_lock_is_released_relaxed`.
+//! | `held` false → true | `Acquire` | the `Release` store of the last holder: the next one reads words from before its changes. Twin `the_lock_is_taken_relaxed` |
+//! | `held` := false | `Release` | the `Acquire` of the next holder: the same. Twin `the_lock_is_released_relaxed` |
 
+use crate::rule::rule;
 use crate::sync::{AtomicBool, Backoff, Mutex, Ordering, nap};
 
 pub struct Lock {
@@ -46,7 +44,10 @@ impl Lock {
     pub fn lock(&self) -> Held<'_> {
         #[cfg(loom)]
         let _queue = crate::sync::queue_first().then(|| self.queue.lock());
-        if !self.try_take() {
+        if rule!("the_lock_does_not_lock", !self.try_take(), {
+            self.try_take();
+            false
+        }) {
             self.wait();
         }
         Held {
@@ -62,7 +63,8 @@ impl Lock {
     /// it, and the swap would fetch it again to own it.
     #[inline]
     fn try_take(&self) -> bool {
-        self.held.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        let taken = rule!("the_lock_is_taken_relaxed", Ordering::Acquire, Ordering::Relaxed);
+        self.held.compare_exchange(false, true, taken, Ordering::Relaxed).is_ok()
     }
 
     #[cold]
@@ -102,7 +104,8 @@ impl<'a> Held<'a> {
 impl Drop for Held<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.lock.held.store(false, Ordering::Release);
+        let released = rule!("the_lock_is_released_relaxed", Ordering::Release, Ordering::Relaxed);
+        self.lock.held.store(false, released);
     }
 }
 

@@ -23,6 +23,7 @@ pub mod stripe;
 pub mod ticking;
 
 use crate::layout::geometry::{Geometry, STRIPE_BUCKETS};
+use crate::rule::rule;
 use crate::sync::{AtomicU64, Ordering, read_owned};
 use crate::table::memory::{Words, in_huge_pages, prefetch, zeroed};
 use crate::table::stripe::{Locks, Stripes};
@@ -42,7 +43,7 @@ pub struct Table {
 /// Reads a word.
 #[inline]
 fn load(word: &AtomicU64) -> u64 {
-    word.load(Ordering::Acquire)
+    word.load(rule!("words_are_loaded_relaxed", Ordering::Acquire, Ordering::Relaxed))
 }
 
 /// Its locks do not know of panics, and no word is ever half written.
@@ -129,6 +130,13 @@ impl Table {
 
     #[inline]
     pub fn read(&self, word: usize) -> u64 {
+        rule!(
+            "second_words_are_loaded_relaxed",
+            (),
+            if word % 2 == 1 {
+                return self.words[word].load(Ordering::Relaxed);
+            }
+        );
         load(&self.words[word])
     }
 
@@ -138,6 +146,13 @@ impl Table {
 
     #[inline]
     pub fn read_locked(&self, locked: &impl Locks, word: usize) -> u64 {
+        rule!(
+            "the_newcomers_buckets_are_not_locked_on_the_path",
+            (),
+            if !locked.include(&self.stripes, self.stripe_of_word(word)) {
+                return self.read(word);
+            }
+        );
         debug_assert!(locked.include(&self.stripes, self.stripe_of_word(word)));
         read_owned(&self.words[word])
     }
@@ -172,6 +187,19 @@ impl Table {
     #[inline]
     pub fn write(&self, locked: &impl Locks, word: usize, value: u64) {
         debug_assert!(locked.include(&self.stripes, self.stripe_of_word(word)));
-        self.words[word].store(value, Ordering::Release);
+        rule!(
+            "second_words_are_stored_relaxed",
+            (),
+            if word % 2 == 1 {
+                return self.words[word].store(value, Ordering::Relaxed);
+            }
+        );
+        rule!(
+            "only_the_mover_orders_its_stores",
+            (),
+            return self.words[word].store(value, Ordering::Relaxed)
+        );
+        let order = rule!("words_are_stored_relaxed", Ordering::Release, Ordering::Relaxed);
+        self.words[word].store(value, order);
     }
 }

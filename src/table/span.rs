@@ -6,6 +6,7 @@
 
 use crate::layout::aging::GROWING_BUCKETS;
 use crate::layout::geometry::{Bucket, STRIPE_BUCKETS};
+use crate::rule::rule;
 use crate::sync::AtomicU64;
 use crate::table::memory::prefetch;
 use crate::table::stripe::Stamp;
@@ -64,7 +65,12 @@ impl<'a> Span<'a> {
     /// Reads the second word of a wide bucket.
     #[inline(always)]
     pub fn read_second(self, bucket: Bucket) -> u64 {
-        load(self.word(true, bucket, 1))
+        let word = self.word(true, bucket, 1);
+        rule!(
+            "second_words_of_a_growing_filter_are_loaded_relaxed",
+            load(word),
+            word.load(crate::sync::Ordering::Relaxed)
+        )
     }
 
     /// Takes the stamp of the bucket's stripe.

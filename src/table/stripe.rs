@@ -32,6 +32,7 @@
 //! that a reader sees without the item may have been stored by a later writer, ordered after the
 //! mover only by the lock, and the mover's fence does not cover that store.
 
+use crate::rule::rule;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, read_owned, read_owned_u32};
 use crate::table::lock::{Held, Lock};
 use crate::table::memory::prefetch;
@@ -126,6 +127,10 @@ impl Stripes {
     /// Locks two stripes, which may be the same.
     #[inline]
     pub fn lock_two(&self, [a, b]: [usize; 2]) -> Two<'_> {
+        rule!("two_stripes_are_locked_as_they_come", (), {
+            let (lower, upper) = (self.lock(a), (a != b).then(|| self.lock(b)));
+            return Two { lower, upper };
+        });
         let lower = self.lock(a.min(b));
         let upper = (a != b).then(|| self.lock(a.max(b)));
         Two { lower, upper }
@@ -145,11 +150,12 @@ impl Stripes {
         locked: &'a impl Locks,
         which: &'a StripeSet<N>,
     ) -> Moving<'a, N> {
-        for &stripe in &which.ascending {
+        for &stripe in which.moved() {
             debug_assert!(locked.include(self, stripe));
             let even = read_owned(&self.versions[stripe]);
             self.versions[stripe].store(even + 1, Ordering::Relaxed);
         }
+        rule!("only_the_mover_orders_its_stores", (), crate::sync::fence(Ordering::Release));
         Moving { stripes: self, which }
     }
 
@@ -159,7 +165,8 @@ impl Stripes {
     pub fn outdate(&self, locked: &impl Locks, stripe: usize) {
         debug_assert!(locked.include(self, stripe));
         let even = read_owned(&self.versions[stripe]);
-        self.versions[stripe].store(even + 2, Ordering::Release);
+        let last = rule!("a_version_is_outdated_relaxed", Ordering::Release, Ordering::Relaxed);
+        self.versions[stripe].store(even + 2, last);
     }
 }
 
@@ -174,6 +181,12 @@ impl<const N: usize> FromIterator<usize> for StripeSet<N> {
     fn from_iter<I: IntoIterator<Item = usize>>(stripes: I) -> Self {
         let mut ascending = ArrayVec::<usize, N>::new();
         for stripe in stripes {
+            rule!("the_stripes_of_a_path_are_locked_as_they_come", (), {
+                if !ascending.contains(&stripe) {
+                    ascending.push(stripe);
+                }
+                continue;
+            });
             // An insertion sort: there are hardly ever more than four stripes.
             let mut at = ascending.len();
             while at > 0 && ascending[at - 1] > stripe {
@@ -190,6 +203,15 @@ impl<const N: usize> FromIterator<usize> for StripeSet<N> {
     }
 }
 
+impl<const N: usize> StripeSet<N> {
+    /// The stripes whose versions change when items are moved between their buckets: all.
+    #[inline]
+    fn moved(&self) -> &[usize] {
+        let all = &self.ascending[..];
+        rule!("a_move_changes_the_version_of_one_stripe_only", all, &all[..1])
+    }
+}
+
 /// The version of a stripe, read before the buckets.
 pub struct Stamp<'a> {
     version: &'a AtomicU64,
@@ -199,14 +221,16 @@ pub struct Stamp<'a> {
 impl<'a> Stamp<'a> {
     #[inline]
     pub(super) fn of(version: &'a AtomicU64) -> Self {
-        Stamp { version, taken: version.load(Ordering::Acquire) }
+        let first =
+            rule!("the_first_version_is_read_relaxed", Ordering::Acquire, Ordering::Relaxed);
+        Stamp { version, taken: version.load(first) }
     }
 
     /// Returns whether nothing was being moved when the stamp was taken, nor has been since.
     #[inline]
     pub fn still_holds(self) -> bool {
         let changed = self.version.load(Ordering::Relaxed) ^ self.taken;
-        let moving = self.taken & 1;
+        let moving = rule!("an_odd_version_is_not_noticed", self.taken & 1, 0);
         changed | moving == 0
     }
 }
@@ -220,9 +244,11 @@ pub struct Moving<'a, const N: usize> {
 impl<const N: usize> Drop for Moving<'_, N> {
     #[inline]
     fn drop(&mut self) {
-        for &stripe in &self.which.ascending {
+        let last = rule!("the_version_ends_relaxed", Ordering::Release, Ordering::Relaxed);
+        for &stripe in self.which.moved() {
             let odd = read_owned(&self.stripes.versions[stripe]);
-            self.stripes.versions[stripe].store(odd + 1, Ordering::Release);
+            let even = odd + rule!("a_version_stays_odd", 1, 2);
+            self.stripes.versions[stripe].store(even, last);
         }
     }
 }

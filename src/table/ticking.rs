@@ -26,6 +26,7 @@ pub use passage::Passage;
 use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
 use crate::layout::stamps::{Moment, STAMPS};
+use crate::rule::rule;
 use crate::sync::{Backoff, Mutex, nap};
 use crate::table::clock::Clock;
 use std::collections::BTreeSet;
@@ -181,7 +182,7 @@ impl Ticking {
             let is_copied = {
                 let progress = self.progress.lock();
                 due(&progress)?;
-                progress.copies > 0
+                rule!("a_tick_begins_while_a_copy_is_made", progress.copies > 0, false)
             };
             if is_copied {
                 nap();
@@ -190,7 +191,7 @@ impl Ticking {
             let mut begun = None;
             through.begin(|| {
                 let mut progress = self.progress.lock();
-                if progress.copies > 0 {
+                if rule!("a_tick_begins_while_a_copy_is_made", progress.copies > 0, false) {
                     return None;
                 }
                 begun = due(&progress);
@@ -208,7 +209,8 @@ impl Ticking {
         progress.elapsed = progress.elapsed.wrapping_add(passes.min(STAMPS as u64));
         let now = self.clock.own_time().next(passes > 1);
         self.clock.set(now);
-        (progress.pass, progress.next) = (Some(Pass::Announce), 0);
+        let first = rule!("a_tick_erases_at_once", Pass::Announce, Pass::Expire);
+        (progress.pass, progress.next) = (Some(first), 0);
         progress.let_copies_in();
         now
     }
@@ -270,6 +272,7 @@ impl Ticking {
             match self.begin_ahead(shard) {
                 Some(true) => {
                     let _at_work = AtWork { ticking: self, again_from: None };
+                    rule!("a_tick_ends_while_it_is_taken_ahead", (), drop(_at_work));
                     let shard = through.advance(hash, self.clock.own_time());
                     self.progress.lock().ahead.insert(shard);
                 }
@@ -277,7 +280,10 @@ impl Ticking {
                 None => return,
             }
             // It may have been split meanwhile.
-            if through.shard_of(hash) == shard {
+            let is_there = || through.shard_of(hash) == shard;
+            let is_there =
+                rule!("a_tick_is_taken_ahead_through_the_shard_that_was", is_there(), shard > 0);
+            if is_there {
                 return;
             }
         }
@@ -316,7 +322,7 @@ impl Ticking {
             if start < all {
                 return Task::Wait;
             }
-            if progress.at_work > 0 {
+            if rule!("a_tick_overtakes_the_one_before", progress.at_work > 0, false) {
                 return Task::Wait;
             }
             progress.next = 0;

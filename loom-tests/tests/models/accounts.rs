@@ -52,6 +52,10 @@ fn the_last_of_two_removals_clears_what_is_left_over() {
     );
 }
 
+twins! { the_last_of_two_removals_clears_what_is_left_over:
+    "lanes are left over" => [a_last_removal_does_not_see_the_other],
+}
+
 /// One shard has nothing to pay with, and the other shard has what both need.
 #[test]
 fn an_item_is_removed_while_another_shard_pays() {
@@ -87,4 +91,8 @@ fn what_comes_while_the_filter_is_cleared_stays() {
                 assert_eq!((grove.copies(items[0]), grove.room.items()), (0, 1));
             },
         );
+}
+
+twins! { what_comes_while_the_filter_is_cleared_stays:
+    "an item went with what was left over" => [a_shard_is_cleared_without_a_look_at_its_items],
 }

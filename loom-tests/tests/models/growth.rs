@@ -34,6 +34,17 @@ fn an_item_is_found_while_its_shard_is_split() {
     }
 }
 
+twins! { an_item_is_found_while_its_shard_is_split:
+    "a lookup missed an item of a shard that was split" => [
+        a_lookup_does_not_ask_whether_the_shard_was_split,
+        a_lookup_asks_for_its_entry_too_soon,
+        versions_stay_even_in_a_split,
+        entries_are_stored_after_the_versions,
+        an_old_list_keeps_the_entry_of_a_split_shard,
+    ],
+    "a split changed the number of items" => [items_are_not_shared_out],
+}
+
 /// The directory has enough entries before the split, so the split makes no new list.
 #[test]
 fn an_item_is_found_while_its_shard_is_split_in_a_deep_directory() {
@@ -62,6 +73,13 @@ fn an_item_is_found_while_its_shard_is_split_in_a_deep_directory() {
             there_once,
         );
     }
+}
+
+twins! { an_item_is_found_while_its_shard_is_split_in_a_deep_directory:
+    "a lookup missed an item of a shard that was split" => [
+        an_entry_is_read_relaxed,
+        an_entry_is_stored_relaxed,
+    ],
 }
 
 #[test]
@@ -126,6 +144,10 @@ fn an_item_that_is_absent_is_not_found_in_the_middle_of_a_split() {
     );
 }
 
+twins! { an_item_that_is_absent_is_not_found_in_the_middle_of_a_split:
+    "a lookup found what is not there" => [a_hit_is_believed_during_a_split],
+}
+
 /// A writer waits for a stripe of a shard that is being split. After the split, its item may belong
 /// to the other half.
 #[test]
@@ -143,6 +165,12 @@ fn an_item_that_comes_during_a_split_is_found() {
             there_once,
         );
     }
+}
+
+twins! { an_item_that_comes_during_a_split_is_found:
+    "an item is not there once after a split" => [
+        an_insert_does_not_ask_whether_the_shard_was_split,
+    ],
 }
 
 #[derive(Clone)]
@@ -195,6 +223,10 @@ fn one_call_wins_on_either_side_of_a_split() {
                 },
             );
     }
+}
+
+twins! { one_call_wins_on_either_side_of_a_split:
+    "not exactly one call added the item" => [a_decision_does_not_ask_whether_the_shard_was_split],
 }
 
 #[test]
@@ -250,6 +282,10 @@ fn an_item_is_removed_during_a_split() {
     }
 }
 
+twins! { an_item_is_removed_during_a_split:
+    "a present item was not removed" => [a_decision_does_not_ask_whether_the_shard_was_split],
+}
+
 /// Both threads have found the shard full. It is split once, and neither is refused.
 #[test]
 fn two_that_find_the_same_shard_full_split_it_once() {
@@ -268,6 +304,10 @@ fn two_that_find_the_same_shard_full_split_it_once() {
             there_once(grove, item);
         },
     );
+}
+
+twins! { two_that_find_the_same_shard_full_split_it_once:
+    "a shard was split twice" => [who_splits_does_not_ask_whether_the_shard_was_split],
 }
 
 /// The directory has four entries, and two of them belong to one shard. That shard is split while
@@ -304,6 +344,10 @@ fn a_shard_is_split_while_the_directory_gets_longer() {
             assert_eq!(depths, [3, 3, 2, 2, 2], "an entry was lost");
         },
     );
+}
+
+twins! { a_shard_is_split_while_the_directory_gets_longer:
+    "Causality violation" => [a_list_is_made_while_entries_are_stored],
 }
 
 #[derive(Clone)]
@@ -348,6 +392,10 @@ fn a_path_of_before_a_split_is_not_walked() {
     }
 }
 
+twins! { a_path_of_before_a_split_is_not_walked:
+    "an item is not there once after a split" => [a_kick_does_not_ask_whether_the_shard_was_split],
+}
+
 #[test]
 fn nothing_escapes_a_clear_by_a_split() {
     Model::new("split and clear", 95).blocking().preemptions(3).run_in::<Grove, [Mixed; 2]>(
@@ -371,6 +419,10 @@ fn nothing_escapes_a_clear_by_a_split() {
             assert_eq!(grove.room.items(), 0, "items are counted that were cleared");
         },
     );
+}
+
+twins! { nothing_escapes_a_clear_by_a_split:
+    "an item escaped a clear" => [a_clear_goes_on_after_a_split],
 }
 
 /// The reported false-positive rate is computed from what each shard held after its last split.
@@ -398,6 +450,10 @@ fn a_clear_leaves_what_a_later_split_recorded() {
             }
         },
     );
+}
+
+twins! { a_clear_leaves_what_a_later_split_recorded:
+    "a clear overwrote what a split recorded" => [a_clear_records_after_its_locks],
 }
 
 /// A writer is delayed while its shard is split, and then the half that its item belongs to.
@@ -461,6 +517,44 @@ fn an_insert_is_not_refused_while_its_shard_is_split() {
         );
 }
 
+twins! { an_insert_is_not_refused_while_its_shard_is_split:
+    "refused though a split made room" => [a_refusal_is_decided_without_its_locks],
+}
+
+/// A shard has as many copies of an item as it takes. While it is split, their words match another item by
+/// a bit too few.
+#[test]
+fn an_item_is_not_refused_as_a_copy_of_another_in_the_middle_of_a_split() {
+    let (there, absent) = two_that_meet_in_the_middle();
+    Model::new("absent, and not a copy", 100)
+        .blocking()
+        .preemptions(2)
+        .run_in::<Grove, (Mixed, Mixed)>(
+            move |grove: &Grove| {
+                grove.put(there);
+                let (shard, place) = grove.shard(there);
+                let locked = shard.lock_one(place.second).unwrap();
+                assert!(shard.fill_locked(&locked, place.second, place.fp));
+                (there, absent)
+            },
+            &[
+                |grove, (there, _)| split_root(grove, there),
+                |grove, (_, absent)| {
+                    let answer = act::<Insert, _>(&grove.room, *absent);
+                    assert_eq!(answer, Ok(()), "an item was taken for a copy of another");
+                },
+            ],
+            |grove, (there, absent)| {
+                assert_eq!(grove.copies(*there), 2, "an item is not there twice after a split");
+                there_once(grove, absent);
+            },
+        );
+}
+
+twins! { an_item_is_not_refused_as_a_copy_of_another_in_the_middle_of_a_split:
+    "an item was taken for a copy of another" => [a_copy_is_refused_without_its_locks],
+}
+
 #[test]
 fn an_item_is_not_taken_for_another_in_the_middle_of_a_split() {
     let (there, absent) = two_that_meet_in_the_middle();
@@ -481,6 +575,10 @@ fn an_item_is_not_taken_for_another_in_the_middle_of_a_split() {
             there_once(grove, absent);
         },
     );
+}
+
+twins! { an_item_is_not_taken_for_another_in_the_middle_of_a_split:
+    "an item was taken for another" => [an_insert_believes_a_hit_during_a_split],
 }
 
 /// The directory gets a longer list for another shard. Then a shard is split that has several
@@ -510,4 +608,11 @@ fn an_item_is_found_by_an_old_list() {
             |grove, [_, shallow]| there_once(grove, shallow),
         );
     }
+}
+
+twins! { an_item_is_found_by_an_old_list:
+    "Causality violation" => [a_list_is_added_relaxed, the_newest_list_is_read_relaxed],
+    "a lookup missed an item of a shard that was split" => [
+        only_the_newest_list_learns_of_a_split,
+    ],
 }

@@ -1,12 +1,15 @@
 //! Models of koel's own stripes, shards and kicks, run on loom's atomics in every interleaving.
 //!
-//! Each model states one rule of the crate. For each rule, `twins.rs` breaks it in a copy of the
-//! sources and expects the model to fail.
+//! Each model states one rule of the crate, or several. After it, `twins!` lists the mistakes in the sources
+//! on which it has to fail.
 //!
 //! The public operations begin with unlocked reads. In models about writers, threads skip these and
 //! call the part that follows (`walk` with a path found before, `remove_locked`, ...). The reason
 //! is that an ordinary load right before a store of the same atomic hides from loom what other
 //! threads read before it.
+
+#[macro_use]
+mod twins;
 
 mod grove;
 mod toy;

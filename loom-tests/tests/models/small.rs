@@ -51,6 +51,11 @@ fn an_item_is_found_while_its_list_ends() {
     );
 }
 
+twins! { an_item_is_found_while_its_list_ends:
+    "a listed item was " => [a_list_answers_after_its_end],
+    "an item is lost" => [a_list_ends_before_its_shards_are_known],
+}
+
 #[test]
 fn one_call_wins_while_the_list_ends() {
     let add = |small: &Small, race: &Race| {
@@ -71,6 +76,11 @@ fn one_call_wins_while_the_list_ends() {
         );
 }
 
+twins! { one_call_wins_while_the_list_ends:
+    "Causality violation" => [the_shards_are_set_relaxed, the_shards_are_read_relaxed],
+    "an item" => [an_item_is_added_to_a_list_that_has_ended],
+}
+
 #[test]
 fn an_item_is_removed_once_while_the_list_ends() {
     let take = |small: &Small, race: &Race| {
@@ -89,6 +99,10 @@ fn an_item_is_removed_once_while_the_list_ends() {
                 assert_eq!(small.0.len(), 4);
             },
         );
+}
+
+twins! { an_item_is_removed_once_while_the_list_ends:
+    "an item was not removed once" => [an_item_is_removed_from_a_list_that_has_ended],
 }
 
 #[test]

@@ -99,10 +99,18 @@ fn an_item_that_moves_up_is_in_a_copy_once() {
     one_move(0, 1, 15);
 }
 
+twins! { an_item_that_moves_up_is_in_a_copy_once:
+    "an item that moves is in the copy 2 times" => [a_copy_goes_stripe_by_stripe],
+}
+
 #[test]
 fn an_item_that_moves_down_is_in_a_copy_once() {
     one_move(3, 0, 75);
     one_move(1, 0, 15);
+}
+
+twins! { an_item_that_moves_down_is_in_a_copy_once:
+    "an item that moves is in the copy 0 times" => [a_copy_goes_stripe_by_stripe],
 }
 
 /// `a` moves from bucket 0 to 3, and `b` from there to 4.
@@ -121,6 +129,10 @@ fn items_on_a_longer_path_are_in_a_copy_once() {
         &[|toy, kick: &Kick| kick.walk(toy), |toy, kick| kick.copy(toy)],
         |toy, kick| kick.all_there_once(toy),
     );
+}
+
+twins! { items_on_a_longer_path_are_in_a_copy_once:
+    "an item that moves is in the copy 2 times" => [a_copy_is_made_without_the_locks],
 }
 
 /// One item is inserted and one is removed: either may be in the copy or not. The third one stays.
@@ -150,6 +162,10 @@ fn a_copy_counts_what_is_in_it_while_items_come_and_go() {
     );
 }
 
+twins! { a_copy_counts_what_is_in_it_while_items_come_and_go:
+    "a copy does not count its lanes" => [a_copy_is_counted_after_the_locks],
+}
+
 /// One execution is enough: unless a copy changes versions, a lookup and a copy have nothing in
 /// common that loom would interleave.
 #[test]
@@ -169,6 +185,10 @@ fn a_lookup_does_not_wait_for_a_copy() {
         ],
         |_, _| {},
     );
+}
+
+twins! { a_lookup_does_not_wait_for_a_copy:
+    "a lookup has to wait for a copy" => [a_copy_sends_lookups_away],
 }
 
 /// Not zero once an operation has returned.
@@ -275,6 +295,21 @@ fn an_item_is_saved_once_while_its_shard_is_split() {
     }
 }
 
+twins! { an_item_is_saved_once_while_its_shard_is_split:
+    "an item is saved 0 times, in shards of depths [0]" => [
+        a_copy_does_not_ask_whether_the_shard_was_split,
+    ],
+    "an item is saved 0 times, in shards of depths []" => [
+        a_save_passes_over_a_shard_that_was_split,
+    ],
+    "an item is saved 2 times, in shards of depths [0, 1]" => [
+        the_end_of_a_shard_is_looked_up_after_its_copy,
+    ],
+    "an item is saved 0 times, in shards of depths [1]" => [
+        the_depth_of_a_shard_is_looked_up_after_its_copy,
+    ],
+}
+
 /// The shard has two entries in the directory, and is the first or the last one in a save.
 #[test]
 fn an_item_is_saved_once_while_its_shard_is_split_in_a_deep_directory() {
@@ -305,6 +340,12 @@ fn an_item_is_saved_once_while_its_shard_is_split_in_a_deep_directory() {
                 |grove, (item, _)| there_once(grove, item),
             );
     }
+}
+
+twins! { an_item_is_saved_once_while_its_shard_is_split_in_a_deep_directory:
+    "an item is saved 0 times, in shards of depths [1, 2, 2]" => [
+        a_save_goes_by_a_list_of_its_beginning,
+    ],
 }
 
 fn half_of_root(upper: u64) -> Entry {
@@ -401,6 +442,10 @@ fn an_insert_that_had_returned_from_a_split_is_saved() {
     }
 }
 
+twins! { an_insert_that_had_returned_from_a_split_is_saved:
+    "what was inserted before is not saved" => [a_save_goes_through_the_first_shards_only],
+}
+
 // From end to end.
 
 type Filter = GrowingCuckooFilter<StableHash>;
@@ -467,4 +512,8 @@ fn what_is_loaded_is_what_was_in_when_the_save_began() {
             assert_eq!((filter.len() as u64, filter.stats().splits()), (newcomer + 1, 1));
         },
     );
+}
+
+twins! { what_is_loaded_is_what_was_in_when_the_save_began:
+    "what was saved cannot be loaded" => [a_save_counts_the_items_of_the_filter],
 }

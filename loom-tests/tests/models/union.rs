@@ -29,6 +29,10 @@ fn an_entry_that_comes_during_a_split_is_found() {
     }
 }
 
+twins! { an_entry_that_comes_during_a_split_is_found:
+    "an item is not there once after a split" => [an_entry_is_given_up_when_its_shard_is_split],
+}
+
 /// Nothing is known of the entry's place but its bucket: it belongs to both halves.
 #[test]
 fn an_entry_that_belongs_to_both_halves_of_a_split_is_in_both() {
@@ -51,6 +55,11 @@ fn an_entry_that_belongs_to_both_halves_of_a_split_is_in_both() {
     );
 }
 
+twins! { an_entry_that_belongs_to_both_halves_of_a_split_is_in_both:
+    "an entry is not in each half once" => [an_entry_goes_to_the_first_of_its_shards],
+    "an entry does not count as one item" => [an_entry_counts_in_each_of_its_shards],
+}
+
 #[test]
 fn an_entry_and_its_item_are_there_once() {
     Model::new("insert and adopt", 12).blocking().preemptions(3).run_in::<Grove, Mixed>(
@@ -65,6 +74,10 @@ fn an_entry_and_its_item_are_there_once() {
         ],
         there_once,
     );
+}
+
+twins! { an_entry_and_its_item_are_there_once:
+    "an item is not there once after a split" => [absence_is_decided_before_the_locks],
 }
 
 /// A window like that of an entry with nothing left: a one, and zeros.
@@ -85,6 +98,10 @@ fn an_entry_is_covered_only_by_what_has_lost_as_much() {
             assert_eq!(others, 1, "an entry was taken for one that knows more");
         },
     );
+}
+
+twins! { an_entry_is_covered_only_by_what_has_lost_as_much:
+    "an entry was taken for one that knows more" => [an_entry_is_covered_by_what_knows_more],
 }
 
 /// A lane that knows more than an entry of the same item loses bits. (It is one store of one word, which
@@ -111,6 +128,10 @@ fn a_finer_lane_becomes_like_the_entry() {
     );
 }
 
+twins! { a_finer_lane_becomes_like_the_entry:
+    "a finer lane did not lose its bits" => [a_finer_lane_keeps_its_bits],
+}
+
 /// One lane stands for the item, and the others are erased with it.
 #[test]
 fn nothing_is_left_of_an_entry_in_several_shards() {
@@ -131,4 +152,8 @@ fn nothing_is_left_of_an_entry_in_several_shards() {
             assert_eq!((grove.room.items(), left), (0, [0, 0]), "something of an entry is left");
         },
     );
+}
+
+twins! { nothing_is_left_of_an_entry_in_several_shards:
+    "something of an entry is left" => [nobody_knows_that_an_entry_is_in_several_shards],
 }

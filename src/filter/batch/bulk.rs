@@ -18,6 +18,7 @@ use crate::layout::geometry::Mixed;
 use crate::layout::roots::Parts;
 use crate::room::shards::{Operation, Shards};
 use crate::room::{Act, Room, Stage, perform};
+use crate::rule::rule;
 
 /// The number of items that one thread sorts at once: enough to touch every cache line of a 1 MiB
 /// shard, and few enough to stay in the caches themselves.
@@ -129,7 +130,27 @@ fn act_on_of<const WIDE: bool, O: Operation, S: Shards>(
     mut answer: impl FnMut(Item, O::Answer),
 ) {
     let ahead = items.iter().map(|&item| (item, shards.fetch::<WIDE>(item.hash())));
-    for_each_ahead(ahead, |(item, ahead)| answer(item, O::at(shards, shards.fetched(ahead))));
+    for_each_ahead(ahead, |(item, ahead)| {
+        rule!("a_batch_looks_first_and_inserts_then", (), {
+            return answer(item, look_then_insert::<WIDE, O, S>(shards, ahead));
+        });
+        answer(item, O::at(shards, shards.fetched(ahead)));
+    });
+}
+
+/// The mistake of a batch that looks for an item and then inserts it, for the [rule](crate::rule) against that.
+#[cfg(loom)]
+fn look_then_insert<'a, const WIDE: bool, O: Operation, S: Shards>(
+    shards: &'a S,
+    ahead: S::Ahead<'a, WIDE>,
+) -> O::Answer {
+    use crate::room::shards::{Contains, Insert, Remove};
+    let at = shards.fetched(ahead);
+    let is_there = Contains::at::<WIDE, S>(shards, at);
+    Insert::at::<WIDE, S>(shards, at).expect("there is room");
+    let answer = O::at(shards, at);
+    let _ = is_there && !Remove::at::<WIDE, S>(shards, at);
+    answer
 }
 
 /// One item of a round. It has 12 bytes, because the hash is split in two halves.

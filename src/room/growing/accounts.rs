@@ -89,6 +89,7 @@ use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::growing::site::Site;
 use crate::room::growing::site::census::Census;
 use crate::room::growing::tables::Tables;
+use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::Always;
 use crate::sync::{Gauge, Ordering, RwLock, fence};
@@ -160,7 +161,7 @@ impl Accounts {
     /// Takes the items that have expired off the accounts of a shard. Nothing of the kind is left in it.
     pub fn settle<const WIDE: bool>(&self, site: &Site, now: Moment) {
         let _no_transfer = self.transfers.read();
-        self.is_settling.set(1);
+        rule!("a_settlement_goes_unnoticed", self.is_settling.set(1), ());
         let shard = site.shard::<WIDE>();
         let Ok(locked) = shard.lock_all();
         let mut census = site.census();
@@ -209,7 +210,7 @@ impl Accounts {
     /// filter is found empty.
     pub fn expect_excess(&self) -> impl Drop + '_ {
         let no_transfer = self.transfers.read();
-        self.has_excess.set(1);
+        rule!("nobody_knows_that_an_entry_is_in_several_shards", self.has_excess.set(1), ());
         no_transfer
     }
 
@@ -269,12 +270,13 @@ impl Accounts {
     /// Clears all shards if no item is left. To be called after a removal that left the accounts of
     /// its stripes empty, without locks. No tick begins after `now` is asked.
     pub fn clear_if_empty<const WIDE: bool>(&self, tables: &Tables, now: impl FnOnce() -> Moment) {
-        fence(Ordering::SeqCst);
+        rule!("a_last_removal_does_not_see_the_other", fence(Ordering::SeqCst), ());
         if self.has_excess.get() == 0 || self.anything::<WIDE>(tables) {
             return;
         }
         let _no_split = self.transfers.write();
-        if self.are_settling() {
+        let waits = self.are_settling();
+        if rule!("a_filter_is_cleared_while_its_accounts_are_being_settled", waits, false) {
             return;
         }
         let now = now();
@@ -290,7 +292,8 @@ impl Accounts {
             let Ok(locked) = shard.lock_all();
             let census = site.census();
             let items = shard.all_items();
-            if items > 0 {
+            let has_items = items > 0;
+            if rule!("a_shard_is_cleared_without_a_look_at_its_items", has_items, false) {
                 let excess = left_over(shard, &locked, items, now);
                 has_excess |= excess.total() > 0;
                 site.record(&Census { excess, received: 0, ..census });

@@ -30,6 +30,7 @@ use crate::layout::geometry::Mixed;
 use crate::layout::roots::{Position, Roots};
 use crate::room::growing::site::{Link, Site};
 use crate::room::growing::tables::Tables;
+use crate::rule::rule;
 use crate::sync::{AtomicPtr, Gauge, Mutex, Newest, Ordering, read_owned_pointer};
 
 /// One more than the greatest depth of a shard.
@@ -126,7 +127,8 @@ impl Directory {
         loop {
             let list = self.lists.get();
             let slot = &list.slots[position.range(list.level)];
-            let link = Link::of_word(slot.load(Ordering::Acquire));
+            let order = rule!("an_entry_is_read_relaxed", Ordering::Acquire, Ordering::Relaxed);
+            let link = Link::of_word(slot.load(order));
             // The thread that stored `SPLIT` had made a newer list before.
             if link != SPLIT {
                 return Tenure { slot, link, hash };
@@ -190,18 +192,24 @@ impl Directory {
     /// Replaces the shard of this tenure, whose locks the caller holds, by its two halves. A list
     /// for their depth has to exist.
     pub fn replace(&self, tenure: Tenure<'_>, lower: Link, upper: Link) {
-        let _alone = self.changes.lock();
+        let alone = || Some(self.changes.lock());
+        let _alone = rule!("a_list_is_made_while_entries_are_stored", alone(), None);
         let depth = tenure.depth();
         let index = self.index(tenure.hash, depth);
-        for level in depth + 1..=self.lists.get_alone().level {
+        let newest = self.lists.get_alone().level;
+        let first = rule!("only_the_newest_list_learns_of_a_split", depth + 1, newest);
+        for level in first..=newest {
             let half = 1 << (level - depth - 1);
             let slots = self.list(level).get(2 * half * index..2 * half * (index + 1));
             for (number, slot) in slots.unwrap_or(&[]).iter().enumerate() {
                 let entry = if number < half { lower } else { upper };
-                slot.store(entry.word(), Ordering::Release);
+                let order =
+                    rule!("an_entry_is_stored_relaxed", Ordering::Release, Ordering::Relaxed);
+                slot.store(entry.word(), order);
             }
         }
-        if let Some(slot) = self.list(depth).get(index) {
+        let old = self.list(depth).get(index);
+        if let Some(slot) = rule!("an_old_list_keeps_the_entry_of_a_split_shard", old, None) {
             slot.store(SPLIT.word(), Ordering::Release);
         }
         self.shards_of_depth[lower.depth() as usize % MOST_LEVELS].add(2);

@@ -10,6 +10,8 @@
 
 mod adopt;
 mod forget;
+#[cfg(loom)]
+mod mistakes;
 mod shards;
 pub mod worth;
 
@@ -28,6 +30,7 @@ use crate::room::growing::tables::Tables;
 use crate::room::growing::until_split::{Ground, Split, UntilSplit};
 use crate::room::parts::{Block, CannotRestore};
 use crate::room::shards::{Insert, Located, Shards, act, insert_if_absent_in, insert_in};
+use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::path;
 use crate::sync::{Gauge, Mutex};
@@ -236,10 +239,14 @@ impl Grown {
                 return insert_in(self, (shard, place));
             }
             // Words that a split is changing may match by a bit too few, so a refusal is decided under the locks.
-            let is_refused = match shard.lock(place) {
-                Err(Split) => continue,
-                Ok(_own) => !self.ground.aging.takes_another(shard.matching(place)),
-            };
+            let is_refused = rule!(
+                "a_copy_is_refused_without_its_locks",
+                match shard.lock(place) {
+                    Err(Split) => continue,
+                    Ok(_own) => !self.ground.aging.takes_another(shard.matching(place)),
+                },
+                true
+            );
             // Some of them may have expired.
             let sweeps =
                 || self.is_ticking() && self.sweep::<WIDE>(self.site(shard.lease().tenure));
@@ -283,6 +290,11 @@ impl Grown {
         if self.sweep::<WIDE>(site) {
             return Ok(());
         }
+        rule!("a_refusal_is_decided_without_its_locks", (), {
+            if 2 * shard.all_items() < 16 && path::find(shard, place).is_none() {
+                return Err(Full::new(FullKind::NoMemory));
+            }
+        });
         {
             // A refusal is decided under the item's own locks. A split or a clear holds all locks of
             // the shard, so neither is half done then, and what they wrote before is seen.
@@ -294,7 +306,8 @@ impl Grown {
         let _no_transfer = self.accounts.transfers.read();
         let Ok(locked) = shard.lock_all() else { return Ok(()) };
         let before = site.census();
-        if split_helps(shard, &locked, place, &before, || self.is_dense()).is_err() {
+        let helps = split_helps(shard, &locked, place, &before, || self.is_dense()).is_ok();
+        if !rule!("who_splits_does_not_ask_whether_the_shard_was_split", helps, true) {
             return Ok(());
         }
         let depth = tenure.depth() + 1;
@@ -346,8 +359,9 @@ impl Grown {
         let for_a_table = left.saturating_sub(self.directory.bytes_of(depth + 1));
         let unused = self.ground.tables.next_unused(for_a_table).map_err(Full::new)?;
         self.directory.deepen(depth).map_err(|NoMemory| Full::new(FullKind::NoMemory))?;
+        rule!("a_new_shard_is_counted_before_it_is_locked", (), self.ground.tables.use_next());
         let Ok(locked) = unused.shard::<WIDE>().lock_all();
-        self.ground.tables.use_next();
+        rule!("a_new_shard_is_counted_before_it_is_locked", self.ground.tables.use_next(), ());
         Ok((unused, locked))
     }
 }

@@ -102,6 +102,7 @@ use crate::layout::geometry::Bucket;
 use crate::layout::geometry::SHARD_STRIPES;
 use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::growing::site::census::Census;
+use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::{Always, Lease};
 use crate::table::stripe::{Locks, StripeSet};
@@ -118,7 +119,8 @@ pub fn split<const WIDE: bool, L: Lease>(
     census: &Census,
     publish: impl FnOnce(&[Census; 2]),
 ) {
-    let stripes: StripeSet<SHARD_STRIPES> = shard.own_stripes().collect();
+    let all: StripeSet<SHARD_STRIPES> = shard.own_stripes().collect();
+    let all = rule!("versions_stay_even_in_a_split", all, [].into_iter().collect());
     if !SMALL {
         // The system provides memory when it is first written, which may take milliseconds. No
         // lookup has to wait for it here.
@@ -126,7 +128,7 @@ pub fn split<const WIDE: bool, L: Lease>(
             upper.write(upper_locked, bucket, Words::default());
         }
     }
-    let _moving = shard.moving(locked, &stripes);
+    let _moving = shard.moving(locked, &all);
     let lanes = shard.lanes();
     let items = shard.all_items();
     let mut halves = [Half::default(), Half::default()];
@@ -156,7 +158,8 @@ pub fn split<const WIDE: bool, L: Lease>(
     let [(lower_items, lower_census), (upper_items, upper_census)] =
         share_out(items, census.received, &halves, excess.halves());
     upper.share_out(upper_locked, upper_items, Bucket(0));
-    shard.share_out(locked, lower_items, Bucket(0));
+    rule!("items_are_not_shared_out", shard.share_out(locked, lower_items, Bucket(0)), ());
+    rule!("entries_are_stored_after_the_versions", (), drop(_moving));
     publish(&[lower_census, upper_census]);
 }
 

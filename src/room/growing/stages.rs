@@ -33,6 +33,7 @@ use crate::room::growing::grown::Grown;
 use crate::room::growing::stages::list::{List, NoGap};
 use crate::room::parts::{CannotRestore, Loaded};
 use crate::room::shards::Shards;
+use crate::rule::rule;
 use crate::stats::{Growth, Stats};
 use crate::sync::{Gauge, Once, RwLock};
 use crate::table::ticking::{Ticking, Time};
@@ -178,7 +179,8 @@ impl Stages {
     /// Asks the list, or returns `None` if it has ended.
     fn ask<A>(&self, question: impl FnOnce(&List) -> A) -> Option<A> {
         let listed = self.listed.read();
-        (!listed.has_ended).then(|| question(&listed.list))
+        let has_ended = rule!("a_list_answers_after_its_end", listed.has_ended, false);
+        (!has_ended).then(|| question(&listed.list))
     }
 
     pub fn contains(&self, hash: Mixed) -> Option<bool> {
@@ -191,7 +193,8 @@ impl Stages {
 
     pub fn remove(&self, hash: Mixed) -> Option<bool> {
         let mut listed = self.listed.write();
-        if listed.has_ended {
+        let has_ended = listed.has_ended;
+        if rule!("an_item_is_removed_from_a_list_that_has_ended", has_ended, false) {
             return None;
         }
         let now = self.now();
@@ -244,7 +247,8 @@ impl Stages {
 
     /// Adds an item with this stamp to the list, unless that has ended or ends now.
     fn add(&self, listed: &mut Listed, hash: Mixed, stamp: u8) -> Option<Result<(), Full>> {
-        if listed.has_ended {
+        let has_ended = listed.has_ended;
+        if rule!("an_item_is_added_to_a_list_that_has_ended", has_ended, false) {
             return None;
         }
         // As many copies as in shards.
@@ -316,6 +320,10 @@ impl Stages {
             };
             match inserted {
                 Ok(()) => {
+                    rule!("a_list_ends_before_its_shards_are_known", (), {
+                        listed.list = List::default();
+                        return Ok(());
+                    });
                     self.shards.set(Box::new(grown));
                     listed.list = List::default();
                     listed.has_ended = true;

@@ -8,6 +8,7 @@
 
 use crate::layout::geometry::Mixed;
 use crate::layout::stamps::Moment;
+use crate::rule::rule;
 use crate::sync::nap;
 use crate::table::ticking::{Held, Passage, Progress, Ticking, Time};
 
@@ -47,7 +48,7 @@ impl Ticking {
     /// The same for a copy of the shard of this item. A tick that is passing has passed there, at least.
     pub fn hold_in(&self, through: &impl Passage, hash: Mixed) -> Held<'_> {
         let held = self.next_copy();
-        self.ahead(through, hash);
+        rule!("a_shard_is_copied_before_a_tick_gets_there", self.ahead(through, hash), ());
         self.at_this_time(held)
     }
 
@@ -88,7 +89,7 @@ impl Ticking {
 
     /// The same when the tick that is passing has passed.
     fn after_ticks<'a>(&'a self, held: Held<'a>, through: &impl Passage) -> Held<'a> {
-        self.finish(through);
+        rule!("a_copy_is_made_while_a_tick_passes", self.finish(through), ());
         if self.own_time().ends_all() {
             self.end_of_all(through);
         }

@@ -129,6 +129,10 @@ fn a_tick_passes_while_a_shard_is_split() {
     );
 }
 
+twins! { a_tick_passes_while_a_shard_is_split:
+    "something that expired is left" => [a_tick_passes_by_what_is_split_off],
+}
+
 /// A tick that several threads work at may come to a new shard before it comes to the one that is split.
 #[test]
 fn a_tick_comes_to_a_new_shard_first() {
@@ -154,6 +158,10 @@ fn a_tick_comes_to_a_new_shard_first() {
             assert_eq!(grove.room.items(), 9, "what expired is counted wrong");
         },
     );
+}
+
+twins! { a_tick_comes_to_a_new_shard_first:
+    "Causality violation" => [a_new_shard_is_counted_before_it_is_locked],
 }
 
 /// A shard that is full is swept before the tick gets there.
@@ -185,6 +193,10 @@ fn an_item_that_came_again_is_found_while_its_shard_is_swept() {
     );
 }
 
+twins! { an_item_that_came_again_is_found_while_its_shard_is_swept:
+    "a lookup missed an item that was within its window" => [a_sweep_sends_no_lookup_away],
+}
+
 /// What expires may go to a new shard just before the tick is taken ahead through the old one.
 #[test]
 fn a_tick_is_taken_ahead_while_a_shard_is_split() {
@@ -204,6 +216,10 @@ fn a_tick_is_taken_ahead_while_a_shard_is_split() {
             assert_eq!(grove.room.items(), 9, "what expired is counted wrong");
         },
     );
+}
+
+twins! { a_tick_is_taken_ahead_while_a_shard_is_split:
+    "something that expired is left" => [a_tick_is_taken_ahead_through_the_shard_that_was],
 }
 
 /// A copy of a shard is of one moment, though the tick has not passed elsewhere: its items, and their count.
@@ -269,6 +285,10 @@ fn no_tick_begins_while_a_shard_is_swept() {
     );
 }
 
+twins! { no_tick_begins_while_a_shard_is_swept:
+    "a lookup missed an item that was within its window" => [a_tick_begins_while_a_shard_is_swept],
+}
+
 /// Two shards. What expires is a lane in shard 0, of an item that was removed from shard 1: so by the
 /// estimates one item expires in shard 0, and one less than none in shard 1. Between the two settlements the
 /// accounts lack an item that is there.
@@ -309,6 +329,13 @@ fn an_item_is_removed_while_accounts_are_being_settled() {
         );
 }
 
+twins! { an_item_is_removed_while_accounts_are_being_settled:
+    "an item was not removed" => [
+        a_removal_believes_accounts_that_are_being_settled,
+        a_settlement_goes_unnoticed,
+    ],
+}
+
 #[test]
 fn nothing_is_cleared_while_accounts_are_being_settled() {
     Model::new("clearing and settlement", 200)
@@ -331,6 +358,12 @@ fn nothing_is_cleared_while_accounts_are_being_settled() {
                 assert_eq!(grove.room.items(), 1, "what expired is counted wrong");
             },
         );
+}
+
+twins! { nothing_is_cleared_while_accounts_are_being_settled:
+    "a lookup missed an item that was within its window" => [
+        a_filter_is_cleared_while_its_accounts_are_being_settled,
+    ],
 }
 
 impl Grove {

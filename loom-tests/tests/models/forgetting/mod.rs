@@ -79,6 +79,10 @@ fn an_item_that_came_again_is_found_while_its_older_copy_expires() {
     }
 }
 
+twins! { an_item_that_came_again_is_found_while_its_older_copy_expires:
+    "a lookup missed an item that was within its window" => [a_tick_sends_no_lookup_away],
+}
+
 #[test]
 fn an_item_in_wide_buckets_that_came_again_is_found_while_its_older_copy_expires() {
     for first in [3, 0] {
@@ -119,6 +123,13 @@ fn a_lane_in_which_an_item_expired_is_not_taken_for_a_third_item() {
     }
 }
 
+twins! { a_lane_in_which_an_item_expired_is_not_taken_for_a_third_item:
+    "a lookup found an item that was never there" => [
+        items_expire_from_wide_buckets_without_a_new_version,
+        a_lookup_in_wide_buckets_reads_one_version,
+    ],
+}
+
 #[derive(Clone)]
 struct Kick {
     path: Path,
@@ -151,6 +162,10 @@ fn an_item_that_expires_does_not_escape_by_a_move() {
     );
 }
 
+twins! { an_item_that_expires_does_not_escape_by_a_move:
+    "an item that expired is still there" => [a_kick_moves_what_has_expired],
+}
+
 /// The path goes on behind the expiring item. It need not, and then what is there stays where it is.
 #[test]
 fn a_path_ends_at_an_item_that_expired() {
@@ -168,6 +183,10 @@ fn a_path_ends_at_an_item_that_expired() {
             nothing_is_left_that_expired(toy);
         },
     );
+}
+
+twins! { a_path_ends_at_an_item_that_expired:
+    "the count is not the number of taken lanes" => [a_path_is_taken_for_whole_that_ends_early],
 }
 
 /// A kick takes its place in the table while a tick goes on. The item that it would move came after the
@@ -196,6 +215,10 @@ fn an_item_that_has_just_come_is_not_taken_for_one_that_expired() {
     );
 }
 
+twins! { an_item_that_has_just_come_is_not_taken_for_one_that_expired:
+    "an item within its window is lost" => [a_kick_takes_the_time_of_before_the_tick],
+}
+
 /// A kick may come upon an expiring item before the tick has sent any lookup away.
 #[test]
 fn an_item_that_came_again_is_found_while_a_kick_replaces_its_older_copy() {
@@ -219,6 +242,12 @@ fn an_item_that_came_again_is_found_while_a_kick_replaces_its_older_copy() {
     );
 }
 
+twins! { an_item_that_came_again_is_found_while_a_kick_replaces_its_older_copy:
+    "a lookup missed an item that was within its window" => [
+        an_item_is_replaced_without_a_new_version,
+    ],
+}
+
 /// The same for a tick that passes through all stripes, in the library's own order.
 #[test]
 fn an_item_that_came_again_is_found_while_a_whole_tick_passes() {
@@ -233,6 +262,10 @@ fn an_item_that_came_again_is_found_while_a_whole_tick_passes() {
         ],
         is_there_once,
     );
+}
+
+twins! { an_item_that_came_again_is_found_while_a_whole_tick_passes:
+    "a lookup missed an item that was within its window" => [a_tick_erases_at_once],
 }
 
 /// Takes a tick that is passing through all stripes ahead of its passes.
@@ -272,6 +305,12 @@ fn an_item_that_came_again_is_found_while_a_tick_is_taken_ahead() {
     );
 }
 
+twins! { an_item_that_came_again_is_found_while_a_tick_is_taken_ahead:
+    "a lookup missed an item that was within its window" => [
+        a_tick_taken_ahead_sends_no_lookup_away,
+    ],
+}
+
 /// Who takes a tick ahead knows what expires. In the next tick it would be what has just come.
 #[test]
 fn no_tick_ends_while_it_is_taken_ahead() {
@@ -294,6 +333,10 @@ fn no_tick_ends_while_it_is_taken_ahead() {
             assert_eq!(toy.0.copies(item), 0, "an item that expired is still there");
         },
     );
+}
+
+twins! { no_tick_ends_while_it_is_taken_ahead:
+    "an item within its window is lost" => [a_tick_ends_while_it_is_taken_ahead],
 }
 
 #[derive(Clone)]
@@ -350,6 +393,10 @@ fn an_item_that_was_refreshed_stays() {
     );
 }
 
+twins! { an_item_that_was_refreshed_stays:
+    "a refreshed item is not there once" => [an_item_that_was_found_is_not_stamped],
+}
+
 fn tick_whole(toy: &Narrow, _: &Place) {
     let (ticking, through) = toy.0.room().time().expect("that it forgets");
     ticking.tick(through);
@@ -379,6 +426,10 @@ fn ticks_pass_one_after_the_other() {
     );
 }
 
+twins! { ticks_pass_one_after_the_other:
+    "an item within its window is lost" => [a_tick_overtakes_the_one_before],
+}
+
 /// A copy has the ages of one moment, and nothing that expired before it.
 #[test]
 fn a_copy_is_made_between_two_ticks() {
@@ -395,6 +446,13 @@ fn a_copy_is_made_between_two_ticks() {
     );
 }
 
+twins! { a_copy_is_made_between_two_ticks:
+    "a copy is not of the time that it tells" => [
+        a_copy_is_made_while_a_tick_passes,
+        a_tick_begins_while_a_copy_is_made,
+    ],
+}
+
 /// So has a copy of one shard, which does not wait for the tick to pass elsewhere.
 #[test]
 fn a_shard_is_copied_while_a_tick_passes() {
@@ -409,4 +467,11 @@ fn a_shard_is_copied_while_a_tick_passes() {
         }],
         |toy, item| assert_eq!(toy.0.copies(item), 0),
     );
+}
+
+twins! { a_shard_is_copied_while_a_tick_passes:
+    "a copy is not of the time that it tells" => [
+        a_shard_is_copied_before_a_tick_gets_there,
+        a_tick_begins_while_a_copy_is_made,
+    ],
 }

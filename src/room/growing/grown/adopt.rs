@@ -26,6 +26,7 @@ use crate::room::growing::grown::Grown;
 use crate::room::growing::site::Site;
 use crate::room::growing::until_split::Split;
 use crate::room::guest::{Guest, Taken};
+use crate::rule::rule;
 use crate::shard::adopt::{Entry, Host};
 use crate::shard::lease::Refusal;
 
@@ -103,13 +104,17 @@ impl Grown {
             match self.adopt_in::<WIDE>(tenure, entry, counts) {
                 Ok(added) => {
                     counts &= !added;
-                    let next = if depth > bits { self.directory.end(tenure) } else { None };
+                    let is_in_several =
+                        rule!("an_entry_goes_to_the_first_of_its_shards", depth > bits, false);
+                    let next = if is_in_several { self.directory.end(tenure) } else { None };
                     let is_its = |next: &Mixed| self.position(*next).shares(position, bits);
                     let Some(next) = next.filter(is_its) else { return Ok(!counts) };
                     first = next;
                 }
                 // Its halves come one after the other.
-                Err(Refusal::Lapsed(_)) => {}
+                Err(Refusal::Lapsed(_)) => {
+                    rule!("an_entry_is_given_up_when_its_shard_is_split", (), return Ok(true));
+                }
                 Err(Refusal::Full(_)) => self.split::<WIDE>(self.shard(tenure), place)?,
             }
         }
@@ -130,7 +135,8 @@ impl Grown {
         // gets no more of it then, however many threads are at work, and the entry counts twice: an excess
         // of more than all slots would be taken for damage.
         let slots = self.geometry.buckets() as usize * self.geometry.lanes().slots();
-        let counts = counts || site.census().excess.total() >= slots as i64 / 2;
+        let not_excess = rule!("an_entry_counts_in_each_of_its_shards", counts, true);
+        let counts = not_excess || site.census().excess.total() >= slots as i64 / 2;
         let stamp = self.geometry.lanes().stamp_of_age(0, entry.came);
         let excess = (!counts).then_some(stamp);
         let host = AtSite::<WIDE> { aging: &self.ground.aging, site, excess };

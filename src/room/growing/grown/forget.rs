@@ -19,6 +19,7 @@ use crate::layout::stamps::Moment;
 use crate::room::growing::grown::Grown;
 use crate::room::growing::site::Site;
 use crate::room::shards::Shards;
+use crate::rule::rule;
 use crate::table::ticking::{Passage, Ticking};
 use std::cell::Cell;
 use std::ops::Range;
@@ -70,7 +71,9 @@ impl Grown {
         let (shard, now) = (site.shard::<WIDE>(), self.ground.now());
         let is_due = shard.has_any_expired(now);
         if is_due {
-            shard.own_stripes().for_each(|stripe| shard.announce(stripe));
+            shard.own_stripes().for_each(|stripe| {
+                rule!("a_sweep_sends_no_lookup_away", shard.announce(stripe), ());
+            });
             shard.own_stripes().for_each(|stripe| self.expire_in::<WIDE>(site, stripe, now));
         }
         is_due
@@ -94,11 +97,15 @@ impl Passage for Grown {
     /// While no shard is being split or cleared.
     fn begin(&self, set: impl FnOnce() -> Option<Moment>) {
         let _no_split = self.accounts.transfers.write();
+        rule!("a_tick_begins_while_a_shard_is_swept", (), drop(_no_split));
         set();
     }
 
     /// Those of all shards that are in use.
     fn segments(&self) -> usize {
+        rule!("a_tick_passes_by_what_is_split_off", (), {
+            return self.geometry.stripes() as usize;
+        });
         self.ground.tables.segments()
     }
 

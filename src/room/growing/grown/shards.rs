@@ -14,6 +14,7 @@ use crate::room::growing::until_split::{Split, UntilSplit};
 use crate::room::guest::{Guest, Taken};
 use crate::room::parts::{Copied, Plan};
 use crate::room::shards::{Located, Shards};
+use crate::rule::rule;
 use crate::stats::{Growth, Stats};
 
 /// The number of shards from which the rate is estimated, if there are more: a power of two.
@@ -104,7 +105,8 @@ impl Shards for Grown {
                 if self.accounts.fill::<WIDE>(&self.ground.tables, site, place.first) {
                     return Some(located);
                 }
-                if !self.accounts.are_settling() {
+                let is_sure = !self.accounts.are_settling();
+                if rule!("a_removal_believes_accounts_that_are_being_settled", is_sure, true) {
                     return None;
                 }
             }
@@ -154,12 +156,18 @@ impl Shards for Grown {
         let mut next = Some(Mixed(0));
         while let Some(hash) = next {
             let tenure = self.directory.look_up(hash);
-            let nothing = || self.accounts.empty(self.site(tenure));
+            let empty = || self.accounts.empty(self.site(tenure));
+            let nothing = || rule!("a_clear_records_after_its_locks", empty(), ());
             // If it has been split meanwhile, its halves are next.
             let cleared =
                 either!(self.is_wide(), WIDE => self.shard::<WIDE>(tenure).clear(nothing));
-            if cleared.is_ok() {
+            let is_done = cleared.is_ok();
+            if rule!("a_clear_goes_on_after_a_split", is_done, true) {
                 next = self.directory.end(tenure);
+                rule!("a_clear_records_after_its_locks", (), {
+                    loom::thread::yield_now();
+                    empty();
+                });
             }
         }
     }
@@ -173,8 +181,16 @@ impl Shards for Grown {
     }
 
     fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied> {
+        rule!("a_save_goes_by_a_list_of_its_beginning", (), {
+            return self.copy_as_listed(next, buckets);
+        });
         loop {
             let tenure = self.directory.look_up(Mixed((*next)?));
+            rule!("a_save_goes_through_the_first_shards_only", (), {
+                if let Some(copied) = self.copy_first(next, buckets) {
+                    return Some(copied);
+                }
+            });
             // If it has been split meanwhile, its halves come one after the other.
             let mut excess = ByStamp::default();
             let received = || {
@@ -186,9 +202,22 @@ impl Shards for Grown {
                 self.is_wide(),
                 WIDE => self.shard::<WIDE>(tenure).copy(buckets, received)
             );
-            if let Ok(items) = copied {
+            rule!("a_save_passes_over_a_shard_that_was_split", (), {
                 *next = self.directory.end(tenure).map(|hash| hash.0);
-                return Some(Copied { depth: tenure.depth(), items, excess });
+            });
+            if let Ok(items) = copied {
+                let copy = rule!(
+                    "the_end_of_a_shard_is_looked_up_after_its_copy",
+                    tenure,
+                    self.directory.look_up(tenure.hash())
+                );
+                *next = self.directory.end(copy).map(|hash| hash.0);
+                let copy = rule!(
+                    "the_depth_of_a_shard_is_looked_up_after_its_copy",
+                    tenure,
+                    self.directory.look_up(tenure.hash())
+                );
+                return Some(Copied { depth: copy.depth(), items, excess });
             }
         }
     }

@@ -1,0 +1,143 @@
+//! What a [rule](crate::rule) is broken with where that takes more than a line. Under loom only.
+
+use crate::layout::bucket::Words;
+use crate::layout::geometry::{Bucket, Place, SHARD_STRIPES};
+use crate::shard::Shard;
+use crate::shard::kick::Outcome;
+use crate::shard::lease::{Lease, Removal};
+use crate::table::stripe::{Locks, Many, StripeSet};
+
+impl<'a, L: Lease> Shard<'a, L> {
+    /// The words of a bucket, without its lock.
+    fn read_unlocked(self, bucket: Bucket) -> Words {
+        self.read_rest(bucket, self.read(bucket))
+    }
+
+    /// Looks into one bucket after the other, with a stamp for each.
+    pub(super) fn look_at_one_by_one(self, place: Place) -> Option<bool> {
+        for bucket in [place.first, place.second] {
+            let stamp = self.table.stripes().stamp(self.stripe(bucket));
+            if !self.lanes().holding::<false>(self.read(bucket), place.fp).is_empty() {
+                return Some(true);
+            }
+            if !stamp.still_holds() {
+                return None;
+            }
+        }
+        Some(false)
+    }
+
+    /// Looks once, and asks before that whether the shard has been split.
+    pub(super) fn look_too_late(self, place: Place) -> Option<bool> {
+        let is_whole = self.lease.check().is_ok();
+        let stamp = self.stamp(place);
+        let (first, second) = (self.read(place.first), self.read(place.second));
+        (stamp.still_hold() && is_whole).then(|| self.matches(place, first, second))
+    }
+
+    pub(super) fn count_unlocked(self, place: Place) -> usize {
+        let [first, second] = [place.first, place.second].map(|it| self.read_unlocked(it));
+        self.copies_in(first, second, place.fp)
+    }
+
+    /// Makes the moves of a path with one lock at a time.
+    pub(super) fn write_hand_over_hand(
+        self,
+        words: &[(Bucket, Words)],
+    ) -> Result<Outcome, L::Lapsed> {
+        for &(bucket, words) in words.iter().rev() {
+            let locked = self.lock_one(bucket)?;
+            let stripes = self.stripes::<1>([bucket]);
+            let _moving = self.moving(&locked, &stripes);
+            self.write(&locked, bucket, words);
+        }
+        let (end, _) = *words.last().expect("a path has an end");
+        self.add_items(&self.lock_one(end)?, end, 1);
+        Ok(Outcome::Placed)
+    }
+
+    pub(super) fn insert_if_absent_under_one_lock(
+        self,
+        place: Place,
+    ) -> Result<Option<bool>, L::Lapsed> {
+        let [first, second] = [place.first, place.second].map(|it| self.read_unlocked(it));
+        let (bucket, _) = self.roomier(place, first.heads, second.heads);
+        let locked = self.lock_one(bucket)?;
+        if self.holds(first, second, place.fp) {
+            return Ok(Some(false));
+        }
+        Ok(self.fill_locked(&locked, bucket, place.fp).then_some(true))
+    }
+
+    pub(super) fn remove_under_one_lock(self, place: Place) -> Result<Removal, L::Lapsed> {
+        for bucket in [place.first, place.second] {
+            let words = self.read_unlocked(bucket);
+            if let Some(lane) = self.holding(words, place.fp).first() {
+                let locked = self.lock_one(bucket)?;
+                self.write(&locked, bucket, self.lanes().without_whole(words, lane));
+                self.add_items(&locked, bucket, -1);
+                return Ok(Removal::Done);
+            }
+        }
+        Ok(Removal::Absent)
+    }
+
+    /// Clears the shard with one lock at a time.
+    pub(super) fn clear_one_by_one(self, cleared: impl FnOnce()) -> Result<(), L::Lapsed> {
+        for bucket in self.buckets() {
+            let locked = self.lock_one(bucket)?;
+            let taken = self.lanes().taken(self.read_locked(&locked, bucket).heads).len();
+            if taken > 0 {
+                self.write(&locked, bucket, Words::default());
+                self.add_items(&locked, bucket, -(taken as i32));
+            }
+        }
+        cleared();
+        Ok(())
+    }
+
+    /// Copies the shard with one lock at a time.
+    pub(super) fn copy_one_by_one(
+        self,
+        to: &mut [u64],
+        received: impl FnOnce() -> i64,
+    ) -> Result<i64, L::Lapsed> {
+        for (word, copy) in (self.word(Bucket(0))..).zip(to) {
+            let locked = self.lock_one(Bucket((word - self.base) as u32))?;
+            *copy = self.table.read_locked(&locked, word);
+        }
+        Ok(self.all_items() - received())
+    }
+
+    pub(super) fn copy_unlocked(
+        self,
+        to: &mut [u64],
+        received: impl FnOnce() -> i64,
+    ) -> Result<i64, L::Lapsed> {
+        for (word, copy) in (self.word(Bucket(0))..).zip(to) {
+            *copy = self.table.read(word);
+        }
+        Ok(self.all_items() - received())
+    }
+
+    /// Copies the shard, and makes its versions odd meanwhile.
+    pub(super) fn copy_moving(
+        self,
+        locked: &impl Locks,
+        to: &mut [u64],
+        received: impl FnOnce() -> i64,
+    ) -> Result<i64, L::Lapsed> {
+        let all: StripeSet<SHARD_STRIPES> = self.own_stripes().collect();
+        let _moving = self.moving(locked, &all);
+        for (word, copy) in (self.word(Bucket(0))..).zip(to) {
+            *copy = self.table.read_locked(locked, word);
+        }
+        Ok(self.all_items() - received())
+    }
+
+    /// Locks every stripe, and does not ask whether the shard has been split.
+    pub(super) fn lock_all_unasked(self) -> Many<'a, SHARD_STRIPES> {
+        let all: StripeSet<SHARD_STRIPES> = self.own_stripes().collect();
+        self.table.stripes().lock_many(&all)
+    }
+}

@@ -136,12 +136,12 @@
 //! `unsafe` is in `table/memory.rs` and, in one place each, in `room/growing/tables.rs` and `sync.rs`.
 //!
 //! Each file with atomics has a table of its orderings, and names the test that fails without them.
-//! `loom-tests` runs these same files through every interleaving of small models; `shuttle-tests`
+//! `loom-tests` runs these same files through every interleaving of small models; `tests/random`
 //! runs them through random schedules of many threads, whose histories have to be linearizable.
 
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-#![cfg_attr(not(any(loom, shuttle, counted)), warn(missing_docs))]
+#![cfg_attr(not(any(loom, shuttle)), warn(missing_docs))]
 
 mod error;
 mod filter;
@@ -223,10 +223,6 @@ pub mod internals {
     pub use crate::table::stripe::{Locks, Many, Moving, One, Stamp, StripeSet, Stripes, Two};
     pub use crate::table::ticking::{Held, Passage, Ticking, Time};
 }
-
-#[cfg(counted)]
-#[doc(hidden)]
-pub use sync::imp as counting;
 
 #[cfg(all(doctest, feature = "rayon"))]
 #[doc = include_str!("../README.md")]

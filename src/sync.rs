@@ -1,7 +1,7 @@
 //! The one place that decides whether the atomics are the real ones or a checker's.
 //!
 //! Nothing else in the crate names `std::sync::atomic`, `parking_lot`, `loom` or `shuttle`. Each of
-//! the four versions of this module (std, loom, shuttle, and one that counts accesses) has
+//! the three versions of this module (std, loom, shuttle) has
 //! [`AtomicBool`], [`AtomicPtr`], [`AtomicU32`], [`AtomicU64`], [`fence`], a [`Mutex`] and an [`RwLock`] whose locks
 //! cannot fail, a [`Backoff`], [`nap`], and
 //!
@@ -14,21 +14,16 @@ pub use imp::*;
 
 use crate::rule::rule;
 
-#[cfg(counted)]
-use imp::AtomicU64 as GaugeWord;
-#[cfg(not(counted))]
-use std::sync::atomic::AtomicU64 as GaugeWord;
-
 /// A figure on which the answer of no lookup depends. Checkers do not treat access to it as an event.
 ///
 /// Who gets it sees what was done before it was set: a new shard is in its table when it is counted. (No
 /// twin can show that, for the same reason.)
 #[derive(Default)]
-pub struct Gauge(GaugeWord);
+pub struct Gauge(std::sync::atomic::AtomicU64);
 
 impl Gauge {
     pub const fn new() -> Self {
-        Gauge(GaugeWord::new(0))
+        Gauge(std::sync::atomic::AtomicU64::new(0))
     }
 
     /// Adds to the figure. Only one thread at a time may change it.
@@ -148,9 +143,7 @@ impl<T, const MOST: usize> Newest<T, MOST> {
         values
     }
 
-    /// Whoever counts accesses counts this as one of its caller.
     #[inline]
-    #[cfg_attr(counted, track_caller)]
     pub fn get(&self) -> &T {
         let order = rule!("the_newest_list_is_read_relaxed", Ordering::Acquire, Ordering::Relaxed);
         self.at(self.newest.load(order))
@@ -189,11 +182,7 @@ impl<T, const MOST: usize> Newest<T, MOST> {
     }
 }
 
-#[cfg(counted)]
-#[path = "../count-tests/atomics.rs"]
-pub mod imp;
-
-#[cfg(not(any(loom, shuttle, counted)))]
+#[cfg(not(any(loom, shuttle)))]
 mod imp {
     pub use crossbeam_utils::Backoff;
     pub use parking_lot::{Mutex, RwLock};

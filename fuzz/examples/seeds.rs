@@ -1,7 +1,7 @@
 //! Writes the files of small filters to a folder, as the fuzzer's initial corpus:
 //! `cargo run --example seeds -- found`.
 
-use koel_tiny::{ConcurrentCuckooFilter, Room, StableHash};
+use koel_small::{ConcurrentCuckooFilter, Room, StableHash};
 use std::path::Path;
 
 fn main() {

@@ -3,7 +3,7 @@
 
 use crate::repair::{END_WORDS, HEADER_WORDS, block_words, seal, sum_of};
 use crate::{Filter, mix, written};
-use koel_tiny::{AnyCuckooFilter, Room, StableHash};
+use koel_small::{AnyCuckooFilter, Room, StableHash};
 
 const FRONT_WORDS: usize = 34;
 const DEPTH: usize = 1;

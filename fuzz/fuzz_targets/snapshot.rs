@@ -14,7 +14,7 @@
 mod pieces;
 mod repair;
 
-use koel_tiny::{
+use koel_small::{
     AnyCuckooFilter, ConcurrentCuckooFilter, Fixed, Growing, Room, SnapshotFile, StableHash,
 };
 use libfuzzer_sys::fuzz_target;

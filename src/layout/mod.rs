@@ -35,6 +35,6 @@ macro_rules! either {
 }
 pub(crate) use either;
 
-/// True under a checker and in `tiny-tests`: tables are then tiny and retries few, so that a model
+/// True under a checker and in `tests/random`: tables are then tiny and retries few, so that a model
 /// explores every interleaving, or a test reaches every level of growth.
 pub const SMALL: bool = cfg!(any(loom, shuttle, tiny));

@@ -1,5 +1,5 @@
 //! The answers and the size of a filter that grows from its first items to a hundred times as many.
-//! (In `tiny-tests`, shards are so small that every run splits many times.)
+//! (In `tests/random`, shards are so small that every run splits many times.)
 
 use crate::common::{Fixed, SplitMix, rounds};
 use koel::{BuildErrorKind, ConcurrentCuckooFilter, GrowingBuilder, GrowingCuckooFilter};

@@ -6,7 +6,7 @@
 //! with more threads and operations than the models in `loom-tests` can take. The memory orderings
 //! are left to those models.
 
-use koel_under_shuttle::internals::{
+use koel_small::internals::{
     Always, Bucket, Fingerprint, Geometry, Lanes, Place, Removal, Shard, Table,
 };
 use shuttle::rand::{Rng, thread_rng};

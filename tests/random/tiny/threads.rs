@@ -1,8 +1,8 @@
 //! Real threads use a filter while it is split all the time.
 
-extern crate koel_tiny as koel;
+extern crate koel_small as koel;
 
-#[path = "../../tests/common/mod.rs"]
+#[path = "../../common/mod.rs"]
 mod common;
 mod small;
 

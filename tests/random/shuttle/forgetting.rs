@@ -5,7 +5,7 @@
 //! the call: in the first, time passes, and what is stamped after that has the new stamp; in the second,
 //! the item goes if it has expired.
 
-use koel_under_shuttle::ConcurrentCuckooFilter;
+use koel_small::ConcurrentCuckooFilter;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
 use std::sync::{Arc, Mutex};

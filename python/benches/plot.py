@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """Draws what figures.py measured: figures.csv of a folder becomes table.md and three plots there."""
 
-import csv, math, pathlib, sys
+import csv, json, pathlib, subprocess, sys
 
-KOEL, PEER, PALE = "#d1495b", "#30638e", "#c9d6e2"
-LABEL, PANEL, GAP, ROW, MARGIN = 230, 235, 18, 24, 16
-WIDTH = MARGIN + LABEL + 3 * (PANEL + GAP)
-ROOM = 92  # Right of the longest bar, for its number.
+KOEL, PEER = "#d1495b", "#30638e"
+# Of the workspace that has the program that draws.
+WORKSPACE = pathlib.Path(__file__).parents[2] / "Cargo.toml"
 
 SINGLE = {"add if new": "add, and tell whether it was new", "look up, present": "look up, present", "look up, absent": "look up, absent"}
 MANY = {
@@ -21,6 +20,7 @@ class Figures:
             rows = list(csv.DictReader(file))
         self.about = {row["what"]: row["note"] for row in rows if not row["kind"]}
         self.values = {(row["kind"], row["what"]): float(row["median"]) for row in rows if row["median"]}
+        self.spreads = {(row["kind"], row["what"]): (float(row["least"]), float(row["most"])) for row in rows if row["least"]}
         self.notes = {(row["kind"], row["what"]): row["note"] for row in rows if row["note"]}
         self.kinds = [row["kind"] for row in rows if row["what"] == "label"]
 
@@ -46,91 +46,66 @@ def number(value):
     return f"{value:.1f}" if value < 10 else f"{value:.0f}"
 
 
-def text(x, y, what, anchor="start", weight="normal", fill="#222"):
-    what = what.replace("&", "&amp;").replace("<", "&lt;")
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-weight="{weight}" fill="{fill}">{what}</text>'
+def bar(kind, value, label, spread=(None, None)):
+    low, high = spread
+    return {"value": value, "low": low, "high": high, "label": label, "colour": KOEL if kind.startswith("pykoel") else PEER}
 
 
-def box(x, y, width, height, fill):
-    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height}" fill="{fill}"/>'
-
-
-def panel_at(number):
-    return MARGIN + LABEL + number * (PANEL + GAP)
-
-
-def color(kind):
-    return KOEL if kind.startswith("pykoel") else PEER
-
-
-def names(rows, y):
-    return [text(MARGIN + LABEL - 10, y + at * ROW + 13, name, "end") for at, name in enumerate(rows)]
-
-
-def bar(at, y, value, most, fill, label):
-    """A bar, or a torn one if it is longer than the panel."""
-    x, room = panel_at(at), PANEL - ROOM
-    if value is None:
-        return [text(x, y + 13, label, fill="#777")]
-    width = min(room, max(1, value / most * room))
-    drawn = [box(x, y, width, 16, fill)]
-    if value > most:
-        torn = f"{x + width - 22:.1f},{y - 1} l7,9 l-7,9 l6,0 l7,-9 l-7,-9 z"
-        drawn.append(f'<path d="M{torn}" fill="white"/>')
-    return drawn + [text(x + width + 6, y + 13, label)]
-
-
-def write(path, drawn, height):
-    style = "<style>text{font:13px sans-serif}</style>"
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}">'
-    path.write_text("\n".join([head, style, box(0, 0, WIDTH, height, "white"), *drawn, "</svg>"]) + "\n")
+def draw(path, title, *blocks, about=()):
+    """Draws blocks of bars, one below the other."""
+    plot = {"title": title, "about": about, "width": 1040, "rows": [{"bars": block} for block in blocks]}
+    command = ["cargo", "run", "--quiet", "--locked", "--manifest-path", WORKSPACE, "-p", "koel-plot", "--", path]
+    subprocess.run(command, input=json.dumps(plot), text=True, check=True)
 
 
 def speed(figures, path):
-    items = int(figures.about["items"])
-    drawn = [text(MARGIN, 26, f"CPU time, nanoseconds an item, of {items:,} URLs: one item a call", weight="bold")]
-    y, kinds = 74, figures.kinds
     # A scale for the fast ones: pure Python is torn off.
-    most = 2.2 * max((figures.value(kind, "add if new") or 0 for kind in kinds if kind.startswith("pykoel")), default=500)
-    for at, (what, title) in enumerate(SINGLE.items()):
-        drawn.append(text(panel_at(at), y - 14, title, weight="bold"))
-        for row, kind in enumerate(kinds):
-            value = figures.value(kind, what)
-            drawn += bar(at, y + row * ROW, value, most, color(kind), number(value) if value else "failed")
-    drawn += names(map(figures.noted, kinds), y)
-    y += len(kinds) * ROW + 40
-    drawn.append(text(MARGIN, y, "The same, many items a call: lists of str, and buffers of hashes", weight="bold"))
-    y += 48
-    rows = [(kind, how) for kind in kinds for how in MANY if figures.value(kind, MANY[how]["add"])]
-    for at, title in enumerate(["add", "present", "absent"]):
-        drawn.append(text(panel_at(at), y - 14, "add many" if title == "add" else f"look up many, {title}", weight="bold"))
-        for row, (kind, how) in enumerate(rows):
-            value = figures.value(kind, MANY[how][title])
-            drawn += bar(at, y + row * ROW, value, most, color(kind), number(value) if value else "no such call")
-    drawn += names([figures.label(kind) + (", hashes" if how == "hashes" else "") for kind, how in rows], y)
-    write(path, drawn, y + len(rows) * ROW + 16)
+    most = 2.2 * max((figures.value(kind, "add if new") or 0 for kind in figures.kinds if kind.startswith("pykoel")), default=500)
+
+    def cell(kind, what, missing):
+        value = figures.value(kind, what)
+        return [bar(kind, value, number(value) if value else missing, figures.spreads.get((kind, what), (None, None)))]
+
+    single = [
+        {"name": figures.noted(kind), "cells": [cell(kind, what, "failed") for what in SINGLE]} for kind in figures.kinds
+    ]
+    many = [
+        {
+            "name": figures.label(kind) + (", hashes" if how == "hashes" else ""),
+            "cells": [cell(kind, what, "no such call") for what in columns.values()],
+        }
+        for kind in figures.kinds
+        for how, columns in MANY.items()
+        if figures.value(kind, columns["add"])
+    ]
+    draw(
+        path,
+        f"CPU time, nanoseconds an item, of {int(figures.about['items']):,} URLs",
+        {"title": "One item a call", "columns": list(SINGLE.values()), "high": most, "rows": single},
+        {
+            "title": "Many items a call: lists of str, and buffers of hashes",
+            "columns": ["add many", "look up many, present", "look up many, absent"],
+            "high": most,
+            "rows": many,
+        },
+        about=[f"Medians, and the least and the most of {figures.about['rounds']} rounds"],
+    )
 
 
 def memory(figures, path):
-    drawn = [text(MARGIN, 26, "Memory and files, of filters asked for one false positive in a million", weight="bold")]
-    y, kinds = 74, figures.kinds
-
-    def value_of(kind, what):
-        value = figures.value(kind, what)
-        if what != "memory" and figures.value(kind, "lost"):
-            return None
-        return value * 1e6 / figures.items(kind) if what == "load" and value else value
+    def cell(kind, what):
+        value, lost = figures.value(kind, what), figures.value(kind, "lost")
+        if what != "memory" and lost:
+            value = None
+        if what == "load" and value:
+            value *= 1e6 / figures.items(kind)
+        missing = "not found again" if lost else "cannot be saved"
+        return [bar(kind, value, missing if value is None else number(value))]
 
     titles = {"memory": "memory, bytes an item", "file": "file, bytes an item", "load": "load the file, ns an item"}
-    for at, (what, title) in enumerate(titles.items()):
-        drawn.append(text(panel_at(at), y - 14, title, weight="bold"))
-        most = max(value_of(kind, what) or 0 for kind in kinds)
-        for row, kind in enumerate(kinds):
-            value = value_of(kind, what)
-            missing = "not found again" if figures.value(kind, "lost") else "cannot be saved"
-            drawn += bar(at, y + row * ROW, value, most, color(kind), missing if value is None else number(value))
-    drawn += names(map(figures.noted, kinds), y)
-    write(path, drawn, y + len(kinds) * ROW + 16)
+    rows = [{"name": figures.noted(kind), "cells": [cell(kind, what) for what in titles]} for kind in figures.kinds]
+    title = "Memory and files, of filters asked for one false positive in a million"
+    draw(path, title, {"columns": list(titles.values()), "rows": rows})
 
 
 def rate_of(figures, value):
@@ -142,29 +117,21 @@ def rate_of(figures, value):
 
 
 def overfull(figures, path):
-    told = int(figures.about["told"])
-    drawn = [
-        text(MARGIN, 26, f"False positives of filters that were made for {told:,} items (log scale)", weight="bold"),
-        text(MARGIN, 46, "pykoel, growing and the sets were told nothing", fill="#777"),
-    ]
-    y, kinds = 92, figures.kinds
-    lowest, room = -7, PANEL - ROOM - 34
-    for at, level in enumerate([1, 2, 10]):
-        drawn.append(text(panel_at(at), y - 14, f"after {told * level:,} items", weight="bold"))
-        for row, kind in enumerate(kinds):
-            x, top = panel_at(at), y + row * ROW
-            value = figures.value(kind, f"overfull, {level} rate")
-            says = figures.notes.get((kind, f"overfull, {level} says"))
-            lost = figures.value(kind, f"overfull, {level} lost")
-            if value is None or says:
-                words = "refused more" if says or at else "failed"
-                drawn.append(text(x, top + 13, words, fill="#777"))
-                continue
-            width = 0 if value == 0 else max(2, (math.log10(value) - lowest) / -lowest * room)
-            label = rate_of(figures, value) + (f", {lost:,.0f} lost" if lost else "")
-            drawn += [box(x, top, width, 16, color(kind)), text(x + width + 6, top + 13, label)]
-    drawn += names(map(figures.label, kinds), y)
-    write(path, drawn, y + len(kinds) * ROW + 16)
+    told, levels = int(figures.about["told"]), [1, 2, 10]
+
+    def cell(kind, level):
+        value = figures.value(kind, f"overfull, {level} rate")
+        says = figures.notes.get((kind, f"overfull, {level} says"))
+        lost = figures.value(kind, f"overfull, {level} lost")
+        if value is None or says:
+            return [bar(kind, None, "refused more" if says or level > 1 else "failed")]
+        return [bar(kind, value, rate_of(figures, value) + (f", {lost:,.0f} lost" if lost else ""))]
+
+    rows = [{"name": figures.label(kind), "cells": [cell(kind, level) for level in levels]} for kind in figures.kinds]
+    columns = [f"after {told * level:,} items" for level in levels]
+    title = f"False positives of filters that were made for {told:,} items (log scale)"
+    block = {"columns": columns, "log": True, "low": 1e-7, "high": 1, "rows": rows}
+    draw(path, title, block, about=["pykoel, growing and the sets were told nothing"])
 
 
 # The table.

@@ -8,11 +8,9 @@
 //! `peers` → `workloads` → `plan`, `winners` and `crawl`, and `growth`, then `driver` → `csv` →
 //! `report` and `plot`.
 //!
-//! The modules that time threads and draw curves are shared with the command's `koel bench`.
+//! What times threads and draws curves is shared with the command's `koel bench`.
 
 mod arguments;
-#[path = "../../../cli/src/bench/axes.rs"]
-mod axes;
 mod csv;
 mod driver;
 mod growth;
@@ -22,8 +20,6 @@ mod peers;
 mod plan;
 mod plot;
 mod report;
-#[path = "../../../cli/src/bench/svg.rs"]
-mod svg;
 #[path = "../../../cli/src/bench/timing.rs"]
 mod timing;
 mod workloads;

@@ -4,16 +4,15 @@
 //! cargo run --release -p koel-windows            the tables and the picture
 //! cargo run --release -p koel-windows -- soak    a billion operations over two hundred windows
 //! cargo run --release -p koel-windows -- ticks   the speed of a tick
+//! cargo run --release -p koel-windows -- plot    the picture again, from its figures
 //! ```
 //!
 //! A window has seven ticks. Reading order: `peer` → `peers` → `stream`, then `report` and `plot`; `soak`
-//! is by itself, and so is `ticks`. What counts bytes, times threads and draws curves is shared with `benches/peers`.
+//! is by itself, and so is `ticks`. What counts bytes, times threads and draws curves is shared with
+//! `benches/peers`.
 
-#[path = "../../../cli/src/bench/axes.rs"]
-#[allow(dead_code)] // not all of it is needed here
-mod axes;
 #[path = "../../peers/src/memory.rs"]
-#[allow(dead_code)]
+#[allow(dead_code)] // not all of it is needed here
 mod memory;
 mod peer;
 mod peers;
@@ -21,9 +20,6 @@ mod plot;
 mod report;
 mod soak;
 mod stream;
-#[path = "../../../cli/src/bench/svg.rs"]
-#[allow(dead_code)]
-mod svg;
 mod ticks;
 #[path = "../../../cli/src/bench/timing.rs"]
 #[allow(dead_code)]
@@ -39,10 +35,11 @@ use std::time::Duration;
 use stream::{History, Speed, Stream};
 
 const HELP: &str = "\
-usage: cargo run --release -p koel-windows -- [FLAGS] [soak | ticks]
+usage: cargo run --release -p koel-windows -- [FLAGS] [soak | ticks | plot]
 
   soak              a billion operations of four threads over two hundred windows, on koel alone
   ticks             the speed of a tick through a gigabyte, beside a plain pass
+  plot              the picture again, from window.csv in the directory
   --keys 500000     new keys in a tick
   --out DIRECTORY   where results go (default: benches/windows/results)
   --test            a tiny run, into a scratch directory
@@ -54,6 +51,7 @@ enum Part {
     Beside,
     Soak,
     Ticks,
+    Plot,
 }
 
 struct Arguments {
@@ -72,6 +70,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, S
         match &*word {
             "soak" => parsed.part = Part::Soak,
             "ticks" => parsed.part = Part::Ticks,
+            "plot" => parsed.part = Part::Plot,
             "--keys" => {
                 let keys = value()?;
                 let number = keys.parse().ok().filter(|keys| (1_000..=100_000_000).contains(keys));
@@ -103,6 +102,7 @@ fn main() -> ExitCode {
                 Part::Beside => ("table.txt", measure(&arguments)),
                 Part::Soak => ("soak.txt", soak::soak(arguments.test)),
                 Part::Ticks => ("ticks.txt", Ok(ticks::ticks(arguments.test))),
+                Part::Plot => ("window.svg", draw(&arguments.out)),
             };
             text.map(|text| (arguments, name, text))
         }
@@ -112,7 +112,9 @@ fn main() -> ExitCode {
         }
     };
     let written = run.and_then(|(arguments, name, text)| {
-        print!("{text}");
+        if name.ends_with(".txt") {
+            print!("{text}");
+        }
         write(&arguments.out, name, &text)
     });
     match written {
@@ -122,6 +124,13 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Draws the picture of the figures in a folder.
+fn draw(folder: &Path) -> Result<String, String> {
+    let path = folder.join("window.csv");
+    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    report::lines_from(&text).map(|lines| plot::window(&lines))
 }
 
 fn write(folder: &Path, name: &str, text: &str) -> Result<(), String> {
@@ -198,7 +207,7 @@ fn measure(arguments: &Arguments) -> Result<String, String> {
     let stream = Stream { keys: arguments.keys / 10, ticks: 20 * WINDOW, busy, tick };
     let drawn = entries.iter().filter(|entry| DRAWN.contains(&entry.name));
     let lines: Vec<Line> = drawn
-        .map(|entry| Line { name: entry.name, moments: (entry.history)(&stream).moments })
+        .map(|entry| Line { name: entry.name.into(), moments: (entry.history)(&stream).moments })
         .collect();
     write(&arguments.out, "window.csv", &report::csv(&lines))?;
     write(&arguments.out, "window.svg", &plot::window(&lines))?;

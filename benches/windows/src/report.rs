@@ -18,8 +18,9 @@ pub struct Row {
 }
 
 /// A peer in the picture.
+#[derive(Debug, PartialEq)]
 pub struct Line {
-    pub name: &'static str,
+    pub name: String,
     pub moments: Vec<Moment>,
 }
 
@@ -84,4 +85,50 @@ pub fn csv(lines: &[Line]) -> String {
         }
     }
     text
+}
+
+/// Reads what `csv` wrote.
+pub fn lines_from(csv: &str) -> Result<Vec<Line>, String> {
+    let mut lines: Vec<Line> = Vec::new();
+    for row in csv.lines().skip(1) {
+        let (name, moment) = moment_from(row).ok_or(format!("not a moment of a peer: {row}"))?;
+        match lines.last_mut().filter(|line| line.name == name) {
+            Some(line) => line.moments.push(moment),
+            None => lines.push(Line { name: name.into(), moments: vec![moment] }),
+        }
+    }
+    Ok(lines)
+}
+
+fn moment_from(row: &str) -> Option<(&str, Moment)> {
+    let (name, figures) = row.strip_prefix('"')?.split_once("\",")?;
+    let figures: Vec<&str> = figures.split(',').collect();
+    let [tick, items, bytes, rate] = figures[..] else { return None };
+    let moment = Moment {
+        tick: tick.parse().ok()?,
+        items: items.parse().ok()?,
+        bytes: bytes.parse().ok()?,
+        false_positive_rate: rate.parse().ok()?,
+    };
+    Some((name, moment))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_survive_the_csv() {
+        let moment = |tick| Moment { tick, items: 50, bytes: 80, false_positive_rate: 1.0 / 3.0 };
+        let line = |name: &str| Line { name: name.into(), moments: vec![moment(0), moment(1)] };
+        let lines = vec![line("koel, growing"), line("moka")];
+        assert_eq!(lines_from(&csv(&lines)).unwrap(), lines);
+    }
+
+    #[test]
+    fn a_broken_csv_is_an_error() {
+        for row in ["koel,0,1,2,3", "\"koel\",0,1,2", "\"koel\",0,1,2,3,4", "\"koel\",0,1,2,many"] {
+            assert!(lines_from(&format!("heading\n{row}")).is_err(), "{row}");
+        }
+    }
 }

@@ -19,6 +19,7 @@ pub struct Stream {
 }
 
 /// What a set was at the end of a tick.
+#[derive(Debug, PartialEq)]
 pub struct Moment {
     pub tick: u64,
     /// The keys of the window, which have to be there.

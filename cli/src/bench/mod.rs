@@ -3,16 +3,12 @@
 //!
 //! A round runs all workloads with each number of threads. Several rounds spread the effects of
 //! other programs over all results, which are medians. Reading order: `sizing` → `workloads` →
-//! `answers` and `timing`, then `table` and `plot` → `axes` → `svg`.
+//! `answers` and `timing`, then `table` and `plot`.
 
 mod answers;
-mod axes;
 mod picture;
 mod plot;
 mod sizing;
-// `benches/peers` includes this file, and uses more of it.
-#[allow(dead_code)]
-mod svg;
 mod table;
 mod timing;
 mod workloads;

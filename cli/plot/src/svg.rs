@@ -1,0 +1,218 @@
+//! An SVG drawing of lines, marks and text, and how much room a text takes.
+
+use crate::plot::{Mark, Style};
+use std::fmt::Write;
+
+pub const INK: &str = "#222222";
+pub const FAINT: &str = "#666666";
+pub const GRID: &str = "#e4e4e4";
+/// Pictures have a background of their own, so that they look the same on dark pages.
+pub const PAPER: &str = "#ffffff";
+/// How much wider bold letters are.
+const BOLD: f64 = 1.06;
+
+#[derive(Clone, Copy)]
+pub enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+#[derive(Default)]
+pub struct Drawing {
+    body: String,
+}
+
+impl Drawing {
+    pub fn text(&mut self, at: (f64, f64), size: u32, anchor: Anchor, colour: &str, words: &str) {
+        self.words(at, size, anchor, colour, "", words);
+    }
+
+    /// Adds as much of a heading as fits.
+    pub fn heading(&mut self, at: (f64, f64), size: u32, words: &str, room: f64) {
+        let words = fitted(words, size, room / BOLD);
+        self.words(at, size, Anchor::Start, INK, " font-weight=\"bold\"", &words);
+    }
+
+    /// Adds text that runs upwards.
+    pub fn text_upwards(&mut self, at: (f64, f64), size: u32, colour: &str, words: &str) {
+        let turned = format!(" transform=\"rotate(-90 {:.1} {:.1})\"", at.0, at.1);
+        self.words(at, size, Anchor::Middle, colour, &turned, words);
+    }
+
+    fn words(
+        &mut self,
+        (x, y): (f64, f64),
+        size: u32,
+        anchor: Anchor,
+        colour: &str,
+        more: &str,
+        words: &str,
+    ) {
+        if words.is_empty() {
+            return;
+        }
+        let anchor = match anchor {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        };
+        let (colour, words) = (escaped(colour), escaped(words));
+        self.add(format!(
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\" text-anchor=\"{anchor}\" \
+             fill=\"{colour}\"{more}>{words}</text>"
+        ));
+    }
+
+    pub fn line(&mut self, from: (f64, f64), to: (f64, f64), colour: &str) {
+        let ((x1, y1), (x2, y2)) = (from, to);
+        self.add(format!(
+            "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"{colour}\"/>"
+        ));
+    }
+
+    pub fn rectangle(&mut self, (x, y): (f64, f64), (width, height): (f64, f64), colour: &str) {
+        let colour = escaped(colour);
+        self.add(format!(
+            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"{colour}\"/>"
+        ));
+    }
+
+    pub fn curve(&mut self, points: &[(f64, f64)], style: &Style) {
+        let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let (colour, width) = (escaped(&style.colour), style.width);
+        let dashes = if style.dashed { " stroke-dasharray=\"6 4\"" } else { "" };
+        self.add(format!(
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" \
+             stroke-linejoin=\"round\"{dashes}/>",
+            points.join(" ")
+        ));
+    }
+
+    /// Adds the mark of a style, or its outline.
+    pub fn mark(&mut self, at: (f64, f64), style: &Style, hollow: bool) {
+        let size = 2.2 + style.width * 0.8;
+        if hollow {
+            self.shape(at, size + 0.8, style.mark, &style.colour);
+            self.shape(at, size - 1.0, style.mark, PAPER);
+        } else {
+            self.shape(at, size, style.mark, &style.colour);
+        }
+    }
+
+    fn shape(&mut self, (x, y): (f64, f64), size: f64, mark: Mark, colour: &str) {
+        let corners: &[(f64, f64)] = match mark {
+            Mark::None => return,
+            Mark::Circle => {
+                let colour = escaped(colour);
+                return self.add(format!(
+                    "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{size:.1}\" fill=\"{colour}\"/>"
+                ));
+            }
+            Mark::Bar => return self.rectangle((x - 7.0, y - 7.0), (14.0, 14.0), colour),
+            Mark::Square => &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
+            Mark::Triangle => &[(0.0, -1.2), (1.1, 0.9), (-1.1, 0.9)],
+            Mark::Diamond => &[(0.0, -1.3), (1.1, 0.0), (0.0, 1.3), (-1.1, 0.0)],
+        };
+        let corners: Vec<_> =
+            corners.iter().map(|(dx, dy)| (x + dx * size, y + dy * size)).collect();
+        self.polygon(&corners, colour);
+    }
+
+    pub fn polygon(&mut self, corners: &[(f64, f64)], colour: &str) {
+        let corners: Vec<String> = corners.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let colour = escaped(colour);
+        self.add(format!("<polygon points=\"{}\" fill=\"{colour}\"/>", corners.join(" ")));
+    }
+
+    fn add(&mut self, element: String) {
+        self.body += &element;
+        self.body.push('\n');
+    }
+
+    pub fn finish(self, width: f64, height: f64) -> String {
+        let mut svg = String::new();
+        write!(
+            svg,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
+             viewBox=\"0 0 {width:.0} {height:.0}\" font-family=\"Helvetica, Arial, sans-serif\">\n\
+             <rect width=\"100%\" height=\"100%\" fill=\"{PAPER}\"/>\n{}</svg>\n",
+            self.body
+        )
+        .expect("a string takes all");
+        svg
+    }
+}
+
+/// Replaces what has a meaning in XML, or no place in it.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped += "&amp;",
+            '<' => escaped += "&lt;",
+            '"' => escaped += "&quot;",
+            '\0'..' ' | '\u{fffe}' | '\u{ffff}' => escaped.push(' '),
+            _ => escaped.push(character),
+        }
+    }
+    escaped
+}
+
+/// Estimates the width of a text, in a wide font.
+pub fn width_of(words: &str, size: u32) -> f64 {
+    let widths = words.chars().map(|character| match character {
+        'f' | 'i' | 'j' | 'l' | 'r' | 't' | ' ' | '.' | ',' | ':' | '(' | ')' | '/' | '|' | '-' => {
+            0.39
+        }
+        'm' | 'w' | '%' => 0.92,
+        'A'..='Z' => 0.7,
+        ' '..='~' => 0.62,
+        _ => 1.0,
+    });
+    f64::from(size) * widths.sum::<f64>()
+}
+
+/// Returns the width of the widest text.
+pub fn widest<'a>(texts: impl Iterator<Item = &'a str>, size: u32) -> f64 {
+    texts.map(|words| width_of(words, size)).fold(0.0, f64::max)
+}
+
+/// Returns as much of a text as fits.
+pub fn fitted(words: &str, size: u32, room: f64) -> String {
+    // What has just been measured fits in spite of rounding.
+    if width_of(words, size) <= room + 0.1 {
+        return words.into();
+    }
+    let mut short = String::new();
+    let mut left = room - width_of("…", size);
+    for character in words.chars() {
+        left -= width_of(character.encode_utf8(&mut [0; 4]), size);
+        if left < 0.0 {
+            break;
+        }
+        short.push(character);
+    }
+    short.trim_end().to_string() + "…"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_too_long_is_cut() {
+        assert_eq!(fitted("lookup", 10, 100.0), "lookup");
+        assert_eq!(fitted("lookups, and more of them", 10, 60.0), "lookups,…");
+        assert_eq!(fitted("lookups", 10, -5.0), "…");
+        assert_eq!(fitted("", 10, 0.0), "");
+    }
+
+    #[test]
+    fn markup_and_control_characters_are_no_part_of_the_drawing() {
+        let mut drawing = Drawing::default();
+        drawing.text((0.0, 0.0), 12, Anchor::Start, "\"/><a", "<b>&\0</b>");
+        let svg = drawing.finish(10.0, 10.0);
+        assert!(svg.contains("fill=\"&quot;/>&lt;a\">&lt;b>&amp; &lt;/b></text>"), "{svg}");
+    }
+}

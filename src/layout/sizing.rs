@@ -21,7 +21,7 @@ struct Layout {
     unsplit: f64,
 }
 
-/// In ascending order of bits an item. `examples/loads.rs` measures the loads that tables reach. A
+/// In ascending order of bits an item. `benches/loads.rs` measures the loads that tables reach. A
 /// wide bucket fills up like a narrow one with as many lanes, since heads alone decide what moves
 /// where.
 const LAYOUTS: [Layout; 11] = [

@@ -109,9 +109,10 @@ fn a_rate_that_is_higher_than_planned_is_told() {
 #[test]
 fn a_line_stays_as_long_as_where_it_was_seen_last() {
     let place = Place::new();
-    let options = "--seed 7 --forget-after 28s";
+    // A tick is a second.
+    let options = "--seed 7 --forget-after 14s";
     add(&place, "a.koel", options, b"one\ntwo\n");
-    std::thread::sleep(std::time::Duration::from_secs(5));
+    std::thread::sleep(std::time::Duration::from_millis(2_500));
     add(&place, "b.koel", options, b"two\nthree\n");
     let ran = place.koel("merge -q a.koel b.koel");
     assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));

@@ -86,7 +86,7 @@ twins! { an_item_that_came_again_is_found_while_its_older_copy_expires:
 #[test]
 fn an_item_in_wide_buckets_that_came_again_is_found_while_its_older_copy_expires() {
     for first in [3, 0] {
-        Model::new("wide, came again", 2_000).in_short(3, 20).run_in::<Forgetful<true>, Place>(
+        Model::new("wide, came again", 2_000).in_short(2, 20).run_in::<Forgetful<true>, Place>(
             move |toy| expiring(toy, first),
             &[renew_and_tick, is_found],
             is_there_once,

@@ -4,7 +4,7 @@
 //! is in the stream twice, in random order.
 //!
 //! ```text
-//! cargo run --release --example dropped [URLS]
+//! cargo bench -p koel-benches --bench dropped -- [URLS]
 //! ```
 
 use koel::ConcurrentCuckooFilter;
@@ -14,7 +14,10 @@ use rand::{RngExt, SeedableRng};
 use std::collections::HashSet;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let urls: usize = std::env::args().nth(1).map_or(Ok(1_000_000), |arg| arg.parse())?;
+    let is_test = std::env::args().any(|arg| arg == "--test");
+    let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with("--"));
+    let few_or_many = if is_test { 1_000 } else { 1_000_000 };
+    let urls: usize = wanted.map_or(Ok(few_or_many), |arg| arg.parse())?;
     let mut rng = SmallRng::seed_from_u64(7);
     let mut stream: Vec<u64> = (0..urls).map(|_| rng.random()).collect();
     stream.extend_from_within(..);

@@ -288,6 +288,12 @@ impl End {
         [u64::from_le_bytes(END), blocks, items.cast_unsigned(), bytes, sums, 0]
     }
 
+    /// The length that a file of which these are the last bytes says that it has. Nothing of it is validated.
+    pub fn length_in(bytes: &[u8]) -> Option<u64> {
+        let (words, _) = bytes.last_chunk::<{ 8 * END_WORDS }>()?.as_chunks::<8>();
+        (words[0] == END).then(|| u64::from_le_bytes(words[3]))
+    }
+
     /// Parses an end that was read at byte `at`.
     pub fn read(words: &mut Words<END_WORDS>, at: u64) -> Result<Self, Reason> {
         if words[0].to_ne_bytes() != END {

@@ -7,16 +7,12 @@ use crate::failure::Failure;
 use crate::run::screen::Screen;
 use crate::state::keeper::Keeper;
 use crate::state::seen::{Seen, window_of};
-use koel::{SnapshotError, SnapshotErrorKind};
+use koel::{Piece, SnapshotError, SnapshotErrorKind};
 use std::fmt::{self, Display};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-/// A piece begins with 34 words, of which the third is its length in bytes.
-const FRONT_BYTES: usize = 34 * 8;
-const LENGTH: std::ops::Range<usize> = 16..24;
 
 pub fn import(options: &Import) -> Result<Ending, Failure> {
     let began = Instant::now();
@@ -61,15 +57,7 @@ fn assembled(input: &mut impl Read, from: &Path) -> Result<Seen, Failure> {
     };
     let (mut loader, mut is_first) = (Seen::loader(), true);
     while loader.next().is_some() {
-        let mut piece = Vec::new();
-        let front = input.take(FRONT_BYTES as u64).read_to_end(&mut piece);
-        front.map_err(|error| unreadable(from, &error))?;
-        if let Some(Ok(length)) = piece.get(LENGTH).map(<[u8; 8]>::try_from) {
-            // However long it says that it is, no more is read than is there.
-            let rest = u64::from_le_bytes(length).saturating_sub(FRONT_BYTES as u64);
-            let rest = input.take(rest).read_to_end(&mut piece);
-            rest.map_err(|error| unreadable(from, &error))?;
-        }
+        let piece = Piece::read_bytes(input).map_err(|error| unreadable(from, &error))?;
         if piece.is_empty() && is_first {
             return Err(Failure::new(format!(
                 "{}: it is empty; CF.SCANDUMP has no chunks of an empty filter, so there is nothing to import",

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::lines::crawl::Crawl;
 use crate::lines::streams::{check_input, standard_input};
 use flate2::bufread::MultiGzDecoder;
+use koel::SnapshotInfo;
 use koel_state::files::is_same;
 use std::fs::{File, Metadata};
 use std::io::{self, BufReader, ErrorKind, Read};
@@ -123,7 +124,7 @@ fn packing(path: &Path) -> Packing {
 /// How a compressed input begins, and a state.
 const GZIP: &[u8] = b"\x1F\x8B";
 const ZSTD: &[u8] = b"\x28\xB5\x2F\xFD";
-const STATE: &[u8] = b"\x89koel\r\n\x1A";
+const STATE: &[u8] = &SnapshotInfo::MAGIC;
 
 /// Decompresses an input if it begins as a compressed one does.
 fn recognised(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {

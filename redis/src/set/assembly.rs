@@ -4,7 +4,7 @@ use crate::set::about::About;
 use crate::set::chunk::{self, Chunk};
 use crate::set::few::Few;
 use crate::set::{Body, Set};
-use koel::{AnyCuckooFilter, AnyPieceLoader, SnapshotError, StableHash};
+use koel::{AnyCuckooFilter, AnyPieceLoader, SnapshotError, SnapshotInfo, StableHash};
 use std::fmt;
 use std::io::Read;
 
@@ -55,11 +55,6 @@ impl From<SnapshotError> for Trouble {
         Trouble::Koel(error)
     }
 }
-
-/// The last words of a file that koel saved: 6 words that begin with these bytes, and have the length of the
-/// file in the fourth.
-const FILE_END: [u8; 8] = *b"koel end";
-const FILE_END_BYTES: usize = 48;
 
 impl Assembly {
     /// For the chunks of a file, of which the last one tells that it is.
@@ -123,12 +118,9 @@ impl Assembly {
     /// Whether what was kept ends as a file of its length does.
     fn ends_a_file(&self) -> bool {
         let from_end = self.kept.iter().flatten().rev().flat_map(|chunk| chunk.iter().rev());
-        let mut end: Vec<u8> = from_end.take(FILE_END_BYTES).copied().collect();
+        let mut end: Vec<u8> = from_end.take(SnapshotInfo::END_BYTES).copied().collect();
         end.reverse();
-        end.starts_with(&FILE_END)
-            && end
-                .get(24..32)
-                .is_some_and(|length| *length == (self.bytes_kept as u64).to_le_bytes())
+        SnapshotInfo::length_in_end(&end) == Some(self.bytes_kept as u64)
     }
 
     /// Whether the chunk that came is the last one of a file.

@@ -17,12 +17,10 @@
 
 use crate::set::about::About;
 use crate::set::few::Few;
-use koel::StableHash;
+use koel::{Piece, SnapshotInfo, StableHash};
 use koel_state::window::Window;
 
 const MAGIC: [u8; 8] = *b"\x89koelr\r\n";
-const PIECE: [u8; 8] = *b"\x89koelp\r\n";
-const FILE: [u8; 8] = *b"\x89koel\r\n\x1a";
 const VERSION: u64 = 1;
 
 /// The words before the hashes.
@@ -46,8 +44,8 @@ impl<'a> Chunk<'a> {
     /// Tells what these bytes are, or returns `None` if they are no chunk that makes sense.
     pub fn parse(bytes: &'a [u8]) -> Option<Self> {
         match *bytes.first_chunk::<8>()? {
-            PIECE => return Some(Chunk::Piece(bytes)),
-            FILE => return Some(Chunk::File),
+            Piece::MAGIC => return Some(Chunk::Piece(bytes)),
+            SnapshotInfo::MAGIC => return Some(Chunk::File),
             MAGIC => {}
             _ => return None,
         }

@@ -5,8 +5,7 @@
 use crate::set::assembly::{Assembly, Trouble};
 use crate::set::count::Count;
 use crate::set::{Body, Counted, Set, chunk, filter, filter_of};
-use koel::{AnyCuckooFilter, SnapshotError, StableHash};
-use std::ops::Range;
+use koel::{AnyCuckooFilter, Piece, SnapshotError, StableHash};
 
 /// The bytes in a piece, unless a shard has more.
 const PIECE_BYTES: usize = 1 << 20;
@@ -14,11 +13,6 @@ const PIECE_BYTES: usize = 1 << 20;
 /// Where a dump goes on. These are larger than any cursor of a filter, and numbers that every client can hold.
 const AT_ABOUT: u64 = (1 << 53) - 2;
 const AT_END: u64 = (1 << 53) - 1;
-
-/// What [a piece](koel::ConcurrentCuckooFilter::piece_at) begins with: words of the filter that made it, a header that tells its
-/// layout, and a checksum.
-const FRONT_BYTES: usize = 34 * 8;
-const HEADER: Range<usize> = 9 * 8..33 * 8;
 
 /// Why there is no such part of a dump.
 pub enum NoPart {
@@ -64,7 +58,7 @@ impl Set {
             Body::Few(few) => visit(&chunk::of_few(&self.about, few)),
             Body::Half(assembly) => assembly.each_chunk(visit),
             Body::Filter(filter) => {
-                each_piece(&filter.any, &mut visit)?;
+                each_piece(&filter.any, |piece| visit(piece.as_bytes()))?;
                 visit(&chunk::of_about(&self.about));
             }
         }
@@ -86,9 +80,9 @@ impl Set {
         visit(&chunk::of_about(&self.about));
         // Without memory for a piece, there is no digest.
         let _ = filter.map(|filter| {
-            each_piece(filter, &mut |piece| {
-                visit(&piece[HEADER]);
-                visit(&piece[FRONT_BYTES..]);
+            each_piece(filter, |piece| {
+                visit(piece.header());
+                visit(piece.blocks());
             })
         });
     }
@@ -144,12 +138,12 @@ impl Set {
 /// Visits all pieces of a filter.
 fn each_piece(
     filter: &AnyCuckooFilter<StableHash>,
-    visit: &mut impl FnMut(&[u8]),
+    mut visit: impl FnMut(&Piece),
 ) -> Result<(), SnapshotError> {
     let mut cursor = Some(0);
     while let Some(place) = cursor {
         let piece = filter!(filter, filter => filter.piece_at(place, PIECE_BYTES))?;
-        visit(piece.as_bytes());
+        visit(&piece);
         cursor = piece.next();
     }
     Ok(())

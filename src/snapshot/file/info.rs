@@ -3,7 +3,7 @@
 use crate::room::parts::Plan;
 use crate::snapshot::error::{Reason, SnapshotError};
 use crate::snapshot::file::load::{end_of, header_words, read_at};
-use crate::snapshot::format::{END_WORDS, End, HEADER_WORDS, block_bytes};
+use crate::snapshot::format::{END_WORDS, End, HEADER_WORDS, MAGIC, block_bytes};
 use crate::snapshot::header::{Anonymous, read_anonymous};
 use crate::snapshot::list;
 use crate::snapshot::time::{TIME_WORDS, time_in};
@@ -44,6 +44,32 @@ pub struct SnapshotInfo {
 }
 
 impl SnapshotInfo {
+    /// What every file begins with, and nothing else does that koel writes.
+    ///
+    /// ```
+    /// use koel::{ConcurrentCuckooFilter, SnapshotInfo, StableHash};
+    ///
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000);
+    /// let mut file = Vec::new();
+    /// builder.hasher(StableHash::random()).build()?.write_to(&mut file)?;
+    /// assert!(file.starts_with(&SnapshotInfo::MAGIC));
+    /// let end = &file[file.len() - SnapshotInfo::END_BYTES..];
+    /// assert_eq!(SnapshotInfo::length_in_end(end), Some(file.len() as u64));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub const MAGIC: [u8; 8] = MAGIC;
+
+    /// The number of bytes in the end of a file.
+    pub const END_BYTES: usize = 8 * END_WORDS;
+
+    /// Returns the length of the file that ends with these bytes, or `None` if no file does.
+    ///
+    /// So one who gets a file in parts knows when it is complete. Only loading it shows whether it is undamaged.
+    #[must_use]
+    pub fn length_in_end(bytes: &[u8]) -> Option<u64> {
+        End::length_in(bytes)
+    }
+
     /// Reads what the file at this path says.
     ///
     /// # Errors

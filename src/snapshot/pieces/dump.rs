@@ -11,11 +11,12 @@ use crate::snapshot::error::Reason;
 use crate::snapshot::format::{HEADER_WORDS, Words, block_words, seal};
 use crate::snapshot::header::header;
 use crate::snapshot::list::{Listing, words_for, write_block};
-use crate::snapshot::pieces::format::{FRONT_BYTES, FRONT_WORDS, Front};
+use crate::snapshot::pieces::format::{FRONT_BYTES, FRONT_WORDS, Front, HEADER_BYTES, MAGIC};
 use crate::snapshot::pieces::origin::Stamp;
 use crate::snapshot::write::Copying;
 use crate::stable_hash::PersistentHasher;
 use std::fmt;
+use std::io::{self, Read};
 
 /// A piece of a filter, which was made by [`piece_at`](crate::ConcurrentCuckooFilter::piece_at).
 ///
@@ -36,6 +37,52 @@ pub struct Piece {
 }
 
 impl Piece {
+    /// What every piece begins with, and nothing else does that koel writes.
+    ///
+    /// ```
+    /// # use koel::{ConcurrentCuckooFilter, Piece, StableHash};
+    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
+    /// let filter = builder.capacity(100).build()?;
+    /// assert!(filter.piece_at(0, 0)?.as_bytes().starts_with(&Piece::MAGIC));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub const MAGIC: [u8; 8] = MAGIC;
+
+    /// Reads the bytes of the next piece from a stream in which pieces follow one another.
+    ///
+    /// They are not validated: [push](crate::PieceLoader::push) them. They are less than a piece if the stream
+    /// ends too soon, or if what comes next does not begin like one; and none at the end of the stream.
+    ///
+    /// ```
+    /// # use koel::{ConcurrentCuckooFilter, Piece, StableHash};
+    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
+    /// let filter = builder.capacity(1_000_000).build()?; // three shards
+    /// let mut stream = Vec::new();
+    /// for piece in filter.pieces(1 << 20) {
+    ///     stream.extend(piece?.as_bytes());
+    /// }
+    /// let (mut stream, mut loader) = (&stream[..], ConcurrentCuckooFilter::<StableHash>::loader());
+    /// while loader.next().is_some() {
+    ///     loader.push(&Piece::read_bytes(&mut stream)?)?;
+    /// }
+    /// assert!(loader.finish().is_ok() && stream.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the stream cannot be read.
+    pub fn read_bytes(stream: &mut impl Read) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        stream.take(FRONT_BYTES as u64).read_to_end(&mut bytes)?;
+        if let Ok(front) = Front::begin(&bytes) {
+            // However long it says that it is, no more is read than is there.
+            let rest = front.bytes.saturating_sub(FRONT_BYTES as u64);
+            stream.take(rest).read_to_end(&mut bytes)?;
+        }
+        Ok(bytes)
+    }
+
     /// Returns the bytes, which are to be sent or stored as they are, and to be
     /// [pushed](crate::PieceLoader::push).
     ///
@@ -50,6 +97,31 @@ impl Piece {
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         bytemuck::cast_slice(&self.words)
+    }
+
+    /// Returns the header that a file of the filter would have: how the filter was built, and its hasher.
+    ///
+    /// With the [blocks](Self::blocks), it is all that a piece has of the filter's contents. What else is in a piece
+    /// tells it from others.
+    #[must_use]
+    pub fn header(&self) -> &[u8] {
+        &self.as_bytes()[HEADER_BYTES]
+    }
+
+    /// Returns the blocks: one for each shard, or one with a list of items.
+    ///
+    /// ```
+    /// # use koel::{ConcurrentCuckooFilter, StableHash};
+    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
+    /// let filter = builder.capacity(100).build()?;
+    /// let (one, other) = (filter.piece_at(0, 0)?, filter.try_clone()?.piece_at(0, 0)?);
+    /// assert!(one.as_bytes() != other.as_bytes()); // they are of two filters
+    /// assert!((one.header(), one.blocks()) == (other.header(), other.blocks()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn blocks(&self) -> &[u8] {
+        &self.as_bytes()[FRONT_BYTES..]
     }
 
     /// Returns the cursor of the next piece, or `None` if this is the last one.

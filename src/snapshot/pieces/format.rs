@@ -60,15 +60,18 @@
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{HEADER_WORDS, Words, bytes_of, seal, unseal};
 use crate::snapshot::pieces::origin::Stamp;
+use std::ops::Range;
 
-pub(crate) const FRONT_WORDS: usize = 34;
+pub(crate) const FRONT_WORDS: usize = HEADER + HEADER_WORDS + 1;
 pub(crate) const FRONT_BYTES: usize = 8 * FRONT_WORDS;
 
-const MAGIC: [u8; 8] = *b"\x89koelp\r\n";
+pub(crate) const MAGIC: [u8; 8] = *b"\x89koelp\r\n";
 const VERSION: u64 = 1;
 
-/// Where the header is.
+/// The words before the header.
 const HEADER: usize = 9;
+/// The bytes of the header.
+pub(crate) const HEADER_BYTES: Range<usize> = 8 * HEADER..8 * (HEADER + HEADER_WORDS);
 
 /// The front of a piece, without what follows from its blocks.
 #[derive(Clone, Debug)]
@@ -110,13 +113,23 @@ impl Front {
     /// Parses and validates the front of a piece, whose length has to be the one it says. The header in
     /// it is not validated, and neither are the places.
     pub fn read(piece: &[u8]) -> Result<Self, Reason> {
+        let front = Self::begin(piece)?;
+        let (length, wanted) = (piece.len() as u64, front.bytes);
+        if length == wanted {
+            Ok(front)
+        } else {
+            Err(Reason::WrongLength { bytes: length, wanted })
+        }
+    }
+
+    /// The same for a piece of which there may be only the front.
+    pub fn begin(piece: &[u8]) -> Result<Self, Reason> {
         let magic = piece.get(..MAGIC.len()).unwrap_or(piece);
         if magic != MAGIC {
             let is_file = magic == crate::snapshot::format::MAGIC;
             return Err(Reason::NotAPiece { is_file });
         }
-        let length = piece.len() as u64;
-        let front = piece.get(..FRONT_BYTES).ok_or(Reason::CutOff { at: length })?;
+        let front = piece.get(..FRONT_BYTES).ok_or(Reason::CutOff { at: piece.len() as u64 })?;
         let mut words = [0; FRONT_WORDS];
         bytes_of(&mut words).copy_from_slice(front);
         let version = u64::from_le(words[1]);
@@ -129,9 +142,6 @@ impl Front {
             .ok_or(Reason::damaged(0, "the checksum of the piece's front is wrong"))?;
         let [_, _, bytes, filter, turn, start, end, blocks, sums] =
             std::array::from_fn(|at| words[at]);
-        if bytes != length {
-            return Err(Reason::WrongLength { bytes: length, wanted: bytes });
-        }
         Ok(Front { bytes, stamp: Stamp { filter, turn }, start, end, blocks, sums, header })
     }
 }

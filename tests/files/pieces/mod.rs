@@ -2,6 +2,7 @@
 //! them.
 
 mod in_use;
+mod parts;
 mod refused;
 
 use crate::common::{SplitMix, layouts, leave_list, rounds};

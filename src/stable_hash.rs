@@ -89,20 +89,6 @@ pub trait PersistentHasher: BuildHasher + Sized {
 
     /// Returns the hasher with this seed, or `None` if there is none.
     fn from_seed(seed: u128) -> Option<Self>;
-
-    /// Returns the name of this hasher in files: [`NAME`](Self::NAME), unless it was loaded from a
-    /// file with a name of before.
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
-
-    /// Returns the hasher that a file calls so, or `None` if it is not of this type.
-    ///
-    /// A type whose hashes have changed, and with them its name, can return a hasher here that
-    /// hashes as before, and so read files of before.
-    fn from_name(name: &str, seed: u128) -> Option<Self> {
-        if name == Self::NAME { Self::from_seed(seed) } else { None }
-    }
 }
 
 /// A hasher whose output is fixed for good: 64-bit XXH3 with a seed.
@@ -164,12 +150,7 @@ pub trait PersistentHasher: BuildHasher + Sized {
 /// another field. Items that were inserted before are then no longer found. If that may happen,
 /// insert bytes, or a tuple of plain fields, instead of your type.
 ///
-/// # Files of before
-///
-/// This hasher is called `XXH3-64 of bytes` in files. Files that call it `XXH3-64` have strings with
-/// the byte 255 as a second piece, and bytes with their length as a first. A hasher that was loaded
-/// from such a file goes on like that, so their items are found; and a filter that is saved again
-/// keeps the name.
+/// This hasher is called `XXH3-64` in files.
 ///
 /// # Untrusted items
 ///
@@ -181,14 +162,9 @@ pub trait PersistentHasher: BuildHasher + Sized {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct StableHash {
     seed: u64,
-    /// Whether all pieces count that an item writes, as in files of before.
-    all_pieces: bool,
 }
 
 impl StableHash {
-    /// The name of hashers of which all pieces count.
-    const FORMER_NAME: &'static str = "XXH3-64";
-
     /// Returns the hasher with this seed, which is the same everywhere and for ever.
     ///
     /// ```
@@ -201,7 +177,7 @@ impl StableHash {
     /// ```
     #[must_use]
     pub const fn with_seed(seed: u64) -> Self {
-        StableHash { seed, all_pieces: false }
+        StableHash { seed }
     }
 
     /// Returns a hasher with a random seed.
@@ -252,13 +228,12 @@ impl BuildHasher for StableHash {
 
     #[inline]
     fn build_hasher(&self) -> StableHasher {
-        let last = if self.all_pieces { Last::All } else { Last::Other };
-        StableHasher { hash: self.seed, last }
+        StableHasher { hash: self.seed, last: Last::Other }
     }
 }
 
 impl PersistentHasher for StableHash {
-    const NAME: &'static str = "XXH3-64 of bytes";
+    const NAME: &'static str = "XXH3-64";
 
     fn seed(&self) -> u128 {
         self.seed.into()
@@ -266,16 +241,6 @@ impl PersistentHasher for StableHash {
 
     fn from_seed(seed: u128) -> Option<Self> {
         Some(StableHash::with_seed(seed.try_into().ok()?))
-    }
-
-    fn name(&self) -> &'static str {
-        if self.all_pieces { Self::FORMER_NAME } else { Self::NAME }
-    }
-
-    fn from_name(name: &str, seed: u128) -> Option<Self> {
-        let all_pieces = name == Self::FORMER_NAME;
-        let is_known = all_pieces || name == Self::NAME;
-        Self::from_seed(seed).filter(|_| is_known).map(|hash| StableHash { all_pieces, ..hash })
     }
 }
 
@@ -294,8 +259,6 @@ enum Last {
     /// A `usize`, which is not hashed yet: if as many bytes follow, it is their length.
     Length(u64),
     Other,
-    /// All pieces count.
-    All,
 }
 
 impl fmt::Debug for StableHasher {
@@ -308,9 +271,7 @@ impl StableHasher {
     #[inline]
     fn piece(&mut self, bytes: &[u8], next: Last) {
         self.hash = xxh3_64_with_seed(bytes, self.finish());
-        if !matches!(self.last, Last::All) {
-            self.last = next;
-        }
+        self.last = next;
     }
 }
 
@@ -344,12 +305,8 @@ impl Hasher for StableHasher {
 
     #[inline]
     fn write_usize(&mut self, number: usize) {
-        let number = number as u64;
         self.hash = self.finish();
-        match self.last {
-            Last::All => self.piece(&number.to_le_bytes(), Last::All),
-            _ => self.last = Last::Length(number),
-        }
+        self.last = Last::Length(number as u64);
     }
 
     little_endian! {
@@ -414,25 +371,8 @@ mod tests {
     }
 
     #[test]
-    fn under_the_former_name_all_pieces_count() {
-        let hash = StableHash::from_name("XXH3-64", 42).expect("a hasher");
-        assert_eq!(hash.name(), "XXH3-64");
-        assert_eq!(hash.hash_one("item"), of(&[b"item", b"\xFF"]));
-        assert_eq!(hash.hash_one(String::from("item")), of(&[b"item", b"\xFF"]));
-        let with_length = of(&[b"\x04\0\0\0\0\0\0\0", b"item"]);
-        assert_eq!(hash.hash_one(&b"item"[..]), with_length);
-        assert_eq!(hash.hash_one(b"item".to_vec()), with_length);
-        assert_eq!(hash.hash_one(*b"item"), with_length);
-        assert_eq!(hash.hash_one(3usize), of(&[&[3, 0, 0, 0, 0, 0, 0, 0]]));
-        assert_eq!(hash.hash_one((7u8, "a")), of(&[&[7], b"a", b"\xFF"]));
-        assert_eq!(hash.hash_bytes(b"item"), of(&[b"item"]));
-    }
-
-    #[test]
-    fn a_seed_of_more_than_64_bits_and_another_name_are_refused() {
+    fn a_seed_of_more_than_64_bits_is_refused() {
         assert_eq!(StableHash::from_seed(7), Some(StableHash::with_seed(7)));
         assert_eq!(StableHash::from_seed(1 << 64), None);
-        assert_eq!(StableHash::from_name("XXH3-64", 1 << 64), None);
-        assert_eq!(StableHash::from_name("XXH3", 7), None);
     }
 }

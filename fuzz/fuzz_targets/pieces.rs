@@ -1,11 +1,11 @@
 //! Cuts a file into pieces, as the specification says, and loads them. The loader has to accept them
 //! if, and only if, the file is accepted, and to go on after any piece that is not the right one.
 
-use crate::repair::{END_WORDS, HEADER_WORDS, block_words, seal, sum_of};
+use crate::repair::{END_WORDS, HEADER_WORDS, LIST, block_words, seal, sum_of};
 use crate::{Filter, mix, written};
 use koel_small::{AnyCuckooFilter, Room, StableHash};
 
-const FRONT_WORDS: usize = 34;
+const FRONT_WORDS: usize = 33;
 const DEPTH: usize = 1;
 
 /// Checks that the pieces of this file, whose checksums are right, are worth as much as the file.
@@ -66,7 +66,7 @@ fn cut(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
     let words = words_of(bytes);
     let (header, rest) = words.split_at_checked(HEADER_WORDS)?;
     let (blocks, _) = rest.split_at_checked(rest.len().checked_sub(END_WORDS)?)?;
-    let is_list = header[21] == 1;
+    let is_list = header[LIST] == 1;
     let block = if is_list { blocks.len() } else { block_words(header)? };
     let (mut pieces, mut place, mut next) =
         (Vec::new(), 0u64, blocks.chunks(block.max(1)).peekable());

@@ -3,7 +3,10 @@
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-pub const HEADER_WORDS: usize = 24;
+pub const HEADER_WORDS: usize = 23;
+/// Words of the header.
+pub const LIST: usize = 20;
+const TICKS: usize = 21;
 pub const END_WORDS: usize = 6;
 /// The words of a block other than its buckets.
 const BLOCK_WORDS: usize = 4;
@@ -35,16 +38,12 @@ impl Repair {
         let (header, rest) = words.split_at_checked(HEADER_WORDS)?;
         let mut header = header.to_vec();
         header[0] = u64::from_le_bytes(*b"\x89koel\r\n\x1a");
-        // Whatever says nothing sensible has narrow buckets, as most of the corpus does.
-        let is_new = (2..=3).contains(&header[1]);
-        header[1] = if is_new { header[1] } else { 1 };
+        header[1] = 1;
         header[2] &= 1;
         header[12] = 0;
-        let pieces: [&[u8]; 9] = [
+        let pieces: [&[u8]; 7] = [
             b"koel",
-            b"\xFF",
             b"\x04\x03\x02\x01",
-            b"\x03\0\0\0\0\0\0\0",
             b"\x01\x02\x03",
             b"\x05\0\0\0\0\0\0\0",
             b"\x01\0\0\0\0\0\0\0",
@@ -54,16 +53,8 @@ impl Repair {
         header[13] = xxh3_64_with_seed(b"koel", header[11]);
         header[14] = pieces.iter().fold(header[11], |hash, piece| xxh3_64_with_seed(piece, hash));
         header[15..19].copy_from_slice(&[u64::from_le_bytes(*b"XXH3-64\0"), 0, 0, 0]);
-
-        header[19] = if is_new { 1 + (header[19] >> 1 & 1) } else { 0 };
-        header[20] = if is_new { header[20] & header[2] } else { 0 };
-        // What version 1 can say would be written in version 1 again.
-        if header[1] == 2 && header[19..22] == [1, 0, 0] {
-            (header[1], header[19]) = (1, 0);
-        }
-        if header[1] == 3 {
-            header[22] = 1 + header[22] % 62;
-        }
+        header[19] = 1 + (header[19] >> 1 & 1);
+        header[TICKS] %= 63;
 
         let block = block_words(&header)?;
         let blocks = (rest.len() + 2).saturating_sub(END_WORDS).max(block) / block;
@@ -95,7 +86,7 @@ pub fn block_words(header: &[u64]) -> Option<usize> {
 }
 
 fn forgets(header: &[u64]) -> bool {
-    header[1] == 3
+    header[TICKS] > 0
 }
 
 /// The words of a block that tell its time, and those for each age before them.
@@ -105,12 +96,12 @@ fn age_words(header: &[u64]) -> usize {
     match (forgets(header), header[2] & 1) {
         (false, _) => 0,
         (true, 0) => TIME_WORDS,
-        (true, _) => TIME_WORDS + 1 + header[22].min(62) as usize,
+        (true, _) => TIME_WORDS + 1 + header[TICKS].min(62) as usize,
     }
 }
 
 fn stamp_bits(header: &[u64]) -> u32 {
-    if forgets(header) { (header[22] + 1).ilog2() + 1 } else { 0 }
+    if forgets(header) { (header[TICKS] + 1).ilog2() + 1 } else { 0 }
 }
 
 /// Makes all blocks of the time of the first one.
@@ -161,7 +152,7 @@ fn repair_buckets(header: &[u64], block: &mut [u64]) {
     let stamps = (1 << stamp) - 1;
     // A stamp that is too old becomes that of the block's time.
     let stamped = |lane: u64| match forgets(header) {
-        true if now.wrapping_sub(lane) & stamps > header[22] => lane & !stamps | now & stamps,
+        true if now.wrapping_sub(lane) & stamps > header[TICKS] => lane & !stamps | now & stamps,
         _ => lane,
     };
     for bucket in block[3..last].chunks_mut(words) {

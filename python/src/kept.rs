@@ -92,19 +92,13 @@ impl Kept {
     /// Takes over what another program may have saved.
     fn of(filter: AnyCuckooFilter<StableHash>, name: &str) -> PyResult<Kept> {
         let mut kept = Kept { filter, window: None };
-        let refused = |why: String| Err(PyValueError::new_err(format!("{name}{why}")));
-        if either!(kept, filter => filter.hasher().name()) != StableHash::NAME {
-            return refused(
-                "an early version of koel made it, which hashed strings in another way".into(),
-            );
-        }
         match either!(kept, filter => Window::of(filter)) {
             Ok(window) => kept.window = window,
             Err(ticks) => {
-                return refused(format!(
-                    "it remembers items for {ticks} ticks, which another program counts, so nobody knows here \
-                     when to forget one"
-                ));
+                return Err(PyValueError::new_err(format!(
+                    "{name}it remembers items for {ticks} ticks, which another program counts, so nobody knows \
+                     here when to forget one"
+                )));
             }
         }
         kept.keep_up();

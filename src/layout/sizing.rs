@@ -160,6 +160,7 @@ pub fn lanes_of(bits: u32, is_wide: bool, ticks: u8) -> Option<Lanes> {
 pub struct GrowthPlan {
     /// The geometry of the first table.
     pub geometry: Geometry,
+    /// [`Stagger::FULL`], but in models.
     pub stagger: Stagger,
     pub max_bytes: usize,
     /// The size of the filter itself, without its heap, but with what keeps the time of one that

@@ -24,7 +24,7 @@ pub struct Stagger {
 }
 
 impl Stagger {
-    /// All shards get equal shares, as in files of version 1.
+    /// All shards get equal shares, as those of a fixed filter.
     pub const NONE: Stagger = Stagger { factor: 0 };
     pub const FULL: Stagger = Stagger { factor: u64::MAX / 3 };
 

@@ -5,19 +5,15 @@
 //! [`load`](crate::ConcurrentCuckooFilter::load) reads them.)
 //!
 //! A file is a sequence of 64-bit words in little-endian order: a header, one block for each shard
-//! (or one block with a list), and an end. It can be written and read from front to back. This page describes version 3,
-//! the one of filters that [forget](#ages); version 2, in which they do not; and
-//! version 1, which is the same but for its words 1 and 19 to 21, and has neither
-//! [wide buckets](#a-bucket) nor [staggered shards](#where-an-item-is) nor a [list](#a-list). koel
-//! saves a filter in the first version that has all it needs. It checks every field against the values given here before it uses it, and
-//! refuses a file with any other value.
+//! (or one block with a list), and an end. It can be written and read from front to back. koel checks every field
+//! against the values given here before it uses it, and refuses a file with any other value.
 //!
-//! # Header: 24 words
+//! # Header: 23 words
 //!
 //! | word | at byte | contents |
 //! |---|---|---|
 //! | 0 | 0 | the bytes `89 6B 6F 65 6C 0D 0A 1A`: `koel`, between bytes that programs change when they take the file for text |
-//! | 1 | 8 | the version of the format: 1, 2 or 3 |
+//! | 1 | 8 | the version of the format: 1 |
 //! | 2 | 16 | the kind of filter: 0 for a fixed filter, 1 for a growing one |
 //! | 3 | 24 | `bits`, the size of a fingerprint: 8, 9, 10, 12, 16, 21 or 32 in narrow buckets; 18, 20, 24 or 32 in wide ones |
 //! | 4 | 32 | `buckets`, the number of buckets in a shard: 2 to 131,072, and a multiple of 512 if there is more than one shard. 8,192 in a growing filter |
@@ -30,11 +26,10 @@
 //! | 11, 12 | 88 | the seed of the hasher: 128 bits, the lower half first |
 //! | 13, 14 | 104 | two probes: the hashes of certain bytes and of a certain item, described [below](#the-hasher) |
 //! | 15 to 18 | 120 | the name of the hasher: UTF-8, 1 to 32 bytes, none of them zero, padded with zeros |
-//! | 19 | 152 | from version 2 on, the number of words in a bucket: 1 if it is narrow, 2 if it is wide. 0 in version 1, whose buckets are narrow |
-//! | 20 | 160 | 1 if shards are staggered, which is possible from version 2 on and in a growing filter; otherwise 0 |
-//! | 21 | 168 | 1 if the file has a [list](#a-list) instead of shards, which is possible from version 2 on and in a growing filter with one root; otherwise 0 |
-//! | 22 | 176 | in version 3, `ticks`, the number of ticks that items are remembered for: 1 to 62. 0 in earlier versions |
-//! | 23 | 184 | the checksum of words 0 to 22 |
+//! | 19 | 152 | the number of words in a bucket: 1 if it is narrow, 2 if it is wide |
+//! | 20 | 160 | 1 if the file has a [list](#a-list) instead of shards, which is possible in a growing filter with one root; otherwise 0 |
+//! | 21 | 168 | `ticks`, the number of ticks that items are remembered for: 1 to 62, or 0 if they are for ever |
+//! | 22 | 176 | the checksum of words 0 to 21 |
 //!
 //! Every checksum is the 64-bit XXH3 hash, with seed 0, of the bytes of its words.
 //!
@@ -46,7 +41,7 @@
 //! | 1 | `depth`, the number of splits that led to the shard: 0 to 31. 0 in a fixed filter |
 //! | 2 | the number of items, in two's complement. In a fixed filter, this is the number of taken lanes. In a growing filter, it is that number or up to `buckets` × (lanes of a bucket) less: a lane that is used up goes to both halves of a split, and the items that such lanes stand for are divided between the halves |
 //! | 3 and on | the buckets, one after the other |
-//! | then | in version 3, the [ages](#ages) |
+//! | then | if the filter forgets, the [ages](#ages) |
 //! | last | the checksum of all words of the block before this one |
 //!
 //! The blocks are in the order of the hashes that lead to their shards. A fixed filter has `roots`
@@ -65,8 +60,8 @@
 //! | 0, 1 | zeros |
 //! | 2 | the number of items, at most 65,536 |
 //! | 3 and on | the mixed hash of each item, in ascending order. There are at most as many copies of one as a bucket has lanes |
-//! | then | in version 3, the [stamp](#ages) of each item in the same order, eight in a word from its low end up, padded with zeros |
-//! | 3 words | in version 3, the [time](#ages) |
+//! | then | if the filter forgets, the [stamp](#ages) of each item in the same order, eight in a word from its low end up, padded with zeros |
+//! | 3 words | if the filter forgets, the [time](#ages) |
 //! | last | the checksum of all words of the block before this one |
 //!
 //! # End: 6 words
@@ -82,8 +77,8 @@
 //!
 //! # Ages
 //!
-//! In version 3, each lane has a *stamp*: the lower `stamp` bits of the number of the tick in which its
-//! item came or was refreshed, where `stamp` is the binary logarithm of `ticks` + 2, rounded up. An item
+//! A filter *forgets* if its `ticks` are not 0. Then each lane has a *stamp*: the lower `stamp` bits of the number
+//! of the tick in which its item came or was refreshed, where `stamp` is the binary logarithm of `ticks` + 2, rounded up. An item
 //! whose stamp is `s` is `(tick - s) mod 2^stamp` ticks old, and no older than `ticks`.
 //!
 //! Ticks may pass while a file is written, so each block has its own time. It ends, before its checksum,
@@ -106,13 +101,13 @@
 //! many as fit. Bits that are left over are zero. A lane is 0 if it is empty, and a fingerprint
 //! otherwise. In a growing filter, at least one of the lower `window` bits of a fingerprint is not
 //! zero, where `window` is `bits - bits / 2`, and the quotient is rounded down.
-//! In version 3, the lowest `stamp` bits of a lane that is not empty are its stamp, and the fingerprint
+//! If the filter forgets, the lowest `stamp` bits of a lane that is not empty are its stamp, and the fingerprint
 //! is in the others, which are not all zero: `bits` is to be read as `bits - stamp` here.
 //!
 //! A wide bucket is two words, both cut in the same way into lanes of `half` bits,
 //! where `half` is `bits / 2`. The first word has the upper half of each fingerprint, its *head*, and
 //! the second the lower half, its *tail*. Both are 0 if the lane is empty. A head is never 0; a tail
-//! may be, but not in a growing filter, whose `window` is `half`. In version 3, the stamp is in the lowest
+//! may be, but not in a growing filter, whose `window` is `half`. If the filter forgets, the stamp is in the lowest
 //! bits of the tail, `window` is `half - stamp`, and what is said of tails holds for their other bits.
 //!
 //! # Where an item is
@@ -138,7 +133,7 @@
 //!   `scale(rest, buckets)`, where `rest` is the rest of that product.
 //! * In a narrow bucket, the fingerprint is 1 + the part of `scale(h << 32, 2^bits - 1)`. In a wide one,
 //!   its head is 1 + the part of `scale(h << 32, 2^half - 1)`, and its tail the highest `half` bits of
-//!   the rest of that product. In version 3, the fingerprint of a narrow bucket is the part of
+//!   the rest of that product. If the filter forgets, the fingerprint of a narrow bucket is the part of
 //!   `scale(h << 32, 2^bits - 2^stamp)` with its lowest `stamp` bits set, plus 1; and the lowest `stamp` bits
 //!   of a tail are zero.
 //! * Let `s` be `0x9E3779B97F4A7C15` × the fingerprint, or × its head in a wide bucket. The item is *wide* if `near` is 2, or if a
@@ -146,15 +141,14 @@
 //! * The second bucket of a wide item is `t` - first, plus `buckets` if that is negative, where `t`
 //!   is the part of `scale(s, buckets)` with its lowest bit set. The second bucket of any other
 //!   item is first XOR `n`, where `n` is `(s >> 40) & (near - 1)` with its lowest bit set.
-//! * The filter contains the item if a lane of either bucket equals the fingerprint. (In version 3, but for
-//!   its stamp.)
+//! * The filter contains the item if a lane of either bucket equals the fingerprint, but for
+//!   its stamp.
 //!
-//! In a growing filter (in version 3, lanes and fingerprints are taken without their stamps, and `bits` is
+//! In a growing filter (if it forgets, lanes and fingerprints are taken without their stamps, and `bits` is
 //! `bits - stamp` in narrow buckets):
 //!
-//! * The root is the part of `scale(h, roots)`. Let `r` be the rest of that product. If shards are
-//!   *staggered*, add the part of `scale(p, 0x5555555555555555)` to `r`, where `p` is the part of
-//!   `scale(r, NOT r)`.
+//! * The root is the part of `scale(h, roots)`. Let `f` be the rest of that product, and `r` the
+//!   sum of `f` and the part of `scale(p, 0x5555555555555555)`, where `p` is the part of `scale(f, NOT f)`.
 //! * The root's blocks divide the values of `r` among them in ascending order, and a block of depth
 //!   `d` has 2^(64 - d) of them. The item belongs to the block that has its `r`: the highest `depth`
 //!   bits of `r` lead to it.
@@ -163,7 +157,7 @@
 //!   the bits of `o` that follow those 13; in a wide one, 1 + the part of `scale(o << 13, 2^half - 1)`,
 //!   which is the head. Its lower `window` bits are the highest `window` bits of `r << depth`,
 //!   with the lowest of them replaced by 1.
-//! * Let `s` be `0x9E3779B97F4A7C15` × the fingerprint with its lower `window` bits zeroed (and, in version 3, a
+//! * Let `s` be `0x9E3779B97F4A7C15` × the fingerprint with its lower `window` bits zeroed (and, if the filter forgets, a
 //!   stamp of zeros below them), or × the head in a wide bucket. The item is *wide* if bits 58 and 59 of `s` are both zero, or if a bucket has two lanes.
 //! * The second bucket is first XOR `n`, where `n` is the lowest 13 bits of `s >> 40` if the item
 //!   is wide, and the lowest 9 bits otherwise, with its lowest bit set in either case.
@@ -175,18 +169,15 @@
 //! a near block of 128, they are in shard 0, in bucket `48C` or `6F7` (the item is wide), as
 //! `057C`. In a growing filter of 16 bits that began with 3 shards, each of which was split into
 //! four, they are in root 0, in the second of its four blocks, in bucket `CC` or `141` (the item is
-//! not wide), as `4369` if shards are staggered, and as `4323` otherwise.
+//! not wide), as `4369`.
 //!
 //! # The hasher
 //!
-//! koel's own hasher is named `XXH3-64 of bytes`, and its seed has 64 bits. A string, or a sequence
+//! koel's own hasher is named `XXH3-64`, and its seed has 64 bits. A string, or a sequence
 //! of bytes, has the 64-bit XXH3 hash of its bytes, with the seed. For other items, see
 //! [what is hashed](crate::StableHash#what-is-hashed). The states of the `koel` command have this
 //! hasher. If lines are compared as URLs, the higher half of the seed is not zero, and the items are
 //! the URLs in their normal form.
-//!
-//! There are two [names of before](crate::StableHash#files-of-before): `XXH3-64`, under which a
-//! string has two pieces, and `koel-cli lines, XXH3-64`, which differs only in its second probe.
 //!
 //! The probes show whether this program, built with this version of Rust and run on this machine,
 //! computes the same hashes as the program that saved the file. The first probe is the hash of one
@@ -194,13 +185,12 @@
 //! `u32` `0x01020304`, the slice of `u8` `[1, 2, 3]`, the `usize` `5`, `Some(6u8)` and the `char`
 //! `'k'`. It depends on what the standard library writes for these types, so a program that hashes
 //! only bytes can ignore it. (Today the pieces are `6B 6F 65 6C`; `04 03 02 01`; `01 02 03`;
-//! `05 00 00 00 00 00 00 00`; `01 00 00 00 00 00 00 00`, `06`; and `6B 00 00 00`. Under the names of
-//! before, `FF` comes after the first of them, and `03 00 00 00 00 00 00 00` before the third.)
+//! `05 00 00 00 00 00 00 00`; `01 00 00 00 00 00 00 00`, `06`; and `6B 00 00 00`.)
 //!
 //! # Versions
 //!
-//! A later version of the format will have another number in word 1, and everything else may be
-//! different. koel will continue to read every version that it has ever written.
+//! This is the first version of the format. A later one will have another number in word 1, and everything else may
+//! be different. koel will continue to read every version that a release has written.
 
 use crate::room::parts::Plan;
 use crate::snapshot::error::Reason;
@@ -208,7 +198,7 @@ use crate::snapshot::time::TIME_WORDS;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
-pub(crate) const HEADER_WORDS: usize = 24;
+pub(crate) const HEADER_WORDS: usize = 23;
 pub(crate) const END_WORDS: usize = 6;
 /// The words of a block before its buckets.
 pub(crate) const BLOCK_HEAD: usize = 3;
@@ -217,11 +207,7 @@ pub(crate) const BLOCK_WORDS: usize = BLOCK_HEAD + 1;
 
 pub(crate) const MAGIC: [u8; 8] = *b"\x89koel\r\n\x1a";
 const END: [u8; 8] = *b"koel end";
-pub(crate) const VERSION: u64 = 3;
-/// The version in which filters do not forget.
-pub(crate) const SECOND_VERSION: u64 = 2;
-/// The version that has neither wide buckets nor staggered shards nor lists.
-pub(crate) const FIRST_VERSION: u64 = 1;
+pub(crate) const VERSION: u64 = 1;
 
 /// The words of a block after its buckets that tell the time and the ages, in a filter that forgets.
 pub(crate) fn age_words(plan: &Plan) -> usize {
@@ -326,10 +312,8 @@ mod tests {
         assert_eq!((hash, mixed.0), (0x8256_69AB_53A3_60EC, 0x1840_4E52_057B_C722));
         assert_eq!((shard, numbers_of(place)), (0, [0x48C, 0x6F7, 0x57C]));
         let (root, fraction) = mixed.scaled(3);
-        for (stagger, fp) in [(Stagger::NONE, 0x4323), (Stagger::FULL, 0x4369)] {
-            let position = stagger.position(fraction);
-            let place = Aging::new(lanes).place::<false>(mixed, position, 2);
-            assert_eq!((root, position >> 62, numbers_of(place)), (0, 0b01, [0xCC, 0x141, fp]));
-        }
+        let position = Stagger::FULL.position(fraction);
+        let place = Aging::new(lanes).place::<false>(mixed, position, 2);
+        assert_eq!((root, position >> 62, numbers_of(place)), (0, 0b01, [0xCC, 0x141, 0x4369]));
     }
 }

@@ -9,15 +9,13 @@ use crate::probes;
 use crate::room::parts::Plan;
 use crate::snapshot::allocate::check_fits;
 use crate::snapshot::error::Reason;
-use crate::snapshot::format::{
-    FIRST_VERSION, HEADER_WORDS, MAGIC, SECOND_VERSION, VERSION, Words, unseal,
-};
+use crate::snapshot::format::{HEADER_WORDS, MAGIC, VERSION, Words, unseal};
 use crate::stable_hash::PersistentHasher;
 use crate::table::ticking::Ticking;
 
 const NAME_WORDS: usize = 4;
 /// The word with the number of ticks that items are remembered for.
-const TICKS: usize = 22;
+const TICKS: usize = 21;
 /// The word with the limit of the filter's size.
 const LIMIT: usize = 8;
 
@@ -30,7 +28,8 @@ pub(crate) struct Header<S> {
     pub hasher: S,
 }
 
-fn words_of<S: PersistentHasher>(name: &str) -> [u64; NAME_WORDS] {
+/// The name of a hasher, as it is in a header.
+fn name_of<S: PersistentHasher>() -> [u64; NAME_WORDS] {
     const {
         let name = S::NAME.as_bytes();
         let mut at = 0;
@@ -44,7 +43,7 @@ fn words_of<S: PersistentHasher>(name: &str) -> [u64; NAME_WORDS] {
         }
     };
     let mut words = [0; NAME_WORDS];
-    for (word, bytes) in words.iter_mut().zip(name.as_bytes().chunks(8)) {
+    for (word, bytes) in words.iter_mut().zip(S::NAME.as_bytes().chunks(8)) {
         let mut padded = [0; 8];
         padded[..bytes.len()].copy_from_slice(bytes);
         *word = u64::from_le_bytes(padded);
@@ -65,24 +64,18 @@ pub(crate) fn header<S: PersistentHasher>(
     hasher: &S,
 ) -> Words<HEADER_WORDS> {
     let Numbers { lanes, shards, buckets, near_block } = plan.geometry().numbers();
-    let (stagger, growth) = match plan {
-        Plan::Fixed(_) => (Stagger::NONE, [0; 3]),
-        Plan::Growing(GrowthPlan { stagger, max_bytes, expected_growth, rate, .. }) => {
+    let growth = match plan {
+        Plan::Fixed(_) => [0; 3],
+        Plan::Growing(GrowthPlan { max_bytes, expected_growth, rate, .. }) => {
             // "No limit" has to mean the same on machines with a smaller `usize`.
             let most = if *max_bytes == usize::MAX { u64::MAX } else { *max_bytes as u64 };
-            (*stagger, [most, expected_growth.to_bits(), rate.to_bits()])
+            [most, expected_growth.to_bits(), rate.to_bits()]
         }
     };
     let seed = hasher.seed();
     let mut words = [0; HEADER_WORDS];
     words[0] = u64::from_le_bytes(MAGIC);
-    // What version 1 can say is said in it.
-    let is_first = !(lanes.is_wide() || stagger != Stagger::NONE || is_list || lanes.forgets());
-    words[1] = match lanes.forgets() {
-        true => VERSION,
-        false if is_first => FIRST_VERSION,
-        false => SECOND_VERSION,
-    };
+    words[1] = VERSION;
     words[2] = plan.grows().into();
     words[3] = lanes.fingerprint_bits().into();
     words[4] = buckets.into();
@@ -93,13 +86,10 @@ pub(crate) fn header<S: PersistentHasher>(
     words[11] = seed as u64;
     words[12] = (seed >> 64) as u64;
     words[13..15].copy_from_slice(&probes::of_file(hasher));
-    words[15..19].copy_from_slice(&words_of::<S>(hasher.name()));
-    if !is_first {
-        words[19] = lanes.words() as u64;
-        words[20] = (stagger == Stagger::FULL).into();
-        words[21] = is_list.into();
-        words[TICKS] = lanes.remembers().into();
-    }
+    words[15..19].copy_from_slice(&name_of::<S>());
+    words[19] = lanes.words() as u64;
+    words[20] = is_list.into();
+    words[TICKS] = lanes.remembers().into();
     words
 }
 
@@ -161,13 +151,13 @@ fn limit_of(word: u64) -> usize {
     usize::try_from(word).unwrap_or(usize::MAX)
 }
 
-/// Checks that this is the header of a file of a known version, and unseals it.
+/// Checks that this is the header of a file of this version, and unseals it.
 fn open(words: &mut Words<HEADER_WORDS>) -> Result<u64, Reason> {
     if !is_snapshot(words) {
         return Err(Reason::NotASnapshot);
     }
     let version = u64::from_le(words[1]);
-    if !(FIRST_VERSION..=VERSION).contains(&version) {
+    if version != VERSION {
         return Err(Reason::UnsupportedVersion { version });
     }
     unseal(words).ok_or(Reason::damaged(0, "the checksum of the header is wrong"))
@@ -181,41 +171,31 @@ fn seed_in(words: &Words<HEADER_WORDS>) -> u128 {
 fn sizes_in(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<(Plan, usize, bool), Reason> {
     let plan = plan_of(words, own_bytes)?;
     let may_be_list = match &plan {
-        Plan::Growing(plan) => words[1] > FIRST_VERSION && plan.begins_small(),
+        Plan::Growing(plan) => plan.begins_small(),
         Plan::Fixed(_) => false,
     };
     let is_right = |number| number <= may_be_list.into();
-    let is_list = field(words, 21, "the word on a list of items", is_right)? == 1;
+    let is_list = field(words, 20, "the word on a list of items", is_right)? == 1;
     Ok((plan, field(words, 7, "the capacity", |_| true)?, is_list))
 }
 
 fn hasher_of<S: PersistentHasher>(name: &[u64], seed: u128, hashes: &[u64]) -> Result<S, Reason> {
     let found = name_in(name);
-    let Some(hasher) = S::from_name(&found, seed) else {
-        // The name is that of the type, and only the seed is not.
-        let is_known = found == S::NAME;
-        return Err(match is_known {
-            true => Reason::OtherHashes { name: S::NAME },
-            false => Reason::WrongHasher { found, wanted: S::NAME },
-        });
-    };
-    let has_that_name = *name == words_of::<S>(hasher.name());
-    let is_same = has_that_name && hasher.seed() == seed && probes::of_file(&hasher) == *hashes;
-    if is_same { Ok(hasher) } else { Err(Reason::OtherHashes { name: S::NAME }) }
+    if found != S::NAME {
+        return Err(Reason::WrongHasher { found, wanted: S::NAME });
+    }
+    let hasher = S::from_seed(seed).filter(|hasher| {
+        *name == name_of::<S>() && hasher.seed() == seed && probes::of_file(hasher) == *hashes
+    });
+    hasher.ok_or(Reason::OtherHashes { name: S::NAME })
 }
 
 fn plan_of(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<Plan, Reason> {
     let grows = field(words, 2, "the kind of filter", |kind| kind <= 1)? == 1;
-    let is_first = words[1] == FIRST_VERSION;
-    let in_a_bucket = if is_first { 0..=0 } else { 1..=2 };
-    let is_right = |number| in_a_bucket.contains(&number);
+    let is_right = |number| (1..=2).contains(&number);
     let is_wide = field(words, 19, "the number of words in a bucket", is_right)? == 2;
-    let may_stagger = !is_first && grows;
-    let is_right = |number| number <= may_stagger.into();
-    let staggers = field(words, 20, "the word on staggered shards", is_right)? == 1;
-    let in_time = if words[1] == VERSION { 1..=u64::from(MOST_TICKS) } else { 0..=0 };
     let what = "the number of ticks for which items are remembered";
-    let ticks = field(words, TICKS, what, |ticks| in_time.contains(&ticks))? as u8;
+    let ticks = field(words, TICKS, what, |ticks| ticks <= MOST_TICKS.into())? as u8;
     let layout = |bits| u32::try_from(bits).ok().and_then(|bits| lanes_of(bits, is_wide, ticks));
     let bits = field(words, 3, "the size of a fingerprint", |bits| layout(bits).is_some())?;
     let lanes =
@@ -232,8 +212,7 @@ fn plan_of(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<Plan, Reason
     check_fits(&Geometry::new(lanes, 1, buckets), shards)?;
     if grows {
         let geometry = Geometry::new(lanes, shards, buckets);
-        let stagger = if staggers { Stagger::FULL } else { Stagger::NONE };
-        return growth_of(words, geometry, stagger, own_bytes).map(Plan::Growing);
+        return growth_of(words, geometry, own_bytes).map(Plan::Growing);
     }
     for word in 8..11 {
         field(words, word, "a field that only growing filters have", |value| value == 0)?;
@@ -245,7 +224,6 @@ fn plan_of(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<Plan, Reason
 fn growth_of(
     words: &Words<HEADER_WORDS>,
     geometry: Geometry,
-    stagger: Stagger,
     own_bytes: usize,
 ) -> Result<GrowthPlan, Reason> {
     let max_bytes = limit_of(words[LIMIT]);
@@ -258,6 +236,7 @@ fn growth_of(
     if !(rate > 0.0 && rate.is_finite()) {
         return Err(Reason::damaged(80, "the false-positive rate is not a finite number above 0"));
     }
+    let stagger = Stagger::FULL;
     Ok(GrowthPlan { geometry, stagger, max_bytes, own_bytes, expected_growth, rate })
 }
 

@@ -6,7 +6,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-pub const HEADER_WORDS: usize = 24;
+pub const HEADER_WORDS: usize = 23;
 pub const END_WORDS: usize = 6;
 pub const BLOCK_HEAD: usize = 3;
 /// The words of a block that tell its time.
@@ -26,9 +26,8 @@ pub mod word {
     pub const PROBES: usize = 13;
     pub const NAME: usize = 15;
     pub const WORDS: usize = 19;
-    pub const STAGGER: usize = 20;
-    pub const LIST: usize = 21;
-    pub const TICKS: usize = 22;
+    pub const LIST: usize = 20;
+    pub const TICKS: usize = 21;
     pub const DEPTH: usize = 1;
     pub const ITEMS: usize = 2;
 }
@@ -64,7 +63,7 @@ impl FilterFile {
         let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
         let (header, words) = words.split_at(HEADER_WORDS);
         let (blocks, end) = words.split_at(words.len() - END_WORDS);
-        let words_of_a_bucket = header[word::WORDS].max(1);
+        let words_of_a_bucket = header[word::WORDS];
         let ages = match (header[word::TICKS] as usize, header[word::GROWS]) {
             (0, _) => 0,
             (_, 0) => TIME,
@@ -114,7 +113,7 @@ impl FilterFile {
 
     /// Returns the number of words in a bucket.
     pub fn words(&self) -> usize {
-        self.header[word::WORDS].max(1) as usize
+        self.header[word::WORDS] as usize
     }
 
     /// Returns the bits of a lane in each word of its bucket.
@@ -250,15 +249,10 @@ impl FilterFile {
     fn check_header(&self) {
         let header = &self.header;
         assert_eq!(header[0].to_le_bytes(), [0x89, 0x6B, 0x6F, 0x65, 0x6C, 0x0D, 0x0A, 0x1A]);
-        let staggers = header[word::STAGGER] == 1;
-        let forgets = self.ticks() > 0;
-        let is_new = staggers || self.words() == 2 || self.is_list() || forgets;
         assert!(self.ticks() <= 62);
         assert!(header[word::LIST] == 0 || self.is_list() && self.grows() && self.roots() == 1);
-        let words = if is_new { self.words() as u64 } else { 0 };
-        let version = 1 + u64::from(is_new) + u64::from(forgets);
-        assert_eq!((header[1], header[word::WORDS]), (version, words));
-        assert!(header[word::STAGGER] == 0 || self.grows() && staggers);
+        assert_eq!(header[1], 1, "the version");
+        assert!((1..=2).contains(&header[word::WORDS]));
         assert!(header[word::GROWS] <= 1);
         let narrow = [8, 9, 10, 12, 16, 21, 32].contains(&self.bits());
         let wide = [18, 20, 24, 32].contains(&self.bits());
@@ -291,7 +285,7 @@ impl FilterFile {
         assert_eq!(header[word::PROBES + 1], self.hash_of(&pieces));
         let name: Vec<u8> =
             header[word::NAME..word::WORDS].iter().flat_map(|word| word.to_le_bytes()).collect();
-        assert_eq!(name, *b"XXH3-64 of bytes\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+        assert_eq!(name, *b"XXH3-64\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
         assert!(is_sealed(header));
     }
 
@@ -408,10 +402,8 @@ impl FilterFile {
     }
 
     fn count_growing(&self, h: u64) -> usize {
-        let (root, mut r) = scale(h, self.roots());
-        if self.header[word::STAGGER] == 1 {
-            r += scale(scale(r, !r).0, 0x5555_5555_5555_5555).0;
-        }
+        let (root, f) = scale(h, self.roots());
+        let r = f + scale(scale(f, !f).0, 0x5555_5555_5555_5555).0;
         let (block, depth) = self.block_of(root, r);
         let o = h.wrapping_mul(0xD6E8_FEB8_6659_FD93);
         let first = o >> (64 - 13);

@@ -6,7 +6,7 @@
 
 use crate::file::{BLOCK_HEAD, FilterFile, HEADER_WORDS, is_sealed, seal, sum_of, word};
 
-pub const FRONT_WORDS: usize = 34;
+pub const FRONT_WORDS: usize = 33;
 pub const HEADER: usize = 9;
 
 pub mod front {
@@ -35,7 +35,7 @@ impl PieceFile {
         let header = &front[HEADER..][..HEADER_WORDS];
         let block = match header[word::LIST] {
             1 => blocks.len(),
-            _ => BLOCK_HEAD + (header[word::BUCKETS] * header[word::WORDS].max(1)) as usize + 1,
+            _ => BLOCK_HEAD + (header[word::BUCKETS] * header[word::WORDS]) as usize + 1,
         };
         assert!(blocks.len().is_multiple_of(block), "whole blocks");
         PieceFile { front: front.to_vec(), blocks: blocks.chunks(block).map(Vec::from).collect() }

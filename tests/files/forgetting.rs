@@ -314,7 +314,6 @@ fn wrong_times_are_refused_of<K: Kind>(each: u64) {
     for ticks in [0, 63, 1 << 40] {
         refused("another window", &|file| file.header[word::TICKS] = ticks);
     }
-    refused("an older version", &|file| file.header[1] = 2);
     let time = good.time_at(&good.blocks[0]);
     refused("a stamp that is none", &|file| file.blocks[0][time] = 1 << 8 | 8);
     refused("a flag that is none", &|file| file.blocks[0][time] |= 1 << 9);

@@ -90,7 +90,7 @@ fn a_lookup_reads_only_the_shard_that_it_needs() {
     for spare in 0..file.blocks.len() {
         let mut bytes = file.bytes();
         for other in (0..file.blocks.len()).filter(|other| *other != spare) {
-            bytes[192 + other * block + block / 2] ^= 1;
+            bytes[184 + other * block + block / 2] ^= 1;
         }
         fs::write(&path, &bytes).expect("a file");
         let file = SnapshotFile::<StableHash>::open(&path).expect("what it is read from is whole");
@@ -103,7 +103,7 @@ fn a_lookup_reads_only_the_shard_that_it_needs() {
                 Err(error) => {
                     assert_eq!(error.kind(), Damaged);
                     let at = error.offset().expect("an offset") as usize;
-                    assert!(at == 192 + (at - 192) / block * block && at != 192 + spare * block);
+                    assert!(at == 184 + (at - 184) / block * block && at != 184 + spare * block);
                 }
             }
         }
@@ -123,8 +123,8 @@ fn no_lookup_answers_from_a_damaged_file() {
         let right = SnapshotFile::<StableHash>::open(&path).expect("a file");
         let right = right.contains_hash_many(&hashes).expect("answers");
         let (block, all) = (FilterFile::cut(&whole).blocks[0].len() * 8, whole.len());
-        let edges = (0..192).chain((192..all - 48).step_by(block).flat_map(|at| at..at + 24));
-        let edges = edges.chain((192 + block..=all - 48).step_by(block).flat_map(|at| at - 8..at));
+        let edges = (0..184).chain((184..all - 48).step_by(block).flat_map(|at| at..at + 24));
+        let edges = edges.chain((184 + block..=all - 48).step_by(block).flat_map(|at| at - 8..at));
         let others: Vec<usize> = (0..50).map(|_| random.next() as usize % all).collect();
         for at in edges.chain(all - 48..all).chain(others).step_by(rounds(3, 1)) {
             let mut bytes = whole.clone();
@@ -161,7 +161,7 @@ fn a_shard_of_another_file_is_refused() {
     fs::write(&path, &bytes).expect("a file");
     let opened = SnapshotFile::<StableHash>::open(&path).expect("a file");
     let mixed =
-        [&bytes[..192], &others[192..bytes.len() - 48], &bytes[bytes.len() - 48..]].concat();
+        [&bytes[..184], &others[184..bytes.len() - 48], &bytes[bytes.len() - 48..]].concat();
     fs::write(&path, mixed).expect("the same file with other contents");
     assert_eq!(opened.contains(&1u64).expect_err("another block").kind(), Damaged);
     let error = SnapshotFile::<StableHash>::open(&path).expect_err("a block of another file");

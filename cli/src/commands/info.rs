@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::lines::output::Sink;
 use crate::state::comparison::LineHash;
 use crate::state::refusals::{cannot_use, check_path};
-use koel::{PersistentHasher, SnapshotError, SnapshotErrorKind, SnapshotFile, StableHash, Stats};
+use koel::{PersistentHasher, SnapshotError, SnapshotFile, Stats};
 use serde::Serialize;
 use std::fmt::{self, Display};
 use std::path::Path;
@@ -41,7 +41,7 @@ struct Report {
 pub fn info(options: &Info) -> Result<Ending, Failure> {
     let path = &options.state;
     check_path(path)?;
-    let report = open(path).map_err(|error| cannot_use(path, &error))?;
+    let report = report(path).map_err(|error| cannot_use(path, &error))?;
     let text = match options.json {
         true => serde_json::to_string_pretty(&report).map_err(Failure::new)? + "\n",
         false => report.to_string(),
@@ -50,25 +50,9 @@ pub fn info(options: &Info) -> Result<Ending, Failure> {
     Ok(DONE)
 }
 
-/// Opens a state, or a filter saved by another program with koel's own hasher.
-fn open(path: &Path) -> Result<Report, SnapshotError> {
-    match SnapshotFile::<LineHash>::open(path) {
-        Ok(file) => {
-            let comparison = file.hasher().comparison().to_string();
-            report(path, &file, Some(comparison).filter(|_| file.info().grows()))
-        }
-        Err(error) if error.kind() == SnapshotErrorKind::WrongHasher => {
-            report(path, &SnapshotFile::<StableHash>::open(path)?, None)
-        }
-        Err(error) => Err(error),
-    }
-}
-
-fn report<H: PersistentHasher>(
-    path: &Path,
-    file: &SnapshotFile<H>,
-    compares: Option<String>,
-) -> Result<Report, SnapshotError> {
+/// Tells what is in a state, or in a filter saved by another program with koel's own hasher.
+fn report(path: &Path) -> Result<Report, SnapshotError> {
+    let file = SnapshotFile::<LineHash>::open(path)?;
     let info = file.info();
     // Of what is in the file, some may be forgotten by now.
     let (loaded, ages) = match info.remembers() {
@@ -91,8 +75,8 @@ fn report<H: PersistentHasher>(
             Some(stats) => stats.false_positive_rate(),
         },
         rate_expected: info.false_positive_rate_at_capacity(),
-        hasher: file.hasher().name(),
-        compares,
+        hasher: LineHash::NAME,
+        compares: info.grows().then(|| file.hasher().comparison().to_string()),
         capacity: info.capacity(),
         grows: info.grows(),
         growth: info.growth(),

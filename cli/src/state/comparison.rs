@@ -163,14 +163,6 @@ impl BuildHasher for LineHash {
     }
 }
 
-impl LineHash {
-    /// The name of before. Only the hash of the probe differed, not those of lines.
-    const FORMER_NAME: &'static str = "koel-cli lines, XXH3-64";
-
-    /// The name of the library's hasher whose probe has the hash of before.
-    const FORMER_NAME_OF_BYTES: &'static str = "XXH3-64";
-}
-
 impl PersistentHasher for LineHash {
     const NAME: &'static str = StableHash::NAME;
 
@@ -179,21 +171,8 @@ impl PersistentHasher for LineHash {
     }
 
     fn from_seed(seed: u128) -> Option<Self> {
-        Self::from_name(Self::NAME, seed)
-    }
-
-    fn name(&self) -> &'static str {
-        if self.hash.name() == StableHash::NAME { Self::NAME } else { Self::FORMER_NAME }
-    }
-
-    fn from_name(name: &str, seed: u128) -> Option<Self> {
         let comparison = Comparison::from_bits((seed >> 64) as u64)?;
-        let name = match name {
-            Self::NAME => Self::NAME,
-            Self::FORMER_NAME => Self::FORMER_NAME_OF_BYTES,
-            _ => return None,
-        };
-        let hash = StableHash::from_name(name, u128::from(seed as u64))?;
+        let hash = StableHash::from_seed(u128::from(seed as u64))?;
         Some(LineHash { comparison, hash })
     }
 }
@@ -218,9 +197,6 @@ mod tests {
             let again = LineHash::from_seed(hash.seed()).unwrap();
             assert_eq!(again.comparison(), comparison);
             assert_eq!(again.of_key(b"a line"), hash.of_key(b"a line"));
-            let former = LineHash::from_name(LineHash::FORMER_NAME, hash.seed()).unwrap();
-            assert_eq!((former.name(), former.seed()), (LineHash::FORMER_NAME, hash.seed()));
-            assert_eq!(former.of_key(b"a line"), hash.of_key(b"a line"));
         }
     }
 

@@ -1,6 +1,7 @@
 //! What each error says: what happened, and then what to do.
 
 use crate::snapshot::error::Reason;
+use crate::snapshot::format::VERSION;
 use crate::stable_hash::{PersistentHasher, StableHash};
 use std::fmt;
 use std::io;
@@ -53,10 +54,10 @@ impl fmt::Display for Reason {
                 write!(
                     f,
                     "it has version {version} of the format, and this version of koel reads only \
-                     1 to 3: "
+                     version {VERSION}: "
                 )?;
                 match version.swap_bytes() {
-                    1 => f.write_str(
+                    VERSION => f.write_str(
                         "its bytes are in the opposite order; restore it as it was saved",
                     ),
                     _ => f.write_str(
@@ -71,11 +72,8 @@ impl fmt::Display for Reason {
                 "it holds a fixed filter, not a growing one: load it as a `ConcurrentCuckooFilter`",
             ),
             Reason::WrongHasher { found, wanted } => {
-                let known = if StableHash::from_name(found, 0).is_some() {
-                    " (koel's `StableHash`)"
-                } else {
-                    ""
-                };
+                let is_own = found == StableHash::NAME;
+                let known = if is_own { " (koel's `StableHash`)" } else { "" };
                 write!(
                     f,
                     "its items were hashed by {found:?}{known}, not by {wanted:?}: load it with \

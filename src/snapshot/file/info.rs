@@ -27,7 +27,7 @@ use std::path::Path;
 /// seen.save(&path)?;
 /// let info = SnapshotInfo::read(&path)?;
 /// assert_eq!((info.items(), info.capacity(), info.grows()), (1, 1_000, true));
-/// assert_eq!((info.hasher(), info.max_bytes()), ("XXH3-64 of bytes", Some(1 << 30)));
+/// assert_eq!((info.hasher(), info.max_bytes()), ("XXH3-64", Some(1 << 30)));
 /// # std::fs::remove_dir_all(&folder)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -10,7 +10,7 @@
 //! [file](mod@crate::format), and so is the header in the front. A checksum is calculated as in a file,
 //! too.
 //!
-//! # Front: 34 words
+//! # Front: 33 words
 //!
 //! | word | at byte | contents |
 //! |---|---|---|
@@ -23,8 +23,8 @@
 //! | 6 | 48 | `end`, the place where the last block ends |
 //! | 7 | 56 | the number of blocks, at least 1 |
 //! | 8 | 64 | the checksum of the blocks' checksums, in order |
-//! | 9 to 32 | 72 | the header that a file of the filter would have, with its checksum |
-//! | 33 | 264 | the checksum of words 0 to 32 |
+//! | 9 to 31 | 72 | the header that a file of the filter would have, with its checksum |
+//! | 32 | 256 | the checksum of words 0 to 31 |
 //!
 //! # Blocks
 //!

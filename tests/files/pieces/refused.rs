@@ -307,6 +307,25 @@ fn shards_that_were_split_too_often_are_refused_by_the_last_piece() {
 }
 
 #[test]
+fn a_piece_of_another_version_is_refused_as_that() {
+    for filter in [fixed().piece_at(0, 0), split().piece_at(0, 0), list().piece_at(0, 0)] {
+        let right = PieceFile::cut(filter.expect("memory").as_bytes());
+        // Of the piece, and of the header in it.
+        for word in [1, HEADER + 1] {
+            for version in [0, 2, 3, u64::MAX] {
+                let mut piece = right.clone();
+                piece.front[word] = version;
+                let piece = piece.sealed().bytes();
+                let error =
+                    AnyCuckooFilter::<StableHash>::loader().push(&piece).expect_err("a version");
+                assert_eq!(error.kind(), UnsupportedVersion, "{error}");
+                assert!(error.to_string().contains("reads only version 1: "), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
 fn other_things_are_not_pieces() {
     let mut loader = AnyCuckooFilter::<StableHash>::loader();
     for bytes in [&b""[..], b"\x89koel", b"GIF89a\x01\x00 and more", &[0; 1_000]] {

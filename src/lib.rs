@@ -135,7 +135,8 @@
 //!
 //! `unsafe` is in `table/memory.rs` and, in one place each, in `room/growing/tables.rs` and `sync.rs`.
 //!
-//! Each file with atomics has a table of its orderings, and names the test that fails without them.
+//! Each file with atomics has a table of its orderings, and names the twin that fails without them:
+//! `rule!` has a mistake beside each rule, which a model has to notice.
 //! `loom-tests` runs these same files through every interleaving of small models; `tests/random`
 //! runs them through random schedules of many threads, whose histories have to be linearizable.
 

@@ -1,10 +1,10 @@
 //! Rules, each beside the mistake that its models have to notice.
 //!
-//! `rule!("name", right, mistake)` is `right`. Only under loom can it be anything else: a process that is
-//! told so by [`BROKEN`] makes the mistake of that name, wherever it stands, and a model has to fail then. So one
-//! compilation has all mistakes, and a rule that moves takes its proof along. `loom-tests` lists which model
-//! notices which mistake, and with which message; a rule that is not on the list, or a mistake that no rule
-//! has, is an error there.
+//! `rule!("name", right, mistake)` is `right`. Only under loom can it be anything else: a process with
+//! the name of a rule in `KOEL_BROKEN_RULE` makes the mistake, wherever it stands, and a model has to fail then. So
+//! one compilation has all mistakes, and a rule that moves takes its proof along. `loom-tests` lists which model
+//! notices which mistake, and with which message; a rule that is not listed, and a listed one that there
+//! is not, are errors there.
 //!
 //! The name says what is wrong where the rule is broken. A mistake that is more than a line is a function
 //! among the `mistakes` of its room, which exist under loom only.

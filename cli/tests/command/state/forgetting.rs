@@ -179,15 +179,15 @@ fn ticks_of_another_program_are_not_meddled_with() {
 fn a_stream_is_deduplicated_over_a_while() {
     let place = Place::new();
     // What is seen first in these, and what last.
-    let mut first = place.start("dedup --quiet --forget-after 2s");
-    let mut last = place.start("dedup --quiet --forget-after 2s --refresh");
+    let mut first = place.start("dedup --quiet --forget-after 1s");
+    let mut last = place.start("dedup --quiet --forget-after 1s --refresh");
     let mut for_ever = place.start("dedup --quiet --forget-after 1d");
     for running in [&mut first, &mut last, &mut for_ever] {
         running.feed(b"a\na\nb\n");
         assert_eq!(running.next(4), b"a\nb\n");
     }
-    // At most three seconds after it came, a line is forgotten.
-    sleep(Duration::from_millis(3_100));
+    // At most a second and a half after it came, a line is forgotten.
+    sleep(Duration::from_millis(1_600));
     for running in [&mut first, &mut last] {
         running.feed(b"a\na\n");
         assert_eq!(running.next(2), b"a\n");

@@ -61,13 +61,8 @@ impl Filter {
 
     /// The filter, if it is not closed.
     #[inline]
-    pub fn kept(&self) -> PyResult<&Kept> {
+    fn kept(&self) -> PyResult<&Kept> {
         if self.closed.load(Relaxed) { Err(errors::closed()) } else { Ok(&self.kept) }
-    }
-
-    /// Whether an item that is added again is remembered from then on.
-    pub fn refreshes(&self) -> bool {
-        self.refresh
     }
 
     /// The filter, for an operation at this time.
@@ -159,17 +154,27 @@ impl Filter {
     /// are taken for hashes, as `hash_of` returns them. Other threads run meanwhile. If an item cannot be added,
     /// the items of earlier pieces (of some thousand) have been.
     fn add_many(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<Py<PyList>> {
-        bulk::add(py, self, items)
+        bulk::answer(py, items, || self.kept(), |kept, hashes| kept.add_many(hashes, self.refresh))
     }
 
     /// Looks up many items, and returns a list of True and False. It takes what `add_many` takes.
     fn contains_many(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<Py<PyList>> {
-        bulk::contains(py, self, items)
+        bulk::answer(
+            py,
+            items,
+            || self.kept(),
+            |kept, hashes| kept.contains_many(hashes).into_iter().map(Ok).collect(),
+        )
     }
 
     /// Removes many items, as `discard` removes one, and returns a list of True and False.
     fn discard_many(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<Py<PyList>> {
-        bulk::discard(py, self, items)
+        bulk::answer(
+            py,
+            items,
+            || self.kept(),
+            |kept, hashes| kept.discard_many(hashes).into_iter().map(Ok).collect(),
+        )
     }
 
     /// The hash of an item in this filter, from 0 to 2**64 - 1: the XXH3 of its bytes, with the filter's seed.

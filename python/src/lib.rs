@@ -1,6 +1,7 @@
 //! The native part of `pykoel`: koel's filters for Python.
 //!
-//! * [`filter`] is the class `Filter`, and `bulk` has its methods on many items.
+//! * [`filter`] is the class `Filter`.
+//! * [`bulk`] asks it about many items.
 //! * [`open`] checks what a filter is to be like, and loads or builds it.
 //! * [`items`] turns what Python passes into hashes.
 //! * [`kept`] is a filter of either kind, and knows the time if it forgets.

@@ -2,7 +2,8 @@
 
 use crate::request::{limits, target};
 use crate::server::command::{About, Access, Command, Outcome, Parameter, Refusal};
-use crate::server::context::{Argument, Context, Mode};
+use crate::server::context::{Argument, Context};
+use crate::server::key::Mode;
 use crate::set::Set;
 
 pub struct Add;

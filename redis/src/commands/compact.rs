@@ -3,7 +3,8 @@
 
 use crate::request::target;
 use crate::server::command::{About, Access, Command, Outcome, Parameter, Refusal};
-use crate::server::context::{Argument, Context, Mode};
+use crate::server::context::{Argument, Context};
+use crate::server::key::Mode;
 
 pub struct Compact;
 

@@ -3,8 +3,8 @@
 use crate::request::options::number;
 use crate::request::{limits, target};
 use crate::server::command::{About, Access, Command, Kind, Outcome, Parameter, Refusal};
-use crate::server::context::{Argument, Context, Mode};
-use crate::server::key::{Value, ValueMut};
+use crate::server::context::{Argument, Context};
+use crate::server::key::{Mode, Value, ValueMut};
 use crate::set::Set;
 use crate::set::chunk::Chunk;
 use crate::set::moves::{NoPart, Pushed};

@@ -3,8 +3,8 @@
 use crate::request::options::{capacity, check_capacity, is};
 use crate::request::{limits, target};
 use crate::server::command::{About, Access, Command, Kind, Outcome, Parameter, Refusal};
-use crate::server::context::{Argument, Context, Mode};
-use crate::server::key::Value;
+use crate::server::context::{Argument, Context};
+use crate::server::key::{Mode, Value};
 use crate::set::{Set, about};
 
 /// The items that are done at once, with their hashes and answers on the stack.

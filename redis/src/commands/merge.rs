@@ -3,8 +3,8 @@
 use crate::request::limits;
 use crate::request::target;
 use crate::server::command::{About, Access, Command, Kind, Outcome, Parameter, Refusal};
-use crate::server::context::{Argument, Context, Mode};
-use crate::server::key::Value;
+use crate::server::context::{Argument, Context};
+use crate::server::key::{Mode, Value};
 use crate::set::Set;
 use crate::set::items::Apart;
 

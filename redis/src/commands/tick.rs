@@ -3,8 +3,8 @@
 use crate::request::options::number;
 use crate::request::time;
 use crate::server::command::{About, Access, Command, Kind, Outcome, Parameter, Refusal};
-use crate::server::context::{Argument, Context, Mode};
-use crate::server::key::Value;
+use crate::server::context::{Argument, Context};
+use crate::server::key::{Mode, Value};
 
 /// What a primary tells.
 pub struct Tick;

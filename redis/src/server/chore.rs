@@ -3,9 +3,9 @@
 //! A timer of the server comes back to one key after another, until their sets have nothing left to do. If a key has
 //! gone, or got another name, nobody goes on, until a command on the set [asks for that](Context::go_on) again.
 
-use crate::server::context::{Argument, Context, Mode};
+use crate::server::context::{Argument, Context};
 use crate::server::failure::or_if_it_panics;
-use crate::server::key::{Key, Value};
+use crate::server::key::{Key, Mode, Value};
 use crate::server::raw;
 use std::collections::BTreeSet;
 use std::ffi::{c_int, c_void};

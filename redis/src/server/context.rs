@@ -1,8 +1,8 @@
 //! One call of a command: its arguments, its reply, what of it is replicated.
 
-use crate::server::key::Key;
+use crate::server::key::{Key, Mode};
 use crate::server::raw;
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 use std::marker::PhantomData;
 
 /// A string of a client.
@@ -65,13 +65,6 @@ impl Flags {
     pub fn primary(self) -> bool {
         self.0 & raw::REDISMODULE_CTX_FLAGS_MASTER != 0
     }
-}
-
-/// Whether a key may be changed by who opens it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    Read,
-    Write,
 }
 
 impl<'a> Context<'a> {
@@ -167,24 +160,6 @@ impl<'a> Context<'a> {
             let limit = if most == 0 { machine } else { most.min(machine) };
             limit.saturating_sub(used)
         }
-    }
-}
-
-pub(super) fn log(context: *mut raw::RedisModuleCtx, message: &str) {
-    log_at(c"warning", context, message);
-}
-
-/// The same, of what only those want to know who ask for it.
-pub(super) fn note(context: *mut raw::RedisModuleCtx, message: &str) {
-    log_at(c"verbose", context, message);
-}
-
-fn log_at(level: &CStr, context: *mut raw::RedisModuleCtx, message: &str) {
-    let message = CString::new(message.replace('\0', " ")).unwrap_or_default();
-    // SAFETY: the message is passed as what a format takes, not as the format.
-    unsafe {
-        let log = raw::RedisModule_Log.unwrap();
-        log(context, level.as_ptr(), c"%s".as_ptr(), message.as_ptr());
     }
 }
 

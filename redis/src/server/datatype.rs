@@ -2,8 +2,8 @@
 //!
 //! A set is saved as its [chunks](crate::set::chunk), each a string, of which the last one says that it is.
 
-use crate::server::context::log;
 use crate::server::failure::{cannot_save, or_if_it_panics};
+use crate::server::log::log;
 use crate::server::raw;
 use crate::set::Set;
 use crate::set::assembly::Assembly;
@@ -106,7 +106,7 @@ fn read(file: *mut raw::RedisModuleIO, version: c_int) -> *mut c_void {
             }
         }
     }
-    match assembly.finish() {
+    match Set::of_chunks(assembly) {
         Ok(set) => Box::into_raw(Box::new(set)).cast(),
         Err(error) => {
             log(null_mut(), &format!("koel: a saved filter is damaged: {error}"));

@@ -1,6 +1,6 @@
 //! What becomes of a failure where no client waits for an error.
 
-use crate::server::context::log;
+use crate::server::log::log;
 use crate::server::raw;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;

@@ -1,10 +1,16 @@
 //! A key of the server, and the set that it may have.
 
-use crate::server::context::Mode;
 use crate::server::datatype;
 use crate::server::raw;
 use crate::set::Set;
 use std::marker::PhantomData;
+
+/// Whether a key may be changed by who opens it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Read,
+    Write,
+}
 
 /// A key that a command has opened, until it is dropped.
 pub struct Key<'a> {

@@ -1,10 +1,12 @@
-//! What the server calls when it loads the module.
+//! What happens when the server loads the module.
 
-use crate::commands;
 use crate::server::command::{self, Command};
-use crate::server::context::{log, note};
+use crate::server::log::{log, note};
 use crate::server::{config, datatype, raw};
 use std::ffi::{CStr, c_int};
+
+/// What the server passes.
+pub use crate::server::raw::{RedisModuleCtx, RedisModuleString};
 
 const NAME: &CStr = c"koel";
 
@@ -14,21 +16,18 @@ const VERSION: c_int = 100;
 const TOO_OLD: &CStr =
     c"koel: this server is too old, it has no %s; the module needs Redis 7.0 or Valkey 8";
 
+/// Loads the module, with its commands, and returns what the server is to know.
+///
 /// # Safety
 ///
-/// Only a server calls this, once, before anything else of the module.
-#[unsafe(no_mangle)]
-#[allow(non_snake_case, reason = "the server's name for it")]
-pub unsafe extern "C" fn RedisModule_OnLoad(
-    context: *mut raw::RedisModuleCtx,
-    _argv: *mut *mut raw::RedisModuleString,
-    argc: c_int,
-) -> c_int {
+/// This is called once, before anything else of the module, with what the server passed to `RedisModule_OnLoad`, in
+/// that call.
+pub unsafe fn on_load(context: *mut RedisModuleCtx, argc: c_int, commands: Commands) -> c_int {
     // SAFETY: the context is that of this call. Nothing is allocated before the server's functions are known.
     let outcome = unsafe {
         raw::init(context, NAME, VERSION)
             .map_err(|refusal| refuse(context, refusal))
-            .and_then(|()| load(context, argc))
+            .and_then(|()| load(context, argc, commands))
     };
     match outcome {
         Ok(()) => raw::REDISMODULE_OK,
@@ -37,7 +36,7 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
 }
 
 /// Tells why the module cannot be loaded. Nothing is allocated: memory may be what is lacking.
-unsafe fn refuse(context: *mut raw::RedisModuleCtx, refusal: raw::Refusal) {
+unsafe fn refuse(context: *mut RedisModuleCtx, refusal: raw::Refusal) {
     // SAFETY: the context is that of the call that loads the module; and `%s` stands for a string.
     if let (raw::Refusal::Lacks(name), Some(log)) = (refusal, unsafe { raw::RedisModule_Log }) {
         let (level, text) = (c"warning".as_ptr(), TOO_OLD.as_ptr());
@@ -45,7 +44,7 @@ unsafe fn refuse(context: *mut raw::RedisModuleCtx, refusal: raw::Refusal) {
     }
 }
 
-unsafe fn load(context: *mut raw::RedisModuleCtx, argc: c_int) -> Result<(), ()> {
+unsafe fn load(context: *mut RedisModuleCtx, argc: c_int, commands: Commands) -> Result<(), ()> {
     // SAFETY: as above.
     unsafe {
         for name in raw::lacking(raw::Need::IfThere) {
@@ -63,15 +62,18 @@ unsafe fn load(context: *mut raw::RedisModuleCtx, argc: c_int) -> Result<(), ()>
             | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD;
         raw::RedisModule_SetModuleOptions.unwrap()(context, options);
         datatype::register(context)?;
-        commands::each(&mut Registry { context })?;
+        commands(&mut Registry { context })?;
         config::register(context)
     }
 }
 
 /// Registers commands.
 pub struct Registry {
-    context: *mut raw::RedisModuleCtx,
+    context: *mut RedisModuleCtx,
 }
+
+/// Adds all commands of the module to a registry.
+type Commands = fn(&mut Registry) -> Result<(), ()>;
 
 impl Registry {
     pub fn add<C: Command>(&mut self) -> Result<(), ()> {

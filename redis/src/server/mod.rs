@@ -1,6 +1,7 @@
-//! The server, as the module sees it. All `unsafe` of the module is in this folder: its faces are safe.
+//! The server, as the module sees it. All `unsafe` of the module is in this folder, whose faces are safe, but for the
+//! function that the server calls first: that is in the root, since it knows the commands.
 //!
-//! * [`load`] is what the server calls first.
+//! * [`load`] is what happens first, when the server loads the module.
 //! * [`command`] has what it must know of a command, and calls it.
 //! * [`context`] is one call: arguments, reply, replication.
 //! * [`key`] is a key that a command opened.
@@ -8,6 +9,7 @@
 //! * [`chore`] is what goes on between calls.
 //! * [`config`] has the settings.
 //! * [`failure`] is for those that no client waits for.
+//! * [`log`] is where the server tells those who run it.
 //! * [`alloc`] is the server's allocator.
 //! * [`raw`] is the module API itself.
 
@@ -24,4 +26,5 @@ mod datatype;
 mod failure;
 pub mod key;
 pub mod load;
+mod log;
 mod raw;

@@ -1,6 +1,6 @@
 //! What a set was made of: all that a replica needs to make the same one.
 
-use crate::set::filter;
+use crate::set::either::filter;
 use koel::{AnyCuckooFilter, BuildError, ConcurrentCuckooFilter, PersistentHasher, StableHash};
 use koel_state::window::Window;
 

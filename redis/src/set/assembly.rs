@@ -3,7 +3,6 @@
 use crate::set::about::About;
 use crate::set::chunk::{self, Chunk};
 use crate::set::few::Few;
-use crate::set::{Body, Set};
 use koel::{AnyCuckooFilter, AnyPieceLoader, SnapshotError, SnapshotInfo, StableHash};
 use std::fmt;
 use std::io::Read;
@@ -27,6 +26,15 @@ enum Part {
     File {
         complete: bool,
     },
+}
+
+/// What chunks are of, once they have come.
+pub enum Whole {
+    /// A set of which some have not come.
+    Half(Assembly),
+    Few(About, Few),
+    /// With what it was made of, if the chunks tell that.
+    Filter(AnyCuckooFilter<StableHash>, Option<About>),
 }
 
 /// Why a chunk was refused.
@@ -141,17 +149,16 @@ impl Assembly {
         }
     }
 
-    /// Makes the set. If that is not complete, it is half a set, to which chunks can be added.
-    pub fn finish(self) -> Result<Set, Trouble> {
+    /// Returns what the chunks are of.
+    pub fn finish(self) -> Result<Whole, Trouble> {
         if self.marks > 0 && !self.is_complete() {
-            let about = About::new(1, 0.5);
-            return Ok(Set::of(about, Body::Half(Box::new(self))));
+            return Ok(Whole::Half(self));
         }
         let filter = match self.part {
             Part::Nothing => return Err(Trouble::Misplaced),
             Part::Few(few) => {
                 let about = self.about.ok_or(Trouble::Misplaced)?;
-                return Ok(Set::of(about, Body::Few(few)));
+                return Ok(Whole::Few(about, few));
             }
             Part::Pieces(loader) => loader.finish()?,
             Part::File { .. } => {
@@ -163,11 +170,7 @@ impl Assembly {
                 })?
             }
         };
-        let mut set = Set::of(About::of(&filter), Body::of(filter));
-        match self.about {
-            Some(about) if !set.describe(about) => Err(Trouble::Misplaced),
-            _ => Ok(set),
-        }
+        Ok(Whole::Filter(filter, self.about))
     }
 
     pub fn bytes(&self) -> usize {

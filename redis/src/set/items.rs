@@ -1,7 +1,8 @@
 //! What is done to the items of a set.
 
 use crate::set::count::Count;
-use crate::set::{Body, Counted, Set, filter, filter_of};
+use crate::set::either::filter;
+use crate::set::{Body, Counted, Set, filter_of};
 use koel::{AnyCuckooFilter, Full, StableHash, UnionError, UnionErrorKind};
 
 /// Why two sets cannot be merged.

@@ -2,7 +2,7 @@
 //!
 //! * [`about`] is what it was made of.
 //! * [`few`] has a few items; from there on it is a filter of koel. If that is of fixed size, [`count`] has the
-//!   number of its items.
+//!   number of its items. [`either`] does the same to both kinds of filter.
 //! * [`items`] is what is done to items, [`time`] what makes them expire,
 //! * [`moves`] takes the set elsewhere, in [`chunk`]s, of which [`assembly`] makes it again.
 
@@ -10,6 +10,7 @@ pub mod about;
 pub mod assembly;
 pub mod chunk;
 mod count;
+mod either;
 pub mod few;
 pub mod items;
 pub mod moves;
@@ -18,6 +19,7 @@ pub mod time;
 use crate::set::about::About;
 use crate::set::assembly::Assembly;
 use crate::set::count::Count;
+use crate::set::either::filter;
 use crate::set::few::Few;
 use koel::{AnyCuckooFilter, BuildError, StableHash};
 use std::hash::BuildHasher;
@@ -56,18 +58,6 @@ impl Body {
         Body::Filter(Box::new(Counted { any, count }))
     }
 }
-
-/// Does the same to a filter of either kind.
-macro_rules! filter {
-    ($any:expr, $filter:ident => $what:expr) => {
-        match $any {
-            AnyCuckooFilter::Fixed($filter) => $what,
-            AnyCuckooFilter::Growing($filter) => $what,
-        }
-    };
-}
-
-use filter;
 
 impl Set {
     pub fn new(about: About) -> Result<Self, BuildError> {

@@ -2,9 +2,11 @@
 //!
 //! Nothing here changes a set, but that a tick that is passing comes to its end: see [`time`](crate::set::time).
 
-use crate::set::assembly::{Assembly, Trouble};
+use crate::set::about::About;
+use crate::set::assembly::{Assembly, Trouble, Whole};
 use crate::set::count::Count;
-use crate::set::{Body, Counted, Set, chunk, filter, filter_of};
+use crate::set::either::filter;
+use crate::set::{Body, Counted, Set, chunk, filter_of};
 use koel::{AnyCuckooFilter, Piece, SnapshotError, StableHash};
 
 /// The bytes in a piece, unless a shard has more.
@@ -117,6 +119,22 @@ impl Set {
         }
     }
 
+    /// Makes a set of its chunks. If they are not complete, it is half a set, to which chunks can be added.
+    pub fn of_chunks(chunks: Assembly) -> Result<Self, Trouble> {
+        let (filter, about) = match chunks.finish()? {
+            Whole::Half(chunks) => {
+                return Ok(Set::of(About::new(1, 0.5), Body::Half(Box::new(chunks))));
+            }
+            Whole::Few(about, few) => return Ok(Set::of(about, Body::Few(few))),
+            Whole::Filter(filter, about) => (filter, about),
+        };
+        let mut set = Set::of(About::of(&filter), Body::of(filter));
+        match about {
+            Some(about) if !set.describe(about) => Err(Trouble::Misplaced),
+            _ => Ok(set),
+        }
+    }
+
     /// Takes a chunk of half a set, and makes it whole if that was the last one.
     pub fn push(&mut self, chunk: &[u8]) -> Pushed {
         let Body::Half(assembly) = &mut self.body else {
@@ -126,7 +144,7 @@ impl Set {
             return Pushed::Refused(trouble);
         }
         if assembly.is_complete() {
-            match std::mem::replace(&mut **assembly, Assembly::keeping()).finish() {
+            match Set::of_chunks(std::mem::replace(&mut **assembly, Assembly::keeping())) {
                 Ok(set) => *self = set,
                 Err(trouble) => return Pushed::Spoilt(trouble),
             }

@@ -11,8 +11,8 @@
 //! changes something, so it does what it would do if the tick had passed when it began. And whatever
 //! saves, copies or compares a set ends its tick first. Only questions can see that something is left to erase.
 
-use crate::set::{Body, Counted, Set, filter};
-use koel::AnyCuckooFilter;
+use crate::set::either::filter;
+use crate::set::{Body, Counted, Set};
 use koel_state::window::Window;
 
 /// The segments that a part of a tick visits. It takes less than half a millisecond.

@@ -1,6 +1,6 @@
 //! The numbers that the server knows by a name.
 
-use crate::server::raw::{
+use crate::server::raw::types::{
     RedisModuleCommandArgType, RedisModuleKeySpecBeginSearchType, RedisModuleKeySpecFindKeysType,
 };
 use std::ffi::{c_int, c_uint};

@@ -2,10 +2,10 @@
 //!
 //! # Safety
 //!
-//! Only [`init`] writes them, before the server calls anything else of the module. What was needed and not
+//! Only [`init`](super::init) writes them, before the server calls anything else of the module. What was needed and not
 //! found has kept the module from being loaded, so to unwrap such a pointer is to read it.
 
-use crate::server::raw::*;
+use crate::server::raw::types::*;
 use std::ffi::{CStr, c_char, c_int, c_long, c_longlong, c_uint, c_ulonglong, c_void};
 
 /// Whether the module can do without a function.

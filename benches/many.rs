@@ -15,14 +15,8 @@ mod common;
 #[allow(dead_code, unused_imports)]
 #[path = "../src/table/memory.rs"]
 mod memory;
-/// What `memory.rs` imports.
-mod sync {
-    pub use std::sync::atomic::AtomicU64;
-
-    pub fn zeroed_words(count: usize) -> Option<Box<[AtomicU64]>> {
-        Some((0..count).map(|_| AtomicU64::new(0)).collect())
-    }
-}
+#[path = "common/sync.rs"]
+mod sync;
 
 use common::{ABSENT, Filter, Rates, filter_of, keys_at, median, print_rates, share, timed};
 use memory::{huge_pages, prefetch};

@@ -1,8 +1,8 @@
 //! Cuts a file into pieces, as the specification says, and loads them. The loader has to accept them
 //! if, and only if, the file is accepted, and to go on after any piece that is not the right one.
 
+use crate::filters::{Filter, mix, written};
 use crate::repair::{END_WORDS, HEADER_WORDS, LIST, block_words, seal, sum_of};
-use crate::{Filter, mix, written};
 use koel_small::{AnyCuckooFilter, Room, StableHash};
 
 const FRONT_WORDS: usize = 33;

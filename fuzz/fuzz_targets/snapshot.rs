@@ -11,18 +11,16 @@
 //! ```
 #![no_main]
 
+mod filters;
 mod pieces;
 mod repair;
 
-use koel_small::{
-    AnyCuckooFilter, ConcurrentCuckooFilter, Fixed, Growing, Room, SnapshotFile, StableHash,
-};
+use filters::{Filter, mix, written};
+use koel_small::{AnyCuckooFilter, Fixed, Growing, Room, SnapshotFile, StableHash};
 use libfuzzer_sys::fuzz_target;
 use repair::Repair;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-
-type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
 
 fuzz_target!(|input: &[u8]| {
     for (number, bytes) in Repair::all(input).enumerate() {
@@ -33,13 +31,6 @@ fuzz_target!(|input: &[u8]| {
         let _ = AnyCuckooFilter::<StableHash>::loader().push(&bytes);
     }
 });
-
-fn written<R: Room>(filter: &Filter<R>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let report = filter.write_to(&mut bytes).expect("a Vec takes everything");
-    assert_eq!(report.bytes(), bytes.len() as u64);
-    bytes
-}
 
 /// Lookups in the file give the answers of the filter.
 fn ask_the_file<R: Room>(filter: &Filter<R>, path: &Path, bytes: &[u8]) {
@@ -115,10 +106,4 @@ fn operate<R: Room>(filter: &Filter<R>, bytes: &[u8]) {
     assert!(filter.is_empty());
     assert!(!hashes.iter().any(|hash| filter.contains_hash(*hash)));
     written(filter);
-}
-
-fn mix(n: u64) -> u64 {
-    let n = (n ^ n >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let n = (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    n ^ n >> 31
 }

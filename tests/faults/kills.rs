@@ -1,10 +1,9 @@
 //! A killed save leaves the old file or the new one.
 
-use crate::both;
 use crate::child::saving;
 use crate::kind::Kind;
 use crate::rounds::rounds;
-use crate::scene::{Holds, Scene, old_file};
+use crate::scene::{Holds, Scene, both, old_file};
 use crate::strace::{Call, watch};
 use koel::{Fixed, Growing};
 use std::collections::HashMap;

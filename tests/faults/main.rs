@@ -67,15 +67,6 @@ fn main() {
     assert_eq!(failed, 0, "some tests have failed");
 }
 
-/// Runs a test for both kinds of filters in parallel, because each mostly waits.
-#[cfg(target_os = "linux")]
-fn both(fixed: impl FnOnce() + Send, growing: impl FnOnce()) {
-    std::thread::scope(|scope| {
-        scope.spawn(fixed);
-        growing();
-    });
-}
-
 #[cfg(not(target_os = "linux"))]
 fn main() {
     println!("SKIPPED: these tests inject faults with strace, which exists only on Linux");

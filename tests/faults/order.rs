@@ -1,9 +1,8 @@
 //! A save reaches the disk in this order: the bytes of the new file, its new name, the folder.
 
-use crate::both;
 use crate::child::saving;
 use crate::kind::Kind;
-use crate::scene::{BESIDE, Scene, old_file};
+use crate::scene::{BESIDE, Scene, both, old_file};
 use crate::strace::{Call, watch};
 use koel::{Fixed, Growing};
 

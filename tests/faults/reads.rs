@@ -1,9 +1,8 @@
 //! A load reports which system call failed, and it tolerates interruptions and short reads.
 
-use crate::both;
 use crate::child::loading;
 use crate::kind::Kind;
-use crate::scene::{NAME, Scene, old_file};
+use crate::scene::{NAME, Scene, both, old_file};
 use crate::strace::{Call, watch};
 use koel::{Fixed, Growing};
 

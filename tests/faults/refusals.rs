@@ -1,10 +1,9 @@
 //! A save whose system call fails leaves the old file unchanged, and reports the call.
 
-use crate::both;
 use crate::child::saving;
 use crate::kind::Kind;
 use crate::rounds::rounds;
-use crate::scene::{BESIDE, Holds, NAME, Scene, old_file};
+use crate::scene::{BESIDE, Holds, NAME, Scene, both, old_file};
 use crate::strace::{Call, watch};
 use koel::{Fixed, Growing};
 

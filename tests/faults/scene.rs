@@ -20,6 +20,14 @@ pub const CAPACITY: usize = 300_000;
 pub const NAME: &str = "seen.koel";
 pub const BESIDE: &str = ".seen.koel.koel-saving";
 
+/// Runs a test for both kinds of filters in parallel, because each mostly waits.
+pub fn both(fixed: impl FnOnce() + Send, growing: impl FnOnce()) {
+    std::thread::scope(|scope| {
+        scope.spawn(fixed);
+        growing();
+    });
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
     Nothing,

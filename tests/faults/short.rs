@@ -3,11 +3,10 @@
 //! strace can report that a write was short, but cannot make it short. So here it only watches: a
 //! limit on the length of files cuts off the writes, or a full disk does.
 
-use crate::both;
 use crate::child::{filling, saving};
 use crate::kind::Kind;
 use crate::rounds::rounds;
-use crate::scene::{Holds, Scene, old_file};
+use crate::scene::{Holds, Scene, both, old_file};
 use crate::strace::watch;
 use koel::{Fixed, Growing};
 use std::process::Command;

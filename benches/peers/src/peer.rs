@@ -205,3 +205,9 @@ impl Hasher for Prehashed {
         self.rest.as_ref().map_or(self.hash, KeyHasher::finish)
     }
 }
+
+/// Returns the number of slots that a cuckoo filter needs for this many items. It can fill 95 % of
+/// them.
+pub fn slots_for(items: u64) -> u64 {
+    (items as f64 / 0.95).ceil() as u64
+}

@@ -84,9 +84,3 @@ pub fn all_growing() -> Vec<GrowingEntry> {
         GrowingEntry::of::<DashSet>(),
     ]
 }
-
-/// Returns the number of slots that a cuckoo filter needs for this many items. It can fill 95 % of
-/// them.
-fn slots_for(items: u64) -> u64 {
-    (items as f64 / 0.95).ceil() as u64
-}

@@ -1,7 +1,6 @@
 //! The peers that threads can share as they are.
 
-use super::slots_for;
-use crate::peer::{KeyHasher, Peer, Refused, hasher};
+use crate::peer::{KeyHasher, Peer, Refused, hasher, slots_for};
 use foldhash::quality::FixedState;
 
 pub type AtomicBloom = fastbloom::AtomicBloomFilter<FixedState>;

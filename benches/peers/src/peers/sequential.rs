@@ -1,7 +1,6 @@
 //! The single-threaded peers, which are measured behind locks.
 
-use super::slots_for;
-use crate::peer::{KeyHasher, Prehashed, Refused, Sequential};
+use crate::peer::{KeyHasher, Prehashed, Refused, Sequential, slots_for};
 use std::hash::BuildHasherDefault;
 
 pub type Cuckoofilter = cuckoofilter::CuckooFilter<Prehashed>;

@@ -1,0 +1,18 @@
+//! Filters, what they write, and numbers that look random.
+
+use koel_small::{ConcurrentCuckooFilter, Room, StableHash};
+
+pub type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
+
+pub fn written<R: Room>(filter: &Filter<R>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let report = filter.write_to(&mut bytes).expect("a Vec takes everything");
+    assert_eq!(report.bytes(), bytes.len() as u64);
+    bytes
+}
+
+pub fn mix(n: u64) -> u64 {
+    let n = (n ^ n >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let n = (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    n ^ n >> 31
+}

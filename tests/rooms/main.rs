@@ -1,0 +1,67 @@
+//! The sources of all packages are layered: each room (a folder of modules, or a file) imports only from rooms below
+//! it. And no files import each other in a circle.
+//!
+//! The test reads the sources as text.
+
+mod imports;
+mod sources;
+mod tokens;
+mod twins;
+
+use imports::faults;
+use std::path::Path;
+
+/// A package: its folder, and the rooms of its crates, from the top down, by the file of the crate. The other crates
+/// of the package have no rooms: there, and inside of a room, it is enough that there are no circles.
+type Package = (&'static str, &'static [(&'static str, &'static [&'static str])]);
+
+const PACKAGES: [Package; 12] = [
+    ("", &[("src/lib.rs", &["filter", "snapshot", "room", "shard", "table", "layout"])]),
+    ("benches", &[("cores/main.rs", &["measured", "model", "transfer", "common"])]),
+    ("benches/peers", &[]),
+    ("benches/windows", &[]),
+    ("cli", &[("src/main.rs", &["commands", "bench", "run", "lines", "state", "arguments"])]),
+    ("cli/plot", &[("src/lib.rs", &["page", "bars", "chart", "scale", "svg", "plot"])]),
+    ("cli/state", &[("src/lib.rs", &["claim", "window", "files"])]),
+    ("fuzz", &[("fuzz_targets/snapshot.rs", &["pieces", "filters", "repair"])]),
+    ("loom-tests", &[]),
+    (
+        "python",
+        &[("src/lib.rs", &["filter", "bulk", "open", "fork", "place", "items", "kept", "errors"])],
+    ),
+    ("redis", &[("src/lib.rs", &["commands", "request", "server", "set"])]),
+    ("tests/random", &[]),
+];
+
+/// The packages that are here: all of them, or only the library, if it is a published one.
+fn packages() -> impl Iterator<Item = &'static Package> {
+    let is_published = top().join("Cargo.toml.orig").exists();
+    PACKAGES.iter().filter(move |(folder, _)| folder.is_empty() || !is_published)
+}
+
+fn top() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn every_package_is_listed() {
+    let listed = packages().map(|(folder, _)| (*folder).to_string()).collect();
+    assert_eq!(sources::packages(top()), listed, "the folders of packages, and PACKAGES");
+}
+
+#[test]
+fn rooms_import_downwards_only_and_nothing_goes_in_circles() {
+    let mut found = Vec::new();
+    for (folder, with_rooms) in packages() {
+        let mut crates = sources::crates(&top().join(folder));
+        assert!(!crates.is_empty(), "no sources in {folder}");
+        for (file, rooms) in *with_rooms {
+            let sources = crates.remove(*file).unwrap_or_else(|| panic!("no {file} in {folder}"));
+            found.extend(faults(&sources, rooms).iter().map(|it| format!("{folder}/{file}: {it}")));
+        }
+        for (file, sources) in crates {
+            found.extend(faults(&sources, &[]).iter().map(|it| format!("{folder}/{file}: {it}")));
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}

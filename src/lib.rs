@@ -186,6 +186,14 @@ pub use snapshot::{
 pub use stable_hash::{PersistentHasher, StableHash, StableHasher};
 pub use stats::Stats;
 
+/// What koel's own programs share with it: how a file takes the place of another one. This is not a part of the
+/// interface, and may change with any version.
+#[doc(hidden)]
+pub mod files {
+    pub use crate::snapshot::file::new_file::NewFile;
+    pub use crate::snapshot::file::paths::{beside, folder_of, follow, is_at};
+}
+
 /// The default hasher of a filter: ahash with random keys.
 #[doc(no_inline)]
 pub use ahash::RandomState;

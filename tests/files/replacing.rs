@@ -3,11 +3,12 @@
 
 use crate::kind::{Kind, Saved};
 use crate::process::{again, names, task};
+use koel::files::NewFile;
 use koel::{Fixed, SnapshotError, SnapshotErrorKind};
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::io::Write;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio, exit};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -276,7 +277,31 @@ fn a_folder_or_pipe_in_place_of_the_unfinished_file_is_left_alone() {
     assert!(is_pipe(&folder.path().join(BESIDE)));
 }
 
-// Several saves at once.
+// Several at once.
+
+#[test]
+fn new_files_with_names_of_their_own_do_not_meet() {
+    let (folder, _) = folder();
+    for length in [1, 130, 255] {
+        let path = folder.path().join("n".repeat(length));
+        let create = || NewFile::create(&path, ".new", path.exists()).expect("a file");
+        let [mut one, mut other, lost, dropped] = [(); 4].map(|()| create());
+        assert_eq!(names(folder.path()).len(), 4);
+        drop(dropped);
+        drop((one.file.write_all(b"one"), other.file.write_all(b"other")));
+        one.take_place().expect("a file");
+        assert_eq!(mode(&path), mode(&path.with_file_name(names(folder.path()).remove(0))));
+        other.take_place().expect("a file");
+        assert_eq!(fs::read(&path).expect("a file"), b"other");
+        for name in names(folder.path()).iter().filter(|name| name.starts_with('.')) {
+            fs::remove_file(folder.path().join(name)).expect("the lost file");
+        }
+        assert!(lost.take_place().is_err());
+        assert_eq!(fs::read(&path).expect("a file"), b"other");
+        fs::remove_file(&path).expect("a file");
+        assert!(names(folder.path()).is_empty());
+    }
+}
 
 /// Saves repeatedly until `enough` saves have succeeded and been refused. Returns both numbers.
 fn save_until(path: &Path, items: u64, mut enough: impl FnMut(u32, u32) -> bool) -> (u32, u32) {
@@ -379,6 +404,20 @@ fn a_file_without_read_permission_is_reported_as_such() {
 }
 
 #[test]
+fn who_cannot_keep_the_owner_gives_nobody_a_permission() {
+    let (folder, path) = folder();
+    filter(1).save(&path).expect("a file");
+    set_mode(folder.path(), 0o777);
+    set_mode(&path, 0o6754);
+    let owner = || fs::metadata(&path).expect("a file").uid();
+    let before = owner();
+    let words = ["not_own", path.to_str().expect("UTF-8")];
+    assert!(again("replacing::in_a_process", &words).status().expect("itself").success());
+    // If it could not become another user, nothing has changed.
+    assert_eq!(mode(&path), if owner() == before { 0o6754 } else { 0o704 });
+}
+
+#[test]
 fn a_folder_that_cannot_be_synced_is_refused_at_once() {
     as_nobody("unlisted");
 }
@@ -420,6 +459,8 @@ fn in_a_process() {
         "left" => left(path),
         "unreadable" => unreadable(path),
         "unlisted" => unlisted(path),
+        "not_own" if become_nobody() => _ = filter(2).save(path).expect("a file"),
+        "not_own" => {}
         _ => panic!("unknown task: {task:?}"),
     }
     exit(0);

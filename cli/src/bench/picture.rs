@@ -1,12 +1,10 @@
-//! The file of the plot. It is written completely or not at all: to a temporary file, which then
-//! replaces it.
+//! The file of the plot. It is written completely or not at all: to a new file, which then replaces it.
 
 use crate::failure::Failure;
-use koel_state::files::folder_of;
-use std::fs::{self, Permissions};
+use koel::files::NewFile;
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
 
 pub struct Picture<'a> {
     /// The path on the command line.
@@ -43,42 +41,19 @@ impl<'a> Picture<'a> {
     }
 
     fn replace(&self, svg: &str) -> io::Result<()> {
-        let mut file = self.beside()?;
-        file.write_all(svg.as_bytes())?;
-        if let Ok(about) = self.target.metadata() {
-            file.as_file().set_permissions(about.permissions())?;
-        }
-        file.persist(&self.target)?;
-        Ok(())
+        let mut new = self.beside()?;
+        new.file.write_all(svg.as_bytes())?;
+        new.keep_permissions()?;
+        Ok(new.take_place()?)
     }
 
-    /// Creates a temporary file next to the target.
-    fn beside(&self) -> io::Result<NamedTempFile> {
-        if self.target.file_name().is_none() {
-            return Err(io::ErrorKind::InvalidFilename.into());
-        }
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".koel-bench-").suffix(".svg");
-        if let Some(permissions) = usual_permissions() {
-            builder.permissions(permissions);
-        }
-        builder.tempfile_in(folder_of(&self.target))
+    /// Creates a new file next to the target.
+    fn beside(&self) -> io::Result<NewFile> {
+        Ok(NewFile::create(&self.target, ".koel-writing", self.target.exists())?)
     }
 
     fn cannot(&self, error: &io::Error) -> Failure {
         let what = format!("{}: cannot write the plot; choose another file", self.path.display());
         Failure::of(what, error)
     }
-}
-
-/// Returns the permissions of an ordinary new file, before the umask. Temporary files have fewer.
-#[cfg(unix)]
-fn usual_permissions() -> Option<Permissions> {
-    use std::os::unix::fs::PermissionsExt;
-    Some(Permissions::from_mode(0o666))
-}
-
-#[cfg(not(unix))]
-fn usual_permissions() -> Option<Permissions> {
-    None
 }

@@ -4,7 +4,8 @@ use crate::failure::{Failure, Trouble};
 use crate::lines::input::{self, Source};
 use crate::lines::replacement::Replacement;
 use crate::lines::streams::Stream;
-use koel_state::files::{folder_of, follow, is_folder, is_same};
+use koel::files::{folder_of, follow};
+use koel_state::files::{is_folder, is_same};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -88,7 +89,8 @@ impl Sink {
             return Err(Failure::new(format!("{name}: this is a folder; name a file in it")));
         }
         if before == Before::Rewritten
-            && (input::is_packed(&follow(path)) || input::begins_packed(path))
+            && (follow(path).is_ok_and(|target| input::is_packed(&target))
+                || input::begins_packed(path))
         {
             return Err(Failure::new(format!(
                 "{name}: it is compressed, and what replaces it would not be; write to another file \

@@ -7,7 +7,8 @@
 //! messages therefore say how to discard lines, and how to read none.)
 
 use crate::failure::Failure;
-use koel_state::files::{folder_of, is_same};
+use koel::files::folder_of;
+use koel_state::files::is_same;
 use rustix::fs::{OFlags, fcntl_getfl};
 use std::fs::{self, File, Metadata};
 use std::io;

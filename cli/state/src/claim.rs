@@ -10,11 +10,9 @@
 //! A child that a process forks shares the lock until it closes the file, and the claim stays its parent's:
 //! when the child drops it, the file is not removed.
 
-use crate::files::{folder_of, follow, is_same};
-use koel::StableHash;
+use koel::files::{beside, folder_of, follow, is_at};
 use rustix::fs::OFlags;
 use std::error::Error;
-use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
@@ -58,7 +56,7 @@ impl Claim {
 
 fn lay(state: &Path, wait: Duration) -> Result<Claim, Reason> {
     let until = Instant::now() + wait;
-    let path = beside(state)?;
+    let path = claim_of(state)?;
     let cannot = |error| Reason::CannotCreate { claim: path.clone(), error };
     let in_the_way = || Reason::InTheWay { claim: path.clone() };
     // The previous owner may remove the file between two steps, so try again.
@@ -87,7 +85,7 @@ fn lay(state: &Path, wait: Duration) -> Result<Claim, Reason> {
             Err(TryLockError::WouldBlock) => return Err(Reason::Taken { by: owner(&file) }),
             Err(TryLockError::Error(error)) => return Err(cannot(error)),
         }
-        if is_at(&file, &path) {
+        if is_at(&file, &path).is_ok_and(|it_is| it_is) {
             if !is_claim(&file) {
                 return Err(in_the_way());
             }
@@ -186,7 +184,7 @@ impl Error for ClaimError {}
 impl Drop for Claim {
     /// Removes the file before the lock is released. After that, it may belong to another process.
     fn drop(&mut self) {
-        if self.is_own() && is_at(&self.file, &self.path) {
+        if self.is_own() && is_at(&self.file, &self.path).is_ok_and(|it_is| it_is) {
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -219,11 +217,11 @@ fn owner(claim: &File) -> Option<u32> {
 }
 
 /// Returns the path of the claim file, which is the same for all names of one state.
-fn beside(state: &Path) -> Result<PathBuf, Reason> {
+fn claim_of(state: &Path) -> Result<PathBuf, Reason> {
     let state = match fs::canonicalize(state) {
         Ok(real) => real,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            let state = follow(state);
+            let state = follow(state).map_err(|error| Reason::CannotUse { error: error.into() })?;
             let folder = folder_of(&state);
             let real = fs::canonicalize(folder)
                 .map_err(|error| Reason::CannotUseFolder { folder: folder.to_path_buf(), error })?;
@@ -231,23 +229,7 @@ fn beside(state: &Path) -> Result<PathBuf, Reason> {
         }
         Err(error) => return Err(Reason::CannotUse { error }),
     };
-    let name = state.file_name().unwrap_or_default();
-    let mut claim = OsString::from(".");
-    // File names have at most 255 bytes, or 143 in encrypted folders.
-    if name.len() <= 130 {
-        claim.push(name);
-    } else {
-        let hash = StableHash::with_seed(0).hash_bytes(name.as_encoded_bytes());
-        claim.push(format!("{hash:016x}"));
-    }
-    claim.push(".koel-claim");
-    Ok(state.with_file_name(claim))
-}
-
-/// Returns `true` if a file is still the one at a path, and the path is no link.
-fn is_at(file: &File, path: &Path) -> bool {
-    let (Ok(one), Ok(other)) = (file.metadata(), fs::symlink_metadata(path)) else { return false };
-    is_same(&one, &other)
+    beside(&state, ".koel-claim").ok_or(Reason::NoFileName)
 }
 
 #[cfg(test)]
@@ -268,7 +250,7 @@ mod tests {
                 fs::write(folder.join("below/state"), "").unwrap();
             }
             for name in ["link", "below/link-to-link", "below/state", "below/../below/state"] {
-                assert_eq!(beside(&folder.join(name)).unwrap(), claim, "{name}, {is_there}");
+                assert_eq!(claim_of(&folder.join(name)).unwrap(), claim, "{name}, {is_there}");
             }
         }
     }

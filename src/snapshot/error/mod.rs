@@ -183,6 +183,11 @@ impl Reason {
         move |error| Reason::Io { doing, error }
     }
 
+    /// The reason why something could not be done to an unfinished file.
+    pub fn unfinished(doing: &'static str, path: &Path, error: io::Error) -> Self {
+        Reason::Unfinished { doing, unfinished: path.to_path_buf(), error }
+    }
+
     /// The reason why a file could not be opened for reading.
     pub fn opening(error: io::Error) -> Self {
         match error.kind() {
@@ -193,6 +198,22 @@ impl Reason {
 
     pub fn of(self, path: Option<&Path>) -> SnapshotError {
         SnapshotError { path: path.map(Path::to_path_buf), reason: Box::new(self) }
+    }
+}
+
+/// For programs that have other words around it.
+impl From<Reason> for io::Error {
+    fn from(reason: Reason) -> Self {
+        match reason {
+            Reason::Io { error, .. }
+            | Reason::Unfinished { error, .. }
+            | Reason::NotFound { error }
+            | Reason::NotSynced { error } => error,
+            Reason::NotAFile => {
+                io::Error::new(io::ErrorKind::InvalidFilename, "this is not a regular file")
+            }
+            other => io::Error::other(other.to_string()),
+        }
     }
 }
 

@@ -1,0 +1,222 @@
+//! A new file beside an old one, whose place it takes.
+
+use crate::snapshot::error::Reason;
+use crate::snapshot::file::paths::{beside, is_at};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+/// A new file until it takes the place of another one, if there is one. Nobody else writes to it. It is removed if
+/// this is dropped before.
+///
+/// If it is to replace another file, only its owner can read it until it gets the permissions of that.
+#[derive(Debug)]
+pub struct NewFile {
+    /// What to write to.
+    pub file: File,
+    path: PathBuf,
+    target: PathBuf,
+    /// Whether it is in its place, or another's.
+    is_gone: bool,
+}
+
+impl NewFile {
+    /// Creates a file under a name that no other one has: that of the target, which is no link, and the suffix and a
+    /// number.
+    pub fn create(target: &Path, suffix: &str, replaces: bool) -> Result<Self, Reason> {
+        let (process, mut number) = (std::process::id(), 0);
+        loop {
+            let path = beside(target, &format!("{suffix}-{process}-{number}"));
+            let path = path.ok_or(Reason::NotAFile)?;
+            match Self::at(&path, target, replaces) {
+                Ok(new) => return Ok(new),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && number < 10_000 => {
+                    number += 1;
+                }
+                Err(error) => return Err(Reason::unfinished("cannot create", &path, error)),
+            }
+        }
+    }
+
+    /// Creates and locks a file of the suffix without a number, after removing one that was left behind. Returns
+    /// `None` where there are no locks.
+    pub fn alone(target: &Path, suffix: &str, replaces: bool) -> Result<Option<Self>, Reason> {
+        let path = beside(target, suffix).ok_or(Reason::NotAFile)?;
+        if !LOCKS {
+            return Ok(None);
+        }
+        // One that was faster may have finished by the next attempt.
+        for _ in 0..100 {
+            let mut new = match Self::at(&path, target, replaces) {
+                Ok(new) => new,
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    match remove_leftover(&path)? {
+                        Some(()) => continue,
+                        None => return Ok(None),
+                    }
+                }
+                Err(error) => return Err(Reason::unfinished("cannot create", &path, error)),
+            };
+            match try_lock(&new.file, &path)? {
+                Some(true) if is_at(&new.file, &path)? => return Ok(Some(new)),
+                // Another one took the file for a leftover before it was locked, and removes it.
+                Some(_) => new.is_gone = true,
+                None => return Ok(None),
+            }
+        }
+        Err(Reason::Busy { unfinished: path })
+    }
+
+    fn at(path: &Path, target: &Path, replaces: bool) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, if replaces { 0o600 } else { 0o666 });
+        #[cfg(not(unix))]
+        let _ = replaces;
+        let file = options.open(path)?;
+        let (path, target) = (path.to_path_buf(), target.to_path_buf());
+        Ok(NewFile { file, path, target, is_gone: false })
+    }
+
+    /// Gives the file the permissions of the one that it replaces, which may have changed meanwhile. Returns whether
+    /// there is one.
+    pub fn keep_permissions(&self) -> Result<bool, Reason> {
+        let Some(old) = old(&self.target)? else { return Ok(false) };
+        copy_permissions(&self.file, &old)
+            .map_err(Reason::io("cannot give the new file the permissions of the old one"))?;
+        Ok(true)
+    }
+
+    /// Renames the file.
+    pub fn take_place(mut self) -> Result<(), Reason> {
+        if !is_at(&self.file, &self.path)? {
+            return Err(Reason::Removed { unfinished: std::mem::take(&mut self.path) });
+        }
+        match fs::rename(&self.path, &self.target) {
+            Ok(()) => {}
+            // A network file system may report an error for a rename that it has carried out.
+            Err(_) if is_at(&self.file, &self.target).is_ok_and(|it_is| it_is) && LOCKS => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(Reason::Removed { unfinished: std::mem::take(&mut self.path) });
+            }
+            Err(error) => return Err(Reason::unfinished("cannot rename", &self.path, error)),
+        }
+        self.is_gone = true;
+        Ok(())
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        // If the file was locked, it still is. Once it is not, the path may be another one's.
+        if !self.is_gone && is_at(&self.file, &self.path).is_ok_and(|ours| ours) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Returns what is known of the old file, if there is one.
+pub fn old(target: &Path) -> Result<Option<Metadata>, Reason> {
+    match fs::metadata(target) {
+        Ok(old) if !old.is_file() => Err(Reason::NotAFile),
+        Ok(old) => Ok(Some(old)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Reason::io("cannot inspect the old file")(error)),
+    }
+}
+
+/// Removes a file that was left behind, if nobody is using it. Returns `None` if that cannot be known, without locks.
+fn remove_leftover(path: &Path) -> Result<Option<()>, Reason> {
+    let is_file = fs::symlink_metadata(path).map(|left| left.is_file());
+    if matches!(is_file, Ok(false)) {
+        return Err(Reason::InTheWay { unfinished: path.to_path_buf() });
+    }
+    // Some systems lock only files that are open for writing.
+    let left = OpenOptions::new().write(true).open(path).or_else(|error| match error.kind() {
+        ErrorKind::PermissionDenied => File::open(path),
+        _ => Err(error),
+    });
+    let left = match left {
+        Ok(left) => left,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Some(())),
+        Err(error) => {
+            return Err(Reason::unfinished("cannot open the leftover file", path, error));
+        }
+    };
+    match try_lock(&left, path)? {
+        Some(false) => Err(Reason::Busy { unfinished: path.to_path_buf() }),
+        // As long as it is locked, nobody else removes it and creates a new one.
+        Some(true) if is_at(&left, path)? => match fs::remove_file(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(Reason::unfinished("cannot remove the leftover file", path, error))
+            }
+            _ => Ok(Some(())),
+        },
+        Some(true) => Ok(Some(())),
+        None => Ok(None),
+    }
+}
+
+/// Whether [`is_at`] can tell which file a path leads to. Locks are of no use without that.
+const LOCKS: bool = cfg!(unix);
+
+/// Locks the file, and returns whether nobody else had. Returns `None` if there are no locks here.
+fn try_lock(file: &File, path: &Path) -> Result<Option<bool>, Reason> {
+    match file.try_lock() {
+        Ok(()) => Ok(Some(true)),
+        Err(TryLockError::WouldBlock) => Ok(Some(false)),
+        Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Interrupted => {
+            try_lock(file, path)
+        }
+        // The errors of systems and file systems that have no locks.
+        Err(TryLockError::Error(error))
+            if error.kind() == ErrorKind::Unsupported
+                || error.raw_os_error().is_some_and(|code| NO_LOCKS.contains(&code)) =>
+        {
+            Ok(None)
+        }
+        Err(TryLockError::Error(error)) => Err(Reason::unfinished("cannot lock", path, error)),
+    }
+}
+
+/// `ENOLCK`, and `EBADF`, which some systems return for a file that is not open for writing.
+#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+const NO_LOCKS: [i32; 2] = [libc::ENOLCK, libc::EBADF];
+#[cfg(all(unix, any(not(target_os = "linux"), loom, shuttle)))]
+const NO_LOCKS: [i32; 2] = [77, 9];
+#[cfg(not(unix))]
+const NO_LOCKS: [i32; 0] = [];
+
+/// Gives a file the owner, the group and the permissions of the old one, as far as the system
+/// allows.
+///
+/// No user gets a permission that they did not have. If the owner cannot be changed, the old owner
+/// may now be one of the others, who therefore get no more than the old owner had. If the group
+/// cannot be changed either, the file's group gets nothing, and the others, who may now include the
+/// old group, get no more than the old group had.
+#[cfg(unix)]
+fn copy_permissions(file: &File, old: &Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+    let was = old.permissions().mode() & 0o7777;
+    let mut mode = was;
+    let new = file.metadata()?;
+    if (new.uid(), new.gid()) != (old.uid(), old.gid())
+        && fchown(file, Some(old.uid()), Some(old.gid())).is_err()
+    {
+        // Nor does anybody act as another owner.
+        mode &= 0o777 & (!0o7 | was >> 6);
+        if fchown(file, None, Some(old.gid())).is_err() {
+            mode &= !0o077 | was >> 3 & 0o7;
+        }
+    }
+    if new.permissions().mode() & 0o7777 == mode {
+        return Ok(());
+    }
+    file.set_permissions(PermissionsExt::from_mode(mode))
+}
+
+#[cfg(not(unix))]
+fn copy_permissions(file: &File, old: &Metadata) -> io::Result<()> {
+    file.set_permissions(old.permissions())
+}

@@ -238,6 +238,8 @@ HOOKS = """if True:
         while not stop.is_set():
             with lock:
                 seen.add_many(map(str, range(5_000)))
+            # Or nobody else may get the lock for long: it is not fair.
+            time.sleep(0.001)
     threads = [threading.Thread(target=work) for _ in range(2)]
     for thread in threads:
         thread.start()

@@ -30,15 +30,33 @@ macro_rules! twins {
 /// Runs the model that this module is named after, with this rule broken.
 pub fn must_fail(module: &str, rule: &str, message: &str) {
     let (_, model) = module.split_once("::").expect("the crate, and a model in it");
+    let (succeeded, output) = run(model, &[(BROKEN, rule), ("KOEL_LONG_TESTS", "1")]);
+    assert!(!succeeded, "{model} does not notice that {rule}:\n{output}");
+    assert!(output.contains(message), "{rule}: not for its own reason:\n{output}");
+}
+
+/// Runs a model in a process of its own, if it is large. Each execution takes new memory from the system for
+/// the stacks of its threads, and two models of one process wait for each other for that, three times as long as they
+/// work.
+pub fn alone(module: &str, test: &str, model: impl FnOnce()) {
+    const ALONE: &str = "KOEL_MODEL_IS_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return model();
+    }
+    let (_, module) = module.split_once("::").expect("the crate, and a module in it");
+    let (succeeded, output) = run(&format!("{module}::{test}"), &[(ALONE, "1")]);
+    assert!(succeeded, "{output}");
+}
+
+/// Runs a model in a process of its own. Returns whether it passed, and what it said.
+fn run(model: &str, variables: &[(&str, &str)]) -> (bool, String) {
     let mut run = this_program();
-    run.args(["--exact", model]).env(BROKEN, rule);
-    let Output { status, stdout, stderr } =
-        run.env("KOEL_LONG_TESTS", "1").env("RUST_BACKTRACE", "0").output().expect("a process");
+    run.args(["--exact", model]).envs(variables.iter().copied()).env("RUST_BACKTRACE", "0");
+    let Output { status, stdout, stderr } = run.output().expect("a process");
     let output = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let output = output.concat();
     assert!(output.contains("running 1 test"), "there is no model {model}:\n{output}");
-    assert!(!status.success(), "{model} does not notice that {rule}:\n{output}");
-    assert!(output.contains(message), "{rule}: not for its own reason:\n{output}");
+    (status.success(), output)
 }
 
 fn this_program() -> Command {

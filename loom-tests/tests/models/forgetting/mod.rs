@@ -3,6 +3,7 @@
 mod growing;
 
 use crate::toy::{Forgetful, Model};
+use crate::twins::alone;
 use koel_under_loom::Room;
 use koel_under_loom::internals::{Clock, Copies, Mixed, Moment, Path, Place, walk};
 use std::sync::Arc;
@@ -84,22 +85,26 @@ twins! { an_item_that_came_again_is_found_while_its_older_copy_expires:
 }
 
 /// The largest of all models. Its halves are tests of their own, so that two processors share it.
-fn an_item_in_wide_buckets_comes_again(first: u32) {
-    Model::new("wide, came again", 2_000).in_short(2, 20).run_in::<Forgetful<true>, Place>(
-        move |toy| expiring(toy, first),
-        &[renew_and_tick, is_found],
-        is_there_once,
-    );
+fn an_item_in_wide_buckets_comes_again(test: &str, first: u32) {
+    alone(module_path!(), test, || {
+        Model::new("wide, came again", 2_000).in_short(2, 20).run_in::<Forgetful<true>, Place>(
+            move |toy| expiring(toy, first),
+            &[renew_and_tick, is_found],
+            is_there_once,
+        );
+    });
 }
 
 #[test]
 fn an_item_in_wide_buckets_that_came_again_is_found_while_its_older_copy_expires() {
-    an_item_in_wide_buckets_comes_again(3);
+    let own = "an_item_in_wide_buckets_that_came_again_is_found_while_its_older_copy_expires";
+    an_item_in_wide_buckets_comes_again(own, 3);
 }
 
 #[test]
 fn an_item_in_wide_buckets_that_came_again_is_found_from_its_other_bucket() {
-    an_item_in_wide_buckets_comes_again(0);
+    let own = "an_item_in_wide_buckets_that_came_again_is_found_from_its_other_bucket";
+    an_item_in_wide_buckets_comes_again(own, 0);
 }
 
 /// The head of an item that expires meets the tail of the next one in its lane. A lookup may begin at

@@ -212,11 +212,10 @@ pub mod internals {
     pub use crate::layout::stamps::by_stamp::ByStamp;
     pub use crate::room::growing::directory::{Directory, Tenure};
     pub use crate::room::growing::grown::Grown;
-    pub use crate::room::growing::site::census::Census;
     pub use crate::room::growing::site::{Link, Site};
     pub use crate::room::growing::until_split::{Split, UntilSplit};
     pub use crate::room::shards::{
-        Contains, Insert, InsertIfAbsent, Operation, Remove, Shards, act,
+        Contains, Insert, InsertIfAbsent, Operation, Refresh, Remove, Shards, act,
     };
     #[cfg(loom)]
     pub use crate::rule::BROKEN;

@@ -178,22 +178,28 @@ fn repair_items(header: &[u64], block: &mut [u64]) {
     let words = words_of_a_bucket(header);
     let end = end_of_buckets(header, block);
     let buckets = || block[3..end].chunks(words);
+    let grows = header[2] == 1;
+    let stamp = stamp_bits(header).min(lane_bits(header) - 1);
+    let bits = lane_bits(header) - stamp;
+    let window = if words == 1 { bits.div_ceil(2) } else { bits };
+    // A lane that is used up is not counted.
+    let is_counted = |[first, second]: [u64; 2]| {
+        let of_window = if words == 1 { first } else { second };
+        let is_used_up = of_window >> stamp & ((1 << window) - 1) == 1 << (window - 1);
+        first != 0 && !(grows && is_used_up)
+    };
     let lanes_of =
-        |bucket: &[u64]| lanes(header, bucket).iter().filter(|(_, [first, _])| *first != 0).count();
-    let taken = buckets().map(lanes_of).sum::<usize>() as i64;
-    let slots = (buckets().count() * (64 / lane_bits(header)) as usize) as i64;
-    let items = block[2].cast_signed();
-    let least = if header[2] == 1 { taken - slots } else { taken };
-    let items = items.clamp(least, taken);
-    block[2] = items.cast_unsigned();
-    if forgets(header) && header[2] == 1 {
+        |bucket: &[u64]| lanes(header, bucket).iter().filter(|(_, lane)| is_counted(*lane)).count();
+    let counted = buckets().map(lanes_of).sum::<usize>() as i64;
+    let balance = if grows { block[2].cast_signed().wrapping_sub(counted) % (1 << 40) } else { 0 };
+    block[2] = (counted + balance).cast_unsigned();
+    if forgets(header) && grows {
         let ages = end..block.len() - 1 - TIME_WORDS;
-        let excess = taken - items;
-        let by_age: u64 =
-            block[ages.clone()].iter().fold(0, |sum, lanes| sum.saturating_add(*lanes));
-        if by_age != excess as u64 {
+        let by_age = block[ages.clone()].iter().map(|items| items.cast_signed());
+        let is_small = by_age.clone().all(|items| items.unsigned_abs() <= 1 << 40);
+        if !is_small || by_age.sum::<i64>() != balance {
             block[ages.clone()].fill(0);
-            block[ages.start] = excess as u64;
+            block[ages.start] = balance.cast_unsigned();
         }
     }
 }

@@ -78,7 +78,7 @@ pub struct Halves {
 pub struct Lost {
     pub lanes: u64,
     pub used_up: u64,
-    /// Their [vagueness](Aging::vagueness) less their number.
+    /// Their [vagueness](Aging::vagueness) less the number of those that are not used up.
     pub aged: u64,
 }
 
@@ -367,10 +367,18 @@ impl Aging {
         self.lanes.set_of(taken.tops() & !with.tops())
     }
 
-    /// Counts the lanes that have no bits left, which a split sends to both halves.
+    /// Returns the lanes that have no bits left, which a split sends to both halves.
     #[inline]
-    pub fn used_up<const WIDE: bool>(&self, words: Words) -> usize {
-        self.used_up_windows(Self::windows::<WIDE>(words)).count_ones() as usize
+    pub fn used_up<const WIDE: bool>(&self, words: Words) -> LaneSet {
+        let used_up = self.used_up_windows(Self::windows::<WIDE>(words));
+        let to_first = self.window - 1 + self.stamp;
+        self.lanes.set_of(used_up << (self.lanes.bits() - 1 - u32::from(to_first)))
+    }
+
+    /// Whether a lane that has lost so many bits has none left.
+    #[inline]
+    pub fn is_used_up(&self, lost: u32) -> bool {
+        lost == self.window_bits()
     }
 
     /// Returns the first bits of the windows that are used up: the first bit is the last `1`.
@@ -390,8 +398,8 @@ impl Aging {
     /// Returns what a shard loses with the lanes of this bucket.
     pub fn lost<const WIDE: bool>(&self, words: Words) -> Lost {
         let lanes = self.lanes.taken(words.heads).len() as u64;
-        let aged = self.vagueness::<WIDE>(words) - lanes;
-        Lost { lanes, used_up: self.used_up::<WIDE>(words) as u64, aged }
+        let used_up = self.used_up::<WIDE>(words).len() as u64;
+        Lost { lanes, used_up, aged: self.vagueness::<WIDE>(words) + used_up - lanes }
     }
 
     pub fn lanes(&self) -> Lanes {

@@ -98,8 +98,8 @@ impl Host for Settled {
         LaneSet::NONE
     }
 
-    fn widen(self, words: Words, _: Lane, _: Entry) -> Words {
-        words
+    fn widen(self, words: Words, _: Lane, _: Entry) -> (Words, i32) {
+        (words, 0)
     }
 }
 
@@ -134,8 +134,6 @@ impl Room for Fixed {
 }
 
 impl Passage for Fixed {
-    const SETTLES: bool = false;
-
     fn lanes(&self) -> Lanes {
         self.table.geometry().lanes()
     }
@@ -156,13 +154,11 @@ impl Passage for Fixed {
 
     fn expire(&self, segments: Range<usize>, now: Moment) {
         either!(self.is_wide(), WIDE => {
-            segments.for_each(|segment| self.of_segment::<WIDE>(segment).expire(segment, now));
+            segments.for_each(|segment| self.of_segment::<WIDE>(segment).expire(segment, now, |_| 0));
         });
     }
 
-    fn settle(&self, _: Range<usize>, _: Moment) {}
-
-    fn close(&self) {}
+    fn close(&self, _: Moment) {}
 
     fn shard_of(&self, hash: Mixed) -> usize {
         either!(self.is_wide(), WIDE => self.table.geometry().locate_mixed::<WIDE>(hash).0)
@@ -175,13 +171,9 @@ impl Passage for Fixed {
             shard.own_stripes().for_each(|stripe| {
                 rule!("a_tick_taken_ahead_sends_no_lookup_away", shard.announce(stripe), ());
             });
-            shard.own_stripes().for_each(|stripe| shard.expire(stripe, now));
+            shard.own_stripes().for_each(|stripe| shard.expire(stripe, now, |_| 0));
         });
         index
-    }
-
-    fn is_apart(&self) -> bool {
-        true
     }
 }
 
@@ -239,10 +231,6 @@ impl Shards for Fixed {
         Err(Full::new(kind))
     }
 
-    fn pay_for<const WIDE: bool>(&self, _: Always<WIDE>) -> Option<Located<'_, Self, WIDE>> {
-        None
-    }
-
     fn perhaps_empty(&self) {}
 
     #[inline]
@@ -293,7 +281,7 @@ impl Shards for Fixed {
         let Ok(items) =
             either!(self.is_wide(), WIDE => self.shard::<WIDE>(shard).copy(buckets, || 0));
         *next = Some(index + 1).filter(|next| *next < self.table.geometry().shards() as u64);
-        Some(Copied { depth: 0, items, excess: ByStamp::default() })
+        Some(Copied { depth: 0, items, used_up: ByStamp::default() })
     }
 
     fn item_in(&self, next: u64) -> Mixed {
@@ -318,8 +306,12 @@ impl Shards for Fixed {
     fn items_by_stamp(&self) -> ByStamp {
         let mut items = ByStamp::default();
         either!(self.is_wide(), WIDE => {
-            let shards = 0..self.table.geometry().shards();
-            shards.for_each(|shard| self.shard::<WIDE>(shard).count_stamps(&mut items));
+            let lanes = self.table.geometry().lanes();
+            let shards = (0..self.table.geometry().shards()).map(|shard| self.shard::<WIDE>(shard));
+            for words in shards.flat_map(|shard| shard.all_words()) {
+                let taken = lanes.taken(words.heads);
+                taken.for_each(|lane| items.add(lanes.stamp(words, lane), 1));
+            }
         });
         items
     }

@@ -3,7 +3,6 @@
 use crate::layout::geometry::Geometry;
 use crate::layout::sizing::{GrowthPlan, rate_at};
 use crate::layout::stamps::by_stamp::ByStamp;
-use crate::room::growing::site::census::Census;
 use crate::room::growing::tables::Tables;
 use crate::table::Table;
 use crate::table::ticking::Time;
@@ -48,8 +47,8 @@ impl Plan {
 pub struct Copied {
     pub depth: u32,
     pub items: i64,
-    /// Of a growing filter that forgets.
-    pub excess: ByStamp,
+    /// The balance of a growing filter's shard in the [ledger](crate::room::growing::ledger), which is part of `items`.
+    pub used_up: ByStamp,
 }
 
 /// What a block of a file records about its shard, and the block's checksum.
@@ -57,12 +56,13 @@ pub struct Copied {
 #[derive(Clone, Debug)]
 pub struct Block {
     pub depth: u32,
-    /// The lanes of the shard less its excess.
     pub items: i64,
-    pub excess: i64,
-    /// The same by stamps, in a growing filter that forgets.
+    /// The lanes that are not used up, each of which is an item. The other items are the shard's balance in the
+    /// [ledger](crate::room::growing::ledger).
+    pub counted: i64,
+    /// The balance by stamps, in a growing filter that forgets.
     pub by_stamp: Option<Box<ByStamp>>,
-    pub used_up: u64,
+    /// Of a growing filter: see [`Site::aged`](crate::room::growing::site::Site::aged).
     pub aged: u64,
     /// When it was copied, in a filter that forgets.
     pub time: Option<Time>,
@@ -70,11 +70,10 @@ pub struct Block {
 }
 
 impl Block {
-    pub fn census(&self) -> Census {
-        let Block { used_up, aged, .. } = *self;
-        let of_all = || ByStamp::unstamped(self.excess);
-        let excess = self.by_stamp.as_deref().cloned().unwrap_or_else(of_all);
-        Census { excess, received: 0, used_up, aged }
+    /// The shard's balance in the ledger.
+    pub fn balance(&self) -> ByStamp {
+        let of_all = || ByStamp::only(0, self.items.wrapping_sub(self.counted));
+        self.by_stamp.as_deref().cloned().unwrap_or_else(of_all)
     }
 }
 

@@ -5,9 +5,7 @@
 //! * it no longer owns the item, because it was split ([`Refusal::Lapsed`]): then
 //!   [`relocate`](Shards::relocate) finds the shard that owns it now, and that one is asked;
 //! * it has no room for the item ([`Refusal::Full`]): then [`make_room`](Shards::make_room) splits
-//!   the shard, or refuses the item for good;
-//! * it has no items to take off for a removal ([`Removal::Unpaid`]): then
-//!   [`pay_for`](Shards::pay_for) finds some elsewhere, or there are none in the filter.
+//!   the shard, or refuses the item for good.
 //!
 //! Neither happens twice in a row without a split by this thread or a change by another one, so the
 //! loops below end. In a fixed filter no shard is ever split and no room can be made, so there an
@@ -81,14 +79,6 @@ pub trait Shards: Send + Sync {
         lease: Self::Lease<'a, WIDE>,
         kind: FullKind,
     ) -> Result<Located<'a, Self, WIDE>, Full>;
-
-    /// Brings items to take off into the [account](crate::room::growing::accounts) of a stripe that an item would be removed
-    /// from, and finds where the item belongs after that. `None` if there are none: everything that
-    /// was inserted has been removed.
-    fn pay_for<'a, const WIDE: bool>(
-        &'a self,
-        lease: Self::Lease<'a, WIDE>,
-    ) -> Option<Located<'a, Self, WIDE>>;
 
     /// To be called after a removal that may have been the last.
     fn perhaps_empty(&self);
@@ -327,7 +317,7 @@ fn ask_again<'a, const WIDE: bool, S: Shards, A>(
     }
 }
 
-/// Sees to what a removal left to do, after its shard was split or had no items to take off.
+/// Sees to what a removal left to do, after its shard was split or it may have been the last one.
 #[cold]
 fn remove_again<'a, const WIDE: bool, S: Shards>(
     shards: &'a S,
@@ -342,10 +332,6 @@ fn remove_again<'a, const WIDE: bool, S: Shards>(
                 shards.perhaps_empty();
                 return true;
             }
-            Ok(Removal::Unpaid) => match shards.pay_for(lease) {
-                Some(located) => located,
-                None => return false,
-            },
             Err(lapsed) => shards.relocate(lease, lapsed),
         };
         (lease, answer) = (shard.lease(), shard.remove(place));

@@ -45,8 +45,9 @@ pub trait Host: Copy {
     /// Returns the lanes that are finer than an entry.
     fn finer(self, words: Words, entry: Entry) -> LaneSet;
 
-    /// Returns the bucket in which one of them has lost as many bits as the entry, and records that.
-    fn widen(self, words: Words, lane: Lane, entry: Entry) -> Words;
+    /// Returns the bucket in which one of them has lost as many bits as the entry, and records that. Also returns by how
+    /// many its stripe counts less.
+    fn widen(self, words: Words, lane: Lane, entry: Entry) -> (Words, i32);
 }
 
 impl<L: Lease> Shard<'_, L> {
@@ -102,8 +103,11 @@ impl<L: Lease, H: Host> Shard<'_, ForEntry<L, H>> {
         };
         let (lanes, now) = (self.lanes(), self.now());
         let age = self.age_of_entry(now).min(lanes.age(words, lane, now));
-        let widened = rule!("a_finer_lane_keeps_its_bits", host.widen(words, lane, entry), words);
-        self.write(&locked, bucket, lanes.with_age(widened, lane, age, now));
+        let aged = self.with_age(words, lane, age, now);
+        let (widened, less) = host.widen(aged, lane, entry);
+        let widened = rule!("a_finer_lane_keeps_its_bits", widened, aged);
+        self.write(&locked, bucket, widened);
+        self.add_items(&locked, bucket, -less);
         Ok(true)
     }
 
@@ -121,7 +125,7 @@ impl<L: Lease, H: Host> Shard<'_, ForEntry<L, H>> {
         let age = self.age_of_entry(now);
         if age < age_of(&youngest) {
             let (bucket, words, lane) = youngest;
-            self.write(&locked, bucket, lanes.with_age(words, lane, age, now));
+            self.write(&locked, bucket, self.with_age(words, lane, age, now));
         }
         Ok(true)
     }
@@ -194,11 +198,19 @@ impl<L: Lease, H: Host> Lease for ForEntry<L, H> {
         self.host.filling(self.entry)
     }
 
-    fn removing(self, lost: u32) {
-        self.lease.removing(lost);
+    fn removing(self, words: Words, lane: Lane, lost: u32) -> Option<i32> {
+        self.lease.removing(words, lane, lost)
     }
 
-    fn replacing(self, words: Words, lane: Lane) -> bool {
+    fn replacing(self, words: Words, lane: Lane) -> i32 {
         self.lease.replacing(words, lane)
+    }
+
+    fn restamping(self, words: Words, lane: Lane, to: usize) {
+        self.lease.restamping(words, lane, to);
+    }
+
+    fn may_be_last(self) -> bool {
+        false
     }
 }

@@ -72,8 +72,8 @@
 //!
 //! There the same happens in the shards that there are. Those that splits add meanwhile learn the time from
 //! the thread that makes them (see `room/growing/grown/forget.rs`). A shard that is full is swept before it is
-//! split: T2 and T3 for its own stripes. Two more passes settle the counts (see
-//! `room/growing/accounts.rs`).
+//! split: T2 and T3 for its own stripes. The end of the tick takes the items of used-up lanes off (see
+//! `room/growing/ledger.rs`).
 
 use crate::layout::stamps::Moment;
 use crate::rule::rule;
@@ -92,33 +92,21 @@ impl<const WIDE: bool> Shard<'_, Always<WIDE>> {
         rule!("a_tick_sends_no_lookup_away", stripes.outdate(&locked, stripe), ());
     }
 
-    /// Erases what has expired in a stripe of a fixed filter.
-    pub fn expire(self, stripe: usize, now: Moment) {
+    /// Erases what has expired in a stripe. `uncounted` gets the words before that, and returns how many of the lanes
+    /// that go the stripe does not count.
+    pub fn expire(self, stripe: usize, now: Moment, uncounted: impl FnMut(&[u64]) -> i32) {
         let locked = self.table.stripes().lock(stripe);
-        let gone = self.erase(&locked, stripe, now, |_| {});
+        let gone = self.erase(&locked, stripe, now, uncounted);
         self.table.stripes().add_items(&locked, stripe, -gone);
     }
 
-    /// Erases what has expired in a stripe of a growing filter. Its items are still counted. `erased`
-    /// gets the words before that, and the number of lanes that went; then the lock is released.
-    pub fn expire_counted(
-        self,
-        stripe: usize,
-        now: Moment,
-        before: impl FnMut(&[u64]),
-        erased: impl FnOnce(u64),
-    ) {
-        let locked = self.table.stripes().lock(stripe);
-        erased(self.erase(&locked, stripe, now, before).unsigned_abs().into());
-    }
-
-    /// Erases what has expired in a stripe, after a look at the words. Returns how many lanes went.
+    /// Does so. Returns how many lanes went that the stripe counts.
     fn erase(
         self,
         locked: &impl Locks,
         stripe: usize,
         now: Moment,
-        mut before: impl FnMut(&[u64]),
+        mut uncounted: impl FnMut(&[u64]) -> i32,
     ) -> i32 {
         let lanes = self.lanes();
         let which: StripeSet<1> = [stripe].into_iter().collect();
@@ -135,7 +123,7 @@ impl<const WIDE: bool> Shard<'_, Always<WIDE>> {
         for start in words.clone().step_by(IN_A_SUM) {
             let words = start..(start + IN_A_SUM).min(words.end);
             self.table.replace::<IN_A_SUM>(locked, words, |words| {
-                before(words);
+                gone -= uncounted(words);
                 gone += lanes.sum(expiry.erase(words)) as i32;
             });
         }

@@ -300,17 +300,17 @@ fn walk_within<const MOVES: usize, const MOST: usize, L: Lease>(
     let moves = rule!("versions_stay_as_they_are", words.len() > 1 || erases, false);
     let _moving = moves.then(|| shard.moving(&locked, moved));
     let last = path.steps().get(words.len() - 1).filter(|_| ends_early);
-    let counts = last.is_none_or(|step| {
+    let gone = last.map_or(0, |step| {
         shard.lease().replacing(shard.read_locked(&locked, step.bucket), step.lane)
     });
-    let counts = shard.lease().filling() && counts;
+    let change = i32::from(shard.lease().filling()) - gone;
     rule!("the_version_changes_only_after_the_move", (), drop(_moving));
     for &(bucket, words) in words.iter().rev() {
         shard.write(&locked, bucket, words);
     }
     rule!("the_version_changes_only_after_the_move", (), drop(shard.moving(&locked, moved)));
-    if counts {
-        shard.add_items(&locked, last.map_or(path.end(), |step| step.bucket), 1);
+    if change != 0 {
+        shard.add_items(&locked, last.map_or(path.end(), |step| step.bucket), change);
     }
     Ok(Outcome::Placed)
 }

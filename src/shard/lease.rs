@@ -79,14 +79,20 @@ pub trait Lease: Copy {
         true
     }
 
-    /// Records that a lane that has lost so many bits is being removed. The caller holds the lock of
-    /// its stripe.
-    fn removing(self, lost: u32);
+    /// Records that a lane that has lost so many bits is being removed. Returns how many its stripe counts for
+    /// it, or `None` if it stands for no item and has to stay. The caller holds the lock of its stripe.
+    fn removing(self, words: Words, lane: Lane, lost: u32) -> Option<i32>;
 
-    /// Records that a lane whose item has expired is being replaced by that of a new item. Returns whether
-    /// the new item has to be counted: the old one still is, and will be taken off when the tick is
-    /// settled. The caller holds the lock of its stripe.
-    fn replacing(self, words: Words, lane: Lane) -> bool;
+    /// Records that a lane whose item has expired is being replaced by that of a new item. Returns how many its
+    /// stripe counts for it. The caller holds the lock of its stripe.
+    fn replacing(self, words: Words, lane: Lane) -> i32;
+
+    /// Records that a lane is getting another stamp. The caller holds the lock of its stripe.
+    fn restamping(self, words: Words, lane: Lane, to: usize);
+
+    /// Whether a removal that is done may have left the filter with lanes that stand for no item, and with no
+    /// others.
+    fn may_be_last(self) -> bool;
 }
 
 /// The lease of a shard that is never split.
@@ -142,10 +148,20 @@ impl<const WIDE: bool> Lease for Always<WIDE> {
     }
 
     #[inline]
-    fn removing(self, _: u32) {}
+    fn removing(self, _: Words, _: Lane, _: u32) -> Option<i32> {
+        Some(1)
+    }
 
-    /// The new item counts for the old one.
-    fn replacing(self, _: Words, _: Lane) -> bool {
+    #[inline]
+    fn replacing(self, _: Words, _: Lane) -> i32 {
+        1
+    }
+
+    #[inline]
+    fn restamping(self, _: Words, _: Lane, _: usize) {}
+
+    #[inline]
+    fn may_be_last(self) -> bool {
         false
     }
 }
@@ -165,11 +181,8 @@ pub enum Removal {
     /// The item is not here.
     Absent,
     Done,
-    /// It is done, and the counts of the item's stripes are at zero: perhaps no item is left.
+    /// It is done, and perhaps no item is [left](crate::room::growing::ledger).
     PerhapsLast,
-    /// Nothing was removed, since the counts of the item's stripes are at zero. Other stripes may
-    /// have [some to give](crate::room::growing::accounts).
-    Unpaid,
 }
 
 /// The result of an operation for which the shard may be full, or no longer own the item.

@@ -100,24 +100,24 @@ impl<'a, L: Lease> Shard<'a, L> {
     pub(super) fn copy_one_by_one(
         self,
         to: &mut [u64],
-        received: impl FnOnce() -> i64,
+        others: impl FnOnce() -> i64,
     ) -> Result<i64, L::Lapsed> {
         for (word, copy) in (self.word(Bucket(0))..).zip(to) {
             let locked = self.lock_one(Bucket((word - self.base) as u32))?;
             *copy = self.table.read_locked(&locked, word);
         }
-        Ok(self.all_items() - received())
+        Ok(self.all_items() + others())
     }
 
     pub(super) fn copy_unlocked(
         self,
         to: &mut [u64],
-        received: impl FnOnce() -> i64,
+        others: impl FnOnce() -> i64,
     ) -> Result<i64, L::Lapsed> {
         for (word, copy) in (self.word(Bucket(0))..).zip(to) {
             *copy = self.table.read(word);
         }
-        Ok(self.all_items() - received())
+        Ok(self.all_items() + others())
     }
 
     /// Copies the shard, and makes its versions odd meanwhile.
@@ -125,14 +125,14 @@ impl<'a, L: Lease> Shard<'a, L> {
         self,
         locked: &impl Locks,
         to: &mut [u64],
-        received: impl FnOnce() -> i64,
+        others: impl FnOnce() -> i64,
     ) -> Result<i64, L::Lapsed> {
         let all: StripeSet<SHARD_STRIPES> = self.own_stripes().collect();
         let _moving = self.moving(locked, &all);
         for (word, copy) in (self.word(Bucket(0))..).zip(to) {
             *copy = self.table.read_locked(locked, word);
         }
-        Ok(self.all_items() - received())
+        Ok(self.all_items() + others())
     }
 
     /// Locks every stripe, and does not ask whether the shard has been split.

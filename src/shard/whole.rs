@@ -7,7 +7,6 @@
 use crate::layout::bucket::Words;
 use crate::layout::either;
 use crate::layout::geometry::{Bucket, SHARD_STRIPES, STRIPE_BUCKETS};
-use crate::layout::stamps::by_stamp::ByStamp;
 use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::{Always, Lease};
@@ -49,8 +48,15 @@ impl<L: Lease> Shard<'_, L> {
         Ok(())
     }
 
-    /// The same for a caller that holds all locks of the shard.
-    pub fn clear_locked(self, locked: &impl Locks) {
+    fn clear_locked(self, locked: &impl Locks) {
+        self.rewrite(locked, |_| Words::default());
+        for stripe in self.own_stripes() {
+            self.set_items(locked, stripe, 0);
+        }
+    }
+
+    /// Replaces each bucket that is not empty by what is left of it, for a caller that holds all locks of the shard.
+    pub fn rewrite(self, locked: &impl Locks, mut what_is_left: impl FnMut(Words) -> Words) {
         for stripe in self.own_stripes() {
             rule!("a_clear_outdates_no_reader", self.table.stripes().outdate(locked, stripe), ());
         }
@@ -59,31 +65,29 @@ impl<L: Lease> Shard<'_, L> {
         let moves = rule!("a_wide_shard_is_cleared_without_a_version", L::WIDE, false);
         let _moving = moves.then(|| self.moving(locked, &all));
         for bucket in self.buckets() {
-            if self.read_locked(locked, bucket).heads != 0 {
-                self.write(locked, bucket, Words::default());
+            let words = self.read_locked(locked, bucket);
+            if words.heads != 0 {
+                self.write(locked, bucket, what_is_left(words));
             }
-        }
-        for stripe in self.own_stripes() {
-            self.set_items(locked, stripe, 0);
         }
     }
 
-    /// Copies the words of all buckets as they are at one moment. Returns the number of items, by the counts less
-    /// what `received` says at that moment.
-    pub fn copy(self, to: &mut [u64], received: impl FnOnce() -> i64) -> Result<i64, L::Lapsed> {
-        rule!("a_copy_goes_stripe_by_stripe", (), return self.copy_one_by_one(to, received));
-        rule!("a_copy_is_made_without_the_locks", (), return self.copy_unlocked(to, received));
+    /// Copies the words of all buckets as they are at one moment. Returns the number of items, by the counts and
+    /// what `others` says at that moment.
+    pub fn copy(self, to: &mut [u64], others: impl FnOnce() -> i64) -> Result<i64, L::Lapsed> {
+        rule!("a_copy_goes_stripe_by_stripe", (), return self.copy_one_by_one(to, others));
+        rule!("a_copy_is_made_without_the_locks", (), return self.copy_unlocked(to, others));
         let locked = rule!(
             "a_copy_does_not_ask_whether_the_shard_was_split",
             self.lock_all()?,
             self.lock_all_unasked()
         );
-        rule!("a_copy_sends_lookups_away", (), return self.copy_moving(&locked, to, received));
+        rule!("a_copy_sends_lookups_away", (), return self.copy_moving(&locked, to, others));
         for (word, copy) in (self.word(Bucket(0))..).zip(to) {
             *copy = self.table.read_locked(&locked, word);
         }
         rule!("a_copy_is_counted_after_the_locks", (), drop(locked));
-        Ok(self.all_items() - received())
+        Ok(self.all_items() + others())
     }
 
     fn fill(self, from: &[u64], items: i64) -> Result<(), L::Lapsed> {
@@ -110,18 +114,9 @@ impl<L: Lease> Shard<'_, L> {
         }
     }
 
-    /// Adds the number of lanes with each stamp, by the words of a moment ago.
-    pub fn count_stamps(self, counts: &mut ByStamp) {
-        let lanes = self.lanes();
-        for bucket in self.buckets() {
-            let words = self.read_rest(bucket, self.read(bucket));
-            lanes.taken(words.heads).for_each(|lane| counts.add(lanes.stamp(words, lane), 1));
-        }
-    }
-
-    /// Whether any stripe has a count above zero, by the counts of a moment ago.
-    pub fn any_items(self) -> bool {
-        self.own_stripes().any(|stripe| self.items(stripe) > 0)
+    /// All buckets, by the words of a moment ago.
+    pub fn all_words(self) -> impl Iterator<Item = Words> {
+        self.buckets().map(move |bucket| self.read_rest(bucket, self.read(bucket)))
     }
 
     /// The number of items, by the counts of a moment ago.

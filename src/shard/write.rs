@@ -151,7 +151,9 @@ impl<L: Lease> Shard<'_, L> {
             rule!("a_lock_is_leaked", (), std::mem::forget(locked));
             return Ok(Removal::Absent);
         };
-        let Some(account) = self.account(place, bucket) else { return Ok(Removal::Unpaid) };
+        let Some(counted) = self.lease.removing(words, lane, lost) else {
+            return Ok(Removal::Absent);
+        };
         let stays = in_first.is_some() && in_second.is_some();
         if rule!("a_copy_is_removed_like_the_last_one", stays, false) {
             self.outdate(&locked, place);
@@ -163,10 +165,10 @@ impl<L: Lease> Shard<'_, L> {
         if lanes.forgets() && !L::LASTING {
             self.rejuvenate(&locked, place, age.0, now);
         }
-        self.lease.removing(lost);
-        self.add_items(&locked, account, -1);
-        let is_last = !L::LASTING && self.account(place, bucket).is_none();
-        Ok(if is_last { Removal::PerhapsLast } else { Removal::Done })
+        if counted > 0 {
+            self.add_items(&locked, bucket, -1);
+        }
+        Ok(if self.lease.may_be_last() { Removal::PerhapsLast } else { Removal::Done })
     }
 
     /// How many ticks ago the item came whose lane [`remove`](Self::remove) would empty. `None` if there is
@@ -200,17 +202,6 @@ impl<L: Lease> Shard<'_, L> {
             age: Reverse(lanes.age(words, lane, now)),
         };
         among.map(|lane| (rank(lane), lane)).min_by_key(|(rank, _)| *rank)
-    }
-
-    /// The bucket from whose stripe's count an item may be taken off that was found in `bucket`. The
-    /// caller holds the locks of the item's stripes.
-    #[inline]
-    fn account(self, place: Place, bucket: Bucket) -> Option<Bucket> {
-        if L::LASTING {
-            return Some(bucket);
-        }
-        let has_some = |bucket: &Bucket| self.items(self.stripe(*bucket)) > 0;
-        [bucket, place.first, place.second].into_iter().find(has_some)
     }
 
     /// Sends away the readers that have begun to look for the item: one copy goes, another stays.

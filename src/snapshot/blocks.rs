@@ -18,14 +18,15 @@ use crate::table::ticking::Time;
 use std::ops::BitOr;
 use xxhash_rust::xxh3::Xxh3;
 
+/// More items than any shard has on its balance. Sums of as many balances as there are shards do not overflow.
+const MOST_ON_A_BALANCE: u64 = 1 << 40;
+
 /// Parses and validates the blocks of one filter.
 pub struct BlockReader {
     lanes: Lanes,
     /// The byte at which the first block begins.
     first: u64,
     block_bytes: u64,
-    /// The lanes of a shard.
-    slots: i64,
     /// The words of its buckets.
     words: usize,
     /// `None` for a fixed filter.
@@ -41,11 +42,9 @@ impl BlockReader {
     /// For blocks that begin after so many bytes of something else.
     pub fn after(first: u64, plan: &Plan) -> Self {
         let lanes = plan.geometry().lanes();
-        let slots = plan.geometry().buckets() as usize * lanes.slots();
         let aging = plan.grows().then(|| Aging::new(lanes));
         let words = plan.geometry().words();
-        let (slots, block_bytes) = (slots as i64, block_bytes(plan));
-        BlockReader { lanes, first, block_bytes, slots, words, aging }
+        BlockReader { lanes, first, block_bytes: block_bytes(plan), words, aging }
     }
 
     pub fn block_words(&self) -> usize {
@@ -80,20 +79,19 @@ impl BlockReader {
         if let Some(bucket) = self.first_wrong(buckets, time) {
             return damaged(BLOCK_HEAD + bucket, "a bucket cannot hold this value".into());
         }
-        let Some(excess) = self.excess(ages, time) else {
+        let Some(used_up) = self.balance(ages, time) else {
             let at = BLOCK_HEAD + self.words;
-            return damaged(at, "a shard cannot have so many fingerprints of others".into());
+            return damaged(at, "a shard cannot have put so many items on the ledger".into());
         };
-        let copied = Copied { depth, items, excess };
+        let copied = Copied { depth, items, used_up };
         let block = Block { sum, time, ..self.block(&copied, buckets) };
-        let most = if self.aging.is_some() { self.slots } else { 0 };
-        let excess = block.excess;
-        if !(0..=most).contains(&excess) {
-            let lanes = items.wrapping_add(excess);
-            return damaged(2, format!("{lanes} fingerprints cannot stand for {items} items"));
+        let balance = items.wrapping_sub(block.counted);
+        let most = if self.aging.is_some() { MOST_ON_A_BALANCE } else { 0 };
+        if balance.unsigned_abs() > most {
+            let counted = block.counted;
+            return damaged(2, format!("{counted} fingerprints cannot stand for {items} items"));
         }
-        let by_stamp = block.by_stamp.as_deref().map_or(excess, ByStamp::total);
-        if by_stamp != excess {
+        if block.balance().total() != balance {
             return damaged(2, format!("{items} items are not those of all ages together"));
         }
         Ok(block)
@@ -105,20 +103,18 @@ impl BlockReader {
         time_in(self.lanes, *words).map(Some).map_err(|word| before.len() + word)
     }
 
-    /// The lanes without items, from what the block says of each age. `None` if there cannot be so many.
-    ///
-    /// They are not compared with the lanes of that age: a refresh makes a lane younger, and leaves this figure
-    /// where it is. All together are held against all lanes, so there are never more items than lanes, whatever a
-    /// file says of ages.
-    fn excess(&self, ages: &[u64], time: Option<Time>) -> Option<ByStamp> {
-        let mut excess = ByStamp::default();
-        let Some(Time { tick, .. }) = time else { return Some(excess) };
+    /// The shard's balance in the ledger, from what the block says of each age. `None` if it cannot be so large.
+    fn balance(&self, ages: &[u64], time: Option<Time>) -> Option<ByStamp> {
+        let mut balance = ByStamp::default();
+        let Some(Time { tick, .. }) = time else { return Some(balance) };
         let by_age = &ages[..ages.len() - TIME_WORDS];
-        for (age, &lanes) in by_age.iter().enumerate() {
-            let lanes = i64::try_from(lanes).ok().filter(|lanes| *lanes <= self.slots)?;
-            excess.add(self.lanes.stamp_of_age(age as u64, Moment::of_tick(tick)), lanes);
+        for (age, items) in by_age.iter().map(|items| items.cast_signed()).enumerate() {
+            if items.unsigned_abs() > MOST_ON_A_BALANCE {
+                return None;
+            }
+            balance.add(self.lanes.stamp_of_age(age as u64, Moment::of_tick(tick)), items);
         }
-        Some(excess)
+        Some(balance)
     }
 
     /// What a block has become at this time. Its buckets are in `words`. `None` if it is of this time.
@@ -126,10 +122,10 @@ impl BlockReader {
         let lag = lag(block.time, last)?;
         let Block { depth, sum, .. } = *block;
         let older = match block.by_stamp.as_deref() {
-            Some(excess) => self.older_of_growing(excess, words, lag),
+            Some(balance) => self.older_of_growing(balance, words, lag),
             None => {
                 let items = self.make_older(words, lag);
-                self.block(&Copied { depth, items, excess: ByStamp::default() }, words)
+                self.block(&Copied { depth, items, used_up: ByStamp::default() }, words)
             }
         };
         Some(Block { depth, sum, time: last, ..older })
@@ -141,12 +137,13 @@ impl BlockReader {
         self.lanes.count_taken(words) as i64
     }
 
-    /// Makes the items of a growing filter's shard older, which has lanes that stand for no item. Returns
-    /// what is left.
-    pub fn older_of_growing(&self, excess: &ByStamp, words: &mut [u64], lag: Lag) -> Block {
-        let excess = lag.of_excess(self.lanes, excess);
-        let items = self.make_older(words, lag) - excess.total();
-        self.block(&Copied { depth: 0, items, excess }, words)
+    /// Makes the items of a growing filter's shard older, which has this balance. Returns what is left.
+    pub fn older_of_growing(&self, balance: &ByStamp, words: &mut [u64], lag: Lag) -> Block {
+        let used_up = lag.of_balance(self.lanes, balance);
+        lag.make_older(self.lanes, words);
+        let mut block = self.block(&Copied { depth: 0, items: 0, used_up }, words);
+        block.items = block.counted + block.balance().total();
+        block
     }
 
     /// The time of the block before this one, in the last words before its checksum, if the filter
@@ -190,25 +187,25 @@ impl BlockReader {
         Ok((depth as u32, items.cast_signed()))
     }
 
-    /// Takes the census of a shard that was copied.
+    /// Adds up what is in a shard that was copied.
     pub fn block(&self, copied: &Copied, buckets: &[u64]) -> Block {
         let Copied { depth, items, .. } = *copied;
-        let lanes = self.lanes.count_taken(buckets) as u64;
-        let (mut used_up, mut vagueness) = (0, lanes);
+        let mut counted = self.lanes.count_taken(buckets) as u64;
+        let mut vagueness = counted;
         if let Some(aging) = self.aging {
             let add = u64::wrapping_add;
             either!(self.lanes.is_wide(), WIDE => {
-                let used = |bucket| aging.used_up::<WIDE>(bucket) as u64;
-                used_up = self.lanes.fold(buckets, used, add);
+                let used_up = |bucket| aging.used_up::<WIDE>(bucket).len() as u64;
+                counted -= self.lanes.fold(buckets, used_up, add);
                 vagueness =
                     self.lanes.fold(buckets, |bucket| aging.vagueness::<WIDE>(bucket), add);
             });
         }
-        let aged = vagueness.saturating_sub(lanes);
+        let aged = vagueness.saturating_sub(counted);
         let has_stamps = self.aging.is_some() && self.lanes.forgets();
-        let by_stamp = has_stamps.then(|| Box::new(copied.excess.clone()));
-        let excess = lanes.cast_signed().wrapping_sub(items);
-        Block { depth, items, excess, by_stamp, used_up, aged, time: None, sum: 0 }
+        let by_stamp = has_stamps.then(|| Box::new(copied.used_up.clone()));
+        let counted = counted as i64;
+        Block { depth, items, counted, by_stamp, aged, time: None, sum: 0 }
     }
 
     /// Returns the index of the first word of the first bucket that no filter of this kind can have.

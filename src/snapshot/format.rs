@@ -39,7 +39,7 @@
 //! |---|---|
 //! | 0 | the number of the block: 0, 1, 2, … |
 //! | 1 | `depth`, the number of splits that led to the shard: 0 to 31. 0 in a fixed filter |
-//! | 2 | the number of items, in two's complement. In a fixed filter, this is the number of taken lanes. In a growing filter, it is that number or up to `buckets` × (lanes of a bucket) less: a lane that is used up goes to both halves of a split, and the items that such lanes stand for are divided between the halves |
+//! | 2 | the number of items, in two's complement. In a fixed filter, this is the number of taken lanes. In a growing filter, it is the number of lanes that are not used up (whose `window` is not a 1 and then zeros) and the shard's *balance*, which may be below zero, and is between -2^40 and 2^40. A used-up lane goes to both halves of each split, so several lanes may stand for one item. The balances of all shards add up to the number of those items |
 //! | 3 and on | the buckets, one after the other |
 //! | then | if the filter forgets, the [ages](#ages) |
 //! | last | the checksum of all words of the block before this one |
@@ -86,7 +86,7 @@
 //!
 //! | words | contents |
 //! |---|---|
-//! | `ticks` + 1 | only in a block of a growing filter's shard: for each age from 0 to `ticks`, how many of the lanes of this age stand for no item of this shard. (They may have been refreshed since, so there may be fewer lanes of this age.) Each is at most the number of slots of the shard, and their sum is the number of taken lanes less the number of items |
+//! | `ticks` + 1 | only in a block of a growing filter's shard: the part of its balance that is of each age from 0 to `ticks`, in two's complement. Their sum is the balance |
 //! | 1 | `tick`, the lower `stamp` bits of the number of the tick in which the block was copied; and 2^8 if ticks have numbers given by the user |
 //! | 1 | how many ticks had passed since some moment, which is the same for all blocks of a file. No block has less than the one before it; if it has as many, it has the same `tick` |
 //! | 1 | the number that the user gave the tick, or 0 if there is none |

@@ -122,7 +122,7 @@ pub fn read<S: PersistentHasher, R: Room>(
             if let Some(older) = blocks.at_time(&found[index], buckets, time) {
                 found[index] = older;
             }
-            fill(&table, index, buckets, found[index].items);
+            fill(&table, index, buckets, found[index].counted);
             index += 1;
         }
     }

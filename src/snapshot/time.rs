@@ -105,12 +105,12 @@ impl Lag {
         }
     }
 
-    /// The excess of a growing filter's shard, whose lanes have become older.
-    pub fn of_excess(self, lanes: Lanes, excess: &ByStamp) -> ByStamp {
+    /// The balance of a growing filter's shard, whose lanes have become older.
+    pub fn of_balance(self, lanes: Lanes, balance: &ByStamp) -> ByStamp {
         let mut older = ByStamp::default();
         for age in 0..=u64::from(lanes.remembers()) {
             if let Some(now) = self.age(lanes, age) {
-                let of_age = excess.figures()[lanes.stamp_of_age(age, self.then)];
+                let of_age = balance.figures()[lanes.stamp_of_age(age, self.then)];
                 older.add(lanes.stamp_of_age(now, self.now), of_age);
             }
         }

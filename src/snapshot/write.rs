@@ -191,14 +191,14 @@ impl<R: Room> Copying<'_, R> {
         let ages = buckets.end..block.len() - 1;
         let (copied, time) =
             copy_next(self.room, self.shards, &mut self.next, &mut block[buckets])?;
-        let Copied { depth, items, excess } = copied;
+        let Copied { depth, items, used_up } = copied;
         block[..BLOCK_HEAD].copy_from_slice(&[number, depth.into(), items.cast_unsigned()]);
         if let Some(time) = time {
             let lanes = self.plan.geometry().lanes();
             let (of_ages, of_time) = block[ages].split_last_chunk_mut()?;
             let now = Moment::of_tick(time.tick);
             for (age, word) in (0..).zip(of_ages) {
-                *word = excess.figures()[lanes.stamp_of_age(age, now)].cast_unsigned();
+                *word = used_up.figures()[lanes.stamp_of_age(age, now)].cast_unsigned();
             }
             *of_time = words_of(lanes, time);
         }

@@ -2,8 +2,7 @@
 //!
 //! A tick has two passes over all segments. In the first pass each segment learns
 //! what time it is; in the second, what has expired is erased. [`expire`](mod@crate::shard::expire)
-//! explains why it takes two. In a growing filter two more passes settle its
-//! [accounts](crate::room::growing::accounts). The work is handed out in portions, to whichever threads ask
+//! explains why it takes two. What is left to do when nothing dead is left is done at once. The work is handed out in portions, to whichever threads ask
 //! for some. A pass begins when all portions of the one before are done, and so does the next tick.
 //!
 //! No lock is held while a portion is worked on, so a thread may wait for others here wherever it may
@@ -89,7 +88,6 @@ struct Progress {
 enum Pass {
     Announce,
     Expire,
-    Settle,
     Close,
 }
 
@@ -244,8 +242,7 @@ impl Ticking {
                     match pass {
                         Pass::Announce => through.announce(segments),
                         Pass::Expire => through.expire(segments, self.clock.own_time()),
-                        Pass::Settle => through.settle(segments, self.clock.own_time()),
-                        Pass::Close => through.close(),
+                        Pass::Close => through.close(self.clock.own_time()),
                     }
                     at_work.again_from = None;
                     drop(at_work);
@@ -258,14 +255,10 @@ impl Ticking {
         }
     }
 
-    /// If a tick is passing, takes it through the shard of this item, ahead of its passes: or through the whole
-    /// filter, if it takes all shards to tell what the tick changes in one.
+    /// If a tick is passing, takes it through the shard of this item, ahead of its passes.
     pub fn ahead(&self, through: &impl Passage, hash: Mixed) {
         if !self.is_passing() {
             return;
-        }
-        if !through.is_apart() {
-            return self.finish(through);
         }
         loop {
             let shard = through.shard_of(hash);
@@ -293,7 +286,7 @@ impl Ticking {
     /// there is nothing left to do anywhere.
     fn begin_ahead(&self, shard: usize) -> Option<bool> {
         let mut progress = self.progress.lock();
-        // To close is all that is left to do then, and nothing to shards that are apart.
+        // To close is all that is left to do then.
         if matches!(progress.pass, None | Some(Pass::Close)) {
             return None;
         }
@@ -307,7 +300,7 @@ impl Ticking {
         self.progress.lock().pass.is_some()
     }
 
-    fn task<P: Passage>(&self, through: &P, most: usize) -> Task {
+    fn task(&self, through: &impl Passage, most: usize) -> Task {
         let mut progress = self.progress.lock();
         loop {
             let Some(pass) = progress.pass else { return Task::Rest };
@@ -328,9 +321,8 @@ impl Ticking {
             progress.next = 0;
             progress.pass = match pass {
                 Pass::Announce => Some(Pass::Expire),
-                Pass::Expire if P::SETTLES => Some(Pass::Settle),
-                Pass::Settle => Some(Pass::Close),
-                Pass::Expire | Pass::Close => None,
+                Pass::Expire => Some(Pass::Close),
+                Pass::Close => None,
             };
             if progress.pass.is_none() {
                 progress.ahead = BTreeSet::new();

@@ -179,12 +179,26 @@ impl FilterFile {
         now.wrapping_sub(stamp) & ((1 << self.stamp_bits()) - 1)
     }
 
-    /// Returns how many lanes of a shard are so many ticks old.
-    pub fn lanes_of_age(&self, block: &[u64], age: u64) -> u64 {
-        let stamps = (1 << self.stamp_bits()) - 1;
+    fn taken(&self, block: &[u64]) -> impl Iterator<Item = u64> {
         let buckets = self.buckets_of(block).chunks(self.words());
-        let taken = buckets.flat_map(|bucket| self.lanes(bucket)).filter(|lane| *lane != 0);
-        taken.filter(|lane| self.age(block, lane & stamps) == age).count() as u64
+        buckets.flat_map(|bucket| self.lanes(bucket)).filter(|lane| *lane != 0)
+    }
+
+    /// Returns how many lanes of a growing filter's shard are used up: their windows are a 1 and then zeros.
+    pub fn used_up(&self, block: &[u64]) -> i64 {
+        let window = |lane: u64| lane >> self.stamp_bits() & ((1 << self.window()) - 1);
+        let used_up = |lane: &u64| window(*lane) == 1 << (self.window() - 1);
+        self.taken(block).filter(used_up).count() as i64
+    }
+
+    /// The balance of a growing filter's shard, of each age if the filter forgets.
+    pub fn balance(&self, block: &[u64]) -> Vec<i64> {
+        if self.ticks() == 0 {
+            let counted = self.taken(block).count() as i64 - self.used_up(block);
+            return vec![block[word::ITEMS].cast_signed() - counted];
+        }
+        let ages = self.time_at(block) - self.ticks() as usize - 1..self.time_at(block);
+        block[ages].iter().map(|items| items.cast_signed()).collect()
     }
 
     pub fn items(&self) -> i64 {
@@ -237,6 +251,18 @@ impl FilterFile {
             self.check_block(block);
         }
         self.check_depths();
+        if self.grows() && !self.is_list() {
+            let mut used_up = 0;
+            let mut by_age = vec![0; self.ticks() as usize + 1];
+            for block in &self.blocks {
+                used_up += self.used_up(block);
+                let balances = by_age.iter_mut().zip(self.balance(block));
+                balances.for_each(|(sum, items)| *sum += items);
+            }
+            assert!(by_age.iter().all(|items| *items >= 0), "{by_age:?}");
+            let items = by_age.iter().sum::<i64>();
+            assert!(items <= used_up, "{items} items of {used_up} used-up lanes");
+        }
         let items = self.blocks.iter().map(|block| block[word::ITEMS].cast_signed());
         assert_eq!(self.end[0].to_le_bytes(), *b"koel end");
         assert_eq!(self.end[1], self.blocks.len() as u64);
@@ -329,13 +355,8 @@ impl FilterFile {
         }
         let items = block[word::ITEMS].cast_signed();
         if self.grows() {
-            let slots = (self.buckets() * u64::from(self.slots())).cast_signed();
-            assert!((taken - slots..=taken).contains(&items), "{items} items in {taken} lanes");
-            if self.ticks() > 0 {
-                let by_age = &block[self.time_at(block) - self.ticks() as usize - 1..];
-                let by_age = by_age.iter().take(self.ticks() as usize + 1);
-                assert_eq!(by_age.sum::<u64>(), (taken - items).cast_unsigned());
-            }
+            let balance = self.balance(block).iter().sum::<i64>();
+            assert_eq!(items, taken - self.used_up(block) + balance);
         } else {
             assert_eq!((items, block[word::DEPTH]), (taken, 0));
         }

@@ -343,8 +343,8 @@ fn wrong_times_are_refused_of<K: Kind>(each: u64) {
         refused("one time with two stamps", &|file| file.blocks[0][time] ^= 1);
     }
     if K::GROWS {
-        refused("excess", &|file| file.blocks[0][time - 1] += 1);
-        refused("less excess", &|file| file.blocks[0][time - 1] = u64::MAX);
+        refused("a balance", &|file| file.blocks[0][time - 1] += 1);
+        refused("a smaller balance", &|file| file.blocks[0][time - 1] = u64::MAX);
     }
 }
 
@@ -376,49 +376,46 @@ fn goes_on_after_any_number_of_ticks<K: Kind>(good: &FilterFile) {
     }
 }
 
-/// A refresh moves lanes to the present age, and leaves to the age before what is known of those that stand for
-/// no item (see `room/growing/accounts.rs`). So the excess of an age may have no lanes, and is no damage.
+/// A refresh moves the items of used-up lanes to the present age, also on the ledger (see
+/// `room/growing/ledger.rs`).
 #[test]
-fn the_excess_of_an_age_may_have_no_lanes() {
+fn items_of_used_up_lanes_have_the_age_of_their_refresh() {
     let filter: Filter<Growing> = filter(100, 0.4, 2);
     let items = SplitMix(40).take(rounds(800_000, 2_000_000));
     // Of items that this filter cannot tell apart, it takes some copies only.
     items.iter().for_each(|item| _ = filter.insert_hash(*item));
+    let inserted = filter.len();
     filter.tick();
-    // All items, and whatever else is in the same lanes.
-    items
-        .iter()
-        .chain(&SplitMix(41).take(3_000_000))
-        .for_each(|item| _ = filter.refresh_hash(*item));
+    items.iter().step_by(2).for_each(|item| assert!(filter.refresh_hash(*item)));
+    assert_eq!(filter.len(), inserted);
     let written = bytes(&filter);
     let file = FilterFile::cut(&written);
     file.check();
-    let without_lanes = file.blocks.iter().filter(|block| {
-        let excess = block[file.time_at(block) - file.ticks() as usize];
-        excess > file.lanes_of_age(block, 1)
-    });
-    assert!(without_lanes.count() > 0, "no excess without lanes in {} blocks", file.blocks.len());
-    let on_disk = InFile::of(&written, "excess");
+    let ages = file.blocks.iter().map(|block| file.balance(block));
+    let [mut now, mut before] = [0, 0];
+    ages.for_each(|ages| (now, before) = (now + ages[0], before + ages[1]));
+    assert!(now > before && before > 0, "{now} items of now, {before} of before");
+    let on_disk = InFile::of(&written, "ledger");
     let copies = [
         Filter::<Growing>::read_from(&written[..]).expect("a file"),
         Filter::<Growing>::load(&on_disk.0).expect("a file"),
         in_pieces(&filter),
     ];
-    for copy in &copies {
+    for copy in copies.iter().chain([&filter]) {
         assert_eq!(copy.len(), filter.len());
         assert_eq!(copy.expiring(), filter.expiring());
     }
-    // Whatever a file says of ages, there are never more items than lanes.
-    let lanes = file
-        .blocks
-        .iter()
-        .map(|block| (0..=2).map(|age| file.lanes_of_age(block, age)).sum::<u64>());
-    let lanes = lanes.sum::<u64>();
-    for _ in 0..3 {
-        copies.iter().for_each(|copy| copy.tick());
-        assert!(copies.iter().all(|copy| copy.len() as u64 <= lanes));
+    for copy in copies.iter().chain([&filter]) {
+        copy.tick();
+        copy.tick();
+        // Whatever was refreshed is there, and can be removed.
+        let refreshed = items.iter().step_by(2);
+        assert!(refreshed.clone().all(|item| copy.contains_hash(*item)));
+        let removed = refreshed.filter(|item| copy.remove_hash(**item)).count();
+        assert!(removed <= inserted && copy.len() <= inserted - removed, "{removed}");
+        copy.tick();
+        assert!(copy.is_empty());
     }
-    assert!(copies.iter().all(|copy| copy.is_empty()));
 }
 
 #[test]

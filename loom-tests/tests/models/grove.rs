@@ -1,7 +1,7 @@
 //! A growing filter of tiny shards.
 //!
 //! A shard has eight buckets of two lanes. It is half full, and may be split, when its count says
-//! eight items. The models add to the count without inserting items.
+//! eight items. The models add to the count without inserting items; a split counts again.
 
 use crate::toy::World;
 use koel_under_loom::Full;

@@ -14,11 +14,11 @@ mod twins;
 mod grove;
 mod toy;
 
-mod accounts;
 mod batches;
 mod exclusion;
 mod forgetting;
 mod growth;
+mod ledger;
 mod lookups;
 mod small;
 mod snapshots;

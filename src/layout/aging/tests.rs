@@ -191,7 +191,7 @@ fn a_split_sorts_lanes_by_the_first_bit_left() {
         }
         let used_up = plain.iter().flatten().filter(|lane| lane.bits.is_empty()).count();
         let counted = either!(aging.lanes.is_wide(), W => aging.used_up::<W>(whole));
-        assert_eq!((halves.in_both.len(), counted), (used_up, used_up));
+        assert_eq!((halves.in_both, counted.len()), (counted, used_up));
         let are_in_both = |half: Words| {
             aging.lanes.taken(half.heads).tops() & halves.in_both.tops() == halves.in_both.tops()
         };

@@ -40,49 +40,26 @@ impl ByStamp {
         self.0[stamp] += lanes;
     }
 
-    /// Takes off the figures of another.
-    pub fn take_off(&mut self, other: &ByStamp) {
-        self.0.iter_mut().zip(other.0).for_each(|(own, other)| *own -= other);
+    /// So many with this stamp, and none with others.
+    pub fn only(stamp: usize, lanes: i64) -> Self {
+        let mut only = ByStamp::default();
+        only.add(stamp, lanes);
+        only
     }
 
-    /// Takes out the figures of some stamps.
-    pub fn take(&mut self, stamps: impl Iterator<Item = usize>) -> ByStamp {
-        let mut taken = ByStamp::default();
-        stamps.for_each(|stamp| taken.0[stamp] = std::mem::take(&mut self.0[stamp]));
-        taken
+    /// Adds the figures of another.
+    pub fn add_all(&mut self, other: &ByStamp) {
+        self.0.iter_mut().zip(other.0).for_each(|(own, other)| *own += other);
     }
 
-    /// Shares the figure of each stamp out in equal parts. What is odd goes to the second half and to the
-    /// first in turns, so that the totals are equal too.
-    pub fn halves(&self) -> [ByStamp; 2] {
-        let mut halves = [ByStamp::default(), ByStamp::default()];
-        let mut is_first = false;
-        for (stamp, &lanes) in self.0.iter().enumerate() {
-            let more = usize::from(!is_first);
-            halves[1 - more].0[stamp] = lanes.div_euclid(2);
-            halves[more].0[stamp] = lanes - lanes.div_euclid(2);
-            is_first ^= lanes.rem_euclid(2) == 1;
-        }
-        halves
+    pub fn negated(&self) -> ByStamp {
+        ByStamp(self.0.map(|figure| -figure))
     }
-}
 
-#[cfg(all(test, not(any(loom, shuttle))))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn halves_have_equal_parts_of_each_stamp_and_of_all() {
-        for lanes in
-            [vec![0], vec![1], vec![7, 2, 1], vec![1; 5], vec![3; 64], vec![4, 5, 6], vec![-3, 2]]
-        {
-            let [lower, upper] = ByStamp::of(lanes.iter().copied()).halves();
-            for (stamp, both) in lanes.iter().enumerate() {
-                let halves = [&lower, &upper].map(|half| half.figures()[stamp]);
-                assert_eq!(halves[0] + halves[1], *both);
-                assert!(halves[0].abs_diff(halves[1]) <= 1);
-            }
-            assert!((0..=1).contains(&(upper.total() - lower.total())), "{lanes:?}");
-        }
+    /// The figures of these stamps.
+    pub fn of_stamps(from: &ByStamp, stamps: impl Iterator<Item = usize>) -> ByStamp {
+        let mut some = ByStamp::default();
+        stamps.for_each(|stamp| some.0[stamp] = from.0[stamp]);
+        some
     }
 }

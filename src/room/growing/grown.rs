@@ -21,11 +21,13 @@ use crate::layout::either;
 use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_STRIPES};
 use crate::layout::roots::Position;
 use crate::layout::sizing::GrowthPlan;
-use crate::room::growing::accounts::Accounts;
+#[cfg(loom)]
+use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::growing::directory::{Directory, MOST_ENTRIES, NoMemory, Tenure};
 use crate::room::growing::grown::worth::split_helps;
+use crate::room::growing::ledger::Ledger;
 use crate::room::growing::site::{Link, Site};
-use crate::room::growing::split::split;
+use crate::room::growing::split::{Sorted, split};
 use crate::room::growing::tables::Tables;
 use crate::room::growing::until_split::{Ground, Split, UntilSplit};
 use crate::room::parts::{Block, CannotRestore};
@@ -43,7 +45,6 @@ pub struct Grown {
     geometry: Geometry,
     directory: Directory,
     ground: Ground,
-    accounts: Accounts,
     /// Held while the tables or the directory grow.
     purchases: Mutex<()>,
     max_bytes: Gauge,
@@ -99,10 +100,12 @@ impl Grown {
     }
 
     fn with(geometry: Geometry, directory: Directory, tables: Tables, plan: GrowthPlan) -> Self {
-        let ground = Ground { aging: Aging::new(geometry.lanes()), tables, ticking: None };
-        let (accounts, purchases, max_bytes) = (Accounts::new(), Mutex::new(()), Gauge::new());
+        let aging = Aging::new(geometry.lanes());
+        let ledger = Ledger::of(&tables, &aging);
+        let ground = Ground { aging, tables, ledger, ticking: None };
+        let (purchases, max_bytes) = (Mutex::new(()), Gauge::new());
         max_bytes.set(plan.max_bytes as u64);
-        Grown { geometry, directory, ground, accounts, purchases, max_bytes, plan }
+        Grown { geometry, directory, ground, purchases, max_bytes, plan }
     }
 
     /// The shards of a file, which are in one table in the order of these blocks.
@@ -114,12 +117,12 @@ impl Grown {
         let tables = Tables::restore(plan.geometry.shards(), table, blocks.len());
         let tables = tables.map_err(|bytes| CannotRestore::OutOfMemory { bytes })?;
         for ((_, site), block) in tables.sites_from(0).zip(blocks) {
-            site.record(&block.census());
+            site.record(block.aged, &block.balance());
         }
         Self::gathered(plan, tables, blocks.iter().map(|block| block.depth))
     }
 
-    /// The shards that are in use in these tables, with their censuses. They are in the order of their
+    /// The shards that are in use in these tables, with their figures. They are in the order of their
     /// hashes and have these depths.
     pub fn gathered(
         plan: GrowthPlan,
@@ -129,10 +132,7 @@ impl Grown {
         let geometry = plan.geometry.clone();
         let directory = Directory::restore(plan.roots(), &tables, depths)
             .ok_or(CannotRestore::OutOfMemory { bytes: tables.heap_bytes() })?;
-        let grown = Grown::with(geometry, directory, tables, plan);
-        let Grown { accounts, ground, .. } = &grown;
-        either!(grown.is_wide(), WIDE => accounts.begin::<WIDE>(&ground.tables));
-        Ok(grown)
+        Ok(Grown::with(geometry, directory, tables, plan))
     }
 
     #[cfg(loom)]
@@ -148,12 +148,20 @@ impl Grown {
         self.ground.tables.sites_from(shard).next().map(|(_, site)| site)
     }
 
-    /// Lets the accounts know of lanes that stand for no item.
+    /// Does this while no lanes are erased because they are left over.
     #[cfg(loom)]
     #[doc(hidden)]
-    pub fn note_excess(&self) {
-        let censuses = self.ground.tables.sites_from(0).map(|(_, site)| site.census());
-        self.accounts.note_excess(&censuses.collect::<Vec<_>>());
+    pub fn as_in_a_split(&self, act: impl FnOnce()) {
+        let _a_split = self.ground.ledger.splits.read();
+        act();
+    }
+
+    /// Puts items on the ledger whose used-up lanes are in the shard with this number.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn put_on_the_ledger(&self, shard: usize, stamp: usize, items: i64) {
+        let site = self.site_of(shard).expect("a shard");
+        self.ground.ledger.put(site, &ByStamp::only(stamp, items));
     }
 
     /// The link to the shard with this number, if it has this depth.
@@ -285,7 +293,7 @@ impl Grown {
     /// [`Full`] if [a split would not help](split_helps) the item, or if there is no memory for it.
     #[cold]
     fn split<const WIDE: bool>(&self, shard: Leased<'_, WIDE>, place: Place) -> Result<(), Full> {
-        let tenure = shard.lease().tenure;
+        let (tenure, aging) = (shard.lease().tenure, &self.ground.aging);
         let site = self.site(tenure);
         if self.sweep::<WIDE>(site) {
             return Ok(());
@@ -299,24 +307,33 @@ impl Grown {
             // A refusal is decided under the item's own locks. A split or a clear holds all locks of
             // the shard, so neither is half done then, and what they wrote before is seen.
             let Ok(own) = shard.lock_before_split(place) else { return Ok(()) };
-            if let Err(kind) = split_helps(shard, &own, place, &site.census(), || self.is_dense()) {
+            if let Err(kind) =
+                split_helps(shard, &own, place, || site.used_up(aging), || self.is_dense())
+            {
                 return path::find(shard, place).map(|_| ()).ok_or(Full::new(kind));
             }
         }
-        let _no_transfer = self.accounts.transfers.read();
+        let _a_split = self.ground.ledger.splits.read();
         let Ok(locked) = shard.lock_all() else { return Ok(()) };
-        let before = site.census();
-        let helps = split_helps(shard, &locked, place, &before, || self.is_dense()).is_ok();
+        let used_up = || site.used_up(aging);
+        let helps = split_helps(shard, &locked, place, used_up, || self.is_dense()).is_ok();
         if !rule!("who_splits_does_not_ask_whether_the_shard_was_split", helps, true) {
             return Ok(());
         }
         let depth = tenure.depth() + 1;
         let (new, new_locked) = self.buy::<WIDE>(depth)?;
         let upper = (new.shard::<WIDE>(), &new_locked);
-        split(shard, &locked, upper, &self.ground.aging, &before, |censuses| {
+        split(shard, &locked, upper, aging, |Sorted { aged, newly_used_up, has_twins }| {
             let halves = [site, new];
-            halves.iter().zip(censuses).for_each(|(site, census)| site.record(census));
-            self.accounts.note_excess(censuses);
+            halves.iter().zip(aged).for_each(|(site, aged)| site.aged_gauge().set(aged));
+            rule!(
+                "a_lane_without_bits_is_not_put_on_the_ledger",
+                self.ground.ledger.put(site, &newly_used_up),
+                ()
+            );
+            if has_twins {
+                self.ground.ledger.expect_leftovers();
+            }
             let [lower, upper] = halves.map(|site| Link::new(site, depth));
             self.directory.replace(tenure, lower, upper);
         });
@@ -332,7 +349,7 @@ impl Grown {
 
     /// Buys what a split needs: an unused shard, and entries in the directory for shards of this
     /// depth. Returns the shard with all its locks: a tick goes through it from now on, and has to wait
-    /// until it has its items and its census.
+    /// until it has its items and its figures.
     ///
     /// The caller holds all locks of the shard that is to be split, and other splits wait here for
     /// their turn. Mostly an unused shard is at hand and the directory deep enough. Some

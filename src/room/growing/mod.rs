@@ -5,11 +5,11 @@
 //!   worth](grown::worth) it;
 //! * [`directory`] leads to a shard's [`site`] in the [`tables`], for as long as its
 //!   [lease](until_split) holds;
-//! * [`accounts`]: how many items are left to remove.
+//! * [`ledger`]: how many items its used-up lanes stand for.
 
-pub mod accounts;
 pub mod directory;
 pub mod grown;
+pub mod ledger;
 pub mod site;
 pub mod split;
 pub mod stages;

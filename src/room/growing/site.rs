@@ -4,14 +4,11 @@
 //! address, with the shard's depth in the bits that are zero in every address of a site. So a lookup
 //! gets from the entry to the shard with one load, and entry and depth change together.
 
-pub mod census;
-
-use crate::layout::aging::{GROWING_BUCKETS, Lost};
+use crate::layout::aging::{Aging, GROWING_BUCKETS, Lost};
 use crate::layout::either;
 use crate::layout::geometry::Geometry;
-use crate::layout::stamps::Moment;
 use crate::layout::stamps::by_stamp::ByStamp;
-use crate::room::growing::site::census::Census;
+use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::Always;
 use crate::shard::whole::{fill, read_shard, refill};
@@ -35,34 +32,28 @@ const _: () = assert!(size_of::<Site>() == 32);
 /// A table, and what is recorded of its shards.
 pub struct Recorded {
     table: Table,
-    records: Box<[Record]>,
-    /// The [`ByStamp`] of each shard, by the stamps that there are.
-    excess: Box<[Gauge]>,
-}
-
-/// The [`Census`] of a shard, as it is kept. It is set under all locks of the shard. A removal, which
-/// holds one of them, takes its lane off, and so does a tick.
-#[derive(Default)]
-struct Record {
-    received: Gauge,
-    used_up: Gauge,
-    aged: Gauge,
+    /// How many more absent items the lanes of each shard match than its counted lanes would if they were new:
+    /// the [vagueness](crate::layout::aging::Aging::vagueness) of all lanes, less the number of those that are
+    /// not used up. It is set under all locks of the shard. A removal, which holds one of them, takes its lane off,
+    /// and so does a tick.
+    aged: Box<[Gauge]>,
+    /// The balance of each shard in the [ledger](crate::room::growing::ledger), by the stamps that there are.
+    balances: Box<[Gauge]>,
 }
 
 impl Recorded {
     /// Records nothing of a table's shards yet. The error is the number of bytes that could not be
     /// allocated.
     pub fn new(table: Table) -> Result<Self, usize> {
+        let gauges = |count: usize| {
+            let mut gauges = Vec::<Gauge>::new();
+            gauges.try_reserve_exact(count).map_err(|_| Self::bytes(table.geometry()))?;
+            gauges.resize_with(count, Gauge::default);
+            Ok::<Box<[_]>, usize>(gauges.into())
+        };
         let shards = table.geometry().shards();
-        let no_memory = |_| Self::bytes(table.geometry());
-        let mut records = Vec::new();
-        records.try_reserve_exact(shards).map_err(no_memory)?;
-        records.resize_with(shards, Record::default);
-        let figures = shards * stamps(table.geometry());
-        let mut excess = Vec::new();
-        excess.try_reserve_exact(figures).map_err(no_memory)?;
-        excess.resize_with(figures, Gauge::default);
-        Ok(Recorded { table, records: records.into(), excess: excess.into() })
+        let (aged, balances) = (gauges(shards)?, gauges(shards * stamps(table.geometry()))?);
+        Ok(Recorded { table, aged, balances })
     }
 
     pub fn geometry(&self) -> &Geometry {
@@ -75,7 +66,7 @@ impl Recorded {
 
     /// The memory that a table of this geometry and its records take, beside `self`.
     pub fn bytes(geometry: &Geometry) -> usize {
-        let of_one = size_of::<Record>() + stamps(geometry) * size_of::<Gauge>();
+        let of_one = (1 + stamps(geometry)) * size_of::<Gauge>();
         Table::bytes(geometry) + geometry.shards() * of_one
     }
 }
@@ -149,81 +140,70 @@ impl Site {
         refill(self.table(), self.number(), from, items);
     }
 
-    fn kept(&self) -> &Record {
-        &self.of().records[self.number()]
-    }
-
-    fn excess(&self) -> &[Gauge] {
+    fn balances(&self) -> &[Gauge] {
         let stamps = stamps(self.of().geometry());
-        &self.of().excess[self.number() * stamps..][..stamps]
+        &self.of().balances[self.number() * stamps..][..stamps]
     }
 
-    /// Records what the shard holds. The caller holds all locks of the shard, or the shard is unknown
-    /// to other threads.
-    pub fn record(&self, census: &Census) {
-        let Record { received, used_up, aged } = self.kept();
-        for (excess, lanes) in self.excess().iter().zip(census.excess.figures()) {
-            excess.set(lanes.cast_unsigned());
-        }
-        received.set(census.received.cast_unsigned());
-        used_up.set(census.used_up);
-        aged.set(census.aged);
+    /// The balance of the shard in the [ledger](crate::room::growing::ledger).
+    pub fn balance(&self) -> ByStamp {
+        ByStamp::of(self.balances().iter().map(|items| items.get().cast_signed()))
     }
 
-    pub fn census(&self) -> Census {
-        let Record { received, used_up, aged } = self.kept();
-        Census {
-            excess: ByStamp::of(self.excess().iter().map(|lanes| lanes.get().cast_signed())),
-            received: received.get().cast_signed(),
-            used_up: used_up.get(),
-            aged: aged.get(),
-        }
+    /// Records the figures of a shard that was loaded, which no other thread knows.
+    pub fn record(&self, aged: u64, balance: &ByStamp) {
+        self.aged_gauge().set(aged);
+        let figures = self.balances().iter().zip(balance.figures());
+        figures.for_each(|(own, items)| own.set(items.cast_unsigned()));
     }
 
-    /// Takes a lane of this [vagueness](crate::layout::aging::Aging::vagueness) off the record. The
-    /// caller holds the lock of the lane's stripe.
-    pub fn take_off(&self, vagueness: u64, is_used_up: bool) {
-        let Record { used_up, aged, .. } = self.kept();
-        aged.take(vagueness - 1);
-        if is_used_up {
-            used_up.take(1);
-        }
+    /// Changes it, for the ledger, which has the lock of all balances.
+    pub fn change_balance(&self, change: &ByStamp) {
+        self.balances().iter().zip(change.figures()).for_each(|(own, change)| own.add(*change));
     }
 
-    /// Puts a lane of this vagueness on the record. If it stands for no item of its own, with its stamp. The
-    /// caller holds the lock of the lane's stripe.
-    pub fn put_on(&self, vagueness: u64, is_used_up: bool, excess: Option<usize>) {
-        let Record { used_up, aged, .. } = self.kept();
-        aged.put(vagueness - 1);
-        used_up.put(is_used_up.into());
-        if let Some(excess) = excess.and_then(|stamp| self.excess().get(stamp)) {
-            excess.put(1);
-        }
+    /// The gauge of how many more absent items the lanes match than the counted lanes would if they were new.
+    pub fn aged_gauge(&self) -> &Gauge {
+        &self.of().aged[self.number()]
     }
 
-    /// How many more absent items the lanes of the shard match than as many new lanes would.
     pub fn aged(&self) -> u64 {
-        self.kept().aged.get()
-    }
-
-    /// Takes lanes off the record that expire now. The caller holds the lock of their stripe. The items
-    /// that they stood for are still counted.
-    pub fn erased(&self, lost: &Lost, now: Moment) {
-        // If several stamps die, it is all the same from which of them the lanes are taken.
-        let dead = self.of().geometry().lanes().dead_stamps(now).next();
-        if let Some(excess) = dead.and_then(|stamp| self.excess().get(stamp)) {
-            excess.take(lost.lanes);
-        }
-        let Record { used_up, aged, .. } = self.kept();
-        used_up.take(lost.used_up);
-        aged.take(lost.aged);
+        self.aged_gauge().get()
     }
 
     /// How many absent items the lanes of the shard match, in units of a new lane.
     pub fn vagueness(&self) -> f64 {
-        let census = self.census();
         let items = either!(self.table().is_wide(), WIDE => self.shard::<WIDE>().all_items());
-        census.lanes(items).max(0) as f64 + census.aged as f64
+        items.max(0) as f64 + self.aged() as f64
+    }
+
+    /// The number of lanes that are used up, by the words of a moment ago.
+    pub fn used_up(&self, aging: &Aging) -> usize {
+        // Mostly there is none, since each adds so much to this.
+        if self.aged() >> aging.window_bits() == 0 {
+            return 0;
+        }
+        either!(self.table().is_wide(), WIDE => {
+            let of_bucket = |words| aging.used_up::<WIDE>(words).len();
+            self.shard::<WIDE>().all_words().map(of_bucket).sum()
+        })
+    }
+
+    /// Erases all lanes that are used up.
+    pub fn erase_used_up<const WIDE: bool>(&self, aging: &Aging) {
+        let shard = self.shard::<WIDE>();
+        let Ok(locked) = shard.lock_all();
+        let mut lost = Lost::default();
+        shard.rewrite(&locked, |words| {
+            let gone = rule!(
+                "what_has_come_is_erased_with_what_is_left_over",
+                aging.used_up::<WIDE>(words),
+                aging.lanes().taken(words.heads)
+            );
+            lost = lost + aging.lost::<WIDE>(aging.lanes().only(words, gone));
+            gone.fold(words, |words, lane| aging.lanes().without_whole(words, lane))
+        });
+        self.aged_gauge().take(lost.aged);
     }
 }
 

@@ -68,32 +68,9 @@
 //!
 //! # How many items does each half have?
 //!
-//! A lane whose window is used up cannot be sorted and goes to both halves. It stands for one item
-//! all the same. So a shard can have more taken lanes than items, and the *excess*,
-//! `lanes − items`, has to be shared between the halves in a split.
-//!
-//! **For every shard, `0 ≤ excess ≤ slots`.** A file whose shards violate this is rejected as
-//! damaged, so it has to hold without exception:
-//!
-//! * A new or cleared shard has neither lanes nor items. An insert adds one of each, a removal
-//!   takes one of each, and moves change neither number. So only a split changes the excess of a
-//!   shard, and it is recorded then. (When the last item of the filter has gone, all lanes that are
-//!   left are excess, and are erased or recorded as that; see `room/growing/accounts.rs`. And an entry
-//!   of another filter may go to several shards, in one of which it counts. Where it does not, the
-//!   excess grows with the lanes, unless it is half of the slots; see `room/growing/grown/adopt.rs`.)
-//! * A split of a shard with excess `e`, in which `b` lanes go to both halves, leaves `b` lanes
-//!   more than there were, and as many items. The excess of both halves together is `e + b`. The
-//!   lower half gets `⌊(e + b) / 2⌋` of it and the upper half the rest. Since `0 ≤ e ≤ slots` and
-//!   `0 ≤ b ≤ slots`, both shares are between 0 and `slots`.
-//!
-//! In a filter that forgets, the excess is shared out for each stamp, and the bounds hold for each stamp and
-//! for the sum. (While a tick passes, the excess of what expires may be below zero; see
-//! `room/growing/accounts.rs`.)
-//!
-//! So `lanes − excess` is an estimate of how many items a half has, which is right for both halves
-//! together. It is below zero if the used-up lanes of a nearly empty shard all belong to the other
-//! half. The counts of the stripes, which removals are taken off, are not: a half that would have
-//! less than nothing receives the rest from the other (see `room/growing/accounts.rs`).
+//! As many as it has lanes with bits left. A lane that is used up before the split goes to both halves, and the
+//! ledger (see `room/growing/ledger.rs`) has counted its item already. One that this split uses up goes to one half, and from its stripe's
+//! count to the ledger.
 
 use crate::layout::SMALL;
 use crate::layout::aging::{Aging, Halves};
@@ -101,23 +78,33 @@ use crate::layout::bucket::Words;
 use crate::layout::geometry::Bucket;
 use crate::layout::geometry::SHARD_STRIPES;
 use crate::layout::stamps::by_stamp::ByStamp;
-use crate::room::growing::site::census::Census;
 use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::{Always, Lease};
 use crate::table::stripe::{Locks, StripeSet};
 
+/// What a split changes in the figures of a shard.
+#[doc(hidden)]
+#[derive(Default)]
+pub struct Sorted {
+    /// How the figure of each half, [`aged`](crate::room::growing::site::Site::aged), begins.
+    pub aged: [u64; 2],
+    /// The lanes that have lost their last bits, by their stamps.
+    pub newly_used_up: ByStamp,
+    /// Whether any lanes went to both halves.
+    pub has_twins: bool,
+}
+
 /// Moves the upper half of a shard's items into `upper`, which is empty, and to which nothing leads
 /// yet. The lower half stays, and each item keeps the number of its bucket. Both are locked as a
-/// whole. `publish` records the censuses of the halves, and makes them known.
+/// whole. `publish` records what has changed, and makes the halves known.
 #[doc(hidden)]
 pub fn split<const WIDE: bool, L: Lease>(
     shard: Shard<'_, L>,
     locked: &impl Locks,
     (upper, upper_locked): (Shard<'_, Always<WIDE>>, &impl Locks),
     aging: &Aging,
-    census: &Census,
-    publish: impl FnOnce(&[Census; 2]),
+    publish: impl FnOnce(Sorted),
 ) {
     let all: StripeSet<SHARD_STRIPES> = shard.own_stripes().collect();
     let all = rule!("versions_stay_even_in_a_split", all, [].into_iter().collect());
@@ -130,91 +117,28 @@ pub fn split<const WIDE: bool, L: Lease>(
     }
     let _moving = shard.moving(locked, &all);
     let lanes = shard.lanes();
-    let items = shard.all_items();
-    let mut halves = [Half::default(), Half::default()];
-    let mut excess = census.excess.clone();
+    let mut sorted = Sorted::default();
+    let mut counted = [0, 0];
     for bucket in shard.buckets() {
         let words = shard.read_locked(locked, bucket);
         if words.heads == 0 {
             continue;
         }
         let Halves { lower: lower_words, upper: upper_words, in_both } = aging.split::<WIDE>(words);
-        if lanes.forgets() {
-            in_both.for_each(|lane| excess.add(lanes.stamp(words, lane), 1));
-        }
         upper.write(upper_locked, bucket, upper_words);
         shard.write(locked, bucket, lower_words);
-        for (half, words) in halves.iter_mut().zip([lower_words, upper_words]) {
-            half.lanes += shard.lanes().taken(words.heads).len();
-            half.vagueness += aging.vagueness::<WIDE>(words);
-            half.used_up += aging.used_up::<WIDE>(words);
+        sorted.has_twins |= !in_both.is_empty();
+        for (half, words) in [lower_words, upper_words].into_iter().enumerate() {
+            let used_up = aging.used_up::<WIDE>(words);
+            let with_bits = lanes.taken(words.heads).len() - used_up.len();
+            counted[half] += with_bits as i64;
+            sorted.aged[half] += aging.vagueness::<WIDE>(words) - with_bits as u64;
+            let newly = lanes.set_of(used_up.tops() & !in_both.tops());
+            newly.for_each(|lane| sorted.newly_used_up.add(lanes.stamp(words, lane), 1));
         }
     }
-    if !lanes.forgets() {
-        // All lanes have one stamp, and so the counts tell.
-        let of_both = halves.iter().map(|half| half.lanes as i64).sum::<i64>();
-        excess = ByStamp::unstamped(of_both - (items - census.received));
-    }
-    let [(lower_items, lower_census), (upper_items, upper_census)] =
-        share_out(items, census.received, &halves, excess.halves());
-    upper.share_out(upper_locked, upper_items, Bucket(0));
-    rule!("items_are_not_shared_out", shard.share_out(locked, lower_items, Bucket(0)), ());
+    upper.share_out(upper_locked, counted[1], Bucket(0));
+    rule!("items_are_not_shared_out", shard.share_out(locked, counted[0], Bucket(0)), ());
     rule!("entries_are_stored_after_the_versions", (), drop(_moving));
-    publish(&[lower_census, upper_census]);
-}
-
-/// What was sorted into one half.
-#[derive(Default)]
-struct Half {
-    lanes: usize,
-    used_up: usize,
-    vagueness: u64,
-}
-
-/// Shares the items of a shard, of which its counts have `received` some from others, out to its
-/// halves: [how many items](self#how-many-items-does-each-half-have) does each have?
-fn share_out(
-    items: i64,
-    received: i64,
-    halves: &[Half; 2],
-    excesses: [ByStamp; 2],
-) -> [(i64, Census); 2] {
-    let lower = halves[0].lanes as i64 - excesses[0].total();
-    let items_of_lower = (lower + received / 2).clamp(0, items);
-    let shares = [items_of_lower, items - items_of_lower];
-    [0, 1].map(|half| {
-        let (items, excess) = (shares[half], excesses[half].clone());
-        let Half { lanes, used_up, vagueness } = halves[half];
-        let received = items - (lanes as i64 - excess.total());
-        let aged = vagueness - lanes as u64;
-        (items, Census { excess, received, used_up: used_up as u64, aged })
-    })
-}
-
-#[cfg(all(test, not(any(loom, shuttle))))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_halves_share_the_items_and_each_has_an_excess_of_at_most_its_slots() {
-        const SLOTS: i64 = 6;
-        let half = |lanes| Half { lanes, used_up: 0, vagueness: lanes as u64 };
-        for (lower_only, upper_only, in_both, excess, items) in (0..7i64.pow(5))
-            .map(|n| (n % 7, n / 7 % 7, n / 49 % 7, n / 343 % 7, n / 2_401))
-            .filter(|(lower, upper, both, ..)| lower + upper + both <= SLOTS)
-        {
-            let received = items - (lower_only + upper_only + in_both - excess);
-            let lanes = [lower_only + in_both, upper_only + in_both];
-            let excesses = ByStamp::unstamped(excess + in_both).halves();
-            let halves = lanes.map(|lanes| half(lanes as usize));
-            let shares = share_out(items, received, &halves, excesses);
-            assert_eq!(shares.iter().map(|(items, _)| *items).sum::<i64>(), items);
-            assert_eq!(shares.iter().map(|(_, half)| half.received).sum::<i64>(), received);
-            for ((items, census), lanes) in shares.iter().zip(lanes) {
-                assert!(*items >= 0);
-                assert_eq!(census.lanes(*items), lanes);
-                assert!((0..=SLOTS).contains(&census.excess.total()));
-            }
-        }
-    }
+    publish(sorted);
 }

@@ -5,7 +5,10 @@ use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Geometry};
 use crate::layout::stamps::Moment;
 use crate::room::growing::directory::Tenure;
+use crate::room::growing::ledger::Ledger;
+use crate::room::growing::site::Site;
 use crate::room::growing::tables::Tables;
+use crate::rule::rule;
 use crate::shard::lease::Lease;
 use crate::table::Table;
 use crate::table::span::Span;
@@ -25,6 +28,7 @@ pub struct UntilSplit<'a, const WIDE: bool = false> {
 pub struct Ground {
     pub aging: Aging,
     pub tables: Tables,
+    pub ledger: Ledger,
     /// If the filter forgets.
     pub ticking: Option<Arc<Ticking>>,
 }
@@ -104,19 +108,51 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
         self.ground.now()
     }
 
-    fn replacing(self, words: Words, lane: Lane) -> bool {
-        let site = self.ground.tables.at(self.tenure.link());
+    #[inline]
+    fn removing(self, words: Words, lane: Lane, lost: u32) -> Option<i32> {
+        if lost == 0 {
+            return Some(1);
+        }
+        let Ground { aging, ledger, .. } = self.ground;
+        let (site, lanes) = (self.site(), aging.lanes());
+        let is_used_up = aging.is_used_up(lost);
+        if is_used_up && !ledger.take(site, lanes, lanes.stamp(words, lane), self.ground.now()) {
+            return None;
+        }
+        let counted = i32::from(!is_used_up);
+        site.aged_gauge().take((1 << lost) - counted as u64);
+        Some(counted)
+    }
+
+    /// The item of a used-up lane stays on the ledger until the tick ends.
+    fn replacing(self, words: Words, lane: Lane) -> i32 {
         let lanes = self.ground.aging.lanes();
         let dead = lanes.only(words, lanes.set_of(lanes.tops()).only(lane));
-        site.erased(&self.ground.aging.lost::<WIDE>(dead), self.ground.now());
-        true
+        let lost = self.ground.aging.lost::<WIDE>(dead);
+        self.site().aged_gauge().take(lost.aged);
+        (lost.lanes - lost.used_up) as i32
+    }
+
+    fn restamping(self, words: Words, lane: Lane, to: usize) {
+        let Ground { aging, ledger, .. } = self.ground;
+        let from = aging.lanes().stamp(words, lane);
+        if from != to && !aging.used_up::<WIDE>(words).only(lane).is_empty() {
+            rule!(
+                "a_refresh_leaves_an_item_to_its_old_stamp",
+                ledger.restamp(self.site(), from, to),
+                ()
+            );
+        }
     }
 
     #[inline]
-    fn removing(self, lost: u32) {
-        if lost > 0 {
-            let is_used_up = lost == self.ground.aging.window_bits();
-            self.ground.tables.at(self.tenure.link()).take_off(1 << lost, is_used_up);
-        }
+    fn may_be_last(self) -> bool {
+        self.ground.ledger.may_be_left_with_leftovers()
+    }
+}
+
+impl<'a, const WIDE: bool> UntilSplit<'a, WIDE> {
+    fn site(self) -> &'a Site {
+        self.ground.tables.at(self.tenure.link())
     }
 }

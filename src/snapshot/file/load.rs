@@ -79,7 +79,7 @@ pub fn load<S: PersistentHasher, R: Room>(
     let table = table_of(plan, count)?;
     let mut blocks = in_turns(file, length, count, &reader, |number, words| {
         let block = reader.read(number as u64, words)?;
-        fill(&table, number, &words[buckets_in(plan)], block.items);
+        fill(&table, number, &words[buckets_in(plan)], block.counted);
         Ok(block)
     })?;
     let (mut tally, mut times) = (Tally::new(roots, sum), Times::default());

@@ -211,8 +211,8 @@ impl InTables {
         }
         let sites = tables.sites_from(self.depths.len());
         for ((_, site), (block, buckets)) in sites.zip(shards.iter().zip(buckets)) {
-            site.fill(buckets, block.items);
-            site.record(&block.census());
+            site.fill(buckets, block.counted);
+            site.record(block.aged, &block.balance());
             self.times.extend(block.time);
         }
         self.depths.extend(depths());
@@ -238,9 +238,9 @@ impl InTables {
                 words = zeros(plan.geometry().words())?;
             }
             site.read(&mut words);
-            let block = reader.older_of_growing(&site.census().excess, &mut words, lag);
-            site.refill(&words, block.items);
-            site.record(&block.census());
+            let block = reader.older_of_growing(&site.balance(), &mut words, lag);
+            site.refill(&words, block.counted);
+            site.record(block.aged, &block.balance());
         }
         Ok(Loaded::Gathered { tables, depths: self.depths, time })
     }

@@ -7,9 +7,6 @@ use std::ops::Range;
 
 /// What ticks pass through.
 pub trait Passage: Sync {
-    /// Whether its accounts have to be settled.
-    const SETTLES: bool;
-
     fn lanes(&self) -> Lanes;
 
     /// Begins a tick: calls `set` while no segments are being added. It sets the clock and returns the time,
@@ -25,18 +22,12 @@ pub trait Passage: Sync {
     /// Erases what has expired in these segments.
     fn expire(&self, segments: Range<usize>, now: Moment);
 
-    /// Settles the accounts of these segments. Nothing that has expired is left.
-    fn settle(&self, segments: Range<usize>, now: Moment);
-
-    /// Ends the tick. All accounts are settled.
-    fn close(&self);
+    /// Ends the tick. Nothing that has expired is left.
+    fn close(&self, now: Moment);
 
     /// What tells the shard of this item from all others, as long as it is not split.
     fn shard_of(&self, hash: Mixed) -> usize;
 
     /// Does all that the passes do in the shard of this item, and returns what tells that shard from others.
     fn advance(&self, hash: Mixed, now: Moment) -> usize;
-
-    /// Whether what the passes do in one shard has nothing to do with the other shards.
-    fn is_apart(&self) -> bool;
 }

@@ -42,8 +42,6 @@ impl Counted<'_> {
 }
 
 impl Passage for Counted<'_> {
-    const SETTLES: bool = true;
-
     fn lanes(&self) -> Lanes {
         Lanes::of_bits(16).remembering(3)
     }
@@ -71,11 +69,7 @@ impl Passage for Counted<'_> {
         rest.iter().for_each(|count| _ = count.fetch_add(1, SeqCst));
     }
 
-    fn settle(&self, segments: Range<usize>, _: Moment) {
-        self.may_panic("settle", segments);
-    }
-
-    fn close(&self) {
+    fn close(&self, _: Moment) {
         self.may_panic("close", 0..1);
     }
 
@@ -86,10 +80,6 @@ impl Passage for Counted<'_> {
     fn advance(&self, _: Mixed, _: Moment) -> usize {
         self.may_panic("advance", 0..1);
         0
-    }
-
-    fn is_apart(&self) -> bool {
-        true
     }
 }
 
@@ -111,7 +101,6 @@ fn a_tick_goes_on_after_a_panic_and_passes_by_nothing() {
         ("announce", 3),
         ("expire", 0),
         ("expire", 200),
-        ("settle", 299),
         ("close", 0),
         ("advance", 0),
     ] {

@@ -27,7 +27,7 @@ fn tick<const WIDE: bool>(toy: &Forgetful<WIDE>, stripes: &[usize]) {
     let now = clock(toy).now().next(false);
     clock(toy).set(now);
     stripes.iter().for_each(|stripe| toy.0.shard().announce(*stripe));
-    stripes.iter().for_each(|stripe| toy.0.shard().expire(*stripe, now));
+    stripes.iter().for_each(|stripe| toy.0.shard().expire(*stripe, now, |_| 0));
 }
 
 fn put_now<const WIDE: bool>(toy: &Forgetful<WIDE>, item: &Place, bucket: u32) {

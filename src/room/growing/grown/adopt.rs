@@ -9,22 +9,22 @@
 //! window as before, less what the shard is deeper, or more what it is less deep (if it has them). If the range is
 //! that of several shards, the entry goes to each of them, without bits, and becomes several lanes that stand
 //! for one item. Like the copies of a lane that a [split](mod@crate::room::growing::split) sends to both halves,
-//! all but one of them are [excess](crate::room::growing::site::census::Census).
+//! all of them together are one item on the [ledger](crate::room::growing::ledger).
 //!
 //! An entry counts as an item if it was not covered everywhere. If shards cannot take it all, it is refused,
 //! and what was added stays: another thread may have taken it for an item of its own.
 
 use crate::error::Full;
 use crate::error::union::Reason;
-use crate::layout::aging::Aging;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Words};
 use crate::layout::geometry::{Bucket, Mixed, Place};
 use crate::layout::roots::Position;
 use crate::layout::stamps::Moment;
+use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::growing::directory::Tenure;
 use crate::room::growing::grown::Grown;
 use crate::room::growing::site::Site;
-use crate::room::growing::until_split::Split;
+use crate::room::growing::until_split::{Ground, Split};
 use crate::room::guest::{Guest, Taken};
 use crate::rule::rule;
 use crate::shard::adopt::{Entry, Host};
@@ -128,18 +128,10 @@ impl Grown {
         counts: bool,
     ) -> Result<bool, Refusal<Split>> {
         let site = self.site(tenure);
-        // A lane that is not counted is one that stands for no item. While this is held, nobody finds the
-        // filter empty and forgets that there are such lanes.
-        let _no_transfer = (!counts).then(|| self.accounts.expect_excess());
-        // A shard has an excess of as many as half of its slots only after removals of what it never had. It
-        // gets no more of it then, however many threads are at work, and the entry counts twice: an excess
-        // of more than all slots would be taken for damage.
-        let slots = self.geometry.buckets() as usize * self.geometry.lanes().slots();
-        let not_excess = rule!("an_entry_counts_in_each_of_its_shards", counts, true);
-        let counts = not_excess || site.census().excess.total() >= slots as i64 / 2;
-        let stamp = self.geometry.lanes().stamp_of_age(0, entry.came);
-        let excess = (!counts).then_some(stamp);
-        let host = AtSite::<WIDE> { aging: &self.ground.aging, site, excess };
+        let Ground { aging, ledger, .. } = &self.ground;
+        let _a_split = aging.is_used_up(entry.lost).then(|| ledger.splits.read());
+        let counts = rule!("an_entry_counts_in_each_of_its_shards", counts, true);
+        let host = AtSite::<WIDE> { ground: &self.ground, site, counts };
         self.shard::<WIDE>(tenure).adopt(entry, host)
     }
 }
@@ -147,33 +139,38 @@ impl Grown {
 /// A shard that gets entries, and keeps a record of them.
 #[derive(Clone, Copy)]
 struct AtSite<'a, const WIDE: bool> {
-    aging: &'a Aging,
+    ground: &'a Ground,
     site: &'a Site,
-    /// The stamp of an entry that does not count.
-    excess: Option<usize>,
-}
-
-impl<const WIDE: bool> AtSite<'_, WIDE> {
-    fn is_used_up(self, lost: u32) -> bool {
-        lost == self.aging.window_bits()
-    }
+    counts: bool,
 }
 
 impl<const WIDE: bool> Host for AtSite<'_, WIDE> {
-    fn filling(self, Entry { lost, .. }: Entry) -> bool {
-        self.site.put_on(1 << lost, self.is_used_up(lost), self.excess);
-        self.excess.is_none()
+    fn filling(self, Entry { lost, came, .. }: Entry) -> bool {
+        let Ground { aging, ledger, .. } = self.ground;
+        let is_used_up = aging.is_used_up(lost);
+        self.site.aged_gauge().put((1 << lost) - u64::from(!is_used_up));
+        if is_used_up {
+            if self.counts {
+                ledger.put(self.site, &ByStamp::only(aging.lanes().stamp_of_age(0, came), 1));
+            }
+            ledger.expect_leftovers();
+        }
+        !is_used_up
     }
 
     fn finer(self, words: Words, entry: Entry) -> LaneSet {
-        self.aging.finer::<WIDE>(words, entry.place.fp, entry.lost)
+        self.ground.aging.finer::<WIDE>(words, entry.place.fp, entry.lost)
     }
 
-    fn widen(self, words: Words, lane: Lane, entry: Entry) -> Words {
-        let only = self.aging.lanes().set_of(self.aging.lanes().tops()).only(lane);
-        let before = self.aging.closest::<WIDE>(words, only).map_or(0, |(lost, _)| lost);
-        let more = (1 << entry.lost) - (1 << before);
-        self.site.put_on(more + 1, self.is_used_up(entry.lost), None);
-        self.aging.widened::<WIDE>(words, lane, entry.lost)
+    fn widen(self, words: Words, lane: Lane, entry: Entry) -> (Words, i32) {
+        let Ground { aging, ledger, .. } = self.ground;
+        let only = aging.lanes().set_of(aging.lanes().tops()).only(lane);
+        let before = aging.closest::<WIDE>(words, only).map_or(0, |(lost, _)| lost);
+        let is_used_up = aging.is_used_up(entry.lost);
+        if is_used_up {
+            ledger.put(self.site, &ByStamp::only(aging.lanes().stamp(words, lane), 1));
+        }
+        self.site.aged_gauge().put((1 << entry.lost) - (1 << before) + u64::from(is_used_up));
+        (aging.widened::<WIDE>(words, lane, entry.lost), is_used_up.into())
     }
 }

@@ -4,7 +4,7 @@
 //! a new one while the pass is there is met in the one or in the other. Either the pass has been through
 //! the shard that is split, under its locks, before the split; or it comes to it later, and then it has not
 //! ended before, and comes to the new shard too. There it waits for the split to end, however early it
-//! comes: a new shard is locked as a whole before it is counted, until its items, its census and the
+//! comes: a new shard is locked as a whole before it is counted, until its items, its figures and the
 //! directory's entries are there.
 //!
 //! A new shard may miss the first pass. That does no harm: a tick begins while no shard is being split, so
@@ -18,10 +18,10 @@ use crate::layout::geometry::Mixed;
 use crate::layout::stamps::Moment;
 use crate::room::growing::grown::Grown;
 use crate::room::growing::site::Site;
+use crate::room::growing::until_split::Ground;
 use crate::room::shards::Shards;
 use crate::rule::rule;
 use crate::table::ticking::{Passage, Ticking};
-use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -42,22 +42,23 @@ impl Grown {
         }
     }
 
-    /// Erases what has expired in a stripe of this shard.
+    /// Erases what has expired in a stripe of this shard. The items of used-up lanes stay on the ledger until the tick
+    /// ends.
     fn expire_in<const WIDE: bool>(&self, site: &Site, stripe: usize, now: Moment) {
         let aging = &self.ground.aging;
         let lanes = aging.lanes();
-        let lost = Cell::new(Lost::default());
-        let note = |words: &[u64]| {
+        site.shard::<WIDE>().expire(stripe, now, |words| {
+            let mut lost = Lost::default();
             // Mostly all lanes are as they were inserted, and there is nothing more to find out.
             if site.aged() > 0 {
                 lanes.for_each(words, |bucket| {
                     let dead = lanes.only(bucket, lanes.expired(bucket, now));
-                    lost.set(lost.get() + aging.lost::<WIDE>(dead));
+                    lost = lost + aging.lost::<WIDE>(dead);
                 });
+                site.aged_gauge().take(lost.aged);
             }
-        };
-        let erased = |lanes| site.erased(&Lost { lanes, ..lost.get() }, now);
-        site.shard::<WIDE>().expire_counted(stripe, now, note, erased);
+            lost.used_up as i32
+        });
     }
 
     /// If a tick is passing, erases what has expired in this shard before the tick gets there. Returns
@@ -67,7 +68,7 @@ impl Grown {
             return false;
         }
         // No tick begins while this is held: what has expired now is not what comes next.
-        let _no_tick = self.accounts.transfers.read();
+        let _no_tick = self.ground.ledger.splits.read();
         let (shard, now) = (site.shard::<WIDE>(), self.ground.now());
         let is_due = shard.has_any_expired(now);
         if is_due {
@@ -78,25 +79,16 @@ impl Grown {
         }
         is_due
     }
-
-    /// Helps a tick to its end, without a lock.
-    pub(super) fn finish_tick(&self) {
-        if let Some(ticking) = &self.ground.ticking {
-            ticking.finish(self);
-        }
-    }
 }
 
 impl Passage for Grown {
-    const SETTLES: bool = true;
-
     fn lanes(&self) -> Lanes {
         self.geometry.lanes()
     }
 
-    /// While no shard is being split or cleared.
+    /// While no shard is being split.
     fn begin(&self, set: impl FnOnce() -> Option<Moment>) {
-        let _no_split = self.accounts.transfers.write();
+        let _no_split = self.ground.ledger.splits.write();
         rule!("a_tick_begins_while_a_shard_is_swept", (), drop(_no_split));
         set();
     }
@@ -110,6 +102,7 @@ impl Passage for Grown {
     }
 
     fn announce(&self, segments: Range<usize>) {
+        rule!("items_go_off_the_ledger_before_their_lanes", (), self.close(self.ground.now()));
         either!(self.is_wide(), WIDE => {
             self.in_each(segments, |site, stripe| site.shard::<WIDE>().announce(stripe));
         });
@@ -121,19 +114,9 @@ impl Passage for Grown {
         });
     }
 
-    /// The shards that begin with one of these segments.
-    fn settle(&self, segments: Range<usize>, now: Moment) {
-        either!(self.is_wide(), WIDE => {
-            self.in_each(segments, |site, stripe| {
-                if stripe == site.first_stripe() {
-                    self.accounts.settle::<WIDE>(site, now);
-                }
-            });
-        });
-    }
-
-    fn close(&self) {
-        either!(self.is_wide(), WIDE => self.accounts.close::<WIDE>(&self.ground.tables));
+    fn close(&self, now: Moment) {
+        let Ground { ledger, tables, .. } = &self.ground;
+        ledger.close(tables, self.geometry.lanes(), now);
         self.perhaps_empty();
     }
 
@@ -142,17 +125,9 @@ impl Passage for Grown {
         std::ptr::from_ref(self.site(self.directory.look_up(hash))).addr()
     }
 
-    /// A shard whose lanes are all items has its accounts to itself, and need not wait for others to settle them.
-    fn advance(&self, hash: Mixed, now: Moment) -> usize {
+    fn advance(&self, hash: Mixed, _: Moment) -> usize {
         let site = self.site(self.directory.look_up(hash));
-        either!(self.is_wide(), WIDE => {
-            self.sweep::<WIDE>(site);
-            self.accounts.settle::<WIDE>(site, now);
-        });
+        either!(self.is_wide(), WIDE => self.sweep::<WIDE>(site));
         std::ptr::from_ref(site).addr()
-    }
-
-    fn is_apart(&self) -> bool {
-        !self.accounts.may_have_excess()
     }
 }

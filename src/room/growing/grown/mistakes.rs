@@ -30,7 +30,7 @@ impl Grown {
         let (_, link, end) = found.expect("a shard");
         let Ok(items) = self.ground.tables.at(link).shard::<false>().copy(buckets, || 0);
         *next = end;
-        Some(Copied { depth: link.depth(), items, excess: ByStamp::default() })
+        Some(Copied { depth: link.depth(), items, used_up: ByStamp::default() })
     }
 
     /// Copies the first shard, and nothing else.
@@ -38,6 +38,6 @@ impl Grown {
         let first = self.directory.shards().next().expect("a shard");
         let Ok(items) = self.ground.tables.at(first.link()).shard::<false>().copy(buckets, || 0);
         *next = None;
-        Some(Copied { depth: 0, items, excess: ByStamp::default() })
+        Some(Copied { depth: 0, items, used_up: ByStamp::default() })
     }
 }

@@ -10,7 +10,8 @@ use crate::layout::stamps::Moment;
 use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::growing::directory::Tenure;
 use crate::room::growing::grown::Grown;
-use crate::room::growing::until_split::{Split, UntilSplit};
+use crate::room::growing::site::Site;
+use crate::room::growing::until_split::{Ground, Split, UntilSplit};
 use crate::room::guest::{Guest, Taken};
 use crate::room::parts::{Copied, Plan};
 use crate::room::shards::{Located, Shards};
@@ -21,6 +22,12 @@ use crate::stats::{Growth, Stats};
 const SAMPLE: u64 = 128;
 
 impl Grown {
+    /// Records that the shard of a site has been emptied. The caller holds its locks.
+    fn forget(&self, site: &Site) {
+        self.ground.ledger.clear(site);
+        site.aged_gauge().set(0);
+    }
+
     /// The vagueness of a shard, on average over all hashes.
     pub fn vagueness_of_all(&self) -> f64 {
         let part = |tenure| self.directory.share(tenure) * self.site(tenure).vagueness();
@@ -92,32 +99,10 @@ impl Shards for Grown {
         Ok(self.locate(lease.tenure.hash()))
     }
 
-    fn pay_for<'a, const WIDE: bool>(
-        &'a self,
-        lease: UntilSplit<'a, WIDE>,
-    ) -> Option<Located<'a, Self, WIDE>> {
-        loop {
-            {
-                // No shard is split while this is held.
-                let _transfer = self.accounts.transfers.write();
-                let located @ (shard, place) = self.locate(lease.tenure.hash());
-                let site = self.site(shard.lease().tenure);
-                if self.accounts.fill::<WIDE>(&self.ground.tables, site, place.first) {
-                    return Some(located);
-                }
-                let is_sure = !self.accounts.are_settling();
-                if rule!("a_removal_believes_accounts_that_are_being_settled", is_sure, true) {
-                    return None;
-                }
-            }
-            self.finish_tick();
-        }
-    }
-
+    #[cold]
     fn perhaps_empty(&self) {
-        let Grown { accounts, ground, .. } = self;
-        let now = || ground.now();
-        either!(self.is_wide(), WIDE => accounts.clear_if_empty::<WIDE>(&ground.tables, now));
+        let Ground { ledger, tables, aging, .. } = &self.ground;
+        either!(self.is_wide(), WIDE => ledger.clear_if_empty::<WIDE>(tables, aging));
     }
 
     #[inline(always)]
@@ -148,15 +133,14 @@ impl Shards for Grown {
     }
 
     fn items(&self) -> usize {
-        self.ground.tables.items().try_into().unwrap_or(0)
+        (self.ground.tables.items() + self.ground.ledger.total()).try_into().unwrap_or(0)
     }
 
     fn clear(&self) {
-        let _no_transfer = self.accounts.transfers.read();
         let mut next = Some(Mixed(0));
         while let Some(hash) = next {
             let tenure = self.directory.look_up(hash);
-            let empty = || self.accounts.empty(self.site(tenure));
+            let empty = || self.forget(self.site(tenure));
             let nothing = || rule!("a_clear_records_after_its_locks", empty(), ());
             // If it has been split meanwhile, its halves are next.
             let cleared =
@@ -192,15 +176,14 @@ impl Shards for Grown {
                 }
             });
             // If it has been split meanwhile, its halves come one after the other.
-            let mut excess = ByStamp::default();
-            let received = || {
-                let census = self.site(tenure).census();
-                excess = census.excess;
-                census.received
+            let mut used_up = ByStamp::default();
+            let others = || {
+                used_up = self.site(tenure).balance();
+                used_up.total()
             };
             let copied = either!(
                 self.is_wide(),
-                WIDE => self.shard::<WIDE>(tenure).copy(buckets, received)
+                WIDE => self.shard::<WIDE>(tenure).copy(buckets, others)
             );
             rule!("a_save_passes_over_a_shard_that_was_split", (), {
                 *next = self.directory.end(tenure).map(|hash| hash.0);
@@ -217,7 +200,7 @@ impl Shards for Grown {
                     tenure,
                     self.directory.look_up(tenure.hash())
                 );
-                return Some(Copied { depth: copy.depth(), items, excess });
+                return Some(Copied { depth: copy.depth(), items, used_up });
             }
         }
     }
@@ -235,11 +218,14 @@ impl Shards for Grown {
     }
 
     fn items_by_stamp(&self) -> ByStamp {
-        let mut items = ByStamp::default();
+        let Ground { ledger, tables, aging, .. } = &self.ground;
+        let (mut items, lanes) = (ledger.items(), aging.lanes());
         either!(self.is_wide(), WIDE => {
-            for (_, site) in self.ground.tables.sites_from(0) {
-                site.shard::<WIDE>().count_stamps(&mut items);
-                items.take_off(&site.census().excess);
+            let shards = tables.sites_from(0).map(|(_, site)| site.shard::<WIDE>());
+            for words in shards.flat_map(|shard| shard.all_words()) {
+                let used_up = aging.used_up::<WIDE>(words).tops();
+                let counted = lanes.set_of(lanes.taken(words.heads).tops() & !used_up);
+                counted.for_each(|lane| items.add(lanes.stamp(words, lane), 1));
             }
         });
         items

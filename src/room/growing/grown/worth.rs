@@ -26,32 +26,25 @@
 //!
 //! With these rules the memory stays within a factor of eight of what the lanes need, beyond a megabyte or two.
 //!
-//! Items that fill half of the slots are taken for enough that can be told apart: a lane that former
-//! splits put into both halves counts as half an item or less in each.
-//!
-//! Both numbers are known without a look at the words: the shard's [`Census`] says how many lanes
-//! there are beside those of its items, and how many of all are used up.
-//!
 //! # Cost
 //!
-//! Two words and a counter per stripe are read. A refusal holds the locks of the item's two stripes
+//! A counter per stripe is read; and if these say less than half of the slots, all words of the shard. A refusal holds the locks of the item's two stripes
 //! meanwhile, and while it searches for room once more: some microseconds, and no other lock of the
 //! shard. In a crowd, all counters of the filter are added up: a millisecond at a billion items.
 
 use crate::error::FullKind;
 use crate::layout::geometry::Place;
-use crate::room::growing::site::census::Census;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
 use crate::table::stripe::Locks;
 
-/// Whether the item would probably find room if the shard were split, and if not, why. `is_dense` tells
-/// whether the filter may be split further for a crowd.
+/// Whether the item would probably find room if the shard were split, which has as many used-up lanes as
+/// `used_up` returns, and if not, why. `is_dense` tells whether the filter may be split further for a crowd.
 pub fn split_helps<L: Lease>(
     shard: Shard<'_, L>,
     locked: &impl Locks,
     place: Place,
-    census: &Census,
+    used_up: impl FnOnce() -> usize,
     is_dense: impl FnOnce() -> bool,
 ) -> Result<(), FullKind> {
     let in_a_bucket = shard.lanes().slots();
@@ -60,11 +53,13 @@ pub fn split_helps<L: Lease>(
         return Err(FullKind::TooManyCopies);
     }
     let slots = (shard.buckets().count() * in_a_bucket) as i64;
-    let items = shard.all_items();
-    let taken = census.lanes(items);
-    let told_apart = taken - census.used_up as i64;
+    let told_apart = shard.all_items();
+    if 2 * told_apart >= slots {
+        return Ok(());
+    }
+    let taken = told_apart + used_up() as i64;
     let helps = if 2 * taken >= slots {
-        2 * items >= slots || 4 * told_apart >= slots
+        4 * told_apart >= slots
     } else {
         2 * told_apart >= taken && is_dense()
     };

@@ -42,8 +42,6 @@ impl Stages {
 }
 
 impl Passage for Stages {
-    const SETTLES: bool = true;
-
     fn lanes(&self) -> Lanes {
         Stages::lanes(self)
     }
@@ -75,12 +73,8 @@ impl Passage for Stages {
         self.shards().into_iter().for_each(|shards| shards.expire(segments.clone(), now));
     }
 
-    fn settle(&self, segments: Range<usize>, now: Moment) {
-        self.shards().into_iter().for_each(|shards| shards.settle(segments.clone(), now));
-    }
-
-    fn close(&self) {
-        self.shards().into_iter().for_each(Grown::close);
+    fn close(&self, now: Moment) {
+        self.shards().into_iter().for_each(|shards| shards.close(now));
     }
 
     fn shard_of(&self, hash: Mixed) -> usize {
@@ -89,9 +83,5 @@ impl Passage for Stages {
 
     fn advance(&self, hash: Mixed, now: Moment) -> usize {
         self.shards().map_or(0, |shards| shards.advance(hash, now))
-    }
-
-    fn is_apart(&self) -> bool {
-        self.shards().is_none_or(Grown::is_apart)
     }
 }

@@ -1,0 +1,204 @@
+//! The ledger: how many items the used-up lanes of a growing filter stand for.
+//!
+//! A lane that has bits left in its window is in one shard, and stands for one item. Stripes count these
+//! lanes, as those of a fixed filter do. A lane that is [used up](crate::layout::aging) goes to both halves of
+//! a split. So there may be more of these than items, and there is no way to tell which of them is an item's
+//! own. If each could be removed, removals of items that were removed before, or never inserted, could exceed
+//! the insertions.
+//!
+//! So the filter has one ledger for its used-up lanes: the number of their items, for each
+//! [stamp](crate::layout::stamps).
+//!
+//! * A split that takes a lane's last bit takes the lane off the count of its stripe and puts an item on
+//!   the ledger. When the lane goes to both halves later, nothing changes.
+//! * Removing a used-up lane takes one off. If the ledger is empty, every item of a used-up lane has been
+//!   removed: the lane is left over from one of them, and the item that is being removed is not here.
+//! * A refresh that gives a used-up lane another stamp moves an item to that stamp. (If the lane was a copy, and
+//!   the item's own lane keeps the old stamp, the item is counted until the new one is dead. If there is no item
+//!   of the old stamp, its lane was refreshed before.) A removal that finds no item of the lane's stamp takes one of
+//!   another stamp, the oldest that there is.
+//! * A tick that has erased all lanes of a stamp takes the stamp's items off.
+//!
+//! The number of a stamp never goes below zero, except while the filter is being cleared.
+//!
+//! # What does a file say?
+//!
+//! A file has copies of shards, each of another moment. So each shard has a part of the ledger, its *balance*:
+//! the items that splits of this shard put on, less those that removals here took off. It changes under a
+//! lock of the shard, with the lanes, and a split leaves it with the lower half. One balance means nothing,
+//! and may be below zero. The sum of all is the ledger; and the sum of the balances in a file is right for its
+//! lanes, because each split and each removal is either in the copy of its shard with both its effects, or
+//! with neither.
+//!
+//! # When are lanes erased that are left over?
+//!
+//! When the filter is empty. After a removal that leaves nothing on the ledger, and while nothing is there and
+//! lanes may be left over, each removal looks for a shard that counts any lanes: first for the one that it
+//! found last, so that one look is mostly enough. If there is none, all used-up lanes are erased. What is used
+//! up then stands for no item: with [`splits`](Ledger::splits) held for writing, no lane becomes so. What has bits left is an item
+//! that came meanwhile, and stays.
+//!
+//! Two removals may be the last at the same time. Each has a fence between what it takes off and its look at
+//! what is left, so at least one of them sees that nothing is.
+//!
+//! # Orderings
+//!
+//! | access | ordering | partner, and what breaks without it |
+//! |---|---|---|
+//! | fence, after a removal and before others' counts are read | `SeqCst` | the same fence of another removal: one of the two sees that both are done. Twin `a_last_removal_does_not_see_the_other` |
+//! | the total and the flags, read without the lock | those of every `Gauge` | to pass by; what depends on them is decided again under `splits`. Twin `used_up_lanes_are_erased_without_a_look_at_the_ledger` |
+
+use crate::layout::aging::Aging;
+use crate::layout::bucket::Lanes;
+use crate::layout::stamps::Moment;
+use crate::layout::stamps::by_stamp::ByStamp;
+use crate::room::growing::site::Site;
+use crate::room::growing::tables::Tables;
+use crate::rule::rule;
+use crate::sync::{Gauge, Mutex, Ordering, RwLock, fence};
+
+pub struct Ledger {
+    /// Of a filter that does not forget, all items have the stamp 0. Taken after the locks of shards.
+    items: Mutex<ByStamp>,
+    total: Gauge,
+    /// Held for reading while lanes may become used up, and for writing while none must. Taken before any lock of
+    /// a shard.
+    pub splits: RwLock<()>,
+    /// Not zero if any used-up lane may stand for no item.
+    has_leftovers: Gauge,
+    /// The number of a shard that counted some lanes a while ago.
+    has_some: Gauge,
+}
+
+impl Ledger {
+    /// The ledger of shards that have these balances. No other thread knows them.
+    pub fn of(tables: &Tables, aging: &Aging) -> Self {
+        let mut balances = ByStamp::default();
+        tables.sites_from(0).for_each(|(_, site)| balances.add_all(&site.balance()));
+        let has_leftovers = Gauge::new();
+        has_leftovers.set(tables.sites_from(0).any(|(_, site)| site.used_up(aging) > 0).into());
+        let ledger = Ledger {
+            items: Mutex::new(balances.clone()),
+            total: Gauge::new(),
+            splits: RwLock::new(()),
+            has_leftovers,
+            has_some: Gauge::new(),
+        };
+        // A file that was saved beside a clear may have shards of before that, and others of after it.
+        let used_up = tables.sites_from(0).map(|(_, site)| site.used_up(aging) as i64);
+        let mut left = if balances == ByStamp::default() { 0 } else { used_up.sum() };
+        let fair = balances.figures().iter().map(|items| {
+            let fair = (*items).clamp(0, left);
+            left -= fair;
+            fair - items
+        });
+        let change = ByStamp::of(fair);
+        if let Some((_, site)) = tables.sites_from(0).next() {
+            ledger.change(&mut ledger.items.lock(), site, &change);
+        }
+        ledger
+    }
+
+    /// The number of items that used-up lanes stand for.
+    pub fn total(&self) -> i64 {
+        self.total.get().cast_signed()
+    }
+
+    /// The same for each stamp.
+    pub fn items(&self) -> ByStamp {
+        self.items.lock().clone()
+    }
+
+    /// Puts items on, with their stamps. The caller holds `splits` for reading, and the locks under which their lanes of this shard became used up.
+    pub fn put(&self, site: &Site, items: &ByStamp) {
+        if items.total() != 0 {
+            self.change(&mut self.items.lock(), site, items);
+        }
+    }
+
+    fn change(&self, own: &mut ByStamp, site: &Site, change: &ByStamp) {
+        own.add_all(change);
+        site.change_balance(change);
+        self.total.set(own.total().cast_unsigned());
+    }
+
+    /// Takes off an item whose used-up lane in this shard has this stamp. Returns whether there was one. The caller
+    /// holds the lane's lock.
+    pub fn take(&self, site: &Site, lanes: Lanes, stamp: usize, now: Moment) -> bool {
+        let mut items = self.items.lock();
+        let is_there = |stamp: &usize| items.figures()[*stamp] > 0;
+        let is_alive = lanes.age_of(stamp as u8, now) <= lanes.remembers().into();
+        let others = (0..=u64::from(lanes.remembers())).rev().filter(|_| is_alive);
+        let mut others = others.map(|age| lanes.stamp_of_age(age, now));
+        let Some(from) = Some(stamp).filter(is_there).or_else(|| others.find(is_there)) else {
+            return rule!("a_lane_that_is_left_over_is_removed", false, true);
+        };
+        self.change(&mut items, site, &ByStamp::only(from, -1));
+        true
+    }
+
+    /// Moves an item whose used-up lane in this shard gets another stamp. The caller holds the lane's lock.
+    pub fn restamp(&self, site: &Site, from: usize, to: usize) {
+        let mut items = self.items.lock();
+        if from != to && items.figures()[from] > 0 {
+            let mut change = ByStamp::only(from, -1);
+            change.add(to, 1);
+            self.change(&mut items, site, &change);
+        }
+    }
+
+    /// Takes off what a shard has put on, since it is cleared. The caller holds its locks.
+    pub fn clear(&self, site: &Site) {
+        let mut items = self.items.lock();
+        self.change(&mut items, site, &site.balance().negated());
+    }
+
+    /// Takes off the items of the stamps that are dead. No lane has them any more, in any shard.
+    pub fn close(&self, tables: &Tables, lanes: Lanes, now: Moment) {
+        let mut items = self.items.lock();
+        for (_, site) in tables.sites_from(0) {
+            let balance = site.balance().negated();
+            let dead = ByStamp::of_stamps(&balance, lanes.dead_stamps(now));
+            if dead != ByStamp::default() {
+                self.change(&mut items, site, &dead);
+            }
+        }
+    }
+
+    /// Records that lanes are about to be used up that stand for no item. The caller holds `splits` for reading.
+    pub fn expect_leftovers(&self) {
+        self.has_leftovers.set(1);
+    }
+
+    /// Whether a removal may leave nothing but lanes that stand for no item.
+    #[inline]
+    pub fn may_be_left_with_leftovers(&self) -> bool {
+        self.has_leftovers.get() != 0 && self.total() == 0
+    }
+
+    /// Erases all used-up lanes if no item is left. To be called after a removal, without locks.
+    pub fn clear_if_empty<const WIDE: bool>(&self, tables: &Tables, aging: &Aging) {
+        rule!("a_last_removal_does_not_see_the_other", fence(Ordering::SeqCst), ());
+        if !self.may_be_left_with_leftovers() || self.anything::<WIDE>(tables) {
+            return;
+        }
+        let _no_split = self.splits.write();
+        let is_empty = self.total() == 0;
+        if !rule!("used_up_lanes_are_erased_without_a_look_at_the_ledger", is_empty, true) {
+            return;
+        }
+        self.has_leftovers.set(0);
+        for (_, site) in tables.sites_from(0).filter(|(_, site)| site.aged() > 0) {
+            site.erase_used_up::<WIDE>(aging);
+        }
+    }
+
+    /// Whether any shard counts any lanes, by the counts of a moment ago.
+    fn anything<const WIDE: bool>(&self, tables: &Tables) -> bool {
+        let start = self.has_some.get() as usize;
+        let before = tables.sites_from(0).take_while(|(number, _)| *number < start);
+        let mut shards = tables.sites_from(start).chain(before);
+        let some = shards.find(|(_, site)| site.shard::<WIDE>().all_items() > 0);
+        some.inspect(|(number, _)| self.has_some.set(*number as u64)).is_some()
+    }
+}

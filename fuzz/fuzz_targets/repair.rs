@@ -174,23 +174,55 @@ fn repair_buckets(header: &[u64], block: &mut [u64]) {
     }
 }
 
-fn repair_items(header: &[u64], block: &mut [u64]) {
+/// The lanes of a block: those that are counted as items, and those that are used up, which are not.
+fn counted_and_used_up(header: &[u64], block: &[u64]) -> [i64; 2] {
     let words = words_of_a_bucket(header);
-    let end = end_of_buckets(header, block);
-    let buckets = || block[3..end].chunks(words);
-    let grows = header[2] == 1;
     let stamp = stamp_bits(header).min(lane_bits(header) - 1);
     let bits = lane_bits(header) - stamp;
     let window = if words == 1 { bits.div_ceil(2) } else { bits };
-    // A lane that is used up is not counted.
-    let is_counted = |[first, second]: [u64; 2]| {
+    let is_used_up = |[first, second]: [u64; 2]| {
         let of_window = if words == 1 { first } else { second };
-        let is_used_up = of_window >> stamp & ((1 << window) - 1) == 1 << (window - 1);
-        first != 0 && !(grows && is_used_up)
+        header[2] == 1 && of_window >> stamp & ((1 << window) - 1) == 1 << (window - 1)
     };
-    let lanes_of =
-        |bucket: &[u64]| lanes(header, bucket).iter().filter(|(_, lane)| is_counted(*lane)).count();
-    let counted = buckets().map(lanes_of).sum::<usize>() as i64;
+    let buckets = block[3..end_of_buckets(header, block)].chunks(words);
+    let taken = buckets.flat_map(|bucket| lanes(header, bucket)).filter(|(_, lane)| lane[0] != 0);
+    taken.fold([0, 0], |[counted, used_up], (_, lane)| match is_used_up(lane) {
+        false => [counted + 1, used_up],
+        true => [counted, used_up + 1],
+    })
+}
+
+/// Whether the balances of a file's blocks add up to what a filter can have. Others are changed as they are loaded.
+pub fn is_fair(bytes: &[u8]) -> bool {
+    let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+    let words: Vec<u64> = words.collect();
+    let Some((header, rest)) = words.split_at_checked(HEADER_WORDS) else { return true };
+    let Some(block_words) = block_words(header).filter(|_| header[2] == 1 && header[LIST] == 0)
+    else {
+        return true;
+    };
+    let (mut all_used_up, mut by_age, mut are_small) = (0, [0; 63], true);
+    let is_small = |items: i64| items.unsigned_abs() < 1 << 39;
+    for block in rest[..rest.len().saturating_sub(END_WORDS)].chunks_exact(block_words) {
+        let [counted, used_up] = counted_and_used_up(header, block);
+        all_used_up += used_up;
+        let ages =
+            end_of_buckets(header, block)..block.len() - 1 - TIME_WORDS.min(age_words(header));
+        let balance = match ages.is_empty() {
+            true => vec![block[2].cast_signed().wrapping_sub(counted)],
+            false => block[ages].iter().map(|items| items.cast_signed()).collect(),
+        };
+        are_small &= balance.iter().all(|items| is_small(*items));
+        by_age.iter_mut().zip(balance).for_each(|(sum, items)| *sum += items);
+    }
+    let is_balanced = by_age.iter().all(|items| *items >= 0);
+    are_small && is_balanced && by_age.iter().sum::<i64>() <= all_used_up
+}
+
+fn repair_items(header: &[u64], block: &mut [u64]) {
+    let end = end_of_buckets(header, block);
+    let grows = header[2] == 1;
+    let [counted, _] = counted_and_used_up(header, block);
     let balance = if grows { block[2].cast_signed().wrapping_sub(counted) % (1 << 40) } else { 0 };
     block[2] = (counted + balance).cast_unsigned();
     if forgets(header) && grows {

@@ -9,6 +9,7 @@ use crate::layout::either;
 use crate::layout::stamps::Moment;
 use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::growing::directory::MOST_LEVELS;
+use crate::room::growing::ledger::MOST_ON_A_BALANCE;
 use crate::room::parts::{Block, Copied, Plan};
 use crate::snapshot::coverage::{Coverage, Gap};
 use crate::snapshot::error::Reason;
@@ -17,9 +18,6 @@ use crate::snapshot::time::{Lag, TIME_WORDS, lag, time_in};
 use crate::table::ticking::Time;
 use std::ops::BitOr;
 use xxhash_rust::xxh3::Xxh3;
-
-/// More items than any shard has on its balance. Sums of as many balances as there are shards do not overflow.
-const MOST_ON_A_BALANCE: u64 = 1 << 40;
 
 /// Parses and validates the blocks of one filter.
 pub struct BlockReader {

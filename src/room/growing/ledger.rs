@@ -56,6 +56,10 @@ use crate::room::growing::site::Site;
 use crate::room::growing::tables::Tables;
 use crate::rule::rule;
 use crate::sync::{Gauge, Mutex, Ordering, RwLock, fence};
+use std::iter::repeat;
+
+/// More items than any shard has on its balance. Sums of as many balances as there are shards do not overflow.
+pub const MOST_ON_A_BALANCE: u64 = 1 << 40;
 
 pub struct Ledger {
     /// Of a filter that does not forget, all items have the stamp 0. Taken after the locks of shards.
@@ -73,30 +77,36 @@ pub struct Ledger {
 impl Ledger {
     /// The ledger of shards that have these balances. No other thread knows them.
     pub fn of(tables: &Tables, aging: &Aging) -> Self {
-        let mut balances = ByStamp::default();
+        let none = ByStamp::default();
+        let mut balances = none.clone();
         tables.sites_from(0).for_each(|(_, site)| balances.add_all(&site.balance()));
         let has_leftovers = Gauge::new();
         has_leftovers.set(tables.sites_from(0).any(|(_, site)| site.used_up(aging) > 0).into());
-        let ledger = Ledger {
-            items: Mutex::new(balances.clone()),
-            total: Gauge::new(),
-            splits: RwLock::new(()),
-            has_leftovers,
-            has_some: Gauge::new(),
-        };
         // A file that was saved beside a clear may have shards of before that, and others of after it.
         let used_up = tables.sites_from(0).map(|(_, site)| site.used_up(aging) as i64);
-        let mut left = if balances == ByStamp::default() { 0 } else { used_up.sum() };
+        let mut left = if balances == none { 0 } else { used_up.sum() };
         let fair = balances.figures().iter().map(|items| {
             let fair = (*items).clamp(0, left);
             left -= fair;
-            fair - items
+            fair
         });
-        let change = ByStamp::of(fair);
-        if let Some((_, site)) = tables.sites_from(0).next() {
-            ledger.change(&mut ledger.items.lock(), site, &change);
+        let items = ByStamp::of(fair);
+        let may_grow = |balance: &ByStamp| {
+            balance.figures().iter().all(|items| items.unsigned_abs() < MOST_ON_A_BALANCE / 2)
+        };
+        if items != balances || !tables.sites_from(0).all(|(_, site)| may_grow(&site.balance())) {
+            let all = tables.sites_from(0).zip([&items].into_iter().chain(repeat(&none)));
+            all.for_each(|((_, site), balance)| site.record(site.aged(), balance));
         }
-        ledger
+        let total = Gauge::new();
+        total.set(items.total().cast_unsigned());
+        Ledger {
+            items: Mutex::new(items),
+            total,
+            splits: RwLock::new(()),
+            has_leftovers,
+            has_some: Gauge::new(),
+        }
     }
 
     /// The number of items that used-up lanes stand for.
@@ -109,7 +119,8 @@ impl Ledger {
         self.items.lock().clone()
     }
 
-    /// Puts items on, with their stamps. The caller holds `splits` for reading, and the locks under which their lanes of this shard became used up.
+    /// Puts items on, with their stamps. The caller holds `splits` for reading, and the locks under which
+    /// their lanes of this shard became used up.
     pub fn put(&self, site: &Site, items: &ByStamp) {
         if items.total() != 0 {
             self.change(&mut self.items.lock(), site, items);

@@ -214,8 +214,9 @@ pub mod internals {
     pub use crate::room::growing::grown::Grown;
     pub use crate::room::growing::site::{Link, Site};
     pub use crate::room::growing::until_split::{Split, UntilSplit};
+    pub use crate::room::guest::{Guest, Taken};
     pub use crate::room::shards::{
-        Contains, Insert, InsertIfAbsent, Operation, Refresh, Remove, Shards, act,
+        Contains, Insert, InsertIfAbsent, Operation, Refresh, Remove, Shards, act, adopt_item,
     };
     #[cfg(loom)]
     pub use crate::rule::BROKEN;

@@ -40,13 +40,6 @@ impl Gauge {
         self.0.store(value, std::sync::atomic::Ordering::Release);
     }
 
-    /// Puts on the figure. Other threads may do so at the same time.
-    pub fn put(&self, amount: u64) {
-        if amount > 0 {
-            self.take(amount.wrapping_neg());
-        }
-    }
-
     /// Takes from the figure. Other threads may do so at the same time.
     #[inline]
     pub fn take(&self, amount: u64) {

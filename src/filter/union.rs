@@ -34,7 +34,8 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     /// Everything that was in the other filter when the call began is in this one when it returns, except for
     /// what other threads remove meanwhile. Both filters may be in use, and may take over from each other.
     /// This goes through the other filter shard by shard, copies each, and inserts what is missing; it
-    /// takes the memory of one more shard.
+    /// takes the memory of one more shard, or of three if the filters grow. It holds all locks of a shard here for some
+    /// thousand entries at a time, which is some ten microseconds. Lookups do not wait for that.
     ///
     /// If the filters [forget](Self#forgetting), an item is found here as long as it would be there, or here if
     /// that is longer. Where ticks have [numbers](Self::tick_to), this filter first goes on to the present

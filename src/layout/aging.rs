@@ -33,6 +33,7 @@
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Mixed, Place, SHARD_BUCKETS, STRIPE_BUCKETS, scale};
+use crate::rule::rule;
 use std::num::NonZeroU32;
 use std::ops::Add;
 
@@ -92,6 +93,15 @@ impl Add for Lost {
             aged: self.aged + other.aged,
         }
     }
+}
+
+/// The lanes that agree with an entry of another filter in all bits that neither has lost.
+#[derive(Clone, Copy, Debug)]
+pub struct Alike {
+    /// Those that have lost at least as many.
+    pub covering: LaneSet,
+    /// Those that have lost fewer.
+    pub finer: LaneSet,
 }
 
 /// The lanes that match an item.
@@ -186,64 +196,6 @@ impl Aging {
         (fraction >> self.to_window) as u32 & self.in_a_window | self.unit.get()
     }
 
-    /// Returns the fingerprint of an entry that has the anchor of this one, of whose window only the first
-    /// `known` bits are left: those of a fraction.
-    pub fn with_known<const WIDE: bool>(
-        &self,
-        fp: Fingerprint,
-        window: u64,
-        known: u32,
-    ) -> Fingerprint {
-        let below = (1 << (self.window_bits() - known)) - 1;
-        let last_one = self.unit.saturating_mul(NonZeroU32::MIN.saturating_add(below));
-        // The window without what is lost.
-        let bits = self.window_of(window) & !(last_one.get() | (last_one.get() - 1));
-        if WIDE {
-            return fp.with_tail((bits | last_one.get()).into());
-        }
-        Fingerprint::with_bit(last_one, fp.head() & self.anchors | bits)
-    }
-
-    /// Returns the taken lanes that have lost fewer bits than an entry with this fingerprint, which has lost
-    /// so many, and agree with what the entry has left.
-    pub fn finer<const WIDE: bool>(&self, words: Words, fp: Fingerprint, lost: u32) -> LaneSet {
-        let last_one = self.unit.get() << lost;
-        let above = self.lanes.heads() & !(u64::from(last_one) | (u64::from(last_one) - 1));
-        let (heads, windows) = match WIDE {
-            false => (self.lanes.taken(words.heads), fp.head()),
-            true => (self.lanes.holding::<true>(words.heads, fp), fp.tail()),
-        };
-        let unlike = Self::windows::<WIDE>(words) ^ (self.lanes.ones() * u64::from(windows));
-        let agree = self.lanes.empty(unlike & (self.lanes.ones() * above)).and(heads);
-        let is_finer = |only: &LaneSet| {
-            self.closest::<WIDE>(words, *only).is_some_and(|(has_lost, _)| has_lost < lost)
-        };
-        let each = agree.map(|lane| agree.only(lane)).filter(is_finer);
-        self.lanes.set_of(each.fold(0, |tops, only| tops | only.tops()))
-    }
-
-    /// Returns the bucket with a lane that has lost so many bits, and fewer before.
-    pub fn widened<const WIDE: bool>(&self, words: Words, lane: Lane, lost: u32) -> Words {
-        let value = self.lanes.value(Self::windows::<WIDE>(words), lane);
-        let last_one = u64::from(self.unit.get()) << lost;
-        let stamp = value & (u64::from(self.unit.get()) - 1);
-        let low = last_one | stamp;
-        let bits = last_one.trailing_zeros() + 1;
-        let replaced = |word| self.lanes.replace_lowest(word, lane, bits, low);
-        match WIDE {
-            false => Words { heads: replaced(words.heads), ..words },
-            true => Words { tails: replaced(words.tails), ..words },
-        }
-    }
-
-    /// Returns what is left of a lane's window: its bits as a fraction, and their number.
-    pub fn known<const WIDE: bool>(&self, words: Words, lane: Lane) -> (u64, u32) {
-        let window = self.lanes.value(Self::windows::<WIDE>(words), lane) as u32 & self.in_a_window;
-        let lost = (window >> self.stamp).trailing_zeros().min(self.window_bits());
-        let bits = u64::from(window & window.wrapping_sub(1)) << self.to_window;
-        (bits, self.window_bits() - lost)
-    }
-
     /// Computes where an item may be in its shard, which has this `depth`. `position` is the item's
     /// [position](crate::layout::stagger) in its root.
     #[inline(always)]
@@ -288,7 +240,7 @@ impl Aging {
         if WIDE {
             return self.lanes.holding::<true>(word, fp);
         }
-        let (flipped, alike) = self.compared(word, fp.head());
+        let (flipped, alike) = self.compared(word, fp.head(), 0);
         // It leaves out empty lanes, which flip up to the top.
         self.lanes.set_of(alike & !flipped)
     }
@@ -297,20 +249,41 @@ impl Aging {
     /// empty ones.
     #[inline]
     pub fn holding_tail(&self, word: u64, fp: Fingerprint) -> LaneSet {
-        let (_, alike) = self.compared(word, fp.tail());
+        let (_, alike) = self.compared(word, fp.tail(), 0);
         self.lanes.set_of(alike)
     }
 
-    /// Compares each lane with this one. Returns the bits that need not agree, and the top bit of each
-    /// lane whose others do.
+    /// Returns the taken lanes that agree with an entry of another filter in all bits that neither has lost.
     #[inline]
-    fn compared(&self, word: u64, lane: u32) -> (u64, u64) {
+    pub fn alike<const WIDE: bool>(&self, words: Words, fp: Fingerprint) -> Alike {
+        let own = if WIDE { fp.tail() } else { fp.head() };
+        // What the entry has lost, and its last `1` above that.
+        let lost = own ^ own.wrapping_sub(self.unit.get());
+        let (flipped, alike) = self.compared(Self::windows::<WIDE>(words), own, lost);
+        let among = match WIDE {
+            false => self.lanes.set_of(alike & !flipped),
+            true => self.lanes.holding::<true>(words.heads, fp).and(self.lanes.set_of(alike)),
+        };
+        let last_one = lost & !(lost >> 1);
+        // A lane that has lost as much has flipped this bit, too.
+        let bit = rule!("an_entry_is_covered_by_what_knows_more", last_one, self.unit.get());
+        let to_top = self.lanes.bits() - 1 - (bit | 1).ilog2();
+        let covering = ((flipped & (self.lanes.ones() * u64::from(bit))) << to_top) & among.tops();
+        let finer = self.lanes.set_of(among.tops() ^ covering);
+        Alike { covering: self.lanes.set_of(covering), finer }
+    }
+
+    /// Compares each lane with this one, except for some bits. Returns the others that need not agree, and the
+    /// top bit of each lane whose bits agree otherwise.
+    #[inline]
+    fn compared(&self, word: u64, lane: u32, except: u32) -> (u64, u64) {
         // Subtracting one flips a lane's last `1` and the zeros below it: the bits that need not
         // agree. In a narrow bucket, only an empty lane flips up to its top, since the `1` of a taken
         // lane is in the window. In a second word, a window that is used up does too.
         let or_tops = word | self.lanes.tops();
         let flipped = or_tops ^ (or_tops - self.units);
-        let differ = (word ^ (self.lanes.ones() * u64::from(lane))) & !flipped;
+        let except = flipped | (self.lanes.ones() * u64::from(except));
+        let differ = (word ^ (self.lanes.ones() * u64::from(lane))) & !except;
         // Subtracting one again goes below zero only if nothing differs. The lowest bit of a window never
         // does, so what differs is at least two, which is enough for this one and for a lane below that
         // borrows another. Stamps are less than one.
@@ -323,6 +296,12 @@ impl Aging {
         let windows = Self::windows::<WIDE>(words);
         let lacks = |lane| (self.lanes.value(windows, lane) as u32 >> self.stamp).trailing_zeros();
         among.map(|lane| (lacks(lane), lane)).min_by_key(|(lacks, _)| *lacks)
+    }
+
+    /// Returns how many bits the window of a fingerprint has lost.
+    #[inline]
+    pub fn lost_by<const WIDE: bool>(&self, fp: Fingerprint) -> u32 {
+        (if WIDE { fp.tail() } else { fp.head() } >> self.stamp).trailing_zeros()
     }
 
     /// The word that has the windows.
@@ -356,6 +335,42 @@ impl Aging {
         };
         let in_both = self.lanes.set_of(used_up << (self.lanes.bits() - 1 - u32::from(to_first)));
         Halves { lower: half(lower_only), upper: half(upper_only), in_both }
+    }
+
+    /// Undoes a split: what the bucket of a half was before. A lane that has lost nothing loses its last bit.
+    pub fn joined<const WIDE: bool>(&self, words: Words, is_upper: bool) -> Words {
+        let windows = Self::windows::<WIDE>(words);
+        let [first, rest] = self.first_and_rest();
+        let to_first = u32::from(self.window) - 1 + u32::from(self.stamp);
+        let taken = self.lanes.taken(words.heads).tops() >> (self.lanes.bits() - 1 - to_first);
+        let shifted = ((windows & (first | rest)) >> 1) & rest | windows & self.units;
+        let other = windows & !(first | rest);
+        let joined = shifted | other | if is_upper { taken } else { 0 };
+        match WIDE {
+            false => Words { heads: joined, tails: 0 },
+            true => Words { tails: joined, ..words },
+        }
+    }
+
+    /// Makes of the buckets of a shard of depth `from` what they are in a shard of depth `to`, if the one has a part
+    /// of the hashes of the other. The position is of a hash that both have.
+    pub fn bring_to_depth<const WIDE: bool>(
+        &self,
+        words: &mut [u64],
+        (from, to): (u32, u32),
+        position: u64,
+    ) {
+        let is_upper = |depth: u32| position << (depth & 63) >> 63 == 1;
+        for depth in from..to {
+            match is_upper(depth) {
+                false => self.lanes.replace_each(words, |words| self.split::<WIDE>(words).lower),
+                true => self.lanes.replace_each(words, |words| self.split::<WIDE>(words).upper),
+            }
+        }
+        for depth in (to..from).rev() {
+            let is_upper = is_upper(depth);
+            self.lanes.replace_each(words, |words| self.joined::<WIDE>(words, is_upper));
+        }
     }
 
     /// Returns the taken lanes without a `1` in their window. Only damaged buckets have any.

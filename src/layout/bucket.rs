@@ -256,6 +256,19 @@ impl Lanes {
         }
     }
 
+    /// Replaces each bucket by what this makes of it.
+    #[inline]
+    pub fn replace_each(self, words: &mut [u64], by: impl Fn(Words) -> Words) {
+        if self.is_wide {
+            for [heads, tails] in words.as_chunks_mut().0 {
+                let new = by(Words { heads: *heads, tails: *tails });
+                (*heads, *tails) = (new.heads, new.tails);
+            }
+            return;
+        }
+        words.iter_mut().for_each(|heads| *heads = by(Words { heads: *heads, tails: 0 }).heads);
+    }
+
     /// Returns the bits that should be zero: those above the lanes, and the tails of empty lanes.
     #[inline]
     pub fn wrong(self, Words { heads, tails }: Words) -> u64 {

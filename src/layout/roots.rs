@@ -22,11 +22,6 @@ impl Position {
         // Two shifts, because a shift by 64 is not defined.
         (self.root << (level & 63)) + (self.in_root >> 1 >> (63 - (level & 63))) as usize
     }
-
-    /// Whether the other is in the same root, and begins with the same bits, of which there are so many.
-    pub fn shares(self, other: Position, bits: u32) -> bool {
-        self.root == other.root && (self.in_root ^ other.in_root).leading_zeros() >= bits
-    }
 }
 
 /// The roots of a filter, and how the shards of each share its hashes.

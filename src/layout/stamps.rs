@@ -132,19 +132,16 @@ impl Lanes {
         }
     }
 
-    /// Returns the bucket with stamps of zeros.
-    #[inline]
-    pub fn without_stamps(self, words: Words) -> Words {
-        match self.is_wide() {
-            false => Words { heads: words.heads & !self.stamps(), ..words },
-            true => Words { tails: words.tails & !self.stamps(), ..words },
-        }
-    }
-
     /// Returns the stamp of this lane: 0 in a filter that does not forget.
     #[inline]
     pub fn stamp(self, words: Words, lane: Lane) -> usize {
         self.value(self.of_stamps(words), lane) as usize & self.last_stamp() as usize
+    }
+
+    /// Returns the stamp of a fingerprint that has one: 0 in a filter that does not forget.
+    pub fn stamp_of(self, fp: Fingerprint) -> usize {
+        let stamped = if self.is_wide() { fp.tail() } else { fp.head() };
+        stamped as usize & self.last_stamp() as usize
     }
 
     /// The stamps of the lanes that expire in this tick: the one that there is longest, or all but the

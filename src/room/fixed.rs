@@ -2,9 +2,9 @@
 //! [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter).
 
 use crate::error::{Full, FullKind, Reason, union};
-use crate::layout::bucket::{Lane, LaneSet, Lanes, Words};
+use crate::layout::bucket::Lanes;
 use crate::layout::either;
-use crate::layout::geometry::{Geometry, Mixed, Place};
+use crate::layout::geometry::{Geometry, Mixed};
 use crate::layout::roots::{Parts, Roots};
 use crate::layout::sizing::rate_at;
 use crate::layout::stagger::Stagger;
@@ -16,8 +16,8 @@ use crate::room::shards::{Located, Shards, insert_if_absent_in, insert_in};
 use crate::room::{Room, Stage, sealed};
 use crate::rule::rule;
 use crate::shard::Shard;
-use crate::shard::adopt::{Entry, Host};
-use crate::shard::lease::{Always, Refusal};
+use crate::shard::adopt::Adopted;
+use crate::shard::lease::Always;
 use crate::stats::Stats;
 use crate::table::Table;
 use crate::table::ticking::{Passage, Ticking};
@@ -61,19 +61,6 @@ impl Fixed {
         Shard::new(&self.table, index)
     }
 
-    fn adopt<const WIDE: bool>(
-        &self,
-        shard: usize,
-        place: Place,
-        came: Moment,
-    ) -> Result<bool, Full> {
-        let entry = Entry { place, lost: 0, came };
-        self.shard::<WIDE>(shard).adopt(entry, Settled).map_err(|refusal| match refusal {
-            Refusal::Full(kind) => Full::new(kind),
-            Refusal::Lapsed(lapsed) => match lapsed {},
-        })
-    }
-
     fn of_segment<const WIDE: bool>(&self, segment: usize) -> Shard<'_, Always<WIDE>> {
         self.shard(segment / self.table.geometry().stripes() as usize)
     }
@@ -82,24 +69,6 @@ impl Fixed {
 impl fmt::Debug for Fixed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fixed").finish_non_exhaustive()
-    }
-}
-
-/// In a fixed filter no lane loses bits.
-#[derive(Clone, Copy)]
-struct Settled;
-
-impl Host for Settled {
-    fn filling(self, _: Entry) -> bool {
-        true
-    }
-
-    fn finer(self, _: Words, _: Entry) -> LaneSet {
-        LaneSet::NONE
-    }
-
-    fn widen(self, words: Words, _: Lane, _: Entry) -> (Words, i32) {
-        (words, 0)
     }
 }
 
@@ -289,18 +258,23 @@ impl Shards for Fixed {
     }
 
     fn take_over(&self, guest: &Guest<'_>, taken: &mut Taken) -> Result<(), union::Reason> {
-        let shard = guest.start as usize;
-        either!(self.is_wide(), WIDE => guest.for_each(|first, _, _, fp, came| {
-            let second = self.table.geometry().alternate(first, fp);
-            taken.note(self.adopt::<WIDE>(shard, Place { first, second, fp }, came))
-        }))
-    }
-
-    fn adopt_item(&self, hash: Mixed, came: Moment) -> Result<bool, Full> {
-        either!(self.is_wide(), WIDE => {
-            let (shard, place) = self.table.geometry().locate_mixed::<WIDE>(hash);
-            self.adopt::<WIDE>(shard, place, came)
-        })
+        let (index, mut next) = (self.shard_of(guest.start), 0);
+        while next < guest.end() {
+            let unplaced = either!(self.is_wide(), WIDE => {
+                let shard = self.shard::<WIDE>(index);
+                let Ok(locked) = shard.lock_all();
+                guest.merge(&mut next, shard, |place, _| {
+                    let adopted = shard.adopt(&locked, place, true);
+                    taken.added += usize::from(matches!(adopted, Adopted::Added));
+                    adopted
+                })
+            });
+            if let Some(unplaced) = unplaced {
+                unplaced.refuse(Full::new(FullKind::NoRoomNearby), taken)?;
+                next += 1;
+            }
+        }
+        Ok(())
     }
 
     fn items_by_stamp(&self) -> ByStamp {

@@ -2,57 +2,110 @@
 
 use crate::error::Full;
 use crate::error::union::Reason;
-use crate::layout::bucket::{Fingerprint, Lane, Lanes, Words};
-use crate::layout::geometry::{Bucket, STRIPE_BUCKETS};
+use crate::layout::bucket::{Lanes, Words};
+use crate::layout::geometry::{Bucket, Mixed, Place, STRIPE_BUCKETS};
 use crate::layout::stamps::Moment;
+use crate::shard::Shard;
+use crate::shard::adopt::Adopted;
+use crate::shard::lease::Lease;
 use crate::table::ticking::Time;
 
 /// After so many refusals, a filter takes over no more.
 const MOST_REFUSED: usize = 1_000;
 
-/// A copy of a shard of another filter.
+/// After so many entries, writers of a shard into which a copy is merged have a turn.
+const AT_ONCE: usize = 1_000;
+
+/// A copy of a shard of another filter, whose lanes are as old as they are here.
 #[doc(hidden)]
+#[derive(Clone, Copy)]
 pub struct Guest<'a> {
-    /// What [`copy_shard`](Shards::copy_shard) began with.
-    pub start: u64,
+    /// An item of the shard: the first, if the filter grows.
+    pub start: Mixed,
     pub depth: u32,
     pub words: &'a [u64],
     pub lanes: Lanes,
-    pub times: &'a Times,
+}
+
+/// Entries of one bucket for which there is no room, by one of them and their number.
+pub struct Unplaced {
+    pub place: Place,
+    count: usize,
+}
+
+impl Unplaced {
+    /// Refuses them for good. The error is to go no further.
+    pub fn refuse(self, full: Full, taken: &mut Taken) -> Result<(), Reason> {
+        (0..self.count).try_for_each(|_| taken.note(Err(full)))
+    }
 }
 
 impl Guest<'_> {
-    /// Calls this with each entry that has not expired: its bucket, the bucket's words, its lane, what is
-    /// in the lane but for the stamp, and when it came.
+    pub fn buckets(&self) -> usize {
+        self.words.len() / self.lanes.words()
+    }
+
+    /// Whether a shard of this depth has to be split for the entries of the copy, and those of the other shards
+    /// in its range, which are probably as many each.
+    pub fn needs_depth(&self, depth: u32) -> bool {
+        let deeper = self.depth.saturating_sub(depth);
+        let entries = || 4 * self.lanes.count_taken(self.words) as u64;
+        deeper > 0 && entries() << deeper > 3 * (self.buckets() * self.lanes.slots()) as u64
+    }
+
+    /// The number of buckets, with empty ones that make the stripes whole, and a power of two of them.
+    pub fn end(&self) -> usize {
+        let stripes = self.buckets().div_ceil(STRIPE_BUCKETS as usize);
+        stripes.next_power_of_two() * STRIPE_BUCKETS as usize
+    }
+
+    /// Merges the entries of some buckets into a shard, of which the caller holds all locks. `next` of the buckets were
+    /// merged before, and are afterwards. `adopt` adds an entry; it also gets the top bit of its lane. Ends
+    /// with a bucket that has entries for which there is no room, and may be merged again: what is there is covered.
+    #[inline]
+    pub fn merge<L: Lease>(
+        &self,
+        next: &mut usize,
+        shard: Shard<'_, L>,
+        mut adopt: impl FnMut(Place, u64) -> Adopted,
+    ) -> Option<Unplaced> {
+        let mut merged = 0;
+        while merged < AT_ONCE && *next < self.end() {
+            let (bucket, words) = self.bucket(*next);
+            let taken = self.lanes.taken(words.heads);
+            let mut unplaced = None;
+            for lane in taken {
+                let Some(fp) = self.lanes.get_whole(words, lane) else { continue };
+                let place = Place { first: bucket, second: shard.alternate(bucket, fp), fp };
+                if let Adopted::NoRoom = adopt(place, taken.only(lane).tops()) {
+                    let count = unplaced.map_or(1, |Unplaced { count, .. }| count + 1);
+                    unplaced = Some(Unplaced { place, count });
+                }
+                merged += 1;
+            }
+            if unplaced.is_some() {
+                return unplaced;
+            }
+            *next += 1;
+        }
+        None
+    }
+
+    /// The bucket that comes after so many others.
     ///
     /// The stripes take turns, so that they fill up evenly. Otherwise one would be full before the others have
     /// anything, and the shard would seem to have met a [crowd](crate::room::growing::grown::worth).
-    pub fn for_each(
-        &self,
-        mut act: impl FnMut(Bucket, Words, Lane, Fingerprint, Moment) -> Result<(), Reason>,
-    ) -> Result<(), Reason> {
-        let count = self.words.len() / self.lanes.words();
-        let in_a_stripe = STRIPE_BUCKETS as usize;
-        let in_turns = (0..in_a_stripe).flat_map(|first| (first..count).step_by(in_a_stripe));
-        for bucket in in_turns {
-            let words = self.bucket(bucket);
-            let unstamped = self.lanes.without_stamps(words);
-            for lane in self.lanes.taken(words.heads) {
-                let came = self.times.came(self.lanes.age(words, lane, self.times.there));
-                let fp = self.lanes.get_whole(unstamped, lane);
-                if let (Some(came), Some(fp)) = (came, fp) {
-                    act(Bucket(bucket as u32), words, lane, fp, came)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn bucket(&self, bucket: usize) -> Words {
-        match self.lanes.is_wide() {
-            false => Words { heads: self.words[bucket], tails: 0 },
-            true => Words { heads: self.words[2 * bucket], tails: self.words[2 * bucket + 1] },
-        }
+    #[inline]
+    fn bucket(&self, after: usize) -> (Bucket, Words) {
+        let stripes = self.end() / STRIPE_BUCKETS as usize;
+        let (stripe, in_stripe) = (after & (stripes - 1), after >> stripes.ilog2());
+        let bucket = stripe * STRIPE_BUCKETS as usize + in_stripe;
+        let word = |at: usize| self.words.get(at).copied().unwrap_or(0);
+        let words = match self.lanes.is_wide() {
+            false => Words { heads: word(bucket), tails: 0 },
+            true => Words { heads: word(2 * bucket), tails: word(2 * bucket + 1) },
+        };
+        (Bucket(bucket as u32), words)
     }
 }
 
@@ -60,7 +113,7 @@ impl Guest<'_> {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
-    here: u64,
+    here: Moment,
     pub there: Moment,
     /// How many ticks this filter is ahead.
     lag: u64,
@@ -72,21 +125,35 @@ impl Times {
     /// Of filters whose times are these, here and there, if they forget.
     pub fn of(times: Option<[Time; 2]>, lanes: Lanes) -> Self {
         let Some([here, there]) = times else {
-            return Times { here: 0, there: Moment::FIRST, lag: 0, remembers: 0 };
+            return Times { here: Moment::FIRST, there: Moment::FIRST, lag: 0, remembers: 0 };
         };
         let ahead = here.number.zip(there.number).map(|(here, there)| here.saturating_sub(there));
         Times {
-            here: here.tick,
+            here: Moment::of_tick(here.tick),
             there: Moment::of_tick(there.tick),
             lag: ahead.unwrap_or(0),
             remembers: lanes.remembers().into(),
         }
     }
 
-    /// When something came that is so old in the other filter, or `None` if it has expired here.
-    pub fn came(&self, age: u64) -> Option<Moment> {
-        let age = age.checked_add(self.lag).filter(|age| *age <= self.remembers)?;
-        Some(Moment::of_tick(self.here.wrapping_sub(age)))
+    /// How old something is here that is so old in the other filter, or `None` if it has expired here.
+    pub fn age(&self, there: u64) -> Option<u64> {
+        there.checked_add(self.lag).filter(|age| *age <= self.remembers)
+    }
+
+    /// Makes the lanes of these buckets of the other filter as old as they are here.
+    pub fn bring(&self, words: &mut [u64], lanes: Lanes) {
+        if !lanes.forgets() {
+            return;
+        }
+        lanes.replace_each(words, |words| {
+            lanes.taken(words.heads).fold(words, |words, lane| {
+                match self.age(lanes.age(words, lane, self.there)) {
+                    Some(age) => lanes.with_age(words, lane, age, self.here),
+                    None => lanes.without_whole(words, lane),
+                }
+            })
+        });
     }
 }
 
@@ -120,4 +187,13 @@ impl Taken {
             Err(Reason::Full { full, added, refused, is_all })
         })
     }
+}
+
+/// So many words.
+pub fn zeros(count: usize) -> Result<Vec<u64>, Reason> {
+    let mut words = Vec::new();
+    let bytes = size_of::<u64>() * count;
+    words.try_reserve_exact(count).map_err(|_| Reason::OutOfMemory { bytes })?;
+    words.resize(count, 0);
+    Ok(words)
 }

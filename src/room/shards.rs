@@ -13,9 +13,9 @@
 
 use crate::error::union::Reason;
 use crate::error::{Full, FullKind};
+use crate::layout::either;
 use crate::layout::geometry::{Mixed, Place};
 use crate::layout::roots::Parts;
-use crate::layout::stamps::Moment;
 use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::guest::{Guest, Taken};
 use crate::room::parts::{Copied, Plan};
@@ -133,9 +133,6 @@ pub trait Shards: Send + Sync {
 
     /// Takes over the entries in a copy of a shard of another filter that was made like this one.
     fn take_over(&self, guest: &Guest<'_>, taken: &mut Taken) -> Result<(), Reason>;
-
-    /// Adds an item of such a filter unless it is here. Returns whether it was added.
-    fn adopt_item(&self, hash: Mixed, came: Moment) -> Result<bool, Full>;
 }
 
 /// What can be done to one item: a type for each, so that batches inline it.
@@ -298,6 +295,16 @@ pub fn insert_if_absent_in<'a, const WIDE: bool, S: Shards>(
 ) -> Result<bool, Full> {
     let again = |refusal| place_again(shards, shard.lease(), refusal, Shard::insert_if_absent);
     kick::make_room_if_absent(shard, place).or_else(again)
+}
+
+/// Adds an item of another filter's list, so many ticks old, unless it is here. Returns whether it was added.
+pub fn adopt_item<S: Shards>(shards: &S, hash: Mixed, age: u64) -> Result<bool, Full> {
+    either!(shards.is_wide(), WIDE => {
+        let (shard, place) = shards.locate::<WIDE>(hash);
+        shard.adopt_item(place, age).or_else(|refusal| {
+            place_again(shards, shard.lease(), refusal, |shard, place| shard.adopt_item(place, age))
+        })
+    })
 }
 
 /// Asks the item's present shard, after the shard with this lease was split.

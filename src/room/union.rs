@@ -1,9 +1,9 @@
 //! A filter takes over what another one knows.
 //!
-//! The other filter's shards are copied one after the other, and the entries of each copy are inserted
-//! where they belong here, unless they are there already. No lock of either filter is held while one of the
-//! other is asked for, so filters may take over from each other at the same time. In a fixed filter, an
-//! entry stays in its shard and its bucket. In one that grows, it goes wherever its item may belong (see
+//! The other filter's shards are copied one after the other, and each copy is merged bucket by bucket into the
+//! shards here that have its hashes: what is not here already is added. No lock of either filter is held while one
+//! of the other is asked for, so filters may take over from each other at the same time. In a fixed filter, a
+//! copy belongs to one shard. In one that grows, copies and shards are split until they are alike (see
 //! `room/growing/grown/adopt.rs`). Both divide the hashes at the same places, or they are refused.
 //!
 //! Neither filter begins a tick meanwhile, so each entry keeps its age. Where both filters have numbers for
@@ -12,10 +12,9 @@
 use crate::error::Full;
 use crate::error::union::{Different, Reason};
 use crate::layout::geometry::Mixed;
-use crate::layout::stamps::Moment;
-use crate::room::guest::{Guest, Taken, Times};
+use crate::room::guest::{Guest, Taken, Times, zeros};
 use crate::room::parts::Plan;
-use crate::room::shards::Shards;
+use crate::room::shards::{self, Shards};
 use crate::room::{Room, Stage};
 use crate::table::ticking::Held;
 
@@ -39,8 +38,8 @@ pub fn unite<R: Room>(room: &R, other: &R) -> Result<usize, Reason> {
                 let (hashes, stamps) = items.map_err(|bytes| Reason::OutOfMemory { bytes })?;
                 for (index, hash) in hashes.iter().enumerate() {
                     let stamp = stamps.get(index).copied().unwrap_or(0);
-                    if let Some(came) = times.came(lanes.age_of(stamp, times.there)) {
-                        taken.note(adopt_item(room, Mixed(*hash), came))?;
+                    if let Some(age) = times.age(lanes.age_of(stamp, times.there)) {
+                        taken.note(adopt_item(room, Mixed(*hash), age))?;
                     }
                 }
             }
@@ -73,13 +72,13 @@ fn difference(one: &Plan, other: &Plan) -> Option<Different> {
     (!is_one_size).then_some(Different::Size)
 }
 
-/// Adds an item of another filter's list.
-fn adopt_item<R: Room>(room: &R, hash: Mixed, came: Moment) -> Result<bool, Full> {
+/// Adds an item of another filter's list, so many ticks old.
+fn adopt_item<R: Room>(room: &R, hash: Mixed, age: u64) -> Result<bool, Full> {
     loop {
         match room.stage() {
-            Stage::Shards(shards) => return shards.adopt_item(hash, came),
+            Stage::Shards(shards) => return shards::adopt_item(shards, hash, age),
             Stage::List(list) => {
-                if let Some(result) = list.adopt(hash, came) {
+                if let Some(result) = list.adopt(hash, age) {
                     return result;
                 }
             }
@@ -96,10 +95,7 @@ fn take_shards<R: Room>(
     taken: &mut Taken,
 ) -> Result<(), Reason> {
     let lanes = plan.geometry().lanes();
-    let count = plan.geometry().words();
-    let mut words = Vec::new();
-    words.try_reserve_exact(count).map_err(|_| Reason::OutOfMemory { bytes: 8 * count })?;
-    words.resize(count, 0);
+    let mut words = zeros(plan.geometry().words())?;
     let shards = loop {
         match room.stage() {
             Stage::Shards(shards) => break shards,
@@ -113,7 +109,9 @@ fn take_shards<R: Room>(
     let mut next = Some(0);
     while let Some(start) = next {
         let Some(copied) = from.copy_shard(&mut next, &mut words) else { break };
-        let guest = Guest { start, depth: copied.depth, words: &words, lanes, times };
+        times.bring(&mut words, lanes);
+        let start = from.item_in(start);
+        let guest = Guest { start, depth: copied.depth, words: &words, lanes };
         shards.take_over(&guest, taken)?;
     }
     Ok(())

@@ -1,216 +1,180 @@
 //! Entries of another filter: items of which nothing is known but their lanes there.
 //!
-//! An entry is inserted like an item, unless it is here already. It differs from a new item in two ways.
-//! It comes with its age. And of its window, bits may be lost (see [`aging`](crate::layout::aging)), so it
-//! stands for any of several items. It is here only if a lane *covers* all of them: one that agrees with
-//! what is left of the window, and has lost at least as many bits. (A lane that has lost fewer may be equal
-//! as far as the bits of a new item would go on like those of the entry: a `1`, and zeros.)
+//! Of the window of an entry, bits may be lost (see [`aging`](crate::layout::aging)), so it stands for any of
+//! several items. A lane that agrees with it in all bits that neither has lost, and has lost at least as
+//! many, *covers* it: the entry is here already. (A lane that has lost fewer may be equal as far as the bits of a
+//! new item would go on like those of the entry: a `1`, and zeros.)
 //!
-//! A lane that has lost fewer bits, and agrees with those that the entry has left, is *finer*. It is probably
-//! of the same item, inserted when its filter was larger. It becomes like the entry, which matches all that
-//! it matched. So an item that both filters had is here once, and the lane errs as often as the entry alone
-//! would. Like a match of a new item, this may be the lane of another one.
+//! Such a lane that has lost fewer bits is *finer*. It is probably of the same item, inserted when its filter was
+//! larger. The entry, which matches all that it matched, takes its place. So an item that both filters had is
+//! here once, and the lane errs as often as the entry alone would. Like a match of a new item, this may be the
+//! lane of another one.
+//!
+//! An entry for which there is no such lane is put into either bucket. Whoever adopts entries holds all locks of the
+//! shard, so a path is never out of date once it is found. Versions tell lookups of the moves, as in a
+//! [kick](mod@crate::shard::kick).
 
-use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
-use crate::layout::geometry::{Bucket, Geometry, Place};
+use crate::error::FullKind;
+use crate::layout::aging::Alike;
+use crate::layout::bucket::{Fingerprint, Lanes, Words};
+use crate::layout::geometry::{Bucket, Place};
 use crate::layout::stamps::Moment;
 use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::{Answer, Lease, Refusal};
-use crate::table::Table;
+use crate::shard::path::{self, MOST_MOVES, Path};
+use crate::table::stripe::Locks;
 
-/// An entry of another filter.
-#[derive(Clone, Copy)]
-pub struct Entry {
-    pub place: Place,
-    /// How many bits its window has lost.
-    pub lost: u32,
-    /// When it came, in the time of the filter that it comes to.
-    pub came: Moment,
+/// What became of an entry.
+pub enum Adopted {
+    /// A lane covers it.
+    Covered,
+    /// It took the place of this one, which was finer. It has this stamp now.
+    Widened {
+        before: Fingerprint,
+        stamp: usize,
+    },
+    Added,
+    /// No lane can be freed for it.
+    NoRoom,
 }
 
-/// The lease of a shard for an entry: of the lanes that match, only those that cover it are seen.
-#[derive(Clone, Copy)]
-struct ForEntry<L, H> {
-    lease: L,
-    entry: Entry,
-    host: H,
-}
-
-/// What entries have to be told of the filter that they come to. The caller holds the lock of the stripe.
-pub trait Host: Copy {
-    /// Records that an entry is about to fill a lane. Returns whether it counts as an item.
-    fn filling(self, entry: Entry) -> bool;
-
-    /// Returns the lanes that are finer than an entry.
-    fn finer(self, words: Words, entry: Entry) -> LaneSet;
-
-    /// Returns the bucket in which one of them has lost as many bits as the entry, and records that. Also returns by how
-    /// many its stripe counts less.
-    fn widen(self, words: Words, lane: Lane, entry: Entry) -> (Words, i32);
+impl Adopted {
+    /// The stamp of the lane that has the entry.
+    pub fn stamp(&self, lanes: Lanes, entry: Fingerprint) -> usize {
+        match self {
+            Adopted::Widened { stamp, .. } => *stamp,
+            _ => lanes.stamp_of(entry),
+        }
+    }
 }
 
 impl<L: Lease> Shard<'_, L> {
-    /// Adds an entry of another filter, unless a lane covers it, or covers it once it has lost as many bits.
-    /// If that is older, it becomes as young as the entry. Returns whether the entry was added. No tick
-    /// passes meanwhile.
-    pub fn adopt(self, entry: Entry, host: impl Host) -> Answer<bool, L> {
-        let Entry { place, lost, .. } = entry;
-        let lease = ForEntry { lease: self.lease, entry, host };
-        let shard = Shard { table: self.table, base: self.base, lease };
-        // Each turn but the last is spoiled by another thread that has removed what was here.
-        loop {
-            if lost > 0 && shard.widen_finer().map_err(Refusal::Lapsed)? {
-                return Ok(false);
+    /// Adds an entry of another filter, unless a lane covers it, or is finer. The lane that stands for it is as
+    /// young as the younger of both afterwards. The fingerprint has its stamp. `counts` tells whether the entry is an item if it is added. The
+    /// caller holds all locks of the shard.
+    #[inline]
+    pub fn adopt(self, locked: &impl Locks, place: Place, counts: bool) -> Adopted {
+        match self.adopt_at_once(locked, place, counts) {
+            Adopted::NoRoom => {
+                let room = self.make_room_locked(locked, place);
+                room.map_or(Adopted::NoRoom, |room| self.put(locked, place, room, counts))
             }
-            if shard.insert_if_absent(place)? {
-                return Ok(true);
-            }
-            if !self.lanes().forgets() || shard.keep(place).map_err(Refusal::Lapsed)? {
-                return Ok(false);
-            }
+            adopted => adopted,
         }
     }
-}
 
-impl<L: Lease, H: Host> Shard<'_, ForEntry<L, H>> {
-    fn age_of_entry(self, now: Moment) -> u64 {
-        // Of a time before the first tick, only the end of the number is right.
-        let stamp = self.lanes().stamp_of_age(0, self.lease.entry.came);
-        self.lanes().age_of(stamp as u8, now)
+    /// The same if nothing is in the way. The caller holds the locks of both buckets.
+    #[inline]
+    fn adopt_at_once(self, locked: &impl Locks, place: Place, counts: bool) -> Adopted {
+        let lanes = self.lanes();
+        let (first, second) = self.read_both(locked, place);
+        let alike = |words| self.lease.alike(lanes, words, place.fp);
+        let (in_first, in_second) = (alike(first), alike(second));
+        // Mostly there is none, or one that covers it.
+        let is_covered = !in_first.covering.or(in_second.covering).is_empty();
+        if is_covered && !lanes.forgets() {
+            return Adopted::Covered;
+        }
+        let has_finer = !in_first.finer.or(in_second.finer).is_empty();
+        if is_covered || has_finer {
+            let both = [(place.first, first, in_first), (place.second, second, in_second)];
+            return self.join(locked, place.fp, both, is_covered);
+        }
+        let (bucket, heads) = self.roomier(place, first.heads, second.heads);
+        match lanes.empty(heads).is_empty() {
+            true => Adopted::NoRoom,
+            false => self.put(locked, place, (bucket, bucket), counts),
+        }
     }
 
-    /// Lets a finer lane lose bits until it covers the entry, if there is one, and no lane that covers it.
-    fn widen_finer(self) -> Result<bool, L::Lapsed> {
-        let ForEntry { entry, host, .. } = self.lease;
-        let place = entry.place;
-        let finer = |words| host.finer(words, entry);
-        let read = |bucket| self.read_rest(bucket, self.read(bucket));
-        // Mostly there is none. What changes meanwhile might as well have come later.
-        if finer(read(place.first)).or(finer(read(place.second))).is_empty() {
-            return Ok(false);
+    /// Puts an entry into this bucket, which has room. An item is counted where there is one more: in the other.
+    #[inline]
+    fn put(
+        self,
+        locked: &impl Locks,
+        place: Place,
+        (bucket, end): (Bucket, Bucket),
+        counts: bool,
+    ) -> Adopted {
+        let words = self.read_locked(locked, bucket);
+        let Some(lane) = self.lanes().empty(words.heads).first() else { return Adopted::NoRoom };
+        self.write(locked, bucket, self.lanes().with_whole(words, lane, place.fp));
+        if counts {
+            self.add_items(locked, end, 1);
         }
-        let locked = self.lock(place)?;
-        if self.contains_locked(&locked, place) {
-            return Ok(false);
-        }
-        let both = [place.first, place.second].map(|bucket| {
-            let words = self.read_locked(&locked, bucket);
-            finer(words).first().map(|lane| (bucket, words, lane))
+        Adopted::Added
+    }
+
+    /// Lets one of these lanes stand for the entry too: the youngest that covers it, or that is finer.
+    fn join(
+        self,
+        locked: &impl Locks,
+        fp: Fingerprint,
+        both: [(Bucket, Words, Alike); 2],
+        is_covered: bool,
+    ) -> Adopted {
+        let (lanes, now) = (self.lanes(), self.now());
+        let each = both.into_iter().flat_map(|(bucket, words, Alike { covering, finer })| {
+            let which = if is_covered { covering } else { finer };
+            which.map(move |lane| (lanes.age(words, lane, now), bucket, words, lane))
         });
-        let Some((bucket, words, lane)) = both.into_iter().flatten().next() else {
-            return Ok(false);
+        let youngest = each.min_by_key(|(age, ..)| *age);
+        let Some((age, bucket, words, lane)) = youngest else { return Adopted::Covered };
+        let replaced = lanes.with_whole(words, lane, fp);
+        let age = age.min(lanes.age(replaced, lane, now));
+        let widened = rule!("a_finer_lane_keeps_its_bits", replaced, words);
+        let joined = match is_covered {
+            true => self.with_age(words, lane, age, now),
+            false => lanes.with_age(widened, lane, age, now),
         };
-        let (lanes, now) = (self.lanes(), self.now());
-        let age = self.age_of_entry(now).min(lanes.age(words, lane, now));
-        let aged = self.with_age(words, lane, age, now);
-        let (widened, less) = host.widen(aged, lane, entry);
-        let widened = rule!("a_finer_lane_keeps_its_bits", widened, aged);
-        self.write(&locked, bucket, widened);
-        self.add_items(&locked, bucket, -less);
-        Ok(true)
-    }
-
-    /// Makes the youngest lane that covers the entry at most as old as the entry. Returns whether there is
-    /// one.
-    fn keep(self, place: Place) -> Result<bool, L::Lapsed> {
-        let locked = self.lock(place)?;
-        let (lanes, now) = (self.lanes(), self.now());
-        let both = [place.first, place.second].into_iter().flat_map(|bucket| {
-            let words = self.read_locked(&locked, bucket);
-            self.holding(words, place.fp).map(move |lane| (bucket, words, lane))
-        });
-        let age_of = |(_, words, lane): &(Bucket, Words, Lane)| lanes.age(*words, *lane, now);
-        let Some(youngest) = both.min_by_key(age_of) else { return Ok(false) };
-        let age = self.age_of_entry(now);
-        if age < age_of(&youngest) {
-            let (bucket, words, lane) = youngest;
-            self.write(&locked, bucket, self.with_age(words, lane, age, now));
+        if joined != words {
+            self.write(locked, bucket, joined);
         }
-        Ok(true)
-    }
-}
-
-impl<L: Lease, H: Copy> ForEntry<L, H> {
-    /// Those of these lanes that have lost at least as many bits as the entry.
-    fn covering(self, lanes: Lanes, words: Words, among: LaneSet) -> LaneSet {
-        let has_lost = |only| self.lease.closest(words, only).map(|(lost, _)| lost);
-        let least = rule!("an_entry_is_covered_by_what_knows_more", self.entry.lost, 0);
-        let each = among.map(|lane| among.only(lane));
-        let covering = each.filter(|only| has_lost(*only) >= Some(least));
-        lanes.set_of(covering.fold(0, |tops, only| tops | only.tops()))
-    }
-}
-
-impl<L: Lease, H: Host> Lease for ForEntry<L, H> {
-    type Lapsed = L::Lapsed;
-
-    const LASTING: bool = L::LASTING;
-    const WIDE: bool = L::WIDE;
-    const PATIENCE: usize = L::PATIENCE;
-
-    fn check(self) -> Result<(), L::Lapsed> {
-        self.lease.check()
+        let finer = lanes.get_whole(words, lane).filter(|_| !is_covered);
+        let stamp = lanes.stamp_of_age(age, now);
+        finer.map_or(Adopted::Covered, |before| Adopted::Widened { before, stamp })
     }
 
-    fn check_alone(self) -> Result<(), L::Lapsed> {
-        self.lease.check_alone()
+    /// Moves what is in the way of an entry. Returns the bucket that has room then, and the one that has an item more.
+    #[cold]
+    fn make_room_locked(self, locked: &impl Locks, place: Place) -> Option<(Bucket, Bucket)> {
+        let path = path::find(self, place)?;
+        Some((self.move_along(locked, &path)?, path.end()))
     }
 
-    fn holding(self, lanes: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
-        let matching = self.lease.holding(lanes, word, fp);
-        // The head of a wide fingerprint tells nothing of the bits that are lost.
-        let words = Words { heads: word, tails: 0 };
-        if L::WIDE { matching } else { self.covering(lanes, words, matching) }
+    /// Moves the items on a path, from its end on. Returns the bucket that has room then. The caller holds all locks
+    /// of the shard, and no tick is passing: nothing on the path has expired.
+    #[doc(hidden)]
+    pub fn move_along(self, locked: &impl Locks, path: &Path) -> Option<Bucket> {
+        let lanes = self.lanes();
+        let moved = self.stripes::<{ MOST_MOVES + 1 }>(path.buckets());
+        let moving = || Some(self.moving(locked, &moved));
+        let _moving = rule!("a_union_moves_items_without_a_version", moving(), None);
+        path.steps().iter().rev().try_fold(path.end(), |to, step| {
+            let (from, there) =
+                (self.read_locked(locked, step.bucket), self.read_locked(locked, to));
+            let (fp, lane) = (lanes.get_whole(from, step.lane)?, lanes.empty(there.heads).first()?);
+            self.write(locked, to, lanes.with_whole(there, lane, fp));
+            self.write(locked, step.bucket, lanes.without_whole(from, step.lane));
+            Some(step.bucket)
+        })
     }
 
-    fn holding_tail(self, lanes: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
-        let matching = self.lease.holding_tail(lanes, word, fp);
-        self.covering(lanes, Words { heads: 0, tails: word }, matching)
-    }
-
-    fn is_in(self, lanes: Lanes, first: u64, second: u64, fp: Fingerprint) -> bool {
-        // Mostly nothing matches at all.
-        self.lease.is_in(lanes, first, second, fp)
-            && (L::WIDE || {
-                let [first, second] = [first, second].map(|word| self.holding(lanes, word, fp));
-                !first.or(second).is_empty()
-            })
-    }
-
-    fn alternate(self, geometry: &Geometry, bucket: Bucket, fp: Fingerprint) -> Bucket {
-        self.lease.alternate(geometry, bucket, fp)
-    }
-
-    fn closest(self, words: Words, among: LaneSet) -> Option<(u32, Lane)> {
-        self.lease.closest(words, among)
-    }
-
-    fn now(self, table: &Table) -> Moment {
-        self.lease.now(table)
-    }
-
-    fn came(self, _: &Table) -> Moment {
-        self.entry.came
-    }
-
-    fn filling(self) -> bool {
-        self.host.filling(self.entry)
-    }
-
-    fn removing(self, words: Words, lane: Lane, lost: u32) -> Option<i32> {
-        self.lease.removing(words, lane, lost)
-    }
-
-    fn replacing(self, words: Words, lane: Lane) -> i32 {
-        self.lease.replacing(words, lane)
-    }
-
-    fn restamping(self, words: Words, lane: Lane, to: usize) {
-        self.lease.restamping(words, lane, to);
-    }
-
-    fn may_be_last(self) -> bool {
-        false
+    /// Adds an item of another filter, so many ticks old, unless it is here. Returns whether it was added.
+    pub fn adopt_item(self, place: Place, age: u64) -> Answer<bool, L> {
+        let locked = self.lock(place).map_err(Refusal::Lapsed)?;
+        let came = Moment::of_tick(self.now().tick().wrapping_sub(age));
+        let place = Place { fp: self.lanes().stamped(place.fp, came), ..place };
+        let mut adopted = self.adopt_at_once(&locked, place, true);
+        drop(locked);
+        if let Adopted::NoRoom = adopted {
+            adopted = self.adopt(&self.lock_all().map_err(Refusal::Lapsed)?, place, true);
+        }
+        match adopted {
+            Adopted::Added => Ok(true),
+            Adopted::NoRoom => Err(Refusal::Full(FullKind::NoRoomNearby)),
+            _ => Ok(false),
+        }
     }
 }

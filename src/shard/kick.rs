@@ -303,7 +303,7 @@ fn walk_within<const MOVES: usize, const MOST: usize, L: Lease>(
     let gone = last.map_or(0, |step| {
         shard.lease().replacing(shard.read_locked(&locked, step.bucket), step.lane)
     });
-    let change = i32::from(shard.lease().filling()) - gone;
+    let change = 1 - gone;
     rule!("the_version_changes_only_after_the_move", (), drop(_moving));
     for &(bucket, words) in words.iter().rev() {
         shard.write(&locked, bucket, words);

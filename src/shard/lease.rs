@@ -7,6 +7,7 @@
 
 use crate::error::FullKind;
 use crate::layout::SMALL;
+use crate::layout::aging::Alike;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Geometry};
 use crate::layout::stamps::Moment;
@@ -52,6 +53,9 @@ pub trait Lease: Copy {
     /// The lanes of a second word that match it by its tail. Those that are empty may be among them.
     fn holding_tail(self, lanes: Lanes, word: u64, fp: Fingerprint) -> LaneSet;
 
+    /// The lanes of a bucket that agree with an entry of another filter in all bits that neither has lost.
+    fn alike(self, lanes: Lanes, words: Words, fp: Fingerprint) -> Alike;
+
     /// Whether any lane of two first words matches it.
     fn is_in(self, lanes: Lanes, first: u64, second: u64, fp: Fingerprint) -> bool;
 
@@ -65,19 +69,6 @@ pub trait Lease: Copy {
     /// What time it is. In the hands of a caller that holds a lock of the shard, no thread that held it
     /// before had a later time.
     fn now(self, table: &Table) -> Moment;
-
-    /// When an item that is placed now came.
-    #[inline]
-    fn came(self, table: &Table) -> Moment {
-        self.now(table)
-    }
-
-    /// Records that a lane is being filled with an item. Returns whether the item has to be counted. The
-    /// caller holds the lock of its stripe.
-    #[inline]
-    fn filling(self) -> bool {
-        true
-    }
 
     /// Records that a lane that has lost so many bits is being removed. Returns how many its stripe counts for
     /// it, or `None` if it stands for no item and has to stay. The caller holds the lock of its stripe.
@@ -125,6 +116,13 @@ impl<const WIDE: bool> Lease for Always<WIDE> {
     #[inline]
     fn holding_tail(self, lanes: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
         lanes.holding_tail(word, fp)
+    }
+
+    #[inline]
+    fn alike(self, lanes: Lanes, words: Words, fp: Fingerprint) -> Alike {
+        let heads = lanes.holding::<WIDE>(words.heads, fp);
+        let covering = if WIDE { heads.and(lanes.holding_tail(words.tails, fp)) } else { heads };
+        Alike { covering, finer: lanes.set_of(0) }
     }
 
     #[inline]

@@ -6,7 +6,7 @@
 //! * [`kick`] moves other items out of the way along a path that [`path`] found;
 //! * [`expire`](mod@expire) erases what is too old, and [`refresh`](mod@refresh) keeps an item from
 //!   being so;
-//! * [`adopt`](mod@adopt) takes an item over from another filter;
+//! * [`adopt`](mod@adopt) takes over what another filter knows of an item;
 //! * [`whole`] clears, copies and fills the shard as a unit;
 //! * [`lease`] is what the shard knows of its filter.
 //!
@@ -91,8 +91,7 @@ impl<'a, L: Lease> Shard<'a, L> {
     /// The fingerprint of an item that is placed now. The caller holds a lock of the shard.
     #[inline]
     pub fn stamped(self, fp: Fingerprint) -> Fingerprint {
-        let came = || self.lease.came(self.table);
-        if self.lanes().forgets() { self.lanes().stamped(fp, came()) } else { fp }
+        if self.lanes().forgets() { self.lanes().stamped(fp, self.now()) } else { fp }
     }
 
     #[inline]

@@ -62,11 +62,8 @@ impl<L: Lease> Shard<'_, L> {
         let lanes = self.lanes();
         let words = self.read_locked(locked, bucket);
         let Some(lane) = lanes.empty(words.heads).first() else { return false };
-        let counts = self.lease.filling();
         self.write(locked, bucket, lanes.with_whole(words, lane, self.stamped(fp)));
-        if counts {
-            self.add_items(locked, bucket, 1);
-        }
+        self.add_items(locked, bucket, 1);
         true
     }
 

@@ -230,6 +230,46 @@ fn entries_that_have_lost_their_bits_go_wherever_their_items_may_be() {
     }
 }
 
+/// What a fingerprint has left of its bits, it keeps: this filter grows before the entries come.
+#[test]
+fn an_empty_filter_errs_as_often_as_the_one_that_it_takes_over() {
+    for layout in layouts() {
+        let (one, other) = (growing(layout, 10, 0), growing(layout, 10, 0));
+        let items = SplitMix(40).take(rounds(150_000, 400_000));
+        items.iter().for_each(|item| _ = other.insert_hash(*item));
+        one.union(&other).expect("memory");
+        let [here, there] = [&one, &other].map(|filter| filter.stats());
+        let ratio = here.false_positive_rate() / there.false_positive_rate();
+        assert!(ratio < 1.02, "{layout:?}: {ratio}");
+        assert!(10 * here.shards() <= 11 * there.shards(), "{layout:?}: {here:?}, {there:?}");
+    }
+}
+
+/// A filter that has few items left in many shards. What they were split for does not matter here.
+#[test]
+fn a_few_items_of_many_shards_need_no_more_shards() {
+    for layout in layouts().iter().filter(|layout| layout.bits > 10) {
+        let other = growing(layout, 10, 0);
+        let items = SplitMix(41).take(rounds(150_000, 400_000));
+        items.iter().for_each(|item| other.insert_hash(*item).expect("memory"));
+        let (gone, left) = items.split_at(items.len() - 5_000);
+        gone.iter().for_each(|item| assert!(other.remove_hash(*item)));
+        for is_limited in [false, true] {
+            let one = growing(layout, 10, 0);
+            leave_list(&one);
+            let shards = one.stats().shards();
+            if is_limited {
+                one.set_max_bytes(one.size_in_bytes());
+            }
+            let added = one.union(&other).expect("room for 5,000");
+            assert!((4_950..=5_000).contains(&added), "{layout:?}: {added}");
+            assert!(left.iter().all(|item| one.contains_hash(*item)), "{layout:?}");
+            assert_eq!(one.stats().shards(), shards, "{layout:?}");
+            assert_eq!(one.union(&other), Ok(0), "{layout:?}");
+        }
+    }
+}
+
 #[test]
 fn filters_that_differ_are_refused_and_unchanged() {
     let builder = || ConcurrentCuckooFilter::builder().hasher(Fixed { key: 0 });
@@ -456,6 +496,37 @@ fn filters_in_use_take_over_from_each_other() {
                 let copy = filters[own].try_clone().expect("memory");
                 assert_eq!(copy.len(), filters[own].len());
             }
+        }
+    });
+}
+
+/// Threads insert the items of the other filter while it is taken over, and remove others.
+#[test]
+fn an_item_is_added_once_by_a_thread_or_by_a_union() {
+    in_time(|| {
+        let layout = Layout { bits: 32, rate: 2e-8, words: 1 };
+        for (own, count) in [(0, 60_000), (90_000, 60_000), (5_000, 150_000)] {
+            let (one, other) = (growing(&layout, 10, 0), growing(&layout, 10, 0));
+            let items = SplitMix(42).take(own + count);
+            let (own, others) = items.split_at(own);
+            own.iter().for_each(|item| one.insert_hash(*item).expect("memory"));
+            others.iter().for_each(|item| other.insert_hash(*item).expect("memory"));
+            let (added, removed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            together(3, |thread| match thread {
+                0 => _ = added.fetch_add(one.union(&other).expect("memory"), Ordering::Relaxed),
+                1 => others.iter().for_each(|item| {
+                    let is_new = one.insert_hash_if_absent(*item).expect("memory");
+                    added.fetch_add(usize::from(is_new), Ordering::Relaxed);
+                }),
+                _ => own.iter().for_each(|item| {
+                    removed.fetch_add(usize::from(one.remove_hash(*item)), Ordering::Relaxed);
+                }),
+            });
+            assert_eq!((added.into_inner(), removed.into_inner()), (others.len(), own.len()));
+            assert_eq!(one.len(), others.len());
+            assert!(others.iter().all(|item| one.contains_hash(*item)));
+            assert!(others.iter().all(|item| one.remove_hash(*item)));
+            assert!(one.is_empty() && !items.iter().any(|item| one.contains_hash(*item)));
         }
     });
 }

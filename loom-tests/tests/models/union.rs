@@ -1,10 +1,40 @@
-//! Entries of another filter come while shards are split.
+//! Entries of another filter come while shards are split, cleared and looked into.
 
-use crate::grove::{Grove, ROOT, item, split_root, there_once};
-use crate::toy::Model;
-use koel_under_loom::internals::{InsertIfAbsent, Mixed, Moment, Place, Remove, Shards, act};
+use crate::grove::{Grove, ROOT, item, place, split_root, there_once};
+use crate::toy::{Model, Toy};
+use koel_under_loom::internals::{
+    Bucket, Fingerprint, Guest, InsertIfAbsent, Mixed, Path, Place, Remove, Shards, Taken, act,
+    adopt_item,
+};
 
-/// How many lanes the shard of this hash has that match an item, whatever its window.
+/// Takes over a copy of a shard of depth 0 that has this item. Returns how many entries were counted.
+fn adopt(grove: &Grove, hash: Mixed) -> usize {
+    adopt_as(grove, place(hash, 0))
+}
+
+/// The same if nothing is known of the entry's place but its bucket: it belongs to both halves.
+fn adopt_vaguely(grove: &Grove, hash: Mixed) -> usize {
+    adopt_as(grove, vague(place(hash, 0)))
+}
+
+fn adopt_as(grove: &Grove, Place { first, fp, .. }: Place) -> usize {
+    let mut words = [0; 8];
+    words[first.0 as usize] = u64::from(fp.head());
+    let lanes = grove.shard(Mixed(0)).0.lanes();
+    let copy = Guest { start: Mixed(0), depth: 0, words: &words, lanes };
+    let mut taken = Taken::default();
+    grove.room.take_over(&copy, &mut taken).expect("memory");
+    taken.result().expect("there is room");
+    taken.added
+}
+
+/// The same item with a window that is used up.
+fn vague(place: Place) -> Place {
+    let anchor_and_one = place.fp.head() >> 16 << 16 | 1 << 15;
+    Place { fp: Fingerprint::new(anchor_and_one).unwrap(), ..place }
+}
+
+/// How many lanes the shard of this half has that match an item, whatever its window.
 fn lanes_in(grove: &Grove, half: u64, like: Mixed) -> usize {
     let (_, Place { first, second, fp }) = grove.shard(like);
     let (shard, _) = grove.shard(Mixed(half << 63));
@@ -14,15 +44,14 @@ fn lanes_in(grove: &Grove, half: u64, like: Mixed) -> usize {
 #[test]
 fn an_entry_that_comes_during_a_split_is_found() {
     for half in [0, 1] {
-        Model::new("split and adopt", 28).blocking().preemptions(3).run_in::<Grove, Mixed>(
+        Model::new("split and adopt", 450).blocking().preemptions(3).run_in::<Grove, Mixed>(
             move |grove: &Grove| {
                 let item = item(half, 1);
                 grove.pretend(item);
                 item
             },
             &[split_root, |grove, item| {
-                let added = grove.room.adopt_item(*item, Moment::FIRST);
-                assert_eq!(added, Ok(true), "an absent entry was not added");
+                assert_eq!(adopt(grove, *item), 1, "an absent entry was not added");
             }],
             there_once,
         );
@@ -30,54 +59,126 @@ fn an_entry_that_comes_during_a_split_is_found() {
 }
 
 twins! { an_entry_that_comes_during_a_split_is_found:
-    "an item is not there once after a split" => [an_entry_is_given_up_when_its_shard_is_split],
+    "an absent entry was not added" => [an_entry_is_given_up_when_its_shard_is_split],
+    "an item is not there once after a split" => [
+        who_splits_does_not_ask_whether_the_shard_was_split,
+    ],
 }
 
-/// Nothing is known of the entry's place but its bucket: it belongs to both halves.
+/// An item of a list, which is known as a whole.
+#[test]
+fn an_item_of_a_list_that_comes_during_a_split_is_found() {
+    for half in [0, 1] {
+        Model::new("split and an item of a list", 75)
+            .blocking()
+            .preemptions(3)
+            .run_in::<Grove, Mixed>(
+                move |grove: &Grove| {
+                    let item = item(half, 1);
+                    grove.pretend(item);
+                    item
+                },
+                &[split_root, |grove, item| {
+                    let added = adopt_item(&grove.room, *item, 0);
+                    assert_eq!(added, Ok(true), "an absent item was not added");
+                }],
+                there_once,
+            );
+    }
+}
+
+twins! { an_item_of_a_list_that_comes_during_a_split_is_found:
+    "an item is not there once after a split" => [
+        a_decision_does_not_ask_whether_the_shard_was_split,
+    ],
+}
+
 #[test]
 fn an_entry_that_belongs_to_both_halves_of_a_split_is_in_both() {
-    Model::new("split and adopt for both", 28).blocking().preemptions(3).run_in::<Grove, Mixed>(
+    Model::new("split and adopt for both", 450).blocking().preemptions(3).run_in::<Grove, Mixed>(
         move |grove: &Grove| {
             let item = item(0, 1);
             grove.pretend(item);
             item
         },
         &[split_root, |grove, item| {
-            let added = grove.room.adopt_vaguely::<false>(*item, 0);
-            assert_eq!(added, Ok(true), "an absent entry was not added");
+            assert_eq!(adopt_vaguely(grove, *item), 1, "an entry was not counted once");
         }],
         |grove, item| {
             for half in [0, 1] {
                 assert_eq!(lanes_in(grove, half, *item), 1, "an entry is not in each half once");
             }
-            assert_eq!(grove.room.items(), 9, "an entry does not count as one item");
+            assert_eq!(grove.room.items(), 1, "an entry does not count as one item");
         },
     );
 }
 
 twins! { an_entry_that_belongs_to_both_halves_of_a_split_is_in_both:
     "an entry is not in each half once" => [an_entry_goes_to_the_first_of_its_shards],
-    "an entry does not count as one item" => [an_entry_counts_in_each_of_its_shards],
+    "an entry was not counted once" => [an_entry_counts_in_each_of_its_shards],
 }
 
 #[test]
 fn an_entry_and_its_item_are_there_once() {
-    Model::new("insert and adopt", 12).blocking().preemptions(3).run_in::<Grove, Mixed>(
+    Model::new("insert and adopt", 27).blocking().preemptions(3).run_in::<Grove, Mixed>(
         |_: &Grove| item(1, 1),
         &[
             |grove, item| {
                 act::<InsertIfAbsent, _>(&grove.room, *item).expect("there is room");
             },
             |grove, item| {
-                grove.room.adopt_item(*item, Moment::FIRST).expect("there is room");
+                adopt(grove, *item);
             },
         ],
-        there_once,
+        |grove, item| {
+            there_once(grove, item);
+            assert_eq!(grove.room.items(), 1, "an item and its entry count as two");
+        },
     );
 }
 
 twins! { an_entry_and_its_item_are_there_once:
     "an item is not there once after a split" => [absence_is_decided_before_the_locks],
+}
+
+#[derive(Clone)]
+struct Way {
+    path: Path,
+    moved: Place,
+}
+
+/// A union moves what is in an entry's way, and a lookup looks for it. (The path is known: loom would mistake the
+/// loads of a search for the reader's.)
+#[test]
+fn what_is_moved_out_of_the_way_of_an_entry_is_found() {
+    for first in [3, 0] {
+        Model::new("moves of a union", 100).run::<Way>(
+            move |toy: &Toy| {
+                let moved = toy.item(first, 3 - first, 0);
+                toy.put(&moved, 0);
+                toy.stuff(0);
+                Way { path: toy.path(&[(&moved, 0)], 3), moved }
+            },
+            &[
+                |toy, way| {
+                    let Ok(locked) = toy.shard().lock_all();
+                    let freed = toy.shard().move_along(&locked, &way.path);
+                    assert_eq!(freed, Some(Bucket(0)), "no room was made");
+                    toy.shard().add_items(&locked, Bucket(0), -1);
+                    toy.shard().add_items(&locked, Bucket(3), 1);
+                },
+                |toy, way| {
+                    let found = toy.shard().look(way.moved);
+                    assert_ne!(found, Some(false), "a lookup missed an item that was moving");
+                },
+            ],
+            |toy, way| assert_eq!(toy.copies(&way.moved), 1, "an item was lost"),
+        );
+    }
+}
+
+twins! { what_is_moved_out_of_the_way_of_an_entry_is_found:
+    "a lookup missed an item that was moving" => [a_union_moves_items_without_a_version],
 }
 
 /// A window like that of an entry with nothing left: a one, and zeros.
@@ -87,7 +188,7 @@ fn an_entry_is_covered_only_by_what_has_lost_as_much() {
         |grove: &Grove| {
             let item = item(1 << 15, 16);
             grove.fill(item);
-            grove.room.adopt_vaguely::<false>(item, 0).expect("there is room");
+            adopt_vaguely(grove, item);
             item
         },
         &[|_, _| {}],
@@ -115,15 +216,14 @@ fn a_finer_lane_becomes_like_the_entry() {
             item
         },
         &[|grove, item| {
-            let added = grove.room.adopt_vaguely::<false>(*item, 0);
-            assert_eq!(added, Ok(false), "an entry was added beside a finer lane");
+            assert_eq!(adopt_vaguely(grove, *item), 0, "an entry was added beside a finer lane");
         }],
         |grove, item| {
             grove.split(*item, ROOT);
             for half in [0, 1] {
                 assert_eq!(lanes_in(grove, half, *item), 1, "a finer lane did not lose its bits");
             }
-            assert_eq!(grove.room.items(), 9, "an entry of a known item was counted");
+            assert_eq!(grove.room.items(), 1, "an entry of a known item was counted");
         },
     );
 }
@@ -132,28 +232,63 @@ twins! { a_finer_lane_becomes_like_the_entry:
     "a finer lane did not lose its bits" => [a_finer_lane_keeps_its_bits],
 }
 
+/// Two empty shards.
+fn two_shards(grove: &Grove) {
+    let item = item(1, 1);
+    grove.pretend(item);
+    grove.split(item, ROOT);
+    grove.room.clear();
+}
+
+/// Removes the only item, and looks for what is left of it in both shards.
+fn nothing_is_left(grove: &Grove, item: &Mixed) {
+    assert!(act::<Remove, _>(&grove.room, *item), "an entry was not removed");
+    let left = [0, 1].map(|half| lanes_in(grove, half, *item));
+    assert_eq!((grove.room.items(), left), (0, [0, 0]), "something of an entry is left");
+}
+
 /// One lane stands for the item, and the others are erased with it.
 #[test]
 fn nothing_is_left_of_an_entry_in_several_shards() {
     Model::new("adopt and remove", 1).run_in::<Grove, Mixed>(
         |grove: &Grove| {
-            let item = item(1, 1);
-            grove.pretend(item);
-            grove.split(item, ROOT);
-            grove.room.clear();
-            item
+            two_shards(grove);
+            item(1, 1)
         },
         &[|grove, item| {
-            grove.room.adopt_vaguely::<false>(*item, 0).expect("there is room");
+            adopt_vaguely(grove, *item);
         }],
-        |grove, item| {
-            assert!(act::<Remove, _>(&grove.room, *item), "an entry was not removed");
-            let left = [0, 1].map(|half| lanes_in(grove, half, *item));
-            assert_eq!((grove.room.items(), left), (0, [0, 0]), "something of an entry is left");
-        },
+        nothing_is_left,
     );
 }
 
 twins! { nothing_is_left_of_an_entry_in_several_shards:
     "something of an entry is left" => [nobody_knows_that_an_entry_is_in_several_shards],
+}
+
+/// The last of the items before is removed, and the filter may be cleared: an entry that is counted in one shard, and
+/// is an item of another, would be lost there.
+#[test]
+fn nothing_is_left_of_an_entry_that_comes_while_a_filter_is_cleared() {
+    Model::new("adopt and clear", 45).blocking().preemptions(3).run_in::<Grove, [Mixed; 2]>(
+        |grove: &Grove| {
+            two_shards(grove);
+            let before = item(0, 2);
+            adopt_vaguely(grove, before);
+            [item(1, 1), before]
+        },
+        &[
+            |grove, [item, _]| {
+                adopt_vaguely(grove, *item);
+            },
+            |grove, [_, before]| {
+                assert!(act::<Remove, _>(&grove.room, *before), "an item was not removed");
+            },
+        ],
+        |grove, [item, _]| nothing_is_left(grove, item),
+    );
+}
+
+twins! { nothing_is_left_of_an_entry_that_comes_while_a_filter_is_cleared:
+    "an entry was not removed" => [an_entry_comes_while_a_filter_is_cleared],
 }

@@ -251,3 +251,92 @@ fn a_taken_lane_without_a_one_in_its_window_is_reported() {
         assert_eq!((without.first(), without.len()), (Some(*lane), 1));
     });
 }
+
+#[test]
+fn an_entry_is_covered_by_what_agrees_and_has_lost_as_much() {
+    for_random_words(|rng, aging, mut plain| {
+        let bits = rng.random_range(0..=aging.window_bits());
+        let mut entry = Plain::random(rng, aging, bits);
+        // Often agrees with a lane of the word, in all or all but one of the bits that both have.
+        if let Some(Some(there)) = plain.first() {
+            entry.anchor = there.anchor;
+            let common = entry.bits.len().min(there.bits.len());
+            entry.bits[..common].clone_from_slice(&there.bits[..common]);
+            if common > 0 && rng.random_bool(0.3) {
+                let other = rng.random_range(0..common);
+                entry.bits[other] ^= true;
+            }
+        }
+        plain.rotate_left(1);
+        let words = stamped(rng, aging, words(aging, &plain));
+        let alone = stamped(rng, aging, entry.packed(aging));
+        let fp = aging.lanes.get_whole(alone, Lane::LOWEST).expect("an entry");
+        let is_wide = aging.lanes.is_wide();
+        let lost = either!(is_wide, W => aging.lost_by::<W>(fp)) as usize;
+        assert_eq!(lost, aging.window_bits() as usize - entry.bits.len());
+        let Alike { covering, finer } = either!(is_wide, W => aging.alike::<W>(words, fp));
+        let agreeing = |(number, lane): (usize, &Option<Plain>)| {
+            let bits = &lane.as_ref().filter(|lane| lane.anchor == entry.anchor)?.bits;
+            let common = bits.len().min(entry.bits.len());
+            let agree = bits[..common] == entry.bits[..common];
+            agree.then_some((number, bits.len() <= entry.bits.len()))
+        };
+        let expected: Vec<_> = plain.iter().enumerate().filter_map(agreeing).collect();
+        let numbers = |covers: bool| -> Vec<usize> {
+            expected.iter().filter(|(_, is)| *is == covers).map(|(number, _)| *number).collect()
+        };
+        let all: Vec<Lane> = aging.lanes.set_of(aging.lanes.tops()).collect();
+        let found = |set: LaneSet| -> Vec<usize> {
+            set.map(|lane| all.iter().position(|it| *it == lane).expect("a lane")).collect()
+        };
+        assert_eq!(
+            (found(covering), found(finer)),
+            (numbers(true), numbers(false)),
+            "{plain:?} {entry:?}"
+        );
+    });
+}
+
+/// Bits that were left to lanes of the other depth are there again, as far as a window has room for them.
+#[test]
+fn a_bucket_of_one_depth_becomes_one_of_another() {
+    for_random_words(|rng, aging, plain| {
+        let whole = stamped(rng, aging, words(aging, &plain));
+        let (position, depth) = (rng.random::<u64>(), rng.random_range(0..20));
+        let levels = rng.random_range(0..5);
+        let is_upper = |level: u32| position << level >> 63 == 1;
+        let changed = |from: u32, to: u32| {
+            let mut row = [whole.heads, whole.tails];
+            let row = &mut row[..aging.lanes.words()];
+            either!(aging.lanes.is_wide(), W => {
+                aging.bring_to_depth::<W>(row, (from, to), position);
+            });
+            Words { heads: row[0], tails: row.get(1).copied().unwrap_or(0) }
+        };
+        let split = |lane: &Option<Plain>| {
+            let Plain { anchor, mut bits } = lane.clone()?;
+            for level in depth..depth + levels {
+                if !bits.is_empty() && bits.remove(0) != is_upper(level) {
+                    return None;
+                }
+            }
+            Some(Plain { anchor, bits })
+        };
+        let joined = |lane: &Option<Plain>| {
+            let Plain { anchor, mut bits } = lane.clone()?;
+            (depth..depth + levels).rev().for_each(|level| bits.insert(0, is_upper(level)));
+            bits.truncate(aging.window_bits() as usize);
+            Some(Plain { anchor, bits })
+        };
+        for (found, expected) in [
+            (changed(depth, depth + levels), plain.iter().map(split).collect::<Vec<_>>()),
+            (changed(depth + levels, depth), plain.iter().map(joined).collect()),
+        ] {
+            assert_eq!(unstamped(aging, found), words(aging, &expected), "{plain:?}");
+            for lane in aging.lanes.taken(found.heads) {
+                let age = |words| aging.lanes.age(words, lane, Moment::FIRST);
+                assert_eq!(age(found), age(whole));
+            }
+        }
+    });
+}

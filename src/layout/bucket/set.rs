@@ -18,8 +18,6 @@ pub struct LaneSet {
 }
 
 impl LaneSet {
-    pub const NONE: LaneSet = LaneSet { tops: 0, bits: 1 };
-
     #[inline]
     pub fn is_empty(self) -> bool {
         self.tops == 0

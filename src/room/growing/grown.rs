@@ -37,7 +37,7 @@ use crate::shard::Shard;
 use crate::shard::path;
 use crate::sync::{Gauge, Mutex};
 use crate::table::Table;
-use crate::table::stripe::Many;
+use crate::table::stripe::{Locks, Many};
 use crate::table::ticking::Ticking;
 
 pub struct Grown {
@@ -320,10 +320,30 @@ impl Grown {
         if !rule!("who_splits_does_not_ask_whether_the_shard_was_split", helps, true) {
             return Ok(());
         }
-        let depth = tenure.depth() + 1;
+        self.split_locked(shard, &locked)
+    }
+
+    /// Splits a shard for entries of another filter that are too many for it, whatever is in it, unless another
+    /// thread has done so.
+    #[cold]
+    fn split_for_all<const WIDE: bool>(&self, shard: Leased<'_, WIDE>) -> Result<(), Full> {
+        let _a_split = self.ground.ledger.splits.read();
+        let Ok(locked) = shard.lock_all() else { return Ok(()) };
+        self.split_locked(shard, &locked)
+    }
+
+    /// Splits a shard. The caller holds all its locks, and `splits` of the ledger for reading.
+    fn split_locked<const WIDE: bool>(
+        &self,
+        shard: Leased<'_, WIDE>,
+        locked: &impl Locks,
+    ) -> Result<(), Full> {
+        let tenure = shard.lease().tenure;
+        let (site, depth) = (self.site(tenure), tenure.depth() + 1);
+        let aging = &self.ground.aging;
         let (new, new_locked) = self.buy::<WIDE>(depth)?;
         let upper = (new.shard::<WIDE>(), &new_locked);
-        split(shard, &locked, upper, aging, |Sorted { aged, newly_used_up, has_twins }| {
+        split(shard, locked, upper, aging, |Sorted { aged, newly_used_up, has_twins }| {
             let halves = [site, new];
             halves.iter().zip(aged).for_each(|(site, aged)| site.aged_gauge().set(aged));
             rule!(

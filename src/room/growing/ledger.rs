@@ -35,8 +35,8 @@
 //! When the filter is empty. After a removal that leaves nothing on the ledger, and while nothing is there and
 //! lanes may be left over, each removal looks for a shard that counts any lanes: first for the one that it
 //! found last, so that one look is mostly enough. If there is none, all used-up lanes are erased. What is used
-//! up then stands for no item: with [`splits`](Ledger::splits) held for writing, no lane becomes so. What has bits left is an item
-//! that came meanwhile, and stays.
+//! up then stands for no item: with [`splits`](Ledger::splits) held for writing, no lane becomes so, neither in a split nor
+//! in a union. What has bits left is an item that came meanwhile, and stays.
 //!
 //! Two removals may be the last at the same time. Each has a fence between what it takes off and its look at
 //! what is left, so at least one of them sees that nothing is.
@@ -46,7 +46,7 @@
 //! | access | ordering | partner, and what breaks without it |
 //! |---|---|---|
 //! | fence, after a removal and before others' counts are read | `SeqCst` | the same fence of another removal: one of the two sees that both are done. Twin `a_last_removal_does_not_see_the_other` |
-//! | the total and the flags, read without the lock | those of every `Gauge` | to pass by; what depends on them is decided again under `splits`. Twin `used_up_lanes_are_erased_without_a_look_at_the_ledger` |
+//! | the total and the flag, read without the lock | those of every `Gauge` | to pass by; what depends on them is decided again under `splits`. Twins `used_up_lanes_are_erased_without_a_look_at_the_ledger`, `an_entry_comes_while_a_filter_is_cleared`. The flag is set before the lanes that it warns of are published. Twin `nobody_knows_that_an_entry_is_in_several_shards` |
 
 use crate::layout::aging::Aging;
 use crate::layout::bucket::Lanes;

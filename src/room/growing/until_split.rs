@@ -1,6 +1,6 @@
 //! The lease of a growing filter's shard: it ends when the shard is split.
 
-use crate::layout::aging::Aging;
+use crate::layout::aging::{Aging, Alike};
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Geometry};
 use crate::layout::stamps::Moment;
@@ -86,6 +86,11 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
     #[inline]
     fn holding_tail(self, _: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
         self.ground.aging.holding_tail(word, fp)
+    }
+
+    #[inline]
+    fn alike(self, _: Lanes, words: Words, fp: Fingerprint) -> Alike {
+        self.ground.aging.alike::<WIDE>(words, fp)
     }
 
     #[inline]

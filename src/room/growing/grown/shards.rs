@@ -6,7 +6,6 @@ use crate::layout::either;
 use crate::layout::geometry::{Mixed, Place, SHARD_BUCKETS};
 use crate::layout::roots::Parts;
 use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
-use crate::layout::stamps::Moment;
 use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::growing::directory::Tenure;
 use crate::room::growing::grown::Grown;
@@ -210,11 +209,7 @@ impl Shards for Grown {
     }
 
     fn take_over(&self, guest: &Guest<'_>, taken: &mut Taken) -> Result<(), Reason> {
-        either!(self.is_wide(), WIDE => self.take_entries::<WIDE>(guest, taken))
-    }
-
-    fn adopt_item(&self, hash: Mixed, came: Moment) -> Result<bool, Full> {
-        either!(self.is_wide(), WIDE => self.adopt_hash::<WIDE>(hash, came))
+        either!(self.is_wide(), WIDE => self.take_copy::<WIDE>(guest, taken))
     }
 
     fn items_by_stamp(&self) -> ByStamp {

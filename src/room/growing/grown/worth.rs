@@ -25,6 +25,8 @@
 //!    have bits left.
 //!
 //! With these rules the memory stays within a factor of eight of what the lanes need, beyond a megabyte or two.
+//! (A filter that takes over another one is also split where more entries come than a shard has room for, but no
+//! further than the other one was; see `room/growing/grown/adopt.rs`.)
 //!
 //! # Cost
 //!

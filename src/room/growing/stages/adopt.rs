@@ -2,18 +2,17 @@
 
 use crate::error::Full;
 use crate::layout::geometry::Mixed;
-use crate::layout::stamps::Moment;
 use crate::room::growing::stages::Stages;
 
 impl Stages {
-    /// Adds an item of another filter, which came at this time, unless it is in the list. If the one in the
+    /// Adds an item of another filter, so many ticks old, unless it is in the list. If the one in the
     /// list is older, it becomes as young. Returns whether the item was added, or `None` if the list has
     /// ended.
-    pub fn adopt(&self, hash: Mixed, came: Moment) -> Option<Result<bool, Full>> {
+    pub fn adopt(&self, hash: Mixed, age: u64) -> Option<Result<bool, Full>> {
         let mut listed = self.listed.write();
-        let stamp = self.lanes().stamp_of_age(0, came) as u8;
+        let now = self.now();
+        let stamp = self.lanes().stamp_of_age(age, now) as u8;
         if !listed.has_ended && listed.list.contains(hash) {
-            let now = self.now();
             listed.list.keep(hash, stamp, |stamp| self.lanes().age_of(stamp, now));
             return Some(Ok(false));
         }

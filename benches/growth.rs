@@ -1,7 +1,7 @@
 //! The costs of growth: false positives, memory, speed, and the longest waits.
 //!
 //! ```text
-//! cargo bench -p koel-benches --bench growth [-- --to 27] [-- errors | speed | waits | small]
+//! cargo bench -p koel-benches --bench growth [-- --to 27] [-- errors | speed | waits | small | unions]
 //! ```
 //!
 //! A filter of 16-bit fingerprints grows from 2^14 items to 2^24, or to the power of two that
@@ -16,6 +16,8 @@
 //!   fresh memory. The filters alternate, and ratios are medians over repetitions.
 //! * *small*: very many filters of ten items are made, filled, asked and dropped, and beside them as
 //!   many fixed filters for ten items.
+//! * *unions*: one filter takes over what another one knows, and both have as many shards, or one has more. The
+//!   time is for each entry of the other.
 //! * *waits*: one thread inserts, another looks up present items, and each single operation is
 //!   timed. The growing filter is compared with a filter behind a lock that is rebuilt at twice the
 //!   capacity whenever it is full. The machine may be shared. So for a second before and a second
@@ -46,7 +48,7 @@ fn main() {
     let to =
         args.iter().position(|arg| arg == "--to").and_then(|at| args.get(at + 1)?.parse().ok());
     let last = if test { 17 } else { to.unwrap_or(24).clamp(FIRST + 1, 32) };
-    let parts = ["errors", "speed", "waits", "small"];
+    let parts = ["errors", "speed", "waits", "small", "unions"];
     let all = !parts.iter().any(|part| args.iter().any(|arg| arg == part));
     let chosen = |part: &str| all || args.iter().any(|arg| arg == part);
     if chosen("errors") {
@@ -63,6 +65,9 @@ fn main() {
     if chosen("small") {
         small(if test { 100 } else { 100_000 }, if test { 1 } else { 5 });
     }
+    if chosen("unions") {
+        unions(if test { 20_000 } else { 2_000_000 }, if test { 1 } else { 5 });
+    }
     if chosen("waits") {
         let reps = if test || last > 24 { 1 } else { 5 };
         waits(last, reps, Duration::from_millis(if test { 10 } else { 1_000 }));
@@ -78,6 +83,38 @@ fn growing() -> GrowingCuckooFilter {
 
 fn fill(filter: &GrowingCuckooFilter, keys: Range<u64>) {
     keys.for_each(|key| filter.insert_hash(key).expect("memory to grow"));
+}
+
+/// Takes over filters of so many items, or into such filters.
+fn unions(most: u64, reps: usize) {
+    println!("unions of filters, the larger of which has {most} items");
+    println!("  {:>24} {:>10} {:>10} {:>10} {:>8}", "", "here", "there", "ns/entry", "splits");
+    let there = most..2 * most;
+    for (what, here, there) in [
+        ("disjoint, as large", 0..most, there.clone()),
+        ("disjoint, twice as large", 0..most / 2, there.clone()),
+        ("8 times as large", 0..most / 8, there.clone()),
+        ("into an empty one", 0..0, there),
+        ("half as large", 0..most, most..most + most / 2),
+        ("an eighth as large", 0..most, most..most + most / 8),
+        ("the same items", 0..most, 0..most),
+    ] {
+        let (mut times, mut splits) = (Vec::new(), 0);
+        for _ in 0..reps {
+            let one = growing();
+            // With the same hasher.
+            let other = one.try_clone().expect("memory");
+            fill(&one, here.clone());
+            fill(&other, there.clone());
+            let before = one.stats().shards();
+            let start = Instant::now();
+            one.union(&other).expect("memory to grow");
+            times.push(start.elapsed().as_secs_f64() * 1e9 / other.len() as f64);
+            splits = one.stats().shards() - before;
+        }
+        let (here, there) = (here.end - here.start, there.end - there.start);
+        println!("  {what:>24} {here:10} {there:10} {:10.1} {splits:8}", median(times.into_iter()));
+    }
 }
 
 /// Looks the keys up in batches, and returns the number of keys found.

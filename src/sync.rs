@@ -3,7 +3,7 @@
 //! Nothing else in the crate names `std::sync::atomic`, `parking_lot`, `loom` or `shuttle`. Each of
 //! the three versions of this module (std, loom, shuttle) has
 //! [`AtomicBool`], [`AtomicPtr`], [`AtomicU32`], [`AtomicU64`], [`fence`], a [`Mutex`] and an [`RwLock`] whose locks
-//! cannot fail, a [`Backoff`], [`nap`], and
+//! cannot fail, a [`Backoff`], [`nap`], [`thread_local`], and
 //!
 //! * `read_owned(word)`: a plain load of a word that only the holder of a lock writes. Loom does
 //!   not treat it as an event, because an ordinary load right before a store of the same word would
@@ -180,6 +180,7 @@ mod imp {
     pub use crossbeam_utils::Backoff;
     pub use parking_lot::{Mutex, RwLock};
     pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+    pub use std::thread_local;
 
     use std::time::Duration;
 
@@ -217,6 +218,7 @@ mod imp {
 mod imp {
     use crate::rule::rule;
     pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+    pub use loom::thread_local;
 
     use std::cell::Cell;
 
@@ -280,7 +282,7 @@ mod imp {
 
     pub type MutexGuard<'a, T> = loom::sync::MutexGuard<'a, T>;
 
-    thread_local! {
+    std::thread_local! {
         static QUEUE_FIRST: Cell<bool> = const { Cell::new(false) };
     }
 
@@ -303,6 +305,7 @@ mod imp {
     pub use super::NoBackoff as Backoff;
     pub use shuttle::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
     pub use shuttle::thread::yield_now as nap;
+    pub use shuttle::thread_local;
 
     pub fn read_owned(word: &AtomicU64) -> u64 {
         word.load(Ordering::Relaxed)

@@ -175,14 +175,18 @@ pub fn perform<A: Act, R: Room>(room: &R, hash: Mixed) -> A::Answer {
 
 #[inline(never)]
 fn perform_in_list<A: Act>(stages: &Stages, hash: Mixed) -> A::Answer {
+    A::listed(stages, hash).unwrap_or_else(|| perform_after_list::<A>(stages, hash))
+}
+
+/// The same in the shards, which were set before the list ended.
+#[cold]
+fn perform_after_list<A: Act>(stages: &Stages, hash: Mixed) -> A::Answer {
     loop {
-        match stages.shards() {
-            Some(shards) => return act::<A, _>(shards, hash),
-            None => {
-                if let Some(answer) = A::listed(stages, hash) {
-                    return answer;
-                }
-            }
+        if let Some(shards) = stages.shards() {
+            return act::<A, _>(shards, hash);
+        }
+        if let Some(answer) = A::listed(stages, hash) {
+            return answer;
         }
     }
 }

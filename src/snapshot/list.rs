@@ -3,7 +3,9 @@
 
 use crate::layout::stamps::Moment;
 use crate::room::Room;
-use crate::room::growing::stages::{MOST_LISTED, Stages};
+use crate::room::growing::stages::Stages;
+use crate::room::growing::stages::grow::MOST_LISTED;
+use crate::room::growing::stages::list::slots::GAP;
 use crate::room::parts::{Loaded, Plan};
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::blocks::Tally;
@@ -129,6 +131,9 @@ pub fn open_block(plan: &Plan, mut words: Vec<u64>, at: u64) -> Result<(Listing,
     let after = words.split_off(items as usize);
     if !words.is_sorted() {
         return damaged("the hashes are not in order");
+    }
+    if words.last() == Some(&GAP) {
+        return damaged("no list has an item with this hash");
     }
     let most_copies = lanes.slots();
     if words.windows(most_copies + 1).any(|several| several[0] == several[most_copies]) {

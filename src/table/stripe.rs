@@ -152,8 +152,7 @@ impl Stripes {
     ) -> Moving<'a, N> {
         for &stripe in which.moved() {
             debug_assert!(locked.include(self, stripe));
-            let even = read_owned(&self.versions[stripe]);
-            self.versions[stripe].store(even + 1, Ordering::Relaxed);
+            make_odd(&self.versions[stripe]);
         }
         rule!("only_the_mover_orders_its_stores", (), crate::sync::fence(Ordering::Release));
         Moving { stripes: self, which }
@@ -212,7 +211,7 @@ impl<const N: usize> StripeSet<N> {
     }
 }
 
-/// The version of a stripe, read before the buckets.
+/// The version of a stripe, read before the buckets, or of anything else that readers read without a lock.
 pub struct Stamp<'a> {
     version: &'a AtomicU64,
     taken: u64,
@@ -220,7 +219,7 @@ pub struct Stamp<'a> {
 
 impl<'a> Stamp<'a> {
     #[inline]
-    pub(super) fn of(version: &'a AtomicU64) -> Self {
+    pub fn of(version: &'a AtomicU64) -> Self {
         let first =
             rule!("the_first_version_is_read_relaxed", Ordering::Acquire, Ordering::Relaxed);
         Stamp { version, taken: version.load(first) }
@@ -244,13 +243,24 @@ pub struct Moving<'a, const N: usize> {
 impl<const N: usize> Drop for Moving<'_, N> {
     #[inline]
     fn drop(&mut self) {
-        let last = rule!("the_version_ends_relaxed", Ordering::Release, Ordering::Relaxed);
         for &stripe in self.which.moved() {
-            let odd = read_owned(&self.stripes.versions[stripe]);
-            let even = odd + rule!("a_version_stays_odd", 1, 2);
-            self.stripes.versions[stripe].store(even, last);
+            make_even(&self.stripes.versions[stripe]);
         }
     }
+}
+
+/// Begins a move. The caller holds the lock of whatever has this version.
+#[inline]
+pub fn make_odd(version: &AtomicU64) {
+    version.store(read_owned(version) + 1, Ordering::Relaxed);
+}
+
+/// Ends a move.
+#[inline]
+pub fn make_even(version: &AtomicU64) {
+    let last = rule!("the_version_ends_relaxed", Ordering::Release, Ordering::Relaxed);
+    let even = read_owned(version) + rule!("a_version_stays_odd", 1, 2);
+    version.store(even, last);
 }
 
 /// The locks of some stripes. A function that writes a bucket, or changes a version, takes them as

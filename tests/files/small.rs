@@ -124,6 +124,9 @@ fn a_damaged_list_is_refused() {
         let kind = changed(&file, |file| file.blocks[0][word::ITEMS] = items);
         assert!(matches!(kind, Some(Damaged | Incomplete)), "{items}: {kind:?}");
     }
+    // This stands for a gap in a list.
+    let greatest = |greatest| changed(&file, |file| file.blocks[0][first + 19] = greatest);
+    assert_eq!([greatest(u64::MAX - 1), greatest(u64::MAX)], [None, Some(Damaged)]);
     // A list is that of a growing filter that began with one shard.
     assert_eq!(changed(&file, |file| file.header[word::ROOTS] = 2), Some(Damaged));
     assert_eq!(changed(&file, |file| file.header[word::LIST] = 2), Some(Damaged));

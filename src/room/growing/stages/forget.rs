@@ -5,7 +5,7 @@ use crate::layout::bucket::Lanes;
 use crate::layout::geometry::Mixed;
 use crate::layout::stamps::Moment;
 use crate::room::growing::grown::Grown;
-use crate::room::growing::stages::{Stages, enough_for_a_shard};
+use crate::room::growing::stages::{Listed, Stages, enough_for_a_shard};
 use crate::table::ticking::{Passage, Ticking};
 use std::ops::Range;
 use std::sync::Arc;
@@ -48,12 +48,13 @@ impl Passage for Stages {
 
     /// The list forgets at once, under its lock. So what changes to shards later knows the time.
     fn begin(&self, set: impl FnOnce() -> Option<Moment>) {
-        let mut listed = self.listed.write();
-        if !listed.has_ended {
+        let mut listed = self.listed.lock();
+        let Listed { list, due } = &mut *listed;
+        if let Some(list) = list {
             let lanes = self.lanes();
             if let Some(now) = set() {
-                listed.list.expire(|stamp| lanes.has_stamp_expired(stamp, now));
-                listed.due = enough_for_a_shard(&self.plan);
+                list.expire(|stamp| lanes.has_stamp_expired(stamp, now));
+                *due = enough_for_a_shard(&self.plan);
             }
         } else if let Some(shards) = self.shards() {
             shards.begin(set);

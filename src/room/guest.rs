@@ -197,3 +197,35 @@ pub fn zeros(count: usize) -> Result<Vec<u64>, Reason> {
     words.resize(count, 0);
     Ok(words)
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_bucket_comes_once_and_the_stripes_take_turns() {
+        const STRIPE: u64 = STRIPE_BUCKETS as u64;
+        for count in [2, STRIPE + 1, 5 * STRIPE, 16 * STRIPE] {
+            let words: Vec<u64> = (0..count).collect();
+            let copy =
+                Guest { start: Mixed(0), depth: 0, words: &words, lanes: Lanes::of_bits(16) };
+            let all: Vec<(u32, u64)> = (0..copy.end())
+                .map(|after| copy.bucket(after))
+                .map(|(bucket, words)| (bucket.0, words.heads))
+                .filter(|(bucket, _)| u64::from(*bucket) < count)
+                .collect();
+            assert!(all.iter().all(|(bucket, word)| u64::from(*bucket) == *word));
+            let mut sorted: Vec<u64> = all.iter().map(|(_, word)| *word).collect();
+            sorted.sort_unstable();
+            assert_eq!(sorted, words);
+            // Whatever has come so far, no whole stripe has had more of it than another.
+            let mut in_stripes = vec![0u32; count.div_ceil(STRIPE) as usize];
+            for (bucket, _) in all {
+                in_stripes[(bucket / STRIPE_BUCKETS) as usize] += 1;
+                let whole = &in_stripes[..(count / STRIPE) as usize];
+                let [most, least] = [whole.iter().max(), whole.iter().min()];
+                assert!(most.zip(least).is_none_or(|(most, least)| most - least <= 1), "{count}");
+            }
+        }
+    }
+}

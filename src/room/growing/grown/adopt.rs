@@ -120,8 +120,8 @@ impl Grown {
         let (mut aged, mut used_up) = (0i64, ByStamp::default());
         let unplaced = guest.merge(next, shard, |place, top| {
             let counted = &mut counted[place.first.0 as usize];
-            let is_first = *counted & top == 0;
-            let is_first = rule!("an_entry_counts_in_each_of_its_shards", is_first, true);
+            let is_first =
+                rule!("an_entry_counts_in_each_of_its_shards", *counted & top == 0, true);
             let lost = aging.lost_by::<WIDE>(place.fp);
             let is_used_up = aging.is_used_up(lost);
             let adopted = shard.adopt(&locked, place, !is_used_up);

@@ -132,7 +132,8 @@ fn an_item_that_loses_its_last_bit_is_removed() {
             let item = item(1, 1);
             let (shard, place) = grove.shard(item);
             let window = 1 << 16;
-            let fp = place.fp.head() & !(window - 1) | place.fp.head() & window / 2 | window / 4;
+            let first_bit = place.fp.head() & (window / 2);
+            let fp = place.fp.head() & !(window - 1) | first_bit | (window / 4);
             let locked = shard.lock_one(place.first).unwrap();
             assert!(shard.fill_locked(&locked, place.first, Fingerprint::new(fp).unwrap()));
             drop(locked);

@@ -129,12 +129,17 @@ pub fn split<const WIDE: bool, L: Lease>(
         shard.write(locked, bucket, lower_words);
         sorted.has_twins |= !in_both.is_empty();
         for (half, words) in [lower_words, upper_words].into_iter().enumerate() {
-            let used_up = aging.used_up::<WIDE>(words);
-            let with_bits = lanes.taken(words.heads).len() - used_up.len();
+            let (mut with_bits, vagueness) =
+                (lanes.taken(words.heads).len(), aging.vagueness::<WIDE>(words));
+            // Mostly no lane is as vague as one that is used up.
+            if vagueness >> aging.window_bits() > 0 {
+                let used_up = aging.used_up::<WIDE>(words);
+                with_bits -= used_up.len();
+                let newly = lanes.set_of(used_up.tops() & !in_both.tops());
+                newly.for_each(|lane| sorted.newly_used_up.add(lanes.stamp(words, lane), 1));
+            }
             counted[half] += with_bits as i64;
-            sorted.aged[half] += aging.vagueness::<WIDE>(words) - with_bits as u64;
-            let newly = lanes.set_of(used_up.tops() & !in_both.tops());
-            newly.for_each(|lane| sorted.newly_used_up.add(lanes.stamp(words, lane), 1));
+            sorted.aged[half] += vagueness - with_bits as u64;
         }
     }
     upper.share_out(upper_locked, counted[1], Bucket(0));

@@ -138,6 +138,7 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
         (lost.lanes - lost.used_up) as i32
     }
 
+    #[inline]
     fn restamping(self, words: Words, lane: Lane, to: usize) {
         let Ground { aging, ledger, .. } = self.ground;
         let from = aging.lanes().stamp(words, lane);

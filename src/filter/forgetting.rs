@@ -56,8 +56,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// Lets a tick pass, and removes what expires.
     ///
     /// This goes through all segments (of 512 buckets) twice, locking one after the other, each for a
-    /// microsecond at most. In a growing filter it also locks each shard as a whole for some hundred
-    /// nanoseconds. If a tick is passing already, in another thread or in
+    /// microsecond at most. If a tick is passing already, in another thread or in
     /// [parts](Self::tick_in_parts), it helps that one to its end first. So if two threads call this,
     /// two ticks pass.
     ///
@@ -177,8 +176,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// passing any more.
     ///
     /// This is for event loops, which have little time for each turn. A segment takes about a
-    /// microsecond, and each is visited twice (three times in a growing filter). Several threads may
-    /// call this.
+    /// microsecond, and each is visited twice. Several threads may call this.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
@@ -264,7 +262,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
 /// seen. In a filter that does not forget, they are `contains` and `insert_if_absent`.
 ///
 /// In a growing filter that is far larger than planned, some entries are in two shards. If other items
-/// refresh both, `len` may count one item more, until they have expired.
+/// refresh the one that is not an item's own, `len` may count the item after it has expired, until they have, too.
 impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     /// If a tick is passing, takes it through the shard of this item at once, ahead of its
     /// [parts](Self::tick_in_parts).
@@ -274,9 +272,7 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     /// which it [begins](Self::begin_tick): two filters in which the same is done in the same
     /// order are equal, however far the parts of their ticks have come.
     ///
-    /// A shard of a MiB takes about half a millisecond, once in each tick. In a growing filter that is far
-    /// larger than planned, what expires in one shard may be counted in others, and then this finishes
-    /// the tick.
+    /// A shard of a MiB takes about half a millisecond, once in each tick.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;

@@ -358,7 +358,11 @@ fn every_claim<R: Room>(filter: &Filter<R>) {
             for result in [by_stream, by_file] {
                 match result {
                     Ok(filter) => {
-                        assert!(bytes_of(&filter) == bytes);
+                        let written = bytes_of(&filter);
+                        // With other lanes, the ledger may be one that cannot be.
+                        let is_kept = written == bytes;
+                        let again = || bytes_of(&read::<R>(&written).expect("a filter"));
+                        assert!(is_kept || at == word::BITS && again() == written);
                         use_it(filter, false);
                     }
                     Err(error) => {

@@ -418,6 +418,32 @@ fn items_of_used_up_lanes_have_the_age_of_their_refresh() {
     }
 }
 
+/// A save and a clone in the middle of a tick have nothing of what expires, though items of used-up lanes are
+/// counted until the tick ends.
+#[test]
+fn items_that_expire_in_the_middle_of_a_save_are_not_in_it() {
+    let filter: Filter<Growing> = filter(100, 0.4, 2);
+    let items = SplitMix(42).take(rounds(300_000, 1_000_000));
+    items.iter().for_each(|item| _ = filter.insert_hash(*item));
+    filter.tick();
+    let stays = SplitMix(43).take(1_000);
+    let added = stays.iter().filter(|item| filter.insert_hash(**item).is_ok()).count();
+    filter.tick();
+    assert!(filter.begin_tick());
+    let written = bytes(&filter);
+    FilterFile::cut(&written).check();
+    let read = Filter::<Growing>::read_from(&written[..]).expect("a file");
+    let copies = [read, filter.try_clone().expect("memory"), in_pieces(&filter)];
+    filter.tick_in_parts(usize::MAX);
+    assert_eq!(filter.len(), added);
+    for copy in copies.iter().chain([&filter]) {
+        assert_eq!((copy.len(), copy.expiring()), (added, filter.expiring()));
+        assert!(stays.iter().all(|item| copy.contains_hash(*item)));
+        (0..3).for_each(|_| copy.tick());
+        assert!(copy.is_empty());
+    }
+}
+
 #[test]
 fn wrong_times_are_refused() {
     wrong_times_are_refused_of::<Fixed>(2_000);

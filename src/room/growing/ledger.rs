@@ -13,13 +13,13 @@
 //!   the ledger. When the lane goes to both halves later, nothing changes.
 //! * Removing a used-up lane takes one off. If the ledger is empty, every item of a used-up lane has been
 //!   removed: the lane is left over from one of them, and the item that is being removed is not here.
-//! * A refresh that gives a used-up lane another stamp moves an item to that stamp. (If the lane was a copy, and
-//!   the item's own lane keeps the old stamp, the item is counted until the new one is dead. If there is no item
-//!   of the old stamp, its lane was refreshed before.) A removal that finds no item of the lane's stamp takes one of
-//!   another stamp, the oldest that there is.
+//! * A refresh that gives a used-up lane a younger stamp moves an item to that stamp. If the lane was a twin, and the
+//!   item's own lane keeps the old stamp, the item is counted until the new one is dead. So the ledger has every item
+//!   with the stamp of its lane, or with a younger one: if there is none with the lane's stamp, the refresh moves the
+//!   oldest of the younger ones. A removal that finds no item of the lane's stamp takes the oldest that there is.
 //! * A tick that has erased all lanes of a stamp takes the stamp's items off.
 //!
-//! The number of a stamp never goes below zero, except while the filter is being cleared.
+//! The number of a stamp never goes below zero.
 //!
 //! # What does a file say?
 //!
@@ -32,9 +32,8 @@
 //!
 //! # When are lanes erased that are left over?
 //!
-//! When the filter is empty. After a removal that leaves nothing on the ledger, and while nothing is there and
-//! lanes may be left over, each removal looks for a shard that counts any lanes: first for the one that it
-//! found last, so that one look is mostly enough. If there is none, all used-up lanes are erased. What is used
+//! When the filter is empty. While lanes may be left over, each removal looks whether nothing is on the ledger, and
+//! then for a shard that counts any lanes: first for the one that was found last, so that one look is mostly enough. If there is none, all used-up lanes are erased. What is used
 //! up then stands for no item: with [`splits`](Ledger::splits) held for writing, no lane becomes so, neither in a split nor
 //! in a union. What has bits left is an item that came meanwhile, and stays.
 //!
@@ -85,8 +84,9 @@ impl Ledger {
         // A file that was saved beside a clear may have shards of before that, and others of after it.
         let used_up = tables.sites_from(0).map(|(_, site)| site.used_up(aging) as i64);
         let mut left = if balances == none { 0 } else { used_up.sum() };
+        left = left.min(balances.total());
         let fair = balances.figures().iter().map(|items| {
-            let fair = (*items).clamp(0, left);
+            let fair = (*items).clamp(0, left.max(0));
             left -= fair;
             fair
         });
@@ -148,20 +148,34 @@ impl Ledger {
         true
     }
 
-    /// Moves an item whose used-up lane in this shard gets another stamp. The caller holds the lane's lock.
-    pub fn restamp(&self, site: &Site, from: usize, to: usize) {
+    /// Moves an item whose used-up lane in this shard gets a younger stamp. The caller holds the lane's lock.
+    pub fn restamp(&self, site: &Site, lanes: Lanes, [from, to]: [usize; 2], now: Moment) {
         let mut items = self.items.lock();
-        if from != to && items.figures()[from] > 0 {
+        let [oldest, youngest] = [from, to].map(|stamp| lanes.age_of(stamp as u8, now));
+        let ages = (youngest + 1..=oldest).rev();
+        let mut stamps = ages.map(|age| lanes.stamp_of_age(age, now));
+        if let Some(from) = stamps.find(|stamp| items.figures()[*stamp] > 0) {
             let mut change = ByStamp::only(from, -1);
             change.add(to, 1);
             self.change(&mut items, site, &change);
         }
     }
 
-    /// Takes off what a shard has put on, since it is cleared. The caller holds its locks.
-    pub fn clear(&self, site: &Site) {
+    /// Returns the balance of a shard that is being cleared, and makes it zero. It has to be
+    /// [taken off](Self::take_off) when all shards have been cleared. Until then the ledger has more than there is, and
+    /// not less: alone, a balance means nothing. The caller holds the shard's locks.
+    pub fn set_aside(&self, site: &Site) -> ByStamp {
+        let _items = self.items.lock();
+        let balance = site.balance();
+        site.change_balance(&balance.negated());
+        balance
+    }
+
+    /// Takes off the balances of all shards that were cleared.
+    pub fn take_off(&self, balances: &ByStamp) {
         let mut items = self.items.lock();
-        self.change(&mut items, site, &site.balance().negated());
+        items.add_all(&balances.negated());
+        self.total.set(items.total().cast_unsigned());
     }
 
     /// Takes off the items of the stamps that are dead. No lane has them any more, in any shard.
@@ -181,16 +195,16 @@ impl Ledger {
         self.has_leftovers.set(1);
     }
 
-    /// Whether a removal may leave nothing but lanes that stand for no item.
+    /// Whether any used-up lane may stand for no item.
     #[inline]
-    pub fn may_be_left_with_leftovers(&self) -> bool {
-        self.has_leftovers.get() != 0 && self.total() == 0
+    pub fn has_leftovers(&self) -> bool {
+        self.has_leftovers.get() != 0
     }
 
     /// Erases all used-up lanes if no item is left. To be called after a removal, without locks.
     pub fn clear_if_empty<const WIDE: bool>(&self, tables: &Tables, aging: &Aging) {
         rule!("a_last_removal_does_not_see_the_other", fence(Ordering::SeqCst), ());
-        if !self.may_be_left_with_leftovers() || self.anything::<WIDE>(tables) {
+        if !self.has_leftovers() || self.total() != 0 || self.anything::<WIDE>(tables) {
             return;
         }
         let _no_split = self.splits.write();

@@ -4,6 +4,7 @@ use crate::layout::aging::{Aging, Alike};
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Geometry};
 use crate::layout::stamps::Moment;
+use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::growing::directory::Tenure;
 use crate::room::growing::ledger::Ledger;
 use crate::room::growing::site::Site;
@@ -38,6 +39,15 @@ impl Ground {
     #[inline]
     pub fn now(&self) -> Moment {
         self.ticking.as_deref().map_or(Moment::FIRST, |ticking| ticking.clock().now())
+    }
+
+    /// The balance of a shard in the ledger, without the items that have expired and stay there until the tick ends.
+    /// The caller holds a lock of the shard.
+    pub fn balance(&self, site: &Site) -> ByStamp {
+        let mut balance = site.balance();
+        let dead = ByStamp::of_stamps(&balance, self.aging.lanes().dead_stamps(self.now()));
+        balance.add_all(&dead.negated());
+        balance
     }
 }
 
@@ -145,7 +155,7 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
         if from != to && !aging.used_up::<WIDE>(words).only(lane).is_empty() {
             rule!(
                 "a_refresh_leaves_an_item_to_its_old_stamp",
-                ledger.restamp(self.site(), from, to),
+                ledger.restamp(self.site(), aging.lanes(), [from, to], self.ground.now()),
                 ()
             );
         }
@@ -153,7 +163,7 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
 
     #[inline]
     fn may_be_last(self) -> bool {
-        self.ground.ledger.may_be_left_with_leftovers()
+        self.ground.ledger.has_leftovers()
     }
 }
 

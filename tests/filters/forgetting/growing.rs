@@ -297,3 +297,30 @@ fn a_limit_is_kept_with_stamps() {
         }
     }
 }
+
+/// Lanes without bits are in several shards, and other items refresh them there. All the same, an item that is
+/// refreshed in time is found, counted and removed.
+#[test]
+fn what_is_refreshed_in_time_stays_and_can_be_removed() {
+    let builder = ConcurrentCuckooFilter::builder().capacity(100).false_positive_rate(0.4);
+    let builder = builder.hasher(crate::common::Fixed { key: 3 }).remembers(2).growing();
+    let filter = builder.build().expect("a layout");
+    // Of one that is taken for another, there is nothing to remove.
+    let items = SplitMix(50).take(1_500_000);
+    let added =
+        items.iter().copied().filter(|item| filter.insert_hash_if_absent(*item) == Ok(true));
+    let added: Vec<u64> = added.collect();
+    filter.tick();
+    SplitMix(51)
+        .take(rounds(300_000, 3_000_000))
+        .iter()
+        .for_each(|other| _ = filter.refresh_hash(*other));
+    for tick in 2..=rounds(6, 20) {
+        filter.tick();
+        assert!(added.iter().all(|item| filter.refresh_hash(*item)), "tick {tick}");
+        assert!(filter.len() >= added.len(), "{} items of {}", filter.len(), added.len());
+    }
+    assert!(added.iter().all(|item| filter.contains_hash(*item)));
+    let removed = added.iter().filter(|item| filter.remove_hash(**item)).count();
+    assert_eq!(removed, added.len());
+}

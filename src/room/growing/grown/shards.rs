@@ -21,10 +21,10 @@ use crate::stats::{Growth, Stats};
 const SAMPLE: u64 = 128;
 
 impl Grown {
-    /// Records that the shard of a site has been emptied. The caller holds its locks.
-    fn forget(&self, site: &Site) {
-        self.ground.ledger.clear(site);
+    /// Records that the shard of a site has been emptied. Returns its balance in the ledger. The caller holds its locks.
+    fn forget(&self, site: &Site) -> ByStamp {
         site.aged_gauge().set(0);
+        self.ground.ledger.set_aside(site)
     }
 
     /// The vagueness of a shard, on average over all hashes.
@@ -136,10 +136,10 @@ impl Shards for Grown {
     }
 
     fn clear(&self) {
-        let mut next = Some(Mixed(0));
+        let (mut next, mut balances) = (Some(Mixed(0)), ByStamp::default());
         while let Some(hash) = next {
             let tenure = self.directory.look_up(hash);
-            let empty = || self.forget(self.site(tenure));
+            let mut empty = || balances.add_all(&self.forget(self.site(tenure)));
             let nothing = || rule!("a_clear_records_after_its_locks", empty(), ());
             // If it has been split meanwhile, its halves are next.
             let cleared =
@@ -153,6 +153,7 @@ impl Shards for Grown {
                 });
             }
         }
+        self.ground.ledger.take_off(&balances);
     }
 
     fn heap_bytes(&self) -> usize {
@@ -177,7 +178,7 @@ impl Shards for Grown {
             // If it has been split meanwhile, its halves come one after the other.
             let mut used_up = ByStamp::default();
             let others = || {
-                used_up = self.site(tenure).balance();
+                used_up = self.ground.balance(self.site(tenure));
                 used_up.total()
             };
             let copied = either!(

@@ -30,10 +30,11 @@
 //!
 //! All of this is arithmetic on copies of words, as in [`bucket`](crate::layout::bucket).
 
+pub mod meeting;
+
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Mixed, Place, SHARD_BUCKETS, STRIPE_BUCKETS, scale};
-use crate::rule::rule;
 use std::num::NonZeroU32;
 use std::ops::Add;
 
@@ -93,15 +94,6 @@ impl Add for Lost {
             aged: self.aged + other.aged,
         }
     }
-}
-
-/// The lanes that agree with an entry of another filter in all bits that neither has lost.
-#[derive(Clone, Copy, Debug)]
-pub struct Alike {
-    /// Those that have lost at least as many.
-    pub covering: LaneSet,
-    /// Those that have lost fewer.
-    pub finer: LaneSet,
 }
 
 /// The lanes that match an item.
@@ -253,26 +245,6 @@ impl Aging {
         self.lanes.set_of(alike)
     }
 
-    /// Returns the taken lanes that agree with an entry of another filter in all bits that neither has lost.
-    #[inline]
-    pub fn alike<const WIDE: bool>(&self, words: Words, fp: Fingerprint) -> Alike {
-        let own = if WIDE { fp.tail() } else { fp.head() };
-        // What the entry has lost, and its last `1` above that.
-        let lost = own ^ own.wrapping_sub(self.unit.get());
-        let (flipped, alike) = self.compared(Self::windows::<WIDE>(words), own, lost);
-        let among = match WIDE {
-            false => self.lanes.set_of(alike & !flipped),
-            true => self.lanes.holding::<true>(words.heads, fp).and(self.lanes.set_of(alike)),
-        };
-        let last_one = lost & !(lost >> 1);
-        // A lane that has lost as much has flipped this bit, too.
-        let bit = rule!("an_entry_is_covered_by_what_knows_more", last_one, self.unit.get());
-        let to_top = self.lanes.bits() - 1 - (bit | 1).ilog2();
-        let covering = ((flipped & (self.lanes.ones() * u64::from(bit))) << to_top) & among.tops();
-        let finer = self.lanes.set_of(among.tops() ^ covering);
-        Alike { covering: self.lanes.set_of(covering), finer }
-    }
-
     /// Compares each lane with this one, except for some bits. Returns the others that need not agree, and the
     /// top bit of each lane whose bits agree otherwise.
     #[inline]
@@ -296,12 +268,6 @@ impl Aging {
         let windows = Self::windows::<WIDE>(words);
         let lacks = |lane| (self.lanes.value(windows, lane) as u32 >> self.stamp).trailing_zeros();
         among.map(|lane| (lacks(lane), lane)).min_by_key(|(lacks, _)| *lacks)
-    }
-
-    /// Returns how many bits the window of a fingerprint has lost.
-    #[inline]
-    pub fn lost_by<const WIDE: bool>(&self, fp: Fingerprint) -> u32 {
-        (if WIDE { fp.tail() } else { fp.head() } >> self.stamp).trailing_zeros()
     }
 
     /// The word that has the windows.
@@ -335,42 +301,6 @@ impl Aging {
         };
         let in_both = self.lanes.set_of(used_up << (self.lanes.bits() - 1 - u32::from(to_first)));
         Halves { lower: half(lower_only), upper: half(upper_only), in_both }
-    }
-
-    /// Undoes a split: what the bucket of a half was before. A lane that has lost nothing loses its last bit.
-    pub fn joined<const WIDE: bool>(&self, words: Words, is_upper: bool) -> Words {
-        let windows = Self::windows::<WIDE>(words);
-        let [first, rest] = self.first_and_rest();
-        let to_first = u32::from(self.window) - 1 + u32::from(self.stamp);
-        let taken = self.lanes.taken(words.heads).tops() >> (self.lanes.bits() - 1 - to_first);
-        let shifted = ((windows & (first | rest)) >> 1) & rest | windows & self.units;
-        let other = windows & !(first | rest);
-        let joined = shifted | other | if is_upper { taken } else { 0 };
-        match WIDE {
-            false => Words { heads: joined, tails: 0 },
-            true => Words { tails: joined, ..words },
-        }
-    }
-
-    /// Makes of the buckets of a shard of depth `from` what they are in a shard of depth `to`, if the one has a part
-    /// of the hashes of the other. The position is of a hash that both have.
-    pub fn bring_to_depth<const WIDE: bool>(
-        &self,
-        words: &mut [u64],
-        (from, to): (u32, u32),
-        position: u64,
-    ) {
-        let is_upper = |depth: u32| position << (depth & 63) >> 63 == 1;
-        for depth in from..to {
-            match is_upper(depth) {
-                false => self.lanes.replace_each(words, |words| self.split::<WIDE>(words).lower),
-                true => self.lanes.replace_each(words, |words| self.split::<WIDE>(words).upper),
-            }
-        }
-        for depth in (to..from).rev() {
-            let is_upper = is_upper(depth);
-            self.lanes.replace_each(words, |words| self.joined::<WIDE>(words, is_upper));
-        }
     }
 
     /// Returns the taken lanes without a `1` in their window. Only damaged buckets have any.

@@ -15,7 +15,7 @@
 //! [kick](mod@crate::shard::kick).
 
 use crate::error::FullKind;
-use crate::layout::aging::Alike;
+use crate::layout::aging::meeting::Alike;
 use crate::layout::bucket::{Fingerprint, Lanes, Words};
 use crate::layout::geometry::{Bucket, Place};
 use crate::layout::stamps::Moment;

@@ -7,7 +7,7 @@
 
 use crate::error::FullKind;
 use crate::layout::SMALL;
-use crate::layout::aging::Alike;
+use crate::layout::aging::meeting::Alike;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Geometry};
 use crate::layout::stamps::Moment;

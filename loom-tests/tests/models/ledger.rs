@@ -37,6 +37,13 @@ fn take(grove: &Grove, item: Mixed) {
     assert!(act::<Remove, _>(&grove.room, item), "a present item was not removed");
 }
 
+/// The same without the second item.
+fn with_one_item(grove: &Grove) -> [Mixed; 2] {
+    let items = leftovers(grove);
+    take(grove, items[1]);
+    items
+}
+
 fn nothing_is_left(grove: &Grove, items: &[Mixed; 2]) {
     assert_eq!(grove.room.items(), 0, "items are counted that were removed");
     for item in items {
@@ -67,11 +74,7 @@ fn what_comes_while_the_filter_is_cleared_stays() {
         .blocking()
         .preemptions(2)
         .run_in::<Grove, [Mixed; 2]>(
-            |grove: &Grove| {
-                let items = leftovers(grove);
-                take(grove, items[1]);
-                items
-            },
+            with_one_item,
             &[
                 |grove, items| take(grove, items[0]),
                 |grove, items| act::<Insert, _>(&grove.room, items[1]).expect("room"),
@@ -94,11 +97,7 @@ fn an_item_without_bits_is_not_left_over() {
         .blocking()
         .preemptions(2)
         .run_in::<Grove, [Mixed; 2]>(
-            |grove: &Grove| {
-                let items = leftovers(grove);
-                take(grove, items[1]);
-                items
-            },
+            with_one_item,
             &[
                 |grove, items| take(grove, items[0]),
                 |grove, items| {

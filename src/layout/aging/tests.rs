@@ -1,3 +1,4 @@
+use super::meeting::Alike;
 use super::*;
 use crate::layout::bucket::all_lanes;
 use crate::layout::either;

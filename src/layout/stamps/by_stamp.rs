@@ -52,14 +52,8 @@ impl ByStamp {
         self.0.iter_mut().zip(other.0).for_each(|(own, other)| *own += other);
     }
 
-    pub fn negated(&self) -> ByStamp {
-        ByStamp(self.0.map(|figure| -figure))
-    }
-
-    /// The figures of these stamps.
-    pub fn of_stamps(from: &ByStamp, stamps: impl Iterator<Item = usize>) -> ByStamp {
-        let mut some = ByStamp::default();
-        stamps.for_each(|stamp| some.0[stamp] = from.0[stamp]);
-        some
+    /// The stamps whose figures are not zero, with these.
+    pub fn each(&self) -> impl Iterator<Item = (usize, i64)> {
+        self.0.iter().copied().enumerate().filter(|(_, lanes)| *lanes != 0)
     }
 }

@@ -12,6 +12,8 @@ mod adopt;
 mod forget;
 #[cfg(loom)]
 mod mistakes;
+#[cfg(loom)]
+mod models;
 mod shards;
 pub mod worth;
 
@@ -21,8 +23,6 @@ use crate::layout::either;
 use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_STRIPES};
 use crate::layout::roots::Position;
 use crate::layout::sizing::GrowthPlan;
-#[cfg(loom)]
-use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::growing::directory::{Directory, MOST_ENTRIES, NoMemory, Tenure};
 use crate::room::growing::grown::worth::split_helps;
 use crate::room::growing::ledger::Ledger;
@@ -133,56 +133,6 @@ impl Grown {
         let directory = Directory::restore(plan.roots(), &tables, depths)
             .ok_or(CannotRestore::OutOfMemory { bytes: tables.heap_bytes() })?;
         Ok(Grown::with(geometry, directory, tables, plan))
-    }
-
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn of(plan: GrowthPlan) -> Self {
-        Grown::new(plan).expect("memory for a small table")
-    }
-
-    /// The site of the shard with this number.
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn site_of(&self, shard: usize) -> Option<&Site> {
-        self.ground.tables.sites_from(shard).next().map(|(_, site)| site)
-    }
-
-    /// Does this while no lanes are erased because they are left over.
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn as_in_a_split(&self, act: impl FnOnce()) {
-        let _a_split = self.ground.ledger.splits.read();
-        act();
-    }
-
-    /// Puts items on the ledger whose used-up lanes are in the shard with this number.
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn put_on_the_ledger(&self, shard: usize, stamp: usize, items: i64) {
-        let site = self.site_of(shard).expect("a shard");
-        self.ground.ledger.put(site, &ByStamp::only(stamp, items));
-    }
-
-    /// The link to the shard with this number, if it has this depth.
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn link(&self, shard: usize, depth: u32) -> Link {
-        Link::new(self.site_of(shard).expect("a shard"), depth)
-    }
-
-    /// Splits the shard that owned the item when this link was in the list of this level.
-    #[cfg(loom)]
-    #[doc(hidden)]
-    pub fn split_as_seen<const WIDE: bool>(
-        &self,
-        hash: Mixed,
-        level: u32,
-        link: Link,
-    ) -> Result<(), Full> {
-        let tenure = self.directory.assume(hash, level, link);
-        let (shard, place) = self.located::<WIDE>(tenure, self.position(hash));
-        self.split(shard, place)
     }
 
     pub(crate) fn max_bytes(&self) -> usize {

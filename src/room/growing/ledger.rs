@@ -79,14 +79,13 @@ impl Ledger {
         let none = ByStamp::default();
         let mut balances = none.clone();
         tables.sites_from(0).for_each(|(_, site)| balances.add_all(&site.balance()));
+        let used_up: i64 = tables.sites_from(0).map(|(_, site)| site.used_up(aging) as i64).sum();
         let has_leftovers = Gauge::new();
-        has_leftovers.set(tables.sites_from(0).any(|(_, site)| site.used_up(aging) > 0).into());
+        has_leftovers.set((used_up > 0).into());
         // A file that was saved beside a clear may have shards of before that, and others of after it.
-        let used_up = tables.sites_from(0).map(|(_, site)| site.used_up(aging) as i64);
-        let mut left = if balances == none { 0 } else { used_up.sum() };
-        left = left.min(balances.total());
+        let mut left = used_up.min(balances.total()).max(0);
         let fair = balances.figures().iter().map(|items| {
-            let fair = (*items).clamp(0, left.max(0));
+            let fair = (*items).clamp(0, left);
             left -= fair;
             fair
         });
@@ -122,15 +121,16 @@ impl Ledger {
     /// Puts items on, with their stamps. The caller holds `splits` for reading, and the locks under which
     /// their lanes of this shard became used up.
     pub fn put(&self, site: &Site, items: &ByStamp) {
-        if items.total() != 0 {
-            self.change(&mut self.items.lock(), site, items);
+        if *items != ByStamp::default() {
+            let mut own = self.items.lock();
+            items.each().for_each(|(stamp, items)| self.add(&mut own, site, stamp, items));
         }
     }
 
-    fn change(&self, own: &mut ByStamp, site: &Site, change: &ByStamp) {
-        own.add_all(change);
-        site.change_balance(change);
-        self.total.set(own.total().cast_unsigned());
+    fn add(&self, own: &mut ByStamp, site: &Site, stamp: usize, items: i64) {
+        own.add(stamp, items);
+        site.balance_of(stamp).add(items);
+        self.total.add(items);
     }
 
     /// Takes off an item whose used-up lane in this shard has this stamp. Returns whether there was one. The caller
@@ -144,7 +144,7 @@ impl Ledger {
         let Some(from) = Some(stamp).filter(is_there).or_else(|| others.find(is_there)) else {
             return rule!("a_lane_that_is_left_over_is_removed", false, true);
         };
-        self.change(&mut items, site, &ByStamp::only(from, -1));
+        self.add(&mut items, site, from, -1);
         true
     }
 
@@ -155,37 +155,39 @@ impl Ledger {
         let ages = (youngest + 1..=oldest).rev();
         let mut stamps = ages.map(|age| lanes.stamp_of_age(age, now));
         if let Some(from) = stamps.find(|stamp| items.figures()[*stamp] > 0) {
-            let mut change = ByStamp::only(from, -1);
-            change.add(to, 1);
-            self.change(&mut items, site, &change);
+            self.add(&mut items, site, from, -1);
+            self.add(&mut items, site, to, 1);
         }
     }
 
-    /// Returns the balance of a shard that is being cleared, and makes it zero. It has to be
+    /// Records that a shard is empty that is being cleared. Returns its balance, which has to be
     /// [taken off](Self::take_off) when all shards have been cleared. Until then the ledger has more than there is, and
     /// not less: alone, a balance means nothing. The caller holds the shard's locks.
     pub fn set_aside(&self, site: &Site) -> ByStamp {
         let _items = self.items.lock();
         let balance = site.balance();
-        site.change_balance(&balance.negated());
+        site.record(0, &ByStamp::default());
         balance
     }
 
     /// Takes off the balances of all shards that were cleared.
     pub fn take_off(&self, balances: &ByStamp) {
         let mut items = self.items.lock();
-        items.add_all(&balances.negated());
-        self.total.set(items.total().cast_unsigned());
+        for (stamp, gone) in balances.each() {
+            items.add(stamp, -gone);
+            self.total.add(-gone);
+        }
     }
 
     /// Takes off the items of the stamps that are dead. No lane has them any more, in any shard.
     pub fn close(&self, tables: &Tables, lanes: Lanes, now: Moment) {
         let mut items = self.items.lock();
         for (_, site) in tables.sites_from(0) {
-            let balance = site.balance().negated();
-            let dead = ByStamp::of_stamps(&balance, lanes.dead_stamps(now));
-            if dead != ByStamp::default() {
-                self.change(&mut items, site, &dead);
+            for stamp in lanes.dead_stamps(now) {
+                let gone = site.balance_of(stamp).get().cast_signed();
+                if gone != 0 {
+                    self.add(&mut items, site, stamp, -gone);
+                }
             }
         }
     }

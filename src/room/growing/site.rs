@@ -157,9 +157,9 @@ impl Site {
         figures.for_each(|(own, items)| own.set(items.cast_unsigned()));
     }
 
-    /// Changes it, for the ledger, which has the lock of all balances.
-    pub fn change_balance(&self, change: &ByStamp) {
-        self.balances().iter().zip(change.figures()).for_each(|(own, change)| own.add(*change));
+    /// The part of it that has this stamp. It changes under the ledger's lock.
+    pub fn balance_of(&self, stamp: usize) -> &Gauge {
+        &self.balances()[stamp]
     }
 
     /// The gauge of how many more absent items the lanes match than the counted lanes would if they were new.

@@ -1,6 +1,7 @@
 //! The lease of a growing filter's shard: it ends when the shard is split.
 
-use crate::layout::aging::{Aging, Alike};
+use crate::layout::aging::Aging;
+use crate::layout::aging::meeting::Alike;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Geometry};
 use crate::layout::stamps::Moment;
@@ -45,8 +46,9 @@ impl Ground {
     /// The caller holds a lock of the shard.
     pub fn balance(&self, site: &Site) -> ByStamp {
         let mut balance = site.balance();
-        let dead = ByStamp::of_stamps(&balance, self.aging.lanes().dead_stamps(self.now()));
-        balance.add_all(&dead.negated());
+        for stamp in self.aging.lanes().dead_stamps(self.now()) {
+            balance.add(stamp, -balance.figures()[stamp]);
+        }
         balance
     }
 }

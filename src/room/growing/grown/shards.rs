@@ -9,7 +9,6 @@ use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
 use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::growing::directory::Tenure;
 use crate::room::growing::grown::Grown;
-use crate::room::growing::site::Site;
 use crate::room::growing::until_split::{Ground, Split, UntilSplit};
 use crate::room::guest::{Guest, Taken};
 use crate::room::parts::{Copied, Plan};
@@ -21,12 +20,6 @@ use crate::stats::{Growth, Stats};
 const SAMPLE: u64 = 128;
 
 impl Grown {
-    /// Records that the shard of a site has been emptied. Returns its balance in the ledger. The caller holds its locks.
-    fn forget(&self, site: &Site) -> ByStamp {
-        site.aged_gauge().set(0);
-        self.ground.ledger.set_aside(site)
-    }
-
     /// The vagueness of a shard, on average over all hashes.
     pub fn vagueness_of_all(&self) -> f64 {
         let part = |tenure| self.directory.share(tenure) * self.site(tenure).vagueness();
@@ -136,10 +129,11 @@ impl Shards for Grown {
     }
 
     fn clear(&self) {
+        let ledger = &self.ground.ledger;
         let (mut next, mut balances) = (Some(Mixed(0)), ByStamp::default());
         while let Some(hash) = next {
             let tenure = self.directory.look_up(hash);
-            let mut empty = || balances.add_all(&self.forget(self.site(tenure)));
+            let mut empty = || balances.add_all(&ledger.set_aside(self.site(tenure)));
             let nothing = || rule!("a_clear_records_after_its_locks", empty(), ());
             // If it has been split meanwhile, its halves are next.
             let cleared =
@@ -153,7 +147,7 @@ impl Shards for Grown {
                 });
             }
         }
-        self.ground.ledger.take_off(&balances);
+        ledger.take_off(&balances);
     }
 
     fn heap_bytes(&self) -> usize {

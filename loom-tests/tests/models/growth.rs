@@ -428,7 +428,7 @@ twins! { nothing_escapes_a_clear_by_a_split:
 /// The reported false-positive rate is computed from what each shard held after its last split.
 #[test]
 fn a_clear_leaves_what_a_later_split_recorded() {
-    Model::new("clear, insert and split", 25).blocking().preemptions(2).run_in::<Grove, Mixed>(
+    Model::new("clear, insert and split", 40).blocking().preemptions(3).run_in::<Grove, Mixed>(
         |_: &Grove| item(0, 1),
         &[
             |grove, _| grove.room.clear(),

@@ -56,7 +56,7 @@ fn nothing_is_left(grove: &Grove, items: &[Mixed; 2]) {
 /// Each removal is the last of its shard. The later one of them clears both shards.
 #[test]
 fn the_last_of_two_removals_clears_what_is_left_over() {
-    Model::new("two last removals", 35).blocking().preemptions(2).run_in::<Grove, [Mixed; 2]>(
+    Model::new("two last removals", 40).blocking().preemptions(4).run_in::<Grove, [Mixed; 2]>(
         leftovers,
         &[|grove, items| take(grove, items[0]), |grove, items| take(grove, items[1])],
         nothing_is_left,

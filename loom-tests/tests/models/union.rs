@@ -270,7 +270,7 @@ twins! { nothing_is_left_of_an_entry_in_several_shards:
 /// is an item of another, would be lost there.
 #[test]
 fn nothing_is_left_of_an_entry_that_comes_while_a_filter_is_cleared() {
-    Model::new("adopt and clear", 45).blocking().preemptions(3).run_in::<Grove, [Mixed; 2]>(
+    Model::new("adopt and clear", 70).blocking().preemptions(5).run_in::<Grove, [Mixed; 2]>(
         |grove: &Grove| {
             two_shards(grove);
             let before = item(0, 2);

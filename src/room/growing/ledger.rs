@@ -44,7 +44,7 @@
 //!
 //! | access | ordering | partner, and what breaks without it |
 //! |---|---|---|
-//! | fence, after a removal and before others' counts are read | `SeqCst` | the same fence of another removal: one of the two sees that both are done. Twin `a_last_removal_does_not_see_the_other` |
+//! | fence, after a removal and before the total and others' counts are read | `SeqCst` | the same fence of another removal: one of the two sees that both are done. Twin `a_last_removal_does_not_see_the_other` |
 //! | the total and the flag, read without the lock | those of every `Gauge` | to pass by; what depends on them is decided again under `splits`. Twins `used_up_lanes_are_erased_without_a_look_at_the_ledger`, `an_entry_comes_while_a_filter_is_cleared`. The flag is set before the lanes that it warns of are published. Twin `nobody_knows_that_an_entry_is_in_several_shards` |
 
 use crate::layout::aging::Aging;
@@ -197,16 +197,18 @@ impl Ledger {
         self.has_leftovers.set(1);
     }
 
-    /// Whether any used-up lane may stand for no item.
+    /// Whether lanes may be left over, and no item of a used-up lane is there. To be called after a removal.
     #[inline]
-    pub fn has_leftovers(&self) -> bool {
-        self.has_leftovers.get() != 0
+    pub fn may_be_empty(&self) -> bool {
+        self.has_leftovers.get() != 0 && {
+            rule!("a_last_removal_does_not_see_the_other", fence(Ordering::SeqCst), ());
+            self.total() == 0
+        }
     }
 
-    /// Erases all used-up lanes if no item is left. To be called after a removal, without locks.
+    /// Erases all used-up lanes if no item is left. To be called without locks.
     pub fn clear_if_empty<const WIDE: bool>(&self, tables: &Tables, aging: &Aging) {
-        rule!("a_last_removal_does_not_see_the_other", fence(Ordering::SeqCst), ());
-        if !self.has_leftovers() || self.total() != 0 || self.anything::<WIDE>(tables) {
+        if !self.may_be_empty() || self.anything::<WIDE>(tables) {
             return;
         }
         let _no_split = self.splits.write();

@@ -165,7 +165,7 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
 
     #[inline]
     fn may_be_last(self) -> bool {
-        self.ground.ledger.has_leftovers()
+        self.ground.ledger.may_be_empty()
     }
 }
 

@@ -225,8 +225,8 @@ twins! { a_tick_is_taken_ahead_while_a_shard_is_split:
 /// A copy of a shard is of one moment, though the tick has not passed elsewhere: its items, and their count.
 #[test]
 fn a_shard_is_copied_while_a_tick_passes() {
-    Model::new("copy of a shard and tick", 40)
-        .preemptions(2)
+    Model::new("copy of a shard and tick", 50)
+        .preemptions(3)
         .blocking()
         .run_in::<Grove, [Mixed; 2]>(
             to_be_split,

@@ -100,8 +100,8 @@ use std::panic::RefUnwindSafe;
 /// each, for some nanoseconds. If items have to move, they lock the segments of the whole path.
 /// `clear` and [`save`](Self::save) lock a shard (up to 2 MiB) for some hundred microseconds.
 /// `insert_if_absent` of an item that is present, and `remove` of one that is not, change nothing:
-/// they are lookups. (A growing filter of some thousand items or less has one lock instead, which
-/// lookups share.)
+/// they are lookups. (A growing filter of some thousand items or less has one lock instead, for all operations but
+/// `contains` and `count`. These take it if this thread has not looked into the filter since it last became longer.)
 pub struct ConcurrentCuckooFilter<S = RandomState, R = Fixed> {
     room: R,
     capacity: usize,

@@ -133,7 +133,8 @@
 //! guide/      the pages of this documentation
 //! ```
 //!
-//! `unsafe` is in `table/memory.rs` and, in one place each, in `room/growing/tables.rs` and `sync.rs`.
+//! `unsafe` is in `table/memory.rs`, in `room/growing/site.rs` and, in one place each, in
+//! `room/growing/tables.rs` and `sync.rs`.
 //!
 //! Each file with atomics has a table of its orderings, and names the twin that fails without them:
 //! `rule!` has a mistake beside each rule, which a model has to notice.
@@ -210,9 +211,9 @@ pub mod internals {
     pub use crate::layout::stagger::Stagger;
     pub use crate::layout::stamps::Moment;
     pub use crate::layout::stamps::by_stamp::ByStamp;
-    pub use crate::room::growing::directory::{Directory, Tenure};
+    pub use crate::room::growing::directory::{Directory, SeenEntry};
     pub use crate::room::growing::grown::Grown;
-    pub use crate::room::growing::site::{Link, Site};
+    pub use crate::room::growing::site::{Entry, Site};
     pub use crate::room::growing::until_split::{Split, UntilSplit};
     pub use crate::room::guest::{Guest, Taken};
     pub use crate::room::shards::{

@@ -118,39 +118,46 @@ impl<T> Once<T> {
     }
 }
 
-/// The newest of up to `MOST` values. The others are kept as well: whoever has got one may go on to use it,
-/// so nobody has to be waited for. Who gets a value also sees what was written before it was added.
-pub struct Newest<T, const MOST: usize> {
-    /// One of those that are kept.
+/// A list that values are added to and never taken from: whoever has got one may go on to use it, so nobody has to
+/// be waited for. Who gets a value also sees what was written before it was added.
+pub struct AppendList<T> {
+    /// One of these.
     newest: AtomicPtr<T>,
-    kept: [std::sync::OnceLock<Box<T>>; MOST],
+    first: Link<T>,
 }
 
-impl<T, const MOST: usize> Newest<T, MOST> {
+type Link<T> = std::sync::OnceLock<Box<Node<T>>>;
+
+struct Node<T> {
+    value: T,
+    next: Link<T>,
+}
+
+impl<T> AppendList<T> {
+    /// The memory that each value takes.
+    pub const BYTES_OF_EACH: usize = size_of::<Node<T>>();
+
     pub fn new(first: T) -> Self {
-        let values = Newest {
-            newest: AtomicPtr::new(std::ptr::null_mut()),
-            kept: [const { std::sync::OnceLock::new() }; MOST],
-        };
-        values.add(first);
-        values
+        let list = AppendList { newest: AtomicPtr::new(std::ptr::null_mut()), first: Link::new() };
+        list.add(first);
+        list
     }
 
     #[inline]
-    pub fn get(&self) -> &T {
+    pub fn newest(&self) -> &T {
         let order = rule!("the_newest_list_is_read_relaxed", Ordering::Acquire, Ordering::Relaxed);
         self.at(self.newest.load(order))
     }
 
     /// The same for the holder of a lock without which nothing is added.
-    pub fn get_alone(&self) -> &T {
+    pub fn newest_alone(&self) -> &T {
         self.at(read_owned_pointer(&self.newest))
     }
 
     /// The value at an address that was loaded from `newest`.
     #[inline]
     fn at(&self, value: *mut T) -> &T {
-        // SAFETY: it is the address of a value in one of the boxes, none of which is ever changed, or
+        // SAFETY: it is the address of a value in one of the nodes, none of which is ever changed, or
         // dropped before this is. The value was complete before its address was stored, with `Release`,
         // and the address was loaded with `Acquire`, or under the lock under which it was stored.
         #[allow(unsafe_code)]
@@ -161,16 +168,28 @@ impl<T, const MOST: usize> Newest<T, MOST> {
 
     /// All of them, the oldest first. Checkers do not treat it as an event.
     pub fn all(&self) -> impl Iterator<Item = &T> {
-        self.kept.iter().map_while(|kept| kept.get().map(|value| &**value))
+        let nodes = std::iter::successors(self.first.get(), |node| node.next.get());
+        nodes.map(|node| &node.value)
     }
 
-    /// Adds a newer one, unless there are as many as can be kept. One caller at a time, under that lock.
+    /// Adds a newer one. One caller at a time, under that lock.
     pub fn add(&self, value: T) {
-        let unused = self.kept.iter().find(|kept| kept.get().is_none());
-        if let Some(unused) = unused {
-            let value = &**unused.get_or_init(|| Box::new(value));
-            let order = rule!("a_list_is_added_relaxed", Ordering::Release, Ordering::Relaxed);
-            self.newest.store(std::ptr::from_ref(value).cast_mut(), order);
+        let mut end = &self.first;
+        while let Some(node) = end.get() {
+            end = &node.next;
+        }
+        let new = end.get_or_init(|| Box::new(Node { value, next: Link::new() }));
+        let order = rule!("a_list_is_added_relaxed", Ordering::Release, Ordering::Relaxed);
+        self.newest.store(std::ptr::from_ref(&new.value).cast_mut(), order);
+    }
+}
+
+impl<T> Drop for AppendList<T> {
+    /// One after the other: the compiler would have each node drop the next one.
+    fn drop(&mut self) {
+        let mut next = self.first.take();
+        while let Some(mut node) = next {
+            next = node.next.take();
         }
     }
 }

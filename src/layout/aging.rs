@@ -53,8 +53,8 @@ pub struct Aging {
     /// The shifts that make a narrow lane, or a window, of the top bits of a 64-bit fraction.
     to_lane: u8,
     to_window: u8,
-    /// The other bucket is in the same stripe unless these bits of the anchor's hash are zero.
-    near_class: u32,
+    /// How far the other bucket may be, by two bits of the anchor's hash: anywhere in the shard, or in the same stripe.
+    within: [u32; 4],
     /// The mask of the anchor in a fingerprint.
     anchors: u32,
     /// The bits of a window in its lane, and the lowest of them.
@@ -113,7 +113,8 @@ impl Aging {
         let unstamped = bits - stamp;
         let window = if lanes.is_wide() { unstamped } else { unstamped - unstamped / 2 };
         // As in a fixed filter, buckets of two lanes need their items spread farther.
-        let near_class = if SMALL || lanes.slots() <= 2 { 0 } else { 0b11 };
+        let near = if SMALL || lanes.slots() <= 2 { GROWING_BUCKETS } else { STRIPE_BUCKETS };
+        let within = [GROWING_BUCKETS, near, near, near].map(|buckets| buckets - 1);
         let in_a_head = if lanes.is_wide() { 0 } else { window + stamp };
         let anchors = (lanes.heads() as u32) & !((1 << in_a_head) - 1);
         let (to_lane, to_window) = (64 - bits, 64 - window - stamp);
@@ -127,7 +128,7 @@ impl Aging {
             stamp,
             to_lane,
             to_window,
-            near_class,
+            within,
             anchors,
             in_a_window: in_a_window as u32,
             unit,
@@ -213,8 +214,7 @@ impl Aging {
     #[inline]
     fn alternate_of(&self, bucket: Bucket, anchor: u32) -> Bucket {
         let spread = u64::from(anchor).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let wide = (spread >> 58) as u32 & self.near_class == 0;
-        let within = if wide { GROWING_BUCKETS } else { STRIPE_BUCKETS } - 1;
+        let within = self.within[(spread >> 58) as usize % self.within.len()];
         Bucket(bucket.0 ^ ((spread >> 40) as u32 & within | 1))
     }
 

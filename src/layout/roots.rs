@@ -19,8 +19,8 @@ impl Position {
     /// Returns the number of its range, of the ranges of a level.
     #[inline]
     pub fn range(self, level: u32) -> usize {
-        // Two shifts, because a shift by 64 is not defined.
-        (self.root << (level & 63)) + (self.in_root >> 1 >> (63 - (level & 63))) as usize
+        // Two shifts, because a shift by 64 is not defined. To shift by `!level` is to shift by 63 less the level.
+        self.root.wrapping_shl(level) + (self.in_root >> 1).wrapping_shr(!level) as usize
     }
 }
 

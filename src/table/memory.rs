@@ -1,11 +1,8 @@
-//! Hints to the machine about memory, memory that is placed for them, and short ways to it: nearly all
-//! `unsafe` code of the crate.
+//! Hints to the machine about memory, and memory that is placed for them: most of the `unsafe` code of the
+//! crate.
 //!
 //! None of it changes what any read returns, only how soon. `benches/results/hints.txt` has the
 //! measurements that justify them.
-
-use std::ptr::NonNull;
-use std::sync::Arc;
 
 /// Starts fetching the cache line of `value`.
 ///
@@ -51,80 +48,6 @@ mod words {
 }
 
 pub use words::{Words, in_huge_pages, zeroed};
-
-/// Parts of a value that is shared, with a share in it: one of `B`, and one of `A` or more, which lie
-/// one after another.
-///
-/// So a lookup gets from here to a shard's words with one load. By way of the table it takes two.
-pub struct Kept<O, A, B> {
-    owner: Arc<O>,
-    first: NonNull<A>,
-    count: u32,
-    /// Whatever the holder wants to know too. Outside, it would take twice the room.
-    note: u32,
-    other: NonNull<B>,
-}
-
-// SAFETY: it is a share of the owner, and lends references to the parts.
-#[allow(unsafe_code)]
-unsafe impl<O: Send + Sync, A: Sync, B: Sync> Send for Kept<O, A, B> {}
-// SAFETY: as above.
-#[allow(unsafe_code)]
-unsafe impl<O: Send + Sync, A: Sync, B: Sync> Sync for Kept<O, A, B> {}
-
-impl<O: 'static, A: 'static, B: 'static> Kept<O, A, B> {
-    /// The parts that `find` finds in the owner, if it does.
-    pub fn new(
-        owner: &Arc<O>,
-        note: u32,
-        find: impl FnOnce(&O) -> Option<(&[A], &B)>,
-    ) -> Option<Self> {
-        let (all, other) = find(owner)?;
-        let (first, count) = (NonNull::from(all).cast(), u32::try_from(all.len()).ok()?);
-        let owner = Arc::clone(owner);
-        (count > 0).then_some(Kept { owner, first, count, note, other: other.into() })
-    }
-
-    #[inline]
-    pub fn owner(&self) -> &O {
-        &self.owner
-    }
-
-    #[inline]
-    pub fn note(&self) -> u32 {
-        self.note
-    }
-
-    #[inline]
-    pub fn first(&self) -> &A {
-        // SAFETY: `find` did not know for how long it borrowed the owner. So the parts are valid for as
-        // long as the owner can be borrowed: it stays where it is, is not dropped while this has a share
-        // of it, and nobody may change it meanwhile, since a share is only ever lent for reading.
-        #[allow(unsafe_code)]
-        unsafe {
-            self.first.as_ref()
-        }
-    }
-
-    /// All parts that are one after another.
-    #[inline]
-    pub fn all(&self) -> &[A] {
-        // SAFETY: as above. The pointer is that of a slice of `count` values.
-        #[allow(unsafe_code)]
-        unsafe {
-            std::slice::from_raw_parts(self.first.as_ptr(), self.count as usize)
-        }
-    }
-
-    #[inline]
-    pub fn other(&self) -> &B {
-        // SAFETY: as above.
-        #[allow(unsafe_code)]
-        unsafe {
-            self.other.as_ref()
-        }
-    }
-}
 
 #[cfg(not(any(loom, shuttle)))]
 mod words {

@@ -86,8 +86,8 @@ impl<const WIDE: bool> Grove<WIDE> {
 
     /// Splits the shard that owned the item when this entry was in the list of this level.
     pub fn split_as_seen(&self, hash: Mixed, level: u32, entry: Entry) -> Result<(), Full> {
-        let link = self.room.link(entry.shard, entry.depth);
-        self.room.split_as_seen::<WIDE>(hash, level, link)
+        let entry = self.room.entry(entry.shard, entry.depth);
+        self.room.split_as_seen::<WIDE>(hash, level, entry)
     }
 
     pub fn copies(&self, hash: Mixed) -> usize {

@@ -1,8 +1,8 @@
 //! Which shard of a growing filter owns an item now.
 //!
-//! The directory is a list of entries. An entry is a [`Link`]: it says where a shard is and how deep
-//! it is, that is, how many bits of a hash led to it. The hash range is first divided into `roots`, the shards that the
-//! filter began with, and then halved bit by bit. A list of level `n` has `2^n` entries for each
+//! The directory is a list of entries. An [`Entry`] says where a shard is and how deep it is, that is, how many
+//! bits of a hash led to it. The hash range is first divided into `roots`, the shards that the filter began with,
+//! and then halved bit by bit. A list of level `n` has `2^n` entries for each
 //! root; a shard that is less deep than that is in several adjacent entries.
 //!
 //! A split replaces the shard's entry by one for each half. If the list has no two entries for it,
@@ -11,7 +11,7 @@
 //! newest. (A filter loaded from a file has no old lists at first.) An old list is right about each
 //! shard that it has an entry for. Where it has [`SPLIT`] instead, a newer list has the entry.
 //!
-//! A lookup keeps the entry that it read as a [`Tenure`], which holds for as long as the entry is
+//! A lookup keeps the entry that it read as a [`SeenEntry`], which holds for as long as the entry is
 //! unchanged. A split stores the entries of both halves while the versions of all the shard's
 //! stripes are odd; [`split`](mod@crate::room::growing::split) explains why lookups stay right.
 //!
@@ -21,17 +21,17 @@
 //! |---|---|---|
 //! | an entry, stored | `Release` | the words of the upper half are seen. Twin `an_entry_is_stored_relaxed` |
 //! | an entry, read | `Acquire` | the same. Twin `an_entry_is_read_relaxed` |
-//! | a list, added | `Release` (in [`Newest`]) | a reader finds the list complete, and a reader of [`SPLIT`] finds a newer one. Twin `a_list_is_added_relaxed` |
-//! | the newest list, read | `Acquire` (in [`Newest`]) | the same. Twin `the_newest_list_is_read_relaxed` |
+//! | a list, added | `Release` (in [`AppendList`]) | a reader finds the list complete, and a reader of [`SPLIT`] finds a newer one. Twin `a_list_is_added_relaxed` |
+//! | the newest list, read | `Acquire` (in [`AppendList`]) | the same. Twin `the_newest_list_is_read_relaxed` |
 //! | an entry, again | `Relaxed` | after the reader's loads of words and versions, which are `Acquire`; stored before the versions' ends, which are `Release` |
 
 use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
 use crate::layout::roots::{Position, Roots};
-use crate::room::growing::site::{Link, Site};
+use crate::room::growing::site::{Entry, Site};
 use crate::room::growing::tables::Tables;
 use crate::rule::rule;
-use crate::sync::{AtomicPtr, Gauge, Mutex, Newest, Ordering, read_owned_pointer};
+use crate::sync::{AppendList, AtomicPtr, Gauge, Mutex, Ordering, read_owned_pointer};
 
 /// One more than the greatest depth of a shard.
 pub const MOST_LEVELS: usize = 32;
@@ -42,7 +42,7 @@ pub const MOST_LEVELS: usize = 32;
 pub const MOST_ENTRIES: usize = if SMALL { 1 << 16 } else { 64 };
 
 /// In place of an entry: the shard has been split, and this list is too short for its halves.
-pub const SPLIT: Link = Link::NONE;
+pub const SPLIT: Entry = Entry::NONE;
 
 type Slot = AtomicPtr<Site>;
 
@@ -53,7 +53,7 @@ struct List {
 
 pub struct Directory {
     roots: Roots,
-    lists: Newest<List, MOST_LEVELS>,
+    lists: AppendList<List>,
     /// The number of entries of all lists together.
     entries: Gauge,
     /// The number of shards of each depth.
@@ -64,9 +64,9 @@ pub struct Directory {
 
 /// The directory's entry for an item, as a lookup read it.
 #[derive(Clone, Copy)]
-pub struct Tenure<'a> {
+pub struct SeenEntry<'a> {
     slot: &'a Slot,
-    link: Link,
+    entry: Entry,
     hash: Mixed,
 }
 
@@ -86,7 +86,7 @@ impl Directory {
         let level = depths.clone().max().unwrap_or(0);
         let sites = tables.sites_from(0).map(|(_, site)| site);
         let entries = sites.zip(depths.clone()).flat_map(|(site, depth)| {
-            std::iter::repeat_n(Link::new(site, depth), 1 << (level - depth))
+            std::iter::repeat_n(Entry::new(site, depth), 1 << (level - depth))
         });
         let shards_of_depth = [const { Gauge::new() }; MOST_LEVELS];
         for depth in depths {
@@ -95,7 +95,7 @@ impl Directory {
         let list = List::of(level, roots.count << level, entries)?;
         let entries = Gauge::new();
         entries.set(list.slots.len() as u64);
-        let (lists, changes) = (Newest::new(list), Mutex::new(()));
+        let (lists, changes) = (AppendList::new(list), Mutex::new(()));
         Some(Directory { roots, lists, entries, shards_of_depth, changes })
     }
 
@@ -112,35 +112,35 @@ impl Directory {
 
     /// The level of the newest list.
     pub fn level(&self) -> u32 {
-        self.lists.get().level
+        self.lists.newest().level
     }
 
     /// Finds the shard that owns the item now.
     #[inline]
-    pub fn look_up(&self, hash: Mixed) -> Tenure<'_> {
+    pub fn look_up(&self, hash: Mixed) -> SeenEntry<'_> {
         self.look_up_at(hash, self.roots.position(hash))
     }
 
     /// The same for a caller that has the hash's position.
     #[inline]
-    pub fn look_up_at(&self, hash: Mixed, position: Position) -> Tenure<'_> {
+    pub fn look_up_at(&self, hash: Mixed, position: Position) -> SeenEntry<'_> {
         loop {
-            let list = self.lists.get();
+            let list = self.lists.newest();
             let slot = &list.slots[position.range(list.level)];
             let order = rule!("an_entry_is_read_relaxed", Ordering::Acquire, Ordering::Relaxed);
-            let link = Link::of_word(slot.load(order));
+            let entry = Entry::of_word(slot.load(order));
             // The thread that stored `SPLIT` had made a newer list before.
-            if link != SPLIT {
-                return Tenure { slot, link, hash };
+            if entry != SPLIT {
+                return SeenEntry { slot, entry, hash };
             }
         }
     }
 
-    /// The tenure of a lookup that read this entry in the list of this level.
+    /// What a lookup saw that read this entry in the list of this level.
     #[cfg(loom)]
-    pub fn assume(&self, hash: Mixed, level: u32, link: Link) -> Tenure<'_> {
+    pub fn assume(&self, hash: Mixed, level: u32, entry: Entry) -> SeenEntry<'_> {
         let slot = &self.list(level)[self.index(hash, level)];
-        Tenure { slot, link, hash }
+        SeenEntry { slot, entry, hash }
     }
 
     /// The index of a hash's entry in the list of a level.
@@ -151,12 +151,13 @@ impl Directory {
 
     pub fn heap_bytes(&self) -> usize {
         self.entries.get() as usize * size_of::<Slot>()
-            + self.lists.all().count() * size_of::<List>()
+            + self.lists.all().count() * AppendList::<List>::BYTES_OF_EACH
     }
 
     /// The size of the list of a level, in a directory that began with `roots` shards.
     pub fn bytes(roots: usize, level: u32) -> usize {
-        (roots << (level as usize % MOST_LEVELS)) * size_of::<Slot>() + size_of::<List>()
+        (roots << (level as usize % MOST_LEVELS)) * size_of::<Slot>()
+            + AppendList::<List>::BYTES_OF_EACH
     }
 
     /// The size of the list of a level.
@@ -174,14 +175,14 @@ impl Directory {
     /// the level of the newest list.
     pub fn deepen(&self, depth: u32) -> Result<(), NoMemory> {
         let _alone = self.changes.lock();
-        let old = self.lists.get_alone();
+        let old = self.lists.newest_alone();
         if depth <= old.level {
             return Ok(());
         }
         if depth as usize == MOST_LEVELS {
             return Err(NoMemory);
         }
-        let entries = old.slots.iter().map(|slot| Link::of_word(slot.load(Ordering::Relaxed)));
+        let entries = old.slots.iter().map(|slot| Entry::of_word(slot.load(Ordering::Relaxed)));
         let twice = entries.flat_map(|entry| [entry, entry]);
         let list = List::of(depth, 2 * old.slots.len(), twice).ok_or(NoMemory)?;
         self.entries.set(self.entries.get() + list.slots.len() as u64);
@@ -189,14 +190,14 @@ impl Directory {
         Ok(())
     }
 
-    /// Replaces the shard of this tenure, whose locks the caller holds, by its two halves. A list
+    /// Replaces the shard that was seen, whose locks the caller holds, by its two halves. A list
     /// for their depth has to exist.
-    pub fn replace(&self, tenure: Tenure<'_>, lower: Link, upper: Link) {
+    pub fn replace(&self, seen: SeenEntry<'_>, lower: Entry, upper: Entry) {
         let alone = || Some(self.changes.lock());
         let _alone = rule!("a_list_is_made_while_entries_are_stored", alone(), None);
-        let depth = tenure.depth();
-        let index = self.index(tenure.hash, depth);
-        let newest = self.lists.get_alone().level;
+        let depth = seen.depth();
+        let index = self.index(seen.hash, depth);
+        let newest = self.lists.newest_alone().level;
         let first = rule!("only_the_newest_list_learns_of_a_split", depth + 1, newest);
         for level in first..=newest {
             let half = 1 << (level - depth - 1);
@@ -217,25 +218,25 @@ impl Directory {
     }
 
     /// The shards, in the order of their hashes.
-    pub fn shards(&self) -> impl Iterator<Item = Tenure<'_>> {
+    pub fn shards(&self) -> impl Iterator<Item = SeenEntry<'_>> {
         let mut next = Some(Mixed(0));
         std::iter::from_fn(move || {
-            let tenure = self.look_up(next?);
-            next = self.end(tenure);
-            Some(tenure)
+            let seen = self.look_up(next?);
+            next = self.end(seen);
+            Some(seen)
         })
     }
 
     /// The first hash of the next shard, if there is one.
-    pub fn end(&self, tenure: Tenure<'_>) -> Option<Mixed> {
-        let depth = tenure.depth();
-        self.roots.first_hash(self.index(tenure.hash, depth) + 1, depth)
+    pub fn end(&self, seen: SeenEntry<'_>) -> Option<Mixed> {
+        let depth = seen.depth();
+        self.roots.first_hash(self.index(seen.hash, depth) + 1, depth)
     }
 
     /// The part of all hashes that lead to the shard.
-    pub fn share(&self, tenure: Tenure<'_>) -> f64 {
-        let depth = tenure.depth();
-        self.roots.share(self.index(tenure.hash, depth), depth)
+    pub fn share(&self, seen: SeenEntry<'_>) -> f64 {
+        let depth = seen.depth();
+        self.roots.share(self.index(seen.hash, depth), depth)
     }
 
     /// The least depth of any shard. While other threads split shards, it may be out of date.
@@ -250,7 +251,7 @@ impl Directory {
 pub struct NoMemory;
 
 impl List {
-    fn of(level: u32, count: usize, entries: impl Iterator<Item = Link>) -> Option<Self> {
+    fn of(level: u32, count: usize, entries: impl Iterator<Item = Entry>) -> Option<Self> {
         let mut slots = Vec::new();
         slots.try_reserve_exact(count).ok()?;
         slots.extend(entries.map(|entry| Slot::new(entry.word())));
@@ -258,15 +259,15 @@ impl List {
     }
 }
 
-impl<'a> Tenure<'a> {
+impl<'a> SeenEntry<'a> {
     #[inline]
     pub fn depth(self) -> u32 {
-        self.link.depth()
+        self.entry.depth()
     }
 
     #[inline]
-    pub fn link(self) -> Link {
-        self.link
+    pub fn entry(self) -> Entry {
+        self.entry
     }
 
     #[inline]
@@ -277,7 +278,7 @@ impl<'a> Tenure<'a> {
     /// Whether the entry is unchanged.
     #[inline]
     pub fn holds(self) -> bool {
-        self.slot.load(Ordering::Relaxed) == self.link.word()
+        self.slot.load(Ordering::Relaxed) == self.entry.word()
     }
 
     /// The same for a caller that holds a lock of the shard. The entry changes only under all of them.
@@ -285,7 +286,7 @@ impl<'a> Tenure<'a> {
     /// goes on to store.)
     #[inline]
     pub fn holds_alone(self) -> bool {
-        read_owned_pointer(self.slot) == self.link.word()
+        read_owned_pointer(self.slot) == self.entry.word()
     }
 }
 
@@ -308,8 +309,8 @@ mod tests {
     }
 
     /// A shard of the first table.
-    fn entry(tables: &Tables, depth: u32, number: usize) -> Link {
-        Link::new(tables.sites_from(number).next().expect("a shard").1, depth)
+    fn entry(tables: &Tables, depth: u32, number: usize) -> Entry {
+        Entry::new(tables.sites_from(number).next().expect("a shard").1, depth)
     }
 
     /// Three roots, of which the second is split, and then its upper half.
@@ -330,13 +331,13 @@ mod tests {
         let tables = tables();
         let entry = |depth, number| entry(&tables, depth, number);
         let directory = three_roots(&tables);
-        let shards: Vec<Link> = directory.shards().map(Tenure::link).collect();
+        let shards: Vec<Entry> = directory.shards().map(SeenEntry::entry).collect();
         let expected = [entry(0, 0), entry(1, 1), entry(2, 3), entry(2, 4), entry(0, 2)];
         assert_eq!(shards, expected);
         let mut last = 0;
         for step in 0..=60_000 {
-            let tenure = directory.look_up(Mixed(step * (u64::MAX / 60_000)));
-            let at = shards.iter().position(|shard| *shard == tenure.link()).expect("known");
+            let seen = directory.look_up(Mixed(step * (u64::MAX / 60_000)));
+            let at = shards.iter().position(|shard| *shard == seen.entry()).expect("known");
             assert!(at == last || at == last + 1);
             last = at;
         }
@@ -363,13 +364,13 @@ mod tests {
         let directory = Directory::restore(THREE, &tables, depths.into_iter()).expect("memory");
         let mut seed = 1u64;
         for number in 10..60 {
-            let least = directory.shards().map(Tenure::depth).min();
+            let least = directory.shards().map(SeenEntry::depth).min();
             assert_eq!(Some(directory.shallowest()), least);
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let shard = directory.look_up(Mixed(seed));
             let depth = shard.depth() + 1;
             directory.deepen(depth).expect("memory");
-            let lower = Link::new(tables.at(shard.link()), depth);
+            let lower = Entry::new(tables.at(shard.entry()), depth);
             directory.replace(shard, lower, entry(&tables, depth, number));
         }
         assert!(directory.shallowest() > 0);
@@ -379,9 +380,9 @@ mod tests {
     fn lists_of_one_level_more_are_counted_and_made_once() {
         let directory = Directory::new(THREE, &tables()).expect("memory");
         let figures = || (directory.heap_bytes(), directory.missing_bytes(1));
-        assert_eq!(figures(), (48, 72));
+        assert_eq!(figures(), (64, 88));
         directory.deepen(1).expect("memory");
         directory.deepen(1).expect("memory");
-        assert_eq!(figures(), (120, 0));
+        assert_eq!(figures(), (152, 0));
     }
 }

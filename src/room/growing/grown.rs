@@ -23,13 +23,13 @@ use crate::layout::either;
 use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_STRIPES};
 use crate::layout::roots::Position;
 use crate::layout::sizing::GrowthPlan;
-use crate::room::growing::directory::{Directory, MOST_ENTRIES, NoMemory, Tenure};
+use crate::room::growing::directory::{Directory, MOST_ENTRIES, NoMemory, SeenEntry};
 use crate::room::growing::grown::worth::split_helps;
 use crate::room::growing::ledger::Ledger;
-use crate::room::growing::site::{Link, Site};
+use crate::room::growing::site::{Entry, Site};
 use crate::room::growing::split::{Sorted, split};
 use crate::room::growing::tables::Tables;
-use crate::room::growing::until_split::{Ground, Split, UntilSplit};
+use crate::room::growing::until_split::{Shared, Split, UntilSplit};
 use crate::room::parts::{Block, CannotRestore};
 use crate::room::shards::{Insert, Located, Shards, act, insert_if_absent_in, insert_in};
 use crate::rule::rule;
@@ -44,7 +44,7 @@ pub struct Grown {
     /// The geometry of each shard.
     geometry: Geometry,
     directory: Directory,
-    ground: Ground,
+    shared: Shared,
     /// Held while the tables or the directory grow.
     purchases: Mutex<()>,
     max_bytes: Gauge,
@@ -102,10 +102,10 @@ impl Grown {
     fn with(geometry: Geometry, directory: Directory, tables: Tables, plan: GrowthPlan) -> Self {
         let aging = Aging::new(geometry.lanes());
         let ledger = Ledger::of(&tables, &aging);
-        let ground = Ground { aging, tables, ledger, ticking: None };
+        let shared = Shared { aging, tables, ledger, ticking: None };
         let (purchases, max_bytes) = (Mutex::new(()), Gauge::new());
         max_bytes.set(plan.max_bytes as u64);
-        Grown { geometry, directory, ground, purchases, max_bytes, plan }
+        Grown { geometry, directory, shared, purchases, max_bytes, plan }
     }
 
     /// The shards of a file, which are in one table in the order of these blocks.
@@ -149,26 +149,26 @@ impl Grown {
     }
 
     #[inline]
-    fn site<'a>(&'a self, tenure: Tenure<'a>) -> &'a Site {
-        self.ground.tables.at(tenure.link())
+    fn site<'a>(&'a self, seen: SeenEntry<'a>) -> &'a Site {
+        self.shared.tables.at(seen.entry())
     }
 
     #[inline]
-    fn shard<'a, const WIDE: bool>(&'a self, tenure: Tenure<'a>) -> Leased<'a, WIDE> {
-        let site = self.site(tenure);
-        let lease = UntilSplit { tenure, ground: &self.ground, span: site.span::<WIDE>() };
+    fn shard<'a, const WIDE: bool>(&'a self, seen: SeenEntry<'a>) -> Leased<'a, WIDE> {
+        let site = self.site(seen);
+        let lease = UntilSplit { seen, shared: &self.shared, span: site.span::<WIDE>() };
         Shard::leased(site.table(), site.base(), lease)
     }
 
     #[inline(always)] // Like the operations: the place must not pass through memory.
     fn located<'a, const WIDE: bool>(
         &'a self,
-        tenure: Tenure<'a>,
+        seen: SeenEntry<'a>,
         position: Position,
     ) -> Located<'a, Self, WIDE> {
-        let (hash, depth) = (tenure.hash(), tenure.depth());
-        let place = self.ground.aging.place::<WIDE>(hash, position.in_root, depth);
-        (self.shard(tenure), place)
+        let (hash, depth) = (seen.hash(), seen.depth());
+        let place = self.shared.aging.place::<WIDE>(hash, position.in_root, depth);
+        (self.shard(seen), place)
     }
 
     #[inline]
@@ -193,7 +193,7 @@ impl Grown {
         loop {
             let (shard, place) = self.locate::<WIDE>(hash);
             // By the words of a moment ago. Of threads that race, each may add one copy too many.
-            if self.ground.aging.takes_another(shard.matching(place)) {
+            if self.shared.aging.takes_another(shard.matching(place)) {
                 return insert_in(self, (shard, place));
             }
             // Words that a split is changing may match by a bit too few, so a refusal is decided under the locks.
@@ -201,13 +201,12 @@ impl Grown {
                 "a_copy_is_refused_without_its_locks",
                 match shard.lock(place) {
                     Err(Split) => continue,
-                    Ok(_own) => !self.ground.aging.takes_another(shard.matching(place)),
+                    Ok(_own) => !self.shared.aging.takes_another(shard.matching(place)),
                 },
                 true
             );
             // Some of them may have expired.
-            let sweeps =
-                || self.is_ticking() && self.sweep::<WIDE>(self.site(shard.lease().tenure));
+            let sweeps = || self.is_ticking() && self.sweep::<WIDE>(self.site(shard.lease().seen));
             if is_refused && !sweeps() {
                 return Err(Full::new(FullKind::TooManyCopies));
             }
@@ -216,7 +215,7 @@ impl Grown {
 
     /// Whether a tick is passing, so that what has expired may be left.
     fn is_ticking(&self) -> bool {
-        self.ground.ticking.as_deref().is_some_and(Ticking::is_passing)
+        self.shared.ticking.as_deref().is_some_and(Ticking::is_passing)
     }
 
     /// Inserts an item of a list, which told it apart from all others. So it may have more copies here, by
@@ -243,8 +242,8 @@ impl Grown {
     /// [`Full`] if [a split would not help](split_helps) the item, or if there is no memory for it.
     #[cold]
     fn split<const WIDE: bool>(&self, shard: Leased<'_, WIDE>, place: Place) -> Result<(), Full> {
-        let (tenure, aging) = (shard.lease().tenure, &self.ground.aging);
-        let site = self.site(tenure);
+        let (seen, aging) = (shard.lease().seen, &self.shared.aging);
+        let site = self.site(seen);
         if self.sweep::<WIDE>(site) {
             return Ok(());
         }
@@ -263,7 +262,7 @@ impl Grown {
                 return path::find(shard, place).map(|_| ()).ok_or(Full::new(kind));
             }
         }
-        let _a_split = self.ground.ledger.splits.read();
+        let _a_split = self.shared.ledger.splits.read();
         let Ok(locked) = shard.lock_all() else { return Ok(()) };
         let used_up = || site.used_up(aging);
         let helps = split_helps(shard, &locked, place, used_up, || self.is_dense()).is_ok();
@@ -277,7 +276,7 @@ impl Grown {
     /// thread has done so.
     #[cold]
     fn split_for_all<const WIDE: bool>(&self, shard: Leased<'_, WIDE>) -> Result<(), Full> {
-        let _a_split = self.ground.ledger.splits.read();
+        let _a_split = self.shared.ledger.splits.read();
         let Ok(locked) = shard.lock_all() else { return Ok(()) };
         self.split_locked(shard, &locked)
     }
@@ -288,9 +287,9 @@ impl Grown {
         shard: Leased<'_, WIDE>,
         locked: &impl Locks,
     ) -> Result<(), Full> {
-        let tenure = shard.lease().tenure;
-        let (site, depth) = (self.site(tenure), tenure.depth() + 1);
-        let aging = &self.ground.aging;
+        let seen = shard.lease().seen;
+        let (site, depth) = (self.site(seen), seen.depth() + 1);
+        let aging = &self.shared.aging;
         let (new, new_locked) = self.buy::<WIDE>(depth)?;
         let upper = (new.shard::<WIDE>(), &new_locked);
         split(shard, locked, upper, aging, |Sorted { aged, newly_used_up, has_twins }| {
@@ -298,14 +297,14 @@ impl Grown {
             halves.iter().zip(aged).for_each(|(site, aged)| site.aged_gauge().set(aged));
             rule!(
                 "a_lane_without_bits_is_not_put_on_the_ledger",
-                self.ground.ledger.put(site, &newly_used_up),
+                self.shared.ledger.put(site, &newly_used_up),
                 ()
             );
             if has_twins {
-                self.ground.ledger.expect_leftovers();
+                self.shared.ledger.expect_leftovers();
             }
-            let [lower, upper] = halves.map(|site| Link::new(site, depth));
-            self.directory.replace(tenure, lower, upper);
+            let [lower, upper] = halves.map(|site| Entry::new(site, depth));
+            self.directory.replace(seen, lower, upper);
         });
         Ok(())
     }
@@ -314,7 +313,7 @@ impl Grown {
     /// of all slots are taken.
     fn is_dense(&self) -> bool {
         let slots = self.buckets() * self.geometry.lanes().slots();
-        self.ground.tables.shards() < FEW_SHARDS || 8 * self.items() >= slots
+        self.shared.tables.shards() < FEW_SHARDS || 8 * self.items() >= slots
     }
 
     /// Buys what a split needs: an unused shard, and entries in the directory for shards of this
@@ -336,7 +335,7 @@ impl Grown {
     ///   for the directory's next level too, so that its shards can be used.
     fn buy<const WIDE: bool>(&self, depth: u32) -> Result<(&Site, Many<'_, SHARD_STRIPES>), Full> {
         let _alone = self.purchases.lock();
-        if self.directory.roots().count << depth > MOST_ENTRIES * (self.ground.tables.shards() + 1)
+        if self.directory.roots().count << depth > MOST_ENTRIES * (self.shared.tables.shards() + 1)
         {
             return Err(Full::new(FullKind::NoRoomNearby));
         }
@@ -344,11 +343,11 @@ impl Grown {
         let entries = self.directory.missing_bytes(depth);
         let left = self.max_bytes().checked_sub(self.bytes() + entries).ok_or(limit)?;
         let for_a_table = left.saturating_sub(self.directory.bytes_of(depth + 1));
-        let unused = self.ground.tables.next_unused(for_a_table).map_err(Full::new)?;
+        let unused = self.shared.tables.next_unused(for_a_table).map_err(Full::new)?;
         self.directory.deepen(depth).map_err(|NoMemory| Full::new(FullKind::NoMemory))?;
-        rule!("a_new_shard_is_counted_before_it_is_locked", (), self.ground.tables.use_next());
+        rule!("a_new_shard_is_counted_before_it_is_locked", (), self.shared.tables.use_next());
         let Ok(locked) = unused.shard::<WIDE>().lock_all();
-        rule!("a_new_shard_is_counted_before_it_is_locked", self.ground.tables.use_next(), ());
+        rule!("a_new_shard_is_counted_before_it_is_locked", self.shared.tables.use_next(), ());
         Ok((unused, locked))
     }
 }

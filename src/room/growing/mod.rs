@@ -3,9 +3,13 @@
 //! * [`stages`]: first a [`list`](stages::list), which holds few items in little memory, then shards;
 //! * [`grown`]: the shards, each of which is [split](mod@split) when it is full and if that [is
 //!   worth](grown::worth) it;
-//! * [`directory`] leads to a shard's [`site`] in the [`tables`], for as long as its
-//!   [lease](until_split) holds;
 //! * [`ledger`]: how many items its used-up lanes stand for.
+//!
+//! # The way to a shard
+//!
+//! 1. The hash has a [position](crate::layout::roots::Position) among those of the shards that the filter began with.
+//! 2. The [`directory`] has an entry there, which is good for as long as nobody has [split](until_split) the shard.
+//! 3. The entry leads to the [`site`] of the shard: its memory in one of the [`tables`], and its figures.
 
 pub mod directory;
 pub mod grown;

@@ -1,8 +1,8 @@
 //! The site of a shard: where it is, and what is known of it beside its words.
 //!
-//! An entry of the [directory](crate::room::growing::directory) is a [`Link`] to a shard's site: its
-//! address, with the shard's depth in the bits that are zero in every address of a site. So a lookup
-//! gets from the entry to the shard with one load, and entry and depth change together.
+//! An [`Entry`] of the [directory](crate::room::growing::directory) is the address of a shard's site, with the
+//! shard's depth in bits that are zero in every such address. So a lookup gets from the entry to the shard with one
+//! load, and address and depth change together.
 
 use crate::layout::aging::{Aging, GROWING_BUCKETS, Lost};
 use crate::layout::either;
@@ -14,99 +14,93 @@ use crate::shard::lease::Always;
 use crate::shard::whole::{fill, read_shard, refill};
 use crate::sync::Gauge;
 use crate::table::Table;
-use crate::table::memory::Kept;
 use crate::table::span::{Span, Versions, Words};
-use std::ptr::null_mut;
+use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
 /// A shard of a table. Lookups read this, so it is never written.
-#[repr(align(32))] // A link needs five bits for a depth.
+///
+/// It has a share in the table, and the addresses of what lookups read there. So a lookup gets from here to the words
+/// with one load. By way of the table it takes two.
+#[repr(align(64))] // A line of the cache. Its address leaves six bits for a depth.
 pub struct Site {
-    /// The words and versions of the shard in its table, and its number there.
-    of: Kept<Recorded, Words, Versions>,
-}
-
-// Half of a cache line.
-const _: () = assert!(size_of::<Site>() == 32);
-
-/// A table, and what is recorded of its shards.
-pub struct Recorded {
-    table: Table,
-    /// How many more absent items the lanes of each shard match than its counted lanes would if they were new:
+    table: Arc<Table>,
+    /// The first of as many as the buckets have words, which lie one after another.
+    words: NonNull<Words>,
+    versions: NonNull<Versions>,
+    words_of_a_bucket: u32,
+    /// The shard's number in the table.
+    number: u32,
+    /// First how many more absent items the lanes of the shard match than its counted lanes would if they were new:
     /// the [vagueness](crate::layout::aging::Aging::vagueness) of all lanes, less the number of those that are
     /// not used up. It is set under all locks of the shard. A removal, which holds one of them, takes its lane off,
     /// and so does a tick.
-    aged: Box<[Gauge]>,
-    /// The balance of each shard in the [ledger](crate::room::growing::ledger), by the stamps that there are.
-    balances: Box<[Gauge]>,
+    ///
+    /// Then the balance of the shard in the [ledger](crate::room::growing::ledger), by the stamps that there are.
+    figures: Box<[Gauge]>,
 }
 
-impl Recorded {
-    /// Records nothing of a table's shards yet. The error is the number of bytes that could not be
-    /// allocated.
-    pub fn new(table: Table) -> Result<Self, usize> {
-        let gauges = |count: usize| {
-            let mut gauges = Vec::<Gauge>::new();
-            gauges.try_reserve_exact(count).map_err(|_| Self::bytes(table.geometry()))?;
-            gauges.resize_with(count, Gauge::default);
-            Ok::<Box<[_]>, usize>(gauges.into())
-        };
-        let shards = table.geometry().shards();
-        let (aged, balances) = (gauges(shards)?, gauges(shards * stamps(table.geometry()))?);
-        Ok(Recorded { table, aged, balances })
-    }
+const _: () = assert!(size_of::<Site>() == 64);
 
-    pub fn geometry(&self) -> &Geometry {
-        self.table.geometry()
-    }
-
-    pub fn items(&self) -> i64 {
-        self.table.stripes().all_items()
-    }
-
-    /// The memory that a table of this geometry and its records take, beside `self`.
-    pub fn bytes(geometry: &Geometry) -> usize {
-        let of_one = (1 + stamps(geometry)) * size_of::<Gauge>();
-        Table::bytes(geometry) + geometry.shards() * of_one
-    }
+/// The number of figures of each shard.
+fn figures(geometry: &Geometry) -> usize {
+    1 + geometry.lanes().most_stamps() as usize + 1
 }
 
-/// The number of stamps of a filter.
-fn stamps(geometry: &Geometry) -> usize {
-    geometry.lanes().most_stamps() as usize + 1
-}
+// SAFETY: it is a share of the table, and lends references to parts of it.
+#[allow(unsafe_code)]
+unsafe impl Send for Site {}
+// SAFETY: as above.
+#[allow(unsafe_code)]
+unsafe impl Sync for Site {}
 
 impl Site {
-    /// The site of a shard of this table, if it has that shard.
-    pub fn new(of: &Arc<Recorded>, shard: usize) -> Option<Self> {
-        let base = shard * GROWING_BUCKETS as usize;
-        let number = shard.try_into().ok()?;
-        Some(Site { of: Kept::new(of, number, |of| Span::find(&of.table, base))? })
+    /// The site of a shard of this table, if it has that shard, and if there is memory for its figures.
+    pub fn new(table: &Arc<Table>, number: usize) -> Option<Self> {
+        let (count, mut all) = (figures(table.geometry()), Vec::<Gauge>::new());
+        all.try_reserve_exact(count).ok()?;
+        all.resize_with(count, Gauge::default);
+        let (words, versions) = Span::find(table, number * GROWING_BUCKETS as usize)?;
+        Some(Site {
+            words: NonNull::from(words).cast(),
+            versions: NonNull::from(versions),
+            words_of_a_bucket: words.len().try_into().ok()?,
+            number: number.try_into().ok()?,
+            figures: all.into(),
+            table: Arc::clone(table),
+        })
     }
 
-    #[inline]
-    fn of(&self) -> &Recorded {
-        self.of.owner()
-    }
-
-    /// The shard's number in the table.
-    #[inline]
-    fn number(&self) -> usize {
-        self.of.note() as usize
+    /// The memory that the sites of a table of this geometry take.
+    pub fn bytes(geometry: &Geometry) -> usize {
+        geometry.shards() * (size_of::<Site>() + figures(geometry) * size_of::<Gauge>())
     }
 
     /// What lookups read of the shard, whose buckets are wide or are not.
     #[inline(always)]
     pub fn span<const WIDE: bool>(&self) -> Span<'_> {
-        let (words, all) = (self.of.first(), self.of.all());
+        // SAFETY: the addresses are those of parts of the table, of which there are so many. The table stays
+        // where it is and is not dropped while this has a share of it, and nobody may change it meanwhile, since
+        // a share is only ever lent for reading.
+        #[allow(unsafe_code)]
+        let (words, all, versions) = unsafe {
+            let count = self.words_of_a_bucket as usize;
+            let all = std::slice::from_raw_parts(self.words.as_ptr(), count);
+            (self.words.as_ref(), all, self.versions.as_ref())
+        };
         // With this, the compiler knows that all that follows is within.
         assert!(!WIDE || all.len() == 2, "a shard of wide buckets");
-        Span::new(words, all, self.of.other())
+        Span::new(words, all, versions)
     }
 
     #[inline]
     pub fn table(&self) -> &Table {
-        &self.of().table
+        &self.table
+    }
+
+    #[inline]
+    fn number(&self) -> usize {
+        self.number as usize
     }
 
     /// The table's index of the shard's first bucket.
@@ -140,31 +134,26 @@ impl Site {
         refill(self.table(), self.number(), from, items);
     }
 
-    fn balances(&self) -> &[Gauge] {
-        let stamps = stamps(self.of().geometry());
-        &self.of().balances[self.number() * stamps..][..stamps]
-    }
-
     /// The balance of the shard in the [ledger](crate::room::growing::ledger).
     pub fn balance(&self) -> ByStamp {
-        ByStamp::of(self.balances().iter().map(|items| items.get().cast_signed()))
+        ByStamp::of(self.figures[1..].iter().map(|items| items.get().cast_signed()))
     }
 
     /// Records the figures of a shard that was loaded, which no other thread knows.
     pub fn record(&self, aged: u64, balance: &ByStamp) {
         self.aged_gauge().set(aged);
-        let figures = self.balances().iter().zip(balance.figures());
+        let figures = self.figures[1..].iter().zip(balance.figures());
         figures.for_each(|(own, items)| own.set(items.cast_unsigned()));
     }
 
     /// The part of it that has this stamp. It changes under the ledger's lock.
     pub fn balance_of(&self, stamp: usize) -> &Gauge {
-        &self.balances()[stamp]
+        &self.figures[1 + stamp]
     }
 
     /// The gauge of how many more absent items the lanes match than the counted lanes would if they were new.
     pub fn aged_gauge(&self) -> &Gauge {
-        &self.of().aged[self.number()]
+        &self.figures[0]
     }
 
     pub fn aged(&self) -> u64 {
@@ -207,26 +196,26 @@ impl Site {
     }
 }
 
-/// The lowest bits of a link are the depth.
+/// The lowest bits of an entry are the depth.
 const DEPTH: usize = 31;
 
 /// The site of a shard and the shard's depth, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link(*mut Site);
+pub struct Entry(*mut Site);
 
-impl Link {
-    /// In place of a link.
-    pub const NONE: Link = Link(null_mut());
+impl Entry {
+    /// In place of an entry.
+    pub const NONE: Entry = Entry(null_mut());
 
-    /// A link to a site that stays where it is for as long as any of its links is used.
+    /// The entry of a site that stays where it is for as long as any of its entries is used.
     pub fn new(site: &Site, depth: u32) -> Self {
         let site = std::ptr::from_ref(site).cast_mut();
-        Link(site.map_addr(|address| address | depth as usize & DEPTH))
+        Entry(site.map_addr(|address| address | depth as usize & DEPTH))
     }
 
     #[inline]
     pub fn of_word(word: *mut Site) -> Self {
-        Link(word)
+        Entry(word)
     }
 
     #[inline]

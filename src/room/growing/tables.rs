@@ -6,20 +6,15 @@
 //! huge pages, at least one: small pages would make lookups of a batch take twice as long.
 //!
 //! Where a limit leaves less than that, a table may be smaller, but never less than a 64th of what
-//! is there. So tables are never used up: 4,096 of them are more than `(65/64)^4032`, or 2^90, times
-//! the memory of the first ones, whatever the limit was at each moment.
+//! is there.
 
 use crate::error::FullKind;
 use crate::layout::geometry::Geometry;
-use crate::room::growing::site::{Link, Recorded, Site};
-use crate::sync::Gauge;
+use crate::room::growing::site::{Entry, Site};
+use crate::sync::{AppendList, Gauge};
 use crate::table::Table;
 use crate::table::memory::huge_pages::HUGE;
-use std::sync::{Arc, OnceLock};
-
-/// The lists of tables, and the tables in each: 4,096 in all.
-const LISTS: usize = 64;
-const LISTED: usize = 64;
+use std::sync::Arc;
 
 /// A new table has this part of the shards that there are, or at least one.
 const PART: usize = 32;
@@ -33,30 +28,22 @@ const AT_ONCE: usize = 5 * HUGE;
 /// Under a limit, it has at least this part.
 const LEAST_PART: usize = 64;
 
-type Slot = OnceLock<Box<Held>>;
+/// The sites of the shards of a table. Each has a share in it.
+type Sites = Box<[Site]>;
 
-type List = Box<[Slot; LISTED]>;
-
-const LIST_BYTES: usize = LISTED * size_of::<Slot>();
+/// The size of what leads to a table: the table itself, the two counts of an [`Arc`], and the place of its sites.
+const OVERHEAD: usize =
+    AppendList::<Sites>::BYTES_OF_EACH + size_of::<Table>() + 2 * size_of::<usize>();
 
 pub struct Tables {
     /// The geometry of the shards that the filter began with.
     geometry: Geometry,
-    lists: [OnceLock<List>; LISTS],
+    sites: AppendList<Sites>,
     /// The number of shards in use.
     shards: Gauge,
-    /// The size of all tables, with their lists.
+    /// The size of all tables.
     bytes: Gauge,
 }
-
-/// A table, and the sites of its shards.
-pub struct Held {
-    table: Arc<Recorded>,
-    sites: Box<[Site]>,
-}
-
-/// The size of what holds a table: itself, the table, and the two counts of an [`Arc`].
-const HELD_BYTES: usize = size_of::<Held>() + size_of::<Recorded>() + 2 * size_of::<usize>();
 
 impl Tables {
     /// The first table, with all shards in use, or the number of bytes that could not be allocated.
@@ -68,13 +55,11 @@ impl Tables {
     /// A first table, with its first `shards` shards in use, of a filter that began with `roots`.
     pub fn restore(roots: usize, table: Table, shards: usize) -> Result<Self, usize> {
         let geometry = table.geometry().with_shards(roots);
-        let first = Held::of(table)?;
-        let lists = std::array::from_fn(|_| OnceLock::new());
-        let (none, bytes) = (Gauge::default(), Gauge::default());
-        let tables = Tables { geometry, lists, shards: none, bytes };
-        tables.put(first, tables.slot(0).ok_or(LIST_BYTES)?);
-        tables.shards.set(shards as u64);
-        Ok(tables)
+        let (in_use, bytes) = (Gauge::new(), Gauge::new());
+        in_use.set(shards as u64);
+        bytes.set(Self::bytes(table.geometry()) as u64);
+        let sites = AppendList::new(sites_of(table)?);
+        Ok(Tables { geometry, sites, shards: in_use, bytes })
     }
 
     /// Tables for a filter that began with this geometry. The first has so many shards, none of which
@@ -84,45 +69,22 @@ impl Tables {
         Self::restore(geometry.shards(), first, 0)
     }
 
-    /// The size of the first table, with its list.
+    /// The size of a table, with all that leads to it.
     pub fn bytes(geometry: &Geometry) -> usize {
-        LIST_BYTES + HELD_BYTES + Held::bytes(geometry)
+        OVERHEAD + Table::bytes(geometry) + Site::bytes(geometry)
     }
 
-    /// Returns the site of a link that was made of one of these sites.
+    /// Returns the site that a pointer which was made of one of these sites leads to.
     #[inline]
-    pub fn at(&self, link: Link) -> &Site {
+    pub fn at(&self, pointer: Entry) -> &Site {
         // SAFETY: a filter has one directory and these tables. Their sites are all that the directory
-        // has links to, and it never hands out `NONE`. Sites stay where they are until the tables are
-        // dropped, which are borrowed here. A site is complete before a link to it is stored, with
-        // `Release`, and links are read with `Acquire`.
+        // has pointers to, and it never hands out `NONE`. Sites stay where they are until the tables are
+        // dropped, which are borrowed here. A site is complete before a pointer to it is stored, with
+        // `Release`, and pointers are read with `Acquire`.
         #[allow(unsafe_code)]
         unsafe {
-            &*link.address()
+            &*pointer.address()
         }
-    }
-
-    /// The slot for a table after `tables` tables, in a list that may be new.
-    fn slot(&self, tables: usize) -> Option<&Slot> {
-        let list = self.lists.get(tables / LISTED)?;
-        if list.get().is_none() {
-            let mut slots = Vec::new();
-            slots.try_reserve_exact(LISTED).ok()?;
-            slots.resize_with(LISTED, OnceLock::new);
-            let _ = list.set(List::try_from(slots).ok()?);
-            self.bytes.add(LIST_BYTES as i64);
-        }
-        list.get()?.get(tables % LISTED)
-    }
-
-    fn put(&self, held: Held, slot: &Slot) {
-        self.bytes.add((HELD_BYTES + held.heap_bytes()) as i64);
-        let _ = slot.set(Box::new(held));
-    }
-
-    fn all(&self) -> impl Iterator<Item = &Held> {
-        let lists = self.lists.iter().map_while(OnceLock::get);
-        lists.flat_map(|list| list.iter()).map_while(|held| held.get().map(|held| &**held))
     }
 
     /// The number of shards in use.
@@ -136,7 +98,8 @@ impl Tables {
     }
 
     pub fn items(&self) -> i64 {
-        self.all().map(|held| held.table.items()).sum()
+        let tables = self.sites.all().filter_map(|sites| sites.first().map(Site::table));
+        tables.map(|table| table.stripes().all_items()).sum()
     }
 
     pub fn heap_bytes(&self) -> usize {
@@ -145,15 +108,16 @@ impl Tables {
 
     /// The sites of all shards in use, with their numbers, from this number on.
     pub fn sites_from(&self, start: usize) -> impl Iterator<Item = (usize, &Site)> {
-        let tables = self.all().scan(0, |before, held| {
-            let first = *before;
-            *before += held.sites.len();
-            Some((first, held))
+        let mut before = 0;
+        let tables = self.sites.all().map(move |sites| {
+            let first = before;
+            before += sites.len();
+            (first, sites)
         });
         tables
-            .flat_map(move |(first, held)| {
-                let skipped = start.saturating_sub(first).min(held.sites.len());
-                (first + skipped..).zip(&held.sites[skipped..])
+            .flat_map(move |(first, sites)| {
+                let skipped = start.saturating_sub(first).min(sites.len());
+                (first + skipped..).zip(&sites[skipped..])
             })
             .take_while(|(number, _)| *number < self.shards())
     }
@@ -170,8 +134,7 @@ impl Tables {
     }
 
     /// Takes a shard into use, of shards that are filled one after another. A large table is not written at once, but
-    /// provided page by page. It may be as small as one shard: then it has all that `bytes` leave room
-    /// for, so only a caller who has more bytes each time would use up the tables.
+    /// provided page by page. It may be as small as one shard.
     pub fn take_next(&self, bytes: usize) -> Result<&Site, FullKind> {
         let table = |geometry| match Table::bytes(&geometry) > AT_ONCE {
             true => Table::new(geometry),
@@ -190,43 +153,39 @@ impl Tables {
         least: impl Fn(usize) -> usize,
         make: impl Fn(Geometry) -> Result<Table, usize>,
     ) -> Result<&Site, FullKind> {
-        let in_use = self.shards();
-        let bought: usize = self.all().map(|held| held.sites.len()).sum();
-        if in_use == bought {
-            self.buy(self.all().count(), bought, least(bought), bytes, make)?;
+        let bought: usize = self.sites.all().map(|sites| sites.len()).sum();
+        if self.shards() == bought {
+            self.buy(bought, least(bought), bytes, make)?;
         }
-        let mut before = 0;
-        let site = self.all().find_map(|held| {
-            let number = in_use - before;
-            before += held.sites.len();
-            held.sites.get(number)
+        let mut number = self.shards();
+        let next = self.sites.all().find_map(|sites| {
+            let site = sites.get(number);
+            number = number.saturating_sub(sites.len());
+            site
         });
-        site.ok_or(FullKind::NoMemory)
+        next.ok_or(FullKind::NoMemory)
     }
 
-    /// Adds a table of at least `least` shards and at most `bytes` bytes after `tables` tables with
-    /// `shards` shards.
+    /// Adds a table of at least `least` shards and at most `bytes` bytes to tables that have `shards` shards.
     fn buy(
         &self,
-        tables: usize,
         shards: usize,
         least: usize,
         bytes: usize,
         make: impl Fn(Geometry) -> Result<Table, usize>,
     ) -> Result<(), FullKind> {
-        let is_listed = self.lists.get(tables / LISTED).is_some_and(|list| list.get().is_some());
-        let list = if is_listed { 0 } else { LIST_BYTES };
-        let bytes_of_one = Held::bytes(&self.geometry.with_shards(1));
-        let affordable = bytes.saturating_sub(HELD_BYTES + list) / bytes_of_one;
+        let of_one = Self::bytes(&self.geometry.with_shards(1)) - OVERHEAD;
+        let affordable = bytes.saturating_sub(OVERHEAD) / of_one;
         let wanted = self.wanted(shards).min(affordable);
         if wanted < least {
             return Err(FullKind::LimitReached);
         }
-        let slot = self.slot(tables).ok_or(FullKind::NoMemory)?;
-        let held_of = |shards| make(self.geometry.with_shards(shards)).and_then(Held::of);
+        let new = |shards| make(self.geometry.with_shards(shards)).and_then(sites_of);
         // Perhaps the system has memory for a smaller one.
-        let held = held_of(wanted).or_else(|_| held_of(least));
-        self.put(held.map_err(|_| FullKind::NoMemory)?, slot);
+        let sites = new(wanted).or_else(|_| new(least)).map_err(|_| FullKind::NoMemory)?;
+        let geometry = self.geometry.with_shards(sites.len());
+        self.bytes.add(Self::bytes(&geometry) as i64);
+        self.sites.add(sites);
         Ok(())
     }
 
@@ -247,22 +206,14 @@ impl Tables {
     }
 }
 
-impl Held {
-    fn of(table: Table) -> Result<Self, usize> {
-        let table = Arc::new(Recorded::new(table)?);
-        let shards = table.geometry().shards();
-        let mut sites = Vec::new();
-        sites.try_reserve_exact(shards).map_err(|_| Held::bytes(table.geometry()))?;
-        sites.extend((0..shards).map_while(|shard| Site::new(&table, shard)));
-        Ok(Held { table, sites: sites.into() })
+/// The sites of a table's shards, or the number of bytes that could not be allocated.
+fn sites_of(table: Table) -> Result<Sites, usize> {
+    let bytes = Tables::bytes(table.geometry());
+    let (shards, table) = (table.geometry().shards(), Arc::new(table));
+    let mut sites = Vec::new();
+    sites.try_reserve_exact(shards).map_err(|_| bytes)?;
+    for number in 0..shards {
+        sites.push(Site::new(&table, number).ok_or(bytes)?);
     }
-
-    /// The size of a table of this geometry, without what holds it.
-    fn bytes(geometry: &Geometry) -> usize {
-        Recorded::bytes(geometry) + geometry.shards() * size_of::<Site>()
-    }
-
-    fn heap_bytes(&self) -> usize {
-        Self::bytes(self.table.geometry())
-    }
+    Ok(sites.into())
 }

@@ -6,7 +6,7 @@ use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Geometry};
 use crate::layout::stamps::Moment;
 use crate::layout::stamps::by_stamp::ByStamp;
-use crate::room::growing::directory::Tenure;
+use crate::room::growing::directory::SeenEntry;
 use crate::room::growing::ledger::Ledger;
 use crate::room::growing::site::Site;
 use crate::room::growing::tables::Tables;
@@ -21,13 +21,13 @@ use std::sync::Arc;
 /// to the shard is unchanged.
 #[derive(Clone, Copy)]
 pub struct UntilSplit<'a, const WIDE: bool = false> {
-    pub(super) tenure: Tenure<'a>,
-    pub(super) ground: &'a Ground,
+    pub(super) seen: SeenEntry<'a>,
+    pub(super) shared: &'a Shared,
     pub(super) span: Span<'a>,
 }
 
 /// What the leases of all shards share.
-pub struct Ground {
+pub struct Shared {
     pub aging: Aging,
     pub tables: Tables,
     pub ledger: Ledger,
@@ -35,7 +35,7 @@ pub struct Ground {
     pub ticking: Option<Arc<Ticking>>,
 }
 
-impl Ground {
+impl Shared {
     /// What time it is. Only a caller that holds a lock of a shard may depend on it.
     #[inline]
     pub fn now(&self) -> Moment {
@@ -56,7 +56,7 @@ impl Ground {
 #[cfg(loom)]
 impl<const WIDE: bool> UntilSplit<'_, WIDE> {
     pub fn depth(self) -> u32 {
-        self.tenure.depth()
+        self.seen.depth()
     }
 }
 
@@ -82,47 +82,47 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
 
     #[inline]
     fn check(self) -> Result<(), Split> {
-        if self.tenure.holds() { Ok(()) } else { Err(Split) }
+        if self.seen.holds() { Ok(()) } else { Err(Split) }
     }
 
     #[inline]
     fn check_alone(self) -> Result<(), Split> {
-        if self.tenure.holds_alone() { Ok(()) } else { Err(Split) }
+        if self.seen.holds_alone() { Ok(()) } else { Err(Split) }
     }
 
     #[inline]
     fn holding(self, _: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
-        self.ground.aging.holding::<WIDE>(word, fp)
+        self.shared.aging.holding::<WIDE>(word, fp)
     }
 
     #[inline]
     fn holding_tail(self, _: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
-        self.ground.aging.holding_tail(word, fp)
+        self.shared.aging.holding_tail(word, fp)
     }
 
     #[inline]
     fn alike(self, _: Lanes, words: Words, fp: Fingerprint) -> Alike {
-        self.ground.aging.alike::<WIDE>(words, fp)
+        self.shared.aging.alike::<WIDE>(words, fp)
     }
 
     #[inline]
     fn is_in(self, _: Lanes, first: u64, second: u64, fp: Fingerprint) -> bool {
-        self.ground.aging.is_in::<WIDE>(first, second, fp)
+        self.shared.aging.is_in::<WIDE>(first, second, fp)
     }
 
     #[inline]
     fn alternate(self, _: &Geometry, bucket: Bucket, fp: Fingerprint) -> Bucket {
-        self.ground.aging.alternate(bucket, fp)
+        self.shared.aging.alternate(bucket, fp)
     }
 
     #[inline]
     fn closest(self, words: Words, among: LaneSet) -> Option<(u32, Lane)> {
-        self.ground.aging.closest::<WIDE>(words, among)
+        self.shared.aging.closest::<WIDE>(words, among)
     }
 
     #[inline]
     fn now(self, _: &Table) -> Moment {
-        self.ground.now()
+        self.shared.now()
     }
 
     #[inline]
@@ -130,10 +130,10 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
         if lost == 0 {
             return Some(1);
         }
-        let Ground { aging, ledger, .. } = self.ground;
+        let Shared { aging, ledger, .. } = self.shared;
         let (site, lanes) = (self.site(), aging.lanes());
         let is_used_up = aging.is_used_up(lost);
-        if is_used_up && !ledger.take(site, lanes, lanes.stamp(words, lane), self.ground.now()) {
+        if is_used_up && !ledger.take(site, lanes, lanes.stamp(words, lane), self.shared.now()) {
             return None;
         }
         let counted = i32::from(!is_used_up);
@@ -143,21 +143,21 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
 
     /// The item of a used-up lane stays on the ledger until the tick ends.
     fn replacing(self, words: Words, lane: Lane) -> i32 {
-        let lanes = self.ground.aging.lanes();
+        let lanes = self.shared.aging.lanes();
         let dead = lanes.only(words, lanes.set_of(lanes.tops()).only(lane));
-        let lost = self.ground.aging.lost::<WIDE>(dead);
+        let lost = self.shared.aging.lost::<WIDE>(dead);
         self.site().aged_gauge().take(lost.aged);
         (lost.lanes - lost.used_up) as i32
     }
 
     #[inline]
     fn restamping(self, words: Words, lane: Lane, to: usize) {
-        let Ground { aging, ledger, .. } = self.ground;
+        let Shared { aging, ledger, .. } = self.shared;
         let from = aging.lanes().stamp(words, lane);
         if from != to && !aging.used_up::<WIDE>(words).only(lane).is_empty() {
             rule!(
                 "a_refresh_leaves_an_item_to_its_old_stamp",
-                ledger.restamp(self.site(), aging.lanes(), [from, to], self.ground.now()),
+                ledger.restamp(self.site(), aging.lanes(), [from, to], self.shared.now()),
                 ()
             );
         }
@@ -165,12 +165,12 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
 
     #[inline]
     fn may_be_last(self) -> bool {
-        self.ground.ledger.may_be_empty()
+        self.shared.ledger.may_be_empty()
     }
 }
 
 impl<'a, const WIDE: bool> UntilSplit<'a, WIDE> {
     fn site(self) -> &'a Site {
-        self.ground.tables.at(self.tenure.link())
+        self.shared.tables.at(self.seen.entry())
     }
 }

@@ -111,8 +111,8 @@ fn to_be_split(grove: &Grove) -> [Mixed; 2] {
 }
 
 fn split(grove: &Grove, [_, item]: &[Mixed; 2]) {
-    let link = grove.room.link(0, 0);
-    grove.room.split_as_seen::<false>(*item, 0, link).expect("memory");
+    let entry = grove.room.entry(0, 0);
+    grove.room.split_as_seen::<false>(*item, 0, entry).expect("memory");
 }
 
 /// Nothing that expires escapes to the half that is split off, nothing else goes, and the counts are right.

@@ -58,8 +58,8 @@ impl Grown {
         let mut may_grow = true;
         'shards: loop {
             let position = self.position(start);
-            let tenure = self.directory.look_up_at(start, position);
-            if tenure.depth() > depth {
+            let seen = self.directory.look_up_at(start, position);
+            if seen.depth() > depth {
                 depth += 1;
                 self.take_range::<WIDE>(merge, (start, depth), next)?;
                 rule!("an_entry_goes_to_the_first_of_its_shards", (), return Ok(()));
@@ -68,17 +68,17 @@ impl Grown {
                 start = upper;
                 continue;
             }
-            let shard = self.shard::<WIDE>(tenure);
-            if may_grow && merge.copy.needs_depth(tenure.depth()) {
+            let shard = self.shard::<WIDE>(seen);
+            if may_grow && merge.copy.needs_depth(seen.depth()) {
                 may_grow = self.split_for_all(shard).is_ok();
                 continue;
             }
             let Merge { copy, changed, counted, taken } = &mut *merge;
             let mut guest = **copy;
-            if tenure.depth() != copy.depth {
+            if seen.depth() != copy.depth {
                 changed.copy_from_slice(copy.words);
-                let depths = (copy.depth, tenure.depth());
-                self.ground.aging.bring_to_depth::<WIDE>(changed, depths, position.in_root);
+                let depths = (copy.depth, seen.depth());
+                self.shared.aging.bring_to_depth::<WIDE>(changed, depths, position.in_root);
                 guest.words = changed;
             }
             while next < guest.end() {
@@ -110,13 +110,13 @@ impl Grown {
         counted: &mut [u64],
         taken: &mut Taken,
     ) -> Result<Option<Unplaced>, Split> {
-        let (lanes, aging) = (self.geometry.lanes(), &self.ground.aging);
-        let ledger = &self.ground.ledger;
+        let (lanes, aging) = (self.geometry.lanes(), &self.shared.aging);
+        let ledger = &self.shared.ledger;
         // While this is held, no used-up lanes are erased as left over.
         let like_a_split = || Some(ledger.splits.read());
         let _like_a_split = rule!("an_entry_comes_while_a_filter_is_cleared", like_a_split(), None);
         let locked = shard.lock_all()?;
-        let site = self.site(shard.lease().tenure);
+        let site = self.site(shard.lease().seen);
         let (mut aged, mut used_up) = (0i64, ByStamp::default());
         let unplaced = guest.merge(next, shard, |place, top| {
             let counted = &mut counted[place.first.0 as usize];

@@ -18,7 +18,7 @@ use crate::layout::geometry::Mixed;
 use crate::layout::stamps::Moment;
 use crate::room::growing::grown::Grown;
 use crate::room::growing::site::Site;
-use crate::room::growing::until_split::Ground;
+use crate::room::growing::until_split::Shared;
 use crate::room::shards::Shards;
 use crate::rule::rule;
 use crate::table::ticking::{Passage, Ticking};
@@ -28,13 +28,13 @@ use std::sync::Arc;
 impl Grown {
     /// From now on, the time is what this says.
     pub fn keep_time(&mut self, ticking: Option<Arc<Ticking>>) {
-        self.ground.ticking = ticking;
+        self.shared.ticking = ticking;
     }
 
     /// Does this to each of these segments, with the site of its shard and the index of its stripe.
     fn in_each(&self, segments: Range<usize>, mut act: impl FnMut(&Site, usize)) {
         let in_a_shard = self.geometry.stripes() as usize;
-        let sites = self.ground.tables.sites_from(segments.start / in_a_shard);
+        let sites = self.shared.tables.sites_from(segments.start / in_a_shard);
         for (number, site) in sites.take_while(|(number, _)| number * in_a_shard < segments.end) {
             let first = number * in_a_shard;
             let here = segments.start.max(first)..segments.end.min(first + in_a_shard);
@@ -45,7 +45,7 @@ impl Grown {
     /// Erases what has expired in a stripe of this shard. The items of used-up lanes stay on the ledger until the tick
     /// ends.
     fn expire_in<const WIDE: bool>(&self, site: &Site, stripe: usize, now: Moment) {
-        let aging = &self.ground.aging;
+        let aging = &self.shared.aging;
         let lanes = aging.lanes();
         site.shard::<WIDE>().expire(stripe, now, |words| {
             let mut lost = Lost::default();
@@ -64,12 +64,12 @@ impl Grown {
     /// If a tick is passing, erases what has expired in this shard before the tick gets there. Returns
     /// whether there was anything.
     pub fn sweep<const WIDE: bool>(&self, site: &Site) -> bool {
-        if self.ground.ticking.is_none() {
+        if self.shared.ticking.is_none() {
             return false;
         }
         // No tick begins while this is held: what has expired now is not what comes next.
-        let _no_tick = self.ground.ledger.splits.read();
-        let (shard, now) = (site.shard::<WIDE>(), self.ground.now());
+        let _no_tick = self.shared.ledger.splits.read();
+        let (shard, now) = (site.shard::<WIDE>(), self.shared.now());
         let is_due = shard.has_any_expired(now);
         if is_due {
             shard.own_stripes().for_each(|stripe| {
@@ -88,7 +88,7 @@ impl Passage for Grown {
 
     /// While no shard is being split.
     fn begin(&self, set: impl FnOnce() -> Option<Moment>) {
-        let _no_split = self.ground.ledger.splits.write();
+        let _no_split = self.shared.ledger.splits.write();
         rule!("a_tick_begins_while_a_shard_is_swept", (), drop(_no_split));
         set();
     }
@@ -98,11 +98,11 @@ impl Passage for Grown {
         rule!("a_tick_passes_by_what_is_split_off", (), {
             return self.geometry.stripes() as usize;
         });
-        self.ground.tables.segments()
+        self.shared.tables.segments()
     }
 
     fn announce(&self, segments: Range<usize>) {
-        rule!("items_go_off_the_ledger_before_their_lanes", (), self.close(self.ground.now()));
+        rule!("items_go_off_the_ledger_before_their_lanes", (), self.close(self.shared.now()));
         either!(self.is_wide(), WIDE => {
             self.in_each(segments, |site, stripe| site.shard::<WIDE>().announce(stripe));
         });
@@ -115,7 +115,7 @@ impl Passage for Grown {
     }
 
     fn close(&self, now: Moment) {
-        let Ground { ledger, tables, .. } = &self.ground;
+        let Shared { ledger, tables, .. } = &self.shared;
         ledger.close(tables, self.geometry.lanes(), now);
         self.perhaps_empty();
     }

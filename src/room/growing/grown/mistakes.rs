@@ -2,12 +2,12 @@
 
 use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::growing::grown::Grown;
-use crate::room::growing::site::Link;
+use crate::room::growing::site::Entry;
 use crate::room::parts::Copied;
 use std::cell::RefCell;
 
 /// The beginning of a shard's hashes, the shard, and their end.
-type Listed = (u64, Link, Option<u64>);
+type Listed = (u64, Entry, Option<u64>);
 
 thread_local! {
     static LISTED: RefCell<Vec<Listed>> = const { RefCell::new(Vec::new()) };
@@ -24,19 +24,19 @@ impl Grown {
         if hash == 0 {
             let shards = self.directory.shards();
             let end = |shard| self.directory.end(shard).map(|hash| hash.0);
-            LISTED.set(shards.map(|shard| (shard.hash().0, shard.link(), end(shard))).collect());
+            LISTED.set(shards.map(|shard| (shard.hash().0, shard.entry(), end(shard))).collect());
         }
         let found = LISTED.with_borrow(|list| list.iter().find(|it| it.0 == hash).copied());
-        let (_, link, end) = found.expect("a shard");
-        let Ok(items) = self.ground.tables.at(link).shard::<false>().copy(buckets, || 0);
+        let (_, entry, end) = found.expect("a shard");
+        let Ok(items) = self.shared.tables.at(entry).shard::<false>().copy(buckets, || 0);
         *next = end;
-        Some(Copied { depth: link.depth(), items, used_up: ByStamp::default() })
+        Some(Copied { depth: entry.depth(), items, used_up: ByStamp::default() })
     }
 
     /// Copies the first shard, and nothing else.
     pub(super) fn copy_first(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied> {
         let first = self.directory.shards().next().expect("a shard");
-        let Ok(items) = self.ground.tables.at(first.link()).shard::<false>().copy(buckets, || 0);
+        let Ok(items) = self.shared.tables.at(first.entry()).shard::<false>().copy(buckets, || 0);
         *next = None;
         Some(Copied { depth: 0, items, used_up: ByStamp::default() })
     }

@@ -5,7 +5,7 @@ use crate::layout::geometry::Mixed;
 use crate::layout::sizing::GrowthPlan;
 use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::growing::grown::Grown;
-use crate::room::growing::site::{Link, Site};
+use crate::room::growing::site::{Entry, Site};
 
 impl Grown {
     #[doc(hidden)]
@@ -16,13 +16,13 @@ impl Grown {
     /// The site of the shard with this number.
     #[doc(hidden)]
     pub fn site_of(&self, shard: usize) -> Option<&Site> {
-        self.ground.tables.sites_from(shard).next().map(|(_, site)| site)
+        self.shared.tables.sites_from(shard).next().map(|(_, site)| site)
     }
 
     /// Does this while no lanes are erased because they are left over.
     #[doc(hidden)]
     pub fn as_in_a_split(&self, act: impl FnOnce()) {
-        let _a_split = self.ground.ledger.splits.read();
+        let _a_split = self.shared.ledger.splits.read();
         act();
     }
 
@@ -30,25 +30,25 @@ impl Grown {
     #[doc(hidden)]
     pub fn put_on_the_ledger(&self, shard: usize, stamp: usize, items: i64) {
         let site = self.site_of(shard).expect("a shard");
-        self.ground.ledger.put(site, &ByStamp::only(stamp, items));
+        self.shared.ledger.put(site, &ByStamp::only(stamp, items));
     }
 
-    /// The link to the shard with this number, if it has this depth.
+    /// The entry of the shard with this number, if it has this depth.
     #[doc(hidden)]
-    pub fn link(&self, shard: usize, depth: u32) -> Link {
-        Link::new(self.site_of(shard).expect("a shard"), depth)
+    pub fn entry(&self, shard: usize, depth: u32) -> Entry {
+        Entry::new(self.site_of(shard).expect("a shard"), depth)
     }
 
-    /// Splits the shard that owned the item when this link was in the list of this level.
+    /// Splits the shard that owned the item when this entry was in the list of this level.
     #[doc(hidden)]
     pub fn split_as_seen<const WIDE: bool>(
         &self,
         hash: Mixed,
         level: u32,
-        link: Link,
+        entry: Entry,
     ) -> Result<(), Full> {
-        let tenure = self.directory.assume(hash, level, link);
-        let (shard, place) = self.located::<WIDE>(tenure, self.position(hash));
+        let seen = self.directory.assume(hash, level, entry);
+        let (shard, place) = self.located::<WIDE>(seen, self.position(hash));
         self.split(shard, place)
     }
 }

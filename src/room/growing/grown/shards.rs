@@ -7,9 +7,9 @@ use crate::layout::geometry::{Mixed, Place, SHARD_BUCKETS};
 use crate::layout::roots::Parts;
 use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
 use crate::layout::stamps::by_stamp::ByStamp;
-use crate::room::growing::directory::Tenure;
+use crate::room::growing::directory::SeenEntry;
 use crate::room::growing::grown::Grown;
-use crate::room::growing::until_split::{Ground, Split, UntilSplit};
+use crate::room::growing::until_split::{Shared, Split, UntilSplit};
 use crate::room::guest::{Guest, Taken};
 use crate::room::parts::{Copied, Plan};
 use crate::room::shards::{Located, Shards};
@@ -22,7 +22,7 @@ const SAMPLE: u64 = 128;
 impl Grown {
     /// The vagueness of a shard, on average over all hashes.
     pub fn vagueness_of_all(&self) -> f64 {
-        let part = |tenure| self.directory.share(tenure) * self.site(tenure).vagueness();
+        let part = |seen| self.directory.share(seen) * self.site(seen).vagueness();
         self.directory.shards().map(part).sum()
     }
 
@@ -38,7 +38,7 @@ impl Shards for Grown {
     type Lease<'a, const WIDE: bool> = UntilSplit<'a, WIDE>;
 
     /// Finding the table again is cheaper than keeping its address.
-    type Ahead<'a, const WIDE: bool> = (Tenure<'a>, Place);
+    type Ahead<'a, const WIDE: bool> = (SeenEntry<'a>, Place);
 
     #[inline]
     fn is_wide(&self) -> bool {
@@ -56,12 +56,12 @@ impl Shards for Grown {
         lease: UntilSplit<'a, WIDE>,
         _: Split,
     ) -> Located<'a, Self, WIDE> {
-        self.locate(lease.tenure.hash())
+        self.locate(lease.seen.hash())
     }
 
     #[inline(always)]
     fn contains_again<const WIDE: bool>(&self, (shard, _): Located<'_, Self, WIDE>) -> bool {
-        self.contains_somewhere::<WIDE>(shard.lease().tenure.hash())
+        self.contains_somewhere::<WIDE>(shard.lease().seen.hash())
     }
 
     #[inline(always)]
@@ -69,7 +69,7 @@ impl Shards for Grown {
         &'a self,
         (shard, _): Located<'a, Self, WIDE>,
     ) -> Result<(), Full> {
-        self.insert_somewhere::<WIDE>(shard.lease().tenure.hash())
+        self.insert_somewhere::<WIDE>(shard.lease().seen.hash())
     }
 
     #[inline(always)]
@@ -77,7 +77,7 @@ impl Shards for Grown {
         &'a self,
         (shard, _): Located<'a, Self, WIDE>,
     ) -> Result<bool, Full> {
-        self.insert_if_absent_somewhere::<WIDE>(shard.lease().tenure.hash())
+        self.insert_if_absent_somewhere::<WIDE>(shard.lease().seen.hash())
     }
 
     fn make_room<'a, const WIDE: bool>(
@@ -85,31 +85,31 @@ impl Shards for Grown {
         lease: UntilSplit<'a, WIDE>,
         _: FullKind,
     ) -> Result<Located<'a, Self, WIDE>, Full> {
-        let position = self.position(lease.tenure.hash());
-        let (shard, place) = self.located::<WIDE>(lease.tenure, position);
+        let position = self.position(lease.seen.hash());
+        let (shard, place) = self.located::<WIDE>(lease.seen, position);
         self.split(shard, place)?;
-        Ok(self.locate(lease.tenure.hash()))
+        Ok(self.locate(lease.seen.hash()))
     }
 
     #[cold]
     fn perhaps_empty(&self) {
-        let Ground { ledger, tables, aging, .. } = &self.ground;
+        let Shared { ledger, tables, aging, .. } = &self.shared;
         either!(self.is_wide(), WIDE => ledger.clear_if_empty::<WIDE>(tables, aging));
     }
 
     #[inline(always)]
-    fn fetch<const WIDE: bool>(&self, hash: Mixed) -> (Tenure<'_>, Place) {
+    fn fetch<const WIDE: bool>(&self, hash: Mixed) -> (SeenEntry<'_>, Place) {
         let (shard, place) = self.locate::<WIDE>(hash);
         shard.prefetch(place);
-        (shard.lease().tenure, place)
+        (shard.lease().seen, place)
     }
 
     #[inline(always)]
     fn fetched<'a, const WIDE: bool>(
         &'a self,
-        (tenure, place): (Tenure<'a>, Place),
+        (seen, place): (SeenEntry<'a>, Place),
     ) -> Located<'a, Self, WIDE> {
-        (self.shard(tenure), place)
+        (self.shard(seen), place)
     }
 
     fn parts(&self) -> Parts {
@@ -121,26 +121,25 @@ impl Shards for Grown {
 
     #[inline]
     fn buckets(&self) -> usize {
-        self.ground.tables.shards() * self.geometry.buckets() as usize
+        self.shared.tables.shards() * self.geometry.buckets() as usize
     }
 
     fn items(&self) -> usize {
-        (self.ground.tables.items() + self.ground.ledger.total()).try_into().unwrap_or(0)
+        (self.shared.tables.items() + self.shared.ledger.total()).try_into().unwrap_or(0)
     }
 
     fn clear(&self) {
-        let ledger = &self.ground.ledger;
+        let ledger = &self.shared.ledger;
         let (mut next, mut balances) = (Some(Mixed(0)), ByStamp::default());
         while let Some(hash) = next {
-            let tenure = self.directory.look_up(hash);
-            let mut empty = || balances.add_all(&ledger.set_aside(self.site(tenure)));
+            let seen = self.directory.look_up(hash);
+            let mut empty = || balances.add_all(&ledger.set_aside(self.site(seen)));
             let nothing = || rule!("a_clear_records_after_its_locks", empty(), ());
             // If it has been split meanwhile, its halves are next.
-            let cleared =
-                either!(self.is_wide(), WIDE => self.shard::<WIDE>(tenure).clear(nothing));
+            let cleared = either!(self.is_wide(), WIDE => self.shard::<WIDE>(seen).clear(nothing));
             let is_done = cleared.is_ok();
             if rule!("a_clear_goes_on_after_a_split", is_done, true) {
-                next = self.directory.end(tenure);
+                next = self.directory.end(seen);
                 rule!("a_clear_records_after_its_locks", (), {
                     loom::thread::yield_now();
                     empty();
@@ -151,7 +150,7 @@ impl Shards for Grown {
     }
 
     fn heap_bytes(&self) -> usize {
-        size_of::<Self>() + self.directory.heap_bytes() + self.ground.tables.heap_bytes()
+        size_of::<Self>() + self.directory.heap_bytes() + self.shared.tables.heap_bytes()
     }
 
     fn plan(&self) -> Plan {
@@ -163,7 +162,7 @@ impl Shards for Grown {
             return self.copy_as_listed(next, buckets);
         });
         loop {
-            let tenure = self.directory.look_up(Mixed((*next)?));
+            let seen = self.directory.look_up(Mixed((*next)?));
             rule!("a_save_goes_through_the_first_shards_only", (), {
                 if let Some(copied) = self.copy_first(next, buckets) {
                     return Some(copied);
@@ -172,27 +171,27 @@ impl Shards for Grown {
             // If it has been split meanwhile, its halves come one after the other.
             let mut used_up = ByStamp::default();
             let others = || {
-                used_up = self.ground.balance(self.site(tenure));
+                used_up = self.shared.balance(self.site(seen));
                 used_up.total()
             };
             let copied = either!(
                 self.is_wide(),
-                WIDE => self.shard::<WIDE>(tenure).copy(buckets, others)
+                WIDE => self.shard::<WIDE>(seen).copy(buckets, others)
             );
             rule!("a_save_passes_over_a_shard_that_was_split", (), {
-                *next = self.directory.end(tenure).map(|hash| hash.0);
+                *next = self.directory.end(seen).map(|hash| hash.0);
             });
             if let Ok(items) = copied {
                 let copy = rule!(
                     "the_end_of_a_shard_is_looked_up_after_its_copy",
-                    tenure,
-                    self.directory.look_up(tenure.hash())
+                    seen,
+                    self.directory.look_up(seen.hash())
                 );
                 *next = self.directory.end(copy).map(|hash| hash.0);
                 let copy = rule!(
                     "the_depth_of_a_shard_is_looked_up_after_its_copy",
-                    tenure,
-                    self.directory.look_up(tenure.hash())
+                    seen,
+                    self.directory.look_up(seen.hash())
                 );
                 return Some(Copied { depth: copy.depth(), items, used_up });
             }
@@ -208,7 +207,7 @@ impl Shards for Grown {
     }
 
     fn items_by_stamp(&self) -> ByStamp {
-        let Ground { ledger, tables, aging, .. } = &self.ground;
+        let Shared { ledger, tables, aging, .. } = &self.shared;
         let (mut items, lanes) = (ledger.items(), aging.lanes());
         either!(self.is_wide(), WIDE => {
             let shards = tables.sites_from(0).map(|(_, site)| site.shard::<WIDE>());
@@ -223,7 +222,7 @@ impl Shards for Grown {
 
     /// How many items the lanes of two buckets match.
     fn rate(&self) -> f64 {
-        let vagueness = match self.ground.tables.shards() as u64 <= SAMPLE {
+        let vagueness = match self.shared.tables.shards() as u64 <= SAMPLE {
             true => self.vagueness_of_all(),
             false => self.vagueness_of_some(),
         };
@@ -232,7 +231,7 @@ impl Shards for Grown {
 
     fn stats(&self, capacity: usize) -> Stats {
         let lanes = self.geometry.lanes();
-        let shards = self.ground.tables.shards();
+        let shards = self.shared.tables.shards();
         let roots = self.directory.roots().count;
         Stats {
             items: self.items(),
@@ -241,7 +240,7 @@ impl Shards for Grown {
             fingerprint_bits: lanes.fingerprint_bits(),
             slots_per_bucket: lanes.slots(),
             shards,
-            segments: self.ground.tables.segments(),
+            segments: self.shared.tables.segments(),
             size_in_bytes: self.heap_bytes(),
             false_positive_rate: self.rate(),
             false_positive_rate_at_capacity: self.plan.rate,

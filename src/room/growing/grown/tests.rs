@@ -21,7 +21,7 @@ fn an_insert_is_refused_without_the_locks_of_its_shard() {
     let is_crowded =
         |hash: &Mixed| insert(*hash).is_err_and(|full| full.kind() == FullKind::NoRoomNearby);
     let refused = chosen.take(100_000).find(is_crowded).expect("they share two buckets");
-    assert_eq!(filter.ground.tables.shards(), FEW_SHARDS, "splits for a crowd");
+    assert_eq!(filter.shared.tables.shards(), FEW_SHARDS, "splits for a crowd");
 
     let (shard, place) = filter.locate::<false>(refused);
     let own = [place.first, place.second].map(|bucket| shard.stripes::<1>([bucket]));
@@ -50,5 +50,5 @@ fn what_some_shards_tell_of_the_rate_is_near_what_all_do() {
         let (some, all) = (filter.vagueness_of_some(), filter.vagueness_of_all());
         assert!((some / all - 1.0).abs() < 0.02, "{some} instead of {all}");
     }
-    assert!(filter.ground.tables.shards() > 20);
+    assert!(filter.shared.tables.shards() > 20);
 }

@@ -222,7 +222,7 @@ pub mod internals {
     #[cfg(loom)]
     pub use crate::rule::BROKEN;
     pub use crate::shard::Shard;
-    pub use crate::shard::kick::{Copies, Outcome, make_room, make_room_if_absent, walk};
+    pub use crate::shard::kick::{Copies, Outcome, kick, walk};
     pub use crate::shard::lease::{Always, Refusal, Removal};
     pub use crate::shard::path::{Path, Step, find};
     pub use crate::sync::AtomicU64;

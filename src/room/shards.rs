@@ -20,7 +20,7 @@ use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::guest::{Guest, Taken};
 use crate::room::parts::{Copied, Plan};
 use crate::shard::Shard;
-use crate::shard::kick;
+use crate::shard::kick::{Copies, kick};
 use crate::shard::lease::{Answer, Lease, Refusal, Removal};
 use crate::stats::Stats;
 
@@ -284,7 +284,7 @@ pub fn insert_in<'a, const WIDE: bool, S: Shards>(
     (shard, place): Located<'a, S, WIDE>,
 ) -> Result<(), Full> {
     let again = |refusal| place_again(shards, shard.lease(), refusal, Shard::insert);
-    kick::make_room(shard, place).or_else(again)
+    kick(shard, place, Copies::Add).map(|_| ()).or_else(again)
 }
 
 /// The same for an item that is inserted if it is absent.
@@ -294,7 +294,7 @@ pub fn insert_if_absent_in<'a, const WIDE: bool, S: Shards>(
     (shard, place): Located<'a, S, WIDE>,
 ) -> Result<bool, Full> {
     let again = |refusal| place_again(shards, shard.lease(), refusal, Shard::insert_if_absent);
-    kick::make_room_if_absent(shard, place).or_else(again)
+    kick(shard, place, Copies::UnlessPresent).or_else(again)
 }
 
 /// Adds an item of another filter's list, so many ticks old, unless it is here. Returns whether it was added.

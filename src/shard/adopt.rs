@@ -163,13 +163,13 @@ impl<L: Lease> Shard<'_, L> {
 
     /// Adds an item of another filter, so many ticks old, unless it is here. Returns whether it was added.
     pub fn adopt_item(self, place: Place, age: u64) -> Answer<bool, L> {
-        let locked = self.lock(place).map_err(Refusal::Lapsed)?;
+        let locked = self.lock(place)?;
         let came = Moment::of_tick(self.now().tick().wrapping_sub(age));
         let place = Place { fp: self.lanes().stamped(place.fp, came), ..place };
         let mut adopted = self.adopt_at_once(&locked, place, true);
         drop(locked);
         if let Adopted::NoRoom = adopted {
-            adopted = self.adopt(&self.lock_all().map_err(Refusal::Lapsed)?, place, true);
+            adopted = self.adopt(&self.lock_all()?, place, true);
         }
         match adopted {
             Adopted::Added => Ok(true),

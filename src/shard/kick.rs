@@ -161,79 +161,52 @@ pub enum Copies {
     UnlessPresent,
 }
 
-/// Places a copy of an item, mostly one whose buckets are full.
+/// Adds an item, mostly one whose buckets are full. Returns whether it was added.
 #[doc(hidden)]
 #[cold]
-pub fn make_room<L: Lease>(shard: Shard<'_, L>, place: Place) -> Answer<(), L> {
-    match walk_near(shard, place, Copies::Add)? {
-        Outcome::Placed => Ok(()),
-        _ => make_room_afar(shard, place),
+pub fn kick<L: Lease>(shard: Shard<'_, L>, place: Place, copies: Copies) -> Answer<bool, L> {
+    let told = rule!("a_search_ends_in_a_copy", copies, Copies::Add);
+    let near = rule!("a_search_that_goes_far_ends_in_a_copy", path::find_near(shard, place), None);
+    let outcome = match near {
+        Some(path) => walk_within::<1, 3, L>(shard, &path, place, told)?,
+        None => Outcome::Stale,
+    };
+    match outcome {
+        Outcome::Placed => Ok(true),
+        Outcome::Present => Ok(false),
+        Outcome::Stale => kick_far(shard, place, told),
     }
 }
 
-/// Places the newcomer with one move, or none. Stale if that cannot be done, or was not done.
-#[inline]
-fn walk_near<L: Lease>(shard: Shard<'_, L>, place: Place, copies: Copies) -> Answer<Outcome, L> {
-    let Some(path) = path::find_near(shard, place) else { return Ok(Outcome::Stale) };
-    walk_within::<1, 3, L>(shard, &path, place, copies).map_err(Refusal::Lapsed)
-}
-
-/// The same as [`make_room`], with as many moves as it takes.
+/// The same with as many moves as it takes.
 #[cold]
-fn make_room_afar<L: Lease>(shard: Shard<'_, L>, place: Place) -> Answer<(), L> {
+fn kick_far<L: Lease>(shard: Shard<'_, L>, place: Place, copies: Copies) -> Answer<bool, L> {
+    let told = rule!("a_search_that_goes_far_ends_in_a_copy", copies, Copies::Add);
     while let Some(path) = path::find(shard, place) {
-        let outcome = walk(shard, &path, place, Copies::Add).map_err(Refusal::Lapsed)?;
-        if outcome == Outcome::Placed {
-            return Ok(());
+        match walk(shard, &path, place, told)? {
+            Outcome::Placed => return Ok(true),
+            Outcome::Present => return Ok(false),
+            Outcome::Stale => {}
         }
     }
-    Err(full(shard, place))
+    if copies == Copies::Add {
+        return Err(full(shard, place));
+    }
+    // Another thread may have used the last room for this very item, or be about to: the other
+    // moves of its path are made, and the item comes last. That thread holds the stripe of the
+    // bucket it goes to.
+    rule!("a_refusal_is_decided_without_the_locks", (), {
+        return if shard.contains(place)? { Ok(false) } else { Err(full(shard, place)) };
+    });
+    rule!("the_loser_of_the_last_room_does_not_look", (), return Err(full(shard, place)));
+    let locked = shard.lock(place)?;
+    if shard.contains_locked(&locked, place) { Ok(false) } else { Err(full(shard, place)) }
 }
 
 /// Whether the item has no room because of its own copies, by the words of a moment ago.
 fn full<L: Lease>(shard: Shard<'_, L>, place: Place) -> Refusal<L::Lapsed> {
     let only_copies = shard.matching(place).lanes == 2 * shard.lanes().slots();
     Refusal::Full(if only_copies { FullKind::TooManyCopies } else { FullKind::NoRoomNearby })
-}
-
-/// Places an item unless it is here, mostly one whose buckets are full.
-#[doc(hidden)]
-#[cold]
-pub fn make_room_if_absent<L: Lease>(shard: Shard<'_, L>, place: Place) -> Answer<bool, L> {
-    let copies = rule!("a_search_ends_in_a_copy", Copies::UnlessPresent, Copies::Add);
-    rule!(
-        "a_search_that_goes_far_ends_in_a_copy",
-        (),
-        return make_room_afar_if_absent(shard, place)
-    );
-    match walk_near(shard, place, copies)? {
-        Outcome::Placed => Ok(true),
-        Outcome::Present => Ok(false),
-        Outcome::Stale => make_room_afar_if_absent(shard, place),
-    }
-}
-
-#[cold]
-fn make_room_afar_if_absent<L: Lease>(shard: Shard<'_, L>, place: Place) -> Answer<bool, L> {
-    while let Some(path) = path::find(shard, place) {
-        let copies =
-            rule!("a_search_that_goes_far_ends_in_a_copy", Copies::UnlessPresent, Copies::Add);
-        match walk(shard, &path, place, copies).map_err(Refusal::Lapsed)? {
-            Outcome::Placed => return Ok(true),
-            Outcome::Present => return Ok(false),
-            Outcome::Stale => {}
-        }
-    }
-    // Another thread may have used the last room for this very item, or be about to: the other
-    // moves of its path are made, and the item comes last. That thread holds the stripe of the
-    // bucket it goes to.
-    rule!("a_refusal_is_decided_without_the_locks", (), {
-        let is_here = shard.contains(place).map_err(Refusal::Lapsed)?;
-        return if is_here { Ok(false) } else { Err(full(shard, place)) };
-    });
-    rule!("the_loser_of_the_last_room_does_not_look", (), return Err(full(shard, place)));
-    let locked = shard.lock(place).map_err(Refusal::Lapsed)?;
-    if shard.contains_locked(&locked, place) { Ok(false) } else { Err(full(shard, place)) }
 }
 
 /// Moves the items of the path and places the newcomer, if the path is still as it was found.

@@ -173,6 +173,12 @@ pub enum Refusal<E> {
     Lapsed(E),
 }
 
+impl<E> From<E> for Refusal<E> {
+    fn from(lapsed: E) -> Self {
+        Refusal::Lapsed(lapsed)
+    }
+}
+
 /// What became of a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {

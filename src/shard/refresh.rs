@@ -9,7 +9,7 @@ use crate::layout::geometry::{Bucket, Place};
 use crate::layout::stamps::Moment;
 use crate::rule::rule;
 use crate::shard::Shard;
-use crate::shard::lease::{Answer, Lease, Refusal};
+use crate::shard::lease::{Answer, Lease};
 use crate::table::stripe::Locks;
 
 impl<L: Lease> Shard<'_, L> {
@@ -32,7 +32,7 @@ impl<L: Lease> Shard<'_, L> {
         // Each turn but the last is spoiled by another thread that has inserted the item, or removed
         // it.
         loop {
-            if self.refresh(place).map_err(Refusal::Lapsed)? {
+            if self.refresh(place)? {
                 return Ok(false);
             }
             if self.insert_if_absent(place)? {

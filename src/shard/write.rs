@@ -1,14 +1,14 @@
 //! Inserts and removals of one item, in its own two buckets.
 //!
-//! An item that finds both buckets full is passed on to [`kick`].
+//! An item that finds both buckets full is passed on to [`kick`](mod@crate::shard::kick).
 
 use crate::layout::bucket::{Fingerprint, Lane, Words};
 use crate::layout::geometry::{Bucket, Place};
 use crate::layout::stamps::Moment;
 use crate::rule::rule;
 use crate::shard::Shard;
-use crate::shard::kick;
-use crate::shard::lease::{Answer, Lease, Refusal, Removal};
+use crate::shard::kick::{Copies, kick};
+use crate::shard::lease::{Answer, Lease, Removal};
 use crate::shard::look::BothStamps;
 use crate::table::stripe::Locks;
 use std::cmp::Reverse;
@@ -25,9 +25,9 @@ struct Rank {
 impl<L: Lease> Shard<'_, L> {
     /// Adds a copy of the item.
     pub fn insert(self, place: Place) -> Answer<(), L> {
-        match self.insert_at_once(place).map_err(Refusal::Lapsed)? {
+        match self.insert_at_once(place)? {
             Some(()) => Ok(()),
-            None => kick::make_room(self, place),
+            None => kick(self, place, Copies::Add).map(|_| ()),
         }
     }
 
@@ -69,9 +69,9 @@ impl<L: Lease> Shard<'_, L> {
 
     /// Adds the item unless it is here. Returns whether it was added.
     pub fn insert_if_absent(self, place: Place) -> Answer<bool, L> {
-        match self.insert_if_absent_at_once(place).map_err(Refusal::Lapsed)? {
+        match self.insert_if_absent_at_once(place)? {
             Some(added) => Ok(added),
-            None => kick::make_room_if_absent(self, place),
+            None => kick(self, place, Copies::UnlessPresent),
         }
     }
 

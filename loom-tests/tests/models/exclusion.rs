@@ -1,7 +1,7 @@
 //! Writers do not undo each other's changes, and there is no deadlock.
 
 use crate::toy::{Model, Toy};
-use koel_under_loom::internals::{Copies, Outcome, Path, Place, Removal, make_room, walk};
+use koel_under_loom::internals::{Copies, Outcome, Path, Place, Removal, kick, walk};
 
 #[test]
 fn two_inserts_into_one_bucket_both_stay() {
@@ -61,7 +61,7 @@ fn a_removed_item_leaves_no_phantom() {
         &[
             |toy, (path, _, newcomer)| {
                 if walk(toy.shard(), path, *newcomer, Copies::Add) == Ok(Outcome::Stale) {
-                    make_room(toy.shard(), *newcomer).expect("there is room");
+                    kick(toy.shard(), *newcomer, Copies::Add).expect("there is room");
                 }
             },
             |toy, (_, x, _)| {
@@ -115,9 +115,9 @@ struct Kick {
     in_the_way: Place,
 }
 
-fn kick(toy: &Toy, this: &Kick) {
+fn walk_or_kick(toy: &Toy, this: &Kick) {
     if walk(toy.shard(), &this.path, this.newcomer, Copies::Add) == Ok(Outcome::Stale) {
-        make_room(toy.shard(), this.newcomer).expect("there is room");
+        kick(toy.shard(), this.newcomer, Copies::Add).expect("there is room");
     }
 }
 
@@ -136,7 +136,7 @@ fn two_kickers_on_one_path_lose_nothing() {
                 in_the_way: x,
             })
         },
-        &[|toy, [one, _]| kick(toy, one), |toy, [_, two]| kick(toy, two)],
+        &[|toy, [one, _]| walk_or_kick(toy, one), |toy, [_, two]| walk_or_kick(toy, two)],
         |toy, [one, two]| {
             for item in [&one.newcomer, &two.newcomer, &one.in_the_way, &toy.item(0, 5, 0)] {
                 assert_eq!(toy.copies(item), 1, "a kick lost an item");
@@ -163,7 +163,7 @@ fn kickers_in_opposite_directions_do_not_wait_for_each_other() {
                 Kick { path: toy.path(&[(&y, 3)], 0), newcomer: toy.item(3, 2, 1), in_the_way: y },
             ]
         },
-        &[|toy, [one, _]| kick(toy, one), |toy, [_, two]| kick(toy, two)],
+        &[|toy, [one, _]| walk_or_kick(toy, one), |toy, [_, two]| walk_or_kick(toy, two)],
         |toy, kicks| {
             for kick in kicks {
                 assert_eq!(toy.copies(&kick.newcomer), 1);

@@ -1,9 +1,7 @@
 //! If several calls race to add an absent item, exactly one of them adds it.
 
 use crate::toy::{Model, Toy};
-use koel_under_loom::internals::{
-    Copies, Outcome, Path, Place, make_room, make_room_if_absent, walk,
-};
+use koel_under_loom::internals::{Copies, Outcome, Path, Place, kick, walk};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -93,7 +91,7 @@ fn one_call_wins_on_the_kick_path() {
             Ok(Outcome::Placed) => true,
             Ok(Outcome::Present) => false,
             Ok(Outcome::Stale) => {
-                make_room_if_absent(toy.shard(), race.item).expect("there is room")
+                kick(toy.shard(), race.item, Copies::UnlessPresent).expect("there is room")
             }
         });
     }
@@ -128,7 +126,7 @@ twins! { one_call_wins_on_the_kick_path:
 #[test]
 fn the_loser_of_the_last_room_is_not_refused() {
     let add: fn(&Toy, &Race) = |toy, race| {
-        let added = make_room_if_absent(toy.shard(), race.item);
+        let added = kick(toy.shard(), race.item, Copies::UnlessPresent);
         race.won(added.expect("refused though the item is in"));
     };
     Model::new("last room", 70).blocking().preemptions(2).run(
@@ -160,9 +158,9 @@ fn nobody_is_refused_while_the_item_comes_in() {
             Race::of(toy.item(0, 3, 0), Vec::new())
         },
         &[
-            |toy, race| race.won(make_room(toy.shard(), race.item).is_ok()),
+            |toy, race| race.won(kick(toy.shard(), race.item, Copies::Add).is_ok()),
             |toy, race| {
-                let added = make_room_if_absent(toy.shard(), race.item);
+                let added = kick(toy.shard(), race.item, Copies::UnlessPresent);
                 race.won(added.expect("refused though the item comes in"));
             },
         ],
@@ -178,7 +176,7 @@ twins! { nobody_is_refused_while_the_item_comes_in:
 #[test]
 fn one_call_wins_after_a_search() {
     let alone: fn(&Toy, &Race) = |toy, race| {
-        race.won(make_room_if_absent(toy.shard(), race.item).expect("there is room"));
+        race.won(kick(toy.shard(), race.item, Copies::UnlessPresent).expect("there is room"));
     };
     let whole: fn(&Toy, &Race) = |toy, race| {
         race.won(toy.shard().insert_if_absent(race.item).expect("there is room"));

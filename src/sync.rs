@@ -11,6 +11,7 @@
 //! * [`zeroed_words`]: the memory of a table, or `None` if it cannot be allocated.
 
 pub use imp::*;
+pub use owned::*;
 
 use crate::rule::rule;
 
@@ -45,38 +46,11 @@ impl Gauge {
     pub fn take(&self, amount: u64) {
         self.0.fetch_sub(amount, std::sync::atomic::Ordering::Relaxed);
     }
-}
 
-/// A counter whose figures are in the order of time: who gets a figure sees what had been done
-/// before any lower one was given out. Checkers do not treat it as an event.
-pub struct Clock(std::sync::atomic::AtomicU64);
-
-impl Clock {
-    pub const fn new() -> Self {
-        Clock(std::sync::atomic::AtomicU64::new(0))
-    }
-
-    /// Returns the next figure, from 1 on.
+    /// Counts one more, and returns the new figure. Other threads may do so at the same time: who gets a
+    /// figure sees what had been done before any lower one was returned.
     pub fn next(&self) -> u64 {
         self.0.fetch_add(1, std::sync::atomic::Ordering::AcqRel) + 1
-    }
-}
-
-/// A number that is chosen when it is first needed. Checkers do not treat it as an event.
-#[derive(Default)]
-pub struct Chosen(std::sync::atomic::AtomicU64);
-
-impl Chosen {
-    /// Returns the number, which is not zero. All threads get the same.
-    pub fn get(&self, choose: impl FnOnce() -> u64) -> u64 {
-        use std::sync::atomic::Ordering::Relaxed;
-        match self.0.load(Relaxed) {
-            0 => {
-                let own = choose().max(1);
-                self.0.compare_exchange(0, own, Relaxed, Relaxed).err().unwrap_or(own)
-            }
-            chosen => chosen,
-        }
     }
 }
 
@@ -203,6 +177,84 @@ mod imp {
 
     use std::time::Duration;
 
+    /// Leaves the processor to other threads for a moment.
+    pub fn nap() {
+        std::thread::sleep(Duration::from_micros(50));
+    }
+
+    /// Allocates zeroed words, fresh from the system. Pages, small or huge, that are never written
+    /// take no memory.
+    pub fn zeroed_words(count: usize) -> Option<Box<[AtomicU64]>> {
+        bytemuck::allocation::try_zeroed_slice_box(count).ok()
+    }
+}
+
+#[cfg(any(loom, shuttle))]
+mod imp {
+    #[cfg(loom)]
+    use loom as checker;
+    #[cfg(shuttle)]
+    use shuttle as checker;
+
+    pub use checker::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+    pub use checker::thread::yield_now as nap;
+    pub use checker::thread_local;
+
+    use checker::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+
+    pub fn zeroed_words(count: usize) -> Option<Box<[AtomicU64]>> {
+        Some((0..count).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    pub struct Mutex<T>(checker::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub fn new(value: T) -> Self {
+            Mutex(checker::sync::Mutex::new(value))
+        }
+
+        pub fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().unwrap()
+        }
+    }
+
+    pub struct RwLock<T>(checker::sync::RwLock<T>);
+
+    impl<T> RwLock<T> {
+        pub fn new(value: T) -> Self {
+            RwLock(checker::sync::RwLock::new(value))
+        }
+
+        pub fn read(&self) -> RwLockReadGuard<'_, T> {
+            self.0.read().unwrap()
+        }
+
+        pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+            self.0.write().unwrap()
+        }
+    }
+
+    /// One that never spins: under a checker, every try is one more case to explore.
+    pub struct Backoff;
+
+    impl Backoff {
+        pub fn new() -> Self {
+            Backoff
+        }
+
+        pub fn is_completed(&self) -> bool {
+            true
+        }
+
+        pub fn snooze(&self) {}
+    }
+}
+
+/// What only the holder of a lock changes, and the queue of a lock.
+#[cfg(not(loom))]
+mod owned {
+    use super::*;
+
     /// Loads a word that only the holder of a lock writes. The caller is that holder.
     #[inline]
     pub fn read_owned(word: &AtomicU64) -> u64 {
@@ -221,24 +273,19 @@ mod imp {
         word.load(Ordering::Relaxed)
     }
 
-    /// Leaves the processor to other threads for a moment.
-    pub fn nap() {
-        std::thread::sleep(Duration::from_micros(50));
-    }
+    /// A place in the queue of a lock that is taken without one.
+    pub type InQueue<'a> = std::marker::PhantomData<&'a ()>;
 
-    /// Allocates zeroed words, fresh from the system. Pages, small or huge, that are never written
-    /// take no memory.
-    pub fn zeroed_words(count: usize) -> Option<Box<[AtomicU64]>> {
-        bytemuck::allocation::try_zeroed_slice_box(count).ok()
+    /// Only a checker's locks go through their queue at once.
+    #[inline]
+    pub fn queue_first(_: &Mutex<()>) -> InQueue<'_> {
+        std::marker::PhantomData
     }
 }
 
 #[cfg(loom)]
-mod imp {
-    use crate::rule::rule;
-    pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
-    pub use loom::thread_local;
-
+mod owned {
+    use super::*;
     use std::cell::Cell;
 
     #[allow(unsafe_code)]
@@ -261,129 +308,22 @@ mod imp {
         unsafe { word.unsync_load() }
     }
 
-    pub fn nap() {
-        loom::thread::yield_now();
-    }
-
-    pub fn zeroed_words(count: usize) -> Option<Box<[AtomicU64]>> {
-        Some((0..count).map(|_| AtomicU64::new(0)).collect())
-    }
-
-    pub use super::NoBackoff as Backoff;
-
-    pub struct Mutex<T>(loom::sync::Mutex<T>);
-
-    impl<T> Mutex<T> {
-        pub fn new(value: T) -> Self {
-            Mutex(loom::sync::Mutex::new(value))
-        }
-
-        pub fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
-            self.0.lock().unwrap()
-        }
-    }
-
-    pub struct RwLock<T>(loom::sync::RwLock<T>);
-
-    impl<T> RwLock<T> {
-        pub fn new(value: T) -> Self {
-            RwLock(loom::sync::RwLock::new(value))
-        }
-
-        pub fn read(&self) -> loom::sync::RwLockReadGuard<'_, T> {
-            self.0.read().unwrap()
-        }
-
-        pub fn write(&self) -> loom::sync::RwLockWriteGuard<'_, T> {
-            self.0.write().unwrap()
-        }
-    }
-
-    pub type MutexGuard<'a, T> = loom::sync::MutexGuard<'a, T>;
-
     std::thread_local! {
         static QUEUE_FIRST: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Returns whether every lock of this model goes through its queue, so that a waiting thread
+    pub type InQueue<'a> = Option<loom::sync::MutexGuard<'a, ()>>;
+
+    /// Waits in the queue, if every lock of this model goes through its queue, so that a waiting thread
     /// blocks instead of trying again. Models of three or more threads need this, because tries
     /// would never end there. All threads of a model run on one real thread, so this holds for all
     /// of them.
-    pub fn queue_first() -> bool {
-        QUEUE_FIRST.get()
+    pub fn queue_first(queue: &Mutex<()>) -> InQueue<'_> {
+        QUEUE_FIRST.get().then(|| queue.lock())
     }
 
-    /// Sets [`queue_first`] for the models that this real thread runs from now on.
+    /// Sets whether the locks of the models that this real thread runs from now on go through their queues.
     pub fn set_queue_first(on: bool) {
         QUEUE_FIRST.set(on);
     }
-}
-
-#[cfg(shuttle)]
-mod imp {
-    pub use super::NoBackoff as Backoff;
-    pub use shuttle::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
-    pub use shuttle::thread::yield_now as nap;
-    pub use shuttle::thread_local;
-
-    pub fn read_owned(word: &AtomicU64) -> u64 {
-        word.load(Ordering::Relaxed)
-    }
-
-    pub fn read_owned_u32(word: &AtomicU32) -> u32 {
-        word.load(Ordering::Relaxed)
-    }
-
-    pub fn read_owned_pointer<T>(word: &AtomicPtr<T>) -> *mut T {
-        word.load(Ordering::Relaxed)
-    }
-
-    pub fn zeroed_words(count: usize) -> Option<Box<[AtomicU64]>> {
-        Some((0..count).map(|_| AtomicU64::new(0)).collect())
-    }
-
-    pub struct Mutex<T>(shuttle::sync::Mutex<T>);
-
-    impl<T> Mutex<T> {
-        pub fn new(value: T) -> Self {
-            Mutex(shuttle::sync::Mutex::new(value))
-        }
-
-        pub fn lock(&self) -> shuttle::sync::MutexGuard<'_, T> {
-            self.0.lock().unwrap()
-        }
-    }
-
-    pub struct RwLock<T>(shuttle::sync::RwLock<T>);
-
-    impl<T> RwLock<T> {
-        pub fn new(value: T) -> Self {
-            RwLock(shuttle::sync::RwLock::new(value))
-        }
-
-        pub fn read(&self) -> shuttle::sync::RwLockReadGuard<'_, T> {
-            self.0.read().unwrap()
-        }
-
-        pub fn write(&self) -> shuttle::sync::RwLockWriteGuard<'_, T> {
-            self.0.write().unwrap()
-        }
-    }
-}
-
-/// A [`Backoff`] that never spins: under a checker, every try is one more case to explore.
-#[cfg(any(loom, shuttle))]
-pub struct NoBackoff;
-
-#[cfg(any(loom, shuttle))]
-impl NoBackoff {
-    pub fn new() -> Self {
-        NoBackoff
-    }
-
-    pub fn is_completed(&self) -> bool {
-        true
-    }
-
-    pub fn snooze(&self) {}
 }

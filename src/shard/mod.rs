@@ -52,7 +52,8 @@ use crate::layout::stamps::Moment;
 use crate::rule::rule;
 use crate::shard::lease::{Always, Lease};
 use crate::table::Table;
-use crate::table::stripe::{Locks, Many, Moving, One, StripeSet, Two};
+use crate::table::lock::LockGuard;
+use crate::table::stripe::{Locks, Many, Moving, StripeSet, Two};
 
 #[derive(Clone, Copy)]
 pub struct Shard<'a, L = Always> {
@@ -215,7 +216,7 @@ impl<'a, L: Lease> Shard<'a, L> {
     // Locks.
 
     #[inline]
-    pub fn lock_one(self, bucket: Bucket) -> Result<One<'a>, L::Lapsed> {
+    pub fn lock_one(self, bucket: Bucket) -> Result<LockGuard<'a>, L::Lapsed> {
         let locked = self.table.stripes().lock(self.stripe(bucket));
         rule!("an_insert_does_not_ask_whether_the_shard_was_split", (), return Ok(locked));
         self.lease.check().map(|()| locked)

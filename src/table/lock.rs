@@ -19,7 +19,7 @@
 //! | `held` := false | `Release` | the `Acquire` of the next holder: the same. Twin `the_lock_is_released_relaxed` |
 
 use crate::rule::rule;
-use crate::sync::{AtomicBool, Backoff, Mutex, Ordering, nap};
+use crate::sync::{AtomicBool, Backoff, InQueue, Mutex, Ordering, nap, queue_first};
 
 pub struct Lock {
     held: AtomicBool,
@@ -29,10 +29,9 @@ pub struct Lock {
 }
 
 /// Exclusive access. Dropping it releases the lock.
-pub struct Held<'a> {
+pub struct LockGuard<'a> {
     lock: &'a Lock,
-    #[cfg(loom)]
-    _queue: Option<crate::sync::MutexGuard<'a, ()>>,
+    _queue: InQueue<'a>,
 }
 
 impl Lock {
@@ -41,20 +40,15 @@ impl Lock {
     }
 
     #[inline]
-    pub fn lock(&self) -> Held<'_> {
-        #[cfg(loom)]
-        let _queue = crate::sync::queue_first().then(|| self.queue.lock());
+    pub fn lock(&self) -> LockGuard<'_> {
+        let _queue = queue_first(&self.queue);
         if rule!("the_lock_does_not_lock", !self.try_take(), {
             self.try_take();
             false
         }) {
             self.wait();
         }
-        Held {
-            lock: self,
-            #[cfg(loom)]
-            _queue,
-        }
+        LockGuard { lock: self, _queue }
     }
 
     /// Takes the lock if it is free.
@@ -94,14 +88,14 @@ impl Lock {
     }
 }
 
-impl<'a> Held<'a> {
+impl<'a> LockGuard<'a> {
     /// Returns the lock that is held.
     pub fn lock(&self) -> &'a Lock {
         self.lock
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for LockGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         let released = rule!("the_lock_is_released_relaxed", Ordering::Release, Ordering::Relaxed);

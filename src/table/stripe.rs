@@ -1,6 +1,6 @@
 //! Stripes: the lock, the version and the count of each segment of buckets.
 //!
-//! Writers hold the lock of the stripe of every bucket that they write, as [`One`], [`Two`] or
+//! Writers hold the lock of the stripe of every bucket that they write, as [`LockGuard`], [`Two`] or
 //! [`Many`]. A writer that needs several locks takes them at once, and only here: in ascending
 //! order and each once, so no two threads ever wait for each other in a cycle. The result is a
 //! witness of the locks, [`Locks`], which the writing functions require.
@@ -34,7 +34,7 @@
 
 use crate::rule::rule;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, read_owned, read_owned_u32};
-use crate::table::lock::{Held, Lock};
+use crate::table::lock::{Lock, LockGuard};
 use crate::table::memory::prefetch;
 use arrayvec::ArrayVec;
 
@@ -120,8 +120,8 @@ impl Stripes {
 
     /// Locks one stripe. To take several locks, use [`Two`] or [`Many`].
     #[inline]
-    pub fn lock(&self, stripe: usize) -> One<'_> {
-        One { held: self.guards[stripe].lock.lock() }
+    pub fn lock(&self, stripe: usize) -> LockGuard<'_> {
+        self.guards[stripe].lock.lock()
     }
 
     /// Locks two stripes, which may be the same.
@@ -269,22 +269,17 @@ pub trait Locks {
     fn include(&self, stripes: &Stripes, stripe: usize) -> bool;
 }
 
-/// The lock of one stripe.
-pub struct One<'a> {
-    held: Held<'a>,
-}
-
-impl Locks for One<'_> {
+impl Locks for LockGuard<'_> {
     #[inline]
     fn include(&self, stripes: &Stripes, stripe: usize) -> bool {
-        std::ptr::eq(self.held.lock(), &stripes.guards[stripe].lock)
+        std::ptr::eq(self.lock(), &stripes.guards[stripe].lock)
     }
 }
 
 /// The locks of the stripes of two buckets, which may be one stripe.
 pub struct Two<'a> {
-    lower: One<'a>,
-    upper: Option<One<'a>>,
+    lower: LockGuard<'a>,
+    upper: Option<LockGuard<'a>>,
 }
 
 impl Locks for Two<'_> {
@@ -297,7 +292,7 @@ impl Locks for Two<'_> {
 
 /// The locks of up to `N` stripes, in ascending order.
 pub struct Many<'a, const N: usize> {
-    held: ArrayVec<One<'a>, N>,
+    held: ArrayVec<LockGuard<'a>, N>,
 }
 
 impl<const N: usize> Locks for Many<'_, N> {

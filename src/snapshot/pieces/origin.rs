@@ -5,18 +5,19 @@
 //! are in the pieces of a dump because each of them is made after the first. So a later piece may come from a
 //! later dump, and nothing is lost; an earlier one may not, and its turn shows it.
 
-use crate::sync::{Chosen, Clock};
+use crate::sync::Gauge;
 use ahash::RandomState;
+use std::sync::OnceLock;
 
 /// The origin of all pieces of one filter.
 #[derive(Default)]
 pub struct Origin {
     /// Chosen when the first piece is made. It is not saved: a loaded filter is another one.
-    filter: Chosen,
+    filter: OnceLock<u64>,
 }
 
 /// The turns of all filters' pieces.
-static TURNS: Clock = Clock::new();
+static TURNS: Gauge = Gauge::new();
 
 /// The origin of one piece.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +31,7 @@ pub struct Stamp {
 impl Origin {
     /// Stamps a piece that is about to be made. What it has is read after this.
     pub fn stamp(&self) -> Stamp {
-        let filter = self.filter.get(|| RandomState::new().hash_one("koel"));
+        let filter = *self.filter.get_or_init(|| RandomState::new().hash_one("koel"));
         Stamp { filter, turn: TURNS.next() }
     }
 }

@@ -218,13 +218,6 @@ impl Aging {
         Bucket(bucket.0 ^ ((spread >> 40) as u32 & within | 1))
     }
 
-    /// Returns whether any lane of two first words matches an item, given its fingerprint if it were
-    /// new. In wide buckets, the tails have to be compared after that.
-    #[inline]
-    pub fn is_in<const WIDE: bool>(&self, first: u64, second: u64, fp: Fingerprint) -> bool {
-        !self.holding::<WIDE>(first, fp).or(self.holding::<WIDE>(second, fp)).is_empty()
-    }
-
     /// Returns the lanes of a first word that match an item of this shard, given its fingerprint if it
     /// were new. In a wide bucket, those whose anchor is the item's.
     #[inline]

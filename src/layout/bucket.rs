@@ -187,12 +187,6 @@ impl Lanes {
         self.equal_lanes(word ^ (self.ones * u64::from(fp.tail)), self.unstamped)
     }
 
-    /// Returns whether either first word has a lane that holds the head of `fp`.
-    #[inline]
-    pub fn is_in<const WIDE: bool>(self, first: u64, second: u64, fp: Fingerprint) -> bool {
-        !self.holding::<WIDE>(first, fp).or(self.holding::<WIDE>(second, fp)).is_empty()
-    }
-
     #[inline]
     pub fn empty(self, word: u64) -> LaneSet {
         self.zero_lanes(word)

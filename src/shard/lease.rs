@@ -56,9 +56,6 @@ pub trait Lease: Copy {
     /// The lanes of a bucket that agree with an entry of another filter in all bits that neither has lost.
     fn alike(self, lanes: Lanes, words: Words, fp: Fingerprint) -> Alike;
 
-    /// Whether any lane of two first words matches it.
-    fn is_in(self, lanes: Lanes, first: u64, second: u64, fp: Fingerprint) -> bool;
-
     /// The other bucket of an item that is in `bucket` as `fp`.
     fn alternate(self, geometry: &Geometry, bucket: Bucket, fp: Fingerprint) -> Bucket;
 
@@ -123,11 +120,6 @@ impl<const WIDE: bool> Lease for Always<WIDE> {
         let heads = lanes.holding::<WIDE>(words.heads, fp);
         let covering = if WIDE { heads.and(lanes.holding_tail(words.tails, fp)) } else { heads };
         Alike { covering, finer: lanes.set_of(0) }
-    }
-
-    #[inline]
-    fn is_in(self, lanes: Lanes, first: u64, second: u64, fp: Fingerprint) -> bool {
-        lanes.is_in::<WIDE>(first, second, fp)
     }
 
     #[inline]

@@ -97,8 +97,15 @@ impl<L: Lease> Shard<'_, L> {
     /// Whether any lane of two buckets matches the item, given their first words.
     #[inline(always)]
     pub fn matches(self, place: Place, first: u64, second: u64) -> bool {
-        self.lease.is_in(self.lanes(), first, second, place.fp)
+        self.heads_match(first, second, place.fp)
             && (!L::WIDE || self.tails_agree(place, first, second))
+    }
+
+    /// Whether any lane of two first words matches the item: in wide buckets, by its head alone.
+    #[inline(always)]
+    fn heads_match(self, first: u64, second: u64, fp: Fingerprint) -> bool {
+        let holding = |word| self.lease.holding(self.lanes(), word, fp);
+        !holding(first).or(holding(second)).is_empty()
     }
 
     /// Whether a hit needs no stamp: what it was seen in means the same for ever, and was stored at
@@ -140,7 +147,7 @@ impl<L: Lease> Shard<'_, L> {
 
     #[inline]
     pub fn holds(self, first: Words, second: Words, fp: Fingerprint) -> bool {
-        self.lease.is_in(self.lanes(), first.heads, second.heads, fp)
+        self.heads_match(first.heads, second.heads, fp)
             && (!L::WIDE || self.copies_in(first, second, fp) > 0)
     }
 
@@ -164,7 +171,7 @@ impl<L: Lease> Shard<'_, L> {
     /// Returns what is known of the copies of the item, by the words of a moment ago.
     pub fn matching(self, place: Place) -> Matching {
         let [first, second] = [place.first, place.second].map(|bucket| self.read(bucket));
-        if !self.lease.is_in(self.lanes(), first, second, place.fp) {
+        if !self.heads_match(first, second, place.fp) {
             return Matching::default();
         }
         let both = [(place.first, first), (place.second, second)];

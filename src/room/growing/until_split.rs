@@ -106,11 +106,6 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
     }
 
     #[inline]
-    fn is_in(self, _: Lanes, first: u64, second: u64, fp: Fingerprint) -> bool {
-        self.shared.aging.is_in::<WIDE>(first, second, fp)
-    }
-
-    #[inline]
     fn alternate(self, _: &Geometry, bucket: Bucket, fp: Fingerprint) -> Bucket {
         self.shared.aging.alternate(bucket, fp)
     }

@@ -157,11 +157,14 @@ pub enum Stage<'a, S> {
     List(&'a Stages),
 }
 
+/// Does something to an item of a list. `None` if the filter has left its list.
+type Listed<A> = fn(&Stages, Mixed) -> Option<A>;
+
 /// An operation that can be done in shards and in a list.
 #[doc(hidden)]
 pub trait Act: Operation {
-    /// Does this to an item of a list. `None` if the filter has left its list.
-    fn listed(stages: &Stages, hash: Mixed) -> Option<Self::Answer>;
+    /// Does this in a list.
+    const LISTED: Listed<Self::Answer>;
 }
 
 /// Does this to an item, wherever it is.
@@ -175,7 +178,7 @@ pub fn perform<A: Act, R: Room>(room: &R, hash: Mixed) -> A::Answer {
 
 #[inline(never)]
 fn perform_in_list<A: Act>(stages: &Stages, hash: Mixed) -> A::Answer {
-    A::listed(stages, hash).unwrap_or_else(|| perform_after_list::<A>(stages, hash))
+    (A::LISTED)(stages, hash).unwrap_or_else(|| perform_after_list::<A>(stages, hash))
 }
 
 /// The same in the shards, which were set before the list ended.
@@ -185,56 +188,40 @@ fn perform_after_list<A: Act>(stages: &Stages, hash: Mixed) -> A::Answer {
         if let Some(shards) = stages.shards() {
             return act::<A, _>(shards, hash);
         }
-        if let Some(answer) = A::listed(stages, hash) {
+        if let Some(answer) = (A::LISTED)(stages, hash) {
             return answer;
         }
     }
 }
 
 impl Act for Contains {
-    fn listed(stages: &Stages, hash: Mixed) -> Option<bool> {
-        stages.contains(hash)
-    }
+    const LISTED: Listed<bool> = Stages::contains;
 }
 
 impl Act for Count {
-    fn listed(stages: &Stages, hash: Mixed) -> Option<usize> {
-        stages.count(hash)
-    }
+    const LISTED: Listed<usize> = Stages::count;
 }
 
 impl Act for Remove {
-    fn listed(stages: &Stages, hash: Mixed) -> Option<bool> {
-        stages.remove(hash)
-    }
+    const LISTED: Listed<bool> = Stages::remove;
 }
 
 impl Act for Insert {
-    fn listed(stages: &Stages, hash: Mixed) -> Option<Result<(), Full>> {
-        stages.insert(hash)
-    }
+    const LISTED: Listed<Result<(), Full>> = Stages::insert;
 }
 
 impl Act for Refresh {
-    fn listed(stages: &Stages, hash: Mixed) -> Option<bool> {
-        stages.refresh(hash)
-    }
+    const LISTED: Listed<bool> = Stages::refresh;
 }
 
 impl Act for InsertOrRefresh {
-    fn listed(stages: &Stages, hash: Mixed) -> Option<Result<bool, Full>> {
-        stages.insert_or_refresh(hash)
-    }
+    const LISTED: Listed<Result<bool, Full>> = Stages::insert_or_refresh;
 }
 
 impl Act for Age {
-    fn listed(stages: &Stages, hash: Mixed) -> Option<Option<u64>> {
-        stages.age(hash)
-    }
+    const LISTED: Listed<Option<u64>> = Stages::age;
 }
 
 impl Act for InsertIfAbsent {
-    fn listed(stages: &Stages, hash: Mixed) -> Option<Result<bool, Full>> {
-        stages.insert_if_absent(hash)
-    }
+    const LISTED: Listed<Result<bool, Full>> = Stages::insert_if_absent;
 }

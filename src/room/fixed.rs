@@ -12,7 +12,7 @@ use crate::layout::stamps::Moment;
 use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::guest::{Guest, Taken};
 use crate::room::parts::{CannotRestore, Copied, Loaded, Plan};
-use crate::room::shards::{Located, Shards, insert_if_absent_in, insert_in};
+use crate::room::shards::{Located, Operation, Shards};
 use crate::room::{Room, Stage, sealed};
 use crate::rule::rule;
 use crate::shard::Shard;
@@ -171,25 +171,19 @@ impl Shards for Fixed {
     }
 
     #[inline]
-    fn contains_again<const WIDE: bool>(&self, (shard, place): Located<'_, Self, WIDE>) -> bool {
-        let Ok(found) = shard.contains_again(place);
-        found
+    fn again<'a, const WIDE: bool, O: Operation>(
+        &'a self,
+        located: Located<'a, Self, WIDE>,
+    ) -> O::Answer {
+        O::again(self, located)
     }
 
     #[inline]
-    fn insert_again<'a, const WIDE: bool>(
+    fn admit<'a, const WIDE: bool>(
         &'a self,
         located: Located<'a, Self, WIDE>,
-    ) -> Result<(), Full> {
-        insert_in(self, located)
-    }
-
-    #[inline]
-    fn insert_if_absent_again<'a, const WIDE: bool>(
-        &'a self,
-        located: Located<'a, Self, WIDE>,
-    ) -> Result<bool, Full> {
-        insert_if_absent_in(self, located)
+    ) -> Result<Located<'a, Self, WIDE>, Full> {
+        Ok(located)
     }
 
     fn make_room<const WIDE: bool>(

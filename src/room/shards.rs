@@ -51,22 +51,24 @@ pub trait Shards: Send + Sync {
         lapsed: Lapsed<'a, Self, WIDE>,
     ) -> Located<'a, Self, WIDE>;
 
-    /// Looks for an item after a look without a lock told nothing. What this does not need is not kept
-    /// in registers by the look that comes before.
-    fn contains_again<const WIDE: bool>(&self, located: Located<'_, Self, WIDE>) -> bool;
-
-    /// Inserts an item that could not be inserted at once. What this does not need is not kept on the
-    /// stack by the attempt that comes before.
-    fn insert_again<'a, const WIDE: bool>(
+    /// Does what was not done [at once](Operation::at). What this does not need is not kept in registers, or
+    /// on the stack, by the attempt that comes before.
+    fn again<'a, const WIDE: bool, O: Operation>(
         &'a self,
         located: Located<'a, Self, WIDE>,
-    ) -> Result<(), Full>;
+    ) -> O::Answer
+    where
+        Self: Sized;
 
-    /// The same for an item that is inserted if it is absent.
-    fn insert_if_absent_again<'a, const WIDE: bool>(
+    /// Finds where another copy of an item may be inserted.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if there are as many as the filter takes.
+    fn admit<'a, const WIDE: bool>(
         &'a self,
         located: Located<'a, Self, WIDE>,
-    ) -> Result<bool, Full>;
+    ) -> Result<Located<'a, Self, WIDE>, Full>;
 
     /// Makes room for an item whose shard was full in this way, and finds where the item belongs after
     /// that.
@@ -146,6 +148,14 @@ pub trait Operation {
         shards: &'a S,
         located: Located<'a, S, WIDE>,
     ) -> Self::Answer;
+
+    /// The same if the item was not found, or not placed, at once.
+    fn again<'a, const WIDE: bool, S: Shards>(
+        shards: &'a S,
+        located: Located<'a, S, WIDE>,
+    ) -> Self::Answer {
+        Self::at(shards, located)
+    }
 }
 
 /// Finds where the item is, and does this to it.
@@ -170,11 +180,16 @@ impl Operation for Contains {
     type Answer = bool;
 
     #[inline(always)]
-    fn at<'a, const WIDE: bool, S: Shards>(
-        shards: &'a S,
-        (shard, place): Located<'a, S, WIDE>,
-    ) -> bool {
-        shard.look(place).unwrap_or_else(|| shards.contains_again((shard, place)))
+    fn at<'a, const WIDE: bool, S: Shards>(shards: &'a S, at: Located<'a, S, WIDE>) -> bool {
+        let (shard, place) = at;
+        shard.look(place).unwrap_or_else(|| shards.again::<WIDE, Self>(at))
+    }
+
+    #[inline]
+    fn again<'a, const WIDE: bool, S: Shards>(shards: &'a S, at: Located<'a, S, WIDE>) -> bool {
+        let (shard, place) = at;
+        let again = |lapsed| ask_again(shards, shard.lease(), lapsed, Shard::contains_again);
+        shard.contains_again(place).unwrap_or_else(again)
     }
 }
 
@@ -182,10 +197,8 @@ impl Operation for Count {
     type Answer = usize;
 
     #[inline(always)]
-    fn at<'a, const WIDE: bool, S: Shards>(
-        shards: &'a S,
-        (shard, place): Located<'a, S, WIDE>,
-    ) -> usize {
+    fn at<'a, const WIDE: bool, S: Shards>(shards: &'a S, at: Located<'a, S, WIDE>) -> usize {
+        let (shard, place) = at;
         let again = |lapsed| ask_again(shards, shard.lease(), lapsed, Shard::count);
         shard.count(place).unwrap_or_else(again)
     }
@@ -195,15 +208,14 @@ impl Operation for Remove {
     type Answer = bool;
 
     #[inline(always)]
-    fn at<'a, const WIDE: bool, S: Shards>(
-        shards: &'a S,
-        (shard, place): Located<'a, S, WIDE>,
-    ) -> bool {
-        match shard.remove(place) {
-            Ok(Removal::Absent) => false,
-            Ok(Removal::Done) => true,
-            other => remove_again(shards, shard.lease(), other),
+    fn at<'a, const WIDE: bool, S: Shards>(shards: &'a S, at: Located<'a, S, WIDE>) -> bool {
+        let (shard, place) = at;
+        let again = |lapsed| ask_again(shards, shard.lease(), lapsed, Shard::remove);
+        let removal = shard.remove(place).unwrap_or_else(again);
+        if removal == Removal::PerhapsLast {
+            shards.perhaps_empty();
         }
+        removal != Removal::Absent
     }
 }
 
@@ -217,8 +229,16 @@ impl Operation for Insert {
     ) -> Result<(), Full> {
         match shard.insert_at_once(place) {
             Ok(Some(())) => Ok(()),
-            _ => shards.insert_again((shard, place)),
+            _ => shards.again::<WIDE, Self>((shard, place)),
         }
+    }
+
+    #[inline]
+    fn again<'a, const WIDE: bool, S: Shards>(
+        shards: &'a S,
+        located: Located<'a, S, WIDE>,
+    ) -> Result<(), Full> {
+        insert_in(shards, shards.admit(located)?)
     }
 }
 
@@ -232,8 +252,16 @@ impl Operation for InsertIfAbsent {
     ) -> Result<bool, Full> {
         match shard.insert_if_absent_at_once(place) {
             Ok(Some(added)) => Ok(added),
-            _ => shards.insert_if_absent_again((shard, place)),
+            _ => shards.again::<WIDE, Self>((shard, place)),
         }
+    }
+
+    #[inline]
+    fn again<'a, const WIDE: bool, S: Shards>(
+        shards: &'a S,
+        located: Located<'a, S, WIDE>,
+    ) -> Result<bool, Full> {
+        place(shards, located, |shard, place| kick(shard, place, Copies::UnlessPresent))
     }
 }
 
@@ -241,10 +269,8 @@ impl Operation for Refresh {
     type Answer = bool;
 
     #[inline(always)]
-    fn at<'a, const WIDE: bool, S: Shards>(
-        shards: &'a S,
-        (shard, place): Located<'a, S, WIDE>,
-    ) -> bool {
+    fn at<'a, const WIDE: bool, S: Shards>(shards: &'a S, at: Located<'a, S, WIDE>) -> bool {
+        let (shard, place) = at;
         let again = |lapsed| ask_again(shards, shard.lease(), lapsed, Shard::refresh);
         shard.refresh(place).unwrap_or_else(again)
     }
@@ -258,10 +284,8 @@ impl Operation for InsertOrRefresh {
         shards: &'a S,
         (shard, place): Located<'a, S, WIDE>,
     ) -> Result<bool, Full> {
-        match shard.insert_or_refresh(place) {
-            Ok(answer) => Ok(answer),
-            Err(refusal) => place_again(shards, shard.lease(), refusal, Shard::insert_or_refresh),
-        }
+        let again = |refusal| place_again(shards, shard.lease(), refusal, Shard::insert_or_refresh);
+        shard.insert_or_refresh(place).or_else(again)
     }
 }
 
@@ -277,33 +301,20 @@ impl Operation for Age {
     }
 }
 
-/// Inserts an item that could not be inserted at once, and makes room for it.
+/// Inserts an item, however many copies there are.
 #[inline]
 pub fn insert_in<'a, const WIDE: bool, S: Shards>(
     shards: &'a S,
-    (shard, place): Located<'a, S, WIDE>,
+    located: Located<'a, S, WIDE>,
 ) -> Result<(), Full> {
-    let again = |refusal| place_again(shards, shard.lease(), refusal, Shard::insert);
-    kick(shard, place, Copies::Add).map(|_| ()).or_else(again)
-}
-
-/// The same for an item that is inserted if it is absent.
-#[inline]
-pub fn insert_if_absent_in<'a, const WIDE: bool, S: Shards>(
-    shards: &'a S,
-    (shard, place): Located<'a, S, WIDE>,
-) -> Result<bool, Full> {
-    let again = |refusal| place_again(shards, shard.lease(), refusal, Shard::insert_if_absent);
-    kick(shard, place, Copies::UnlessPresent).or_else(again)
+    place(shards, located, |shard, place| kick(shard, place, Copies::Add).map(|_| ()))
 }
 
 /// Adds an item of another filter's list, so many ticks old, unless it is here. Returns whether it was added.
 pub fn adopt_item<S: Shards>(shards: &S, hash: Mixed, age: u64) -> Result<bool, Full> {
     either!(shards.is_wide(), WIDE => {
-        let (shard, place) = shards.locate::<WIDE>(hash);
-        shard.adopt_item(place, age).or_else(|refusal| {
-            place_again(shards, shard.lease(), refusal, |shard, place| shard.adopt_item(place, age))
-        })
+        let adopt = |shard: Shard<'_, _>, place| shard.adopt_item(place, age);
+        place(shards, shards.locate::<WIDE>(hash), adopt)
     })
 }
 
@@ -324,25 +335,14 @@ fn ask_again<'a, const WIDE: bool, S: Shards, A>(
     }
 }
 
-/// Sees to what a removal left to do, after its shard was split or it may have been the last one.
-#[cold]
-fn remove_again<'a, const WIDE: bool, S: Shards>(
+/// Places the item in its shard, or in the present one if that was split or made room.
+#[inline]
+fn place<'a, const WIDE: bool, S: Shards, A>(
     shards: &'a S,
-    mut lease: S::Lease<'a, WIDE>,
-    mut answer: Result<Removal, Lapsed<'a, S, WIDE>>,
-) -> bool {
-    loop {
-        let (shard, place) = match answer {
-            Ok(Removal::Absent) => return false,
-            Ok(Removal::Done) => return true,
-            Ok(Removal::PerhapsLast) => {
-                shards.perhaps_empty();
-                return true;
-            }
-            Err(lapsed) => shards.relocate(lease, lapsed),
-        };
-        (lease, answer) = (shard.lease(), shard.remove(place));
-    }
+    (shard, place): Located<'a, S, WIDE>,
+    ask: impl Fn(Shard<'a, S::Lease<'a, WIDE>>, Place) -> Answer<A, S::Lease<'a, WIDE>>,
+) -> Result<A, Full> {
+    ask(shard, place).or_else(|refusal| place_again(shards, shard.lease(), refusal, ask))
 }
 
 /// Asks again to place the item, after its shard was split or made room.

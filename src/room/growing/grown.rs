@@ -29,9 +29,9 @@ use crate::room::growing::ledger::Ledger;
 use crate::room::growing::site::{Entry, Site};
 use crate::room::growing::split::{Sorted, split};
 use crate::room::growing::tables::Tables;
-use crate::room::growing::until_split::{Shared, Split, UntilSplit};
+use crate::room::growing::until_split::{Shared, UntilSplit};
 use crate::room::parts::{Block, CannotRestore};
-use crate::room::shards::{Insert, Located, Shards, act, insert_if_absent_in, insert_in};
+use crate::room::shards::{Located, Operation, Shards, insert_in};
 use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::path;
@@ -176,41 +176,10 @@ impl Grown {
         self.directory.roots().position(hash)
     }
 
-    /// Looks for an item until it has been found or missed in the shard that owns it.
+    /// Does to an item, wherever it is, what was not done at once.
     #[cold]
-    fn contains_somewhere<const WIDE: bool>(&self, hash: Mixed) -> bool {
-        loop {
-            let (shard, place) = self.locate::<WIDE>(hash);
-            if let Ok(found) = shard.contains_again(place) {
-                return found;
-            }
-        }
-    }
-
-    /// Inserts an item in the shard that owns it, which may be full, or have copies of the item.
-    #[cold]
-    fn insert_somewhere<const WIDE: bool>(&self, hash: Mixed) -> Result<(), Full> {
-        loop {
-            let (shard, place) = self.locate::<WIDE>(hash);
-            // By the words of a moment ago. Of threads that race, each may add one copy too many.
-            if self.shared.aging.takes_another(shard.matching(place)) {
-                return insert_in(self, (shard, place));
-            }
-            // Words that a split is changing may match by a bit too few, so a refusal is decided under the locks.
-            let is_refused = rule!(
-                "a_copy_is_refused_without_its_locks",
-                match shard.lock(place) {
-                    Err(Split) => continue,
-                    Ok(_own) => !self.shared.aging.takes_another(shard.matching(place)),
-                },
-                true
-            );
-            // Some of them may have expired.
-            let sweeps = || self.is_ticking() && self.sweep::<WIDE>(self.site(shard.lease().seen));
-            if is_refused && !sweeps() {
-                return Err(Full::new(FullKind::TooManyCopies));
-            }
-        }
+    fn act_again<const WIDE: bool, O: Operation>(&self, hash: Mixed) -> O::Answer {
+        O::again(self, self.locate::<WIDE>(hash))
     }
 
     /// Whether a tick is passing, so that what has expired may be left.
@@ -221,18 +190,13 @@ impl Grown {
     /// Inserts an item of a list, which told it apart from all others. So it may have more copies here, by
     /// its fingerprint, than could be inserted otherwise.
     pub fn insert_listed(&self, hash: Mixed) -> Result<(), Full> {
-        act::<Insert, _>(self, hash).or_else(|full| match full.kind() {
-            FullKind::TooManyCopies => {
-                either!(self.is_wide(), WIDE => insert_in(self, self.locate::<WIDE>(hash)))
+        either!(self.is_wide(), WIDE => {
+            let (shard, place) = self.locate::<WIDE>(hash);
+            match shard.insert_at_once(place) {
+                Ok(Some(())) => Ok(()),
+                _ => insert_in(self, (shard, place)),
             }
-            _ => Err(full),
         })
-    }
-
-    /// The same for an item that is inserted if it is absent.
-    #[cold]
-    fn insert_if_absent_somewhere<const WIDE: bool>(&self, hash: Mixed) -> Result<bool, Full> {
-        insert_if_absent_in(self, self.locate::<WIDE>(hash))
     }
 
     /// Splits a full shard, unless another thread has done so, or made room, since it was full.

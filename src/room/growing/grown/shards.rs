@@ -12,7 +12,7 @@ use crate::room::growing::grown::Grown;
 use crate::room::growing::until_split::{Shared, Split, UntilSplit};
 use crate::room::guest::{Guest, Taken};
 use crate::room::parts::{Copied, Plan};
-use crate::room::shards::{Located, Shards};
+use crate::room::shards::{Located, Operation, Shards};
 use crate::rule::rule;
 use crate::stats::{Growth, Stats};
 
@@ -60,24 +60,35 @@ impl Shards for Grown {
     }
 
     #[inline(always)]
-    fn contains_again<const WIDE: bool>(&self, (shard, _): Located<'_, Self, WIDE>) -> bool {
-        self.contains_somewhere::<WIDE>(shard.lease().seen.hash())
-    }
-
-    #[inline(always)]
-    fn insert_again<'a, const WIDE: bool>(
+    fn again<'a, const WIDE: bool, O: Operation>(
         &'a self,
         (shard, _): Located<'a, Self, WIDE>,
-    ) -> Result<(), Full> {
-        self.insert_somewhere::<WIDE>(shard.lease().seen.hash())
+    ) -> O::Answer {
+        self.act_again::<WIDE, O>(shard.lease().seen.hash())
     }
 
-    #[inline(always)]
-    fn insert_if_absent_again<'a, const WIDE: bool>(
+    fn admit<'a, const WIDE: bool>(
         &'a self,
-        (shard, _): Located<'a, Self, WIDE>,
-    ) -> Result<bool, Full> {
-        self.insert_if_absent_somewhere::<WIDE>(shard.lease().seen.hash())
+        (mut shard, mut place): Located<'a, Self, WIDE>,
+    ) -> Result<Located<'a, Self, WIDE>, Full> {
+        let aging = &self.shared.aging;
+        // By the words of a moment ago. Of threads that race, each may add one copy too many.
+        while !aging.takes_another(shard.matching(place)) {
+            // Words that a split is changing may match by a bit too few, so a refusal is decided under the locks.
+            let is_refused = rule!(
+                "a_copy_is_refused_without_its_locks",
+                shard.lock(place).is_ok_and(|_own| !aging.takes_another(shard.matching(place))),
+                true
+            );
+            // Some of them may have expired.
+            let seen = shard.lease().seen;
+            let sweeps = || self.is_ticking() && self.sweep::<WIDE>(self.site(seen));
+            if is_refused && !sweeps() {
+                return Err(Full::new(FullKind::TooManyCopies));
+            }
+            (shard, place) = self.locate(seen.hash());
+        }
+        Ok((shard, place))
     }
 
     fn make_room<'a, const WIDE: bool>(

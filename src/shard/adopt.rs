@@ -16,7 +16,7 @@
 
 use crate::error::FullKind;
 use crate::layout::aging::meeting::Alike;
-use crate::layout::bucket::{Fingerprint, Lanes, Words};
+use crate::layout::bucket::{Fingerprint, Words};
 use crate::layout::geometry::{Bucket, Place};
 use crate::layout::stamps::Moment;
 use crate::rule::rule;
@@ -39,16 +39,6 @@ pub enum Adopted {
     NoRoom,
 }
 
-impl Adopted {
-    /// The stamp of the lane that has the entry.
-    pub fn stamp(&self, lanes: Lanes, entry: Fingerprint) -> usize {
-        match self {
-            Adopted::Widened { stamp, .. } => *stamp,
-            _ => lanes.stamp_of(entry),
-        }
-    }
-}
-
 impl<L: Lease> Shard<'_, L> {
     /// Adds an entry of another filter, unless a lane covers it, or is finer. The lane that stands for it is as
     /// young as the younger of both afterwards. The fingerprint has its stamp. `counts` tells whether the entry is an item if it is added. The
@@ -57,7 +47,7 @@ impl<L: Lease> Shard<'_, L> {
     pub fn adopt(self, locked: &impl Locks, place: Place, counts: bool) -> Adopted {
         match self.adopt_at_once(locked, place, counts) {
             Adopted::NoRoom => {
-                let room = self.make_room_locked(locked, place);
+                let room = self.kick_locked(locked, place);
                 room.map_or(Adopted::NoRoom, |room| self.put(locked, place, room, counts))
             }
             adopted => adopted,
@@ -138,7 +128,7 @@ impl<L: Lease> Shard<'_, L> {
 
     /// Moves what is in the way of an entry. Returns the bucket that has room then, and the one that has an item more.
     #[cold]
-    fn make_room_locked(self, locked: &impl Locks, place: Place) -> Option<(Bucket, Bucket)> {
+    fn kick_locked(self, locked: &impl Locks, place: Place) -> Option<(Bucket, Bucket)> {
         let path = path::find(self, place)?;
         Some((self.move_along(locked, &path)?, path.end()))
     }

@@ -142,7 +142,11 @@ impl Grown {
                     ledger.expect_leftovers(),
                     ()
                 );
-                used_up.add(adopted.stamp(lanes, place.fp), i64::from(is_new));
+                let stamp = match adopted {
+                    Adopted::Widened { stamp, .. } => stamp,
+                    _ => lanes.stamp_of(place.fp),
+                };
+                used_up.add(stamp, i64::from(is_new));
             }
             if let Adopted::Added = adopted {
                 taken.added += usize::from(is_first);

@@ -1,13 +1,12 @@
 //! What a [rule](crate::rule) is broken with where that takes more than a line. Under loom only.
 
 use crate::layout::bucket::Words;
-use crate::layout::geometry::{Bucket, Place, SHARD_STRIPES};
+use crate::layout::geometry::{Bucket, Place};
 use crate::shard::Shard;
 use crate::shard::kick::Outcome;
 use crate::shard::lease::{Lease, Removal};
-use crate::table::stripe::{Locks, Many, StripeSet};
 
-impl<'a, L: Lease> Shard<'a, L> {
+impl<L: Lease> Shard<'_, L> {
     /// The words of a bucket, without its lock.
     fn read_unlocked(self, bucket: Bucket) -> Words {
         self.read_rest(bucket, self.read(bucket))
@@ -118,26 +117,5 @@ impl<'a, L: Lease> Shard<'a, L> {
             *copy = self.table.read(word);
         }
         Ok(self.all_items() + others())
-    }
-
-    /// Copies the shard, and makes its versions odd meanwhile.
-    pub(super) fn copy_moving(
-        self,
-        locked: &impl Locks,
-        to: &mut [u64],
-        others: impl FnOnce() -> i64,
-    ) -> Result<i64, L::Lapsed> {
-        let all: StripeSet<SHARD_STRIPES> = self.own_stripes().collect();
-        let _moving = self.moving(locked, &all);
-        for (word, copy) in (self.word(Bucket(0))..).zip(to) {
-            *copy = self.table.read_locked(locked, word);
-        }
-        Ok(self.all_items() + others())
-    }
-
-    /// Locks every stripe, and does not ask whether the shard has been split.
-    pub(super) fn lock_all_unasked(self) -> Many<'a, SHARD_STRIPES> {
-        let all: StripeSet<SHARD_STRIPES> = self.own_stripes().collect();
-        self.table.stripes().lock_many(&all)
     }
 }

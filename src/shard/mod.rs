@@ -247,8 +247,7 @@ impl<'a, L: Lease> Shard<'a, L> {
 
     /// Locks every stripe of the shard.
     pub fn lock_all(self) -> Result<Many<'a, SHARD_STRIPES>, L::Lapsed> {
-        let all: StripeSet<SHARD_STRIPES> = self.own_stripes().collect();
-        let locked = self.table.stripes().lock_many(&all);
+        let locked = self.table.stripes().lock_many(&self.own_stripes().collect());
         rule!("who_splits_does_not_ask_whether_the_shard_was_split", (), return Ok(locked));
         self.lease.check_alone().map(|()| locked)
     }

@@ -42,24 +42,15 @@ impl<L: Lease> Shard<'_, L> {
     pub fn clear(self, cleared: impl FnOnce()) -> Result<(), L::Lapsed> {
         rule!("a_clear_goes_stripe_by_stripe", (), return self.clear_one_by_one(cleared));
         let locked = self.lock_all()?;
-        self.clear_locked(&locked);
+        self.rewrite(&locked, |_| Words::default());
+        self.own_stripes().for_each(|stripe| self.set_items(&locked, stripe, 0));
         cleared();
-        drop(locked);
         Ok(())
-    }
-
-    fn clear_locked(self, locked: &impl Locks) {
-        self.rewrite(locked, |_| Words::default());
-        for stripe in self.own_stripes() {
-            self.set_items(locked, stripe, 0);
-        }
     }
 
     /// Replaces each bucket that is not empty by what is left of it, for a caller that holds all locks of the shard.
     pub fn rewrite(self, locked: &impl Locks, mut what_is_left: impl FnMut(Words) -> Words) {
-        for stripe in self.own_stripes() {
-            rule!("a_clear_outdates_no_reader", self.table.stripes().outdate(locked, stripe), ());
-        }
+        rule!("a_clear_outdates_no_reader", self.outdate_all(locked), ());
         let all = self.own_stripes().collect::<StripeSet<SHARD_STRIPES>>();
         // The two words of a wide bucket are not emptied at once.
         let moves = rule!("a_wide_shard_is_cleared_without_a_version", L::WIDE, false);
@@ -72,6 +63,11 @@ impl<L: Lease> Shard<'_, L> {
         }
     }
 
+    /// Sends away all readers that have begun.
+    fn outdate_all(self, locked: &impl Locks) {
+        self.own_stripes().for_each(|stripe| self.table.stripes().outdate(locked, stripe));
+    }
+
     /// Copies the words of all buckets as they are at one moment. Returns the number of items, by the counts and
     /// what `others` says at that moment.
     pub fn copy(self, to: &mut [u64], others: impl FnOnce() -> i64) -> Result<i64, L::Lapsed> {
@@ -80,9 +76,9 @@ impl<L: Lease> Shard<'_, L> {
         let locked = rule!(
             "a_copy_does_not_ask_whether_the_shard_was_split",
             self.lock_all()?,
-            self.lock_all_unasked()
+            self.table.stripes().lock_many(&self.own_stripes().collect())
         );
-        rule!("a_copy_sends_lookups_away", (), return self.copy_moving(&locked, to, others));
+        rule!("a_copy_sends_lookups_away", (), self.outdate_all(&locked));
         for (word, copy) in (self.word(Bucket(0))..).zip(to) {
             *copy = self.table.read_locked(&locked, word);
         }

@@ -265,13 +265,10 @@ fn walk_within<const MOVES: usize, const MOST: usize, L: Lease>(
         words.len() <= path.steps().len(),
         words.len() == path.steps().len()
     );
-    // Nothing moves in a stripe that was locked only for the check.
-    let moved = (!own.is_empty()).then(|| shard.stripes::<MOST>(path.buckets()));
-    let moved = moved.as_ref().unwrap_or(&stripes);
     // A single store moves nothing. But it may erase.
     let erases = rule!("an_item_is_replaced_without_a_new_version", ends_early, false);
     let moves = rule!("versions_stay_as_they_are", words.len() > 1 || erases, false);
-    let _moving = moves.then(|| shard.moving(&locked, moved));
+    let _moving = moves.then(|| shard.moving(&locked, &stripes));
     let last = path.steps().get(words.len() - 1).filter(|_| ends_early);
     let gone = last.map_or(0, |step| {
         shard.lease().replacing(shard.read_locked(&locked, step.bucket), step.lane)
@@ -281,7 +278,7 @@ fn walk_within<const MOVES: usize, const MOST: usize, L: Lease>(
     for &(bucket, words) in words.iter().rev() {
         shard.write(&locked, bucket, words);
     }
-    rule!("the_version_changes_only_after_the_move", (), drop(shard.moving(&locked, moved)));
+    rule!("the_version_changes_only_after_the_move", (), drop(shard.moving(&locked, &stripes)));
     if change != 0 {
         shard.add_items(&locked, last.map_or(path.end(), |step| step.bucket), change);
     }

@@ -39,10 +39,6 @@ const LAYOUTS: [Layout; 11] = [
 ];
 
 impl Layout {
-    fn rate_when_full(&self) -> f64 {
-        rate_at(self.lanes, self.load)
-    }
-
     /// The same layout for items that are remembered for so many ticks (or, with 0, for ever), if enough
     /// of a lane is left for the fingerprint. The load depends on the part of it that chooses the other
     /// bucket; tables with 8 bits of that fill up as they should.
@@ -132,7 +128,7 @@ pub fn rate_at(lanes: Lanes, load: f64) -> f64 {
 /// Returns the smallest table that holds `capacity` items, remembers them for so many ticks (or, with 0,
 /// for ever) and keeps `rate`.
 pub fn geometry_for(capacity: usize, rate: f64, ticks: u8) -> Result<Geometry, BuildError> {
-    let layout = layout_for(rate, ticks, Layout::rate_when_full)?;
+    let layout = layout_for(rate, ticks, |full| rate_at(full.lanes, full.load))?;
     layout.geometry(capacity).ok_or(Reason::CapacityOverflow { capacity }.into())
 }
 

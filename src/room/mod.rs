@@ -176,20 +176,15 @@ pub fn perform<A: Act, R: Room>(room: &R, hash: Mixed) -> A::Answer {
     }
 }
 
+/// Does this in the list, or in the shards, which are set before the list ends.
 #[inline(never)]
 fn perform_in_list<A: Act>(stages: &Stages, hash: Mixed) -> A::Answer {
-    (A::LISTED)(stages, hash).unwrap_or_else(|| perform_after_list::<A>(stages, hash))
-}
-
-/// The same in the shards, which were set before the list ended.
-#[cold]
-fn perform_after_list<A: Act>(stages: &Stages, hash: Mixed) -> A::Answer {
     loop {
-        if let Some(shards) = stages.shards() {
-            return act::<A, _>(shards, hash);
-        }
         if let Some(answer) = (A::LISTED)(stages, hash) {
             return answer;
+        }
+        if let Some(shards) = stages.shards() {
+            return act::<A, _>(shards, hash);
         }
     }
 }

@@ -50,26 +50,24 @@ pub fn unite<R: Room>(room: &R, other: &R) -> Result<usize, Reason> {
 
 /// Checks that the rooms were made alike.
 pub fn check<R: Room>(room: &R, other: &R) -> Result<(), Reason> {
-    let what = difference(&room.plan(), &other.plan());
-    what.map_or(Ok(()), |what| Err(Reason::Different(what)))
-}
-
-/// Why filters with these plans cannot be united.
-fn difference(one: &Plan, other: &Plan) -> Option<Different> {
-    let numbers = [one, other].map(|plan| plan.geometry().numbers());
-    if numbers[0].lanes.remembers() != numbers[1].lanes.remembers() {
-        return Some(Different::Window);
-    }
-    if numbers[0].lanes != numbers[1].lanes {
-        return Some(Different::Layout);
-    }
-    let is_one_size = match (one, other) {
+    let plans = [room.plan(), other.plan()];
+    let [one, other] = plans.each_ref().map(|plan| plan.geometry().numbers());
+    let is_one_size = match &plans {
         // Other roots divide the hashes at other places, so an entry of the one fits no shard of the other. What
         // counts is the plan: a list has none yet, but will have them.
-        (Plan::Growing(one), Plan::Growing(other)) => one.roots() == other.roots(),
-        _ => numbers[0] == numbers[1],
+        [Plan::Growing(one), Plan::Growing(other)] => one.roots() == other.roots(),
+        _ => one == other,
     };
-    (!is_one_size).then_some(Different::Size)
+    let different = if one.lanes.remembers() != other.lanes.remembers() {
+        Different::Window
+    } else if one.lanes != other.lanes {
+        Different::Layout
+    } else if !is_one_size {
+        Different::Size
+    } else {
+        return Ok(());
+    };
+    Err(Reason::Different(different))
 }
 
 /// Adds an item of another filter's list, so many ticks old.

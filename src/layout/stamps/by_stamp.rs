@@ -15,11 +15,6 @@ impl Default for ByStamp {
 }
 
 impl ByStamp {
-    /// So many lanes in a filter that does not forget.
-    pub fn unstamped(lanes: i64) -> Self {
-        ByStamp::of([lanes])
-    }
-
     /// With these figures for the stamps from 0 on.
     pub fn of(figures: impl IntoIterator<Item = i64>) -> Self {
         let mut by_stamp = ByStamp::default();

@@ -18,7 +18,6 @@ use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::adopt::Adopted;
 use crate::shard::lease::Always;
-use crate::stats::Stats;
 use crate::table::Table;
 use crate::table::ticking::{Passage, Ticking};
 use std::convert::Infallible;
@@ -294,23 +293,5 @@ impl Shards for Fixed {
         });
         let slots = sample * geometry.buckets() as usize * lanes.slots();
         rate_at(lanes, items.max(0) as f64 / slots as f64)
-    }
-
-    fn stats(&self, capacity: usize) -> Stats {
-        let (geometry, lanes) = (self.table.geometry(), self.table.geometry().lanes());
-        Stats {
-            items: Shards::items(self),
-            capacity,
-            slots: self.table.buckets() * lanes.slots(),
-            fingerprint_bits: lanes.fingerprint_bits(),
-            slots_per_bucket: lanes.slots(),
-            shards: geometry.shards(),
-            segments: self.table.stripes().count(),
-            size_in_bytes: self.table.heap_bytes(),
-            false_positive_rate: Shards::rate(self),
-            false_positive_rate_at_capacity: Shards::plan(self).rate_at_capacity(capacity),
-            max_bytes: None,
-            growth: None,
-        }
     }
 }

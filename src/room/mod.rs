@@ -24,7 +24,7 @@ use crate::room::shards::{
     Age, Contains, Count, Insert, InsertIfAbsent, InsertOrRefresh, Operation, Refresh, Remove,
     Shards, act,
 };
-use crate::stats::Stats;
+use crate::stats::{Growth, Stats};
 use crate::table::ticking::{Passage, Ticking};
 
 /// The kinds of filters: [`Fixed`](crate::Fixed) and [`Growing`](crate::Growing). It cannot be
@@ -138,9 +138,34 @@ pub trait Room: sealed::Sealed + Send + Sync {
     /// All figures, except for the size of the filter itself.
     #[doc(hidden)]
     fn stats(&self, capacity: usize) -> Stats {
-        match self.stage() {
-            Stage::Shards(shards) => shards.stats(capacity),
-            Stage::List(stages) => stages.stats(capacity),
+        let (plan, buckets) = (self.plan(), self.buckets());
+        let (geometry, lanes) = (plan.geometry(), plan.geometry().lanes());
+        let shards = buckets / geometry.buckets() as usize;
+        let growth = match &plan {
+            Plan::Fixed(_) => None,
+            Plan::Growing(plan) => Some(Growth {
+                splits: shards - geometry.shards(),
+                directory_depth: match self.stage() {
+                    Stage::Shards(shards) => shards.level(),
+                    Stage::List(_) => 0,
+                },
+                factor: shards as f64 / geometry.shards() as f64,
+                expected: plan.expected_growth,
+            }),
+        };
+        Stats {
+            items: self.items(),
+            capacity,
+            slots: buckets * lanes.slots(),
+            fingerprint_bits: lanes.fingerprint_bits(),
+            slots_per_bucket: lanes.slots(),
+            shards,
+            segments: shards * geometry.stripes() as usize,
+            size_in_bytes: self.heap_bytes(),
+            false_positive_rate: self.rate(),
+            false_positive_rate_at_capacity: plan.rate_at_capacity(capacity),
+            max_bytes: plan.max_bytes(),
+            growth,
         }
     }
 }

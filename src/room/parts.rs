@@ -28,6 +28,14 @@ impl Plan {
         matches!(self, Plan::Growing(_))
     }
 
+    /// Returns the limit of the filter's memory, if it has one.
+    pub fn max_bytes(&self) -> Option<usize> {
+        match self {
+            Plan::Fixed(_) => None,
+            Plan::Growing(plan) => Some(plan.max_bytes).filter(|bytes| *bytes < usize::MAX),
+        }
+    }
+
     /// Returns the false-positive rate of the filter at its capacity, or after its expected growth.
     pub fn rate_at_capacity(&self, capacity: usize) -> f64 {
         match self {

@@ -22,7 +22,6 @@ use crate::room::parts::{Copied, Plan};
 use crate::shard::Shard;
 use crate::shard::kick::{Copies, kick};
 use crate::shard::lease::{Answer, Lease, Refusal, Removal};
-use crate::stats::Stats;
 
 /// The shard that an item belongs to, and where in it.
 pub type Located<'a, S, const WIDE: bool> = (Shard<'a, <S as Shards>::Lease<'a, WIDE>>, Place);
@@ -118,8 +117,10 @@ pub trait Shards: Send + Sync {
     /// The false-positive rate at present. How long this takes does not depend on the number of shards.
     fn rate(&self) -> f64;
 
-    /// All figures, except for the size of the filter itself.
-    fn stats(&self, capacity: usize) -> Stats;
+    /// How often the deepest shard was split.
+    fn level(&self) -> u32 {
+        0
+    }
 
     /// The layout, as it is written to a file.
     fn plan(&self) -> Plan;

@@ -300,7 +300,7 @@ fn two_that_find_the_same_shard_full_split_it_once() {
         },
         &[split_root, split_root],
         |grove, item| {
-            assert_eq!(grove.room.stats(0).splits(), 1, "a shard was split twice");
+            assert_eq!(grove.room.splits(), 1, "a shard was split twice");
             there_once(grove, item);
         },
     );
@@ -333,7 +333,7 @@ fn a_shard_is_split_while_the_directory_gets_longer() {
             },
         ],
         |grove, items| {
-            assert_eq!(grove.room.stats(0).splits(), 4, "a split was lost");
+            assert_eq!(grove.room.splits(), 4, "a split was lost");
             for item in items {
                 there_once(grove, item);
             }

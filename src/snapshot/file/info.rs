@@ -174,10 +174,7 @@ impl SnapshotInfo {
     /// Returns the limit of the filter's memory, if it grows and has one.
     #[must_use]
     pub fn max_bytes(&self) -> Option<usize> {
-        match &self.plan {
-            Plan::Fixed(_) => None,
-            Plan::Growing(plan) => Some(plan.max_bytes).filter(|bytes| *bytes < usize::MAX),
-        }
+        self.plan.max_bytes()
     }
 
     /// Returns the size of the filter relative to its first size, which is 1 for a fixed filter.

@@ -51,4 +51,9 @@ impl Grown {
         let (shard, place) = self.located::<WIDE>(seen, self.position(hash));
         self.split(shard, place)
     }
+
+    /// How many shards there are more than in the beginning.
+    pub fn splits(&self) -> usize {
+        self.shared.tables.shards() - self.directory.roots().count
+    }
 }

@@ -14,7 +14,6 @@ use crate::room::guest::{Guest, Taken};
 use crate::room::parts::{Copied, Plan};
 use crate::room::shards::{Located, Operation, Shards};
 use crate::rule::rule;
-use crate::stats::{Growth, Stats};
 
 /// The number of shards from which the rate is estimated, if there are more: a power of two.
 const SAMPLE: u64 = 128;
@@ -240,28 +239,7 @@ impl Shards for Grown {
         vagueness * rate_of_a_lane(self.geometry.lanes()) / f64::from(self.geometry.buckets())
     }
 
-    fn stats(&self, capacity: usize) -> Stats {
-        let lanes = self.geometry.lanes();
-        let shards = self.shared.tables.shards();
-        let roots = self.directory.roots().count;
-        Stats {
-            items: self.items(),
-            capacity,
-            slots: self.buckets() * lanes.slots(),
-            fingerprint_bits: lanes.fingerprint_bits(),
-            slots_per_bucket: lanes.slots(),
-            shards,
-            segments: self.shared.tables.segments(),
-            size_in_bytes: self.heap_bytes(),
-            false_positive_rate: self.rate(),
-            false_positive_rate_at_capacity: self.plan.rate,
-            max_bytes: Some(self.max_bytes()).filter(|bytes| *bytes < usize::MAX),
-            growth: Some(Growth {
-                splits: shards - roots,
-                directory_depth: self.directory.level(),
-                factor: shards as f64 / roots as f64,
-                expected: self.plan.expected_growth,
-            }),
-        }
+    fn level(&self) -> u32 {
+        self.directory.level()
     }
 }

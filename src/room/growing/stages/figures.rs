@@ -5,7 +5,6 @@ use crate::room::growing::grown::Grown;
 use crate::room::growing::stages::Stages;
 use crate::room::growing::stages::list::List;
 use crate::room::shards::Shards;
-use crate::stats::{Growth, Stats};
 use crate::table::ticking::Ticking;
 
 impl Stages {
@@ -29,36 +28,6 @@ impl Stages {
         });
         let of_shards = || self.shards().map_or_else(ByStamp::default, Grown::items_by_stamp);
         of_list.unwrap_or_else(of_shards)
-    }
-
-    /// The figures of a filter with a list, as if its items were in the shard that it begins with:
-    /// except for its size, and its rate, since it tells all items apart.
-    pub fn stats(&self, capacity: usize) -> Stats {
-        let (geometry, most) = (&self.plan.geometry, self.max_bytes());
-        let lanes = self.lanes();
-        let items = self.ask(List::len);
-        if let (None, Some(shards)) = (items, self.shards()) {
-            return shards.stats(capacity);
-        }
-        Stats {
-            items: items.unwrap_or(0),
-            capacity,
-            slots: geometry.buckets() as usize * lanes.slots(),
-            fingerprint_bits: lanes.fingerprint_bits(),
-            slots_per_bucket: lanes.slots(),
-            shards: 1,
-            segments: geometry.stripes() as usize,
-            size_in_bytes: self.heap_bytes(),
-            false_positive_rate: 0.0,
-            false_positive_rate_at_capacity: self.plan.rate,
-            max_bytes: Some(most).filter(|bytes| *bytes < usize::MAX),
-            growth: Some(Growth {
-                splits: 0,
-                directory_depth: 0,
-                factor: 1.0,
-                expected: self.plan.expected_growth,
-            }),
-        }
     }
 
     /// The false-positive rate of a list, which tells all items apart, or of shards.

@@ -142,6 +142,12 @@ impl Aging {
         u32::from(self.window) - 1
     }
 
+    /// The number of bits above the window in its word.
+    #[inline]
+    fn anchor_bits(&self) -> u32 {
+        u32::from(self.to_window - self.to_lane)
+    }
+
     /// Whether a filter takes another copy of an item that has these already.
     ///
     /// It takes as many as a bucket has lanes. Two buckets hold twice as many. But items with so many would
@@ -155,8 +161,8 @@ impl Aging {
     /// short, in 32 bits of lanes that have lost none.
     pub fn takes_another(&self, copies: Matching) -> bool {
         let Matching { lanes, whole, lost } = copies;
-        let (slots, unstamped) =
-            (self.lanes.slots(), self.lanes.fingerprint_bits() - self.lanes.stamp_bits());
+        let slots = self.lanes.slots();
+        let unstamped = self.lanes.fingerprint_bits() - self.lanes.stamp_bits();
         let anchor = unstamped - u32::from(self.window);
         let of_a_copy = unstamped as usize - 1;
         let are_enough = anchor < 6 && whole * of_a_copy >= 32;
@@ -278,8 +284,7 @@ impl Aging {
         let set = windows & first;
         let used_up = self.used_up_windows(windows);
         let upper_only = set ^ used_up;
-        let taken = self.lanes.taken(words.heads).tops();
-        let taken = taken >> (self.lanes.bits() - 1 - u32::from(to_first));
+        let taken = self.lanes.taken(words.heads).tops() >> self.anchor_bits();
         let lower_only = taken ^ set;
         // Widens the first bit of a window to its whole lane.
         let whole = |bits: u64| (bits >> to_first) * self.lanes.heads();
@@ -292,7 +297,7 @@ impl Aging {
                 true => Words { heads: words.heads & (whole(only) | both), tails: windows },
             }
         };
-        let in_both = self.lanes.set_of(used_up << (self.lanes.bits() - 1 - u32::from(to_first)));
+        let in_both = self.lanes.set_of(used_up << self.anchor_bits());
         Halves { lower: half(lower_only), upper: half(upper_only), in_both }
     }
 
@@ -309,8 +314,7 @@ impl Aging {
     #[inline]
     pub fn used_up<const WIDE: bool>(&self, words: Words) -> LaneSet {
         let used_up = self.used_up_windows(Self::windows::<WIDE>(words));
-        let to_first = self.window - 1 + self.stamp;
-        self.lanes.set_of(used_up << (self.lanes.bits() - 1 - u32::from(to_first)))
+        self.lanes.set_of(used_up << self.anchor_bits())
     }
 
     /// Whether a lane that has lost so many bits has none left.

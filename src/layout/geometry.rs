@@ -13,10 +13,10 @@
 //!
 //! * *near*, for three fingerprints of four: `i ^ d` with an odd `d`, inside the same block of at
 //!   most 512 buckets. The item's buckets then share a stripe and mostly a page.
-//! * *wide*, for the rest: `(t - i) mod n` with an odd `t`, where the number of buckets `n` is
-//!   even. Wide alternates tie the blocks together, so that all of them fill up evenly.
+//! * *far*, for the rest: `(t - i) mod n` with an odd `t`, where the number of buckets `n` is
+//!   even. Far alternates tie the blocks together, so that all of them fill up evenly.
 //!
-//! All fingerprints of 32 bits are wide. With two lanes a bucket, five items that share both their
+//! All fingerprints of 32 bits are far. With two lanes a bucket, five items that share both their
 //! buckets cannot be placed; if the pairs of buckets came from one block, that would happen once in
 //! 10^8 items.
 
@@ -75,7 +75,7 @@ pub struct Geometry {
     buckets: u32,
     /// The number of buckets in a near block, minus one.
     near_mask: u16,
-    /// A fingerprint is wide if these bits of its hash are zero.
+    /// A fingerprint is far if these bits of its hash are zero.
     near_class: u8,
     /// The bits of a stamp, which is in the head of a narrow fingerprint or in the tail of a wide one.
     stamp: u8,
@@ -125,7 +125,7 @@ impl Geometry {
     }
 
     /// Returns the size of a near block: the largest power of two that rounds `buckets` up by at
-    /// most 1/32. In small shards it is 2, because the wide rule needs an even number of buckets.
+    /// most 1/32. In small shards it is 2, because the far rule needs an even number of buckets.
     fn near_block(buckets: u32) -> u32 {
         match buckets / 32 {
             ..MIN_NEAR_BLOCK => 2,
@@ -204,9 +204,9 @@ impl Geometry {
         let spread = u64::from(head).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let near = bucket.0 ^ ((spread >> 40) as u32 & u32::from(self.near_mask) | 1);
         let sum = scale(spread, u64::from(self.buckets)).0 as u32 | 1;
-        let wide = sum.wrapping_sub(bucket.0);
-        let wide = if sum < bucket.0 { wide.wrapping_add(self.buckets) } else { wide };
-        Bucket(if (spread >> 20) as u8 & self.near_class == 0 { wide } else { near })
+        let far = sum.wrapping_sub(bucket.0);
+        let far = if sum < bucket.0 { far.wrapping_add(self.buckets) } else { far };
+        Bucket(if (spread >> 20) as u8 & self.near_class == 0 { far } else { near })
     }
 }
 

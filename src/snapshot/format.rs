@@ -136,9 +136,9 @@
 //!   the rest of that product. If the filter forgets, the fingerprint of a narrow bucket is the part of
 //!   `scale(h << 32, 2^bits - 2^stamp)` with its lowest `stamp` bits set, plus 1; and the lowest `stamp` bits
 //!   of a tail are zero.
-//! * Let `s` be `0x9E3779B97F4A7C15` × the fingerprint, or × its head in a wide bucket. The item is *wide* if `near` is 2, or if a
+//! * Let `s` be `0x9E3779B97F4A7C15` × the fingerprint, or × its head in a wide bucket. The item is *far* if `near` is 2, or if a
 //!   bucket has two lanes, or if bits 20 and 21 of `s` are both zero.
-//! * The second bucket of a wide item is `t` - first, plus `buckets` if that is negative, where `t`
+//! * The second bucket of a far item is `t` - first, plus `buckets` if that is negative, where `t`
 //!   is the part of `scale(s, buckets)` with its lowest bit set. The second bucket of any other
 //!   item is first XOR `n`, where `n` is `(s >> 40) & (near - 1)` with its lowest bit set.
 //! * The filter contains the item if a lane of either bucket equals the fingerprint, but for
@@ -158,18 +158,18 @@
 //!   which is the head. Its lower `window` bits are the highest `window` bits of `r << depth`,
 //!   with the lowest of them replaced by 1.
 //! * Let `s` be `0x9E3779B97F4A7C15` × the fingerprint with its lower `window` bits zeroed (and, if the filter forgets, a
-//!   stamp of zeros below them), or × the head in a wide bucket. The item is *wide* if bits 58 and 59 of `s` are both zero, or if a bucket has two lanes.
+//!   stamp of zeros below them), or × the head in a wide bucket. The item is *far* if bits 58 and 59 of `s` are both zero, or if a bucket has two lanes.
 //! * The second bucket is first XOR `n`, where `n` is the lowest 13 bits of `s >> 40` if the item
-//!   is wide, and the lowest 9 bits otherwise, with its lowest bit set in either case.
+//!   is far, and the lowest 9 bits otherwise, with its lowest bit set in either case.
 //! * A lane stands for the item if it is not 0 and agrees with the fingerprint in all bits above
 //!   the lane's lowest 1. The filter contains the item if either bucket has such a lane.
 //!
 //! For example, the bytes `https://a.example/` have the hash `825669AB53A360EC` with the seed 7,
 //! which is mixed to `18404E52057BC722`. In a fixed filter of 16 bits, 3 shards, 4,096 buckets and
-//! a near block of 128, they are in shard 0, in bucket `48C` or `6F7` (the item is wide), as
+//! a near block of 128, they are in shard 0, in bucket `48C` or `6F7` (the item is far), as
 //! `057C`. In a growing filter of 16 bits that began with 3 shards, each of which was split into
 //! four, they are in root 0, in the second of its four blocks, in bucket `CC` or `141` (the item is
-//! not wide), as `4369`.
+//! not far), as `4369`.
 //!
 //! # The hasher
 //!

@@ -44,8 +44,7 @@ impl Aging {
     pub fn joined<const WIDE: bool>(&self, words: Words, is_upper: bool) -> Words {
         let windows = Self::windows::<WIDE>(words);
         let [first, rest] = self.first_and_rest();
-        let to_first = u32::from(self.window) - 1 + u32::from(self.stamp);
-        let taken = self.lanes.taken(words.heads).tops() >> (self.lanes.bits() - 1 - to_first);
+        let taken = self.lanes.taken(words.heads).tops() >> self.anchor_bits();
         let shifted = ((windows & (first | rest)) >> 1) & rest | windows & self.units;
         let other = windows & !(first | rest);
         let joined = shifted | other | if is_upper { taken } else { 0 };

@@ -2,8 +2,8 @@
 //!
 //! Nothing else in the crate names `std::sync::atomic`, `parking_lot`, `loom` or `shuttle`. Each of
 //! the three versions of this module (std, loom, shuttle) has
-//! [`AtomicBool`], [`AtomicPtr`], [`AtomicU32`], [`AtomicU64`], [`fence`], a [`Mutex`] and an [`RwLock`] whose locks
-//! cannot fail, a [`Backoff`], [`nap`], [`thread_local`], and
+//! [`AtomicBool`], [`AtomicPtr`], [`AtomicU32`], [`AtomicU64`], [`fence`], [`OnceLock`], a [`Mutex`] and an
+//! [`RwLock`] whose locks cannot fail, a [`Backoff`], [`nap`], [`thread_local`], and
 //!
 //! * `read_owned(word)`: a plain load of a word that only the holder of a lock writes. Loom does
 //!   not treat it as an event, because an ordinary load right before a store of the same word would
@@ -51,44 +51,6 @@ impl Gauge {
     /// figure sees what had been done before any lower one was returned.
     pub fn next(&self) -> u64 {
         self.0.fetch_add(1, std::sync::atomic::Ordering::AcqRel) + 1
-    }
-}
-
-/// A value that is set once. Whoever sees it also sees what was written before it was set.
-pub struct Once<T> {
-    value: std::sync::OnceLock<T>,
-    /// The checkers do not know of the ordering that the other has.
-    #[cfg(any(loom, shuttle))]
-    is_set: AtomicBool,
-}
-
-impl<T> Once<T> {
-    pub fn new() -> Self {
-        Once {
-            value: std::sync::OnceLock::new(),
-            #[cfg(any(loom, shuttle))]
-            is_set: AtomicBool::new(false),
-        }
-    }
-
-    #[inline]
-    pub fn get(&self) -> Option<&T> {
-        #[cfg(any(loom, shuttle))]
-        let seen = rule!("the_shards_are_read_relaxed", Ordering::Acquire, Ordering::Relaxed);
-        #[cfg(any(loom, shuttle))]
-        if !self.is_set.load(seen) {
-            return None;
-        }
-        self.value.get()
-    }
-
-    /// Sets the value, unless it is set.
-    pub fn set(&self, value: T) {
-        let _ = self.value.set(value);
-        #[cfg(any(loom, shuttle))]
-        let order = rule!("the_shards_are_set_relaxed", Ordering::Release, Ordering::Relaxed);
-        #[cfg(any(loom, shuttle))]
-        self.is_set.store(true, order);
     }
 }
 
@@ -172,6 +134,7 @@ impl<T> Drop for AppendList<T> {
 mod imp {
     pub use crossbeam_utils::Backoff;
     pub use parking_lot::{Mutex, RwLock};
+    pub use std::sync::OnceLock;
     pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
     pub use std::thread_local;
 
@@ -196,6 +159,8 @@ mod imp {
     #[cfg(shuttle)]
     use shuttle as checker;
 
+    use crate::rule::rule;
+
     pub use checker::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
     pub use checker::thread::yield_now as nap;
     pub use checker::thread_local;
@@ -204,6 +169,31 @@ mod imp {
 
     pub fn zeroed_words(count: usize) -> Option<Box<[AtomicU64]>> {
         Some((0..count).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// With the ordering of the other one, of which the checkers do not know.
+    pub struct OnceLock<T> {
+        value: std::sync::OnceLock<T>,
+        is_set: AtomicBool,
+    }
+
+    impl<T> OnceLock<T> {
+        pub fn new() -> Self {
+            OnceLock { value: std::sync::OnceLock::new(), is_set: AtomicBool::new(false) }
+        }
+
+        pub fn get(&self) -> Option<&T> {
+            let seen = rule!("the_shards_are_read_relaxed", Ordering::Acquire, Ordering::Relaxed);
+            let is_set = self.is_set.load(seen);
+            self.value.get().filter(|_| is_set)
+        }
+
+        pub fn set(&self, value: T) -> Result<(), T> {
+            let set = rule!("the_shards_are_set_relaxed", Ordering::Release, Ordering::Relaxed);
+            let result = self.value.set(value);
+            self.is_set.store(true, set);
+            result
+        }
     }
 
     pub struct Mutex<T>(checker::sync::Mutex<T>);

@@ -34,11 +34,6 @@ impl<L: Lease> Shard<'_, L> {
         (stamp.still_hold() && is_whole).then(|| self.matches(place, first, second))
     }
 
-    pub(super) fn count_unlocked(self, place: Place) -> usize {
-        let [first, second] = [place.first, place.second].map(|it| self.read_unlocked(it));
-        self.copies_in(first, second, place.fp)
-    }
-
     /// Makes the moves of a path with one lock at a time.
     pub(super) fn write_hand_over_hand(
         self,

@@ -17,8 +17,8 @@
 //!
 //! | access | ordering | partner, and what breaks without it |
 //! |---|---|---|
-//! | the shards, set | `Release` (in [`Once`]) | whoever sees the shards without the lock sees their words. Twin `the_shards_are_set_relaxed` |
-//! | the shards, read | `Acquire` (in [`Once`]) | the same. Twin `the_shards_are_read_relaxed` |
+//! | the shards, set | `Release` (in [`OnceLock`]) | whoever sees the shards without the lock sees their words. Twin `the_shards_are_set_relaxed` |
+//! | the shards, read | `Acquire` (in [`OnceLock`]) | the same. Twin `the_shards_are_read_relaxed` |
 //! | the address of the slots | `Relaxed` | a thread that has a share in them got it under the lock. An old address leads to what was in the list before |
 //! | the limit | `Relaxed` | changed under the lock; no answer of a lookup depends on it |
 
@@ -40,7 +40,7 @@ use crate::room::growing::stages::list::List;
 use crate::room::growing::stages::list::slots::Slots;
 use crate::room::parts::{CannotRestore, Loaded};
 use crate::room::shards::Shards;
-use crate::sync::{AtomicPtr, Gauge, Mutex, Once, Ordering};
+use crate::sync::{AtomicPtr, Gauge, Mutex, OnceLock, Ordering};
 use crate::table::ticking::Ticking;
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ const TRIES: usize = if SMALL { 0 } else { 16 };
 type Stamped = (Vec<u64>, Vec<u8>);
 
 pub struct Stages {
-    shards: Once<Box<Grown>>,
+    shards: OnceLock<Box<Grown>>,
     /// If the filter forgets. The shards have it too.
     ticking: Option<Arc<Ticking>>,
     listed: Mutex<Listed>,
@@ -105,10 +105,10 @@ impl Stages {
     /// With a list or with shards.
     fn with(plan: GrowthPlan, list: Option<List>, grown: Option<Grown>) -> Self {
         let ticking = plan.forgets().then(|| Arc::new(Ticking::new()));
-        let (shards, max_bytes) = (Once::new(), Gauge::new());
+        let (shards, max_bytes) = (OnceLock::new(), Gauge::new());
         if let Some(mut grown) = grown {
             grown.keep_time(ticking.clone());
-            shards.set(Box::new(grown));
+            let _ = shards.set(Box::new(grown));
         }
         max_bytes.set(plan.max_bytes as u64);
         let slots = AtomicPtr::new(list.as_ref().map_or(std::ptr::null_mut(), address));

@@ -123,7 +123,7 @@ impl Stages {
                         self.replace(listed, List::new(self.plan.forgets()));
                         return Ok(());
                     });
-                    self.shards.set(Box::new(grown));
+                    let _ = self.shards.set(Box::new(grown));
                     share::keep(self, None);
                     listed.list = None;
                     return Ok(());

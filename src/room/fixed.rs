@@ -12,7 +12,7 @@ use crate::layout::stamps::Moment;
 use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::guest::{Guest, Taken};
 use crate::room::parts::{CannotRestore, Copied, Loaded, Plan};
-use crate::room::shards::{Located, Operation, Shards};
+use crate::room::shards::{Located, Shards};
 use crate::room::{Room, Stage, sealed};
 use crate::rule::rule;
 use crate::shard::Shard;
@@ -169,22 +169,6 @@ impl Shards for Fixed {
         match lapsed {}
     }
 
-    #[inline]
-    fn again<'a, const WIDE: bool, O: Operation>(
-        &'a self,
-        located: Located<'a, Self, WIDE>,
-    ) -> O::Answer {
-        O::again(self, located)
-    }
-
-    #[inline]
-    fn admit<'a, const WIDE: bool>(
-        &'a self,
-        located: Located<'a, Self, WIDE>,
-    ) -> Result<Located<'a, Self, WIDE>, Full> {
-        Ok(located)
-    }
-
     fn make_room<const WIDE: bool>(
         &self,
         _: Always<WIDE>,
@@ -192,8 +176,6 @@ impl Shards for Fixed {
     ) -> Result<Located<'_, Self, WIDE>, Full> {
         Err(Full::new(kind))
     }
-
-    fn perhaps_empty(&self) {}
 
     #[inline]
     fn fetch<const WIDE: bool>(&self, hash: Mixed) -> Located<'_, Self, WIDE> {

@@ -52,22 +52,29 @@ pub trait Shards: Send + Sync {
 
     /// Does what was not done [at once](Operation::at). What this does not need is not kept in registers, or
     /// on the stack, by the attempt that comes before.
+    #[inline]
     fn again<'a, const WIDE: bool, O: Operation>(
         &'a self,
         located: Located<'a, Self, WIDE>,
     ) -> O::Answer
     where
-        Self: Sized;
+        Self: Sized,
+    {
+        O::again(self, located)
+    }
 
     /// Finds where another copy of an item may be inserted.
     ///
     /// # Errors
     ///
     /// [`Full`] if there are as many as the filter takes.
+    #[inline]
     fn admit<'a, const WIDE: bool>(
         &'a self,
         located: Located<'a, Self, WIDE>,
-    ) -> Result<Located<'a, Self, WIDE>, Full>;
+    ) -> Result<Located<'a, Self, WIDE>, Full> {
+        Ok(located)
+    }
 
     /// Makes room for an item whose shard was full in this way, and finds where the item belongs after
     /// that.
@@ -82,7 +89,7 @@ pub trait Shards: Send + Sync {
     ) -> Result<Located<'a, Self, WIDE>, Full>;
 
     /// To be called after a removal that may have been the last.
-    fn perhaps_empty(&self);
+    fn perhaps_empty(&self) {}
 
     /// An item of a batch whose memory was requested. A batch keeps some thirty of these between
     /// [`fetch`](Self::fetch) and [`fetched`](Self::fetched), so each should be small.

@@ -230,7 +230,7 @@ pub mod internals {
     pub use crate::sync::set_queue_first;
     pub use crate::table::Table;
     pub use crate::table::clock::Clock;
-    pub use crate::table::stripe::{Locks, Many, Moving, Stamp, StripeSet, Stripes, Two};
+    pub use crate::table::stripe::{Locks, Many, Moving, SeenVersion, StripeSet, Stripes, Two};
     pub use crate::table::ticking::{Held, Passage, Ticking, Time};
 }
 

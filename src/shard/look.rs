@@ -10,21 +10,21 @@ use crate::layout::geometry::Place;
 use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
-use crate::table::stripe::{Locks, Stamp};
+use crate::table::stripe::{Locks, SeenVersion};
 
 /// Attempts after the first that a moving item may spoil before a reader takes the locks.
 const TRIES: usize = if SMALL { 0 } else { 16 };
 
-/// The stamps of an item's stripes, as far as they are needed.
-pub struct BothStamps<'a> {
-    first: Stamp<'a>,
-    second: Option<Stamp<'a>>,
+/// The versions of an item's stripes as they were seen, as far as they are needed.
+pub struct SeenVersions<'a> {
+    first: SeenVersion<'a>,
+    second: Option<SeenVersion<'a>>,
 }
 
-impl BothStamps<'_> {
+impl SeenVersions<'_> {
     #[inline(always)]
     pub fn still_hold(self) -> bool {
-        self.first.still_holds() && self.second.is_none_or(Stamp::still_holds)
+        self.first.still_holds() && self.second.is_none_or(SeenVersion::still_holds)
     }
 }
 
@@ -41,7 +41,7 @@ impl<L: Lease> Shard<'_, L> {
         let buckets = [place.first, place.second];
         match self.lease.span() {
             Some(span) => {
-                span.prefetch_stamp(place.first);
+                span.prefetch_version(place.first);
                 buckets.into_iter().for_each(|bucket| span.prefetch(L::WIDE, bucket));
             }
             None => {
@@ -57,10 +57,10 @@ impl<L: Lease> Shard<'_, L> {
     pub fn look(self, place: Place) -> Option<bool> {
         rule!("each_bucket_is_validated_by_itself", (), return self.look_at_one_by_one(place));
         rule!("a_lookup_asks_for_its_entry_too_soon", (), return self.look_too_late(place));
-        let stamp = self.stamp(place);
+        let seen = self.see(place);
         let (first, second) = (self.read(place.first), self.read(place.second));
         let holds = || {
-            rule!("a_miss_is_not_validated", stamp.still_hold(), true)
+            rule!("a_miss_is_not_validated", seen.still_hold(), true)
                 && rule!(
                     "a_lookup_does_not_ask_whether_the_shard_was_split",
                     self.lease.check().is_ok(),
@@ -78,20 +78,20 @@ impl<L: Lease> Shard<'_, L> {
         holds().then_some(found)
     }
 
-    /// Takes the stamp for a lookup of an item. That of one stripe is enough, except where items expire
+    /// Reads the version for a lookup of an item. That of one stripe is enough, except where items expire
     /// from wide buckets, which changes the version of the one stripe only.
     #[inline(always)]
-    pub fn stamp(&self, place: Place) -> BothStamps<'_> {
+    pub fn see(&self, place: Place) -> SeenVersions<'_> {
         let of = |bucket| match self.lease.span() {
-            Some(span) => span.stamp(bucket),
-            None => self.table.stripes().stamp(self.stripe(bucket)),
+            Some(span) => span.see(bucket),
+            None => self.table.stripes().see(self.stripe(bucket)),
         };
         let both = rule!(
             "a_lookup_in_wide_buckets_reads_one_version",
             L::WIDE && self.lanes().forgets(),
             false
         );
-        BothStamps { first: of(place.first), second: both.then(|| of(place.second)) }
+        SeenVersions { first: of(place.first), second: both.then(|| of(place.second)) }
     }
 
     /// Whether any lane of two buckets matches the item, given their first words.
@@ -108,12 +108,12 @@ impl<L: Lease> Shard<'_, L> {
         !holding(first).or(holding(second)).is_empty()
     }
 
-    /// Whether a hit needs no stamp: what it was seen in means the same for ever, and was stored at
+    /// Whether a hit needs no version: what it was seen in means the same for ever, and was stored at
     /// once.
     #[inline]
     pub fn hits_last(self) -> bool {
         rule!("a_hit_is_believed_during_a_split", L::LASTING, true)
-            && rule!("a_hit_in_a_wide_bucket_needs_no_stamp", !L::WIDE, true)
+            && rule!("a_hit_in_a_wide_bucket_needs_no_version", !L::WIDE, true)
     }
 
     /// Whether a lane of either wide bucket matches the item, given their first words. Both second words

@@ -12,14 +12,14 @@ impl<L: Lease> Shard<'_, L> {
         self.read_rest(bucket, self.read(bucket))
     }
 
-    /// Looks into one bucket after the other, with a stamp for each.
+    /// Looks into one bucket after the other, with a version for each.
     pub(super) fn look_at_one_by_one(self, place: Place) -> Option<bool> {
         for bucket in [place.first, place.second] {
-            let stamp = self.table.stripes().stamp(self.stripe(bucket));
+            let seen = self.table.stripes().see(self.stripe(bucket));
             if !self.lanes().holding::<false>(self.read(bucket), place.fp).is_empty() {
                 return Some(true);
             }
-            if !stamp.still_holds() {
+            if !seen.still_holds() {
                 return None;
             }
         }
@@ -29,9 +29,9 @@ impl<L: Lease> Shard<'_, L> {
     /// Looks once, and asks before that whether the shard has been split.
     pub(super) fn look_too_late(self, place: Place) -> Option<bool> {
         let is_whole = self.lease.check().is_ok();
-        let stamp = self.stamp(place);
+        let seen = self.see(place);
         let (first, second) = (self.read(place.first), self.read(place.second));
-        (stamp.still_hold() && is_whole).then(|| self.matches(place, first, second))
+        (seen.still_hold() && is_whole).then(|| self.matches(place, first, second))
     }
 
     /// Makes the moves of a path with one lock at a time.

@@ -9,7 +9,7 @@ use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::kick::{Copies, kick};
 use crate::shard::lease::{Answer, Lease, Removal};
-use crate::shard::look::BothStamps;
+use crate::shard::look::SeenVersions;
 use crate::table::stripe::Locks;
 use std::cmp::Reverse;
 
@@ -79,11 +79,11 @@ impl<L: Lease> Shard<'_, L> {
     #[inline(always)]
     pub fn insert_if_absent_at_once(self, place: Place) -> Result<Option<bool>, L::Lapsed> {
         let lanes = self.lanes();
-        let stamp = (!self.hits_last()).then(|| self.stamp(place));
+        let seen = (!self.hits_last()).then(|| self.see(place));
         let (first, second) = (self.read(place.first), self.read(place.second));
-        let holds = |stamp: BothStamps<'_>| stamp.still_hold() && self.lease.check().is_ok();
+        let holds = |seen: SeenVersions<'_>| seen.still_hold() && self.lease.check().is_ok();
         let is_sure =
-            || rule!("an_insert_believes_a_hit_during_a_split", stamp.is_none_or(holds), true);
+            || rule!("an_insert_believes_a_hit_during_a_split", seen.is_none_or(holds), true);
         if self.matches(place, first, second) && is_sure() {
             return Ok(Some(false));
         }

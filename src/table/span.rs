@@ -9,7 +9,7 @@ use crate::layout::geometry::{Bucket, STRIPE_BUCKETS};
 use crate::rule::rule;
 use crate::sync::AtomicU64;
 use crate::table::memory::prefetch;
-use crate::table::stripe::Stamp;
+use crate::table::stripe::SeenVersion;
 use crate::table::{Table, load};
 
 const BUCKETS: usize = GROWING_BUCKETS as usize;
@@ -73,10 +73,10 @@ impl<'a> Span<'a> {
         )
     }
 
-    /// Takes the stamp of the bucket's stripe.
+    /// Reads the version of the bucket's stripe.
     #[inline]
-    pub fn stamp(self, bucket: Bucket) -> Stamp<'a> {
-        Stamp::of(self.version(bucket))
+    pub fn see(self, bucket: Bucket) -> SeenVersion<'a> {
+        SeenVersion::of(self.version(bucket))
     }
 
     #[inline]
@@ -85,7 +85,7 @@ impl<'a> Span<'a> {
     }
 
     #[inline]
-    pub fn prefetch_stamp(self, bucket: Bucket) {
+    pub fn prefetch_version(self, bucket: Bucket) {
         prefetch(self.version(bucket));
     }
 }

@@ -5,8 +5,8 @@
 //! order and each once, so no two threads ever wait for each other in a cycle. The result is a
 //! witness of the locks, [`Locks`], which the writing functions require.
 //!
-//! Readers hold no lock. They take a [`Stamp`] of one of the two stripes that they are about to
-//! read, read both buckets, and then check whether the stamp still holds. It does unless an item
+//! Readers hold no lock. They take a [`SeenVersion`] of one of the two stripes that they are about to
+//! read, read both buckets, and then check whether it still holds. It does unless an item
 //! [moved](Stripes::moving) meanwhile, or a copy was [erased](Stripes::outdate) while another
 //! stayed. Filling or emptying a single lane does not change the version, because it is one store
 //! of one word, which a reader sees as a whole or not at all. (Buckets of two words have
@@ -102,15 +102,15 @@ impl Stripes {
         prefetch(&self.versions[stripe]);
     }
 
-    /// Takes the stamp for a lookup of an item, one of whose two buckets is in this segment.
+    /// Reads the version for a lookup of an item, one of whose two buckets is in this segment.
     ///
-    /// The stamp of one stripe covers both buckets, since an item moves under the stripes of both
+    /// The version of one stripe covers both buckets, since an item moves under the stripes of both
     /// and changes both versions. But it has to be taken before *both* words are read, and checked
-    /// after both. A lookup that reads one bucket, checks the stamp, and then reads the other
+    /// after both. A lookup that reads one bucket, checks the version, and then reads the other
     /// bucket does not notice an item that has moved from the second to the first meanwhile.
     #[inline]
-    pub fn stamp(&self, stripe: usize) -> Stamp<'_> {
-        Stamp::of(&self.versions[stripe])
+    pub fn see(&self, stripe: usize) -> SeenVersion<'_> {
+        SeenVersion::of(&self.versions[stripe])
     }
 
     /// The versions of all stripes from this one on.
@@ -212,24 +212,24 @@ impl<const N: usize> StripeSet<N> {
 }
 
 /// The version of a stripe, read before the buckets, or of anything else that readers read without a lock.
-pub struct Stamp<'a> {
+pub struct SeenVersion<'a> {
     version: &'a AtomicU64,
-    taken: u64,
+    seen: u64,
 }
 
-impl<'a> Stamp<'a> {
+impl<'a> SeenVersion<'a> {
     #[inline]
     pub fn of(version: &'a AtomicU64) -> Self {
         let first =
             rule!("the_first_version_is_read_relaxed", Ordering::Acquire, Ordering::Relaxed);
-        Stamp { version, taken: version.load(first) }
+        SeenVersion { version, seen: version.load(first) }
     }
 
-    /// Returns whether nothing was being moved when the stamp was taken, nor has been since.
+    /// Returns whether nothing was being moved when the version was read, nor has been since.
     #[inline]
     pub fn still_holds(self) -> bool {
-        let changed = self.version.load(Ordering::Relaxed) ^ self.taken;
-        let moving = rule!("an_odd_version_is_not_noticed", self.taken & 1, 0);
+        let changed = self.version.load(Ordering::Relaxed) ^ self.seen;
+        let moving = rule!("an_odd_version_is_not_noticed", self.seen & 1, 0);
         changed | moving == 0
     }
 }

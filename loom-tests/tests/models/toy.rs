@@ -114,7 +114,7 @@ impl<const WIDE: bool> Toy<WIDE> {
                 4 - free as i32,
                 "a segment is counted wrong"
             );
-            assert!(stripes.stamp(stripe as usize).still_holds(), "a version stayed odd");
+            assert!(stripes.see(stripe as usize).still_holds(), "a version stayed odd");
         }
     }
 }

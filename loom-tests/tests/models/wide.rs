@@ -71,7 +71,7 @@ fn a_lane_that_is_used_again_is_not_taken_for_a_third_item() {
 
 twins! { a_lane_that_is_used_again_is_not_taken_for_a_third_item:
     "a lookup found an item that was never there" => [
-        a_hit_in_a_wide_bucket_needs_no_stamp,
+        a_hit_in_a_wide_bucket_needs_no_version,
         a_removal_from_a_wide_bucket_changes_no_version,
         second_words_are_loaded_relaxed,
         second_words_are_stored_relaxed,

@@ -21,7 +21,7 @@ use crate::layout::SMALL;
 use crate::layout::geometry::{Mixed, scale};
 use crate::rule::rule;
 use crate::sync::{AtomicU64, Ordering, read_owned};
-use crate::table::stripe::{Stamp, make_even, make_odd};
+use crate::table::stripe::{SeenVersion, make_even, make_odd};
 
 /// A slot without a hash. It comes after all hashes, one of which it is: the item with that hash
 /// is in no list.
@@ -66,9 +66,9 @@ impl Slots {
     /// Asks without a lock. `None` if hashes may have been moving.
     #[inline]
     pub fn ask<A>(&self, question: impl FnOnce(&Self) -> A) -> Option<A> {
-        let stamp = Stamp::of(&self.version);
+        let seen = SeenVersion::of(&self.version);
         let answer = question(self);
-        rule!("a_lookup_in_a_list_is_not_validated", stamp.still_holds(), true).then_some(answer)
+        rule!("a_lookup_in_a_list_is_not_validated", seen.still_holds(), true).then_some(answer)
     }
 
     #[inline]

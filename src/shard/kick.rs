@@ -217,11 +217,7 @@ pub fn walk<L: Lease>(
     place: Place,
     copies: Copies,
 ) -> Result<Outcome, L::Lapsed> {
-    // Most paths that are not near have two moves. For these, the lists that a walk makes are short.
-    match path.steps().len() {
-        ..=2 => walk_within::<MOST_MOVES, 5, L>(shard, path, place, copies),
-        _ => walk_within::<MOST_MOVES, MOST_BUCKETS, L>(shard, path, place, copies),
-    }
+    walk_within::<MOST_MOVES, MOST_BUCKETS, L>(shard, path, place, copies)
 }
 
 /// The same along a path that, with both buckets of the newcomer, has at most `MOST` buckets.

@@ -20,8 +20,8 @@
 //! buckets cannot be placed; if the pairs of buckets came from one block, that would happen once in
 //! 10^8 items.
 
-use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Lanes};
+use crate::layout::{SMALL, either};
 
 /// The number of buckets that one stripe guards.
 pub const STRIPE_BUCKETS: u32 = if SMALL { 2 } else { 512 };
@@ -169,10 +169,7 @@ impl Geometry {
     /// Returns the shard that a hash belongs to, and the place in that shard.
     #[inline]
     pub fn locate(&self, hash: u64) -> (usize, Place) {
-        match self.lanes.is_wide() {
-            false => self.locate_mixed::<false>(Mixed::of(hash)),
-            true => self.locate_mixed::<true>(Mixed::of(hash)),
-        }
+        either!(self.lanes.is_wide(), WIDE => self.locate_mixed::<WIDE>(Mixed::of(hash)))
     }
 
     #[inline]

@@ -1,4 +1,4 @@
-//! What one filter gets of another that it takes over.
+//! A copied shard of a filter that is merged into another one, and what becomes of its entries.
 
 use crate::error::Full;
 use crate::error::union::Reason;

@@ -169,10 +169,7 @@ pub trait Operation {
 /// Finds where the item is, and does this to it.
 #[inline(always)]
 pub fn act<O: Operation, S: Shards>(shards: &S, hash: Mixed) -> O::Answer {
-    match shards.is_wide() {
-        false => O::at(shards, shards.locate::<false>(hash)),
-        true => O::at(shards, shards.locate::<true>(hash)),
-    }
+    either!(shards.is_wide(), WIDE => O::at(shards, shards.locate::<WIDE>(hash)))
 }
 
 pub struct Contains;

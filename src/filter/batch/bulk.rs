@@ -13,9 +13,9 @@
 //! another removal may be the one that comes too late. No lock is held for longer than by an operation on a single item.
 
 use crate::filter::batch::ahead::for_each_ahead;
-use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
 use crate::layout::roots::Parts;
+use crate::layout::{SMALL, either};
 use crate::room::shards::{Operation, Shards};
 use crate::room::{Act, Room, Stage, perform};
 use crate::rule::rule;
@@ -67,10 +67,7 @@ fn one_by_one<A: Act, R: Room>(room: &R, hashes: &[u64], answers: &mut [A::Answe
 /// Processes a batch in its order.
 #[inline]
 fn in_order_in<O: Operation, S: Shards>(shards: &S, hashes: &[u64], answers: &mut [O::Answer]) {
-    match shards.is_wide() {
-        false => in_order_of::<false, O, S>(shards, hashes, answers),
-        true => in_order_of::<true, O, S>(shards, hashes, answers),
-    }
+    either!(shards.is_wide(), WIDE => in_order_of::<WIDE, O, S>(shards, hashes, answers))
 }
 
 #[inline]
@@ -117,10 +114,7 @@ pub fn act_on<O: Operation, S: Shards>(
     items: &[Item],
     answer: impl FnMut(Item, O::Answer),
 ) {
-    match shards.is_wide() {
-        false => act_on_of::<false, O, S>(shards, items, answer),
-        true => act_on_of::<true, O, S>(shards, items, answer),
-    }
+    either!(shards.is_wide(), WIDE => act_on_of::<WIDE, O, S>(shards, items, answer))
 }
 
 #[inline]

@@ -30,7 +30,7 @@ pub trait Lease: Copy {
     const WIDE: bool;
 
     /// The number of full buckets a search for room lists before it gives up.
-    const PATIENCE: usize;
+    const MOST_NODES: usize;
 
     /// What lookups read of the shard, if it is at hand.
     #[inline]
@@ -93,7 +93,7 @@ impl<const WIDE: bool> Lease for Always<WIDE> {
     const WIDE: bool = WIDE;
 
     const LASTING: bool = true;
-    const PATIENCE: usize = MOST_NODES;
+    const MOST_NODES: usize = MOST_NODES;
 
     #[inline]
     fn check(self) -> Result<(), Infallible> {

@@ -170,7 +170,7 @@ fn search<L: Lease>(
             }
             if node.bucket != back
                 && usize::from(node.moves) < MOST_MOVES
-                && nodes.len() < L::PATIENCE
+                && nodes.len() < L::MOST_NODES
             {
                 // When the list is full, what is on it is still looked at.
                 let _ = nodes.try_push(node);

@@ -73,7 +73,7 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
 
     /// Such a search ends empty at about 94 % load (16-bit fingerprints). Filling the last percents
     /// costs more than they are worth if it is paid for at each doubling.
-    const PATIENCE: usize = 32;
+    const MOST_NODES: usize = 32;
 
     #[inline]
     fn span(&self) -> Option<Span<'_>> {

@@ -2,7 +2,7 @@
 //!
 //! Nothing else in the crate names `std::sync::atomic`, `parking_lot`, `loom` or `shuttle`. Each of
 //! the three versions of this module (std, loom, shuttle) has
-//! [`AtomicBool`], [`AtomicPtr`], [`AtomicU32`], [`AtomicU64`], [`fence`], [`OnceLock`], a [`Mutex`] and an
+//! [`AtomicBool`], [`AtomicPtr`], [`AtomicU16`], [`AtomicU32`], [`AtomicU64`], [`fence`], [`OnceLock`], a [`Mutex`] and an
 //! [`RwLock`] whose locks cannot fail, a [`Backoff`], [`nap`], [`thread_local`], and
 //!
 //! * `read_owned(word)`: a plain load of a word that only the holder of a lock writes. Loom does
@@ -135,7 +135,9 @@ mod imp {
     pub use crossbeam_utils::Backoff;
     pub use parking_lot::{Mutex, RwLock};
     pub use std::sync::OnceLock;
-    pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+    pub use std::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering, fence,
+    };
     pub use std::thread_local;
 
     use std::time::Duration;
@@ -161,7 +163,9 @@ mod imp {
 
     use crate::rule::rule;
 
-    pub use checker::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+    pub use checker::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering, fence,
+    };
     pub use checker::thread::yield_now as nap;
     pub use checker::thread_local;
 

@@ -55,8 +55,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
 
     /// Lets a tick pass, and removes what expires.
     ///
-    /// This goes through all segments (of 512 buckets) twice, locking one after the other, each for a
-    /// microsecond at most. If a tick is passing already, in another thread or in
+    /// This goes through all segments (of 512 buckets), locking one after the other, each for a microsecond. If a tick is passing already, in another thread or in
     /// [parts](Self::tick_in_parts), it helps that one to its end first. So if two threads call this,
     /// two ticks pass.
     ///
@@ -142,7 +141,19 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// Begins a tick, unless one is passing, and leaves the work to
     /// [`tick_in_parts`](Self::tick_in_parts). Returns whether it began one.
     ///
-    /// From now on, what is inserted belongs to the new tick.
+    /// From now on, what is inserted belongs to the new tick, and whatever changes the filter, or counts or dates an
+    /// item, does what it would do if the tick had passed, however far its parts have come: two filters to which the
+    /// same is done in the same order are equal. Only [`contains`](Self::contains) and what tells figures of the whole
+    /// filter, such as [`len`](Self::len), may still meet what has expired.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
+    /// filter.insert("an item").expect("room for a hundred");
+    /// filter.tick();
+    /// assert!(filter.begin_tick());
+    /// assert_eq!(filter.insert_if_absent("an item"), Ok(true));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn begin_tick(&self) -> bool {
         self.room().time().is_some_and(|(ticking, through)| ticking.begin(through))
     }
@@ -176,7 +187,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// passing any more.
     ///
     /// This is for event loops, which have little time for each turn. A segment takes about a
-    /// microsecond, and each is visited twice. Several threads may call this.
+    /// microsecond. Several threads may call this.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
@@ -192,25 +203,6 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     pub fn tick_in_parts(&self, most_segments: usize) -> bool {
         self.room().time().is_none_or(|(ticking, through)| ticking.work(through, most_segments))
-    }
-
-    /// Takes the tick that is passing through the shard of the item with this hash, like
-    /// [`tick_ahead`](Self::tick_ahead).
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
-    /// filter.insert_hash(17).expect("room for a hundred");
-    /// filter.tick();
-    /// filter.begin_tick();
-    /// assert!(filter.contains_hash(17));
-    /// filter.tick_ahead_hash(17);
-    /// assert!(!filter.contains_hash(17));
-    /// # Ok::<(), koel::BuildError>(())
-    /// ```
-    pub fn tick_ahead_hash(&self, hash: u64) {
-        if let Some((ticking, through)) = self.room().time() {
-            ticking.ahead(through, Mixed::of(hash));
-        }
     }
 
     /// Returns how many ticks ago the item with this hash came, like [`age`](Self::age).
@@ -264,29 +256,6 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
 /// In a growing filter that is far larger than planned, some entries are in two shards. If other items
 /// refresh the one that is not an item's own, `len` may count the item after it has expired, until they have, too.
 impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
-    /// If a tick is passing, takes it through the shard of this item at once, ahead of its
-    /// [parts](Self::tick_in_parts).
-    ///
-    /// When this returns, what has expired is gone there, and operations on the item do what they would do
-    /// if the tick had passed. So for someone who calls this before each of them, a tick passes in the moment in
-    /// which it [begins](Self::begin_tick): two filters in which the same is done in the same
-    /// order are equal, however far the parts of their ticks have come.
-    ///
-    /// A shard of a MiB takes about half a millisecond, once in each tick.
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
-    /// filter.insert("an item").expect("room for a hundred");
-    /// filter.tick();
-    /// filter.begin_tick();
-    /// filter.tick_ahead("an item");
-    /// assert_eq!(filter.insert_if_absent("an item"), Ok(true));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn tick_ahead<T: Hash + ?Sized>(&self, item: &T) {
-        self.tick_ahead_hash(self.hash_of(item));
-    }
-
     /// Returns how many ticks ago the item was inserted, or refreshed last. Of several copies this is the one
     /// that [`remove`](Self::remove) would take, the oldest.
     ///

@@ -57,6 +57,12 @@ impl Moment {
         self.0 & 1 == 1
     }
 
+    /// What tells this tick from the ones before and after it, and from 0.
+    #[inline]
+    pub fn mark(self) -> u16 {
+        1 << 8 | u16::from(self.tick() as u8)
+    }
+
     /// The next tick.
     pub fn next(self, ends_all: bool) -> Self {
         Moment(self.tick().wrapping_add(1) << 1 | u64::from(ends_all))
@@ -179,12 +185,6 @@ impl Lanes {
     /// How many ticks ago lanes with this stamp were filled.
     pub fn age_of(self, stamp: u8, now: Moment) -> u64 {
         now.tick().wrapping_sub(stamp.into()) & self.last_stamp()
-    }
-
-    /// Whether the item of this lane has expired.
-    #[inline]
-    pub fn has_expired(self, words: Words, lane: Lane, now: Moment) -> bool {
-        self.is_too_old(self.age(words, lane, now), now)
     }
 
     /// Whether all items with this stamp have expired.

@@ -14,7 +14,6 @@ use crate::room::guest::{Guest, Taken};
 use crate::room::parts::{CannotRestore, Copied, Loaded, Plan};
 use crate::room::shards::{Located, Shards};
 use crate::room::{Room, Stage, sealed};
-use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::adopt::Adopted;
 use crate::shard::lease::Always;
@@ -114,35 +113,13 @@ impl Passage for Fixed {
         self.table.stripes().count()
     }
 
-    fn announce(&self, segments: Range<usize>) {
+    fn sweep(&self, segments: Range<usize>, now: Moment) {
         either!(self.is_wide(), WIDE => {
-            segments.for_each(|segment| self.of_segment::<WIDE>(segment).announce(segment));
-        });
-    }
-
-    fn expire(&self, segments: Range<usize>, now: Moment) {
-        either!(self.is_wide(), WIDE => {
-            segments.for_each(|segment| self.of_segment::<WIDE>(segment).expire(segment, now, |_| 0));
+            segments.for_each(|segment| self.of_segment::<WIDE>(segment).sweep(segment, now, |_| 0));
         });
     }
 
     fn close(&self, _: Moment) {}
-
-    fn shard_of(&self, hash: Mixed) -> usize {
-        either!(self.is_wide(), WIDE => self.table.geometry().locate_mixed::<WIDE>(hash).0)
-    }
-
-    fn advance(&self, hash: Mixed, now: Moment) -> usize {
-        let index = self.shard_of(hash);
-        either!(self.is_wide(), WIDE => {
-            let shard = self.shard::<WIDE>(index);
-            shard.own_stripes().for_each(|stripe| {
-                rule!("a_tick_taken_ahead_sends_no_lookup_away", shard.announce(stripe), ());
-            });
-            shard.own_stripes().for_each(|stripe| shard.expire(stripe, now, |_| 0));
-        });
-        index
-    }
 }
 
 impl Shards for Fixed {
@@ -153,6 +130,19 @@ impl Shards for Fixed {
     #[inline]
     fn is_wide(&self) -> bool {
         self.table.is_wide()
+    }
+
+    #[inline]
+    fn is_ticking(&self) -> bool {
+        self.table.ticking().is_some_and(|ticking| ticking.clock().is_passing())
+    }
+
+    #[cold]
+    fn sweep_for(&self, hash: Mixed) {
+        let Ok(()) = either!(self.is_wide(), WIDE => {
+            let (shard, place) = self.locate::<WIDE>(hash);
+            shard.sweep_both(place)
+        });
     }
 
     #[inline]
@@ -233,7 +223,10 @@ impl Shards for Fixed {
     }
 
     fn take_over(&self, guest: &Guest<'_>, taken: &mut Taken) -> Result<(), union::Reason> {
-        let (index, mut next) = (self.shard_of(guest.start), 0);
+        let index = either!(self.is_wide(), WIDE => {
+            self.table.geometry().locate_mixed::<WIDE>(guest.start).0
+        });
+        let mut next = 0;
         while next < guest.end() {
             let unplaced = either!(self.is_wide(), WIDE => {
                 let shard = self.shard::<WIDE>(index);

@@ -19,6 +19,7 @@ use crate::layout::roots::Parts;
 use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::guest::{Guest, Taken};
 use crate::room::parts::{Copied, Plan};
+use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::kick::{Copies, kick};
 use crate::shard::lease::{Answer, Lease, Refusal, Removal};
@@ -39,6 +40,12 @@ pub trait Shards: Send + Sync {
     /// Whether the buckets are wide. All that follows is for wide buckets, or for narrow ones: an
     /// operation finds out once which.
     fn is_wide(&self) -> bool;
+
+    /// Whether a tick is passing, so that what has expired may be left.
+    fn is_ticking(&self) -> bool;
+
+    /// Erases what has expired in the stripes of an item.
+    fn sweep_for(&self, hash: Mixed);
 
     /// Finds where an item belongs now.
     fn locate<const WIDE: bool>(&self, hash: Mixed) -> Located<'_, Self, WIDE>;
@@ -152,6 +159,9 @@ pub trait Shards: Send + Sync {
 pub trait Operation {
     type Answer;
 
+    /// Whether it does the same however far a tick has come.
+    const IN_TIME: bool = true;
+
     fn at<'a, const WIDE: bool, S: Shards>(
         shards: &'a S,
         located: Located<'a, S, WIDE>,
@@ -169,6 +179,9 @@ pub trait Operation {
 /// Finds where the item is, and does this to it.
 #[inline(always)]
 pub fn act<O: Operation, S: Shards>(shards: &S, hash: Mixed) -> O::Answer {
+    if O::IN_TIME && rule!("a_stripe_is_written_and_not_swept", shards.is_ticking(), false) {
+        shards.sweep_for(hash);
+    }
     either!(shards.is_wide(), WIDE => O::at(shards, shards.locate::<WIDE>(hash)))
 }
 
@@ -183,6 +196,9 @@ pub struct Age;
 
 impl Operation for Contains {
     type Answer = bool;
+
+    /// It would cost each lookup of any filter.
+    const IN_TIME: bool = false;
 
     #[inline(always)]
     fn at<'a, const WIDE: bool, S: Shards>(shards: &'a S, at: Located<'a, S, WIDE>) -> bool {

@@ -12,110 +12,166 @@
 //!
 //! ```text
 //! T1  set the clock to the next tick
-//! T2  for every stripe: lock it, add two to its version, unlock it
-//! T3  for every stripe: lock it, erase the lanes with the dead stamp, unlock it
+//! T2  for every stripe: lock it, add two to its version, erase the lanes with the dead stamp, unlock it
 //! ```
 //!
-//! The next tick begins when this one is done. So at any moment the filter has lanes of at most
-//! `n + 2` ticks, and so many different stamps there are.
+//! That is all that happens to a filter at one moment: T1, which is one store. T2 is a *sweep*, in any order and in as
+//! many parts as there is time for, and only makes room for the next tick: that one begins when this sweep is done.
+//! So at any moment the filter has lanes of at most `n + 2` ticks, and so many different stamps there are. Each
+//! stripe has the mark of the tick in which it was last swept.
+//!
+//! # What does a writer do while a sweep is going on?
+//!
+//! It sweeps the stripes of its item first, if they have not been swept. So it does what it would do if T2
+//! were done, however far it has come: two filters to which the same is done in the same order become equal. If
+//! its item finds no room, it sweeps the whole shard before it searches. (`room/shards.rs` has the first of these,
+//! [`kick`](mod@crate::shard::kick) the second.) Lookups do not: one may find what is dead until its stripe is swept.
+//!
+//! A writer may have begun before T1, and come upon a stripe that others have swept since. Then it must not bring
+//! anything dead there from another one. So whoever locks the stripes of a path, or all of a shard, sweeps them
+//! under these locks. It knows of the tick if one of them has been swept, because it has that one's lock after
+//! somebody who knew. And if none has been, then what it does there is done before the sweep, and might as well
+//! have been done before T1.
 //!
 //! # Which stamp does a writer give?
 //!
-//! A writer reads the clock under the lock of the stripe that it writes to. The thread that set the
-//! clock, and those that help it, lock each stripe in T2 and in T3. Whoever locks it after that reads the
-//! new time, and so does whoever locks a stripe after *that* thread, and so on. Until then both times are
-//! fine: the tick is still going on.
-//!
-//! In particular, whoever holds the lock of a lane's stripe reads a time that is not before the lane's
-//! own: who filled the lane had read that time, and held the lock before. So no lane ever seems to come
-//! from the future, which would look like the dead stamp.
-//!
-//! # Does anything dead escape?
-//!
-//! T3 goes stripe by stripe, so a dead lane must not move from a stripe that T3 has yet to visit into
-//! one that it has visited. A kick that comes upon a dead lane in its way does not move it on but puts
-//! the arriving item in its place, and ends there. It knows what is dead if T3 has visited the stripe that
-//! it would move it to, because it holds the lock of that stripe. (And if T3 has yet to visit that one, a
-//! dead lane may move there.) Such a replacement makes the versions odd, like any move: T2 may not have
-//! come that far.
+//! It reads the clock under the lock of the stripe that it writes to. While the tick is passing, both times are fine.
+//! But whoever holds the lock of a lane's stripe reads a time that is not before the lane's own: who filled the lane
+//! had read that time, and held the lock before. So no lane ever seems to come from the future, which would look
+//! like the dead stamp. For the same reason, whoever sweeps by what it has read of the clock has read it under the lock,
+//! or keeps the next tick from beginning.
 //!
 //! # Is a lookup right?
 //!
-//! *What is dead is gone sooner or later:* a lookup may still find it until T3 gets to its stripe. It
-//! does not look at stamps at all.
+//! *What is dead is gone sooner or later:* a lookup does not look at stamps at all.
 //!
-//! *What is not dead is found.* Nothing that T1 to T3 do changes another lane. But one item may have
-//! two copies: a dead one in bucket `S`, and one that another thread inserts into its other bucket `D`
-//! at this moment. A lookup reads `D`, the new copy comes, T3 erases the old one, and the lookup
-//! reads `S`. It has seen neither, and no version has changed: the insert needs no change, and T3 changes
-//! none.
+//! *What is not dead is found.* Nothing that T1 and T2 do changes another lane. But one item may have
+//! two copies: a dead one in bucket `S`, and one that another thread inserts into its other bucket `D`. Say
+//! that it comes there before T1. A lookup reads `D`; the new copy comes; T1; T2 erases the old one; the lookup reads
+//! `S`. It has seen neither, though there was one at every moment. The insert changes no version, and T2
+//! changes that of `S` alone. So a lookup takes the version of the bucket that it reads *last*. Then that is `S`, and
+//! T2 sends it away. If it reads `S` first, and finds the old copy gone, then it sees in `D` what had come there
+//! before: who swept `S` knew of T1, and whoever knows of T1 knows what came before that.
 //!
-//! If the lookup began before T1, then T2 sent it away: T2 changed the version of each stripe before
-//! T3 erased anything. If it began after T1, so the new copy came after T1, too, and the answer is right.
-//! The old copy expires at some moment of the tick, as far as anyone can tell; let that be just before
-//! the new copy came. Then the item was absent at a moment of this lookup; and another lookup that
-//! found the old copy, found the new one a little later, for all it knows, or was over by then.
+//! And if the new copy comes after T1? Then the old one was dead before, and the item was absent at a moment of
+//! this lookup. Another lookup that found the old copy, found the new one a little later, for all it knows, or was
+//! over by then.
 //!
 //! In a [wide](mod@crate::shard::kick#and-in-a-wide-bucket) bucket, the page on kicks asks more: that
 //! whatever takes an item out of a lane changes the versions of *both* its stripes, because a lookup
-//! that saw the head of one item may see the tail of the next. T3 holds one lock only, and while it
+//! that saw the head of one item may see the tail of the next. T2 holds one lock only, and while it
 //! erases, it makes that stripe's version odd. So in a filter that forgets, a lookup in wide buckets reads
 //! the versions of both its stripes.
 //!
-//! # And if somebody takes the tick ahead through one shard?
-//!
-//! A lookup stays within its shard, and so do moves. So T2 and T3 may be done for the stripes of one shard, in this
-//! order, before they are done for others. The pass that is going on ends after that, so the next tick
-//! does too, in which another stamp is dead.
-//!
 //! # And in a growing filter?
 //!
-//! There the same happens in the shards that there are. Those that splits add meanwhile learn the time from
-//! the thread that makes them (see `room/growing/grown/forget.rs`). A shard that is full is swept before it is
-//! split: T2 and T3 for its own stripes. The end of the tick takes the items of used-up lanes off (see
+//! There the same happens in the shards that there are, and in those that splits add meanwhile (see
+//! `room/growing/grown/forget.rs`). The end of the tick takes the items of used-up lanes off (see
 //! `room/growing/ledger.rs`).
 
+use crate::layout::geometry::{Bucket, Place};
 use crate::layout::stamps::Moment;
 use crate::rule::rule;
 use crate::shard::Shard;
-use crate::shard::lease::Always;
+use crate::shard::lease::Lease;
+use crate::table::clock::Clock;
 use crate::table::stripe::{Locks, StripeSet};
 
 /// So many words are added up at once: the smallest lanes count to 255.
 const IN_A_SUM: usize = 128;
 
-impl<const WIDE: bool> Shard<'_, Always<WIDE>> {
-    /// Tells the writers of a stripe what time it is, and sends away the lookups that have begun.
-    pub fn announce(self, stripe: usize) {
-        let stripes = self.table.stripes();
-        let locked = stripes.lock(stripe);
-        rule!("a_tick_sends_no_lookup_away", stripes.outdate(&locked, stripe), ());
+impl<L: Lease> Shard<'_, L> {
+    /// What time it is, for a caller that holds a lock of the shard.
+    #[inline]
+    pub fn now(self) -> Moment {
+        self.lease.clock(self.table).map_or(Moment::FIRST, Clock::now)
     }
 
-    /// Erases what has expired in a stripe. `uncounted` gets the words before that, and returns how many of the lanes
-    /// that go the stripe does not count.
-    pub fn expire(self, stripe: usize, now: Moment, uncounted: impl FnMut(&[u64]) -> i32) {
+    /// Whether what has expired may be left in stripes that nobody has locked since.
+    #[inline]
+    pub fn is_ticking(self) -> bool {
+        self.lease.clock(self.table).is_some_and(Clock::is_passing)
+    }
+
+    /// If a tick is passing, erases what has expired in stripes that the caller has just locked, where nobody has
+    /// done so.
+    #[inline]
+    pub fn sweep_moved<const N: usize>(self, locked: &impl Locks, stripes: &StripeSet<N>) {
+        if rule!("a_stripe_is_locked_and_not_swept", self.is_ticking(), false) {
+            self.sweep_locked(locked, stripes.iter(), self.now());
+        }
+    }
+
+    #[cold]
+    fn sweep_locked(
+        self,
+        locked: &impl Locks,
+        stripes: impl IntoIterator<Item = usize>,
+        now: Moment,
+    ) {
+        for stripe in stripes {
+            if !self.table.stripes().is_swept(stripe, now) {
+                self.erase(locked, stripe, now, |words| self.lease.expiring(words, now));
+            }
+        }
+    }
+
+    /// Sweeps the stripes of an item.
+    #[cold]
+    pub fn sweep_both(self, place: Place) -> Result<(), L::Lapsed> {
+        let both = [place.first, place.second].map(|bucket| self.stripe(bucket));
+        let now = self.now();
+        if both.iter().all(|stripe| self.table.stripes().is_swept(*stripe, now)) {
+            return Ok(());
+        }
+        let locked = self.lock(place)?;
+        let now = rule!("a_sweep_goes_by_the_time_of_before_its_locks", self.now(), now);
+        self.sweep_locked(&locked, both, now);
+        Ok(())
+    }
+
+    /// Sweeps one stripe after the other, if a tick is passing: what a search for room finds must not depend on how far
+    /// that has come.
+    #[inline]
+    pub fn sweep_all(self) -> Result<(), L::Lapsed> {
+        if !self.is_ticking() {
+            return Ok(());
+        }
+        let (stripes, now) = (self.table.stripes(), self.now());
+        for stripe in self.own_stripes().filter(|stripe| !stripes.is_swept(*stripe, now)) {
+            let locked = stripes.lock(stripe);
+            self.lease.check()?;
+            self.sweep_locked(&locked, [stripe], self.now());
+        }
+        Ok(())
+    }
+
+    /// Erases what has expired in a stripe, unless a writer has done so in this tick. `uncounted` gets the words before
+    /// that, and returns how many of the lanes that go the stripe does not count.
+    pub fn sweep(self, stripe: usize, now: Moment, uncounted: impl FnMut(&[u64]) -> i32) {
         let locked = self.table.stripes().lock(stripe);
-        let gone = self.erase(&locked, stripe, now, uncounted);
-        self.table.stripes().add_items(&locked, stripe, -gone);
+        if !self.table.stripes().is_swept(stripe, now) {
+            self.erase(&locked, stripe, now, uncounted);
+        }
     }
 
-    /// Does so. Returns how many lanes went that the stripe counts.
     fn erase(
         self,
         locked: &impl Locks,
         stripe: usize,
         now: Moment,
         mut uncounted: impl FnMut(&[u64]) -> i32,
-    ) -> i32 {
-        let lanes = self.lanes();
+    ) {
+        let (lanes, stripes) = (self.lanes(), self.table.stripes());
         let which: StripeSet<1> = [stripe].into_iter().collect();
-        let moves = rule!("items_expire_from_wide_buckets_without_a_new_version", WIDE, false);
+        let moves = rule!("items_expire_from_wide_buckets_without_a_new_version", L::WIDE, false);
         let _moving = moves.then(|| self.moving(locked, &which));
+        if !L::WIDE {
+            rule!("a_sweep_sends_no_lookup_away", stripes.outdate(locked, stripe), ());
+        }
         let mut buckets = self.buckets_of(stripe);
-        let Some(first) = buckets.next() else { return 0 };
+        let first = buckets.next().unwrap_or(Bucket(0));
         let last = buckets.last().unwrap_or(first);
-        let expiry = lanes.expiry::<WIDE>(now);
         let words = self.word(first)..self.word(last) + lanes.words();
         // Words are stored whether or not they change: a branch on what is as good as random takes longer.
         // And the lanes that go are added up for some words at once, without a popcount for each.
@@ -124,19 +180,13 @@ impl<const WIDE: bool> Shard<'_, Always<WIDE>> {
             let words = start..(start + IN_A_SUM).min(words.end);
             self.table.replace::<IN_A_SUM>(locked, words, |words| {
                 gone -= uncounted(words);
-                gone += lanes.sum(expiry.erase(words)) as i32;
+                gone += lanes.sum(match L::WIDE {
+                    true => lanes.expiry::<true>(now).erase(words),
+                    false => lanes.expiry::<false>(now).erase(words),
+                }) as i32;
             });
         }
-        gone
-    }
-
-    /// Whether anything here has expired, in one stripe after the other.
-    pub fn has_any_expired(self, now: Moment) -> bool {
-        self.own_stripes().any(|stripe| {
-            let locked = self.table.stripes().lock(stripe);
-            let words = |bucket| self.read_locked(&locked, bucket);
-            let expired = |bucket| !self.lanes().expired(words(bucket), now).is_empty();
-            self.buckets_of(stripe).any(expired)
-        })
+        stripes.add_items(locked, stripe, -gone);
+        stripes.set_swept(locked, stripe, now);
     }
 }

@@ -130,8 +130,6 @@
 use crate::error::FullKind;
 use crate::layout::bucket::Words;
 use crate::layout::geometry::{Bucket, Place};
-#[cfg(loom)]
-use crate::layout::stamps::Moment;
 use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::{Answer, Lease, Refusal};
@@ -165,6 +163,7 @@ pub enum Copies {
 #[doc(hidden)]
 #[cold]
 pub fn kick<L: Lease>(shard: Shard<'_, L>, place: Place, copies: Copies) -> Answer<bool, L> {
+    shard.sweep_all()?;
     let told = rule!("a_search_ends_in_a_copy", copies, Copies::Add);
     let near = rule!("a_search_that_goes_far_ends_in_a_copy", path::find_near(shard, place), None);
     let outcome = match near {
@@ -256,36 +255,20 @@ fn walk_within<const MOVES: usize, const MOST: usize, L: Lease>(
         drop(locked);
         return shard.write_hand_over_hand(&words);
     });
-    let ends_early = rule!(
-        "a_path_is_taken_for_whole_that_ends_early",
-        words.len() <= path.steps().len(),
-        words.len() == path.steps().len()
-    );
-    // A single store moves nothing. But it may erase.
-    let erases = rule!("an_item_is_replaced_without_a_new_version", ends_early, false);
-    let moves = rule!("versions_stay_as_they_are", words.len() > 1 || erases, false);
+    // A single store moves nothing.
+    let moves = rule!("versions_stay_as_they_are", words.len() > 1, false);
     let _moving = moves.then(|| shard.moving(&locked, &stripes));
-    let last = path.steps().get(words.len() - 1).filter(|_| ends_early);
-    let gone = last.map_or(0, |step| {
-        shard.lease().replacing(shard.read_locked(&locked, step.bucket), step.lane)
-    });
-    let change = 1 - gone;
     rule!("the_version_changes_only_after_the_move", (), drop(_moving));
     for &(bucket, words) in words.iter().rev() {
         shard.write(&locked, bucket, words);
     }
     rule!("the_version_changes_only_after_the_move", (), drop(shard.moving(&locked, &stripes)));
-    if change != 0 {
-        shard.add_items(&locked, last.map_or(path.end(), |step| step.bucket), change);
-    }
+    shard.add_items(&locked, path.end(), 1);
     Ok(Outcome::Placed)
 }
 
 /// The new words of the path's buckets, in its order, or `None` if the path is stale. No bucket
 /// comes twice, so each word is computed from what the bucket holds now.
-///
-/// If an item on the path has expired, it is not moved on: it could escape from the tick that erases it.
-/// The one that arrives takes its place, and there are no more words.
 #[inline]
 fn check<const MOVES: usize, const MOST: usize, L: Lease>(
     shard: Shard<'_, L>,
@@ -305,12 +288,6 @@ fn check<const MOVES: usize, const MOST: usize, L: Lease>(
             return None;
         }
         writes.push((step.bucket, lanes.with_whole(words, step.lane, arriving)));
-        let now =
-            || rule!("a_kick_takes_the_time_of_before_the_tick", shard.now(), Moment::of_tick(0));
-        let forgets = rule!("a_kick_moves_what_has_expired", lanes.forgets(), false);
-        if forgets && lanes.has_expired(words, step.lane, now()) {
-            return Some(writes);
-        }
         arriving = leaving;
     }
     let words = shard.read_locked(locked, path.end());

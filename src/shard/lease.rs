@@ -12,7 +12,9 @@ use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Geometry};
 use crate::layout::stamps::Moment;
 use crate::table::Table;
+use crate::table::clock::Clock;
 use crate::table::span::Span;
+use crate::table::ticking::Ticking;
 use std::convert::Infallible;
 use std::fmt::Debug;
 
@@ -63,17 +65,17 @@ pub trait Lease: Copy {
     /// how many bits it has lost.
     fn closest(self, words: Words, among: LaneSet) -> Option<(u32, Lane)>;
 
-    /// What time it is. In the hands of a caller that holds a lock of the shard, no thread that held it
-    /// before had a later time.
-    fn now(self, table: &Table) -> Moment;
+    /// The clock, if the filter forgets. In the hands of a caller that holds a lock of the shard, no thread that held
+    /// it before had a later time.
+    fn clock<'t>(&'t self, table: &'t Table) -> Option<&'t Clock>;
 
     /// Records that a lane that has lost so many bits is being removed. Returns how many its stripe counts for
     /// it, or `None` if it stands for no item and has to stay. The caller holds the lock of its stripe.
     fn removing(self, words: Words, lane: Lane, lost: u32) -> Option<i32>;
 
-    /// Records that a lane whose item has expired is being replaced by that of a new item. Returns how many its
-    /// stripe counts for it. The caller holds the lock of its stripe.
-    fn replacing(self, words: Words, lane: Lane) -> i32;
+    /// Records that what has expired in these words is being erased, which are those of whole buckets. Returns how
+    /// many of the lanes their stripe does not count. The caller holds its lock.
+    fn expiring(self, words: &[u64], now: Moment) -> i32;
 
     /// Records that a lane is getting another stamp. The caller holds the lock of its stripe.
     fn restamping(self, words: Words, lane: Lane, to: usize);
@@ -133,8 +135,8 @@ impl<const WIDE: bool> Lease for Always<WIDE> {
     }
 
     #[inline]
-    fn now(self, table: &Table) -> Moment {
-        table.ticking().map_or(Moment::FIRST, |ticking| ticking.clock().now())
+    fn clock<'t>(&'t self, table: &'t Table) -> Option<&'t Clock> {
+        table.ticking().map(Ticking::clock)
     }
 
     #[inline]
@@ -143,8 +145,8 @@ impl<const WIDE: bool> Lease for Always<WIDE> {
     }
 
     #[inline]
-    fn replacing(self, _: Words, _: Lane) -> i32 {
-        1
+    fn expiring(self, _: &[u64], _: Moment) -> i32 {
+        0
     }
 
     #[inline]

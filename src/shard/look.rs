@@ -17,14 +17,14 @@ const TRIES: usize = if SMALL { 0 } else { 16 };
 
 /// The versions of an item's stripes as they were seen, as far as they are needed.
 pub struct SeenVersions<'a> {
-    first: SeenVersion<'a>,
-    second: Option<SeenVersion<'a>>,
+    last: SeenVersion<'a>,
+    first: Option<SeenVersion<'a>>,
 }
 
 impl SeenVersions<'_> {
     #[inline(always)]
     pub fn still_hold(self) -> bool {
-        self.first.still_holds() && self.second.is_none_or(SeenVersion::still_holds)
+        self.last.still_holds() && self.first.is_none_or(SeenVersion::still_holds)
     }
 }
 
@@ -41,11 +41,11 @@ impl<L: Lease> Shard<'_, L> {
         let buckets = [place.first, place.second];
         match self.lease.span() {
             Some(span) => {
-                span.prefetch_version(place.first);
+                span.prefetch_version(place.second);
                 buckets.into_iter().for_each(|bucket| span.prefetch(L::WIDE, bucket));
             }
             None => {
-                self.table.stripes().prefetch(self.stripe(place.first));
+                self.table.stripes().prefetch(self.stripe(place.second));
                 buckets.into_iter().for_each(|bucket| self.table.prefetch(self.word(bucket)));
             }
         }
@@ -78,8 +78,12 @@ impl<L: Lease> Shard<'_, L> {
         holds().then_some(found)
     }
 
-    /// Reads the version for a lookup of an item. That of one stripe is enough, except where items expire
-    /// from wide buckets, which changes the version of the one stripe only.
+    /// Reads the version for a lookup of an item, which reads the first bucket first. That of one stripe is enough.
+    ///
+    /// What expires in a bucket changes the version of its own stripe only. If that happens in the second bucket, after
+    /// a copy has come into the first that the lookup did not see any more, this version does not hold; and what
+    /// expired in the first bucket when the lookup read it does not keep it from seeing what had come into the second.
+    /// (In wide buckets, which a lookup reads twice, it reads the versions of both.)
     #[inline(always)]
     pub fn see(&self, place: Place) -> SeenVersions<'_> {
         let of = |bucket| match self.lease.span() {
@@ -91,7 +95,8 @@ impl<L: Lease> Shard<'_, L> {
             L::WIDE && self.lanes().forgets(),
             false
         );
-        SeenVersions { first: of(place.first), second: both.then(|| of(place.second)) }
+        let last = rule!("the_version_is_that_of_the_first_bucket", place.second, place.first);
+        SeenVersions { last: of(last), first: both.then(|| of(place.first)) }
     }
 
     /// Whether any lane of two buckets matches the item, given their first words.

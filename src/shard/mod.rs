@@ -17,8 +17,7 @@
 //!   filling stores the second word first, and emptying is a move; see [`kick`].)
 //! * Before a fingerprint is erased while a copy of it stays in the item's other bucket, readers
 //!   that have already begun are sent away. A reader that saw the other bucket before that copy
-//!   arrived would otherwise see neither. (When a tick passes, they are sent away long before; see
-//!   [`expire`](mod@expire).)
+//!   arrived would otherwise see neither.
 //! * A hit needs one word. A miss counts only if nothing moved while both words were read. (In a wide
 //!   bucket, a hit does too.)
 //! * A lock is handed out only while the shard still owns the items it was asked about; see
@@ -48,7 +47,6 @@ pub mod write;
 
 use crate::layout::bucket::{Fingerprint, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Place, SHARD_STRIPES};
-use crate::layout::stamps::Moment;
 use crate::rule::rule;
 use crate::shard::lease::{Always, Lease};
 use crate::table::Table;
@@ -81,12 +79,6 @@ impl<'a, L: Lease> Shard<'a, L> {
     #[inline]
     pub fn lease(self) -> L {
         self.lease
-    }
-
-    /// What time it is, for a caller that holds a lock of the shard.
-    #[inline]
-    pub fn now(self) -> Moment {
-        self.lease.now(self.table)
     }
 
     /// The fingerprint of an item that is placed now. The caller holds a lock of the shard.
@@ -242,14 +234,19 @@ impl<'a, L: Lease> Shard<'a, L> {
     pub fn lock_many<const N: usize>(self, which: &StripeSet<N>) -> Result<Many<'a, N>, L::Lapsed> {
         let locked = self.table.stripes().lock_many(which);
         rule!("a_kick_does_not_ask_whether_the_shard_was_split", (), return Ok(locked));
-        self.lease.check().map(|()| locked)
+        self.lease.check()?;
+        self.sweep_moved(&locked, which);
+        Ok(locked)
     }
 
     /// Locks every stripe of the shard.
     pub fn lock_all(self) -> Result<Many<'a, SHARD_STRIPES>, L::Lapsed> {
-        let locked = self.table.stripes().lock_many(&self.own_stripes().collect());
+        let all = self.own_stripes().collect();
+        let locked = self.table.stripes().lock_many(&all);
         rule!("who_splits_does_not_ask_whether_the_shard_was_split", (), return Ok(locked));
-        self.lease.check_alone().map(|()| locked)
+        self.lease.check_alone()?;
+        self.sweep_moved(&locked, &all);
+        Ok(locked)
     }
 
     /// Makes the versions of these stripes odd until the result is dropped.

@@ -50,9 +50,8 @@ impl<L: Lease> Shard<'_, L> {
             let words = self.read_locked(locked, bucket);
             self.holding(words, place.fp).map(move |lane| (bucket, words, lane))
         });
-        let alive = both.filter(|(_, words, lane)| !lanes.has_expired(*words, *lane, now));
         let age_of = |(_, words, lane): &(Bucket, Words, Lane)| lanes.age(*words, *lane, now);
-        let Some(oldest) = alive.max_by_key(age_of).filter(|oldest| age_of(oldest) > age) else {
+        let Some(oldest) = both.max_by_key(age_of).filter(|oldest| age_of(oldest) > age) else {
             return;
         };
         let (bucket, words, lane) = oldest;

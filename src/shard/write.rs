@@ -13,11 +13,9 @@ use crate::shard::look::SeenVersions;
 use crate::table::stripe::Locks;
 use std::cmp::Reverse;
 
-/// What has expired, but is not erased yet, is removed last. Of the others, the lane that has lost the
-/// fewest bits goes first, and of several such lanes the oldest.
+/// The lane that has lost the fewest bits goes first, and of several such lanes the oldest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
-    has_expired: bool,
     lost: u32,
     age: Reverse<u64>,
 }
@@ -169,7 +167,7 @@ impl<L: Lease> Shard<'_, L> {
     }
 
     /// How many ticks ago the item came whose lane [`remove`](Self::remove) would empty. `None` if there is
-    /// none, or if it has expired.
+    /// none.
     pub fn age(self, place: Place) -> Result<Option<u64>, L::Lapsed> {
         if !self.contains(place)? {
             return Ok(None);
@@ -179,7 +177,7 @@ impl<L: Lease> Shard<'_, L> {
         let now = self.now();
         let both = [first, second].map(|words| self.first_to_go(words, place, now));
         let goes = both.into_iter().flatten().map(|(rank, _)| rank).min();
-        Ok(goes.filter(|rank| !rank.has_expired).map(|rank| rank.age.0))
+        Ok(goes.map(|rank| rank.age.0))
     }
 
     /// Of the lanes that match the item, the one that is removed first.
@@ -188,16 +186,12 @@ impl<L: Lease> Shard<'_, L> {
         let (lanes, among) = (self.lanes(), self.holding(words, place.fp));
         if !lanes.forgets() {
             let closest = self.lease.closest(words, among);
-            let rank = |lost| Rank { has_expired: false, lost, age: Reverse(0) };
+            let rank = |lost| Rank { lost, age: Reverse(0) };
             return closest.map(|(lost, lane)| (rank(lost), lane));
         }
         let lost_by =
             |lane| self.lease.closest(words, among.only(lane)).map_or(0, |(lost, _)| lost);
-        let rank = |lane| Rank {
-            has_expired: lanes.has_expired(words, lane, now),
-            lost: lost_by(lane),
-            age: Reverse(lanes.age(words, lane, now)),
-        };
+        let rank = |lane| Rank { lost: lost_by(lane), age: Reverse(lanes.age(words, lane, now)) };
         among.map(|lane| (rank(lane), lane)).min_by_key(|(rank, _)| *rank)
     }
 
@@ -212,7 +206,7 @@ impl<L: Lease> Shard<'_, L> {
                 return;
             }
         );
-        for bucket in rule!("a_copy_that_goes_outdates_one_stripe_only", both, [place.first; 2]) {
+        for bucket in rule!("a_copy_that_goes_outdates_one_stripe_only", both, [place.second; 2]) {
             self.table.stripes().outdate(locked, self.stripe(bucket));
         }
     }

@@ -168,8 +168,7 @@ pub fn copy_next<R: Room>(
     next: &mut Option<u64>,
     buckets: &mut [u64],
 ) -> Option<(Copied, Option<Time>)> {
-    let item = shards.item_in((*next)?);
-    let held = room.time().map(|(ticking, through)| ticking.hold_in(through, item));
+    let held = room.time().map(|(ticking, _)| ticking.hold_in_a_tick());
     let copied = shards.copy_shard(next, buckets)?;
     Some((copied, held.map(|held| held.time())))
 }

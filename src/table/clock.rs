@@ -4,31 +4,56 @@
 //!
 //! | access | ordering | partner, and what breaks without it |
 //! |---|---|---|
-//! | the time, set | `Relaxed` | whoever sets it, or helps, locks every stripe after that, one after the other, and so hands it to all who lock one later |
-//! | the time, read under a lock of a stripe | `Relaxed` | the same: no earlier holder of the lock has read a later time. Twin `a_kick_takes_the_time_of_before_the_tick` |
+//! | the time, set | `Release` | whoever sweeps by it has seen what came before the tick, and hands that on: a lookup that finds an older copy gone finds the one that came before the tick. Twin `the_time_is_set_relaxed` |
+//! | the time, read | `Acquire` | the same. Twin `the_time_is_read_relaxed` |
+//! | whether a tick is passing, set | `Release` | who reads that it is over sees that what expired is gone. Twin `the_end_of_a_tick_is_set_relaxed` |
+//! | the same, read | `Acquire` | the same. Twin `the_end_of_a_tick_is_read_relaxed` |
 
 use crate::layout::stamps::Moment;
-use crate::sync::{AtomicU64, Ordering, read_owned};
+use crate::rule::rule;
+use crate::sync::{AtomicBool, AtomicU64, Ordering, read_owned};
 
-pub struct Clock(AtomicU64);
+pub struct Clock {
+    now: AtomicU64,
+    passing: AtomicBool,
+}
 
 impl Clock {
     pub fn new() -> Self {
-        Clock(AtomicU64::new(Moment::FIRST.word()))
+        Clock { now: AtomicU64::new(Moment::FIRST.word()), passing: AtomicBool::new(false) }
     }
 
     #[inline]
     pub fn now(&self) -> Moment {
-        Moment::of_word(self.0.load(Ordering::Relaxed))
+        Moment::of_word(self.now.load(rule!(
+            "the_time_is_read_relaxed",
+            Ordering::Acquire,
+            Ordering::Relaxed
+        )))
     }
 
     /// The time, for a caller that alone may set it, or that keeps others from it.
     pub fn own_time(&self) -> Moment {
-        Moment::of_word(read_owned(&self.0))
+        Moment::of_word(read_owned(&self.now))
     }
 
     /// Sets the time. One caller at a time.
     pub fn set(&self, now: Moment) {
-        self.0.store(now.word(), Ordering::Relaxed);
+        let order = rule!("the_time_is_set_relaxed", Ordering::Release, Ordering::Relaxed);
+        self.now.store(now.word(), order);
+    }
+
+    /// Whether a tick is passing, so that what has expired may be left.
+    #[inline]
+    pub fn is_passing(&self) -> bool {
+        let order =
+            rule!("the_end_of_a_tick_is_read_relaxed", Ordering::Acquire, Ordering::Relaxed);
+        self.passing.load(order)
+    }
+
+    /// Says so. One caller at a time.
+    pub fn set_passing(&self, is_passing: bool) {
+        let order = rule!("the_end_of_a_tick_is_set_relaxed", Ordering::Release, Ordering::Relaxed);
+        self.passing.store(is_passing, order);
     }
 }

@@ -26,14 +26,17 @@
 //! | reader: data loads (in `table`) | `Acquire` | the data stores: a reader that saw the word without the item sees the odd version too, and its later loads come no earlier. Twin `words_are_loaded_relaxed` |
 //! | reader: second word of a wide bucket | `Acquire` | the store of a tail that took the place of another: a reader that saw it sees the odd version of the removal too. Twins `second_words_are_loaded_relaxed`, `second_words_of_a_growing_filter_are_loaded_relaxed`, `second_words_are_stored_relaxed`; of the order of both words, `the_first_word_is_stored_before_the_second` |
 //! | reader: version, again | `Relaxed` | ordered after the data loads, which are `Acquire` |
+//! | the mark of a sweep, set | `Release` | who reads it without the lock sees that what expired is gone. Twin `a_stripe_is_marked_relaxed` |
+//! | the same, read | `Acquire` | the same. Twin `the_mark_of_a_stripe_is_read_relaxed` |
 //! | `items` | `Relaxed` | written only under the lock; a sum over stripes is a sum of recent values. What depends on a sum, a split or a removal, is decided again under all locks |
 //!
 //! Every data store is `Release`. A release fence in the mover alone would not be enough: the word
 //! that a reader sees without the item may have been stored by a later writer, ordered after the
 //! mover only by the lock, and the mover's fence does not cover that store.
 
+use crate::layout::stamps::Moment;
 use crate::rule::rule;
-use crate::sync::{AtomicU32, AtomicU64, Ordering, read_owned, read_owned_u32};
+use crate::sync::{AtomicU16, AtomicU32, AtomicU64, Ordering, read_owned, read_owned_u32};
 use crate::table::lock::{Lock, LockGuard};
 use crate::table::memory::prefetch;
 use arrayvec::ArrayVec;
@@ -52,7 +55,12 @@ struct Guard {
     /// has a meaning. In a fixed filter a single count may be negative.
     items: AtomicU32,
     lock: Lock,
+    /// The [mark](Moment::mark) of the tick in which the segment was last swept, if it was.
+    swept: AtomicU16,
 }
+
+#[cfg(not(any(loom, shuttle)))]
+const _: () = assert!(size_of::<Guard>() == 8);
 
 impl Stripes {
     /// Returns `None` if there is not enough memory.
@@ -61,7 +69,11 @@ impl Stripes {
         versions.try_reserve_exact(count).ok()?;
         guards.try_reserve_exact(count).ok()?;
         versions.extend((0..count).map(|_| AtomicU64::new(0)));
-        guards.extend((0..count).map(|_| Guard { items: AtomicU32::new(0), lock: Lock::new() }));
+        guards.extend((0..count).map(|_| Guard {
+            items: AtomicU32::new(0),
+            lock: Lock::new(),
+            swept: AtomicU16::new(0),
+        }));
         Some(Stripes { versions: versions.into(), guards: guards.into() })
     }
 
@@ -94,6 +106,19 @@ impl Stripes {
         debug_assert!(locks.include(self, stripe));
         let count = &self.guards[stripe].items;
         count.store(read_owned_u32(count).wrapping_add_signed(change), Ordering::Relaxed);
+    }
+
+    /// Whether the segment has been swept in this tick.
+    pub fn is_swept(&self, stripe: usize, now: Moment) -> bool {
+        let order =
+            rule!("the_mark_of_a_stripe_is_read_relaxed", Ordering::Acquire, Ordering::Relaxed);
+        self.guards[stripe].swept.load(order) == now.mark()
+    }
+
+    pub fn set_swept(&self, locks: &impl Locks, stripe: usize, now: Moment) {
+        debug_assert!(locks.include(self, stripe));
+        let order = rule!("a_stripe_is_marked_relaxed", Ordering::Release, Ordering::Relaxed);
+        self.guards[stripe].swept.store(now.mark(), order);
     }
 
     /// Prefetches the version of a stripe.
@@ -203,11 +228,15 @@ impl<const N: usize> FromIterator<usize> for StripeSet<N> {
 }
 
 impl<const N: usize> StripeSet<N> {
+    pub fn iter(&self) -> impl Iterator<Item = usize> {
+        self.ascending.iter().copied()
+    }
+
     /// The stripes whose versions change when items are moved between their buckets: all.
     #[inline]
     fn moved(&self) -> &[usize] {
         let all = &self.ascending[..];
-        rule!("a_move_changes_the_version_of_one_stripe_only", all, &all[..1])
+        rule!("a_move_changes_the_version_of_one_stripe_only", all, &all[all.len() - 1..])
     }
 }
 

@@ -1,15 +1,11 @@
 //! How a tick passes through a filter: in which order its segments learn of it, and who does the work.
 //!
-//! A tick has two passes over all segments. In the first pass each segment learns
-//! what time it is; in the second, what has expired is erased. [`expire`](mod@crate::shard::expire)
-//! explains why it takes two. What is left to do when nothing dead is left is done at once. The work is handed out in portions, to whichever threads ask
-//! for some. A pass begins when all portions of the one before are done, and so does the next tick.
+//! A tick has one pass over all segments, in which what has expired is erased: see
+//! [`expire`](mod@crate::shard::expire). What is left to do when nothing dead is left is done at once. The work is
+//! handed out in portions, to whichever threads ask for some. The next tick begins when all of them are done.
 //!
 //! No lock is held while a portion is worked on, so a thread may wait for others here wherever it may
 //! wait for the lock of a segment.
-//!
-//! A thread that cannot wait for the passes takes the tick [ahead](Ticking::ahead) through the shard of its item.
-//! The pass that is going on does not end meanwhile, and finds nothing there that has expired.
 //!
 //! While the filter or a shard of it is being copied, no tick begins: the ages in a copy are all of one moment.
 //! Ticks and [copies](Ticking::hold) take turns.
@@ -23,12 +19,10 @@ mod passage;
 pub use passage::Passage;
 
 use crate::layout::SMALL;
-use crate::layout::geometry::Mixed;
 use crate::layout::stamps::{Moment, STAMPS};
 use crate::rule::rule;
 use crate::sync::{Backoff, Mutex, nap};
 use crate::table::clock::Clock;
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::panic::RefUnwindSafe;
 
@@ -67,10 +61,8 @@ struct Progress {
     pass: Option<Pass>,
     /// The first segment that no thread works on or has worked on in this pass.
     next: usize,
-    /// The number of threads that work on a portion, or on a shard ahead of the passes.
+    /// The number of threads that work on a portion.
     at_work: usize,
-    /// The shards that the tick was taken through ahead of its passes.
-    ahead: BTreeSet<usize>,
     /// The number of copies of the filter that are being made, or wait for this tick to pass.
     copies: usize,
     /// The number of those that wait for a tick to begin, and how often such copies were let in.
@@ -86,8 +78,7 @@ struct Progress {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pass {
-    Announce,
-    Expire,
+    Sweep,
     Close,
 }
 
@@ -109,7 +100,6 @@ impl Ticking {
             pass: None,
             next: 0,
             at_work: 0,
-            ahead: BTreeSet::new(),
             copies: 0,
             later_copies: 0,
             turns: 0,
@@ -207,8 +197,8 @@ impl Ticking {
         progress.elapsed = progress.elapsed.wrapping_add(passes.min(STAMPS as u64));
         let now = self.clock.own_time().next(passes > 1);
         self.clock.set(now);
-        let first = rule!("a_tick_erases_at_once", Pass::Announce, Pass::Expire);
-        (progress.pass, progress.next) = (Some(first), 0);
+        self.clock.set_passing(true);
+        (progress.pass, progress.next) = (Some(Pass::Sweep), 0);
         progress.let_copies_in();
         now
     }
@@ -238,13 +228,12 @@ impl Ticking {
                 _ if left == 0 => return false,
                 Task::Work(pass, segments) => {
                     left -= segments.len();
-                    let mut at_work = AtWork { ticking: self, again_from: Some(segments.start) };
+                    let mut at_work = AtWork { ticking: self, again_from: segments.start };
                     match pass {
-                        Pass::Announce => through.announce(segments),
-                        Pass::Expire => through.expire(segments, self.clock.own_time()),
+                        Pass::Sweep => through.sweep(segments, self.clock.own_time()),
                         Pass::Close => through.close(self.clock.own_time()),
                     }
-                    at_work.again_from = None;
+                    at_work.again_from = usize::MAX;
                     drop(at_work);
                     backoff = Backoff::new();
                 }
@@ -253,46 +242,6 @@ impl Ticking {
                 Task::Wait => backoff.snooze(),
             }
         }
-    }
-
-    /// If a tick is passing, takes it through the shard of this item, ahead of its passes.
-    pub fn ahead(&self, through: &impl Passage, hash: Mixed) {
-        if !self.is_passing() {
-            return;
-        }
-        loop {
-            let shard = through.shard_of(hash);
-            match self.begin_ahead(shard) {
-                Some(true) => {
-                    let _at_work = AtWork { ticking: self, again_from: None };
-                    rule!("a_tick_ends_while_it_is_taken_ahead", (), drop(_at_work));
-                    let shard = through.advance(hash, self.clock.own_time());
-                    self.progress.lock().ahead.insert(shard);
-                }
-                Some(false) => {}
-                None => return,
-            }
-            // It may have been split meanwhile.
-            let is_there = || through.shard_of(hash) == shard;
-            let is_there =
-                rule!("a_tick_is_taken_ahead_through_the_shard_that_was", is_there(), shard > 0);
-            if is_there {
-                return;
-            }
-        }
-    }
-
-    /// Begins to take the tick through a shard ahead of its passes. `Some(false)` if it has been there, `None` if
-    /// there is nothing left to do anywhere.
-    fn begin_ahead(&self, shard: usize) -> Option<bool> {
-        let mut progress = self.progress.lock();
-        // To close is all that is left to do then.
-        if matches!(progress.pass, None | Some(Pass::Close)) {
-            return None;
-        }
-        let is_due = !progress.ahead.contains(&shard);
-        progress.at_work += usize::from(is_due);
-        Some(is_due)
     }
 
     /// Whether a tick is passing.
@@ -320,13 +269,10 @@ impl Ticking {
             }
             progress.next = 0;
             progress.pass = match pass {
-                Pass::Announce => Some(Pass::Expire),
-                Pass::Expire => Some(Pass::Close),
+                Pass::Sweep => Some(Pass::Close),
                 Pass::Close => None,
             };
-            if progress.pass.is_none() {
-                progress.ahead = BTreeSet::new();
-            }
+            self.clock.set_passing(progress.pass.is_some());
         }
     }
 }
@@ -352,20 +298,18 @@ impl Drop for Beginning<'_> {
     }
 }
 
-/// A thread that works on a portion, or on a shard ahead of the passes.
+/// A thread that works on a portion.
 struct AtWork<'a> {
     ticking: &'a Ticking,
     /// The segment that the pass goes back to if the work ends in a panic.
-    again_from: Option<usize>,
+    again_from: usize,
 }
 
 impl Drop for AtWork<'_> {
     fn drop(&mut self) {
         let mut progress = self.ticking.progress.lock();
         progress.at_work -= 1;
-        if let Some(first) = self.again_from {
-            progress.next = progress.next.min(first);
-        }
+        progress.next = progress.next.min(self.again_from);
     }
 }
 

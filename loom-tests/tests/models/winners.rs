@@ -155,7 +155,7 @@ fn nobody_is_refused_while_the_item_comes_in() {
                 toy.stuff(bucket);
             }
             toy.put(&toy.item(6, 3, 9), 6);
-            Race::of(toy.item(0, 3, 0), Vec::new())
+            Race::of(toy.item(3, 0, 0), Vec::new())
         },
         &[
             |toy, race| race.won(kick(toy.shard(), race.item, Copies::Add).is_ok()),

@@ -47,7 +47,6 @@ impl Set {
 
     /// Adds a copy of the item, and returns whether there was room.
     pub fn add(&mut self, hash: u64) -> bool {
-        self.go_ahead(&[hash]);
         if self.room() == 0 {
             return false;
         }
@@ -67,9 +66,9 @@ impl Set {
 
     /// Adds the item if it is not there, and returns whether it was not, or `None` if there was no room.
     pub fn add_if_absent(&mut self, hash: u64) -> Option<bool> {
-        self.go_ahead(&[hash]);
         if self.room() == 0 {
-            return self.contains(hash).then_some(false);
+            // Who counts knows what has expired.
+            return (self.count(hash) > 0).then_some(false);
         }
         let added = match &mut self.body {
             Body::Few(few) if few.contains(hash) => Some(false),
@@ -96,7 +95,6 @@ impl Set {
 
     /// Adds a copy of each item, and tells for each whether there was room.
     pub fn add_many(&mut self, hashes: &[u64], answers: &mut [bool]) {
-        self.go_ahead(hashes);
         let (Body::Filter(filter), true) = (&self.body, self.room() >= hashes.len() as u64) else {
             return hashes.iter().zip(answers).for_each(|(hash, answer)| *answer = self.add(*hash));
         };
@@ -115,7 +113,6 @@ impl Set {
     /// Adds each item that is not there, and tells for each whether it was not, or `None` if there was no
     /// room.
     pub fn add_many_if_absent(&mut self, hashes: &[u64], answers: &mut [Option<bool>]) {
-        self.go_ahead(hashes);
         let (Body::Filter(filter), true) = (&self.body, self.room() >= hashes.len() as u64) else {
             let each = hashes.iter().zip(answers);
             return each.for_each(|(hash, answer)| *answer = self.add_if_absent(*hash));
@@ -163,7 +160,6 @@ impl Set {
 
     /// Removes a copy of the item, and returns whether there was one.
     pub fn remove(&mut self, hash: u64) -> bool {
-        self.go_ahead(&[hash]);
         let removed = match &mut self.body {
             Body::Filter(filter) => {
                 let Counted { any, count } = &mut **filter;

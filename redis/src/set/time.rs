@@ -7,9 +7,9 @@
 //!
 //! A primary lets a tick begin, and tells its replicas: an item may go where another one expired, so all tables have
 //! to forget at the same moment of their histories. What expires is erased later, in parts, and nobody has to
-//! tell how far that has come. For whatever changes a set takes the tick [ahead](Set::go_ahead) where it
-//! changes something, so it does what it would do if the tick had passed when it began. And whatever
-//! saves, copies or compares a set ends its tick first. Only questions can see that something is left to erase.
+//! tell how far that has come: whatever changes a filter does what it would do if the tick had passed when it began.
+//! And whatever saves, copies or compares a set ends its tick first. Only questions can see that something is left
+//! to erase.
 
 use crate::set::either::filter;
 use crate::set::{Body, Counted, Set};
@@ -77,18 +77,6 @@ impl Set {
         match &self.body {
             Body::Filter(filter) => filter!(&filter.any, filter => filter.tick_in_parts(most)),
             _ => true,
-        }
-    }
-
-    /// Takes the tick that is passing through the shards of these items, which are to be changed.
-    #[inline]
-    pub fn go_ahead(&self, hashes: &[u64]) {
-        if let Body::Filter(filter) = &self.body
-            && self.is_ticking()
-        {
-            let through =
-                |hash: &u64| filter!(&filter.any, filter => filter.tick_ahead_hash(*hash));
-            hashes.iter().for_each(through);
         }
     }
 }

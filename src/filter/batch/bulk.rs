@@ -67,6 +67,9 @@ fn one_by_one<A: Act, R: Room>(room: &R, hashes: &[u64], answers: &mut [A::Answe
 /// Processes a batch in its order.
 #[inline]
 fn in_order_in<O: Operation, S: Shards>(shards: &S, hashes: &[u64], answers: &mut [O::Answer]) {
+    if O::IN_TIME && shards.is_ticking() {
+        hashes.iter().for_each(|hash| shards.sweep_for(Mixed::of(*hash)));
+    }
     either!(shards.is_wide(), WIDE => in_order_of::<WIDE, O, S>(shards, hashes, answers))
 }
 
@@ -114,6 +117,9 @@ pub fn act_on<O: Operation, S: Shards>(
     items: &[Item],
     answer: impl FnMut(Item, O::Answer),
 ) {
+    if O::IN_TIME && shards.is_ticking() {
+        items.iter().for_each(|item| shards.sweep_for(item.hash()));
+    }
     either!(shards.is_wide(), WIDE => act_on_of::<WIDE, O, S>(shards, items, answer))
 }
 

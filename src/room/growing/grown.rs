@@ -38,7 +38,6 @@ use crate::shard::path;
 use crate::sync::{Gauge, Mutex};
 use crate::table::Table;
 use crate::table::stripe::{Locks, Many};
-use crate::table::ticking::Ticking;
 
 pub struct Grown {
     /// The geometry of each shard.
@@ -182,11 +181,6 @@ impl Grown {
         O::again(self, self.locate::<WIDE>(hash))
     }
 
-    /// Whether a tick is passing, so that what has expired may be left.
-    fn is_ticking(&self) -> bool {
-        self.shared.ticking.as_deref().is_some_and(Ticking::is_passing)
-    }
-
     /// Inserts an item of a list, which told it apart from all others. So it may have more copies here, by
     /// its fingerprint, than could be inserted otherwise.
     pub fn insert_listed(&self, hash: Mixed) -> Result<(), Full> {
@@ -208,9 +202,6 @@ impl Grown {
     fn split<const WIDE: bool>(&self, shard: Leased<'_, WIDE>, place: Place) -> Result<(), Full> {
         let (seen, aging) = (shard.lease().seen, &self.shared.aging);
         let site = self.site(seen);
-        if self.sweep::<WIDE>(site) {
-            return Ok(());
-        }
         rule!("a_refusal_is_decided_without_its_locks", (), {
             if 2 * shard.all_items() < 16 && path::find(shard, place).is_none() {
                 return Err(Full::new(FullKind::NoMemory));

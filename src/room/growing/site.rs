@@ -7,6 +7,7 @@
 use crate::layout::aging::{Aging, GROWING_BUCKETS, Lost};
 use crate::layout::either;
 use crate::layout::geometry::Geometry;
+use crate::layout::stamps::Moment;
 use crate::layout::stamps::by_stamp::ByStamp;
 use crate::rule::rule;
 use crate::shard::Shard;
@@ -164,6 +165,21 @@ impl Site {
     pub fn vagueness(&self) -> f64 {
         let items = either!(self.table().is_wide(), WIDE => self.shard::<WIDE>().all_items());
         items.max(0) as f64 + self.aged() as f64
+    }
+
+    /// Takes off what has expired in these words, which are those of whole buckets. Returns how many of the lanes are
+    /// used up. Their items stay on the ledger until the tick ends.
+    pub fn expiring<const WIDE: bool>(&self, aging: &Aging, words: &[u64], now: Moment) -> i32 {
+        // Mostly all lanes are as they were inserted, and there is nothing more to find out.
+        if self.aged() == 0 {
+            return 0;
+        }
+        let (lanes, mut lost) = (aging.lanes(), Lost::default());
+        lanes.for_each(words, |bucket| {
+            lost = lost + aging.lost::<WIDE>(lanes.only(bucket, lanes.expired(bucket, now)));
+        });
+        self.aged_gauge().take(lost.aged);
+        lost.used_up as i32
     }
 
     /// The number of lanes that are used up, by the words of a moment ago.

@@ -13,6 +13,7 @@ use crate::room::growing::tables::Tables;
 use crate::rule::rule;
 use crate::shard::lease::Lease;
 use crate::table::Table;
+use crate::table::clock::Clock;
 use crate::table::span::Span;
 use crate::table::ticking::Ticking;
 use std::sync::Arc;
@@ -116,8 +117,8 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
     }
 
     #[inline]
-    fn now(self, _: &Table) -> Moment {
-        self.shared.now()
+    fn clock<'t>(&'t self, _: &'t Table) -> Option<&'t Clock> {
+        self.shared.ticking.as_deref().map(Ticking::clock)
     }
 
     #[inline]
@@ -136,13 +137,8 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
         Some(counted)
     }
 
-    /// The item of a used-up lane stays on the ledger until the tick ends.
-    fn replacing(self, words: Words, lane: Lane) -> i32 {
-        let lanes = self.shared.aging.lanes();
-        let dead = lanes.only(words, lanes.set_of(lanes.tops()).only(lane));
-        let lost = self.shared.aging.lost::<WIDE>(dead);
-        self.site().aged_gauge().take(lost.aged);
-        (lost.lanes - lost.used_up) as i32
+    fn expiring(self, words: &[u64], now: Moment) -> i32 {
+        self.site().expiring::<WIDE>(&self.shared.aging, words, now)
     }
 
     #[inline]

@@ -1,12 +1,11 @@
 //! Copies and ticks: who waits for whom.
 //!
-//! A copy of a filter waits until the tick that is passing has passed, and one of a shard until it has passed
-//! there. No tick begins while a copy is made or waits for that. So a copy waits for one tick at most,
+//! A copy of a filter waits until the tick that is passing has passed. One of a shard does not: who locks a shard
+//! sweeps it. No tick begins while a copy is made or waits for that. So a copy waits for one tick at most,
 //! however fast they follow each other. A tick waits for the copies that are being made; those that
 //! come after it wait for the tick. So it does not wait for ever beside threads that make one copy after the
 //! other.
 
-use crate::layout::geometry::Mixed;
 use crate::layout::stamps::Moment;
 use crate::rule::rule;
 use crate::sync::nap;
@@ -45,11 +44,9 @@ impl Ticking {
         self.after_ticks(self.next_copy(), through)
     }
 
-    /// The same for a copy of the shard of this item. A tick that is passing has passed there, at least.
-    pub fn hold_in(&self, through: &impl Passage, hash: Mixed) -> Held<'_> {
-        let held = self.next_copy();
-        rule!("a_shard_is_copied_before_a_tick_gets_there", self.ahead(through, hash), ());
-        self.at_this_time(held)
+    /// The same for a copy of a shard, which may be made while a tick passes: who locks it sweeps it.
+    pub fn hold_in_a_tick(&self) -> Held<'_> {
+        self.at_this_time(self.next_copy())
     }
 
     /// Lets no tick begin here and in another filter. If the other is ahead, this one is as far then.

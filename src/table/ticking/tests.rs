@@ -58,28 +58,15 @@ impl Passage for Counted<'_> {
         self.expired.len()
     }
 
-    fn announce(&self, segments: Range<usize>) {
-        self.may_panic("announce", segments);
-    }
-
-    fn expire(&self, segments: Range<usize>, _: Moment) {
+    fn sweep(&self, segments: Range<usize>, _: Moment) {
         let (first, rest) = self.expired[segments.clone()].split_at(segments.len() / 2);
         first.iter().for_each(|count| _ = count.fetch_add(1, SeqCst));
-        self.may_panic("expire", segments);
+        self.may_panic("sweep", segments);
         rest.iter().for_each(|count| _ = count.fetch_add(1, SeqCst));
     }
 
     fn close(&self, _: Moment) {
         self.may_panic("close", 0..1);
-    }
-
-    fn shard_of(&self, _: Mixed) -> usize {
-        0
-    }
-
-    fn advance(&self, _: Mixed, _: Moment) -> usize {
-        self.may_panic("advance", 0..1);
-        0
     }
 }
 
@@ -96,19 +83,11 @@ fn wait_until(ticking: &Ticking, condition: impl Fn(&Progress) -> bool) {
 
 #[test]
 fn a_tick_goes_on_after_a_panic_and_passes_by_nothing() {
-    for panics in [
-        ("begin", 0),
-        ("announce", 3),
-        ("expire", 0),
-        ("expire", 200),
-        ("close", 0),
-        ("advance", 0),
-    ] {
+    for panics in [("begin", 0), ("sweep", 0), ("sweep", 200), ("close", 0)] {
         let (ticking, counted) = (Ticking::new(), Counted::of(300));
         *counted.panics.lock() = Some(panics);
         let result = catch_unwind(AssertUnwindSafe(|| {
             assert!(ticking.begin(&counted));
-            ticking.ahead(&counted, Mixed(0));
             finishes(&ticking, &counted);
         }));
         assert!(result.is_err(), "no panic in {panics:?}");
@@ -139,7 +118,7 @@ fn a_tick_passes_between_copies_that_overlap() {
                 scope.spawn(|| {
                     let one = ticking.hold(&counted).time().tick;
                     is_early.store(true, SeqCst);
-                    [one, ticking.hold_in(&counted, Mixed(0)).time().tick]
+                    [one, ticking.hold_in_a_tick().time().tick]
                 })
             })
             .collect();

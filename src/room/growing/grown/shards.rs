@@ -44,6 +44,27 @@ impl Shards for Grown {
         self.geometry.lanes().is_wide()
     }
 
+    #[inline]
+    fn is_ticking(&self) -> bool {
+        let ticking = self.shared.ticking.as_deref();
+        ticking.is_some_and(|ticking| ticking.clock().is_passing())
+    }
+
+    #[cold]
+    fn sweep_for(&self, hash: Mixed) {
+        let swept = || {
+            either!(self.is_wide(), WIDE => {
+                let (shard, place) = self.locate::<WIDE>(hash);
+                shard.sweep_both(place)
+            })
+        };
+        // If the shard has been split meanwhile, its halves are swept.
+        while rule!("a_writer_sweeps_the_shard_that_was", swept().is_err(), {
+            let _ = swept();
+            false
+        }) {}
+    }
+
     #[inline(always)]
     fn locate<const WIDE: bool>(&self, hash: Mixed) -> Located<'_, Self, WIDE> {
         let position = self.position(hash);
@@ -79,13 +100,10 @@ impl Shards for Grown {
                 shard.lock(place).is_ok_and(|_own| !aging.takes_another(shard.matching(place))),
                 true
             );
-            // Some of them may have expired.
-            let seen = shard.lease().seen;
-            let sweeps = || self.is_ticking() && self.sweep::<WIDE>(self.site(seen));
-            if is_refused && !sweeps() {
+            if is_refused {
                 return Err(Full::new(FullKind::TooManyCopies));
             }
-            (shard, place) = self.locate(seen.hash());
+            (shard, place) = self.locate(shard.lease().seen.hash());
         }
         Ok((shard, place))
     }

@@ -66,23 +66,11 @@ impl Passage for Stages {
         self.shards().map_or(0, Grown::segments)
     }
 
-    fn announce(&self, segments: Range<usize>) {
-        self.shards().into_iter().for_each(|shards| shards.announce(segments.clone()));
-    }
-
-    fn expire(&self, segments: Range<usize>, now: Moment) {
-        self.shards().into_iter().for_each(|shards| shards.expire(segments.clone(), now));
+    fn sweep(&self, segments: Range<usize>, now: Moment) {
+        self.shards().into_iter().for_each(|shards| shards.sweep(segments.clone(), now));
     }
 
     fn close(&self, now: Moment) {
         self.shards().into_iter().for_each(|shards| shards.close(now));
-    }
-
-    fn shard_of(&self, hash: Mixed) -> usize {
-        self.shards().map_or(0, |shards| shards.shard_of(hash))
-    }
-
-    fn advance(&self, hash: Mixed, now: Moment) -> usize {
-        self.shards().map_or(0, |shards| shards.advance(hash, now))
     }
 }

@@ -200,25 +200,14 @@ impl Lanes {
     }
 
     /// Counts the taken lanes of the buckets that have these words.
-    pub fn count_taken(self, words: &[u64]) -> usize {
-        if self.is_wide {
-            let taken = |words: Words| self.taken(words.heads).len() as u64;
-            return self.fold(words, taken, u64::wrapping_add) as usize;
-        }
-        self.count_nonzero(words)
-    }
-
-    /// Counts the lanes of these words that are not zero.
     ///
     /// One word of counters, a counter for each lane position, sums up words until a counter might
     /// overflow. Without a branch or a popcount for every word, many words are processed at once.
-    fn count_nonzero(self, words: &[u64]) -> usize {
-        let count = |words: &[u64]| {
-            let sum: u64 = words.iter().map(|word| self.taken(*word).tops >> (self.bits - 1)).sum();
-            self.sum(sum)
-        };
+    pub fn count_taken(self, words: &[u64]) -> usize {
+        let ones = |words: Words| self.taken(words.heads).tops >> (self.bits - 1);
+        let count = |words| self.sum(self.fold(words, ones, u64::wrapping_add)) as usize;
         // No more words than the smallest lanes can count. (The 2-bit lanes of a test count to 3.)
-        words.chunks(self.heads().min(128) as usize).map(|words| count(words) as usize).sum()
+        words.chunks(self.heads().min(128) as usize & !1).map(count).sum()
     }
 
     /// Returns the sum of all lanes of a word.
@@ -252,7 +241,7 @@ impl Lanes {
 
     /// Replaces each bucket by what this makes of it.
     #[inline]
-    pub fn replace_each(self, words: &mut [u64], by: impl Fn(Words) -> Words) {
+    pub fn replace_each(self, words: &mut [u64], mut by: impl FnMut(Words) -> Words) {
         if self.is_wide {
             for [heads, tails] in words.as_chunks_mut().0 {
                 let new = by(Words { heads: *heads, tails: *tails });

@@ -16,6 +16,7 @@
 pub mod by_stamp;
 
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
+use crate::layout::either;
 
 /// The most ticks that a filter can remember an item for.
 pub const MOST_TICKS: u8 = 62;
@@ -211,27 +212,23 @@ impl Lanes {
     ///
     /// In the time between two ticks no lane has such a stamp, so this may be asked at any moment.
     pub fn expiry<const WIDE: bool>(self, now: Moment) -> Expiry<WIDE> {
-        let stamp = match now.ends_all() {
-            false => now.tick().wrapping_sub(u64::from(self.remembers) + 1),
-            true => now.tick(),
+        let oldest = now.tick().wrapping_sub(u64::from(self.remembers) + 1);
+        let (copied, least) = match now.ends_all() {
+            false => (!oldest, self.stamps()),
+            true => (now.tick(), self.ones()),
         };
-        let tops = if self.forgets() { self.tops() } else { 0 };
         Expiry {
-            copies: self.ones() * (stamp & self.last_stamp()),
+            lanes: self,
+            copies: self.ones() * (copied & self.last_stamp()),
             stamps: self.stamps(),
-            lower: self.tops() - self.ones(),
-            tops,
-            others: if now.ends_all() { 0 } else { tops },
-            to_lowest: self.bits() - 1,
+            carry: if self.forgets() { self.tops() - least } else { 0 },
+            is_0_dead: self.has_stamp_expired(0, now),
         }
     }
 
     /// Returns the lanes whose items have expired.
     pub fn expired(self, words: Words, now: Moment) -> LaneSet {
-        self.set_of(match self.is_wide() {
-            false => self.expiry::<false>(now).of(words),
-            true => self.expiry::<true>(now).of(words),
-        })
+        either!(self.is_wide(), WIDE => self.expiry::<WIDE>(now).expired(words))
     }
 
     /// Returns the bits that should be zero in a filter that forgets, if no tick is passing: those of lanes
@@ -257,59 +254,44 @@ impl Lanes {
     }
 }
 
-/// What tells the lanes of many buckets whose items have expired.
+/// What tells the lanes of many buckets whose items have expired. A tick takes all buckets through this, so
+/// its steps are few.
 pub struct Expiry<const WIDE: bool> {
-    /// The stamp of the dead in each lane, or, at the end of all, that of those who stay.
+    lanes: Lanes,
+    /// What turns the stamp of the dead in each lane into the largest; or, at the end of all, that of those
+    /// who stay into 0.
     copies: u64,
     stamps: u64,
-    /// The bits below the highest of each lane.
-    lower: u64,
-    tops: u64,
-    /// The highest bits, if those with another stamp stay.
-    others: u64,
-    to_lowest: u32,
+    /// What carries into the highest bit of a lane with the largest; or, at the end of all, with any but 0.
+    carry: u64,
+    /// Whether the stamp 0 is dead, which empty lanes have as well.
+    is_0_dead: bool,
 }
 
 impl<const WIDE: bool> Expiry<WIDE> {
-    /// Returns the highest bits of the lanes whose items have expired.
+    /// Returns the lanes whose items have expired.
     #[inline(always)]
-    fn of(&self, Words { heads, tails }: Words) -> u64 {
-        let unlike = (if WIDE { tails } else { heads }) ^ self.copies;
-        // The test for zero lanes in `Lanes`, on the stamps and on what is taken.
-        let differ = (unlike & self.stamps) + self.lower;
-        let taken = ((heads & self.lower) + self.lower) | heads;
-        taken & (differ ^ self.others) & self.tops
+    pub fn expired(&self, Words { heads, tails }: Words) -> LaneSet {
+        let stamps = (if WIDE { tails } else { heads } ^ self.copies) & self.stamps;
+        let dead = self.lanes.set_of((stamps + self.carry) & self.lanes.tops());
+        if self.is_0_dead { dead.and(self.lanes.taken(heads)) } else { dead }
     }
 
-    /// Erases them in these words, which are those of whole buckets. Returns how many went in each lane, if
-    /// these are no more than a lane can count.
+    /// Erases them in these words, which are those of whole buckets. Returns how many went, if these are no
+    /// more than a lane can count.
+    ///
+    /// They are added up for all words at once, without a popcount for each.
     #[inline]
     pub fn erase(&self, words: &mut [u64]) -> u64 {
         let mut counters = 0;
-        if WIDE {
-            for [heads, tails] in words.as_chunks_mut().0 {
-                let (left, ones) = self.without(Words { heads: *heads, tails: *tails });
-                (*heads, *tails) = (left.heads, left.tails);
-                counters += ones;
-            }
-        } else {
-            for heads in words {
-                let (left, ones) = self.without(Words { heads: *heads, tails: 0 });
-                *heads = left.heads;
-                counters += ones;
-            }
-        }
-        counters
-    }
-
-    /// Returns the bucket without them, and a word that has a 1 in each lane that went.
-    #[inline(always)]
-    fn without(&self, words: Words) -> (Words, u64) {
-        let tops = self.of(words);
-        let ones = tops >> self.to_lowest;
-        let stay = !tops.wrapping_mul(2).wrapping_sub(ones);
-        let tails = if WIDE { words.tails & stay } else { 0 };
-        (Words { heads: words.heads & stay, tails }, ones)
+        self.lanes.replace_each(words, |Words { heads, tails }| {
+            let tops = self.expired(Words { heads, tails }).tops();
+            let ones = tops >> (self.lanes.bits() - 1);
+            counters += ones;
+            let stay = !tops.wrapping_mul(2).wrapping_sub(ones);
+            Words { heads: heads & stay, tails: tails & stay }
+        });
+        self.lanes.sum(counters)
     }
 }
 

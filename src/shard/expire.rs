@@ -69,6 +69,7 @@
 //! `room/growing/grown/forget.rs`). The end of the tick takes the items of used-up lanes off (see
 //! `room/growing/ledger.rs`).
 
+use crate::layout::either;
 use crate::layout::geometry::{Bucket, Place};
 use crate::layout::stamps::Moment;
 use crate::rule::rule;
@@ -173,20 +174,17 @@ impl<L: Lease> Shard<'_, L> {
         let first = buckets.next().unwrap_or(Bucket(0));
         let last = buckets.last().unwrap_or(first);
         let words = self.word(first)..self.word(last) + lanes.words();
-        // Words are stored whether or not they change: a branch on what is as good as random takes longer.
-        // And the lanes that go are added up for some words at once, without a popcount for each.
-        let mut gone = 0;
-        for start in words.clone().step_by(IN_A_SUM) {
-            let words = start..(start + IN_A_SUM).min(words.end);
+        let mut change = 0;
+        either!(L::WIDE, WIDE => {
+            let expiry = lanes.expiry::<WIDE>(now);
             self.table.replace::<IN_A_SUM>(locked, words, |words| {
-                gone -= uncounted(words);
-                gone += lanes.sum(match L::WIDE {
-                    true => lanes.expiry::<true>(now).erase(words),
-                    false => lanes.expiry::<false>(now).erase(words),
-                }) as i32;
+                change += uncounted(words);
+                let erased = expiry.erase(words);
+                change -= erased as i32;
+                erased > 0
             });
-        }
-        stripes.add_items(locked, stripe, -gone);
+        });
+        stripes.add_items(locked, stripe, change);
         stripes.set_swept(locked, stripe, now);
     }
 }

@@ -157,29 +157,29 @@ impl Table {
         read_owned(&self.words[word])
     }
 
-    /// Replaces these words, which are of one stripe and at most `N`, unless all are zero. The last is
-    /// stored first.
+    /// Lets this replace these words, which are of one stripe, up to `N` at once. They are stored if it
+    /// says that it has changed them, and the last first.
     ///
     /// They are copied to where the compiler can treat several at once.
     #[inline]
     pub fn replace<const N: usize>(
         &self,
         locked: &impl Locks,
-        words: Range<usize>,
-        replace: impl FnOnce(&mut [u64]),
+        range: Range<usize>,
+        mut replace: impl FnMut(&mut [u64]) -> bool,
     ) {
-        debug_assert!(locked.include(&self.stripes, self.stripe_of_word(words.start)));
-        let (words, mut copies) = (&self.words[words], [0; N]);
-        let mut any = 0;
-        for (copy, word) in copies.iter_mut().zip(words) {
-            *copy = read_owned(word);
-            any |= *copy;
-        }
-        // A page that is never written takes no memory.
-        if any != 0 {
-            replace(&mut copies[..words.len().min(N)]);
-            for (copy, word) in copies.iter().zip(words).rev() {
-                word.store(*copy, Ordering::Release);
+        debug_assert!(locked.include(&self.stripes, self.stripe_of_word(range.start)));
+        let mut copies = [0; N];
+        for words in self.words[range].chunks(N) {
+            let copies = &mut copies[..words.len().min(N)];
+            for (copy, word) in copies.iter_mut().zip(words) {
+                *copy = read_owned(word);
+            }
+            // A page that is never written takes no memory.
+            if replace(copies) {
+                for (copy, word) in copies.iter().zip(words).rev() {
+                    word.store(*copy, Ordering::Release);
+                }
             }
         }
     }
@@ -201,5 +201,29 @@ impl Table {
         );
         let order = rule!("words_are_stored_relaxed", Ordering::Release, Ordering::Relaxed);
         self.words[word].store(value, order);
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::layout::bucket::Lanes;
+
+    #[test]
+    fn words_are_replaced_in_pieces_where_something_changes() {
+        let table = Table::new(Geometry::new(Lanes::of_bits(16), 1, 300)).expect("memory");
+        let locked = table.stripes().lock(0);
+        (0..300).for_each(|word| table.write(&locked, word, word as u64));
+        let mut next = 0;
+        table.replace::<128>(&locked, 0..300, |words| {
+            for word in &mut *words {
+                assert_eq!(*word, next);
+                (next, *word) = (next + 1, *word + 1_000);
+            }
+            words.len() == 128 && next == 256
+        });
+        assert_eq!(next, 300);
+        let expected = |word| if (128..256).contains(&word) { word + 1_000 } else { word };
+        assert!((0..300).all(|word| table.read(word) == expected(word as u64)));
     }
 }

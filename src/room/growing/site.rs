@@ -175,8 +175,9 @@ impl Site {
             return 0;
         }
         let (lanes, mut lost) = (aging.lanes(), Lost::default());
+        let expiry = lanes.expiry::<WIDE>(now);
         lanes.for_each(words, |bucket| {
-            lost = lost + aging.lost::<WIDE>(lanes.only(bucket, lanes.expired(bucket, now)));
+            lost = lost + aging.lost::<WIDE>(lanes.only(bucket, expiry.expired(bucket)));
         });
         self.aged_gauge().take(lost.aged);
         lost.used_up as i32

@@ -213,7 +213,12 @@ impl Lanes {
     /// Returns the sum of all lanes of a word.
     #[inline]
     pub fn sum(self, word: u64) -> u64 {
-        (0..self.slots).map(|slot| (word >> (slot * self.bits)) & self.heads()).sum()
+        let (mut sum, mut rest) = (0, word);
+        for _ in 0..self.slots {
+            sum += rest & self.heads();
+            rest >>= self.bits;
+        }
+        sum
     }
 
     /// Folds what `of` returns for each bucket into one number. `words` are the words of all buckets.

@@ -168,7 +168,7 @@ twins! { a_tick_comes_to_a_new_shard_first:
 /// A writer sweeps the stripes of its item before the tick gets there.
 #[test]
 fn an_item_that_came_again_is_found_while_a_writer_sweeps() {
-    Model::new("came again and swept", 65).preemptions(2).blocking().run_in::<Grove, Mixed>(
+    Model::new("came again and swept", 90).preemptions(3).blocking().run_in::<Grove, Mixed>(
         |grove| {
             let item = item(0, grove);
             // The older copy is in the bucket that a lookup reads last.

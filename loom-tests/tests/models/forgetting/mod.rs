@@ -81,7 +81,7 @@ fn is_there_once<const WIDE: bool>(toy: &Forgetful<WIDE>, item: &Place) {
 #[test]
 fn an_item_that_came_again_is_found_while_its_older_copy_expires() {
     for first in [3, 0] {
-        Model::new("came again", 60).run_in::<Narrow, Place>(
+        Model::new("came again", 50).run_in::<Narrow, Place>(
             move |toy| expiring(toy, first),
             &[renew_and_tick, is_found],
             is_there_once,

@@ -29,7 +29,7 @@
 //!
 //! A writer may have begun before T1, and come upon a stripe that others have swept since. Then it must not bring
 //! anything dead there from another one. So whoever locks the stripes of a path, or all of a shard, sweeps them
-//! under these locks. It knows of the tick if one of them has been swept, because it has that one's lock after
+//! under these locks; and so does who stamps or counts all lanes of an item. It knows of the tick if one of them has been swept, because it has that one's lock after
 //! somebody who knew. And if none has been, then what it does there is done before the sweep, and might as well
 //! have been done before T1.
 //!
@@ -51,7 +51,8 @@
 //! `S`. It has seen neither, though there was one at every moment. The insert changes no version, and T2
 //! changes that of `S` alone. So a lookup takes the version of the bucket that it reads *last*. Then that is `S`, and
 //! T2 sends it away. If it reads `S` first, and finds the old copy gone, then it sees in `D` what had come there
-//! before: who swept `S` knew of T1, and whoever knows of T1 knows what came before that.
+//! before: who swept `S` knew of T1, and whoever knows of T1 knows what came before that. (If the new copy comes by a
+//! writer who does not know of T1, while others do, then let it come after T1.)
 //!
 //! And if the new copy comes after T1? Then the old one was dead before, and the item was absent at a moment of
 //! this lookup. Another lookup that found the old copy, found the new one a little later, for all it knows, or was
@@ -76,12 +77,12 @@ use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
 use crate::table::clock::Clock;
-use crate::table::stripe::{Locks, StripeSet};
+use crate::table::stripe::{Locks, StripeSet, Two};
 
 /// So many words are added up at once: the smallest lanes count to 255.
 const IN_A_SUM: usize = 128;
 
-impl<L: Lease> Shard<'_, L> {
+impl<'a, L: Lease> Shard<'a, L> {
     /// What time it is, for a caller that holds a lock of the shard.
     #[inline]
     pub fn now(self) -> Moment {
@@ -101,6 +102,14 @@ impl<L: Lease> Shard<'_, L> {
         if rule!("a_stripe_is_locked_and_not_swept", self.is_ticking(), false) {
             self.sweep_locked(locked, stripes.iter(), self.now());
         }
+    }
+
+    /// Locks the stripes of both buckets of an item, and sweeps them: for what must not do to one of its lanes what
+    /// it does not do to another that has just expired.
+    pub fn lock_swept(self, place: Place) -> Result<Two<'a>, L::Lapsed> {
+        let locked = self.lock(place)?;
+        self.sweep_moved(&locked, &self.stripes::<2>([place.first, place.second]));
+        Ok(locked)
     }
 
     #[cold]

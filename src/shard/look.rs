@@ -165,7 +165,7 @@ impl<L: Lease> Shard<'_, L> {
             return Ok(0);
         }
         rule!("copies_are_counted_without_the_locks", (), return Ok(self.matching(place).lanes));
-        Ok(self.count_locked(&self.lock(place)?, place))
+        Ok(self.count_locked(&self.lock_swept(place)?, place))
     }
 
     pub fn count_locked(self, locked: &impl Locks, place: Place) -> usize {

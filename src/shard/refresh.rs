@@ -22,7 +22,11 @@ impl<L: Lease> Shard<'_, L> {
         if !self.lanes().forgets() {
             return Ok(true);
         }
-        let locked = self.lock(place)?;
+        let locked = rule!(
+            "a_lane_is_stamped_beside_one_that_expired",
+            self.lock_swept(place)?,
+            self.lock(place)?
+        );
         rule!("an_item_that_was_found_is_not_stamped", (), return Ok(true));
         Ok(self.restamp(&locked, place))
     }

@@ -172,7 +172,7 @@ impl<L: Lease> Shard<'_, L> {
         if !self.contains(place)? {
             return Ok(None);
         }
-        let locked = self.lock(place)?;
+        let locked = self.lock_swept(place)?;
         let (first, second) = self.read_both(&locked, place);
         let now = self.now();
         let both = [first, second].map(|words| self.first_to_go(words, place, now));

@@ -6,8 +6,9 @@
 //! |---|---|---|
 //! | the time, set | `Release` | whoever sweeps by it has seen what came before the tick, and hands that on: a lookup that finds an older copy gone finds the one that came before the tick. Twin `the_time_is_set_relaxed` |
 //! | the time, read | `Acquire` | the same. Twin `the_time_is_read_relaxed` |
-//! | whether a tick is passing, set | `Release` | who reads that it is over sees that what expired is gone. Twin `the_end_of_a_tick_is_set_relaxed` |
-//! | the same, read | `Acquire` | the same. Twin `the_end_of_a_tick_is_read_relaxed` |
+//! | that a tick is passing, set before the time | `Release` | who reads the time sees it, and whoever has a lock after that: he must not bring what has expired to where it has been erased. Twin `a_tick_passes_after_its_time` |
+//! | that it is over, set | `Release` | who reads that it is over sees that what expired is gone. Twin `the_end_of_a_tick_is_set_relaxed` |
+//! | whether a tick is passing, read | `Acquire` | the same. Twin `the_end_of_a_tick_is_read_relaxed` |
 
 use crate::layout::stamps::Moment;
 use crate::rule::rule;
@@ -51,8 +52,19 @@ impl Clock {
         self.passing.load(order)
     }
 
-    /// Says so. One caller at a time.
-    pub fn set_passing(&self, is_passing: bool) {
+    /// Begins a tick. One caller at a time. Who knows its time also knows that it is passing.
+    pub fn begin(&self, now: Moment) {
+        rule!("a_tick_passes_after_its_time", self.set_passing(true), ());
+        self.set(now);
+        rule!("a_tick_passes_after_its_time", (), self.set_passing(true));
+    }
+
+    /// The tick has passed.
+    pub fn end(&self) {
+        self.set_passing(false);
+    }
+
+    fn set_passing(&self, is_passing: bool) {
         let order = rule!("the_end_of_a_tick_is_set_relaxed", Ordering::Release, Ordering::Relaxed);
         self.passing.store(is_passing, order);
     }

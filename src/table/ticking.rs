@@ -196,8 +196,7 @@ impl Ticking {
         progress.number = progress.number.map(|number| number.saturating_add(passes));
         progress.elapsed = progress.elapsed.wrapping_add(passes.min(STAMPS as u64));
         let now = self.clock.own_time().next(passes > 1);
-        self.clock.set(now);
-        self.clock.set_passing(true);
+        self.clock.begin(now);
         (progress.pass, progress.next) = (Some(Pass::Sweep), 0);
         progress.let_copies_in();
         now
@@ -272,7 +271,9 @@ impl Ticking {
                 Pass::Sweep => Some(Pass::Close),
                 Pass::Close => None,
             };
-            self.clock.set_passing(progress.pass.is_some());
+            if progress.pass.is_none() {
+                self.clock.end();
+            }
         }
     }
 }

@@ -138,9 +138,9 @@ impl Ledger {
     pub fn take(&self, site: &Site, lanes: Lanes, stamp: usize, now: Moment) -> bool {
         let mut items = self.items.lock();
         let is_there = |stamp: &usize| items.figures()[*stamp] > 0;
-        let is_alive = lanes.age_of(stamp as u8, now) <= lanes.remembers().into();
-        let others = (0..=u64::from(lanes.remembers())).rev().filter(|_| is_alive);
-        let mut others = others.map(|age| lanes.stamp_of_age(age, now));
+        let is_alive = |stamp: &usize| !lanes.has_stamp_expired(*stamp as u8, now);
+        let all = (0..=u64::from(lanes.remembers())).rev().map(|age| lanes.stamp_of_age(age, now));
+        let mut others = all.filter(is_alive).filter(|_| is_alive(&stamp));
         let Some(from) = Some(stamp).filter(is_there).or_else(|| others.find(is_there)) else {
             return rule!("a_lane_that_is_left_over_is_removed", false, true);
         };

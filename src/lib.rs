@@ -106,7 +106,7 @@
 //! because chance treats them less evenly: a filter for 1,000 items takes 20.0 bits per item at 16
 //! bits a fingerprint.)
 //!
-//! A lookup reads the version of one of its two stripes, then its two buckets. A fingerprint that
+//! A lookup reads the version of its second bucket's stripe, then its two buckets. A fingerprint that
 //! is found is proof enough. A miss counts only if the version was even and is unchanged: then the
 //! item was not being moved, since a move changes the versions of both its stripes. (A wide bucket of a
 //! filter that forgets asks for both versions: [`expire`](mod@expire).)

@@ -78,7 +78,6 @@ pub struct Halves {
 /// What some lanes add to the figures of their shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    pub lanes: u64,
     pub used_up: u64,
     /// Their [vagueness](Aging::vagueness) less the number of those that are not used up.
     pub aged: u64,
@@ -88,11 +87,7 @@ impl Add for Lost {
     type Output = Lost;
 
     fn add(self, other: Lost) -> Lost {
-        Lost {
-            lanes: self.lanes + other.lanes,
-            used_up: self.used_up + other.used_up,
-            aged: self.aged + other.aged,
-        }
+        Lost { used_up: self.used_up + other.used_up, aged: self.aged + other.aged }
     }
 }
 
@@ -341,7 +336,7 @@ impl Aging {
     pub fn lost<const WIDE: bool>(&self, words: Words) -> Lost {
         let lanes = self.lanes.taken(words.heads).len() as u64;
         let used_up = self.used_up::<WIDE>(words).len() as u64;
-        Lost { lanes, used_up, aged: self.vagueness::<WIDE>(words) + used_up - lanes }
+        Lost { used_up, aged: self.vagueness::<WIDE>(words) + used_up - lanes }
     }
 
     pub fn lanes(&self) -> Lanes {

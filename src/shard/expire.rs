@@ -29,7 +29,7 @@
 //!
 //! A writer may have begun before T1, and come upon a stripe that others have swept since. Then it must not bring
 //! anything dead there from another one. So whoever locks the stripes of a path, or all of a shard, sweeps them
-//! under these locks; and so does who stamps or counts all lanes of an item. It knows of the tick if one of them has been swept, because it has that one's lock after
+//! under these locks; and so does who stamps, dates, counts or removes lanes of an item. It knows of the tick if one of them has been swept, because it has that one's lock after
 //! somebody who knew. And if none has been, then what it does there is done before the sweep, and might as well
 //! have been done before T1.
 //!
@@ -71,18 +71,18 @@
 //! `room/growing/ledger.rs`).
 
 use crate::layout::either;
-use crate::layout::geometry::{Bucket, Place};
+use crate::layout::geometry::Place;
 use crate::layout::stamps::Moment;
 use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
 use crate::table::clock::Clock;
-use crate::table::stripe::{Locks, StripeSet, Two};
+use crate::table::stripe::{Locks, StripeSet};
 
 /// So many words are added up at once: the smallest lanes count to 255.
 const IN_A_SUM: usize = 128;
 
-impl<'a, L: Lease> Shard<'a, L> {
+impl<L: Lease> Shard<'_, L> {
     /// What time it is, for a caller that holds a lock of the shard.
     #[inline]
     pub fn now(self) -> Moment {
@@ -95,21 +95,26 @@ impl<'a, L: Lease> Shard<'a, L> {
         self.lease.clock(self.table).is_some_and(Clock::is_passing)
     }
 
-    /// If a tick is passing, erases what has expired in stripes that the caller has just locked, where nobody has
-    /// done so.
+    /// What time it is, for a caller that has just locked these stripes. If a tick is passing, erases what has expired
+    /// in those where nobody has done so: by that time, nothing in them has.
     #[inline]
-    pub fn sweep_moved<const N: usize>(self, locked: &impl Locks, stripes: &StripeSet<N>) {
+    pub fn sweep_moved<const N: usize>(
+        self,
+        locked: &impl Locks,
+        stripes: &StripeSet<N>,
+    ) -> Moment {
+        // Who reads a time also sees that its tick is passing, unless it has passed.
+        let now = self.now();
         if rule!("a_stripe_is_locked_and_not_swept", self.is_ticking(), false) {
-            self.sweep_locked(locked, stripes.iter(), self.now());
+            self.sweep_locked(locked, stripes.iter(), now);
         }
+        rule!("the_time_is_read_after_the_sweep", now, self.now())
     }
 
-    /// Locks the stripes of both buckets of an item, and sweeps them: for what must not do to one of its lanes what
-    /// it does not do to another that has just expired.
-    pub fn lock_swept(self, place: Place) -> Result<Two<'a>, L::Lapsed> {
-        let locked = self.lock(place)?;
-        self.sweep_moved(&locked, &self.stripes::<2>([place.first, place.second]));
-        Ok(locked)
+    /// The same for the stripes of an item.
+    #[inline]
+    pub fn sweep_own(self, locked: &impl Locks, place: Place) -> Moment {
+        self.sweep_moved(locked, &self.stripes::<2>([place.first, place.second]))
     }
 
     #[cold]
@@ -180,7 +185,7 @@ impl<'a, L: Lease> Shard<'a, L> {
             rule!("a_sweep_sends_no_lookup_away", stripes.outdate(locked, stripe), ());
         }
         let mut buckets = self.buckets_of(stripe);
-        let first = buckets.next().unwrap_or(Bucket(0));
+        let Some(first) = buckets.next() else { return };
         let last = buckets.last().unwrap_or(first);
         let words = self.word(first)..self.word(last) + lanes.words();
         let mut change = 0;

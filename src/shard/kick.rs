@@ -111,7 +111,7 @@
 //! changed since. [`walk`] locks every stripe of the path, in ascending order (for
 //! `insert_if_absent` together with the stripes of the newcomer's own two buckets), and checks
 //! again: does each lane still hold an item whose other bucket is the next on the path, and does
-//! the last bucket have an empty lane? If not, the path is *stale*, nothing has been touched, and
+//! the last bucket have an empty lane? If not, the path is *stale*, nothing has been moved, and
 //! the search starts over. For `insert_if_absent`, `walk` also checks again whether the newcomer is
 //! there: another thread may have inserted it meanwhile.
 //!
@@ -124,7 +124,7 @@
 //! begun: `walk` checks nothing that the search has not seen, and in a table that does not change
 //! the search finds no detours. A word changes only by an operation that completes: `walk` stores
 //! nothing unless it places its newcomer, and every other writer decides under its locks and then
-//! stores. So each repetition is paid for by an operation of another thread that got done, and the
+//! stores. (A tick that is passing adds one sweep of each stripe.) So each repetition is paid for by an operation of another thread that got done, and the
 //! writers together always make progress. No bound is given for a single one of them.
 
 use crate::error::FullKind;
@@ -145,9 +145,9 @@ const MOST_BUCKETS: usize = MOST_MOVES + 3;
 pub enum Outcome {
     /// Room was made, and the newcomer is in it.
     Placed,
-    /// The newcomer is here already; nothing was changed.
+    /// The newcomer is here already; nothing was moved.
     Present,
-    /// The table has changed since the path was found; nothing was changed here.
+    /// The table has changed since the path was found; nothing was moved.
     Stale,
 }
 

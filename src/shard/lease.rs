@@ -71,7 +71,7 @@ pub trait Lease: Copy {
 
     /// Records that a lane that has lost so many bits is being removed. Returns how many its stripe counts for
     /// it, or `None` if it stands for no item and has to stay. The caller holds the lock of its stripe.
-    fn removing(self, words: Words, lane: Lane, lost: u32) -> Option<i32>;
+    fn removing(self, words: Words, lane: Lane, lost: u32, now: Moment) -> Option<i32>;
 
     /// Records that what has expired in these words is being erased, which are those of whole buckets. Returns how
     /// many of the lanes their stripe does not count. The caller holds its lock.
@@ -140,7 +140,7 @@ impl<const WIDE: bool> Lease for Always<WIDE> {
     }
 
     #[inline]
-    fn removing(self, _: Words, _: Lane, _: u32) -> Option<i32> {
+    fn removing(self, _: Words, _: Lane, _: u32, _: Moment) -> Option<i32> {
         Some(1)
     }
 

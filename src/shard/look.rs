@@ -165,7 +165,9 @@ impl<L: Lease> Shard<'_, L> {
             return Ok(0);
         }
         rule!("copies_are_counted_without_the_locks", (), return Ok(self.matching(place).lanes));
-        Ok(self.count_locked(&self.lock_swept(place)?, place))
+        let locked = self.lock(place)?;
+        rule!("a_copy_is_counted_beside_one_that_expired", _ = self.sweep_own(&locked, place), ());
+        Ok(self.count_locked(&locked, place))
     }
 
     pub fn count_locked(self, locked: &impl Locks, place: Place) -> usize {

@@ -22,13 +22,14 @@ impl<L: Lease> Shard<'_, L> {
         if !self.lanes().forgets() {
             return Ok(true);
         }
-        let locked = rule!(
+        let locked = self.lock(place)?;
+        let now = rule!(
             "a_lane_is_stamped_beside_one_that_expired",
-            self.lock_swept(place)?,
-            self.lock(place)?
+            self.sweep_own(&locked, place),
+            self.now()
         );
         rule!("an_item_that_was_found_is_not_stamped", (), return Ok(true));
-        Ok(self.restamp(&locked, place))
+        Ok(self.restamp(&locked, place, now))
     }
 
     /// Stamps the item if it is here, and adds it otherwise. Returns whether it was added.
@@ -63,8 +64,7 @@ impl<L: Lease> Shard<'_, L> {
     }
 
     /// Stamps all lanes that match the item. Returns whether there are any.
-    fn restamp(self, locked: &impl Locks, place: Place) -> bool {
-        let now = self.now();
+    fn restamp(self, locked: &impl Locks, place: Place, now: Moment) -> bool {
         let both = [place.first, place.second].map(|bucket| {
             let words = self.read_locked(locked, bucket);
             let here = self.holding(words, place.fp);

@@ -126,9 +126,10 @@ impl<L: Lease> Shard<'_, L> {
         );
         let lanes = self.lanes();
         let locked = self.lock(place)?;
-        let (first, second) = self.read_both(&locked, place);
         // One time for all that follows: a tick may begin meanwhile.
-        let now = if lanes.forgets() { self.now() } else { Moment::of_tick(0) };
+        let forgets = lanes.forgets();
+        let now = if forgets { self.sweep_own(&locked, place) } else { Moment::FIRST };
+        let (first, second) = self.read_both(&locked, place);
         let (in_first, in_second) =
             (self.first_to_go(first, place, now), self.first_to_go(second, place, now));
         // The lane that goes matches a subset of the items that the lane that stays matches. So
@@ -146,7 +147,7 @@ impl<L: Lease> Shard<'_, L> {
             rule!("a_lock_is_leaked", (), std::mem::forget(locked));
             return Ok(Removal::Absent);
         };
-        let Some(counted) = self.lease.removing(words, lane, lost) else {
+        let Some(counted) = self.lease.removing(words, lane, lost, now) else {
             return Ok(Removal::Absent);
         };
         let stays = in_first.is_some() && in_second.is_some();
@@ -172,9 +173,9 @@ impl<L: Lease> Shard<'_, L> {
         if !self.contains(place)? {
             return Ok(None);
         }
-        let locked = self.lock_swept(place)?;
+        let locked = self.lock(place)?;
+        let now = self.sweep_own(&locked, place);
         let (first, second) = self.read_both(&locked, place);
-        let now = self.now();
         let both = [first, second].map(|words| self.first_to_go(words, place, now));
         let goes = both.into_iter().flatten().map(|(rank, _)| rank).min();
         Ok(goes.map(|rank| rank.age.0))

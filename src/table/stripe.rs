@@ -6,7 +6,8 @@
 //! witness of the locks, [`Locks`], which the writing functions require.
 //!
 //! Readers hold no lock. They take a [`SeenVersion`] of one of the two stripes that they are about to
-//! read, read both buckets, and then check whether it still holds. It does unless an item
+//! read (that of the bucket which they read last, if items expire), read both buckets, and then check whether it
+//! still holds. It does unless an item
 //! [moved](Stripes::moving) meanwhile, or a copy was [erased](Stripes::outdate) while another
 //! stayed. Filling or emptying a single lane does not change the version, because it is one store
 //! of one word, which a reader sees as a whole or not at all. (Buckets of two words have

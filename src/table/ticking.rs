@@ -243,11 +243,6 @@ impl Ticking {
         }
     }
 
-    /// Whether a tick is passing.
-    pub fn is_passing(&self) -> bool {
-        self.progress.lock().pass.is_some()
-    }
-
     fn task(&self, through: &impl Passage, most: usize) -> Task {
         let mut progress = self.progress.lock();
         loop {

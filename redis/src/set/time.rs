@@ -8,6 +8,7 @@
 //! A primary lets a tick begin, and tells its replicas: an item may go where another one expired, so all tables have
 //! to forget at the same moment of their histories. What expires is erased later, in parts, and nobody has to
 //! tell how far that has come: whatever changes a filter does what it would do if the tick had passed when it began.
+//! (But for what a growing filter decides by figures of all its items; see `begin_tick` in the crate's docs.)
 //! And whatever saves, copies or compares a set ends its tick first. Only questions can see that something is left
 //! to erase.
 

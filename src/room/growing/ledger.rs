@@ -140,7 +140,7 @@ impl Ledger {
         let is_there = |stamp: &usize| items.figures()[*stamp] > 0;
         let is_alive = |stamp: &usize| !lanes.has_stamp_expired(*stamp as u8, now);
         let all = (0..=u64::from(lanes.remembers())).rev().map(|age| lanes.stamp_of_age(age, now));
-        let mut others = all.filter(is_alive).filter(|_| is_alive(&stamp));
+        let mut others = all.filter(is_alive);
         let Some(from) = Some(stamp).filter(is_there).or_else(|| others.find(is_there)) else {
             return rule!("a_lane_that_is_left_over_is_removed", false, true);
         };

@@ -54,7 +54,7 @@
 //! A writer learns from the directory which shard to lock. Once it holds the lock, it checks that
 //! the entry is unchanged. If it is not, the item belongs elsewhere now, and the writer starts
 //! over. If it is, it stays unchanged for as long as the lock is held, because a split needs all
-//! locks of the shard. No function hands out a lock of a shard without this check (`Shard::lock`),
+//! locks of the shard. No function hands out a lock of a shard to a writer without this check (`Shard::lock`),
 //! so it cannot be forgotten. It gives `insert_if_absent` one winner and `remove` one taker on
 //! either side of a split; and of two writers that found the same shard full, the second finds it
 //! split.

@@ -122,14 +122,14 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
     }
 
     #[inline]
-    fn removing(self, words: Words, lane: Lane, lost: u32) -> Option<i32> {
+    fn removing(self, words: Words, lane: Lane, lost: u32, now: Moment) -> Option<i32> {
         if lost == 0 {
             return Some(1);
         }
         let Shared { aging, ledger, .. } = self.shared;
         let (site, lanes) = (self.site(), aging.lanes());
         let is_used_up = aging.is_used_up(lost);
-        if is_used_up && !ledger.take(site, lanes, lanes.stamp(words, lane), self.shared.now()) {
+        if is_used_up && !ledger.take(site, lanes, lanes.stamp(words, lane), now) {
             return None;
         }
         let counted = i32::from(!is_used_up);

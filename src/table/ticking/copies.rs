@@ -109,7 +109,6 @@ impl Ticking {
     /// After a tick that ended all, what is older than the tick may come again, from another filter. No tick
     /// is passing, and none begins.
     fn end_of_all(&self, through: &impl Passage) {
-        // Whoever goes by the time that was is done before.
         through.begin(|| {
             let _progress = self.progress.lock();
             let now = Moment::of_tick(self.clock.own_time().tick());

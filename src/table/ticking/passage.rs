@@ -8,8 +8,7 @@ use std::ops::Range;
 pub trait Passage: Sync {
     fn lanes(&self) -> Lanes;
 
-    /// Begins a tick: calls `set` while no segments are being added. It sets the clock and returns the time,
-    /// unless no tick begins. Segments that are added later learn of it by that.
+    /// Begins a tick: calls `set`, which sets the clock and returns the time, unless no tick begins.
     fn begin(&self, set: impl FnOnce() -> Option<Moment>);
 
     /// The number of segments now. There may be more later, but never fewer.

@@ -423,17 +423,20 @@ twins! { an_item_that_was_refreshed_stays:
     "a refreshed item is not there once" => [an_item_that_was_found_is_not_stamped],
 }
 
+/// Two copies of an item, which expire with the next tick.
+fn two_expiring(toy: &Narrow) -> Asked {
+    let item = toy.0.item(3, 0, 0);
+    put_now(toy, &item, 0);
+    put_now(toy, &item, 3);
+    set_clock(toy, 2);
+    Asked { item, answer: Arc::new(AtomicU64::new(0)) }
+}
+
 /// Both copies of an item are refreshed, or none.
 #[test]
 fn no_copy_is_refreshed_beside_one_that_expired() {
     Model::new("refresh of two copies", 40).preemptions(3).run_in::<Narrow, Asked>(
-        |toy| {
-            let item = toy.0.item(3, 0, 0);
-            put_now(toy, &item, 0);
-            put_now(toy, &item, 3);
-            set_clock(toy, 2);
-            Asked { item, answer: Arc::new(AtomicU64::new(0)) }
-        },
+        two_expiring,
         &[
             |toy, _| tick(toy, &[0, 1]),
             |toy, this| {
@@ -451,6 +454,45 @@ fn no_copy_is_refreshed_beside_one_that_expired() {
 
 twins! { no_copy_is_refreshed_beside_one_that_expired:
     "a copy is there without the other" => [a_lane_is_stamped_beside_one_that_expired],
+}
+
+/// Both are counted, or none; and they are as old as an item can be, or there is none.
+#[test]
+fn no_copy_is_counted_beside_one_that_expired() {
+    Model::new("count of two copies", 40).preemptions(3).run_in::<Narrow, Asked>(
+        two_expiring,
+        &[
+            |toy, _| tick(toy, &[0, 1]),
+            |toy, this| {
+                let Ok(copies) = toy.0.shard().count(this.item);
+                assert_ne!(copies, 1, "a copy is counted without the other");
+            },
+        ],
+        |toy, this| assert_eq!(toy.0.copies(&this.item), 0),
+    );
+}
+
+twins! { no_copy_is_counted_beside_one_that_expired:
+    "a copy is counted without the other" => [a_copy_is_counted_beside_one_that_expired],
+}
+
+#[test]
+fn an_item_is_not_older_than_items_can_be() {
+    Model::new("age at a tick", 4).preemptions(3).run_in::<Narrow, Asked>(
+        two_expiring,
+        &[
+            |toy, _| _ = begin(toy),
+            |toy, this| {
+                let Ok(age) = toy.0.shard().age(this.item);
+                assert!(age.is_none_or(|age| age == 2), "an item is older than it can be");
+            },
+        ],
+        |toy, _| tick_on(toy),
+    );
+}
+
+twins! { an_item_is_not_older_than_items_can_be:
+    "an item is older than it can be" => [the_time_is_read_after_the_sweep],
 }
 
 /// Whoever sweeps by the time of a tick lets those who have a lock after it know that the tick is passing.

@@ -52,6 +52,18 @@ impl Gauge {
     pub fn next(&self) -> u64 {
         self.0.fetch_add(1, std::sync::atomic::Ordering::AcqRel) + 1
     }
+
+    /// Returns the figure, which is chosen when it is first needed, and is not zero. All threads get the same.
+    pub fn get_or_choose(&self, choose: impl FnOnce() -> u64) -> u64 {
+        use std::sync::atomic::Ordering::{AcqRel, Acquire};
+        match self.get() {
+            0 => {
+                let own = choose().max(1);
+                self.0.compare_exchange(0, own, AcqRel, Acquire).err().unwrap_or(own)
+            }
+            chosen => chosen,
+        }
+    }
 }
 
 /// A list that values are added to and never taken from: whoever has got one may go on to use it, so nobody has to

@@ -144,7 +144,7 @@ fn a_large_filter_takes_few_bits_per_item() {
 
 #[test]
 fn a_filter_for_ten_items_takes_less_than_four_hundred_bytes() {
-    for layout in layouts() {
+    for layout in LAYOUTS {
         let bytes = layout.filter(10).size_in_bytes();
         assert!(bytes < 400, "{} bits: {bytes} bytes", layout.bits);
     }

@@ -7,13 +7,12 @@
 
 use crate::sync::Gauge;
 use ahash::RandomState;
-use std::sync::OnceLock;
 
 /// The origin of all pieces of one filter.
 #[derive(Default)]
 pub struct Origin {
     /// Chosen when the first piece is made. It is not saved: a loaded filter is another one.
-    filter: OnceLock<u64>,
+    filter: Gauge,
 }
 
 /// The turns of all filters' pieces.
@@ -31,7 +30,7 @@ pub struct Stamp {
 impl Origin {
     /// Stamps a piece that is about to be made. What it has is read after this.
     pub fn stamp(&self) -> Stamp {
-        let filter = *self.filter.get_or_init(|| RandomState::new().hash_one("koel"));
+        let filter = self.filter.get_or_choose(|| RandomState::new().hash_one("koel"));
         Stamp { filter, turn: TURNS.next() }
     }
 }

@@ -129,7 +129,7 @@ impl Error for Full {}
 /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000);
 /// let refused = filter.extend_if_absent(0..2_000, |_| ()).unwrap_err();
 /// assert_eq!(refused.inserted(), filter.len());
-/// assert!(refused.inserted() + refused.count() >= 1_999); // there may be a false positive
+/// assert!(refused.inserted() + refused.count() >= 1_980); // there may be a few false positives
 /// let hashes: std::collections::HashSet<u64> = refused.hashes().iter().copied().collect();
 /// let left: Vec<i32> = (0..2_000).filter(|item| hashes.contains(&filter.hash_of(item))).collect();
 /// assert_eq!(left.len(), refused.count());

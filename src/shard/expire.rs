@@ -29,9 +29,9 @@
 //!
 //! A writer may have begun before T1, and come upon a stripe that others have swept since. Then it must not bring
 //! anything dead there from another one. So whoever locks the stripes of a path, or all of a shard, sweeps them
-//! under these locks; and so does who stamps, dates, counts or removes lanes of an item. It knows of the tick if one of them has been swept, because it has that one's lock after
-//! somebody who knew. And if none has been, then what it does there is done before the sweep, and might as well
-//! have been done before T1.
+//! under these locks; and so does who stamps, dates, counts or removes lanes of an item. It knows of the tick if one
+//! of them has been swept, because it has that one's lock after somebody who knew. And if none has been, then what it
+//! does there is done before the sweep, and might as well have been done before T1.
 //!
 //! # Which stamp does a writer give?
 //!
@@ -98,15 +98,15 @@ impl<L: Lease> Shard<'_, L> {
     /// What time it is, for a caller that has just locked these stripes. If a tick is passing, erases what has expired
     /// in those where nobody has done so: by that time, nothing in them has.
     #[inline]
-    pub fn sweep_moved<const N: usize>(
+    pub fn sweep_moved(
         self,
         locked: &impl Locks,
-        stripes: &StripeSet<N>,
+        stripes: impl IntoIterator<Item = usize>,
     ) -> Moment {
         // Who reads a time also sees that its tick is passing, unless it has passed.
         let now = self.now();
         if rule!("a_stripe_is_locked_and_not_swept", self.is_ticking(), false) {
-            self.sweep_locked(locked, stripes.iter(), now);
+            self.sweep_locked(locked, stripes, now);
         }
         rule!("the_time_is_read_after_the_sweep", now, self.now())
     }
@@ -114,7 +114,7 @@ impl<L: Lease> Shard<'_, L> {
     /// The same for the stripes of an item.
     #[inline]
     pub fn sweep_own(self, locked: &impl Locks, place: Place) -> Moment {
-        self.sweep_moved(locked, &self.stripes::<2>([place.first, place.second]))
+        self.sweep_moved(locked, [place.first, place.second].map(|bucket| self.stripe(bucket)))
     }
 
     #[cold]

@@ -124,7 +124,8 @@
 //! begun: `walk` checks nothing that the search has not seen, and in a table that does not change
 //! the search finds no detours. A word changes only by an operation that completes: `walk` stores
 //! nothing unless it places its newcomer, and every other writer decides under its locks and then
-//! stores. (A tick that is passing adds one sweep of each stripe.) So each repetition is paid for by an operation of another thread that got done, and the
+//! stores. (A tick that is passing adds one sweep of each stripe.) So each repetition is paid for by an
+//! operation of another thread that got done, and the
 //! writers together always make progress. No bound is given for a single one of them.
 
 use crate::error::FullKind;

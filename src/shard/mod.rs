@@ -235,7 +235,7 @@ impl<'a, L: Lease> Shard<'a, L> {
         let locked = self.table.stripes().lock_many(which);
         rule!("a_kick_does_not_ask_whether_the_shard_was_split", (), return Ok(locked));
         self.lease.check()?;
-        self.sweep_moved(&locked, which);
+        self.sweep_moved(&locked, which.iter());
         Ok(locked)
     }
 
@@ -245,7 +245,7 @@ impl<'a, L: Lease> Shard<'a, L> {
         let locked = self.table.stripes().lock_many(&all);
         rule!("who_splits_does_not_ask_whether_the_shard_was_split", (), return Ok(locked));
         self.lease.check_alone()?;
-        self.sweep_moved(&locked, &all);
+        self.sweep_moved(&locked, all.iter());
         Ok(locked)
     }
 

@@ -177,8 +177,10 @@ impl Table {
             }
             // A page that is never written takes no memory.
             if replace(copies) {
+                let order =
+                    rule!("what_expired_is_erased_relaxed", Ordering::Release, Ordering::Relaxed);
                 for (copy, word) in copies.iter().zip(words).rev() {
-                    word.store(*copy, Ordering::Release);
+                    word.store(*copy, order);
                 }
             }
         }

@@ -20,7 +20,7 @@
 //! | access | ordering | partner, and what breaks without it |
 //! |---|---|---|
 //! | mover: version → odd | `Relaxed` | made visible no later than the data stores, which are `Release` |
-//! | any writer: data stores (in `table`) | `Release` | the reader's data loads. Twin `words_are_stored_relaxed` |
+//! | any writer: data stores (in `table`) | `Release` | the reader's data loads. Twin `words_are_stored_relaxed`; of a sweep, `what_expired_is_erased_relaxed` |
 //! | mover: version → even | `Release` | the reader's first load: a reader that starts on the new version sees all of the move. Twin `the_version_ends_relaxed` |
 //! | eraser: version + 2 | `Release` | the reader's first load: a reader that starts on the new version sees the copy that stays. Twin `a_version_is_outdated_relaxed` |
 //! | reader: version, first | `Acquire` | the even version. Twin `the_first_version_is_read_relaxed` |

@@ -42,7 +42,12 @@ fn pieces_that_follow_one_another_are_read_one_by_one() {
 
 /// Returns how many bytes are read of this piece, with something after it, and how it is refused.
 fn refused(piece: &[u8]) -> (usize, Option<SnapshotErrorKind>) {
-    let read = Piece::read_bytes(&mut piece.chain(io::repeat(7).take(1 << 20))).expect("bytes");
+    refused_before(piece, 7)
+}
+
+/// [`refused`], with many of these bytes after the piece.
+fn refused_before(piece: &[u8], byte: u8) -> (usize, Option<SnapshotErrorKind>) {
+    let read = Piece::read_bytes(&mut piece.chain(io::repeat(byte).take(1 << 20))).expect("bytes");
     let error = GrowingCuckooFilter::<StableHash>::loader().push(&read).err();
     (read.len(), error.map(|error| error.kind()))
 }
@@ -53,7 +58,8 @@ fn no_more_is_read_of_what_is_no_piece_than_its_front() {
     let right = pieces_of(&split(), 100_000).remove(0).as_bytes().to_vec();
     let front = 8 * FRONT_WORDS;
     assert_eq!(refused(&right), (right.len(), None));
-    assert_eq!(refused(&right[..front - 1]), (front, Some(Damaged)));
+    let not_the_last = !right[front - 1];
+    assert_eq!(refused_before(&right[..front - 1], not_the_last), (front, Some(Damaged)));
     assert_eq!(refused(b"lines of text\n"), (front, Some(NotASnapshot)));
     assert_eq!(refused(&bytes_of(&split())), (front, Some(NotASnapshot)));
     let mut longer = PieceFile::cut(&right);

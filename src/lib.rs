@@ -179,8 +179,6 @@ pub use shard::expire;
 pub use shard::kick;
 #[cfg(doc)]
 pub use snapshot::format;
-#[cfg(doc)]
-pub use snapshot::pieces::format as piece_format;
 pub use snapshot::{
     Piece, SaveReport, SnapshotError, SnapshotErrorKind, SnapshotFile, SnapshotInfo,
 };

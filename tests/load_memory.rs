@@ -7,13 +7,10 @@
 mod common;
 #[path = "common/file.rs"]
 mod file;
-#[path = "common/piece.rs"]
-mod piece;
 
 use common::{LAYOUTS, leave_list, rounds};
 use file::{FilterFile, word};
 use koel::{AnyCuckooFilter, ConcurrentCuckooFilter, Fixed, Growing, Room, StableHash};
-use piece::{HEADER, PieceFile, front};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -207,18 +204,17 @@ fn pushes_take_little<R: Room>(pieces: &[Vec<u8>]) -> bool {
     filter.is_ok()
 }
 
-/// Pushes first pieces in which one number of the front, of the header, or of a block is wrong.
+/// Pushes first pieces in which one number of the header, or of a block, is wrong.
 fn false_claims_of_pieces<R: Room>(filter: &Filter<R>) {
     let pieces = pieces_of(filter);
     assert!(pushes_take_little::<R>(&pieces));
-    let right = PieceFile::cut(&pieces[0]);
+    let right = FilterFile::cut(&pieces[0]);
     let claims =
         || (0..64).step_by(rounds(7, 1)).map(|bit| 1 << bit).chain([u64::MAX, u64::MAX / 3]);
-    let fields =
-        (front::FILTER..=front::BLOCKS).chain((word::GROWS..=word::LIST).map(|at| HEADER + at));
+    let fields = word::GROWS..=word::TURN;
     for (field, claim) in fields.flat_map(|field| claims().map(move |claim| (field, claim))) {
         let mut piece = right.clone();
-        piece.front[field] = claim;
+        piece.header[field] = claim;
         let piece = piece.sealed().bytes();
         pushes_take_little::<R>(std::slice::from_ref(&piece));
         let before = NOW.load(Relaxed);

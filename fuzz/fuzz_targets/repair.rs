@@ -1,13 +1,16 @@
 //! Repairs the parts of an input that a fuzzer would never get right by chance, such as checksums,
 //! and leaves the rest to the fuzzer.
 
+use std::ops::Range;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-pub const HEADER_WORDS: usize = 23;
+pub const HEADER_WORDS: usize = 26;
 /// Words of the header.
 pub const LIST: usize = 20;
 const TICKS: usize = 21;
-pub const END_WORDS: usize = 6;
+/// The words that only pieces have: `start`, the number of the filter, and `turn`.
+pub const OF_PIECES: Range<usize> = 22..25;
+pub const END_WORDS: usize = 7;
 /// The words of a block other than its buckets.
 const BLOCK_WORDS: usize = 4;
 
@@ -55,6 +58,7 @@ impl Repair {
         header[15..19].copy_from_slice(&[u64::from_le_bytes(*b"XXH3-64\0"), 0, 0, 0]);
         header[19] = 1 + (header[19] >> 1 & 1);
         header[TICKS] %= 63;
+        header[OF_PIECES].fill(0);
 
         let block = block_words(&header)?;
         let blocks = (rest.len() + 2).saturating_sub(END_WORDS).max(block) / block;
@@ -258,16 +262,25 @@ fn repair_depths(header: &mut [u64], blocks: &mut Vec<Vec<u64>>) {
     }
 }
 
-fn sealed(mut header: Vec<u64>, mut blocks: Vec<Vec<u64>>) -> Vec<u8> {
+/// Seals a part, which begins at the place that the header says.
+pub fn sealed(mut header: Vec<u64>, mut blocks: Vec<Vec<u64>>) -> Vec<u8> {
     let mut sums = vec![seal(&mut header)];
+    let mut place = header[OF_PIECES.start];
     for (number, block) in (0..).zip(&mut blocks) {
-        block[0] = number;
-        sums.push(seal(block));
+        // What a list is sealed with stays, because the file has it, too.
+        if header[LIST] == 0 {
+            block[0] = number;
+            seal(block);
+        }
+        sums.extend(block.last());
+        let depth = block.get(1).map_or(0, |depth| depth % 64);
+        place = place.wrapping_add((1 << 31) >> depth);
     }
-    let items = blocks.iter().fold(0, |sum: u64, block| sum.wrapping_add(block[2]));
+    let items = |block: &Vec<u64>| block.get(2).copied().unwrap_or(0);
+    let items = blocks.iter().map(items).fold(0, u64::wrapping_add);
     let words = header.len() + blocks.iter().map(Vec::len).sum::<usize>() + END_WORDS;
-    let name = u64::from_le_bytes(*b"koel end");
-    let mut end = vec![name, blocks.len() as u64, items, 8 * words as u64, sum_of(&sums), 0];
+    let (name, count) = (u64::from_le_bytes(*b"koel end"), blocks.len() as u64);
+    let mut end = vec![name, count, items, 8 * words as u64, place, sum_of(&sums), 0];
     seal(&mut end);
     let all = header.iter().chain(blocks.iter().flatten()).chain(&end);
     all.flat_map(|word| word.to_le_bytes()).collect()
@@ -279,6 +292,6 @@ pub fn seal(words: &mut [u64]) -> u64 {
     *last
 }
 
-pub fn sum_of(words: &[u64]) -> u64 {
+fn sum_of(words: &[u64]) -> u64 {
     xxh3_64(&words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>())
 }

@@ -2,12 +2,11 @@
 
 use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::growing::GrowingCuckooFilter;
+use crate::room::parts::Plan;
 use crate::snapshot::error::{Reason, SnapshotError};
-use crate::snapshot::file::load::{header_words, load};
+use crate::snapshot::file::load::load;
 use crate::snapshot::file::lookup::SnapshotFile;
-use crate::snapshot::format::{HEADER_WORDS, bytes_of};
-use crate::snapshot::header::says_it_grows;
-use crate::snapshot::read::{read, read_up_to};
+use crate::snapshot::read::{Parts, Wanted, read};
 use crate::stable_hash::PersistentHasher;
 use ahash::RandomState;
 use std::fs::File;
@@ -55,37 +54,22 @@ impl<S: PersistentHasher> AnyCuckooFilter<S> {
     ///
     /// Returns an error in the same cases, except that the kind is always right.
     pub fn read_from(reader: impl Read) -> Result<Self, SnapshotError> {
-        Self::of_stream(reader).map_err(|reason| reason.of(None))
+        let filter = read(reader, Self::WANTED).and_then(Self::of_parts);
+        filter.map_err(|reason| reason.of(None))
+    }
+
+    pub(crate) const WANTED: Wanted =
+        Wanted { grows: None, own_bytes: size_of::<GrowingCuckooFilter<S>>() };
+
+    pub(crate) fn of_parts(parts: Parts<S>) -> Result<Self, Reason> {
+        match parts.header.plan {
+            Plan::Fixed(_) => parts.contents().map(|contents| Self::Fixed(contents.into())),
+            Plan::Growing(_) => parts.contents().map(|contents| Self::Growing(contents.into())),
+        }
     }
 
     fn of_file(file: File) -> Result<Self, Reason> {
-        let about = file.metadata().map_err(Reason::io("cannot read"))?;
-        if !about.is_file() {
-            return Self::of_stream(file);
-        }
-        if says_it_grows(&header_words(&file, about.len())?) {
-            let own_bytes = size_of::<GrowingCuckooFilter<S>>();
-            load(file, own_bytes).map(|contents| Self::Growing(contents.into()))
-        } else {
-            let own_bytes = size_of::<ConcurrentCuckooFilter<S>>();
-            load(file, own_bytes).map(|contents| Self::Fixed(contents.into()))
-        }
-    }
-
-    fn of_stream(mut reader: impl Read) -> Result<Self, Reason> {
-        // A shorter stream is refused when it is read again.
-        let mut words = [0; HEADER_WORDS];
-        let bytes = read_up_to(&mut reader, bytes_of(&mut words));
-        let bytes = bytes.map_err(Reason::io("cannot read"))?;
-        let grows = says_it_grows(&words);
-        let mut again = bytes_of(&mut words)[..bytes].chain(reader);
-        if grows {
-            let own_bytes = size_of::<GrowingCuckooFilter<S>>();
-            read(&mut again, own_bytes).map(|contents| Self::Growing(contents.into()))
-        } else {
-            let own_bytes = size_of::<ConcurrentCuckooFilter<S>>();
-            read(&mut again, own_bytes).map(|contents| Self::Fixed(contents.into()))
-        }
+        load(file, Self::WANTED).and_then(Self::of_parts)
     }
 }
 

@@ -3,10 +3,10 @@
 use crate::filter::ConcurrentCuckooFilter;
 use crate::room::Room;
 use crate::snapshot::error::{Reason, SnapshotError};
-use crate::snapshot::file::{load, replace};
-use crate::snapshot::read::Contents;
-use crate::snapshot::write::SaveReport;
-use crate::snapshot::{read, write};
+use crate::snapshot::file::load::load;
+use crate::snapshot::file::replace::replace;
+use crate::snapshot::read::{Contents, Parts, Wanted, read};
+use crate::snapshot::write::{Part, SaveReport, write};
 use crate::stable_hash::PersistentHasher;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -72,8 +72,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
         S: PersistentHasher,
     {
         let path = path.as_ref();
-        replace::replace(path, |file| self.write_parts(file))
-            .map_err(|reason| reason.of(Some(path)))
+        replace(path, |file| self.write_parts(file)).map_err(|reason| reason.of(Some(path)))
     }
 
     /// Writes the filter to any writer, such as a socket or an archive, in the format of
@@ -108,7 +107,9 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     where
         S: PersistentHasher,
     {
-        write::write(self.room(), self.capacity(), self.hasher(), writer)
+        let write_all = |bytes: &[u8]| writer.write_all(bytes).map_err(Reason::io("cannot write"));
+        let about = (self.capacity(), self.hasher());
+        write(self.room(), about, Part::FILE, write_all).map(|(end, _)| end.into())
     }
 
     /// Loads a filter that was [saved](Self::save).
@@ -156,7 +157,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     {
         let path = path.as_ref();
         let file = File::open(path).map_err(Reason::opening);
-        let contents = file.and_then(|file| load::load(file, size_of::<Self>()));
+        let contents = file.and_then(|file| load(file, Self::WANTED)?.contents());
         contents.map(Self::from).map_err(|reason| reason.of(Some(path)))
     }
 
@@ -188,13 +189,16 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// assert_eq!(reader, b"and more");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn read_from(mut reader: impl Read) -> Result<Self, SnapshotError>
+    pub fn read_from(reader: impl Read) -> Result<Self, SnapshotError>
     where
         S: PersistentHasher,
     {
-        let contents = read::read(&mut reader, size_of::<Self>());
+        let contents = read(reader, Self::WANTED).and_then(Parts::contents);
         contents.map(Self::from).map_err(|reason| reason.of(None))
     }
+
+    pub(crate) const WANTED: Wanted =
+        Wanted { grows: Some(R::GROWS), own_bytes: size_of::<Self>() };
 }
 
 impl<S, R: Room> From<Contents<S, R>> for ConcurrentCuckooFilter<S, R> {

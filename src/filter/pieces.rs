@@ -1,15 +1,15 @@
-//! Filters in pieces. The work is done in [`snapshot::pieces`](crate::snapshot::pieces).
+//! Filters in pieces. The work is done in [`snapshot`](crate::snapshot).
 
 use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::any::AnyCuckooFilter;
-use crate::filter::growing::GrowingCuckooFilter;
 use crate::room::Room;
 use crate::room::fixed::Fixed;
 use crate::snapshot::error::SnapshotError;
-use crate::snapshot::pieces::dump::{Piece, piece_of};
-use crate::snapshot::pieces::load::Loading;
+use crate::snapshot::piece::{Piece, piece_of};
+use crate::snapshot::read::{Loading, Parts, Source};
 use crate::stable_hash::PersistentHasher;
 use std::fmt;
+use std::io::Read;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
 
@@ -110,8 +110,7 @@ impl<S: PersistentHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     #[must_use]
     pub fn loader() -> PieceLoader<S, R> {
-        let loading = Loading::new(Some(R::GROWS), size_of::<Self>());
-        PieceLoader { loading, room: PhantomData }
+        PieceLoader { loading: Loading::new(Self::WANTED), room: PhantomData }
     }
 }
 
@@ -130,7 +129,7 @@ impl<S: PersistentHasher> AnyCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn loader() -> AnyPieceLoader<S> {
-        AnyPieceLoader { loading: Loading::new(None, size_of::<GrowingCuckooFilter<S>>()) }
+        AnyPieceLoader { loading: Loading::new(Self::WANTED) }
     }
 }
 
@@ -230,6 +229,30 @@ impl<S: PersistentHasher, R: Room> PieceLoader<S, R> {
         self.loading.push(piece).map_err(|reason| reason.of(None))
     }
 
+    /// Reads the next piece from a stream in which pieces follow one another, and takes it over, as
+    /// [`push`](Self::push) does. Nothing after it is read. Returns `false` if the stream has ended.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error in the same cases as [`push`](Self::push), and if the stream cannot be read.
+    ///
+    /// ```
+    /// # use koel::{ConcurrentCuckooFilter, StableHash};
+    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
+    /// let filter = builder.capacity(1_000_000).build()?; // three shards
+    /// let mut stream = Vec::new();
+    /// for piece in filter.pieces(1 << 20) {
+    ///     stream.extend(piece?.as_bytes());
+    /// }
+    /// let (mut stream, mut loader) = (&stream[..], ConcurrentCuckooFilter::<StableHash>::loader());
+    /// while loader.read_from(&mut stream)? {}
+    /// assert!(loader.finish().is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn read_from(&mut self, stream: impl Read) -> Result<bool, SnapshotError> {
+        self.loading.read(Source::stream(stream)).map_err(|reason| reason.of(None))
+    }
+
     /// Returns the cursor of the piece that comes next, or `None` if all have been pushed.
     ///
     /// ```
@@ -263,7 +286,8 @@ impl<S: PersistentHasher, R: Room> PieceLoader<S, R> {
     /// assert_eq!(error.kind(), SnapshotErrorKind::Incomplete);
     /// ```
     pub fn finish(self) -> Result<ConcurrentCuckooFilter<S, R>, SnapshotError> {
-        self.loading.finish().map(ConcurrentCuckooFilter::from).map_err(|reason| reason.of(None))
+        let contents = self.loading.finish().and_then(Parts::contents);
+        contents.map(ConcurrentCuckooFilter::from).map_err(|reason| reason.of(None))
     }
 }
 
@@ -308,6 +332,22 @@ impl<S: PersistentHasher> AnyPieceLoader<S> {
         self.loading.push(piece).map_err(|reason| reason.of(None))
     }
 
+    /// Reads the next piece from a stream in which pieces follow one another, and takes it over, as
+    /// [`push`](Self::push) does. Nothing after it is read. Returns `false` if the stream has ended.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error in the same cases as [`push`](Self::push), and if the stream cannot be read.
+    ///
+    /// ```
+    /// # use koel::{AnyCuckooFilter, StableHash};
+    /// assert!(!AnyCuckooFilter::<StableHash>::loader().read_from(std::io::empty())?);
+    /// # Ok::<(), koel::SnapshotError>(())
+    /// ```
+    pub fn read_from(&mut self, stream: impl Read) -> Result<bool, SnapshotError> {
+        self.loading.read(Source::stream(stream)).map_err(|reason| reason.of(None))
+    }
+
     /// Returns the cursor of the piece that comes next, or `None` if all have been pushed.
     ///
     /// ```
@@ -330,10 +370,7 @@ impl<S: PersistentHasher> AnyPieceLoader<S> {
     /// assert!(AnyCuckooFilter::<StableHash>::loader().finish().is_err());
     /// ```
     pub fn finish(self) -> Result<AnyCuckooFilter<S>, SnapshotError> {
-        let filter = match self.loading.grows() {
-            Some(true) => self.loading.finish().map(|parts| AnyCuckooFilter::Growing(parts.into())),
-            _ => self.loading.finish().map(|parts| AnyCuckooFilter::Fixed(parts.into())),
-        };
+        let filter = self.loading.finish().and_then(AnyCuckooFilter::of_parts);
         filter.map_err(|reason| reason.of(None))
     }
 }

@@ -15,8 +15,7 @@
 //! * [`design`]: the decisions, and the measurements behind them
 //! * [`kick`](mod@crate::kick): how a lookup stays right while items move
 //! * [`split`](mod@crate::split): how a lookup stays right while a shard is split
-//! * [`format`](mod@crate::format): the file of a saved filter, byte by byte
-//! * [`piece_format`](mod@crate::piece_format): a piece of a filter, byte by byte
+//! * [`format`](mod@crate::format): a saved filter, byte by byte, as a file or in pieces
 
 #[doc = include_str!("rates.md")]
 pub mod rates {}

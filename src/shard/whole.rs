@@ -27,12 +27,11 @@ pub fn read_shard(table: &Table, shard: usize, to: &mut [u64]) {
     });
 }
 
-/// Replaces what is in a shard of a new table.
-pub fn refill(table: &Table, shard: usize, from: &[u64], items: i64) {
+/// Empties a shard of a new table.
+pub fn clear(table: &Table, shard: usize) {
     let Ok(()) = either!(table.is_wide(), WIDE => {
         Shard::<Always<WIDE>>::new(table, shard).clear(|| ())
     });
-    fill(table, shard, from, items);
 }
 
 impl<L: Lease> Shard<'_, L> {

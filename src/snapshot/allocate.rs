@@ -12,10 +12,20 @@ pub fn check_fits(one: &Geometry, shards: usize) -> Result<(), Reason> {
     if bytes > isize::MAX as usize / 2 { Err(Reason::OutOfMemory { bytes }) } else { Ok(()) }
 }
 
+/// The error for so many values that could not be allocated.
+pub fn no_memory_for<T>(count: usize) -> Reason {
+    Reason::OutOfMemory { bytes: count.saturating_mul(size_of::<T>()) }
+}
+
+/// Makes room for so many values more.
+pub fn reserve<T>(values: &mut Vec<T>, more: usize) -> Result<(), Reason> {
+    values.try_reserve(more).map_err(|_| no_memory_for::<T>(more))
+}
+
 /// Allocates `words` zeros.
 pub fn zeros(words: usize) -> Result<Vec<u64>, Reason> {
     let mut zeros = Vec::new();
-    zeros.try_reserve_exact(words).map_err(|_| Reason::OutOfMemory { bytes: 8 * words })?;
+    zeros.try_reserve_exact(words).map_err(|_| no_memory_for::<u64>(words))?;
     zeros.resize(words, 0);
     Ok(zeros)
 }

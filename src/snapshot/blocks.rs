@@ -1,7 +1,7 @@
 //! Blocks: what makes one valid, and what makes all of them together one filter.
 //!
-//! A [`BlockReader`] validates one block. A [`Tally`] checks that the blocks [cover](Coverage) every
-//! root, and that their number, their items and their checksums are those that the end of the file gives.
+//! A [`BlockReader`] validates one block. A [`Tally`] checks that the blocks of a part follow one another, in their places
+//! and in time, and that their number, their items and their checksums are those that the part's end gives.
 
 use crate::layout::aging::Aging;
 use crate::layout::bucket::Lanes;
@@ -14,7 +14,7 @@ use crate::room::parts::{Block, Copied, Plan};
 use crate::snapshot::coverage::{Coverage, Gap};
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, unseal};
-use crate::snapshot::time::{Lag, TIME_WORDS, lag, time_in};
+use crate::snapshot::time::{Lag, TIME_WORDS, Times, time_in};
 use crate::table::ticking::Time;
 use std::ops::BitOr;
 use xxhash_rust::xxh3::Xxh3;
@@ -22,8 +22,6 @@ use xxhash_rust::xxh3::Xxh3;
 /// Parses and validates the blocks of one filter.
 pub struct BlockReader {
     lanes: Lanes,
-    /// The byte at which the first block begins.
-    first: u64,
     block_bytes: u64,
     /// The words of its buckets.
     words: usize,
@@ -32,17 +30,11 @@ pub struct BlockReader {
 }
 
 impl BlockReader {
-    /// For the blocks of a file.
     pub fn new(plan: &Plan) -> Self {
-        Self::after(8 * HEADER_WORDS as u64, plan)
-    }
-
-    /// For blocks that begin after so many bytes of something else.
-    pub fn after(first: u64, plan: &Plan) -> Self {
         let lanes = plan.geometry().lanes();
         let aging = plan.grows().then(|| Aging::new(lanes));
         let words = plan.geometry().words();
-        BlockReader { lanes, first, block_bytes: block_bytes(plan), words, aging }
+        BlockReader { lanes, block_bytes: block_bytes(plan), words, aging }
     }
 
     pub fn block_words(&self) -> usize {
@@ -51,7 +43,7 @@ impl BlockReader {
 
     /// Returns the byte at which a block begins.
     pub fn at(&self, number: u64) -> u64 {
-        self.first + number * self.block_bytes
+        8 * HEADER_WORDS as u64 + number * self.block_bytes
     }
 
     /// Parses and validates a block.
@@ -115,33 +107,15 @@ impl BlockReader {
         Some(balance)
     }
 
-    /// What a block has become at this time. Its buckets are in `words`. `None` if it is of this time.
-    pub fn at_time(&self, block: &Block, words: &mut [u64], last: Option<Time>) -> Option<Block> {
-        let lag = lag(block.time, last)?;
-        let Block { depth, sum, .. } = *block;
-        let older = match block.by_stamp.as_deref() {
-            Some(balance) => self.older_of_growing(balance, words, lag),
-            None => {
-                let items = self.make_older(words, lag);
-                self.block(&Copied { depth, items, used_up: ByStamp::default() }, words)
-            }
-        };
-        Some(Block { depth, sum, time: last, ..older })
-    }
-
-    /// Makes the items of a fixed filter's shard older. Returns how many are left.
-    pub fn make_older(&self, words: &mut [u64], lag: Lag) -> i64 {
+    /// Makes the items in the buckets of a shard older, which has this balance if it is of a growing filter. Returns
+    /// what is left, but for its depth.
+    pub fn older(&self, balance: Option<&ByStamp>, words: &mut [u64], lag: Lag) -> Block {
+        let balance = balance.filter(|_| self.aging.is_some());
+        let used_up = balance.map_or_else(ByStamp::default, |of| lag.of_balance(self.lanes, of));
         lag.make_older(self.lanes, words);
-        self.lanes.count_taken(words) as i64
-    }
-
-    /// Makes the items of a growing filter's shard older, which has this balance. Returns what is left.
-    pub fn older_of_growing(&self, balance: &ByStamp, words: &mut [u64], lag: Lag) -> Block {
-        let used_up = lag.of_balance(self.lanes, balance);
-        lag.make_older(self.lanes, words);
-        let mut block = self.block(&Copied { depth: 0, items: 0, used_up }, words);
-        block.items = block.counted + block.balance().total();
-        block
+        let in_balance = used_up.total();
+        let block = self.block(&Copied { depth: 0, items: 0, used_up }, words);
+        Block { items: block.counted + in_balance, ..block }
     }
 
     /// The time of the block before this one, in the last words before its checksum, if the filter
@@ -161,9 +135,18 @@ impl BlockReader {
     }
 
     /// The error of a block that is of an earlier time than the one before it.
-    pub fn too_early(&self, number: u64) -> Reason {
+    fn too_early(&self, number: u64) -> Reason {
         let at = self.at(number + 1) - 8 * (TIME_WORDS as u64 + 1);
         Reason::damaged(at, "the block is of an earlier time than the one before it")
+    }
+
+    /// Checks the number of a block.
+    pub fn check_number(&self, number: u64, found: u64) -> Result<(), Reason> {
+        if found == number {
+            return Ok(());
+        }
+        let what = format!("block {found} is where block {number} should be");
+        Err(Reason::damaged(self.at(number), what))
     }
 
     /// Validates the head of a block, on its own. Returns the shard's depth and its items.
@@ -173,10 +156,7 @@ impl BlockReader {
         [found, depth, items]: [u64; BLOCK_HEAD],
     ) -> Result<(u32, i64), Reason> {
         let at = self.at(number);
-        if found != number {
-            let what = format!("block {found} is where block {number} should be");
-            return Err(Reason::damaged(at, what));
-        }
+        self.check_number(number, found)?;
         let deepest = if self.aging.is_some() { MOST_LEVELS as u64 - 1 } else { 0 };
         if depth > deepest {
             let what = format!("a shard cannot have been split {depth} times");
@@ -232,35 +212,31 @@ impl BlockReader {
     }
 }
 
-/// The checksum of the checksums.
-pub struct Sums(Box<Xxh3>);
-
-impl Sums {
-    pub fn new() -> Self {
-        Sums(Box::new(Xxh3::new()))
-    }
-
-    pub fn add(&mut self, sum: u64) {
-        self.0.update(&sum.to_le_bytes());
-    }
-
-    pub fn total(&self) -> u64 {
-        self.0.digest()
-    }
-}
-
-/// Adds up the blocks of a file, and checks that together they make a whole filter.
+/// Adds up the blocks of a part, and checks that they continue what came before.
 pub struct Tally {
-    sums: Sums,
-    items: i64,
     coverage: Coverage,
+    times: Times,
+    /// The checksum of the checksums.
+    sums: Box<Xxh3>,
+    items: i64,
+    blocks: u64,
 }
 
 impl Tally {
-    pub fn new(roots: usize, header_sum: u64) -> Self {
-        let mut sums = Sums::new();
-        sums.add(header_sum);
-        Tally { sums, items: 0, coverage: Coverage::of(roots) }
+    /// For a part with this checksum of its header, which begins where this coverage ends.
+    pub fn new(header_sum: u64, coverage: Coverage, times: Times) -> Self {
+        let mut tally = Tally { coverage, times, sums: Box::default(), items: 0, blocks: 0 };
+        tally.sums.update(&header_sum.to_le_bytes());
+        tally
+    }
+
+    /// The same for a part that is to have all of a filter, which has so many roots.
+    pub fn of_file(header_sum: u64, roots: usize) -> Self {
+        Self::new(header_sum, Coverage::of(roots), Times::default())
+    }
+
+    pub fn blocks(&self) -> u64 {
+        self.blocks
     }
 
     /// What the blocks cover so far.
@@ -272,32 +248,41 @@ impl Tally {
     pub fn add(&mut self, depth: u32, items: i64, sum: u64) -> Result<(), Gap> {
         self.coverage.add(depth)?;
         self.items = self.items.wrapping_add(items);
-        self.sums.add(sum);
+        self.sums.update(&sum.to_le_bytes());
+        self.blocks += 1;
         Ok(())
     }
 
-    /// Returns the end of a file that has these blocks.
-    pub fn end(&self, block_bytes: u64) -> End {
-        let (words, blocks) = ((HEADER_WORDS + END_WORDS) as u64, self.coverage.blocks());
-        let bytes = 8 * words + blocks * block_bytes;
-        End { blocks, items: self.items, bytes, sums: self.sums.total() }
+    /// The same for a block that was read.
+    pub fn add_read(
+        &mut self,
+        reader: &BlockReader,
+        (depth, items, sum): (u32, i64, u64),
+        time: Option<Time>,
+    ) -> Result<(), Reason> {
+        let number = self.blocks;
+        self.add(depth, items, sum).map_err(|gap| gap.at(reader.at(number)))?;
+        self.times.add(time).ok_or_else(|| reader.too_early(number))
     }
 
-    /// Checks all blocks together, and compares them with the end of the file, which begins at byte
-    /// `at`.
-    pub fn finish(self, block_bytes: u64, end: End, at: u64) -> Result<(), Reason> {
-        if !self.coverage.is_balanced() {
-            return Err(Reason::damaged(
-                at,
-                "the deepest shard was split too often for so few blocks",
-            ));
-        }
-        if !self.coverage.is_complete() || self.end(block_bytes) != end {
+    /// Returns the end of a part that has these blocks, and begins at this byte.
+    pub fn end(&self, at: u64) -> End {
+        let (blocks, items, place) = (self.blocks, self.items, self.coverage.place());
+        End { blocks, items, bytes: at + 8 * END_WORDS as u64, place, sums: self.sums.digest() }
+    }
+
+    /// Checks all blocks together, and compares them with the end of the part, which begins at byte
+    /// `at`. Returns what is covered now, and the times.
+    pub fn finish(self, end: End, at: u64) -> Result<(Coverage, Times), Reason> {
+        if self.blocks == 0 || self.end(at) != end {
             let what =
-                "the end does not match the blocks: some are missing, or are from another file";
+                "the end does not match the blocks: some are missing, or are from another part";
             return Err(Reason::damaged(at, what));
         }
-        Ok(())
+        if self.coverage.is_complete() && !self.coverage.is_balanced() {
+            return Err(Reason::Outgrown);
+        }
+        Ok((self.coverage, self.times))
     }
 }
 
@@ -308,11 +293,11 @@ mod tests {
     #[test]
     fn a_deep_shard_needs_others_before_the_end_is_believed() {
         for (depth, is_fine) in [(20, true), (21, false), (31, false)] {
-            let mut tally = Tally::new(1, 0);
+            let mut tally = Tally::of_file(0, 1);
             let chain = (1..=depth).chain([depth]);
             chain.for_each(|depth| tally.add(depth, 0, 0).expect("the next block"));
             let end = tally.end(0);
-            assert_eq!(tally.finish(0, end, 0).is_ok(), is_fine);
+            assert_eq!(tally.finish(end, 0).is_ok(), is_fine);
         }
     }
 }

@@ -10,12 +10,10 @@ use crate::room::{Room, Stage};
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::blocks::BlockReader;
 use crate::snapshot::error::Reason;
+use crate::snapshot::gather::Gathered;
 use crate::snapshot::list::Listing;
-use crate::snapshot::pieces::gather::{InOneTable, InTables};
 use crate::snapshot::write::copy_next;
 use crate::table::ticking::Time;
-use std::iter::once;
-use std::slice::from_ref;
 
 /// Copies a room. The error is the number of bytes that could not be allocated.
 pub fn copy<R: Room>(room: &R) -> Result<R, usize> {
@@ -60,28 +58,15 @@ fn copied(
     shards: usize,
     mut copy_next: impl FnMut(&mut Option<u64>, &mut [u64]) -> Option<(Copied, Option<Time>)>,
 ) -> Result<Loaded, Reason> {
-    let reader = BlockReader::new(plan);
+    let (reader, mut copy) = (BlockReader::new(plan), Gathered::with_memory(plan, shards)?);
     let mut buckets = zeros(plan.geometry().words())?;
     let (mut next, mut now) = (Some(0), None);
-    match plan {
-        Plan::Fixed(_) => {
-            let mut copy = InOneTable::of(plan)?;
-            while let Some((copied, time)) = copy_next(&mut next, &mut buckets) {
-                copy.place_shard(&buckets, copied.items, time);
-                now = time;
-            }
-            copy.finish(plan, &reader, now)
-        }
-        Plan::Growing(_) => {
-            let mut copy = InTables::of(plan, shards)?;
-            while let Some((copied, time)) = copy_next(&mut next, &mut buckets) {
-                let block = Block { time, ..reader.block(&copied, &buckets) };
-                copy.add(plan, from_ref(&block), once(&buckets[..]))?;
-                now = time;
-            }
-            copy.finish(plan, &reader, now)
-        }
+    while let Some((copied, time)) = copy_next(&mut next, &mut buckets) {
+        let block = Block { time, ..reader.block(&copied, &buckets) };
+        copy.add(plan, block, &buckets)?;
+        now = time;
     }
+    copy.finish(plan, &reader, now)
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -2,7 +2,7 @@
 //!
 //! Blocks come in the order of the hashes that lead to their shards. A block of depth `d` covers
 //! 2^(-d) of its root, so the place where it begins is a whole number of [`UNITS`]. A place is also
-//! the cursor of a [piece](crate::snapshot::pieces).
+//! the cursor of a [piece](crate::snapshot::piece).
 
 use crate::room::growing::directory::{MOST_ENTRIES, MOST_LEVELS};
 use crate::snapshot::error::Reason;
@@ -39,7 +39,12 @@ pub struct Coverage {
 impl Coverage {
     /// Nothing yet, of a filter with so many roots.
     pub fn of(roots: usize) -> Self {
-        Coverage { roots: roots as u64, place: 0, blocks: 0, deepest: 0 }
+        Self::from(roots, 0)
+    }
+
+    /// The same from this place on.
+    pub fn from(roots: usize, place: u64) -> Self {
+        Coverage { roots: roots as u64, place, blocks: 0, deepest: 0 }
     }
 
     /// Adds the next block. Fails if it does not continue where the previous one ended.
@@ -62,6 +67,11 @@ impl Coverage {
     /// The place where the next block begins.
     pub fn place(&self) -> u64 {
         self.place
+    }
+
+    /// The same, or `None` if there is no other block.
+    pub fn next(&self) -> Option<u64> {
+        (!self.is_complete()).then_some(self.place)
     }
 
     pub fn blocks(&self) -> u64 {

@@ -1,18 +1,23 @@
-//! The file of a saved filter, byte by byte.
+//! A saved filter, byte by byte: as a file, or in pieces.
 //!
-//! (This page is for reading; nothing in it can be called.
-//! [`save`](crate::ConcurrentCuckooFilter::save) writes such files, and
-//! [`load`](crate::ConcurrentCuckooFilter::load) reads them.)
+//! (This page is for reading; nothing in it can be called.)
 //!
-//! A file is a sequence of 64-bit words in little-endian order: a header, one block for each shard
-//! (or one block with a list), and an end. It can be written and read from front to back. koel checks every field
-//! against the values given here before it uses it, and refuses a file with any other value.
+//! A *part* of a filter has some shards that follow one another. A *file* is the part that has them all:
+//! [`save`](crate::ConcurrentCuckooFilter::save) writes it, and [`load`](crate::ConcurrentCuckooFilter::load) reads it.
+//! A *piece* has as many as were asked for: [`piece_at`](crate::ConcurrentCuckooFilter::piece_at) makes it, and a
+//! [`PieceLoader`](crate::PieceLoader) reads it. Both are the same, but for four words of the header, and whoever reads
+//! one reads the other.
 //!
-//! # Header: 23 words
+//! A part is a sequence of 64-bit words in little-endian order: a header, one block for each of its shards
+//! (or one block with a list), and an end. It can be written and read from front to back, and parts can follow one another
+//! in a stream. koel checks every field
+//! against the values given here before it uses it, and refuses a part with any other value.
+//!
+//! # Header: 26 words
 //!
 //! | word | at byte | contents |
 //! |---|---|---|
-//! | 0 | 0 | the bytes `89 6B 6F 65 6C 0D 0A 1A`: `koel`, between bytes that programs change when they take the file for text |
+//! | 0 | 0 | in a file, the bytes `89 6B 6F 65 6C 0D 0A 1A`: `koel`, between bytes that programs change when they take the file for text. In a piece, `89 6B 6F 65 6C 70 0D 0A`: `koelp` |
 //! | 1 | 8 | the version of the format: 1 |
 //! | 2 | 16 | the kind of filter: 0 for a fixed filter, 1 for a growing one |
 //! | 3 | 24 | `bits`, the size of a fingerprint: 8, 9, 10, 12, 16, 21 or 32 in narrow buckets; 18, 20, 24 or 32 in wide ones |
@@ -27,9 +32,12 @@
 //! | 13, 14 | 104 | two probes: the hashes of certain bytes and of a certain item, described [below](#the-hasher) |
 //! | 15 to 18 | 120 | the name of the hasher: UTF-8, 1 to 32 bytes, none of them zero, padded with zeros |
 //! | 19 | 152 | the number of words in a bucket: 1 if it is narrow, 2 if it is wide |
-//! | 20 | 160 | 1 if the file has a [list](#a-list) instead of shards, which is possible in a growing filter with one root; otherwise 0 |
+//! | 20 | 160 | 1 if the part has a [list](#a-list) instead of shards, which is possible in a growing filter with one root; otherwise 0 |
 //! | 21 | 168 | `ticks`, the number of ticks that items are remembered for: 1 to 62, or 0 if they are for ever |
-//! | 22 | 176 | the checksum of words 0 to 21 |
+//! | 22 | 176 | `start`, the [place](#places) where the first block begins. 0 in a file |
+//! | 23 | 184 | a random number that all pieces of a filter have, and those of no other filter. It is chosen when the first piece is made, and not saved: a loaded filter has another one. 0 in a file |
+//! | 24 | 192 | `turn`, a number that rises with each piece of the filter that is begun. 0 in a file |
+//! | 25 | 200 | the checksum of words 0 to 24 |
 //!
 //! Every checksum is the 64-bit XXH3 hash, with seed 0, of the bytes of its words.
 //!
@@ -37,7 +45,7 @@
 //!
 //! | word | contents |
 //! |---|---|
-//! | 0 | the number of the block: 0, 1, 2, … |
+//! | 0 | the number of the block in its part: 0, 1, 2, … |
 //! | 1 | `depth`, the number of splits that led to the shard: 0 to 31. 0 in a fixed filter |
 //! | 2 | the number of items, in two's complement. In a fixed filter, this is the number of taken lanes. In a growing filter, it is the number of lanes that are not used up (whose `window` is not a 1 and then zeros) and the shard's *balance*, which may be below zero, and is between -2^40 and 2^40. A used-up lane goes to both halves of each split, so several lanes may stand for one item. The balances of all shards add up to the number of those items |
 //! | 3 and on | the buckets, one after the other |
@@ -47,7 +55,7 @@
 //! The blocks are in the order of the hashes that lead to their shards. A fixed filter has `roots`
 //! blocks, one for each shard. In a growing filter, each root may have been split in half, each
 //! half in half again, and so on. A block of depth `d` covers 2^(-d) of its root, and the blocks of
-//! a root together cover all of it. If `d` is the greatest depth in the file, `roots × 2^d` is at
+//! a root together cover all of it. If `d` is the greatest depth of all blocks, `roots × 2^d` is at
 //! most 64 times the number of blocks, plus 2^20.
 //!
 //! # A list
@@ -64,16 +72,42 @@
 //! | 3 words | if the filter forgets, the [time](#ages) |
 //! | last | the checksum of all words of the block before this one |
 //!
-//! # End: 6 words
+//! # End: 7 words
 //!
 //! | word | contents |
 //! |---|---|
-//! | 0 | the bytes `6B 6F 65 6C 20 65 6E 64` (`koel end`) |
-//! | 1 | the number of blocks |
+//! | 0 | the bytes `6B 6F 65 6C 20 65 6E 64` (`koel end`). Where they come instead of the number of the next block, there are no more |
+//! | 1 | the number of blocks, at least 1 |
 //! | 2 | the sum of the blocks' numbers of items, in two's complement |
-//! | 3 | the length of the file in bytes |
-//! | 4 | the checksum of the checksums: of the header's checksum, followed by the checksums of all blocks in order |
-//! | 5 | the checksum of words 0 to 4 |
+//! | 3 | the length of the part in bytes |
+//! | 4 | the [place](#places) where the last block ends |
+//! | 5 | the checksum of the checksums: of the header's checksum, followed by the checksums of all blocks in order |
+//! | 6 | the checksum of words 0 to 5 |
+//!
+//! # Places
+//!
+//! A place is a number: `root × 2^31`, and the part of that root that lies before it, in units of 2^(-31) of
+//! the root. (In a fixed filter, each shard is a root.) A block of depth `d` takes 2^(31 - d) units, and begins at a
+//! multiple of that. The first block of a filter begins at 0, each other one where the one before it ends, and the last one
+//! ends at `roots × 2^31`. A list takes all of its only root.
+//!
+//! The place where a piece starts is also the cursor that it is asked for with. It is less than 2^53
+//! in any filter that began with less than 4 million shards, and less than 2^63 in all.
+//!
+//! # All parts together
+//!
+//! Parts make up a filter if
+//!
+//! * the first starts at 0, each other one where the one before it ends, and the last one ends at `roots × 2^31`,
+//! * all have the same header, but for `start`, `turn`, and the limit of the filter's size (word 8). The limit
+//!   may change, and the last one counts,
+//! * the turns rise from part to part. An item that was in before the first piece was begun, and stayed in, is in the
+//!   pieces then, also if some of them are from a later dump of the filter. A piece from
+//!   an earlier dump may lack items,
+//! * their blocks, taken as those of one part, satisfy what is said above of depths, and below of times.
+//!
+//! With the blocks of all pieces, numbered anew, and the header of the last one with zeros in words 22 to 24 and the first word of a file, they are a
+//! file, but for its end.
 //!
 //! # Ages
 //!
@@ -88,7 +122,7 @@
 //! |---|---|
 //! | `ticks` + 1 | only in a block of a growing filter's shard: the part of its balance that is of each age from 0 to `ticks`, in two's complement. Their sum is the balance |
 //! | 1 | `tick`, the lower `stamp` bits of the number of the tick in which the block was copied; and 2^8 if ticks have numbers given by the user |
-//! | 1 | how many ticks had passed since some moment, which is the same for all blocks of a file. No block has less than the one before it; if it has as many, it has the same `tick` |
+//! | 1 | how many ticks had passed since some moment, which is the same for all blocks of a filter's parts. No block has less than the one before it; if it has as many, it has the same `tick` |
 //! | 1 | the number that the user gave the tick, or 0 if there is none |
 //!
 //! The filter goes on from the time of the last block. An item of another block is older by as many ticks as
@@ -198,14 +232,15 @@ use crate::snapshot::time::TIME_WORDS;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
-pub(crate) const HEADER_WORDS: usize = 23;
-pub(crate) const END_WORDS: usize = 6;
+pub(crate) const HEADER_WORDS: usize = 26;
+pub(crate) const END_WORDS: usize = 7;
 /// The words of a block before its buckets.
 pub(crate) const BLOCK_HEAD: usize = 3;
 /// The words of a block other than its buckets.
 pub(crate) const BLOCK_WORDS: usize = BLOCK_HEAD + 1;
 
 pub(crate) const MAGIC: [u8; 8] = *b"\x89koel\r\n\x1a";
+pub(crate) const PIECE_MAGIC: [u8; 8] = *b"\x89koelp\r\n";
 const END: [u8; 8] = *b"koel end";
 pub(crate) const VERSION: u64 = 1;
 
@@ -257,24 +292,31 @@ pub(crate) fn unseal(words: &mut [u64]) -> Option<u64> {
 
 pub(crate) type Words<const N: usize> = [u64; N];
 
-/// The end of a file, without its checksum.
+/// The end of a part, without its checksum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct End {
     pub blocks: u64,
     pub items: i64,
-    /// The length of the whole file.
+    /// The length of the whole part.
     pub bytes: u64,
+    /// The place where its last block ends.
+    pub place: u64,
     /// The checksum of the checksums.
     pub sums: u64,
 }
 
 impl End {
-    pub fn words(self) -> Words<END_WORDS> {
-        let End { blocks, items, bytes, sums } = self;
-        [u64::from_le_bytes(END), blocks, items.cast_unsigned(), bytes, sums, 0]
+    /// Whether this word, as it was read, begins an end.
+    pub fn begins(word: u64) -> bool {
+        word.to_ne_bytes() == END
     }
 
-    /// The length that a file of which these are the last bytes says that it has. Nothing of it is validated.
+    pub fn words(self) -> Words<END_WORDS> {
+        let End { blocks, items, bytes, place, sums } = self;
+        [u64::from_le_bytes(END), blocks, items.cast_unsigned(), bytes, place, sums, 0]
+    }
+
+    /// The length that a part of which these are the last bytes says that it has. Nothing of it is validated.
     pub fn length_in(bytes: &[u8]) -> Option<u64> {
         let (words, _) = bytes.last_chunk::<{ 8 * END_WORDS }>()?.as_chunks::<8>();
         (words[0] == END).then(|| u64::from_le_bytes(words[3]))
@@ -282,12 +324,12 @@ impl End {
 
     /// Parses an end that was read at byte `at`.
     pub fn read(words: &mut Words<END_WORDS>, at: u64) -> Result<Self, Reason> {
-        if words[0].to_ne_bytes() != END {
+        if !Self::begins(words[0]) {
             return Err(Reason::NoEnd { at });
         }
         unseal(words).ok_or(Reason::damaged(at, "the checksum of the end is wrong"))?;
-        let [_, blocks, items, bytes, sums, _] = *words;
-        Ok(End { blocks, items: items.cast_signed(), bytes, sums })
+        let [_, blocks, items, bytes, place, sums, _] = *words;
+        Ok(End { blocks, items: items.cast_signed(), bytes, place, sums })
     }
 }
 

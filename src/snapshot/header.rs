@@ -9,7 +9,8 @@ use crate::probes;
 use crate::room::parts::Plan;
 use crate::snapshot::allocate::check_fits;
 use crate::snapshot::error::Reason;
-use crate::snapshot::format::{HEADER_WORDS, MAGIC, VERSION, Words, unseal};
+use crate::snapshot::format::{HEADER_WORDS, MAGIC, PIECE_MAGIC, VERSION, Words, unseal};
+use crate::snapshot::origin::Stamp;
 use crate::stable_hash::PersistentHasher;
 use crate::table::ticking::Ticking;
 
@@ -18,6 +19,13 @@ const NAME_WORDS: usize = 4;
 const TICKS: usize = 21;
 /// The word with the limit of the filter's size.
 const LIMIT: usize = 8;
+/// The words that tell parts of a filter apart, and are the last before the checksum.
+const START: usize = 22;
+const FILTER: usize = 23;
+const TURN: usize = 24;
+
+/// The words of a header that are the same in all parts of a filter, except for the limit.
+pub(crate) const WORDS_OF_FILTER: usize = START;
 
 /// A filter's header, without the fields that follow from these.
 pub(crate) struct Header<S> {
@@ -26,6 +34,9 @@ pub(crate) struct Header<S> {
     /// Whether the file has a list of items instead of shards.
     pub is_list: bool,
     pub hasher: S,
+    /// The place where the part begins.
+    pub start: u64,
+    pub stamp: Stamp,
 }
 
 /// The name of a hasher, as it is in a header.
@@ -62,6 +73,7 @@ pub(crate) fn header<S: PersistentHasher>(
     capacity: usize,
     is_list: bool,
     hasher: &S,
+    (start, stamp): (u64, Stamp),
 ) -> Words<HEADER_WORDS> {
     let Numbers { lanes, shards, buckets, near_block } = plan.geometry().numbers();
     let growth = match plan {
@@ -74,7 +86,8 @@ pub(crate) fn header<S: PersistentHasher>(
     };
     let seed = hasher.seed();
     let mut words = [0; HEADER_WORDS];
-    words[0] = u64::from_le_bytes(MAGIC);
+    let magic = if stamp == Stamp::FILE { MAGIC } else { PIECE_MAGIC };
+    words[0] = u64::from_le_bytes(magic);
     words[1] = VERSION;
     words[2] = plan.grows().into();
     words[3] = lanes.fingerprint_bits().into();
@@ -90,12 +103,13 @@ pub(crate) fn header<S: PersistentHasher>(
     words[19] = lanes.words() as u64;
     words[20] = is_list.into();
     words[TICKS] = lanes.remembers().into();
+    (words[START], words[FILTER], words[TURN]) = (start, stamp.filter, stamp.turn);
     words
 }
 
-/// Whether these words, as they were read, begin like a filter's file.
+/// Whether these words, as they were read, begin like a file or a piece.
 pub(crate) fn is_snapshot(words: &Words<HEADER_WORDS>) -> bool {
-    words[0].to_ne_bytes() == MAGIC
+    [MAGIC, PIECE_MAGIC].contains(&words[0].to_ne_bytes())
 }
 
 /// Parses and validates a header. Returns it with its checksum. `own_bytes` is the size of the
@@ -107,7 +121,8 @@ pub(crate) fn read_header<S: PersistentHasher>(
     let sum = open(words)?;
     let hasher = hasher_of(&words[15..19], seed_in(words), &words[13..15])?;
     let (plan, capacity, is_list) = sizes_in(words, own_bytes)?;
-    Ok((Header { plan, capacity, is_list, hasher }, sum))
+    let stamp = Stamp { filter: words[FILTER], turn: words[TURN] };
+    Ok((Header { plan, capacity, is_list, hasher, start: words[START], stamp }, sum))
 }
 
 /// What a header says to those who do not have its hasher.
@@ -116,35 +131,27 @@ pub(crate) struct Anonymous {
     pub capacity: usize,
     pub is_list: bool,
     pub hasher: String,
+    pub start: u64,
 }
 
 /// The same for any hasher.
 pub(crate) fn read_anonymous(words: &mut Words<HEADER_WORDS>) -> Result<Anonymous, Reason> {
     open(words)?;
     let (plan, capacity, is_list) = sizes_in(words, 0)?;
-    Ok(Anonymous { plan, capacity, is_list, hasher: name_in(&words[15..19]) })
+    let (hasher, start) = (name_in(&words[15..19]), words[START]);
+    Ok(Anonymous { plan, capacity, is_list, hasher, start })
 }
 
-/// Whether the header, as it was read, says that the filter grows. It is not validated.
-pub(crate) fn says_it_grows(words: &Words<HEADER_WORDS>) -> bool {
-    u64::from_le(words[2]) == 1
-}
-
-/// Whether two headers, as they were read, are of one filter. Its limit may have changed meanwhile.
+/// Whether two headers, as they were parsed, are of one filter. Its limit may have changed meanwhile.
 pub(crate) fn are_of_one_filter(one: &Words<HEADER_WORDS>, other: &Words<HEADER_WORDS>) -> bool {
-    let without_limit = |words: &Words<HEADER_WORDS>| {
+    let same = |words: &Words<HEADER_WORDS>| {
         let mut words = *words;
-        (words[LIMIT], words[HEADER_WORDS - 1]) = (0, 0);
+        for word in [LIMIT, START, TURN, HEADER_WORDS - 1] {
+            words[word] = 0;
+        }
         words
     };
-    without_limit(one) == without_limit(other)
-}
-
-/// Takes the limit of the filter's size from a later header of the same filter, as it was read.
-pub(crate) fn update_limit(plan: &mut Plan, words: &Words<HEADER_WORDS>) {
-    if let Plan::Growing(plan) = plan {
-        plan.max_bytes = limit_of(u64::from_le(words[LIMIT]));
-    }
+    same(one) == same(other)
 }
 
 fn limit_of(word: u64) -> usize {
@@ -160,7 +167,12 @@ fn open(words: &mut Words<HEADER_WORDS>) -> Result<u64, Reason> {
     if version != VERSION {
         return Err(Reason::UnsupportedVersion { version });
     }
-    unseal(words).ok_or(Reason::damaged(0, "the checksum of the header is wrong"))
+    let is_file = words[0].to_ne_bytes() == MAGIC;
+    let sum = unseal(words).ok_or(Reason::damaged(0, "the checksum of the header is wrong"))?;
+    if is_file && words[START..=TURN] != [0; 3] {
+        return Err(Reason::damaged(8 * START as u64, "only a piece can have these numbers"));
+    }
+    Ok(sum)
 }
 
 fn seed_in(words: &Words<HEADER_WORDS>) -> u128 {

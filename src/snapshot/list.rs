@@ -8,13 +8,12 @@ use crate::room::growing::stages::grow::MOST_LISTED;
 use crate::room::growing::stages::list::slots::GAP;
 use crate::room::parts::{Loaded, Plan};
 use crate::snapshot::allocate::zeros;
-use crate::snapshot::blocks::Tally;
 use crate::snapshot::error::Reason;
-use crate::snapshot::format::{
-    BLOCK_HEAD, BLOCK_WORDS, END_WORDS, End, HEADER_WORDS, Words, seal, unseal,
-};
+use crate::snapshot::format::{BLOCK_HEAD, BLOCK_WORDS, END_WORDS, HEADER_WORDS, unseal};
+use crate::snapshot::read::Source;
 use crate::snapshot::time::{TIME_WORDS, time_in, words_of};
 use crate::table::ticking::Time;
+use std::io::Read;
 
 /// The byte at which the block begins.
 const AT: u64 = 8 * HEADER_WORDS as u64;
@@ -52,52 +51,28 @@ impl Listing {
 const IN_A_WORD: usize = size_of::<u64>();
 
 /// The words of a block for so many items.
-pub fn words_for(plan: &Plan, items: usize) -> usize {
+fn words_for(plan: &Plan, items: usize) -> usize {
     let in_time = items.div_ceil(IN_A_WORD) + TIME_WORDS;
     BLOCK_WORDS + items + if plan.geometry().lanes().forgets() { in_time } else { 0 }
-}
-
-/// The number of bytes in the block.
-fn bytes_of_block(plan: &Plan, items: usize) -> u64 {
-    8 * words_for(plan, items) as u64
 }
 
 /// The most items of a list. The memory that a file can claim for them is that of a few shards.
 pub const MOST: i64 = MOST_LISTED as i64;
 
-/// The length of the whole file with so many items, if a list has so many.
+/// The length of the whole part with so many items, if a list has so many.
 pub fn length(plan: &Plan, items: i64) -> u64 {
     match usize::try_from(items) {
         Ok(count) if items <= MOST => {
-            bytes_of_block(plan, count) + 8 * (HEADER_WORDS + END_WORDS) as u64
+            8 * (HEADER_WORDS + words_for(plan, count) + END_WORDS) as u64
         }
         _ => u64::MAX,
     }
 }
 
-/// Returns the words of the file with this header and these items.
-pub fn list_file(
-    plan: &Plan,
-    header: Words<HEADER_WORDS>,
-    list: &Listing,
-) -> Result<Vec<u64>, Reason> {
-    let in_block = words_for(plan, list.hashes.len());
-    let mut words = zeros(HEADER_WORDS + in_block + END_WORDS)?;
-    let (head, rest) = words.split_at_mut(HEADER_WORDS);
-    let (block, end) = rest.split_at_mut(in_block);
-    head.copy_from_slice(&header);
-    let (_, header_sum) = seal(head);
-    let sum = write_block(plan, block, list);
-    let mut tally = Tally::new(1, header_sum);
-    tally.add(0, list.hashes.len() as i64, sum).map_err(|_| Reason::Outgrown)?;
-    end.copy_from_slice(&tally.end(8 * in_block as u64).words());
-    seal(end);
-    Ok(words)
-}
-
-/// Writes the block of these items, which has as many words as it [needs](words_for). Returns its checksum.
-pub fn write_block(plan: &Plan, block: &mut [u64], list: &Listing) -> u64 {
+/// Returns the block of these items, without its checksum.
+pub fn block_of(plan: &Plan, list: &Listing) -> Result<Vec<u64>, Reason> {
     let Listing { hashes, stamps, time } = list;
+    let mut block = zeros(words_for(plan, hashes.len()))?;
     block[..BLOCK_HEAD].copy_from_slice(&[0, 0, hashes.len() as u64]);
     let (of_hashes, rest) = block[BLOCK_HEAD..].split_at_mut(hashes.len());
     of_hashes.copy_from_slice(hashes);
@@ -110,25 +85,28 @@ pub fn write_block(plan: &Plan, block: &mut [u64], list: &Listing) -> u64 {
         }
         rest[..TIME_WORDS].copy_from_slice(&words_of(plan.geometry().lanes(), *time));
     }
-    seal(block).1
+    Ok(block)
 }
 
-/// Validates a block that was read at byte `at`. Returns its items and its checksum.
-pub fn open_block(plan: &Plan, mut words: Vec<u64>, at: u64) -> Result<(Listing, u64), Reason> {
-    let damaged = |what: &'static str| Err(Reason::damaged(at, what));
-    let lanes = plan.geometry().lanes();
+/// Reads and validates the block. Returns its items and its checksum.
+pub fn read_list<R: Read>(plan: &Plan, source: &mut Source<R>) -> Result<(Listing, u64), Reason> {
+    let damaged = |what: &'static str| Err(Reason::damaged(AT, what));
+    let mut head = [0; BLOCK_HEAD];
+    source.read(&mut head)?;
+    let [number, depth, items] = head.map(u64::from_le);
+    if number != 0 || depth != 0 || items > MOST as u64 {
+        return damaged("no list begins like this");
+    }
+    let items = items as usize;
+    let mut words = zeros(words_for(plan, items))?;
+    words[..BLOCK_HEAD].copy_from_slice(&head);
+    source.read(&mut words[BLOCK_HEAD..])?;
     let Some(sum) = unseal(&mut words) else {
         return damaged("the checksum of the list is wrong");
     };
-    let head: Vec<u64> = words.iter().copied().take(BLOCK_HEAD).collect();
-    let items = head.get(2).map_or(u64::MAX, |items| *items);
-    let is_right = items <= MOST as u64 && words.len() == words_for(plan, items as usize);
-    if !is_right || head != [0, 0, items] {
-        return damaged("no list begins like this");
-    }
     words.pop();
     words.drain(..BLOCK_HEAD);
-    let after = words.split_off(items as usize);
+    let (lanes, after) = (plan.geometry().lanes(), words.split_off(items));
     if !words.is_sorted() {
         return damaged("the hashes are not in order");
     }
@@ -146,7 +124,7 @@ pub fn open_block(plan: &Plan, mut words: Vec<u64>, at: u64) -> Result<(Listing,
         return damaged("the list cannot be of this time");
     };
     let mut stamps: Vec<u8> = of_stamps.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let rest = stamps.split_off(items as usize);
+    let rest = stamps.split_off(items);
     let now = Moment::of_tick(time.tick);
     let is_young = |stamp: &u8| {
         let is_one = u64::from(*stamp) <= lanes.most_stamps();
@@ -156,30 +134,4 @@ pub fn open_block(plan: &Plan, mut words: Vec<u64>, at: u64) -> Result<(Listing,
         return damaged("an item cannot have this stamp");
     }
     Ok((Listing { hashes: words, stamps, time: Some(time) }, sum))
-}
-
-/// Reads and validates what comes after the header. `read` fills words with those that follow.
-pub fn read_list(
-    plan: &Plan,
-    header_sum: u64,
-    mut read: impl FnMut(&mut [u64]) -> Result<(), Reason>,
-) -> Result<Listing, Reason> {
-    let mut head = [0; BLOCK_HEAD];
-    read(&mut head)?;
-    let [number, depth, items] = head.map(u64::from_le);
-    if number != 0 || depth != 0 || items > MOST as u64 {
-        return Err(Reason::damaged(AT, "no list begins like this"));
-    }
-    let items = items as usize;
-    let mut words = zeros(words_for(plan, items))?;
-    words[..BLOCK_HEAD].copy_from_slice(&head);
-    read(&mut words[BLOCK_HEAD..])?;
-    let (list, sum) = open_block(plan, words, AT)?;
-    let at = AT + bytes_of_block(plan, items);
-    let mut tally = Tally::new(1, header_sum);
-    tally.add(0, items as i64, sum).map_err(|gap| gap.at(AT))?;
-    let mut end = [0; END_WORDS];
-    read(&mut end)?;
-    tally.finish(bytes_of_block(plan, items), End::read(&mut end, at)?, at)?;
-    Ok(list)
 }

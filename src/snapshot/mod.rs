@@ -1,15 +1,17 @@
 //! Filters in files: saving one while other threads use it, and loading it again.
 //!
-//! * [`format`](mod@format) is the specification of the file, and seals what is written.
-//! * [`header`] encodes and parses the header.
-//! * [`blocks`] validates each block, and checks that all of them together make one filter.
-//! * [`coverage`] is the part of a filter that blocks cover.
-//! * [`write`](mod@write) turns a filter into a stream of words.
-//! * [`read`] turns such a stream back into a filter.
+//! * [`format`](mod@format) is the specification of files and pieces, which are parts of a filter, and seals what is
+//!   written.
+//! * [`header`] encodes and parses the header of a part, and [`list`] the only block of a small filter.
+//! * [`blocks`] validates each block, and checks that the blocks of a part follow one another.
+//! * [`coverage`] is what blocks cover of a filter.
+//! * [`write`](mod@write) writes a part of a filter.
+//! * [`read`] makes a filter of its parts, and [`gather`] holds what has come of it.
 //! * [`time`] tells when a block was copied, in a filter that forgets.
+//! * [`origin`] tells which filter a part is of.
+//! * [`piece`] is a part in memory.
 //! * [`copy`] copies a filter in memory.
 //! * [`file`](mod@file) has what needs a file.
-//! * [`pieces`] has what is for a filter in pieces.
 //! * `allocate` gets memory for what a file claims to hold.
 //! * [`error`] has the errors of all of these, and their texts.
 //!
@@ -22,9 +24,11 @@ pub mod coverage;
 pub mod error;
 pub mod file;
 pub mod format;
+pub mod gather;
 pub mod header;
 pub mod list;
-pub mod pieces;
+pub mod origin;
+pub mod piece;
 pub mod read;
 pub mod time;
 pub mod write;
@@ -32,5 +36,5 @@ pub mod write;
 pub use error::{SnapshotError, SnapshotErrorKind};
 pub use file::info::SnapshotInfo;
 pub use file::lookup::SnapshotFile;
-pub use pieces::dump::Piece;
+pub use piece::Piece;
 pub use write::SaveReport;

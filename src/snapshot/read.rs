@@ -1,23 +1,28 @@
-//! From a stream of words to a filter.
+//! From parts to a filter: one after the other, each from front to back.
 //!
-//! The length of a stream is not known before its end. So the buckets are collected in pieces until
-//! the stream is complete. Then the table is allocated and filled, and each piece is freed as soon
-//! as it has been copied.
+//! A file is one part, and pieces are several. Everything is validated before it is believed: the order of the parts, the
+//! blocks, and how they follow one another. A part that is refused leaves no trace: the one that should have come can still be
+//! read.
 
 use crate::room::Room;
-use crate::room::parts::{Block, CannotRestore, Loaded};
-use crate::shard::whole::fill;
-use crate::snapshot::allocate::{table_of, zeros};
+use crate::room::parts::{CannotRestore, Loaded};
+use crate::snapshot::allocate::zeros;
 use crate::snapshot::blocks::{BlockReader, Tally};
+use crate::snapshot::coverage::Coverage;
 use crate::snapshot::error::Reason;
-use crate::snapshot::format::{
-    END_WORDS, End, HEADER_WORDS, block_bytes, block_words, buckets_in, bytes_of,
-};
-use crate::snapshot::header::{Header, is_snapshot, read_header};
+use crate::snapshot::format::{END_WORDS, End, HEADER_WORDS, Words, buckets_in, bytes_of};
+use crate::snapshot::gather::Gathered;
+use crate::snapshot::header::{Header, are_of_one_filter, is_snapshot, read_header};
 use crate::snapshot::list::read_list;
 use crate::snapshot::time::{Times, from_here};
 use crate::stable_hash::PersistentHasher;
 use std::io::{self, ErrorKind, Read};
+
+/// A filter as it was read, of either kind.
+pub struct Parts<S> {
+    pub header: Header<S>,
+    pub loaded: Loaded,
+}
 
 /// The parts of a filter that was in a file.
 pub struct Contents<S, R> {
@@ -26,111 +31,95 @@ pub struct Contents<S, R> {
     pub hasher: S,
 }
 
-/// Parses a header, which has to be of a filter with this hasher and this kind of room. Returns it
-/// with its checksum.
-pub fn header_of<S: PersistentHasher, R: Room>(
-    words: &mut [u64; HEADER_WORDS],
-    own_bytes: usize,
-) -> Result<(Header<S>, u64), Reason> {
-    let (header, sum) = read_header(words, own_bytes)?;
-    let grows = header.plan.grows();
-    if grows != R::GROWS { Err(Reason::WrongKind { grows }) } else { Ok((header, sum)) }
+impl<S> Parts<S> {
+    /// The filter, which has to have this kind of room.
+    pub fn contents<R: Room>(self) -> Result<Contents<S, R>, Reason> {
+        let Parts { header: Header { plan, capacity, hasher, .. }, mut loaded } = self;
+        let (Loaded::Shards { time, .. }
+        | Loaded::Gathered { time, .. }
+        | Loaded::Items { time, .. }) = &mut loaded;
+        *time = time.map(from_here);
+        let room = R::restore(plan, loaded).map_err(|error| match error {
+            CannotRestore::WrongKind { grows } => Reason::WrongKind { grows },
+            CannotRestore::OutOfMemory { bytes } => Reason::OutOfMemory { bytes },
+        })?;
+        Ok(Contents { capacity, room, hasher })
+    }
 }
 
-pub fn contents_of<S, R: Room>(
-    header: Header<S>,
-    mut loaded: Loaded,
-) -> Result<Contents<S, R>, Reason> {
-    let (Loaded::Shards { time, .. } | Loaded::Gathered { time, .. } | Loaded::Items { time, .. }) =
-        &mut loaded;
-    *time = time.map(from_here);
-    let Header { plan, capacity, hasher, .. } = header;
-    let room = R::restore(plan, loaded).map_err(|error| match error {
-        CannotRestore::WrongKind { grows } => Reason::WrongKind { grows },
-        CannotRestore::OutOfMemory { bytes } => Reason::OutOfMemory { bytes },
-    })?;
-    Ok(Contents { capacity, room, hasher })
+/// Which filters are welcome, and how large one that grows is without its heap.
+#[derive(Clone, Copy)]
+pub struct Wanted {
+    /// Whether the filter has to grow. `None` if either kind is welcome.
+    pub grows: Option<bool>,
+    pub own_bytes: usize,
 }
 
-/// The words of a piece. It is so large that allocators map it from the system, and return it to
-/// the system when it is freed.
-const PIECE: usize = (64 << 20) / size_of::<u64>();
+impl Wanted {
+    /// Parses a header. Returns it with its checksum.
+    pub fn header<S: PersistentHasher>(
+        self,
+        words: &mut Words<HEADER_WORDS>,
+    ) -> Result<(Header<S>, u64), Reason> {
+        let (header, sum) = read_header(words, self.own_bytes)?;
+        let grows = header.plan.grows();
+        match self.grows {
+            Some(wanted) if wanted != grows => Err(Reason::WrongKind { grows }),
+            _ => Ok((header, sum)),
+        }
+    }
+}
 
-/// Reads a stream. `own_bytes` is the size of the filter without its heap.
-pub fn read<S: PersistentHasher, R: Room>(
-    reader: &mut impl Read,
-    own_bytes: usize,
-) -> Result<Contents<S, R>, Reason> {
-    let mut at = 0;
-    let mut read = |words: &mut [u64]| {
+/// Words that come one after another.
+pub struct Source<R> {
+    reader: R,
+    /// The bytes that were read.
+    at: u64,
+    /// The bytes that there are, if nothing may follow a part.
+    length: Option<u64>,
+}
+
+impl<R: Read> Source<R> {
+    /// A stream, which may go on after a part.
+    pub fn stream(reader: R) -> Self {
+        Source { reader, at: 0, length: None }
+    }
+
+    /// So many bytes, which are to be one part.
+    pub fn of_length(reader: R, length: u64) -> Self {
+        Source { reader, at: 0, length: Some(length) }
+    }
+
+    /// Fills these words, in the byte order of a file.
+    pub fn read(&mut self, words: &mut [u64]) -> Result<(), Reason> {
         let bytes = bytes_of(words);
-        let got = read_up_to(reader, bytes).map_err(Reason::io("cannot read"))?;
-        at += got as u64;
-        if got == bytes.len() { Ok(()) } else { Err(Reason::CutOff { at }) }
-    };
+        let got = read_up_to(&mut self.reader, bytes).map_err(Reason::io("cannot read"))?;
+        self.at += got as u64;
+        if got == bytes.len() { Ok(()) } else { Err(Reason::CutOff { at: self.at }) }
+    }
 
-    let mut words = [0; HEADER_WORDS];
-    match read(&mut words) {
-        // Something that is not a filter is reported as such, however short it is.
-        Err(Reason::CutOff { .. }) if !is_snapshot(&words) => return Err(Reason::NotASnapshot),
-        result => result?,
-    }
-    let (header, sum) = header_of::<S, R>(&mut words, own_bytes)?;
-    let plan = &header.plan;
-    if header.is_list {
-        let list = read_list(plan, sum, read)?;
-        return contents_of(header, list.loaded());
-    }
-    let blocks = BlockReader::new(plan);
-    let mut tally = Tally::new(plan.geometry().shards(), sum);
-    let mut buffer = zeros(block_words(plan))?;
-    let in_a_block = plan.geometry().words();
-    let mut pieces: Vec<Vec<u64>> = Vec::new();
-    let mut found: Vec<Block> = Vec::new();
-    let mut times = Times::default();
-    while !tally.coverage().is_complete() {
-        let number = found.len() as u64;
-        read(&mut buffer)?;
-        let block = blocks.read(number, &mut buffer)?;
-        let added = tally.add(block.depth, block.items, block.sum);
-        added.map_err(|gap| gap.at(blocks.at(number)))?;
-        times.add(block.time).ok_or_else(|| blocks.too_early(number))?;
-        if pieces.last().is_none_or(|piece| piece.capacity() - piece.len() < in_a_block) {
-            // A piece has a block, or at most a quarter of all that was read before it. So what a stream
-            // claims about its length does not decide how much memory is allocated, and little is left over.
-            let most = (found.len() / 4 * in_a_block).clamp(in_a_block, PIECE.max(in_a_block));
-            let mut piece = Vec::new();
-            piece.try_reserve_exact(most).map_err(|_| Reason::OutOfMemory { bytes: 8 * most })?;
-            pieces.push(piece);
+    /// Reads the words of a header. They begin as they should, and are not validated otherwise. `None` if there is nothing.
+    fn header(&mut self) -> Result<Option<Words<HEADER_WORDS>>, Reason> {
+        let mut words = [0; HEADER_WORDS];
+        match self.read(&mut words) {
+            Err(Reason::CutOff { .. }) if self.at == 0 => Ok(None),
+            // Something that is not a filter is reported as such, however short it is.
+            Err(Reason::CutOff { .. }) if !is_snapshot(&words) => Err(Reason::NotASnapshot),
+            result => result.map(|()| Some(words)),
         }
-        if let Some(piece) = pieces.last_mut() {
-            piece.extend_from_slice(&buffer[buckets_in(plan)]);
-        }
-        found.push(block);
     }
-    let at = blocks.at(found.len() as u64);
-    let mut words = [0; END_WORDS];
-    read(&mut words)?;
-    let end = End::read(&mut words, at)?;
-    tally.finish(block_bytes(plan), end, at)?;
 
-    let table = table_of(plan, found.len())?;
-    let mut index = 0;
-    let time = times.last();
-    for mut piece in pieces {
-        for buckets in piece.chunks_exact_mut(in_a_block) {
-            if let Some(older) = blocks.at_time(&found[index], buckets, time) {
-                found[index] = older;
-            }
-            fill(&table, index, buckets, found[index].counted);
-            index += 1;
+    /// Checks that a part ends where all should.
+    fn check_end(&self) -> Result<(), Reason> {
+        match self.length {
+            Some(bytes) if bytes != self.at => Err(Reason::WrongLength { bytes, wanted: self.at }),
+            _ => Ok(()),
         }
     }
-    contents_of(header, Loaded::Shards { table, blocks: found, time })
 }
 
 /// Reads until `bytes` is full or the stream ends. Returns the number of bytes read.
-pub fn read_up_to(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
+fn read_up_to(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
     let mut got = 0;
     while got < bytes.len() {
         match reader.read(&mut bytes[got..]) {
@@ -141,4 +130,183 @@ pub fn read_up_to(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize>
         }
     }
     Ok(got)
+}
+
+/// Reads a filter that is one part.
+pub fn read<S: PersistentHasher>(reader: impl Read, wanted: Wanted) -> Result<Parts<S>, Reason> {
+    read_source(Source::stream(reader), wanted)
+}
+
+/// The same from a source of any length.
+pub fn read_source<S: PersistentHasher, R: Read>(
+    source: Source<R>,
+    wanted: Wanted,
+) -> Result<Parts<S>, Reason> {
+    let mut loading = Loading::new(wanted);
+    match loading.read(source)? {
+        true => loading.finish(),
+        false => Err(Reason::NotASnapshot),
+    }
+}
+
+/// A filter whose parts are coming.
+pub struct Loading<S> {
+    wanted: Wanted,
+    /// With the header of the last part: the limit of the filter's size may have changed since the first.
+    begun: Option<(Begun, Header<S>)>,
+}
+
+/// What has come of a filter.
+struct Begun {
+    /// The header of the first part, as it was parsed.
+    header: Words<HEADER_WORDS>,
+    /// The least turn that the next part may have.
+    turn: u64,
+    reader: BlockReader,
+    coverage: Coverage,
+    times: Times,
+    gathered: Gathered,
+}
+
+impl<S: PersistentHasher> Loading<S> {
+    pub fn new(wanted: Wanted) -> Self {
+        Loading { wanted, begun: None }
+    }
+
+    /// Adds a part. If it is refused, nothing has changed.
+    pub fn push(&mut self, part: &[u8]) -> Result<(), Reason> {
+        match self.read(Source::of_length(part, part.len() as u64))? {
+            true => Ok(()),
+            false => Err(Reason::NotASnapshot),
+        }
+    }
+
+    /// Reads the next part, and nothing after it. If it is refused, nothing has changed. Returns whether there was
+    /// anything to read.
+    pub fn read<R: Read>(&mut self, mut source: Source<R>) -> Result<bool, Reason> {
+        let Some(mut words) = source.header()? else { return Ok(false) };
+        let (header, sum) = self.wanted.header(&mut words)?;
+        match &mut self.begun {
+            Some((begun, last)) => {
+                begun.add(&header, &words, sum, &mut source)?;
+                *last = header;
+            }
+            None => {
+                let mut begun = Begun::of(&header, words);
+                begun.add(&header, &words, sum, &mut source)?;
+                self.begun = Some((begun, header));
+            }
+        }
+        Ok(true)
+    }
+
+    /// The place where the next part begins. `None` if all have come.
+    pub fn next(&self) -> Option<u64> {
+        self.begun.as_ref().map_or(Some(0), |(begun, _)| begun.coverage.next())
+    }
+
+    /// The filter, if all of its parts have come.
+    pub fn finish(self) -> Result<Parts<S>, Reason> {
+        let next = self.next();
+        match (self.begun, next) {
+            (Some((Begun { reader, times, gathered, .. }, header)), None) => {
+                let loaded = gathered.finish(&header.plan, &reader, times.last())?;
+                Ok(Parts { header, loaded })
+            }
+            (_, next) => Err(Reason::PiecesMissing { next: next.unwrap_or(0) }),
+        }
+    }
+}
+
+impl Begun {
+    /// Nothing yet, of the filter with this header.
+    fn of<S>(header: &Header<S>, words: Words<HEADER_WORDS>) -> Self {
+        let Header { plan, is_list, .. } = header;
+        Begun {
+            header: words,
+            turn: 0,
+            reader: BlockReader::new(plan),
+            coverage: Coverage::of(plan.geometry().shards()),
+            times: Times::default(),
+            gathered: Gathered::nothing(plan, *is_list),
+        }
+    }
+
+    fn add<S>(
+        &mut self,
+        header: &Header<S>,
+        words: &Words<HEADER_WORDS>,
+        header_sum: u64,
+        source: &mut Source<impl Read>,
+    ) -> Result<(), Reason> {
+        self.check_order(header, words)?;
+        let tally = Tally::new(header_sum, self.coverage.clone(), self.times.clone());
+        match self.add_blocks(header, tally, source) {
+            Ok((coverage, times)) => (self.coverage, self.times) = (coverage, times),
+            Err(reason) => {
+                self.gathered.truncate(self.coverage.blocks());
+                return Err(reason);
+            }
+        }
+        self.turn = header.stamp.turn.saturating_add(1);
+        Ok(())
+    }
+
+    /// Checks that this is the part that comes next.
+    fn check_order<S>(
+        &self,
+        header: &Header<S>,
+        words: &Words<HEADER_WORDS>,
+    ) -> Result<(), Reason> {
+        if !are_of_one_filter(words, &self.header) {
+            return Err(Reason::OtherFilter);
+        }
+        let (start, wanted) = (header.start, self.coverage.next());
+        if wanted != Some(start) {
+            return Err(Reason::Misplaced { start, wanted });
+        }
+        if header.stamp.turn < self.turn {
+            return Err(Reason::EarlierDump);
+        }
+        Ok(())
+    }
+
+    /// Reads and validates what follows a header. Returns what is covered then, and the times.
+    fn add_blocks<S>(
+        &mut self,
+        Header { plan, is_list, .. }: &Header<S>,
+        mut tally: Tally,
+        source: &mut Source<impl Read>,
+    ) -> Result<(Coverage, Times), Reason> {
+        // The word that comes next: the number of a block, or the beginning of the end.
+        let mut next = [0];
+        if *is_list {
+            let (list, sum) = read_list(plan, source)?;
+            tally.add_read(&self.reader, (0, list.hashes.len() as i64, sum), list.time)?;
+            self.gathered = Gathered::List(list);
+            source.read(&mut next)?;
+        } else {
+            let mut words = zeros(self.reader.block_words())?;
+            source.read(&mut next)?;
+            while !(End::begins(next[0]) || tally.coverage().is_complete()) {
+                let number = tally.blocks();
+                self.reader.check_number(number, u64::from_le(next[0]))?;
+                words[0] = next[0];
+                source.read(&mut words[1..])?;
+                let block = self.reader.read(number, &mut words)?;
+                tally.add_read(&self.reader, (block.depth, block.items, block.sum), block.time)?;
+                self.gathered.add(plan, block, &words[buckets_in(plan)])?;
+                source.read(&mut next)?;
+            }
+        }
+        let at = source.at - size_of_val(&next) as u64;
+        let mut words = [0; END_WORDS];
+        words[0] = next[0];
+        if End::begins(next[0]) {
+            source.read(&mut words[1..])?;
+        }
+        let end = End::read(&mut words, at)?;
+        source.check_end()?;
+        tally.finish(end, at)
+    }
 }

@@ -1,9 +1,10 @@
-//! From a filter to the words of its file.
+//! From a filter to the words of a part of it.
 //!
 //! The shards are copied and written one by one, so only one of them is in memory twice. In a
 //! growing filter, shards may be split meanwhile. The blocks still make up every root, because the
 //! room copies the shards in the order of the hashes that lead to them.
 
+use crate::layout::roots::Position;
 use crate::layout::stamps::Moment;
 use crate::room::parts::{Copied, Plan};
 use crate::room::shards::Shards;
@@ -11,17 +12,18 @@ use crate::room::{Room, Stage};
 use crate::rule::rule;
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::blocks::Tally;
+use crate::snapshot::coverage::{Coverage, UNITS};
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{
-    BLOCK_HEAD, End, block_bytes, block_words, buckets_in, bytes_of, seal,
+    BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, block_words, buckets_in, seal,
 };
 use crate::snapshot::header::header;
-use crate::snapshot::list::{Listing, list_file};
-use crate::snapshot::time::words_of;
+use crate::snapshot::list::{Listing, block_of};
+use crate::snapshot::origin::Stamp;
+use crate::snapshot::time::{Times, words_of};
 use crate::stable_hash::PersistentHasher;
 use crate::table::ticking::Time;
 use std::fmt;
-use std::io::Write;
 
 /// What a save has written: the numbers of items, bytes and shards.
 ///
@@ -90,73 +92,126 @@ impl SaveReport {
     }
 }
 
+impl From<End> for SaveReport {
+    fn from(End { blocks, items, bytes, .. }: End) -> Self {
+        SaveReport { items: items.try_into().unwrap_or(0), bytes, shards: blocks as usize }
+    }
+}
+
 impl fmt::Display for SaveReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} items in {} bytes", self.items, self.bytes)
     }
 }
 
-/// Writes the whole file of a filter, from its header to its end.
-pub fn write<S: PersistentHasher>(
-    room: &impl Room,
-    capacity: usize,
-    hasher: &S,
-    writer: &mut impl Write,
-) -> Result<SaveReport, Reason> {
-    let shards = match room.stage() {
-        Stage::Shards(shards) => Some(shards),
-        Stage::List(stages) => {
-            if let Some(list) = Listing::of(room, stages)? {
-                let plan = Plan::Growing(stages.plan());
-                let mut words = list_file(&plan, header(&plan, capacity, true, hasher), &list)?;
-                writer.write_all(bytes_of(&mut words)).map_err(Reason::io("cannot write"))?;
-                let bytes = size_of_val(&*words) as u64;
-                return Ok(SaveReport { items: list.hashes.len(), bytes, shards: 1 });
-            }
-            None
-        }
-    };
-    match (shards, room.stage()) {
-        (Some(shards), _) | (None, Stage::Shards(shards)) => {
-            write_shards(room, shards, capacity, hasher, writer)
-        }
-        // A list that has ended left shards.
-        (None, Stage::List(_)) => Err(Reason::Outgrown),
+/// Which part of a filter to write.
+#[derive(Clone, Copy)]
+pub struct Part {
+    /// The place where it begins.
+    pub start: u64,
+    pub stamp: Stamp,
+    /// The most bytes that it may have, unless it has one block.
+    pub most_bytes: usize,
+}
+
+impl Part {
+    /// All of it.
+    pub const FILE: Part = Part { start: 0, stamp: Stamp::FILE, most_bytes: usize::MAX };
+
+    /// The number of blocks that it may have.
+    pub fn most_blocks(self, plan: &Plan) -> u64 {
+        let for_blocks = self.most_bytes.saturating_sub(8 * (HEADER_WORDS + END_WORDS));
+        (for_blocks as u64 / block_bytes(plan)).max(1)
     }
 }
 
-fn write_shards<S: PersistentHasher, R: Room>(
-    room: &R,
-    shards: &R::Shards,
-    capacity: usize,
-    hasher: &S,
-    writer: &mut impl Write,
-) -> Result<SaveReport, Reason> {
-    let plan = shards.plan();
-    let words = block_words(&plan);
-    let mut block = zeros(words)?;
-    let mut write = |words: &mut [u64]| -> Result<u64, Reason> {
+/// What a part is written to.
+struct Sink<W> {
+    write: W,
+    bytes: u64,
+}
+
+impl<W: FnMut(&[u8]) -> Result<(), Reason>> Sink<W> {
+    /// Seals words and writes them. Returns their checksum.
+    fn write(&mut self, words: &mut [u64]) -> Result<u64, Reason> {
         let (bytes, sum) = seal(words);
-        writer.write_all(bytes).map_err(Reason::io("cannot write"))?;
+        (self.write)(bytes)?;
+        self.bytes += bytes.len() as u64;
         Ok(sum)
-    };
-    let roots = plan.geometry().shards();
-    let mut tally = Tally::new(roots, write(&mut header(&plan, capacity, false, hasher))?);
-    let mut copying = Copying { room, shards, plan: &plan, next: Some(0) };
-    while let Some((depth, items)) = copying.copy(tally.coverage().blocks(), &mut block) {
-        let sum = write(&mut block)?;
-        tally.add(depth, items, sum).map_err(|_| Reason::Outgrown)?;
     }
-    if !(tally.coverage().is_complete() && tally.coverage().is_balanced()) {
+}
+
+/// Writes a part of a filter, from its header to its end, by calls with some of its bytes. Returns its end, and the place
+/// where the next part begins, if there is another one.
+pub fn write<S: PersistentHasher>(
+    room: &impl Room,
+    (capacity, hasher): (usize, &S),
+    part: Part,
+    write: impl FnMut(&[u8]) -> Result<(), Reason>,
+) -> Result<(End, Option<u64>), Reason> {
+    let Part { start, stamp, most_bytes } = part;
+    let mut sink = Sink { write, bytes: 0 };
+    let no_such_piece = || Reason::NoSuchPiece { cursor: start };
+    // Writes the header. Returns what is to be told of the blocks.
+    let begin = |sink: &mut Sink<_>, plan: &Plan, is_list| {
+        let sum = sink.write(&mut header(plan, capacity, is_list, hasher, (start, stamp)))?;
+        Ok(Tally::new(sum, Coverage::from(plan.geometry().shards(), start), Times::default()))
+    };
+    let list = match room.stage() {
+        Stage::List(stages) => Listing::of(room, stages)?.map(|list| (stages.plan(), list)),
+        Stage::Shards(_) => None,
+    };
+    let (tally, told) = if let Some((plan, list)) = list {
+        // A filter that has a list never had anything else, so no other place came from it.
+        if start != 0 {
+            return Err(no_such_piece());
+        }
+        let plan = Plan::Growing(plan);
+        let mut tally: Tally = begin(&mut sink, &plan, true)?;
+        let sum = sink.write(&mut block_of(&plan, &list)?)?;
+        tally.add(0, list.hashes.len() as i64, sum).map_err(|_| Reason::Outgrown)?;
+        let told = tally.end(sink.bytes);
+        (tally, told)
+    } else {
+        // A list that has ended left shards.
+        let Stage::Shards(shards) = room.stage() else { return Err(Reason::Outgrown) };
+        let plan = shards.plan();
+        let first = shard_at(&plan, start).ok_or_else(no_such_piece)?;
+        let mut block = zeros(block_words(&plan))?;
+        let mut tally = begin(&mut sink, &plan, false)?;
+        let mut copying = Copying { room, shards, plan: &plan, next: Some(first) };
+        while tally.blocks() < part.most_blocks(&plan)
+            && let Some((depth, items)) = copying.copy(tally.blocks(), &mut block)
+        {
+            let sum = sink.write(&mut block)?;
+            // Otherwise the place where it begins is inside of a shard.
+            tally.add(depth, items, sum).map_err(|_| no_such_piece())?;
+        }
+        let told = tally.end(sink.bytes);
+        let told = rule!("a_save_counts_the_items_of_the_filter", told, {
+            End { items: room.items() as i64, ..told }
+        });
+        (tally, told)
+    };
+    let coverage = tally.coverage();
+    let is_whole = coverage.is_complete() && coverage.is_balanced();
+    if start == 0 && most_bytes == usize::MAX && !is_whole {
         return Err(Reason::Outgrown);
     }
-    let told = tally.end(block_bytes(&plan));
-    let end = rule!("a_save_counts_the_items_of_the_filter", told, {
-        End { items: room.items() as i64, ..told }
-    });
-    write(&mut end.words())?;
-    let End { blocks, items, bytes, .. } = end;
-    Ok(SaveReport { items: items.try_into().unwrap_or(0), bytes, shards: blocks as usize })
+    sink.write(&mut told.words())?;
+    Ok((told, coverage.next()))
+}
+
+/// Returns what the room calls the shard that begins at this place, or the one that has this place.
+fn shard_at(plan: &Plan, place: u64) -> Option<u64> {
+    let (root, in_root) = (usize::try_from(place / UNITS).ok()?, place % UNITS);
+    match plan {
+        Plan::Fixed(geometry) => (root < geometry.shards() && in_root == 0).then_some(root as u64),
+        Plan::Growing(plan) => {
+            let in_root = in_root * (u64::MAX / UNITS + 1);
+            plan.roots().first_from(Position { root, in_root }).map(|hash| hash.0)
+        }
+    }
 }
 
 /// Copies the next shard of a filter. Returns what there is to know of it, and the time if the filter forgets.

@@ -1,16 +1,19 @@
-//! An independent reader of saved filters. It is written from the specification (`koel::format`)
-//! and uses no code of koel. It can also change such files and fix their checksums.
+//! An independent reader of saved filters, in files and in pieces. It is written from the specification (`koel::format`)
+//! and uses no code of koel. It can also change parts and fix their checksums.
 
 // Each test program uses only a part of this.
 #![allow(dead_code)]
 
 use xxhash_rust::xxh3::xxh3_64;
 
-pub const HEADER_WORDS: usize = 23;
-pub const END_WORDS: usize = 6;
+pub const HEADER_WORDS: usize = 26;
+pub const END_WORDS: usize = 7;
 pub const BLOCK_HEAD: usize = 3;
 /// The words of a block that tell its time.
 pub const TIME: usize = 3;
+
+/// What a file begins with.
+const MAGIC: [u8; 8] = [0x89, 0x6B, 0x6F, 0x65, 0x6C, 0x0D, 0x0A, 0x1A];
 
 pub mod word {
     pub const GROWS: usize = 2;
@@ -28,11 +31,23 @@ pub mod word {
     pub const WORDS: usize = 19;
     pub const LIST: usize = 20;
     pub const TICKS: usize = 21;
+    pub const START: usize = 22;
+    pub const FILTER: usize = 23;
+    pub const TURN: usize = 24;
     pub const DEPTH: usize = 1;
     pub const ITEMS: usize = 2;
 }
 
-/// The words of a file by part, including checksums. [`cut`](FilterFile::cut) does not validate
+/// The words of an end.
+pub mod end {
+    pub const BLOCKS: usize = 1;
+    pub const ITEMS: usize = 2;
+    pub const BYTES: usize = 3;
+    pub const PLACE: usize = 4;
+    pub const SUMS: usize = 5;
+}
+
+/// The words of a file or a piece, including checksums. [`cut`](FilterFile::cut) does not validate
 /// them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FilterFile {
@@ -87,24 +102,66 @@ impl FilterFile {
     /// Fixes all derived values: the numbers of the blocks, the checksums and the end. The items
     /// and item counts of the blocks stay as they are.
     pub fn sealed(mut self) -> Self {
-        seal(&mut self.header);
         for (number, block) in (0..).zip(&mut self.blocks) {
             block[0] = number;
-            seal(block);
         }
         let items = self.blocks.iter().map(|block| block[word::ITEMS]);
-        self.end[1] = self.blocks.len() as u64;
-        self.end[2] = items.fold(0, u64::wrapping_add);
-        let words = HEADER_WORDS + self.blocks.iter().map(Vec::len).sum::<usize>() + END_WORDS;
-        self.end[3] = 8 * words as u64;
-        self.end[4] = self.sum_of_sums();
+        self.end[end::BLOCKS] = self.blocks.len() as u64;
+        self.end[end::ITEMS] = items.fold(0, u64::wrapping_add);
+        self.end[end::BYTES] = self.bytes().len() as u64;
+        self.end[end::PLACE] = self.places().fold(self.start(), |_, (_, after)| after);
+        self.with_sums()
+    }
+
+    /// Fixes the checksums. Everything else stays as it is.
+    pub fn with_sums(mut self) -> Self {
+        seal(&mut self.header);
+        self.blocks.iter_mut().filter(|block| !block.is_empty()).for_each(|block| seal(block));
+        self.end[end::SUMS] = self.sum_of_sums();
         seal(&mut self.end);
         self
     }
 
+    pub fn start(&self) -> u64 {
+        self.header[word::START]
+    }
+
+    /// Where the last block ends.
+    pub fn end_place(&self) -> u64 {
+        self.end[end::PLACE]
+    }
+
+    /// Where each block begins and ends.
+    pub fn places(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.depths().scan(self.start(), |place, depth| {
+            let begins = *place;
+            *place = begins.wrapping_add((1 << 31) >> depth.min(63));
+            Some((begins, *place))
+        })
+    }
+
+    /// Returns the file that the parts of a filter make up, after checking that they do.
+    pub fn joined(parts: &[FilterFile]) -> FilterFile {
+        let (first, last) = (&parts[0], &parts[parts.len() - 1]);
+        let (mut place, mut turn) = (0, 0);
+        for part in parts {
+            part.check_part();
+            assert_eq!(part.header[word::FILTER], first.header[word::FILTER]);
+            assert_eq!(part.start(), place);
+            assert!(part.header[word::TURN] > turn);
+            (place, turn) = (part.end_place(), part.header[word::TURN]);
+        }
+        assert_eq!(place, last.roots() << 31);
+        let blocks = parts.iter().flat_map(|part| part.blocks.clone()).collect();
+        let (mut header, end) = (last.header.clone(), last.end.clone());
+        header[0] = u64::from_le_bytes(MAGIC);
+        header[word::START..=word::TURN].fill(0);
+        FilterFile { header, blocks, end }.sealed()
+    }
+
     fn sum_of_sums(&self) -> u64 {
         let parts = [&self.header].into_iter().chain(&self.blocks);
-        sum_of(&parts.map(|words| *words.last().expect("a checksum")).collect::<Vec<u64>>())
+        sum_of(&parts.filter_map(|words| words.last().copied()).collect::<Vec<u64>>())
     }
 
     pub fn bits(&self) -> u32 {
@@ -202,7 +259,7 @@ impl FilterFile {
     }
 
     pub fn items(&self) -> i64 {
-        self.end[2].cast_signed()
+        self.end[end::ITEMS].cast_signed()
     }
 
     pub fn depths(&self) -> impl Iterator<Item = u32> {
@@ -242,14 +299,34 @@ impl FilterFile {
         &block[BLOCK_HEAD..][..words]
     }
 
-    /// Checks everything that the specification says of a file.
-    pub fn check(&self) {
+    /// Checks everything that the specification says of one part.
+    pub fn check_part(&self) {
         self.check_header();
         for (number, block) in (0..).zip(&self.blocks) {
             assert!(is_sealed(block));
             assert_eq!(block[0], number);
             self.check_block(block);
         }
+        // Each shard is a half of a half, so it begins at a multiple of its own size.
+        for ((begins, _), depth) in self.places().zip(self.depths()) {
+            assert!(depth <= 31 && begins.is_multiple_of(1 << (31 - depth)));
+        }
+        let items = self.blocks.iter().map(|block| block[word::ITEMS].cast_signed());
+        assert_eq!(self.end[0].to_le_bytes(), *b"koel end");
+        assert_eq!(self.end[end::BLOCKS], self.blocks.len() as u64);
+        assert!(!self.blocks.is_empty());
+        assert_eq!(self.items(), items.sum::<i64>());
+        assert_eq!(self.end[end::BYTES], self.bytes().len() as u64);
+        assert_eq!(self.places().last().map(|(_, after)| after), Some(self.end_place()));
+        assert_eq!(self.end[end::SUMS], self.sum_of_sums());
+        assert!(is_sealed(&self.end));
+    }
+
+    /// Checks everything that the specification says of a file.
+    pub fn check(&self) {
+        self.check_part();
+        assert_eq!(self.header[0].to_le_bytes(), MAGIC);
+        assert_eq!(self.header[word::START..=word::TURN], [0, 0, 0]);
         self.check_depths();
         if self.grows() && !self.is_list() {
             let mut used_up = 0;
@@ -263,18 +340,12 @@ impl FilterFile {
             let items = by_age.iter().sum::<i64>();
             assert!(items <= used_up, "{items} items of {used_up} used-up lanes");
         }
-        let items = self.blocks.iter().map(|block| block[word::ITEMS].cast_signed());
-        assert_eq!(self.end[0].to_le_bytes(), *b"koel end");
-        assert_eq!(self.end[1], self.blocks.len() as u64);
-        assert_eq!(self.items(), items.sum::<i64>());
-        assert_eq!(self.end[3], self.bytes().len() as u64);
-        assert_eq!(self.end[4], self.sum_of_sums());
-        assert!(is_sealed(&self.end));
     }
 
     fn check_header(&self) {
         let header = &self.header;
-        assert_eq!(header[0].to_le_bytes(), [0x89, 0x6B, 0x6F, 0x65, 0x6C, 0x0D, 0x0A, 0x1A]);
+        let piece = [0x89, 0x6B, 0x6F, 0x65, 0x6C, 0x70, 0x0D, 0x0A];
+        assert!([MAGIC, piece].contains(&header[0].to_le_bytes()));
         assert!(self.ticks() <= 62);
         assert!(header[word::LIST] == 0 || self.is_list() && self.grows() && self.roots() == 1);
         assert_eq!(header[1], 1, "the version");
@@ -294,7 +365,6 @@ impl FilterFile {
         } else {
             assert!(near.is_power_of_two() && (2..=512).contains(&near), "{near}");
             assert!(buckets.is_multiple_of(near));
-            assert_eq!(self.roots(), self.blocks.len() as u64);
             assert_eq!(header[word::MAX_BYTES..=word::RATE], [0, 0, 0]);
         }
         assert_eq!(header[12], 0, "the seed has 64 bits");
@@ -362,16 +432,9 @@ impl FilterFile {
         }
     }
 
+    /// Checks that the blocks are a whole filter.
     fn check_depths(&self) {
-        let mut covered = 0u64;
-        for depth in self.depths() {
-            assert!(depth <= 31);
-            // Each part is a half of a half, so it begins at a multiple of its own size.
-            let part = 1 << (31 - depth);
-            assert!(covered.is_multiple_of(part));
-            covered += part;
-        }
-        assert_eq!(covered, self.roots() << 31);
+        assert_eq!(self.end_place(), self.roots() << 31);
         let deepest = self.depths().max().expect("a block");
         assert!(u128::from(self.roots()) << deepest <= (1 << 20) + 64 * self.blocks.len() as u128);
     }

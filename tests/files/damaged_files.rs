@@ -2,10 +2,10 @@
 //! what is wrong and where. No file causes a panic, not even a forged one with valid checksums.
 
 use crate::common::{LAYOUTS, SplitMix, in_time, layouts, leave_list, rounds};
-use crate::file::{BLOCK_HEAD, FilterFile, HEADER_WORDS, word};
+use crate::file::{BLOCK_HEAD, END_WORDS, FilterFile, HEADER_WORDS, seal, word};
 use koel::SnapshotErrorKind::{
-    self, Damaged, Incomplete, Io, NotAFile, NotASnapshot, NotFound, OutOfMemory,
-    UnsupportedVersion, WrongHasher, WrongKind,
+    self, Damaged, Incomplete, Io, NotAFile, NotASnapshot, NotFound, OutOfMemory, OutOfOrder,
+    Outgrown, UnsupportedVersion, WrongHasher, WrongKind,
 };
 use koel::{
     AnyCuckooFilter, ConcurrentCuckooFilter, Fixed, Growing, Room, SnapshotError, SnapshotInfo,
@@ -13,6 +13,10 @@ use koel::{
 };
 use std::fs::File;
 use std::path::Path;
+
+/// The bytes before the first block, and after the last one.
+const HEADER: usize = 8 * HEADER_WORDS;
+const END: usize = 8 * END_WORDS;
 
 type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
 
@@ -116,8 +120,8 @@ fn what_a_damaged_file_says_of_itself_is_not_believed() {
     let path = folder.path().join("filter");
     let whole = bytes_of(&growing(50));
     let cut = FilterFile::cut(&whole);
-    let end = whole.len() - 48;
-    for at in (0..184).chain(end..whole.len()) {
+    let end = whole.len() - END;
+    for at in (0..HEADER).chain(end..whole.len()) {
         let mut bytes = whole.clone();
         bytes[at] ^= 1 << (at % 8);
         std::fs::write(&path, &bytes).expect("a file");
@@ -144,13 +148,13 @@ fn a_truncated_file_is_never_loaded() {
 
 /// Returns the expected kind and offset of the error if this byte is changed.
 fn kind_of_damage(file: &FilterFile, at: usize) -> (SnapshotErrorKind, u64) {
-    let end = file.bytes().len() - 48;
+    let end = file.bytes().len() - END;
     let block = 8 * file.blocks[0].len();
     match at {
         0..8 => (NotASnapshot, u64::MAX),
         8..16 => (UnsupportedVersion, u64::MAX),
-        16..184 => (Damaged, 0),
-        _ if at < end => (Damaged, (at - (at - 184) % block) as u64),
+        16..HEADER => (Damaged, 0),
+        _ if at < end => (Damaged, (at - (at - HEADER) % block) as u64),
         _ if at < end + 8 => (Incomplete, end as u64),
         _ => (Damaged, end as u64),
     }
@@ -366,28 +370,22 @@ fn every_claim<R: Room>(filter: &Filter<R>) {
                         use_it(filter, false);
                     }
                     Err(error) => {
-                        let kinds = [Damaged, Incomplete, WrongKind, OutOfMemory];
+                        let kinds = [Damaged, Incomplete, WrongKind, OutOfMemory, OutOfOrder];
                         assert!(kinds.contains(&error.kind()), "{error}");
                     }
                 }
             }
         }
     }
-    for at in 0..5 {
+    for at in 0..END_WORDS - 1 {
         for value in claims(file.end[at]) {
             let mut claim = file.clone();
             claim.end[at] = value;
-            seal_end(&mut claim);
+            seal(&mut claim.end);
             let (by_stream, by_file) = (read::<R>(&claim.bytes()), load::<R>(&claim.bytes()));
             assert!(by_stream.is_err() && by_file.is_err(), "word {at} of the end: {value:#x}");
         }
     }
-}
-
-/// Fixes only the checksum of the end.
-fn seal_end(file: &mut FilterFile) {
-    let bytes: Vec<u8> = file.end[..5].iter().flat_map(|word| word.to_le_bytes()).collect();
-    file.end[5] = xxhash_rust::xxh3::xxh3_64(&bytes);
 }
 
 #[test]
@@ -404,7 +402,7 @@ fn an_invalid_bucket_is_refused() {
         for bit in file.slots() * file.lane_bits()..64 {
             for word in 5..5 + layout.words {
                 let bad = changed(&file, |file| file.blocks[0][word] = 1 << bit);
-                assert_eq!(refused::<Fixed>(&bad, Damaged), 184 + 8 * 5, "{layout:?}");
+                assert_eq!(refused::<Fixed>(&bad, Damaged), HEADER as u64 + 8 * 5, "{layout:?}");
             }
         }
         if layout.words == 2 {
@@ -412,7 +410,7 @@ fn an_invalid_bucket_is_refused() {
             for bit in (0..file.slots()).map(|lane| lane * file.lane_bits()) {
                 let words = [0, 1 << bit];
                 let bad = changed(&file, |file| file.blocks[0][5..7].copy_from_slice(&words));
-                assert_eq!(refused::<Fixed>(&bad, Damaged), 184 + 8 * 5, "{layout:?}");
+                assert_eq!(refused::<Fixed>(&bad, Damaged), HEADER as u64 + 8 * 5, "{layout:?}");
             }
         }
     }
@@ -429,7 +427,7 @@ fn an_invalid_bucket_is_refused() {
                 file.blocks[0][1_001..1_003].copy_from_slice(&words);
                 file.blocks[0][word::ITEMS] = 1;
             });
-            assert_eq!(refused::<Growing>(&bad, Damaged), 184 + 8 * 1_001);
+            assert_eq!(refused::<Growing>(&bad, Damaged), HEADER as u64 + 8 * 1_001);
         }
     }
     let file = file_of(&growing(0));
@@ -440,11 +438,11 @@ fn an_invalid_bucket_is_refused() {
                 file.blocks[0][1_000] = fingerprint << window << (lane * file.bits());
                 file.blocks[0][word::ITEMS] = 1;
             });
-            assert_eq!(refused::<Growing>(&bad, Damaged), 184 + 8_000);
+            assert_eq!(refused::<Growing>(&bad, Damaged), HEADER as u64 + 8_000);
         }
     }
     let bad = changed(&file, |file| file.blocks[0][70] = 1 << 60);
-    assert_eq!(refused::<Growing>(&bad, Damaged), 184 + 560);
+    assert_eq!(refused::<Growing>(&bad, Damaged), HEADER as u64 + 560);
 }
 
 #[test]
@@ -452,12 +450,12 @@ fn the_item_count_of_a_block_has_to_match_its_lanes() {
     let file = file_of(&fixed(50));
     for items in [0, -1, 49, 51, i64::MIN, i64::MAX] {
         let bad = changed(&file, |file| file.blocks[0][word::ITEMS] = items.cast_unsigned());
-        assert_eq!(refused::<Fixed>(&bad, Damaged), 184 + 16);
+        assert_eq!(refused::<Fixed>(&bad, Damaged), HEADER as u64 + 16);
     }
     let file = file_of(&growing(50));
     for items in [51 + (1 << 40), 49 - (1 << 40), i64::MIN, i64::MAX] {
         let bad = changed(&file, |file| file.blocks[0][word::ITEMS] = items.cast_unsigned());
-        assert_eq!(refused::<Growing>(&bad, Damaged), 184 + 16);
+        assert_eq!(refused::<Growing>(&bad, Damaged), HEADER as u64 + 16);
     }
     // A shard may have put items on the ledger that are in others now, and taken some off. But no filter has more
     // of them than lanes that are used up.
@@ -499,7 +497,7 @@ fn blocks_have_to_cover_their_roots_exactly() {
         assert!(read::<Growing>(&bytes).is_err() && load::<Growing>(&bytes).is_err(), "{short:?}");
     }
     let chain: Vec<u64> = (1..=21).chain([21]).collect();
-    refused::<Growing>(&with_depths(&chain), Damaged);
+    refused::<Growing>(&with_depths(&chain), Outgrown);
     let fixed = file_of(&fixed(50));
     refused::<Fixed>(&changed(&fixed, |file| file.blocks[0][word::DEPTH] = 1), Damaged);
 }
@@ -524,7 +522,7 @@ fn blocks_belong_to_one_file<R: Room>(filter: &Filter<R>) {
 
     let mut swapped = first.clone();
     swapped.blocks.swap(0, 1);
-    assert_eq!(refused::<R>(&swapped, Damaged), 184);
+    assert_eq!(refused::<R>(&swapped, Damaged), HEADER as u64);
     let mut doubled = first.clone();
     doubled.blocks[1] = first.blocks[0].clone();
     refused::<R>(&doubled, Damaged);

@@ -1,7 +1,7 @@
 //! Lookups in a file give the answers of the loaded filter, or an error.
 
 use crate::common::{LAYOUTS, SplitMix, layouts, rounds};
-use crate::file::FilterFile;
+use crate::file::{END_WORDS, FilterFile, HEADER_WORDS};
 use koel::SnapshotErrorKind::{Damaged, Incomplete, NotFound, WrongHasher};
 use koel::{
     AnyCuckooFilter, ConcurrentCuckooFilter, GrowingCuckooFilter, Room, SnapshotFile, StableHash,
@@ -10,6 +10,10 @@ use koel::{
 use std::fs;
 use std::hash::BuildHasher;
 use std::path::Path;
+
+/// The bytes before the first block, and after the last one.
+const HEADER: usize = 8 * HEADER_WORDS;
+const END: usize = 8 * END_WORDS;
 
 const HASH: StableHash = StableHash::with_seed(7);
 
@@ -90,7 +94,7 @@ fn a_lookup_reads_only_the_shard_that_it_needs() {
     for spare in 0..file.blocks.len() {
         let mut bytes = file.bytes();
         for other in (0..file.blocks.len()).filter(|other| *other != spare) {
-            bytes[184 + other * block + block / 2] ^= 1;
+            bytes[HEADER + other * block + block / 2] ^= 1;
         }
         fs::write(&path, &bytes).expect("a file");
         let file = SnapshotFile::<StableHash>::open(&path).expect("what it is read from is whole");
@@ -103,7 +107,10 @@ fn a_lookup_reads_only_the_shard_that_it_needs() {
                 Err(error) => {
                     assert_eq!(error.kind(), Damaged);
                     let at = error.offset().expect("an offset") as usize;
-                    assert!(at == 184 + (at - 184) / block * block && at != 184 + spare * block);
+                    assert!(
+                        at == HEADER + (at - HEADER) / block * block
+                            && at != HEADER + spare * block
+                    );
                 }
             }
         }
@@ -123,10 +130,12 @@ fn no_lookup_answers_from_a_damaged_file() {
         let right = SnapshotFile::<StableHash>::open(&path).expect("a file");
         let right = right.contains_hash_many(&hashes).expect("answers");
         let (block, all) = (FilterFile::cut(&whole).blocks[0].len() * 8, whole.len());
-        let edges = (0..184).chain((184..all - 48).step_by(block).flat_map(|at| at..at + 24));
-        let edges = edges.chain((184 + block..=all - 48).step_by(block).flat_map(|at| at - 8..at));
+        let edges =
+            (0..HEADER).chain((HEADER..all - END).step_by(block).flat_map(|at| at..at + 24));
+        let edges =
+            edges.chain((HEADER + block..=all - END).step_by(block).flat_map(|at| at - 8..at));
         let others: Vec<usize> = (0..50).map(|_| random.next() as usize % all).collect();
-        for at in edges.chain(all - 48..all).chain(others).step_by(rounds(3, 1)) {
+        for at in edges.chain(all - END..all).chain(others).step_by(rounds(3, 1)) {
             let mut bytes = whole.clone();
             bytes[at] ^= 1 << (at % 8);
             fs::write(&path, &bytes).expect("a file");
@@ -160,8 +169,8 @@ fn a_shard_of_another_file_is_refused() {
     assert_eq!(bytes.len(), others.len());
     fs::write(&path, &bytes).expect("a file");
     let opened = SnapshotFile::<StableHash>::open(&path).expect("a file");
-    let mixed =
-        [&bytes[..184], &others[184..bytes.len() - 48], &bytes[bytes.len() - 48..]].concat();
+    let mixed = [&bytes[..HEADER], &others[HEADER..bytes.len() - END], &bytes[bytes.len() - END..]]
+        .concat();
     fs::write(&path, mixed).expect("the same file with other contents");
     assert_eq!(opened.contains(&1u64).expect_err("another block").kind(), Damaged);
     let error = SnapshotFile::<StableHash>::open(&path).expect_err("a block of another file");

@@ -7,8 +7,6 @@ mod common;
 mod file;
 #[path = "../common/kind.rs"]
 mod kind;
-#[path = "../common/piece.rs"]
-mod piece;
 #[path = "../common/process.rs"]
 mod process;
 

@@ -118,7 +118,8 @@ fn failing_streams<K: Kind>() {
     }
     // A header, blocks and an end.
     assert!(writes >= 4, "{writes}");
-    assert_eq!(reads, writes);
+    // Of a block, or of the end, the first word tells what it is.
+    assert_eq!(reads, 2 * writes - 1);
     // The failures have not changed the filter.
     assert!((0..40_000u64).all(|item| filter.contains(&item) && filter.remove(&item)));
 }

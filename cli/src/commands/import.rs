@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::run::screen::Screen;
 use crate::state::keeper::Keeper;
 use crate::state::seen::{Seen, window_of};
-use koel::{Piece, SnapshotError, SnapshotErrorKind};
+use koel::{SnapshotError, SnapshotErrorKind};
 use std::fmt::{self, Display};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -49,6 +49,7 @@ fn assembled(input: &mut impl Read, from: &Path) -> Result<Seen, Failure> {
                 "{}: this filter has a fixed size (EXPANSION 0); only one that grows can be a state",
                 from.display()
             ),
+            SnapshotErrorKind::Io => format!("{}: {error}", from.display()),
             _ => format!(
                 "{}: {error}; pass the chunks that CF.SCANDUMP returned, all of them in their order",
                 from.display()
@@ -57,21 +58,20 @@ fn assembled(input: &mut impl Read, from: &Path) -> Result<Seen, Failure> {
     };
     let (mut loader, mut is_first) = (Seen::loader(), true);
     while loader.next().is_some() {
-        let piece = Piece::read_bytes(input).map_err(|error| unreadable(from, &error))?;
-        if piece.is_empty() && is_first {
-            return Err(Failure::new(format!(
-                "{}: it is empty; CF.SCANDUMP has no chunks of an empty filter, so there is nothing to import",
-                from.display()
-            )));
-        }
-        if piece.is_empty() {
-            return Err(Failure::new(format!(
-                "{}: it ends before the filter is complete; dump it again, until the cursor is 0",
-                from.display()
-            )));
-        }
-        loader.push(&piece).map_err(refused)?;
-        is_first = false;
+        let is_there = loader.read_from(&mut *input).map_err(refused)?;
+        let it_is = match (is_there, is_first) {
+            (true, _) => {
+                is_first = false;
+                continue;
+            }
+            (false, true) => {
+                "it is empty; CF.SCANDUMP has no chunks of an empty filter, so there is nothing to import"
+            }
+            (false, false) => {
+                "it ends before the filter is complete; dump it again, until the cursor is 0"
+            }
+        };
+        return Err(Failure::new(format!("{}: {it_is}", from.display())));
     }
     loader.finish().map_err(refused)
 }

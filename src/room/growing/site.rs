@@ -12,7 +12,7 @@ use crate::layout::stamps::by_stamp::ByStamp;
 use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::Always;
-use crate::shard::whole::{fill, read_shard, refill};
+use crate::shard::whole::{clear, fill, read_shard};
 use crate::sync::Gauge;
 use crate::table::Table;
 use crate::table::span::{Span, Versions, Words};
@@ -130,9 +130,9 @@ impl Site {
         read_shard(self.table(), self.number(), to);
     }
 
-    /// Replaces what is in the shard, which no other thread knows.
-    pub fn refill(&self, from: &[u64], items: i64) {
-        refill(self.table(), self.number(), from, items);
+    /// Empties the shard, which no other thread knows.
+    pub fn clear(&self) {
+        clear(self.table(), self.number());
     }
 
     /// The balance of the shard in the [ledger](crate::room::growing::ledger).

@@ -150,11 +150,6 @@ pub enum Reason {
     /// The filter grew so much while it was being written that the depths of its blocks differ by
     /// more than a file may have.
     Outgrown,
-    /// It does not begin like a piece.
-    NotAPiece {
-        /// Whether it begins like a file.
-        is_file: bool,
-    },
     /// No piece of the filter begins at this cursor.
     NoSuchPiece {
         cursor: u64,
@@ -243,7 +238,7 @@ impl SnapshotError {
             | Reason::Removed { .. }
             | Reason::InTheWay { .. } => SnapshotErrorKind::Io,
             Reason::Busy { .. } => SnapshotErrorKind::Busy,
-            Reason::NotASnapshot | Reason::NotAPiece { .. } => SnapshotErrorKind::NotASnapshot,
+            Reason::NotASnapshot => SnapshotErrorKind::NotASnapshot,
             Reason::UnsupportedVersion { .. } => SnapshotErrorKind::UnsupportedVersion,
             Reason::WrongKind { .. } => SnapshotErrorKind::WrongKind,
             Reason::WrongHasher { .. } | Reason::OtherHashes { .. } => {
@@ -289,7 +284,7 @@ impl SnapshotError {
     /// filter.write_to(&mut file)?;
     /// file[250] ^= 1;
     /// let error = ConcurrentCuckooFilter::<StableHash>::read_from(&file[..]).unwrap_err();
-    /// assert_eq!(error.offset(), Some(184)); // the block that begins there
+    /// assert_eq!(error.offset(), Some(208)); // the block that begins there
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn offset(&self) -> Option<u64> {

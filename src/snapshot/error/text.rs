@@ -107,12 +107,6 @@ impl fmt::Display for Reason {
                 "the filter grew to thousands of times its size while it was being saved: save it \
                  again",
             ),
-            Reason::NotAPiece { is_file: true } => f.write_str(
-                "this is a saved filter as a whole, not a piece of one: read it with `read_from`",
-            ),
-            Reason::NotAPiece { is_file: false } => {
-                f.write_str("this is not a piece of a filter: it does not begin like one")
-            }
             Reason::NoSuchPiece { cursor } => write!(
                 f,
                 "no piece of this filter begins at cursor {cursor}: begin at 0, and go on with the \

@@ -6,8 +6,8 @@ use crate::room::parts::Plan;
 use crate::snapshot::blocks::{BlockReader, Tally};
 use crate::snapshot::error::Reason;
 use crate::snapshot::file::load::read_at;
-use crate::snapshot::format::{BLOCK_HEAD, End, block_bytes};
-use crate::snapshot::time::{TIME_WORDS, Times};
+use crate::snapshot::format::{BLOCK_HEAD, End};
+use crate::snapshot::time::TIME_WORDS;
 use crate::table::ticking::Time;
 use std::fs::File;
 
@@ -46,16 +46,14 @@ impl Heads {
             let bytes = count.saturating_mul(size_of::<u64>());
             list.try_reserve_exact(count).map_err(|_| Reason::OutOfMemory { bytes })?;
         }
-        let (mut tally, mut times) = (Tally::new(roots, header_sum), Times::default());
+        let mut tally = Tally::of_file(header_sum, roots);
         let mut start = 0u64;
         let mut around = Around::read(file, reader, 0)?;
         for number in 0..end.blocks {
             let next = Around::read(file, reader, number + 1)?;
             let (depth, items) = reader.head(number, around.head)?;
-            let added = tally.add(depth, items, next.sum_before);
-            added.map_err(|gap| gap.at(reader.at(number)))?;
             let time = reader.time_before(number + 1, next.time_before)?;
-            times.add(time).ok_or_else(|| reader.too_early(number))?;
+            tally.add_read(reader, (depth, items, next.sum_before), time)?;
             heads.starts.push(start);
             heads.sums.push(next.sum_before);
             heads.deepest = heads.deepest.max(depth);
@@ -63,8 +61,7 @@ impl Heads {
             start = start.wrapping_add(1 << (UNITS - depth));
             around = next;
         }
-        let bytes = block_bytes(plan);
-        tally.finish(bytes, end, reader.at(end.blocks))?;
+        let (_, times) = tally.finish(end, reader.at(end.blocks))?;
         heads.time = times.last();
         Ok(heads)
     }

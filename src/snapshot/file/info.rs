@@ -1,8 +1,9 @@
 //! What a file says of its filter.
 
 use crate::room::parts::Plan;
+use crate::snapshot::coverage::UNITS;
 use crate::snapshot::error::{Reason, SnapshotError};
-use crate::snapshot::file::load::{end_of, header_words, read_at};
+use crate::snapshot::file::load::{check_whole, end_of, header_words, read_at};
 use crate::snapshot::format::{END_WORDS, End, HEADER_WORDS, MAGIC, block_bytes};
 use crate::snapshot::header::{Anonymous, read_anonymous};
 use crate::snapshot::list;
@@ -90,7 +91,7 @@ impl SnapshotInfo {
             return Err(Reason::NotAFile);
         }
         let length = about.len();
-        let Anonymous { plan, capacity, is_list, hasher } =
+        let Anonymous { plan, capacity, is_list, hasher, start } =
             read_anonymous(&mut header_words(file, length)?)?;
         let (end, _) = end_of(file, length)?;
         let around = 8 * (HEADER_WORDS + END_WORDS) as u64;
@@ -101,6 +102,8 @@ impl SnapshotInfo {
         if wanted != length {
             return Err(Reason::WrongLength { bytes: length, wanted });
         }
+        let last = (plan.geometry().shards() as u64).saturating_mul(UNITS);
+        check_whole(start, Some(end.place).filter(|place| *place != last))?;
         let (items, shards) = (end.items.try_into().unwrap_or(0), end.blocks as usize);
         let number = number_in(file, &plan, length)?;
         Ok((SnapshotInfo { plan, capacity, hasher, items, shards, bytes: length, number }, end))

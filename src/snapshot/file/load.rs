@@ -4,23 +4,24 @@
 //! have to agree before memory for the table is allocated, so a damaged or hostile file cannot
 //! claim more than it has.
 
-use crate::room::Room;
-use crate::room::parts::{Block, Loaded, Plan};
-use crate::shard::whole::{fill, read_shard, refill};
+use crate::room::parts::{Block, Loaded};
+use crate::shard::whole::fill;
 use crate::snapshot::allocate::{table_of, zeros};
 use crate::snapshot::blocks::{BlockReader, Tally};
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{
     END_WORDS, End, HEADER_WORDS, Words, block_bytes, buckets_in, bytes_of,
 };
+use crate::snapshot::gather::make_older;
 use crate::snapshot::header::is_snapshot;
-use crate::snapshot::list::{self, Listing};
-use crate::snapshot::read::{Contents, contents_of, header_of, read};
-use crate::snapshot::time::{Times, lag};
+use crate::snapshot::origin::Stamp;
+use crate::snapshot::read::{Parts, Source, Wanted, read, read_source};
 use crate::stable_hash::PersistentHasher;
 use crate::sync::Mutex;
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Read};
+#[cfg(not(unix))]
+use std::io::{Seek, SeekFrom};
 use std::panic::resume_unwind;
 use std::thread;
 
@@ -34,24 +35,20 @@ const PARTS: usize = 16;
 /// The bytes of a file that are worth another thread.
 const BYTES_FOR_A_THREAD: u64 = 4 << 20;
 
-/// Loads a file. `own_bytes` is the size of the filter without its heap.
-pub fn load<S: PersistentHasher, R: Room>(
-    file: File,
-    own_bytes: usize,
-) -> Result<Contents<S, R>, Reason> {
+/// Loads a file.
+pub fn load<S: PersistentHasher>(file: File, wanted: Wanted) -> Result<Parts<S>, Reason> {
     let about = file.metadata().map_err(Reason::io("cannot read"))?;
     if !about.is_file() {
-        return read(&mut &file, own_bytes);
+        return read(&file, wanted);
     }
     let length = about.len();
-
     let mut words = header_words(&file, length)?;
-    let (header, sum) = header_of::<S, R>(&mut words, own_bytes)?;
-    let plan = &header.plan;
-    if header.is_list {
-        let list = list_in(&file, length, plan, sum)?;
-        return contents_of(header, list.loaded());
+    let (header, sum) = wanted.header(&mut words)?;
+    // A list is short, and a piece has no more blocks than fit in memory.
+    if header.is_list || header.stamp != Stamp::FILE {
+        return read_alone(&file, length, wanted);
     }
+    let plan = &header.plan;
     let reader = BlockReader::new(plan);
 
     // The header of a fixed filter determines the length of the file. A growing filter has at least
@@ -63,7 +60,7 @@ pub fn load<S: PersistentHasher, R: Room>(
     };
     let wrong_length = |wanted| Err(Reason::WrongLength { bytes: length, wanted });
     if let Some(wanted) = with_blocks(roots as u64)
-        && (if R::GROWS { length < wanted } else { length != wanted })
+        && (if plan.grows() { length < wanted } else { length != wanted })
     {
         return wrong_length(wanted);
     }
@@ -82,44 +79,53 @@ pub fn load<S: PersistentHasher, R: Room>(
         fill(&table, number, &words[buckets_in(plan)], block.counted);
         Ok(block)
     })?;
-    let (mut tally, mut times) = (Tally::new(roots, sum), Times::default());
-    for (number, block) in blocks.iter().enumerate() {
-        let added = tally.add(block.depth, block.items, block.sum);
-        added.map_err(|gap| gap.at(reader.at(number as u64)))?;
-        times.add(block.time).ok_or_else(|| reader.too_early(number as u64))?;
+    let mut tally = Tally::of_file(sum, roots);
+    for block in &blocks {
+        tally.add_read(&reader, (block.depth, block.items, block.sum), block.time)?;
     }
-    tally.finish(block_bytes(plan), end, at)?;
+    let (coverage, times) = tally.finish(end, at)?;
+    check_whole(header.start, coverage.next())?;
     let time = times.last();
-    if blocks.first().is_some_and(|first| lag(first.time, time).is_some()) {
-        let mut words = zeros(plan.geometry().words())?;
-        for (number, block) in blocks.iter_mut().enumerate() {
-            read_shard(&table, number, &mut words);
-            if let Some(older) = reader.at_time(block, &mut words, time) {
-                refill(&table, number, &words, older.items);
-                *block = older;
-            }
-        }
-    }
-    contents_of(header, Loaded::Shards { table, blocks, time })
+    make_older(&table, plan, &reader, &mut blocks, time)?;
+    Ok(Parts { header, loaded: Loaded::Shards { table, blocks, time } })
 }
 
-/// Reads the list that is in a file.
-pub fn list_in(file: &File, length: u64, plan: &Plan, header_sum: u64) -> Result<Listing, Reason> {
-    let (end, _) = end_of(file, length)?;
-    let wanted = list::length(plan, end.items);
-    if wanted != length {
-        return Err(Reason::WrongLength { bytes: length, wanted });
+/// Reads a file of this length from front to back. There has to be nothing after it.
+pub fn read_alone<S: PersistentHasher>(
+    file: &File,
+    length: u64,
+    wanted: Wanted,
+) -> Result<Parts<S>, Reason> {
+    read_source(Source::of_length(At { file, at: 0 }, length), wanted)
+}
+
+/// Checks that a part, which begins at one place and ends at another one unless that is the end of the filter, has all of it.
+pub fn check_whole(start: u64, next: Option<u64>) -> Result<(), Reason> {
+    match (start, next) {
+        (0, None) => Ok(()),
+        (0, Some(next)) => Err(Reason::PiecesMissing { next }),
+        _ => Err(Reason::Misplaced { start, wanted: Some(0) }),
     }
-    let mut file_words = zeros((length / 8) as usize - HEADER_WORDS)?;
-    read_at(file, &mut file_words, 8 * HEADER_WORDS as u64)?;
-    let mut rest = &file_words[..];
-    list::read_list(plan, header_sum, |words| {
-        let (next, others) =
-            rest.split_at_checked(words.len()).ok_or(Reason::CutOff { at: length })?;
-        words.copy_from_slice(next);
-        rest = others;
-        Ok(())
-    })
+}
+
+/// A file from a byte on, wherever others read it.
+struct At<'a> {
+    file: &'a File,
+    at: u64,
+}
+
+impl Read for At<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        #[cfg(unix)]
+        let got = std::os::unix::fs::FileExt::read_at(self.file, bytes, self.at)?;
+        #[cfg(not(unix))]
+        let got = {
+            let mut file = self.file;
+            file.seek(SeekFrom::Start(self.at)).and_then(|_| file.read(bytes))?
+        };
+        self.at += got as u64;
+        Ok(got)
+    }
 }
 
 /// Reads the words of the header of a file of this length.
@@ -143,15 +149,7 @@ pub fn end_of(file: &File, length: u64) -> Result<(End, u64), Reason> {
 
 /// Fills `words` with what begins at byte `at`.
 pub fn read_at(file: &File, words: &mut [u64], at: u64) -> Result<(), Reason> {
-    #[cfg(unix)]
-    let read = std::os::unix::fs::FileExt::read_exact_at(file, bytes_of(words), at);
-    #[cfg(not(unix))]
-    let read = {
-        use std::io::{Read, Seek, SeekFrom};
-        let mut file = file;
-        file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(bytes_of(words)))
-    };
-    read.map_err(|error| match error.kind() {
+    At { file, at }.read_exact(bytes_of(words)).map_err(|error| match error.kind() {
         // The file was truncated after its length was read.
         ErrorKind::UnexpectedEof => Reason::CutOff { at },
         _ => Reason::io("cannot read")(error),

@@ -6,16 +6,18 @@ use crate::layout::geometry::{Mixed, Place};
 use crate::layout::sizing::{rate_at, rate_of_a_lane};
 use crate::room::growing::grown::Grown;
 use crate::room::growing::stages::list::List;
-use crate::room::parts::Plan;
+use crate::room::parts::{Loaded, Plan};
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::blocks::BlockReader;
 use crate::snapshot::error::{Reason, SnapshotError};
 use crate::snapshot::file::heads::Heads;
 use crate::snapshot::file::info::SnapshotInfo;
-use crate::snapshot::file::load::{header_words, list_in, read_at};
+use crate::snapshot::file::load::{header_words, read_alone, read_at};
 use crate::snapshot::format::buckets_in;
 use crate::snapshot::header::{Header, read_header};
 use crate::snapshot::list::Listing;
+use crate::snapshot::read::Wanted;
+use crate::snapshot::time::lag;
 use crate::stable_hash::PersistentHasher;
 use crate::sync::Mutex;
 use crate::table::Table;
@@ -88,7 +90,14 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         let (info, end) = SnapshotInfo::of(&file)?;
         let (header, sum) = read_header::<S>(&mut header_words(&file, info.bytes())?, 0)?;
         let contents = if header.is_list {
-            Contents::Items(list_in(&file, info.bytes(), &header.plan, sum)?)
+            let wanted = Wanted { grows: None, own_bytes: 0 };
+            match read_alone::<S>(&file, info.bytes(), wanted)?.loaded {
+                Loaded::Items { hashes, stamps, time } => {
+                    Contents::Items(Listing { hashes, stamps, time })
+                }
+                // Another file has taken its place.
+                _ => return Err(Reason::NotASnapshot),
+            }
         } else {
             let reader = BlockReader::new(&header.plan);
             let heads = Heads::read(&file, &header.plan, &reader, sum, end)?;
@@ -205,7 +214,9 @@ impl<S: PersistentHasher> SnapshotFile<S> {
             return Err(Reason::damaged(at, format!("block {block} has changed")));
         }
         let buckets = &mut words[buckets_in(&self.header.plan)];
-        reader.at_time(&read, buckets, heads.time());
+        if let Some(lag) = lag(read.time, heads.time()) {
+            reader.older(read.by_stamp.as_deref(), buckets, lag);
+        }
         Ok(buckets)
     }
 }

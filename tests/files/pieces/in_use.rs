@@ -1,8 +1,7 @@
 //! Pieces of a filter that other threads change between two of them.
 
 use crate::common::{alone, rounds, together};
-use crate::file::word;
-use crate::piece::PieceFile;
+use crate::file::{FilterFile, word};
 use crate::pieces::{Filter, HASH, bytes_of, cut, growing, loaded, pieces_of};
 use koel::{ConcurrentCuckooFilter, Growing, GrowingCuckooFilter, Piece, SnapshotErrorKind};
 use std::sync::Mutex;
@@ -35,7 +34,7 @@ fn nothing_is_lost_when_shards_are_split_between_two_pieces() {
                 }
             });
             assert!(filter.stats().shards() > 3 * before);
-            PieceFile::file_of(&cut(&pieces)).check();
+            FilterFile::joined(&cut(&pieces)).check();
             let again: Filter<Growing> = loaded(&pieces);
             assert!((0..items).all(|item| again.contains(&item)));
             // Once: what was removed is not there any more.
@@ -81,7 +80,7 @@ fn nothing_is_lost_while_two_threads_insert_and_remove() {
         });
         for (pieces, grown) in dumps.into_inner().expect("no panic") {
             grew += grown;
-            PieceFile::file_of(&cut(&pieces)).check();
+            FilterFile::joined(&cut(&pieces)).check();
             let again: Filter<Growing> = loaded(&pieces);
             let lost = (0..kept).filter(|item| !again.contains(item)).count();
             assert_eq!(lost, 0, "round {round}");
@@ -144,7 +143,7 @@ fn the_last_limit_counts() {
     let last = 2 * bytes + pieces.len() - 1;
     let again: GrowingCuckooFilter<_> = loaded(&pieces);
     assert_eq!(again.max_bytes(), last);
-    assert_eq!(cut(&pieces)[pieces.len() - 1].header()[word::MAX_BYTES], last as u64);
+    assert_eq!(cut(&pieces)[pieces.len() - 1].header[word::MAX_BYTES], last as u64);
     filter.set_max_bytes(last);
     assert!(bytes_of(&again) == bytes_of(&filter));
 }

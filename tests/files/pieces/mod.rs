@@ -6,8 +6,7 @@ mod parts;
 mod refused;
 
 use crate::common::{SplitMix, layouts, leave_list, rounds};
-use crate::file::word;
-use crate::piece::PieceFile;
+use crate::file::{FilterFile, word};
 use koel::{
     AnyCuckooFilter, ConcurrentCuckooFilter, Fixed, GrowingCuckooFilter, Piece, Room,
     SnapshotErrorKind, StableHash,
@@ -30,8 +29,8 @@ pub fn pieces_of<R: Room>(filter: &Filter<R>, most_bytes: usize) -> Vec<Piece> {
     filter.pieces(most_bytes).collect::<Result<_, _>>().expect("pieces")
 }
 
-pub fn cut(pieces: &[Piece]) -> Vec<PieceFile> {
-    pieces.iter().map(|piece| PieceFile::cut(piece.as_bytes())).collect()
+pub fn cut(pieces: &[Piece]) -> Vec<FilterFile> {
+    pieces.iter().map(|piece| FilterFile::cut(piece.as_bytes())).collect()
 }
 
 /// Pushes all pieces.
@@ -60,14 +59,14 @@ fn check<R: Room>(filter: &Filter<R>) {
     for most_bytes in SIZES {
         let pieces = pieces_of(filter, most_bytes);
         let words = cut(&pieces);
-        let file = PieceFile::file_of(&words);
+        let file = FilterFile::joined(&words);
         assert!(file.bytes() == bytes, "the pieces do not make up the file");
         file.check();
         for (piece, words) in pieces.iter().zip(&words) {
             let size = piece.as_bytes().len();
             assert!(size <= most_bytes || words.blocks.len() == 1);
-            let is_last = words.end() == words.header()[word::ROOTS] << 31;
-            assert_eq!(piece.next(), (!is_last).then_some(words.end()));
+            let is_last = words.end_place() == words.roots() << 31;
+            assert_eq!(piece.next(), (!is_last).then_some(words.end_place()));
             // There would not have been room for one more.
             let block = 8 * words.blocks[0].len();
             assert!(is_last || most_bytes - size.min(most_bytes) < block);
@@ -136,7 +135,7 @@ fn a_list_is_one_piece() {
         let filter = builder.growing().build().expect("a small filter");
         (0..items).for_each(|item| filter.insert(&item).expect("memory"));
         let pieces = pieces_of(&filter, 0);
-        assert_eq!((pieces.len(), cut(&pieces)[0].header()[word::LIST]), (1, 1));
+        assert_eq!((pieces.len(), cut(&pieces)[0].header[word::LIST]), (1, 1));
         check(&filter);
         for cursor in [1, 1 << 31, 1 << 63, u64::MAX] {
             let error = filter.piece_at(cursor, 0).expect_err("no piece");
@@ -148,9 +147,9 @@ fn a_list_is_one_piece() {
 /// Every cursor is that of a shard, or refused.
 fn cursors<R: Room>(filter: &Filter<R>) {
     let words = cut(&pieces_of(filter, usize::MAX));
-    let places = words[0].places();
+    let places: Vec<u64> = words[0].places().map(|(place, _)| place).collect();
     let beside = places.iter().flat_map(|place| [place.wrapping_sub(1), *place, place + 1]);
-    let roots = words[0].header()[word::ROOTS];
+    let roots = words[0].roots();
     let shifts = (0..64).map(|bit| 1 << bit);
     let others = [u64::MAX, (roots << 31) - 1, roots << 31, (roots << 31) + 1, roots << 32];
     let random = SplitMix(1).take(rounds(100, 500));
@@ -164,8 +163,8 @@ fn cursors<R: Room>(filter: &Filter<R>) {
         match filter.piece_at(cursor, 0) {
             Ok(piece) => {
                 assert!(places.binary_search(&cursor).is_ok(), "{cursor}");
-                let at = PieceFile::cut(piece.as_bytes());
-                at.check();
+                let at = FilterFile::cut(piece.as_bytes());
+                at.check_part();
                 assert_eq!(at.start(), cursor);
                 found += 1;
             }

@@ -1,10 +1,14 @@
-//! The parts of a piece, and of the end of a file, are where the specification says.
+//! The parts of a piece, and of the end of a file, are where the specification says, and parts can follow one another in a
+//! stream.
 
-use super::{bytes_of, growing, pieces_of};
-use crate::file::{END_WORDS, seal};
-use crate::piece::{FRONT_WORDS, PieceFile, front};
-use koel::SnapshotErrorKind::{Damaged, Incomplete, NotASnapshot, UnsupportedVersion};
-use koel::{GrowingCuckooFilter, Piece, SnapshotErrorKind, SnapshotInfo, StableHash};
+use super::{Filter, bytes_of, growing, pieces_of};
+use crate::common::rounds;
+use crate::file::{END_WORDS, FilterFile, HEADER_WORDS, word};
+use koel::SnapshotErrorKind::{Damaged, Incomplete, NotASnapshot};
+use koel::{
+    AnyCuckooFilter, Growing, GrowingCuckooFilter, Piece, SnapshotErrorKind, SnapshotInfo,
+    StableHash,
+};
 use std::io::{self, Read};
 
 /// Of several pieces.
@@ -21,65 +25,86 @@ fn bytes(words: &[u64]) -> Vec<u8> {
 #[test]
 fn the_header_and_the_blocks_are_those_of_the_specification() {
     for piece in pieces_of(&split(), 100_000) {
-        let cut = PieceFile::cut(piece.as_bytes());
+        let cut = FilterFile::cut(piece.as_bytes());
         assert!(piece.as_bytes().starts_with(&Piece::MAGIC));
-        assert!(piece.header() == bytes(cut.header()));
+        assert!(piece.header() == bytes(&cut.header[..word::START]));
         assert!(piece.blocks() == bytes(&cut.blocks.concat()));
     }
+    assert_ne!(Piece::MAGIC, SnapshotInfo::MAGIC);
 }
 
 #[test]
 fn pieces_that_follow_one_another_are_read_one_by_one() {
-    let pieces = pieces_of(&split(), 100_000);
+    let filter = split();
+    let pieces = pieces_of(&filter, 100_000);
     assert!(pieces.len() > 2);
     let all: Vec<u8> = pieces.iter().flat_map(|piece| piece.as_bytes()).copied().collect();
     let mut stream = &all[..];
+    let mut any = AnyCuckooFilter::<StableHash>::loader();
+    let mut loader = Filter::<Growing>::loader();
     for piece in &pieces {
-        assert!(Piece::read_bytes(&mut stream).expect("bytes") == piece.as_bytes());
+        let mut again = stream;
+        assert!(loader.read_from(&mut stream).expect("a piece"));
+        assert!(any.read_from(&mut again).expect("a piece"));
+        assert_eq!((loader.next(), stream.len()), (piece.next(), again.len()));
     }
-    assert!(Piece::read_bytes(&mut stream).expect("the end").is_empty());
+    assert!(!loader.read_from(&mut stream).expect("the end"));
+    assert!(bytes_of(&loader.finish().expect("all pieces")) == bytes_of(&filter));
+    assert!(any.finish().is_ok_and(|filter| matches!(filter, AnyCuckooFilter::Growing(_))));
 }
 
-/// Returns how many bytes are read of this piece, with something after it, and how it is refused.
-fn refused(piece: &[u8]) -> (usize, Option<SnapshotErrorKind>) {
-    refused_before(piece, 7)
+/// A stream that fails, or goes on with something else, in the middle of a piece leaves no trace of it.
+#[test]
+fn a_stream_that_ends_in_a_piece_leaves_the_loader_as_it_was() {
+    let filter = split();
+    let pieces = pieces_of(&filter, usize::MAX);
+    let whole = pieces[0].as_bytes();
+    for length in (0..whole.len()).step_by(rounds(40_009, 4_001)).chain([whole.len() - 1]) {
+        let mut loader = Filter::<Growing>::loader();
+        let cut = loader.read_from(&whole[..length]).map_err(|error| error.kind());
+        let expected = match length {
+            0 => Ok(false),
+            1..8 => Err(NotASnapshot),
+            _ => Err(Incomplete),
+        };
+        assert_eq!((cut, loader.next()), (expected, Some(0)));
+        loader.push(whole).expect("the piece");
+        assert!(bytes_of(&loader.finish().expect("all of it")) == bytes_of(&filter));
+    }
 }
 
-/// [`refused`], with many of these bytes after the piece.
-fn refused_before(piece: &[u8], byte: u8) -> (usize, Option<SnapshotErrorKind>) {
-    let read = Piece::read_bytes(&mut piece.chain(io::repeat(byte).take(1 << 20))).expect("bytes");
-    let error = GrowingCuckooFilter::<StableHash>::loader().push(&read).err();
-    (read.len(), error.map(|error| error.kind()))
+/// Returns how much is read of these bytes, with something after them, and how they are refused.
+fn refused(bytes: &[u8]) -> (u64, Option<SnapshotErrorKind>) {
+    let mut rest = bytes.chain(io::repeat(7).take(1 << 20));
+    let error = Filter::<Growing>::loader().read_from(&mut rest).err();
+    let left = io::copy(&mut rest, &mut io::sink()).expect("bytes");
+    (bytes.len() as u64 + (1 << 20) - left, error.map(|error| error.kind()))
 }
 
 /// A stream that never ends is not read until it does, whatever a piece claims.
 #[test]
-fn no_more_is_read_of_what_is_no_piece_than_its_front() {
-    let right = pieces_of(&split(), 100_000).remove(0).as_bytes().to_vec();
-    let front = 8 * FRONT_WORDS;
-    assert_eq!(refused(&right), (right.len(), None));
-    let not_the_last = !right[front - 1];
-    assert_eq!(refused_before(&right[..front - 1], not_the_last), (front, Some(Damaged)));
-    assert_eq!(refused(b"lines of text\n"), (front, Some(NotASnapshot)));
-    assert_eq!(refused(&bytes_of(&split())), (front, Some(NotASnapshot)));
-    let mut longer = PieceFile::cut(&right);
-    longer.front[front::BYTES] = u64::MAX;
-    assert_eq!(refused(&longer.bytes()), (front, Some(Damaged)));
-    let mut other = PieceFile::cut(&right);
-    other.front[1] = 2;
-    assert_eq!(refused(&other.sealed().bytes()), (front, Some(UnsupportedVersion)));
-    // Who seals a false length gets no memory for more than there is.
-    seal(&mut longer.front);
-    assert_eq!(refused(&longer.bytes()), (right.len() + (1 << 20), Some(Incomplete)));
-    longer.front[front::BYTES] = 0;
-    seal(&mut longer.front);
-    assert_eq!(refused(&longer.bytes()), (front, Some(Incomplete)));
+fn no_more_is_read_of_what_is_no_piece_than_is_needed_to_know() {
+    let right = FilterFile::cut(pieces_of(&split(), 100_000).remove(0).as_bytes());
+    let (header, block) = (8 * HEADER_WORDS as u64, 8 * right.blocks[0].len() as u64);
+    assert_eq!(refused(&right.bytes()), (right.bytes().len() as u64, None));
+    assert_eq!(refused(b"lines of text\n"), (header, Some(NotASnapshot)));
+    let mut other = right.clone();
+    other.header[word::CAPACITY] ^= 1;
+    assert_eq!(refused(&other.bytes()), (header, Some(Damaged)));
+    let mut other = right.clone();
+    other.blocks[0][100] ^= 1;
+    assert_eq!(refused(&other.bytes()), (header + block, Some(Damaged)));
+    // What follows the blocks is neither another one nor the end.
+    let mut other = right.clone();
+    other.end[0] ^= 1;
+    let blocks = right.blocks.len() as u64 * block;
+    assert_eq!(refused(&other.bytes()), (header + blocks + 8, Some(Damaged)));
 }
 
 #[test]
 fn the_end_of_a_file_tells_its_length() {
     let file = bytes_of(&split());
-    assert!(file.starts_with(&SnapshotInfo::MAGIC) && SnapshotInfo::MAGIC != Piece::MAGIC);
+    assert!(file.starts_with(&SnapshotInfo::MAGIC));
     assert_eq!(SnapshotInfo::END_BYTES, 8 * END_WORDS);
     let end = file.len() - SnapshotInfo::END_BYTES;
     for start in [0, 100, end] {

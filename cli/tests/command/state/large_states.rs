@@ -31,10 +31,10 @@ fn few_lines_and_many_have_the_same_answers() {
 fn damage_is_told_where_an_answer_would_depend_on_it() {
     let place = place_with_a_large_state();
     let whole = place.read("large.koel");
-    let (block, count) = (BLOCK, (whole.len() - 232) / BLOCK);
+    let (block, count) = (BLOCK, (whole.len() - 264) / BLOCK);
     let mut damaged = whole.clone();
     for number in (0..count).filter(|number| number % 2 == 0) {
-        damaged[184 + number * block + block / 2] ^= 1;
+        damaged[208 + number * block + block / 2] ^= 1;
     }
     place.write("damaged.koel", damaged);
     let (mut answered, mut refused) = (0, 0);

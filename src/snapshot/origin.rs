@@ -1,4 +1,4 @@
-//! Where a piece comes from: which filter, and which of all pieces that it has given.
+//! Where a part comes from: which filter, and which of all pieces that it has given.
 //!
 //! A server that dumps a filter keeps nothing between two pieces, so a piece cannot know which dump
 //! it belongs to. It does not have to. Items that are in before the first piece is made, and stay in,
@@ -18,13 +18,18 @@ pub struct Origin {
 /// The turns of all filters' pieces.
 static TURNS: Gauge = Gauge::new();
 
-/// The origin of one piece.
+/// The origin of one part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stamp {
     /// The same number for all pieces of a filter, and hardly ever for those of two.
     pub filter: u64,
     /// It rises from piece to piece.
     pub turn: u64,
+}
+
+impl Stamp {
+    /// Files have no numbers: filters with the same contents have the same file.
+    pub const FILE: Stamp = Stamp { filter: 0, turn: 0 };
 }
 
 impl Origin {

@@ -1,0 +1,280 @@
+//! What has been gathered of a filter while its blocks come.
+//!
+//! Memory is taken only for what has come, whatever a header claims:
+//!
+//! * The shards of a growing filter go into the [tables](Tables) where they stay. These are bought one
+//!   after another, as by a filter that grows. Only the directory is made at the end.
+//! * A fixed filter has one table. Shards wait until half of them have come. Then the table is
+//!   allocated, which the system provides page by page as it is written, and with each further shard,
+//!   two that wait go into it. So none are left at the end.
+//!
+//! What a part has brought can be taken back, if the rest of the part turns out to be damaged.
+
+use crate::layout::stamps::by_stamp::ByStamp;
+use crate::room::growing::grown::Grown;
+use crate::room::growing::site::Site;
+use crate::room::growing::tables::Tables;
+use crate::room::parts::{Block, Loaded, Plan};
+use crate::shard::whole::{clear, fill, read_shard};
+use crate::snapshot::allocate::{no_memory_for, reserve, table_of, zeros};
+use crate::snapshot::blocks::BlockReader;
+use crate::snapshot::error::Reason;
+use crate::snapshot::list::Listing;
+use crate::snapshot::time::lag;
+use crate::table::Table;
+use crate::table::ticking::Time;
+use std::collections::VecDeque;
+
+pub enum Gathered {
+    Fixed(InOneTable),
+    Growing(InTables),
+    List(Listing),
+}
+
+impl Gathered {
+    pub fn nothing(plan: &Plan, is_list: bool) -> Self {
+        match plan {
+            _ if is_list => Gathered::List(Listing::default()),
+            Plan::Fixed(_) => Gathered::Fixed(InOneTable::default()),
+            Plan::Growing(_) => Gathered::Growing(InTables::default()),
+        }
+    }
+
+    /// The same, with memory for so many shards.
+    pub fn with_memory(plan: &Plan, shards: usize) -> Result<Self, Reason> {
+        Ok(match plan {
+            Plan::Fixed(_) => {
+                let table = Some(table_of(plan, shards)?);
+                Gathered::Fixed(InOneTable { table, ..InOneTable::default() })
+            }
+            Plan::Growing(_) => {
+                let tables = Some(tables_for(plan, shards)?);
+                Gathered::Growing(InTables { tables, ..InTables::default() })
+            }
+        })
+    }
+
+    /// Adds the next shard, which has these buckets.
+    pub fn add(&mut self, plan: &Plan, block: Block, buckets: &[u64]) -> Result<(), Reason> {
+        match self {
+            Gathered::Fixed(shards) => shards.add(plan, block, buckets),
+            Gathered::Growing(shards) => shards.add(plan, &block, buckets),
+            Gathered::List(_) => Ok(()),
+        }
+    }
+
+    /// Takes back all shards but the first ones.
+    pub fn truncate(&mut self, shards: u64) {
+        match self {
+            Gathered::Fixed(all) => all.truncate(shards as usize),
+            Gathered::Growing(all) => all.truncate(shards as usize),
+            Gathered::List(_) => {}
+        }
+    }
+
+    /// All of it, at the time at which the last shard was copied.
+    pub fn finish(
+        self,
+        plan: &Plan,
+        reader: &BlockReader,
+        time: Option<Time>,
+    ) -> Result<Loaded, Reason> {
+        match self {
+            Gathered::Fixed(shards) => shards.finish(plan, reader, time),
+            Gathered::Growing(shards) => shards.finish(plan, reader, time),
+            Gathered::List(list) => Ok(list.loaded()),
+        }
+    }
+}
+
+/// The shards of a fixed filter.
+#[derive(Default)]
+pub struct InOneTable {
+    /// Allocated when half of the shards have come.
+    table: Option<Table>,
+    /// All that have come.
+    blocks: Vec<Block>,
+    /// How many of these are in the table, and the buckets of the others.
+    placed: usize,
+    waiting: VecDeque<Vec<u64>>,
+}
+
+impl InOneTable {
+    fn add(&mut self, plan: &Plan, block: Block, buckets: &[u64]) -> Result<(), Reason> {
+        let (shards, come) = (plan.geometry().shards(), self.blocks.len() + 1);
+        reserve(&mut self.blocks, 1)?;
+        if self.table.is_none() && come >= shards.div_ceil(2) {
+            self.table = Some(table_of(plan, shards)?);
+        }
+        if self.waiting.is_empty() && self.table.is_some() {
+            self.blocks.push(block);
+            self.place(buckets);
+            return Ok(());
+        }
+        let mut own = Vec::new();
+        reserve(&mut own, buckets.len())?;
+        own.extend_from_slice(buckets);
+        self.waiting.try_reserve(1).map_err(|_| no_memory_for::<Vec<u64>>(1))?;
+        self.waiting.push_back(own);
+        self.blocks.push(block);
+        for _ in 0..2 {
+            if self.table.is_some()
+                && let Some(buckets) = self.waiting.pop_front()
+            {
+                self.place(&buckets);
+            }
+        }
+        Ok(())
+    }
+
+    /// Places the next shard in the table.
+    fn place(&mut self, buckets: &[u64]) {
+        if let Some(table) = &self.table {
+            fill(table, self.placed, buckets, self.blocks[self.placed].items);
+            self.placed += 1;
+        }
+    }
+
+    fn truncate(&mut self, shards: usize) {
+        while self.placed > shards
+            && let Some(table) = &self.table
+        {
+            self.placed -= 1;
+            clear(table, self.placed);
+        }
+        self.waiting.truncate(shards - self.placed);
+        self.blocks.truncate(shards);
+    }
+
+    fn finish(
+        mut self,
+        plan: &Plan,
+        reader: &BlockReader,
+        time: Option<Time>,
+    ) -> Result<Loaded, Reason> {
+        while let Some(buckets) = self.waiting.pop_front() {
+            self.place(&buckets);
+        }
+        // A filter has at least one shard, so a complete one has its table.
+        let (table, mut blocks) =
+            (self.table.ok_or(Reason::OutOfMemory { bytes: 0 })?, self.blocks);
+        make_older(&table, plan, reader, &mut blocks, time)?;
+        Ok(Loaded::Shards { table, blocks, time })
+    }
+}
+
+/// Makes the shards of a table, which were copied at other times, as old as they are at this time.
+pub fn make_older(
+    table: &Table,
+    plan: &Plan,
+    reader: &BlockReader,
+    blocks: &mut [Block],
+    time: Option<Time>,
+) -> Result<(), Reason> {
+    let mut words = Vec::new();
+    for (shard, block) in blocks.iter_mut().enumerate() {
+        // Those that follow are no older.
+        let Some(lag) = lag(block.time, time) else { break };
+        if words.is_empty() {
+            words = zeros(plan.geometry().words())?;
+        }
+        read_shard(table, shard, &mut words);
+        let older = reader.older(block.by_stamp.as_deref(), &mut words, lag);
+        *block = Block { depth: block.depth, ..older };
+        clear(table, shard);
+        fill(table, shard, &words, block.counted);
+    }
+    Ok(())
+}
+
+/// The shards of a growing filter.
+#[derive(Default)]
+pub struct InTables {
+    tables: Option<Box<Tables>>,
+    depths: Vec<u32>,
+    /// The greatest of them, on which the size of the directory depends.
+    deepest: u32,
+    /// Their times, if the filter forgets.
+    times: Vec<Time>,
+}
+
+impl InTables {
+    fn add(&mut self, plan: &Plan, block: &Block, buckets: &[u64]) -> Result<(), Reason> {
+        reserve(&mut self.depths, 1)?;
+        reserve(&mut self.times, 1)?;
+        let tables = match &mut self.tables {
+            Some(tables) => tables,
+            None => self.tables.insert(tables_for(plan, 0)?),
+        };
+        let deepest = self.deepest.max(block.depth);
+        let Some(site) = take(tables, plan, deepest) else {
+            return Err(no_memory_for::<u64>(plan.geometry().words()));
+        };
+        site.fill(buckets, block.counted);
+        site.record(block.aged, &block.balance());
+        self.times.extend(block.time);
+        self.depths.push(block.depth);
+        self.deepest = deepest;
+        Ok(())
+    }
+
+    fn truncate(&mut self, shards: usize) {
+        let Some(tables) = &self.tables else { return };
+        for (_, site) in tables.sites_from(shards) {
+            site.clear();
+            site.record(0, &ByStamp::default());
+        }
+        while tables.shards() > shards {
+            tables.give_back();
+        }
+        self.depths.truncate(shards);
+        self.deepest = self.depths.iter().copied().max().unwrap_or(0);
+        self.times.truncate(shards);
+    }
+
+    fn finish(
+        self,
+        plan: &Plan,
+        reader: &BlockReader,
+        time: Option<Time>,
+    ) -> Result<Loaded, Reason> {
+        let tables = match self.tables {
+            Some(tables) => tables,
+            None => tables_for(plan, 0)?,
+        };
+        let mut words = Vec::new();
+        for ((_, site), then) in tables.sites_from(0).zip(&self.times) {
+            let Some(lag) = lag(Some(*then), time) else { break };
+            if words.is_empty() {
+                words = zeros(plan.geometry().words())?;
+            }
+            site.read(&mut words);
+            let block = reader.older(Some(&site.balance()), &mut words, lag);
+            site.clear();
+            site.fill(&words, block.counted);
+            site.record(block.aged, &block.balance());
+        }
+        Ok(Loaded::Gathered { tables, depths: self.depths, time })
+    }
+}
+
+/// Returns tables, of which the first has so many shards. None is in use.
+fn tables_for(plan: &Plan, shards: usize) -> Result<Box<Tables>, Reason> {
+    let tables = Tables::for_shards(plan.geometry(), shards);
+    tables.map(Box::new).map_err(|bytes| Reason::OutOfMemory { bytes })
+}
+
+/// Takes a shard into use, if there is memory. If there is a limit, a new table leaves the filter below it, as long as that is
+/// possible: a limit may have been set that is less than what the filter has.
+fn take<'a>(tables: &'a Tables, plan: &Plan, deepest: u32) -> Option<&'a Site> {
+    let left = match plan {
+        Plan::Growing(plan) if plan.max_bytes < usize::MAX => {
+            let entries = u128::from(plan.geometry.shards() as u64) << deepest;
+            let directory = usize::try_from(8 * entries).unwrap_or(usize::MAX);
+            let others = plan.own_bytes + size_of::<Grown>() + tables.heap_bytes();
+            plan.max_bytes.saturating_sub(others.saturating_add(directory))
+        }
+        _ => usize::MAX,
+    };
+    tables.take_next(left).or_else(|_| tables.take_next(usize::MAX)).ok()
+}

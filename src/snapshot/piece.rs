@@ -1,0 +1,143 @@
+//! From a filter to one piece of it.
+
+use crate::room::shards::Shards;
+use crate::room::{Room, Stage};
+use crate::snapshot::allocate::reserve;
+use crate::snapshot::error::Reason;
+use crate::snapshot::format::{END_WORDS, HEADER_WORDS, PIECE_MAGIC, block_bytes};
+use crate::snapshot::header::WORDS_OF_FILTER;
+use crate::snapshot::origin::Stamp;
+use crate::snapshot::write::{Part, write};
+use crate::stable_hash::PersistentHasher;
+use std::fmt;
+
+/// The bytes before and after the blocks.
+const AROUND: usize = 8 * (HEADER_WORDS + END_WORDS);
+
+/// A piece of a filter, which was made by [`piece_at`](crate::ConcurrentCuckooFilter::piece_at).
+///
+/// ```
+/// use koel::{ConcurrentCuckooFilter, StableHash};
+///
+/// let builder = ConcurrentCuckooFilter::builder().capacity(100);
+/// let filter = builder.hasher(StableHash::random()).build()?;
+/// let piece = filter.piece_at(0, 1 << 20)?;
+/// assert_eq!(piece.next(), None); // a small filter is one piece
+/// assert!(piece.as_bytes().starts_with(b"\x89koelp"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Piece {
+    bytes: Vec<u8>,
+    next: Option<u64>,
+}
+
+impl Piece {
+    /// What every piece begins with, and nothing else does that koel writes.
+    ///
+    /// ```
+    /// # use koel::{ConcurrentCuckooFilter, Piece, StableHash};
+    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
+    /// let filter = builder.capacity(100).build()?;
+    /// assert!(filter.piece_at(0, 0)?.as_bytes().starts_with(&Piece::MAGIC));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub const MAGIC: [u8; 8] = PIECE_MAGIC;
+
+    /// Returns the bytes, which are to be sent or stored as they are, and to be
+    /// [pushed](crate::PieceLoader::push).
+    ///
+    /// ```
+    /// # use koel::{ConcurrentCuckooFilter, StableHash};
+    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
+    /// let filter = builder.capacity(100_000).build()?;
+    /// let bytes = filter.piece_at(0, 0)?.as_bytes().to_vec();
+    /// assert!(bytes.len() < filter.size_in_bytes() + 500);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Returns what the header says of the filter: how it was built, and its hasher.
+    ///
+    /// With the [blocks](Self::blocks), it is all that a piece has of the filter's contents. What else is in a piece
+    /// tells it from others.
+    #[must_use]
+    pub fn header(&self) -> &[u8] {
+        &self.bytes[..8 * WORDS_OF_FILTER]
+    }
+
+    /// Returns the blocks: one for each shard, or one with a list of items.
+    ///
+    /// ```
+    /// # use koel::{ConcurrentCuckooFilter, StableHash};
+    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
+    /// let filter = builder.capacity(100).build()?;
+    /// let (one, other) = (filter.piece_at(0, 0)?, filter.try_clone()?.piece_at(0, 0)?);
+    /// assert!(one.as_bytes() != other.as_bytes()); // they are of two filters
+    /// assert!((one.header(), one.blocks()) == (other.header(), other.blocks()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn blocks(&self) -> &[u8] {
+        &self.bytes[8 * HEADER_WORDS..self.bytes.len() - 8 * END_WORDS]
+    }
+
+    /// Returns the cursor of the next piece, or `None` if this is the last one.
+    ///
+    /// It is never 0, which is the cursor of the first piece.
+    ///
+    /// ```
+    /// # use koel::{ConcurrentCuckooFilter, StableHash};
+    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
+    /// let filter = builder.capacity(1_000_000).build()?; // three shards
+    /// let cursor = filter.piece_at(0, 1 << 20)?.next().expect("more pieces");
+    /// assert!(filter.piece_at(cursor, usize::MAX)?.next().is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn next(&self) -> Option<u64> {
+        self.next
+    }
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
+impl fmt::Debug for Piece {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut piece = f.debug_struct("Piece");
+        piece.field("bytes", &self.as_bytes().len()).field("next", &self.next).finish()
+    }
+}
+
+/// Makes the piece that begins at this cursor. It has at least one shard, and more if they fit into
+/// this number of bytes.
+pub fn piece_of<S: PersistentHasher>(
+    room: &impl Room,
+    about: (usize, &S),
+    stamp: Stamp,
+    cursor: u64,
+    most_bytes: usize,
+) -> Result<Piece, Reason> {
+    let part = Part { start: cursor, stamp, most_bytes };
+    let mut bytes = Vec::new();
+    if let Stage::Shards(shards) = room.stage() {
+        let plan = shards.plan();
+        // There may be more when they are copied.
+        let now = (shards.buckets() / plan.geometry().buckets() as usize) as u64;
+        let blocks = part.most_blocks(&plan).min(now);
+        reserve(&mut bytes, AROUND + (blocks * block_bytes(&plan)) as usize)?;
+    }
+    let (_, next) = write(room, about, part, |words| {
+        reserve(&mut bytes, words.len())?;
+        bytes.extend_from_slice(words);
+        Ok(())
+    })?;
+    Ok(Piece { bytes, next })
+}

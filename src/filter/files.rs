@@ -164,10 +164,10 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// Reads a filter that [`write_to`](Self::write_to) or [`save`](Self::save) has written, and
     /// nothing after it.
     ///
-    /// The length of a stream is not known in advance. So the stream is collected in pieces. At its end they are
-    /// copied to the filter one by one, and each is freed once it is copied. This takes about twice as long as
-    /// [`load`](Self::load), on one core. Beyond the filter, it allocates the length of the stream, a quarter of that or
-    /// at most 64 MiB, and two shards; most of the filter's own memory is not resident before pieces are freed.
+    /// The length of a stream is not known in advance. So the shards of a growing filter go into tables that grow with it,
+    /// and those of a fixed one wait until half of them have come. This takes up to 2.5 times as long as
+    /// [`load`](Self::load), on one core. Beyond the filter, it allocates a shard and a 32nd of a growing filter, or two
+    /// shards and half of a fixed one.
     ///
     /// # Errors
     ///

@@ -17,8 +17,8 @@ use std::marker::PhantomData;
 ///
 /// A server sends a filter in pieces: each is made when it is asked for by a *cursor*, checked when it
 /// arrives, and of a size that the caller chooses. Nothing is kept between two pieces, except for
-/// the cursor, and the filter can be changed and grow meanwhile. [`piece_format`](mod@crate::piece_format)
-/// describes the pieces.
+/// the cursor, and the filter can be changed and grow meanwhile. [`format`](mod@crate::format)
+/// describes the pieces: a file is the one that has all of a filter.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, StableHash};
@@ -172,7 +172,7 @@ impl<S, R> fmt::Debug for Pieces<'_, S, R> {
 ///
 /// A push takes time and memory in proportion to the piece. The shards of a growing filter go where
 /// they stay. Those of a fixed filter wait until half of them have come, and are then copied into the
-/// table, two pieces for each that comes. So [`finish`](Self::finish) has little left to do. The
+/// table, two for each that comes. So [`finish`](Self::finish) has little left to do. The
 /// loader of a growing filter takes a 32nd more memory than the filter, and that of a fixed one up to half
 /// more. Neither ever asks for more than three times what was pushed, and some megabytes: no piece is
 /// believed about those that follow.

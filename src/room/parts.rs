@@ -78,6 +78,9 @@ pub struct Block {
 }
 
 impl Block {
+    pub const EMPTY: Block =
+        Block { depth: 0, items: 0, counted: 0, by_stamp: None, aged: 0, time: None, sum: 0 };
+
     /// The shard's balance in the ledger.
     pub fn balance(&self) -> ByStamp {
         let of_all = || ByStamp::only(0, self.items.wrapping_sub(self.counted));

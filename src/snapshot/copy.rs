@@ -62,7 +62,12 @@ fn copied(
     let mut buckets = zeros(plan.geometry().words())?;
     let (mut next, mut now) = (Some(0), None);
     while let Some((copied, time)) = copy_next(&mut next, &mut buckets) {
-        let block = Block { time, ..reader.block(&copied, &buckets) };
+        let block = match plan {
+            // Its items are its lanes, and need not be counted again.
+            Plan::Fixed(_) => Block { items: copied.items, counted: copied.items, ..Block::EMPTY },
+            Plan::Growing(_) => reader.block(&copied, &buckets),
+        };
+        let block = Block { time, ..block };
         copy.add(plan, block, &buckets)?;
         now = time;
     }

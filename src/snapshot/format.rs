@@ -67,7 +67,7 @@
 //! |---|---|
 //! | 0, 1 | zeros |
 //! | 2 | the number of items, at most 65,536 |
-//! | 3 and on | the mixed hash of each item, in ascending order. There are at most as many copies of one as a bucket has lanes |
+//! | 3 and on | the mixed hash of each item, in ascending order. None is 2^64 - 1, and there are at most as many copies of one as a bucket has lanes |
 //! | then | if the filter forgets, the [stamp](#ages) of each item in the same order, eight in a word from its low end up, padded with zeros |
 //! | 3 words | if the filter forgets, the [time](#ages) |
 //! | last | the checksum of all words of the block before this one |

@@ -187,9 +187,9 @@ pub fn write<S: PersistentHasher>(
             // Otherwise the place where it begins is inside of a shard.
             tally.add(depth, items, sum).map_err(|_| no_such_piece())?;
         }
-        let told = tally.end(sink.bytes);
-        let told = rule!("a_save_counts_the_items_of_the_filter", told, {
-            End { items: room.items() as i64, ..told }
+        let end = tally.end(sink.bytes);
+        let told = rule!("a_save_counts_the_items_of_the_filter", end, {
+            End { items: room.items() as i64, ..end }
         });
         (tally, told)
     };

@@ -56,6 +56,18 @@ pub struct FilterFile {
     pub end: Vec<u64>,
 }
 
+/// Whether a part is as the specification says, or what is wrong.
+pub type Verdict<T = ()> = Result<T, String>;
+
+/// Returns what is wrong unless this holds.
+macro_rules! ensure {
+    ($holds:expr) => {
+        if !$holds {
+            return Err(format!("line {}: {}", line!(), stringify!($holds)));
+        }
+    };
+}
+
 pub fn sum_of(words: &[u64]) -> u64 {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     xxh3_64(&bytes)
@@ -78,19 +90,39 @@ impl FilterFile {
         let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
         let (header, words) = words.split_at(HEADER_WORDS);
         let (blocks, end) = words.split_at(words.len() - END_WORDS);
-        let words_of_a_bucket = header[word::WORDS];
-        let ages = match (header[word::TICKS] as usize, header[word::GROWS]) {
-            (0, _) => 0,
-            (_, 0) => TIME,
-            (ticks, _) => ticks + 1 + TIME,
-        };
-        let block = match header[word::LIST] {
-            1 => blocks.len(),
-            _ => BLOCK_HEAD + (header[word::BUCKETS] * words_of_a_bucket) as usize + ages + 1,
-        };
+        let mut part =
+            FilterFile { header: header.to_vec(), blocks: Vec::new(), end: end.to_vec() };
+        let block = if part.is_list() { blocks.len() } else { part.block_words() };
         assert!(blocks.len().is_multiple_of(block), "whole blocks");
-        let blocks = blocks.chunks(block).map(Vec::from).collect();
-        FilterFile { header: header.to_vec(), blocks, end: end.to_vec() }
+        part.blocks = blocks.chunks(block).map(Vec::from).collect();
+        part
+    }
+
+    /// Reads a part that may be anything, and refuses what the specification does not allow.
+    pub fn read(bytes: &[u8]) -> Verdict<Self> {
+        let (words, rest) = bytes.as_chunks::<8>();
+        ensure!(rest.is_empty() && words.len() > HEADER_WORDS + END_WORDS);
+        let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        let (header, blocks) = words.split_at(HEADER_WORDS);
+        let (blocks, end) = blocks.split_at(blocks.len() - END_WORDS);
+        let mut part =
+            FilterFile { header: header.to_vec(), blocks: Vec::new(), end: end.to_vec() };
+        part.judge_header()?;
+        let block = if part.is_list() { blocks.len() } else { part.block_words() };
+        ensure!(blocks.len().is_multiple_of(block));
+        part.blocks = blocks.chunks(block).map(Vec::from).collect();
+        part.judge_blocks()?;
+        Ok(part)
+    }
+
+    /// The words of a block of a shard.
+    fn block_words(&self) -> usize {
+        let ages = match (self.ticks() as usize, self.grows()) {
+            (0, _) => 0,
+            (_, false) => TIME,
+            (ticks, true) => ticks + 1 + TIME,
+        };
+        BLOCK_HEAD + self.buckets() as usize * self.words() + ages + 1
     }
 
     pub fn bytes(&self) -> Vec<u8> {
@@ -252,7 +284,7 @@ impl FilterFile {
     pub fn balance(&self, block: &[u64]) -> Vec<i64> {
         if self.ticks() == 0 {
             let counted = self.taken(block).count() as i64 - self.used_up(block);
-            return vec![block[word::ITEMS].cast_signed() - counted];
+            return vec![block[word::ITEMS].cast_signed().wrapping_sub(counted)];
         }
         let ages = self.time_at(block) - self.ticks() as usize - 1..self.time_at(block);
         block[ages].iter().map(|items| items.cast_signed()).collect()
@@ -301,73 +333,82 @@ impl FilterFile {
 
     /// Checks everything that the specification says of one part.
     pub fn check_part(&self) {
-        self.check_header();
-        for (number, block) in (0..).zip(&self.blocks) {
-            assert!(is_sealed(block));
-            assert_eq!(block[0], number);
-            self.check_block(block);
-        }
-        // Each shard is a half of a half, so it begins at a multiple of its own size.
-        for ((begins, _), depth) in self.places().zip(self.depths()) {
-            assert!(depth <= 31 && begins.is_multiple_of(1 << (31 - depth)));
-        }
-        let items = self.blocks.iter().map(|block| block[word::ITEMS].cast_signed());
-        assert_eq!(self.end[0].to_le_bytes(), *b"koel end");
-        assert_eq!(self.end[end::BLOCKS], self.blocks.len() as u64);
-        assert!(!self.blocks.is_empty());
-        assert_eq!(self.items(), items.sum::<i64>());
-        assert_eq!(self.end[end::BYTES], self.bytes().len() as u64);
-        assert_eq!(self.places().last().map(|(_, after)| after), Some(self.end_place()));
-        assert_eq!(self.end[end::SUMS], self.sum_of_sums());
-        assert!(is_sealed(&self.end));
+        self.judge_header().and_then(|()| self.judge_blocks()).expect("a part");
     }
 
     /// Checks everything that the specification says of a file.
     pub fn check(&self) {
-        self.check_part();
-        assert_eq!(self.header[0].to_le_bytes(), MAGIC);
-        assert_eq!(self.header[word::START..=word::TURN], [0, 0, 0]);
-        self.check_depths();
-        if self.grows() && !self.is_list() {
-            let mut used_up = 0;
-            let mut by_age = vec![0; self.ticks() as usize + 1];
-            for block in &self.blocks {
-                used_up += self.used_up(block);
-                let balances = by_age.iter_mut().zip(self.balance(block));
-                balances.for_each(|(sum, items)| *sum += items);
-            }
-            assert!(by_age.iter().all(|items| *items >= 0), "{by_age:?}");
-            let items = by_age.iter().sum::<i64>();
-            assert!(items <= used_up, "{items} items of {used_up} used-up lanes");
-        }
+        self.judge_file().expect("a file");
+        self.check_balances();
     }
 
-    fn check_header(&self) {
+    /// Whether it is a file.
+    pub fn judge_file(&self) -> Verdict {
+        self.judge_header()?;
+        self.judge_blocks()?;
+        ensure!(self.header[0].to_le_bytes() == MAGIC);
+        self.judge_whole()
+    }
+
+    /// Whether the blocks are a whole filter.
+    pub fn judge_whole(&self) -> Verdict {
+        ensure!(self.start() == 0 && self.end_place() == self.roots() << 31);
+        let deepest = self.depths().max().expect("a block");
+        ensure!(u128::from(self.roots()) << deepest <= (1 << 20) + 64 * self.blocks.len() as u128);
+        Ok(())
+    }
+
+    /// Checks that the balances of all blocks are what a filter can have. (Others are loaded, and put right.)
+    fn check_balances(&self) {
+        if !self.grows() || self.is_list() {
+            return;
+        }
+        let mut used_up = 0;
+        let mut by_age = vec![0; self.ticks() as usize + 1];
+        for block in &self.blocks {
+            used_up += self.used_up(block);
+            let balances = by_age.iter_mut().zip(self.balance(block));
+            balances.for_each(|(sum, items)| *sum += items);
+        }
+        assert!(by_age.iter().all(|items| *items >= 0), "{by_age:?}");
+        let items = by_age.iter().sum::<i64>();
+        assert!(items <= used_up, "{items} items of {used_up} used-up lanes");
+    }
+
+    fn judge_header(&self) -> Verdict {
         let header = &self.header;
         let piece = [0x89, 0x6B, 0x6F, 0x65, 0x6C, 0x70, 0x0D, 0x0A];
-        assert!([MAGIC, piece].contains(&header[0].to_le_bytes()));
-        assert!(self.ticks() <= 62);
-        assert!(header[word::LIST] == 0 || self.is_list() && self.grows() && self.roots() == 1);
-        assert_eq!(header[1], 1, "the version");
-        assert!((1..=2).contains(&header[word::WORDS]));
-        assert!(header[word::GROWS] <= 1);
-        let narrow = [8, 9, 10, 12, 16, 21, 32].contains(&self.bits());
-        let wide = [18, 20, 24, 32].contains(&self.bits());
-        assert!(if self.words() == 1 { narrow } else { wide });
+        ensure!([MAGIC, piece].contains(&header[0].to_le_bytes()));
+        ensure!(header[1] == 1);
+        ensure!(is_sealed(header));
+        let of_piece = &header[word::START..=word::TURN];
+        ensure!(header[0].to_le_bytes() == piece || of_piece == [0, 0, 0]);
+        ensure!(self.ticks() <= 62);
+        ensure!((1..=2).contains(&header[word::WORDS]));
+        ensure!(header[word::GROWS] <= 1);
+        let narrow = [8, 9, 10, 12, 16, 21, 32];
+        let wide = [18, 20, 24, 32];
+        let sizes: &[u64] = if self.words() == 1 { &narrow } else { &wide };
+        ensure!(sizes.contains(&header[word::BITS]));
+        let least = if self.words() == 1 { 8 } else { 4 };
+        ensure!(self.lane_bits() >= self.stamp_bits() + least);
         let (near, buckets) = (self.near(), self.buckets());
-        assert!((2..=131_072).contains(&buckets), "{buckets}");
-        assert!(self.roots() >= 1);
-        assert!(self.roots() == 1 || buckets.is_multiple_of(512));
+        ensure!((2..=131_072).contains(&buckets));
+        ensure!((1..=1 << 31).contains(&self.roots()));
+        ensure!(self.roots() == 1 || buckets.is_multiple_of(512));
+        let is_list = header[word::LIST] == 1 && self.grows() && self.roots() == 1;
+        ensure!(header[word::LIST] == 0 || is_list);
         let [growth, rate] = [word::GROWTH, word::RATE].map(|at| f64::from_bits(header[at]));
         if self.grows() {
-            assert_eq!((buckets, near), (8_192, 0));
-            assert!(growth >= 1.0 && growth.is_finite() && rate > 0.0 && rate.is_finite());
+            ensure!((buckets, near) == (8_192, 0));
+            ensure!(growth >= 1.0 && growth.is_finite() && rate > 0.0 && rate.is_finite());
         } else {
-            assert!(near.is_power_of_two() && (2..=512).contains(&near), "{near}");
-            assert!(buckets.is_multiple_of(near));
-            assert_eq!(header[word::MAX_BYTES..=word::RATE], [0, 0, 0]);
+            ensure!(near.is_power_of_two() && (2..=512).contains(&near));
+            ensure!(buckets.is_multiple_of(near));
+            ensure!(header[word::MAX_BYTES..=word::RATE] == [0, 0, 0]);
         }
-        assert_eq!(header[12], 0, "the seed has 64 bits");
+        // The seed of this hasher has 64 bits.
+        ensure!(header[12] == 0);
         let pieces: [&[u8]; 7] = [
             b"\x6B\x6F\x65\x6C",
             b"\x04\x03\x02\x01",
@@ -377,66 +418,109 @@ impl FilterFile {
             b"\x06",
             b"\x6B\0\0\0",
         ];
-        assert_eq!(header[word::PROBES], self.hash(pieces[0]));
-        assert_eq!(header[word::PROBES + 1], self.hash_of(&pieces));
+        ensure!(header[word::PROBES] == self.hash(pieces[0]));
+        ensure!(header[word::PROBES + 1] == self.hash_of(&pieces));
         let name: Vec<u8> =
             header[word::NAME..word::WORDS].iter().flat_map(|word| word.to_le_bytes()).collect();
-        assert_eq!(name, *b"XXH3-64\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
-        assert!(is_sealed(header));
+        ensure!(name == *b"XXH3-64\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+        Ok(())
     }
 
-    fn check_block(&self, block: &[u64]) {
-        let mut taken = 0;
+    fn judge_blocks(&self) -> Verdict {
+        ensure!(!self.blocks.is_empty() && (!self.is_list() || self.blocks.len() == 1));
+        for (number, block) in (0..).zip(&self.blocks) {
+            ensure!(block.len() > BLOCK_HEAD && is_sealed(block));
+            ensure!(block[0] == number);
+            self.judge_block(block)?;
+        }
+        let times = self.blocks.iter().filter(|_| self.ticks() > 0);
+        let times: Vec<_> = times.map(|block| &block[self.time_at(block)..][..2]).collect();
+        for pair in times.windows(2) {
+            let [[before, earlier], [after, later]] =
+                [pair[0], pair[1]].map(|time| [time[0], time[1]]);
+            ensure!(earlier < later || earlier == later && before & 0xFF == after & 0xFF);
+        }
+        // Each shard is a half of a half, so it begins at a multiple of its own size.
+        for ((begins, _), depth) in self.places().zip(self.depths()) {
+            ensure!(begins.is_multiple_of(1 << (31 - depth)) && begins < self.roots() << 31);
+        }
+        let items = self.blocks.iter().map(|block| block[word::ITEMS]);
+        ensure!(self.end[0].to_le_bytes() == *b"koel end");
+        ensure!(self.end[end::BLOCKS] == self.blocks.len() as u64);
+        ensure!(self.end[end::ITEMS] == items.fold(0, u64::wrapping_add));
+        ensure!(self.end[end::BYTES] == self.bytes().len() as u64);
+        ensure!(self.places().last().map(|(_, after)| after) == Some(self.end_place()));
+        ensure!(self.end[end::SUMS] == self.sum_of_sums());
+        ensure!(is_sealed(&self.end));
+        Ok(())
+    }
+
+    fn judge_time(&self, time: &[u64]) -> Verdict {
+        let stamps = (1 << self.stamp_bits()) - 1;
+        ensure!(time[0] & !(1 << 8) <= stamps);
+        ensure!(time[0] >> 8 == 1 || time[2] == 0);
+        Ok(())
+    }
+
+    fn judge_list(&self, block: &[u64]) -> Verdict {
+        let count = block[word::ITEMS];
+        ensure!(block[word::DEPTH] == 0 && count <= 65_536);
+        let count = count as usize;
+        let of_time = if self.ticks() == 0 { 0 } else { count.div_ceil(8) + TIME };
+        ensure!(block.len() == BLOCK_HEAD + count + of_time + 1);
+        let hashes = &block[BLOCK_HEAD..][..count];
+        ensure!(hashes.is_sorted() && hashes.last() != Some(&u64::MAX));
+        let most = self.slots() as usize;
+        ensure!(hashes.windows(most + 1).all(|several| several[0] != several[most]));
+        if self.ticks() > 0 {
+            self.judge_time(&block[self.time_at(block)..])?;
+            let stamps = block[BLOCK_HEAD + count..self.time_at(block)].iter();
+            let stamps: Vec<u8> = stamps.flat_map(|word| word.to_le_bytes()).collect();
+            let most = (1 << self.stamp_bits()) - 1;
+            for stamp in stamps[..count].iter().map(|stamp| u64::from(*stamp)) {
+                ensure!(stamp <= most && self.age(block, stamp) <= self.ticks());
+            }
+            ensure!(stamps[count..].iter().all(|byte| *byte == 0));
+        }
+        Ok(())
+    }
+
+    fn judge_block(&self, block: &[u64]) -> Verdict {
+        if self.is_list() {
+            return self.judge_list(block);
+        }
+        ensure!(block[word::DEPTH] <= if self.grows() { 31 } else { 0 });
         let stamps = (1 << self.stamp_bits()) - 1;
         if self.ticks() > 0 {
-            let time = &block[self.time_at(block)..];
-            assert!(time[0] & 0xFF <= stamps && time[0] >> 8 <= 1);
-            assert!(time[0] >> 8 == 1 || time[2] == 0);
+            self.judge_time(&block[self.time_at(block)..])?;
         }
-        if self.is_list() {
-            let hashes = self.buckets_of(block);
-            assert!(hashes.is_sorted());
-            assert_eq!(block[word::DEPTH..BLOCK_HEAD], [0, hashes.len() as u64]);
-            let rest = &block[BLOCK_HEAD + hashes.len()..];
-            if self.ticks() == 0 {
-                assert_eq!(rest.len(), 1);
-                return;
-            }
-            assert_eq!(rest.len(), hashes.len().div_ceil(8) + TIME + 1);
-            let stamps = rest.iter().flat_map(|word| word.to_le_bytes());
-            for stamp in stamps.take(hashes.len()) {
-                assert!(self.age(block, stamp.into()) <= self.ticks());
-            }
-            return;
-        }
+        let mut taken = 0;
         for bucket in self.buckets_of(block).chunks(self.words()) {
             for word in bucket {
-                assert_eq!(word.checked_shr(self.slots() * self.lane_bits()).unwrap_or(0), 0);
+                ensure!(word.checked_shr(self.slots() * self.lane_bits()).unwrap_or(0) == 0);
             }
             for lane in self.lanes(bucket).filter(|lane| *lane != 0) {
                 taken += 1;
-                assert!(self.words() == 1 || lane >> self.lane_bits() != 0, "{lane:x}");
+                ensure!(self.words() == 1 || lane >> self.lane_bits() != 0);
                 let item = lane >> self.stamp_bits();
-                assert!(!self.grows() || item & ((1 << self.window()) - 1) != 0, "{lane:x}");
-                if self.ticks() > 0 {
-                    assert!(item != 0 && self.age(block, lane & stamps) <= self.ticks());
-                }
+                ensure!(!self.grows() || item & ((1 << self.window()) - 1) != 0);
+                ensure!(self.ticks() == 0 || item != 0);
+                ensure!(self.ticks() == 0 || self.age(block, lane & stamps) <= self.ticks());
             }
         }
         let items = block[word::ITEMS].cast_signed();
-        if self.grows() {
-            let balance = self.balance(block).iter().sum::<i64>();
-            assert_eq!(items, taken - self.used_up(block) + balance);
-        } else {
-            assert_eq!((items, block[word::DEPTH]), (taken, 0));
+        if !self.grows() {
+            ensure!(items == taken);
+            return Ok(());
         }
-    }
-
-    /// Checks that the blocks are a whole filter.
-    fn check_depths(&self) {
-        assert_eq!(self.end_place(), self.roots() << 31);
-        let deepest = self.depths().max().expect("a block");
-        assert!(u128::from(self.roots()) << deepest <= (1 << 20) + 64 * self.blocks.len() as u128);
+        let balance = items.wrapping_sub(taken - self.used_up(block));
+        ensure!(balance.unsigned_abs() <= 1 << 40);
+        if self.ticks() > 0 {
+            let by_age = self.balance(block);
+            ensure!(by_age.iter().all(|items| items.unsigned_abs() <= 1 << 40));
+            ensure!(by_age.iter().sum::<i64>() == balance);
+        }
+        Ok(())
     }
 
     /// Returns the hash of an item that consists of bytes.

@@ -10,6 +10,7 @@ mod kind;
 #[path = "../common/process.rs"]
 mod process;
 
+mod agreement;
 mod crashes;
 mod damaged_files;
 mod forgetting;

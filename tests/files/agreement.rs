@@ -1,0 +1,171 @@
+//! koel and a reader that was written from the specification alone agree on which parts are right: on every file of a
+//! corpus, and on copies of them in which one number is another one, whose checksums are right nevertheless.
+
+use crate::common::{SplitMix, rounds};
+use crate::file::{BLOCK_HEAD, END_WORDS, FilterFile, HEADER_WORDS, end, seal};
+use koel::{AnyCuckooFilter, ConcurrentCuckooFilter, Room, SnapshotErrorKind, StableHash};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+type Any = AnyCuckooFilter<StableHash>;
+
+/// What koel makes of a part: what is wrong with it, if anything is. Too little memory for it is neither.
+fn by_koel(bytes: &[u8]) -> Option<Result<(), String>> {
+    let mut rest = bytes;
+    match Any::read_from(&mut rest) {
+        Ok(_) if rest.is_empty() => Some(Ok(())),
+        Ok(_) => Some(Err("something follows it".into())),
+        Err(error) if error.kind() == SnapshotErrorKind::OutOfMemory => None,
+        Err(error) => Some(Err(error.to_string())),
+    }
+}
+
+/// The same by the specification: a part that has all of a filter.
+fn by_specification(bytes: &[u8]) -> Result<(), String> {
+    FilterFile::read(bytes)?.judge_whole()
+}
+
+/// Counts the copies that are right, and those that are not.
+#[derive(Debug, Default)]
+struct Copies {
+    /// Only one of so many is judged, because they are large.
+    one_of: usize,
+    made: usize,
+    right: usize,
+    /// By what is wrong, as the specification's reader says it.
+    wrong: BTreeMap<String, usize>,
+}
+
+impl Copies {
+    #[track_caller]
+    fn judge(&mut self, bytes: &[u8]) {
+        self.made += 1;
+        if !self.made.is_multiple_of(self.one_of.max(1)) {
+            return;
+        }
+        let Some(koel) = by_koel(bytes) else { return };
+        let specification = by_specification(bytes);
+        assert_eq!(koel.is_ok(), specification.is_ok(), "{koel:?}, {specification:?}");
+        match specification {
+            Ok(()) => self.right += 1,
+            Err(what) => *self.wrong.entry(what).or_default() += 1,
+        }
+    }
+}
+
+/// Numbers in place of this one: nearly the same, small, large, and with one bit changed.
+fn others(right: u64, random: &mut SplitMix) -> Vec<u64> {
+    let near = [right.wrapping_sub(1), right.wrapping_add(1), right ^ 1 << (random.next() % 64)];
+    let small = [0, 1, 2, 3, random.next() % 64, random.next() % 513];
+    let large = [1 << 40, 1 << (random.next() % 64), random.next(), u64::MAX, 1 << 63];
+    let all = near.into_iter().chain(small).chain(large);
+    all.filter(|other| *other != right).step_by(rounds(2, 1)).collect()
+}
+
+fn judge_copies(part: &FilterFile, copies: &mut Copies, random: &mut SplitMix) {
+    for at in 1..HEADER_WORDS - 1 {
+        for other in others(part.header[at], random) {
+            let mut copy = part.clone();
+            copy.header[at] = other;
+            copies.judge(&copy.with_sums().bytes());
+        }
+    }
+    for number in [0, part.blocks.len() - 1] {
+        let block = &part.blocks[number];
+        let last = block.len() - 1;
+        let inside = BLOCK_HEAD..last;
+        let some = (0..rounds(20, 100))
+            .map(|_| inside.start + random.next() as usize % inside.len().max(1));
+        let words: Vec<usize> =
+            (0..BLOCK_HEAD).chain(some).chain(last.saturating_sub(70)..last).collect();
+        for at in words.into_iter().filter(|at| *at < last) {
+            for other in others(block[at], random) {
+                // As a number that others follow from, and as one that they do not.
+                let mut copy = part.clone();
+                copy.blocks[number][at] = other;
+                copies.judge(&copy.clone().with_sums().bytes());
+                copies.judge(&copy.sealed().bytes());
+            }
+        }
+        let mut copy = part.clone();
+        let again = copy.blocks[number].clone();
+        copy.blocks.insert(number, again);
+        copies.judge(&copy.sealed().bytes());
+        let mut copy = part.clone();
+        copy.blocks.remove(number);
+        copies.judge(&copy.sealed().bytes());
+        if block.len() > BLOCK_HEAD + 1 {
+            let mut copy = part.clone();
+            copy.blocks[number].remove(BLOCK_HEAD);
+            copies.judge(&copy.sealed().bytes());
+        }
+    }
+    for at in 0..END_WORDS - 1 {
+        for other in others(part.end[at], random) {
+            let mut copy = part.clone();
+            copy.end[at] = other;
+            if at == end::SUMS {
+                seal(&mut copy.end);
+            } else {
+                copy = copy.with_sums();
+            }
+            copies.judge(&copy.bytes());
+        }
+    }
+    let bytes = part.bytes();
+    for _ in 0..rounds(20, 200) {
+        let at = random.next() as usize % bytes.len();
+        copies.judge(&bytes[..at]);
+        let mut copy = bytes.clone();
+        copy[at] ^= 1 << (random.next() % 8);
+        copies.judge(&copy);
+    }
+    copies.judge(&[&bytes[..], &[0]].concat());
+}
+
+/// Files in this folder of the repository.
+fn files_in(folder: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let files = std::fs::read_dir(folder).expect("a folder");
+    let mut paths: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
+    paths.sort();
+    paths.iter().map(|path| std::fs::read(path).expect("a file")).collect()
+}
+
+/// The file of a filter, and the only piece of it.
+fn both<R: Room>(filter: &ConcurrentCuckooFilter<StableHash, R>) -> [Vec<u8>; 2] {
+    let mut bytes = Vec::new();
+    filter.write_to(&mut bytes).expect("memory");
+    [bytes, filter.piece_at(0, usize::MAX).expect("memory").as_bytes().to_vec()]
+}
+
+#[test]
+fn koel_refuses_what_the_specification_refuses_and_nothing_else() {
+    let (mut copies, mut random) = (Copies::default(), SplitMix(1));
+    let golden = files_in("tests/golden");
+    let builder = ConcurrentCuckooFilter::builder().capacity(20).hasher(StableHash::with_seed(7));
+    let (fixed, list) = (builder.clone().build(), builder.growing().build());
+    let (fixed, list) = (fixed.expect("a filter"), list.expect("a filter"));
+    for item in 0..20u64 {
+        fixed.insert(&item).expect("room");
+        list.insert(&item).expect("memory");
+    }
+    let small = both(&fixed).into_iter().chain(both(&list));
+    for bytes in golden.into_iter().chain(small) {
+        copies.judge(&bytes);
+        copies.one_of = if bytes.len() > 50_000 { rounds(17, 2) } else { 1 };
+        let times = rounds(1, 5);
+        let part = FilterFile::read(&bytes).expect("a file");
+        (0..times).for_each(|_| judge_copies(&part, &mut copies, &mut random));
+    }
+    copies.one_of = 1;
+    // What a fuzzer found worth keeping: files of a smaller geometry, and what is none.
+    files_in("fuzz/corpus/snapshot").iter().for_each(|bytes| copies.judge(bytes));
+    assert!(copies.right > 1_000, "{copies:?}");
+    // Every rule of the specification is broken by some copy.
+    assert!(
+        copies.wrong.len() >= 30 && copies.wrong.values().all(|count| *count > 0),
+        "{copies:?}"
+    );
+    println!("{} right, {:#?}", copies.right, copies.wrong);
+}

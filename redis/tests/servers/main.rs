@@ -10,6 +10,7 @@ mod limits;
 mod readme;
 mod replicas;
 mod replies;
+mod round;
 mod server;
 mod sets;
 mod time;

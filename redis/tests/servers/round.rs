@@ -1,0 +1,125 @@
+//! One filter goes round all that read and write filters: the library, the module, the command, the wheel, and back.
+
+use crate::server::{Server, each_server};
+use koel::{AnyCuckooFilter, ConcurrentCuckooFilter, StableHash};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const ITEMS: usize = 30_000;
+
+fn item(number: usize) -> String {
+    format!("https://{number}.example/")
+}
+
+/// What a program printed, which has to succeed with this input.
+fn run(command: &mut Command, input: &[u8]) -> String {
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut program = command.spawn().expect("the program runs");
+    program.stdin.take().expect("its input").write_all(input).expect("it reads its input");
+    let Output { status, stdout, stderr } = program.wait_with_output().expect("it ends");
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    assert!(status.success(), "{command:?}: {}{}", text(&stdout), text(&stderr));
+    text(&stdout)
+}
+
+/// The command beside these tests. It is built if it is not there.
+fn command() -> PathBuf {
+    let tests = std::env::current_exe().expect("the path of the tests");
+    let folder = tests.parent().and_then(Path::parent).expect("the folder of the build");
+    let command = folder.join("koel");
+    if !command.exists() {
+        run(Command::new(env!("CARGO")).args(["build", "--locked", "-q", "-p", "koel-cli"]), b"");
+    }
+    command
+}
+
+/// Python with the wheel, if it is there: `KOEL_PYTHON`, or `python3`. `KOEL_WHEEL_REQUIRED` makes it an error if not.
+fn python() -> Option<PathBuf> {
+    let program = PathBuf::from(std::env::var_os("KOEL_PYTHON").unwrap_or("python3".into()));
+    let has_wheel = Command::new(&program).args(["-c", "import pykoel"]).output();
+    if has_wheel.is_ok_and(|output| output.status.success()) {
+        return Some(program);
+    }
+    let text =
+        "no Python with the wheel: pip install ./python, and name its interpreter in KOEL_PYTHON";
+    assert!(std::env::var_os("KOEL_WHEEL_REQUIRED").is_none(), "{text}");
+    eprintln!("the wheel is left out: {text}");
+    None
+}
+
+/// Opens the state, checks these items, and adds one.
+const IN_PYTHON: &str = "
+import sys
+from pykoel import Filter
+path, added, *items = sys.argv[1:]
+with Filter(path, create=False) as seen:
+    assert all(seen.contains_many(items))
+    assert seen.add(added)
+";
+
+#[test]
+fn one_filter_goes_round_all_that_read_and_write_filters() {
+    each_server(|kind| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (state, chunks) = (folder.path().join("seen.koel"), folder.path().join("chunks"));
+        let builder = ConcurrentCuckooFilter::builder().capacity(100).false_positive_rate(1e-6);
+        let filter = builder.hasher(StableHash::with_seed(7)).growing().build().expect("memory");
+        (0..ITEMS).for_each(|number| filter.insert(&item(number)).expect("memory"));
+        let mut items: Vec<String> = (0..ITEMS).step_by(97).map(item).collect();
+
+        // From the library to the module, as a file that is cut anywhere, and out of it in chunks.
+        let mut file = Vec::new();
+        filter.write_to(&mut file).expect("memory");
+        let server = Server::start(kind);
+        let mut client = server.client();
+        for part in file.chunks(300_001) {
+            client.call(&[&"CF.LOADCHUNK", &"one", &"1", &part.to_vec()]).ok();
+        }
+        items.push("by-the-module".into());
+        assert_eq!(client.ask("CF.ADDNX one by-the-module").integer(), 1);
+        let (mut cursor, mut dumped) = (0, Vec::new());
+        loop {
+            let reply = client.ask(&format!("CF.SCANDUMP one {cursor}"));
+            let [next, chunk] = reply.array() else { panic!("{reply:?}") };
+            cursor = next.integer();
+            if cursor == 0 {
+                break;
+            }
+            dumped.extend_from_slice(chunk.bytes());
+        }
+        std::fs::write(&chunks, dumped).expect("a file");
+
+        // To the command.
+        let koel = command();
+        run(Command::new(&koel).args(["import", "-q"]).args([&state, &chunks]), b"");
+        let lines = [items.join("\n"), "by-the-command".into()].join("\n");
+        let dedup = || {
+            let mut dedup = Command::new(&koel);
+            dedup.args(["dedup", "-q", "--state"]).arg(&state);
+            dedup
+        };
+        assert_eq!(run(&mut dedup(), lines.as_bytes()), "by-the-command\n");
+        items.push("by-the-command".into());
+
+        // To Python.
+        if let Some(python) = python() {
+            let mut python = Command::new(python);
+            python.args(["-c", IN_PYTHON]).arg(&state).arg("by-the-wheel").args(&items);
+            run(&mut python, b"");
+            items.push("by-the-wheel".into());
+        }
+        assert_eq!(run(&mut dedup(), items.join("\n").as_bytes()), "");
+
+        // Back to the library, and in pieces to the module.
+        let filter = AnyCuckooFilter::<StableHash>::load(&state).expect("a state");
+        let AnyCuckooFilter::Growing(filter) = filter else { panic!("a state grows") };
+        assert!((0..ITEMS).all(|number| filter.contains(&item(number))));
+        for piece in filter.pieces(200_000) {
+            let piece = piece.expect("memory").as_bytes().to_vec();
+            client.call(&[&"CF.LOADCHUNK", &"two", &"1", &piece]).ok();
+        }
+        let reply = client.ask(&format!("CF.MEXISTS two {}", items.join(" ")));
+        assert!(reply.array().iter().all(|found| found.integer() == 1));
+    });
+}

@@ -118,28 +118,29 @@ pub(crate) fn read_header<S: PersistentHasher>(
     words: &mut Words<HEADER_WORDS>,
     own_bytes: usize,
 ) -> Result<(Header<S>, u64), Reason> {
-    let sum = open(words)?;
+    let (header, sum) = read_anonymous(words, own_bytes)?;
+    let Header { plan, capacity, is_list, start, stamp, .. } = header;
     let hasher = hasher_of(&words[15..19], seed_in(words), &words[13..15])?;
-    let (plan, capacity, is_list) = sizes_in(words, own_bytes)?;
+    Ok((Header { plan, capacity, is_list, hasher, start, stamp }, sum))
+}
+
+/// The same with the name of the hasher, for those who do not have it.
+pub(crate) fn read_anonymous(
+    words: &mut Words<HEADER_WORDS>,
+    own_bytes: usize,
+) -> Result<(Header<String>, u64), Reason> {
+    let sum = open(words)?;
+    let plan = plan_of(words, own_bytes)?;
+    let may_be_list = match &plan {
+        Plan::Growing(plan) => plan.begins_small(),
+        Plan::Fixed(_) => false,
+    };
+    let is_right = |number| number <= may_be_list.into();
+    let is_list = field(words, 20, "the word on a list of items", is_right)? == 1;
+    let capacity = field(words, 7, "the capacity", |_| true)?;
     let stamp = Stamp { filter: words[FILTER], turn: words[TURN] };
-    Ok((Header { plan, capacity, is_list, hasher, start: words[START], stamp }, sum))
-}
-
-/// What a header says to those who do not have its hasher.
-pub(crate) struct Anonymous {
-    pub plan: Plan,
-    pub capacity: usize,
-    pub is_list: bool,
-    pub hasher: String,
-    pub start: u64,
-}
-
-/// The same for any hasher.
-pub(crate) fn read_anonymous(words: &mut Words<HEADER_WORDS>) -> Result<Anonymous, Reason> {
-    open(words)?;
-    let (plan, capacity, is_list) = sizes_in(words, 0)?;
     let (hasher, start) = (name_in(&words[15..19]), words[START]);
-    Ok(Anonymous { plan, capacity, is_list, hasher, start })
+    Ok((Header { plan, capacity, is_list, hasher, start, stamp }, sum))
 }
 
 /// Whether two headers, as they were parsed, are of one filter. Its limit may have changed meanwhile.
@@ -177,18 +178,6 @@ fn open(words: &mut Words<HEADER_WORDS>) -> Result<u64, Reason> {
 
 fn seed_in(words: &Words<HEADER_WORDS>) -> u128 {
     u128::from(words[12]) << 64 | u128::from(words[11])
-}
-
-/// The layout, the capacity, and whether the filter is a list.
-fn sizes_in(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<(Plan, usize, bool), Reason> {
-    let plan = plan_of(words, own_bytes)?;
-    let may_be_list = match &plan {
-        Plan::Growing(plan) => plan.begins_small(),
-        Plan::Fixed(_) => false,
-    };
-    let is_right = |number| number <= may_be_list.into();
-    let is_list = field(words, 20, "the word on a list of items", is_right)? == 1;
-    Ok((plan, field(words, 7, "the capacity", |_| true)?, is_list))
 }
 
 fn hasher_of<S: PersistentHasher>(name: &[u64], seed: u128, hashes: &[u64]) -> Result<S, Reason> {

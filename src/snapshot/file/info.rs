@@ -5,7 +5,7 @@ use crate::snapshot::coverage::UNITS;
 use crate::snapshot::error::{Reason, SnapshotError};
 use crate::snapshot::file::load::{check_whole, end_of, header_words, read_at};
 use crate::snapshot::format::{END_WORDS, End, HEADER_WORDS, MAGIC, block_bytes};
-use crate::snapshot::header::{Anonymous, read_anonymous};
+use crate::snapshot::header::{Header, read_anonymous};
 use crate::snapshot::list;
 use crate::snapshot::time::{TIME_WORDS, time_in};
 use std::fs::File;
@@ -91,8 +91,8 @@ impl SnapshotInfo {
             return Err(Reason::NotAFile);
         }
         let length = about.len();
-        let Anonymous { plan, capacity, is_list, hasher, start } =
-            read_anonymous(&mut header_words(file, length)?)?;
+        let (header, _) = read_anonymous(&mut header_words(file, length)?, 0)?;
+        let Header { plan, capacity, is_list, hasher, start, .. } = header;
         let (end, _) = end_of(file, length)?;
         let around = 8 * (HEADER_WORDS + END_WORDS) as u64;
         let wanted = match is_list {

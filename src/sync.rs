@@ -130,15 +130,30 @@ impl<T> AppendList<T> {
         let order = rule!("a_list_is_added_relaxed", Ordering::Release, Ordering::Relaxed);
         self.newest.store(std::ptr::from_ref(&new.value).cast_mut(), order);
     }
+
+    /// Drops all but the first ones, of which there is at least one.
+    pub fn truncate(&mut self, count: usize) {
+        let (mut end, mut newest) = (&mut self.first, std::ptr::null_mut());
+        for _ in 0..count.max(1) {
+            let Some(node) = end.get_mut() else { return };
+            newest = std::ptr::from_ref(&node.value).cast_mut();
+            end = &mut node.next;
+        }
+        drop_all(end.take());
+        self.newest.store(newest, Ordering::Relaxed);
+    }
+}
+
+/// Drops nodes one after the other: the compiler would have each node drop the next one.
+fn drop_all<T>(mut next: Option<Box<Node<T>>>) {
+    while let Some(mut node) = next {
+        next = node.next.take();
+    }
 }
 
 impl<T> Drop for AppendList<T> {
-    /// One after the other: the compiler would have each node drop the next one.
     fn drop(&mut self) {
-        let mut next = self.first.take();
-        while let Some(mut node) = next {
-            next = node.next.take();
-        }
+        drop_all(self.first.take());
     }
 }
 

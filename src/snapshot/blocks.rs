@@ -220,19 +220,21 @@ pub struct Tally {
     sums: Box<Xxh3>,
     items: i64,
     blocks: u64,
+    is_file: bool,
 }
 
 impl Tally {
     /// For a part with this checksum of its header, which begins where this coverage ends.
-    pub fn new(header_sum: u64, coverage: Coverage, times: Times) -> Self {
-        let mut tally = Tally { coverage, times, sums: Box::default(), items: 0, blocks: 0 };
+    pub fn new(header_sum: u64, coverage: Coverage, times: Times, is_file: bool) -> Self {
+        let sums = Box::default();
+        let mut tally = Tally { coverage, times, sums, items: 0, blocks: 0, is_file };
         tally.sums.update(&header_sum.to_le_bytes());
         tally
     }
 
     /// The same for a part that is to have all of a filter, which has so many roots.
     pub fn of_file(header_sum: u64, roots: usize) -> Self {
-        Self::new(header_sum, Coverage::of(roots), Times::default())
+        Self::new(header_sum, Coverage::of(roots), Times::default(), true)
     }
 
     pub fn blocks(&self) -> u64 {
@@ -279,10 +281,18 @@ impl Tally {
                 "the end does not match the blocks: some are missing, or are from another part";
             return Err(Reason::damaged(at, what));
         }
-        if self.coverage.is_complete() && !self.coverage.is_balanced() {
-            return Err(Reason::Outgrown);
+        let is_balanced = !self.coverage.is_complete() || self.coverage.is_balanced();
+        match self.is_file {
+            true if !self.coverage.is_complete() => {
+                Err(Reason::damaged(at, "some blocks are missing"))
+            }
+            // No filter is saved like this.
+            true if !is_balanced => {
+                Err(Reason::damaged(at, "the deepest shard was split too often for so few blocks"))
+            }
+            false if !is_balanced => Err(Reason::Outgrown),
+            _ => Ok((self.coverage, self.times)),
         }
-        Ok((self.coverage, self.times))
     }
 }
 

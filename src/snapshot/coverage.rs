@@ -74,6 +74,11 @@ impl Coverage {
         (!self.is_complete()).then_some(self.place)
     }
 
+    /// The greatest depth of all blocks.
+    pub fn deepest(&self) -> u32 {
+        self.deepest
+    }
+
     pub fn blocks(&self) -> u64 {
         self.blocks
     }

@@ -219,14 +219,12 @@ impl InTables {
     }
 
     fn truncate(&mut self, shards: usize) {
-        let Some(tables) = &self.tables else { return };
+        let Some(tables) = &mut self.tables else { return };
         for (_, site) in tables.sites_from(shards) {
             site.clear();
             site.record(0, &ByStamp::default());
         }
-        while tables.shards() > shards {
-            tables.give_back();
-        }
+        tables.truncate(shards);
         self.depths.truncate(shards);
         self.deepest = self.depths.iter().copied().max().unwrap_or(0);
         self.times.truncate(shards);
@@ -265,16 +263,20 @@ fn tables_for(plan: &Plan, shards: usize) -> Result<Box<Tables>, Reason> {
 }
 
 /// Takes a shard into use, if there is memory. If there is a limit, a new table leaves the filter below it, as long as that is
-/// possible: a limit may have been set that is less than what the filter has.
+/// possible: a limit may have been set that is less than what the filter has. What is above it then at most doubles with each
+/// table, so that there are not too many.
 fn take<'a>(tables: &'a Tables, plan: &Plan, deepest: u32) -> Option<&'a Site> {
-    let left = match plan {
-        Plan::Growing(plan) if plan.max_bytes < usize::MAX => {
+    let (taken, most) = match plan {
+        Plan::Growing(plan) => {
             let entries = u128::from(plan.geometry.shards() as u64) << deepest;
             let directory = usize::try_from(8 * entries).unwrap_or(usize::MAX);
             let others = plan.own_bytes + size_of::<Grown>() + tables.heap_bytes();
-            plan.max_bytes.saturating_sub(others.saturating_add(directory))
+            (others.saturating_add(directory), plan.max_bytes)
         }
-        _ => usize::MAX,
+        Plan::Fixed(_) => (0, usize::MAX),
     };
-    tables.take_next(left).or_else(|_| tables.take_next(usize::MAX)).ok()
+    let of_one = Tables::bytes(&plan.geometry().with_shards(1));
+    let above = taken.saturating_sub(most).max(of_one);
+    let below = tables.take_next(most.saturating_sub(taken));
+    below.or_else(|_| tables.take_next(above)).ok()
 }

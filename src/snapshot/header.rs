@@ -39,6 +39,13 @@ pub(crate) struct Header<S> {
     pub stamp: Stamp,
 }
 
+impl<H> Header<H> {
+    /// Whether the part is a file, which has all of a filter.
+    pub fn is_file(&self) -> bool {
+        self.stamp == Stamp::FILE
+    }
+}
+
 /// The name of a hasher, as it is in a header.
 fn name_of<S: PersistentHasher>() -> [u64; NAME_WORDS] {
     const {

@@ -85,9 +85,9 @@ impl<R: Read> Source<R> {
         Source { reader, at: 0, length: None }
     }
 
-    /// So many bytes, which are to be one part.
-    pub fn of_length(reader: R, length: u64) -> Self {
-        Source { reader, at: 0, length: Some(length) }
+    /// What comes after byte `at` of so many bytes, which are to be one part.
+    pub fn of_length(reader: R, at: u64, length: u64) -> Self {
+        Source { reader, at, length: Some(length) }
     }
 
     /// Fills these words, in the byte order of a file.
@@ -134,19 +134,23 @@ fn read_up_to(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
 
 /// Reads a filter that is one part.
 pub fn read<S: PersistentHasher>(reader: impl Read, wanted: Wanted) -> Result<Parts<S>, Reason> {
-    read_source(Source::stream(reader), wanted)
+    let mut source = Source::stream(reader);
+    let words = source.header()?.ok_or(Reason::NotASnapshot)?;
+    read_after(words, source, wanted)
 }
 
-/// The same from a source of any length.
-pub fn read_source<S: PersistentHasher, R: Read>(
-    source: Source<R>,
+/// The same after its header, as it was read.
+pub fn read_after<S: PersistentHasher>(
+    words: Words<HEADER_WORDS>,
+    source: Source<impl Read>,
     wanted: Wanted,
 ) -> Result<Parts<S>, Reason> {
     let mut loading = Loading::new(wanted);
-    match loading.read(source)? {
-        true => loading.finish(),
-        false => Err(Reason::NotASnapshot),
-    }
+    let read = loading.add(words, source).and_then(|()| loading.finish());
+    read.map_err(|reason| match reason {
+        Reason::Misplaced { .. } | Reason::PiecesMissing { .. } => Reason::OnlyAPiece,
+        other => other,
+    })
 }
 
 /// A filter whose parts are coming.
@@ -160,8 +164,8 @@ pub struct Loading<S> {
 struct Begun {
     /// The header of the first part, as it was parsed.
     header: Words<HEADER_WORDS>,
-    /// The least turn that the next part may have.
-    turn: u64,
+    /// The turn of the last part.
+    turn: Option<u64>,
     reader: BlockReader,
     coverage: Coverage,
     times: Times,
@@ -175,7 +179,7 @@ impl<S: PersistentHasher> Loading<S> {
 
     /// Adds a part. If it is refused, nothing has changed.
     pub fn push(&mut self, part: &[u8]) -> Result<(), Reason> {
-        match self.read(Source::of_length(part, part.len() as u64))? {
+        match self.read(Source::of_length(part, 0, part.len() as u64))? {
             true => Ok(()),
             false => Err(Reason::NotASnapshot),
         }
@@ -184,7 +188,16 @@ impl<S: PersistentHasher> Loading<S> {
     /// Reads the next part, and nothing after it. If it is refused, nothing has changed. Returns whether there was
     /// anything to read.
     pub fn read<R: Read>(&mut self, mut source: Source<R>) -> Result<bool, Reason> {
-        let Some(mut words) = source.header()? else { return Ok(false) };
+        let Some(words) = source.header()? else { return Ok(false) };
+        self.add(words, source).map(|()| true)
+    }
+
+    /// The same after the header of the part, as it was read.
+    fn add(
+        &mut self,
+        mut words: Words<HEADER_WORDS>,
+        mut source: Source<impl Read>,
+    ) -> Result<(), Reason> {
         let (header, sum) = self.wanted.header(&mut words)?;
         match &mut self.begun {
             Some((begun, last)) => {
@@ -197,7 +210,7 @@ impl<S: PersistentHasher> Loading<S> {
                 self.begun = Some((begun, header));
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     /// The place where the next part begins. `None` if all have come.
@@ -224,7 +237,7 @@ impl Begun {
         let Header { plan, is_list, .. } = header;
         Begun {
             header: words,
-            turn: 0,
+            turn: None,
             reader: BlockReader::new(plan),
             coverage: Coverage::of(plan.geometry().shards()),
             times: Times::default(),
@@ -240,7 +253,10 @@ impl Begun {
         source: &mut Source<impl Read>,
     ) -> Result<(), Reason> {
         self.check_order(header, words)?;
-        let tally = Tally::new(header_sum, self.coverage.clone(), self.times.clone());
+        // If the source panicked in the part before, some of that is here.
+        self.gathered.truncate(self.coverage.blocks());
+        let (coverage, times) = (self.coverage.clone(), self.times.clone());
+        let tally = Tally::new(header_sum, coverage, times, header.is_file());
         match self.add_blocks(header, tally, source) {
             Ok((coverage, times)) => (self.coverage, self.times) = (coverage, times),
             Err(reason) => {
@@ -248,7 +264,7 @@ impl Begun {
                 return Err(reason);
             }
         }
-        self.turn = header.stamp.turn.saturating_add(1);
+        self.turn = Some(header.stamp.turn);
         Ok(())
     }
 
@@ -265,7 +281,7 @@ impl Begun {
         if wanted != Some(start) {
             return Err(Reason::Misplaced { start, wanted });
         }
-        if header.stamp.turn < self.turn {
+        if self.turn.is_some_and(|last| header.stamp.turn <= last) {
             return Err(Reason::EarlierDump);
         }
         Ok(())

@@ -149,13 +149,18 @@ pub fn write<S: PersistentHasher>(
     part: Part,
     write: impl FnMut(&[u8]) -> Result<(), Reason>,
 ) -> Result<(End, Option<u64>), Reason> {
-    let Part { start, stamp, most_bytes } = part;
+    let Part { start, stamp, .. } = part;
+    let is_file = stamp == Stamp::FILE;
     let mut sink = Sink { write, bytes: 0 };
-    let no_such_piece = || Reason::NoSuchPiece { cursor: start };
+    let no_such_piece = || match is_file {
+        true => Reason::Outgrown,
+        false => Reason::NoSuchPiece { cursor: start },
+    };
     // Writes the header. Returns what is to be told of the blocks.
     let begin = |sink: &mut Sink<_>, plan: &Plan, is_list| {
         let sum = sink.write(&mut header(plan, capacity, is_list, hasher, (start, stamp)))?;
-        Ok(Tally::new(sum, Coverage::from(plan.geometry().shards(), start), Times::default()))
+        let coverage = Coverage::from(plan.geometry().shards(), start);
+        Ok(Tally::new(sum, coverage, Times::default(), is_file))
     };
     let list = match room.stage() {
         Stage::List(stages) => Listing::of(room, stages)?.map(|list| (stages.plan(), list)),
@@ -195,7 +200,7 @@ pub fn write<S: PersistentHasher>(
     };
     let coverage = tally.coverage();
     let is_whole = coverage.is_complete() && coverage.is_balanced();
-    if start == 0 && most_bytes == usize::MAX && !is_whole {
+    if is_file && !is_whole {
         return Err(Reason::Outgrown);
     }
     sink.write(&mut told.words())?;

@@ -80,10 +80,11 @@ fn get_little_at_a_time<K: Kind>() {
             interrupted += 1;
         }
         if call.is("pread64") {
-            let (at, length) = part(call);
-            for length in [1, 8, 47, length - 1] {
-                if length > 1_000 {
-                    continue; // does not fit into a command line
+            let (at, whole_length) = part(call);
+            for length in [1, 8, 47, whole_length - 1] {
+                // More does not fit into a command line.
+                if length >= whole_length.min(1_000) {
+                    continue;
                 }
                 // strace answers instead of the system, with the bytes of the file.
                 let bytes: String =

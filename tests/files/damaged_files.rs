@@ -5,7 +5,7 @@ use crate::common::{LAYOUTS, SplitMix, in_time, layouts, leave_list, rounds};
 use crate::file::{BLOCK_HEAD, END_WORDS, FilterFile, HEADER_WORDS, seal, word};
 use koel::SnapshotErrorKind::{
     self, Damaged, Incomplete, Io, NotAFile, NotASnapshot, NotFound, OutOfMemory, OutOfOrder,
-    Outgrown, UnsupportedVersion, WrongHasher, WrongKind,
+    UnsupportedVersion, WrongHasher, WrongKind,
 };
 use koel::{
     AnyCuckooFilter, ConcurrentCuckooFilter, Fixed, Growing, Room, SnapshotError, SnapshotInfo,
@@ -110,6 +110,26 @@ fn every_truncation<R: Room>(filter: &Filter<R>, step: usize) {
     for length in lengths.into_iter().rev() {
         file.set_len(length).expect("a shorter file");
         expect(Filter::<R>::load(&path), kind(length));
+    }
+}
+
+/// A number of blocks that no such filter has is not believed, with a right checksum either.
+#[test]
+fn a_file_tells_no_impossible_number_of_shards() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("filter");
+    let builder = ConcurrentCuckooFilter::builder().capacity(9).hasher(HASH).growing();
+    let list = builder.build().expect("a list");
+    for file in [file_of(&list), file_of(&fixed(50)), file_of(&growing(50))] {
+        for blocks in [0, 2, 1 << 60, u64::MAX] {
+            let mut claim = file.clone();
+            claim.end[1] = blocks;
+            seal(&mut claim.end);
+            std::fs::write(&path, claim.bytes()).expect("a file");
+            let kind =
+                SnapshotInfo::read(&path).map(|info| info.slots()).expect_err("a lie").kind();
+            assert!([Damaged, Incomplete].contains(&kind), "{blocks}: {kind:?}");
+        }
     }
 }
 
@@ -497,7 +517,7 @@ fn blocks_have_to_cover_their_roots_exactly() {
         assert!(read::<Growing>(&bytes).is_err() && load::<Growing>(&bytes).is_err(), "{short:?}");
     }
     let chain: Vec<u64> = (1..=21).chain([21]).collect();
-    refused::<Growing>(&with_depths(&chain), Outgrown);
+    refused::<Growing>(&with_depths(&chain), Damaged);
     let fixed = file_of(&fixed(50));
     refused::<Fixed>(&changed(&fixed, |file| file.blocks[0][word::DEPTH] = 1), Damaged);
 }

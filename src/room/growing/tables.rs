@@ -200,9 +200,19 @@ impl Tables {
         }
     }
 
-    /// Undoes the last [`take_next`](Self::take_next).
-    pub fn give_back(&self) {
-        self.shards.set(self.shards.get() - 1);
+    /// Takes all shards but the first ones out of use, which have to be empty, and frees the tables that have no others.
+    pub fn truncate(&mut self, shards: usize) {
+        let (mut tables, mut before, mut bytes) = (0, 0, 0);
+        for sites in self.sites.all() {
+            if tables > 0 && before >= shards {
+                break;
+            }
+            (tables, before) = (tables + 1, before + sites.len());
+            bytes += Self::bytes(&self.geometry.with_shards(sites.len()));
+        }
+        self.sites.truncate(tables);
+        self.shards.set(shards as u64);
+        self.bytes.set(bytes as u64);
     }
 }
 

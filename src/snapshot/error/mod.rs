@@ -64,7 +64,8 @@ pub enum SnapshotErrorKind {
     WrongKind,
     /// The filter was saved with another hasher, or the hasher no longer gives the same hashes.
     WrongHasher,
-    /// The file ends too soon, or continues after its end.
+    /// The file ends too soon, or continues after its end; or it is only a
+    /// [piece](crate::ConcurrentCuckooFilter::piece_at) of a filter.
     Incomplete,
     /// The contents of the file are not as they were written.
     Damaged,
@@ -128,7 +129,7 @@ pub enum Reason {
     OtherHashes {
         name: &'static str,
     },
-    /// The data ends at this byte, or in the piece that begins there.
+    /// The data ends at this byte.
     CutOff {
         at: u64,
     },
@@ -163,6 +164,8 @@ pub enum Reason {
     /// A piece was made before the one that was pushed before it.
     EarlierDump,
     OtherFilter,
+    /// A part that should have all of a filter has not.
+    OnlyAPiece,
     /// Pieces from this cursor on have not been pushed.
     PiecesMissing {
         next: u64,
@@ -247,6 +250,7 @@ impl SnapshotError {
             Reason::CutOff { .. }
             | Reason::NoEnd { .. }
             | Reason::WrongLength { .. }
+            | Reason::OnlyAPiece
             | Reason::PiecesMissing { .. } => SnapshotErrorKind::Incomplete,
             Reason::Damaged { .. } => SnapshotErrorKind::Damaged,
             Reason::OutOfMemory { .. } => SnapshotErrorKind::OutOfMemory,

@@ -92,7 +92,7 @@ impl fmt::Display for Reason {
             }
             Reason::NoEnd { at } => write!(
                 f,
-                "its last part should begin at byte {at}, but something else is there: it was cut \
+                "its end should begin at byte {at}, but something else is there: it was cut \
                  off, or something was appended; load another copy"
             ),
             Reason::WrongLength { bytes, wanted } => write!(
@@ -132,6 +132,9 @@ impl fmt::Display for Reason {
             Reason::OtherFilter => f.write_str(
                 "the piece is of another filter than those that were pushed before it: push the pieces \
                  of one filter",
+            ),
+            Reason::OnlyAPiece => f.write_str(
+                "this is a piece of a filter, not all of it: push all pieces to a `PieceLoader`",
             ),
             Reason::PiecesMissing { next } => {
                 write!(f, "the pieces from cursor {next} on are missing: push them first")

@@ -1,9 +1,9 @@
 //! The heads of all blocks of a file: where each hash leads, and the checksum of each block.
 
 use crate::layout::roots::Position;
-use crate::room::growing::directory::MOST_LEVELS;
 use crate::room::parts::Plan;
 use crate::snapshot::blocks::{BlockReader, Tally};
+use crate::snapshot::coverage::UNITS;
 use crate::snapshot::error::Reason;
 use crate::snapshot::file::load::read_at;
 use crate::snapshot::format::{BLOCK_HEAD, End};
@@ -12,17 +12,13 @@ use crate::table::ticking::Time;
 use std::fs::File;
 
 pub struct Heads {
-    /// Where each block of a growing filter begins, in units of 2^-31 of a root. Of a fixed filter,
-    /// a block is a root.
+    /// The place where each block begins.
     starts: Vec<u64>,
     sums: Vec<u64>,
     deepest: u32,
     /// When the last block was copied, if the filter forgets.
     time: Option<Time>,
 }
-
-/// The binary logarithm of the units in a root.
-const UNITS: u32 = MOST_LEVELS as u32 - 1;
 
 /// The words around the beginning of a block: the time and the checksum of what comes before it, and its
 /// head.
@@ -47,34 +43,29 @@ impl Heads {
             list.try_reserve_exact(count).map_err(|_| Reason::OutOfMemory { bytes })?;
         }
         let mut tally = Tally::of_file(header_sum, roots);
-        let mut start = 0u64;
         let mut around = Around::read(file, reader, 0)?;
         for number in 0..end.blocks {
             let next = Around::read(file, reader, number + 1)?;
             let (depth, items) = reader.head(number, around.head)?;
             let time = reader.time_before(number + 1, next.time_before)?;
+            heads.starts.push(tally.coverage().place());
             tally.add_read(reader, (depth, items, next.sum_before), time)?;
-            heads.starts.push(start);
             heads.sums.push(next.sum_before);
-            heads.deepest = heads.deepest.max(depth);
-            // Only a file of half a petabyte could make this overflow.
-            start = start.wrapping_add(1 << (UNITS - depth));
             around = next;
         }
-        let (_, times) = tally.finish(end, reader.at(end.blocks))?;
-        heads.time = times.last();
+        let (coverage, times) = tally.finish(end, reader.at(end.blocks))?;
+        (heads.deepest, heads.time) = (coverage.deepest(), times.last());
         Ok(heads)
     }
 
     /// Finds the block with this position. Returns its number and depth.
     pub fn find(&self, Position { root, in_root }: Position) -> (u64, u32) {
-        let unit = (root as u64) << UNITS | in_root >> (u64::BITS - UNITS);
-        let after = self.starts.partition_point(|start| *start <= unit);
+        let place = root as u64 * UNITS + in_root / (u64::MAX / UNITS + 1);
+        let after = self.starts.partition_point(|start| *start <= place);
         let block = after.saturating_sub(1);
         let next = self.starts.get(after).copied();
-        let next = next.unwrap_or_else(|| (root as u64 + 1) << UNITS);
-        let units = next - self.starts[block];
-        (block as u64, UNITS - units.ilog2())
+        let part = next.unwrap_or((root as u64 + 1) * UNITS) - self.starts[block];
+        (block as u64, UNITS.ilog2() - part.ilog2())
     }
 
     pub fn sum(&self, block: u64) -> u64 {

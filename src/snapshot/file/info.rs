@@ -1,7 +1,6 @@
 //! What a file says of its filter.
 
 use crate::room::parts::Plan;
-use crate::snapshot::coverage::UNITS;
 use crate::snapshot::error::{Reason, SnapshotError};
 use crate::snapshot::file::load::{check_whole, end_of, header_words, read_at};
 use crate::snapshot::format::{END_WORDS, End, HEADER_WORDS, MAGIC, block_bytes};
@@ -92,8 +91,18 @@ impl SnapshotInfo {
         }
         let length = about.len();
         let (header, _) = read_anonymous(&mut header_words(file, length)?, 0)?;
-        let Header { plan, capacity, is_list, hasher, start, .. } = header;
-        let (end, _) = end_of(file, length)?;
+        let (end, at) = end_of(file, length)?;
+        check_whole(&header, end)?;
+        let Header { plan, capacity, is_list, hasher, .. } = header;
+        let roots = plan.geometry().shards() as u64;
+        let has_blocks = match plan {
+            Plan::Growing(_) if !is_list => end.blocks >= roots,
+            _ => end.blocks == roots,
+        };
+        if !has_blocks {
+            let what = "no such filter has so many blocks";
+            return Err(Reason::damaged(at + 8, what));
+        }
         let around = 8 * (HEADER_WORDS + END_WORDS) as u64;
         let wanted = match is_list {
             true => list::length(&plan, end.items),
@@ -102,8 +111,6 @@ impl SnapshotInfo {
         if wanted != length {
             return Err(Reason::WrongLength { bytes: length, wanted });
         }
-        let last = (plan.geometry().shards() as u64).saturating_mul(UNITS);
-        check_whole(start, Some(end.place).filter(|place| *place != last))?;
         let (items, shards) = (end.items.try_into().unwrap_or(0), end.blocks as usize);
         let number = number_in(file, &plan, length)?;
         Ok((SnapshotInfo { plan, capacity, hasher, items, shards, bytes: length, number }, end))

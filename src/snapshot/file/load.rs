@@ -8,14 +8,14 @@ use crate::room::parts::{Block, Loaded};
 use crate::shard::whole::fill;
 use crate::snapshot::allocate::{table_of, zeros};
 use crate::snapshot::blocks::{BlockReader, Tally};
+use crate::snapshot::coverage::UNITS;
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{
     END_WORDS, End, HEADER_WORDS, Words, block_bytes, buckets_in, bytes_of,
 };
 use crate::snapshot::gather::make_older;
-use crate::snapshot::header::is_snapshot;
-use crate::snapshot::origin::Stamp;
-use crate::snapshot::read::{Parts, Source, Wanted, read, read_source};
+use crate::snapshot::header::{Header, is_snapshot};
+use crate::snapshot::read::{Parts, Source, Wanted, read, read_after};
 use crate::stable_hash::PersistentHasher;
 use crate::sync::Mutex;
 use std::fs::File;
@@ -42,11 +42,10 @@ pub fn load<S: PersistentHasher>(file: File, wanted: Wanted) -> Result<Parts<S>,
         return read(&file, wanted);
     }
     let length = about.len();
-    let mut words = header_words(&file, length)?;
-    let (header, sum) = wanted.header(&mut words)?;
-    // A list is short, and a piece has no more blocks than fit in memory.
-    if header.is_list || header.stamp != Stamp::FILE {
-        return read_alone(&file, length, wanted);
+    let words = header_words(&file, length)?;
+    let (header, sum) = wanted.header(&mut words.clone())?;
+    if header.is_list {
+        return load_list(&file, length, words, wanted);
     }
     let plan = &header.plan;
     let reader = BlockReader::new(plan);
@@ -60,6 +59,7 @@ pub fn load<S: PersistentHasher>(file: File, wanted: Wanted) -> Result<Parts<S>,
     };
     let wrong_length = |wanted| Err(Reason::WrongLength { bytes: length, wanted });
     if let Some(wanted) = with_blocks(roots as u64)
+        && header.is_file()
         && (if plan.grows() { length < wanted } else { length != wanted })
     {
         return wrong_length(wanted);
@@ -70,6 +70,7 @@ pub fn load<S: PersistentHasher>(file: File, wanted: Wanted) -> Result<Parts<S>,
         Some(wanted) => return wrong_length(wanted),
         None => return Err(Reason::damaged(at + 8, "the number of blocks is too large")),
     }
+    check_whole(&header, end)?;
 
     let count =
         usize::try_from(end.blocks).map_err(|_| Reason::OutOfMemory { bytes: usize::MAX })?;
@@ -83,29 +84,28 @@ pub fn load<S: PersistentHasher>(file: File, wanted: Wanted) -> Result<Parts<S>,
     for block in &blocks {
         tally.add_read(&reader, (block.depth, block.items, block.sum), block.time)?;
     }
-    let (coverage, times) = tally.finish(end, at)?;
-    check_whole(header.start, coverage.next())?;
+    let (_, times) = tally.finish(end, at)?;
     let time = times.last();
     make_older(&table, plan, &reader, &mut blocks, time)?;
     Ok(Parts { header, loaded: Loaded::Shards { table, blocks, time } })
 }
 
-/// Reads a file of this length from front to back. There has to be nothing after it.
-pub fn read_alone<S: PersistentHasher>(
+/// Loads a file of this length that has a list, after its header, as it was read.
+pub fn load_list<S: PersistentHasher>(
     file: &File,
     length: u64,
+    words: Words<HEADER_WORDS>,
     wanted: Wanted,
 ) -> Result<Parts<S>, Reason> {
-    read_source(Source::of_length(At { file, at: 0 }, length), wanted)
+    let at = size_of_val(&words) as u64;
+    read_after(words, Source::of_length(At { file, at }, at, length), wanted)
 }
 
-/// Checks that a part, which begins at one place and ends at another one unless that is the end of the filter, has all of it.
-pub fn check_whole(start: u64, next: Option<u64>) -> Result<(), Reason> {
-    match (start, next) {
-        (0, None) => Ok(()),
-        (0, Some(next)) => Err(Reason::PiecesMissing { next }),
-        _ => Err(Reason::Misplaced { start, wanted: Some(0) }),
-    }
+/// Checks that a piece that is read as a file has all of its filter. (A file that has not is damaged.)
+pub fn check_whole<H>(header: &Header<H>, end: End) -> Result<(), Reason> {
+    let last = (header.plan.geometry().shards() as u64).saturating_mul(UNITS);
+    let is_whole = header.start == 0 && end.place == last;
+    if header.is_file() || is_whole { Ok(()) } else { Err(Reason::OnlyAPiece) }
 }
 
 /// A file from a byte on, wherever others read it.

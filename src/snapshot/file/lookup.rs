@@ -12,7 +12,7 @@ use crate::snapshot::blocks::BlockReader;
 use crate::snapshot::error::{Reason, SnapshotError};
 use crate::snapshot::file::heads::Heads;
 use crate::snapshot::file::info::SnapshotInfo;
-use crate::snapshot::file::load::{header_words, read_alone, read_at};
+use crate::snapshot::file::load::{header_words, load_list, read_at};
 use crate::snapshot::format::buckets_in;
 use crate::snapshot::header::{Header, read_header};
 use crate::snapshot::list::Listing;
@@ -88,10 +88,11 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     fn of(path: &Path) -> Result<Self, Reason> {
         let file = File::open(path).map_err(Reason::opening)?;
         let (info, end) = SnapshotInfo::of(&file)?;
-        let (header, sum) = read_header::<S>(&mut header_words(&file, info.bytes())?, 0)?;
+        let words = header_words(&file, info.bytes())?;
+        let (header, sum) = read_header::<S>(&mut words.clone(), 0)?;
         let contents = if header.is_list {
             let wanted = Wanted { grows: None, own_bytes: 0 };
-            match read_alone::<S>(&file, info.bytes(), wanted)?.loaded {
+            match load_list::<S>(&file, info.bytes(), words, wanted)?.loaded {
                 Loaded::Items { hashes, stamps, time } => {
                     Contents::Items(Listing { hashes, stamps, time })
                 }

@@ -150,6 +150,8 @@ fn the_last_limit_counts() {
 
 #[test]
 fn a_loaded_filter_stays_below_its_limit_and_uses_it_up() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("filter");
     // Shards of few items, so that there are many.
     let filter = growing(1, 1e-8);
     let step = 100_000;
@@ -157,7 +159,8 @@ fn a_loaded_filter_stays_below_its_limit_and_uses_it_up() {
         (items..items + step).for_each(|item: u64| filter.insert(&item).expect("memory"));
         // What a filter takes that has nothing in advance, and the lists of its tables. A new table
         // would have up to five shards of 64 KiB.
-        let exact = Filter::<Growing>::read_from(&bytes_of(&filter)[..]).expect("a filter");
+        filter.save(&path).expect("a file");
+        let exact = Filter::<Growing>::load(&path).expect("a filter");
         let limit = exact.size_in_bytes() + (96 << 10);
         filter.set_max_bytes(limit);
         let again: GrowingCuckooFilter<_> = loaded(&pieces_of(&filter, 1 << 20));

@@ -166,8 +166,8 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     ///
     /// The length of a stream is not known in advance. So the shards of a growing filter go into tables that grow with it,
     /// and those of a fixed one wait until half of them have come. This takes up to 2.5 times as long as
-    /// [`load`](Self::load), on one core. Beyond the filter, it allocates a shard and a 32nd of a growing filter, or two
-    /// shards and half of a fixed one.
+    /// [`load`](Self::load), on one core. Beyond the filter, it allocates a shard, and a 32nd of a growing filter (up to 2 MiB
+    /// more if it has 16 MiB or more); or two shards and half of a fixed one.
     ///
     /// # Errors
     ///

@@ -6,7 +6,8 @@ use crate::room::Room;
 use crate::room::fixed::Fixed;
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::piece::{Piece, piece_of};
-use crate::snapshot::read::{Loading, Parts, Source};
+use crate::snapshot::read::{Loading, Parts};
+use crate::snapshot::source::Source;
 use crate::stable_hash::PersistentHasher;
 use std::fmt;
 use std::io::Read;
@@ -173,8 +174,8 @@ impl<S, R> fmt::Debug for Pieces<'_, S, R> {
 /// A push takes time and memory in proportion to the piece. The shards of a growing filter go where
 /// they stay. Those of a fixed filter wait until half of them have come, and are then copied into the
 /// table, two for each that comes. So [`finish`](Self::finish) has little left to do. The
-/// loader of a growing filter takes a 32nd more memory than the filter, and that of a fixed one up to half
-/// more. Neither ever asks for more than three times what was pushed, and some megabytes: no piece is
+/// loader of a growing filter takes a 32nd more memory than the filter (up to 2 MiB more if it has 16 MiB or more), and that
+/// of a fixed one up to half more. Neither ever asks for more than three times what was pushed, and some megabytes: no piece is
 /// believed about those that follow.
 ///
 /// ```
@@ -234,7 +235,8 @@ impl<S: PersistentHasher, R: Room> PieceLoader<S, R> {
     ///
     /// # Errors
     ///
-    /// Returns an error in the same cases as [`push`](Self::push), and if the stream cannot be read.
+    /// Returns an error in the same cases as [`push`](Self::push), and if the stream cannot be read. The loader is then
+    /// as it was before, but the stream is somewhere in the piece.
     ///
     /// ```
     /// # use koel::{ConcurrentCuckooFilter, StableHash};
@@ -337,7 +339,8 @@ impl<S: PersistentHasher> AnyPieceLoader<S> {
     ///
     /// # Errors
     ///
-    /// Returns an error in the same cases as [`push`](Self::push), and if the stream cannot be read.
+    /// Returns an error in the same cases as [`push`](Self::push), and if the stream cannot be read. The loader is then
+    /// as it was before, but the stream is somewhere in the piece.
     ///
     /// ```
     /// # use koel::{AnyCuckooFilter, StableHash};

@@ -2,16 +2,17 @@
 //!
 //! (This page is for reading; nothing in it can be called.)
 //!
-//! A *part* of a filter has some shards that follow one another. A *file* is the part that has them all:
+//! A *part* of a filter has some shards that follow one another. A *file* always has them all:
 //! [`save`](crate::ConcurrentCuckooFilter::save) writes it, and [`load`](crate::ConcurrentCuckooFilter::load) reads it.
-//! A *piece* has as many as were asked for: [`piece_at`](crate::ConcurrentCuckooFilter::piece_at) makes it, and a
-//! [`PieceLoader`](crate::PieceLoader) reads it. Both are the same, but for four words of the header, and whoever reads
-//! one reads the other.
+//! A *piece* has as many as were asked for, perhaps all: [`piece_at`](crate::ConcurrentCuckooFilter::piece_at) makes it,
+//! and a [`PieceLoader`](crate::PieceLoader) reads it. Both are the same, but for four words of the header, and whoever
+//! reads one reads the other.
 //!
 //! A part is a sequence of 64-bit words in little-endian order: a header, one block for each of its shards
-//! (or one block with a list), and an end. It can be written and read from front to back, and parts can follow one another
-//! in a stream. koel checks every field
-//! against the values given here before it uses it, and refuses a part with any other value.
+//! (or one block with a list), and an end. It can be written and read from front to back, and pieces can follow one another
+//! in a stream. Nothing follows the end of a part in a file of its own. koel checks every field
+//! against the values given here before it uses it, and refuses a part with any other value. A field for which no values
+//! are given may have any.
 //!
 //! # Header: 26 words
 //!
@@ -23,7 +24,7 @@
 //! | 3 | 24 | `bits`, the size of a fingerprint: 8, 9, 10, 12, 16, 21 or 32 in narrow buckets; 18, 20, 24 or 32 in wide ones |
 //! | 4 | 32 | `buckets`, the number of buckets in a shard: 2 to 131,072, and a multiple of 512 if there is more than one shard. 8,192 in a growing filter |
 //! | 5 | 40 | `near`, the number of buckets in a near block: a power of two from 2 to 512 that divides `buckets`. 0 in a growing filter |
-//! | 6 | 48 | `roots`, the number of shards that the filter began with, at least 1. In a fixed filter these are all its shards |
+//! | 6 | 48 | `roots`, the number of shards that the filter began with, 1 to 2^31. In a fixed filter these are all its shards |
 //! | 7 | 56 | the capacity that the filter was built for |
 //! | 8 | 64 | the limit of its size in bytes, 2^64 - 1 for no limit. 0 in a fixed filter |
 //! | 9 | 72 | the expected growth, as an IEEE 754 binary64 number: finite, 1 or more. 0 in a fixed filter |
@@ -34,20 +35,23 @@
 //! | 19 | 152 | the number of words in a bucket: 1 if it is narrow, 2 if it is wide |
 //! | 20 | 160 | 1 if the part has a [list](#a-list) instead of shards, which is possible in a growing filter with one root; otherwise 0 |
 //! | 21 | 168 | `ticks`, the number of ticks that items are remembered for: 1 to 62, or 0 if they are for ever |
-//! | 22 | 176 | `start`, the [place](#places) where the first block begins. 0 in a file |
+//! | 22 | 176 | `start`, the [place](#places) where the first block begins: less than `roots × 2^31`. 0 in a file |
 //! | 23 | 184 | a random number that all pieces of a filter have, and those of no other filter. It is chosen when the first piece is made, and not saved: a loaded filter has another one. 0 in a file |
 //! | 24 | 192 | `turn`, a number that rises with each piece of the filter that is begun. 0 in a file |
 //! | 25 | 200 | the checksum of words 0 to 24 |
 //!
 //! Every checksum is the 64-bit XXH3 hash, with seed 0, of the bytes of its words.
 //!
-//! # Blocks: 4 words, and the words of each bucket
+//! # Blocks
+//!
+//! The block of a shard has 4 words and those of its buckets. If the filter forgets, it has 3 more, or `ticks` + 4 more if it
+//! grows.
 //!
 //! | word | contents |
 //! |---|---|
 //! | 0 | the number of the block in its part: 0, 1, 2, … |
 //! | 1 | `depth`, the number of splits that led to the shard: 0 to 31. 0 in a fixed filter |
-//! | 2 | the number of items, in two's complement. In a fixed filter, this is the number of taken lanes. In a growing filter, it is the number of lanes that are not used up (whose `window` is not a 1 and then zeros) and the shard's *balance*, which may be below zero, and is between -2^40 and 2^40. A used-up lane goes to both halves of each split, so several lanes may stand for one item. The balances of all shards add up to the number of those items |
+//! | 2 | the number of items, in two's complement. In a fixed filter, this is the number of taken lanes. In a growing filter, it is the sum of two numbers: of the taken lanes that are not used up, and of the shard's *balance*, from -2^40 to 2^40. A lane is used up if the lower `window` bits of its fingerprint are a 1 and then zeros. It goes to both halves of each split, so several lanes may stand for one item; the balances of all shards add up to the number of those items. (koel takes a file in which they add up to something else, and puts that right) |
 //! | 3 and on | the buckets, one after the other |
 //! | then | if the filter forgets, the [ages](#ages) |
 //! | last | the checksum of all words of the block before this one |
@@ -55,8 +59,10 @@
 //! The blocks are in the order of the hashes that lead to their shards. A fixed filter has `roots`
 //! blocks, one for each shard. In a growing filter, each root may have been split in half, each
 //! half in half again, and so on. A block of depth `d` covers 2^(-d) of its root, and the blocks of
-//! a root together cover all of it. If `d` is the greatest depth of all blocks, `roots × 2^d` is at
-//! most 64 times the number of blocks, plus 2^20.
+//! a root together cover all of it. If `d` is the greatest depth of all blocks of
+//! the filter, `roots × 2^d` is at most 64 times their number, plus 2^20.
+//!
+//! Nothing else is asked of lanes: empty ones may be anywhere in a bucket, and a fingerprint in any bucket.
 //!
 //! # A list
 //!
@@ -67,7 +73,7 @@
 //! |---|---|
 //! | 0, 1 | zeros |
 //! | 2 | the number of items, at most 65,536 |
-//! | 3 and on | the mixed hash of each item, in ascending order. None is 2^64 - 1, and there are at most as many copies of one as a bucket has lanes |
+//! | 3 and on | the mixed hash of each item, in ascending order. None is 2^64 - 1 (a filter with such an item has no list), and there are at most as many copies of one as a bucket has lanes: 64 / `bits`, or 64 / `half` in a wide one, rounded down |
 //! | then | if the filter forgets, the [stamp](#ages) of each item in the same order, eight in a word from its low end up, padded with zeros |
 //! | 3 words | if the filter forgets, the [time](#ages) |
 //! | last | the checksum of all words of the block before this one |
@@ -78,7 +84,7 @@
 //! |---|---|
 //! | 0 | the bytes `6B 6F 65 6C 20 65 6E 64` (`koel end`). Where they come instead of the number of the next block, there are no more |
 //! | 1 | the number of blocks, at least 1 |
-//! | 2 | the sum of the blocks' numbers of items, in two's complement |
+//! | 2 | the sum of the blocks' numbers of items, in two's complement. Of such sums, here and below, the lower 64 bits count |
 //! | 3 | the length of the part in bytes |
 //! | 4 | the [place](#places) where the last block ends |
 //! | 5 | the checksum of the checksums: of the header's checksum, followed by the checksums of all blocks in order |
@@ -99,21 +105,22 @@
 //! Parts make up a filter if
 //!
 //! * the first starts at 0, each other one where the one before it ends, and the last one ends at `roots × 2^31`,
-//! * all have the same header, but for `start`, `turn`, and the limit of the filter's size (word 8). The limit
+//! * all have the same header, but for `start`, `turn`, the checksum, and the limit of the filter's size (word 8). The limit
 //!   may change, and the last one counts,
-//! * the turns rise from part to part. An item that was in before the first piece was begun, and stayed in, is in the
+//! * each has a greater turn than the one before it. An item that was in before the first piece was begun, and stayed in, is in the
 //!   pieces then, also if some of them are from a later dump of the filter. A piece from
 //!   an earlier dump may lack items,
-//! * their blocks, taken as those of one part, satisfy what is said above of depths, and below of times.
+//! * their blocks, one after the other, satisfy what is said above of depths, and below of times.
 //!
-//! With the blocks of all pieces, numbered anew, and the header of the last one with zeros in words 22 to 24 and the first word of a file, they are a
-//! file, but for its end.
+//! With the first word of a file, zeros in words 22 to 24, the blocks numbered anew, and new checksums and a new end, the header
+//! of the last piece and the blocks of all of them are a file.
 //!
 //! # Ages
 //!
-//! A filter *forgets* if its `ticks` are not 0. Then each lane has a *stamp*: the lower `stamp` bits of the number
-//! of the tick in which its item came or was refreshed, where `stamp` is the binary logarithm of `ticks` + 2, rounded up. An item
-//! whose stamp is `s` is `(tick - s) mod 2^stamp` ticks old, and no older than `ticks`.
+//! A filter *forgets* if its `ticks` are not 0. Then each taken lane has a *stamp*: the lower `stamp_bits` bits of the number
+//! of the tick in which its item came or was refreshed, where `stamp_bits` is the binary logarithm of `ticks` + 2, rounded up. (In a
+//! filter that does not forget, it is 0.) At least 8 other bits are left of the lane of a narrow bucket, and 4 of those of each
+//! word of a wide one. An item whose stamp is `s` is `(tick - s) mod 2^stamp_bits` ticks old, and no older than `ticks`.
 //!
 //! Ticks may pass while a file is written, so each block has its own time. It ends, before its checksum,
 //! with these words:
@@ -121,34 +128,33 @@
 //! | words | contents |
 //! |---|---|
 //! | `ticks` + 1 | only in a block of a growing filter's shard: the part of its balance that is of each age from 0 to `ticks`, in two's complement. Their sum is the balance |
-//! | 1 | `tick`, the lower `stamp` bits of the number of the tick in which the block was copied; and 2^8 if ticks have numbers given by the user |
+//! | 1 | `tick`, the lower `stamp_bits` bits of the number of the tick in which the block was copied, as stamps have it; plus 2^8 if the user gives numbers to ticks |
 //! | 1 | how many ticks had passed since some moment, which is the same for all blocks of a filter's parts. No block has less than the one before it; if it has as many, it has the same `tick` |
-//! | 1 | the number that the user gave the tick, or 0 if there is none |
+//! | 1 | the number that the user gave the tick, for the user to know: ages do not depend on it. 0 if there is none |
 //!
 //! The filter goes on from the time of the last block. An item of another block is older by as many ticks as
-//! have passed between the two, and has expired if it is older than `ticks` then. What a file says
-//! of its number of items is the sum over the blocks, each at its own time.
+//! have passed between the two, and has expired if it is older than `ticks` then. So are the parts of its balance. What a
+//! file says of its number of items is the sum over the blocks, each at its own time.
 //!
 //! # A bucket
 //!
 //! A bucket is *narrow* or *wide*. A narrow one is one word, cut into lanes of `bits` bits from its low end up, as
-//! many as fit. Bits that are left over are zero. A lane is 0 if it is empty, and a fingerprint
-//! otherwise. In a growing filter, at least one of the lower `window` bits of a fingerprint is not
-//! zero, where `window` is `bits - bits / 2`, and the quotient is rounded down.
-//! If the filter forgets, the lowest `stamp` bits of a lane that is not empty are its stamp, and the fingerprint
-//! is in the others, which are not all zero: `bits` is to be read as `bits - stamp` here.
+//! many as fit. Bits that are left over are zero. A lane is 0 if it is empty. Otherwise its lowest `stamp_bits` bits are its
+//! stamp, and the others, which are not all zero, its fingerprint. In a growing filter, at least one of the lower `window`
+//! bits of a fingerprint is not zero: of its `fbits = bits - stamp_bits` bits, the upper `fbits / 2`, rounded down, are
+//! its *anchor*, and the lower `window` are all others.
 //!
 //! A wide bucket is two words, both cut in the same way into lanes of `half` bits,
-//! where `half` is `bits / 2`. The first word has the upper half of each fingerprint, its *head*, and
-//! the second the lower half, its *tail*. Both are 0 if the lane is empty. A head is never 0; a tail
-//! may be, but not in a growing filter, whose `window` is `half`. If the filter forgets, the stamp is in the lowest
-//! bits of the tail, `window` is `half - stamp`, and what is said of tails holds for their other bits.
+//! where `half` is `bits / 2`. A lane of the first word is the *head* of a fingerprint, and the same lane of the second has the
+//! stamp in its lowest `stamp_bits` bits, and the fingerprint's *tail* in the others. Both lanes are 0 if there is nothing. A
+//! head is never 0; a tail may be, but not in a growing filter. There the head is the anchor, and `window` is the
+//! size of the tail, `half - stamp_bits`.
 //!
 //! # Where an item is
 //!
 //! All numbers below are unsigned and have 64 bits; bit 0 is the lowest. `×` keeps the lower 64
-//! bits of a product. `scale(x, n)` is the 128-bit product of `x` and `n`, taken as two halves: the
-//! higher half is the *part*, the lower half the *rest*.
+//! bits of a product, and `<<` those of what is shifted. `scale(x, n)` is the 128-bit product of `x` and `n`, taken as two
+//! halves: the higher half is the *part*, the lower half the *rest*.
 //!
 //! The item is first hashed to `h`, as described under [the hasher](#the-hasher). Then `h` is
 //! mixed:
@@ -165,21 +171,18 @@
 //!
 //! * The shard is the part of `scale(h, roots)`. The first bucket is the part of
 //!   `scale(rest, buckets)`, where `rest` is the rest of that product.
-//! * In a narrow bucket, the fingerprint is 1 + the part of `scale(h << 32, 2^bits - 1)`. In a wide one,
-//!   its head is 1 + the part of `scale(h << 32, 2^half - 1)`, and its tail the highest `half` bits of
-//!   the rest of that product. If the filter forgets, the fingerprint of a narrow bucket is the part of
-//!   `scale(h << 32, 2^bits - 2^stamp)` with its lowest `stamp` bits set, plus 1; and the lowest `stamp` bits
-//!   of a tail are zero.
-//! * Let `s` be `0x9E3779B97F4A7C15` × the fingerprint, or × its head in a wide bucket. The item is *far* if `near` is 2, or if a
+//! * In a narrow bucket, let `lane` be `1 + (p OR (2^stamp_bits - 1))`, where `p` is the part of
+//!   `scale(h << 32, 2^bits - 2^stamp_bits)`. It has a stamp of zeros, and the fingerprint above it. In a wide
+//!   bucket, the head is 1 + the part of `scale(h << 32, 2^half - 1)`, and the tail the highest
+//!   `half - stamp_bits` bits of the rest of that product.
+//! * Let `s` be `0x9E3779B97F4A7C15` × `lane`, or × the head in a wide bucket. The item is *far* if `near` is 2, or if a
 //!   bucket has two lanes, or if bits 20 and 21 of `s` are both zero.
 //! * The second bucket of a far item is `t` - first, plus `buckets` if that is negative, where `t`
 //!   is the part of `scale(s, buckets)` with its lowest bit set. The second bucket of any other
 //!   item is first XOR `n`, where `n` is `(s >> 40) & (near - 1)` with its lowest bit set.
-//! * The filter contains the item if a lane of either bucket equals the fingerprint, but for
-//!   its stamp.
+//! * The filter contains the item if either bucket has its fingerprint, whatever the stamp.
 //!
-//! In a growing filter (if it forgets, lanes and fingerprints are taken without their stamps, and `bits` is
-//! `bits - stamp` in narrow buckets):
+//! In a growing filter:
 //!
 //! * The root is the part of `scale(h, roots)`. Let `f` be the rest of that product, and `r` the
 //!   sum of `f` and the part of `scale(p, 0x5555555555555555)`, where `p` is the part of `scale(f, NOT f)`.
@@ -187,16 +190,15 @@
 //!   `d` has 2^(64 - d) of them. The item belongs to the block that has its `r`: the highest `depth`
 //!   bits of `r` lead to it.
 //! * Let `o` be `h` × `0xD6E8FEB86659FD93`. The first bucket is the highest 13 bits of `o`.
-//! * The higher `bits / 2` bits (rounded down) of the fingerprint are its *anchor*: in a narrow bucket,
-//!   the bits of `o` that follow those 13; in a wide one, 1 + the part of `scale(o << 13, 2^half - 1)`,
-//!   which is the head. Its lower `window` bits are the highest `window` bits of `r << depth`,
-//!   with the lowest of them replaced by 1.
-//! * Let `s` be `0x9E3779B97F4A7C15` × the fingerprint with its lower `window` bits zeroed (and, if the filter forgets, a
-//!   stamp of zeros below them), or × the head in a wide bucket. The item is *far* if bits 58 and 59 of `s` are both zero, or if a bucket has two lanes.
+//! * In a narrow bucket, the anchor is the bits of `o` that follow those 13. In a wide one, it is 1 + the part
+//!   of `scale(o << 13, 2^half - 1)`. The lower `window` bits of the fingerprint are the highest `window` bits of `r << depth`, with
+//!   the lowest of them replaced by 1.
+//! * Let `s` be `0x9E3779B97F4A7C15` × the anchor `<< (window + stamp_bits)`, or × the head in a wide bucket. The item is *far* if bits 58
+//!   and 59 of `s` are both zero, or if a bucket has two lanes.
 //! * The second bucket is first XOR `n`, where `n` is the lowest 13 bits of `s >> 40` if the item
 //!   is far, and the lowest 9 bits otherwise, with its lowest bit set in either case.
-//! * A lane stands for the item if it is not 0 and agrees with the fingerprint in all bits above
-//!   the lane's lowest 1. The filter contains the item if either bucket has such a lane.
+//! * A lane stands for the item if it is not empty, and if its fingerprint agrees with that of the item in all bits above
+//!   the lowest 1 of its lower `window` bits. The filter contains the item if either bucket has such a lane.
 //!
 //! For example, the bytes `https://a.example/` have the hash `825669AB53A360EC` with the seed 7,
 //! which is mixed to `18404E52057BC722`. In a fixed filter of 16 bits, 3 shards, 4,096 buckets and
@@ -208,13 +210,15 @@
 //! # The hasher
 //!
 //! koel's own hasher is named `XXH3-64`, and its seed has 64 bits. A string, or a sequence
-//! of bytes, has the 64-bit XXH3 hash of its bytes, with the seed. For other items, see
-//! [what is hashed](crate::StableHash#what-is-hashed). The states of the `koel` command have this
-//! hasher. If lines are compared as URLs, the higher half of the seed is not zero, and the items are
-//! the URLs in their normal form.
+//! of bytes, has the 64-bit XXH3 hash of its bytes, with the seed. Other items are hashed in pieces: the first with the seed, each
+//! other one with the hash so far as its seed. An integer is one piece, in little-endian order. Which pieces other items
+//! have is said under [what is hashed](crate::StableHash#what-is-hashed). The states of the `koel` command have this
+//! hasher. The higher half of the 128 bits is zero, unless lines are compared as URLs: then the items are
+//! the URLs in a normal form that only this command knows.
 //!
 //! The probes show whether this program, built with this version of Rust and run on this machine,
-//! computes the same hashes as the program that saved the file. The first probe is the hash of one
+//! computes the same hashes as the program that saved the file. koel refuses a part whose probes are others, or whose hasher has
+//! another name. They are hashes before they are mixed. The first probe is the hash of one
 //! piece of four bytes, `6B 6F 65 6C`. The second is the hash of a tuple: the `str` `"koel"`, the
 //! `u32` `0x01020304`, the slice of `u8` `[1, 2, 3]`, the `usize` `5`, `Some(6u8)` and the `char`
 //! `'k'`. It depends on what the standard library writes for these types, so a program that hashes

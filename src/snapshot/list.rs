@@ -10,7 +10,7 @@ use crate::room::parts::{Loaded, Plan};
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::error::Reason;
 use crate::snapshot::format::{BLOCK_HEAD, BLOCK_WORDS, END_WORDS, HEADER_WORDS, unseal};
-use crate::snapshot::read::Source;
+use crate::snapshot::source::Source;
 use crate::snapshot::time::{TIME_WORDS, time_in, words_of};
 use crate::table::ticking::Time;
 use std::io::Read;

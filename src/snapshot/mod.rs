@@ -6,7 +6,7 @@
 //! * [`blocks`] validates each block, and checks that the blocks of a part follow one another.
 //! * [`coverage`] is what blocks cover of a filter.
 //! * [`write`](mod@write) writes a part of a filter.
-//! * [`read`] makes a filter of its parts, and [`gather`] holds what has come of it.
+//! * [`read`] makes a filter of its parts, which come from a [`source`], and [`gather`] holds what has come of it.
 //! * [`time`] tells when a block was copied, in a filter that forgets.
 //! * [`origin`] tells which filter a part is of.
 //! * [`piece`] is a part in memory.
@@ -30,6 +30,7 @@ pub mod list;
 pub mod origin;
 pub mod piece;
 pub mod read;
+pub mod source;
 pub mod time;
 pub mod write;
 

@@ -10,13 +10,14 @@ use crate::snapshot::allocate::zeros;
 use crate::snapshot::blocks::{BlockReader, Tally};
 use crate::snapshot::coverage::Coverage;
 use crate::snapshot::error::Reason;
-use crate::snapshot::format::{END_WORDS, End, HEADER_WORDS, Words, buckets_in, bytes_of};
+use crate::snapshot::format::{END_WORDS, End, HEADER_WORDS, Words, buckets_in};
 use crate::snapshot::gather::Gathered;
-use crate::snapshot::header::{Header, are_of_one_filter, is_snapshot, read_header};
+use crate::snapshot::header::{Header, are_of_one_filter, read_header};
 use crate::snapshot::list::read_list;
+use crate::snapshot::source::Source;
 use crate::snapshot::time::{Times, from_here};
 use crate::stable_hash::PersistentHasher;
-use std::io::{self, ErrorKind, Read};
+use std::io::Read;
 
 /// A filter as it was read, of either kind.
 pub struct Parts<S> {
@@ -68,68 +69,6 @@ impl Wanted {
             _ => Ok((header, sum)),
         }
     }
-}
-
-/// Words that come one after another.
-pub struct Source<R> {
-    reader: R,
-    /// The bytes that were read.
-    at: u64,
-    /// The bytes that there are, if nothing may follow a part.
-    length: Option<u64>,
-}
-
-impl<R: Read> Source<R> {
-    /// A stream, which may go on after a part.
-    pub fn stream(reader: R) -> Self {
-        Source { reader, at: 0, length: None }
-    }
-
-    /// What comes after byte `at` of so many bytes, which are to be one part.
-    pub fn of_length(reader: R, at: u64, length: u64) -> Self {
-        Source { reader, at, length: Some(length) }
-    }
-
-    /// Fills these words, in the byte order of a file.
-    pub fn read(&mut self, words: &mut [u64]) -> Result<(), Reason> {
-        let bytes = bytes_of(words);
-        let got = read_up_to(&mut self.reader, bytes).map_err(Reason::io("cannot read"))?;
-        self.at += got as u64;
-        if got == bytes.len() { Ok(()) } else { Err(Reason::CutOff { at: self.at }) }
-    }
-
-    /// Reads the words of a header. They begin as they should, and are not validated otherwise. `None` if there is nothing.
-    fn header(&mut self) -> Result<Option<Words<HEADER_WORDS>>, Reason> {
-        let mut words = [0; HEADER_WORDS];
-        match self.read(&mut words) {
-            Err(Reason::CutOff { .. }) if self.at == 0 => Ok(None),
-            // Something that is not a filter is reported as such, however short it is.
-            Err(Reason::CutOff { .. }) if !is_snapshot(&words) => Err(Reason::NotASnapshot),
-            result => result.map(|()| Some(words)),
-        }
-    }
-
-    /// Checks that a part ends where all should.
-    fn check_end(&self) -> Result<(), Reason> {
-        match self.length {
-            Some(bytes) if bytes != self.at => Err(Reason::WrongLength { bytes, wanted: self.at }),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Reads until `bytes` is full or the stream ends. Returns the number of bytes read.
-fn read_up_to(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
-    let mut got = 0;
-    while got < bytes.len() {
-        match reader.read(&mut bytes[got..]) {
-            Ok(0) => break,
-            Ok(more) => got += more,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(got)
 }
 
 /// Reads a filter that is one part.
@@ -315,7 +254,7 @@ impl Begun {
                 source.read(&mut next)?;
             }
         }
-        let at = source.at - size_of_val(&next) as u64;
+        let at = source.at() - size_of_val(&next) as u64;
         let mut words = [0; END_WORDS];
         words[0] = next[0];
         if End::begins(next[0]) {

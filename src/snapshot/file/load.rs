@@ -15,7 +15,8 @@ use crate::snapshot::format::{
 };
 use crate::snapshot::gather::make_older;
 use crate::snapshot::header::{Header, is_snapshot};
-use crate::snapshot::read::{Parts, Source, Wanted, read, read_after};
+use crate::snapshot::read::{Parts, Wanted, read, read_after};
+use crate::snapshot::source::Source;
 use crate::stable_hash::PersistentHasher;
 use crate::sync::Mutex;
 use std::fs::File;

@@ -6,7 +6,7 @@ use crate::room::parts::Plan;
 use crate::snapshot::error::{Reason, SnapshotError};
 use crate::snapshot::file::load::load;
 use crate::snapshot::file::lookup::SnapshotFile;
-use crate::snapshot::read::{Parts, Wanted, read};
+use crate::snapshot::read::{ReadFilter, Wanted, read};
 use crate::stable_hash::PersistentHasher;
 use ahash::RandomState;
 use std::fs::File;
@@ -54,22 +54,22 @@ impl<S: PersistentHasher> AnyCuckooFilter<S> {
     ///
     /// Returns an error in the same cases, except that the kind is always right.
     pub fn read_from(reader: impl Read) -> Result<Self, SnapshotError> {
-        let filter = read(reader, Self::WANTED).and_then(Self::of_parts);
+        let filter = read(reader, Self::WANTED).and_then(Self::of_read);
         filter.map_err(|reason| reason.of(None))
     }
 
     pub(crate) const WANTED: Wanted =
         Wanted { grows: None, own_bytes: size_of::<GrowingCuckooFilter<S>>() };
 
-    pub(crate) fn of_parts(parts: Parts<S>) -> Result<Self, Reason> {
-        match parts.header.plan {
-            Plan::Fixed(_) => parts.contents().map(|contents| Self::Fixed(contents.into())),
-            Plan::Growing(_) => parts.contents().map(|contents| Self::Growing(contents.into())),
+    pub(crate) fn of_read(read: ReadFilter<S>) -> Result<Self, Reason> {
+        match read.header.plan {
+            Plan::Fixed(_) => ConcurrentCuckooFilter::of_read(read).map(Self::Fixed),
+            Plan::Growing(_) => GrowingCuckooFilter::of_read(read).map(Self::Growing),
         }
     }
 
     fn of_file(file: File) -> Result<Self, Reason> {
-        load(file, Self::WANTED).and_then(Self::of_parts)
+        load(file, Self::WANTED).and_then(Self::of_read)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::room::Room;
 use crate::snapshot::error::{Reason, SnapshotError};
 use crate::snapshot::file::load::load;
 use crate::snapshot::file::replace::replace;
-use crate::snapshot::read::{Contents, Parts, Wanted, read};
+use crate::snapshot::read::{ReadFilter, Wanted, read};
 use crate::snapshot::write::{Part, SaveReport, write};
 use crate::stable_hash::PersistentHasher;
 use std::fs::File;
@@ -157,8 +157,8 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     {
         let path = path.as_ref();
         let file = File::open(path).map_err(Reason::opening);
-        let contents = file.and_then(|file| load(file, Self::WANTED)?.contents());
-        contents.map(Self::from).map_err(|reason| reason.of(Some(path)))
+        let filter = file.and_then(|file| Self::of_read(load(file, Self::WANTED)?));
+        filter.map_err(|reason| reason.of(Some(path)))
     }
 
     /// Reads a filter that [`write_to`](Self::write_to) or [`save`](Self::save) has written, and
@@ -193,16 +193,15 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     where
         S: PersistentHasher,
     {
-        let contents = read(reader, Self::WANTED).and_then(Parts::contents);
-        contents.map(Self::from).map_err(|reason| reason.of(None))
+        let filter = read(reader, Self::WANTED).and_then(Self::of_read);
+        filter.map_err(|reason| reason.of(None))
     }
 
     pub(crate) const WANTED: Wanted =
         Wanted { grows: Some(R::GROWS), own_bytes: size_of::<Self>() };
-}
 
-impl<S, R: Room> From<Contents<S, R>> for ConcurrentCuckooFilter<S, R> {
-    fn from(Contents { capacity, room, hasher }: Contents<S, R>) -> Self {
-        Self::from_parts(capacity, room, hasher)
+    pub(crate) fn of_read(read: ReadFilter<S>) -> Result<Self, Reason> {
+        let (capacity, room, hasher) = read.into_room()?;
+        Ok(Self::from_parts(capacity, room, hasher))
     }
 }

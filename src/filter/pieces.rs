@@ -6,7 +6,7 @@ use crate::room::Room;
 use crate::room::fixed::Fixed;
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::piece::{Piece, piece_of};
-use crate::snapshot::read::{Loading, Parts};
+use crate::snapshot::read::Loading;
 use crate::snapshot::source::Source;
 use crate::stable_hash::PersistentHasher;
 use std::fmt;
@@ -288,8 +288,8 @@ impl<S: PersistentHasher, R: Room> PieceLoader<S, R> {
     /// assert_eq!(error.kind(), SnapshotErrorKind::Incomplete);
     /// ```
     pub fn finish(self) -> Result<ConcurrentCuckooFilter<S, R>, SnapshotError> {
-        let contents = self.loading.finish().and_then(Parts::contents);
-        contents.map(ConcurrentCuckooFilter::from).map_err(|reason| reason.of(None))
+        let filter = self.loading.finish().and_then(ConcurrentCuckooFilter::of_read);
+        filter.map_err(|reason| reason.of(None))
     }
 }
 
@@ -373,7 +373,7 @@ impl<S: PersistentHasher> AnyPieceLoader<S> {
     /// assert!(AnyCuckooFilter::<StableHash>::loader().finish().is_err());
     /// ```
     pub fn finish(self) -> Result<AnyCuckooFilter<S>, SnapshotError> {
-        let filter = self.loading.finish().and_then(AnyCuckooFilter::of_parts);
+        let filter = self.loading.finish().and_then(AnyCuckooFilter::of_read);
         filter.map_err(|reason| reason.of(None))
     }
 }

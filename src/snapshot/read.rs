@@ -20,22 +20,15 @@ use crate::stable_hash::PersistentHasher;
 use std::io::Read;
 
 /// A filter as it was read, of either kind.
-pub struct Parts<S> {
+pub struct ReadFilter<S> {
     pub header: Header<S>,
     pub loaded: Loaded,
 }
 
-/// The parts of a filter that was in a file.
-pub struct Contents<S, R> {
-    pub capacity: usize,
-    pub room: R,
-    pub hasher: S,
-}
-
-impl<S> Parts<S> {
-    /// The filter, which has to have this kind of room.
-    pub fn contents<R: Room>(self) -> Result<Contents<S, R>, Reason> {
-        let Parts { header: Header { plan, capacity, hasher, .. }, mut loaded } = self;
+impl<S> ReadFilter<S> {
+    /// The capacity, the room and the hasher of the filter, which has to have this kind of room.
+    pub fn into_room<R: Room>(self) -> Result<(usize, R, S), Reason> {
+        let ReadFilter { header: Header { plan, capacity, hasher, .. }, mut loaded } = self;
         let (Loaded::Shards { time, .. }
         | Loaded::Gathered { time, .. }
         | Loaded::Items { time, .. }) = &mut loaded;
@@ -44,7 +37,7 @@ impl<S> Parts<S> {
             CannotRestore::WrongKind { grows } => Reason::WrongKind { grows },
             CannotRestore::OutOfMemory { bytes } => Reason::OutOfMemory { bytes },
         })?;
-        Ok(Contents { capacity, room, hasher })
+        Ok((capacity, room, hasher))
     }
 }
 
@@ -72,7 +65,10 @@ impl Wanted {
 }
 
 /// Reads a filter that is one part.
-pub fn read<S: PersistentHasher>(reader: impl Read, wanted: Wanted) -> Result<Parts<S>, Reason> {
+pub fn read<S: PersistentHasher>(
+    reader: impl Read,
+    wanted: Wanted,
+) -> Result<ReadFilter<S>, Reason> {
     let mut source = Source::stream(reader);
     let words = source.header()?.ok_or(Reason::NotASnapshot)?;
     read_after(words, source, wanted)
@@ -83,7 +79,7 @@ pub fn read_after<S: PersistentHasher>(
     words: Words<HEADER_WORDS>,
     source: Source<impl Read>,
     wanted: Wanted,
-) -> Result<Parts<S>, Reason> {
+) -> Result<ReadFilter<S>, Reason> {
     let mut loading = Loading::new(wanted);
     let read = loading.add(words, source).and_then(|()| loading.finish());
     read.map_err(|reason| match reason {
@@ -158,12 +154,12 @@ impl<S: PersistentHasher> Loading<S> {
     }
 
     /// The filter, if all of its parts have come.
-    pub fn finish(self) -> Result<Parts<S>, Reason> {
+    pub fn finish(self) -> Result<ReadFilter<S>, Reason> {
         let next = self.next();
         match (self.begun, next) {
             (Some((Begun { reader, times, gathered, .. }, header)), None) => {
                 let loaded = gathered.finish(&header.plan, &reader, times.last())?;
-                Ok(Parts { header, loaded })
+                Ok(ReadFilter { header, loaded })
             }
             (_, next) => Err(Reason::PiecesMissing { next: next.unwrap_or(0) }),
         }

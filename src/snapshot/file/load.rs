@@ -15,7 +15,7 @@ use crate::snapshot::format::{
 };
 use crate::snapshot::gather::make_older;
 use crate::snapshot::header::{Header, is_snapshot};
-use crate::snapshot::read::{Parts, Wanted, read, read_after};
+use crate::snapshot::read::{ReadFilter, Wanted, read, read_after};
 use crate::snapshot::source::Source;
 use crate::stable_hash::PersistentHasher;
 use crate::sync::Mutex;
@@ -37,7 +37,7 @@ const PARTS: usize = 16;
 const BYTES_FOR_A_THREAD: u64 = 4 << 20;
 
 /// Loads a file.
-pub fn load<S: PersistentHasher>(file: File, wanted: Wanted) -> Result<Parts<S>, Reason> {
+pub fn load<S: PersistentHasher>(file: File, wanted: Wanted) -> Result<ReadFilter<S>, Reason> {
     let about = file.metadata().map_err(Reason::io("cannot read"))?;
     if !about.is_file() {
         return read(&file, wanted);
@@ -88,7 +88,7 @@ pub fn load<S: PersistentHasher>(file: File, wanted: Wanted) -> Result<Parts<S>,
     let (_, times) = tally.finish(end, at)?;
     let time = times.last();
     make_older(&table, plan, &reader, &mut blocks, time)?;
-    Ok(Parts { header, loaded: Loaded::Shards { table, blocks, time } })
+    Ok(ReadFilter { header, loaded: Loaded::Shards { table, blocks, time } })
 }
 
 /// Loads a file of this length that has a list, after its header, as it was read.
@@ -97,7 +97,7 @@ pub fn load_list<S: PersistentHasher>(
     length: u64,
     words: Words<HEADER_WORDS>,
     wanted: Wanted,
-) -> Result<Parts<S>, Reason> {
+) -> Result<ReadFilter<S>, Reason> {
     let at = size_of_val(&words) as u64;
     read_after(words, Source::of_length(At { file, at }, at, length), wanted)
 }

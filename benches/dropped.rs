@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         println!(
             "{:4}   {:12.2}   {dropped:8} of {urls}, {:.4} %",
-            filter.stats().fingerprint_bits(),
+            filter.stats().fingerprint_bits,
             8.0 * filter.size_in_bytes() as f64 / urls as f64,
             100.0 * dropped as f64 / urls as f64,
         );

@@ -80,7 +80,7 @@ fn main() {
 fn growing() -> GrowingCuckooFilter {
     let builder = ConcurrentCuckooFilter::builder().capacity(1 << FIRST).growing();
     let filter = builder.false_positive_rate(0.002).build().expect("memory for the filter");
-    assert_eq!(filter.stats().fingerprint_bits(), 16);
+    assert_eq!(filter.stats().fingerprint_bits, 16);
     filter
 }
 
@@ -109,11 +109,11 @@ fn unions(most: u64, reps: usize) {
             let other = one.try_clone().expect("memory");
             fill(&one, here.clone());
             fill(&other, there.clone());
-            let before = one.stats().shards();
+            let before = one.stats().shards;
             let start = Instant::now();
             one.union(&other).expect("memory to grow");
             times.push(start.elapsed().as_secs_f64() * 1e9 / other.len() as f64);
-            splits = one.stats().shards() - before;
+            splits = one.stats().shards - before;
         }
         let (here, there) = (here.end - here.start, there.end - there.start);
         println!("  {what:>24} {here:10} {there:10} {:10.1} {splits:8}", median(times.into_iter()));
@@ -160,9 +160,9 @@ fn errors(last: u32, absent: u64) {
         let every = ((items - filled) / step / 64).max(1);
         for sample in 0.. {
             let next = (filled + step).min(items);
-            let before = filter.stats().slots();
+            let before = filter.stats().slots;
             fill(&filter, filled..next);
-            let buckets = (before + filter.stats().slots()) as f64 / 2.0 / 4.0;
+            let buckets = (before + filter.stats().slots) as f64 / 2.0 / 4.0;
             formula += (next - filled) as f64 * 2.0 / (buckets * 32_768.0);
             filled = next;
             // Below the first power, the filter still has its initial size.
@@ -181,17 +181,17 @@ fn errors(last: u32, absent: u64) {
         let other = ABSENT + (u64::from(power) << 32);
         let wrong = (other..other + absent).filter(|&key| filter.contains_hash(key)).count() as f64;
         let stats = filter.stats();
-        let expected = stats.false_positive_rate() * absent as f64;
+        let expected = stats.false_positive_rate * absent as f64;
         let measured = wrong / absent as f64;
         println!(
             "  {items:10} {:8.4} % {:8.4} % {:8.4} % {:7.1} {:8} {:12} {:12.2} {:9.2} {:6.2}",
             100.0 * measured,
-            100.0 * stats.false_positive_rate(),
+            100.0 * stats.false_positive_rate,
             100.0 * formula,
             (wrong - expected) / expected.sqrt(),
-            stats.splits(),
-            stats.size_in_bytes(),
-            stats.size_in_bytes() as f64 / (2.0 * items as f64),
+            stats.splits,
+            stats.size_in_bytes,
+            stats.size_in_bytes as f64 / (2.0 * items as f64),
             of_doubling.worst,
             of_doubling.mean(),
         );
@@ -347,7 +347,7 @@ fn speed(items: u64, reps: usize) {
         fill(&grown, 0..items);
         let of_grown = start.elapsed().as_secs_f64();
         let stats = grown.stats();
-        let bytes = stats.slots() * 2;
+        let bytes = stats.slots * 2;
         let start = Instant::now();
         let fixed = filter_of(bytes);
         (0..items).for_each(|key| fixed.insert_hash(key).expect("less than the filter holds"));

@@ -133,7 +133,7 @@ fn filled_from<R: Room>(filter: Filter<R>, first: usize, items: usize) -> Filter
 fn files<R: Room>(kind: &str, filter: &Filter<R>, folder: &Path, turns: usize) {
     let (saved, copy) = (folder.join("saved.koel"), folder.join("copy"));
     let report = filter.save(&saved).expect("room on the disk");
-    let (mib, memory) = (report.bytes() as f64 / f64::from(1 << 20), filter.size_in_bytes());
+    let (mib, memory) = (report.bytes as f64 / f64::from(1 << 20), filter.size_in_bytes());
     println!("a {kind} filter of {report}, {memory} in memory; {turns} turns");
     let stale = folder.join("stale");
     fs::copy(&saved, &stale).expect("room on the disk");
@@ -329,7 +329,7 @@ fn one_turn<R: Room>(
             times
         });
         match save {
-            Some(path) => assert!(filter.save(path).expect("room on the disk").bytes() > 0),
+            Some(path) => assert!(filter.save(path).expect("room on the disk").bytes > 0),
             None => std::thread::sleep(Duration::from_millis(if test { 5 } else { 1_000 })),
         }
         done.store(true, Ordering::Relaxed);

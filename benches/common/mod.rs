@@ -19,7 +19,7 @@ pub fn filter_of(bytes: usize) -> Filter {
 
 /// Returns the number of keys that fill the filter to this load.
 pub fn keys_at(filter: &Filter, load: f64) -> u64 {
-    (filter.stats().slots() as f64 * load) as u64
+    (filter.stats().slots as f64 * load) as u64
 }
 
 /// The first absent key: the keys `0..n` are inserted, keys from here on are not. The filter mixes

@@ -46,7 +46,7 @@ impl Measured {
         filter: &Filter<R>,
         work: impl Fn(u64) + Sync,
     ) {
-        let splits = || filter.stats().splits() as f64;
+        let splits = || filter.stats().splits as f64;
         let before = splits();
         let (time, had_cores) = on_cores(threads, work);
         let times = self.times.entry((workload, threads)).or_default();
@@ -119,7 +119,7 @@ fn split<R: Room>(keys: u64, filter: &Filter<R>) -> f64 {
         start.elapsed().as_nanos() as u64
     };
     let mut times: Vec<u64> = (0..keys).map(insert).collect();
-    let splits = filter.stats().splits();
+    let splits = filter.stats().splits;
     if splits == 0 {
         return 0.0;
     }

@@ -7,7 +7,7 @@ pub type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
 pub fn written<R: Room>(filter: &Filter<R>) -> Vec<u8> {
     let mut bytes = Vec::new();
     let report = filter.write_to(&mut bytes).expect("a Vec takes everything");
-    assert_eq!(report.bytes(), bytes.len() as u64);
+    assert_eq!(report.bytes, bytes.len() as u64);
     bytes
 }
 

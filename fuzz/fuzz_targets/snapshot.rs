@@ -76,7 +76,7 @@ fn read<R: Room>(bytes: &[u8], is_sealed: bool) {
                 written(other) == written(&filter)
             });
             ask_the_file(&filter, &PATH, bytes);
-            assert!(!is_fair || open(&PATH).info().items() == filter.len());
+            assert!(!is_fair || open(&PATH).info().items == filter.len());
         }
         operate(&filter, bytes);
     }

@@ -290,14 +290,14 @@ impl Filter {
         let kept = self.now(py)?;
         let stats = detached(py, || kept.stats());
         let fields = PyDict::new(py);
-        fields.set_item("items", stats.items())?;
-        fields.set_item("size_in_bytes", stats.size_in_bytes())?;
-        fields.set_item("rate", stats.false_positive_rate())?;
-        fields.set_item("rate_at_capacity", stats.false_positive_rate_at_capacity())?;
+        fields.set_item("items", stats.items)?;
+        fields.set_item("size_in_bytes", stats.size_in_bytes)?;
+        fields.set_item("rate", stats.false_positive_rate)?;
+        fields.set_item("rate_at_capacity", stats.false_positive_rate_at_capacity)?;
         fields.set_item("load", stats.load())?;
-        fields.set_item("growth", stats.growth())?;
-        fields.set_item("fingerprint_bits", stats.fingerprint_bits())?;
-        fields.set_item("max_bytes", stats.max_bytes())?;
+        fields.set_item("growth", stats.growth)?;
+        fields.set_item("fingerprint_bits", stats.fingerprint_bits)?;
+        fields.set_item("max_bytes", stats.max_bytes)?;
         fields.set_item("remembers", self.remembers())?;
         Ok(py.import("pykoel._stats")?.getattr("Stats")?.call((), Some(&fields))?.unbind())
     }

@@ -119,7 +119,7 @@ impl<S> Builder<S> {
     ///     .capacity(1_000_000)
     ///     .false_positive_rate(0.065)
     ///     .build()?;
-    /// assert_eq!(filter.stats().fingerprint_bits(), 8);
+    /// assert_eq!(filter.stats().fingerprint_bits, 8);
     /// assert!(filter.size_in_bytes() < 1_100_000);
     /// # Ok::<(), koel::BuildError>(())
     /// ```
@@ -171,7 +171,7 @@ impl<S> Builder<S> {
     ///     .false_positive_rate(0.001)
     ///     .remembers(6)
     ///     .build()?;
-    /// assert_eq!(week.stats().fingerprint_bits(), 16);
+    /// assert_eq!(week.stats().fingerprint_bits, 16);
     /// assert!(week.size_in_bytes() < 2_200_000);
     /// # Ok::<(), koel::BuildError>(())
     /// ```
@@ -244,7 +244,7 @@ impl<S> Builder<S> {
 ///     .expected_growth(1_000.0) // to a hundred million
 ///     .max_bytes(1 << 30)
 ///     .build()?;
-/// assert_eq!(seen.stats().fingerprint_bits(), 16);
+/// assert_eq!(seen.stats().fingerprint_bits, 16);
 /// # Ok::<(), koel::BuildError>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -286,7 +286,7 @@ impl<S> GrowingBuilder<S> {
     /// # use koel::ConcurrentCuckooFilter;
     /// let builder = ConcurrentCuckooFilter::builder().capacity(10).growing();
     /// let filter = builder.false_positive_rate(0.03).build()?;
-    /// assert_eq!(filter.stats().fingerprint_bits(), 12);
+    /// assert_eq!(filter.stats().fingerprint_bits, 12);
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn false_positive_rate(self, rate: f64) -> Self {
@@ -345,7 +345,7 @@ impl<S> GrowingBuilder<S> {
     /// # use koel::ConcurrentCuckooFilter;
     /// let builder = ConcurrentCuckooFilter::builder().capacity(10).growing();
     /// let filter = builder.false_positive_rate(0.000_1).expected_growth(1e6).build()?;
-    /// assert!(filter.stats().false_positive_rate_at_capacity() <= 0.000_1);
+    /// assert!(filter.stats().false_positive_rate_at_capacity <= 0.000_1);
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn expected_growth(self, factor: f64) -> Self {

@@ -62,8 +62,8 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     ///     .build()?;
     /// seen.insert("https://a.example/").expect("room for a million");
     /// let report = seen.save(&path)?;
-    /// assert_eq!(report.items(), 1);
-    /// assert_eq!(report.bytes(), std::fs::metadata(&path)?.len());
+    /// assert_eq!(report.items, 1);
+    /// assert_eq!(report.bytes, std::fs::metadata(&path)?.len());
     /// # std::fs::remove_dir_all(&folder)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -91,7 +91,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// let filter = builder.hasher(StableHash::random()).build()?;
     /// let mut bytes = Vec::new();
     /// let report = filter.write_to(&mut bytes)?;
-    /// assert_eq!(report.bytes(), bytes.len() as u64);
+    /// assert_eq!(report.bytes, bytes.len() as u64);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn write_to(&self, mut writer: impl Write) -> Result<SaveReport, SnapshotError>

@@ -233,7 +233,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000_000);
     /// let stats = filter.stats();
-    /// assert_eq!(filter.buckets(), stats.slots() / stats.slots_per_bucket());
+    /// assert_eq!(filter.buckets(), stats.slots / stats.slots_per_bucket);
     /// ```
     #[must_use]
     pub fn buckets(&self) -> usize {
@@ -248,7 +248,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000_000);
     /// println!("{}", filter.stats());
-    /// assert_eq!(filter.stats().slots_per_bucket(), 4);
+    /// assert_eq!(filter.stats().slots_per_bucket, 4);
     /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {

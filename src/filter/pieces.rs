@@ -140,7 +140,7 @@ impl<S: PersistentHasher> AnyCuckooFilter<S> {
 /// # use koel::{ConcurrentCuckooFilter, StableHash};
 /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
 /// let filter = builder.capacity(1_000_000).build()?;
-/// assert_eq!(filter.pieces(1 << 20).count(), filter.stats().shards());
+/// assert_eq!(filter.pieces(1 << 20).count(), filter.stats().shards);
 /// assert_eq!(filter.pieces(usize::MAX).count(), 1);
 /// # Ok::<(), koel::BuildError>(())
 /// ```

@@ -24,7 +24,7 @@ use crate::room::shards::{
     Age, Contains, Count, Insert, InsertIfAbsent, InsertOrRefresh, Operation, Refresh, Remove,
     Shards, act,
 };
-use crate::stats::{Growth, Stats};
+use crate::stats::Stats;
 use crate::table::ticking::{Passage, Ticking};
 
 /// The kinds of filters: [`Fixed`](crate::Fixed) and [`Growing`](crate::Growing). It cannot be
@@ -141,19 +141,12 @@ pub trait Room: sealed::Sealed + Send + Sync {
         let (plan, buckets) = (self.plan(), self.buckets());
         let (geometry, lanes) = (plan.geometry(), plan.geometry().lanes());
         let shards = buckets / geometry.buckets() as usize;
-        let growth = match &plan {
-            Plan::Fixed(_) => None,
-            Plan::Growing(plan) => Some(Growth {
-                splits: shards - geometry.shards(),
-                directory_depth: match self.stage() {
-                    Stage::Shards(shards) => shards.level(),
-                    Stage::List(_) => 0,
-                },
-                factor: shards as f64 / geometry.shards() as f64,
-                expected: plan.expected_growth,
-            }),
+        let directory_depth = match self.stage() {
+            Stage::Shards(shards) => shards.level(),
+            Stage::List(_) => 0,
         };
         Stats {
+            grows: plan.grows(),
             items: self.items(),
             capacity,
             slots: buckets * lanes.slots(),
@@ -165,7 +158,10 @@ pub trait Room: sealed::Sealed + Send + Sync {
             false_positive_rate: self.rate(),
             false_positive_rate_at_capacity: plan.rate_at_capacity(capacity),
             max_bytes: plan.max_bytes(),
-            growth,
+            splits: shards - geometry.shards(),
+            directory_depth,
+            growth: shards as f64 / geometry.shards() as f64,
+            expected_growth: plan.expected_growth(),
         }
     }
 }

@@ -36,6 +36,14 @@ impl Plan {
         }
     }
 
+    /// Returns the growth that the filter was built for, which is 1 for a fixed filter.
+    pub fn expected_growth(&self) -> f64 {
+        match self {
+            Plan::Fixed(_) => 1.0,
+            Plan::Growing(plan) => plan.expected_growth,
+        }
+    }
+
     /// Returns the false-positive rate of the filter at its capacity, or after its expected growth.
     pub fn rate_at_capacity(&self, capacity: usize) -> f64 {
         match self {

@@ -39,57 +39,14 @@ use std::fmt;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SaveReport {
-    items: usize,
-    bytes: u64,
-    shards: usize,
-}
-
-impl SaveReport {
-    /// Returns the number of items in the file. An item that was inserted several times counts as
-    /// often.
-    ///
-    /// ```
-    /// # use koel::{ConcurrentCuckooFilter, StableHash};
-    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
-    /// let filter = builder.capacity(1_000).build()?;
-    /// filter.insert("an item").expect("room for a thousand");
-    /// assert_eq!(filter.write_to(std::io::sink())?.items(), 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn items(&self) -> usize {
-        self.items
-    }
-
-    /// Returns the length of the file in bytes.
-    ///
-    /// ```
-    /// # use koel::{ConcurrentCuckooFilter, StableHash};
-    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
-    /// let filter = builder.capacity(1_000_000).build()?;
-    /// let (file, memory) = (filter.write_to(std::io::sink())?.bytes(), filter.size_in_bytes());
-    /// assert!(file.abs_diff(memory as u64) < memory as u64 / 100);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Returns the number of shards in the file. Each of them has a checksum.
-    ///
-    /// ```
-    /// # use koel::{ConcurrentCuckooFilter, StableHash};
-    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
-    /// let filter = builder.capacity(1_000).build()?;
-    /// assert_eq!(filter.write_to(std::io::sink())?.shards(), 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn shards(&self) -> usize {
-        self.shards
-    }
+    /// The number of items in the file. An item that was inserted several times counts as often.
+    pub items: usize,
+    /// The length of the file in bytes.
+    pub bytes: u64,
+    /// The number of shards in the file. Each of them has a checksum.
+    pub shards: usize,
 }
 
 impl From<End> for SaveReport {

@@ -63,8 +63,8 @@ impl Layout {
             .build()
             .expect("a filter for this capacity and rate");
         let stats = filter.stats();
-        assert_eq!(stats.fingerprint_bits(), self.bits, "the rate did not select {self:?}");
-        assert_eq!(stats.slots_per_bucket(), self.slots());
+        assert_eq!(stats.fingerprint_bits, self.bits, "the rate did not select {self:?}");
+        assert_eq!(stats.slots_per_bucket, self.slots());
         filter
     }
 
@@ -87,8 +87,8 @@ impl Layout {
 
 /// Returns the number of values that a fingerprint can have.
 pub fn fingerprints(stats: &Stats) -> f64 {
-    let bits = stats.fingerprint_bits();
-    match stats.slots_per_bucket() as u32 * bits {
+    let bits = stats.fingerprint_bits;
+    match stats.slots_per_bucket as u32 * bits {
         ..=64 => f64::from(bits).exp2() - 1.0,
         // The half in the first of two words is never zero.
         _ => (f64::from(bits / 2).exp2() - 1.0) * f64::from(bits / 2).exp2(),
@@ -98,7 +98,7 @@ pub fn fingerprints(stats: &Stats) -> f64 {
 /// Returns the false-positive rate that theory predicts for a table with this load.
 pub fn expected_rate(stats: &Stats, load: f64) -> f64 {
     let fingerprints = fingerprints(stats);
-    let compared = 2.0 * stats.slots_per_bucket() as f64 * load;
+    let compared = 2.0 * stats.slots_per_bucket as f64 * load;
     -(compared * (-1.0 / fingerprints).ln_1p()).exp_m1()
 }
 

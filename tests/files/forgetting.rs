@@ -69,7 +69,7 @@ fn hash_of(tick: u64, item: u64) -> u64 {
 fn bytes<R: Room>(filter: &Filter<R>) -> Vec<u8> {
     let mut bytes = Vec::new();
     let report = filter.write_to(&mut bytes).expect("memory");
-    assert_eq!(report.bytes(), bytes.len() as u64);
+    assert_eq!(report.bytes, bytes.len() as u64);
     bytes
 }
 
@@ -203,7 +203,7 @@ fn ticks_pass_while_a_file_is_written_of<K: Kind>(layout: f64, step: u64) {
         Filter::<K>::load(&on_disk.0).expect("a file"),
     ];
     let opened = SnapshotFile::<StableHash>::open(&on_disk.0).expect("a file");
-    let told = (opened.info().remembers(), opened.info().present_tick());
+    let told = (opened.info().remembers, opened.info().present_tick);
     assert_eq!(told, (Some(14), copies[0].present_tick()));
     // A tick has passed after the header, and after each block before the last one.
     let time = begun + step * written;

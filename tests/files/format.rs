@@ -41,7 +41,7 @@ fn file_of<R: Room>(filter: &Filter<R>) -> FilterFile {
     assert!(file.bytes() == bytes);
     file.check();
     assert_eq!(file.items(), filter.len() as i64);
-    assert_eq!(file.bits(), filter.stats().fingerprint_bits());
+    assert_eq!(file.bits(), filter.stats().fingerprint_bits);
     file
 }
 

@@ -224,7 +224,7 @@ fn the_leftover_of_a_killed_save_is_overwritten_however_long_it_is() {
         let (folder, path) = folder();
         fs::write(folder.path().join(BESIDE), vec![0xFF; length]).expect("a file");
         let report = filter(5).save(&path).expect("nothing is in the way");
-        assert_eq!(fs::metadata(&path).expect("a file").len(), report.bytes());
+        assert_eq!(fs::metadata(&path).expect("a file").len(), report.bytes);
         assert_eq!(items(&path), 5);
         assert_eq!(names(folder.path()), ["seen"]);
     }

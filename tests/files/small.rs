@@ -88,8 +88,8 @@ fn lookups_in_a_small_file() {
     };
     assert_eq!(file.heap_bytes_when_loaded(), loaded.size_in_bytes() - size_of_val(&loaded));
     let info = SnapshotInfo::read(&path).expect("the file");
-    assert_eq!((info.items(), info.shards(), info.splits(), info.grows()), (100, 1, 0, true));
-    assert_eq!(info.bytes(), std::fs::metadata(&path).expect("the file").len());
+    assert_eq!((info.items, info.shards, info.splits, info.grows), (100, 1, 0, true));
+    assert_eq!(info.bytes, std::fs::metadata(&path).expect("the file").len());
 }
 
 /// Returns the error of a file with this change, and otherwise intact.

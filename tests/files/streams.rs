@@ -66,7 +66,7 @@ fn slow_streams<K: Kind>() {
     let mut stream = Stream { bytes: Vec::new(), at: 0, answers: &mut slowly() };
     let report = filter.write_to(&mut stream).expect("only slow");
     assert!(stream.bytes == bytes);
-    assert_eq!(report.bytes(), bytes.len() as u64);
+    assert_eq!(report.bytes, bytes.len() as u64);
 
     stream.bytes.extend(b"and more");
     let again = Saved::<K>::read_from(&mut stream).expect("only slow");

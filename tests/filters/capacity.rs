@@ -97,7 +97,7 @@ fn the_capacity_fits_in_every_shard_of_several() {
     let mut short = Vec::new();
     for layout in layouts() {
         let capacity = several_shards(layout);
-        assert!(layout.filter(capacity).stats().shards() > rounds(1, 3));
+        assert!(layout.filter(capacity).stats().shards > rounds(1, 3));
         check_capacity(layout, capacity, rounds(1, 2), &mut short);
     }
     assert_none(&short);

@@ -19,7 +19,7 @@ fn history<S>(filter: &Filter<S>, seed: u64) -> Vec<u8> {
     let mut random = SplitMix(seed);
     let mut inserted = Vec::new();
     let mut outcomes = Vec::new();
-    for step in 0..2 * filter.stats().slots() {
+    for step in 0..2 * filter.stats().slots {
         let hash = random.next();
         let outcome = match step % 3 {
             0 | 1 => match filter.insert_hash(hash) {
@@ -203,7 +203,7 @@ fn a_copy_in_memory_gives_the_same_answers() {
             let hashes = SplitMix(9).take(capacity);
             hashes.iter().for_each(|hash| filter.insert_hash(*hash).expect("room"));
             let copy = filter.try_clone().expect("memory");
-            assert_eq!((copy.len(), copy.stats().shards()), (capacity, filter.stats().shards()));
+            assert_eq!((copy.len(), copy.stats().shards), (capacity, filter.stats().shards));
             assert!(hashes.iter().all(|hash| copy.contains_hash(*hash)), "{layout:?}");
             let queries = || queries().take(2_000);
             assert_eq!(answers(&copy, queries()), answers(&filter, queries()), "{layout:?}");

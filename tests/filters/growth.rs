@@ -11,7 +11,7 @@ fn builder(capacity: usize) -> GrowingBuilder<Fixed> {
 
 fn filter(capacity: usize) -> GrowingCuckooFilter<Fixed> {
     let filter = builder(capacity).false_positive_rate(0.0015).build().expect("a small filter");
-    assert_eq!(filter.stats().fingerprint_bits(), 16);
+    assert_eq!(filter.stats().fingerprint_bits, 16);
     filter
 }
 
@@ -19,13 +19,13 @@ fn filter(capacity: usize) -> GrowingCuckooFilter<Fixed> {
 fn assert_lean(filter: &GrowingCuckooFilter<Fixed>) {
     let stats = filter.stats();
     // The filter may have allocated a 32nd more than it uses, or a shard.
-    let used = stats.slots() / stats.slots_per_bucket() * 8;
-    assert!(stats.size_in_bytes() <= used + used / 20 + (64 << 10) + 8_192, "{stats}");
-    let n = stats.items();
+    let used = stats.slots / stats.slots_per_bucket * 8;
+    assert!(stats.size_in_bytes <= used + used / 20 + (64 << 10) + 8_192, "{stats}");
+    let n = stats.items;
     // Few shards cannot be split one after another.
     let most = if n >= 1 << 19 { 1.7 } else { 2.2 };
     if n >= 1 << 15 {
-        assert!(stats.size_in_bytes() as f64 <= most * 2.0 * n as f64, "{stats}");
+        assert!(stats.size_in_bytes as f64 <= most * 2.0 * n as f64, "{stats}");
     }
 }
 
@@ -60,10 +60,10 @@ fn growing_loses_nothing_and_keeps_the_rate() {
         }
     }
     let stats = filter.stats();
-    assert!(stats.growth() >= 40.0 && stats.splits() == stats.shards() - 1, "{stats}");
+    assert!(stats.growth >= 40.0 && stats.splits == stats.shards - 1, "{stats}");
     // Hardly any allocated shard is unused.
-    let buckets = stats.slots() / stats.slots_per_bucket() * 8;
-    assert!(stats.size_in_bytes() as f64 <= 1.06 * buckets as f64, "{stats}");
+    let buckets = stats.slots / stats.slots_per_bucket * 8;
+    assert!(stats.size_in_bytes as f64 <= 1.06 * buckets as f64, "{stats}");
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_filter_of_any_capacity_grows() {
         let before = filter.size_in_bytes();
         (0..capacity).for_each(|item| filter.insert(&item).expect("the capacity fits"));
         // By chance, a shard or two may fill up earlier than the others.
-        assert!(filter.stats().growth() <= 1.2, "{}", filter.stats());
+        assert!(filter.stats().growth <= 1.2, "{}", filter.stats());
         let in_a_list = capacity < 8_192;
         assert!(in_a_list || capacity > 40_000 || filter.size_in_bytes() == before);
         let more = capacity + 100_000;
@@ -154,12 +154,12 @@ fn items_come_and_go_while_the_filter_grows() {
         assert_eq!(filter.len(), items.len());
         assert!(items.iter().all(|&hash| filter.contains_hash(hash)), "round {round}");
     }
-    let shards = filter.stats().shards();
+    let shards = filter.stats().shards;
     assert!(items.iter().all(|&hash| filter.remove_hash(hash)));
     assert!(filter.is_empty());
     items.iter().for_each(|&hash| filter.insert_hash(hash).expect("room as before"));
     assert!(items.iter().all(|&hash| filter.contains_hash(hash)));
-    assert!(filter.stats().shards() <= shards + shards / 4, "{}", filter.stats());
+    assert!(filter.stats().shards <= shards + shards / 4, "{}", filter.stats());
 }
 
 #[test]
@@ -167,14 +167,14 @@ fn a_cleared_filter_is_as_large_as_before_and_empty() {
     let filter = filter(10);
     let hashes = SplitMix(4).take(rounds(60_000, 200_000));
     hashes.iter().for_each(|&hash| filter.insert_hash(hash).expect("memory"));
-    let (shards, bytes) = (filter.stats().shards(), filter.size_in_bytes());
+    let (shards, bytes) = (filter.stats().shards, filter.size_in_bytes());
     filter.clear();
     assert!(filter.is_empty());
     assert_eq!(filter.false_positive_rate(), 0.0);
     assert!(hashes.iter().all(|&hash| !filter.contains_hash(hash)));
     assert!(hashes.iter().all(|&hash| filter.insert_hash_if_absent(hash).is_ok()));
     assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
-    assert_eq!((filter.stats().shards(), filter.size_in_bytes()), (shards, bytes));
+    assert_eq!((filter.stats().shards, filter.size_in_bytes()), (shards, bytes));
 }
 
 #[test]
@@ -240,10 +240,10 @@ fn the_statistics_are_readable() {
     let stats = filter.stats();
     let text = stats.to_string();
     assert!(text.starts_with("100000 items, 1000 to begin with"), "{text}");
-    assert!(text.contains(&format!("by {} splits", stats.splits())), "{text}");
-    let bits = format!("directory of {} bits", stats.directory_depth());
+    assert!(text.contains(&format!("by {} splits", stats.splits)), "{text}");
+    let bits = format!("directory of {} bits", stats.directory_depth);
     assert!(text.contains(&bits), "{text}");
-    assert_eq!(stats.expected_growth(), 1_024.0);
+    assert_eq!(stats.expected_growth, 1_024.0);
     assert!(format!("{stats:?}").contains("splits"));
     assert!(format!("{filter:?}").contains("capacity: 1000"));
 }

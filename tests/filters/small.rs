@@ -19,8 +19,8 @@ fn filter(rate: f64) -> GrowingCuckooFilter<Fixed> {
 /// The bytes of a shard's buckets.
 fn shard<S>(filter: &GrowingCuckooFilter<S>) -> usize {
     let stats = filter.stats();
-    let is_wide = [18, 20, 24].contains(&stats.fingerprint_bits())
-        || stats.slots() > 24_576 && stats.fingerprint_bits() == 32;
+    let is_wide = [18, 20, 24].contains(&stats.fingerprint_bits)
+        || stats.slots > 24_576 && stats.fingerprint_bits == 32;
     if is_wide { 128 << 10 } else { 64 << 10 }
 }
 
@@ -29,7 +29,7 @@ fn the_size_follows_the_items() {
     for rate in RATES {
         let filter = filter(rate);
         assert!(size_of_val(&filter) <= 256 && filter.size_in_bytes() <= 512);
-        let half_full = filter.stats().slots() / 2;
+        let half_full = filter.stats().slots / 2;
         for n in 1..=half_full {
             filter.insert_hash(n as u64).expect("memory");
             let most = if n <= 10 { 912 } else { 912 + 9 * n };
@@ -50,7 +50,7 @@ fn few_items_are_told_apart_exactly() {
     }
     assert!((0..5_000).all(|n| filter.contains_hash(n) && filter.count_hash(n) == 1));
     assert!(!(5_000..2_000_000).any(|n| filter.contains_hash(n)));
-    assert_eq!((filter.false_positive_rate(), filter.stats().splits()), (0.0, 0));
+    assert_eq!((filter.false_positive_rate(), filter.stats().splits), (0.0, 0));
     assert!((0..5_000).step_by(2).all(|n| filter.remove_hash(n) && !filter.remove_hash(n)));
     assert!((0..5_000).all(|n| filter.contains_hash(n) == (n % 2 == 1)));
     assert_eq!(filter.len(), 2_500);
@@ -62,7 +62,7 @@ fn few_items_are_told_apart_exactly() {
 fn no_growing_filter_has_more_copies_of_an_item_than_a_bucket_has_lanes() {
     for rate in RATES {
         let filter = filter(rate);
-        let most = filter.stats().slots_per_bucket();
+        let most = filter.stats().slots_per_bucket;
         let refused = (0..=most).find_map(|_| filter.insert_hash(0).err());
         assert_eq!(refused.map(|full| full.kind()), Some(FullKind::TooManyCopies));
         assert_eq!((filter.count_hash(0), filter.len()), (most, most));

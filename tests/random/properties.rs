@@ -219,7 +219,7 @@ fn a_filter_agrees_with_a_multiset() {
     for layout in layouts() {
         for &capacity in capacities() {
             let cases = if capacity < 500 { rounds(2, 24) } else { rounds(1, 6) };
-            let slots = layout.filter(capacity).stats().slots();
+            let slots = layout.filter(capacity).stats().slots;
             check(layout, capacity, slots * 11 / 10, cases);
         }
     }

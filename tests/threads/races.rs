@@ -62,7 +62,7 @@ fn in_a_filter_that_overflows_no_item_has_two_winners() {
     for layout in layouts() {
         for (capacity, threads, rounds) in races() {
             let filter = layout.filter(capacity);
-            let items = filter.stats().slots() * 11 / 10 + 10;
+            let items = filter.stats().slots * 11 / 10 + 10;
             for seed in 0..rounds {
                 let refused = race(layout, &filter, items, threads, !seed);
                 assert!(refused > 0, "{layout:?}, {filter:?}: nothing was refused");

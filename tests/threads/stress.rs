@@ -186,7 +186,7 @@ fn an_item_is_never_absent_while_its_copies_come_and_go() {
 /// Performs a random operation on a random item.
 fn anything(filter: &Filter, items: &[u64], random: &mut SplitMix) {
     let hash = items[random.below(items.len())];
-    let slots = filter.stats().slots_per_bucket();
+    let slots = filter.stats().slots_per_bucket;
     match random.below(100) {
         0..35 => _ = filter.insert_hash(hash),
         35..60 => _ = filter.insert_hash_if_absent(hash),
@@ -204,7 +204,7 @@ fn after_any_mixture_of_operations_the_length_is_the_number_of_removable_items()
     for layout in layouts() {
         for &capacity in rounds(&[10, 1_000][..], &[10, 1_000, 40_000]) {
             let filter = layout.filter(capacity);
-            let items = SplitMix(33).take(filter.stats().slots() * 11 / 10);
+            let items = SplitMix(33).take(filter.stats().slots * 11 / 10);
             let what = format!("{layout:?}, capacity {capacity}");
             let mix = || {
                 together(4, |thread| {
@@ -257,7 +257,7 @@ fn more_threads_than_processors_finish_the_same_work() {
         for layout in layouts() {
             for (capacity, one_stripe) in [(300, true), (1_000_000, false)] {
                 let filter = layout.filter(capacity);
-                assert_eq!(filter.stats().segments() == 1, one_stripe);
+                assert_eq!(filter.stats().segments == 1, one_stripe);
                 let [few, many] = [2, 128].map(|threads| crowd(&filter, threads));
                 println!("{} bits, capacity {capacity}: {few:?}, {many:?}", layout.bits);
                 assert!(many < 20 * few + Duration::from_secs(2), "{layout:?}: {few:?}, {many:?}");

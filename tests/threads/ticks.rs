@@ -85,7 +85,7 @@ fn keep_alive<R: Room>(filter: &ConcurrentCuckooFilter<RandomState, R>, most: us
         filter.tick();
     }
     assert_eq!(filter.len(), 0, "the count has drifted");
-    assert_eq!(filter.stats().items(), 0);
+    assert_eq!(filter.stats().items, 0);
 }
 
 /// Of several threads that see an item for the first time in its window, one is told that it is new.

@@ -61,9 +61,9 @@ pub fn soak(test: bool) -> Result<String, String> {
                             text,
                             "{:7}{:11}{bytes:10}{:13.1}{:24.5} %",
                             (tick + 1) / WINDOW,
-                            stats.items(),
+                            stats.items,
                             8.0 * bytes as f64 / (THREADS * keys * WINDOW) as f64,
-                            100.0 * stats.false_positive_rate()
+                            100.0 * stats.false_positive_rate
                         );
                     }
                 }

@@ -58,7 +58,7 @@ pub fn ticks(test: bool) -> String {
         }
         let gib = filter.size_in_bytes() as f64 / f64::from(1 << 30);
         let [plain, tick, par] = [of_plain, of_tick, of_par].map(|times| gib / median(times));
-        let bits = filter.stats().fingerprint_bits();
+        let bits = filter.stats().fingerprint_bits;
         let _ = writeln!(text, "{bits:16}{plain:13.1}{tick:7.1}{:20.2}{par:22.1}", tick / plain);
     }
     text

@@ -120,10 +120,10 @@ fn about(table: &Table, rounds: u32) -> String {
          A table of {}: {} items of {} bits, {:.1} % of its slots.",
         timing::machine(),
         if rounds == 1 { "measured once".into() } else { format!("medians of {rounds}") },
-        BinaryBytes(stats.size_in_bytes() as u64),
+        BinaryBytes(stats.size_in_bytes as u64),
         HumanCount(table.items),
-        stats.fingerprint_bits(),
-        100.0 * table.items as f64 / stats.slots() as f64
+        stats.fingerprint_bits,
+        100.0 * table.items as f64 / stats.slots as f64
     )
 }
 

@@ -34,7 +34,7 @@ impl Table {
         }
         // Sizes are almost proportional to capacities, so one correction is enough.
         let guess = size / 17 * 8;
-        let built = Table::for_items(guess)?.stats.size_in_bytes() as f64;
+        let built = Table::for_items(guess)?.stats.size_in_bytes as f64;
         Table::for_items((guess as f64 * (size as f64 / built)) as u64)
     }
 
@@ -63,13 +63,11 @@ mod tests {
     fn tables_are_as_large_as_they_were_asked_to_be() {
         for size in [64 << 10, 1 << 20, 3_000_000, 32 << 20, 100 << 20] {
             let table = Table::of(size).unwrap();
-            let (bytes, load) = (
-                table.stats.size_in_bytes() as f64,
-                table.items as f64 / table.stats.slots() as f64,
-            );
+            let (bytes, load) =
+                (table.stats.size_in_bytes as f64, table.items as f64 / table.stats.slots as f64);
             assert!((0.97..1.03).contains(&(bytes / size as f64)), "{size}: {bytes}");
             assert!((0.91..0.95).contains(&load), "{size}: {load}");
-            assert_eq!(table.stats.fingerprint_bits(), 16);
+            assert_eq!(table.stats.fingerprint_bits, 16);
         }
     }
 

@@ -291,7 +291,7 @@ fn held<R: Room>(filter: &ConcurrentCuckooFilter<RandomState, R>) -> u64 {
 }
 
 fn rate_of<R: Room>(filter: &ConcurrentCuckooFilter<RandomState, R>) -> f64 {
-    filter.stats().false_positive_rate()
+    filter.stats().false_positive_rate
 }
 
 /// Passes the keys of a range of numbers to `work`, a batch at a time.

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::lines::output::Sink;
 use crate::state::comparison::LineHash;
 use crate::state::refusals::{cannot_use, check_path};
-use koel::{PersistentHasher, SnapshotError, SnapshotFile, Stats};
+use koel::{PersistentHasher, SnapshotError, SnapshotFile};
 use serde::Serialize;
 use std::fmt::{self, Display};
 use std::path::Path;
@@ -55,33 +55,33 @@ fn report(path: &Path) -> Result<Report, SnapshotError> {
     let file = SnapshotFile::<LineHash>::open(path)?;
     let info = file.info();
     // Of what is in the file, some may be forgotten by now.
-    let (loaded, ages) = match info.remembers() {
+    let (loaded, ages) = match info.remembers {
         None => (None, None),
         Some(_) => {
             let (stats, ages) = ages::of(&file.load()?);
             (Some(stats), ages)
         }
     };
-    let items = loaded.as_ref().map_or(info.items(), Stats::items);
+    let items = loaded.as_ref().map_or(info.items, |stats| stats.items);
     Ok(Report {
         state: path.display().to_string(),
-        file_bytes: info.bytes(),
+        file_bytes: info.bytes,
         items,
         memory_bytes: file.heap_bytes_when_loaded(),
-        load: items as f64 / info.slots() as f64,
-        fingerprint_bits: info.fingerprint_bits(),
+        load: items as f64 / info.slots as f64,
+        fingerprint_bits: info.fingerprint_bits,
         rate: match &loaded {
             None => file.false_positive_rate()?,
-            Some(stats) => stats.false_positive_rate(),
+            Some(stats) => stats.false_positive_rate,
         },
-        rate_expected: info.false_positive_rate_at_capacity(),
+        rate_expected: info.false_positive_rate_at_capacity,
         hasher: LineHash::NAME,
-        compares: info.grows().then(|| file.hasher().comparison().to_string()),
-        capacity: info.capacity(),
-        grows: info.grows(),
-        growth: info.growth(),
-        expected_growth: info.expected_growth(),
-        splits: info.splits(),
+        compares: info.grows.then(|| file.hasher().comparison().to_string()),
+        capacity: info.capacity,
+        grows: info.grows,
+        growth: info.growth,
+        expected_growth: info.expected_growth,
+        splits: info.splits,
         forgets: ages,
     })
 }

@@ -63,7 +63,7 @@ pub fn merge(options: &Merge) -> Result<Ending, Failure> {
         keeper.save(&merged)?;
     }
     let stats = merged.stats();
-    let (now, planned) = (stats.false_positive_rate(), stats.false_positive_rate_at_capacity());
+    let (now, planned) = (stats.false_positive_rate, stats.false_positive_rate_at_capacity);
     let report = Report {
         states: states.len(),
         added,
@@ -116,7 +116,7 @@ fn take_over(merged: &Seen, path: &Path) -> Result<usize, Failure> {
 
 /// Says why a state was refused. The texts of the library address programs.
 fn refused(error: &UnionError, state: &Seen, others: &Seen) -> String {
-    let [bits, of_others] = [state, others].map(|seen| seen.stats().fingerprint_bits());
+    let [bits, of_others] = [state, others].map(|seen| seen.stats().fingerprint_bits);
     let [lines, for_others] = [state, others].map(|seen| HumanCount(seen.capacity() as u64));
     match error.kind() {
         UnionErrorKind::DifferentHasher => {

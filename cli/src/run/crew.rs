@@ -222,7 +222,7 @@ impl Shared {
 
     fn no_memory(&self) -> Failure {
         let Tally { lines, yes, .. } = *locked(&self.so_far.tally);
-        let limit = self.operation.changes().and_then(|seen| seen.stats().max_bytes());
+        let limit = self.operation.changes().and_then(|seen| seen.stats().max_bytes);
         let advice = match limit {
             Some(..usize::MAX) => "raise --max-memory",
             _ => "make more memory available",

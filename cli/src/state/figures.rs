@@ -15,11 +15,11 @@ pub struct Figures {
 impl Figures {
     pub fn of(stats: &koel::Stats) -> Self {
         Figures {
-            rate: Some(stats.false_positive_rate()),
-            planned_rate: stats.false_positive_rate_at_capacity(),
-            planned_items: stats.capacity() as f64 * stats.expected_growth(),
-            items: stats.items(),
-            bytes: stats.size_in_bytes(),
+            rate: Some(stats.false_positive_rate),
+            planned_rate: stats.false_positive_rate_at_capacity,
+            planned_items: stats.capacity as f64 * stats.expected_growth,
+            items: stats.items,
+            bytes: stats.size_in_bytes,
         }
     }
 }

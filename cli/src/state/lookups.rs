@@ -37,7 +37,7 @@ impl Lookups {
         let file = SnapshotFile::open(path).map_err(|error| cannot_use(path, &error))?;
         let (asked, loaded, loading) = (AtomicU64::new(0), OnceLock::new(), Mutex::new(()));
         // What is in the file of a state that forgets may be forgotten by now.
-        if file.info().shards() <= FEW_SHARDS || file.info().remembers().is_some() {
+        if file.info().shards <= FEW_SHARDS || file.info().remembers.is_some() {
             let filter = file.load().map_err(|error| cannot_use(path, &error))?;
             window::catch_up(&filter);
             let _ = loaded.set(filter);
@@ -66,7 +66,7 @@ impl Lookups {
             return Ok(Some(loaded));
         }
         let asked = self.asked.fetch_add(more, Relaxed).saturating_add(more);
-        if asked <= self.file.info().shards() as u64 / PART {
+        if asked <= self.file.info().shards as u64 / PART {
             return Ok(None);
         }
         let _alone = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,10 +82,9 @@ impl Lookups {
             Some(AnyCuckooFilter::Fixed(seen)) => Figures::of(&seen.stats()),
             None => Figures {
                 rate: self.file.false_positive_rate().ok(),
-                planned_rate: self.file.info().false_positive_rate_at_capacity(),
-                planned_items: self.file.info().capacity() as f64
-                    * self.file.info().expected_growth(),
-                items: self.file.info().items(),
+                planned_rate: self.file.info().false_positive_rate_at_capacity,
+                planned_items: self.file.info().capacity as f64 * self.file.info().expected_growth,
+                items: self.file.info().items,
                 bytes: self.file.size_in_bytes(),
             },
         }

@@ -106,7 +106,7 @@ impl Making {
                 "--capacity is for new states, and this one was made for {} lines, growing up to {} \
                  times",
                 HumanCount(capacity),
-                HumanCount(seen.stats().expected_growth() as u64)
+                HumanCount(seen.stats().expected_growth as u64)
             )
         });
         match (rate, capacity) {

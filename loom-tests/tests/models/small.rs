@@ -244,7 +244,7 @@ fn an_item_is_saved_while_the_list_ends() {
                 let loaded = GrowingCuckooFilter::<StableHash>::read_from(&file[..]);
                 let loaded = loaded.expect("what was saved cannot be loaded");
                 assert!((1..=4).all(|hash| loaded.count_hash(hash) == 1), "an item is not saved");
-                assert_eq!(loaded.len(), report.items(), "items are reported wrong");
+                assert_eq!(loaded.len(), report.items, "items are reported wrong");
             },
         ],
         |small, _| assert_eq!(small.0.len(), 5),

@@ -60,11 +60,11 @@ impl About {
     pub fn of(filter: &AnyCuckooFilter<StableHash>) -> Self {
         let (capacity, rate, hasher, expansion) = match filter {
             AnyCuckooFilter::Fixed(filter) => {
-                let rate = filter.stats().false_positive_rate_at_capacity();
+                let rate = filter.stats().false_positive_rate_at_capacity;
                 (filter.capacity(), rate, *filter.hasher(), 0)
             }
             AnyCuckooFilter::Growing(filter) => {
-                let rate = filter.stats().false_positive_rate_at_capacity();
+                let rate = filter.stats().false_positive_rate_at_capacity;
                 (filter.capacity(), rate, *filter.hasher(), Self::EXPANSION)
             }
         };

@@ -142,10 +142,10 @@ impl Set {
         };
         let stats = filter!(&filter.any, filter => filter.stats());
         Figures {
-            buckets: stats.slots() / stats.slots_per_bucket().max(1),
+            buckets: stats.slots / stats.slots_per_bucket.max(1),
             // What has expired is not counted, though it may still be in the table.
-            items: if filter.count.is_some() { self.len() } else { stats.items() },
-            present_rate: stats.false_positive_rate(),
+            items: if filter.count.is_some() { self.len() } else { stats.items },
+            present_rate: stats.false_positive_rate,
         }
     }
 

@@ -26,21 +26,45 @@ use std::path::Path;
 /// seen.insert("an item").expect("memory");
 /// seen.save(&path)?;
 /// let info = SnapshotInfo::read(&path)?;
-/// assert_eq!((info.items(), info.capacity(), info.grows()), (1, 1_000, true));
-/// assert_eq!((info.hasher(), info.max_bytes()), ("XXH3-64", Some(1 << 30)));
+/// assert_eq!((info.items, info.capacity, info.grows), (1, 1_000, true));
+/// assert_eq!((&*info.hasher, info.max_bytes), ("XXH3-64", Some(1 << 30)));
 /// # std::fs::remove_dir_all(&folder)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SnapshotInfo {
-    plan: Plan,
-    capacity: usize,
-    hasher: String,
-    items: usize,
-    shards: usize,
-    bytes: u64,
-    /// What the present tick is called.
-    number: Option<u64>,
+    /// Whether the file is of a [`GrowingCuckooFilter`](crate::GrowingCuckooFilter).
+    pub grows: bool,
+    /// The number of copies of items. (In a filter that forgets, some may have expired while it was saved.)
+    pub items: usize,
+    /// The capacity that the filter was built for, or began with if it grows.
+    pub capacity: usize,
+    /// The [name](crate::PersistentHasher::NAME) of the filter's hasher.
+    pub hasher: String,
+    /// The length of the file in bytes, which is about the memory that the filter takes.
+    pub bytes: u64,
+    /// The number of fingerprints that the table would hold if every slot were taken.
+    pub slots: usize,
+    /// The number of bits in a fingerprint.
+    pub fingerprint_bits: u32,
+    /// The number of shards.
+    pub shards: usize,
+    /// The false-positive rate of the filter at its capacity, or after its expected growth.
+    pub false_positive_rate_at_capacity: f64,
+    /// The limit of the filter's memory, if it grows and has one.
+    pub max_bytes: Option<usize>,
+    /// The number of shard splits, which is 0 for a fixed filter.
+    pub splits: usize,
+    /// The size of the filter relative to its first size, which is 1 for a fixed filter.
+    pub growth: f64,
+    /// The growth that the filter was built for, which is 1 for a fixed filter.
+    pub expected_growth: f64,
+    /// For how many ticks the filter [remembers](crate::Builder::remembers) items. `None` if for ever.
+    pub remembers: Option<u32>,
+    /// The number of the [tick](crate::ConcurrentCuckooFilter::tick_to) in which the filter was saved, if it forgets and
+    /// ticks have numbers.
+    pub present_tick: Option<u64>,
 }
 
 impl SnapshotInfo {
@@ -111,113 +135,26 @@ impl SnapshotInfo {
         if wanted != length {
             return Err(Reason::WrongLength { bytes: length, wanted });
         }
-        let (items, shards) = (end.items.try_into().unwrap_or(0), end.blocks as usize);
-        let number = number_in(file, &plan, length)?;
-        Ok((SnapshotInfo { plan, capacity, hasher, items, shards, bytes: length, number }, end))
-    }
-
-    /// Returns for how many ticks the filter [remembers](crate::Builder::remembers) items, or `None` if for
-    /// ever.
-    #[must_use]
-    pub fn remembers(&self) -> Option<u32> {
-        let ticks = self.plan.geometry().lanes().remembers();
-        (ticks > 0).then_some(ticks.into())
-    }
-
-    /// Returns the number of the [tick](crate::ConcurrentCuckooFilter::tick_to) in which the filter was saved, if it forgets and ticks have
-    /// numbers.
-    #[must_use]
-    pub fn present_tick(&self) -> Option<u64> {
-        self.number
-    }
-
-    /// Returns the number of copies of items. (In a filter that forgets, some may have expired while it was
-    /// saved.)
-    #[must_use]
-    pub fn items(&self) -> usize {
-        self.items
-    }
-
-    /// Returns the capacity that the filter was built for, or began with if it grows.
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.capacity
-    }
-
-    /// Returns whether the file is of a [`GrowingCuckooFilter`](crate::GrowingCuckooFilter).
-    #[must_use]
-    pub fn grows(&self) -> bool {
-        self.plan.grows()
-    }
-
-    /// Returns the [name](crate::PersistentHasher::NAME) of the filter's hasher.
-    #[must_use]
-    pub fn hasher(&self) -> &str {
-        &self.hasher
-    }
-
-    /// Returns the number of bits in a fingerprint.
-    #[must_use]
-    pub fn fingerprint_bits(&self) -> u32 {
-        self.plan.geometry().lanes().fingerprint_bits()
-    }
-
-    /// Returns the number of shards.
-    #[must_use]
-    pub fn shards(&self) -> usize {
-        self.shards
-    }
-
-    /// Returns the number of fingerprints that the table would hold if every slot were taken.
-    #[must_use]
-    pub fn slots(&self) -> usize {
-        let geometry = self.plan.geometry();
-        self.shards * geometry.buckets() as usize * geometry.lanes().slots()
-    }
-
-    /// Returns the length of the file in bytes, which is about the memory that the filter takes.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Returns the limit of the filter's memory, if it grows and has one.
-    #[must_use]
-    pub fn max_bytes(&self) -> Option<usize> {
-        self.plan.max_bytes()
-    }
-
-    /// Returns the size of the filter relative to its first size, which is 1 for a fixed filter.
-    #[must_use]
-    pub fn growth(&self) -> f64 {
-        match &self.plan {
-            Plan::Fixed(_) => 1.0,
-            Plan::Growing(plan) => self.shards as f64 / plan.geometry.shards() as f64,
-        }
-    }
-
-    /// Returns the number of shard splits, which is 0 for a fixed filter.
-    #[must_use]
-    pub fn splits(&self) -> usize {
-        match &self.plan {
-            Plan::Fixed(_) => 0,
-            Plan::Growing(plan) => self.shards.saturating_sub(plan.geometry.shards()),
-        }
-    }
-
-    /// Returns the growth that the filter was built for, which is 1 for a fixed filter.
-    #[must_use]
-    pub fn expected_growth(&self) -> f64 {
-        match &self.plan {
-            Plan::Fixed(_) => 1.0,
-            Plan::Growing(plan) => plan.expected_growth,
-        }
-    }
-
-    /// Returns the false-positive rate of the filter at its capacity, or after its expected growth.
-    #[must_use]
-    pub fn false_positive_rate_at_capacity(&self) -> f64 {
-        self.plan.rate_at_capacity(self.capacity)
+        let (geometry, shards) = (plan.geometry(), end.blocks as usize);
+        let (lanes, roots) = (geometry.lanes(), geometry.shards());
+        let info = SnapshotInfo {
+            grows: plan.grows(),
+            items: end.items.try_into().unwrap_or(0),
+            capacity,
+            hasher,
+            bytes: length,
+            slots: shards * geometry.buckets() as usize * lanes.slots(),
+            fingerprint_bits: lanes.fingerprint_bits(),
+            shards,
+            false_positive_rate_at_capacity: plan.rate_at_capacity(capacity),
+            max_bytes: plan.max_bytes(),
+            splits: shards - roots,
+            growth: shards as f64 / roots as f64,
+            expected_growth: plan.expected_growth(),
+            remembers: lanes.forgets().then(|| lanes.remembers().into()),
+            present_tick: number_in(file, &plan, length)?,
+        };
+        Ok((info, end))
     }
 }
 

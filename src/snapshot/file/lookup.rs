@@ -88,11 +88,11 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     fn of(path: &Path) -> Result<Self, Reason> {
         let file = File::open(path).map_err(Reason::opening)?;
         let (info, end) = SnapshotInfo::of(&file)?;
-        let words = header_words(&file, info.bytes())?;
+        let words = header_words(&file, info.bytes)?;
         let (header, sum) = read_header::<S>(&mut words.clone(), 0)?;
         let contents = if header.is_list {
             let wanted = Wanted { grows: None, own_bytes: 0 };
-            match load_list::<S>(&file, info.bytes(), words, wanted)?.loaded {
+            match load_list::<S>(&file, info.bytes, words, wanted)?.loaded {
                 Loaded::Items { hashes, stamps, time } => {
                     Contents::Items(Listing { hashes, stamps, time })
                 }
@@ -250,7 +250,7 @@ impl<S> SnapshotFile<S> {
                     List::bytes_of(&items.hashes, items.time.map(|_| &*items.stamps))
                 }
                 (Contents::Shards { heads, .. }, Plan::Growing(plan)) => {
-                    Grown::bytes_when_restored(plan, self.info.shards(), heads.deepest())
+                    Grown::bytes_when_restored(plan, self.info.shards, heads.deepest())
                 }
                 (_, Plan::Fixed(geometry)) => Table::bytes(geometry),
             }
@@ -296,7 +296,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
             // All items are told apart.
             (_, Contents::Items(_)) => return Ok(0.0),
             (Plan::Fixed(_), _) => {
-                return Ok(rate_at(lanes, info.items() as f64 / info.slots() as f64));
+                return Ok(rate_at(lanes, info.items as f64 / info.slots as f64));
             }
             (Plan::Growing(plan), Contents::Shards { heads, reader }) => (plan, heads, reader),
         };

@@ -27,13 +27,13 @@ fn nothing_is_lost_when_shards_are_split_between_two_pieces() {
             let filter = growing(capacity, 1e-5);
             let items = 100_000u64;
             (0..items).for_each(|item| filter.insert(&item).expect("memory"));
-            let before = filter.stats().shards();
+            let before = filter.stats().shards;
             let pieces = dump(&filter, 0, |pieces| {
                 if pieces == *after {
                     (items..10 * items).for_each(|item| filter.insert(&item).expect("memory"));
                 }
             });
-            assert!(filter.stats().shards() > 3 * before);
+            assert!(filter.stats().shards > 3 * before);
             FilterFile::joined(&cut(&pieces)).check();
             let again: Filter<Growing> = loaded(&pieces);
             assert!((0..items).all(|item| again.contains(&item)));
@@ -60,9 +60,9 @@ fn nothing_is_lost_while_two_threads_insert_and_remove() {
         together(3, |thread| {
             if thread == 2 {
                 for size in [0, 1 << 20].into_iter().cycle() {
-                    let splits = filter.stats().splits();
+                    let splits = filter.stats().splits;
                     let pieces = dump(&filter, size, |_| std::thread::yield_now());
-                    let grown = filter.stats().splits() - splits;
+                    let grown = filter.stats().splits - splits;
                     dumps.lock().expect("no panic").push((pieces, grown));
                     if ended.load(Relaxed) == 2 {
                         return;
@@ -99,7 +99,7 @@ fn a_list_that_becomes_shards_is_complete_in_its_piece() {
     let list = filter.piece_at(0, 0).expect("a piece");
     assert_eq!(list.next(), None);
     (100..200_000u64).for_each(|item| filter.insert(&item).expect("memory"));
-    assert!(filter.stats().splits() > 0);
+    assert!(filter.stats().splits > 0);
     let again: Filter<Growing> = loaded(std::slice::from_ref(&list));
     assert!((0..100u64).all(|item| again.contains(&item)));
     // A dump of the shards is another one, and the list is no part of it.

@@ -22,7 +22,7 @@ impl Peer for Koel {
     fn build_tight(items: u64) -> Self {
         let slots = items as f64 / 0.94;
         let capacity = slots * 0.93;
-        let close = Self::build(capacity as u64).stats().slots() as f64;
+        let close = Self::build(capacity as u64).stats().slots as f64;
         Self::build((capacity * slots / close) as u64)
     }
 

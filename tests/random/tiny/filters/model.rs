@@ -100,8 +100,8 @@ impl Pair {
                 let before = self.filter.stats();
                 self.filter = loaded(&self.filter);
                 let after = self.filter.stats();
-                assert_eq!(after.splits(), before.splits());
-                assert_eq!(after.directory_depth(), before.directory_depth());
+                assert_eq!(after.splits, before.splits);
+                assert_eq!(after.directory_depth, before.directory_depth);
             }
             Op::Run(kind, form, from, percent, times) => {
                 let length = self.items * u64::from(percent) / 100;
@@ -178,7 +178,7 @@ impl Pair {
     /// Inserts until the directory has this depth, in case the random operations did not reach it.
     fn grow(&mut self, depth: u32) {
         let mut items = (0..self.items).cycle().take(8 * self.items as usize);
-        while self.filter.stats().directory_depth() < depth {
+        while self.filter.stats().directory_depth < depth {
             let item = items.next().expect("eight copies of every item make it grow");
             self.insert(Form::Single, &[item]);
         }
@@ -298,9 +298,9 @@ fn growing_and_refusing_change_no_answer() {
         let all = || (0..items).map(|item| filter.count(&item)).collect::<Vec<_>>();
         for _ in 0..rounds(1_000, 3_000) {
             let item = random.below(items as usize).min(random.below(items as usize)) as u64;
-            let (before, len, splits_before) = (all(), filter.len(), filter.stats().splits());
+            let (before, len, splits_before) = (all(), filter.len(), filter.stats().splits);
             let outcome = filter.insert(&item);
-            let grown = filter.stats().splits() > splits_before;
+            let grown = filter.stats().splits > splits_before;
             splits += usize::from(grown);
             if outcome.is_err() {
                 refused += 1;

@@ -20,7 +20,7 @@ fn filter(bits: u32) -> Filter {
     let builder = ConcurrentCuckooFilter::builder().capacity(10).hasher(StableHash::with_seed(0));
     let builder = builder.growing().false_positive_rate(rate).expected_growth(1.0);
     let filter = builder.build().expect("a small filter");
-    assert_eq!(filter.stats().fingerprint_bits(), bits);
+    assert_eq!(filter.stats().fingerprint_bits, bits);
     filter
 }
 
@@ -153,7 +153,7 @@ fn each_item_of_a_loaded_filter_is_removed_once() {
     for (removed, hash) in hashes.clone().enumerate() {
         if (removed as u64 * 10).is_multiple_of(count) || removed as u64 + rounds(40, 400) > count {
             let mut file = Vec::new();
-            assert_eq!(filter.write_to(&mut file).expect("memory").items(), filter.len());
+            assert_eq!(filter.write_to(&mut file).expect("memory").items, filter.len());
             let loaded = Filter::read_from(file.as_slice()).expect("a file");
             assert_eq!(loaded.len(), filter.len());
             let told = [&loaded, &filter].map(Filter::false_positive_rate);
@@ -198,7 +198,7 @@ fn a_shard_that_pays_during_a_save_is_not_saved_twice() {
         let hashes = fill(&filter, 10_000 + 100 * round);
         let is_last = |hash: &u64| filter.part_of_hash(*hash, 4) == 3;
         let going = hashes.clone().filter(is_last);
-        let writes = filter.stats().shards() / 2;
+        let writes = filter.stats().shards / 2;
         let mut writer = Interrupted { file: Vec::new(), filter: &filter, going, writes };
         filter.write_to(&mut writer).expect("memory");
         assert_eq!(writer.going.next(), None);

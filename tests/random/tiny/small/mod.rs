@@ -51,8 +51,8 @@ impl Layout {
 
     pub fn filter(self) -> Filter {
         let filter = self.builder().build().expect("a filter of one shard");
-        assert_eq!(filter.stats().fingerprint_bits(), self.bits);
-        assert_eq!(filter.stats().slots(), 8 * self.slots());
+        assert_eq!(filter.stats().fingerprint_bits, self.bits);
+        assert_eq!(filter.stats().slots, 8 * self.slots());
         filter
     }
 
@@ -78,9 +78,9 @@ impl PersistentHasher for Fixed {
 pub fn loaded(filter: &Filter) -> Filter {
     let mut file = Vec::new();
     let report = filter.write_to(&mut file).expect("memory");
-    assert_eq!(report.bytes(), file.len() as u64);
+    assert_eq!(report.bytes, file.len() as u64);
     let loaded = Filter::read_from(&file[..]).expect("a saved filter can be loaded");
-    assert_eq!(loaded.len(), report.items(), "the loaded filter has another length");
-    assert_eq!(loaded.stats().shards(), report.shards());
+    assert_eq!(loaded.len(), report.items, "the loaded filter has another length");
+    assert_eq!(loaded.stats().shards, report.shards);
     loaded
 }

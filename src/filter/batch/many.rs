@@ -3,7 +3,7 @@
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::batch::bulk::{self, ROUND};
-use crate::room::shards::{Contains, Count, Insert, InsertIfAbsent, Remove};
+use crate::room::shards::{Contains, Insert, InsertIfAbsent, Remove};
 use crate::room::{Act, Room};
 use std::hash::{BuildHasher, Hash};
 
@@ -59,22 +59,6 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     #[must_use = "a refused item is not in the filter"]
     pub fn insert_if_absent_many<T: Hash>(&self, items: &[T]) -> Vec<Result<bool, Full>> {
         self.write_items::<InsertIfAbsent, _>(items, Ok(false))
-    }
-
-    /// [Counts](Self::count) the copies of each item.
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
-    /// filter.insert("a")?;
-    /// filter.insert("a")?;
-    /// assert_eq!(filter.count_many(&["a", "b"]), [2, 0]);
-    /// # Ok::<(), koel::Full>(())
-    /// ```
-    #[must_use]
-    pub fn count_many<T: Hash>(&self, items: &[T]) -> Vec<usize> {
-        let mut counts = vec![0; items.len()];
-        self.hashed(items, &mut counts, |hashes, counts| self.count_each(hashes, counts));
-        counts
     }
 
     /// [Removes](Self::remove) one copy of each item, and of a repeated item one for each
@@ -151,25 +135,6 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
 
     pub(crate) fn contains_each(&self, hashes: &[u64], found: &mut [bool]) {
         bulk::in_order::<Contains, R>(self.room(), hashes, found);
-    }
-
-    /// Counts the copies of the item of each hash, like [`count_many`](Self::count_many).
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
-    /// filter.insert_hash(17)?;
-    /// assert_eq!(filter.count_hash_many(&[17, 18]), [1, 0]);
-    /// # Ok::<(), koel::Full>(())
-    /// ```
-    #[must_use]
-    pub fn count_hash_many(&self, hashes: &[u64]) -> Vec<usize> {
-        let mut counts = vec![0; hashes.len()];
-        self.count_each(hashes, &mut counts);
-        counts
-    }
-
-    pub(crate) fn count_each(&self, hashes: &[u64], counts: &mut [usize]) {
-        bulk::in_order::<Count, R>(self.room(), hashes, counts);
     }
 
     /// Adds a copy of the item of each hash, like [`insert_many`](Self::insert_many).

@@ -178,7 +178,7 @@ pub use shard::expire;
 #[cfg(doc)]
 pub use shard::kick;
 #[cfg(doc)]
-pub use snapshot::format;
+pub use snapshot::part::format;
 pub use snapshot::{
     Piece, SaveReport, SnapshotError, SnapshotErrorKind, SnapshotFile, SnapshotInfo,
 };

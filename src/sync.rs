@@ -140,6 +140,7 @@ impl<T> AppendList<T> {
             end = &mut node.next;
         }
         drop_all(end.take());
+        // Nobody else has the list.
         self.newest.store(newest, Ordering::Relaxed);
     }
 }

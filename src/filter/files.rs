@@ -126,7 +126,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// # Errors
     ///
     /// Returns an error if the file cannot be read; if it holds another kind of filter, another
-    /// hasher or another version; or if it is damaged. Every field is validated before it is used:
+    /// hasher or another version; or if it is damaged, or only a piece of a filter. Every field is validated before it is used:
     /// no file causes a panic, or takes more memory than its own length, a thirtieth of that, what the threads take,
     /// and ten megabytes if it claims that its shards were split very often. (This does not protect against forgery: the author of a forged file decides
     /// what the filter contains.)

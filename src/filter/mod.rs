@@ -24,7 +24,7 @@ use crate::error::{BuildError, Reason};
 use crate::room::Room;
 use crate::room::fixed::Fixed;
 use crate::snapshot::copy::copy;
-use crate::snapshot::origin::Origin;
+use crate::snapshot::part::origin::Origin;
 use crate::stats::Stats;
 use ahash::RandomState;
 use std::fmt;

@@ -8,10 +8,10 @@ use crate::room::parts::{Block, CannotRestore, Copied, Loaded, Plan};
 use crate::room::shards::Shards;
 use crate::room::{Room, Stage};
 use crate::snapshot::allocate::zeros;
-use crate::snapshot::blocks::BlockReader;
 use crate::snapshot::error::Reason;
 use crate::snapshot::gather::Gathered;
 use crate::snapshot::list::Listing;
+use crate::snapshot::part::blocks::BlockReader;
 use crate::snapshot::write::copy_next;
 use crate::table::ticking::Time;
 

@@ -9,9 +9,9 @@ use crate::room::growing::stages::list::slots::GAP;
 use crate::room::parts::{Loaded, Plan};
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::error::Reason;
-use crate::snapshot::format::{BLOCK_HEAD, BLOCK_WORDS, END_WORDS, HEADER_WORDS, unseal};
+use crate::snapshot::part::format::{BLOCK_HEAD, BLOCK_WORDS, END_WORDS, HEADER_WORDS, unseal};
+use crate::snapshot::part::time::{TIME_WORDS, time_in, words_of};
 use crate::snapshot::source::Source;
-use crate::snapshot::time::{TIME_WORDS, time_in, words_of};
 use crate::table::ticking::Time;
 use std::io::Read;
 

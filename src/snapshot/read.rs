@@ -7,15 +7,15 @@
 use crate::room::Room;
 use crate::room::parts::{CannotRestore, Loaded};
 use crate::snapshot::allocate::zeros;
-use crate::snapshot::blocks::{BlockReader, Tally};
-use crate::snapshot::coverage::Coverage;
 use crate::snapshot::error::Reason;
-use crate::snapshot::format::{END_WORDS, End, HEADER_WORDS, Words, buckets_in};
 use crate::snapshot::gather::Gathered;
-use crate::snapshot::header::{Header, are_of_one_filter, read_header};
 use crate::snapshot::list::read_list;
+use crate::snapshot::part::blocks::{BlockReader, Tally};
+use crate::snapshot::part::coverage::Coverage;
+use crate::snapshot::part::format::{END_WORDS, End, HEADER_WORDS, Words, buckets_in};
+use crate::snapshot::part::header::{Header, are_of_one_filter, read_header};
+use crate::snapshot::part::time::{Times, from_here};
 use crate::snapshot::source::Source;
-use crate::snapshot::time::{Times, from_here};
 use crate::stable_hash::PersistentHasher;
 use std::io::Read;
 

@@ -1,8 +1,8 @@
 //! What parts are read from.
 
 use crate::snapshot::error::Reason;
-use crate::snapshot::format::{HEADER_WORDS, Words, bytes_of};
-use crate::snapshot::header::is_snapshot;
+use crate::snapshot::part::format::{HEADER_WORDS, Words, bytes_of};
+use crate::snapshot::part::header::is_snapshot;
 use std::io::{self, ErrorKind, Read};
 
 /// Words that come one after another.

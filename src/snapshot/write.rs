@@ -11,16 +11,16 @@ use crate::room::shards::Shards;
 use crate::room::{Room, Stage};
 use crate::rule::rule;
 use crate::snapshot::allocate::zeros;
-use crate::snapshot::blocks::Tally;
-use crate::snapshot::coverage::{Coverage, UNITS};
 use crate::snapshot::error::Reason;
-use crate::snapshot::format::{
+use crate::snapshot::list::{Listing, block_of};
+use crate::snapshot::part::blocks::Tally;
+use crate::snapshot::part::coverage::{Coverage, UNITS};
+use crate::snapshot::part::format::{
     BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, block_words, buckets_in, seal,
 };
-use crate::snapshot::header::header;
-use crate::snapshot::list::{Listing, block_of};
-use crate::snapshot::origin::Stamp;
-use crate::snapshot::time::{Times, words_of};
+use crate::snapshot::part::header::header;
+use crate::snapshot::part::origin::Stamp;
+use crate::snapshot::part::time::{Times, words_of};
 use crate::stable_hash::PersistentHasher;
 use crate::table::ticking::Time;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! What each error says: what happened, and then what to do.
 
 use crate::snapshot::error::Reason;
-use crate::snapshot::format::VERSION;
+use crate::snapshot::part::format::VERSION;
 use crate::stable_hash::{PersistentHasher, StableHash};
 use std::fmt;
 use std::io;

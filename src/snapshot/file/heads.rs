@@ -2,12 +2,12 @@
 
 use crate::layout::roots::Position;
 use crate::room::parts::Plan;
-use crate::snapshot::blocks::{BlockReader, Tally};
-use crate::snapshot::coverage::UNITS;
 use crate::snapshot::error::Reason;
 use crate::snapshot::file::load::read_at;
-use crate::snapshot::format::{BLOCK_HEAD, End};
-use crate::snapshot::time::TIME_WORDS;
+use crate::snapshot::part::blocks::{BlockReader, Tally};
+use crate::snapshot::part::coverage::UNITS;
+use crate::snapshot::part::format::{BLOCK_HEAD, End};
+use crate::snapshot::part::time::TIME_WORDS;
 use crate::table::ticking::Time;
 use std::fs::File;
 

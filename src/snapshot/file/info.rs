@@ -3,10 +3,10 @@
 use crate::room::parts::Plan;
 use crate::snapshot::error::{Reason, SnapshotError};
 use crate::snapshot::file::load::{check_whole, end_of, header_words, read_at};
-use crate::snapshot::format::{END_WORDS, End, HEADER_WORDS, MAGIC, block_bytes};
-use crate::snapshot::header::{Header, read_anonymous};
 use crate::snapshot::list;
-use crate::snapshot::time::{TIME_WORDS, time_in};
+use crate::snapshot::part::format::{END_WORDS, End, HEADER_WORDS, MAGIC, block_bytes};
+use crate::snapshot::part::header::{Header, read_anonymous};
+use crate::snapshot::part::time::{TIME_WORDS, time_in};
 use std::fs::File;
 use std::path::Path;
 

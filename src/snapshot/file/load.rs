@@ -7,14 +7,14 @@
 use crate::room::parts::{Block, Loaded};
 use crate::shard::whole::fill;
 use crate::snapshot::allocate::{table_of, zeros};
-use crate::snapshot::blocks::{BlockReader, Tally};
-use crate::snapshot::coverage::UNITS;
 use crate::snapshot::error::Reason;
-use crate::snapshot::format::{
+use crate::snapshot::gather::make_older;
+use crate::snapshot::part::blocks::{BlockReader, Tally};
+use crate::snapshot::part::coverage::UNITS;
+use crate::snapshot::part::format::{
     END_WORDS, End, HEADER_WORDS, Words, block_bytes, buckets_in, bytes_of,
 };
-use crate::snapshot::gather::make_older;
-use crate::snapshot::header::{Header, is_snapshot};
+use crate::snapshot::part::header::{Header, is_snapshot};
 use crate::snapshot::read::{ReadFilter, Wanted, read, read_after};
 use crate::snapshot::source::Source;
 use crate::stable_hash::PersistentHasher;

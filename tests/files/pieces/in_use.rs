@@ -179,3 +179,16 @@ fn a_loaded_filter_stays_below_its_limit_and_uses_it_up() {
     assert!(more < full / 10, "{more} more than {full}");
     assert!((0..full).all(|item| again.contains(&item)));
 }
+
+/// Its many small tables take a little more than one. Where the limit leaves nothing for that, what is above it stays small.
+#[test]
+fn a_filter_that_was_built_at_its_limit_is_read_close_to_it() {
+    let builder = ConcurrentCuckooFilter::builder().capacity(3_000_000).hasher(HASH).growing();
+    let limit = builder.clone().build().expect("memory").size_in_bytes();
+    let filter = builder.max_bytes(limit).build().expect("room for the first shards");
+    assert!(filter.stats().shards > 100);
+    let again = Filter::<Growing>::read_from(&bytes_of(&filter)[..]).expect("a filter");
+    let (size, most) = (again.size_in_bytes(), limit + limit / 80);
+    assert!(size <= most, "{size} > {most}, with a limit of {limit}");
+    assert!(bytes_of(&again) == bytes_of(&filter));
+}

@@ -11,10 +11,12 @@ use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::growing::directory::MOST_LEVELS;
 use crate::room::growing::ledger::MOST_ON_A_BALANCE;
 use crate::room::parts::{Block, Copied, Plan};
-use crate::snapshot::coverage::{Coverage, Gap};
 use crate::snapshot::error::Reason;
-use crate::snapshot::format::{BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, unseal};
-use crate::snapshot::time::{Lag, TIME_WORDS, Times, time_in};
+use crate::snapshot::part::coverage::{Coverage, Gap};
+use crate::snapshot::part::format::{
+    BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, unseal,
+};
+use crate::snapshot::part::time::{Lag, TIME_WORDS, Times, time_in};
 use crate::table::ticking::Time;
 use std::ops::BitOr;
 use xxhash_rust::xxh3::Xxh3;

@@ -9,8 +9,8 @@ use crate::probes;
 use crate::room::parts::Plan;
 use crate::snapshot::allocate::check_fits;
 use crate::snapshot::error::Reason;
-use crate::snapshot::format::{HEADER_WORDS, MAGIC, PIECE_MAGIC, VERSION, Words, unseal};
-use crate::snapshot::origin::Stamp;
+use crate::snapshot::part::format::{HEADER_WORDS, MAGIC, PIECE_MAGIC, VERSION, Words, unseal};
+use crate::snapshot::part::origin::Stamp;
 use crate::stable_hash::PersistentHasher;
 use crate::table::ticking::Ticking;
 

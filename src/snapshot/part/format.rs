@@ -232,7 +232,7 @@
 
 use crate::room::parts::Plan;
 use crate::snapshot::error::Reason;
-use crate::snapshot::time::TIME_WORDS;
+use crate::snapshot::part::time::TIME_WORDS;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -29,7 +29,7 @@
 mod common;
 
 use common::{ABSENT, Filter, filter_of, median, timed};
-use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, Room};
+use koel::{ConcurrentCuckooFilter, Prehashed};
 use parking_lot::RwLock;
 use std::fmt;
 use std::hint::black_box;
@@ -77,15 +77,15 @@ fn main() {
     }
 }
 
-fn growing() -> GrowingCuckooFilter {
+fn growing() -> ConcurrentCuckooFilter {
     let builder = ConcurrentCuckooFilter::builder().capacity(1 << FIRST).growing();
     let filter = builder.false_positive_rate(0.002).build().expect("memory for the filter");
     assert_eq!(filter.stats().fingerprint_bits, 16);
     filter
 }
 
-fn fill(filter: &GrowingCuckooFilter, keys: Range<u64>) {
-    keys.for_each(|key| filter.insert_hash(key).expect("memory to grow"));
+fn fill(filter: &ConcurrentCuckooFilter, keys: Range<u64>) {
+    keys.for_each(|key| filter.insert(&Prehashed(key)).expect("memory to grow"));
 }
 
 /// Takes over filters of so many items, or into such filters.
@@ -121,13 +121,13 @@ fn unions(most: u64, reps: usize) {
 }
 
 /// Looks the keys up in batches, and returns the number of keys found.
-fn found(keys: impl IntoIterator<Item = u64>, contains: impl Fn(&[u64]) -> Vec<bool>) -> u64 {
+fn found(keys: impl IntoIterator<Item = u64>, contains: impl Fn(&[Prehashed]) -> Vec<bool>) -> u64 {
     let mut keys = keys.into_iter().peekable();
     let mut found = 0;
     let mut batch = Vec::with_capacity(BATCH);
     while keys.peek().is_some() {
         batch.clear();
-        batch.extend(keys.by_ref().take(BATCH));
+        batch.extend(keys.by_ref().take(BATCH).map(Prehashed));
         found += contains(&batch).into_iter().filter(|&is_in| is_in).count() as u64;
     }
     found
@@ -175,11 +175,12 @@ fn errors(last: u32, absent: u64) {
         }
         memory.add(&of_doubling);
 
-        let found_items = found(0..items, |batch| filter.contains_hash_many(batch));
+        let found_items = found(0..items, |batch| filter.contains_many(batch));
         assert_eq!(found_items, items, "all that was inserted is found");
         // Other absent keys at each doubling.
         let other = ABSENT + (u64::from(power) << 32);
-        let wrong = (other..other + absent).filter(|&key| filter.contains_hash(key)).count() as f64;
+        let wrong =
+            (other..other + absent).filter(|&key| filter.contains(&Prehashed(key))).count() as f64;
         let stats = filter.stats();
         let expected = stats.false_positive_rate * absent as f64;
         let measured = wrong / absent as f64;
@@ -265,23 +266,22 @@ fn small(filters: usize, reps: usize) {
 
 const TEN: u64 = 10;
 
-fn small_once<R: Room>(
-    filters: usize,
-    make: impl Fn() -> ConcurrentCuckooFilter<koel::RandomState, R>,
-) -> Small {
+fn small_once(filters: usize, make: impl Fn() -> ConcurrentCuckooFilter) -> Small {
     let each = |start: Instant| start.elapsed().as_nanos() as f64 / filters as f64;
     let start = Instant::now();
     let all: Vec<_> = (0..filters)
         .map(|_| {
             let filter = make();
-            (0..TEN).for_each(|key| filter.insert_hash(key).expect("room for ten"));
+            (0..TEN).for_each(|key| filter.insert(&Prehashed(key)).expect("room for ten"));
             filter
         })
         .collect();
     let made = each(start);
     let start = Instant::now();
-    let found: usize =
-        all.iter().map(|filter| (0..TEN).filter(|key| filter.contains_hash(*key)).count()).sum();
+    let found: usize = all
+        .iter()
+        .map(|filter| (0..TEN).filter(|key| filter.contains(&Prehashed(*key))).count())
+        .sum();
     let asked = each(start);
     assert_eq!(found, filters * TEN as usize, "all that was inserted is found");
     let bytes = all.iter().map(|filter| filter.size_in_bytes()).sum::<usize>() as f64;
@@ -297,8 +297,8 @@ fn lists(looks: u64, reps: usize) {
         let builder = ConcurrentCuckooFilter::builder().capacity(10).growing();
         let list = builder.build().expect("memory for a small filter");
         let fixed = Filter::with_capacity(items as usize);
-        (0..items).for_each(|key| list.insert_hash(key).expect("memory for a list"));
-        (0..items).for_each(|key| fixed.insert_hash(key).expect("room for its capacity"));
+        (0..items).for_each(|key| list.insert(&Prehashed(key)).expect("memory for a list"));
+        (0..items).for_each(|key| fixed.insert(&Prehashed(key)).expect("room for its capacity"));
         for (name, from) in [("hits", 0), ("misses", ABSENT)] {
             for threads in [1, 2] {
                 let rates = |contains: &(dyn Fn(u64) -> u64 + Sync)| {
@@ -308,9 +308,10 @@ fn lists(looks: u64, reps: usize) {
                     (threads * looks) as f64 / time.as_secs_f64() / 1e6
                 };
                 let of_list =
-                    |first| turns(first, items, looks, |key| list.contains_hash(from + key));
-                let of_fixed =
-                    |first| turns(first, items, looks, |key| fixed.contains_hash(from + key));
+                    |first| turns(first, items, looks, |key| list.contains(&Prehashed(from + key)));
+                let of_fixed = |first| {
+                    turns(first, items, looks, |key| fixed.contains(&Prehashed(from + key)))
+                };
                 let runs: Vec<(f64, f64)> =
                     (0..reps).map(|_| (rates(&of_list), rates(&of_fixed))).collect();
                 let of = |figure: fn(&(f64, f64)) -> f64| median(runs.iter().map(figure));
@@ -350,7 +351,8 @@ fn speed(items: u64, reps: usize) {
         let bytes = stats.slots * 2;
         let start = Instant::now();
         let fixed = filter_of(bytes);
-        (0..items).for_each(|key| fixed.insert_hash(key).expect("less than the filter holds"));
+        (0..items)
+            .for_each(|key| fixed.insert(&Prehashed(key)).expect("less than the filter holds"));
         let of_fixed = start.elapsed().as_secs_f64();
         ratios.push((of_grown / of_fixed, items as f64 / of_grown / 1e6));
         pair = Some((grown, fixed));
@@ -380,8 +382,8 @@ fn speed(items: u64, reps: usize) {
         compare(
             name,
             (keys, expected, reps),
-            || by_one(keys, |key| grown.contains_hash(key)),
-            || by_one(keys, |key| fixed.contains_hash(key)),
+            || by_one(keys, |key| grown.contains(&Prehashed(key))),
+            || by_one(keys, |key| fixed.contains(&Prehashed(key))),
         );
     }
     for (name, keys, expected) in
@@ -390,8 +392,8 @@ fn speed(items: u64, reps: usize) {
         compare(
             name,
             (keys, expected, reps),
-            || found(keys.iter().copied(), |batch| grown.contains_hash_many(batch)),
-            || found(keys.iter().copied(), |batch| fixed.contains_hash_many(batch)),
+            || found(keys.iter().copied(), |batch| grown.contains_many(batch)),
+            || found(keys.iter().copied(), |batch| fixed.contains_many(batch)),
         );
     }
 }
@@ -435,15 +437,15 @@ trait Shared: Sync {
     fn contains(&self, key: u64) -> bool;
 }
 
-impl Shared for GrowingCuckooFilter {
+impl Shared for ConcurrentCuckooFilter {
     #[inline]
     fn insert(&self, key: u64) {
-        self.insert_hash(key).expect("memory to grow");
+        self.insert(&Prehashed(key)).expect("memory to grow");
     }
 
     #[inline]
     fn contains(&self, key: u64) -> bool {
-        self.contains_hash(key)
+        self.contains(&Prehashed(key))
     }
 }
 
@@ -454,18 +456,18 @@ struct Rebuilt(RwLock<Filter>);
 impl Shared for Rebuilt {
     #[inline]
     fn insert(&self, key: u64) {
-        let refused = self.0.read().insert_hash(key).is_err();
+        let refused = self.0.read().insert(&Prehashed(key)).is_err();
         if refused {
             let mut filter = self.0.write();
             let larger = Filter::with_capacity(2 * filter.capacity());
-            (0..=key).for_each(|key| larger.insert_hash(key).expect("twice the room"));
+            (0..=key).for_each(|key| larger.insert(&Prehashed(key)).expect("twice the room"));
             *filter = larger;
         }
     }
 
     #[inline]
     fn contains(&self, key: u64) -> bool {
-        self.0.read().contains_hash(key)
+        self.0.read().contains(&Prehashed(key))
     }
 }
 
@@ -555,7 +557,7 @@ fn watch(filter: &impl Shared, power: u32, pause: Duration) -> Watched {
         (waits, looker.join().expect("no lookup panics"))
     });
     assert_eq!(missing, 0, "what is in is found");
-    let all = found(0..items, |keys| keys.iter().map(|&key| filter.contains(key)).collect());
+    let all = found(0..items, |keys| keys.iter().map(|&key| filter.contains(key.0)).collect());
     assert_eq!(all, items, "all that was inserted is found");
     Watched { inserts, lookups, gap: before.max(longest_gap(pause)) }
 }

@@ -9,7 +9,7 @@
 //! cargo bench -p koel-benches --bench loads -- [BITS…]
 //! ```
 
-use koel::ConcurrentCuckooFilter;
+use koel::{ConcurrentCuckooFilter, Prehashed};
 
 /// The bits of a fingerprint, and a rate that selects this layout. The second one of 32 bits has wide
 /// buckets.
@@ -58,7 +58,7 @@ fn main() {
             let filter = filter.expect("a layout for each rate");
             for _ in 0..fills {
                 filter.clear();
-                while filter.insert_hash(splitmix(&mut seed)).is_ok() {}
+                while filter.insert(&Prehashed(splitmix(&mut seed))).is_ok() {}
                 held.push(filter.len());
             }
             let stats = filter.stats();

@@ -19,6 +19,7 @@ mod memory;
 mod sync;
 
 use common::{ABSENT, Filter, Rates, filter_of, keys_at, median, print_rates, share, timed};
+use koel::Prehashed;
 use memory::{huge_pages, prefetch};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::hint::black_box;
@@ -54,8 +55,8 @@ fn main() {
 
 struct Bench {
     filter: Filter,
-    keys: Vec<u64>,
-    absent: Vec<u64>,
+    keys: Vec<Prehashed>,
+    absent: Vec<Prehashed>,
     ordinary: Vec<AtomicU64>,
     huge: Vec<AtomicU64>,
     pools: [ThreadPool; 2],
@@ -64,8 +65,8 @@ struct Bench {
 impl Bench {
     fn new(bytes: usize) -> Self {
         let filter = filter_of(bytes);
-        let keys: Vec<u64> = (0..keys_at(&filter, LOAD)).collect();
-        let absent = keys.iter().map(|key| key + ABSENT).collect();
+        let keys: Vec<Prehashed> = (0..keys_at(&filter, LOAD)).map(Prehashed).collect();
+        let absent = keys.iter().map(|key| Prehashed(key.0 + ABSENT)).collect();
         let pool = |threads| ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
         let ordinary = (0..bytes / 8).map(|_| AtomicU64::new(1)).collect();
         let mut huge: Vec<AtomicU64> = Vec::with_capacity(bytes / 8);
@@ -101,7 +102,7 @@ impl Bench {
             filter.clear();
             let time = timed(threads, |thread| {
                 for key in share(count, threads, thread) {
-                    filter.insert_hash(key).expect("less than the filter holds");
+                    filter.insert(&Prehashed(key)).expect("less than the filter holds");
                 }
             });
             note("insert, loop", threads, count, time);
@@ -116,10 +117,7 @@ impl Bench {
                 let time = timed(threads, |thread| {
                     let own = part(asked, threads, thread);
                     for _ in 0..rounds {
-                        right(
-                            own.iter().filter(|&&key| filter.contains_hash(key)).count(),
-                            own.len(),
-                        );
+                        right(own.iter().filter(|key| filter.contains(*key)).count(), own.len());
                     }
                 });
                 note(loop_name, threads, rounds * count, time);
@@ -127,7 +125,7 @@ impl Bench {
                     for batch in
                         (0..rounds).flat_map(|_| part(asked, threads, thread).chunks(BATCH))
                     {
-                        let found = filter.contains_hash_many(batch);
+                        let found = filter.contains_many(batch);
                         right(found.iter().filter(|found| **found).count(), batch.len());
                     }
                 });
@@ -136,7 +134,7 @@ impl Bench {
 
             filter.clear();
             let time = timed(threads, |thread| {
-                let inserted = filter.insert_hash_many(part(keys, threads, thread));
+                let inserted = filter.insert_many(part(keys, threads, thread));
                 assert!(inserted.iter().all(Result::is_ok));
             });
             note("insert_many", threads, count, time);
@@ -144,22 +142,22 @@ impl Bench {
             self.pools[threads as usize - 1].install(|| {
                 filter.clear();
                 let start = Instant::now();
-                let inserted = filter.par_insert_hash_many(keys);
+                let inserted = filter.par_insert_many(keys);
                 note("par_insert_many", threads, count, start.elapsed());
                 assert!(inserted.iter().all(Result::is_ok) && filter.len() as u64 == count);
 
                 let start = Instant::now();
-                let found = filter.par_contains_hash_many(keys);
+                let found = filter.par_contains_many(keys);
                 note("par_contains_many, hit", threads, count, start.elapsed());
                 assert!(found.iter().all(|found| *found));
 
                 let start = Instant::now();
-                let removed = filter.par_remove_hash_many(keys);
+                let removed = filter.par_remove_many(keys);
                 note("par_remove_many", threads, count, start.elapsed());
                 assert!(removed.iter().all(|removed| *removed) && filter.is_empty());
 
                 let start = Instant::now();
-                let added = filter.par_insert_hash_if_absent_many(keys);
+                let added = filter.par_insert_if_absent_many(keys);
                 note("par_insert_if_absent_many", threads, count, start.elapsed());
                 assert!(added.iter().all(Result::is_ok));
             });
@@ -168,7 +166,7 @@ impl Bench {
     }
 }
 
-fn part(keys: &[u64], threads: u64, thread: u64) -> &[u64] {
+fn part(keys: &[Prehashed], threads: u64, thread: u64) -> &[Prehashed] {
     let own = share(keys.len() as u64, threads, thread);
     &keys[own.start as usize..own.end as usize]
 }

@@ -12,6 +12,7 @@ mod common;
 
 use common::{ABSENT, Filter, filter_of, keys_at, share, timed};
 use criterion::{Bencher, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use koel::Prehashed;
 use std::time::Duration;
 
 const SIZES: [(&str, usize); 2] = [("2MiB", 2 << 20), ("128MiB", 128 << 20)];
@@ -42,7 +43,7 @@ fn operations(criterion: &mut Criterion) {
         let mut keys = 0;
         for load in LOADS {
             for key in keys..keys_at(&filter, load as f64 / 100.0) {
-                filter.insert_hash(key).expect("tables take 96 % and more");
+                filter.insert(&Prehashed(key)).expect("tables take 96 % and more");
             }
             keys = keys_at(&filter, load as f64 / 100.0);
             for (operation, run, batch) in OPERATIONS {
@@ -82,8 +83,8 @@ fn time(first: u64, count: u64, threads: u64, operation: impl Fn(u64) + Sync) ->
 
 fn insert(filter: &Filter, offset: u64, count: u64, threads: u64) -> Duration {
     let first = ABSENT + offset;
-    let time = time(first, count, threads, |key| filter.insert_hash(key).expect("room"));
-    (first..first + count).for_each(|key| assert!(filter.remove_hash(key)));
+    let time = time(first, count, threads, |key| filter.insert(&Prehashed(key)).expect("room"));
+    (first..first + count).for_each(|key| assert!(filter.remove(&Prehashed(key))));
     time
 }
 
@@ -91,42 +92,42 @@ fn insert_if_absent_new(filter: &Filter, offset: u64, count: u64, threads: u64) 
     let before = filter.len();
     // No false positives: removing one afterwards would remove another item's fingerprint.
     let keys: Vec<u64> = (ABSENT + offset..)
-        .filter(|&key| !filter.contains_hash(key))
+        .filter(|&key| !filter.contains(&Prehashed(key)))
         .take(count as usize)
         .collect();
     let time = time(0, count, threads, |index| {
-        let _ = filter.insert_hash_if_absent(keys[index as usize]).expect("room");
+        let _ = filter.insert_if_absent(&Prehashed(keys[index as usize])).expect("room");
     });
     let added = filter.len() - before;
     assert!(count as usize - added <= 10, "only {added} of {count} were new");
-    let removed = keys.iter().filter(|&&key| filter.remove_hash(key)).count();
+    let removed = keys.iter().filter(|&&key| filter.remove(&Prehashed(key))).count();
     assert_eq!(removed, added);
     time
 }
 
 fn insert_if_absent_there(filter: &Filter, offset: u64, count: u64, threads: u64) -> Duration {
     time(offset, count, threads, |key| {
-        assert_eq!(filter.insert_hash_if_absent(key), Ok(false));
+        assert_eq!(filter.insert_if_absent(&Prehashed(key)), Ok(false));
     })
 }
 
 fn contains_hit(filter: &Filter, offset: u64, count: u64, threads: u64) -> Duration {
-    time(offset, count, threads, |key| assert!(filter.contains_hash(key)))
+    time(offset, count, threads, |key| assert!(filter.contains(&Prehashed(key))))
 }
 
 fn contains_miss(filter: &Filter, offset: u64, count: u64, threads: u64) -> Duration {
     let first = ABSENT + offset;
     timed(threads, |thread| {
         let keys = share(count, threads, thread).map(|key| first + key);
-        let found = keys.filter(|&key| filter.contains_hash(key)).count() as u64;
+        let found = keys.filter(|&key| filter.contains(&Prehashed(key))).count() as u64;
         assert!(found <= 10 + count / 1_000, "{found} false positives of {count}");
     })
 }
 
 fn remove(filter: &Filter, offset: u64, count: u64, threads: u64) -> Duration {
     let first = ABSENT + offset;
-    (first..first + count).for_each(|key| filter.insert_hash(key).expect("room"));
-    time(first, count, threads, |key| assert!(filter.remove_hash(key)))
+    (first..first + count).for_each(|key| filter.insert(&Prehashed(key)).expect("room"));
+    time(first, count, threads, |key| assert!(filter.remove(&Prehashed(key))))
 }
 
 criterion_group! {

@@ -16,6 +16,7 @@
 mod common;
 
 use common::{ABSENT, Filter, Rates, filter_of, keys_at, median, print_rates, share, timed};
+use koel::Prehashed;
 use std::hint::black_box;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -73,7 +74,7 @@ fn one_repetition(filter: &Filter, bytes: usize) -> Rates {
         let insert = |from: u64, to: u64| {
             timed(threads, |thread| {
                 for key in share(to - from, threads, thread) {
-                    filter.insert_hash(from + key).expect("less than the filter holds");
+                    filter.insert(&Prehashed(from + key)).expect("less than the filter holds");
                 }
             })
         };
@@ -85,7 +86,8 @@ fn one_repetition(filter: &Filter, bytes: usize) -> Rates {
 
         let time = timed(threads, |thread| {
             for _ in 0..rounds {
-                let found = share(keys, threads, thread).filter(|&key| filter.contains_hash(key));
+                let found =
+                    share(keys, threads, thread).filter(|&key| filter.contains(&Prehashed(key)));
                 assert_eq!(found.count() as u64, share(keys, threads, thread).count() as u64);
             }
         });
@@ -94,7 +96,7 @@ fn one_repetition(filter: &Filter, bytes: usize) -> Rates {
         let time = timed(threads, |thread| {
             for _ in 0..rounds {
                 let absent = share(keys, threads, thread).map(|key| key + ABSENT);
-                let found = absent.filter(|&key| filter.contains_hash(key)).count() as f64;
+                let found = absent.filter(|&key| filter.contains(&Prehashed(key))).count() as f64;
                 assert!(found <= 0.000_2 * keys as f64 + 5.0, "{found} false positives");
             }
         });
@@ -103,7 +105,7 @@ fn one_repetition(filter: &Filter, bytes: usize) -> Rates {
         let time = timed(threads, |thread| {
             for _ in 0..rounds {
                 for key in share(keys, threads, thread) {
-                    assert_eq!(filter.insert_hash_if_absent(key), Ok(false));
+                    assert_eq!(filter.insert_if_absent(&Prehashed(key)), Ok(false));
                 }
             }
         });
@@ -111,7 +113,7 @@ fn one_repetition(filter: &Filter, bytes: usize) -> Rates {
 
         let time = timed(threads, |thread| {
             for key in share(keys, threads, thread) {
-                assert!(filter.remove_hash(key));
+                assert!(filter.remove(&Prehashed(key)));
             }
         });
         note("remove, there", threads, keys, time);
@@ -119,7 +121,8 @@ fn one_repetition(filter: &Filter, bytes: usize) -> Rates {
 
         let time = timed(threads, |thread| {
             for key in share(keys, threads, thread) {
-                black_box(filter.insert_hash_if_absent(key)).expect("less than the filter holds");
+                black_box(filter.insert_if_absent(&Prehashed(key)))
+                    .expect("less than the filter holds");
             }
         });
         note("insert_if_absent, a fill", threads, keys, time);
@@ -131,9 +134,10 @@ fn one_repetition(filter: &Filter, bytes: usize) -> Rates {
         filter.clear();
         let time = timed(threads, |thread| {
             for key in share(keys, threads, thread) {
-                black_box(filter.insert_hash_if_absent(key)).expect("less than the filter holds");
+                black_box(filter.insert_if_absent(&Prehashed(key)))
+                    .expect("less than the filter holds");
                 let before = if key < keys / 2 { key + keys / 2 } else { key - keys / 2 };
-                black_box(filter.insert_hash_if_absent(before))
+                black_box(filter.insert_if_absent(&Prehashed(before)))
                     .expect("less than the filter holds");
             }
         });
@@ -143,16 +147,19 @@ fn one_repetition(filter: &Filter, bytes: usize) -> Rates {
         // Beginning with a half-full filter: nine lookups, half of them hits, to one insert.
         filter.clear();
         let half = keys / 2;
-        (0..half).for_each(|key| filter.insert_hash(key).expect("less than the filter holds"));
+        (0..half)
+            .for_each(|key| filter.insert(&Prehashed(key)).expect("less than the filter holds"));
         let mixed = half * 8 / 10 * 10;
         let time = timed(threads, |thread| {
             let mut found = 0;
             for number in share(mixed, threads, thread) {
                 let key = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
                 match number % 10 {
-                    0 => filter.insert_hash(half + number).expect("less than the filter holds"),
-                    1..=5 => found += u64::from(filter.contains_hash((key * half) >> 32)),
-                    _ => found += u64::from(filter.contains_hash(key + ABSENT)),
+                    0 => filter
+                        .insert(&Prehashed(half + number))
+                        .expect("less than the filter holds"),
+                    1..=5 => found += u64::from(filter.contains(&Prehashed((key * half) >> 32))),
+                    _ => found += u64::from(filter.contains(&Prehashed(key + ABSENT))),
                 }
             }
             let hits =
@@ -165,7 +172,7 @@ fn one_repetition(filter: &Filter, bytes: usize) -> Rates {
         let time = timed(threads, |thread| {
             for _ in 0..rounds {
                 for key in share(keys, threads, thread) {
-                    assert!(!filter.remove_hash(key));
+                    assert!(!filter.remove(&Prehashed(key)));
                 }
             }
         });

@@ -21,7 +21,7 @@
 mod common;
 
 use common::{ABSENT, median};
-use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, RandomState, Room, StableHash};
+use koel::{ConcurrentCuckooFilter, Prehashed, RandomState, StableHash};
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hash};
 use std::hint::black_box;
@@ -31,7 +31,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
+type Filter = ConcurrentCuckooFilter<StableHash>;
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
@@ -62,14 +62,14 @@ fn main() {
 }
 
 /// Builds a fixed filter of this many bytes, filled to 90 % of its capacity.
-fn fixed(bytes: usize) -> Filter<koel::Fixed> {
+fn fixed(bytes: usize) -> Filter {
     let capacity = (bytes as f64 / 2.0 * 0.93) as usize;
     let builder = ConcurrentCuckooFilter::builder().capacity(capacity);
     let filter = builder.hasher(StableHash::with_seed(1)).build().expect("memory");
     filled(filter, capacity / 10 * 9)
 }
 
-fn growing(bytes: usize) -> GrowingCuckooFilter<StableHash> {
+fn growing(bytes: usize) -> ConcurrentCuckooFilter<StableHash> {
     let builder = ConcurrentCuckooFilter::builder().capacity(bytes / 256);
     let builder = builder.hasher(StableHash::with_seed(1)).growing().false_positive_rate(0.002);
     let mut filter = builder.build().expect("memory");
@@ -82,11 +82,11 @@ fn growing(bytes: usize) -> GrowingCuckooFilter<StableHash> {
 }
 
 /// Sends a filter in pieces of 1 MiB.
-fn pieces<R: Room>(name: &str, filter: &Filter<R>, turns: usize) {
+fn pieces(name: &str, filter: &Filter, turns: usize) {
     let (mut making, mut pushing, mut longest, mut finishing) = (vec![], vec![], vec![], vec![]);
     let mut bytes = 0;
     for _ in 0..turns {
-        let mut loader = Filter::<R>::loader();
+        let mut loader = Filter::loader();
         let mut most = 0.0f64;
         bytes = 0;
         while let Some(cursor) = loader.next() {
@@ -116,21 +116,21 @@ fn pieces<R: Room>(name: &str, filter: &Filter<R>, turns: usize) {
     println!("  finished in {finished:.2} ms");
 }
 
-fn filled<R: Room>(filter: Filter<R>, items: usize) -> Filter<R> {
+fn filled(filter: Filter, items: usize) -> Filter {
     filled_from(filter, 0, items)
 }
 
-fn filled_from<R: Room>(filter: Filter<R>, first: usize, items: usize) -> Filter<R> {
-    let hashes: Vec<u64> = (first as u64..(first + items) as u64).collect();
+fn filled_from(filter: Filter, first: usize, items: usize) -> Filter {
+    let hashes: Vec<_> = (first as u64..(first + items) as u64).map(Prehashed).collect();
     for hashes in hashes.chunks(1 << 20) {
-        assert!(filter.par_insert_hash_many(hashes).iter().all(Result::is_ok));
+        assert!(filter.par_insert_many(hashes).iter().all(Result::is_ok));
     }
     filter
 }
 
 // Files.
 
-fn files<R: Room>(kind: &str, filter: &Filter<R>, folder: &Path, turns: usize) {
+fn files(kind: &str, filter: &Filter, folder: &Path, turns: usize) {
     let (saved, copy) = (folder.join("saved.koel"), folder.join("copy"));
     let report = filter.save(&saved).expect("room on the disk");
     let (mib, memory) = (report.bytes as f64 / f64::from(1 << 20), filter.size_in_bytes());
@@ -153,14 +153,14 @@ fn files<R: Room>(kind: &str, filter: &Filter<R>, folder: &Path, turns: usize) {
                 file.sync_all().expect("a synced copy");
             })
         }),
-        ("load", &|| timed_load::<R>(&saved, filter.len())),
+        ("load", &|| timed_load(&saved, filter.len())),
         ("cat, to nowhere", &|| {
             timed(|| run(Command::new("cat").arg(&saved).stdout(Stdio::null())))
         }),
         ("read to fresh memory", &|| timed(|| drop(black_box(fs::read(&saved).expect("memory"))))),
         ("load, from disk", &|| {
             forget(&saved);
-            timed_load::<R>(&saved, filter.len())
+            timed_load(&saved, filter.len())
         }),
         ("cat, from disk", &|| {
             forget(&saved);
@@ -195,7 +195,7 @@ fn files<R: Room>(kind: &str, filter: &Filter<R>, folder: &Path, turns: usize) {
         let taken = median(taken.iter().copied());
         println!("  {name:24} {taken:8.3} {:8.0}   {}", mib / taken, ratios.join(", "));
     }
-    let stream = || read_from::<R>(&saved, filter.len());
+    let stream = || read_from(&saved, filter.len());
     println!("  {:24} {:8.3}", "read_from", median((0..turns.min(3)).map(|_| stream())));
 }
 
@@ -205,19 +205,21 @@ fn timed(work: impl FnOnce()) -> Duration {
     start.elapsed()
 }
 
-fn timed_load<R: Room>(path: &Path, items: usize) -> Duration {
+fn timed_load(path: &Path, items: usize) -> Duration {
     let start = Instant::now();
-    let filter = Filter::<R>::load(path).expect("what was saved");
+    let filter = Filter::load(path).expect("what was saved");
     let taken = start.elapsed();
     assert_eq!(filter.len(), items);
-    assert!((0..items as u64).step_by(1 + items / 100_000).all(|key| filter.contains_hash(key)));
+    assert!(
+        (0..items as u64).step_by(1 + items / 100_000).all(|key| filter.contains(&Prehashed(key)))
+    );
     taken
 }
 
-fn read_from<R: Room>(path: &Path, items: usize) -> f64 {
+fn read_from(path: &Path, items: usize) -> f64 {
     let file = File::open(path).expect("what was saved");
     let start = Instant::now();
-    let filter = Filter::<R>::read_from(file.take(u64::MAX)).expect("what was saved");
+    let filter = Filter::read_from(file.take(u64::MAX)).expect("what was saved");
     let taken = start.elapsed();
     assert_eq!(filter.len(), items);
     taken.as_secs_f64()
@@ -270,13 +272,13 @@ impl Times {
     }
 }
 
-fn waits<R: Room>(filter: &Filter<R>, folder: &Path, turns: usize, test: bool) {
+fn waits(filter: &Filter, folder: &Path, turns: usize, test: bool) {
     let path = folder.join("waits.koel");
     let items = filter.len() as u64;
-    let look_up = |key: u64| assert!(filter.contains_hash(key % items));
+    let look_up = |key: u64| assert!(filter.contains(&Prehashed(key % items)));
     let insert = |key: u64| {
-        filter.insert_hash(ABSENT + key).expect("room");
-        assert!(filter.remove_hash(ABSENT + key));
+        filter.insert(&Prehashed(ABSENT + key)).expect("room");
+        assert!(filter.remove(&Prehashed(ABSENT + key)));
     };
     let operations: [(&str, &(dyn Fn(u64) + Sync)); 2] =
         [("contains", &look_up), ("insert and remove", &insert)];
@@ -308,8 +310,8 @@ fn waits<R: Room>(filter: &Filter<R>, folder: &Path, turns: usize, test: bool) {
 }
 
 /// Times an operation for as long as a save takes, or for a fixed time without a save.
-fn one_turn<R: Room>(
-    filter: &Filter<R>,
+fn one_turn(
+    filter: &Filter,
     save: Option<&Path>,
     operation: &(dyn Fn(u64) + Sync),
     test: bool,

@@ -2,6 +2,7 @@
 
 pub mod union;
 
+use crate::key::Prehashed;
 use std::error::Error;
 use std::fmt;
 
@@ -13,16 +14,16 @@ use std::fmt;
 /// microseconds, much longer than an insert, because the filter first looks at everything it could
 /// move.
 ///
-/// A filter that [grows](crate::GrowingCuckooFilter) makes room by splitting the item's shard. It
+/// A filter that [grows](crate::ConcurrentCuckooFilter#growth) makes room by splitting the item's shard. It
 /// refuses an item if it cannot split the shard, or if a split would not help:
 ///
-/// * There is no memory, or the filter would exceed its [limit](crate::GrowingBuilder::max_bytes).
+/// * There is no memory, or the filter would exceed its [limit](crate::Builder::max_bytes).
 /// * The filter has as many copies of the item as it takes.
 /// * The shard is less than half full, has no room for the item all the same, and was split for such
 ///   items so often that less than an eighth of all slots are taken. This takes someone who knows the
 ///   hasher's keys and chose the items.
 /// * Most of the shard's fingerprints have
-///   [no bits left to lose](crate::GrowingCuckooFilter#how-the-false-positive-rate-rises).
+///   [no bits left to lose](crate::ConcurrentCuckooFilter#how-the-false-positive-rate-rises).
 ///
 /// Other items may still fit. A refusal leaves the contents unchanged, although the filter may have
 /// grown in the attempt. While other threads write, an insert may be refused although there was room
@@ -58,8 +59,8 @@ pub struct Full {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FullKind {
-    /// A growing filter would exceed its [limit](crate::GrowingBuilder::max_bytes). Raise it with
-    /// [`set_max_bytes`](crate::GrowingCuckooFilter::set_max_bytes), or remove items.
+    /// A growing filter would exceed its [limit](crate::Builder::max_bytes). Raise it with
+    /// [`set_max_bytes`](crate::ConcurrentCuckooFilter::set_max_bytes), or remove items.
     LimitReached,
     /// The system has no memory for a growing filter to grow.
     NoMemory,
@@ -133,7 +134,7 @@ impl Error for Full {}
 /// let refused = filter.extend_if_absent(0..2_000, |_| ()).unwrap_err();
 /// assert_eq!(refused.inserted(), filter.len());
 /// assert!(refused.inserted() + refused.count() >= 1_999); // there may be a false positive
-/// let hashes: std::collections::HashSet<u64> = refused.hashes().iter().copied().collect();
+/// let hashes: std::collections::BTreeSet<_> = refused.hashes().iter().copied().collect();
 /// let left: Vec<i32> = (0..2_000).filter(|item| hashes.contains(&filter.hash_of(item))).collect();
 /// assert_eq!(left.len(), refused.count());
 /// # Ok::<(), koel::BuildError>(())
@@ -142,14 +143,14 @@ impl Error for Full {}
 pub struct Refused {
     inserted: usize,
     count: usize,
-    hashes: Vec<u64>,
+    hashes: Vec<Prehashed>,
 }
 
 impl Refused {
     /// Bounds the memory that the hashes of an endless stream of refused items take.
     pub(crate) const MOST_NAMED: usize = 1 << 20;
 
-    pub(crate) fn new(inserted: usize, count: usize, hashes: Vec<u64>) -> Self {
+    pub(crate) fn new(inserted: usize, count: usize, hashes: Vec<Prehashed>) -> Self {
         Refused { inserted, count, hashes }
     }
 
@@ -170,14 +171,8 @@ impl Refused {
     ///
     /// All refused items are included, up to a million (1,048,576).
     #[must_use]
-    pub fn hashes(&self) -> &[u64] {
+    pub fn hashes(&self) -> &[Prehashed] {
         &self.hashes
-    }
-
-    /// Returns [`hashes`](Self::hashes) as a vector, of 8 bytes a hash.
-    #[must_use]
-    pub fn into_hashes(self) -> Vec<u64> {
-        self.hashes
     }
 }
 
@@ -196,7 +191,7 @@ impl fmt::Display for Refused {
             f,
             "no room for {} of {} items (the others were inserted): build a filter with a larger \
              capacity, or one that grows, or with a higher limit if it does; or remove items and \
-             pass `Refused::hashes` to `insert_hash_many`",
+             pass `Refused::hashes` to `insert_many`",
             self.count,
             self.inserted + self.count
         )?;
@@ -254,6 +249,8 @@ pub enum BuildErrorKind {
     LimitTooSmall,
     /// The number of ticks for which items are remembered is not between 1 and 62.
     InvalidTicks,
+    /// A setting is for growing filters, and the filter does not grow.
+    NotGrowing,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -266,6 +263,7 @@ pub(crate) enum Reason {
     InvalidGrowth { growth: f64 },
     LimitTooSmall { least: usize, most: usize },
     InvalidTicks { ticks: u32 },
+    NotGrowing { setting: &'static str },
 }
 
 impl BuildError {
@@ -287,6 +285,7 @@ impl BuildError {
             Reason::InvalidGrowth { .. } => BuildErrorKind::InvalidGrowth,
             Reason::LimitTooSmall { .. } => BuildErrorKind::LimitTooSmall,
             Reason::InvalidTicks { .. } => BuildErrorKind::InvalidTicks,
+            Reason::NotGrowing { .. } => BuildErrorKind::NotGrowing,
         }
     }
 }
@@ -340,6 +339,11 @@ impl fmt::Display for BuildError {
             Reason::InvalidTicks { ticks } => {
                 write!(f, "a filter remembers items for 1 to 62 ticks, not for {ticks}")
             }
+            Reason::NotGrowing { setting } => write!(
+                f,
+                ".{setting} is for a filter that grows, and this one does not: call .growing() as well, or \
+                 leave it out"
+            ),
             Reason::LimitTooSmall { least, most } => write!(
                 f,
                 "a limit of {most} bytes is too small: a filter of this capacity and rate begins \

@@ -26,11 +26,10 @@
 //!
 //! # Where to start
 //!
-//! * [`ConcurrentCuckooFilter`] has a fixed capacity. Its
-//!   [`builder`](ConcurrentCuckooFilter::builder) chooses [the false-positive rate](guide::rates)
-//!   and the hasher.
-//! * [`GrowingCuckooFilter`] grows. Use it if you don't know [how many items](guide::growth) to
-//!   expect.
+//! * [`ConcurrentCuckooFilter`] is the filter. Its [`builder`](ConcurrentCuckooFilter::builder) chooses
+//!   [the false-positive rate](guide::rates) and the hasher, and whether it has a fixed capacity or
+//!   [grows](Builder::growing). Let it grow if you don't know [how many items](guide::growth) to expect.
+//! * An item is anything that can be hashed, or its hash, as [`Prehashed`].
 //! * [`StableHash`] makes a filter that can be [saved and loaded](guide::files).
 //! * [`union`](ConcurrentCuckooFilter::union) takes over into one filter what another one knows.
 //! * The methods that end in `_many` process [many items at once](guide::batches), which is faster
@@ -70,9 +69,9 @@
 //! * **Batches are loops.** A `_many` method returns what a loop over the single method would have
 //!   returned.
 //!
-//! A [`GrowingCuckooFilter`] promises the same while it grows, with more items than its capacity
+//! A filter that [grows](ConcurrentCuckooFilter#growth) promises the same while it does so, with more items than its capacity
 //! for as long as there is memory. It refuses an item only for the item's own copies, for memory, or for its limit,
-//! and never for other items, unless someone who knows the hasher's keys [chose](GrowingCuckooFilter#when-it-returns-full)
+//! and never for other items, unless someone who knows the hasher's keys [chose](ConcurrentCuckooFilter#when-it-returns-full)
 //! them. (A filter of fixed size also refuses items whose buckets are full of copies of others.) A refused
 //! insert may have made it grow.
 //!
@@ -149,6 +148,7 @@ mod error;
 mod filter;
 #[cfg(any(doc, doctest))]
 pub mod guide;
+mod key;
 mod layout;
 mod probes;
 mod room;
@@ -163,14 +163,9 @@ mod table;
 pub use error::union::{UnionError, UnionErrorKind};
 pub use error::{BuildError, BuildErrorKind, Full, FullKind, Refused};
 pub use filter::ConcurrentCuckooFilter;
-pub use filter::any::AnyCuckooFilter;
-pub use filter::buildable::Buildable;
-pub use filter::builder::{Builder, GrowingBuilder};
-pub use filter::growing::GrowingCuckooFilter;
-pub use filter::pieces::{AnyPieceLoader, PieceLoader, Pieces};
-pub use room::Room;
-pub use room::fixed::Fixed;
-pub use room::growing::Growing;
+pub use filter::builder::Builder;
+pub use filter::pieces::PieceLoader;
+pub use key::{Key, Prehashed};
 #[cfg(doc)]
 pub use room::growing::split;
 #[cfg(doc)]
@@ -201,7 +196,7 @@ pub use ahash::RandomState;
 #[cfg(any(loom, shuttle))]
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::filter::batch::bulk::write_in as write_batch;
+    pub use crate::filter::batch::bulk::{Insert, InsertIfAbsent, Operation, write as write_batch};
     pub use crate::layout::aging::Aging;
     pub use crate::layout::bucket::{Fingerprint, Lane, Lanes, Words};
     pub use crate::layout::geometry::{Bucket, Geometry, Mixed, Place};
@@ -209,14 +204,16 @@ pub mod internals {
     pub use crate::layout::stagger::Stagger;
     pub use crate::layout::stamps::Moment;
     pub use crate::layout::stamps::by_stamp::ByStamp;
+    pub use crate::room::Kind;
+    pub use crate::room::fixed::Fixed;
     pub use crate::room::growing::directory::{Directory, SeenEntry};
-    pub use crate::room::growing::grown::Grown;
+    pub use crate::room::growing::sharded::Sharded;
     pub use crate::room::growing::site::{Entry, Site};
     pub use crate::room::growing::until_split::{Split, UntilSplit};
     pub use crate::room::guest::{Guest, Taken};
-    pub use crate::room::shards::{
-        Contains, Insert, InsertIfAbsent, Operation, Refresh, Remove, Shards, act, adopt_item,
-    };
+    #[cfg(loom)]
+    pub use crate::room::shards::act;
+    pub use crate::room::shards::{Located, Shards};
     #[cfg(loom)]
     pub use crate::rule::BROKEN;
     pub use crate::shard::Shard;

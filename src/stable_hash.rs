@@ -72,8 +72,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
     message = "a filter that hashes with `{Self}` cannot be saved or loaded",
     label = "the hashes of `{Self}` are not known to be the same in another process",
     note = "build the filter with `.hasher(StableHash::random())`, and load its file with \
-            `ConcurrentCuckooFilter::<StableHash>::load`, or with \
-            `GrowingCuckooFilter::<StableHash>::load` if it grows",
+            `ConcurrentCuckooFilter::<StableHash>::load`",
     note = "or implement `PersistentHasher` for a hasher of your own"
 )]
 pub trait PersistentHasher: BuildHasher + Sized {
@@ -126,7 +125,7 @@ pub trait PersistentHasher: BuildHasher + Sized {
 /// let seen = ConcurrentCuckooFilter::builder().capacity(1_000).hasher(hash).build()?;
 /// seen.insert("xxh3").expect("room for a thousand");
 /// assert!(seen.contains(&String::from("xxh3")) && seen.contains(&b"xxh3"[..]));
-/// assert_eq!(seen.hash_of("xxh3"), hash.hash_bytes(b"xxh3"));
+/// assert_eq!(seen.hash_of("xxh3").0, hash.hash_bytes(b"xxh3"));
 /// # Ok::<(), koel::BuildError>(())
 /// ```
 ///

@@ -44,7 +44,7 @@ pub struct Stats {
     pub false_positive_rate: f64,
     /// The false-positive rate of the filter with `capacity` items, or after its expected growth.
     pub false_positive_rate_at_capacity: f64,
-    /// The [limit](crate::GrowingBuilder::max_bytes) of a growing filter's memory, if it has one.
+    /// The [limit](crate::Builder::max_bytes) of a growing filter's memory, if it has one.
     pub max_bytes: Option<usize>,
     /// The number of shard splits so far, which is 0 for a fixed filter.
     pub splits: usize,

@@ -7,9 +7,7 @@
 #[path = "common/rounds.rs"]
 mod rounds;
 
-use koel::{
-    BuildErrorKind, ConcurrentCuckooFilter, FullKind, GrowingCuckooFilter, RandomState, Room,
-};
+use koel::{BuildErrorKind, ConcurrentCuckooFilter, FullKind, Prehashed, RandomState};
 use rounds::rounds;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -88,13 +86,13 @@ fn a_filter_that_cannot_grow_or_be_copied_says_why() {
     let builder = ConcurrentCuckooFilter::builder().capacity(10_000).growing();
     let filter = builder.build().expect("memory");
     let most = MOST_AT_ONCE.swap(1 << 14, Relaxed);
-    let full = (0..100_000u64).find_map(|hash| filter.insert_hash(hash).err());
+    let full = (0..100_000u64).find_map(|hash| filter.insert(&Prehashed(hash)).err());
     let copy = filter.try_clone();
     MOST_AT_ONCE.store(most, Relaxed);
     assert_eq!(full.map(|full| full.kind()), Some(FullKind::NoMemory));
     let error = copy.expect_err("no memory");
     assert_eq!(error.kind(), BuildErrorKind::OutOfMemory);
-    assert!((0..100_000u64).all(|hash| filter.insert_hash(hash).is_ok()));
+    assert!((0..100_000u64).all(|hash| filter.insert(&Prehashed(hash)).is_ok()));
     assert_eq!(filter.try_clone().expect("memory").stats().items, filter.len());
 }
 
@@ -102,7 +100,7 @@ fn held() -> usize {
     GRANTED.get().wrapping_sub(RETURNED.get())
 }
 
-fn assert_told<R: Room>(filter: &ConcurrentCuckooFilter<RandomState, R>, held: usize, what: &str) {
+fn assert_told(filter: &ConcurrentCuckooFilter<RandomState>, held: usize, what: &str) {
     let told = filter.size_in_bytes() - size_of_val(filter);
     assert!(held.abs_diff(told) * 50 <= held, "{what}: {told} bytes are told, {held} held");
     assert_eq!(filter.stats().size_in_bytes, filter.size_in_bytes());
@@ -133,10 +131,10 @@ fn what_is_held_is_what_is_told_while_a_filter_grows() {
         let (capacity, limit) = (capacity / rounds(5, 1), limit / rounds(5, 1));
         let before = held();
         let builder = ConcurrentCuckooFilter::builder().capacity(capacity).growing();
-        let filter: GrowingCuckooFilter =
+        let filter: ConcurrentCuckooFilter =
             builder.max_bytes(limit).build().expect("less than the limit");
         for hash in 0u64.. {
-            let is_full = filter.insert_hash(hash).is_err();
+            let is_full = filter.insert(&Prehashed(hash)).is_err();
             if is_full || hash.is_power_of_two() || hash % 100_000 == 0 {
                 let held = held().wrapping_sub(before);
                 assert_told(&filter, held, &format!("{hash} of {capacity} items"));

@@ -10,7 +10,7 @@ mod file;
 
 use common::{LAYOUTS, leave_list, rounds};
 use file::{FilterFile, word};
-use koel::{AnyCuckooFilter, ConcurrentCuckooFilter, Fixed, Growing, Room, StableHash};
+use koel::{ConcurrentCuckooFilter, StableHash};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -57,7 +57,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
+type Filter = ConcurrentCuckooFilter<StableHash>;
 
 const HASH: StableHash = StableHash::with_seed(7);
 
@@ -91,16 +91,16 @@ fn forget_peak() {
 /// Loads the bytes from a file and from a stream, checks that neither takes more memory than it
 /// may, and returns whether they could be loaded.
 #[track_caller]
-fn takes_little<R: Room>(bytes: &[u8]) -> bool {
+fn takes_little(bytes: &[u8]) -> bool {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("filter");
     std::fs::write(&path, bytes).expect("a file");
     let limit = bytes.len() + bytes.len() / 100 + some();
-    let (by_file, loads) = most(|| Filter::<R>::load(&path));
+    let (by_file, loads) = most(|| Filter::load(&path));
     assert!(by_file <= limit, "load took {by_file} for {} bytes", bytes.len());
     forget_peak();
     let before = peak();
-    let (by_stream, reads) = most(|| Filter::<R>::read_from(bytes));
+    let (by_stream, reads) = most(|| Filter::read_from(bytes));
     let resident = peak().saturating_sub(before);
     let half = bytes.len() / 2;
     assert!(by_stream <= limit + half, "read_from took {by_stream} for {} bytes", bytes.len());
@@ -117,13 +117,13 @@ fn takes_little<R: Room>(bytes: &[u8]) -> bool {
     loads
 }
 
-fn bytes_of<R: Room>(filter: &Filter<R>) -> Vec<u8> {
+fn bytes_of(filter: &Filter) -> Vec<u8> {
     let mut bytes = Vec::new();
     filter.write_to(&mut bytes).expect("memory");
     bytes
 }
 
-fn growing(capacity: usize) -> Filter<Growing> {
+fn growing(capacity: usize) -> Filter {
     let builder = ConcurrentCuckooFilter::builder().capacity(capacity).hasher(HASH);
     let filter = builder.false_positive_rate(0.005).growing().build().expect("a filter");
     leave_list(&filter);
@@ -132,7 +132,7 @@ fn growing(capacity: usize) -> Filter<Growing> {
 
 /// Loads files in which one number of the header, or the depth of all blocks, is wrong: for the
 /// numbers, powers of two and the largest values.
-fn false_claims<R: Room>(bytes: &[u8]) {
+fn false_claims(bytes: &[u8]) {
     let right = FilterFile::cut(bytes);
     for at in word::GROWS..=word::RATE {
         for claim in
@@ -140,17 +140,17 @@ fn false_claims<R: Room>(bytes: &[u8]) {
         {
             let mut file = right.clone();
             file.header[at] = claim;
-            takes_little::<R>(&file.sealed().bytes());
+            takes_little(&file.sealed().bytes());
         }
     }
     for depth in [1, 20, 31, 32, u64::MAX] {
         let mut file = right.clone();
         file.blocks.iter_mut().for_each(|block| block[word::DEPTH] = depth);
-        takes_little::<R>(&file.sealed().bytes());
+        takes_little(&file.sealed().bytes());
     }
 }
 
-fn pieces_of<R: Room>(filter: &Filter<R>) -> Vec<Vec<u8>> {
+fn pieces_of(filter: &Filter) -> Vec<Vec<u8>> {
     let pieces = filter.pieces(1 << 20).map(|piece| piece.expect("memory").as_bytes().to_vec());
     pieces.collect()
 }
@@ -162,8 +162,8 @@ const SLACK: usize = 4 << 20;
 /// Pushes all pieces and finishes the filter. After each step, the loader may not have allocated more
 /// than it may for the pieces pushed so far. Returns whether there is a filter.
 #[track_caller]
-fn pushes_take_little<R: Room>(pieces: &[Vec<u8>]) -> bool {
-    let mut loader = Filter::<R>::loader();
+fn pushes_take_little(pieces: &[Vec<u8>]) -> bool {
+    let mut loader = Filter::loader();
     let start = NOW.load(Relaxed);
     MOST.store(start, Relaxed);
     forget_peak();
@@ -200,9 +200,9 @@ fn pushes_take_little<R: Room>(pieces: &[Vec<u8>]) -> bool {
 }
 
 /// Pushes first pieces in which one number of the header, or of a block, is wrong.
-fn false_claims_of_pieces<R: Room>(filter: &Filter<R>) {
+fn false_claims_of_pieces(filter: &Filter) {
     let pieces = pieces_of(filter);
-    assert!(pushes_take_little::<R>(&pieces));
+    assert!(pushes_take_little(&pieces));
     let right = FilterFile::cut(&pieces[0]);
     let claims =
         || (0..64).step_by(rounds(7, 1)).map(|bit| 1 << bit).chain([u64::MAX, u64::MAX / 3]);
@@ -211,16 +211,16 @@ fn false_claims_of_pieces<R: Room>(filter: &Filter<R>) {
         let mut piece = right.clone();
         piece.header[field] = claim;
         let piece = piece.sealed().bytes();
-        pushes_take_little::<R>(std::slice::from_ref(&piece));
+        pushes_take_little(std::slice::from_ref(&piece));
         let before = NOW.load(Relaxed);
-        let (most, _) = most(|| AnyCuckooFilter::<StableHash>::loader().push(&piece));
+        let (most, _) = most(|| ConcurrentCuckooFilter::<StableHash>::loader().push(&piece));
         assert!(most <= 3 * piece.len() + SLACK, "{most} for word {field} of {claim}");
         assert_eq!(NOW.load(Relaxed), before);
     }
     for (word, claim) in (0..3).flat_map(|word| claims().map(move |claim| (word, claim))) {
         let mut piece = right.clone();
         piece.blocks[0][word] = claim;
-        pushes_take_little::<R>(&[piece.sealed().bytes()]);
+        pushes_take_little(&[piece.sealed().bytes()]);
     }
 }
 
@@ -259,7 +259,7 @@ fn deep_shards() -> Vec<u8> {
 /// Loads a file that a filter has written, and checks that loading takes no more beyond the filter than `load` and
 /// `read_from` say: a buffer for each thread; and in a stream a shard or two, and a 32nd of a growing filter or half of a
 /// fixed one.
-fn takes_what_is_said<R: Room>(filter: &Filter<R>) {
+fn takes_what_is_said(filter: &Filter) {
     let bytes = bytes_of(filter);
     let file = FilterFile::cut(&bytes);
     let (length, block) = (bytes.len(), 8 * file.blocks[0].len());
@@ -271,10 +271,10 @@ fn takes_what_is_said<R: Room>(filter: &Filter<R>) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = (1 + length / (4 << 20)).min(cores);
     let buffers = (threads * block).max((length / 16).min(threads << 20));
-    let (by_file, loads) = most(|| Filter::<R>::load(&path));
+    let (by_file, loads) = most(|| Filter::load(&path));
     let most_by_file = length + buffers + others;
     assert!(loads && by_file <= most_by_file, "{by_file}, not {most_by_file} for {length}");
-    let (by_stream, reads) = most(|| Filter::<R>::read_from(&bytes[..]));
+    let (by_stream, reads) = most(|| Filter::read_from(&bytes[..]));
     let huge_page = if length >= 16 << 20 { 2 << 20 } else { 0 };
     let part = if file.grows() { length / 32 + huge_page } else { length / 2 };
     let most_by_stream = length + part + 2 * block + others;
@@ -287,8 +287,8 @@ fn takes_what_is_said<R: Room>(filter: &Filter<R>) {
 #[test]
 fn loading_takes_no_more_than_the_file_whatever_it_claims() {
     let fixed = LAYOUTS[3].filter_with(60, HASH);
-    false_claims::<Fixed>(&bytes_of(&fixed));
-    false_claims::<Growing>(&bytes_of(&growing(1)));
+    false_claims(&bytes_of(&fixed));
+    false_claims(&bytes_of(&growing(1)));
 
     false_claims_of_pieces(&fixed);
     false_claims_of_pieces(&growing(1));
@@ -307,24 +307,24 @@ fn loading_takes_no_more_than_the_file_whatever_it_claims() {
     (0..100_000u64).for_each(|item| large.insert(&item).expect("room"));
     let (bytes, pieces) = (bytes_of(&large), pieces_of(&large));
     drop(large);
-    assert!(pushes_take_little::<Fixed>(&pieces));
+    assert!(pushes_take_little(&pieces));
     drop(pieces);
     // Much more than what loading may take in addition.
     assert!(bytes.len() > rounds(20, 64) << 20);
-    assert!(takes_little::<Fixed>(&bytes));
-    assert!(!takes_little::<Fixed>(&bytes[..bytes.len() - 9]));
+    assert!(takes_little(&bytes));
+    assert!(!takes_little(&bytes[..bytes.len() - 9]));
     drop(bytes);
 
     let large = growing(rounds(12_000_000, 30_000_000));
     let (bytes, pieces) = (bytes_of(&large), pieces_of(&large));
     drop(large);
-    assert!(pushes_take_little::<Growing>(&pieces));
+    assert!(pushes_take_little(&pieces));
     drop(pieces);
     // Much more than what loading may take in addition.
     assert!(bytes.len() > rounds(20, 64) << 20);
-    assert!(takes_little::<Growing>(&bytes));
+    assert!(takes_little(&bytes));
     drop(bytes);
 
-    assert!(takes_little::<Fixed>(&small_shards()));
-    assert!(takes_little::<Growing>(&deep_shards()));
+    assert!(takes_little(&small_shards()));
+    assert!(takes_little(&deep_shards()));
 }

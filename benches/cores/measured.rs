@@ -2,7 +2,7 @@
 
 use crate::common::{ABSENT, filter_of, keys_at, share};
 use crate::transfer::on_cores;
-use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, RandomState, Room};
+use koel::{ConcurrentCuckooFilter, Prehashed, RandomState};
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::Instant;
@@ -21,12 +21,12 @@ pub struct Measured {
     pub split: f64,
 }
 
-pub fn smallest() -> GrowingCuckooFilter {
+pub fn smallest() -> ConcurrentCuckooFilter {
     let builder = ConcurrentCuckooFilter::builder().capacity(1).growing();
     builder.false_positive_rate(0.001_4).build().expect("memory")
 }
 
-type Filter<R> = ConcurrentCuckooFilter<RandomState, R>;
+type Filter = ConcurrentCuckooFilter<RandomState>;
 
 impl Measured {
     /// The least of the repetitions: other programs only ever add to them.
@@ -38,12 +38,12 @@ impl Measured {
         self.splits.get(workload).copied().unwrap_or(0.0)
     }
 
-    fn note<R: Room>(
+    fn note(
         &mut self,
         workload: &'static str,
         threads: u64,
         operations: u64,
-        filter: &Filter<R>,
+        filter: &Filter,
         work: impl Fn(u64) + Sync,
     ) {
         let splits = || filter.stats().splits as f64;
@@ -59,7 +59,7 @@ impl Measured {
 
 impl Size {
     /// Measures all workloads on one and on two threads, in new filters for a number of items.
-    pub fn measure<R: Room>(&self, new: impl Fn(usize) -> Filter<R>) -> Measured {
+    pub fn measure(&self, new: impl Fn(usize) -> Filter) -> Measured {
         let keys = keys_at(&filter_of(self.bytes), 0.93);
         let mut measured = Measured::default();
         for _ in 0..self.reps {
@@ -72,50 +72,45 @@ impl Size {
     }
 }
 
-fn one_repetition<R: Room>(
-    measured: &mut Measured,
-    threads: u64,
-    keys: u64,
-    new: impl Fn() -> Filter<R>,
-) {
+fn one_repetition(measured: &mut Measured, threads: u64, keys: u64, new: impl Fn() -> Filter) {
     let own = |thread| share(keys, threads, thread);
     let filter = new();
     measured.note("insert, new", threads, keys, &filter, |thread| {
-        own(thread).for_each(|key| filter.insert_hash(key).expect("room"));
+        own(thread).for_each(|key| filter.insert(&Prehashed(key)).expect("room"));
     });
     let filter = new();
     measured.note("insert_if_absent, new", threads, keys, &filter, |thread| {
-        own(thread).for_each(|key| _ = black_box(filter.insert_hash_if_absent(key)));
+        own(thread).for_each(|key| _ = black_box(filter.insert_if_absent(&Prehashed(key))));
     });
     let looked_up = keys.min(1 << 24);
     measured.note("lookup, hit", threads, looked_up, &filter, |thread| {
-        assert!(share(looked_up, threads, thread).all(|key| filter.contains_hash(key)));
+        assert!(share(looked_up, threads, thread).all(|key| filter.contains(&Prehashed(key))));
     });
     measured.note("lookup, miss", threads, looked_up, &filter, |thread| {
         let absent = share(looked_up, threads, thread).map(|key| ABSENT + key);
-        black_box(absent.filter(|key| filter.contains_hash(*key)).count());
+        black_box(absent.filter(|key| filter.contains(&Prehashed(*key))).count());
     });
     // As `koel bench` has it: nine lookups, half of them hits, to one insert.
     let kept = keys / 8 * 7;
-    (kept..keys).for_each(|key| _ = filter.remove_hash(key));
+    (kept..keys).for_each(|key| _ = filter.remove(&Prehashed(key)));
     measured.note("mix 9 : 1", threads, 10 * (keys - kept), &filter, |thread| {
         for number in share(10 * (keys - kept), threads, thread) {
             let random = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
             match number % 10 {
-                0 => _ = black_box(filter.insert_hash_if_absent(keys + number)),
-                1..=5 => _ = black_box(filter.contains_hash((random * kept) >> 32)),
-                _ => _ = black_box(filter.contains_hash(ABSENT + random)),
+                0 => _ = black_box(filter.insert_if_absent(&Prehashed(keys + number))),
+                1..=5 => _ = black_box(filter.contains(&Prehashed((random * kept) >> 32))),
+                _ => _ = black_box(filter.contains(&Prehashed(ABSENT + random))),
             }
         }
     });
 }
 
 /// The mean time of an insert that splits a shard: as many of the longest inserts as there are splits.
-fn split<R: Room>(keys: u64, filter: &Filter<R>) -> f64 {
+fn split(keys: u64, filter: &Filter) -> f64 {
     let keys = keys.min(4_000_000);
     let insert = |key| {
         let start = Instant::now();
-        filter.insert_hash(key).expect("room");
+        filter.insert(&Prehashed(key)).expect("room");
         start.elapsed().as_nanos() as u64
     };
     let mut times: Vec<u64> = (0..keys).map(insert).collect();

@@ -1,7 +1,7 @@
 //! Writes the files of small filters to a folder, as the fuzzer's initial corpus:
 //! `cargo run --example seeds -- found`.
 
-use koel_small::{ConcurrentCuckooFilter, Room, StableHash};
+use koel_small::{ConcurrentCuckooFilter, StableHash};
 use std::path::Path;
 
 fn main() {
@@ -34,7 +34,7 @@ fn main() {
     }
 }
 
-fn save<R: Room>(filter: &ConcurrentCuckooFilter<StableHash, R>, items: u64, path: &Path) {
+fn save(filter: &ConcurrentCuckooFilter<StableHash>, items: u64, path: &Path) {
     for item in 0..items {
         if item % 20 == 19 {
             filter.tick();

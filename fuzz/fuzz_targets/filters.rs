@@ -1,10 +1,10 @@
 //! Filters, what they write, and numbers that look random.
 
-use koel_small::{ConcurrentCuckooFilter, Room, StableHash};
+use koel_small::{ConcurrentCuckooFilter, StableHash};
 
-pub type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
+pub type Filter = ConcurrentCuckooFilter<StableHash>;
 
-pub fn written<R: Room>(filter: &Filter<R>) -> Vec<u8> {
+pub fn written(filter: &Filter) -> Vec<u8> {
     let mut bytes = Vec::new();
     let report = filter.write_to(&mut bytes).expect("a Vec takes everything");
     assert_eq!(report.bytes, bytes.len() as u64);

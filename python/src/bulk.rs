@@ -4,7 +4,7 @@ use crate::errors;
 use crate::fork::detached;
 use crate::items::Items;
 use crate::kept::Kept;
-use koel::Full;
+use koel::{Full, Prehashed};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -14,7 +14,7 @@ pub fn answer<'k>(
     py: Python<'_>,
     items: &Bound<'_, PyAny>,
     open: impl Fn() -> PyResult<&'k Kept>,
-    ask: impl Fn(&Kept, &[u64]) -> Vec<Result<bool, Full>> + Sync,
+    ask: impl Fn(&Kept, &[Prehashed]) -> Vec<Result<bool, Full>> + Sync,
 ) -> PyResult<Py<PyList>> {
     let mut items = Items::of(items)?;
     let (answers, mut hashes) = (PyList::empty(py), Vec::new());

@@ -5,6 +5,7 @@ use crate::kept::Kept;
 use crate::open::{Asked, check_refresh, claim, seconds};
 use crate::place::{Place, absolute};
 use crate::{bulk, errors, items};
+use koel::UnionErrorKind;
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple, PyType};
@@ -179,7 +180,7 @@ impl Filter {
 
     /// The hash of an item in this filter, from 0 to 2**64 - 1: the XXH3 of its bytes, with the filter's seed.
     fn hash_of(&self, item: &Bound<'_, PyAny>) -> PyResult<u64> {
-        items::hash(self.kept()?, item).map(|(hash, _)| hash)
+        items::hash(self.kept()?, item).map(|(hash, _)| hash.0)
     }
 
     /// Removes all items. The filter keeps the memory that it has.
@@ -197,16 +198,13 @@ impl Filter {
         if kept.window() != other.window() {
             return Err(PyValueError::new_err("these filters remember items for different times"));
         }
-        match detached(py, || kept.union(other)) {
-            Some(Ok(added)) => Ok(added),
-            Some(Err(error)) => match error.full() {
-                Some(full) => Err(errors::of_full(full)),
-                None => Err(PyValueError::new_err(error.to_string())),
-            },
-            None => {
-                Err(PyValueError::new_err("one of these filters grows, and the other does not"))
+        detached(py, || kept.union(other)).map_err(|error| match (error.full(), error.kind()) {
+            (Some(full), _) => errors::of_full(full),
+            (_, UnionErrorKind::DifferentKind) => {
+                PyValueError::new_err("one of these filters grows, and the other does not")
             }
-        }
+            _ => PyValueError::new_err(error.to_string()),
+        })
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {

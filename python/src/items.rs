@@ -4,6 +4,7 @@
 //! megabyte, while the interpreter's lock is held, and the table is asked without it.
 
 use crate::kept::Kept;
+use koel::Prehashed;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -18,7 +19,7 @@ const LARGE: usize = 1 << 20;
 
 /// Returns the hash of an item, and its length.
 #[inline]
-pub fn hash(kept: &Kept, item: &Bound<'_, PyAny>) -> PyResult<(u64, usize)> {
+pub fn hash(kept: &Kept, item: &Bound<'_, PyAny>) -> PyResult<(Prehashed, usize)> {
     let bytes = if let Ok(text) = item.cast::<PyString>() {
         text.to_str()?.as_bytes()
     } else if let Ok(bytes) = item.cast::<PyBytes>() {
@@ -95,7 +96,7 @@ impl<'py> Items<'py> {
         &mut self,
         py: Python<'py>,
         kept: &Kept,
-        hashes: &mut Vec<u64>,
+        hashes: &mut Vec<Prehashed>,
     ) -> PyResult<()> {
         hashes.clear();
         match self {
@@ -112,7 +113,8 @@ impl<'py> Items<'py> {
                 let upto = (*end).min(*next + MOST_ITEMS);
                 // A view of a view: others may change the buffer meanwhile, so it is copied while they wait.
                 let piece = view.get_item(PySlice::new(py, *next as isize, upto as isize, 1))?;
-                *hashes = PyBuffer::<u64>::get(&piece)?.to_vec(py)?;
+                let numbers = PyBuffer::<u64>::get(&piece)?.to_vec(py)?;
+                *hashes = numbers.into_iter().map(Prehashed).collect();
                 *next = upto;
             }
         }

@@ -1,8 +1,8 @@
-//! A filter of either kind, which knows the time if it forgets.
+//! A filter, which knows the time if it forgets.
 
 use crate::errors;
 use koel::{
-    AnyCuckooFilter, BuildError, ConcurrentCuckooFilter, Full, PersistentHasher, SnapshotError,
+    BuildError, ConcurrentCuckooFilter, Full, PersistentHasher, Prehashed, SnapshotError,
     StableHash, Stats, UnionError,
 };
 use koel_state::window::Window;
@@ -36,18 +36,8 @@ const EXPECTED_GROWTH_OF_KNOWN: f64 = 4.0;
 
 /// A filter in memory.
 pub struct Kept {
-    filter: AnyCuckooFilter<StableHash>,
+    filter: ConcurrentCuckooFilter<StableHash>,
     window: Option<Window>,
-}
-
-/// Does the same with a filter of either kind.
-macro_rules! either {
-    ($self:ident, $filter:ident => $do:expr) => {
-        match &$self.filter {
-            AnyCuckooFilter::Fixed($filter) => $do,
-            AnyCuckooFilter::Growing($filter) => $do,
-        }
-    };
 }
 
 impl Kept {
@@ -69,20 +59,20 @@ impl Kept {
         if let Some(window) = window {
             filter.tick_to(window.number_now());
         }
-        Ok(Kept { filter: AnyCuckooFilter::Growing(filter), window })
+        Ok(Kept { filter, window })
     }
 
     pub fn load(path: &Path) -> PyResult<Kept> {
         let name = path.display();
-        AnyCuckooFilter::load(path)
+        ConcurrentCuckooFilter::load(path)
             .map_err(|error| errors::of_snapshot(&error))
             .and_then(|filter| Self::of(filter, &format!("{name}: ")))
     }
 
     pub fn read(bytes: &[u8]) -> PyResult<Kept> {
         let mut rest = bytes;
-        let filter =
-            AnyCuckooFilter::read_from(&mut rest).map_err(|error| errors::of_snapshot(&error))?;
+        let filter = ConcurrentCuckooFilter::read_from(&mut rest)
+            .map_err(|error| errors::of_snapshot(&error))?;
         if !rest.is_empty() {
             return Err(PyValueError::new_err("there are more bytes than those of a filter"));
         }
@@ -90,9 +80,9 @@ impl Kept {
     }
 
     /// Takes over what another program may have saved.
-    fn of(filter: AnyCuckooFilter<StableHash>, name: &str) -> PyResult<Kept> {
+    fn of(filter: ConcurrentCuckooFilter<StableHash>, name: &str) -> PyResult<Kept> {
         let mut kept = Kept { filter, window: None };
-        match either!(kept, filter => Window::of(filter)) {
+        match Window::of(&kept.filter) {
             Ok(window) => kept.window = window,
             Err(ticks) => {
                 return Err(PyValueError::new_err(format!(
@@ -108,79 +98,77 @@ impl Kept {
     /// Whether ticks are due.
     #[inline]
     pub fn is_late(&self) -> bool {
-        self.window.is_some_and(|window| {
-            either!(self, filter => filter.present_tick()) < Some(window.number_now())
-        })
+        self.window.is_some_and(|window| self.filter.present_tick() < Some(window.number_now()))
     }
 
     /// Lets the ticks pass that are due.
     pub fn keep_up(&self) {
         if let Some(window) = self.window {
-            either!(self, filter => filter.tick_to(window.number_now()));
+            self.filter.tick_to(window.number_now());
         }
     }
 
     #[inline]
-    pub fn hash_of(&self, bytes: &[u8]) -> u64 {
-        either!(self, filter => filter.hasher().hash_bytes(bytes))
+    pub fn hash_of(&self, bytes: &[u8]) -> Prehashed {
+        Prehashed(self.filter.hasher().hash_bytes(bytes))
     }
 
     #[inline]
-    pub fn contains(&self, hash: u64) -> bool {
-        either!(self, filter => filter.contains_hash(hash))
+    pub fn contains(&self, hash: Prehashed) -> bool {
+        self.filter.contains(&hash)
     }
 
     #[inline]
-    pub fn add(&self, hash: u64, refresh: bool) -> Result<bool, Full> {
+    pub fn add(&self, hash: Prehashed, refresh: bool) -> Result<bool, Full> {
         if refresh {
-            return either!(self, filter => filter.insert_or_refresh_hash(hash));
+            return self.filter.insert_or_refresh(&hash);
         }
-        either!(self, filter => filter.insert_hash_if_absent(hash))
+        self.filter.insert_if_absent(&hash)
     }
 
     #[inline]
-    pub fn discard(&self, hash: u64) -> bool {
-        either!(self, filter => filter.remove_hash(hash))
+    pub fn discard(&self, hash: Prehashed) -> bool {
+        self.filter.remove(&hash)
     }
 
-    pub fn contains_many(&self, hashes: &[u64]) -> Vec<bool> {
-        either!(self, filter => filter.contains_hash_many(hashes))
+    pub fn contains_many(&self, hashes: &[Prehashed]) -> Vec<bool> {
+        self.filter.contains_many(hashes)
     }
 
-    pub fn add_many(&self, hashes: &[u64], refresh: bool) -> Vec<Result<bool, Full>> {
+    pub fn add_many(&self, hashes: &[Prehashed], refresh: bool) -> Vec<Result<bool, Full>> {
         if refresh {
-            return hashes.iter().map(|hash| self.add(*hash, true)).collect();
+            return self.filter.insert_or_refresh_many(hashes);
         }
-        either!(self, filter => filter.insert_hash_if_absent_many(hashes))
+        self.filter.insert_if_absent_many(hashes)
     }
 
-    pub fn discard_many(&self, hashes: &[u64]) -> Vec<bool> {
-        either!(self, filter => filter.remove_hash_many(hashes))
+    pub fn discard_many(&self, hashes: &[Prehashed]) -> Vec<bool> {
+        self.filter.remove_many(hashes)
     }
 
     pub fn clear(&self) {
-        either!(self, filter => filter.clear());
+        self.filter.clear();
     }
 
     pub fn len(&self) -> usize {
-        either!(self, filter => filter.len())
+        self.filter.len()
     }
 
     pub fn size_in_bytes(&self) -> usize {
-        either!(self, filter => filter.size_in_bytes())
+        self.filter.size_in_bytes()
     }
 
     /// The rate that it is planned to have at most.
     pub fn planned_rate(&self) -> f64 {
-        either!(self, filter => filter.false_positive_rate_at_capacity())
+        self.filter.false_positive_rate_at_capacity()
     }
 
     pub fn stats(&self) -> Stats {
-        either!(self, filter => filter.stats())
+        self.filter.stats()
     }
 
     pub fn seed(&self) -> u128 {
-        either!(self, filter => filter.hasher().seed())
+        self.filter.hasher().seed()
     }
 
     pub fn window(&self) -> Option<Window> {
@@ -188,38 +176,27 @@ impl Kept {
     }
 
     pub fn set_max_bytes(&self, bytes: usize) {
-        if let AnyCuckooFilter::Growing(filter) = &self.filter {
-            filter.set_max_bytes(bytes);
-        }
+        self.filter.set_max_bytes(bytes);
     }
 
     pub fn save(&self, path: &Path) -> Result<(), SnapshotError> {
-        match either!(self, filter => filter.save(path)) {
+        match self.filter.save(path) {
             Err(error) if !error.is_in_place() => Err(error),
             _ => Ok(()),
         }
     }
 
     pub fn write(&self, to: impl Write) -> Result<(), SnapshotError> {
-        either!(self, filter => filter.write_to(to)).map(drop)
+        self.filter.write_to(to).map(drop)
     }
 
     pub fn copy(&self) -> Result<Kept, BuildError> {
-        let filter = match &self.filter {
-            AnyCuckooFilter::Fixed(filter) => AnyCuckooFilter::Fixed(filter.try_clone()?),
-            AnyCuckooFilter::Growing(filter) => AnyCuckooFilter::Growing(filter.try_clone()?),
-        };
+        let filter = self.filter.try_clone()?;
         Ok(Kept { filter, window: self.window })
     }
 
-    /// Takes over what another filter knows, if they are of one kind.
-    pub fn union(&self, other: &Kept) -> Option<Result<usize, UnionError>> {
-        match (&self.filter, &other.filter) {
-            (AnyCuckooFilter::Fixed(one), AnyCuckooFilter::Fixed(other)) => Some(one.union(other)),
-            (AnyCuckooFilter::Growing(one), AnyCuckooFilter::Growing(other)) => {
-                Some(one.union(other))
-            }
-            _ => None,
-        }
+    /// Takes over what another filter knows.
+    pub fn union(&self, other: &Kept) -> Result<usize, UnionError> {
+        self.filter.union(&other.filter)
     }
 }

@@ -26,10 +26,12 @@ pub struct UnionError {
 pub enum UnionErrorKind {
     /// The hashers give an item different hashes.
     DifferentHasher,
+    /// One of the filters grows, and the other does not.
+    DifferentKind,
     /// The fingerprints have different sizes: the filters were built for different rates.
     DifferentLayout,
     /// The filters were built for different capacities: they have a fixed size, and not the same one, or they
-    /// grow, and [did not begin with as many shards](crate::GrowingCuckooFilter#filters-that-meet).
+    /// grow, and [did not begin with as many shards](crate::guide::growth#filters-that-meet).
     DifferentSize,
     /// The filters do not [remember](crate::Builder::remembers) items for the same number of ticks.
     DifferentWindow,
@@ -44,6 +46,7 @@ pub enum UnionErrorKind {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Different {
     Hasher,
+    Kind,
     Layout,
     Size,
     Window,
@@ -81,6 +84,7 @@ impl UnionError {
     pub fn kind(&self) -> UnionErrorKind {
         match self.reason {
             Reason::Different(Different::Hasher) => UnionErrorKind::DifferentHasher,
+            Reason::Different(Different::Kind) => UnionErrorKind::DifferentKind,
             Reason::Different(Different::Layout) => UnionErrorKind::DifferentLayout,
             Reason::Different(Different::Size) => UnionErrorKind::DifferentSize,
             Reason::Different(Different::Window) => UnionErrorKind::DifferentWindow,
@@ -137,6 +141,9 @@ impl fmt::Display for UnionError {
                 Different::Hasher => {
                     "the filters have different hashers (or different seeds), so neither can tell \
                      what the other knows: build both with one StableHash::with_seed"
+                }
+                Different::Kind => {
+                    "one of the filters grows and the other does not: build both with .growing(), or neither"
                 }
                 Different::Layout => {
                     "the filters have fingerprints of different sizes: build both for one \

@@ -1,13 +1,11 @@
-//! The builders and constructors. What the caller asks for is checked once, in `build`.
+//! The builder and the constructors. What the caller asks for is checked once, in `build`.
 
 use crate::error::{BuildError, Reason};
 use crate::filter::ConcurrentCuckooFilter;
-use crate::filter::growing::GrowingCuckooFilter;
 use crate::layout::sizing::{geometry_for, growth_plan};
 use crate::layout::stamps::MOST_TICKS;
-use crate::room::fixed::Fixed;
+use crate::room::Kind;
 use crate::room::growing::Growing;
-use crate::table::ticking::Ticking;
 use ahash::RandomState;
 
 impl ConcurrentCuckooFilter<RandomState> {
@@ -57,7 +55,10 @@ impl ConcurrentCuckooFilter<RandomState> {
 /// The rate that the 16-bit layout achieves.
 const DEFAULT_RATE: f64 = 0.000_12;
 
-/// Configures and builds a filter: its capacity, false-positive rate and hasher.
+/// From a thousand items to a million, say.
+const DEFAULT_GROWTH: f64 = 1_024.0;
+
+/// Configures and builds a filter: its capacity, false-positive rate and hasher, and whether it grows.
 ///
 /// A builder is made by [`ConcurrentCuckooFilter::builder`].
 ///
@@ -74,16 +75,31 @@ const DEFAULT_RATE: f64 = 0.000_12;
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until .build() is called"]
 pub struct Builder<S = RandomState> {
+    settings: Settings,
+    hasher: S,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Settings {
     capacity: Option<usize>,
     false_positive_rate: f64,
     remembers: Option<u32>,
-    hasher: S,
+    grows: bool,
+    expected_growth: Option<f64>,
+    max_bytes: Option<usize>,
 }
 
 impl Builder<RandomState> {
     pub(crate) fn new() -> Self {
-        let (capacity, remembers, hasher) = (None, None, RandomState::new());
-        Builder { capacity, false_positive_rate: DEFAULT_RATE, remembers, hasher }
+        let settings = Settings {
+            capacity: None,
+            false_positive_rate: DEFAULT_RATE,
+            remembers: None,
+            grows: false,
+            expected_growth: None,
+            max_bytes: None,
+        };
+        Builder { settings, hasher: RandomState::new() }
     }
 }
 
@@ -99,7 +115,7 @@ impl<S> Builder<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn capacity(mut self, items: usize) -> Self {
-        self.capacity = Some(items);
+        self.settings.capacity = Some(items);
         self
     }
 
@@ -124,7 +140,7 @@ impl<S> Builder<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
-        self.false_positive_rate = rate;
+        self.settings.false_positive_rate = rate;
         self
     }
 
@@ -150,8 +166,7 @@ impl<S> Builder<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn hasher<H>(self, hasher: H) -> Builder<H> {
-        let Builder { capacity, false_positive_rate, remembers, hasher: _ } = self;
-        Builder { capacity, false_positive_rate, remembers, hasher }
+        Builder { settings: self.settings, hasher }
     }
 
     /// Makes the filter [forget](ConcurrentCuckooFilter#forgetting): it remembers each item for so many
@@ -159,7 +174,9 @@ impl<S> Builder<S> {
     ///
     /// The capacity is the number of items that are remembered at once: those of the present tick, and of
     /// as many before it. What expires takes room until its tick has passed, so leave room for one tick
-    /// more if items keep coming meanwhile (most of all in [parts](ConcurrentCuckooFilter::tick_in_parts)).
+    /// more if items keep coming meanwhile (most of all in [parts](ConcurrentCuckooFilter::tick_in_parts)). In a
+    /// growing filter what has expired makes room, so a steady stream of items needs the room of its window and no
+    /// more.
     ///
     /// A fingerprint then needs 2 to 6 bits more: the binary logarithm of two more than the ticks, rounded
     /// up, so 3 for 6 ticks and 4 for 7 to 14.
@@ -176,163 +193,47 @@ impl<S> Builder<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn remembers(mut self, ticks: u32) -> Self {
-        self.remembers = Some(ticks);
+        self.settings.remembers = Some(ticks);
         self
     }
 
     /// For how many ticks the filter remembers items, or 0 if for ever.
     fn ticks(&self) -> Result<u8, Reason> {
-        let Some(ticks) = self.remembers else { return Ok(0) };
+        let Some(ticks) = self.settings.remembers else { return Ok(0) };
         let as_byte = u8::try_from(ticks).ok().filter(|ticks| (1..=MOST_TICKS).contains(ticks));
         as_byte.ok_or(Reason::InvalidTicks { ticks })
     }
 
-    /// Returns a builder of a [filter that grows](GrowingCuckooFilter) when it is full.
+    /// Makes the filter [grow](ConcurrentCuckooFilter#growth) when it is full.
     ///
-    /// The [`capacity`](Self::capacity) is then the one that the filter begins with. There are two
-    /// more settings, [`expected_growth`](GrowingBuilder::expected_growth) and
-    /// [`max_bytes`](GrowingBuilder::max_bytes).
+    /// The [`capacity`](Self::capacity) is then the one that it begins with. If one shard (of 64 KiB, or 128 in
+    /// buckets of 16 bytes) has room for so many items, the filter begins with a list of its items, which is empty at
+    /// first. Otherwise it begins with all the shards that they need. (Items are placed by chance, so in rare
+    /// cases a shard is split a little sooner.)
+    ///
+    /// The [rate](Self::false_positive_rate) is kept up to the [expected growth](Self::expected_growth). A fingerprint
+    /// loses a bit whenever its shard is split. So a growing filter takes longer fingerprints than a fixed one
+    /// of the same rate. To grow by a factor of 1,024, it takes 8 bits from 0.74 on, 9 from 0.33, 10 from 0.14, 12
+    /// from 0.029, 16 from 0.0014, 18 from 6.4e-4, 20 from 1.4e-4, 21 from 3.2e-5, 24 from 7e-6, and 32 from
+    /// 9.7e-9.
     ///
     /// ```
     /// use koel::ConcurrentCuckooFilter;
     ///
-    /// let seen = ConcurrentCuckooFilter::builder().capacity(1_000).growing().build()?;
+    /// let seen = ConcurrentCuckooFilter::builder().capacity(10).growing().build()?;
+    /// assert!(seen.size_in_bytes() < 500);
     /// for page in 0..100_000 {
     ///     seen.insert(&page).expect("memory for another shard");
     /// }
     /// assert!((0..100_000).all(|page| seen.contains(&page)));
     /// # Ok::<(), koel::BuildError>(())
     /// ```
-    pub fn growing(self) -> GrowingBuilder<S> {
-        GrowingBuilder { basis: self, expected_growth: 1_024.0, max_bytes: usize::MAX }
+    pub fn growing(mut self) -> Self {
+        self.settings.grows = true;
+        self
     }
 
-    /// Builds the filter.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if no capacity was given, if the rate is not strictly between 0 and 1 or is
-    /// less than 8e-10 (up to 2e-7 in a filter that forgets), if items cannot be
-    /// [remembered](Self::remembers) for so many ticks, or if the table does not fit in memory.
-    ///
-    /// ```
-    /// use koel::{BuildErrorKind, ConcurrentCuckooFilter};
-    ///
-    /// let error = ConcurrentCuckooFilter::builder().capacity(usize::MAX).build().unwrap_err();
-    /// assert_eq!(error.kind(), BuildErrorKind::CapacityOverflow);
-    /// ```
-    pub fn build(self) -> Result<ConcurrentCuckooFilter<S>, BuildError> {
-        let capacity = self.capacity.ok_or(Reason::NoCapacity)?;
-        let ticks = self.ticks()?;
-        let geometry = geometry_for(capacity, self.false_positive_rate, ticks)?;
-        let room = Fixed::new(geometry)?;
-        Ok(ConcurrentCuckooFilter::from_parts(capacity, room, self.hasher))
-    }
-}
-
-/// Configures and builds a filter that grows: its first capacity, and the bounds of its growth.
-///
-/// A builder is made by [`Builder::growing`].
-///
-/// ```
-/// use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter};
-///
-/// let seen: GrowingCuckooFilter = ConcurrentCuckooFilter::builder()
-///     .capacity(100_000)
-///     .growing()
-///     .false_positive_rate(0.002)
-///     .expected_growth(1_000.0) // to a hundred million
-///     .max_bytes(1 << 30)
-///     .build()?;
-/// assert_eq!(seen.stats().fingerprint_bits, 16);
-/// # Ok::<(), koel::BuildError>(())
-/// ```
-#[derive(Clone, Debug)]
-#[must_use = "a builder does nothing until .build() is called"]
-pub struct GrowingBuilder<S = RandomState> {
-    basis: Builder<S>,
-    expected_growth: f64,
-    max_bytes: usize,
-}
-
-impl<S> GrowingBuilder<S> {
-    /// Sets the number of distinct items that have to fit before the filter grows.
-    ///
-    /// There is no default. If one shard (of 64 KiB, or 128 in buckets of 16 bytes) has room for so many, the
-    /// filter begins with a list of its items, which is empty at first. Otherwise it begins with all the
-    /// shards that they need. (Items are placed by chance, so in rare cases a shard is split a little sooner.)
-    ///
-    /// ```
-    /// # use koel::ConcurrentCuckooFilter;
-    /// let filter = ConcurrentCuckooFilter::builder().growing().capacity(10).build()?;
-    /// assert!(filter.size_in_bytes() < 400);
-    /// # Ok::<(), koel::BuildError>(())
-    /// ```
-    pub fn capacity(self, items: usize) -> Self {
-        GrowingBuilder { basis: self.basis.capacity(items), ..self }
-    }
-
-    /// Sets the highest acceptable false-positive rate up to the
-    /// [expected growth](Self::expected_growth).
-    ///
-    /// It has to be more than 0 and less than 1. The default is 0.00012.
-    ///
-    /// A fingerprint loses a bit whenever its shard is split. So a growing filter takes longer
-    /// fingerprints than a fixed one of the same rate. To grow by a factor of 1,024, it takes 8
-    /// bits from 0.74 on, 9 from 0.33, 10 from 0.14, 12 from 0.029, 16 from 0.0014, 18 from 6.4e-4,
-    /// 20 from 1.4e-4, 21 from 3.2e-5, 24 from 7e-6, and 32 from 9.7e-9.
-    ///
-    /// ```
-    /// # use koel::ConcurrentCuckooFilter;
-    /// let builder = ConcurrentCuckooFilter::builder().capacity(10).growing();
-    /// let filter = builder.false_positive_rate(0.03).build()?;
-    /// assert_eq!(filter.stats().fingerprint_bits, 12);
-    /// # Ok::<(), koel::BuildError>(())
-    /// ```
-    pub fn false_positive_rate(self, rate: f64) -> Self {
-        GrowingBuilder { basis: self.basis.false_positive_rate(rate), ..self }
-    }
-
-    /// Makes the filter [forget](ConcurrentCuckooFilter#forgetting) each item after so many ticks.
-    ///
-    /// See [`Builder::remembers`]. What has expired makes room, so a steady stream of items needs the
-    /// room of its window and no more.
-    ///
-    /// ```
-    /// # use koel::ConcurrentCuckooFilter;
-    /// let filter = ConcurrentCuckooFilter::builder().capacity(10).growing().remembers(1).build()?;
-    /// for page in 0..100_000 {
-    ///     if page % 1_000 == 0 {
-    ///         filter.tick();
-    ///     }
-    ///     filter.insert(&page).expect("memory for two thousand");
-    /// }
-    /// assert!(filter.len() == 2_000 && filter.size_in_bytes() < 70_000);
-    /// # Ok::<(), koel::BuildError>(())
-    /// ```
-    pub fn remembers(self, ticks: u32) -> Self {
-        GrowingBuilder { basis: self.basis.remembers(ticks), ..self }
-    }
-
-    /// Sets the hasher, instead of a randomly keyed [`RandomState`].
-    ///
-    /// See [`Builder::hasher`].
-    ///
-    /// ```
-    /// use koel::ConcurrentCuckooFilter;
-    /// use std::hash::{BuildHasherDefault, DefaultHasher};
-    ///
-    /// let builder = ConcurrentCuckooFilter::builder().capacity(10).growing();
-    /// let filter = builder.hasher(BuildHasherDefault::<DefaultHasher>::default()).build()?;
-    /// filter.insert("an item").expect("room for ten");
-    /// # Ok::<(), koel::BuildError>(())
-    /// ```
-    pub fn hasher<H>(self, hasher: H) -> GrowingBuilder<H> {
-        let GrowingBuilder { basis, expected_growth, max_bytes } = self;
-        GrowingBuilder { basis: basis.hasher(hasher), expected_growth, max_bytes }
-    }
-
-    /// Sets the factor by which the filter may grow before it exceeds its false-positive rate.
+    /// Sets the factor by which a [growing](Self::growing) filter may grow before it exceeds its false-positive rate.
     ///
     /// It has to be 1 or more. The default is 1,024. It is a factor of the number of slots that the
     /// filter begins with, which are at least the slots of 64 KiB, or 128.
@@ -348,11 +249,12 @@ impl<S> GrowingBuilder<S> {
     /// assert!(filter.stats().false_positive_rate_at_capacity <= 0.000_1);
     /// # Ok::<(), koel::BuildError>(())
     /// ```
-    pub fn expected_growth(self, factor: f64) -> Self {
-        GrowingBuilder { expected_growth: factor, ..self }
+    pub fn expected_growth(mut self, factor: f64) -> Self {
+        self.settings.expected_growth = Some(factor);
+        self
     }
 
-    /// Sets the most memory that the filter may take in all.
+    /// Sets the most memory that a [growing](Self::growing) filter may take in all.
     ///
     /// By default there is no limit. An insert that would need more is refused. Items whose shards
     /// have room still go in.
@@ -370,33 +272,51 @@ impl<S> GrowingBuilder<S> {
     /// assert!(filter.size_in_bytes() <= 500_000);
     /// # Ok::<(), koel::BuildError>(())
     /// ```
-    pub fn max_bytes(self, bytes: usize) -> Self {
-        GrowingBuilder { max_bytes: bytes, ..self }
+    pub fn max_bytes(mut self, bytes: usize) -> Self {
+        self.settings.max_bytes = Some(bytes);
+        self
     }
 
     /// Builds the filter.
     ///
     /// # Errors
     ///
-    /// Returns an error if no capacity was given, if the rate is not strictly between 0 and 1 or
-    /// cannot be kept, if the expected growth is less than 1, or if what the filter begins with
-    /// exceeds the limit or the memory.
+    /// Returns an error if no capacity was given, if the rate is not strictly between 0 and 1 or is
+    /// less than 8e-10 (up to 2e-7 in a filter that forgets, and more in one that grows), if items cannot be
+    /// [remembered](Self::remembers) for so many ticks, if the expected growth is less than 1, if one of the settings
+    /// is for growing filters and this one does not grow, or if what the filter begins with does not fit in memory, or
+    /// in its limit.
     ///
     /// ```
     /// use koel::{BuildErrorKind, ConcurrentCuckooFilter};
     ///
-    /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000_000).growing();
-    /// let error = builder.max_bytes(1_000).build().unwrap_err();
+    /// let error = ConcurrentCuckooFilter::builder().capacity(usize::MAX).build().unwrap_err();
+    /// assert_eq!(error.kind(), BuildErrorKind::CapacityOverflow);
+    ///
+    /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000_000).max_bytes(1_000);
+    /// let error = builder.clone().build().unwrap_err();
+    /// assert_eq!(error.kind(), BuildErrorKind::NotGrowing);
+    /// let error = builder.growing().build().unwrap_err();
     /// assert_eq!(error.kind(), BuildErrorKind::LimitTooSmall);
     /// ```
-    pub fn build(self) -> Result<GrowingCuckooFilter<S>, BuildError> {
-        let GrowingBuilder { basis, expected_growth, max_bytes } = self;
-        let capacity = basis.capacity.ok_or(Reason::NoCapacity)?;
-        let ticks = basis.ticks()?;
-        let of_time = if ticks > 0 { Ticking::SHARED_BYTES } else { 0 };
-        let bytes = [size_of::<GrowingCuckooFilter<S>>() + of_time, max_bytes];
-        let plan = growth_plan(capacity, basis.false_positive_rate, ticks, expected_growth, bytes)?;
-        let room = Growing::new(plan)?;
-        Ok(ConcurrentCuckooFilter::from_parts(capacity, room, basis.hasher))
+    pub fn build(self) -> Result<ConcurrentCuckooFilter<S>, BuildError> {
+        let Settings { false_positive_rate: rate, grows, expected_growth, max_bytes, .. } =
+            self.settings;
+        let capacity = self.settings.capacity.ok_or(Reason::NoCapacity)?;
+        let ticks = self.ticks()?;
+        let kind = if grows {
+            let beside = Growing::bytes_beside(ticks > 0);
+            let own_bytes = size_of::<ConcurrentCuckooFilter<S>>() + beside;
+            let growth = expected_growth.unwrap_or(DEFAULT_GROWTH);
+            let bytes = [own_bytes, max_bytes.unwrap_or(usize::MAX)];
+            Kind::growing(growth_plan(capacity, rate, ticks, growth, bytes)?)?
+        } else if expected_growth.is_some() {
+            return Err(Reason::NotGrowing { setting: "expected_growth" }.into());
+        } else if max_bytes.is_some() {
+            return Err(Reason::NotGrowing { setting: "max_bytes" }.into());
+        } else {
+            Kind::fixed(geometry_for(capacity, rate, ticks)?)?
+        };
+        Ok(ConcurrentCuckooFilter::from_parts(capacity, kind, self.hasher))
     }
 }

@@ -1,11 +1,11 @@
 //! Saving and loading filters. The work is done in [`snapshot`](crate::snapshot).
 
 use crate::filter::ConcurrentCuckooFilter;
-use crate::room::Room;
 use crate::snapshot::error::{Reason, SnapshotError};
 use crate::snapshot::file::load::load;
+use crate::snapshot::file::lookup::SnapshotFile;
 use crate::snapshot::file::replace::replace;
-use crate::snapshot::read::{ReadFilter, Wanted, read};
+use crate::snapshot::read::{ReadFilter, read};
 use crate::snapshot::write::{Part, SaveReport, write};
 use crate::stable_hash::PersistentHasher;
 use std::fs::File;
@@ -22,7 +22,7 @@ use std::path::Path;
 /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
 /// filter.save("seen.koel"); // its hasher is `RandomState`
 /// ```
-impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
+impl<S> ConcurrentCuckooFilter<S> {
     /// Saves the filter to a file, while other threads continue to use it.
     ///
     /// The file contains every insert and removal that had returned before the call, and any of
@@ -109,15 +109,14 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     {
         let write_all = |bytes: &[u8]| writer.write_all(bytes).map_err(Reason::io("cannot write"));
         let about = (self.capacity(), self.hasher());
-        write(self.room(), about, Part::FILE, write_all).map(|(end, _)| end.into())
+        write(self.kind(), about, Part::FILE, write_all).map(|(end, _)| end.into())
     }
 
     /// Loads a filter that was [saved](Self::save).
     ///
-    /// The type has to be named: `load` does not detect which hasher the filter had, or whether it
-    /// grows. ([`AnyCuckooFilter`](crate::AnyCuckooFilter) loads either kind, and
-    /// [`SnapshotInfo`](crate::SnapshotInfo) tells what a file has.) The loaded filter is identical to the saved one in its size, rate, hasher and
-    /// contents, and one that grows continues to grow. (Only memory that it had allocated in
+    /// The type of the hasher has to be named: `load` does not detect which one the filter had.
+    /// ([`SnapshotInfo`](crate::SnapshotInfo) tells what a file has.) The loaded filter is identical to the saved one in
+    /// its size, rate, hasher and contents, and one that [grows](Self::grows) continues to grow. (Only memory that it had allocated in
     /// advance is not restored.) The file is read on all cores, with or without the feature
     /// `rayon`, directly into the memory of the filter. Beyond the filter, all threads together take a sixteenth of
     /// the file, and no more than 1 MiB each; or, if that is more, a shard each, which has 64 KiB to 2 MiB if there are
@@ -125,20 +124,19 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read; if it holds another kind of filter, another
-    /// hasher or another version; or if it is damaged, or only a piece of a filter. Every field is validated before it is used:
+    /// Returns an error if the file cannot be read; if the filter has another hasher, or the format another version; or if it is damaged, or only a piece of a filter. Every field is validated before it is used:
     /// no file causes a panic, or takes more memory than its own length, a thirtieth of that, what the threads take,
     /// and ten megabytes if it claims that its shards were split very often. (This does not protect against forgery: the author of a forged file decides
     /// what the filter contains.)
     ///
     /// ```
-    /// use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, SnapshotErrorKind, StableHash};
+    /// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
     ///
     /// # let folder = std::env::temp_dir().join(format!("koel-load-{}", std::process::id()));
     /// # std::fs::create_dir_all(&folder)?;
     /// # let path = folder.join("seen.koel");
     /// // The beginning of a program that goes on where it was.
-    /// let seen = match GrowingCuckooFilter::<StableHash>::load(&path) {
+    /// let seen = match ConcurrentCuckooFilter::<StableHash>::load(&path) {
     ///     Ok(seen) => seen,
     ///     Err(error) if error.kind() == SnapshotErrorKind::NotFound => {
     ///         println!("{error}: beginning from nothing");
@@ -157,7 +155,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     {
         let path = path.as_ref();
         let file = File::open(path).map_err(Reason::opening);
-        let filter = file.and_then(|file| Self::of_read(load(file, Self::WANTED)?));
+        let filter = file.and_then(Self::of_file);
         filter.map_err(|reason| reason.of(Some(path)))
     }
 
@@ -193,15 +191,34 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     where
         S: PersistentHasher,
     {
-        let filter = read(reader, Self::WANTED).and_then(Self::of_read);
+        let filter = read(reader, Self::OWN_BYTES).and_then(Self::of_read);
         filter.map_err(|reason| reason.of(None))
     }
 
-    pub(crate) const WANTED: Wanted =
-        Wanted { grows: Some(R::GROWS), own_bytes: size_of::<Self>() };
+    /// What a filter takes without its heap.
+    pub(crate) const OWN_BYTES: usize = size_of::<Self>();
 
     pub(crate) fn of_read(read: ReadFilter<S>) -> Result<Self, Reason> {
-        let (capacity, room, hasher) = read.into_room()?;
-        Ok(Self::from_parts(capacity, room, hasher))
+        let (capacity, kind, hasher) = read.into_kind()?;
+        Ok(Self::from_parts(capacity, kind, hasher))
+    }
+
+    fn of_file(file: File) -> Result<Self, Reason>
+    where
+        S: PersistentHasher,
+    {
+        load(file, Self::OWN_BYTES).and_then(Self::of_read)
+    }
+}
+
+impl<S: PersistentHasher> SnapshotFile<S> {
+    /// Loads the filter of this file, as it was when the file was opened.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error in the same cases as [`ConcurrentCuckooFilter::load`].
+    pub fn load(&self) -> Result<ConcurrentCuckooFilter<S>, SnapshotError> {
+        let loaded = self.reopened().and_then(ConcurrentCuckooFilter::of_file);
+        loaded.map_err(|reason| reason.of(Some(self.path())))
     }
 }

@@ -1,28 +1,22 @@
 //! The filter: it hashes an item, and passes the hash to its [room](crate::room).
 //!
 //! * `builder` checks what the caller asks for, and builds a filter.
-//! * `by_item` has the operations on one item, and `by_hash` those that take its hash.
-//! * `forgetting` has what only filters that forget need.
+//! * `operations` has the operations on one item, and `batch` those on many.
+//! * `time` has what only filters that forget need, and `growth` what only growing ones do.
 //! * `union` takes over what another filter knows.
-//! * `batch` has the operations on many items at once.
-//! * `files` saves and loads filters, `any` loads those of either kind, and `pieces` has filters in
-//!   pieces.
+//! * `files` saves and loads filters, and `pieces` has filters in pieces.
 
-pub mod any;
 pub mod batch;
-pub mod buildable;
 pub mod builder;
-mod by_hash;
-mod by_item;
 mod files;
-mod forgetting;
-pub mod growing;
+mod growth;
+mod operations;
 pub mod pieces;
+mod time;
 mod union;
 
 use crate::error::{BuildError, Reason};
-use crate::room::Room;
-use crate::room::fixed::Fixed;
+use crate::room::Kind;
 use crate::snapshot::copy::copy;
 use crate::snapshot::part::origin::Origin;
 use crate::stats::Stats;
@@ -74,18 +68,13 @@ use std::panic::RefUnwindSafe;
 /// that hashes the same: `String` and `&str` do, but `str` and `[u8]` do not. To keep several kinds
 /// of items in one filter, insert `(kind, item)`.
 ///
-/// # Hashes instead of items
-///
-/// The methods with `hash` in their names take the result of [`hash_of`](Self::hash_of), or any
-/// other 64-bit hash of the item. To use both kinds of methods for one item, take its hash from
-/// `hash_of`. The keys of the default hasher are random, so its hashes are valid only for this
-/// filter in this process.
+/// In the place of an item, its hash can be passed, as [`Prehashed`](crate::Prehashed).
 ///
 /// # Threads and consistency
 ///
 /// An operation sees every operation that happened before it, by whatever synchronisation your
-/// threads use. Each change is made under the lock of the bucket that it changes, and a decision
-/// that depends on both buckets of an item is made under the locks of both. A thread that finds an
+/// threads use. Each change is made under the lock of the segment that it changes, and a decision
+/// that depends on both buckets of an item is made under the locks of both their segments. A thread that finds an
 /// item also sees everything that the inserting thread did before the insert.
 ///
 /// There is no common order of operations on different items: two threads that each insert an item,
@@ -95,28 +84,28 @@ use std::panic::RefUnwindSafe;
 ///
 /// # Locks
 ///
-/// [`contains`](Self::contains) takes no lock, unless items move in the segment of its first bucket
+/// [`contains`](Self::contains) takes no lock, unless items move in the segment of its second bucket
 /// at every attempt. The other operations lock one or two of the filter's segments, of 512 buckets
 /// each, for some nanoseconds. If items have to move, they lock the segments of the whole path.
 /// `clear` and [`save`](Self::save) lock a shard (up to 2 MiB) for some hundred microseconds.
 /// `insert_if_absent` of an item that is present, and `remove` of one that is not, change nothing:
 /// they are lookups. (A growing filter of some thousand items or less has one lock instead, for all operations but
 /// `contains` and `count`. These take it if this thread has not looked into the filter since it last became longer.)
-pub struct ConcurrentCuckooFilter<S = RandomState, R = Fixed> {
-    room: R,
+pub struct ConcurrentCuckooFilter<S = RandomState> {
+    kind: Kind,
     capacity: usize,
     hasher: S,
     origin: Origin,
 }
 
-impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
-    pub(crate) fn from_parts(capacity: usize, room: R, hasher: S) -> Self {
-        ConcurrentCuckooFilter { room, capacity, hasher, origin: Origin::default() }
+impl<S> ConcurrentCuckooFilter<S> {
+    pub(crate) fn from_parts(capacity: usize, kind: Kind, hasher: S) -> Self {
+        ConcurrentCuckooFilter { kind, capacity, hasher, origin: Origin::default() }
     }
 
     #[inline]
-    pub(crate) fn room(&self) -> &R {
-        &self.room
+    pub(crate) fn kind(&self) -> &Kind {
+        &self.kind
     }
 
     pub(crate) fn origin(&self) -> &Origin {
@@ -137,7 +126,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     #[must_use]
     pub fn len(&self) -> usize {
-        self.room.items()
+        self.kind.items()
     }
 
     /// Returns `true` if the filter is empty.
@@ -148,7 +137,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.room.items() == 0
+        self.kind.items() == 0
     }
 
     /// Returns the number of distinct items that fit, as it was asked for.
@@ -181,7 +170,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// # Ok::<(), koel::Full>(())
     /// ```
     pub fn clear(&self) {
-        self.room.clear();
+        self.kind.clear();
     }
 
     /// Returns the number of bytes that the filter takes, itself included.
@@ -192,7 +181,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     #[must_use]
     pub fn size_in_bytes(&self) -> usize {
-        size_of_val(self) + self.room.heap_bytes()
+        size_of_val(self) + self.kind.heap_bytes()
     }
 
     /// Returns the false-positive rate with the present number of items.
@@ -213,11 +202,11 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     #[must_use]
     pub fn false_positive_rate(&self) -> f64 {
-        self.room.rate()
+        self.kind.rate()
     }
 
     /// Returns the false-positive rate of the filter with `capacity` items, or after its
-    /// [expected growth](crate::GrowingBuilder::expected_growth) if it grows.
+    /// [expected growth](crate::Builder::expected_growth) if it grows.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000);
@@ -225,7 +214,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     #[must_use]
     pub fn false_positive_rate_at_capacity(&self) -> f64 {
-        self.room.plan().rate_at_capacity(self.capacity)
+        self.kind.plan().rate_at_capacity(self.capacity)
     }
 
     /// Returns the number of buckets.
@@ -237,7 +226,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     #[must_use]
     pub fn buckets(&self) -> usize {
-        self.room.buckets()
+        self.kind.buckets()
     }
 
     /// Returns the figures of the filter: its contents, layout, memory and false-positive rates.
@@ -252,7 +241,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {
-        Stats { size_in_bytes: self.size_in_bytes(), ..self.room.stats(self.capacity) }
+        Stats { size_in_bytes: self.size_in_bytes(), ..self.kind.stats(self.capacity) }
     }
 
     /// Copies the filter, while other threads may change it.
@@ -277,8 +266,8 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     where
         S: Clone,
     {
-        let room = copy(&self.room).map_err(|bytes| Reason::OutOfMemory { bytes })?;
-        Ok(Self::from_parts(self.capacity, room, self.hasher.clone()))
+        let kind = copy(&self.kind).map_err(|bytes| Reason::OutOfMemory { bytes })?;
+        Ok(Self::from_parts(self.capacity, kind, self.hasher.clone()))
     }
 
     /// Returns the hasher of the items.
@@ -287,7 +276,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// use std::hash::BuildHasher;
     ///
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
-    /// assert_eq!(filter.hasher().hash_one("an item"), filter.hash_of("an item"));
+    /// assert_eq!(filter.hasher().hash_one("an item"), filter.hash_of("an item").0);
     /// ```
     #[must_use]
     pub fn hasher(&self) -> &S {
@@ -296,12 +285,12 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
 }
 
 // A panic in an item's `Hash` leaves nothing half done, because hashing comes first.
-impl<S: RefUnwindSafe, R: Room> RefUnwindSafe for ConcurrentCuckooFilter<S, R> {}
+impl<S: RefUnwindSafe> RefUnwindSafe for ConcurrentCuckooFilter<S> {}
 
 /// Without the number of items, which takes longer the larger the filter is.
-impl<S, R: Room> fmt::Debug for ConcurrentCuckooFilter<S, R> {
+impl<S> fmt::Debug for ConcurrentCuckooFilter<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lanes = self.room.plan().geometry().lanes();
+        let lanes = self.kind.plan().geometry().lanes();
         f.debug_struct("ConcurrentCuckooFilter")
             .field("capacity", &self.capacity)
             .field("fingerprint_bits", &lanes.fingerprint_bits())

@@ -1,9 +1,6 @@
 //! Filters in pieces. The work is done in [`snapshot`](crate::snapshot).
 
 use crate::filter::ConcurrentCuckooFilter;
-use crate::filter::any::AnyCuckooFilter;
-use crate::room::Room;
-use crate::room::fixed::Fixed;
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::piece::{Piece, piece_of};
 use crate::snapshot::read::Loading;
@@ -12,7 +9,6 @@ use crate::stable_hash::PersistentHasher;
 use std::fmt;
 use std::io::Read;
 use std::iter::FusedIterator;
-use std::marker::PhantomData;
 
 /// # Pieces
 ///
@@ -22,13 +18,13 @@ use std::marker::PhantomData;
 /// describes the pieces: a file is the one that has all of a filter.
 ///
 /// ```
-/// use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, StableHash};
+/// use koel::{ConcurrentCuckooFilter, StableHash};
 ///
 /// let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
 /// let filter = builder.capacity(100_000).growing().build()?;
 /// filter.insert("an item").expect("memory");
 ///
-/// let mut loader = GrowingCuckooFilter::<StableHash>::loader();
+/// let mut loader = ConcurrentCuckooFilter::<StableHash>::loader();
 /// let mut cursor = Some(0);
 /// while let Some(place) = cursor {
 ///     let piece = filter.piece_at(place, 1 << 20)?; // one machine
@@ -39,7 +35,7 @@ use std::marker::PhantomData;
 /// assert!(again.contains("an item"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-impl<S: PersistentHasher, R: Room> ConcurrentCuckooFilter<S, R> {
+impl<S: PersistentHasher> ConcurrentCuckooFilter<S> {
     /// Makes the piece that begins at this cursor: 0 for the first piece, and then the
     /// [`next`](Piece::next) of the piece before.
     ///
@@ -74,7 +70,7 @@ impl<S: PersistentHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     pub fn piece_at(&self, cursor: u64, most_bytes: usize) -> Result<Piece, SnapshotError> {
         let about = (self.capacity(), self.hasher());
-        let piece = piece_of(self.room(), about, self.origin().stamp(), cursor, most_bytes);
+        let piece = piece_of(self.kind(), about, self.origin().stamp(), cursor, most_bytes);
         piece.map_err(|reason| reason.of(None))
     }
 
@@ -95,12 +91,20 @@ impl<S: PersistentHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     /// assert!(loader.finish()?.contains("an item"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
-    pub fn pieces(&self, most_bytes: usize) -> Pieces<'_, S, R> {
-        Pieces { filter: self, next: Some(0), most_bytes }
+    pub fn pieces(
+        &self,
+        most_bytes: usize,
+    ) -> impl FusedIterator<Item = Result<Piece, SnapshotError>> + use<'_, S> {
+        let mut next = Some(0);
+        let piece = move || {
+            let piece = self.piece_at(next?, most_bytes);
+            next = piece.as_ref().ok().and_then(Piece::next);
+            Some(piece)
+        };
+        std::iter::from_fn(piece).fuse()
     }
 
-    /// Returns a loader for the pieces of a filter of this type.
+    /// Returns a loader for the pieces of a filter with such a hasher.
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
@@ -110,61 +114,8 @@ impl<S: PersistentHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     /// assert_eq!(error.kind(), SnapshotErrorKind::NotASnapshot);
     /// ```
     #[must_use]
-    pub fn loader() -> PieceLoader<S, R> {
-        PieceLoader { loading: Loading::new(Self::WANTED), room: PhantomData }
-    }
-}
-
-impl<S: PersistentHasher> AnyCuckooFilter<S> {
-    /// Returns a loader for the pieces of a filter of either kind.
-    ///
-    /// ```
-    /// use koel::{AnyCuckooFilter, ConcurrentCuckooFilter, StableHash};
-    ///
-    /// let builder = ConcurrentCuckooFilter::builder().capacity(100);
-    /// let filter = builder.hasher(StableHash::random()).growing().build()?;
-    /// let mut loader = AnyCuckooFilter::<StableHash>::loader();
-    /// loader.push(filter.piece_at(0, 1 << 20)?.as_bytes())?;
-    /// assert!(matches!(loader.finish()?, AnyCuckooFilter::Growing(_)));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn loader() -> AnyPieceLoader<S> {
-        AnyPieceLoader { loading: Loading::new(Self::WANTED) }
-    }
-}
-
-/// All pieces of a filter: the iterator of [`pieces`](ConcurrentCuckooFilter::pieces).
-///
-/// ```
-/// # use koel::{ConcurrentCuckooFilter, StableHash};
-/// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
-/// let filter = builder.capacity(1_000_000).build()?;
-/// assert_eq!(filter.pieces(1 << 20).count(), filter.stats().shards);
-/// assert_eq!(filter.pieces(usize::MAX).count(), 1);
-/// # Ok::<(), koel::BuildError>(())
-/// ```
-pub struct Pieces<'a, S, R = Fixed> {
-    filter: &'a ConcurrentCuckooFilter<S, R>,
-    next: Option<u64>,
-    most_bytes: usize,
-}
-
-impl<S: PersistentHasher, R: Room> Iterator for Pieces<'_, S, R> {
-    type Item = Result<Piece, SnapshotError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let piece = self.filter.piece_at(self.next?, self.most_bytes);
-        self.next = piece.as_ref().ok().and_then(Piece::next);
-        Some(piece)
-    }
-}
-
-impl<S: PersistentHasher, R: Room> FusedIterator for Pieces<'_, S, R> {}
-
-impl<S, R> fmt::Debug for Pieces<'_, S, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pieces").field("next", &self.next).finish_non_exhaustive()
+    pub fn loader() -> PieceLoader<S> {
+        PieceLoader { loading: Loading::new(Self::OWN_BYTES) }
     }
 }
 
@@ -194,17 +145,16 @@ impl<S, R> fmt::Debug for Pieces<'_, S, R> {
 /// let again = loader.finish()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct PieceLoader<S, R = Fixed> {
+pub struct PieceLoader<S> {
     loading: Loading<S>,
-    room: PhantomData<fn() -> R>,
 }
 
-impl<S: PersistentHasher, R: Room> PieceLoader<S, R> {
+impl<S: PersistentHasher> PieceLoader<S> {
     /// Checks the next piece, and takes it over.
     ///
     /// # Errors
     ///
-    /// Returns an error if this is not a piece of a filter of this type, if it is damaged or cut off,
+    /// Returns an error if this is not a piece of a filter with this hasher, if it is damaged or cut off,
     /// if it is not the piece that comes next
     /// ([`OutOfOrder`](crate::SnapshotErrorKind::OutOfOrder)) or is of another filter
     /// ([`OtherFilter`](crate::SnapshotErrorKind::OtherFilter)), or if there is no memory for it. The
@@ -287,99 +237,14 @@ impl<S: PersistentHasher, R: Room> PieceLoader<S, R> {
     /// let error = loader.finish().unwrap_err();
     /// assert_eq!(error.kind(), SnapshotErrorKind::Incomplete);
     /// ```
-    pub fn finish(self) -> Result<ConcurrentCuckooFilter<S, R>, SnapshotError> {
+    pub fn finish(self) -> Result<ConcurrentCuckooFilter<S>, SnapshotError> {
         let filter = self.loading.finish().and_then(ConcurrentCuckooFilter::of_read);
         filter.map_err(|reason| reason.of(None))
     }
 }
 
-impl<S: PersistentHasher, R: Room> fmt::Debug for PieceLoader<S, R> {
+impl<S: PersistentHasher> fmt::Debug for PieceLoader<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PieceLoader").field("next", &self.next()).finish_non_exhaustive()
-    }
-}
-
-/// A [`PieceLoader`] for a filter of either kind. The first piece tells which.
-///
-/// ```
-/// use koel::{AnyCuckooFilter, ConcurrentCuckooFilter, StableHash};
-///
-/// let builder = ConcurrentCuckooFilter::builder().capacity(100);
-/// let filter = builder.hasher(StableHash::random()).build()?;
-/// let mut loader = AnyCuckooFilter::<StableHash>::loader();
-/// for piece in filter.pieces(1 << 20) {
-///     loader.push(piece?.as_bytes())?;
-/// }
-/// assert!(matches!(loader.finish()?, AnyCuckooFilter::Fixed(_)));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub struct AnyPieceLoader<S> {
-    loading: Loading<S>,
-}
-
-impl<S: PersistentHasher> AnyPieceLoader<S> {
-    /// Checks the next piece, and takes it over.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error in the same cases as [`PieceLoader::push`], except that the kind is always
-    /// right.
-    ///
-    /// ```
-    /// # use koel::{AnyCuckooFilter, StableHash};
-    /// let mut loader = AnyCuckooFilter::<StableHash>::loader();
-    /// assert!(loader.push(b"").is_err());
-    /// ```
-    pub fn push(&mut self, piece: &[u8]) -> Result<(), SnapshotError> {
-        self.loading.push(piece).map_err(|reason| reason.of(None))
-    }
-
-    /// Reads the next piece from a stream in which pieces follow one another, and takes it over, as
-    /// [`push`](Self::push) does. Nothing after it is read. Returns `false` if the stream has ended.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error in the same cases as [`push`](Self::push), and if the stream cannot be read. The loader is then
-    /// as it was before, but the stream is somewhere in the piece.
-    ///
-    /// ```
-    /// # use koel::{AnyCuckooFilter, StableHash};
-    /// assert!(!AnyCuckooFilter::<StableHash>::loader().read_from(std::io::empty())?);
-    /// # Ok::<(), koel::SnapshotError>(())
-    /// ```
-    pub fn read_from(&mut self, stream: impl Read) -> Result<bool, SnapshotError> {
-        self.loading.read(Source::stream(stream)).map_err(|reason| reason.of(None))
-    }
-
-    /// Returns the cursor of the piece that comes next, or `None` if all have been pushed.
-    ///
-    /// ```
-    /// # use koel::{AnyCuckooFilter, StableHash};
-    /// assert_eq!(AnyCuckooFilter::<StableHash>::loader().next(), Some(0));
-    /// ```
-    #[must_use]
-    pub fn next(&self) -> Option<u64> {
-        self.loading.next()
-    }
-
-    /// Makes the filter of all pieces.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error in the same cases as [`PieceLoader::finish`].
-    ///
-    /// ```
-    /// # use koel::{AnyCuckooFilter, StableHash};
-    /// assert!(AnyCuckooFilter::<StableHash>::loader().finish().is_err());
-    /// ```
-    pub fn finish(self) -> Result<AnyCuckooFilter<S>, SnapshotError> {
-        let filter = self.loading.finish().and_then(AnyCuckooFilter::of_read);
-        filter.map_err(|reason| reason.of(None))
-    }
-}
-
-impl<S: PersistentHasher> fmt::Debug for AnyPieceLoader<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AnyPieceLoader").field("next", &self.next()).finish_non_exhaustive()
     }
 }

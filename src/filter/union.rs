@@ -3,7 +3,7 @@
 use crate::error::union::{Different, Reason, UnionError};
 use crate::filter::ConcurrentCuckooFilter;
 use crate::probes;
-use crate::room::{Room, union};
+use crate::room::union;
 use std::hash::BuildHasher;
 
 /// # Union
@@ -11,7 +11,7 @@ use std::hash::BuildHasher;
 /// Workers that went apart meet: one filter takes over what another one knows. Both have to be made alike:
 /// with hashers that agree ([`StableHash::with_seed`](crate::StableHash::with_seed), or copies of one hasher),
 /// for the same rate, and for the same capacity. (Growing filters may have different capacities as long as they
-/// [began with as many shards](crate::GrowingCuckooFilter#filters-that-meet): with one, if they are for up to
+/// [began with as many shards](crate::guide::growth#filters-that-meet): with one, if they are for up to
 /// 19,000 items.) However they have grown since, they can meet. Filters that were not made alike are
 /// refused before anything has changed.
 ///
@@ -28,7 +28,7 @@ use std::hash::BuildHasher;
 ///
 /// The false-positive rate is then at most the sum of both, mostly: each entry adds as much as it did in its
 /// filter. (More, if it goes to several shards.) [`stats`](Self::stats) tells the rate.
-impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
+impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// Takes over what the other filter knows, and returns how many entries were added.
     ///
     /// Everything that was in the other filter when the call began is in this one when it returns, except for
@@ -67,7 +67,7 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     pub fn union(&self, other: &Self) -> Result<usize, UnionError> {
         self.check_union(other)?;
-        Ok(union::unite(self.room(), other.room())?)
+        Ok(union::unite(self.kind(), other.kind())?)
     }
 
     /// Checks that the filters were made alike, so that [`union`](Self::union) fails only for room or memory.
@@ -94,6 +94,6 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
         if !probes::agree(self.hasher(), other.hasher()) {
             return Err(Reason::Different(Different::Hasher).into());
         }
-        Ok(union::check(self.room(), other.room())?)
+        Ok(union::check(self.kind(), other.kind())?)
     }
 }

@@ -16,6 +16,7 @@
 pub mod by_stamp;
 
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
+#[cfg(any(test, loom))]
 use crate::layout::either;
 
 /// The most ticks that a filter can remember an item for.
@@ -125,6 +126,7 @@ impl Lanes {
     }
 
     /// The lowest bit of a tail that is not in its stamp.
+    #[cfg(test)]
     pub const fn unit_of_tails(self) -> u32 {
         1 << self.stamp_bits()
     }
@@ -227,6 +229,7 @@ impl Lanes {
     }
 
     /// Returns the lanes whose items have expired.
+    #[cfg(any(test, loom))]
     pub fn expired(self, words: Words, now: Moment) -> LaneSet {
         either!(self.is_wide(), WIDE => self.expiry::<WIDE>(now).expired(words))
     }

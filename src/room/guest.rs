@@ -94,7 +94,7 @@ impl Guest<'_> {
     /// The bucket that comes after so many others.
     ///
     /// The stripes take turns, so that they fill up evenly. Otherwise one would be full before the others have
-    /// anything, and the shard would seem to have met a [crowd](crate::room::growing::grown::worth).
+    /// anything, and the shard would seem to have met a [crowd](crate::room::growing::sharded::worth).
     #[inline]
     fn bucket(&self, after: usize) -> (Bucket, Words) {
         let stripes = self.end() / STRIPE_BUCKETS as usize;

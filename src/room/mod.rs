@@ -1,13 +1,25 @@
 //! Where the items of a filter are.
 //!
-//! A room knows which [shard](crate::shard::Shard) an item belongs to. [`Fixed`](crate::Fixed) has
-//! one table of shards that never change. [`Growing`](crate::Growing) has a list of items while there
-//! are few of them. Then it has a directory of shards, and splits the ones that are full.
+//! A filter is of one [`Kind`]: of a fixed size or [growing](growing::Growing), each with narrow
+//! or wide buckets. This is decided when it is made, and an operation finds out once.
 //!
-//! * [`shards`] has the operations on items in shards, for either kind of room;
-//! * [`fixed`] and [`growing`] are the rooms;
-//! * [`union`] takes over into one room what another one knows, a [`guest`];
-//! * [`parts`] are the types that rooms and snapshots exchange.
+//! * [`shards`] has the operations on items in shards, for all kinds;
+//! * [`fixed`] has one table of shards that never change;
+//! * [`growing`] has a list of items while there are few of them, then a directory of shards, and
+//!   splits the ones that are full;
+//! * [`union`] takes over into one filter what another one knows, a [`guest`];
+//! * [`parts`] are the types that these and snapshots exchange.
+//!
+//! # The way of an operation
+//!
+//! 1. `filter/operations.rs` hashes the item, and [`Kind::insert`], say, finds the form that the filter has.
+//! 2. [`locate_in_time`](Shards::locate_in_time) sees to a tick that is passing, and finds the shard and the two
+//!    buckets: by arithmetic, or [through the directory](growing).
+//! 3. [`Shards::insert`] asks the shard, which looks, locks and fills a lane (`shard/write.rs`).
+//! 4. If both buckets are full, items are [kicked](mod@crate::shard::kick) along a path. If there is none, the shard is
+//!    split, or the item refused. If the shard has been split meanwhile, the one that owns the item now is asked.
+//!
+//! While a growing filter has a list, [`Growing::in_list`] does the operation there instead.
 
 pub mod fixed;
 pub mod growing;
@@ -16,135 +28,194 @@ pub mod parts;
 pub mod shards;
 pub mod union;
 
-use crate::error::Full;
-use crate::layout::geometry::Mixed;
-use crate::room::growing::stages::Stages;
-use crate::room::parts::{CannotRestore, Loaded, Plan};
-use crate::room::shards::{
-    Age, Contains, Count, Insert, InsertIfAbsent, InsertOrRefresh, Operation, Refresh, Remove,
-    Shards, act,
-};
+use crate::error::{Full, Reason};
+use crate::layout::bucket::Lanes;
+use crate::layout::geometry::{Geometry, Mixed};
+use crate::layout::sizing::GrowthPlan;
+use crate::layout::stamps::Moment;
+use crate::room::fixed::Fixed;
+use crate::room::growing::Growing;
+use crate::room::growing::sharded::on_width;
+use crate::room::parts::{Loaded, Plan};
+use crate::room::shards::Shards;
 use crate::stats::Stats;
 use crate::table::ticking::{Passage, Ticking};
+use std::ops::Range;
 
-/// The kinds of filters: [`Fixed`](crate::Fixed) and [`Growing`](crate::Growing). It cannot be
-/// implemented for other types.
-///
-/// Code that works with either kind is generic over it:
-///
-/// ```
-/// use koel::{ConcurrentCuckooFilter, Room};
-///
-/// fn seen_both<R: Room>(filter: &ConcurrentCuckooFilter<koel::RandomState, R>) -> bool {
-///     filter.contains("a") && filter.contains("b")
-/// }
-///
-/// assert!(!seen_both(&ConcurrentCuckooFilter::with_capacity(10)));
-/// let growing = ConcurrentCuckooFilter::builder().capacity(10).growing().build()?;
-/// assert!(!seen_both(&growing));
-/// # Ok::<(), koel::BuildError>(())
-/// ```
-pub trait Room: sealed::Sealed + Send + Sync {
-    #[doc(hidden)]
-    type Shards: Shards;
+/// The items of a filter, in the form that it has. (It is told by a word of its own, which takes fewer instructions
+/// than the unused bits of a field. A growing filter, whose way is the longest, comes first.)
+#[repr(u32)]
+#[allow(clippy::large_enum_variant, reason = "a filter is made once and stays where it is")]
+pub enum Kind {
+    Growing(Growing),
+    Fixed(Fixed<false>),
+    FixedWide(Fixed<true>),
+}
 
-    /// Where the items are at present.
-    #[doc(hidden)]
-    fn stage(&self) -> Stage<'_, Self::Shards>;
+/// Evaluates an expression for the room of whichever kind this is.
+macro_rules! on_kind {
+    ($kind:expr, $room:ident => $value:expr) => {
+        match $kind {
+            Kind::Fixed($room) => $value,
+            Kind::Growing($room) => $value,
+            Kind::FixedWide($room) => $value,
+        }
+    };
+}
 
-    #[doc(hidden)]
-    type Passage: Passage;
+/// Evaluates an expression for the shards of whichever kind this is, or another one for a growing room that
+/// has a list.
+macro_rules! on_shards {
+    ($kind:expr, $shards:ident => $in_shards:expr, $growing:ident => $in_list:expr) => {
+        match $kind {
+            $crate::room::Kind::Fixed($shards) => $in_shards,
+            $crate::room::Kind::Growing($growing) => match $growing.shards() {
+                Some($crate::room::growing::sharded::AnySharded::Narrow($shards)) => $in_shards,
+                Some($crate::room::growing::sharded::AnySharded::Wide($shards)) => $in_shards,
+                None => $in_list,
+            },
+            $crate::room::Kind::FixedWide($shards) => $in_shards,
+        }
+    };
+}
+pub(crate) use on_shards;
 
-    /// What ticks pass through, if the filter forgets.
-    #[doc(hidden)]
-    fn time(&self) -> Option<(&Ticking, &Self::Passage)>;
+/// Does an operation to the item with this hash, which has the same name for shards and for a list, and finds its place
+/// in shards in this way. (Operations are called by their names: a function that is passed may not be inlined.)
+macro_rules! perform {
+    ($kind:expr, $operation:ident, $locate:ident, $hash:expr) => {
+        on_shards!(
+            $kind,
+            shards => shards.$operation(shards.$locate($hash)),
+            growing => growing.in_list($hash, Growing::$operation, move |sharded| {
+                on_width!(sharded, shards => shards.$operation(shards.$locate($hash)))
+            })
+        )
+    };
+}
 
-    /// Whether the room's plan is [`Plan::Growing`].
-    #[doc(hidden)]
-    const GROWS: bool;
+/// The operations on the item with this hash.
+impl Kind {
+    #[inline(always)] // a call takes a fifth of the time
+    pub fn contains(&self, hash: Mixed) -> bool {
+        perform!(self, contains, locate, hash)
+    }
 
-    /// Makes a room from the contents of a file.
-    #[doc(hidden)]
-    fn restore(plan: Plan, loaded: Loaded) -> Result<Self, CannotRestore>
-    where
-        Self: Sized;
+    #[inline]
+    pub fn count(&self, hash: Mixed) -> usize {
+        perform!(self, count, locate_in_time, hash)
+    }
 
-    #[doc(hidden)]
-    fn items(&self) -> usize {
-        match self.stage() {
-            Stage::Shards(shards) => shards.items(),
-            Stage::List(stages) => stages.items(),
+    #[inline]
+    pub fn insert(&self, hash: Mixed) -> Result<(), Full> {
+        perform!(self, insert, locate_in_time, hash)
+    }
+
+    #[inline]
+    pub fn insert_if_absent(&self, hash: Mixed) -> Result<bool, Full> {
+        perform!(self, insert_if_absent, locate_in_time, hash)
+    }
+
+    #[inline]
+    pub fn remove(&self, hash: Mixed) -> bool {
+        perform!(self, remove, locate_in_time, hash)
+    }
+
+    #[inline]
+    pub fn refresh(&self, hash: Mixed) -> bool {
+        perform!(self, refresh, locate_in_time, hash)
+    }
+
+    #[inline]
+    pub fn insert_or_refresh(&self, hash: Mixed) -> Result<bool, Full> {
+        perform!(self, insert_or_refresh, locate_in_time, hash)
+    }
+
+    pub fn age(&self, hash: Mixed) -> Option<u64> {
+        perform!(self, age, locate_in_time, hash)
+    }
+}
+
+impl Kind {
+    pub(crate) fn fixed(geometry: Geometry) -> Result<Self, Reason> {
+        Ok(match geometry.lanes().is_wide() {
+            false => Kind::Fixed(Fixed::new(geometry)?),
+            true => Kind::FixedWide(Fixed::new(geometry)?),
+        })
+    }
+
+    pub(crate) fn growing(plan: GrowthPlan) -> Result<Self, Reason> {
+        Growing::new(plan).map(Kind::Growing)
+    }
+
+    /// Makes the room of a filter from what was loaded. The error is the number of bytes that could not be
+    /// allocated.
+    pub fn restore(plan: Plan, loaded: Loaded) -> Result<Self, usize> {
+        Ok(match plan {
+            Plan::Growing(plan) => Kind::Growing(Growing::restore(plan, loaded)?),
+            Plan::Fixed(geometry) if geometry.lanes().is_wide() => {
+                Kind::FixedWide(Fixed::restore(loaded)?)
+            }
+            Plan::Fixed(_) => Kind::Fixed(Fixed::restore(loaded)?),
+        })
+    }
+
+    /// What keeps the time, if the filter forgets.
+    pub fn ticking(&self) -> Option<&Ticking> {
+        on_kind!(self, room => room.ticking())
+    }
+
+    /// The layout, as it is written to a file.
+    pub fn plan(&self) -> Plan {
+        match self {
+            Kind::Fixed(fixed) => Plan::Fixed(fixed.geometry().clone()),
+            Kind::FixedWide(fixed) => Plan::Fixed(fixed.geometry().clone()),
+            Kind::Growing(growing) => Plan::Growing(growing.plan()),
         }
     }
 
-    #[doc(hidden)]
-    fn clear(&self) {
-        match self.stage() {
-            Stage::Shards(shards) => shards.clear(),
-            Stage::List(stages) => stages.clear(),
-        }
+    /// The number of buckets. Those of a list are the ones that it would take to begin with.
+    pub fn buckets(&self) -> usize {
+        on_kind!(self, room => room.buckets())
+    }
+
+    /// The number of shards. A list counts as those that it would take to begin with.
+    pub fn shards(&self) -> usize {
+        self.buckets() / self.plan().geometry().buckets() as usize
+    }
+
+    pub fn items(&self) -> usize {
+        on_kind!(self, room => room.items())
+    }
+
+    pub fn clear(&self) {
+        on_kind!(self, room => room.clear());
     }
 
     /// The memory held beside `self`.
-    #[doc(hidden)]
-    fn heap_bytes(&self) -> usize {
-        match self.stage() {
-            Stage::Shards(shards) => shards.heap_bytes(),
-            Stage::List(stages) => stages.heap_bytes(),
-        }
+    pub fn heap_bytes(&self) -> usize {
+        on_kind!(self, room => room.heap_bytes())
+    }
+
+    /// The false-positive rate at present. How long this takes does not depend on the number of shards.
+    pub fn rate(&self) -> f64 {
+        on_kind!(self, room => room.rate())
     }
 
     /// How many items expire with each of the next ticks, if the filter forgets.
-    #[doc(hidden)]
-    fn expiring(&self) -> Vec<usize> {
-        let Some((ticking, through)) = self.time() else { return Vec::new() };
-        let (lanes, now) = (through.lanes(), ticking.clock().now());
-        let by_stamp = match self.stage() {
-            Stage::Shards(shards) => shards.items_by_stamp(),
-            Stage::List(stages) => stages.items_by_stamp(),
-        };
+    pub fn expiring(&self) -> Vec<usize> {
+        let Some(ticking) = self.ticking() else { return Vec::new() };
+        let (lanes, now) = (self.lanes(), ticking.clock().now());
+        let by_stamp = on_kind!(self, room => room.items_by_stamp());
         let of_age = |age| by_stamp.figures()[lanes.stamp_of_age(age, now)];
         let ages = (0..=u64::from(lanes.remembers())).rev();
         ages.map(|age| of_age(age).max(0) as usize).collect()
     }
 
-    /// The layout, as it is written to a file.
-    #[doc(hidden)]
-    fn plan(&self) -> Plan {
-        match self.stage() {
-            Stage::Shards(shards) => shards.plan(),
-            Stage::List(stages) => Plan::Growing(stages.plan()),
-        }
-    }
-
-    /// The number of buckets. Those of a list are the ones that it would take to begin with.
-    #[doc(hidden)]
-    fn buckets(&self) -> usize {
-        match self.stage() {
-            Stage::Shards(shards) => shards.buckets(),
-            Stage::List(stages) => stages.plan().geometry.buckets() as usize,
-        }
-    }
-
-    /// The false-positive rate at present.
-    #[doc(hidden)]
-    fn rate(&self) -> f64 {
-        match self.stage() {
-            Stage::Shards(shards) => shards.rate(),
-            Stage::List(stages) => stages.rate(),
-        }
-    }
-
     /// All figures, except for the size of the filter itself.
-    #[doc(hidden)]
-    fn stats(&self, capacity: usize) -> Stats {
-        let (plan, buckets) = (self.plan(), self.buckets());
+    pub fn stats(&self, capacity: usize) -> Stats {
+        let (plan, buckets, shards) = (self.plan(), self.buckets(), self.shards());
         let (geometry, lanes) = (plan.geometry(), plan.geometry().lanes());
-        let shards = buckets / geometry.buckets() as usize;
-        let directory_depth = match self.stage() {
-            Stage::Shards(shards) => shards.level(),
-            Stage::List(_) => 0,
-        };
         Stats {
             grows: plan.grows(),
             items: self.items(),
@@ -159,85 +230,34 @@ pub trait Room: sealed::Sealed + Send + Sync {
             false_positive_rate_at_capacity: plan.rate_at_capacity(capacity),
             max_bytes: plan.max_bytes(),
             splits: shards - geometry.shards(),
-            directory_depth,
+            directory_depth: match self {
+                Kind::Growing(growing) => growing.level(),
+                Kind::Fixed(_) | Kind::FixedWide(_) => 0,
+            },
             growth: shards as f64 / geometry.shards() as f64,
             expected_growth: plan.expected_growth(),
         }
     }
 }
 
-pub(crate) mod sealed {
-    pub trait Sealed {}
-}
-
-/// Where the items of a filter are: in shards, or in the list that a growing filter may begin with.
-/// A filter that was seen in its shards stays there.
-#[doc(hidden)]
-pub enum Stage<'a, S> {
-    Shards(&'a S),
-    List(&'a Stages),
-}
-
-/// Does something to an item of a list. `None` if the filter has left its list.
-type Listed<A> = fn(&Stages, Mixed) -> Option<A>;
-
-/// An operation that can be done in shards and in a list.
-#[doc(hidden)]
-pub trait Act: Operation {
-    /// Does this in a list.
-    const LISTED: Listed<Self::Answer>;
-}
-
-/// Does this to an item, wherever it is.
-#[inline(always)]
-pub fn perform<A: Act, R: Room>(room: &R, hash: Mixed) -> A::Answer {
-    match room.stage() {
-        Stage::Shards(shards) => act::<A, _>(shards, hash),
-        Stage::List(stages) => perform_in_list::<A>(stages, hash),
+impl Passage for Kind {
+    fn lanes(&self) -> Lanes {
+        on_kind!(self, room => room.lanes())
     }
-}
 
-/// Does this in the list, or in the shards, which are set before the list ends.
-#[inline(never)]
-fn perform_in_list<A: Act>(stages: &Stages, hash: Mixed) -> A::Answer {
-    loop {
-        if let Some(answer) = (A::LISTED)(stages, hash) {
-            return answer;
-        }
-        if let Some(shards) = stages.shards() {
-            return act::<A, _>(shards, hash);
-        }
+    fn begin(&self, set: impl FnOnce() -> Option<Moment>) {
+        on_kind!(self, room => room.begin(set));
     }
-}
 
-impl Act for Contains {
-    const LISTED: Listed<bool> = Stages::contains;
-}
+    fn segments(&self) -> usize {
+        on_kind!(self, room => room.segments())
+    }
 
-impl Act for Count {
-    const LISTED: Listed<usize> = Stages::count;
-}
+    fn sweep(&self, segments: Range<usize>, now: Moment) {
+        on_kind!(self, room => room.sweep(segments, now));
+    }
 
-impl Act for Remove {
-    const LISTED: Listed<bool> = Stages::remove;
-}
-
-impl Act for Insert {
-    const LISTED: Listed<Result<(), Full>> = Stages::insert;
-}
-
-impl Act for Refresh {
-    const LISTED: Listed<bool> = Stages::refresh;
-}
-
-impl Act for InsertOrRefresh {
-    const LISTED: Listed<Result<bool, Full>> = Stages::insert_or_refresh;
-}
-
-impl Act for Age {
-    const LISTED: Listed<Option<u64>> = Stages::age;
-}
-
-impl Act for InsertIfAbsent {
-    const LISTED: Listed<Result<bool, Full>> = Stages::insert_if_absent;
+    fn close(&self, now: Moment) {
+        on_kind!(self, room => room.close(now));
+    }
 }

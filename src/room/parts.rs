@@ -107,17 +107,3 @@ pub enum Loaded {
     /// forgets.
     Items { hashes: Vec<u64>, stamps: Vec<u8>, time: Option<Time> },
 }
-
-/// Why a room could not be restored from the contents of a file.
-#[doc(hidden)]
-#[derive(Debug)]
-pub enum CannotRestore {
-    /// The plan is for the other kind of room.
-    WrongKind {
-        /// Whether the plan is for a growing filter.
-        grows: bool,
-    },
-    OutOfMemory {
-        bytes: usize,
-    },
-}

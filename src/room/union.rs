@@ -4,7 +4,7 @@
 //! shards here that have its hashes: what is not here already is added. No lock of either filter is held while one
 //! of the other is asked for, so filters may take over from each other at the same time. In a fixed filter, a
 //! copy belongs to one shard. In one that grows, copies and shards are split until they are alike (see
-//! `room/growing/grown/adopt.rs`). Both divide the hashes at the same places, or they are refused.
+//! `room/growing/sharded/adopt.rs`). Both divide the hashes at the same places, or they are refused.
 //!
 //! Neither filter begins a tick meanwhile, so each entry keeps its age. Where both filters have numbers for
 //! their ticks, the numbers tell how much older it is here.
@@ -14,27 +14,28 @@ use crate::error::union::{Different, Reason};
 use crate::layout::geometry::Mixed;
 use crate::room::guest::{Guest, Taken, Times, zeros};
 use crate::room::parts::Plan;
-use crate::room::shards::{self, Shards};
-use crate::room::{Room, Stage};
+use crate::room::shards::Shards;
+use crate::room::{Kind, on_shards};
 use crate::table::ticking::Held;
 
-/// Takes over what another room knows. Returns how many entries were added. The hashers are the same, and the rooms
+/// Takes over what another filter knows. Returns how many entries were added. The hashers are the same, and the filters
 /// [alike](check).
-pub fn unite<R: Room>(room: &R, other: &R) -> Result<usize, Reason> {
+pub fn unite(room: &Kind, other: &Kind) -> Result<usize, Reason> {
     let plan = other.plan();
     let lanes = plan.geometry().lanes();
     let held = room
-        .time()
-        .zip(other.time())
-        .map(|((here, through), there)| here.hold_both(through, there));
+        .ticking()
+        .zip(other.ticking())
+        .map(|(here, there)| here.hold_both(room, (there, other)));
     let times = Times::of(held.as_ref().map(|held| held.each_ref().map(Held::time)), lanes);
     let mut taken = Taken::default();
     loop {
-        match other.stage() {
-            Stage::Shards(shards) => take_shards(room, shards, &plan, &times, &mut taken)?,
-            Stage::List(list) => {
+        on_shards!(
+            other,
+            shards => take_shards(room, (other, shards), &plan, &times, &mut taken)?,
+            growing => {
                 // The list may have ended by now. Then there are shards.
-                let Some(items) = list.items_of_list() else { continue };
+                let Some(items) = growing.items_of_list() else { continue };
                 let (hashes, stamps) = items.map_err(|bytes| Reason::OutOfMemory { bytes })?;
                 for (index, hash) in hashes.iter().enumerate() {
                     let stamp = stamps.get(index).copied().unwrap_or(0);
@@ -43,13 +44,13 @@ pub fn unite<R: Room>(room: &R, other: &R) -> Result<usize, Reason> {
                     }
                 }
             }
-        }
+        );
         return taken.result().map(|()| taken.added);
     }
 }
 
-/// Checks that the rooms were made alike.
-pub fn check<R: Room>(room: &R, other: &R) -> Result<(), Reason> {
+/// Checks that the filters were made alike.
+pub fn check(room: &Kind, other: &Kind) -> Result<(), Reason> {
     let plans = [room.plan(), other.plan()];
     let [one, other] = plans.each_ref().map(|plan| plan.geometry().numbers());
     let is_one_size = match &plans {
@@ -58,7 +59,9 @@ pub fn check<R: Room>(room: &R, other: &R) -> Result<(), Reason> {
         [Plan::Growing(one), Plan::Growing(other)] => one.roots() == other.roots(),
         _ => one == other,
     };
-    let different = if one.lanes.remembers() != other.lanes.remembers() {
+    let different = if plans[0].grows() != plans[1].grows() {
+        Different::Kind
+    } else if one.lanes.remembers() != other.lanes.remembers() {
         Different::Window
     } else if one.lanes != other.lanes {
         Different::Layout
@@ -71,46 +74,44 @@ pub fn check<R: Room>(room: &R, other: &R) -> Result<(), Reason> {
 }
 
 /// Adds an item of another filter's list, so many ticks old.
-fn adopt_item<R: Room>(room: &R, hash: Mixed, age: u64) -> Result<bool, Full> {
+fn adopt_item(room: &Kind, hash: Mixed, age: u64) -> Result<bool, Full> {
     loop {
-        match room.stage() {
-            Stage::Shards(shards) => return shards::adopt_item(shards, hash, age),
-            Stage::List(list) => {
-                if let Some(result) = list.adopt(hash, age) {
-                    return result;
-                }
+        on_shards!(
+            room,
+            shards => return shards.adopt_item(hash, age),
+            growing => if let Some(result) = growing.adopt(hash, age) {
+                return result;
             }
-        }
+        );
     }
 }
 
 /// Takes over all shards of another filter.
-fn take_shards<R: Room>(
-    room: &R,
-    from: &R::Shards,
+fn take_shards(
+    room: &Kind,
+    (other, from): (&Kind, &impl Shards),
     plan: &Plan,
     times: &Times,
     taken: &mut Taken,
 ) -> Result<(), Reason> {
+    if let Kind::Growing(growing) = room
+        && growing.shards().is_none()
+    {
+        // A list has no room for what is not a hash.
+        growing.leave().map_err(|full| {
+            let refused = other.items();
+            Reason::Full { full, added: 0, refused, is_all: true }
+        })?;
+    }
     let lanes = plan.geometry().lanes();
     let mut words = zeros(plan.geometry().words())?;
-    let shards = loop {
-        match room.stage() {
-            Stage::Shards(shards) => break shards,
-            // A list has no room for what is not a hash.
-            Stage::List(list) => list.leave().map_err(|full| {
-                let refused = from.items();
-                Reason::Full { full, added: 0, refused, is_all: true }
-            })?,
-        }
-    };
     let mut next = Some(0);
     while let Some(start) = next {
         let Some(copied) = from.copy_shard(&mut next, &mut words) else { break };
         times.bring(&mut words, lanes);
         let start = from.item_in(start);
         let guest = Guest { start, depth: copied.depth, words: &words, lanes };
-        shards.take_over(&guest, taken)?;
+        on_shards!(room, shards => shards.take_over(&guest, taken)?, _growing => {});
     }
     Ok(())
 }

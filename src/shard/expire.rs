@@ -67,7 +67,7 @@
 //! # And in a growing filter?
 //!
 //! There the same happens in the shards that there are, and in those that splits add meanwhile (see
-//! `room/growing/grown/forget.rs`). The end of the tick takes the items of used-up lanes off (see
+//! `room/growing/sharded/forget.rs`). The end of the tick takes the items of used-up lanes off (see
 //! `room/growing/ledger.rs`).
 
 use crate::layout::either;

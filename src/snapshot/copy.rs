@@ -1,12 +1,11 @@
-//! A copy of a room in memory, while other threads change the room.
+//! A copy of a filter in memory, while other threads change the filter.
 //!
 //! It is made like a file that is saved and loaded, and so with the same promises: an item that stays in is in
-//! the copy once, and ticks do not wait for more than one shard. Each shard is copied once: if a room grows
+//! the copy once, and ticks do not wait for more than one shard. Each shard is copied once: if a filter grows
 //! meanwhile, the copy grows as well.
 
-use crate::room::parts::{Block, CannotRestore, Copied, Loaded, Plan};
-use crate::room::shards::Shards;
-use crate::room::{Room, Stage};
+use crate::room::Kind;
+use crate::room::parts::{Block, Copied, Loaded, Plan};
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::error::Reason;
 use crate::snapshot::gather::Gathered;
@@ -15,41 +14,26 @@ use crate::snapshot::part::blocks::BlockReader;
 use crate::snapshot::write::copy_next;
 use crate::table::ticking::Time;
 
-/// Copies a room. The error is the number of bytes that could not be allocated.
-pub fn copy<R: Room>(room: &R) -> Result<R, usize> {
+/// Copies what a filter has. The error is the number of bytes that could not be allocated.
+pub fn copy(room: &Kind) -> Result<Kind, usize> {
     let (plan, loaded) = loaded(room).map_err(|reason| match reason {
         Reason::OutOfMemory { bytes } => bytes,
         _ => usize::MAX,
     })?;
-    R::restore(plan, loaded).map_err(|error| match error {
-        CannotRestore::OutOfMemory { bytes } => bytes,
-        CannotRestore::WrongKind { .. } => usize::MAX,
-    })
+    Kind::restore(plan, loaded)
 }
 
-fn loaded<R: Room>(room: &R) -> Result<(Plan, Loaded), Reason> {
-    loop {
-        match room.stage() {
-            Stage::Shards(shards) => {
-                let plan = shards.plan();
-                let loaded = copied(&plan, count_of(shards), |next, buckets| {
-                    copy_next(room, shards, next, buckets)
-                });
-                return loaded.map(|loaded| (plan, loaded));
-            }
-            // If it has ended, there are shards now.
-            Stage::List(stages) => {
-                if let Some(list) = Listing::of(room, stages)? {
-                    return Ok((Plan::Growing(stages.plan()), list.loaded()));
-                }
-            }
-        }
+fn loaded(room: &Kind) -> Result<(Plan, Loaded), Reason> {
+    if let Kind::Growing(growing) = room
+        && growing.shards().is_none()
+        && let Some(list) = Listing::of(growing)?
+    {
+        return Ok((room.plan(), list.loaded()));
     }
-}
-
-/// The number of shards that the room has now.
-fn count_of(shards: &impl Shards) -> usize {
-    shards.buckets() / shards.plan().geometry().buckets() as usize
+    // A list that has ended left shards.
+    let plan = room.plan();
+    let loaded = copied(&plan, room.shards(), |next, buckets| copy_next(room, next, buckets))?;
+    Ok((plan, loaded))
 }
 
 /// Puts together what these calls copy, shard by shard, of a room that has so many shards now.
@@ -80,20 +64,23 @@ mod tests {
     use crate::layout::geometry::Mixed;
     use crate::layout::sizing::growth_plan;
     use crate::room::growing::Growing;
-    use crate::room::growing::grown::Grown;
-    use crate::room::shards::{Contains, Insert, act};
+    use crate::room::growing::sharded::AnySharded;
+    use crate::room::shards::{Shards, act};
 
     /// After each shard, the room doubles. Without a copy that grows as well, there would be no end.
     #[test]
     fn each_shard_is_copied_once_while_the_room_grows() {
         let plan = growth_plan(100_000, 0.001, 0, 64.0, [0, usize::MAX]).expect("a layout");
-        let shards = Grown::new(plan).expect("memory");
-        let (plan, before) = (shards.plan(), count_of(&shards));
+        let Ok(AnySharded::Narrow(shards)) = AnySharded::new(plan.clone()) else {
+            panic!("memory")
+        };
+        let plan = Plan::Growing(plan);
+        let before = shards.bucket_count() / plan.geometry().buckets() as usize;
         let (mut items, mut count) = (0u64.., 0);
         let mut fill_up_to = |most: usize| {
             while count < most {
                 let item = items.next().expect("an item");
-                act::<Insert, _>(&shards, Mixed::of(item)).expect("memory");
+                act(&shards, Mixed::of(item), Shards::insert).expect("memory");
                 count += 1;
             }
         };
@@ -109,10 +96,11 @@ mod tests {
         let Ok(Loaded::Gathered { tables, depths, time }) = loaded else { panic!("no memory") };
         assert!(copies > 2 * before, "{before} shards did not become more than {copies}");
         assert_eq!((tables.shards(), depths.len()), (copies, copies));
+        let Plan::Growing(plan) = plan else { panic!("it grows") };
         let copy = Growing::restore(plan, Loaded::Gathered { tables, depths, time });
         let copy = copy.expect("memory");
-        let Stage::Shards(copy) = copy.stage() else { panic!("it has a list") };
-        let missing = (0..50_000).filter(|item| !act::<Contains, _>(copy, Mixed::of(*item)));
+        let Some(AnySharded::Narrow(copy)) = copy.shards() else { panic!("it has a list") };
+        let missing = (0..50_000).filter(|item| !act(copy, Mixed::of(*item), Shards::contains));
         assert_eq!(missing.count(), 0);
     }
 }

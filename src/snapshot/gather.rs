@@ -11,7 +11,7 @@
 //! What a part has brought can be taken back, if the rest of the part turns out to be damaged.
 
 use crate::layout::stamps::by_stamp::ByStamp;
-use crate::room::growing::grown::Grown;
+use crate::room::growing::sharded::AnySharded;
 use crate::room::growing::site::Site;
 use crate::room::growing::tables::Tables;
 use crate::room::parts::{Block, Loaded, Plan};
@@ -270,7 +270,7 @@ fn take<'a>(tables: &'a Tables, plan: &Plan, deepest: u32) -> Option<&'a Site> {
         Plan::Growing(plan) => {
             let entries = u128::from(plan.geometry.shards() as u64) << deepest;
             let directory = usize::try_from(8 * entries).unwrap_or(usize::MAX);
-            let others = plan.own_bytes + size_of::<Grown>() + tables.heap_bytes();
+            let others = plan.own_bytes + size_of::<AnySharded>() + tables.heap_bytes();
             (others.saturating_add(directory), plan.max_bytes)
         }
         Plan::Fixed(_) => (0, usize::MAX),

@@ -2,10 +2,9 @@
 //! with their stamps if the filter forgets.
 
 use crate::layout::stamps::Moment;
-use crate::room::Room;
-use crate::room::growing::stages::Stages;
-use crate::room::growing::stages::grow::MOST_LISTED;
-use crate::room::growing::stages::list::slots::GAP;
+use crate::room::growing::Growing;
+use crate::room::growing::grow::MOST_LISTED;
+use crate::room::growing::list::slots::GAP;
 use crate::room::parts::{Loaded, Plan};
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::error::Reason;
@@ -31,12 +30,9 @@ pub struct Listing {
 
 impl Listing {
     /// Copies the list of a filter, unless that has ended.
-    pub fn of<R: Room>(room: &R, stages: &Stages) -> Result<Option<Self>, Reason> {
-        let held = room.time().map(|(ticking, through)| ticking.hold(through));
-        let items = stages
-            .items_of_list()
-            .or_else(|| stages.shards().is_none().then(|| Ok((Vec::new(), Vec::new()))));
-        let Some(items) = items else { return Ok(None) };
+    pub fn of(growing: &Growing) -> Result<Option<Self>, Reason> {
+        let held = growing.ticking().map(|ticking| ticking.hold(growing));
+        let Some(items) = growing.items_of_list() else { return Ok(None) };
         let (hashes, stamps) = items.map_err(|bytes| Reason::OutOfMemory { bytes })?;
         Ok(Some(Listing { hashes, stamps, time: held.map(|held| held.time()) }))
     }

@@ -1,7 +1,6 @@
 //! From a filter to one piece of it.
 
-use crate::room::shards::Shards;
-use crate::room::{Room, Stage};
+use crate::room::Kind;
 use crate::snapshot::allocate::reserve;
 use crate::snapshot::error::Reason;
 use crate::snapshot::part::format::{END_WORDS, HEADER_WORDS, PIECE_MAGIC, block_bytes};
@@ -119,7 +118,7 @@ impl fmt::Debug for Piece {
 /// Makes the piece that begins at this cursor. It has at least one shard, and more if they fit into
 /// this number of bytes.
 pub fn piece_of<S: PersistentHasher>(
-    room: &impl Room,
+    room: &Kind,
     about: (usize, &S),
     stamp: Stamp,
     cursor: u64,
@@ -127,11 +126,11 @@ pub fn piece_of<S: PersistentHasher>(
 ) -> Result<Piece, Reason> {
     let part = Part { start: cursor, stamp, most_bytes };
     let mut bytes = Vec::new();
-    if let Stage::Shards(shards) = room.stage() {
-        let plan = shards.plan();
+    let is_list = matches!(room, Kind::Growing(growing) if growing.shards().is_none());
+    if !is_list {
+        let plan = room.plan();
         // There may be more when they are copied.
-        let now = (shards.buckets() / plan.geometry().buckets() as usize) as u64;
-        let blocks = part.most_blocks(&plan).min(now);
+        let blocks = part.most_blocks(&plan).min(room.shards() as u64);
         reserve(&mut bytes, AROUND + (blocks * block_bytes(&plan)) as usize)?;
     }
     let (_, next) = write(room, about, part, |words| {

@@ -4,8 +4,8 @@
 //! blocks, and how they follow one another. A part that is refused leaves no trace: the one that should have come can still be
 //! read.
 
-use crate::room::Room;
-use crate::room::parts::{CannotRestore, Loaded};
+use crate::room::Kind;
+use crate::room::parts::Loaded;
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::error::Reason;
 use crate::snapshot::gather::Gathered;
@@ -19,68 +19,42 @@ use crate::snapshot::source::Source;
 use crate::stable_hash::PersistentHasher;
 use std::io::Read;
 
-/// A filter as it was read, of either kind.
+/// A filter as it was read.
 pub struct ReadFilter<S> {
     pub header: Header<S>,
     pub loaded: Loaded,
 }
 
 impl<S> ReadFilter<S> {
-    /// The capacity, the room and the hasher of the filter, which has to have this kind of room.
-    pub fn into_room<R: Room>(self) -> Result<(usize, R, S), Reason> {
+    /// The capacity of the filter, what it has, and its hasher.
+    pub fn into_kind(self) -> Result<(usize, Kind, S), Reason> {
         let ReadFilter { header: Header { plan, capacity, hasher, .. }, mut loaded } = self;
         let (Loaded::Shards { time, .. }
         | Loaded::Gathered { time, .. }
         | Loaded::Items { time, .. }) = &mut loaded;
         *time = time.map(from_here);
-        let room = R::restore(plan, loaded).map_err(|error| match error {
-            CannotRestore::WrongKind { grows } => Reason::WrongKind { grows },
-            CannotRestore::OutOfMemory { bytes } => Reason::OutOfMemory { bytes },
-        })?;
-        Ok((capacity, room, hasher))
+        let kind = Kind::restore(plan, loaded).map_err(|bytes| Reason::OutOfMemory { bytes })?;
+        Ok((capacity, kind, hasher))
     }
 }
 
-/// Which filters are welcome, and how large one that grows is without its heap.
-#[derive(Clone, Copy)]
-pub struct Wanted {
-    /// Whether the filter has to grow. `None` if either kind is welcome.
-    pub grows: Option<bool>,
-    pub own_bytes: usize,
-}
-
-impl Wanted {
-    /// Parses a header. Returns it with its checksum.
-    pub fn header<S: PersistentHasher>(
-        self,
-        words: &mut Words<HEADER_WORDS>,
-    ) -> Result<(Header<S>, u64), Reason> {
-        let (header, sum) = read_header(words, self.own_bytes)?;
-        let grows = header.plan.grows();
-        match self.grows {
-            Some(wanted) if wanted != grows => Err(Reason::WrongKind { grows }),
-            _ => Ok((header, sum)),
-        }
-    }
-}
-
-/// Reads a filter that is one part.
+/// Reads a filter that is one part, and that takes so many bytes without its heap.
 pub fn read<S: PersistentHasher>(
     reader: impl Read,
-    wanted: Wanted,
+    own_bytes: usize,
 ) -> Result<ReadFilter<S>, Reason> {
     let mut source = Source::stream(reader);
     let words = source.header()?.ok_or(Reason::NotASnapshot)?;
-    read_after(words, source, wanted)
+    read_after(words, source, own_bytes)
 }
 
 /// The same after its header, as it was read.
 pub fn read_after<S: PersistentHasher>(
     words: Words<HEADER_WORDS>,
     source: Source<impl Read>,
-    wanted: Wanted,
+    own_bytes: usize,
 ) -> Result<ReadFilter<S>, Reason> {
-    let mut loading = Loading::new(wanted);
+    let mut loading = Loading::new(own_bytes);
     let read = loading.add(words, source).and_then(|()| loading.finish());
     read.map_err(|reason| match reason {
         Reason::Misplaced { .. } | Reason::PiecesMissing { .. } => Reason::OnlyAPiece,
@@ -90,7 +64,8 @@ pub fn read_after<S: PersistentHasher>(
 
 /// A filter whose parts are coming.
 pub struct Loading<S> {
-    wanted: Wanted,
+    /// The size of the filter without its heap.
+    own_bytes: usize,
     /// With the header of the last part: the limit of the filter's size may have changed since the first.
     begun: Option<(Begun, Header<S>)>,
 }
@@ -108,8 +83,8 @@ struct Begun {
 }
 
 impl<S: PersistentHasher> Loading<S> {
-    pub fn new(wanted: Wanted) -> Self {
-        Loading { wanted, begun: None }
+    pub fn new(own_bytes: usize) -> Self {
+        Loading { own_bytes, begun: None }
     }
 
     /// Adds a part. If it is refused, nothing has changed.
@@ -133,7 +108,7 @@ impl<S: PersistentHasher> Loading<S> {
         mut words: Words<HEADER_WORDS>,
         mut source: Source<impl Read>,
     ) -> Result<(), Reason> {
-        let (header, sum) = self.wanted.header(&mut words)?;
+        let (header, sum) = read_header(&mut words, self.own_bytes)?;
         match &mut self.begun {
             Some((begun, last)) => {
                 begun.add(&header, &words, sum, &mut source)?;

@@ -8,7 +8,7 @@ use crate::layout::roots::Position;
 use crate::layout::stamps::Moment;
 use crate::room::parts::{Copied, Plan};
 use crate::room::shards::Shards;
-use crate::room::{Room, Stage};
+use crate::room::{Kind, on_shards};
 use crate::rule::rule;
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::error::Reason;
@@ -22,7 +22,7 @@ use crate::snapshot::part::header::header;
 use crate::snapshot::part::origin::Stamp;
 use crate::snapshot::part::time::{Times, words_of};
 use crate::stable_hash::PersistentHasher;
-use crate::table::ticking::Time;
+use crate::table::ticking::{Ticking, Time};
 use std::fmt;
 
 /// What a save has written: the numbers of items, bytes and shards.
@@ -101,7 +101,7 @@ impl<W: FnMut(&[u8]) -> Result<(), Reason>> Sink<W> {
 /// Writes a part of a filter, from its header to its end, by calls with some of its bytes. Returns its end, and the place
 /// where the next part begins, if there is another one.
 pub fn write<S: PersistentHasher>(
-    room: &impl Room,
+    room: &Kind,
     (capacity, hasher): (usize, &S),
     part: Part,
     write: impl FnMut(&[u8]) -> Result<(), Reason>,
@@ -119,16 +119,16 @@ pub fn write<S: PersistentHasher>(
         let coverage = Coverage::from(plan.geometry().shards(), start);
         Ok(Tally::new(sum, coverage, Times::default(), is_file))
     };
-    let list = match room.stage() {
-        Stage::List(stages) => Listing::of(room, stages)?.map(|list| (stages.plan(), list)),
-        Stage::Shards(_) => None,
+    let list = match room {
+        Kind::Growing(growing) if growing.shards().is_none() => Listing::of(growing)?,
+        _ => None,
     };
-    let (tally, told) = if let Some((plan, list)) = list {
+    let (tally, told) = if let Some(list) = list {
         // A filter that has a list never had anything else, so no other place came from it.
         if start != 0 {
             return Err(no_such_piece());
         }
-        let plan = Plan::Growing(plan);
+        let plan = room.plan();
         let mut tally: Tally = begin(&mut sink, &plan, true)?;
         let sum = sink.write(&mut block_of(&plan, &list)?)?;
         tally.add(0, list.hashes.len() as i64, sum).map_err(|_| Reason::Outgrown)?;
@@ -136,12 +136,11 @@ pub fn write<S: PersistentHasher>(
         (tally, told)
     } else {
         // A list that has ended left shards.
-        let Stage::Shards(shards) = room.stage() else { return Err(Reason::Outgrown) };
-        let plan = shards.plan();
+        let plan = room.plan();
         let first = shard_at(&plan, start).ok_or_else(no_such_piece)?;
         let mut block = zeros(block_words(&plan))?;
         let mut tally = begin(&mut sink, &plan, false)?;
-        let mut copying = Copying { room, shards, plan: &plan, next: Some(first) };
+        let mut copying = Copying { room, plan: &plan, next: Some(first) };
         while tally.blocks() < part.most_blocks(&plan)
             && let Some((depth, items)) = copying.copy(tally.blocks(), &mut block)
         {
@@ -179,34 +178,31 @@ fn shard_at(plan: &Plan, place: u64) -> Option<u64> {
 /// Copies the next shard of a filter. Returns what there is to know of it, and the time if the filter forgets.
 ///
 /// A filter that forgets lets no tick pass meanwhile, so the copy is of one moment.
-pub fn copy_next<R: Room>(
-    room: &R,
-    shards: &R::Shards,
+pub fn copy_next(
+    room: &Kind,
     next: &mut Option<u64>,
     buckets: &mut [u64],
 ) -> Option<(Copied, Option<Time>)> {
-    let held = room.time().map(|(ticking, _)| ticking.hold_in_a_tick());
-    let copied = shards.copy_shard(next, buckets)?;
+    let held = room.ticking().map(Ticking::hold_in_a_tick);
+    let copied = on_shards!(room, shards => shards.copy_shard(next, buckets), _growing => None)?;
     Some((copied, held.map(|held| held.time())))
 }
 
 /// Copies the shards of a filter into blocks, one by one.
-pub struct Copying<'a, R: Room> {
-    pub room: &'a R,
-    pub shards: &'a R::Shards,
-    pub plan: &'a Plan,
+struct Copying<'a> {
+    room: &'a Kind,
+    plan: &'a Plan,
     /// What the room calls the next shard.
-    pub next: Option<u64>,
+    next: Option<u64>,
 }
 
-impl<R: Room> Copying<'_, R> {
+impl Copying<'_> {
     /// Copies the next shard into a block with this number, which has all but its checksum then. Returns
     /// its depth and its items, or `None` if there are no more shards.
-    pub fn copy(&mut self, number: u64, block: &mut [u64]) -> Option<(u32, i64)> {
+    fn copy(&mut self, number: u64, block: &mut [u64]) -> Option<(u32, i64)> {
         let buckets = buckets_in(self.plan);
         let ages = buckets.end..block.len() - 1;
-        let (copied, time) =
-            copy_next(self.room, self.shards, &mut self.next, &mut block[buckets])?;
+        let (copied, time) = copy_next(self.room, &mut self.next, &mut block[buckets])?;
         let Copied { depth, items, used_up } = copied;
         block[..BLOCK_HEAD].copy_from_slice(&[number, depth.into(), items.cast_unsigned()]);
         if let Some(time) = time {

@@ -8,7 +8,7 @@ mod rounds;
 
 pub use rounds::rounds;
 
-use koel::{ConcurrentCuckooFilter, Stats};
+use koel::{ConcurrentCuckooFilter, Prehashed, Stats};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hasher};
 use std::panic::resume_unwind;
@@ -55,7 +55,7 @@ impl Layout {
         self.filter_with(capacity, Fixed { key: 0 })
     }
 
-    pub fn filter_with<S>(&self, capacity: usize, hasher: S) -> Filter<S> {
+    pub fn filter_with<S: BuildHasher>(&self, capacity: usize, hasher: S) -> Filter<S> {
         let filter = ConcurrentCuckooFilter::builder()
             .capacity(capacity)
             .false_positive_rate(self.rate)
@@ -103,16 +103,22 @@ pub fn expected_rate(stats: &Stats, load: f64) -> f64 {
 }
 
 /// Returns the count of each hash. For many hashes, two different tables hardly ever agree.
-pub fn answers<S>(filter: &Filter<S>, hashes: impl IntoIterator<Item = u64>) -> Vec<usize> {
-    hashes.into_iter().map(|hash| filter.count_hash(hash)).collect()
+pub fn answers<S: BuildHasher>(
+    filter: &Filter<S>,
+    hashes: impl IntoIterator<Item = u64>,
+) -> Vec<usize> {
+    hashes.into_iter().map(|hash| filter.count(&Prehashed(hash))).collect()
 }
 
 /// Inserts new hashes until one is refused. Returns the inserted hashes and the refused one.
-pub fn fill_to_refusal<S>(filter: &Filter<S>, random: &mut SplitMix) -> (Vec<u64>, u64) {
+pub fn fill_to_refusal<S: BuildHasher>(
+    filter: &Filter<S>,
+    random: &mut SplitMix,
+) -> (Vec<u64>, u64) {
     let mut inserted = Vec::new();
     loop {
         let hash = random.next();
-        if filter.insert_hash(hash).is_err() {
+        if filter.insert(&Prehashed(hash)).is_err() {
             return (inserted, hash);
         }
         inserted.push(hash);
@@ -121,9 +127,9 @@ pub fn fill_to_refusal<S>(filter: &Filter<S>, random: &mut SplitMix) -> (Vec<u64
 
 /// Runs the work in `threads` threads, which start at the same time, and passes each its number.
 /// Lets a growing filter, which is empty, have shards from now on, however few items it gets.
-pub fn leave_list<S: std::hash::BuildHasher>(filter: &koel::GrowingCuckooFilter<S>) {
+pub fn leave_list<S: std::hash::BuildHasher>(filter: &koel::ConcurrentCuckooFilter<S>) {
     // One more than the longest list has.
-    (0..=16_384).for_each(|hash| filter.insert_hash(hash).expect("memory"));
+    (0..=16_384).for_each(|hash| filter.insert(&Prehashed(hash)).expect("memory"));
     filter.clear();
 }
 
@@ -258,4 +264,10 @@ impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }
+}
+
+/// These hashes as keys.
+#[allow(dead_code)] // not every test program uses it
+pub fn prehashed(hashes: &[u64]) -> Vec<Prehashed> {
+    hashes.iter().map(|hash| Prehashed(*hash)).collect()
 }

@@ -1,9 +1,9 @@
 //! The tasks of the child process that strace watches.
 
-use crate::kind::{Kind, Saved};
+use crate::kind::{Fixed, Growing, Kind, Saved};
 use crate::process::{again, names};
 use crate::scene::{CAPACITY, NAME, NEW, OLD};
-use koel::{Fixed, Growing, SnapshotError, SnapshotErrorKind};
+use koel::{SnapshotError, SnapshotErrorKind};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -59,7 +59,7 @@ pub fn run(task: &[String]) -> ! {
 }
 
 fn save<K: Kind>(path: &Path) -> Result<(), SnapshotError> {
-    let filter: Saved<K> = K::filter(CAPACITY);
+    let filter: Saved = K::filter(CAPACITY);
     for item in OLD.start..NEW.end {
         filter.insert(&item).expect("room");
     }
@@ -85,7 +85,7 @@ fn save<K: Kind>(path: &Path) -> Result<(), SnapshotError> {
 }
 
 fn load<K: Kind>(path: &Path) -> Result<(), SnapshotError> {
-    let filter = marked(|| Saved::<K>::load(path))?;
+    let filter = marked(|| Saved::load(path))?;
     assert!(OLD.clone().all(|item| filter.contains(&item)), "an old item is lost");
     Ok(())
 }
@@ -94,7 +94,7 @@ fn load<K: Kind>(path: &Path) -> Result<(), SnapshotError> {
 /// succeeds.
 fn fill<K: Kind>(folder: &Path) -> ! {
     let (path, filler) = (folder.join(NAME), folder.join("filler"));
-    let filter: Saved<K> = K::filter(CAPACITY);
+    let filter: Saved = K::filter(CAPACITY);
     OLD.for_each(|item| filter.insert(&item).expect("room"));
     filter.save(&path).expect("room on the disk");
     let old = fs::read(&path).expect("the file");

@@ -1,11 +1,11 @@
 //! A killed save leaves the old file or the new one.
 
 use crate::child::saving;
-use crate::kind::Kind;
+use crate::kind::{Fixed, Growing, Kind};
 use crate::rounds::rounds;
 use crate::scene::{Holds, Scene, both, old_file};
 use crate::strace::{Call, watch};
-use koel::{Fixed, Growing};
+
 use std::collections::HashMap;
 
 pub const TESTS: &[(&str, fn())] = &[

@@ -1,10 +1,9 @@
 //! A save reaches the disk in this order: the bytes of the new file, its new name, the folder.
 
 use crate::child::saving;
-use crate::kind::Kind;
+use crate::kind::{Fixed, Growing, Kind};
 use crate::scene::{BESIDE, Scene, both, old_file};
 use crate::strace::{Call, watch};
-use koel::{Fixed, Growing};
 
 pub const TESTS: &[(&str, fn())] =
     &[("a_save_syncs_the_file_before_the_rename_and_the_folder_after", || {

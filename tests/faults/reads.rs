@@ -1,10 +1,9 @@
 //! A load reports which system call failed, and it tolerates interruptions and short reads.
 
 use crate::child::loading;
-use crate::kind::Kind;
+use crate::kind::{Fixed, Growing, Kind};
 use crate::scene::{NAME, Scene, both, old_file};
 use crate::strace::{Call, watch};
-use koel::{Fixed, Growing};
 
 pub const TESTS: &[(&str, fn())] = &[
     ("a_load_reports_the_system_call_that_failed", || {

@@ -1,11 +1,10 @@
 //! A save whose system call fails leaves the old file unchanged, and reports the call.
 
 use crate::child::saving;
-use crate::kind::Kind;
+use crate::kind::{Fixed, Growing, Kind};
 use crate::rounds::rounds;
 use crate::scene::{BESIDE, Holds, NAME, Scene, both, old_file};
 use crate::strace::{Call, watch};
-use koel::{Fixed, Growing};
 
 pub const TESTS: &[(&str, fn())] = &[
     ("a_save_that_fails_leaves_the_old_file_and_no_other", || {

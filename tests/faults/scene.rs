@@ -86,7 +86,7 @@ impl<'a, K: Kind> Scene<'a, K> {
         if self.before == Some(&bytes) {
             return Holds::Old;
         }
-        let filter = Saved::<K>::load(&self.path).expect("a whole file");
+        let filter = Saved::load(&self.path).expect("a whole file");
         let mut must = OLD.start..NEW.end;
         assert!(must.all(|item| filter.contains(&item)), "an item is lost");
         Holds::New
@@ -102,7 +102,7 @@ impl<'a, K: Kind> Scene<'a, K> {
 
     /// Loads the file, if there is one, and saves it again with one more item.
     pub fn go_on(&self) {
-        let load = || Saved::<K>::load(&self.path).expect("a whole file");
+        let load = || Saved::load(&self.path).expect("a whole file");
         let was = self.holds();
         let filter = if was == Holds::Nothing { K::filter(CAPACITY) } else { load() };
         filter.insert("one more").expect("room");

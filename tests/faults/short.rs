@@ -4,11 +4,11 @@
 //! limit on the length of files cuts off the writes, or a full disk does.
 
 use crate::child::{filling, saving};
-use crate::kind::Kind;
+use crate::kind::{Fixed, Growing, Kind};
 use crate::rounds::rounds;
 use crate::scene::{Holds, Scene, both, old_file};
 use crate::strace::watch;
-use koel::{Fixed, Growing};
+
 use std::process::Command;
 
 pub const TESTS: &[(&str, fn())] = &[

@@ -3,11 +3,11 @@
 
 use crate::common::{SplitMix, rounds};
 use crate::file::{BLOCK_HEAD, END_WORDS, FilterFile, HEADER_WORDS, end, seal};
-use koel::{AnyCuckooFilter, ConcurrentCuckooFilter, Room, SnapshotErrorKind, StableHash};
+use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-type Any = AnyCuckooFilter<StableHash>;
+type Any = ConcurrentCuckooFilter<StableHash>;
 
 /// What koel makes of a part: what is wrong with it, if anything is. Too little memory for it is neither.
 fn by_koel(bytes: &[u8]) -> Option<Result<(), String>> {
@@ -133,7 +133,7 @@ fn files_in(folder: &str) -> Vec<Vec<u8>> {
 }
 
 /// The file of a filter, and the only piece of it.
-fn both<R: Room>(filter: &ConcurrentCuckooFilter<StableHash, R>) -> [Vec<u8>; 2] {
+fn both(filter: &ConcurrentCuckooFilter<StableHash>) -> [Vec<u8>; 2] {
     let mut bytes = Vec::new();
     filter.write_to(&mut bytes).expect("memory");
     [bytes, filter.piece_at(0, usize::MAX).expect("memory").as_bytes().to_vec()]

@@ -2,9 +2,9 @@
 //! save is never new again.
 
 use crate::common::rounds;
-use crate::kind::{Kind, Saved};
+use crate::kind::{Fixed, Growing, Kind, Saved};
 use crate::process::{again, names, task};
-use koel::{Fixed, Growing};
+
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -28,7 +28,7 @@ fn url(thread: usize, number: u64) -> String {
 }
 
 /// Inserts the addresses that were seen, and returns how many of them were new to the filter.
-fn new_among<K: Kind>(filter: &Saved<K>, seen: [u64; THREADS]) -> usize {
+fn new_among(filter: &Saved, seen: [u64; THREADS]) -> usize {
     let all = seen.iter().enumerate().flat_map(|(thread, end)| (0..*end).map(move |n| (thread, n)));
     all.filter(|(thread, n)| filter.insert_if_absent(&url(*thread, *n)).expect("room")).count()
 }
@@ -48,7 +48,7 @@ fn the_crawl() {
 
 /// Continues from the file and saves repeatedly. After `pause` saves it waits. It prints each step.
 fn crawl<K: Kind>(path: &Path, seen: [u64; THREADS], pause: u32) {
-    let filter = match Saved::<K>::load(path) {
+    let filter = match Saved::load(path) {
         Ok(filter) => filter,
         Err(_) if !path.exists() => K::filter(CAPACITY),
         Err(error) => panic!("{error}"),
@@ -170,7 +170,7 @@ fn kill_and_go_on<K: Kind>() {
             between += 1;
         }
         if left.contains(&"seen".to_string()) {
-            let filter = Saved::<K>::load(&path).expect("a whole file");
+            let filter = Saved::load(&path).expect("a whole file");
             assert_eq!(new_among(&filter, seen), 0, "round {round}");
         } else {
             assert_eq!(heard.saves, 0);
@@ -187,7 +187,7 @@ fn kill_and_go_on<K: Kind>() {
     let least = ADDRESSES.min(MORE * u64::from(saves));
     assert!(saves >= kills / 2 && seen.iter().all(|seen| *seen >= least));
 
-    let filter = Saved::<K>::load(&path).expect("a whole file");
+    let filter = Saved::load(&path).expect("a whole file");
     filter.save(&path).expect("nothing is in the way");
     assert_eq!(names(folder.path()), ["seen"]);
 }

@@ -1,16 +1,13 @@
 //! Damaged, foreign and forged files. A file that is not valid is refused with an error that says
 //! what is wrong and where. No file causes a panic, not even a forged one with valid checksums.
 
-use crate::common::{LAYOUTS, SplitMix, in_time, layouts, leave_list, rounds};
+use crate::common::{LAYOUTS, SplitMix, in_time, layouts, leave_list, prehashed, rounds};
 use crate::file::{BLOCK_HEAD, END_WORDS, FilterFile, HEADER_WORDS, seal, word};
 use koel::SnapshotErrorKind::{
     self, Damaged, Incomplete, Io, NotAFile, NotASnapshot, NotFound, OutOfMemory, OutOfOrder,
-    UnsupportedVersion, WrongHasher, WrongKind,
+    UnsupportedVersion, WrongHasher,
 };
-use koel::{
-    AnyCuckooFilter, ConcurrentCuckooFilter, Fixed, Growing, Room, SnapshotError, SnapshotInfo,
-    StableHash,
-};
+use koel::{ConcurrentCuckooFilter, Prehashed, SnapshotError, SnapshotInfo, StableHash};
 use std::fs::File;
 use std::path::Path;
 
@@ -18,17 +15,17 @@ use std::path::Path;
 const HEADER: usize = 8 * HEADER_WORDS;
 const END: usize = 8 * END_WORDS;
 
-type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
+type Filter = ConcurrentCuckooFilter<StableHash>;
 
 const HASH: StableHash = StableHash::with_seed(7);
 
-fn fixed(items: u64) -> Filter<Fixed> {
+fn fixed(items: u64) -> Filter {
     let filter = LAYOUTS[3].filter_with(60, HASH);
     (0..items).for_each(|item| filter.insert(&item).expect("room"));
     filter
 }
 
-fn growing(items: u64) -> Filter<Growing> {
+fn growing(items: u64) -> Filter {
     let builder = ConcurrentCuckooFilter::builder().capacity(1).hasher(HASH);
     let filter = builder.false_positive_rate(0.005).growing().expected_growth(1.0).build();
     let filter = filter.expect("a filter");
@@ -37,20 +34,20 @@ fn growing(items: u64) -> Filter<Growing> {
     filter
 }
 
-fn bytes_of<R: Room>(filter: &Filter<R>) -> Vec<u8> {
+fn bytes_of(filter: &Filter) -> Vec<u8> {
     let mut bytes = Vec::new();
     filter.write_to(&mut bytes).expect("memory");
     bytes
 }
 
-fn file_of<R: Room>(filter: &Filter<R>) -> FilterFile {
+fn file_of(filter: &Filter) -> FilterFile {
     FilterFile::cut(&bytes_of(filter))
 }
 
 /// Checks that the result is an error of this kind and that its message names the offset, if it has
 /// one. Returns the offset, or `u64::MAX`.
 #[track_caller]
-fn expect<R: Room>(result: Result<Filter<R>, SnapshotError>, kind: SnapshotErrorKind) -> u64 {
+fn expect(result: Result<Filter, SnapshotError>, kind: SnapshotErrorKind) -> u64 {
     let error = result.map(|filter| filter.stats()).expect_err("not a filter");
     assert_eq!(error.kind(), kind, "{error}");
     let text = error.to_string();
@@ -66,27 +63,23 @@ fn expect<R: Room>(result: Result<Filter<R>, SnapshotError>, kind: SnapshotError
     }
 }
 
-fn read<R: Room>(bytes: &[u8]) -> Result<Filter<R>, SnapshotError> {
-    Filter::<R>::read_from(bytes)
+fn read(bytes: &[u8]) -> Result<Filter, SnapshotError> {
+    Filter::read_from(bytes)
 }
 
-fn load<R: Room>(bytes: &[u8]) -> Result<Filter<R>, SnapshotError> {
+fn load(bytes: &[u8]) -> Result<Filter, SnapshotError> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("filter");
     std::fs::write(&path, bytes).expect("a file");
-    Filter::<R>::load(&path)
+    Filter::load(&path)
 }
 
 /// Checks that the file is refused both by `load` and by `read_from`, and returns the offset.
 #[track_caller]
-fn refused<R: Room>(file: &FilterFile, kind: SnapshotErrorKind) -> u64 {
+fn refused(file: &FilterFile, kind: SnapshotErrorKind) -> u64 {
     let bytes = file.bytes();
-    if kind != WrongKind {
-        let error = AnyCuckooFilter::<StableHash>::read_from(&bytes[..]).expect_err("no filter");
-        assert_eq!(error.kind(), kind);
-    }
-    expect(load::<R>(&bytes), kind);
-    expect(read::<R>(&bytes), kind)
+    expect(load(&bytes), kind);
+    expect(read(&bytes), kind)
 }
 
 /// Returns the numbers below `all`: all near both ends, and every `step`th in the middle.
@@ -94,7 +87,7 @@ fn some(all: u64, step: usize) -> impl Iterator<Item = u64> {
     (0..all.min(300)).chain((300..all).step_by(step)).chain(all.saturating_sub(300)..all)
 }
 
-fn every_truncation<R: Room>(filter: &Filter<R>, step: usize) {
+fn every_truncation(filter: &Filter, step: usize) {
     let bytes = bytes_of(filter);
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("filter");
@@ -102,14 +95,14 @@ fn every_truncation<R: Room>(filter: &Filter<R>, step: usize) {
     let file = File::options().write(true).open(&path).expect("the file");
     let kind = |length| if length < 8 { NotASnapshot } else { Incomplete };
     for length in 0..bytes.len() as u64 {
-        let at = expect(read::<R>(&bytes[..length as usize]), kind(length));
+        let at = expect(read(&bytes[..length as usize]), kind(length));
         assert!(length < 8 || at == length);
     }
     let mut lengths: Vec<u64> = some(bytes.len() as u64, step).collect();
     lengths.sort_unstable();
     for length in lengths.into_iter().rev() {
         file.set_len(length).expect("a shorter file");
-        expect(Filter::<R>::load(&path), kind(length));
+        expect(Filter::load(&path), kind(length));
     }
 }
 
@@ -193,7 +186,7 @@ fn bits(length: usize) -> impl Iterator<Item = (usize, u8)> {
     })
 }
 
-fn every_flip<R: Room>(filter: &Filter<R>, step: usize) {
+fn every_flip(filter: &Filter, step: usize) {
     let mut bytes = bytes_of(filter);
     let file = FilterFile::cut(&bytes);
     // 7 is less than 8, so a short run still flips a bit of each byte that has all its bits listed.
@@ -201,7 +194,7 @@ fn every_flip<R: Room>(filter: &Filter<R>, step: usize) {
     for (at, bit) in bits(bytes.len()).step_by(every) {
         bytes[at] ^= bit;
         let (kind, place) = kind_of_damage(&file, at);
-        assert_eq!(expect(read::<R>(&bytes), kind), place, "byte {at}");
+        assert_eq!(expect(read(&bytes), kind), place, "byte {at}");
         bytes[at] ^= bit;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -212,10 +205,10 @@ fn every_flip<R: Room>(filter: &Filter<R>, step: usize) {
         write_at(&on_disk, at, bytes[at] ^ bit);
         // The end is read before the blocks.
         let (kind, place) = kind_of_damage(&file, at);
-        assert_eq!(expect(Filter::<R>::load(&path), kind), place, "byte {at}");
+        assert_eq!(expect(Filter::load(&path), kind), place, "byte {at}");
         write_at(&on_disk, at, bytes[at]);
     }
-    Filter::<R>::load(&path).expect("the restored file");
+    Filter::load(&path).expect("the restored file");
 }
 
 fn write_at(mut file: &File, at: usize, byte: u8) {
@@ -229,22 +222,22 @@ fn a_file_with_a_flipped_bit_is_never_loaded() {
     every_flip(&growing(50), rounds(97, 11));
 }
 
-fn appended<R: Room>(filter: &Filter<R>) {
+fn appended(filter: &Filter) {
     let bytes = bytes_of(filter);
     for more in [1, 7, 8, 48, bytes.len(), 1 << 20] {
         for byte in [0, 255] {
             let mut longer = bytes.clone();
             longer.resize(bytes.len() + more, byte);
-            expect(load::<R>(&longer), Incomplete);
+            expect(load(&longer), Incomplete);
             let mut rest = &longer[..];
-            Filter::<R>::read_from(&mut rest).expect("the filter before the rest");
+            Filter::read_from(&mut rest).expect("the filter before the rest");
             assert_eq!(rest.len(), more);
         }
     }
     // The same file twice in a row is not valid either.
     let mut twice = bytes.clone();
     twice.extend(&bytes);
-    expect(load::<R>(&twice), Incomplete);
+    expect(load(&twice), Incomplete);
 }
 
 #[test]
@@ -256,63 +249,49 @@ fn trailing_bytes_are_refused_in_a_file_and_left_unread_in_a_stream() {
 #[test]
 fn foreign_files_and_other_versions_are_told_apart() {
     for bytes in [bytes_of(&fixed(50)), bytes_of(&growing(50))] {
-        for grows in [false, true] {
-            let expect = |bytes: &[u8], kind| {
-                if grows {
-                    expect(load::<Growing>(bytes), kind);
-                    expect(read::<Growing>(bytes), kind)
-                } else {
-                    expect(load::<Fixed>(bytes), kind);
-                    expect(read::<Fixed>(bytes), kind)
-                }
-            };
-            let with = |at: usize, what: &[u8]| {
-                let mut bytes = bytes.clone();
-                bytes[at..at + what.len()].copy_from_slice(what);
-                bytes
-            };
-            for version in [0, 2, 3, 256, u64::MAX] {
-                expect(&with(8, &version.to_le_bytes()), UnsupportedVersion);
-            }
-            // Also if nothing is wrong with it but the version.
-            let later = changed(&FilterFile::cut(&bytes), |file| file.header[1] = 2).bytes();
-            expect(&later, UnsupportedVersion);
-            let error =
-                AnyCuckooFilter::<StableHash>::read_from(&later[..]).expect_err("version 2");
-            let said = "it has version 2 of the format, and this version of koel reads only version 1: load it \
-                        with the version of koel that saved it, or a later one";
-            assert_eq!(error.to_string(), said);
-            let words = bytes.as_chunks::<8>().0;
-            let swapped: Vec<u8> = words.iter().flat_map(|w| w.iter().rev().copied()).collect();
-            expect(&swapped, NotASnapshot);
-            let swapped = [&bytes[..8], &swapped[8..]].concat();
-            expect(&swapped, UnsupportedVersion);
-            let error =
-                AnyCuckooFilter::<StableHash>::read_from(&swapped[..]).expect_err("swapped");
-            assert!(error.to_string().ends_with("restore it as it was saved"), "{error}");
-            let mut as_text = bytes.clone();
-            as_text.remove(5);
-            expect(&as_text, NotASnapshot);
-            expect(&with(0, b"\x09"), NotASnapshot);
-            expect(b"", NotASnapshot);
-            expect(b"koel", NotASnapshot);
-            let mut random = SplitMix(5);
-            for length in [1, 19, 100, 10_000] {
-                let noise = random.take(length);
-                expect(
-                    &noise.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>(),
-                    NotASnapshot,
-                );
-            }
-            let is_growing = bytes[16] == 1;
-            if grows != is_growing {
-                expect(&bytes, WrongKind);
-            }
+        let expect = |bytes: &[u8], kind| {
+            expect(load(bytes), kind);
+            expect(read(bytes), kind)
+        };
+        let with = |at: usize, what: &[u8]| {
+            let mut bytes = bytes.clone();
+            bytes[at..at + what.len()].copy_from_slice(what);
+            bytes
+        };
+        for version in [0, 2, 3, 256, u64::MAX] {
+            expect(&with(8, &version.to_le_bytes()), UnsupportedVersion);
+        }
+        // Also if nothing is wrong with it but the version.
+        let later = changed(&FilterFile::cut(&bytes), |file| file.header[1] = 2).bytes();
+        expect(&later, UnsupportedVersion);
+        let error =
+            ConcurrentCuckooFilter::<StableHash>::read_from(&later[..]).expect_err("version 2");
+        let said = "it has version 2 of the format, and this version of koel reads only version 1: load it \
+                    with the version of koel that saved it, or a later one";
+        assert_eq!(error.to_string(), said);
+        let words = bytes.as_chunks::<8>().0;
+        let swapped: Vec<u8> = words.iter().flat_map(|w| w.iter().rev().copied()).collect();
+        expect(&swapped, NotASnapshot);
+        let swapped = [&bytes[..8], &swapped[8..]].concat();
+        expect(&swapped, UnsupportedVersion);
+        let error =
+            ConcurrentCuckooFilter::<StableHash>::read_from(&swapped[..]).expect_err("swapped");
+        assert!(error.to_string().ends_with("restore it as it was saved"), "{error}");
+        let mut as_text = bytes.clone();
+        as_text.remove(5);
+        expect(&as_text, NotASnapshot);
+        expect(&with(0, b"\x09"), NotASnapshot);
+        expect(b"", NotASnapshot);
+        expect(b"koel", NotASnapshot);
+        let mut random = SplitMix(5);
+        for length in [1, 19, 100, 10_000] {
+            let noise = random.take(length);
+            expect(&noise.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>(), NotASnapshot);
         }
     }
     let folder = tempfile::tempdir().expect("a folder");
-    expect(Filter::<Fixed>::load(folder.path()), Io);
-    expect(Filter::<Fixed>::load(folder.path().join("none")), NotFound);
+    expect(Filter::load(folder.path()), Io);
+    expect(Filter::load(folder.path().join("none")), NotFound);
 }
 
 /// Changes a file, and fixes the checksums and the other derived values.
@@ -335,9 +314,9 @@ fn the_hasher_has_to_be_the_same() {
         (word::NAME + 3, 1 << 63), // a byte after the end of the name
     ];
     for (at, value) in changes {
-        refused::<Fixed>(&changed(&file, |file| file.header[at] = value), WrongHasher);
+        refused(&changed(&file, |file| file.header[at] = value), WrongHasher);
     }
-    let error = read::<Fixed>(
+    let error = read(
         &changed(&file, |file| file.header[word::NAME] = u64::from_le_bytes(*b"SipHash\0")).bytes(),
     );
     let text = error.map(|_| ()).expect_err("another hasher").to_string();
@@ -352,13 +331,13 @@ fn claims(right: u64) -> impl Iterator<Item = u64> {
     all.filter(move |claim| *claim != right)
 }
 
-fn every_claim<R: Room>(filter: &Filter<R>) {
+fn every_claim(filter: &Filter) {
     let file = file_of(filter);
     for at in (word::GROWS..=word::RATE).chain(word::WORDS..HEADER_WORDS - 1) {
         for value in claims(file.header[at]) {
             let claim = changed(&file, |file| file.header[at] = value);
             let bytes = claim.bytes();
-            let (by_stream, by_file) = (read::<R>(&bytes), load::<R>(&bytes));
+            let (by_stream, by_file) = (read(&bytes), load(&bytes));
             assert_eq!(by_stream.is_ok(), by_file.is_ok(), "word {at}: {value}");
             let number = f64::from_bits(value);
             let fine = match at {
@@ -384,12 +363,12 @@ fn every_claim<R: Room>(filter: &Filter<R>) {
                         let written = bytes_of(&filter);
                         // With other lanes, the ledger may be one that cannot be.
                         let is_kept = written == bytes;
-                        let again = || bytes_of(&read::<R>(&written).expect("a filter"));
+                        let again = || bytes_of(&read(&written).expect("a filter"));
                         assert!(is_kept || at == word::BITS && again() == written);
                         use_it(filter, false);
                     }
                     Err(error) => {
-                        let kinds = [Damaged, Incomplete, WrongKind, OutOfMemory, OutOfOrder];
+                        let kinds = [Damaged, Incomplete, OutOfMemory, OutOfOrder];
                         assert!(kinds.contains(&error.kind()), "{error}");
                     }
                 }
@@ -401,7 +380,7 @@ fn every_claim<R: Room>(filter: &Filter<R>) {
             let mut claim = file.clone();
             claim.end[at] = value;
             seal(&mut claim.end);
-            let (by_stream, by_file) = (read::<R>(&claim.bytes()), load::<R>(&claim.bytes()));
+            let (by_stream, by_file) = (read(&claim.bytes()), load(&claim.bytes()));
             assert!(by_stream.is_err() && by_file.is_err(), "word {at} of the end: {value:#x}");
         }
     }
@@ -421,7 +400,7 @@ fn an_invalid_bucket_is_refused() {
         for bit in file.slots() * file.lane_bits()..64 {
             for word in 5..5 + layout.words {
                 let bad = changed(&file, |file| file.blocks[0][word] = 1 << bit);
-                assert_eq!(refused::<Fixed>(&bad, Damaged), HEADER as u64 + 8 * 5, "{layout:?}");
+                assert_eq!(refused(&bad, Damaged), HEADER as u64 + 8 * 5, "{layout:?}");
             }
         }
         if layout.words == 2 {
@@ -429,7 +408,7 @@ fn an_invalid_bucket_is_refused() {
             for bit in (0..file.slots()).map(|lane| lane * file.lane_bits()) {
                 let words = [0, 1 << bit];
                 let bad = changed(&file, |file| file.blocks[0][5..7].copy_from_slice(&words));
-                assert_eq!(refused::<Fixed>(&bad, Damaged), HEADER as u64 + 8 * 5, "{layout:?}");
+                assert_eq!(refused(&bad, Damaged), HEADER as u64 + 8 * 5, "{layout:?}");
             }
         }
     }
@@ -446,7 +425,7 @@ fn an_invalid_bucket_is_refused() {
                 file.blocks[0][1_001..1_003].copy_from_slice(&words);
                 file.blocks[0][word::ITEMS] = 1;
             });
-            assert_eq!(refused::<Growing>(&bad, Damaged), HEADER as u64 + 8 * 1_001);
+            assert_eq!(refused(&bad, Damaged), HEADER as u64 + 8 * 1_001);
         }
     }
     let file = file_of(&growing(0));
@@ -457,11 +436,11 @@ fn an_invalid_bucket_is_refused() {
                 file.blocks[0][1_000] = fingerprint << window << (lane * file.bits());
                 file.blocks[0][word::ITEMS] = 1;
             });
-            assert_eq!(refused::<Growing>(&bad, Damaged), HEADER as u64 + 8_000);
+            assert_eq!(refused(&bad, Damaged), HEADER as u64 + 8_000);
         }
     }
     let bad = changed(&file, |file| file.blocks[0][70] = 1 << 60);
-    assert_eq!(refused::<Growing>(&bad, Damaged), HEADER as u64 + 560);
+    assert_eq!(refused(&bad, Damaged), HEADER as u64 + 560);
 }
 
 #[test]
@@ -469,18 +448,18 @@ fn the_item_count_of_a_block_has_to_match_its_lanes() {
     let file = file_of(&fixed(50));
     for items in [0, -1, 49, 51, i64::MIN, i64::MAX] {
         let bad = changed(&file, |file| file.blocks[0][word::ITEMS] = items.cast_unsigned());
-        assert_eq!(refused::<Fixed>(&bad, Damaged), HEADER as u64 + 16);
+        assert_eq!(refused(&bad, Damaged), HEADER as u64 + 16);
     }
     let file = file_of(&growing(50));
     for items in [51 + (1 << 40), 49 - (1 << 40), i64::MIN, i64::MAX] {
         let bad = changed(&file, |file| file.blocks[0][word::ITEMS] = items.cast_unsigned());
-        assert_eq!(refused::<Growing>(&bad, Damaged), HEADER as u64 + 16);
+        assert_eq!(refused(&bad, Damaged), HEADER as u64 + 16);
     }
     // A shard may have put items on the ledger that are in others now, and taken some off. But no filter has more
     // of them than lanes that are used up.
     for items in [0, 49, 51, -1, 50 + (1 << 40), 50i64 - (1 << 40)] {
         let odd = changed(&file, |file| file.blocks[0][word::ITEMS] = items.cast_unsigned());
-        let filter = read::<Growing>(&odd.bytes()).expect("a filter");
+        let filter = read(&odd.bytes()).expect("a filter");
         assert_eq!(filter.len(), 50);
         use_it(filter, true);
     }
@@ -503,25 +482,25 @@ fn blocks_have_to_cover_their_roots_exactly() {
         })
     };
     for good in [&[0][..], &[1, 1], &[1, 2, 2], &[3, 3, 2, 2, 2], &[2, 2, 2, 3, 4, 5, 6, 7, 7]] {
-        use_it(read::<Growing>(&with_depths(good).bytes()).expect("a whole"), false);
-        use_it(load::<Growing>(&with_depths(good).bytes()).expect("a whole"), false);
+        use_it(read(&with_depths(good).bytes()).expect("a whole"), false);
+        use_it(load(&with_depths(good).bytes()).expect("a whole"), false);
     }
     let bytes = with_depths(&[1, 1]).bytes().len();
     for bad in [&[1, 0][..], &[1, 2, 1], &[2, 1, 2], &[2, 1], &[32], &[u64::MAX], &[1 << 32]] {
-        let at = refused::<Growing>(&with_depths(bad), Damaged);
+        let at = refused(&with_depths(bad), Damaged);
         assert!(at < bytes as u64);
     }
     for short in [&[1][..], &[1, 2], &[31], &[2, 2, 2], &[0, 0], &[1, 1, 1], &[1, 1, 0]] {
         let bytes = with_depths(short).bytes();
-        assert!(read::<Growing>(&bytes).is_err() && load::<Growing>(&bytes).is_err(), "{short:?}");
+        assert!(read(&bytes).is_err() && load(&bytes).is_err(), "{short:?}");
     }
     let chain: Vec<u64> = (1..=21).chain([21]).collect();
-    refused::<Growing>(&with_depths(&chain), Damaged);
+    refused(&with_depths(&chain), Damaged);
     let fixed = file_of(&fixed(50));
-    refused::<Fixed>(&changed(&fixed, |file| file.blocks[0][word::DEPTH] = 1), Damaged);
+    refused(&changed(&fixed, |file| file.blocks[0][word::DEPTH] = 1), Damaged);
 }
 
-fn blocks_belong_to_one_file<R: Room>(filter: &Filter<R>) {
+fn blocks_belong_to_one_file(filter: &Filter) {
     let first = file_of(filter);
     assert!(first.blocks.len() > 2);
     assert!(filter.remove(&1u64));
@@ -531,28 +510,28 @@ fn blocks_belong_to_one_file<R: Room>(filter: &Filter<R>) {
         let mut mixed = first.clone();
         mixed.blocks[index] = second.blocks[index].clone();
         if mixed != first {
-            refused::<R>(&mixed, Damaged);
+            refused(&mixed, Damaged);
         }
     }
     let mut mixed = first.clone();
     mixed.header[word::CAPACITY] += 1;
     mixed.header = mixed.clone().sealed().header;
-    refused::<R>(&mixed, Damaged);
+    refused(&mixed, Damaged);
 
     let mut swapped = first.clone();
     swapped.blocks.swap(0, 1);
-    assert_eq!(refused::<R>(&swapped, Damaged), HEADER as u64);
+    assert_eq!(refused(&swapped, Damaged), HEADER as u64);
     let mut doubled = first.clone();
     doubled.blocks[1] = first.blocks[0].clone();
-    refused::<R>(&doubled, Damaged);
+    refused(&doubled, Damaged);
     for index in 0..first.blocks.len() {
         let mut without = first.clone();
         without.blocks.remove(index);
-        assert!(read::<R>(&without.bytes()).is_err() && load::<R>(&without.bytes()).is_err());
+        assert!(read(&without.bytes()).is_err() && load(&without.bytes()).is_err());
     }
     // With the checksums fixed, swapped blocks are a forgery: a different but valid filter.
     let forged = changed(&first, |file| file.blocks.swap(0, 1));
-    assert!(read::<R>(&forged.bytes()).is_ok() || first.grows());
+    assert!(read(&forged.bytes()).is_ok() || first.grows());
 }
 
 #[test]
@@ -564,24 +543,24 @@ fn a_block_of_another_save_is_refused() {
 }
 
 /// Checks that all operations on an accepted filter end without a panic, whatever its contents.
-fn use_it<R: Room>(filter: Filter<R>, long: bool) {
+fn use_it(filter: Filter, long: bool) {
     let mut random = SplitMix(filter.len() as u64);
     for _ in 0..if long { rounds(20, 500) } else { rounds(10, 100) } {
         let hash = random.next();
-        let _ = filter.count_hash(hash);
-        if filter.insert_hash(hash).is_ok() {
-            assert!(filter.contains_hash(hash));
+        let _ = filter.count(&Prehashed(hash));
+        if filter.insert(&Prehashed(hash)).is_ok() {
+            assert!(filter.contains(&Prehashed(hash)));
         }
-        let _ = filter.insert_hash_if_absent(random.next());
-        let _ = filter.remove_hash(random.next());
+        let _ = filter.insert_if_absent(&Prehashed(random.next()));
+        let _ = filter.remove(&Prehashed(random.next()));
     }
     let hashes = random.take(300);
-    let _ = filter.insert_hash_many(&hashes);
-    let _ = filter.remove_hash_many(&hashes);
+    let _ = filter.insert_many(&prehashed(&hashes));
+    let _ = filter.remove_many(&prehashed(&hashes));
     let _ = (filter.stats().to_string(), filter.len(), format!("{filter:?}"));
     if long {
         let bytes = bytes_of(&filter);
-        assert!(bytes_of(&read::<R>(&bytes).expect("a filter that was just written")) == bytes);
+        assert!(bytes_of(&read(&bytes).expect("a filter that was just written")) == bytes);
     }
     filter.clear();
     assert!(filter.is_empty());
@@ -612,17 +591,17 @@ fn crammed(file: &FilterFile, mut lane: impl FnMut() -> u64) -> FilterFile {
     })
 }
 
-fn whatever_the_lanes<R: Room>(file: &FilterFile) {
+fn whatever_the_lanes(file: &FilterFile) {
     let mut random = SplitMix(11);
     let kinds: [&mut dyn FnMut() -> u64; 4] =
         [&mut || random.next(), &mut || 1, &mut || u64::MAX, &mut || 0];
     for lane in kinds {
         let crammed = crammed(file, lane);
-        use_it(read::<R>(&crammed.bytes()).expect("a filter"), true);
+        use_it(read(&crammed.bytes()).expect("a filter"), true);
         if file.grows() {
             // As if the other half of a split counted all the items.
             let none = changed(&crammed, |file| file.blocks[0][word::ITEMS] = 0);
-            use_it(load::<R>(&none.bytes()).expect("a filter"), true);
+            use_it(load(&none.bytes()).expect("a filter"), true);
         }
     }
 }
@@ -633,7 +612,7 @@ fn a_forged_fixed_filter_does_no_harm() {
         for layout in layouts() {
             for capacity in [1, 60, 3_000] {
                 let filter = layout.filter_with(capacity, HASH);
-                whatever_the_lanes::<Fixed>(&file_of(&filter));
+                whatever_the_lanes(&file_of(&filter));
             }
         }
     });
@@ -649,7 +628,7 @@ fn a_forged_growing_filter_does_no_harm() {
             let builder = builder.false_positive_rate(rate).growing().expected_growth(1.0);
             let filter = builder.build().expect("a filter");
             leave_list(&filter);
-            whatever_the_lanes::<Growing>(&file_of(&filter));
+            whatever_the_lanes(&file_of(&filter));
         }
     });
 }
@@ -659,7 +638,7 @@ fn the_error_names_the_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("filter");
     std::fs::write(&path, &bytes_of(&fixed(50))[..200]).expect("a file");
-    let error = Filter::<Fixed>::load(&path).expect_err("half a file");
+    let error = Filter::load(&path).expect_err("half a file");
     assert_eq!(error.path(), Some(Path::new(&path)));
     assert!(error.to_string().starts_with(&format!("{}: ", path.display())), "{error}");
 }

@@ -1,20 +1,22 @@
 //! Files of filters that forget: what was saved expires as if it had never left memory.
 
-use crate::common::{SplitMix, layouts, rounds};
+use crate::common::{SplitMix, layouts, prehashed, rounds};
 use crate::file::{BLOCK_HEAD, FilterFile, word};
 use koel::{
-    AnyCuckooFilter, BuildErrorKind, ConcurrentCuckooFilter, Fixed, Growing, Room,
-    SnapshotErrorKind, SnapshotFile, StableHash,
+    BuildErrorKind, ConcurrentCuckooFilter, Prehashed, SnapshotErrorKind, SnapshotFile, StableHash,
 };
 use std::io::{self, Write};
 
-type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
+type Filter = ConcurrentCuckooFilter<StableHash>;
 
 /// The kinds of filters, with a capacity that needs several shards, or a list.
-trait Kind: Room + Sized {
-    fn build(capacity: usize, rate: f64, ticks: u32) -> Result<Filter<Self>, BuildErrorKind>;
+struct Fixed;
+struct Growing;
 
-    fn of_any(any: AnyCuckooFilter<StableHash>) -> Option<Filter<Self>>;
+trait Kind {
+    const GROWS: bool;
+
+    fn build(capacity: usize, rate: f64, ticks: u32) -> Result<Filter, BuildErrorKind>;
 }
 
 fn builder(capacity: usize, rate: f64, ticks: u32) -> koel::Builder<StableHash> {
@@ -23,28 +25,24 @@ fn builder(capacity: usize, rate: f64, ticks: u32) -> koel::Builder<StableHash> 
 }
 
 impl Kind for Fixed {
-    fn build(capacity: usize, rate: f64, ticks: u32) -> Result<Filter<Self>, BuildErrorKind> {
-        builder(capacity, rate, ticks).build().map_err(|error| error.kind())
-    }
+    const GROWS: bool = false;
 
-    fn of_any(any: AnyCuckooFilter<StableHash>) -> Option<Filter<Self>> {
-        if let AnyCuckooFilter::Fixed(filter) = any { Some(filter) } else { None }
+    fn build(capacity: usize, rate: f64, ticks: u32) -> Result<Filter, BuildErrorKind> {
+        builder(capacity, rate, ticks).build().map_err(|error| error.kind())
     }
 }
 
 impl Kind for Growing {
-    fn build(_: usize, rate: f64, ticks: u32) -> Result<Filter<Self>, BuildErrorKind> {
+    const GROWS: bool = true;
+
+    fn build(_: usize, rate: f64, ticks: u32) -> Result<Filter, BuildErrorKind> {
         let builder = builder(100, rate, ticks).growing().expected_growth(4.0);
         builder.build().map_err(|error| error.kind())
-    }
-
-    fn of_any(any: AnyCuckooFilter<StableHash>) -> Option<Filter<Self>> {
-        if let AnyCuckooFilter::Growing(filter) = any { Some(filter) } else { None }
     }
 }
 
 /// A filter with this rate, or a higher one if none can keep it beside the stamps.
-fn filter<K: Kind>(capacity: usize, mut rate: f64, ticks: u32) -> Filter<K> {
+fn filter<K: Kind>(capacity: usize, mut rate: f64, ticks: u32) -> Filter {
     loop {
         match K::build(capacity, rate, ticks) {
             Ok(filter) => return filter,
@@ -55,10 +53,10 @@ fn filter<K: Kind>(capacity: usize, mut rate: f64, ticks: u32) -> Filter<K> {
 }
 
 /// Items of all ages, each with its own hash.
-fn fill<R: Room>(filter: &Filter<R>, ticks: u32, each: u64) {
+fn fill(filter: &Filter, ticks: u32, each: u64) {
     for tick in 0..2 * u64::from(ticks) + 3 {
         filter.tick_to(1_000 + tick);
-        (0..each).for_each(|item| filter.insert_hash(hash_of(tick, item)).expect("room"));
+        (0..each).for_each(|item| filter.insert(&Prehashed(hash_of(tick, item))).expect("room"));
     }
 }
 
@@ -66,15 +64,15 @@ fn hash_of(tick: u64, item: u64) -> u64 {
     SplitMix(tick << 32 | item).next()
 }
 
-fn bytes<R: Room>(filter: &Filter<R>) -> Vec<u8> {
+fn bytes(filter: &Filter) -> Vec<u8> {
     let mut bytes = Vec::new();
     let report = filter.write_to(&mut bytes).expect("memory");
     assert_eq!(report.bytes, bytes.len() as u64);
     bytes
 }
 
-fn in_pieces<R: Room>(filter: &Filter<R>) -> Filter<R> {
-    let mut loader = Filter::<R>::loader();
+fn in_pieces(filter: &Filter) -> Filter {
+    let mut loader = Filter::loader();
     for piece in filter.pieces(1 << 16) {
         loader.push(piece.expect("memory").as_bytes()).expect("the next piece");
     }
@@ -102,28 +100,27 @@ fn a_loaded_filter_ticks_on_as<K: Kind>(name: &str) {
     for layout in layouts() {
         for ticks in rounds(&[6][..], &[1, 6, 7, 30, 62]) {
             for each in [3, rounds(10_000, 60_000) / u64::from(ticks + 1)] {
-                let filter: Filter<K> = filter(200_000, layout.rate, *ticks);
+                let filter = filter::<K>(200_000, layout.rate, *ticks);
                 fill(&filter, *ticks, each);
                 let file = bytes(&filter);
                 FilterFile::cut(&file).check();
                 let on_disk = InFile::of(&file, name);
-                let any = AnyCuckooFilter::read_from(&file[..]).expect("a file");
                 let copies = [
-                    Filter::<K>::read_from(&file[..]).expect("a file"),
-                    Filter::<K>::load(&on_disk.0).expect("a file"),
-                    K::of_any(any).expect("the same kind"),
+                    Filter::read_from(&file[..]).expect("a file"),
+                    Filter::load(&on_disk.0).expect("a file"),
                     filter.try_clone().expect("memory"),
                     in_pieces(&filter),
                 ];
                 let opened = SnapshotFile::<StableHash>::open(&on_disk.0).expect("a file");
                 let asked: Vec<u64> = (0..20).map(|tick| hash_of(tick, tick % each)).collect();
-                let found: Vec<bool> = asked.iter().map(|it| filter.contains_hash(*it)).collect();
-                assert_eq!(opened.contains_hash_many(&asked).expect("undamaged"), found);
+                let found: Vec<bool> =
+                    asked.iter().map(|it| filter.contains(&Prehashed(*it))).collect();
+                assert_eq!(opened.contains_many(&prehashed(&asked)).expect("undamaged"), found);
                 let told = opened.heap_bytes_when_loaded() + size_of_val(&filter);
                 assert_eq!(told, copies[1].size_in_bytes());
                 for copy in copies {
                     assert!(bytes(&copy) == file, "a copy is written as other bytes");
-                    let original = Filter::<K>::read_from(&file[..]).expect("a file");
+                    let original = Filter::read_from(&file[..]).expect("a file");
                     for _ in 0..=ticks + 1 {
                         assert_eq!(copy.present_tick(), original.present_tick());
                         assert_eq!(copy.expiring(), original.expiring());
@@ -150,31 +147,31 @@ fn a_loaded_filter_that_grew_ticks_on() {
 
 #[test]
 fn a_filter_without_numbers_is_loaded_without() {
-    let filter: Filter<Fixed> = filter(100, 0.001, 6);
+    let filter = filter::<Fixed>(100, 0.001, 6);
     for item in 0..20 {
         filter.insert(&item).expect("room");
         filter.tick();
     }
-    let again = Filter::<Fixed>::read_from(&bytes(&filter)[..]).expect("a file");
+    let again = Filter::read_from(&bytes(&filter)[..]).expect("a file");
     assert_eq!((again.present_tick(), again.len()), (None, 6));
     again.tick();
     assert!(!again.contains(&14) && again.contains(&15));
 }
 
 /// Lets ticks pass, and items come, whenever something is written.
-struct Ticking<'a, R: Room> {
-    filter: &'a Filter<R>,
+struct Ticking<'a> {
+    filter: &'a Filter,
     bytes: Vec<u8>,
     next: u64,
     /// By how much each tick advances.
     step: u64,
 }
 
-impl<R: Room> Write for Ticking<'_, R> {
+impl Write for Ticking<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.bytes.extend(bytes);
         self.filter.tick_to(self.filter.present_tick().expect("a number") + self.step);
-        self.filter.insert_hash(hash_of(1 << 20, self.next)).expect("room");
+        self.filter.insert(&Prehashed(hash_of(1 << 20, self.next))).expect("room");
         self.next += 1;
         Ok(bytes.len())
     }
@@ -187,7 +184,7 @@ impl<R: Room> Write for Ticking<'_, R> {
 /// Ticks do not wait for a file to be written. What is loaded is of the time of the last shard: an item is
 /// in it exactly if it was within its window then.
 fn ticks_pass_while_a_file_is_written_of<K: Kind>(layout: f64, step: u64) {
-    let filter: Filter<K> = filter(2_000_000, layout, 14);
+    let filter = filter::<K>(2_000_000, layout, 14);
     fill(&filter, 14, 30_000);
     let begun = filter.present_tick().expect("a number");
     let mut writer = Ticking { filter: &filter, bytes: Vec::new(), next: 0, step };
@@ -198,10 +195,8 @@ fn ticks_pass_while_a_file_is_written_of<K: Kind>(layout: f64, step: u64) {
     let written = cut.blocks.len() as u64;
     assert!(written > 2, "only {written} shards");
     let on_disk = InFile::of(&file, &format!("while-{step}-{}", K::GROWS));
-    let copies = [
-        Filter::<K>::read_from(&file[..]).expect("a file"),
-        Filter::<K>::load(&on_disk.0).expect("a file"),
-    ];
+    let copies =
+        [Filter::read_from(&file[..]).expect("a file"), Filter::load(&on_disk.0).expect("a file")];
     let opened = SnapshotFile::<StableHash>::open(&on_disk.0).expect("a file");
     let told = (opened.info().remembers, opened.info().present_tick);
     assert_eq!(told, (Some(14), copies[0].present_tick()));
@@ -214,7 +209,7 @@ fn ticks_pass_while_a_file_is_written_of<K: Kind>(layout: f64, step: u64) {
         let (mut all, mut asked, mut found) = (0, Vec::new(), Vec::new());
         for tick in first..2 * 14 + 3 {
             for item in 0..30_000 {
-                assert!(copy.contains_hash(hash_of(tick, item)), "{tick} at {time}");
+                assert!(copy.contains(&Prehashed(hash_of(tick, item))), "{tick} at {time}");
                 all += 1;
             }
             asked.push(hash_of(tick, 1));
@@ -224,8 +219,8 @@ fn ticks_pass_while_a_file_is_written_of<K: Kind>(layout: f64, step: u64) {
         assert!((all..=all + written as usize).contains(&copy.len()), "{} of {all}", copy.len());
         let gone = (0..first).map(|tick| hash_of(tick, 7));
         asked.extend(gone.clone());
-        found.extend(gone.map(|hash| copy.contains_hash(hash)));
-        assert_eq!(opened.contains_hash_many(&asked).expect("undamaged"), found);
+        found.extend(gone.map(|hash| copy.contains(&Prehashed(hash))));
+        assert_eq!(opened.contains_many(&prehashed(&asked)).expect("undamaged"), found);
         for _ in 0..15 {
             copy.tick();
         }
@@ -245,9 +240,9 @@ fn ticks_pass_while_a_file_is_written() {
 
 /// The same for pieces, which a server asks for from time to time.
 fn ticks_pass_between_pieces_of<K: Kind>() {
-    let filter: Filter<K> = filter(3_000_000, 0.001, 14);
+    let filter = filter::<K>(3_000_000, 0.001, 14);
     fill(&filter, 14, 20_000);
-    let (mut loader, mut cursor, mut ticks) = (Filter::<K>::loader(), Some(0), 0);
+    let (mut loader, mut cursor, mut ticks) = (Filter::loader(), Some(0), 0);
     while let Some(at) = cursor {
         let piece = filter.piece_at(at, 0).expect("memory");
         loader.push(piece.as_bytes()).expect("the next piece");
@@ -257,7 +252,7 @@ fn ticks_pass_between_pieces_of<K: Kind>() {
             ticks += 1;
         }
     }
-    let copy: Filter<K> = loader.finish().expect("all pieces");
+    let copy: Filter = loader.finish().expect("all pieces");
     assert!(ticks > 1);
     assert_eq!((copy.len(), copy.present_tick()), (filter.len(), filter.present_tick()));
     assert_eq!(copy.expiring(), filter.expiring());
@@ -273,7 +268,7 @@ fn ticks_pass_between_pieces() {
 /// Files are written while another thread lets ticks pass.
 #[test]
 fn a_file_of_a_ticking_filter_is_right() {
-    let filter: Filter<Growing> = filter(100, 0.001, 3);
+    let filter = filter::<Growing>(100, 0.001, 3);
     fill(&filter, 3, 30_000);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -287,27 +282,27 @@ fn a_file_of_a_ticking_filter_is_right() {
         for _ in 0..20 {
             let file = bytes(&filter);
             FilterFile::cut(&file).check();
-            Filter::<Growing>::read_from(&file[..]).expect("an undamaged file");
+            Filter::read_from(&file[..]).expect("an undamaged file");
         }
     });
 }
 
 fn wrong_times_are_refused_of<K: Kind>(each: u64) {
-    let filter: Filter<K> = filter(100_000, 0.001, 6);
+    let filter = filter::<K>(100_000, 0.001, 6);
     fill(&filter, 6, each);
     let good = FilterFile::cut(&bytes(&filter));
     let refused = |what: &str, change: &dyn Fn(&mut FilterFile)| {
         let mut file = good.clone();
         change(&mut file);
         let bytes = file.sealed().bytes();
-        let error = Filter::<K>::read_from(&bytes[..]).expect_err(what);
+        let error = Filter::read_from(&bytes[..]).expect_err(what);
         let kinds = [SnapshotErrorKind::Damaged, SnapshotErrorKind::Incomplete];
         assert!(kinds.contains(&error.kind()), "{what}: {error}");
         let on_disk = InFile::of(&bytes, &format!("wrong-{}-{each}", K::GROWS));
-        Filter::<K>::load(&on_disk.0).expect_err(what);
+        Filter::load(&on_disk.0).expect_err(what);
         let looked_up = SnapshotFile::<StableHash>::open(&on_disk.0).and_then(|file| {
             let hashes: Vec<u64> = (0..10_000).map(|item| hash_of(1, item)).collect();
-            file.contains_hash_many(&hashes)
+            file.contains_many(&prehashed(&hashes))
         });
         looked_up.expect_err(what);
     };
@@ -318,7 +313,7 @@ fn wrong_times_are_refused_of<K: Kind>(each: u64) {
     refused("a stamp that is none", &|file| file.blocks[0][time] = 1 << 8 | 8);
     refused("a flag that is none", &|file| file.blocks[0][time] |= 1 << 9);
     refused("a number of none", &|file| file.blocks[0][time] &= !(1 << 8));
-    goes_on_after_any_number_of_ticks::<K>(&good);
+    goes_on_after_any_number_of_ticks(&good);
     if good.is_list() {
         let stamps = BLOCK_HEAD + good.items() as usize;
         refused("an old item", &|file| file.blocks[0][stamps] ^= 7 << 3);
@@ -350,17 +345,18 @@ fn wrong_times_are_refused_of<K: Kind>(each: u64) {
 
 /// A file may say that any number of ticks have passed. What is saved later can be loaded, too, although ticks pass
 /// while it is written.
-fn goes_on_after_any_number_of_ticks<K: Kind>(good: &FilterFile) {
+fn goes_on_after_any_number_of_ticks(good: &FilterFile) {
     for elapsed in [1 << 63, u64::MAX - 1, u64::MAX] {
         let mut file = good.clone();
         let time = file.time_at(&file.blocks[0]);
         file.blocks.iter_mut().for_each(|block| block[time + 1] = elapsed);
         let forged = file.sealed().bytes();
-        let on_disk = InFile::of(&forged, &format!("elapsed-{}-{}", K::GROWS, good.items()));
-        let streamed = Filter::<K>::read_from(&forged[..]).expect("a file");
+        let on_disk =
+            InFile::of(&forged, &format!("elapsed-{}-{}", good.header[word::GROWS], good.items()));
+        let streamed = Filter::read_from(&forged[..]).expect("a file");
         let gathered = in_pieces(&streamed);
-        for filter in [streamed, Filter::<K>::load(&on_disk.0).expect("a file"), gathered] {
-            let mut loader = Filter::<K>::loader();
+        for filter in [streamed, Filter::load(&on_disk.0).expect("a file"), gathered] {
+            let mut loader = Filter::loader();
             let mut cursor = Some(0);
             while let Some(at) = cursor {
                 let piece = filter.piece_at(at, 0).expect("memory");
@@ -370,7 +366,7 @@ fn goes_on_after_any_number_of_ticks<K: Kind>(good: &FilterFile) {
             }
             loader.finish().expect("all pieces");
             let file = bytes(&filter);
-            let again = Filter::<K>::read_from(&file[..]).expect("a file");
+            let again = Filter::read_from(&file[..]).expect("a file");
             assert_eq!((again.len(), again.present_tick()), (filter.len(), filter.present_tick()));
         }
     }
@@ -380,13 +376,13 @@ fn goes_on_after_any_number_of_ticks<K: Kind>(good: &FilterFile) {
 /// `room/growing/ledger.rs`).
 #[test]
 fn items_of_used_up_lanes_have_the_age_of_their_refresh() {
-    let filter: Filter<Growing> = filter(100, 0.4, 2);
+    let filter = filter::<Growing>(100, 0.4, 2);
     let items = SplitMix(40).take(rounds(800_000, 2_000_000));
     // Of items that this filter cannot tell apart, it takes some copies only.
-    items.iter().for_each(|item| _ = filter.insert_hash(*item));
+    items.iter().for_each(|item| _ = filter.insert(&Prehashed(*item)));
     let inserted = filter.len();
     filter.tick();
-    items.iter().step_by(2).for_each(|item| assert!(filter.refresh_hash(*item)));
+    items.iter().step_by(2).for_each(|item| assert!(filter.refresh(&Prehashed(*item))));
     assert_eq!(filter.len(), inserted);
     let written = bytes(&filter);
     let file = FilterFile::cut(&written);
@@ -397,8 +393,8 @@ fn items_of_used_up_lanes_have_the_age_of_their_refresh() {
     assert!(now > before && before > 0, "{now} items of now, {before} of before");
     let on_disk = InFile::of(&written, "ledger");
     let copies = [
-        Filter::<Growing>::read_from(&written[..]).expect("a file"),
-        Filter::<Growing>::load(&on_disk.0).expect("a file"),
+        Filter::read_from(&written[..]).expect("a file"),
+        Filter::load(&on_disk.0).expect("a file"),
         in_pieces(&filter),
     ];
     for copy in copies.iter().chain([&filter]) {
@@ -410,8 +406,8 @@ fn items_of_used_up_lanes_have_the_age_of_their_refresh() {
         copy.tick();
         // Whatever was refreshed is there, and can be removed.
         let refreshed = items.iter().step_by(2);
-        assert!(refreshed.clone().all(|item| copy.contains_hash(*item)));
-        let removed = refreshed.filter(|item| copy.remove_hash(**item)).count();
+        assert!(refreshed.clone().all(|item| copy.contains(&Prehashed(*item))));
+        let removed = refreshed.filter(|item| copy.remove(&Prehashed(**item))).count();
         assert!(removed <= inserted && copy.len() <= inserted - removed, "{removed}");
         copy.tick();
         assert!(copy.is_empty());
@@ -422,23 +418,23 @@ fn items_of_used_up_lanes_have_the_age_of_their_refresh() {
 /// counted until the tick ends.
 #[test]
 fn items_that_expire_in_the_middle_of_a_save_are_not_in_it() {
-    let filter: Filter<Growing> = filter(100, 0.4, 2);
+    let filter = filter::<Growing>(100, 0.4, 2);
     let items = SplitMix(42).take(rounds(300_000, 1_000_000));
-    items.iter().for_each(|item| _ = filter.insert_hash(*item));
+    items.iter().for_each(|item| _ = filter.insert(&Prehashed(*item)));
     filter.tick();
     let stays = SplitMix(43).take(1_000);
-    let added = stays.iter().filter(|item| filter.insert_hash(**item).is_ok()).count();
+    let added = stays.iter().filter(|item| filter.insert(&Prehashed(**item)).is_ok()).count();
     filter.tick();
     assert!(filter.begin_tick());
     let written = bytes(&filter);
     FilterFile::cut(&written).check();
-    let read = Filter::<Growing>::read_from(&written[..]).expect("a file");
+    let read = Filter::read_from(&written[..]).expect("a file");
     let copies = [read, filter.try_clone().expect("memory"), in_pieces(&filter)];
     filter.tick_in_parts(usize::MAX);
     assert_eq!(filter.len(), added);
     for copy in copies.iter().chain([&filter]) {
         assert_eq!((copy.len(), copy.expiring()), (added, filter.expiring()));
-        assert!(stays.iter().all(|item| copy.contains_hash(*item)));
+        assert!(stays.iter().all(|item| copy.contains(&Prehashed(*item))));
         (0..3).for_each(|_| copy.tick());
         assert!(copy.is_empty());
     }

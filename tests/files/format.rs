@@ -3,9 +3,9 @@
 
 use crate::common::{SplitMix, layouts, rounds};
 use crate::file::{FilterFile, inverse, mix, unmix, word};
-use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, Room, StableHash};
+use koel::{ConcurrentCuckooFilter, Prehashed, StableHash};
 
-type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
+type Filter = ConcurrentCuckooFilter<StableHash>;
 
 const HASH: StableHash = StableHash::with_seed(0x0123_4567_89AB_CDEF);
 
@@ -29,12 +29,12 @@ const GROWING_RATES: [(u32, f64); 11] = [
     (32, 2e-9),
 ];
 
-fn growing(rate: f64, capacity: usize) -> GrowingCuckooFilter<StableHash> {
+fn growing(rate: f64, capacity: usize) -> ConcurrentCuckooFilter<StableHash> {
     let builder = ConcurrentCuckooFilter::builder().capacity(capacity).hasher(HASH);
     builder.false_positive_rate(rate).growing().expected_growth(1.0).build().expect("a filter")
 }
 
-fn file_of<R: Room>(filter: &Filter<R>) -> FilterFile {
+fn file_of(filter: &Filter) -> FilterFile {
     let mut bytes = Vec::new();
     filter.write_to(&mut bytes).expect("memory");
     let file = FilterFile::cut(&bytes);
@@ -47,11 +47,11 @@ fn file_of<R: Room>(filter: &Filter<R>) -> FilterFile {
 
 /// Checks that the filter and the reader give the same counts for the inserted hashes, for similar
 /// ones and for random ones. Returns how many of these others were absent and how many present.
-fn agree<R: Room>(filter: &Filter<R>, file: &FilterFile, inserted: &[u64]) -> [usize; 2] {
+fn agree(filter: &Filter, file: &FilterFile, inserted: &[u64]) -> [usize; 2] {
     for hash in inserted {
         let found = file.count(*hash);
         assert!(found > 0, "{hash:x} was inserted");
-        assert_eq!(found, filter.count_hash(*hash), "{hash:x}");
+        assert_eq!(found, filter.count(&Prehashed(*hash)), "{hash:x}");
     }
     let mut random = SplitMix(inserted.len() as u64);
     let mut others: Vec<u64> = random.take(rounds(10_000, 20_000));
@@ -67,7 +67,7 @@ fn agree<R: Room>(filter: &Filter<R>, file: &FilterFile, inserted: &[u64]) -> [u
     let mut answers = [0, 0];
     for hash in others {
         let found = file.count(hash);
-        assert_eq!(found, filter.count_hash(hash), "{hash:x}");
+        assert_eq!(found, filter.count(&Prehashed(hash)), "{hash:x}");
         answers[usize::from(found > 0)] += 1;
     }
     answers
@@ -88,7 +88,7 @@ fn fixed_filters_of_all_layouts_and_sizes_match_the_specification() {
             let filter = layout.filter_with(capacity, HASH);
             let hashes = SplitMix(capacity as u64).take(capacity);
             for hash in &hashes {
-                filter.insert_hash(*hash).expect("room");
+                filter.insert(&Prehashed(*hash)).expect("room");
             }
             let file = file_of(&filter);
             near_blocks.insert(file.header[word::NEAR]);
@@ -107,7 +107,7 @@ fn a_fixed_filter_of_several_shards_matches_the_specification() {
         let filter = layout.filter_with(capacity, HASH);
         let hashes = SplitMix(9).take(capacity / rounds(100, 4));
         for hash in &hashes {
-            filter.insert_hash(*hash).expect("room");
+            filter.insert(&Prehashed(*hash)).expect("room");
         }
         let file = file_of(&filter);
         assert!(file.roots() >= 3, "{layout:?}");
@@ -123,7 +123,7 @@ fn a_filter_that_grew_evenly_matches_the_specification() {
             let filter = growing(rate, capacity);
             let hashes = SplitMix(items as u64).take(items);
             for hash in &hashes {
-                filter.insert_hash(*hash).expect("memory");
+                filter.insert(&Prehashed(*hash)).expect("memory");
             }
             let file = file_of(&filter);
             assert_eq!(file.bits(), bits);
@@ -149,7 +149,7 @@ fn a_filter_that_grew_in_one_part_matches_the_specification() {
             // Such hashes use up small windows without making room, so some are refused. And some cannot be told
             // apart, so that they are refused as copies.
             let mut hashes = crowded(rounds(100_000, 200_000));
-            hashes.retain(|hash| filter.insert_hash(*hash).is_ok());
+            hashes.retain(|hash| filter.insert(&Prehashed(*hash)).is_ok());
             let file = file_of(&filter);
             let depths = file.depths();
             let (least, most) = depths.fold((31, 0), |(a, b), depth| (a.min(depth), b.max(depth)));
@@ -165,7 +165,7 @@ fn used_up_windows_match_the_specification() {
     let hashes = SplitMix(5).take(2_500_000);
     let (old, new) = hashes.split_at(30_000);
     for hash in &hashes {
-        filter.insert_hash(*hash).expect("memory");
+        filter.insert(&Prehashed(*hash)).expect("memory");
     }
     let file = file_of(&filter);
     assert!(file.depths().all(|depth| depth > file.window()));
@@ -186,7 +186,7 @@ fn items_are_hashed_as_the_specification_says() {
     filter.insert("a str").expect("memory");
     filter.insert(&b"bytes"[..]).expect("memory");
     filter.insert(&7u64).expect("memory");
-    filter.insert_hash(HASH.hash_bytes(b"hashed")).expect("memory");
+    filter.insert(&Prehashed(HASH.hash_bytes(b"hashed"))).expect("memory");
     let file = file_of(&filter);
     let items: [&[&[u8]]; 4] = [&[b"a str"], &[b"bytes"], &[b"\x07\0\0\0\0\0\0\0"], &[b"hashed"]];
     for pieces in items {

@@ -10,10 +10,10 @@
 
 use crate::common::rounds;
 use crate::file::FilterFile;
-use koel::{ConcurrentCuckooFilter, Fixed, Growing, PersistentHasher, Room, StableHash};
+use koel::{ConcurrentCuckooFilter, PersistentHasher, Prehashed, StableHash};
 use std::path::PathBuf;
 
-type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
+type Filter = ConcurrentCuckooFilter<StableHash>;
 
 const SEED: u64 = 0x0123_4567_89AB_CDEF;
 const FIXED: &str = "fixed-1.koel";
@@ -31,23 +31,23 @@ fn path(name: &str) -> PathBuf {
 }
 
 /// Calls `act` with the hashes of items of several types, `each` of every type.
-fn with_items<R: Room>(filter: &Filter<R>, each: u64, act: impl Fn(&Filter<R>, u64)) {
+fn with_items(filter: &Filter, each: u64, act: impl Fn(&Filter, u64)) {
     let hasher = *filter.hasher();
     for n in 0..each {
-        act(filter, filter.hash_of(&n));
-        act(filter, filter.hash_of(format!("str {n}").as_str()));
-        act(filter, filter.hash_of(&format!("String {n}")));
-        act(filter, filter.hash_of(&(n as u8, format!("pair {n}").as_str())));
-        act(filter, filter.hash_of(&n.to_le_bytes()[..]));
+        act(filter, filter.hash_of(&n).0);
+        act(filter, filter.hash_of(format!("str {n}").as_str()).0);
+        act(filter, filter.hash_of(&format!("String {n}")).0);
+        act(filter, filter.hash_of(&(n as u8, format!("pair {n}").as_str())).0);
+        act(filter, filter.hash_of(&n.to_le_bytes()[..]).0);
         // Longer than the hasher's buffer.
-        act(filter, filter.hash_of(&"long ".repeat(n as usize % 97)[..]));
+        act(filter, filter.hash_of(&"long ".repeat(n as usize % 97)[..]).0);
         act(filter, hasher.hash_bytes(format!("bytes {n}").as_bytes()));
     }
 }
 
-fn fill<R: Room>(filter: &Filter<R>, each: u64) {
+fn fill(filter: &Filter, each: u64) {
     with_items(filter, each, |filter, hash| {
-        filter.insert_hash_if_absent(hash).expect("room");
+        filter.insert_if_absent(&Prehashed(hash)).expect("room");
     });
 }
 
@@ -91,14 +91,14 @@ fn write_the_files_that_are_not_there() {
     }
 }
 
-fn bytes_of<R: Room>(filter: &Filter<R>) -> Vec<u8> {
+fn bytes_of(filter: &Filter) -> Vec<u8> {
     let mut bytes = Vec::new();
     filter.write_to(&mut bytes).expect("memory");
     bytes
 }
 
 /// Lets items come in ten ticks, a tenth of them in each.
-fn fill_in_time<R: Room>(filter: &Filter<R>, items: u64) {
+fn fill_in_time(filter: &Filter, items: u64) {
     for tick in 0..10 {
         filter.tick_to(2_000 + tick);
         for item in (tick..items).step_by(10) {
@@ -119,7 +119,7 @@ struct Size {
 
 /// Loads the filter from the file and from a stream, and checks its size, what it answers for 10,000 items that are
 /// not in it, and that both are written as the same bytes again.
-fn loaded<R: Room>(name: &str, size: Size, false_positives: usize) -> [Filter<R>; 2] {
+fn loaded(name: &str, size: Size, false_positives: usize) -> [Filter; 2] {
     let bytes = std::fs::read(path(name)).expect("the file");
     FilterFile::cut(&bytes).check();
     let filters = [
@@ -141,14 +141,14 @@ fn loaded<R: Room>(name: &str, size: Size, false_positives: usize) -> [Filter<R>
     filters
 }
 
-fn finds_all<R: Room>(filter: &Filter<R>, each: u64) {
-    with_items(filter, each, |filter, hash| assert!(filter.contains_hash(hash), "{hash:x}"));
+fn finds_all(filter: &Filter, each: u64) {
+    with_items(filter, each, |filter, hash| assert!(filter.contains(&Prehashed(hash)), "{hash:x}"));
     assert!(filter.contains(&7u64));
     assert!(filter.contains(&(7u8, "pair 7")));
     assert!(filter.contains(&[7u8, 0, 0, 0, 0, 0, 0, 0][..]));
     for text in ["str 7", "String 7", "bytes 7"] {
         let hash = xxhash_rust::xxh3::xxh3_64_with_seed(text.as_bytes(), SEED);
-        assert!(filter.contains(text) && filter.contains_hash(hash), "{text}");
+        assert!(filter.contains(text) && filter.contains(&Prehashed(hash)), "{text}");
         assert!(filter.contains(text.as_bytes()) && filter.contains(&String::from(text)));
     }
 }
@@ -160,7 +160,7 @@ fn fixed_filters_load_unchanged() {
     for (name, size, len, false_positives) in
         [(FIXED, narrow, 1_096, 16), (FIXED_WIDE, wide, 1_097, 0)]
     {
-        for filter in loaded::<Fixed>(name, size, false_positives) {
+        for filter in loaded(name, size, false_positives) {
             assert_eq!(filter.len(), len);
             finds_all(&filter, 200);
         }
@@ -174,7 +174,7 @@ fn growing_filters_load_unchanged_and_go_on_growing() {
     let files = [(GROWING, narrow, 100_072, 20_000, 8), (GROWING_WIDE, wide, 60_094, 12_000, 0)];
     for (name, size, len, each, false_positives) in files {
         let splits = size.splits;
-        for filter in loaded::<Growing>(name, size, false_positives) {
+        for filter in loaded(name, size, false_positives) {
             assert_eq!((filter.len(), filter.stats().expected_growth), (len, 8.0));
             finds_all(&filter, each);
             let more = rounds(40_000, 100_000);
@@ -188,7 +188,7 @@ fn growing_filters_load_unchanged_and_go_on_growing() {
 #[test]
 fn a_list_loads_unchanged_and_grows() {
     let size = Size { capacity: 1_000, bits: 16, in_a_bucket: 4, slots: 32_768, splits: 0 };
-    for filter in loaded::<Growing>(LIST, size, 0) {
+    for filter in loaded(LIST, size, 0) {
         assert_eq!((filter.len(), filter.false_positive_rate()), (597, 0.0));
         finds_all(&filter, 100);
         fill(&filter, 10_000);
@@ -198,7 +198,7 @@ fn a_list_loads_unchanged_and_grows() {
 }
 
 /// The items of the last seven ticks are in the filter, and go one after the other.
-fn forgets_in_time<R: Room>(filter: &Filter<R>, items: u64) {
+fn forgets_in_time(filter: &Filter, items: u64) {
     assert_eq!((filter.remembers(), filter.present_tick()), (Some(6), Some(2_009)));
     assert_eq!(filter.expiring(), [items as usize / 10; 7]);
     for first in 3..10 {
@@ -215,16 +215,16 @@ fn filters_that_forget_load_unchanged_and_forget_in_time() {
     let narrow = Size { capacity: 1_500, bits: 12, in_a_bucket: 5, slots: 1_700, splits: 0 };
     let wide = Size { capacity: 1_500, bits: 32, in_a_bucket: 4, slots: 1_696, splits: 0 };
     for (name, size, false_positives) in [(FORGETFUL, narrow, 73), (FORGETFUL_WIDE, wide, 0)] {
-        for filter in loaded::<Fixed>(name, size, false_positives) {
+        for filter in loaded(name, size, false_positives) {
             forgets_in_time(&filter, 1_000);
         }
     }
     let growing = Size { capacity: 1_000, bits: 16, in_a_bucket: 4, slots: 65_536, splits: 1 };
-    for filter in loaded::<Growing>(FORGETFUL_GROWING, growing, 19) {
+    for filter in loaded(FORGETFUL_GROWING, growing, 19) {
         forgets_in_time(&filter, 60_000);
     }
     let list = Size { capacity: 1_000, bits: 20, in_a_bucket: 6, slots: 49_152, splits: 0 };
-    for filter in loaded::<Growing>(FORGETFUL_LIST, list, 0) {
+    for filter in loaded(FORGETFUL_LIST, list, 0) {
         forgets_in_time(&filter, 100);
         fill(&filter, 10_000);
         finds_all(&filter, 10_000);

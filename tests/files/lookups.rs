@@ -1,12 +1,9 @@
 //! Lookups in a file give the answers of the loaded filter, or an error.
 
-use crate::common::{LAYOUTS, SplitMix, layouts, rounds};
+use crate::common::{LAYOUTS, SplitMix, layouts, prehashed, rounds};
 use crate::file::{END_WORDS, FilterFile, HEADER_WORDS};
 use koel::SnapshotErrorKind::{Damaged, Incomplete, NotFound, WrongHasher};
-use koel::{
-    AnyCuckooFilter, ConcurrentCuckooFilter, GrowingCuckooFilter, Room, SnapshotFile, StableHash,
-    Stats,
-};
+use koel::{ConcurrentCuckooFilter, Prehashed, SnapshotFile, StableHash};
 use std::fs;
 use std::hash::BuildHasher;
 use std::path::Path;
@@ -17,38 +14,31 @@ const END: usize = 8 * END_WORDS;
 
 const HASH: StableHash = StableHash::with_seed(7);
 
-fn growing(items: u64, rate: f64) -> GrowingCuckooFilter<StableHash> {
+fn growing(items: u64, rate: f64) -> ConcurrentCuckooFilter<StableHash> {
     let builder = ConcurrentCuckooFilter::builder().capacity(1).hasher(HASH).growing();
     let filter = builder.false_positive_rate(rate).expected_growth(1.0).build().expect("a filter");
     (0..items).for_each(|item| filter.insert(&item).expect("memory"));
     filter
 }
 
-fn saved<R: Room>(filter: &ConcurrentCuckooFilter<StableHash, R>, path: &Path) {
+fn saved(filter: &ConcurrentCuckooFilter<StableHash>, path: &Path) {
     filter.save(path).expect("a file");
 }
 
-fn stats_of(filter: &AnyCuckooFilter<StableHash>) -> Stats {
-    match filter {
-        AnyCuckooFilter::Fixed(filter) => filter.stats(),
-        AnyCuckooFilter::Growing(filter) => filter.stats(),
-    }
-}
-
-fn agrees<R: Room>(filter: &ConcurrentCuckooFilter<StableHash, R>, path: &Path) {
+fn agrees(filter: &ConcurrentCuckooFilter<StableHash>, path: &Path) {
     saved(filter, path);
     let file = SnapshotFile::<StableHash>::open(path).expect("a file");
-    let mut hashes: Vec<u64> =
+    let mut hashes: Vec<Prehashed> =
         (0..rounds(20_000, 40_000u64)).map(|item| filter.hash_of(&item)).collect();
     // The first and the last shard too.
-    hashes.extend([0, 1, u64::MAX, u64::MAX - 1]);
-    let expected = filter.contains_hash_many(&hashes);
-    assert_eq!(file.contains_hash_many(&hashes).expect("answers"), expected);
+    hashes.extend([0, 1, u64::MAX, u64::MAX - 1].map(Prehashed));
+    let expected = filter.contains_many(&hashes);
+    assert_eq!(file.contains_many(&hashes).expect("answers"), expected);
     for item in 0..20u64 {
         assert!(file.contains(&(item * 400)).expect("an answer") == filter.contains(&(item * 400)));
     }
     assert_eq!(file.info().items, filter.len());
-    let loaded = stats_of(&file.load().expect("the filter"));
+    let loaded = file.load().expect("the filter").stats();
     assert_eq!(loaded.items, filter.len());
     let own = loaded.size_in_bytes - file.heap_bytes_when_loaded();
     assert!(own <= 4_096, "{own} more bytes than were told: {loaded}");
@@ -99,7 +89,7 @@ fn a_lookup_reads_only_the_shard_that_it_needs() {
         fs::write(&path, &bytes).expect("a file");
         let file = SnapshotFile::<StableHash>::open(&path).expect("what it is read from is whole");
         for hash in &all {
-            match file.contains_hash(*hash) {
+            match file.contains(&Prehashed(*hash)) {
                 Ok(found) => {
                     assert!(found);
                     spared += 1;
@@ -128,7 +118,7 @@ fn no_lookup_answers_from_a_damaged_file() {
             (0..rounds(2_000, 16_000u64)).map(|item| HASH.hash_one(item)).collect();
         fs::write(&path, &whole).expect("a file");
         let right = SnapshotFile::<StableHash>::open(&path).expect("a file");
-        let right = right.contains_hash_many(&hashes).expect("answers");
+        let right = right.contains_many(&prehashed(&hashes)).expect("answers");
         let (block, all) = (FilterFile::cut(&whole).blocks[0].len() * 8, whole.len());
         let edges =
             (0..HEADER).chain((HEADER..all - END).step_by(block).flat_map(|at| at..at + 24));
@@ -140,7 +130,7 @@ fn no_lookup_answers_from_a_damaged_file() {
             bytes[at] ^= 1 << (at % 8);
             fs::write(&path, &bytes).expect("a file");
             let opened = SnapshotFile::<StableHash>::open(&path);
-            let answers = opened.and_then(|file| file.contains_hash_many(&hashes));
+            let answers = opened.and_then(|file| file.contains_many(&prehashed(&hashes)));
             assert!(answers.is_err(), "byte {at}");
         }
         for length in (0..300).chain(all - 300..all).step_by(rounds(7, 1)) {
@@ -149,11 +139,11 @@ fn no_lookup_answers_from_a_damaged_file() {
         }
         fs::write(&path, &whole).expect("a file");
         let again = SnapshotFile::<StableHash>::open(&path).expect("a file");
-        assert_eq!(again.contains_hash_many(&hashes).expect("answers"), right);
+        assert_eq!(again.contains_many(&prehashed(&hashes)).expect("answers"), right);
     }
 }
 
-fn file_of<R: Room>(filter: &ConcurrentCuckooFilter<StableHash, R>) -> Vec<u8> {
+fn file_of(filter: &ConcurrentCuckooFilter<StableHash>) -> Vec<u8> {
     let mut bytes = Vec::new();
     filter.write_to(&mut bytes).expect("memory");
     bytes
@@ -189,7 +179,7 @@ fn a_file_that_was_replaced_answers_as_it_was() {
     filter.clear();
     saved(&filter, &path);
     assert!(file.contains(&999u64).expect("an answer"));
-    assert_eq!(stats_of(&file.load().expect("the filter")).items, 1_000);
+    assert_eq!(file.load().expect("the filter").stats().items, 1_000);
     let file = SnapshotFile::<StableHash>::open(&path).expect("a file");
     assert!(!file.contains(&999u64).expect("an answer"));
 }

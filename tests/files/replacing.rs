@@ -1,10 +1,10 @@
 //! A save meets something at its path or at the path of its unfinished file: another file, a link,
 //! a folder, a pipe, or another save.
 
-use crate::kind::{Kind, Saved};
+use crate::kind::{Fixed, Kind, Saved};
 use crate::process::{again, names, task};
 use koel::files::NewFile;
-use koel::{Fixed, SnapshotError, SnapshotErrorKind};
+use koel::{SnapshotError, SnapshotErrorKind};
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::io::Write;
@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-type Filter = Saved<Fixed>;
+type Filter = Saved;
 
 const BESIDE: &str = ".seen.koel-saving";
 

@@ -1,15 +1,15 @@
 //! A loaded filter is identical to the saved one.
 
 use crate::common::{layouts, rounds};
-use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, Room, SnapshotErrorKind, StableHash};
+use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
 use std::hash::BuildHasher;
 
-type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
+type Filter = ConcurrentCuckooFilter<StableHash>;
 
 const HASH: StableHash = StableHash::with_seed(7);
 
 /// Returns two copies of the filter: through a stream, and through a file.
-fn copies<R: Room>(filter: &Filter<R>) -> [Filter<R>; 2] {
+fn copies(filter: &Filter) -> [Filter; 2] {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("filter");
     let mut stream = Vec::new();
@@ -18,11 +18,11 @@ fn copies<R: Room>(filter: &Filter<R>) -> [Filter<R>; 2] {
     assert!(std::fs::read(&path).expect("the file") == stream);
     assert_eq!(report.bytes, stream.len() as u64);
     assert_eq!(report.items, filter.len());
-    let by_stream = Filter::<R>::read_from(&stream[..]).expect("a filter that was just written");
-    [by_stream, Filter::<R>::load(&path).expect("a filter that was just saved")]
+    let by_stream = Filter::read_from(&stream[..]).expect("a filter that was just written");
+    [by_stream, Filter::load(&path).expect("a filter that was just saved")]
 }
 
-fn check<R: Room>(filter: &Filter<R>, items: std::ops::Range<u64>) {
+fn check(filter: &Filter, items: std::ops::Range<u64>) {
     let counts: Vec<usize> = items.clone().map(|item| filter.count(&item)).collect();
     let absent: Vec<bool> =
         (1 << 40..(1 << 40) + 10_000).map(|n: u64| filter.contains(&n)).collect();
@@ -88,7 +88,7 @@ fn a_growing_filter_loads_unchanged_and_continues_to_grow() {
                 filter.insert(&item).expect("memory");
             }
             check(&filter, 0..items);
-            let [copy, _]: [GrowingCuckooFilter<_>; 2] = copies(&filter);
+            let [copy, _]: [ConcurrentCuckooFilter<_>; 2] = copies(&filter);
             let splits = copy.stats().splits;
             for item in items..3 * items {
                 copy.insert(&item).expect("memory");

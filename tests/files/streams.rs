@@ -1,8 +1,8 @@
 //! Filters are written to and read from streams that transfer few bytes at a time, are interrupted,
 //! or fail.
 
-use crate::kind::{Kind, Saved};
-use koel::{Fixed, Growing, SnapshotError, SnapshotErrorKind};
+use crate::kind::{Fixed, Growing, Kind, Saved};
+use koel::{SnapshotError, SnapshotErrorKind};
 use std::io::{self, ErrorKind, Read, Write};
 
 /// A stream whose behaviour at each call is scripted.
@@ -53,7 +53,7 @@ fn until(
     }
 }
 
-fn filter<K: Kind>() -> (Saved<K>, Vec<u8>) {
+fn filter<K: Kind>() -> (Saved, Vec<u8>) {
     let filter = K::filter(270_000);
     (0..40_000u64).for_each(|item| filter.insert(&item).expect("room"));
     let mut bytes = Vec::new();
@@ -69,7 +69,7 @@ fn slow_streams<K: Kind>() {
     assert_eq!(report.bytes, bytes.len() as u64);
 
     stream.bytes.extend(b"and more");
-    let again = Saved::<K>::read_from(&mut stream).expect("only slow");
+    let again = Saved::read_from(&mut stream).expect("only slow");
     assert!((0..40_000u64).all(|item| again.contains(&item)));
     assert_eq!(&stream.bytes[stream.at..], b"and more", "bytes after the filter were read");
 }
@@ -103,12 +103,12 @@ fn failing_streams<K: Kind>() {
     }
     loop {
         let answers = &mut until(reads + 1, Err(ErrorKind::ConnectionReset));
-        match Saved::<K>::read_from(Stream { bytes: bytes.clone(), at: 0, answers }) {
+        match Saved::read_from(Stream { bytes: bytes.clone(), at: 0, answers }) {
             Ok(_) => break,
             Err(error) => is_error(&error, "cannot read: connection reset"),
         }
         let answers = &mut until(reads + 1, Ok(0));
-        let ended = Saved::<K>::read_from(Stream { bytes: bytes.clone(), at: 0, answers });
+        let ended = Saved::read_from(Stream { bytes: bytes.clone(), at: 0, answers });
         let kind = ended.unwrap_err().kind();
         match reads {
             0 => assert_eq!(kind, SnapshotErrorKind::NotASnapshot),

@@ -2,8 +2,10 @@
 //! or shard by shard, on one thread or several. It also keeps its promises while other threads read
 //! and write.
 
-use crate::common::{Filter, LAYOUTS, Layout, SplitMix, answers, layouts, rounds, together};
-use koel::Full;
+use crate::common::{
+    Filter, LAYOUTS, Layout, SplitMix, answers, layouts, prehashed, rounds, together,
+};
+use koel::{Full, Prehashed};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::hash::{Hash, Hasher};
@@ -63,20 +65,20 @@ impl Life {
 
     fn one_by_one(&self, filter: &Filter) -> Answers {
         Answers {
-            inserted: self.insert.iter().map(|&hash| filter.insert_hash(hash)).collect(),
-            added: self.add.iter().map(|&hash| filter.insert_hash_if_absent(hash)).collect(),
-            found: self.look.iter().map(|&hash| filter.contains_hash(hash)).collect(),
-            removed: self.remove.iter().map(|&hash| filter.remove_hash(hash)).collect(),
+            inserted: self.insert.iter().map(|&hash| filter.insert(&Prehashed(hash))).collect(),
+            added: self.add.iter().map(|&hash| filter.insert_if_absent(&Prehashed(hash))).collect(),
+            found: self.look.iter().map(|&hash| filter.contains(&Prehashed(hash))).collect(),
+            removed: self.remove.iter().map(|&hash| filter.remove(&Prehashed(hash))).collect(),
             in_the_end: answers(filter, self.look.iter().copied()),
         }
     }
 
     fn in_batches(&self, filter: &Filter) -> Answers {
         Answers {
-            inserted: filter.insert_hash_many(&self.insert),
-            added: filter.insert_hash_if_absent_many(&self.add),
-            found: filter.contains_hash_many(&self.look),
-            removed: filter.remove_hash_many(&self.remove),
+            inserted: filter.insert_many(&prehashed(&self.insert)),
+            added: filter.insert_if_absent_many(&prehashed(&self.add)),
+            found: filter.contains_many(&prehashed(&self.look)),
+            removed: filter.remove_many(&prehashed(&self.remove)),
             in_the_end: answers(filter, self.look.iter().copied()),
         }
     }
@@ -88,20 +90,20 @@ impl Life {
             found: vec![false; self.look.len()],
             ..Answers::default()
         };
-        filter.insert_hash_many_into(&self.insert, &mut answers.inserted);
-        filter.insert_hash_if_absent_many_into(&self.add, &mut answers.added);
-        filter.contains_hash_many_into(&self.look, &mut answers.found);
-        answers.removed = filter.remove_hash_many(&self.remove);
+        filter.insert_many_into(&prehashed(&self.insert), &mut answers.inserted);
+        filter.insert_if_absent_many_into(&prehashed(&self.add), &mut answers.added);
+        filter.contains_many_into(&prehashed(&self.look), &mut answers.found);
+        answers.removed = filter.remove_many(&prehashed(&self.remove));
         answers.in_the_end = self::answers(filter, self.look.iter().copied());
         answers
     }
 
     fn in_parallel(&self, filter: &Filter) -> Answers {
         Answers {
-            inserted: filter.par_insert_hash_many(&self.insert),
-            added: filter.par_insert_hash_if_absent_many(&self.add),
-            found: filter.par_contains_hash_many(&self.look),
-            removed: filter.par_remove_hash_many(&self.remove),
+            inserted: filter.par_insert_many(&prehashed(&self.insert)),
+            added: filter.par_insert_if_absent_many(&prehashed(&self.add)),
+            found: filter.par_contains_many(&prehashed(&self.look)),
+            removed: filter.par_remove_many(&prehashed(&self.remove)),
             in_the_end: answers(filter, self.look.iter().copied()),
         }
     }
@@ -136,7 +138,7 @@ fn a_batch_of_any_size_answers_as_a_loop() {
 #[test]
 fn a_slice_of_another_length_is_refused_before_anything_is_done() {
     let filter = LAYOUTS[4].filter(100);
-    let call = AssertUnwindSafe(|| filter.insert_hash_many_into(&[1, 2], &mut [Ok(())]));
+    let call = AssertUnwindSafe(|| filter.insert_many_into(&prehashed(&[1, 2]), &mut [Ok(())]));
     assert!(catch_unwind(call).is_err());
     assert!(filter.is_empty());
 }
@@ -236,7 +238,7 @@ fn exactly_one_of_the_racing_batches_adds_an_item() {
                 SplitMix(thread as u64).shuffle(&mut own);
                 let size = [own.len(), 50_000, 1_000, 7][thread];
                 for batch in own.chunks(size) {
-                    let added = filter.insert_hash_if_absent_many(batch);
+                    let added = filter.insert_if_absent_many(&prehashed(batch));
                     for (&hash, added) in batch.iter().zip(added) {
                         let won = added.expect("there is room");
                         let before = won && winners[hash as usize].swap(true, Ordering::Relaxed);
@@ -259,28 +261,28 @@ fn items_that_stay_are_found_while_batches_come_and_go() {
         for filter in [layout.filter(rounds(20_000, 60_000))].into_iter().chain(large) {
             let capacity = filter.capacity() as u64;
             let stays: Vec<u64> = (0..capacity * 8 / 10).collect();
-            assert!(filter.insert_hash_many(&stays).iter().all(Result::is_ok));
+            assert!(filter.insert_many(&prehashed(&stays)).iter().all(Result::is_ok));
             let ended = AtomicBool::new(false);
             together(3, |thread| match thread {
                 0 => {
                     let comes: Vec<u64> = (capacity..capacity * 112 / 100).collect();
                     for _ in 0..2 {
-                        let inserted = filter.insert_hash_many(&comes);
+                        let inserted = filter.insert_many(&prehashed(&comes));
                         let went_in = comes.iter().zip(&inserted).filter(|(_, put)| put.is_ok());
                         let goes: Vec<u64> = went_in.map(|(&hash, _)| hash).collect();
-                        assert!(filter.remove_hash_many(&goes).iter().all(|gone| *gone));
+                        assert!(filter.remove_many(&prehashed(&goes)).iter().all(|gone| *gone));
                     }
                     ended.store(true, Ordering::Relaxed);
                 }
                 1 => {
                     while !ended.load(Ordering::Relaxed) {
-                        let found = filter.contains_hash_many(&stays);
+                        let found = filter.contains_many(&prehashed(&stays));
                         assert!(found.iter().all(|found| *found), "{layout:?}: one is missing");
                     }
                 }
                 _ => {
                     for &hash in stays.iter().cycle() {
-                        assert!(filter.contains_hash(hash), "{layout:?}: one is missing");
+                        assert!(filter.contains(&Prehashed(hash)), "{layout:?}: one is missing");
                         if ended.load(Ordering::Relaxed) {
                             break;
                         }
@@ -307,7 +309,8 @@ fn par_extend_counts_the_inserted_items_and_names_the_refused_ones() {
         assert_eq!(refused.inserted(), filter.len());
         assert_eq!(refused.inserted() + refused.count(), all);
         assert_eq!(refused.hashes().len(), refused.count());
-        let named: std::collections::HashSet<u64> = refused.hashes().iter().copied().collect();
+        let named: std::collections::BTreeSet<Prehashed> =
+            refused.hashes().iter().copied().collect();
         for item in 0..all as u64 {
             assert!(filter.contains(&item) || named.contains(&filter.hash_of(&item)));
         }

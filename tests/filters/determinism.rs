@@ -2,7 +2,7 @@
 //! hash of an item matters, not the method or the type through which it comes.
 
 use crate::common::{Filter, Fixed, LAYOUTS, SplitMix, answers, fill_to_refusal, layouts, rounds};
-use koel::ConcurrentCuckooFilter;
+use koel::{ConcurrentCuckooFilter, Prehashed};
 
 fn capacities() -> &'static [usize] {
     rounds(&[1, 10, 300, 1_500], &[1, 10, 300, 5_000, 30_000])
@@ -15,21 +15,21 @@ fn queries() -> impl Iterator<Item = u64> {
 }
 
 /// Fills, overfills, partly empties and refills the filter. Returns the outcome of each insert.
-fn history<S>(filter: &Filter<S>, seed: u64) -> Vec<u8> {
+fn history<S: std::hash::BuildHasher>(filter: &Filter<S>, seed: u64) -> Vec<u8> {
     let mut random = SplitMix(seed);
     let mut inserted = Vec::new();
     let mut outcomes = Vec::new();
     for step in 0..2 * filter.stats().slots {
         let hash = random.next();
         let outcome = match step % 3 {
-            0 | 1 => match filter.insert_hash(hash) {
+            0 | 1 => match filter.insert(&Prehashed(hash)) {
                 Ok(()) => {
                     inserted.push(hash);
                     1
                 }
                 Err(_) => 0,
             },
-            _ => match filter.insert_hash_if_absent(hash) {
+            _ => match filter.insert_if_absent(&Prehashed(hash)) {
                 Ok(true) => {
                     inserted.push(hash);
                     3
@@ -43,7 +43,7 @@ fn history<S>(filter: &Filter<S>, seed: u64) -> Vec<u8> {
             // Make some room after every refusal.
             for _ in 0..20.min(inserted.len()) {
                 let hash = inserted.swap_remove(random.below(inserted.len()));
-                assert!(filter.remove_hash(hash));
+                assert!(filter.remove(&Prehashed(hash)));
             }
         }
     }
@@ -96,13 +96,13 @@ fn a_refused_insert_leaves_no_trace() {
             let (_, refused) = fill_to_refusal(&one, &mut SplitMix(10));
             let mut hashes = SplitMix(10);
             while hashes.clone().next() != refused {
-                other.insert_hash(hashes.next()).expect("it fitted in the first filter");
+                other.insert(&Prehashed(hashes.next())).expect("it fitted in the first filter");
             }
             for _ in 0..20 {
-                assert!(one.insert_hash(refused).is_err());
-                match one.insert_hash_if_absent(refused) {
-                    Ok(new) => assert!(!new && one.contains_hash(refused)),
-                    Err(_) => assert!(!one.contains_hash(refused)),
+                assert!(one.insert(&Prehashed(refused)).is_err());
+                match one.insert_if_absent(&Prehashed(refused)) {
+                    Ok(new) => assert!(!new && one.contains(&Prehashed(refused))),
+                    Err(_) => assert!(!one.contains(&Prehashed(refused))),
                 }
             }
             assert_eq!(answers(&one, queries()), answers(&other, queries()));
@@ -121,14 +121,14 @@ fn an_item_and_its_hash_are_the_same_to_every_method() {
             let hash = by_item.hash_of(&item);
             assert_eq!(hash, by_hash.hash_of(&item));
             match random.below(5) {
-                0 => assert_eq!(by_item.insert(&item), by_hash.insert_hash(hash)),
+                0 => assert_eq!(by_item.insert(&item), by_hash.insert(&hash)),
                 1 => {
                     let new = by_item.insert_if_absent(&item);
-                    assert_eq!(new, by_hash.insert_hash_if_absent(hash));
+                    assert_eq!(new, by_hash.insert_if_absent(&hash));
                 }
-                2 => assert_eq!(by_item.remove(&item), by_hash.remove_hash(hash)),
-                3 => assert_eq!(by_item.count(&item), by_hash.count_hash(hash)),
-                _ => assert_eq!(by_item.contains(&item), by_hash.contains_hash(hash)),
+                2 => assert_eq!(by_item.remove(&item), by_hash.remove(&hash)),
+                3 => assert_eq!(by_item.count(&item), by_hash.count(&hash)),
+                _ => assert_eq!(by_item.contains(&item), by_hash.contains(&hash)),
             }
         }
         assert_eq!(by_item.stats(), by_hash.stats());
@@ -201,10 +201,10 @@ fn a_copy_in_memory_gives_the_same_answers() {
         for capacity in [1, 300, 20_000] {
             let filter = layout.filter(capacity);
             let hashes = SplitMix(9).take(capacity);
-            hashes.iter().for_each(|hash| filter.insert_hash(*hash).expect("room"));
+            hashes.iter().for_each(|hash| filter.insert(&Prehashed(*hash)).expect("room"));
             let copy = filter.try_clone().expect("memory");
             assert_eq!((copy.len(), copy.stats().shards), (capacity, filter.stats().shards));
-            assert!(hashes.iter().all(|hash| copy.contains_hash(*hash)), "{layout:?}");
+            assert!(hashes.iter().all(|hash| copy.contains(&Prehashed(*hash))), "{layout:?}");
             let queries = || queries().take(2_000);
             assert_eq!(answers(&copy, queries()), answers(&filter, queries()), "{layout:?}");
         }

@@ -2,21 +2,21 @@
 //! (In `tests/random`, shards are so small that every run splits many times.)
 
 use crate::common::{Fixed, SplitMix, rounds};
-use koel::{BuildErrorKind, ConcurrentCuckooFilter, GrowingBuilder, GrowingCuckooFilter};
+use koel::{BuildErrorKind, Builder, ConcurrentCuckooFilter, Prehashed};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-fn builder(capacity: usize) -> GrowingBuilder<Fixed> {
+fn builder(capacity: usize) -> Builder<Fixed> {
     ConcurrentCuckooFilter::builder().capacity(capacity).hasher(Fixed { key: 0 }).growing()
 }
 
-fn filter(capacity: usize) -> GrowingCuckooFilter<Fixed> {
+fn filter(capacity: usize) -> ConcurrentCuckooFilter<Fixed> {
     let filter = builder(capacity).false_positive_rate(0.0015).build().expect("a small filter");
     assert_eq!(filter.stats().fingerprint_bits, 16);
     filter
 }
 
 /// Checks that the directory, the stripes and the bookkeeping of the shards take next to nothing.
-fn assert_lean(filter: &GrowingCuckooFilter<Fixed>) {
+fn assert_lean(filter: &ConcurrentCuckooFilter<Fixed>) {
     let stats = filter.stats();
     // The filter may have allocated a 32nd more than it uses, or a shard.
     let used = stats.slots / stats.slots_per_bucket * 8;
@@ -37,7 +37,7 @@ fn growing_loses_nothing_and_keeps_the_rate() {
     let mut inserted = 0;
     for doubling in 14..=rounds(20, 21) {
         while inserted < 1 << doubling {
-            filter.insert_hash(random.next()).expect("memory");
+            filter.insert(&Prehashed(random.next())).expect("memory");
             inserted += 1;
             if inserted % 4_096 == 0 {
                 assert_lean(&filter);
@@ -45,10 +45,11 @@ fn growing_loses_nothing_and_keeps_the_rate() {
         }
         assert_eq!(filter.len(), inserted);
         let mut again = SplitMix(1);
-        assert!((0..inserted).all(|_| filter.contains_hash(again.next())), "2^{doubling}");
+        assert!((0..inserted).all(|_| filter.contains(&Prehashed(again.next()))), "2^{doubling}");
         if doubling % 3 == 0 || doubling == 20 {
             let probes = rounds(500_000, 2_500_000);
-            let hits = (0..probes).filter(|_| filter.contains_hash(strangers.next())).count();
+            let hits =
+                (0..probes).filter(|_| filter.contains(&Prehashed(strangers.next()))).count();
             let told = filter.false_positive_rate();
             let expected = f64::from(probes) * told;
             let off = (hits as f64 - expected) / expected.sqrt();
@@ -87,7 +88,7 @@ fn a_filter_of_any_capacity_grows() {
 
 #[test]
 fn impossible_requests_are_refused() {
-    let kind = |builder: GrowingBuilder<Fixed>| builder.build().map(drop).map_err(|e| e.kind());
+    let kind = |builder: Builder<Fixed>| builder.build().map(drop).map_err(|e| e.kind());
     let bare = ConcurrentCuckooFilter::builder().hasher(Fixed { key: 0 }).growing();
     assert_eq!(kind(bare), Err(BuildErrorKind::NoCapacity));
     assert_eq!(kind(builder(usize::MAX)), Err(BuildErrorKind::CapacityOverflow));
@@ -120,7 +121,7 @@ fn a_limit_is_kept() {
         let (mut random, mut inserted) = (SplitMix(2), Vec::new());
         loop {
             let hash = random.next();
-            if filter.insert_hash(hash).is_err() {
+            if filter.insert(&Prehashed(hash)).is_err() {
                 break;
             }
             inserted.push(hash);
@@ -128,12 +129,16 @@ fn a_limit_is_kept() {
         }
         assert!(filter.size_in_bytes() <= most, "{}", filter.stats());
         assert_eq!(filter.len(), inserted.len());
-        assert!(inserted.iter().all(|&hash| filter.contains_hash(hash)));
+        assert!(inserted.iter().all(|&hash| filter.contains(&Prehashed(hash))));
         let gone = inserted.split_off(inserted.len() * 3 / 4);
-        assert!(gone.iter().all(|&hash| filter.remove_hash(hash)));
+        assert!(gone.iter().all(|&hash| filter.remove(&Prehashed(hash))));
         let again = random.take(gone.len() / 2);
-        assert!(again.iter().all(|&hash| filter.insert_hash(hash).is_ok()), "{}", filter.stats());
-        assert!(inserted.iter().chain(&again).all(|&hash| filter.contains_hash(hash)));
+        assert!(
+            again.iter().all(|&hash| filter.insert(&Prehashed(hash)).is_ok()),
+            "{}",
+            filter.stats()
+        );
+        assert!(inserted.iter().chain(&again).all(|&hash| filter.contains(&Prehashed(hash))));
         assert!(filter.size_in_bytes() <= most, "{}", filter.stats());
     }
 }
@@ -145,20 +150,20 @@ fn items_come_and_go_while_the_filter_grows() {
     let mut items = Vec::new();
     for round in 0..rounds(12, 60) {
         let come = random.take(12_000);
-        come.iter().for_each(|&hash| filter.insert_hash(hash).expect("memory"));
+        come.iter().for_each(|&hash| filter.insert(&Prehashed(hash)).expect("memory"));
         items.extend(come);
         random.shuffle(&mut items);
         for hash in items.split_off(items.len() - 6_000) {
-            assert!(filter.remove_hash(hash), "round {round}: an item was lost");
+            assert!(filter.remove(&Prehashed(hash)), "round {round}: an item was lost");
         }
         assert_eq!(filter.len(), items.len());
-        assert!(items.iter().all(|&hash| filter.contains_hash(hash)), "round {round}");
+        assert!(items.iter().all(|&hash| filter.contains(&Prehashed(hash))), "round {round}");
     }
     let shards = filter.stats().shards;
-    assert!(items.iter().all(|&hash| filter.remove_hash(hash)));
+    assert!(items.iter().all(|&hash| filter.remove(&Prehashed(hash))));
     assert!(filter.is_empty());
-    items.iter().for_each(|&hash| filter.insert_hash(hash).expect("room as before"));
-    assert!(items.iter().all(|&hash| filter.contains_hash(hash)));
+    items.iter().for_each(|&hash| filter.insert(&Prehashed(hash)).expect("room as before"));
+    assert!(items.iter().all(|&hash| filter.contains(&Prehashed(hash))));
     assert!(filter.stats().shards <= shards + shards / 4, "{}", filter.stats());
 }
 
@@ -166,14 +171,14 @@ fn items_come_and_go_while_the_filter_grows() {
 fn a_cleared_filter_is_as_large_as_before_and_empty() {
     let filter = filter(10);
     let hashes = SplitMix(4).take(rounds(60_000, 200_000));
-    hashes.iter().for_each(|&hash| filter.insert_hash(hash).expect("memory"));
+    hashes.iter().for_each(|&hash| filter.insert(&Prehashed(hash)).expect("memory"));
     let (shards, bytes) = (filter.stats().shards, filter.size_in_bytes());
     filter.clear();
     assert!(filter.is_empty());
     assert_eq!(filter.false_positive_rate(), 0.0);
-    assert!(hashes.iter().all(|&hash| !filter.contains_hash(hash)));
-    assert!(hashes.iter().all(|&hash| filter.insert_hash_if_absent(hash).is_ok()));
-    assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
+    assert!(hashes.iter().all(|&hash| !filter.contains(&Prehashed(hash))));
+    assert!(hashes.iter().all(|&hash| filter.insert_if_absent(&Prehashed(hash)).is_ok()));
+    assert!(hashes.iter().all(|&hash| filter.contains(&Prehashed(hash))));
     assert_eq!((filter.stats().shards, filter.size_in_bytes()), (shards, bytes));
 }
 
@@ -220,14 +225,14 @@ fn inseparable_items_are_refused() {
             let mut refused = 0;
             let mut lot: Vec<u64> = lot.collect();
             lot.retain(|&hash| {
-                let fits = refused < 100 && filter.insert_hash(hash).is_ok();
+                let fits = refused < 100 && filter.insert(&Prehashed(hash)).is_ok();
                 refused += usize::from(!fits);
                 fits
             });
             assert!(refused > 0);
-            assert!(lot.iter().all(|&hash| filter.contains_hash(hash)));
+            assert!(lot.iter().all(|&hash| filter.contains(&Prehashed(hash))));
             assert!(filter.size_in_bytes() < 4 << 20, "{}", filter.stats());
-            assert!(lot.iter().all(|&hash| filter.remove_hash(hash)));
+            assert!(lot.iter().all(|&hash| filter.remove(&Prehashed(hash))));
             assert!(filter.is_empty());
         }
     }
@@ -251,8 +256,8 @@ fn the_statistics_are_readable() {
 #[test]
 fn a_growing_filter_is_send_sync_and_unwind_safe() {
     fn check<T: Send + Sync + UnwindSafe + RefUnwindSafe>() {}
-    check::<GrowingCuckooFilter>();
-    check::<GrowingCuckooFilter<Fixed>>();
+    check::<ConcurrentCuckooFilter>();
+    check::<ConcurrentCuckooFilter<Fixed>>();
 }
 
 #[test]
@@ -261,7 +266,7 @@ fn a_filter_continues_to_grow_after_any_number_of_limits() {
     // Long fingerprints: few items fill a shard.
     let filter = builder(1_000).false_positive_rate(1e-8).build().expect("a small filter");
     let mut items = 0u64..;
-    let mut fill = |filter: &GrowingCuckooFilter<Fixed>, most: usize| {
+    let mut fill = |filter: &ConcurrentCuckooFilter<Fixed>, most: usize| {
         items.by_ref().take(most).take_while(|item| filter.insert(item).is_ok()).count()
     };
     let mut fit = 0;

@@ -2,7 +2,7 @@
 //! promises not to.
 
 use crate::common::{SplitMix, answers, fill_to_refusal, layouts, rounds};
-use koel::{BuildError, BuildErrorKind, ConcurrentCuckooFilter, Full};
+use koel::{BuildError, BuildErrorKind, ConcurrentCuckooFilter, Full, Prehashed};
 use std::error::Error;
 use std::panic::catch_unwind;
 use std::time::{Duration, Instant};
@@ -164,7 +164,7 @@ fn an_item_inserted_over_and_over_disturbs_no_other() {
         let filter = layout.filter(5_000);
         let others = SplitMix(20).take(4_500);
         for &hash in &others {
-            filter.insert_hash(hash).expect("the capacity fits");
+            filter.insert(&Prehashed(hash)).expect("the capacity fits");
         }
         let before = filter.count("again");
         let copies = (0..1_000).take_while(|_| filter.insert("again").is_ok()).count();
@@ -176,9 +176,9 @@ fn an_item_inserted_over_and_over_disturbs_no_other() {
         });
         assert_eq!(filter.len(), others.len() + copies);
         assert_eq!(answers(&filter, others.iter().copied()), counts);
-        assert!(others.iter().all(|&hash| filter.contains_hash(hash)));
+        assert!(others.iter().all(|&hash| filter.contains(&Prehashed(hash))));
         assert!((0..copies).all(|_| filter.remove("again")));
-        assert!(others.iter().all(|&hash| filter.remove_hash(hash)));
+        assert!(others.iter().all(|&hash| filter.remove(&Prehashed(hash))));
         assert!(filter.is_empty());
     }
 }
@@ -191,14 +191,14 @@ fn a_full_filter_refuses_soon_and_for_ever() {
         let (mut inserted, refused) = fill_to_refusal(&filter, &mut random);
         let tries = rounds(700, 20_000);
         soon("inserts into a full filter", || {
-            assert!((0..tries).all(|_| filter.insert_hash(refused).is_err()));
+            assert!((0..tries).all(|_| filter.insert(&Prehashed(refused)).is_err()));
             for _ in 0..tries {
                 let hash = random.next();
-                inserted.extend(filter.insert_hash(hash).is_ok().then_some(hash));
+                inserted.extend(filter.insert(&Prehashed(hash)).is_ok().then_some(hash));
             }
         });
         assert_eq!(filter.len(), inserted.len());
-        assert!(inserted.iter().all(|&hash| filter.contains_hash(hash)));
+        assert!(inserted.iter().all(|&hash| filter.contains(&Prehashed(hash))));
         assert!(filter.len() <= filter.stats().slots);
     }
 }
@@ -211,8 +211,8 @@ fn removing_an_absent_item_changes_nothing() {
             let (inserted, _) = fill_to_refusal(&filter, &mut SplitMix(22));
             let counts = answers(&filter, inserted.iter().copied());
             let strangers = SplitMix(23).take(50_000);
-            for &hash in strangers.iter().filter(|&&hash| !filter.contains_hash(hash)) {
-                assert!(!filter.remove_hash(hash), "{hash:#x} was absent, and was removed");
+            for &hash in strangers.iter().filter(|&&hash| !filter.contains(&Prehashed(hash))) {
+                assert!(!filter.remove(&Prehashed(hash)), "{hash:#x} was absent, and was removed");
             }
             assert_eq!(filter.len(), inserted.len());
             assert_eq!(answers(&filter, inserted.iter().copied()), counts);
@@ -227,11 +227,11 @@ fn extreme_hashes_are_accepted() {
         for capacity in [1_000, 3_000_000] {
             let filter = layout.filter(capacity);
             for hash in ends {
-                filter.insert_hash(hash).expect("room for a thousand");
-                assert!(filter.contains_hash(hash) && filter.count_hash(hash) >= 1);
+                filter.insert(&Prehashed(hash)).expect("room for a thousand");
+                assert!(filter.contains(&Prehashed(hash)) && filter.count(&Prehashed(hash)) >= 1);
             }
             assert_eq!(filter.len(), ends.len());
-            assert!(ends.iter().all(|&hash| filter.remove_hash(hash)));
+            assert!(ends.iter().all(|&hash| filter.remove(&Prehashed(hash))));
             assert!(filter.is_empty());
         }
     }

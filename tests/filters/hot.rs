@@ -1,8 +1,8 @@
 //! Hot items: a filter that grows takes every other item, however many of them have all the copies that they
 //! may have.
 
-use crate::common::{Fixed, SplitMix, rounds};
-use koel::{ConcurrentCuckooFilter, FullKind, GrowingCuckooFilter};
+use crate::common::{Fixed, SplitMix, prehashed, rounds};
+use koel::{ConcurrentCuckooFilter, FullKind, Prehashed};
 
 /// False-positive rates, one for each layout of a growing filter, from 8 bits to 32 bits two in a bucket.
 const RATES: [f64; 11] =
@@ -20,7 +20,7 @@ fn cases() -> Vec<(usize, f64, u32)> {
 }
 
 /// A filter that forgets if there are ticks, where it takes a few bits more.
-fn filter(rate: f64, ticks: u32) -> GrowingCuckooFilter<Fixed> {
+fn filter(rate: f64, ticks: u32) -> ConcurrentCuckooFilter<Fixed> {
     let builder = ConcurrentCuckooFilter::builder().capacity(10).hasher(Fixed { key: 0 });
     let builder = if ticks > 0 { builder.remembers(ticks) } else { builder };
     let rate = if ticks > 0 { rate.max(1e-6) } else { rate };
@@ -30,18 +30,21 @@ fn filter(rate: f64, ticks: u32) -> GrowingCuckooFilter<Fixed> {
 /// The copies that such a filter takes of an item if it has nothing else.
 fn most_copies(rate: f64, ticks: u32) -> usize {
     let filter = filter(rate, ticks);
-    (0..100).take_while(|_| filter.insert_hash(1).is_ok()).count()
+    (0..100).take_while(|_| filter.insert(&Prehashed(1)).is_ok()).count()
 }
 
 /// Inserts each of these items until it is refused, in turns. None is refused before it has so many copies.
-fn saturate(filter: &GrowingCuckooFilter<Fixed>, hot: &[u64], most: usize) {
+fn saturate(filter: &ConcurrentCuckooFilter<Fixed>, hot: &[u64], most: usize) {
     let mut left = hot.to_vec();
     for round in 0..=3 * most {
-        left.retain(|item| match filter.insert_hash(*item) {
+        left.retain(|item| match filter.insert(&Prehashed(*item)) {
             Ok(()) => true,
             Err(full) => {
                 assert_eq!(full.kind(), FullKind::TooManyCopies, "{item}: {}", filter.stats());
-                assert!(filter.count_hash(*item) >= most, "{item}: refused in round {round}");
+                assert!(
+                    filter.count(&Prehashed(*item)) >= most,
+                    "{item}: refused in round {round}"
+                );
                 false
             }
         });
@@ -60,8 +63,8 @@ fn hot_items_do_not_keep_others_out() {
         let mut refused = 0;
         for (n, hash) in others.iter().enumerate() {
             // To the filter, an item that it cannot tell from a hot one is the hot one.
-            let is_hot = || filter.count_hash(*hash) >= most;
-            if let Err(full) = filter.insert_hash(*hash) {
+            let is_hot = || filter.count(&Prehashed(*hash)) >= most;
+            if let Err(full) = filter.insert(&Prehashed(*hash)) {
                 let why = (full.kind(), is_hot());
                 assert_eq!(why, (FullKind::TooManyCopies, true), "item {n}: {}", filter.stats());
                 refused += 1;
@@ -69,8 +72,8 @@ fn hot_items_do_not_keep_others_out() {
         }
         let stats = filter.stats();
         assert!(refused as f64 <= 1.0 + others.len() as f64 * rate / 100.0, "{refused}: {stats}");
-        assert!(hot.iter().all(|item| filter.count_hash(*item) >= most));
-        assert!(others.iter().all(|hash| filter.contains_hash(*hash)));
+        assert!(hot.iter().all(|item| filter.count(&Prehashed(*item)) >= most));
+        assert!(others.iter().all(|hash| filter.contains(&Prehashed(*hash))));
         saturate(&filter, &hot, most);
         let stats = filter.stats();
         assert!(stats.slots < 16 * stats.items + (1 << 20), "{stats}");
@@ -87,8 +90,8 @@ fn a_filter_of_nothing_but_hot_items_grows_with_them() {
         let items = rounds(20_000, 200_000);
         for hash in SplitMix(8).take(items) {
             for copy in 0..most {
-                let inserted = filter.insert_hash(hash);
-                let is_another = || filter.count_hash(hash) >= most;
+                let inserted = filter.insert(&Prehashed(hash));
+                let is_another = || filter.count(&Prehashed(hash)) >= most;
                 assert!(inserted.is_ok() || is_another(), "copy {copy}: {}", filter.stats());
             }
         }
@@ -106,21 +109,21 @@ fn hot_items_keep_no_others_out_of_batches_and_unions() {
     let hot: Vec<u64> = (0..150).map(|n| n << 40).collect();
     let (one, other) = (filter(rate, 0), filter(rate, 0));
     for filter in [&one, &other] {
-        let copies = filter.insert_hash_many(&hot.repeat(most));
+        let copies = filter.insert_many(&prehashed(&hot.repeat(most)));
         assert!(copies.iter().all(Result::is_ok), "{}", filter.stats());
-        assert!(filter.insert_hash_many(&hot).iter().all(Result::is_err));
+        assert!(filter.insert_many(&prehashed(&hot)).iter().all(Result::is_err));
     }
     let (of_one, of_other) = others.split_at(others.len() / 2);
     for (filter, others) in [(&one, of_one), (&other, of_other)] {
         // A few cannot be told from hot ones.
-        let refused = filter.insert_hash_many(others).into_iter().filter_map(Result::err);
+        let refused = filter.insert_many(&prehashed(others)).into_iter().filter_map(Result::err);
         let kinds: Vec<_> = refused.map(|full| full.kind()).collect();
         assert!(kinds.len() < 10, "{kinds:?}: {}", filter.stats());
         assert!(kinds.iter().all(|kind| *kind == FullKind::TooManyCopies), "{kinds:?}");
     }
     let added = one.union(&other).expect("memory");
     assert!(added * 100 > of_other.len() * 99, "{added}");
-    assert!(others.iter().chain(&hot).all(|hash| one.contains_hash(*hash)));
-    assert!(hot.iter().all(|hash| one.count_hash(*hash) >= most));
+    assert!(others.iter().chain(&hot).all(|hash| one.contains(&Prehashed(*hash))));
+    assert!(hot.iter().all(|hash| one.count(&Prehashed(*hash)) >= most));
     assert_eq!(one.union(&other), Ok(0));
 }

@@ -8,7 +8,7 @@
 use crate::common::{
     Filter, Identity, LAYOUTS, Layout, SplitMix, expected_rate, fingerprints, layouts, rounds,
 };
-use koel::Stats;
+use koel::{Prehashed, Stats};
 
 struct Measured {
     hits: usize,
@@ -16,10 +16,13 @@ struct Measured {
 }
 
 impl Measured {
-    fn of<S>(filter: &Filter<S>, strangers: impl Iterator<Item = u64>) -> Self {
+    fn of<S: std::hash::BuildHasher>(
+        filter: &Filter<S>,
+        strangers: impl Iterator<Item = u64>,
+    ) -> Self {
         let mut measured = Measured { hits: 0, probes: 0 };
         for hash in strangers {
-            measured.hits += usize::from(filter.contains_hash(hash));
+            measured.hits += usize::from(filter.contains(&Prehashed(hash)));
             measured.probes += 1;
         }
         measured
@@ -45,14 +48,14 @@ impl Measured {
 }
 
 /// Inserts as many random items as the capacity.
-fn fill<S>(filter: &Filter<S>, random: &mut SplitMix) {
+fn fill<S: std::hash::BuildHasher>(filter: &Filter<S>, random: &mut SplitMix) {
     for _ in 0..filter.capacity() {
-        filter.insert_hash(random.next()).expect("the capacity fits");
+        filter.insert(&Prehashed(random.next())).expect("the capacity fits");
     }
 }
 
 /// Returns the rate of a filter with random fingerprints, some of them equal.
-fn theory<S>(filter: &Filter<S>) -> f64 {
+fn theory<S: std::hash::BuildHasher>(filter: &Filter<S>) -> f64 {
     expected_rate(&filter.stats(), filter.stats().load())
 }
 
@@ -146,7 +149,7 @@ fn a_half_full_filter_has_about_half_the_rate() {
         let filter = layout.filter(50_000);
         let mut random = SplitMix(3);
         for _ in 0..25_000 {
-            filter.insert_hash(random.next()).expect("room for twice as many");
+            filter.insert(&Prehashed(random.next())).expect("room for twice as many");
         }
         let measured = Measured::of(&filter, strangers(&mut random, rounds(500_000, 2_000_000)));
         let what = format!("{} bits", layout.bits);
@@ -164,7 +167,7 @@ fn a_filter_filled_by_insert_if_absent_keeps_the_requested_and_the_reported_rate
             let filter = layout.filter(capacity);
             let mut random = SplitMix(5);
             while filter.len() < capacity {
-                filter.insert_hash_if_absent(random.next()).expect("the capacity fits");
+                filter.insert_if_absent(&Prehashed(random.next())).expect("the capacity fits");
             }
             let probes = probes / rounds(16, 1);
             let measured = Measured::of(&filter, strangers(&mut random, probes));
@@ -183,7 +186,7 @@ fn the_reported_rates_match_the_theory() {
             assert_eq!(filter.false_positive_rate(), 0.0);
             let mut random = SplitMix(4);
             for _ in 0..capacity / 2 {
-                filter.insert_hash(random.next()).expect("room for twice as many");
+                filter.insert(&Prehashed(random.next())).expect("room for twice as many");
             }
             let stats = filter.stats();
             assert_eq!(stats.items, capacity / 2);

@@ -2,12 +2,12 @@
 //! they were filled.
 
 use crate::common::{Fixed, Layout, SplitMix, in_time, layouts, leave_list, rounds, together};
-use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, StableHash, UnionErrorKind};
+use koel::{ConcurrentCuckooFilter, Prehashed, StableHash, UnionErrorKind};
 use std::hash::{BuildHasher, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-fn growing(layout: &Layout, capacity: usize, ticks: u32) -> GrowingCuckooFilter<Fixed> {
+fn growing(layout: &Layout, capacity: usize, ticks: u32) -> ConcurrentCuckooFilter<Fixed> {
     growing_with(layout, capacity, ticks, Fixed { key: 0 })
 }
 
@@ -16,7 +16,7 @@ fn growing_with<S>(
     capacity: usize,
     ticks: u32,
     hasher: S,
-) -> GrowingCuckooFilter<S> {
+) -> ConcurrentCuckooFilter<S> {
     let builder = ConcurrentCuckooFilter::builder().capacity(capacity).hasher(hasher);
     let least = if ticks > 0 { 2e-8 } else { 2e-9 };
     let builder = builder.false_positive_rate(layout.rate.max(least));
@@ -29,13 +29,13 @@ fn a_fixed_filter_has_what_either_knew_once() {
     for layout in layouts() {
         let (one, other) = (layout.filter(40_000), layout.filter(40_000));
         let items = SplitMix(1).take(30_000);
-        items[..20_000].iter().for_each(|item| one.insert_hash(*item).expect("room"));
-        items[10_000..].iter().for_each(|item| other.insert_hash(*item).expect("room"));
+        items[..20_000].iter().for_each(|item| one.insert(&Prehashed(*item)).expect("room"));
+        items[10_000..].iter().for_each(|item| other.insert(&Prehashed(*item)).expect("room"));
         let added = one.union(&other).expect("room for 30,000");
         assert!(added <= 10_000, "{layout:?}: {added} of 10,000 were new");
         assert!(layout.bits < 16 || added > 9_900, "{layout:?}: {added} of 10,000 were new");
         assert_eq!(one.len(), 20_000 + added);
-        assert!(items.iter().all(|item| one.contains_hash(*item)), "{layout:?}");
+        assert!(items.iter().all(|item| one.contains(&Prehashed(*item))), "{layout:?}");
         assert_eq!(one.union(&other), Ok(0), "{layout:?}");
         assert_eq!(other.len(), 20_000);
     }
@@ -55,18 +55,19 @@ fn growing_filters_have_what_either_knew_whatever_their_sizes() {
         for ((here, capacity), (there, other_capacity)) in pairs.iter().copied() {
             let (one, other) = (growing(layout, capacity, 0), growing(layout, other_capacity, 0));
             let items = SplitMix(3).take(here + there);
-            let own = items[..here].iter().filter(|item| one.insert_hash(**item).is_ok()).count();
+            let own =
+                items[..here].iter().filter(|item| one.insert(&Prehashed(**item)).is_ok()).count();
             let others = &items[here..];
-            let inserted = |item: &&u64| other.insert_hash(**item).is_ok();
+            let inserted = |item: &&u64| other.insert(&Prehashed(**item)).is_ok();
             let others: Vec<u64> = others.iter().filter(inserted).copied().collect();
             let added = one.union(&other).expect("memory");
             let what = format!("{layout:?}: {here} of {capacity}, {there} of {other_capacity}");
             assert_eq!(one.len(), own + added, "{what}");
             assert!(added <= others.len(), "{what}: {added}");
             assert!(layout.bits < 20 || added * 100 >= others.len() * 99, "{what}: {added}");
-            let missed = others.iter().filter(|item| !one.contains_hash(**item)).count();
+            let missed = others.iter().filter(|item| !one.contains(&Prehashed(**item))).count();
             assert_eq!(missed, 0, "{what}");
-            assert!(items[..own].iter().all(|item| one.contains_hash(*item)), "{what}");
+            assert!(items[..own].iter().all(|item| one.contains(&Prehashed(*item))), "{what}");
             assert_eq!(one.union(&other), Ok(0), "{what}");
             assert_eq!(one.union(&one), Ok(0), "{what}");
             // A file of it is sound.
@@ -85,8 +86,8 @@ fn what_both_knew_is_there_once_whenever_it_came() {
             let items = SplitMix(4).take(most);
             // What came last to the one came first to the other, so fingerprints have lost different bits.
             let (own, others) = (&items[..most / 3 * 2], &items[most / 3..]);
-            own.iter().for_each(|item| one.insert_hash(*item).expect("memory"));
-            others.iter().for_each(|item| other.insert_hash(*item).expect("memory"));
+            own.iter().for_each(|item| one.insert(&Prehashed(*item)).expect("memory"));
+            others.iter().for_each(|item| other.insert(&Prehashed(*item)).expect("memory"));
             let rate = one.stats().false_positive_rate + other.stats().false_positive_rate;
             let added = one.union(&other).expect("memory");
             let new = most - own.len();
@@ -95,7 +96,7 @@ fn what_both_knew_is_there_once_whenever_it_came() {
                 added * 100 > new * if layout.bits > 12 { 98 } else { 80 },
                 "{layout:?}: {added}"
             );
-            assert!(items.iter().all(|item| one.contains_hash(*item)), "{layout:?}");
+            assert!(items.iter().all(|item| one.contains(&Prehashed(*item))), "{layout:?}");
             assert_eq!(one.union(&other), Ok(0));
             // The estimate follows, and is right.
             let stats = one.stats();
@@ -119,12 +120,14 @@ fn unions_to_and_fro_add_nothing_more() {
             let ends = [growing(layout, capacity, ticks), growing(layout, capacity, ticks)];
             let items = SplitMix(31).take(most);
             for (filter, items) in ends.iter().zip([&items[most / 4..], &items[..most / 2]]) {
-                items.iter().for_each(|item| _ = filter.insert_hash_if_absent(*item));
+                items.iter().for_each(|item| _ = filter.insert_if_absent(&Prehashed(*item)));
             }
             let held: Vec<u64> = items
                 .iter()
                 .copied()
-                .filter(|item| ends[0].contains_hash(*item) || ends[1].contains_hash(*item))
+                .filter(|item| {
+                    ends[0].contains(&Prehashed(*item)) || ends[1].contains(&Prehashed(*item))
+                })
                 .collect();
             let what = format!("{layout:?}: {capacity}, {ticks}");
             ends[0].union(&ends[1]).expect("memory");
@@ -138,7 +141,7 @@ fn unions_to_and_fro_add_nothing_more() {
                 before = Some(now);
             }
             for filter in &ends {
-                assert!(held.iter().all(|item| filter.contains_hash(*item)), "{what}");
+                assert!(held.iter().all(|item| filter.contains(&Prehashed(*item))), "{what}");
                 assert!(filter.len() <= held.len(), "{what}: {} of {}", filter.len(), held.len());
             }
         }
@@ -170,10 +173,10 @@ fn filters_that_began_with_different_numbers_of_shards_are_refused_and_unchanged
                         SplitMix(number as u64)
                             .take(count)
                             .iter()
-                            .for_each(|item| _ = filter.insert_hash(*item));
+                            .for_each(|item| _ = filter.insert(&Prehashed(*item)));
                         filter
                     });
-                let bytes = |filter: &GrowingCuckooFilter<StableHash>| {
+                let bytes = |filter: &ConcurrentCuckooFilter<StableHash>| {
                     let mut bytes = Vec::new();
                     filter.write_to(&mut bytes).expect("memory");
                     bytes
@@ -208,24 +211,24 @@ fn entries_that_have_lost_their_bits_go_wherever_their_items_may_be() {
     let (small, large) = (growing(&layout, 10, 0), growing(&layout, 10, 0));
     let of_small = SplitMix(5).take(40_000);
     let of_large = SplitMix(6).take(rounds(1_500_000, 4_000_000));
-    of_small.iter().for_each(|item| small.insert_hash(*item).expect("memory"));
-    of_large.iter().for_each(|item| large.insert_hash(*item).expect("memory"));
+    of_small.iter().for_each(|item| small.insert(&Prehashed(*item)).expect("memory"));
+    of_large.iter().for_each(|item| large.insert(&Prehashed(*item)).expect("memory"));
     let both = [&of_small[..], &of_large[..]].concat();
     for (one, other) in [(&large, &small), (&small, &large)] {
         let before = (one.len(), other.len());
         let added = one.union(other).expect("memory");
         assert_eq!((one.len(), other.len()), (before.0 + added, before.1));
-        assert!(both.iter().all(|item| one.contains_hash(*item)));
+        assert!(both.iter().all(|item| one.contains(&Prehashed(*item))));
         assert_eq!(one.union(other), Ok(0));
         // No more can be removed than was counted, and then nothing is left.
         let mut removed = 0;
         let copy = one.try_clone().expect("memory");
         for item in both.iter().chain(&both) {
-            removed += usize::from(copy.remove_hash(*item));
+            removed += usize::from(copy.remove(&Prehashed(*item)));
         }
         assert_eq!(copy.len(), one.len() - removed);
         if copy.is_empty() {
-            assert!(!both.iter().any(|item| copy.contains_hash(*item)));
+            assert!(!both.iter().any(|item| copy.contains(&Prehashed(*item))));
         }
     }
 }
@@ -236,7 +239,7 @@ fn an_empty_filter_errs_as_often_as_the_one_that_it_takes_over() {
     for layout in layouts() {
         let (one, other) = (growing(layout, 10, 0), growing(layout, 10, 0));
         let items = SplitMix(40).take(rounds(150_000, 400_000));
-        items.iter().for_each(|item| _ = other.insert_hash(*item));
+        items.iter().for_each(|item| _ = other.insert(&Prehashed(*item)));
         one.union(&other).expect("memory");
         let [here, there] = [&one, &other].map(|filter| filter.stats());
         let ratio = here.false_positive_rate / there.false_positive_rate;
@@ -251,9 +254,9 @@ fn a_few_items_of_many_shards_need_no_more_shards() {
     for layout in layouts().iter().filter(|layout| layout.bits > 10) {
         let other = growing(layout, 10, 0);
         let items = SplitMix(41).take(rounds(150_000, 400_000));
-        items.iter().for_each(|item| other.insert_hash(*item).expect("memory"));
+        items.iter().for_each(|item| other.insert(&Prehashed(*item)).expect("memory"));
         let (gone, left) = items.split_at(items.len() - 5_000);
-        gone.iter().for_each(|item| assert!(other.remove_hash(*item)));
+        gone.iter().for_each(|item| assert!(other.remove(&Prehashed(*item))));
         for is_limited in [false, true] {
             let one = growing(layout, 10, 0);
             leave_list(&one);
@@ -263,7 +266,7 @@ fn a_few_items_of_many_shards_need_no_more_shards() {
             }
             let added = one.union(&other).expect("room for 5,000");
             assert!((4_950..=5_000).contains(&added), "{layout:?}: {added}");
-            assert!(left.iter().all(|item| one.contains_hash(*item)), "{layout:?}");
+            assert!(left.iter().all(|item| one.contains(&Prehashed(*item))), "{layout:?}");
             assert_eq!(one.stats().shards, shards, "{layout:?}");
             assert_eq!(one.union(&other), Ok(0), "{layout:?}");
         }
@@ -303,26 +306,26 @@ fn what_does_not_fit_is_told_and_nothing_is_lost() {
     let (one, other) = (layout.filter(20_000), layout.filter(20_000));
     let items = SplitMix(7).take(40_000);
     let (own, others) = items.split_at(20_000);
-    own.iter().for_each(|item| one.insert_hash(*item).expect("room"));
-    others.iter().for_each(|item| other.insert_hash(*item).expect("room"));
+    own.iter().for_each(|item| one.insert(&Prehashed(*item)).expect("room"));
+    others.iter().for_each(|item| other.insert(&Prehashed(*item)).expect("room"));
     let error = one.union(&other).expect_err("no room for both");
     assert_eq!((error.kind(), error.refused()), (UnionErrorKind::Full, 1_000));
     assert_eq!(one.len(), 20_000 + error.added());
-    assert!(own.iter().all(|item| one.contains_hash(*item)));
+    assert!(own.iter().all(|item| one.contains(&Prehashed(*item))));
     assert_eq!(other.len(), 20_000);
 
     // A filter that grows takes the rest when its limit is raised.
     let limited = growing(&layout, 10, 0);
     limited.set_max_bytes(100_000);
     let large = growing(&layout, 10, 0);
-    items.iter().for_each(|item| large.insert_hash(*item).expect("memory"));
+    items.iter().for_each(|item| large.insert(&Prehashed(*item)).expect("memory"));
     let error = limited.union(&large).expect_err("no room for 40,000");
     assert_eq!(error.full().map(|full| full.kind()), Some(koel::FullKind::LimitReached));
     assert!(limited.size_in_bytes() <= 100_000);
     let added = error.added();
     limited.set_max_bytes(usize::MAX);
     assert_eq!(limited.union(&large).map(|more| more + added), Ok(limited.len()));
-    assert!(items.iter().all(|item| limited.contains_hash(*item)));
+    assert!(items.iter().all(|item| limited.contains(&Prehashed(*item))));
 
     // One that may not leave its list.
     let tiny = growing(&layout, 10, 0);
@@ -348,16 +351,13 @@ fn an_item_is_found_for_as_long_as_in_either() {
         // Lists, shards, and a list that becomes shards.
         for (count, capacity) in [(60, 10), (1_000, 10), (3_000, 10), (4_000, 40_000)] {
             let [one, other] = [0; 2].map(|_| growing(layout, capacity, TICKS));
-            (0..count).for_each(|item| other.insert_hash(item * 7 + 1).expect("memory"));
+            (0..count).for_each(|item| other.insert(&Prehashed(item * 7 + 1)).expect("memory"));
             (0..6).for_each(|_| other.tick());
             until_both_forget(one, other);
         }
     }
 
-    fn until_both_forget<R: koel::Room>(
-        one: ConcurrentCuckooFilter<Fixed, R>,
-        other: ConcurrentCuckooFilter<Fixed, R>,
-    ) {
+    fn until_both_forget(one: ConcurrentCuckooFilter<Fixed>, other: ConcurrentCuckooFilter<Fixed>) {
         let items = SplitMix(9).take(3_000);
         // Some in the one, some in the other, some in both, at different times.
         let mut last = vec![None; items.len()];
@@ -372,7 +372,7 @@ fn an_item_is_found_for_as_long_as_in_either() {
                     1 => &other,
                     _ => continue,
                 };
-                filter.insert_or_refresh_hash(*item).expect("room");
+                filter.insert_or_refresh(&Prehashed(*item)).expect("room");
                 *last = (*last).max(filter.present_tick());
             }
             now += 1;
@@ -390,12 +390,12 @@ fn an_item_is_found_for_as_long_as_in_either() {
             let missed = items
                 .iter()
                 .zip(&last)
-                .filter(|(item, last)| within(last) && !one.contains_hash(**item));
+                .filter(|(item, last)| within(last) && !one.contains(&Prehashed(**item)));
             assert_eq!(missed.count(), 0);
             let beyond = items
                 .iter()
                 .zip(&last)
-                .filter(|(item, last)| !within(last) && one.contains_hash(**item));
+                .filter(|(item, last)| !within(last) && one.contains(&Prehashed(**item)));
             // By false positives, which a window of few bits has many of.
             assert!(beyond.count() < 40);
             if number > now + u64::from(TICKS) {
@@ -416,27 +416,24 @@ fn what_comes_after_the_end_of_all_stays() {
         let capacity = if fixed { 60_000 } else { 10 };
         (builder.clone().capacity(capacity).build(), builder.capacity(10).growing().build())
     };
-    fn check<R: koel::Room>(
-        one: ConcurrentCuckooFilter<Fixed, R>,
-        other: ConcurrentCuckooFilter<Fixed, R>,
-    ) {
+    fn check(one: ConcurrentCuckooFilter<Fixed>, other: ConcurrentCuckooFilter<Fixed>) {
         let items = SplitMix(30).take(60_000);
         let (old, new) = items.split_at(30_000);
         one.tick_to(1);
         for (number, items) in (95..=100).zip(old.chunks(5_000)) {
             other.tick_to(number);
-            items.iter().for_each(|item| other.insert_hash(*item).expect("room"));
+            items.iter().for_each(|item| other.insert(&Prehashed(*item)).expect("room"));
         }
         one.union(&other).expect("room");
-        new.iter().for_each(|item| one.insert_hash(*item).expect("room"));
-        assert!(items.iter().all(|item| one.contains_hash(*item)));
+        new.iter().for_each(|item| one.insert(&Prehashed(*item)).expect("room"));
+        assert!(items.iter().all(|item| one.contains(&Prehashed(*item))));
         assert_eq!(one.expiring().iter().sum::<usize>(), one.len());
         let copy = one.try_clone().expect("memory");
         for number in 101..=106 {
             one.tick_to(number);
             copy.tick_to(number);
             let left = &items[(number as usize - 101) * 5_000..];
-            assert!(left.iter().all(|item| one.contains_hash(*item) && copy.contains_hash(*item)));
+            assert!(left.iter().all(|item| one.contains(&Prehashed(*item)) && copy.contains(&Prehashed(*item))));
         }
         assert!(one.len() >= 34_900 && one.len() <= 35_100);
     }
@@ -450,7 +447,7 @@ fn an_item_becomes_as_young_as_in_the_other_in_the_first_ticks_too() {
         let layout = Layout { bits: 16, rate: 0.000_4, words: 1 };
         let filter = growing(&layout, 10, 6);
         leave_list(&filter);
-        filter.insert_hash(17).expect("room");
+        filter.insert(&Prehashed(17)).expect("room");
         filter
     };
     let [one, older, younger] = [make(), make(), make()];
@@ -460,9 +457,9 @@ fn an_item_becomes_as_young_as_in_the_other_in_the_first_ticks_too() {
     assert_eq!(one.union(&older), Ok(1));
     assert_eq!(one.union(&younger), Ok(0));
     (0..4).for_each(|_| one.tick());
-    assert!(one.contains_hash(17));
+    assert!(one.contains(&Prehashed(17)));
     one.tick();
-    assert!(!one.contains_hash(17));
+    assert!(!one.contains(&Prehashed(17)));
 }
 
 /// Two filters take over from each other, while threads insert, remove and look for items of both.
@@ -478,21 +475,21 @@ fn filters_in_use_take_over_from_each_other() {
                 let own = thread / 2;
                 if thread % 2 == 0 {
                     for item in &stay[own] {
-                        filters[own].insert_hash(*item).expect("memory");
-                        assert!(filters[own].contains_hash(*item));
+                        filters[own].insert(&Prehashed(*item)).expect("memory");
+                        assert!(filters[own].contains(&Prehashed(*item)));
                     }
                 } else {
                     for _ in 0..20 {
                         filters[own].union(&filters[1 - own]).expect("memory");
                         if ticks > 0 && own == 0 {
-                            filters[1].refresh_hash(stay[1][0]);
+                            filters[1].refresh(&Prehashed(stay[1][0]));
                         }
                     }
                 }
             });
             for own in 0..2 {
                 filters[own].union(&filters[1 - own]).expect("memory");
-                assert!(stay.iter().flatten().all(|item| filters[own].contains_hash(*item)));
+                assert!(stay.iter().flatten().all(|item| filters[own].contains(&Prehashed(*item))));
                 let copy = filters[own].try_clone().expect("memory");
                 assert_eq!(copy.len(), filters[own].len());
             }
@@ -509,24 +506,25 @@ fn an_item_is_added_once_by_a_thread_or_by_a_union() {
             let (one, other) = (growing(&layout, 10, 0), growing(&layout, 10, 0));
             let items = SplitMix(42).take(own + count);
             let (own, others) = items.split_at(own);
-            own.iter().for_each(|item| one.insert_hash(*item).expect("memory"));
-            others.iter().for_each(|item| other.insert_hash(*item).expect("memory"));
+            own.iter().for_each(|item| one.insert(&Prehashed(*item)).expect("memory"));
+            others.iter().for_each(|item| other.insert(&Prehashed(*item)).expect("memory"));
             let (added, removed) = (AtomicUsize::new(0), AtomicUsize::new(0));
             together(3, |thread| match thread {
                 0 => _ = added.fetch_add(one.union(&other).expect("memory"), Ordering::Relaxed),
                 1 => others.iter().for_each(|item| {
-                    let is_new = one.insert_hash_if_absent(*item).expect("memory");
+                    let is_new = one.insert_if_absent(&Prehashed(*item)).expect("memory");
                     added.fetch_add(usize::from(is_new), Ordering::Relaxed);
                 }),
                 _ => own.iter().for_each(|item| {
-                    removed.fetch_add(usize::from(one.remove_hash(*item)), Ordering::Relaxed);
+                    removed
+                        .fetch_add(usize::from(one.remove(&Prehashed(*item))), Ordering::Relaxed);
                 }),
             });
             assert_eq!((added.into_inner(), removed.into_inner()), (others.len(), own.len()));
             assert_eq!(one.len(), others.len());
-            assert!(others.iter().all(|item| one.contains_hash(*item)));
-            assert!(others.iter().all(|item| one.remove_hash(*item)));
-            assert!(one.is_empty() && !items.iter().any(|item| one.contains_hash(*item)));
+            assert!(others.iter().all(|item| one.contains(&Prehashed(*item))));
+            assert!(others.iter().all(|item| one.remove(&Prehashed(*item))));
+            assert!(one.is_empty() && !items.iter().any(|item| one.contains(&Prehashed(*item))));
         }
     });
 }
@@ -635,12 +633,12 @@ fn a_hasher_that_panics_while_it_is_asked_leaves_nothing_locked() {
                 SplitMix(3)
                     .take(100)
                     .iter()
-                    .for_each(|item| other.insert_hash(*item).expect("room"));
+                    .for_each(|item| other.insert(&Prehashed(*item)).expect("room"));
                 let united = catch_unwind(AssertUnwindSafe(|| one.union(&other)));
                 let is_done = united.is_ok();
                 assert!(is_done || one.is_empty());
                 for filter in [&one, &other] {
-                    filter.insert_hash(1).expect("room");
+                    filter.insert(&Prehashed(1)).expect("room");
                     if ticks > 0 {
                         filter.tick();
                     }

@@ -1,6 +1,7 @@
 //! Threads race for the same item: exactly one of them inserts it, and each copy is removed once.
 
 use crate::common::{Filter, Layout, SplitMix, alone, layouts, rounds, together};
+use koel::Prehashed;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 /// Returns capacities, numbers of threads and numbers of races.
@@ -18,10 +19,10 @@ fn race(layout: &Layout, filter: &Filter, items: usize, threads: usize, seed: u6
     let refused = AtomicU32::new(0);
     together(threads, |_| {
         for (&hash, winners) in hashes.iter().zip(&winners) {
-            match filter.insert_hash_if_absent(hash) {
+            match filter.insert_if_absent(&Prehashed(hash)) {
                 Ok(won) => {
                     winners.fetch_add(u32::from(won), Relaxed);
-                    assert!(filter.contains_hash(hash), "an inserted item is absent");
+                    assert!(filter.contains(&Prehashed(hash)), "an inserted item is absent");
                 }
                 Err(_) => _ = refused.fetch_add(1, Relaxed),
             }
@@ -34,7 +35,7 @@ fn race(layout: &Layout, filter: &Filter, items: usize, threads: usize, seed: u6
     assert_eq!(filter.len(), winners.iter().sum::<u32>() as usize, "{what}");
     let refused = refused.into_inner();
     for (&hash, &winners) in hashes.iter().zip(&winners) {
-        let found = filter.contains_hash(hash);
+        let found = filter.contains(&Prehashed(hash));
         assert!(found || winners == 0, "a winner's item is absent: {what}");
         assert!(found || refused > 0, "an item was neither inserted nor refused: {what}");
         assert!(winners == 1 || refused > 0 || !layout.is_exact(), "an item has no winner: {what}");
@@ -81,18 +82,19 @@ fn threads_that_race_to_remove_items_take_out_each_copy_once() {
                 let hashes = SplitMix(seed << 32).take(capacity / 2);
                 // One, two or three copies of each item; some of the third copies are refused.
                 let copies = hashes.iter().zip((1..=3).cycle()).flat_map(|(h, n)| vec![*h; n]);
-                let inserted = copies.filter(|&hash| filter.insert_hash(hash).is_ok()).count();
+                let inserted =
+                    copies.filter(|&hash| filter.insert(&Prehashed(hash)).is_ok()).count();
                 let removed = AtomicUsize::new(0);
                 together(threads, |_| {
                     for &hash in &hashes {
-                        while filter.remove_hash(hash) {
+                        while filter.remove(&Prehashed(hash)) {
                             removed.fetch_add(1, Relaxed);
                         }
                     }
                 });
                 assert_eq!(removed.into_inner(), inserted, "{layout:?}, capacity {capacity}");
                 assert!(filter.is_empty());
-                assert!(hashes.iter().all(|&hash| filter.count_hash(hash) == 0));
+                assert!(hashes.iter().all(|&hash| filter.count(&Prehashed(hash)) == 0));
             }
         }
     }

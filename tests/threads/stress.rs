@@ -4,6 +4,7 @@
 //! billion runs, or only on other machines.
 
 use crate::common::{Filter, LAYOUTS, Layout, SplitMix, alone, in_time, layouts, rounds, together};
+use koel::Prehashed;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::scope;
@@ -23,10 +24,17 @@ fn watch(filter: &Filter, pinned: &[u64], done: &AtomicBool) -> usize {
     let mut looks = 0;
     while !done.load(Relaxed) {
         for (at, &hash) in pinned.iter().enumerate() {
-            assert!(filter.contains_hash(hash), "a pinned item is absent, after {looks} looks");
+            assert!(
+                filter.contains(&Prehashed(hash)),
+                "a pinned item is absent, after {looks} looks"
+            );
             if at % 64 == 0 {
-                assert!(filter.count_hash(hash) >= 1, "a pinned item is not counted");
-                assert_eq!(filter.insert_hash_if_absent(hash), Ok(false), "a pinned item is new");
+                assert!(filter.count(&Prehashed(hash)) >= 1, "a pinned item is not counted");
+                assert_eq!(
+                    filter.insert_if_absent(&Prehashed(hash)),
+                    Ok(false),
+                    "a pinned item is new"
+                );
             }
             looks += 1;
         }
@@ -65,7 +73,7 @@ fn churn_at_95_percent(layout: &Layout, capacity: usize, rounds: usize) {
     let filter = layout.filter(capacity);
     let mut random = SplitMix(30);
     let pinned = random.take(capacity * 95 / 200);
-    pinned.iter().for_each(|&hash| filter.insert_hash(hash).expect("half of it fits"));
+    pinned.iter().for_each(|&hash| filter.insert(&Prehashed(hash)).expect("half of it fits"));
     let own = (capacity * 95 / 100 - pinned.len()) / CHURNERS;
 
     let kept = churn(&filter, &pinned, CHURNERS as u64, |churner| {
@@ -74,11 +82,11 @@ fn churn_at_95_percent(layout: &Layout, capacity: usize, rounds: usize) {
         for round in 0..rounds + own {
             if round >= own {
                 let oldest = items.pop_front().expect("own items");
-                assert!(filter.remove_hash(oldest), "a present item was not removed");
+                assert!(filter.remove(&Prehashed(oldest)), "a present item was not removed");
             }
             let hash = random.next();
-            filter.insert_hash(hash).expect("room below 95 % of the capacity");
-            assert!(filter.contains_hash(hash));
+            filter.insert(&Prehashed(hash)).expect("room below 95 % of the capacity");
+            assert!(filter.contains(&Prehashed(hash)));
             items.push_back(hash);
         }
         items
@@ -86,7 +94,7 @@ fn churn_at_95_percent(layout: &Layout, capacity: usize, rounds: usize) {
 
     assert_eq!(filter.len(), pinned.len() + CHURNERS * own, "{layout:?}, capacity {capacity}");
     for hash in pinned.into_iter().chain(kept.into_iter().flatten()) {
-        assert!(filter.remove_hash(hash), "a present item was not removed");
+        assert!(filter.remove(&Prehashed(hash)), "a present item was not removed");
     }
     assert!(filter.is_empty());
 }
@@ -118,18 +126,23 @@ fn a_pinned_item_is_never_absent_while_others_are_refused() {
         for &capacity in rounds(&[10, 200][..], &[10, 25, 200, 3_000]) {
             let filter = layout.filter(capacity);
             let pinned = SplitMix(31).take(capacity / 2);
-            pinned.iter().for_each(|&hash| filter.insert_hash(hash).expect("half of it fits"));
+            pinned
+                .iter()
+                .for_each(|&hash| filter.insert(&Prehashed(hash)).expect("half of it fits"));
             let kept = churn(&filter, &pinned, 3, |churner| {
                 let mut random = SplitMix((churner + 1) << 48);
                 let mut items = Vec::new();
                 for _ in 0..rounds(600, 8_000) {
                     let hash = random.next();
-                    match filter.insert_hash(hash) {
+                    match filter.insert(&Prehashed(hash)) {
                         Ok(()) => items.push(hash),
                         Err(_) if items.is_empty() => {}
                         Err(_) => {
                             let gone = items.swap_remove(random.below(items.len()));
-                            assert!(filter.remove_hash(gone), "a present item was not removed");
+                            assert!(
+                                filter.remove(&Prehashed(gone)),
+                                "a present item was not removed"
+                            );
                         }
                     }
                 }
@@ -139,7 +152,10 @@ fn a_pinned_item_is_never_absent_while_others_are_refused() {
             let what = format!("{layout:?}, capacity {capacity}");
             assert_eq!(filter.len(), pinned.len() + kept.len(), "{what}");
             assert!(filter.len() >= capacity * 9 / 10, "{what}: only {} items", filter.len());
-            assert!(pinned.iter().chain(&kept).all(|&hash| filter.remove_hash(hash)), "{what}");
+            assert!(
+                pinned.iter().chain(&kept).all(|&hash| filter.remove(&Prehashed(hash))),
+                "{what}"
+            );
             assert!(filter.is_empty(), "{what}");
         }
     }
@@ -149,8 +165,12 @@ fn a_pinned_item_is_never_absent_while_others_are_refused() {
 /// second bucket of this one.
 fn twins(filter: &Filter, hash: u64, random: &mut SplitMix) -> Vec<u64> {
     filter.clear();
-    filter.insert_hash(hash).expect("room in an empty filter");
-    (0..).map(|_| random.next()).filter(|&other| filter.contains_hash(other)).take(6).collect()
+    filter.insert(&Prehashed(hash)).expect("room in an empty filter");
+    (0..)
+        .map(|_| random.next())
+        .filter(|&other| filter.contains(&Prehashed(other)))
+        .take(6)
+        .collect()
 }
 
 /// A copy is always inserted before another one is removed, alternately in both buckets. So the
@@ -166,13 +186,13 @@ fn an_item_is_never_absent_while_its_copies_come_and_go() {
         let hash = random.next();
         for twin in twins(&filter, hash, &mut random).into_iter().take(rounds(2, 6)) {
             filter.clear();
-            filter.insert_hash(hash).expect("room in an empty filter");
+            filter.insert(&Prehashed(hash)).expect("room in an empty filter");
             churn(&filter, &[hash, twin], 1, |_| {
                 for _ in 0..rounds(5_000, 250_000) {
                     for (comes, goes) in [(hash, twin), (twin, hash)] {
-                        filter.insert_hash(comes).expect("room for two copies");
+                        filter.insert(&Prehashed(comes)).expect("room for two copies");
                         assert!(
-                            filter.remove_hash(goes),
+                            filter.remove(&Prehashed(goes)),
                             "there are two copies, but none was removed"
                         );
                     }
@@ -188,11 +208,11 @@ fn anything(filter: &Filter, items: &[u64], random: &mut SplitMix) {
     let hash = items[random.below(items.len())];
     let slots = filter.stats().slots_per_bucket;
     match random.below(100) {
-        0..35 => _ = filter.insert_hash(hash),
-        35..60 => _ = filter.insert_hash_if_absent(hash),
-        60..80 => _ = filter.remove_hash(hash),
-        80..90 => _ = filter.contains_hash(hash),
-        90..99 => assert!(filter.count_hash(hash) <= 2 * slots),
+        0..35 => _ = filter.insert(&Prehashed(hash)),
+        35..60 => _ = filter.insert_if_absent(&Prehashed(hash)),
+        60..80 => _ = filter.remove(&Prehashed(hash)),
+        80..90 => _ = filter.contains(&Prehashed(hash)),
+        90..99 => assert!(filter.count(&Prehashed(hash)) <= 2 * slots),
         _ if random.below(40) == 0 => filter.clear(),
         _ => drop(format!("{filter:?} {} {}", filter.stats(), filter.is_empty())),
     }
@@ -215,16 +235,16 @@ fn after_any_mixture_of_operations_the_length_is_the_number_of_removable_items()
 
             mix();
             let len = filter.len();
-            let counted: usize = items.iter().map(|&hash| filter.count_hash(hash)).sum();
+            let counted: usize = items.iter().map(|&hash| filter.count(&Prehashed(hash))).sum();
             assert!(counted == len || counted > len && !layout.is_exact(), "{what}");
-            let taken = |hash| (0..).take_while(|_| filter.remove_hash(hash)).count();
+            let taken = |hash| (0..).take_while(|_| filter.remove(&Prehashed(hash))).count();
             assert_eq!(items.iter().map(|&hash| taken(hash)).sum::<usize>(), len, "{what}");
             assert!(filter.is_empty(), "{what}");
 
             mix();
             filter.clear();
             assert_eq!(filter.len(), 0, "{what}");
-            assert!(items.iter().all(|&hash| filter.count_hash(hash) == 0), "{what}");
+            assert!(items.iter().all(|&hash| filter.count(&Prehashed(hash)) == 0), "{what}");
         }
     }
 }
@@ -239,10 +259,10 @@ fn crowd(filter: &Filter, threads: usize) -> Duration {
         let mut last = None;
         for _ in 0..rounds(12_800, 1_024_000) / threads {
             let hash = random.next();
-            filter.insert_hash(hash).expect("room for two items of each thread");
-            assert!(filter.contains_hash(hash));
+            filter.insert(&Prehashed(hash)).expect("room for two items of each thread");
+            assert!(filter.contains(&Prehashed(hash)));
             if let Some(last) = last.replace(hash) {
-                assert!(filter.remove_hash(last));
+                assert!(filter.remove(&Prehashed(last)));
             }
         }
     });

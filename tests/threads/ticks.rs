@@ -1,7 +1,7 @@
 //! Ticks pass while threads insert, refresh and look.
 
 use crate::common::{SplitMix, layouts, rounds, together};
-use koel::{ConcurrentCuckooFilter, RandomState, Room};
+use koel::{ConcurrentCuckooFilter, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 const WINDOW: u64 = 3;
@@ -41,7 +41,7 @@ fn an_item_within_its_window_is_found_while_others_expire_and_shards_are_split()
 
 /// Three threads keep items of their own alive, in a filter that others fill up to this number of items; a
 /// fourth lets ticks pass. What was refreshed at most so many ticks ago is found.
-fn keep_alive<R: Room>(filter: &ConcurrentCuckooFilter<RandomState, R>, most: usize) {
+fn keep_alive(filter: &ConcurrentCuckooFilter<RandomState>, most: usize) {
     let (begun, done) = (AtomicU64::new(0), AtomicU64::new(0));
     let is_over = AtomicBool::new(false);
     together(4, |thread| {

@@ -1,7 +1,7 @@
 //! Ticks, copies and unions that go on without end let each other have a turn.
 
 use crate::common::{Fixed, in_time, rounds};
-use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, PersistentHasher, Room, StableHash};
+use koel::{ConcurrentCuckooFilter, PersistentHasher, Prehashed, StableHash};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread::scope;
 
@@ -12,7 +12,7 @@ fn fixed<S>(hasher: S) -> ConcurrentCuckooFilter<S> {
     builder.hasher(hasher).build().expect("a filter")
 }
 
-fn growing<S>(hasher: S) -> GrowingCuckooFilter<S> {
+fn growing<S>(hasher: S) -> ConcurrentCuckooFilter<S> {
     let builder = ConcurrentCuckooFilter::builder().capacity(10).remembers(WINDOW);
     builder.hasher(hasher).growing().build().expect("a filter")
 }
@@ -35,10 +35,9 @@ fn ticks_end_beside_threads_that_copy_without_end() {
 }
 
 /// A thread refreshes its items before each tick, so each copy has them. It adds others, which expire.
-fn copies_beside_ticks<S, R>(filter: &ConcurrentCuckooFilter<S, R>, others: usize)
+fn copies_beside_ticks<S>(filter: &ConcurrentCuckooFilter<S>, others: usize)
 where
     S: PersistentHasher + Clone + Send + Sync,
-    R: Room,
 {
     let own = 0..200u64;
     let mut others = (200..).take(others);
@@ -50,7 +49,7 @@ where
     refresh();
     let (is_over, copies) = (AtomicBool::new(false), AtomicU64::new(0));
     let ticks = rounds(20, 500);
-    let check = |copy: &ConcurrentCuckooFilter<S, R>| {
+    let check = |copy: &ConcurrentCuckooFilter<S>| {
         let missing = own.clone().filter(|item| !copy.contains(item)).count();
         assert_eq!(missing, 0, "a copy lacks items within their window");
         for _ in 0..=WINDOW {
@@ -103,10 +102,11 @@ fn unions_end_beside_ticks() {
     in_time(|| unions_beside_ticks(|| growing(Fixed { key: 0 })));
 }
 
-fn unions_beside_ticks<R: Room>(filter: impl Fn() -> ConcurrentCuckooFilter<Fixed, R>) {
+fn unions_beside_ticks(filter: impl Fn() -> ConcurrentCuckooFilter<Fixed>) {
     let filters = [filter(), filter(), filter()];
     for (filter, first) in filters.iter().zip([0, 1_000, 2_000]) {
-        (first..first + 1_000).for_each(|item| filter.insert_hash(item << 40).expect("room"));
+        (first..first + 1_000)
+            .for_each(|item| filter.insert(&Prehashed(item << 40)).expect("room"));
         filter.tick_to(1);
     }
     let (is_over, number) = (AtomicBool::new(false), AtomicU64::new(1));

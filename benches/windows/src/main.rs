@@ -26,7 +26,7 @@ mod ticks;
 mod timing;
 
 use peer::{Forgetful, WINDOW};
-use peers::{CuckooClock, GrowingKoel, Koel, Moka, RemovedByKey, Rotated, Stamps};
+use peers::{CuckooClock, Koel, Moka, RemovedByKey, Rotated, Stamps};
 use report::{Line, Row};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -158,8 +158,8 @@ fn entry<P: Forgetful>() -> Entry {
 
 fn entries() -> Vec<Entry> {
     vec![
-        entry::<Koel>(),
-        entry::<GrowingKoel>(),
+        entry::<Koel<false>>(),
+        entry::<Koel<true>>(),
         entry::<RemovedByKey>(),
         entry::<Rotated<2, WINDOW>>(),
         entry::<Rotated<3, { WINDOW.div_ceil(2) }>>(),

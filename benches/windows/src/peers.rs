@@ -3,7 +3,7 @@
 use crate::peer::{Forgetful, RATE, WINDOW, key};
 use cuckoo_clock::config::{BitCount, CuckooConfiguration, TtlConfig};
 use foldhash::quality::FixedState;
-use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, Room};
+use koel::ConcurrentCuckooFilter;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
@@ -15,64 +15,42 @@ fn builder(keys: u64) -> koel::Builder<FixedState> {
 /// Just before a tick, the keys of one more tick than the window has are there.
 const HELD: u64 = WINDOW + 1;
 
-pub type Koel = ConcurrentCuckooFilter<FixedState>;
-pub type GrowingKoel = GrowingCuckooFilter<FixedState>;
+/// A filter of fixed size, or one that grows.
+pub struct Koel<const GROWS: bool>(ConcurrentCuckooFilter<FixedState>);
 
-/// How filters of either kind are built.
-trait Built: Room {
-    const NAME: &str;
-    fn build(keys: u64) -> ConcurrentCuckooFilter<FixedState, Self>
-    where
-        Self: Sized;
-}
+impl<const GROWS: bool> Forgetful for Koel<GROWS> {
+    const NAME: &str = if GROWS { "koel, growing" } else { "koel" };
 
-impl Built for koel::Fixed {
-    const NAME: &str = "koel";
-
-    fn build(keys: u64) -> Koel {
-        builder(HELD * keys).remembers(WINDOW as u32).build().expect("memory")
-    }
-}
-
-impl Built for koel::Growing {
-    const NAME: &str = "koel, growing";
-
-    /// From room for an eighth of a tick.
-    fn build(keys: u64) -> GrowingKoel {
-        let builder = builder(keys / 8).remembers(WINDOW as u32);
-        builder.growing().expected_growth(64.0).build().expect("memory")
-    }
-}
-
-impl<R: Built> Forgetful for ConcurrentCuckooFilter<FixedState, R> {
-    const NAME: &str = R::NAME;
-
+    /// One that grows begins with room for an eighth of a tick.
     fn build(keys: u64, _: Duration) -> Self {
-        R::build(keys)
+        let first = if GROWS { keys / 8 } else { HELD * keys };
+        let builder = builder(first).remembers(WINDOW as u32);
+        let builder = if GROWS { builder.growing().expected_growth(64.0) } else { builder };
+        Koel(builder.build().expect("memory"))
     }
 
     #[inline]
     fn put(&self, key: u64) -> bool {
-        self.insert_if_absent(&key).expect("room for a window")
+        self.0.insert_if_absent(&key).expect("room for a window")
     }
 
     #[inline]
     fn contains(&self, key: u64) -> bool {
-        self.contains(&key)
+        self.0.contains(&key)
     }
 
     fn tick(&mut self) {
-        ConcurrentCuckooFilter::tick(self);
+        self.0.tick();
     }
 
     fn says_it_holds(&self) -> Option<usize> {
-        Some(self.size_in_bytes())
+        Some(self.0.size_in_bytes())
     }
 }
 
 /// A filter that forgets nothing, of which somebody who knows all keys removes the old ones.
 pub struct RemovedByKey {
-    filter: Koel,
+    filter: ConcurrentCuckooFilter<FixedState>,
     keys: u64,
     tick: u64,
 }

@@ -1,8 +1,8 @@
 //! A long run: four threads add and look up keys of a window and let ticks pass, all at the same time.
 
 use crate::peer::{RATE, WINDOW, absent, key};
-use crate::peers::GrowingKoel;
 use crate::timing::machine;
+use foldhash::quality::FixedState;
 use koel::ConcurrentCuckooFilter;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -32,7 +32,7 @@ pub fn soak(test: bool) -> Result<String, String> {
     let builder = ConcurrentCuckooFilter::builder().capacity(1_000).false_positive_rate(RATE);
     let builder = builder.hasher(Default::default()).remembers(WINDOW as u32);
     let most = (THREADS * keys * WINDOW) as f64 / 1_000.0;
-    let filter: GrowingKoel =
+    let filter: ConcurrentCuckooFilter<FixedState> =
         builder.growing().expected_growth(most.max(1.0)).build().expect("memory");
     // The tick that each thread is in. None is more than one ahead of another.
     let at: [AtomicU64; THREADS as usize] = Default::default();
@@ -91,7 +91,13 @@ pub fn soak(test: bool) -> Result<String, String> {
 }
 
 /// Adds the keys of a thread in one tick, and looks up three others for each of them.
-fn round(filter: &GrowingKoel, thread: u64, tick: u64, keys: u64, counts: &mut Counts) {
+fn round(
+    filter: &ConcurrentCuckooFilter<FixedState>,
+    thread: u64,
+    tick: u64,
+    keys: u64,
+    counts: &mut Counts,
+) {
     let mut random = (thread << 32 | tick).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = move |below: u64| {
         random ^= random << 13;

@@ -8,7 +8,7 @@
 use super::answers::{Answers, Expected};
 use super::timing::{all_cores, share, timed};
 use crate::random::{mix, scaled};
-use koel::{BuildError, ConcurrentCuckooFilter, GrowingCuckooFilter, RandomState, Room};
+use koel::{Builder, ConcurrentCuckooFilter};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -78,19 +78,20 @@ const GROWING_RATE: f64 = 0.001_4;
 /// Builds a fixed filter for a number of items, with 16-bit fingerprints.
 pub fn fixed(items: u64) -> Result<ConcurrentCuckooFilter, String> {
     let items = usize::try_from(items).unwrap_or(usize::MAX);
-    had(ConcurrentCuckooFilter::builder().capacity(items).build())
+    built(ConcurrentCuckooFilter::builder().capacity(items))
 }
 
 /// Builds the smallest growing filter, with 16-bit fingerprints.
-fn smallest() -> Result<GrowingCuckooFilter, String> {
+fn smallest() -> Result<ConcurrentCuckooFilter, String> {
     let builder = ConcurrentCuckooFilter::builder().capacity(1).growing();
-    had(builder.false_positive_rate(GROWING_RATE).build())
+    built(builder.false_positive_rate(GROWING_RATE))
 }
 
-/// Replaces an error of building a filter, which can only be a lack of memory, by one about
-/// `--size`.
-fn had<F>(built: Result<F, BuildError>) -> Result<F, String> {
-    built.map_err(|_| String::from("not enough memory for the table; use a smaller --size"))
+/// Builds a filter. An error, which can only be a lack of memory, is replaced by one about `--size`.
+fn built(builder: Builder) -> Result<ConcurrentCuckooFilter, String> {
+    builder
+        .build()
+        .map_err(|_| String::from("not enough memory for the table; use a smaller --size"))
 }
 
 /// One run on one number of threads.
@@ -186,11 +187,7 @@ impl Run<'_> {
         self.check(Workload::HitMany, filter, found, Expected::lookups(0.0, held(filter)))
     }
 
-    fn fill<R: Room + Sync>(
-        &mut self,
-        workload: Workload,
-        filter: &ConcurrentCuckooFilter<RandomState, R>,
-    ) -> Result<(), String> {
+    fn fill(&mut self, workload: Workload, filter: &ConcurrentCuckooFilter) -> Result<(), String> {
         let inserted = self.time(workload, self.items, 1, |part, answers| {
             part.for_each(|n| answers.inserted(filter.insert_if_absent(&n)));
         });
@@ -198,11 +195,7 @@ impl Run<'_> {
     }
 
     /// Looks up inserted items.
-    fn look<R: Room + Sync>(
-        &mut self,
-        workload: Workload,
-        filter: &ConcurrentCuckooFilter<RandomState, R>,
-    ) -> Result<(), String> {
+    fn look(&mut self, workload: Workload, filter: &ConcurrentCuckooFilter) -> Result<(), String> {
         let (items, lookups) = (self.items, self.lookups());
         let looked = self.time(workload, lookups, 1, |part, answers| {
             let keys = part.map(|n| nth(n, items));
@@ -213,10 +206,10 @@ impl Run<'_> {
 
     /// Looks up absent items. Each of them once: one that is found would be found again, and the
     /// check of the answers takes them for independent.
-    fn look_for_absent<R: Room + Sync>(
+    fn look_for_absent(
         &mut self,
         workload: Workload,
-        filter: &ConcurrentCuckooFilter<RandomState, R>,
+        filter: &ConcurrentCuckooFilter,
     ) -> Result<(), String> {
         let looked = self.time(workload, self.lookups(), 1, |part, answers| {
             answers.absent += part.end - part.start;
@@ -258,10 +251,10 @@ impl Run<'_> {
         answers.into_iter().fold(Answers::default(), |all, one| all + one)
     }
 
-    fn check_fill<R: Room>(
+    fn check_fill(
         &self,
         workload: Workload,
-        filter: &ConcurrentCuckooFilter<RandomState, R>,
+        filter: &ConcurrentCuckooFilter,
         answers: Answers,
     ) -> Result<(), String> {
         let (changes, rate) = (self.items, rate_of(filter));
@@ -269,10 +262,10 @@ impl Run<'_> {
         self.check(workload, filter, answers, expected)
     }
 
-    fn check<R: Room>(
+    fn check(
         &self,
         workload: Workload,
-        filter: &ConcurrentCuckooFilter<RandomState, R>,
+        filter: &ConcurrentCuckooFilter,
         answers: Answers,
         expected: Expected,
     ) -> Result<(), String> {
@@ -286,11 +279,11 @@ impl Run<'_> {
     }
 }
 
-fn held<R: Room>(filter: &ConcurrentCuckooFilter<RandomState, R>) -> u64 {
+fn held(filter: &ConcurrentCuckooFilter) -> u64 {
     filter.len() as u64
 }
 
-fn rate_of<R: Room>(filter: &ConcurrentCuckooFilter<RandomState, R>) -> f64 {
+fn rate_of(filter: &ConcurrentCuckooFilter) -> f64 {
     filter.stats().false_positive_rate
 }
 

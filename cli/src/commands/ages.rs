@@ -1,8 +1,9 @@
 //! What `koel info` says about a state that forgets: its window, and what it will forget when.
 
+use crate::state::seen::Seen;
 use crate::state::window::Seconds;
 use indicatif::HumanCount;
-use koel::{AnyCuckooFilter, Stats};
+use koel::Stats;
 use koel_state::window::{self, Window};
 use serde::Serialize;
 use std::fmt::{self, Display};
@@ -29,23 +30,15 @@ struct Expiring {
 }
 
 /// Lets the ticks pass that are due, and returns the filter's figures and its ages, if it forgets.
-pub fn of<S>(filter: &AnyCuckooFilter<S>) -> (Stats, Option<Ages>) {
-    let window = window::catch_up(filter);
-    let (stats, expiring, ticks, tick) = match filter {
-        AnyCuckooFilter::Fixed(filter) => {
-            (filter.stats(), filter.expiring(), filter.remembers(), filter.present_tick())
-        }
-        AnyCuckooFilter::Growing(filter) => {
-            (filter.stats(), filter.expiring(), filter.remembers(), filter.present_tick())
-        }
-    };
-    let now = window::now();
-    let ages = ticks.map(|ticks| Ages {
+pub fn of(filter: &Seen) -> (Stats, Option<Ages>) {
+    let window = window::keep_up(filter);
+    let (now, tick) = (window::now(), filter.present_tick());
+    let ages = filter.remembers().map(|ticks| Ages {
         ticks,
         seconds: window.map(Window::seconds),
         tick_seconds: window.map(Window::tick_seconds),
         expiring: (1..)
-            .zip(expiring)
+            .zip(filter.expiring())
             .map(|(after, items)| Expiring {
                 items,
                 in_seconds: window
@@ -55,7 +48,7 @@ pub fn of<S>(filter: &AnyCuckooFilter<S>) -> (Stats, Option<Ages>) {
             .collect(),
         window,
     });
-    (stats, ages)
+    (filter.stats(), ages)
 }
 
 impl Display for Ages {

@@ -45,10 +45,6 @@ pub fn import(options: &Import) -> Result<Ending, Failure> {
 fn assembled(input: &mut impl Read, from: &Path) -> Result<Seen, Failure> {
     let refused = |error: SnapshotError| {
         Failure::new(match error.kind() {
-            SnapshotErrorKind::WrongKind => format!(
-                "{}: this filter has a fixed size (EXPANSION 0); only one that grows can be a state",
-                from.display()
-            ),
             SnapshotErrorKind::Io => format!("{}: {error}", from.display()),
             _ => format!(
                 "{}: {error}; pass the chunks that CF.SCANDUMP returned, all of them in their order",
@@ -73,7 +69,14 @@ fn assembled(input: &mut impl Read, from: &Path) -> Result<Seen, Failure> {
         };
         return Err(Failure::new(format!("{}: {it_is}", from.display())));
     }
-    loader.finish().map_err(refused)
+    let seen = loader.finish().map_err(refused)?;
+    if !seen.grows() {
+        return Err(Failure::new(format!(
+            "{}: this filter has a fixed size (EXPANSION 0); only one that grows can be a state",
+            from.display()
+        )));
+    }
+    Ok(seen)
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {

@@ -5,9 +5,8 @@ use crate::commands::closing::{DONE, Ending};
 use crate::commands::report::{Holds, Took, seconds};
 use crate::failure::{Failure, without_numbers};
 use crate::run::screen::Screen;
-use crate::state::keeper::Keeper;
-use crate::state::refusals::{cannot_use, check_path};
-use crate::state::seen::{Seen, most_bytes, window_of};
+use crate::state::keeper::{Keeper, load};
+use crate::state::seen::{Seen, most_bytes};
 use indicatif::{BinaryBytes, HumanCount};
 use koel::{FullKind, UnionError, UnionErrorKind};
 use koel_state::window::{Window, keep_up};
@@ -88,13 +87,6 @@ pub fn merge(options: &Merge) -> Result<Ending, Failure> {
         screen.say(report);
     }
     Ok(DONE)
-}
-
-fn load(path: &Path) -> Result<Seen, Failure> {
-    check_path(path)?;
-    let seen = Seen::load(path).map_err(|error| cannot_use(path, &error))?;
-    window_of(&seen, path)?;
-    Ok(seen)
 }
 
 fn take_over(merged: &Seen, path: &Path) -> Result<usize, Failure> {

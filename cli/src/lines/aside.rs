@@ -11,6 +11,7 @@ use crate::lines::cutter::{Cutter, Over};
 use crate::lines::input::Opened;
 use crate::lines::suspects::{Record, Suspects};
 use crate::state::comparison::{LineHash, Scratch};
+use koel::Prehashed;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Seek, Write};
 use std::panic::resume_unwind;
@@ -252,7 +253,7 @@ fn divide(
         check()?;
         for (line, number) in chunk.iter().zip(first..) {
             let (key, _) = comparison.key(rules.compared(line).0, &mut scratch);
-            let hash = hash.of_key(key);
+            let Prehashed(hash) = hash.of_key(key);
             let mut head = [0; 20];
             head[..8].copy_from_slice(&number.to_le_bytes());
             head[8..16].copy_from_slice(&hash.to_le_bytes());

@@ -201,7 +201,7 @@ impl<'a> Coordinator<'a> {
             // If the output was stuck for long, the filter may have forgotten some of them by itself. There
             // is nothing else that could be removed instead: a line that seems to be the same is only added
             // when the first is gone, so it comes later, and is not written either.
-            seen.remove_hash_many(&not_written);
+            seen.remove_many(&not_written);
             let mut tally = locked(&self.shared.so_far.tally);
             let added = tally.yes;
             tally.doubt.update(seen, added, true);

@@ -194,7 +194,7 @@ impl Shared {
                 hashes.push(hasher.of_key(key));
             }
         }
-        seen.remove_hash_many(&hashes);
+        seen.remove_many(&hashes);
         chunk.truncate(lines);
         (chunk.yes, chunk.selected_lines) = (left, left);
         chunk.not_urls -= not_urls;

@@ -9,6 +9,7 @@
 //! ledger once the chunk has been written. When no visit is under way, the filter without the
 //! contents of the ledger is therefore exactly what may be saved.
 
+use koel::Prehashed;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard};
 
@@ -31,7 +32,7 @@ struct Part {
 
 struct Note {
     chunk: u64,
-    added: Vec<u64>,
+    added: Vec<Prehashed>,
 }
 
 /// Keeps every chunk from visiting any part, until it is dropped.
@@ -45,7 +46,7 @@ const PANICKED: &str = "a panic ends the run";
 impl Turns {
     /// Waits for the turn of a chunk at a part, then calls `visit`. The hashes that it returns are
     /// recorded in the ledger.
-    pub fn visit(&self, part: usize, chunk: u64, visit: impl FnOnce() -> Vec<u64>) {
+    pub fn visit(&self, part: usize, chunk: u64, visit: impl FnOnce() -> Vec<Prehashed>) {
         let Part { next, changed } = &self.parts[part];
         let turn = changed.wait_while(next.lock().expect(PANICKED), |next| *next != chunk);
         let mut next = turn.expect(PANICKED);
@@ -76,7 +77,7 @@ impl Turns {
 
 impl Halt<'_> {
     /// Returns the contents of the ledger: the hashes that were added and have not been written.
-    pub fn added(&self) -> Vec<u64> {
+    pub fn added(&self) -> Vec<Prehashed> {
         let ledger = self.turns.ledger.lock().expect(PANICKED);
         ledger.iter().flat_map(|note| note.added.iter().copied()).collect()
     }
@@ -114,13 +115,14 @@ mod tests {
     #[test]
     fn added_hashes_are_in_the_ledger_until_they_are_written() {
         let turns = Turns::default();
-        turns.visit(0, 0, || vec![1, 2]);
-        turns.visit(1, 0, || vec![3]);
-        turns.visit(0, 1, || vec![4]);
+        let [one, two, three, four] = [1, 2, 3, 4].map(Prehashed);
+        turns.visit(0, 0, || vec![one, two]);
+        turns.visit(1, 0, || vec![three]);
+        turns.visit(0, 1, || vec![four]);
         let added = |turns: &Turns| turns.halt().unwrap().added();
-        assert_eq!(added(&turns), [1, 2, 3, 4]);
+        assert_eq!(added(&turns), [one, two, three, four]);
         turns.cross_out(0);
-        assert_eq!(added(&turns), [4]);
+        assert_eq!(added(&turns), [four]);
         turns.cross_out(1);
         assert!(added(&turns).is_empty());
     }

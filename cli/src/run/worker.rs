@@ -7,20 +7,21 @@ use crate::run::turns::PARTS;
 use crate::state::comparison::Scratch;
 use crate::state::seen::Seen;
 use crossbeam_channel::{Receiver, Sender};
+use koel::Prehashed;
 
 /// A worker and its buffers, which are reused from chunk to chunk.
 pub struct Worker<'a> {
     shared: &'a Shared,
     scratch: Scratch,
     /// The hashes that the filter is asked about, and the numbers of their lines.
-    hashes: Vec<u64>,
+    hashes: Vec<Prehashed>,
     asked: Vec<u32>,
     recent: Recent,
     /// The number of the tick in which they were met.
     tick: u64,
     answers: Vec<bool>,
     /// The hashes grouped by part, each group in line order, and the number of each hash's line.
-    sorted: Vec<u64>,
+    sorted: Vec<Prehashed>,
     lines: Vec<u32>,
     /// Where the group of each part begins in `sorted`.
     ends: [usize; PARTS + 1],
@@ -76,7 +77,7 @@ impl<'a> Worker<'a> {
             not_urls += last_was_no_url;
             without_field += last_had_no_field;
             let hash = hasher.of_key(key);
-            if !(adds && self.recent.met(hash)) {
+            if !(adds && self.recent.met(hash.0)) {
                 self.hashes.push(hash);
                 self.asked.push(number as u32);
             }
@@ -91,7 +92,7 @@ impl<'a> Worker<'a> {
                     return;
                 }
             },
-            Operation::Remove(seen) => self.answers = seen.remove_hash_many(&self.hashes),
+            Operation::Remove(seen) => self.answers = seen.remove_many(&self.hashes),
         }
         let yes = self.answers.iter().filter(|answer| **answer).count() as u64;
         chunk.yes = yes;
@@ -136,8 +137,8 @@ impl<'a> Worker<'a> {
                 }
                 let mut added = Vec::new();
                 let results = match shared.refreshes {
-                    true => seen.insert_or_refresh_hash_many(hashes),
-                    false => seen.insert_hash_if_absent_many(hashes),
+                    true => seen.insert_or_refresh_many(hashes),
+                    false => seen.insert_if_absent_many(hashes),
                 };
                 for ((result, line), hash) in results.into_iter().zip(lines).zip(hashes) {
                     match result {
@@ -162,19 +163,19 @@ impl<'a> Worker<'a> {
     /// Groups the hashes by part with a counting sort, which keeps lines of one part in order.
     fn sort(&mut self, seen: &Seen) {
         let Worker { hashes, asked, sorted, lines, ends, .. } = self;
-        sorted.resize(hashes.len(), 0);
+        sorted.resize(hashes.len(), Prehashed(0));
         lines.resize(hashes.len(), 0);
         *ends = [0; PARTS + 1];
-        for &hash in &*hashes {
-            ends[seen.part_of_hash(hash, PARTS) + 1] += 1;
+        for hash in &*hashes {
+            ends[seen.part_of(hash, PARTS) + 1] += 1;
         }
         for part in 0..PARTS {
             ends[part + 1] += ends[part];
         }
         let mut at = *ends;
-        for (&line, &hash) in asked.iter().zip(&*hashes) {
-            let at = &mut at[seen.part_of_hash(hash, PARTS)];
-            sorted[*at] = hash;
+        for (&line, hash) in asked.iter().zip(&*hashes) {
+            let at = &mut at[seen.part_of(hash, PARTS)];
+            sorted[*at] = *hash;
             lines[*at] = line;
             *at += 1;
         }

@@ -6,7 +6,7 @@
 use crate::state::keys::lower_case;
 use crate::state::keys::scrapy_key::ScrapyRules;
 use crate::state::keys::url_key::UrlRules;
-use koel::{PersistentHasher, StableHash, StableHasher};
+use koel::{PersistentHasher, Prehashed, StableHash, StableHasher};
 use std::fmt;
 use std::hash::BuildHasher;
 
@@ -150,8 +150,8 @@ impl LineHash {
     }
 
     #[inline(always)] // once a line; the compiler does not by itself
-    pub fn of_key(&self, key: &[u8]) -> u64 {
-        self.hash.hash_bytes(key)
+    pub fn of_key(&self, key: &[u8]) -> Prehashed {
+        Prehashed(self.hash.hash_bytes(key))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::arguments::common::{Making, Waiting};
 use crate::failure::Failure;
-use crate::state::refusals::{NO_STATE, cannot_use, check_path};
+use crate::state::refusals::{NO_STATE, cannot_use, check_grows, check_path};
 use crate::state::seen::{Seen, window_of};
 use crate::state::window;
 use koel::SnapshotErrorKind;
@@ -41,9 +41,7 @@ impl Keeper {
     }
 
     pub fn load(&self) -> Result<Seen, Failure> {
-        let seen = Seen::load(&self.path).map_err(|error| cannot_use(&self.path, &error))?;
-        window_of(&seen, &self.path)?;
-        Ok(seen)
+        load(&self.path)
     }
 
     pub fn save(&self, seen: &Seen) -> Result<(), Failure> {
@@ -53,6 +51,15 @@ impl Keeper {
             Err(error) => Err(cannot_use(&self.path, &error)),
         }
     }
+}
+
+/// Loads a state that has to be there.
+pub fn load(path: &Path) -> Result<Seen, Failure> {
+    check_path(path)?;
+    let seen = Seen::load(path).map_err(|error| cannot_use(path, &error))?;
+    check_grows(&seen, path)?;
+    window_of(&seen, path)?;
+    Ok(seen)
 }
 
 /// Loads a state that is only read, without claiming it. If it does not exist, builds an empty filter.
@@ -70,6 +77,7 @@ pub fn load_to_read(path: &Path, making: &Making) -> Result<(Seen, Option<String
 fn load_if_there(path: &Path, making: &Making) -> Result<(Seen, Option<String>), Failure> {
     match Seen::load(path) {
         Ok(seen) => {
+            check_grows(&seen, path)?;
             let notes = making.ignored(&seen).into_iter().chain(window::ahead(&seen));
             let notes: Vec<String> = notes.collect();
             let note =

@@ -4,7 +4,8 @@ use crate::failure::Failure;
 use crate::state::comparison::LineHash;
 use crate::state::figures::Figures;
 use crate::state::refusals::{cannot_use, check_path};
-use koel::{AnyCuckooFilter, SnapshotError, SnapshotFile};
+use crate::state::seen::Seen;
+use koel::{Prehashed, SnapshotError, SnapshotFile};
 use koel_state::window;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -19,7 +20,7 @@ pub struct Lookups {
     file: SnapshotFile<LineHash>,
     /// The number of lines that were looked up so far, or are about to be.
     asked: AtomicU64,
-    loaded: OnceLock<AnyCuckooFilter<LineHash>>,
+    loaded: OnceLock<Seen>,
     loading: Mutex<()>,
 }
 
@@ -39,7 +40,7 @@ impl Lookups {
         // What is in the file of a state that forgets may be forgotten by now.
         if file.info().shards <= FEW_SHARDS || file.info().remembers.is_some() {
             let filter = file.load().map_err(|error| cannot_use(path, &error))?;
-            window::catch_up(&filter);
+            window::keep_up(&filter);
             let _ = loaded.set(filter);
         }
         Ok(Lookups { path: path.to_path_buf(), file, asked, loaded, loading })
@@ -50,18 +51,17 @@ impl Lookups {
     }
 
     /// Looks up the lines with these hashes.
-    pub fn find(&self, hashes: &[u64]) -> Result<Vec<bool>, Failure> {
+    pub fn find(&self, hashes: &[Prehashed]) -> Result<Vec<bool>, Failure> {
         let answers = match self.loaded(hashes.len() as u64) {
-            Ok(None) => self.file.contains_hash_many(hashes),
-            Ok(Some(AnyCuckooFilter::Growing(seen))) => Ok(seen.contains_hash_many(hashes)),
-            Ok(Some(AnyCuckooFilter::Fixed(seen))) => Ok(seen.contains_hash_many(hashes)),
+            Ok(None) => self.file.contains_many(hashes),
+            Ok(Some(seen)) => Ok(seen.contains_many(hashes)),
             Err(error) => Err(error),
         };
         answers.map_err(|error| cannot_use(&self.path, &error))
     }
 
     /// Returns the state in memory, if that is worth it with so many more lookups.
-    fn loaded(&self, more: u64) -> Result<Option<&AnyCuckooFilter<LineHash>>, SnapshotError> {
+    fn loaded(&self, more: u64) -> Result<Option<&Seen>, SnapshotError> {
         if let Some(loaded) = self.loaded.get() {
             return Ok(Some(loaded));
         }
@@ -78,8 +78,7 @@ impl Lookups {
 
     pub fn figures(&self) -> Figures {
         match self.loaded.get() {
-            Some(AnyCuckooFilter::Growing(seen)) => Figures::of(&seen.stats()),
-            Some(AnyCuckooFilter::Fixed(seen)) => Figures::of(&seen.stats()),
+            Some(seen) => Figures::of(&seen.stats()),
             None => Figures {
                 rate: self.file.false_positive_rate().ok(),
                 planned_rate: self.file.info().false_positive_rate_at_capacity,

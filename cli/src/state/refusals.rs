@@ -1,6 +1,7 @@
 //! What is said of a file that cannot be used as a state. The texts of the library address programs.
 
 use crate::failure::{Failure, without_numbers};
+use crate::state::seen::Seen;
 use koel::{SnapshotError, SnapshotErrorKind};
 use koel_state::files::is_folder;
 use std::path::Path;
@@ -25,6 +26,18 @@ pub fn check_path(path: &Path) -> Result<(), Failure> {
     )))
 }
 
+/// Checks that a filter can be a state. Another program may have saved one of fixed size.
+pub fn check_grows(seen: &Seen, path: &Path) -> Result<(), Failure> {
+    if seen.grows() {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "{}: it holds a filter of fixed size, which koel query and koel info can read; to change it, \
+         use a state saved by dedup or add",
+        path.display()
+    )))
+}
+
 /// Returns an error of loading or saving a state, with advice.
 pub fn cannot_use(path: &Path, error: &SnapshotError) -> Failure {
     let path = path.display();
@@ -34,10 +47,6 @@ pub fn cannot_use(path: &Path, error: &SnapshotError) -> Failure {
         SnapshotErrorKind::NotAFile => {
             format!("{path}: it is not a regular file, and a state must be one")
         }
-        SnapshotErrorKind::WrongKind => format!(
-            "{path}: it holds a filter of fixed size, which koel query and koel info can read; to \
-             change it, use a state saved by dedup or add"
-        ),
         SnapshotErrorKind::WrongHasher => format!(
             "{path}: it was not saved by this command, and its items were hashed in another way than \
              lines are; use a state saved by dedup or add"

@@ -9,11 +9,11 @@ use crate::state::keys::scrapy_key::ScrapyRules;
 use crate::state::keys::url_key::UrlRules;
 use crate::state::window;
 use indicatif::{BinaryBytes, HumanCount};
-use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, PersistentHasher};
+use koel::{ConcurrentCuckooFilter, PersistentHasher};
 use koel_state::window::Window;
 use std::path::Path;
 
-pub type Seen = GrowingCuckooFilter<LineHash>;
+pub type Seen = ConcurrentCuckooFilter<LineHash>;
 
 const DEFAULT_RATE: f64 = 1e-6;
 

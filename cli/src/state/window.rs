@@ -2,13 +2,13 @@
 
 use crate::failure::Failure;
 use indicatif::HumanCount;
-use koel::{ConcurrentCuckooFilter, Room};
+use koel::ConcurrentCuckooFilter;
 use koel_state::window::{Window, now};
 use std::fmt;
 use std::path::Path;
 
 /// Says by how much the time of a filter is ahead of the system's clock, if it is.
-pub fn ahead<S, R: Room>(filter: &ConcurrentCuckooFilter<S, R>) -> Option<String> {
+pub fn ahead<S>(filter: &ConcurrentCuckooFilter<S>) -> Option<String> {
     let window = Window::of(filter).ok()??;
     let (began, now) = (window.began(filter.present_tick()?), now());
     let ahead = began.checked_sub(now).filter(|ahead| *ahead > 0)?;

@@ -11,7 +11,7 @@
 //!
 //! For one filter, these numbers grow with time.
 
-use koel::{AnyCuckooFilter, ConcurrentCuckooFilter, Room};
+use koel::ConcurrentCuckooFilter;
 use std::fmt;
 use std::time::SystemTime;
 
@@ -44,7 +44,7 @@ impl Window {
 
     /// For how long a filter remembers items, or `None` if for ever. If its ticks are not made here, the
     /// number of ticks is an error.
-    pub fn of<S, R: Room>(filter: &ConcurrentCuckooFilter<S, R>) -> Result<Option<Self>, u32> {
+    pub fn of<S>(filter: &ConcurrentCuckooFilter<S>) -> Result<Option<Self>, u32> {
         let Some(ticks) = filter.remembers() else { return Ok(None) };
         Self::of_ticks(ticks, filter.present_tick()).ok_or(ticks).map(Some)
     }
@@ -102,18 +102,10 @@ pub fn now() -> u64 {
 }
 
 /// Lets the ticks pass that are due, if they are made here.
-pub fn keep_up<S, R: Room>(filter: &ConcurrentCuckooFilter<S, R>) -> Option<Window> {
+pub fn keep_up<S>(filter: &ConcurrentCuckooFilter<S>) -> Option<Window> {
     let window = Window::of(filter).ok()??;
     filter.tick_to(window.number_now());
     Some(window)
-}
-
-/// The same in a filter of either kind.
-pub fn catch_up<S>(filter: &AnyCuckooFilter<S>) -> Option<Window> {
-    match filter {
-        AnyCuckooFilter::Fixed(filter) => keep_up(filter),
-        AnyCuckooFilter::Growing(filter) => keep_up(filter),
-    }
 }
 
 /// Displays a window as `--forget-after` takes it.

@@ -3,10 +3,10 @@
 //! The table has two shards, and a batch processes them one after the other.
 
 use crate::toy::{Model, Toy};
-use koel_under_loom::internals::Shards;
+use koel_under_loom::Prehashed;
 use koel_under_loom::internals::{
-    Copies, Geometry, Insert, InsertIfAbsent, Operation, Outcome, Path, Place, Removal, Shard,
-    walk, write_batch,
+    Copies, Geometry, Insert, InsertIfAbsent, Located, Operation, Outcome, Path, Place, Removal,
+    Shards, walk, write_batch,
 };
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -44,15 +44,19 @@ fn three(toy: &Toy) -> Vec<u64> {
     vec![b, other, a]
 }
 
+fn prehashed(hashes: &[u64]) -> Vec<Prehashed> {
+    hashes.iter().map(|hash| Prehashed(*hash)).collect()
+}
+
 fn insert_all(toy: &Toy, batch: &Batch) {
     let mut answers = vec![Ok(()); batch.hashes.len()];
-    write_batch::<Insert, _>(toy.room(), &batch.hashes, &mut answers);
+    write_batch(toy.room(), &prehashed(&batch.hashes), &mut answers, Insert);
     assert!(answers.iter().all(Result::is_ok), "a batch was refused though there is room");
 }
 
 fn add_all(toy: &Toy, batch: &Batch) {
     let mut answers = vec![Ok(false); batch.hashes.len()];
-    write_batch::<InsertIfAbsent, _>(toy.room(), &batch.hashes, &mut answers);
+    write_batch(toy.room(), &prehashed(&batch.hashes), &mut answers, InsertIfAbsent);
     let added = answers.iter().filter(|answer| **answer == Ok(true)).count();
     batch.winners.fetch_add(added, Ordering::Relaxed);
 }
@@ -64,15 +68,13 @@ thread_local! {
 }
 
 /// Inserts an item, on a known path if it has to kick.
+#[derive(Clone, Copy)]
 struct Kick;
 
 impl Operation for Kick {
     type Answer = Outcome;
 
-    fn at<'a, const WIDE: bool, R: Shards>(
-        _: &'a R,
-        (shard, place): (Shard<'a, R::Lease<'a, WIDE>>, Place),
-    ) -> Outcome {
+    fn at<'a, S: Shards>(self, _: &'a S, (shard, place): Located<'a, S>) -> Outcome {
         let (newcomer, path) = KICK.with_borrow(|kick| kick.clone().expect("a path"));
         if place != newcomer {
             assert!(shard.insert(place).is_ok(), "there is room");
@@ -102,7 +104,7 @@ fn a_reader_finds_what_a_batch_moves() {
                 let mut answers = [Outcome::Stale; 2];
                 let newcomer = toy.table().geometry().locate(hashes[1]).1;
                 KICK.set(Some((newcomer, path.clone())));
-                write_batch::<Kick, _>(toy.room(), hashes, &mut answers);
+                write_batch(toy.room(), &prehashed(hashes), &mut answers, Kick);
                 assert_eq!(answers, [Outcome::Placed; 2]);
             },
             |toy, (_, _, x)| {

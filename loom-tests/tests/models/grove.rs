@@ -6,7 +6,7 @@
 use crate::toy::World;
 use koel_under_loom::Full;
 use koel_under_loom::internals::{
-    Aging, Bucket, Geometry, Grown, GrowthPlan, Lanes, Mixed, Place, Shard, Shards, Stagger,
+    Aging, Bucket, Geometry, GrowthPlan, Lanes, Mixed, Place, Shard, Sharded, Shards, Stagger,
     UntilSplit,
 };
 
@@ -20,7 +20,7 @@ pub struct Entry {
 pub const ROOT: Entry = Entry { shard: 0, depth: 0 };
 
 pub struct Grove<const WIDE: bool = false> {
-    pub room: Grown,
+    pub room: Sharded<WIDE>,
 }
 
 impl<const WIDE: bool> World for Grove<WIDE> {
@@ -29,7 +29,7 @@ impl<const WIDE: bool> World for Grove<WIDE> {
         let (stagger, own_bytes, max_bytes) = (Stagger::NONE, 0, usize::MAX);
         let plan =
             GrowthPlan { geometry, stagger, own_bytes, max_bytes, expected_growth: 1.0, rate: 1.0 };
-        Grove { room: Grown::of(plan) }
+        Grove { room: Sharded::of(plan) }
     }
 
     fn check(&self) {
@@ -87,7 +87,7 @@ impl<const WIDE: bool> Grove<WIDE> {
     /// Splits the shard that owned the item when this entry was in the list of this level.
     pub fn split_as_seen(&self, hash: Mixed, level: u32, entry: Entry) -> Result<(), Full> {
         let entry = self.room.entry(entry.shard, entry.depth);
-        self.room.split_as_seen::<WIDE>(hash, level, entry)
+        self.room.split_as_seen(hash, level, entry)
     }
 
     pub fn copies(&self, hash: Mixed) -> usize {

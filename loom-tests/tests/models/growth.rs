@@ -3,10 +3,7 @@
 use crate::grove::{Entry, Grove, ROOT, item, items, place, split_root, there_once};
 use crate::toy::Model;
 use koel_under_loom::internals::Shards;
-use koel_under_loom::internals::{
-    Contains, Copies, Insert, InsertIfAbsent, Mixed, Outcome, Path, Remove, act, rate_of_a_lane,
-    walk,
-};
+use koel_under_loom::internals::{Copies, Mixed, Outcome, Path, act, rate_of_a_lane, walk};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -96,7 +93,7 @@ fn a_lookup_that_gives_up_looking_is_right_after_a_split() {
                     item
                 },
                 &[split_root, |grove, item| {
-                    let found = act::<Contains, _>(&grove.room, *item);
+                    let found = act(&grove.room, *item, Shards::contains);
                     assert!(found, "a lookup missed an item of a shard that was split");
                 }],
                 there_once,
@@ -160,7 +157,7 @@ fn an_item_that_comes_during_a_split_is_found() {
                 item
             },
             &[split_root, |grove, item| {
-                act::<Insert, _>(&grove.room, *item).expect("there is room");
+                act(&grove.room, *item, Shards::insert).expect("there is room");
             }],
             there_once,
         );
@@ -196,7 +193,7 @@ impl Race {
 #[test]
 fn one_call_wins_on_either_side_of_a_split() {
     fn add(grove: &Grove, race: &Race) {
-        let added = act::<InsertIfAbsent, _>(&grove.room, race.item);
+        let added = act(&grove.room, race.item, Shards::insert_if_absent);
         race.won(added.expect("there is room"));
     }
     for half in [0, 1] {
@@ -232,7 +229,7 @@ twins! { one_call_wins_on_either_side_of_a_split:
 #[test]
 fn an_item_is_removed_once_on_either_side_of_a_split() {
     fn take(grove: &Grove, race: &Race) {
-        race.won(act::<Remove, _>(&grove.room, race.item));
+        race.won(act(&grove.room, race.item, Shards::remove));
     }
     for half in [0, 1] {
         Model::new("split and remove", 1_800)
@@ -274,7 +271,7 @@ fn an_item_is_removed_during_a_split() {
                     item
                 },
                 &[split_root, |grove, item| {
-                    let removed = act::<Remove, _>(&grove.room, *item);
+                    let removed = act(&grove.room, *item, Shards::remove);
                     assert!(removed, "a present item was not removed");
                 }],
                 |grove, item| assert_eq!(grove.copies(*item), 0, "a removed item is there"),
@@ -380,7 +377,7 @@ fn a_path_of_before_a_split_is_not_walked() {
                 |grove, kick| {
                     let (shard, place) = grove.shard(kick.newcomer);
                     if walk(shard, &kick.path, place, Copies::Add) != Ok(Outcome::Placed) {
-                        act::<Insert, _>(&grove.room, kick.newcomer).expect("there is room");
+                        act(&grove.room, kick.newcomer, Shards::insert).expect("there is room");
                     }
                 },
             ],
@@ -477,7 +474,7 @@ fn an_item_that_comes_during_two_splits_is_found() {
                     grove.split_as_seen(*item, 1, entry).expect("a full shard was not split");
                 },
                 |grove, item| {
-                    act::<Insert, _>(&grove.room, *item).expect("there is room");
+                    act(&grove.room, *item, Shards::insert).expect("there is room");
                 },
             ],
             there_once,
@@ -509,7 +506,7 @@ fn an_insert_is_not_refused_while_its_shard_is_split() {
                     answer.expect("refused though a split made room");
                 },
                 |grove, item| {
-                    let answer = act::<Insert, _>(&grove.room, *item);
+                    let answer = act(&grove.room, *item, Shards::insert);
                     answer.expect("refused though a split made room");
                 },
             ],
@@ -540,7 +537,7 @@ fn an_item_is_not_refused_as_a_copy_of_another_in_the_middle_of_a_split() {
             &[
                 |grove, (there, _)| split_root(grove, there),
                 |grove, (_, absent)| {
-                    let answer = act::<Insert, _>(&grove.room, *absent);
+                    let answer = act(&grove.room, *absent, Shards::insert);
                     assert_eq!(answer, Ok(()), "an item was taken for a copy of another");
                 },
             ],
@@ -566,7 +563,7 @@ fn an_item_is_not_taken_for_another_in_the_middle_of_a_split() {
         &[
             |grove, (there, _)| split_root(grove, there),
             |grove, (_, absent)| {
-                let added = act::<InsertIfAbsent, _>(&grove.room, *absent);
+                let added = act(&grove.room, *absent, Shards::insert_if_absent);
                 assert_eq!(added, Ok(true), "an item was taken for another");
             },
         ],

@@ -3,7 +3,7 @@
 use crate::grove::{Grove, ROOT, item};
 use crate::toy::Model;
 use koel_under_loom::internals::Shards;
-use koel_under_loom::internals::{Bucket, Fingerprint, Insert, Mixed, Remove, act};
+use koel_under_loom::internals::{Bucket, Fingerprint, Mixed, act};
 
 /// Splits a shard with two items and six used-up lanes, which go to both halves and stand for no item. Each half
 /// has an item then.
@@ -34,7 +34,7 @@ fn fill_without_bits(grove: &Grove, item: Mixed, bucket: Bucket) {
 }
 
 fn take(grove: &Grove, item: Mixed) {
-    assert!(act::<Remove, _>(&grove.room, item), "a present item was not removed");
+    assert!(act(&grove.room, item, Shards::remove), "a present item was not removed");
 }
 
 /// The same without the second item.
@@ -77,7 +77,7 @@ fn what_comes_while_the_filter_is_cleared_stays() {
             with_one_item,
             &[
                 |grove, items| take(grove, items[0]),
-                |grove, items| act::<Insert, _>(&grove.room, items[1]).expect("room"),
+                |grove, items| act(&grove.room, items[1], Shards::insert).expect("room"),
             ],
             |grove, items| {
                 assert_eq!(grove.copies(items[1]), 1, "an item went with what was left over");
@@ -142,7 +142,7 @@ fn an_item_that_loses_its_last_bit_is_removed() {
         &[
             |grove, item| grove.split(*item, ROOT),
             |grove, item| {
-                let removed = act::<Remove, _>(&grove.room, *item);
+                let removed = act(&grove.room, *item, Shards::remove);
                 assert!(removed, "an item without bits was not removed");
             },
         ],
@@ -171,8 +171,8 @@ fn what_is_left_over_is_not_removed() {
                 [removed, other]
             },
             &[
-                |grove, items| _ = act::<Remove, _>(&grove.room, items[0]),
-                |grove, items| _ = act::<Remove, _>(&grove.room, items[0]),
+                |grove, items| _ = act(&grove.room, items[0], Shards::remove),
+                |grove, items| _ = act(&grove.room, items[0], Shards::remove),
             ],
             |grove, items| {
                 assert_eq!(grove.copies(items[0]), 1, "a lane was removed that is left over");

@@ -2,13 +2,14 @@
 //! threads use it. The list has two slots at first, four from its third item on, and ends with the fifth.
 
 use crate::toy::{Model, World};
+use koel_under_loom::Prehashed;
 use koel_under_loom::internals::Mixed;
-use koel_under_loom::{ConcurrentCuckooFilter, GrowingCuckooFilter, StableHash};
+use koel_under_loom::{ConcurrentCuckooFilter, StableHash};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Its hashes are 1, 2, 3, …
-pub struct Small(GrowingCuckooFilter<StableHash>);
+pub struct Small(ConcurrentCuckooFilter<StableHash>);
 
 impl World for Small {
     fn of_shards(_: usize) -> Self {
@@ -22,7 +23,7 @@ impl World for Small {
 
 impl Small {
     fn insert(&self, hash: u64) {
-        self.0.insert_hash(hash).expect("memory for a small table");
+        self.0.insert(&Prehashed(hash)).expect("memory for a small table");
     }
 }
 
@@ -47,12 +48,12 @@ fn in_order() -> [u64; 4] {
 /// Looks for the items that are there all the time, at first to get a share in the list.
 fn look(small: &Small, items: &[u64]) {
     for item in items.iter().take(1).chain(items) {
-        assert!(small.0.contains_hash(*item), "a listed item was missed");
+        assert!(small.0.contains(&Prehashed(*item)), "a listed item was missed");
     }
 }
 
 fn all_there_once(small: &Small) {
-    assert!(in_order().iter().all(|item| small.0.count_hash(*item) == 1), "an item is lost");
+    assert!(in_order().iter().all(|item| small.0.count(&Prehashed(*item)) == 1), "an item is lost");
 }
 
 #[test]
@@ -99,10 +100,14 @@ fn an_item_is_found_while_others_move_back_for_one_that_goes() {
                 in_order()
             },
             &[
-                |small, [first, ..]| assert!(small.0.remove_hash(*first)),
+                |small, [first, ..]| assert!(small.0.remove(&Prehashed(*first))),
                 |small, [_, _, third, _]| {
                     look(small, &[*third]);
-                    assert_eq!(small.0.count_hash(*third), 1, "a listed item was not counted once");
+                    assert_eq!(
+                        small.0.count(&Prehashed(*third)),
+                        1,
+                        "a listed item was not counted once"
+                    );
                 },
             ],
             |small, [first, ..]| {
@@ -137,7 +142,7 @@ fn an_item_is_found_while_its_list_becomes_longer() {
             |small, [_, second, third, _]| look(small, &[*second, *third]),
         ],
         |small, [.., fourth]| {
-            assert!(small.0.contains_hash(in_order()[0]), "an item is lost");
+            assert!(small.0.contains(&Prehashed(in_order()[0])), "an item is lost");
             small.insert(*fourth);
             all_there_once(small);
         },
@@ -151,7 +156,7 @@ twins! { an_item_is_found_while_its_list_becomes_longer:
 #[test]
 fn an_item_is_found_by_who_looked_before_it_came() {
     let look = |small: &Small, _: &Race| {
-        let _ = small.0.contains_hash(1);
+        let _ = small.0.contains(&Prehashed(1));
     };
     Model::new("a list's first item", 8).blocking().run_in::<Small, Race>(
         move |small: &Small| {
@@ -159,7 +164,7 @@ fn an_item_is_found_by_who_looked_before_it_came() {
             Race::default()
         },
         &[|small, _| small.insert(1), look],
-        |small, _| assert!(small.0.contains_hash(1), "an item is lost"),
+        |small, _| assert!(small.0.contains(&Prehashed(1)), "an item is lost"),
     );
 }
 
@@ -177,10 +182,12 @@ fn an_item_is_found_while_its_list_ends() {
                 // Takes the lock.
                 assert!(small.0.len() > 3, "an item is lost");
                 look(small, &[1]);
-                assert_eq!(small.0.count_hash(2), 1, "a listed item was not counted once");
+                assert_eq!(small.0.count(&Prehashed(2)), 1, "a listed item was not counted once");
             },
         ],
-        |small, _| assert!((1..=5).all(|hash| small.0.count_hash(hash) == 1), "an item is lost"),
+        |small, _| {
+            assert!((1..=5).all(|hash| small.0.count(&Prehashed(hash)) == 1), "an item is lost")
+        },
     );
 }
 
@@ -191,7 +198,7 @@ twins! { an_item_is_found_while_its_list_ends:
 #[test]
 fn one_call_wins_while_the_list_ends() {
     let add = |small: &Small, race: &Race| {
-        let won = small.0.insert_hash_if_absent(6).expect("memory for a small table");
+        let won = small.0.insert_if_absent(&Prehashed(6)).expect("memory for a small table");
         race.done.fetch_add(won.into(), Relaxed);
     };
     Model::new("winner at the end of a list", 110)
@@ -203,7 +210,10 @@ fn one_call_wins_while_the_list_ends() {
             &[|small, _| small.insert(5), add, add],
             |small, race| {
                 assert_eq!(race.done.load(Relaxed), 1, "an item has not one winner");
-                assert!((1..=6).all(|hash| small.0.count_hash(hash) == 1), "an item is lost");
+                assert!(
+                    (1..=6).all(|hash| small.0.count(&Prehashed(hash)) == 1),
+                    "an item is lost"
+                );
             },
         );
 }
@@ -215,7 +225,7 @@ twins! { one_call_wins_while_the_list_ends:
 #[test]
 fn an_item_is_removed_once_while_the_list_ends() {
     let take = |small: &Small, race: &Race| {
-        race.done.fetch_add(small.0.remove_hash(1).into(), Relaxed);
+        race.done.fetch_add(small.0.remove(&Prehashed(1)).into(), Relaxed);
     };
     Model::new("removal at the end of a list", 12)
         .blocking()
@@ -226,7 +236,7 @@ fn an_item_is_removed_once_while_the_list_ends() {
             &[|small, _| small.insert(5), take, take],
             |small, race| {
                 assert_eq!(race.done.load(Relaxed), 1, "an item was not removed once");
-                assert!(!small.0.contains_hash(1), "a removed item came back");
+                assert!(!small.0.contains(&Prehashed(1)), "a removed item came back");
                 assert_eq!(small.0.len(), 4);
             },
         );
@@ -241,9 +251,12 @@ fn an_item_is_saved_while_the_list_ends() {
             |small, _| {
                 let mut file = Vec::new();
                 let report = small.0.write_to(&mut file).expect("there is room");
-                let loaded = GrowingCuckooFilter::<StableHash>::read_from(&file[..]);
+                let loaded = ConcurrentCuckooFilter::<StableHash>::read_from(&file[..]);
                 let loaded = loaded.expect("what was saved cannot be loaded");
-                assert!((1..=4).all(|hash| loaded.count_hash(hash) == 1), "an item is not saved");
+                assert!(
+                    (1..=4).all(|hash| loaded.count(&Prehashed(hash)) == 1),
+                    "an item is not saved"
+                );
                 assert_eq!(loaded.len(), report.items, "items are reported wrong");
             },
         ],

@@ -4,7 +4,7 @@
 use crate::grove::{Entry, Grove, ROOT, aging, item, place, split_root, there_once};
 use crate::toy::{Model, Toy, World};
 use koel_under_loom::internals::{AtomicU64, Bucket, Mixed, Path, Place, Removal, Shards};
-use koel_under_loom::{ConcurrentCuckooFilter, GrowingCuckooFilter, StableHash};
+use koel_under_loom::{ConcurrentCuckooFilter, StableHash};
 use loom::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64 as Number, Ordering::Relaxed};
@@ -449,7 +449,7 @@ twins! { an_insert_that_had_returned_from_a_split_is_saved:
 
 // From end to end.
 
-type Filter = GrowingCuckooFilter<StableHash>;
+type Filter = ConcurrentCuckooFilter<StableHash>;
 
 impl World for Filter {
     fn of_shards(_: usize) -> Self {

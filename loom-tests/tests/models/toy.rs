@@ -7,7 +7,7 @@
 //!
 //! The buckets are narrow, of one word, or wide, of two such words.
 
-use koel_under_loom::Fixed;
+use koel_under_loom::internals::Fixed;
 use koel_under_loom::internals::{
     Always, Bucket, Copies, Fingerprint, Geometry, Lanes, Outcome, Path, Place, Shard, Step, Table,
     set_queue_first, walk,
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const BUCKETS: u32 = 8;
 
 pub struct Toy<const WIDE: bool = false> {
-    room: Fixed,
+    room: Fixed<WIDE>,
 }
 
 impl<const WIDE: bool> Toy<WIDE> {
@@ -32,7 +32,7 @@ impl<const WIDE: bool> Toy<WIDE> {
         Toy { room: Fixed::of(geometry) }
     }
 
-    pub fn room(&self) -> &Fixed {
+    pub fn room(&self) -> &Fixed<WIDE> {
         &self.room
     }
 

@@ -3,8 +3,7 @@
 use crate::grove::{Grove, ROOT, item, place, split_root, there_once};
 use crate::toy::{Model, Toy};
 use koel_under_loom::internals::{
-    Bucket, Fingerprint, Guest, InsertIfAbsent, Mixed, Path, Place, Remove, Shards, Taken, act,
-    adopt_item,
+    Bucket, Fingerprint, Guest, Mixed, Path, Place, Shards, Taken, act,
 };
 
 /// Takes over a copy of a shard of depth 0 that has this item. Returns how many entries were counted.
@@ -79,7 +78,7 @@ fn an_item_of_a_list_that_comes_during_a_split_is_found() {
                     item
                 },
                 &[split_root, |grove, item| {
-                    let added = adopt_item(&grove.room, *item, 0);
+                    let added = grove.room.adopt_item(*item, 0);
                     assert_eq!(added, Ok(true), "an absent item was not added");
                 }],
                 there_once,
@@ -124,7 +123,7 @@ fn an_entry_and_its_item_are_there_once() {
         |_: &Grove| item(1, 1),
         &[
             |grove, item| {
-                act::<InsertIfAbsent, _>(&grove.room, *item).expect("there is room");
+                act(&grove.room, *item, Shards::insert_if_absent).expect("there is room");
             },
             |grove, item| {
                 adopt(grove, *item);
@@ -242,7 +241,7 @@ fn two_shards(grove: &Grove) {
 
 /// Removes the only item, and looks for what is left of it in both shards.
 fn nothing_is_left(grove: &Grove, item: &Mixed) {
-    assert!(act::<Remove, _>(&grove.room, *item), "an entry was not removed");
+    assert!(act(&grove.room, *item, Shards::remove), "an entry was not removed");
     let left = [0, 1].map(|half| lanes_in(grove, half, *item));
     assert_eq!((grove.room.items(), left), (0, [0, 0]), "something of an entry is left");
 }
@@ -282,7 +281,7 @@ fn nothing_is_left_of_an_entry_that_comes_while_a_filter_is_cleared() {
                 adopt_vaguely(grove, *item);
             },
             |grove, [_, before]| {
-                assert!(act::<Remove, _>(&grove.room, *before), "an item was not removed");
+                assert!(act(&grove.room, *before, Shards::remove), "an item was not removed");
             },
         ],
         |grove, [item, _]| nothing_is_left(grove, item),

@@ -6,6 +6,7 @@ use crate::server::command::{About, Access, Command, Kind, Outcome, Parameter, R
 use crate::server::context::{Argument, Context};
 use crate::server::key::{Mode, Value};
 use crate::set::{Set, about};
+use koel::Prehashed;
 
 /// The items that are done at once, with their hashes and answers on the stack.
 const BATCH: usize = 128;
@@ -129,7 +130,7 @@ fn insert(
     call: Context<'_>,
     arguments: &[Argument<'_>],
     which: Which,
-    act: impl Fn(&mut Set, &[u64], &mut [Answer]),
+    act: impl Fn(&mut Set, &[Prehashed], &mut [Answer]),
 ) -> Outcome {
     let Arguments { name, capacity, create, items } = parse(arguments)?;
     let mut key = call.open(name, Mode::Write);
@@ -144,7 +145,7 @@ fn insert(
         if !limits::has_room(call, set) {
             break;
         }
-        let mut hashes = [0; BATCH];
+        let mut hashes = [Prehashed(0); BATCH];
         for (hash, item) in hashes.iter_mut().zip(batch) {
             *hash = set.hash(item.bytes());
         }

@@ -4,6 +4,7 @@ use crate::request::target;
 use crate::server::command::{About, Access, Command, Outcome, Parameter, Refusal};
 use crate::server::context::{Argument, Context};
 use crate::server::key::Mode;
+use koel::Prehashed;
 
 pub struct Exists;
 
@@ -54,7 +55,7 @@ impl Command for ManyExist {
         for batch in items.chunks(BATCH) {
             let mut found = [false; BATCH];
             if let Some(set) = set {
-                let mut hashes = [0; BATCH];
+                let mut hashes = [Prehashed(0); BATCH];
                 for (hash, item) in hashes.iter_mut().zip(batch) {
                     *hash = set.hash(item.bytes());
                 }

@@ -1,8 +1,10 @@
 //! What a set was made of: all that a replica needs to make the same one.
 
-use crate::set::either::filter;
-use koel::{AnyCuckooFilter, BuildError, ConcurrentCuckooFilter, PersistentHasher, StableHash};
+use koel::{BuildError, ConcurrentCuckooFilter, PersistentHasher, StableHash};
 use koel_state::window::Window;
+
+/// A filter of koel: of fixed size, or one that grows.
+pub type Filter = ConcurrentCuckooFilter<StableHash>;
 
 /// What a set was made of, and what clients are told of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,24 +59,17 @@ impl About {
     }
 
     /// What can be told of a filter that was made elsewhere.
-    pub fn of(filter: &AnyCuckooFilter<StableHash>) -> Self {
-        let (capacity, rate, hasher, expansion) = match filter {
-            AnyCuckooFilter::Fixed(filter) => {
-                let rate = filter.stats().false_positive_rate_at_capacity;
-                (filter.capacity(), rate, *filter.hasher(), 0)
-            }
-            AnyCuckooFilter::Growing(filter) => {
-                let rate = filter.stats().false_positive_rate_at_capacity;
-                (filter.capacity(), rate, *filter.hasher(), Self::EXPANSION)
-            }
-        };
-        let window = filter!(filter, filter => {
-            filter.remembers().and_then(|ticks| Window::of_ticks(ticks, filter.present_tick()))
-        });
-        let forget_after = window.map_or(0, Window::seconds);
+    pub fn of(filter: &Filter) -> Self {
         // A filter may be made for nothing, and have no rate.
-        let (capacity, rate) = (capacity.max(1) as u64, rate.clamp(1e-300, 0.999));
-        About { hasher, expansion, forget_after, ..Self::new(capacity, rate) }
+        let capacity = filter.capacity().max(1) as u64;
+        let rate = filter.false_positive_rate_at_capacity().clamp(1e-300, 0.999);
+        let window = Window::of(filter).ok().flatten();
+        About {
+            hasher: *filter.hasher(),
+            expansion: if filter.grows() { Self::EXPANSION } else { 0 },
+            forget_after: window.map_or(0, Window::seconds),
+            ..Self::new(capacity, rate)
+        }
     }
 
     /// For how long a set of it remembers items, or `None` if for ever.
@@ -91,21 +86,19 @@ impl About {
     }
 
     /// Makes a filter of it, without items.
-    pub fn build(&self) -> Result<AnyCuckooFilter<StableHash>, BuildError> {
-        let builder = ConcurrentCuckooFilter::builder()
+    pub fn build(&self) -> Result<Filter, BuildError> {
+        let mut builder = ConcurrentCuckooFilter::builder()
             .capacity(usize::try_from(self.capacity).unwrap_or(usize::MAX))
             .false_positive_rate(self.rate)
             .hasher(self.hasher);
-        let builder = match self.window() {
-            Some(window) => builder.remembers(window.ticks()),
-            None => builder,
-        };
-        if !self.grows() {
-            return builder.build().map(AnyCuckooFilter::Fixed);
+        if let Some(window) = self.window() {
+            builder = builder.remembers(window.ticks());
         }
-        let growth = EXPECTED_ITEMS / (self.capacity as f64).max(FIRST_ITEMS);
-        let builder = builder.growing().expected_growth(growth.max(LEAST_GROWTH));
-        builder.build().map(AnyCuckooFilter::Growing)
+        if self.grows() {
+            let growth = EXPECTED_ITEMS / (self.capacity as f64).max(FIRST_ITEMS);
+            builder = builder.growing().expected_growth(growth.max(LEAST_GROWTH));
+        }
+        builder.build()
     }
 
     /// Whether a set of it begins with few items. One of large capacity takes its memory at once.

@@ -1,9 +1,9 @@
 //! From chunks to a set: those of a file, or those that a client loads one by one.
 
-use crate::set::about::About;
+use crate::set::about::{About, Filter};
 use crate::set::chunk::{self, Chunk};
 use crate::set::few::Few;
-use koel::{AnyCuckooFilter, AnyPieceLoader, SnapshotError, SnapshotInfo, StableHash};
+use koel::{PieceLoader, SnapshotError, SnapshotInfo, StableHash};
 use std::fmt;
 use std::io::Read;
 
@@ -20,7 +20,7 @@ pub struct Assembly {
 /// What the chunks are of.
 enum Part {
     Nothing,
-    Pieces(Box<AnyPieceLoader<StableHash>>),
+    Pieces(Box<PieceLoader<StableHash>>),
     Few(Few),
     /// A file of koel, whose bytes are kept.
     File {
@@ -34,7 +34,7 @@ pub enum Whole {
     Half(Assembly),
     Few(About, Few),
     /// With what it was made of, if the chunks tell that.
-    Filter(AnyCuckooFilter<StableHash>, Option<About>),
+    Filter(Filter, Option<About>),
 }
 
 /// Why a chunk was refused.
@@ -93,7 +93,7 @@ impl Assembly {
                 return Ok(());
             }
             (Chunk::Piece(piece), Part::Nothing) => {
-                let mut loader = Box::new(AnyCuckooFilter::loader());
+                let mut loader = Box::new(Filter::loader());
                 loader.push(piece)?;
                 self.part = Part::Pieces(loader);
             }
@@ -163,11 +163,7 @@ impl Assembly {
             Part::Pieces(loader) => loader.finish()?,
             Part::File { .. } => {
                 let chunks = self.kept.unwrap_or_default();
-                AnyCuckooFilter::read_from(Chunks {
-                    chunks: chunks.into_iter(),
-                    chunk: Vec::new(),
-                    at: 0,
-                })?
+                Filter::read_from(Chunks { chunks: chunks.into_iter(), chunk: Vec::new(), at: 0 })?
             }
         };
         Ok(Whole::Filter(filter, self.about))

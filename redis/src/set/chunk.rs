@@ -17,7 +17,7 @@
 
 use crate::set::about::About;
 use crate::set::few::Few;
-use koel::{Piece, SnapshotInfo, StableHash};
+use koel::{Piece, Prehashed, SnapshotInfo, StableHash};
 use koel_state::window::Window;
 
 const MAGIC: [u8; 8] = *b"\x89koelr\r\n";
@@ -62,7 +62,8 @@ impl<'a> Chunk<'a> {
                 // Of anything else, a set would have had a filter from the start.
                 let about = about_of(front).filter(About::begins_small)?;
                 about.build().ok()?;
-                Some(Chunk::Few(about, Few::of(hashes.to_vec())?))
+                let hashes = hashes.iter().copied().map(Prehashed).collect();
+                Some(Chunk::Few(about, Few::of(hashes)?))
             }
             (2, []) => Some(Chunk::Mark),
             _ => None,
@@ -84,7 +85,7 @@ pub fn mark() -> Vec<u8> {
     words(2, None, &[])
 }
 
-fn words(kind: u64, about: Option<&About>, hashes: &[u64]) -> Vec<u8> {
+fn words(kind: u64, about: Option<&About>, hashes: &[Prehashed]) -> Vec<u8> {
     let of_set = about.map_or([0; 8], |about| {
         let About { capacity, rate, bucket_size, max_iterations, expansion, .. } = *about;
         let reported = [u64::from(bucket_size), max_iterations.into(), expansion.into()];
@@ -93,8 +94,9 @@ fn words(kind: u64, about: Option<&About>, hashes: &[u64]) -> Vec<u8> {
         [capacity, rate, seed, size, iterations, expansion, about.forget_after, about.deleted]
     });
     let front = [u64::from_le_bytes(MAGIC), VERSION, kind];
-    let all = front.iter().chain(&of_set).chain(hashes);
-    let mut bytes: Vec<u8> = all.flat_map(|word| word.to_le_bytes()).collect();
+    let hashes = hashes.iter().map(|hash| hash.0);
+    let all = front.into_iter().chain(of_set).chain(hashes);
+    let mut bytes: Vec<u8> = all.flat_map(u64::to_le_bytes).collect();
     bytes.extend(checksum_of(&bytes).to_le_bytes());
     bytes
 }

@@ -4,8 +4,7 @@
 //! on nothing else: what has expired is not counted, however far the tick has come that erases it. So a
 //! replica refuses what its primary refuses.
 
-use crate::set::either::filter;
-use koel::{AnyCuckooFilter, StableHash};
+use crate::set::about::Filter;
 use std::collections::VecDeque;
 
 #[cfg(test)]
@@ -28,14 +27,14 @@ pub struct Count {
 
 impl Count {
     /// Counts the items of a filter, of which no tick is passing. If it forgets, this reads all of it.
-    pub fn of(filter: &AnyCuckooFilter<StableHash>) -> Self {
+    pub fn of(filter: &Filter) -> Self {
         #[cfg(test)]
         COUNTED.set(COUNTED.get() + 1);
-        filter!(filter, filter => Count {
+        Count {
             items: filter.len() as u64,
             expiring: filter.expiring().iter().map(|items| *items as u64).collect(),
             tick: filter.present_tick(),
-        })
+        }
     }
 
     /// The same, of a copy of the filter.

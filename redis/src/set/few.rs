@@ -1,9 +1,11 @@
 //! A few items: their hashes, in order. They take a third of what the smallest filter does.
 
+use koel::Prehashed;
+
 /// The hashes of a few items, in ascending order, with as many copies as were added.
 #[derive(Clone, Debug, Default)]
 pub struct Few {
-    hashes: Vec<u64>,
+    hashes: Vec<Prehashed>,
 }
 
 /// From this number of items on, a set is a filter.
@@ -14,37 +16,37 @@ const MOST_COPIES: usize = 2;
 
 impl Few {
     /// Makes it of hashes in ascending order, or returns `None` if they are not, or too many.
-    pub fn of(hashes: Vec<u64>) -> Option<Self> {
+    pub fn of(hashes: Vec<Prehashed>) -> Option<Self> {
         let few = Few { hashes };
         let many =
             few.hashes.len() > MOST || few.hashes.iter().any(|hash| few.count(*hash) > MOST_COPIES);
         (few.hashes.is_sorted() && !many).then_some(few)
     }
 
-    pub fn hashes(&self) -> &[u64] {
+    pub fn hashes(&self) -> &[Prehashed] {
         &self.hashes
     }
 
     pub fn bytes(&self) -> usize {
-        self.hashes.capacity() * size_of::<u64>()
+        self.hashes.capacity() * size_of::<Prehashed>()
     }
 
-    pub fn contains(&self, hash: u64) -> bool {
+    pub fn contains(&self, hash: Prehashed) -> bool {
         self.hashes.binary_search(&hash).is_ok()
     }
 
-    pub fn count(&self, hash: u64) -> usize {
+    pub fn count(&self, hash: Prehashed) -> usize {
         let from = self.hashes.partition_point(|other| *other < hash);
         self.hashes[from..].iter().take_while(|other| **other == hash).count()
     }
 
     /// Whether there is room for another copy of this item.
-    pub fn takes(&self, hash: u64) -> bool {
+    pub fn takes(&self, hash: Prehashed) -> bool {
         self.hashes.len() < MOST && self.count(hash) < MOST_COPIES
     }
 
     /// Adds a copy. There has to be room for it.
-    pub fn add(&mut self, hash: u64) {
+    pub fn add(&mut self, hash: Prehashed) {
         // Exactly: a spare place in each of a hundred thousand sets is a megabyte.
         self.hashes.reserve_exact(1);
         let at = self.hashes.partition_point(|other| *other < hash);
@@ -52,7 +54,7 @@ impl Few {
     }
 
     /// Removes a copy, if there is one.
-    pub fn remove(&mut self, hash: u64) -> bool {
+    pub fn remove(&mut self, hash: Prehashed) -> bool {
         let found = self.hashes.binary_search(&hash);
         if let Ok(at) = found {
             self.hashes.remove(at);

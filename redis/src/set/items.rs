@@ -1,9 +1,9 @@
 //! What is done to the items of a set.
 
+use crate::set::about::Filter;
 use crate::set::count::Count;
-use crate::set::either::filter;
 use crate::set::{Body, Counted, Set, filter_of};
-use koel::{AnyCuckooFilter, Full, StableHash, UnionError, UnionErrorKind};
+use koel::{Full, Prehashed, UnionError, UnionErrorKind};
 
 /// Why two sets cannot be merged.
 pub enum Apart {
@@ -20,8 +20,8 @@ impl Set {
     /// For how many items there is room in a set of fixed size. One that grows makes room.
     fn room(&self) -> u64 {
         match &self.body {
-            Body::Filter(filter) => filter.count.as_ref().map_or(u64::MAX, |count| {
-                self.about.capacity.saturating_sub(count.items(filter.present_tick()))
+            Body::Filter(counted) => counted.count.as_ref().map_or(u64::MAX, |count| {
+                self.about.capacity.saturating_sub(count.items(counted.filter.present_tick()))
             }),
             _ => u64::MAX,
         }
@@ -29,13 +29,10 @@ impl Set {
 
     /// Does this to the filter. A few items go into one before, which is kept only if this succeeds: a command
     /// that is refused is not replicated, so it must change nothing.
-    fn in_filter<T>(
-        &mut self,
-        act: impl FnOnce(&AnyCuckooFilter<StableHash>) -> Result<T, Full>,
-    ) -> Option<T> {
+    fn in_filter<T>(&mut self, act: impl FnOnce(&Filter) -> Result<T, Full>) -> Option<T> {
         match &self.body {
             Body::Half(_) => None,
-            Body::Filter(filter) => act(&filter.any).ok(),
+            Body::Filter(counted) => act(&counted.filter).ok(),
             Body::Few(few) => {
                 let filter = filter_of(&self.about, few)?;
                 let done = act(&filter).ok()?;
@@ -46,7 +43,7 @@ impl Set {
     }
 
     /// Adds a copy of the item, and returns whether there was room.
-    pub fn add(&mut self, hash: u64) -> bool {
+    pub fn add(&mut self, hash: Prehashed) -> bool {
         if self.room() == 0 {
             return false;
         }
@@ -55,17 +52,14 @@ impl Set {
                 few.add(hash);
                 true
             }
-            _ => {
-                let add = |filter: &_| filter!(filter, filter => filter.insert_hash(hash));
-                self.in_filter(add).is_some()
-            }
+            _ => self.in_filter(|filter| filter.insert(&hash)).is_some(),
         };
         self.count_added(added.into());
         added
     }
 
     /// Adds the item if it is not there, and returns whether it was not, or `None` if there was no room.
-    pub fn add_if_absent(&mut self, hash: u64) -> Option<bool> {
+    pub fn add_if_absent(&mut self, hash: Prehashed) -> Option<bool> {
         if self.room() == 0 {
             // Who counts knows what has expired.
             return (self.count(hash) > 0).then_some(false);
@@ -76,8 +70,7 @@ impl Set {
                 few.add(hash);
                 Some(true)
             }
-            _ => self
-                .in_filter(|filter| filter!(filter, filter => filter.insert_hash_if_absent(hash))),
+            _ => self.in_filter(|filter| filter.insert_if_absent(&hash)),
         };
         self.count_added((added == Some(true)).into());
         added
@@ -86,25 +79,23 @@ impl Set {
     /// Counts so many items that were added to a set of fixed size.
     #[inline]
     fn count_added(&mut self, added: u64) {
-        if let Body::Filter(filter) = &mut self.body
-            && let Some(count) = &mut filter.count
+        if let Body::Filter(counted) = &mut self.body
+            && let Some(count) = &mut counted.count
         {
-            count.add(added, filter!(&filter.any, filter => filter.present_tick()));
+            count.add(added, counted.filter.present_tick());
         }
     }
 
     /// Adds a copy of each item, and tells for each whether there was room.
-    pub fn add_many(&mut self, hashes: &[u64], answers: &mut [bool]) {
-        let (Body::Filter(filter), true) = (&self.body, self.room() >= hashes.len() as u64) else {
+    pub fn add_many(&mut self, hashes: &[Prehashed], answers: &mut [bool]) {
+        let (Body::Filter(counted), true) = (&self.body, self.room() >= hashes.len() as u64) else {
             return hashes.iter().zip(answers).for_each(|(hash, answer)| *answer = self.add(*hash));
         };
         batches(
             hashes,
             answers,
             Ok(()),
-            |hashes, answers: &mut [Result<(), Full>]| {
-                filter!(&filter.any, filter => filter.insert_hash_many_into(hashes, answers));
-            },
+            |hashes, answers| counted.filter.insert_many_into(hashes, answers),
             |answer| answer.is_ok(),
         );
         self.count_added(answers.iter().filter(|added| **added).count() as u64);
@@ -112,8 +103,8 @@ impl Set {
 
     /// Adds each item that is not there, and tells for each whether it was not, or `None` if there was no
     /// room.
-    pub fn add_many_if_absent(&mut self, hashes: &[u64], answers: &mut [Option<bool>]) {
-        let (Body::Filter(filter), true) = (&self.body, self.room() >= hashes.len() as u64) else {
+    pub fn add_many_if_absent(&mut self, hashes: &[Prehashed], answers: &mut [Option<bool>]) {
+        let (Body::Filter(counted), true) = (&self.body, self.room() >= hashes.len() as u64) else {
             let each = hashes.iter().zip(answers);
             return each.for_each(|(hash, answer)| *answer = self.add_if_absent(*hash));
         };
@@ -121,28 +112,24 @@ impl Set {
             hashes,
             answers,
             Ok(false),
-            |hashes, answers: &mut [Result<bool, Full>]| {
-                filter!(&filter.any, filter => filter.insert_hash_if_absent_many_into(hashes, answers));
-            },
+            |hashes, answers| counted.filter.insert_if_absent_many_into(hashes, answers),
             |answer| answer.ok(),
         );
         self.count_added(answers.iter().filter(|added| **added == Some(true)).count() as u64);
     }
 
     #[inline]
-    pub fn contains(&self, hash: u64) -> bool {
+    pub fn contains(&self, hash: Prehashed) -> bool {
         match &self.body {
-            Body::Filter(filter) => filter!(&filter.any, filter => filter.contains_hash(hash)),
+            Body::Filter(counted) => counted.filter.contains(&hash),
             Body::Few(few) => few.contains(hash),
             Body::Half(_) => false,
         }
     }
 
-    pub fn contains_many(&self, hashes: &[u64], answers: &mut [bool]) {
+    pub fn contains_many(&self, hashes: &[Prehashed], answers: &mut [bool]) {
         match &self.body {
-            Body::Filter(filter) => {
-                filter!(&filter.any, filter => filter.contains_hash_many_into(hashes, answers));
-            }
+            Body::Filter(counted) => counted.filter.contains_many_into(hashes, answers),
             _ => {
                 let each = hashes.iter().zip(answers);
                 each.for_each(|(hash, answer)| *answer = self.contains(*hash));
@@ -150,28 +137,26 @@ impl Set {
         }
     }
 
-    pub fn count(&self, hash: u64) -> usize {
+    pub fn count(&self, hash: Prehashed) -> usize {
         match &self.body {
-            Body::Filter(filter) => filter!(&filter.any, filter => filter.count_hash(hash)),
+            Body::Filter(counted) => counted.filter.count(&hash),
             Body::Few(few) => few.count(hash),
             Body::Half(_) => 0,
         }
     }
 
     /// Removes a copy of the item, and returns whether there was one.
-    pub fn remove(&mut self, hash: u64) -> bool {
+    pub fn remove(&mut self, hash: Prehashed) -> bool {
         let removed = match &mut self.body {
-            Body::Filter(filter) => {
-                let Counted { any, count } = &mut **filter;
-                filter!(any, filter => {
-                    // Asked before it is gone.
-                    let age = count.as_ref().and_then(|_| filter.age_hash(hash));
-                    let removed = filter.remove_hash(hash);
-                    if let Some(count) = count.as_mut().filter(|_| removed) {
-                        count.remove(age, filter.present_tick());
-                    }
-                    removed
-                })
+            Body::Filter(counted) => {
+                let Counted { filter, count } = &mut **counted;
+                // Asked before it is gone.
+                let age = count.as_ref().and_then(|_| filter.age(&hash));
+                let removed = filter.remove(&hash);
+                if let Some(count) = count.as_mut().filter(|_| removed) {
+                    count.remove(age, filter.present_tick());
+                }
+                removed
             }
             Body::Few(few) => few.remove(hash),
             Body::Half(_) => false,
@@ -189,17 +174,18 @@ impl Set {
             return Err(Apart::Seed);
         }
         let other = match &other.body {
-            Body::Filter(other) => &other.any,
+            Body::Filter(other) => &other.filter,
             // A few items can be taken over by any set.
             _ => return Ok(()),
         };
-        match &self.body {
-            Body::Filter(own) => check_union(&own.any, other),
+        let checked = match &self.body {
+            Body::Filter(own) => own.filter.check_union(other),
             _ => {
                 let own = self.about.build().map_err(|error| Apart::Koel(error.to_string()))?;
-                check_union(&own, other)
+                own.check_union(other)
             }
-        }
+        };
+        checked.map_err(|error| Apart::of(&error))
     }
 
     /// Adds what the other sets have, which are [alike](Self::check_alike). A set of fixed size has changed only
@@ -239,13 +225,9 @@ impl Set {
             self.body = Body::of(filter);
         }
         let Body::Filter(own) = &mut self.body else { return Err(Apart::Half) };
-        let added = match (&own.any, &other.any) {
-            (AnyCuckooFilter::Fixed(own), AnyCuckooFilter::Fixed(other)) => own.union(other),
-            (AnyCuckooFilter::Growing(own), AnyCuckooFilter::Growing(other)) => own.union(other),
-            _ => return Err(Apart::Kind),
-        };
+        let added = own.filter.union(&other.filter);
         // It may have made items younger.
-        own.count.iter_mut().for_each(|count| *count = Count::of(&own.any));
+        own.count.iter_mut().for_each(|count| *count = Count::of(&own.filter));
         added.map(drop).map_err(|error| match error.kind() {
             UnionErrorKind::Full if !self.about.grows() => Apart::TooMany,
             _ => Apart::of(&error),
@@ -256,23 +238,11 @@ impl Set {
 impl Apart {
     fn of(error: &UnionError) -> Self {
         match error.kind() {
+            UnionErrorKind::DifferentKind => Apart::Kind,
             UnionErrorKind::DifferentSize => Apart::Capacity,
             _ => Apart::Koel(error.to_string()),
         }
     }
-}
-
-/// Checks that one filter could take over what the other one has.
-fn check_union(
-    own: &AnyCuckooFilter<StableHash>,
-    other: &AnyCuckooFilter<StableHash>,
-) -> Result<(), Apart> {
-    let checked = match (own, other) {
-        (AnyCuckooFilter::Fixed(own), AnyCuckooFilter::Fixed(other)) => own.check_union(other),
-        (AnyCuckooFilter::Growing(own), AnyCuckooFilter::Growing(other)) => own.check_union(other),
-        _ => return Err(Apart::Kind),
-    };
-    checked.map_err(|error| Apart::of(&error))
 }
 
 /// The items that are passed to a filter at once, with answers on the stack.
@@ -280,10 +250,10 @@ const BATCH: usize = 128;
 
 /// Passes items to a filter in batches, and answers in the words of a set.
 fn batches<A: Copy, B>(
-    hashes: &[u64],
+    hashes: &[Prehashed],
     answers: &mut [B],
     unanswered: A,
-    mut act: impl FnMut(&[u64], &mut [A]),
+    mut act: impl FnMut(&[Prehashed], &mut [A]),
     answer: impl Fn(A) -> B,
 ) {
     for (hashes, answers) in hashes.chunks(BATCH).zip(answers.chunks_mut(BATCH)) {

@@ -2,7 +2,7 @@
 //!
 //! * [`about`] is what it was made of.
 //! * [`few`] has a few items; from there on it is a filter of koel. If that is of fixed size, [`count`] has the
-//!   number of its items. [`either`] does the same to both kinds of filter.
+//!   number of its items.
 //! * [`items`] is what is done to items, [`time`] what makes them expire,
 //! * [`moves`] takes the set elsewhere, in [`chunk`]s, of which [`assembly`] makes it again.
 
@@ -10,18 +10,16 @@ pub mod about;
 pub mod assembly;
 pub mod chunk;
 mod count;
-mod either;
 pub mod few;
 pub mod items;
 pub mod moves;
 pub mod time;
 
-use crate::set::about::About;
+use crate::set::about::{About, Filter};
 use crate::set::assembly::Assembly;
 use crate::set::count::Count;
-use crate::set::either::filter;
 use crate::set::few::Few;
-use koel::{AnyCuckooFilter, BuildError, StableHash};
+use koel::{BuildError, Prehashed};
 use std::hash::BuildHasher;
 
 /// The set of a key.
@@ -47,15 +45,15 @@ pub struct Figures {
 }
 
 struct Counted {
-    any: AnyCuckooFilter<StableHash>,
+    filter: Filter,
     /// Of one of fixed size.
     count: Option<Count>,
 }
 
 impl Body {
-    fn of(any: AnyCuckooFilter<StableHash>) -> Self {
-        let count = matches!(any, AnyCuckooFilter::Fixed(_)).then(|| Count::of(&any));
-        Body::Filter(Box::new(Counted { any, count }))
+    fn of(filter: Filter) -> Self {
+        let count = (!filter.grows()).then(|| Count::of(&filter));
+        Body::Filter(Box::new(Counted { filter, count }))
     }
 }
 
@@ -102,16 +100,16 @@ impl Set {
     }
 
     #[inline]
-    pub fn hash(&self, item: &[u8]) -> u64 {
-        self.about.hasher.hash_one(item)
+    pub fn hash(&self, item: &[u8]) -> Prehashed {
+        Prehashed(self.about.hasher.hash_one(item))
     }
 
     pub fn len(&self) -> usize {
         match &self.body {
             Body::Few(few) => few.hashes().len(),
-            Body::Filter(filter) => match &filter.count {
-                Some(count) => count.items(filter.present_tick()) as usize,
-                None => filter!(&filter.any, filter => filter.len()),
+            Body::Filter(counted) => match &counted.count {
+                Some(count) => count.items(counted.filter.present_tick()) as usize,
+                None => counted.filter.len(),
             },
             Body::Half(_) => 0,
         }
@@ -129,7 +127,7 @@ impl Set {
     pub fn bytes(&self) -> usize {
         let body = match &self.body {
             Body::Few(few) => few.bytes(),
-            Body::Filter(filter) => filter!(&filter.any, filter => filter.size_in_bytes()),
+            Body::Filter(counted) => counted.filter.size_in_bytes(),
             Body::Half(assembly) => assembly.bytes(),
         };
         size_of::<Self>() + body
@@ -137,14 +135,14 @@ impl Set {
 
     /// What it tells of its table. This adds up the figures of all its parts, once.
     pub fn figures(&self) -> Figures {
-        let Body::Filter(filter) = &self.body else {
+        let Body::Filter(counted) = &self.body else {
             return Figures { buckets: 1, items: self.len(), present_rate: 0.0 };
         };
-        let stats = filter!(&filter.any, filter => filter.stats());
+        let stats = counted.filter.stats();
         Figures {
             buckets: stats.slots / stats.slots_per_bucket.max(1),
             // What has expired is not counted, though it may still be in the table.
-            items: if filter.count.is_some() { self.len() } else { stats.items },
+            items: if counted.count.is_some() { self.len() } else { stats.items },
             present_rate: stats.false_positive_rate,
         }
     }
@@ -161,10 +159,8 @@ impl Set {
 }
 
 /// Puts a few items into a filter. Every filter that grows has room for them.
-fn filter_of(about: &About, few: &Few) -> Option<AnyCuckooFilter<StableHash>> {
+fn filter_of(about: &About, few: &Few) -> Option<Filter> {
     let filter = about.build().ok()?;
-    for hash in few.hashes() {
-        filter!(&filter, filter => filter.insert_hash(*hash)).ok()?;
-    }
+    few.hashes().iter().try_for_each(|hash| filter.insert(hash)).ok()?;
     Some(filter)
 }

@@ -5,9 +5,8 @@
 use crate::set::about::About;
 use crate::set::assembly::{Assembly, Trouble, Whole};
 use crate::set::count::Count;
-use crate::set::either::filter;
 use crate::set::{Body, Counted, Set, chunk, filter_of};
-use koel::{AnyCuckooFilter, Piece, SnapshotError, StableHash};
+use koel::SnapshotError;
 
 /// The bytes in a piece, unless a shard has more.
 const PIECE_BYTES: usize = 1 << 20;
@@ -40,14 +39,13 @@ impl Set {
             (Body::Half(_), _) => return Err(NoPart::NoSuchCursor),
             (_, AT_END) => return Ok(None),
             (_, AT_ABOUT) => return Ok(Some((AT_END, chunk::of_about(&self.about)))),
-            (Body::Filter(filter), _) => &filter.any,
+            (Body::Filter(counted), _) => &counted.filter,
             (Body::Few(few), _) => {
                 built = filter_of(&self.about, few).ok_or(NoPart::NoSuchCursor)?;
                 &built
             }
         };
-        let piece = filter!(filter, filter => filter.piece_at(cursor, PIECE_BYTES));
-        let piece = piece.map_err(|error| match error.kind() {
+        let piece = filter.piece_at(cursor, PIECE_BYTES).map_err(|error| match error.kind() {
             koel::SnapshotErrorKind::NoSuchPiece => NoPart::NoSuchCursor,
             _ => NoPart::Koel(error),
         })?;
@@ -59,8 +57,10 @@ impl Set {
         match &self.body {
             Body::Few(few) => visit(&chunk::of_few(&self.about, few)),
             Body::Half(assembly) => assembly.each_chunk(visit),
-            Body::Filter(filter) => {
-                each_piece(&filter.any, |piece| visit(piece.as_bytes()))?;
+            Body::Filter(counted) => {
+                for piece in counted.filter.pieces(PIECE_BYTES) {
+                    visit(piece?.as_bytes());
+                }
                 visit(&chunk::of_about(&self.about));
             }
         }
@@ -72,7 +72,7 @@ impl Set {
         let built;
         let filter = match &self.body {
             Body::Half(assembly) => return assembly.each_chunk(visit),
-            Body::Filter(filter) => Some(&filter.any),
+            Body::Filter(counted) => Some(&counted.filter),
             // It does not matter when a few items become a filter.
             Body::Few(few) => {
                 built = filter_of(&self.about, few);
@@ -81,12 +81,11 @@ impl Set {
         };
         visit(&chunk::of_about(&self.about));
         // Without memory for a piece, there is no digest.
-        let _ = filter.map(|filter| {
-            each_piece(filter, |piece| {
-                visit(piece.header());
-                visit(piece.blocks());
-            })
-        });
+        let pieces = filter.into_iter().flat_map(|filter| filter.pieces(PIECE_BYTES));
+        for piece in pieces.map_while(Result::ok) {
+            visit(piece.header());
+            visit(piece.blocks());
+        }
     }
 
     pub fn try_clone(&self) -> Result<Self, String> {
@@ -95,18 +94,10 @@ impl Set {
             Body::Half(half) => {
                 Body::Half(Box::new(half.again().map_err(|error| error.to_string())?))
             }
-            Body::Filter(filter) => {
-                let again = match &filter.any {
-                    AnyCuckooFilter::Fixed(filter) => {
-                        filter.try_clone().map(AnyCuckooFilter::Fixed)
-                    }
-                    AnyCuckooFilter::Growing(filter) => {
-                        filter.try_clone().map(AnyCuckooFilter::Growing)
-                    }
-                };
-                let any = again.map_err(|error| error.to_string())?;
-                let count = filter.count.as_ref().map(Count::again);
-                Body::Filter(Box::new(Counted { any, count }))
+            Body::Filter(counted) => {
+                let filter = counted.filter.try_clone().map_err(|error| error.to_string())?;
+                let count = counted.count.as_ref().map(Count::again);
+                Body::Filter(Box::new(Counted { filter, count }))
             }
         };
         Ok(Set::of(self.about, body))
@@ -151,18 +142,4 @@ impl Set {
         }
         Pushed::Taken
     }
-}
-
-/// Visits all pieces of a filter.
-fn each_piece(
-    filter: &AnyCuckooFilter<StableHash>,
-    mut visit: impl FnMut(&Piece),
-) -> Result<(), SnapshotError> {
-    let mut cursor = Some(0);
-    while let Some(place) = cursor {
-        let piece = filter!(filter, filter => filter.piece_at(place, PIECE_BYTES))?;
-        visit(&piece);
-        cursor = piece.next();
-    }
-    Ok(())
 }

@@ -12,8 +12,7 @@
 //! And whatever saves, copies or compares a set ends its tick first. Only questions can see that something is left
 //! to erase.
 
-use crate::set::either::filter;
-use crate::set::{Body, Counted, Set};
+use crate::set::{Body, Set};
 use koel_state::window::Window;
 
 /// The segments that a part of a tick visits. It takes less than half a millisecond.
@@ -22,36 +21,28 @@ const IN_A_PART: usize = 512;
 /// The same where a client waits: less than a tenth of a millisecond.
 const IN_A_COMMAND: usize = 64;
 
-impl Counted {
-    /// The number of the present tick.
-    #[inline]
-    pub(super) fn present_tick(&self) -> Option<u64> {
-        filter!(&self.any, filter => filter.present_tick())
-    }
-}
-
 impl Set {
     /// For how long it remembers items, or `None` if for ever, or if another program counts its ticks.
     pub fn window(&self) -> Option<Window> {
-        let Body::Filter(filter) = &self.body else { return None };
-        filter!(&filter.any, filter => Window::of_ticks(filter.remembers()?, filter.present_tick()))
+        let Body::Filter(counted) = &self.body else { return None };
+        Window::of(&counted.filter).ok().flatten()
     }
 
     /// The number of its present tick.
     pub fn present_tick(&self) -> Option<u64> {
-        let Body::Filter(filter) = &self.body else { return None };
-        filter.present_tick()
+        let Body::Filter(counted) = &self.body else { return None };
+        counted.filter.present_tick()
     }
 
     /// Begins the tick with this number. If more have been missed, they pass at once.
     pub fn begin_tick(&self, number: u64) {
-        let Body::Filter(filter) = &self.body else { return };
-        if filter!(&filter.any, filter => filter.remembers().is_none()) {
+        let Body::Filter(counted) = &self.body else { return };
+        if counted.filter.remembers().is_none() {
             return;
         }
         while self.present_tick().is_none_or(|present| present < number) {
             self.finish_tick();
-            filter!(&filter.any, filter => filter.begin_tick_to(number));
+            counted.filter.begin_tick_to(number);
         }
     }
 
@@ -76,7 +67,7 @@ impl Set {
 
     fn pass(&self, most: usize) -> bool {
         match &self.body {
-            Body::Filter(filter) => filter!(&filter.any, filter => filter.tick_in_parts(most)),
+            Body::Filter(counted) => counted.filter.tick_in_parts(most),
             _ => true,
         }
     }

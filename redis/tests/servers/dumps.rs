@@ -4,7 +4,7 @@ use crate::client::{Client, Reply};
 use crate::files::{fill, state as state_of};
 use crate::replicas::Random;
 use crate::server::{Server, await_that, each_server, long, rewrite_file};
-use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, StableHash};
+use koel::{ConcurrentCuckooFilter, StableHash};
 
 /// Dumps a key, as clients do.
 fn dump(client: &mut Client, key: &str) -> Vec<(i64, Vec<u8>)> {
@@ -204,7 +204,7 @@ fn half_a_filter_answers_nothing_and_is_saved_copied_and_replicated() {
 }
 
 /// A file as `koel dedup` writes it.
-fn state(items: usize) -> (GrowingCuckooFilter<StableHash>, Vec<u8>) {
+fn state(items: usize) -> (ConcurrentCuckooFilter<StableHash>, Vec<u8>) {
     let builder = ConcurrentCuckooFilter::builder().capacity(10_000).false_positive_rate(1e-6);
     let filter = builder.hasher(StableHash::with_seed(7)).growing().build().expect("memory");
     for item in 0..items {
@@ -245,7 +245,7 @@ fn a_file_of_koel_is_loaded_cut_anywhere_and_comes_back() {
             // It is changed there, and comes back.
             assert_eq!(client.ask("CF.ADDNX k https://new.example/").integer(), 1);
             filter.insert("https://new.example/").expect("memory");
-            let mut loader = GrowingCuckooFilter::<StableHash>::loader();
+            let mut loader = ConcurrentCuckooFilter::<StableHash>::loader();
             for (_, chunk) in dump(&mut client, "k") {
                 if loader.next().is_some() {
                     loader.push(&chunk).expect("a piece");

@@ -12,12 +12,15 @@
 //! would. And they share the number of items that are left to remove, so when that reaches zero,
 //! another removal may be the one that comes too late. No lock is held for longer than by an operation on a single item.
 
+use crate::error::Full;
 use crate::filter::batch::ahead::for_each_ahead;
+use crate::key::Prehashed;
+use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
 use crate::layout::roots::Parts;
-use crate::layout::{SMALL, either};
-use crate::room::shards::{Operation, Shards};
-use crate::room::{Act, Room, Stage, perform};
+use crate::room::growing::Growing;
+use crate::room::growing::sharded::on_width;
+use crate::room::shards::{Located, Shards};
 use crate::rule::rule;
 
 /// The number of items that one thread sorts at once: enough to touch every cache line of a 1 MiB
@@ -36,74 +39,113 @@ const CACHED_BUCKETS: usize = (4 << 20) / size_of::<u64>();
 /// The number of items in each part from which sorting pays, for tables that are not cached.
 pub const SORTED_PER_PART: usize = if SMALL { 1 } else { 256 };
 
-/// Processes a batch in its order, wherever the items are.
-#[inline]
-pub fn in_order<A: Act, R: Room>(room: &R, hashes: &[u64], answers: &mut [A::Answer]) {
-    match room.stage() {
-        Stage::Shards(shards) => in_order_in::<A, _>(shards, hashes, answers),
-        Stage::List(_) => one_by_one::<A, R>(room, hashes, answers),
-    }
+/// An operation, as a type. A function that is passed is not always inlined, and the place of an item then
+/// goes through memory.
+pub trait Operation: Copy {
+    type Answer;
+
+    fn at<'a, S: Shards>(self, shards: &'a S, at: Located<'a, S>) -> Self::Answer;
 }
 
-/// Processes a batch of writes in whichever order is faster, wherever the items are.
-pub fn write<A: Act, R: Room>(room: &R, hashes: &[u64], answers: &mut [A::Answer]) {
-    match room.stage() {
-        Stage::Shards(shards) => write_in::<A, _>(shards, hashes, answers),
-        Stage::List(_) => one_by_one::<A, R>(room, hashes, answers),
-    }
+macro_rules! operations {
+    ($($name:ident: $operation:ident -> $answer:ty;)*) => {
+        $(
+            #[derive(Clone, Copy)]
+            pub struct $name;
+
+            impl Operation for $name {
+                type Answer = $answer;
+
+                #[inline(always)]
+                fn at<'a, S: Shards>(self, shards: &'a S, at: Located<'a, S>) -> $answer {
+                    shards.$operation(at)
+                }
+            }
+        )*
+    };
 }
+
+operations! {
+    Contains: contains -> bool;
+    Insert: insert -> Result<(), Full>;
+    InsertIfAbsent: insert_if_absent -> Result<bool, Full>;
+    Remove: remove -> bool;
+    Refresh: refresh -> bool;
+    InsertOrRefresh: insert_or_refresh -> Result<bool, Full>;
+}
+
+/// Processes a batch in this way if the items are in shards. In a list they come one by one.
+macro_rules! batch {
+    ($kind:expr, $way:ident, $type:ident: $operation:ident, $hashes:expr, $answers:expr) => {
+        $crate::room::on_shards!(
+            $kind,
+            shards => $way(shards, $hashes, $answers, bulk::$type),
+            growing => bulk::in_list(growing, $hashes, $answers, Growing::$operation, bulk::$type)
+        )
+    };
+}
+pub(crate) use batch;
 
 /// Begins a batch in a list, and continues in shards if the items come into these meanwhile.
 #[inline(never)]
-fn one_by_one<A: Act, R: Room>(room: &R, hashes: &[u64], answers: &mut [A::Answer]) {
+pub fn in_list<O: Operation>(
+    growing: &Growing,
+    hashes: &[Prehashed],
+    answers: &mut [O::Answer],
+    listed: impl Fn(&Growing, Mixed) -> Option<O::Answer> + Copy,
+    operation: O,
+) {
     for (number, hash) in hashes.iter().enumerate() {
-        if let Stage::Shards(shards) = room.stage() {
-            return write_in::<A, _>(shards, &hashes[number..], &mut answers[number..]);
+        if let Some(sharded) = growing.shards() {
+            let (hashes, answers) = (&hashes[number..], &mut answers[number..]);
+            return on_width!(sharded, shards => write(shards, hashes, answers, operation));
         }
-        answers[number] = perform::<A, R>(room, Mixed::of(*hash));
+        let hash = Mixed::of(hash.0);
+        answers[number] = growing.in_list(hash, listed, |sharded| {
+            on_width!(sharded, shards => operation.at(shards, shards.locate_in_time(hash)))
+        });
     }
 }
 
 /// Processes a batch in its order.
 #[inline]
-fn in_order_in<O: Operation, S: Shards>(shards: &S, hashes: &[u64], answers: &mut [O::Answer]) {
-    if O::IN_TIME && shards.is_ticking() {
-        hashes.iter().for_each(|hash| shards.sweep_for(Mixed::of(*hash)));
-    }
-    either!(shards.is_wide(), WIDE => in_order_of::<WIDE, O, S>(shards, hashes, answers))
-}
-
-#[inline]
-fn in_order_of<const WIDE: bool, O: Operation, S: Shards>(
+pub fn in_order<S: Shards, O: Operation>(
     shards: &S,
-    hashes: &[u64],
+    hashes: &[Prehashed],
     answers: &mut [O::Answer],
+    operation: O,
 ) {
-    let items = hashes.iter().map(|&hash| Mixed::of(hash)).zip(answers);
+    let items = hashes.iter().map(|hash| Mixed::of(hash.0)).zip(answers);
     // So few items are done before their first prefetch would be.
-    let few = if shards.buckets() <= CACHED_BUCKETS { 16 } else { 4 };
+    let few = if shards.bucket_count() <= CACHED_BUCKETS { 16 } else { 4 };
     if hashes.len() < few {
-        items.for_each(|(hash, answer)| *answer = O::at(shards, shards.locate::<WIDE>(hash)));
+        items.for_each(|(hash, answer)| *answer = operation.at(shards, shards.locate(hash)));
         return;
     }
-    let ahead = items.map(|(hash, answer)| (shards.fetch::<WIDE>(hash), answer));
-    for_each_ahead(ahead, |(ahead, answer)| *answer = O::at(shards, shards.fetched(ahead)));
+    let ahead = items.map(|(hash, answer)| (shards.fetch(hash), answer));
+    for_each_ahead(ahead, |(ahead, answer)| *answer = operation.at(shards, shards.fetched(ahead)));
 }
 
 /// Processes a batch of writes in whichever order is faster.
-pub fn write_in<O: Operation, S: Shards>(shards: &S, hashes: &[u64], answers: &mut [O::Answer]) {
-    let cached = shards.buckets() <= CACHED_BUCKETS && !SMALL;
-    if cached || hashes.len() < SORTED_PER_PART {
-        return in_order_in::<O, S>(shards, hashes, answers);
-    }
-    let parts = shards.parts();
-    if hashes.len().min(ROUND) / SORTED_PER_PART < parts.count() {
-        return in_order_in::<O, S>(shards, hashes, answers);
-    }
+pub fn write<S: Shards, O: Operation>(
+    shards: &S,
+    hashes: &[Prehashed],
+    answers: &mut [O::Answer],
+    operation: O,
+) {
+    let cached = shards.bucket_count() <= CACHED_BUCKETS && !SMALL;
+    let parts = if cached { None } else { Some(shards.parts()) };
+    let enough = |parts: &Parts| hashes.len().min(ROUND) / SORTED_PER_PART >= parts.count();
+    let Some(parts) = parts.filter(enough) else {
+        if shards.is_ticking() {
+            hashes.iter().for_each(|hash| shards.sweep_for(Mixed::of(hash.0)));
+        }
+        return in_order(shards, hashes, answers, operation);
+    };
     for (hashes, answers) in hashes.chunks(ROUND).zip(answers.chunks_mut(ROUND)) {
         let sorted = Sorted::new(parts, hashes);
         for part in 0..parts.count() {
-            act_on::<O, S>(shards, sorted.of_part(part), |item, answer| {
+            act_on(shards, sorted.of_part(part), operation, |item, answer| {
                 answers[item.index as usize] = answer;
             });
         }
@@ -112,44 +154,35 @@ pub fn write_in<O: Operation, S: Shards>(shards: &S, hashes: &[u64], answers: &m
 
 /// Does this to the items of one part.
 #[inline]
-pub fn act_on<O: Operation, S: Shards>(
+pub fn act_on<S: Shards, O: Operation>(
     shards: &S,
     items: &[Item],
-    answer: impl FnMut(Item, O::Answer),
-) {
-    if O::IN_TIME && shards.is_ticking() {
-        items.iter().for_each(|item| shards.sweep_for(item.hash()));
-    }
-    either!(shards.is_wide(), WIDE => act_on_of::<WIDE, O, S>(shards, items, answer))
-}
-
-#[inline]
-fn act_on_of<const WIDE: bool, O: Operation, S: Shards>(
-    shards: &S,
-    items: &[Item],
+    operation: O,
     mut answer: impl FnMut(Item, O::Answer),
 ) {
-    let ahead = items.iter().map(|&item| (item, shards.fetch::<WIDE>(item.hash())));
+    if shards.is_ticking() {
+        items.iter().for_each(|item| shards.sweep_for(item.hash()));
+    }
+    let ahead = items.iter().map(|&item| (item, shards.fetch(item.hash())));
     for_each_ahead(ahead, |(item, ahead)| {
         rule!("a_batch_looks_first_and_inserts_then", (), {
-            return answer(item, look_then_insert::<WIDE, O, S>(shards, ahead));
+            return answer(item, look_then_insert(shards, ahead, operation));
         });
-        answer(item, O::at(shards, shards.fetched(ahead)));
+        answer(item, operation.at(shards, shards.fetched(ahead)));
     });
 }
 
 /// The mistake of a batch that looks for an item and then inserts it, for the [rule](crate::rule) against that.
 #[cfg(loom)]
-fn look_then_insert<'a, const WIDE: bool, O: Operation, S: Shards>(
+fn look_then_insert<'a, S: Shards, O: Operation>(
     shards: &'a S,
-    ahead: S::Ahead<'a, WIDE>,
+    ahead: S::Ahead<'a>,
+    operation: O,
 ) -> O::Answer {
-    use crate::room::shards::{Contains, Insert, Remove};
-    let at = shards.fetched(ahead);
-    let is_there = Contains::at::<WIDE, S>(shards, at);
-    Insert::at::<WIDE, S>(shards, at).expect("there is room");
-    let answer = O::at(shards, at);
-    let _ = is_there && !Remove::at::<WIDE, S>(shards, at);
+    let is_there = shards.contains(shards.fetched(ahead));
+    shards.insert(shards.fetched(ahead)).expect("there is room");
+    let answer = operation.at(shards, shards.fetched(ahead));
+    let _ = is_there && !shards.remove(shards.fetched(ahead));
     answer
 }
 
@@ -183,10 +216,10 @@ pub struct Sorted {
 }
 
 impl Sorted {
-    pub fn new(parts: Parts, hashes: &[u64]) -> Self {
+    pub fn new(parts: Parts, hashes: &[Prehashed]) -> Self {
         let mut ends = vec![0; parts.count()];
-        for &hash in hashes {
-            ends[parts.of(Mixed::of(hash))] += 1;
+        for hash in hashes {
+            ends[parts.of(Mixed::of(hash.0))] += 1;
         }
         // First the start of each part. Placing an item moves it on, so that it becomes the end.
         let mut sum = 0;
@@ -194,8 +227,8 @@ impl Sorted {
             sum += std::mem::replace(end, sum);
         }
         let mut items = vec![Item::NONE; hashes.len()];
-        for (index, &hash) in hashes.iter().enumerate() {
-            let hash = Mixed::of(hash);
+        for (index, hash) in hashes.iter().enumerate() {
+            let hash = Mixed::of(hash.0);
             let at = &mut ends[parts.of(hash)];
             items[*at as usize] = Item::new(hash, index);
             *at += 1;

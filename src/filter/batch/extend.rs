@@ -2,14 +2,14 @@
 
 use crate::error::{Full, Refused};
 use crate::filter::ConcurrentCuckooFilter;
-use crate::room::Room;
-use std::hash::{BuildHasher, Hash};
+use crate::key::{Key, Prehashed};
+use std::hash::BuildHasher;
 
 /// The number of items that wait for each other, so that they can be added as a batch.
 const AT_ONCE: usize = 1 << 10;
 
 /// # Streams of items
-impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
+impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// [Adds](Self::insert_if_absent) each item that is not in the filter yet, passes those that were
     /// new to `new`, in their order, and returns their number.
     ///
@@ -33,19 +33,19 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     /// assert_eq!((count, to_fetch), (2, vec!["/b", "/c"]));
     /// # Ok::<(), koel::Refused>(())
     /// ```
-    pub fn extend_if_absent<T: Hash>(
+    pub fn extend_if_absent<K: Key>(
         &self,
-        items: impl IntoIterator<Item = T>,
-        mut new: impl FnMut(T),
+        items: impl IntoIterator<Item = K>,
+        mut new: impl FnMut(K),
     ) -> Result<usize, Refused> {
         let mut extension = Extension::default();
         for item in items {
             extension.push(self.hash_of(&item), item);
             if extension.has(AT_ONCE) {
-                extension.flush(|hashes| self.insert_hash_if_absent_many(hashes), &mut new);
+                extension.flush(|hashes| self.insert_if_absent_many(hashes), &mut new);
             }
         }
-        extension.flush(|hashes| self.insert_hash_if_absent_many(hashes), new);
+        extension.flush(|hashes| self.insert_if_absent_many(hashes), new);
         extension.outcome()
     }
 }
@@ -53,12 +53,12 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
 /// A stream, or one thread's share of it.
 pub struct Extension<T> {
     /// Items that are added once there are enough for a batch, and their hashes.
-    hashes: Vec<u64>,
+    hashes: Vec<Prehashed>,
     items: Vec<T>,
     added: usize,
     refused: usize,
     /// The hashes of the first items that were refused.
-    names: Vec<u64>,
+    names: Vec<Prehashed>,
 }
 
 impl<T> Default for Extension<T> {
@@ -69,7 +69,7 @@ impl<T> Default for Extension<T> {
 }
 
 impl<T> Extension<T> {
-    pub fn push(&mut self, hash: u64, item: T) {
+    pub fn push(&mut self, hash: Prehashed, item: T) {
         self.hashes.push(hash);
         self.items.push(item);
     }
@@ -81,7 +81,7 @@ impl<T> Extension<T> {
     /// Adds the items that are waiting, and passes on those that were new.
     pub fn flush(
         &mut self,
-        add: impl FnOnce(&[u64]) -> Vec<Result<bool, Full>>,
+        add: impl FnOnce(&[Prehashed]) -> Vec<Result<bool, Full>>,
         mut new: impl FnMut(T),
     ) {
         let hashes = std::mem::take(&mut self.hashes);
@@ -100,7 +100,7 @@ impl<T> Extension<T> {
         self.hashes.clear();
     }
 
-    fn refuse(&mut self, count: usize, names: &[u64]) {
+    fn refuse(&mut self, count: usize, names: &[Prehashed]) {
         self.refused += count;
         let room = Refused::MOST_NAMED - self.names.len();
         self.names.extend_from_slice(&names[..names.len().min(room)]);

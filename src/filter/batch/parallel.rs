@@ -8,12 +8,13 @@
 use crate::error::Full;
 use crate::error::Refused;
 use crate::filter::ConcurrentCuckooFilter;
-use crate::filter::batch::bulk::{self, ROUND, Sorted, act_on};
+use crate::filter::batch::bulk::{self, Operation, ROUND, Sorted, act_on, batch, write};
 use crate::filter::batch::extend::Extension;
-use crate::room::shards::{Insert, InsertIfAbsent, Remove, Shards};
-use crate::room::{Act, Room, Stage};
+use crate::key::{Key, Prehashed};
+use crate::room::growing::Growing;
+use crate::room::shards::Shards;
 use rayon::prelude::*;
-use std::hash::{BuildHasher, Hash};
+use std::hash::BuildHasher;
 
 /// The number of items that a thread takes at once. Fewer than two pieces are not worth waking
 /// another thread.
@@ -28,7 +29,7 @@ const MOST_SORTED: usize = 1 << 21;
 /// results in order, like the methods without `par_`. A large batch takes less than 15 bytes an
 /// item in addition to its results. It is processed in rounds, so this is never more than 48 MiB.
 /// If an item's `Hash` panics, any of the other items may have been written.
-impl<S: BuildHasher + Sync, R: Room> ConcurrentCuckooFilter<S, R> {
+impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
     /// Returns for each item whether the filter contains it, like
     /// [`contains_many`](Self::contains_many), on many threads.
     ///
@@ -39,10 +40,10 @@ impl<S: BuildHasher + Sync, R: Room> ConcurrentCuckooFilter<S, R> {
     /// # Ok::<(), koel::Full>(())
     /// ```
     #[must_use]
-    pub fn par_contains_many<T: Hash + Sync>(&self, items: &[T]) -> Vec<bool> {
+    pub fn par_contains_many<K: Key + Sync>(&self, items: &[K]) -> Vec<bool> {
         let mut found = vec![false; items.len()];
         in_pieces(items, &mut found, |items, found| {
-            self.hashed(items, found, |hashes, found| self.contains_each(hashes, found));
+            self.look_up(items, found);
         });
         found
     }
@@ -55,8 +56,10 @@ impl<S: BuildHasher + Sync, R: Room> ConcurrentCuckooFilter<S, R> {
     /// assert!(filter.par_insert_many(&rows).iter().all(Result::is_ok));
     /// ```
     #[must_use = "a refused item is not in the filter"]
-    pub fn par_insert_many<T: Hash + Sync>(&self, items: &[T]) -> Vec<Result<(), Full>> {
-        self.par_write_items::<Insert, _>(items, Ok(()))
+    pub fn par_insert_many<K: Key + Sync>(&self, items: &[K]) -> Vec<Result<(), Full>> {
+        self.par_answers(items, Ok(()), |hashes, answers| {
+            batch!(self.kind(), par_write, Insert: insert, hashes, answers);
+        })
     }
 
     /// Adds each item that is not in the filter yet, like
@@ -69,11 +72,10 @@ impl<S: BuildHasher + Sync, R: Room> ConcurrentCuckooFilter<S, R> {
     /// assert_eq!(seen.par_insert_if_absent_many(&["a", "a"]), [Ok(true), Ok(false)]);
     /// ```
     #[must_use = "a refused item is not in the filter"]
-    pub fn par_insert_if_absent_many<T: Hash + Sync>(
-        &self,
-        items: &[T],
-    ) -> Vec<Result<bool, Full>> {
-        self.par_write_items::<InsertIfAbsent, _>(items, Ok(false))
+    pub fn par_insert_if_absent_many<K: Key + Sync>(&self, items: &[K]) -> Vec<Result<bool, Full>> {
+        self.par_answers(items, Ok(false), |hashes, answers| {
+            batch!(self.kind(), par_write, InsertIfAbsent: insert_if_absent, hashes, answers);
+        })
     }
 
     /// Removes one copy of each item, like [`remove_many`](Self::remove_many), on many threads.
@@ -84,8 +86,10 @@ impl<S: BuildHasher + Sync, R: Room> ConcurrentCuckooFilter<S, R> {
     /// assert_eq!(filter.par_remove_many(&["a", "b"]), [true, false]);
     /// # Ok::<(), koel::Full>(())
     /// ```
-    pub fn par_remove_many<T: Hash + Sync>(&self, items: &[T]) -> Vec<bool> {
-        self.par_write_items::<Remove, _>(items, false)
+    pub fn par_remove_many<K: Key + Sync>(&self, items: &[K]) -> Vec<bool> {
+        self.par_answers(items, false, |hashes, answers| {
+            batch!(self.kind(), par_write, Remove: remove, hashes, answers);
+        })
     }
 
     /// Adds a copy of every item of a parallel iterator, in any order, and returns the number of
@@ -111,12 +115,12 @@ impl<S: BuildHasher + Sync, R: Room> ConcurrentCuckooFilter<S, R> {
     /// assert!(filter.contains("/4711"));
     /// # Ok::<(), koel::Refused>(())
     /// ```
-    pub fn par_extend<T: Hash + Send>(
+    pub fn par_extend<K: Key + Send>(
         &self,
-        items: impl IntoParallelIterator<Item = T>,
+        items: impl IntoParallelIterator<Item = K>,
     ) -> Result<usize, Refused> {
-        let insert = |hashes: &[u64]| {
-            self.insert_hash_many(hashes).into_iter().map(|answer| answer.map(|()| true)).collect()
+        let insert = |hashes: &[Prehashed]| {
+            self.insert_many(hashes).into_iter().map(|answer| answer.map(|()| true)).collect()
         };
         self.par_add(items, |_| (), insert, |()| ())
     }
@@ -146,31 +150,31 @@ impl<S: BuildHasher + Sync, R: Room> ConcurrentCuckooFilter<S, R> {
     /// assert_eq!((count, new.len(), bytes.into_inner()), (100, 100, 10 * 2 + 90 * 3));
     /// # Ok::<(), koel::Refused>(())
     /// ```
-    pub fn par_extend_if_absent<T: Hash + Send>(
+    pub fn par_extend_if_absent<K: Key + Send>(
         &self,
-        items: impl IntoParallelIterator<Item = T>,
-        new: impl Fn(T) + Sync,
+        items: impl IntoParallelIterator<Item = K>,
+        new: impl Fn(K) + Sync,
     ) -> Result<usize, Refused> {
-        let insert = |hashes: &[u64]| self.insert_hash_if_absent_many(hashes);
+        let insert = |hashes: &[Prehashed]| self.insert_if_absent_many(hashes);
         self.par_add(items, |item| item, insert, new)
     }
 
     /// Adds all items with `add`. Keeps of each what is passed to `new` if it was new.
-    fn par_add<T: Hash + Send, K: Send>(
+    fn par_add<K: Key + Send, T: Send>(
         &self,
-        items: impl IntoParallelIterator<Item = T>,
-        keep: impl Fn(T) -> K + Sync,
-        add: impl Fn(&[u64]) -> Vec<Result<bool, Full>> + Sync,
-        new: impl Fn(K) + Sync,
+        items: impl IntoParallelIterator<Item = K>,
+        keep: impl Fn(K) -> T + Sync,
+        add: impl Fn(&[Prehashed]) -> Vec<Result<bool, Full>> + Sync,
+        new: impl Fn(T) + Sync,
     ) -> Result<usize, Refused> {
-        let push = |mut extension: Extension<K>, item: T| {
+        let push = |mut extension: Extension<T>, item: K| {
             extension.push(self.hash_of(&item), keep(item));
             if extension.has(PIECE) {
                 extension.flush(&add, &new);
             }
             extension
         };
-        let flush = |mut extension: Extension<K>| {
+        let flush = |mut extension: Extension<T>| {
             extension.flush(&add, &new);
             extension
         };
@@ -178,134 +182,71 @@ impl<S: BuildHasher + Sync, R: Room> ConcurrentCuckooFilter<S, R> {
         extensions.reduce(Extension::default, Extension::merge).outcome()
     }
 
-    pub(crate) fn par_write_items<O: Act<Answer: Copy + Send + Sync>, T: Hash + Sync>(
+    /// What this answers for the hashes of the items, which are hashed on all threads.
+    fn par_answers<K: Key + Sync, A: Copy>(
         &self,
-        items: &[T],
-        unanswered: O::Answer,
-    ) -> Vec<O::Answer> {
-        if items.len() < 2 * PIECE {
-            return self.write_items::<O, T>(items, unanswered);
-        }
+        items: &[K],
+        unanswered: A,
+        act: impl Fn(&[Prehashed], &mut [A]),
+    ) -> Vec<A> {
         let mut answers = vec![unanswered; items.len()];
+        if items.len() < 2 * PIECE || K::prehashed(items).is_some() {
+            self.hashed(items, &mut answers, act);
+            return answers;
+        }
         let mut hashes = Vec::new();
         let round = bulk::round_of_items(items.len(), MOST_SORTED);
         for (items, answers) in items.chunks(round).zip(answers.chunks_mut(round)) {
             items.par_iter().map(|item| self.hash_of(item)).collect_into_vec(&mut hashes);
-            self.par_write::<O>(&hashes, answers);
+            act(&hashes, answers);
         }
         answers
     }
 }
 
-/// # Many items at once, on many threads, by their hashes
-impl<S: Sync, R: Room> ConcurrentCuckooFilter<S, R> {
-    /// Returns for each hash whether the filter contains its item, like
-    /// [`par_contains_many`](Self::par_contains_many).
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
-    /// filter.insert_hash(17)?;
-    /// assert_eq!(filter.par_contains_hash_many(&[17, 18]), [true, false]);
-    /// # Ok::<(), koel::Full>(())
-    /// ```
-    #[must_use]
-    pub fn par_contains_hash_many(&self, hashes: &[u64]) -> Vec<bool> {
-        let mut found = vec![false; hashes.len()];
-        in_pieces(hashes, &mut found, |hashes, found| self.contains_each(hashes, found));
-        found
+/// Processes a batch of writes on all threads, if that is faster.
+fn par_write<S: Shards, O: Operation<Answer: Copy + Send + Sync> + Sync>(
+    shards: &S,
+    hashes: &[Prehashed],
+    answers: &mut [O::Answer],
+    operation: O,
+) {
+    let threads = rayon::current_num_threads();
+    if threads == 1 || hashes.len() < 2 * PIECE {
+        return write(shards, hashes, answers, operation);
     }
-
-    /// Adds a copy of the item of each hash, like [`par_insert_many`](Self::par_insert_many).
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
-    /// assert_eq!(filter.par_insert_hash_many(&[17, 18]), [Ok(()), Ok(())]);
-    /// ```
-    #[must_use = "a refused item is not in the filter"]
-    pub fn par_insert_hash_many(&self, hashes: &[u64]) -> Vec<Result<(), Full>> {
-        self.par_write_hashes::<Insert>(hashes, Ok(()))
+    let parts = shards.parts();
+    if parts.count() == 1 || hashes.len() / bulk::SORTED_PER_PART < parts.count() {
+        return write(shards, hashes, answers, operation);
     }
-
-    /// Adds the item of each hash that is not in the filter yet, like
-    /// [`par_insert_if_absent_many`](Self::par_insert_if_absent_many).
-    ///
-    /// ```
-    /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);
-    /// assert_eq!(seen.par_insert_hash_if_absent_many(&[17, 17]), [Ok(true), Ok(false)]);
-    /// ```
-    #[must_use = "a refused item is not in the filter"]
-    pub fn par_insert_hash_if_absent_many(&self, hashes: &[u64]) -> Vec<Result<bool, Full>> {
-        self.par_write_hashes::<InsertIfAbsent>(hashes, Ok(false))
-    }
-
-    /// Removes one copy of the item of each hash, like [`par_remove_many`](Self::par_remove_many).
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
-    /// filter.insert_hash(17)?;
-    /// assert_eq!(filter.par_remove_hash_many(&[17, 18]), [true, false]);
-    /// # Ok::<(), koel::Full>(())
-    /// ```
-    pub fn par_remove_hash_many(&self, hashes: &[u64]) -> Vec<bool> {
-        self.par_write_hashes::<Remove>(hashes, false)
-    }
-
-    pub(crate) fn par_write_hashes<O: Act<Answer: Copy + Send + Sync>>(
-        &self,
-        hashes: &[u64],
-        unanswered: O::Answer,
-    ) -> Vec<O::Answer> {
-        let mut answers = vec![unanswered; hashes.len()];
-        self.par_write::<O>(hashes, &mut answers);
-        answers
-    }
-
-    fn par_write<O: Act<Answer: Copy + Send + Sync>>(
-        &self,
-        hashes: &[u64],
-        answers: &mut [O::Answer],
-    ) {
-        let room = self.room();
-        let Stage::Shards(shards) = room.stage() else {
-            return bulk::write::<O, R>(room, hashes, answers);
-        };
-        let threads = rayon::current_num_threads();
-        if threads == 1 || hashes.len() < 2 * PIECE {
-            return bulk::write::<O, R>(room, hashes, answers);
-        }
-        let parts = shards.parts();
-        if parts.count() == 1 || hashes.len() / bulk::SORTED_PER_PART < parts.count() {
-            return bulk::write::<O, R>(room, hashes, answers);
-        }
-        let round = (ROUND * threads).min(MOST_SORTED);
-        for (hashes, answers) in hashes.chunks(round).zip(answers.chunks_mut(round)) {
-            // Each piece stores where its parts end, in 4 bytes a part. Pieces of this size keep
-            // that to a byte an item.
-            let piece = hashes.len().div_ceil(threads).max(4 * parts.count());
-            let pieces: Vec<Sorted> =
-                hashes.par_chunks(piece).map(|hashes| Sorted::new(parts, hashes)).collect();
-            // The answers of each part's items, piece after piece.
-            let by_part: Vec<Vec<O::Answer>> = (0..parts.count())
-                .into_par_iter()
-                .map(|part| {
-                    let items = pieces.iter().map(|piece| piece.of_part(part));
-                    let mut answers = Vec::with_capacity(items.clone().map(<[_]>::len).sum());
-                    items.for_each(|items| {
-                        act_on::<O, _>(shards, items, |_, answer| answers.push(answer));
-                    });
-                    answers
-                })
-                .collect();
-            answers.par_chunks_mut(piece).enumerate().for_each(|(number, answers)| {
-                for (part, of_part) in by_part.iter().enumerate() {
-                    let before = pieces[..number].iter().map(|piece| piece.of_part(part).len());
-                    let of_piece = &of_part[before.sum()..];
-                    for (item, answer) in pieces[number].of_part(part).iter().zip(of_piece) {
-                        answers[item.index as usize] = *answer;
-                    }
+    let round = (ROUND * threads).min(MOST_SORTED);
+    for (hashes, answers) in hashes.chunks(round).zip(answers.chunks_mut(round)) {
+        // Each piece stores where its parts end, in 4 bytes a part. Pieces of this size keep
+        // that to a byte an item.
+        let piece = hashes.len().div_ceil(threads).max(4 * parts.count());
+        let pieces: Vec<Sorted> =
+            hashes.par_chunks(piece).map(|hashes| Sorted::new(parts, hashes)).collect();
+        // The answers of each part's items, piece after piece.
+        let by_part: Vec<Vec<O::Answer>> = (0..parts.count())
+            .into_par_iter()
+            .map(|part| {
+                let items = pieces.iter().map(|piece| piece.of_part(part));
+                let mut answers = Vec::with_capacity(items.clone().map(<[_]>::len).sum());
+                items.for_each(|items| {
+                    act_on(shards, items, operation, |_, answer| answers.push(answer));
+                });
+                answers
+            })
+            .collect();
+        answers.par_chunks_mut(piece).enumerate().for_each(|(number, answers)| {
+            for (part, of_part) in by_part.iter().enumerate() {
+                let before = pieces[..number].iter().map(|piece| piece.of_part(part).len());
+                let of_piece = &of_part[before.sum()..];
+                for (item, answer) in pieces[number].of_part(part).iter().zip(of_piece) {
+                    answers[item.index as usize] = *answer;
                 }
-            });
-        }
+            }
+        });
     }
 }
 

@@ -60,8 +60,6 @@ pub enum SnapshotErrorKind {
     NotASnapshot,
     /// The file has a version of the format that this version of koel does not know.
     UnsupportedVersion,
-    /// The file holds a growing filter and a fixed one was requested, or the other way round.
-    WrongKind,
     /// The filter was saved with another hasher, or the hasher no longer gives the same hashes.
     WrongHasher,
     /// The file ends too soon, or continues after its end; or it is only a
@@ -117,10 +115,6 @@ pub enum Reason {
     NotASnapshot,
     UnsupportedVersion {
         version: u64,
-    },
-    WrongKind {
-        /// Whether the file holds a growing filter.
-        grows: bool,
     },
     WrongHasher {
         found: String,
@@ -219,7 +213,7 @@ impl SnapshotError {
     /// Returns the kind of this error.
     ///
     /// ```
-    /// use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, SnapshotErrorKind, StableHash};
+    /// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
     ///
     /// let filter = ConcurrentCuckooFilter::builder()
     ///     .capacity(9)
@@ -227,8 +221,8 @@ impl SnapshotError {
     ///     .build()?;
     /// let mut file = Vec::new();
     /// filter.write_to(&mut file)?;
-    /// let error = GrowingCuckooFilter::<StableHash>::read_from(&file[..]).unwrap_err();
-    /// assert_eq!(error.kind(), SnapshotErrorKind::WrongKind);
+    /// let error = ConcurrentCuckooFilter::<StableHash>::read_from(&file[..200]).unwrap_err();
+    /// assert_eq!(error.kind(), SnapshotErrorKind::Incomplete);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn kind(&self) -> SnapshotErrorKind {
@@ -243,7 +237,6 @@ impl SnapshotError {
             Reason::Busy { .. } => SnapshotErrorKind::Busy,
             Reason::NotASnapshot => SnapshotErrorKind::NotASnapshot,
             Reason::UnsupportedVersion { .. } => SnapshotErrorKind::UnsupportedVersion,
-            Reason::WrongKind { .. } => SnapshotErrorKind::WrongKind,
             Reason::WrongHasher { .. } | Reason::OtherHashes { .. } => {
                 SnapshotErrorKind::WrongHasher
             }

@@ -65,12 +65,6 @@ impl fmt::Display for Reason {
                     ),
                 }
             }
-            Reason::WrongKind { grows: true } => {
-                f.write_str("it holds a growing filter: load it as a `GrowingCuckooFilter`")
-            }
-            Reason::WrongKind { grows: false } => f.write_str(
-                "it holds a fixed filter, not a growing one: load it as a `ConcurrentCuckooFilter`",
-            ),
             Reason::WrongHasher { found, wanted } => {
                 let is_own = found == StableHash::NAME;
                 let known = if is_own { " (koel's `StableHash`)" } else { "" };

@@ -34,7 +34,7 @@ use std::path::Path;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SnapshotInfo {
-    /// Whether the file is of a [`GrowingCuckooFilter`](crate::GrowingCuckooFilter).
+    /// Whether the filter [grows](crate::ConcurrentCuckooFilter::grows).
     pub grows: bool,
     /// The number of copies of items. (In a filter that forgets, some may have expired while it was saved.)
     pub items: usize,

@@ -14,8 +14,8 @@ use crate::snapshot::part::coverage::UNITS;
 use crate::snapshot::part::format::{
     END_WORDS, End, HEADER_WORDS, Words, block_bytes, buckets_in, bytes_of,
 };
-use crate::snapshot::part::header::{Header, is_snapshot};
-use crate::snapshot::read::{ReadFilter, Wanted, read, read_after};
+use crate::snapshot::part::header::{Header, is_snapshot, read_header};
+use crate::snapshot::read::{ReadFilter, read, read_after};
 use crate::snapshot::source::Source;
 use crate::stable_hash::PersistentHasher;
 use crate::sync::Mutex;
@@ -36,17 +36,17 @@ const PARTS: usize = 16;
 /// The bytes of a file that are worth another thread.
 const BYTES_FOR_A_THREAD: u64 = 4 << 20;
 
-/// Loads a file.
-pub fn load<S: PersistentHasher>(file: File, wanted: Wanted) -> Result<ReadFilter<S>, Reason> {
+/// Loads the file of a filter that takes so many bytes without its heap.
+pub fn load<S: PersistentHasher>(file: File, own_bytes: usize) -> Result<ReadFilter<S>, Reason> {
     let about = file.metadata().map_err(Reason::io("cannot read"))?;
     if !about.is_file() {
-        return read(&file, wanted);
+        return read(&file, own_bytes);
     }
     let length = about.len();
     let words = header_words(&file, length)?;
-    let (header, sum) = wanted.header(&mut words.clone())?;
+    let (header, sum) = read_header(&mut words.clone(), own_bytes)?;
     if header.is_list {
-        return load_list(&file, length, words, wanted);
+        return load_list(&file, length, words, own_bytes);
     }
     let plan = &header.plan;
     let reader = BlockReader::new(plan);
@@ -96,10 +96,10 @@ pub fn load_list<S: PersistentHasher>(
     file: &File,
     length: u64,
     words: Words<HEADER_WORDS>,
-    wanted: Wanted,
+    own_bytes: usize,
 ) -> Result<ReadFilter<S>, Reason> {
     let at = size_of_val(&words) as u64;
-    read_after(words, Source::of_length(At { file, at }, at, length), wanted)
+    read_after(words, Source::of_length(At { file, at }, at, length), own_bytes)
 }
 
 /// Checks that a piece that is read as a file has all of its filter. (A file that has not is damaged.)

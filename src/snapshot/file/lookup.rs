@@ -1,11 +1,13 @@
 //! Lookups in a file, which read only the shards that the items lead to.
 
+use crate::key::{Key, Prehashed};
 use crate::layout::aging::{Aging, GROWING_BUCKETS};
 use crate::layout::either;
 use crate::layout::geometry::{Mixed, Place};
 use crate::layout::sizing::{rate_at, rate_of_a_lane};
-use crate::room::growing::grown::Grown;
-use crate::room::growing::stages::list::List;
+use crate::room::growing::Growing;
+use crate::room::growing::list::List;
+use crate::room::growing::sharded::AnySharded;
 use crate::room::parts::{Loaded, Plan};
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::error::{Reason, SnapshotError};
@@ -17,14 +19,12 @@ use crate::snapshot::part::blocks::BlockReader;
 use crate::snapshot::part::format::buckets_in;
 use crate::snapshot::part::header::{Header, read_header};
 use crate::snapshot::part::time::lag;
-use crate::snapshot::read::Wanted;
 use crate::stable_hash::PersistentHasher;
 use crate::sync::Mutex;
 use crate::table::Table;
 use crate::table::ticking::Ticking;
 use std::fmt;
 use std::fs::File;
-use std::hash::Hash;
 use std::path::{Path, PathBuf};
 
 /// A filter in its file: answers for single items without loading all of it.
@@ -91,8 +91,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         let words = header_words(&file, info.bytes)?;
         let (header, sum) = read_header::<S>(&mut words.clone(), 0)?;
         let contents = if header.is_list {
-            let wanted = Wanted { grows: None, own_bytes: 0 };
-            match load_list::<S>(&file, info.bytes, words, wanted)?.loaded {
+            match load_list::<S>(&file, info.bytes, words, 0)?.loaded {
                 Loaded::Items { hashes, stamps, time } => {
                     Contents::Items(Listing { hashes, stamps, time })
                 }
@@ -113,40 +112,33 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     /// # Errors
     ///
     /// Returns an error if the item's shard cannot be read, or is damaged.
-    pub fn contains<Q: Hash + ?Sized>(&self, item: &Q) -> Result<bool, SnapshotError> {
-        self.contains_hash(self.header.hasher.hash_one(item))
+    pub fn contains<K: Key + ?Sized>(&self, item: &K) -> Result<bool, SnapshotError> {
+        let hash = Prehashed(item.hash_with(&self.header.hasher));
+        self.contains_many(&[hash]).map(|found| found[0])
     }
 
-    /// Looks up the item with this hash.
+    /// Looks up each item, and reads each shard that they lead to once.
     ///
     /// # Errors
     ///
     /// Returns an error in the same cases as [`contains`](Self::contains).
-    pub fn contains_hash(&self, hash: u64) -> Result<bool, SnapshotError> {
-        Ok(self.contains_hash_many(&[hash])?[0])
+    pub fn contains_many<K: Key>(&self, items: &[K]) -> Result<Vec<bool>, SnapshotError> {
+        self.look_up(items).map_err(|reason| reason.of(Some(&self.path)))
     }
 
-    /// Looks up the items with these hashes, and reads each shard that they lead to once.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error in the same cases as [`contains`](Self::contains).
-    pub fn contains_hash_many(&self, hashes: &[u64]) -> Result<Vec<bool>, SnapshotError> {
-        self.look_up(hashes).map_err(|reason| reason.of(Some(&self.path)))
-    }
-
-    fn look_up(&self, hashes: &[u64]) -> Result<Vec<bool>, Reason> {
+    fn look_up<K: Key>(&self, items: &[K]) -> Result<Vec<bool>, Reason> {
+        let hashes = items.iter().map(|item| item.hash_with(&self.header.hasher));
         let (heads, reader) = match &self.contents {
             Contents::Shards { heads, reader } => (heads, reader),
             Contents::Items(items) => {
-                let is_in = |hash: &u64| items.hashes.binary_search(&Mixed::of(*hash).0).is_ok();
-                return Ok(hashes.iter().map(is_in).collect());
+                let is_in = |hash| items.hashes.binary_search(&Mixed::of(hash).0).is_ok();
+                return Ok(hashes.map(is_in).collect());
             }
         };
-        let places = hashes.iter().map(|hash| self.located(heads, *hash));
+        let places = hashes.map(|hash| self.located(heads, hash));
         let mut asked: Vec<_> = places.enumerate().collect();
         asked.sort_unstable_by_key(|(_, (block, _))| *block);
-        let mut answers = vec![false; hashes.len()];
+        let mut answers = vec![false; items.len()];
         let mut words = zeros(reader.block_words())?;
         for of_block in asked.chunk_by(|(_, (one, _)), (_, (other, _))| one == other) {
             let buckets = self.buckets(heads, reader, of_block[0].1.0, &mut words)?;
@@ -239,18 +231,19 @@ impl<S> SnapshotFile<S> {
     /// itself.
     #[must_use]
     pub fn heap_bytes_when_loaded(&self) -> usize {
-        let of_time = match &self.header.plan {
-            plan if !plan.geometry().lanes().forgets() => 0,
-            Plan::Fixed(_) => size_of::<Ticking>(),
-            Plan::Growing(_) => Ticking::SHARED_BYTES,
+        let forgets = self.header.plan.geometry().lanes().forgets();
+        let beside = match &self.header.plan {
+            Plan::Fixed(_) if forgets => size_of::<Ticking>(),
+            Plan::Fixed(_) => 0,
+            Plan::Growing(_) => Growing::bytes_beside(forgets),
         };
-        of_time
+        beside
             + match (&self.contents, &self.header.plan) {
                 (Contents::Items(items), _) => {
                     List::bytes_of(&items.hashes, items.time.map(|_| &*items.stamps))
                 }
                 (Contents::Shards { heads, .. }, Plan::Growing(plan)) => {
-                    Grown::bytes_when_restored(plan, self.info.shards, heads.deepest())
+                    AnySharded::bytes_when_restored(plan, self.info.shards, heads.deepest())
                 }
                 (_, Plan::Fixed(geometry)) => Table::bytes(geometry),
             }

@@ -6,13 +6,13 @@ use crate::layout::sizing::{GrowthPlan, lanes_of};
 use crate::layout::stagger::Stagger;
 use crate::layout::stamps::MOST_TICKS;
 use crate::probes;
+use crate::room::growing::Growing;
 use crate::room::parts::Plan;
 use crate::snapshot::allocate::check_fits;
 use crate::snapshot::error::Reason;
 use crate::snapshot::part::format::{HEADER_WORDS, MAGIC, PIECE_MAGIC, VERSION, Words, unseal};
 use crate::snapshot::part::origin::Stamp;
 use crate::stable_hash::PersistentHasher;
-use crate::table::ticking::Ticking;
 
 const NAME_WORDS: usize = 4;
 /// The word with the number of ticks that items are remembered for.
@@ -236,7 +236,7 @@ fn growth_of(
 ) -> Result<GrowthPlan, Reason> {
     let max_bytes = limit_of(words[LIMIT]);
     let forgets = geometry.lanes().forgets();
-    let own_bytes = own_bytes + if forgets { Ticking::SHARED_BYTES } else { 0 };
+    let own_bytes = own_bytes + Growing::bytes_beside(forgets);
     let [expected_growth, rate] = [9, 10].map(|word: usize| f64::from_bits(words[word]));
     if !(expected_growth >= 1.0 && expected_growth.is_finite()) {
         return Err(Reason::damaged(72, "the expected growth is not a finite number of 1 or more"));

@@ -3,12 +3,12 @@
 use crate::common::{alone, rounds, together};
 use crate::file::{FilterFile, word};
 use crate::pieces::{Filter, HASH, bytes_of, cut, growing, loaded, pieces_of};
-use koel::{ConcurrentCuckooFilter, Growing, GrowingCuckooFilter, Piece, SnapshotErrorKind};
+use koel::{ConcurrentCuckooFilter, Piece, SnapshotErrorKind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Makes all pieces, and calls `between` after each with their number.
-fn dump(filter: &Filter<Growing>, size: usize, mut between: impl FnMut(usize)) -> Vec<Piece> {
+fn dump(filter: &Filter, size: usize, mut between: impl FnMut(usize)) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut cursor = Some(0);
     while let Some(at) = cursor {
@@ -35,7 +35,7 @@ fn nothing_is_lost_when_shards_are_split_between_two_pieces() {
             });
             assert!(filter.stats().shards > 3 * before);
             FilterFile::joined(&cut(&pieces)).check();
-            let again: Filter<Growing> = loaded(&pieces);
+            let again = loaded(&pieces);
             assert!((0..items).all(|item| again.contains(&item)));
             // Once: what was removed is not there any more.
             assert!((0..items).all(|item| again.remove(&item)));
@@ -81,7 +81,7 @@ fn nothing_is_lost_while_two_threads_insert_and_remove() {
         for (pieces, grown) in dumps.into_inner().expect("no panic") {
             grew += grown;
             FilterFile::joined(&cut(&pieces)).check();
-            let again: Filter<Growing> = loaded(&pieces);
+            let again = loaded(&pieces);
             let lost = (0..kept).filter(|item| !again.contains(item)).count();
             assert_eq!(lost, 0, "round {round}");
             let twice = (0..kept).filter(|item| again.count(item) > 1).count();
@@ -100,15 +100,15 @@ fn a_list_that_becomes_shards_is_complete_in_its_piece() {
     assert_eq!(list.next(), None);
     (100..200_000u64).for_each(|item| filter.insert(&item).expect("memory"));
     assert!(filter.stats().splits > 0);
-    let again: Filter<Growing> = loaded(std::slice::from_ref(&list));
+    let again = loaded(std::slice::from_ref(&list));
     assert!((0..100u64).all(|item| again.contains(&item)));
     // A dump of the shards is another one, and the list is no part of it.
     let shards = pieces_of(&filter, 0);
-    let mut loader = Filter::<Growing>::loader();
+    let mut loader = Filter::loader();
     loader.push(shards[0].as_bytes()).expect("the first piece");
     let error = loader.push(list.as_bytes()).expect_err("a list");
     assert_eq!(error.kind(), SnapshotErrorKind::OtherFilter);
-    let mut loader = Filter::<Growing>::loader();
+    let mut loader = Filter::loader();
     loader.push(list.as_bytes()).expect("the first piece");
     for piece in &shards {
         let error = loader.push(piece.as_bytes()).expect_err("a shard");
@@ -127,7 +127,7 @@ fn a_filter_that_is_cleared_between_two_pieces_goes_on() {
             filter.insert(&(1u64 << 50)).expect("memory");
         }
     });
-    let again: GrowingCuckooFilter<_> = loaded(&pieces);
+    let again: ConcurrentCuckooFilter<_> = loaded(&pieces);
     assert!(again.len() < 150_000 && !again.is_empty());
     // Only what was in the first two shards is left, and it can be removed.
     (0..200_000u64).filter(|item| again.contains(item)).for_each(|item| _ = again.remove(&item));
@@ -141,7 +141,7 @@ fn the_last_limit_counts() {
     let bytes = filter.size_in_bytes();
     let pieces = dump(&filter, 0, |pieces| filter.set_max_bytes(2 * bytes + pieces));
     let last = 2 * bytes + pieces.len() - 1;
-    let again: GrowingCuckooFilter<_> = loaded(&pieces);
+    let again: ConcurrentCuckooFilter<_> = loaded(&pieces);
     assert_eq!(again.max_bytes(), last);
     assert_eq!(cut(&pieces)[pieces.len() - 1].header[word::MAX_BYTES], last as u64);
     filter.set_max_bytes(last);
@@ -160,10 +160,10 @@ fn a_loaded_filter_stays_below_its_limit_and_uses_it_up() {
         // What a filter takes that has nothing in advance, and the lists of its tables. A new table
         // would have up to five shards of 64 KiB.
         filter.save(&path).expect("a file");
-        let exact = Filter::<Growing>::load(&path).expect("a filter");
+        let exact = Filter::load(&path).expect("a filter");
         let limit = exact.size_in_bytes() + (96 << 10);
         filter.set_max_bytes(limit);
-        let again: GrowingCuckooFilter<_> = loaded(&pieces_of(&filter, 1 << 20));
+        let again: ConcurrentCuckooFilter<_> = loaded(&pieces_of(&filter, 1 << 20));
         assert!(again.size_in_bytes() <= limit, "{} > {limit}", again.size_in_bytes());
         filter.set_max_bytes(usize::MAX);
     }
@@ -172,7 +172,7 @@ fn a_loaded_filter_stays_below_its_limit_and_uses_it_up() {
     let limit = rounds(4 << 20, 16 << 20);
     filter.set_max_bytes(limit);
     let full = (0u64..).find(|item| filter.insert(item).is_err()).expect("a limit");
-    let again: GrowingCuckooFilter<_> = loaded(&pieces_of(&filter, 1 << 20));
+    let again: ConcurrentCuckooFilter<_> = loaded(&pieces_of(&filter, 1 << 20));
     assert!(again.size_in_bytes() <= limit, "{} > {limit}", again.size_in_bytes());
     // It has no old directories, so it may take some more.
     let more = (full..).find(|item| again.insert(item).is_err()).expect("a limit") - full;
@@ -187,7 +187,7 @@ fn a_filter_that_was_built_at_its_limit_is_read_close_to_it() {
     let limit = builder.clone().build().expect("memory").size_in_bytes();
     let filter = builder.max_bytes(limit).build().expect("room for the first shards");
     assert!(filter.stats().shards > 100);
-    let again = Filter::<Growing>::read_from(&bytes_of(&filter)[..]).expect("a filter");
+    let again = Filter::read_from(&bytes_of(&filter)[..]).expect("a filter");
     let (size, most) = (again.size_in_bytes(), limit + limit / 80);
     assert!(size <= most, "{size} > {most}, with a limit of {limit}");
     assert!(bytes_of(&again) == bytes_of(&filter));

@@ -7,25 +7,22 @@ mod refused;
 
 use crate::common::{SplitMix, layouts, leave_list, rounds};
 use crate::file::{FilterFile, word};
-use koel::{
-    AnyCuckooFilter, ConcurrentCuckooFilter, Fixed, GrowingCuckooFilter, Piece, Room,
-    SnapshotErrorKind, StableHash,
-};
+use koel::{ConcurrentCuckooFilter, Piece, SnapshotErrorKind, StableHash};
 
-pub type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
+pub type Filter = ConcurrentCuckooFilter<StableHash>;
 
 pub const HASH: StableHash = StableHash::with_seed(7);
 
 /// Sizes of pieces: one shard each, a few, and all of them.
 const SIZES: [usize; 4] = [0, 200_000, 1 << 20, usize::MAX];
 
-pub fn bytes_of<R: Room>(filter: &Filter<R>) -> Vec<u8> {
+pub fn bytes_of(filter: &Filter) -> Vec<u8> {
     let mut bytes = Vec::new();
     filter.write_to(&mut bytes).expect("memory");
     bytes
 }
 
-pub fn pieces_of<R: Room>(filter: &Filter<R>, most_bytes: usize) -> Vec<Piece> {
+pub fn pieces_of(filter: &Filter, most_bytes: usize) -> Vec<Piece> {
     filter.pieces(most_bytes).collect::<Result<_, _>>().expect("pieces")
 }
 
@@ -34,8 +31,8 @@ pub fn cut(pieces: &[Piece]) -> Vec<FilterFile> {
 }
 
 /// Pushes all pieces.
-pub fn loaded<R: Room>(pieces: &[Piece]) -> Filter<R> {
-    let mut loader = Filter::<R>::loader();
+pub fn loaded(pieces: &[Piece]) -> Filter {
+    let mut loader = Filter::loader();
     for piece in pieces {
         assert!(loader.next().is_some());
         loader.push(piece.as_bytes()).expect("the next piece");
@@ -45,7 +42,7 @@ pub fn loaded<R: Room>(pieces: &[Piece]) -> Filter<R> {
 }
 
 /// A growing filter that has left its list.
-pub fn growing(capacity: usize, rate: f64) -> GrowingCuckooFilter<StableHash> {
+pub fn growing(capacity: usize, rate: f64) -> ConcurrentCuckooFilter<StableHash> {
     let builder = ConcurrentCuckooFilter::builder().capacity(capacity).hasher(HASH);
     let builder = builder.false_positive_rate(rate).growing().expected_growth(50.0);
     let filter = builder.build().expect("a filter");
@@ -54,7 +51,7 @@ pub fn growing(capacity: usize, rate: f64) -> GrowingCuckooFilter<StableHash> {
 }
 
 /// Checks that the pieces match the specification, and that the filter comes back from them.
-fn check<R: Room>(filter: &Filter<R>) {
+fn check(filter: &Filter) {
     let bytes = bytes_of(filter);
     for most_bytes in SIZES {
         let pieces = pieces_of(filter, most_bytes);
@@ -71,22 +68,19 @@ fn check<R: Room>(filter: &Filter<R>) {
             let block = 8 * words.blocks[0].len();
             assert!(is_last || most_bytes - size.min(most_bytes) < block);
         }
-        let again = loaded::<R>(&pieces);
+        let again = loaded(&pieces);
         assert!(bytes_of(&again) == bytes);
         assert_eq!((again.len(), again.capacity()), (filter.len(), filter.capacity()));
-        let from_file = Filter::<R>::read_from(&bytes[..]).expect("a filter").stats();
+        let from_file = Filter::read_from(&bytes[..]).expect("a filter").stats();
         let stats = again.stats();
         assert_eq!(stats.splits, from_file.splits);
         assert_eq!(stats.directory_depth, from_file.directory_depth);
         // It is calculated from what was counted in each block.
         assert_eq!(stats.false_positive_rate, from_file.false_positive_rate);
-        let mut any = AnyCuckooFilter::<StableHash>::loader();
+        let mut any = ConcurrentCuckooFilter::<StableHash>::loader();
         pieces.iter().for_each(|piece| any.push(piece.as_bytes()).expect("the next piece"));
         assert_eq!(any.next(), None);
-        let any = match any.finish().expect("all pieces") {
-            AnyCuckooFilter::Fixed(filter) => bytes_of(&filter),
-            AnyCuckooFilter::Growing(filter) => bytes_of(&filter),
-        };
+        let any = bytes_of(&any.finish().expect("all pieces"));
         assert!(any == bytes);
     }
 }
@@ -115,7 +109,7 @@ fn a_growing_filter_comes_back_from_its_pieces_and_grows_on() {
             check(&filter);
             (0..items / 2).for_each(|item| assert!(filter.remove(&item)));
             check(&filter);
-            let again: GrowingCuckooFilter<_> = loaded(&pieces_of(&filter, 1 << 20));
+            let again: ConcurrentCuckooFilter<_> = loaded(&pieces_of(&filter, 1 << 20));
             for item in items / 2..2 * items + 200_000 {
                 if item >= items {
                     again.insert(&item).expect("memory");
@@ -145,7 +139,7 @@ fn a_list_is_one_piece() {
 }
 
 /// Every cursor is that of a shard, or refused.
-fn cursors<R: Room>(filter: &Filter<R>) {
+fn cursors(filter: &Filter) {
     let words = cut(&pieces_of(filter, usize::MAX));
     let places: Vec<u64> = words[0].places().map(|(place, _)| place).collect();
     let beside = places.iter().flat_map(|place| [place.wrapping_sub(1), *place, place + 1]);
@@ -181,8 +175,8 @@ fn cursors<R: Room>(filter: &Filter<R>) {
 #[test]
 fn any_number_is_the_cursor_of_a_piece_or_refused() {
     for layout in layouts().iter().take(1) {
-        cursors::<Fixed>(&layout.filter_with(100, HASH));
-        cursors::<Fixed>(&layout.filter_with(4_000_000, HASH));
+        cursors(&layout.filter_with(100, HASH));
+        cursors(&layout.filter_with(4_000_000, HASH));
     }
     // One root, and several, some of which were split.
     let many = rounds(400_000, 2_000_000);

@@ -5,14 +5,11 @@ use super::{Filter, bytes_of, growing, pieces_of};
 use crate::common::rounds;
 use crate::file::{END_WORDS, FilterFile, HEADER_WORDS, word};
 use koel::SnapshotErrorKind::{Damaged, Incomplete, NotASnapshot};
-use koel::{
-    AnyCuckooFilter, Growing, GrowingCuckooFilter, Piece, SnapshotErrorKind, SnapshotInfo,
-    StableHash,
-};
+use koel::{ConcurrentCuckooFilter, Piece, SnapshotErrorKind, SnapshotInfo, StableHash};
 use std::io::{self, Read};
 
 /// Of several pieces.
-fn split() -> GrowingCuckooFilter<StableHash> {
+fn split() -> ConcurrentCuckooFilter<StableHash> {
     let filter = growing(1, 0.005);
     (0..100_000u64).for_each(|item| filter.insert(&item).expect("memory"));
     filter
@@ -40,8 +37,8 @@ fn pieces_that_follow_one_another_are_read_one_by_one() {
     assert!(pieces.len() > 2);
     let all: Vec<u8> = pieces.iter().flat_map(|piece| piece.as_bytes()).copied().collect();
     let mut stream = &all[..];
-    let mut any = AnyCuckooFilter::<StableHash>::loader();
-    let mut loader = Filter::<Growing>::loader();
+    let mut any = ConcurrentCuckooFilter::<StableHash>::loader();
+    let mut loader = Filter::loader();
     for piece in &pieces {
         let mut again = stream;
         assert!(loader.read_from(&mut stream).expect("a piece"));
@@ -50,7 +47,7 @@ fn pieces_that_follow_one_another_are_read_one_by_one() {
     }
     assert!(!loader.read_from(&mut stream).expect("the end"));
     assert!(bytes_of(&loader.finish().expect("all pieces")) == bytes_of(&filter));
-    assert!(any.finish().is_ok_and(|filter| matches!(filter, AnyCuckooFilter::Growing(_))));
+    assert!(any.finish().is_ok_and(|filter| filter.grows()));
 }
 
 /// A stream that fails, or goes on with something else, in the middle of a piece leaves no trace of it.
@@ -60,7 +57,7 @@ fn a_stream_that_ends_in_a_piece_leaves_the_loader_as_it_was() {
     let pieces = pieces_of(&filter, usize::MAX);
     let whole = pieces[0].as_bytes();
     for length in (0..whole.len()).step_by(rounds(40_009, 4_001)).chain([whole.len() - 1]) {
-        let mut loader = Filter::<Growing>::loader();
+        let mut loader = Filter::loader();
         let cut = loader.read_from(&whole[..length]).map_err(|error| error.kind());
         let expected = match length {
             0 => Ok(false),
@@ -76,7 +73,7 @@ fn a_stream_that_ends_in_a_piece_leaves_the_loader_as_it_was() {
 /// Returns how much is read of these bytes, with something after them, and how they are refused.
 fn refused(bytes: &[u8]) -> (u64, Option<SnapshotErrorKind>) {
     let mut rest = bytes.chain(io::repeat(7).take(1 << 20));
-    let error = Filter::<Growing>::loader().read_from(&mut rest).err();
+    let error = Filter::loader().read_from(&mut rest).err();
     let left = io::copy(&mut rest, &mut io::sink()).expect("bytes");
     (bytes.len() as u64 + (1 << 20) - left, error.map(|error| error.kind()))
 }

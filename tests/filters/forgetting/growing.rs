@@ -2,9 +2,9 @@
 
 use super::{WINDOWS, agree};
 use crate::common::{Fixed, SplitMix, layouts, rounds};
-use koel::{BuildErrorKind, ConcurrentCuckooFilter, GrowingCuckooFilter, Room};
+use koel::{BuildErrorKind, ConcurrentCuckooFilter, Prehashed};
 
-type Growing = GrowingCuckooFilter<Fixed>;
+type Growing = ConcurrentCuckooFilter<Fixed>;
 
 /// A filter with this rate after growing by a factor of 16, or with a higher one if none can keep it.
 fn growing(capacity: usize, mut rate: f64, ticks: u32) -> Growing {
@@ -253,7 +253,7 @@ fn a_filter_tells_what_expires_with_each_tick() {
 /// Also of copies, and of items that others look like.
 #[test]
 fn an_age_tells_of_which_tick_a_removal_takes_an_item() {
-    fn check<R: Room>(filter: &ConcurrentCuckooFilter<Fixed, R>, items: u64) {
+    fn check(filter: &ConcurrentCuckooFilter<Fixed>, items: u64) {
         let mut random = SplitMix(items);
         assert_eq!(filter.age(&0), None);
         for tick in 0..10u64 {
@@ -308,19 +308,19 @@ fn what_is_refreshed_in_time_stays_and_can_be_removed() {
     // Of one that is taken for another, there is nothing to remove.
     let items = SplitMix(50).take(1_500_000);
     let added =
-        items.iter().copied().filter(|item| filter.insert_hash_if_absent(*item) == Ok(true));
+        items.iter().copied().filter(|item| filter.insert_if_absent(&Prehashed(*item)) == Ok(true));
     let added: Vec<u64> = added.collect();
     filter.tick();
     SplitMix(51)
         .take(rounds(300_000, 3_000_000))
         .iter()
-        .for_each(|other| _ = filter.refresh_hash(*other));
+        .for_each(|other| _ = filter.refresh(&Prehashed(*other)));
     for tick in 2..=rounds(6, 20) {
         filter.tick();
-        assert!(added.iter().all(|item| filter.refresh_hash(*item)), "tick {tick}");
+        assert!(added.iter().all(|item| filter.refresh(&Prehashed(*item))), "tick {tick}");
         assert!(filter.len() >= added.len(), "{} items of {}", filter.len(), added.len());
     }
-    assert!(added.iter().all(|item| filter.contains_hash(*item)));
-    let removed = added.iter().filter(|item| filter.remove_hash(**item)).count();
+    assert!(added.iter().all(|item| filter.contains(&Prehashed(*item))));
+    let removed = added.iter().filter(|item| filter.remove(&Prehashed(**item))).count();
     assert_eq!(removed, added.len());
 }

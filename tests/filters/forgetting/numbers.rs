@@ -1,6 +1,6 @@
 //! The last number of a tick.
 
-use koel::{ConcurrentCuckooFilter, PersistentHasher, Room, StableHash};
+use koel::{ConcurrentCuckooFilter, PersistentHasher, StableHash};
 
 #[test]
 fn the_last_number_stays_and_items_expire_as_before() {
@@ -19,10 +19,9 @@ fn the_last_number_stays_and_items_expire_as_before() {
     check(&shards(), &shards());
 }
 
-fn check<S, R>(filter: &ConcurrentCuckooFilter<S, R>, other: &ConcurrentCuckooFilter<S, R>)
+fn check<S>(filter: &ConcurrentCuckooFilter<S>, other: &ConcurrentCuckooFilter<S>)
 where
     S: PersistentHasher + Clone,
-    R: Room,
 {
     filter.tick_to(u64::MAX - 1);
     for item in 0..3 {
@@ -35,7 +34,7 @@ where
     let mut file = Vec::new();
     filter.write_to(&mut file).expect("a file");
     let loaded = ConcurrentCuckooFilter::read_from(&file[..]).expect("what was saved");
-    let copy: ConcurrentCuckooFilter<S, R> = filter.try_clone().expect("memory");
+    let copy: ConcurrentCuckooFilter<S> = filter.try_clone().expect("memory");
     other.tick_to(7);
     other.union(filter).expect("room");
     for filter in [filter, &loaded, &copy, other] {
@@ -48,7 +47,7 @@ where
         // And a file that is written then.
         let mut file = Vec::new();
         filter.write_to(&mut file).expect("a file");
-        let loaded = ConcurrentCuckooFilter::<S, R>::read_from(&file[..]).expect("it is whole");
+        let loaded = ConcurrentCuckooFilter::<S>::read_from(&file[..]).expect("it is whole");
         assert_eq!((loaded.len(), loaded.present_tick()), (0, Some(u64::MAX)));
     }
     // A filter that is behind is as far then, whatever has become of the ages.

@@ -1,13 +1,13 @@
 //! Ticks in parts: who changes a filter cannot tell how far a tick has come.
 
 use crate::common::{LAYOUTS, SplitMix, layouts, rounds};
-use koel::{BuildErrorKind, ConcurrentCuckooFilter, Room, StableHash};
+use koel::{BuildErrorKind, ConcurrentCuckooFilter, StableHash};
 
-type Filter<R> = ConcurrentCuckooFilter<StableHash, R>;
+type Filter = ConcurrentCuckooFilter<StableHash>;
 
 /// Does the same to a filter whose ticks pass as a whole and to one where they pass in parts, and compares
 /// what they answer, and what they are.
-fn compare<R: Room>(make: impl Fn() -> Filter<R>, items_in_a_tick: usize, what: &str) {
+fn compare(make: impl Fn() -> Filter, items_in_a_tick: usize, what: &str) {
     let (whole, parts) = (make(), make());
     let mut random = SplitMix(7);
     let (mut next, mut number) = (0u64, 100);
@@ -63,7 +63,7 @@ fn compare<R: Room>(make: impl Fn() -> Filter<R>, items_in_a_tick: usize, what: 
     }
 }
 
-fn bytes<R: Room>(filter: &Filter<R>) -> Vec<u8> {
+fn bytes(filter: &Filter) -> Vec<u8> {
     let mut bytes = Vec::new();
     filter.write_to(&mut bytes).expect("memory");
     bytes
@@ -114,18 +114,18 @@ fn a_full_filter_is_as_if_ticks_passed_at_once() {
     assert!(whole.len() > 49_000, "it is not full");
 }
 
-fn filter_of(capacity: usize, rate: f64, ticks: u32) -> Filter<koel::Fixed> {
+fn filter_of(capacity: usize, rate: f64, ticks: u32) -> Filter {
     built(rate, |rate| {
         let builder = ConcurrentCuckooFilter::builder().capacity(capacity).remembers(ticks);
         builder.false_positive_rate(rate).hasher(StableHash::with_seed(3)).build()
     })
 }
 
-fn growing(rate: f64, expected_growth: f64) -> Filter<koel::Growing> {
+fn growing(rate: f64, expected_growth: f64) -> Filter {
     growing_from(3, rate, expected_growth, 2)
 }
 
-fn growing_from(seed: u64, rate: f64, expected_growth: f64, ticks: u32) -> Filter<koel::Growing> {
+fn growing_from(seed: u64, rate: f64, expected_growth: f64, ticks: u32) -> Filter {
     built(rate, |rate| {
         let builder = ConcurrentCuckooFilter::builder().capacity(100).remembers(ticks);
         let builder = builder.hasher(StableHash::with_seed(seed)).growing();

@@ -6,6 +6,7 @@
 //! the item goes if it has expired.
 
 use koel_small::ConcurrentCuckooFilter;
+use koel_small::Prehashed;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
 use std::sync::{Arc, Mutex};
@@ -95,14 +96,14 @@ fn run(filter: &Filter, operation: Operation, hash: u64) -> Operation {
     use Operation::*;
     match operation {
         InsertIfAbsent(_) => {
-            InsertIfAbsent(Some(filter.insert_hash_if_absent(hash).map_err(|_| ())))
+            InsertIfAbsent(Some(filter.insert_if_absent(&Prehashed(hash)).map_err(|_| ())))
         }
         InsertOrRefresh(_) => {
-            InsertOrRefresh(Some(filter.insert_or_refresh_hash(hash).map_err(|_| ())))
+            InsertOrRefresh(Some(filter.insert_or_refresh(&Prehashed(hash)).map_err(|_| ())))
         }
-        Refresh(_) => Refresh(Some(filter.refresh_hash(hash))),
-        Remove(_) => Remove(Some(filter.remove_hash(hash))),
-        Contains(_) => Contains(Some(filter.contains_hash(hash))),
+        Refresh(_) => Refresh(Some(filter.refresh(&Prehashed(hash)))),
+        Remove(_) => Remove(Some(filter.remove(&Prehashed(hash)))),
+        Contains(_) => Contains(Some(filter.contains(&Prehashed(hash)))),
         Pass | Expire => unreachable!("a tick is of all items"),
     }
 }
@@ -138,10 +139,13 @@ fn histories_are_linearizable(
     let model = move || {
         let filter = Arc::new(small(rate));
         for other in 100..100 + others {
-            let _ = filter.insert_hash(other << 40);
+            let _ = filter.insert(&Prehashed(other << 40));
         }
         let hash = |item: u64| (item + 1) << 20;
-        assert!((0..items).all(|item| !filter.contains_hash(hash(item))), "other items are needed");
+        assert!(
+            (0..items).all(|item| !filter.contains(&Prehashed(hash(item)))),
+            "other items are needed"
+        );
         let histories: Arc<Mutex<Histories>> =
             Arc::new(Mutex::new(vec![Vec::new(); items as usize]));
         let workers: Vec<_> = (0..threads)

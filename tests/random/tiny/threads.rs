@@ -6,7 +6,9 @@ extern crate koel_small as koel;
 mod common;
 mod small;
 
+use crate::common::prehashed;
 use common::{SplitMix, alone, in_time, rounds, together};
+use koel_small::Prehashed;
 use small::{EXACT, layouts, loaded};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
@@ -25,7 +27,7 @@ fn a_pinned_item_is_never_absent_while_the_filter_grows() {
                 let pinned: Vec<u64> = SplitMix(round << 32)
                     .take(6 * layout.slots())
                     .into_iter()
-                    .filter(|&hash| filter.insert_hash(hash).is_ok())
+                    .filter(|&hash| filter.insert(&Prehashed(hash)).is_ok())
                     .collect();
                 let growing = AtomicUsize::new(GROWERS);
                 let kept = AtomicUsize::new(0);
@@ -36,25 +38,31 @@ fn a_pinned_item_is_never_absent_while_the_filter_grows() {
                         let mut own = Vec::new();
                         for step in 0..15_000 {
                             let hash = random.next();
-                            if filter.insert_hash(hash).is_ok() {
-                                assert!(filter.contains_hash(hash), "its own item is absent");
+                            if filter.insert(&Prehashed(hash)).is_ok() {
+                                assert!(
+                                    filter.contains(&Prehashed(hash)),
+                                    "its own item is absent"
+                                );
                                 own.push(hash);
                             }
                             if step % 3 == 0 && !own.is_empty() {
                                 let gone = own.swap_remove(random.below(own.len()));
-                                assert!(filter.remove_hash(gone), "an item was lost");
+                                assert!(filter.remove(&Prehashed(gone)), "an item was lost");
                             }
                         }
-                        assert!(own.iter().all(|&hash| filter.contains_hash(hash)));
+                        assert!(own.iter().all(|&hash| filter.contains(&Prehashed(hash))));
                         kept.fetch_add(own.len(), Relaxed);
                         return;
                     }
                     while growing.load(Relaxed) > 0 {
                         for (at, &hash) in pinned.iter().enumerate() {
-                            assert!(filter.contains_hash(hash), "a pinned item is absent");
+                            assert!(filter.contains(&Prehashed(hash)), "a pinned item is absent");
                             if at % 16 == 0 {
-                                assert!(filter.count_hash(hash) >= 1, "a pinned item counts 0");
-                                let again = filter.insert_hash_if_absent(hash);
+                                assert!(
+                                    filter.count(&Prehashed(hash)) >= 1,
+                                    "a pinned item counts 0"
+                                );
+                                let again = filter.insert_if_absent(&Prehashed(hash));
                                 assert_eq!(again, Ok(false), "a pinned item is new");
                             }
                         }
@@ -91,10 +99,10 @@ fn exactly_one_of_the_racing_threads_inserts_an_item_while_the_filter_grows() {
                 let refused: Vec<AtomicBool> = hashes.iter().map(|_| false.into()).collect();
                 together(threads, |_| {
                     for (at, &hash) in hashes.iter().enumerate() {
-                        match filter.insert_hash_if_absent(hash) {
+                        match filter.insert_if_absent(&Prehashed(hash)) {
                             Ok(won) => {
                                 winners[at].fetch_add(u32::from(won), Relaxed);
-                                assert!(filter.contains_hash(hash), "an item is absent");
+                                assert!(filter.contains(&Prehashed(hash)), "an item is absent");
                             }
                             Err(_) => refused[at].store(true, Relaxed),
                         }
@@ -109,7 +117,7 @@ fn exactly_one_of_the_racing_threads_inserts_an_item_while_the_filter_grows() {
                 assert_eq!(filter.len(), winners.iter().sum::<u32>() as usize, "{what}");
                 for ((&hash, &winners), refused) in hashes.iter().zip(&winners).zip(&refused) {
                     assert!(
-                        filter.contains_hash(hash) || winners == 0,
+                        filter.contains(&Prehashed(hash)) || winners == 0,
                         "a winner's item is absent: {what}"
                     );
                     let nobody = winners == 0 && !refused.load(Relaxed);
@@ -130,7 +138,7 @@ fn each_copy_is_removed_once_while_the_filter_grows() {
                 let filter = layout.filter();
                 let mut random = SplitMix(round << 32);
                 let mut hashes = random.take(3_000);
-                hashes.retain(|&hash| filter.insert_hash(hash).is_ok());
+                hashes.retain(|&hash| filter.insert(&Prehashed(hash)).is_ok());
                 let before = filter.stats().splits;
                 let winners: Vec<AtomicU32> = hashes.iter().map(|_| AtomicU32::new(0)).collect();
                 let kept = AtomicUsize::new(0);
@@ -139,13 +147,13 @@ fn each_copy_is_removed_once_while_the_filter_grows() {
                     for (at, (hash, winners)) in hashes.iter().zip(&winners).enumerate() {
                         // New items, which stay, keep splitting the shards.
                         for _ in 0..2 {
-                            let new = filter.insert_hash(random.next()).is_ok();
+                            let new = filter.insert(&Prehashed(random.next())).is_ok();
                             kept.fetch_add(usize::from(new), Relaxed);
                         }
                         // If the layout confuses items, a second removal might take out another
                         // item. So only one thread removes each item there.
                         if layout.bits == EXACT.bits || at % threads == thread {
-                            let won = filter.remove_hash(*hash);
+                            let won = filter.remove(&Prehashed(*hash));
                             winners.fetch_add(u32::from(won), Relaxed);
                         }
                     }
@@ -156,7 +164,10 @@ fn each_copy_is_removed_once_while_the_filter_grows() {
                 assert_eq!(filter.len() + removed as usize, hashes.len() + kept.into_inner());
                 assert!(winners.iter().all(|winners| winners.load(Relaxed) == 1), "{what}");
                 if layout.bits == EXACT.bits {
-                    assert!(hashes.iter().all(|&hash| !filter.contains_hash(hash)), "{what}");
+                    assert!(
+                        hashes.iter().all(|&hash| !filter.contains(&Prehashed(hash))),
+                        "{what}"
+                    );
                 }
             }
         }
@@ -182,17 +193,18 @@ fn clearing_while_the_filter_grows_leaves_a_correct_length() {
                     }
                     let own = hashes.iter().skip(thread).step_by(2);
                     // The item may be refused, or cleared at once.
-                    own.for_each(|&hash| _ = filter.insert_hash(hash));
+                    own.for_each(|&hash| _ = filter.insert(&Prehashed(hash)));
                 });
                 if layout.bits == EXACT.bits {
-                    let counted: usize = hashes.iter().map(|&hash| filter.count_hash(hash)).sum();
+                    let counted: usize =
+                        hashes.iter().map(|&hash| filter.count(&Prehashed(hash))).sum();
                     assert_eq!(filter.len(), counted, "{}", filter.stats());
                 }
                 filter.clear();
                 assert!(filter.is_empty());
-                assert!(hashes.iter().all(|&hash| !filter.contains_hash(hash)));
+                assert!(hashes.iter().all(|&hash| !filter.contains(&Prehashed(hash))));
                 for &hash in &hashes[..4 * layout.slots()] {
-                    filter.insert_hash(hash).expect("half a shard's items");
+                    filter.insert(&Prehashed(hash)).expect("half a shard's items");
                 }
                 assert_eq!(filter.len(), 4 * layout.slots());
             }
@@ -222,13 +234,14 @@ fn a_pinned_item_is_in_every_save_that_began_after_its_insertion() {
                     let copy = || filter.try_clone().expect("memory");
                     let loaded = if pinned.len() % 2 == 0 { loaded(&filter) } else { copy() };
                     for hash in pinned {
-                        let count = loaded.count_hash(hash);
+                        let count = loaded.count(&Prehashed(hash));
                         assert!(count >= 1, "{what}: a pinned item is not in the save");
                         let once = count == 1 || layout.bits < EXACT.bits;
                         assert!(once, "{what}: a pinned item is saved {count} times");
                     }
                     if layout.bits == EXACT.bits {
-                        let found: usize = all.iter().map(|&hash| loaded.count_hash(hash)).sum();
+                        let found: usize =
+                            all.iter().map(|&hash| loaded.count(&Prehashed(hash))).sum();
                         assert_eq!(found, loaded.len(), "{what}: not all saved items are found");
                     }
                     loaded.len()
@@ -238,7 +251,7 @@ fn a_pinned_item_is_in_every_save_that_began_after_its_insertion() {
                         let _done = Done(&growing);
                         let mut own = Vec::new();
                         for (step, hash) in hashes_of(thread).take(STEPS).into_iter().enumerate() {
-                            match filter.insert_hash(hash) {
+                            match filter.insert(&Prehashed(hash)) {
                                 Ok(()) if step % 8 == 0 => {
                                     pinned.lock().expect("no panic").push(hash);
                                 }
@@ -247,7 +260,7 @@ fn a_pinned_item_is_in_every_save_that_began_after_its_insertion() {
                             }
                             if step % 3 == 0 && !own.is_empty() {
                                 let gone = own.swap_remove(step * 7 % own.len());
-                                assert!(filter.remove_hash(gone), "an item was lost");
+                                assert!(filter.remove(&Prehashed(gone)), "an item was lost");
                             }
                         }
                         return;
@@ -274,20 +287,21 @@ fn parallel_batches_answer_as_loops_do_while_the_filter_grows() {
         let singly = |act: &dyn Fn(u64) -> bool| -> Vec<bool> {
             hashes.iter().map(|&hash| act(hash)).collect()
         };
-        let first = singly(&|hash| one.insert_hash(hash).is_ok());
-        let answers = many.par_insert_hash_many(&hashes);
+        let first = singly(&|hash| one.insert(&Prehashed(hash)).is_ok());
+        let answers = many.par_insert_many(&prehashed(&hashes));
         assert!(answers.iter().map(Result::is_ok).eq(first), "{layout:?}");
-        let absent: Vec<_> = hashes.iter().map(|&hash| one.insert_hash_if_absent(hash)).collect();
-        assert_eq!(many.par_insert_hash_if_absent_many(&hashes), absent, "{layout:?}");
-        let found = singly(&|hash| one.contains_hash(hash));
-        assert_eq!(many.par_contains_hash_many(&hashes), found, "{layout:?}");
+        let absent: Vec<_> =
+            hashes.iter().map(|&hash| one.insert_if_absent(&Prehashed(hash))).collect();
+        assert_eq!(many.par_insert_if_absent_many(&prehashed(&hashes)), absent, "{layout:?}");
+        let found = singly(&|hash| one.contains(&Prehashed(hash)));
+        assert_eq!(many.par_contains_many(&prehashed(&hashes)), found, "{layout:?}");
         let (most, last) = hashes.split_at(hashes.len() - 100);
-        let removed: Vec<_> = most.iter().map(|&hash| one.remove_hash(hash)).collect();
-        assert_eq!(many.par_remove_hash_many(most), removed, "{layout:?}");
+        let removed: Vec<_> = most.iter().map(|&hash| one.remove(&Prehashed(hash))).collect();
+        assert_eq!(many.par_remove_many(&prehashed(most)), removed, "{layout:?}");
         assert_eq!(one.len(), many.len(), "{layout:?}");
         // When no items are left, which of the last removals comes too late depends on the threads.
-        let removed = last.iter().filter(|hash| one.remove_hash(**hash)).count();
-        let answers = many.par_remove_hash_many(last);
+        let removed = last.iter().filter(|hash| one.remove(&Prehashed(**hash))).count();
+        let answers = many.par_remove_many(&prehashed(last));
         assert_eq!(answers.iter().filter(|gone| **gone).count(), removed, "{layout:?}");
         assert_eq!(one.len(), many.len(), "{layout:?}");
     }

@@ -7,7 +7,7 @@ use super::sequential;
 use crate::peer::{Growing, KeyHasher, Peer, Refused, Sequential, hash_of, hasher};
 use foldhash::quality::FixedState;
 
-pub type GrowingKoel = ::koel::GrowingCuckooFilter<FixedState>;
+pub type GrowingKoel = ::koel::ConcurrentCuckooFilter<FixedState>;
 
 impl Growing for GrowingKoel {
     const NAME: &str = koel::KOEL;
@@ -56,7 +56,7 @@ impl Growing for Foreseen {
     }
 
     fn says_it_holds(&self) -> Option<usize> {
-        self.0.says_it_holds()
+        Peer::says_it_holds(&self.0)
     }
 }
 

@@ -5,7 +5,7 @@
 //! apart, so that would not be noticed.
 
 use crate::common::*;
-use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, SnapshotFile, StableHash};
+use koel::{ConcurrentCuckooFilter, SnapshotFile, StableHash};
 use std::time::SystemTime;
 
 /// The length of a tick in seconds, if lines are forgotten after 28 days.
@@ -22,7 +22,7 @@ fn now() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").as_secs()
 }
 
-fn filter() -> GrowingCuckooFilter<StableHash> {
+fn filter() -> ConcurrentCuckooFilter<StableHash> {
     let builder = ConcurrentCuckooFilter::builder().capacity(10_000).false_positive_rate(1e-6);
     let builder = builder.hasher(StableHash::with_seed(7)).remembers(TICKS);
     builder.growing().expected_growth(1e6).build().expect("a filter")

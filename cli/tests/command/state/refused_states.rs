@@ -2,7 +2,7 @@
 //! and left unchanged.
 
 use crate::common::*;
-use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, SnapshotErrorKind, StableHash};
+use koel::{ConcurrentCuckooFilter, Prehashed, SnapshotErrorKind, StableHash};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -126,16 +126,16 @@ fn filters_of_other_programs_are_shown_and_asked_and_added_to_if_they_grow() {
 fn programs_load_states_of_lines_and_find_them_as_strings_and_as_bytes() {
     let place = Place::new();
     place.koel_on("dedup --state seen.koel", b"a line\n\xFF\xFE\n");
-    let seen = GrowingCuckooFilter::<StableHash>::load(place.path("seen.koel")).unwrap();
+    let seen = ConcurrentCuckooFilter::<StableHash>::load(place.path("seen.koel")).unwrap();
     assert!(seen.contains("a line") && seen.contains(&b"a line"[..]));
     assert!(seen.contains(&b"\xFF\xFE"[..]) && !seen.contains("another"));
-    assert!(seen.contains_hash(seen.hasher().hash_bytes(b"a line")));
+    assert!(seen.contains(&Prehashed(seen.hasher().hash_bytes(b"a line"))));
     seen.insert(&String::from("another")).unwrap();
     seen.save(place.path("seen.koel")).unwrap();
     assert_eq!(place.koel_on("query seen.koel", b"another\nnew\n").stdout, b"another\n");
     // URLs are another matter: what a URL is equal to is not known to the library.
     place.koel_on("dedup --url --state urls.koel", b"https://a.example\n");
-    let error = GrowingCuckooFilter::<StableHash>::load(place.path("urls.koel")).unwrap_err();
+    let error = ConcurrentCuckooFilter::<StableHash>::load(place.path("urls.koel")).unwrap_err();
     assert_eq!(error.kind(), SnapshotErrorKind::WrongHasher);
 }
 

@@ -6,13 +6,13 @@
 use crate::forgetting::MISSED;
 use crate::toy::{Model, World};
 use koel_under_loom::internals::{
-    Fingerprint, Geometry, Grown, GrowthPlan, Insert, Lanes, Mixed, Moment, Passage, Refresh,
-    Remove, Shards, Site, Stagger, Ticking, act,
+    Fingerprint, Geometry, GrowthPlan, Lanes, Mixed, Moment, Passage, Sharded, Shards, Site,
+    Stagger, Ticking, act,
 };
 use std::sync::Arc;
 
 struct Grove {
-    room: Grown,
+    room: Sharded<false>,
     ticking: Arc<Ticking>,
 }
 
@@ -22,7 +22,7 @@ impl World for Grove {
         let (stagger, own_bytes, max_bytes) = (Stagger::NONE, 0, usize::MAX);
         let plan =
             GrowthPlan { geometry, stagger, own_bytes, max_bytes, expected_growth: 1.0, rate: 1.0 };
-        let (mut room, ticking) = (Grown::of(plan), Arc::new(Ticking::new()));
+        let (mut room, ticking) = (Sharded::of(plan), Arc::new(Ticking::new()));
         room.keep_time(Some(Arc::clone(&ticking)));
         Grove { room, ticking }
     }
@@ -46,12 +46,12 @@ impl Grove {
     }
 
     fn insert(&self, item: Mixed) {
-        act::<Insert, _>(&self.room, item).expect("there is room");
+        act(&self.room, item, Shards::insert).expect("there is room");
     }
 
     /// Puts a copy of the item into its first bucket or into the second.
     fn put(&self, item: Mixed, into_second: bool) {
-        let (shard, place) = self.room.locate::<false>(item);
+        let (shard, place) = self.room.locate(item);
         let bucket = if into_second { place.second } else { place.first };
         let locked = shard.lock_one(bucket).unwrap();
         assert!(shard.fill_locked(&locked, bucket, place.fp));
@@ -59,7 +59,7 @@ impl Grove {
 
     fn copies(&self, item: Mixed) -> usize {
         loop {
-            let (shard, place) = self.room.locate::<false>(item);
+            let (shard, place) = self.room.locate(item);
             if let Ok(copies) = shard.count(place) {
                 return copies;
             }
@@ -68,7 +68,7 @@ impl Grove {
 
     /// Adds eight to the count of the item's shard, which then counts as half full until it is split.
     fn pretend(&self, item: Mixed) {
-        let (shard, place) = self.room.locate::<false>(item);
+        let (shard, place) = self.room.locate(item);
         let locked = shard.lock_one(place.first).unwrap();
         shard.add_items(&locked, place.first, 8);
     }
@@ -92,7 +92,7 @@ fn items(shard: u64, grove: &Grove) -> impl Iterator<Item = Mixed> {
         Mixed(shard << 63 | number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 2)
     });
     hashes.filter(|hash| {
-        let (_, place) = grove.room.locate::<false>(*hash);
+        let (_, place) = grove.room.locate(*hash);
         place.first.0 / 2 == 0 && place.second.0 / 2 == 3
     })
 }
@@ -114,7 +114,7 @@ fn to_be_split(grove: &Grove) -> [Mixed; 2] {
 
 fn split(grove: &Grove, [_, item]: &[Mixed; 2]) {
     let entry = grove.room.entry(0, 0);
-    grove.room.split_as_seen::<false>(*item, 0, entry).expect("memory");
+    grove.room.split_as_seen(*item, 0, entry).expect("memory");
 }
 
 /// Nothing that expires escapes to the half that is split off, nothing else goes, and the counts are right.
@@ -183,7 +183,7 @@ fn an_item_that_came_again_is_found_while_a_writer_sweeps() {
                 grove.room.sweep_for(*item);
             },
             |grove, item| {
-                let (shard, place) = grove.room.locate::<false>(*item);
+                let (shard, place) = grove.room.locate(*item);
                 assert_ne!(shard.look(place), Some(false), "{MISSED}");
             },
         ],
@@ -208,7 +208,7 @@ fn a_writer_sweeps_while_a_shard_is_split() {
                 grove.begin_tick();
                 grove.room.sweep_for(*gone);
                 // (To count them would sweep them.)
-                let (shard, place) = grove.room.locate::<false>(*gone);
+                let (shard, place) = grove.room.locate(*gone);
                 assert_eq!(shard.matching(place).lanes, 0, "{LEFT}");
             },
             split,
@@ -261,7 +261,7 @@ fn a_shard_is_copied_while_a_tick_passes() {
 /// The item's lane is used up.
 fn without_bits(grove: &Grove) -> Mixed {
     let item = item(0, grove);
-    let (shard, place) = grove.room.locate::<false>(item);
+    let (shard, place) = grove.room.locate(item);
     // Two bits of stamp are below fifteen of window.
     let window = (1 << 15) - 1;
     let used_up = place.fp.head() & !(window << 2 | 3) | 1 << 16;
@@ -289,12 +289,12 @@ fn an_item_without_bits_is_refreshed_or_expires() {
                     grove.begin_tick();
                     grove.finish_tick();
                 },
-                |grove, item| _ = act::<Refresh, _>(&grove.room, *item),
+                |grove, item| _ = act(&grove.room, *item, Shards::refresh),
             ],
             |grove, item| {
                 let (copies, counted) = (grove.copies(*item), grove.room.items());
                 assert_eq!(copies, counted, "an item is counted that expired, or not counted");
-                let removed = act::<Remove, _>(&grove.room, *item);
+                let removed = act(&grove.room, *item, Shards::remove);
                 assert_eq!(usize::from(removed), copies, "an item was not removed");
             },
         );

@@ -4,9 +4,8 @@ mod growing;
 
 use crate::toy::{Forgetful, Model};
 use crate::twins::alone;
-use koel_under_loom::Room;
 use koel_under_loom::internals::{
-    Bucket, Clock, Copies, InsertIfAbsent, Mixed, Moment, Path, Place, act, walk,
+    Bucket, Clock, Copies, Mixed, Moment, Path, Place, Shards, act, walk,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -320,14 +319,16 @@ twins! { an_item_that_came_again_is_found_while_a_whole_tick_passes:
 }
 
 fn begin_tick(toy: &Narrow) {
-    let (ticking, through) = toy.0.room().time().expect("that it forgets");
-    ticking.finish(through);
-    assert!(ticking.begin(through), "a tick is passing");
+    let room = toy.0.room();
+    let ticking = room.ticking().expect("that it forgets");
+    ticking.finish(room);
+    assert!(ticking.begin(room), "a tick is passing");
 }
 
 fn finish_tick(toy: &Narrow) {
-    let (ticking, through) = toy.0.room().time().expect("that it forgets");
-    ticking.finish(through);
+    let room = toy.0.room();
+    let ticking = room.ticking().expect("that it forgets");
+    ticking.finish(room);
 }
 
 /// Whoever writes after a tick began does what it would do if the tick had passed.
@@ -344,7 +345,7 @@ fn an_item_that_expired_is_new_while_the_tick_passes() {
         },
         &[
             |toy, hash| {
-                let added = act::<InsertIfAbsent, _>(toy.0.room(), *hash);
+                let added = act(toy.0.room(), *hash, Shards::insert_if_absent);
                 assert_eq!(added, Ok(true), "an item that expired is in the way");
             },
             |toy, _| finish_tick(toy),
@@ -518,8 +519,9 @@ twins! { who_knows_the_time_knows_that_the_tick_is_passing:
 }
 
 fn tick_whole(toy: &Narrow, _: &Place) {
-    let (ticking, through) = toy.0.room().time().expect("that it forgets");
-    ticking.tick(through);
+    let room = toy.0.room();
+    let ticking = room.ticking().expect("that it forgets");
+    ticking.tick(room);
 }
 
 /// Two threads that let a tick pass each do not overtake each other.
@@ -556,8 +558,9 @@ fn a_copy_is_made_between_two_ticks() {
     Model::new("copy and tick", 10).preemptions(2).blocking().run_in::<Narrow, Place>(
         |toy| expiring(toy, 0),
         &[tick_whole, |toy, _| {
-            let (ticking, through) = toy.0.room().time().expect("that it forgets");
-            let held = ticking.hold(through);
+            let room = toy.0.room();
+            let ticking = room.ticking().expect("that it forgets");
+            let held = ticking.hold(room);
             let is_there = toy.0.shard().all_words().any(|words| words.heads != 0);
             let is_first = held.time().tick == 2;
             assert_eq!(is_there, is_first, "a copy is not of the time that it tells");
@@ -579,7 +582,7 @@ fn a_shard_is_copied_while_a_tick_passes() {
     Model::new("copy of a shard and tick", 10).preemptions(2).blocking().run_in::<Narrow, Place>(
         |toy| expiring(toy, 0),
         &[tick_whole, |toy, _| {
-            let (ticking, _) = toy.0.room().time().expect("that it forgets");
+            let ticking = toy.0.room().ticking().expect("that it forgets");
             let held = ticking.hold_in_a_tick();
             let mut buckets = [0; 8];
             let Ok(items) = toy.0.shard().copy(&mut buckets, || 0);

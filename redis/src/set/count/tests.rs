@@ -1,6 +1,7 @@
 use super::*;
 use crate::set::about::About;
-use crate::set::{Body, Set};
+use crate::set::{Body, Counted, Set};
+use koel::{Prehashed, StableHash};
 
 /// A set of fixed size, in the tick 1,000.
 fn set(capacity: u64, forget_after: u64) -> Set {
@@ -26,9 +27,10 @@ impl Random {
 fn check(set: &Set, when: &str) {
     let told = set.len() as u64;
     set.finish_tick();
-    let Body::Filter(filter) = &set.body else { panic!("a filter") };
-    let counted = Count::of(&filter.any);
-    let mut kept = filter.count.as_ref().expect("a fixed size").again();
+    let Body::Filter(body) = &set.body else { panic!("a filter") };
+    let Counted { filter, count } = &**body;
+    let counted = Count::of(filter);
+    let mut kept = count.as_ref().expect("a fixed size").again();
     kept.pass(filter.present_tick());
     assert_eq!(told, counted.items, "{when}");
     assert_eq!((kept.items, &kept.expiring), (counted.items, &counted.expiring), "{when}");
@@ -39,12 +41,12 @@ fn what_is_counted_is_what_the_filter_has() {
     // Of one shard and of several; that stay full and that do not.
     for (capacity, forget_after) in [(500, 0), (500, 14), (3_000, 14), (600_000, 14)] {
         let (mut set, mut random) = (set(capacity, forget_after), Random(capacity));
-        let first: Vec<u64> =
+        let first: Vec<Prehashed> =
             (0..capacity.saturating_sub(1_000)).map(|item| set.hash(&item.to_le_bytes())).collect();
         set.add_many(&first, &mut vec![false; first.len()]);
         let mut tick = 1_000;
         for round in 0..if capacity > 10_000 { 200 } else { 5_000 } {
-            let hashes: Vec<u64> = (0..=random.below(300))
+            let hashes: Vec<Prehashed> = (0..=random.below(300))
                 .map(|_| set.hash(&random.below(2 * capacity).to_le_bytes()))
                 .collect();
             match random.below(100) {
@@ -81,7 +83,8 @@ fn what_is_counted_is_what_the_filter_has() {
 fn to_add_takes_no_count_and_no_end_of_a_tick() {
     // Two shards: what is added to one leaves the other alone.
     let mut set = set(700_000, 14);
-    let hashes: Vec<u64> = (0..700_001u64).map(|item| set.hash(&item.to_le_bytes())).collect();
+    let hashes: Vec<Prehashed> =
+        (0..700_001u64).map(|item| set.hash(&item.to_le_bytes())).collect();
     set.add_many(&hashes[..700_000], &mut vec![false; 700_000]);
     assert_eq!(COUNTED.get(), 1);
     let new = hashes[700_000];

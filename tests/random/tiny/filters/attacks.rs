@@ -6,6 +6,7 @@
 
 use crate::common::{SplitMix, rounds};
 use crate::small::{Filter, LAYOUTS, layouts};
+use koel_small::Prehashed;
 
 #[test]
 fn copies_of_one_item_are_refused_and_cause_no_growth() {
@@ -81,10 +82,10 @@ fn of_two_buckets(random: &mut SplitMix) -> u64 {
 fn attack(filter: &Filter, item: fn(&mut SplitMix) -> u64) -> Vec<u64> {
     let mut random = SplitMix(1);
     let tried: Vec<u64> = (0..3_000).map(|_| item(&mut random)).collect();
-    let inserted = tried.iter().copied().filter(|&hash| filter.insert_hash(hash).is_ok());
+    let inserted = tried.iter().copied().filter(|&hash| filter.insert(&Prehashed(hash)).is_ok());
     let inserted: Vec<u64> = inserted.collect();
     assert_eq!(filter.len(), inserted.len());
-    assert!(inserted.iter().all(|&hash| filter.contains_hash(hash)), "{}", filter.stats());
+    assert!(inserted.iter().all(|&hash| filter.contains(&Prehashed(hash))), "{}", filter.stats());
     inserted
 }
 
@@ -100,12 +101,14 @@ fn items_that_share_both_buckets_take_a_bounded_multiple_of_the_memory() {
         // Among other items, they split the shards that the others have filled.
         let filter = layout.filter();
         let others = SplitMix(2).take(2_000).into_iter();
-        let others: Vec<u64> = others.filter(|&hash| filter.insert_hash(hash).is_ok()).collect();
+        let others: Vec<u64> =
+            others.filter(|&hash| filter.insert(&Prehashed(hash)).is_ok()).collect();
         let before = filter.len();
         let mut random = SplitMix(3);
-        let crowd = (0..20_000).filter(|_| filter.insert_hash(of_two_buckets(&mut random)).is_ok());
+        let crowd =
+            (0..20_000).filter(|_| filter.insert(&Prehashed(of_two_buckets(&mut random))).is_ok());
         assert_eq!(crowd.count(), filter.len() - before);
-        assert!(others.iter().all(|&hash| filter.contains_hash(hash)), "{layout:?}");
+        assert!(others.iter().all(|&hash| filter.contains(&Prehashed(hash))), "{layout:?}");
         let slots = filter.stats().slots;
         assert!(slots <= 16 * filter.len(), "{layout:?}: {}", filter.stats());
     }
@@ -120,7 +123,7 @@ fn inseparable_items_are_refused_in_the_end() {
             let inserted = attack(&filter, inseparable);
             assert!(inserted.len() < 3_000, "{}", filter.stats());
             assert!(filter.stats().shards < 64, "{layout:?}: {}", filter.stats());
-            assert!(inserted.iter().all(|&hash| filter.remove_hash(hash)), "{layout:?}");
+            assert!(inserted.iter().all(|&hash| filter.remove(&Prehashed(hash))), "{layout:?}");
             assert!(filter.is_empty(), "{layout:?}");
         }
     }
@@ -135,7 +138,7 @@ fn a_limit_is_kept_and_no_inserted_item_is_lost() {
             let (mut inserted, mut refused) = (Vec::new(), 0);
             while refused < 200 {
                 let hash = random.next();
-                match filter.insert_hash(hash) {
+                match filter.insert(&Prehashed(hash)) {
                     Ok(()) => inserted.push(hash),
                     Err(_) => refused += 1,
                 }
@@ -143,15 +146,15 @@ fn a_limit_is_kept_and_no_inserted_item_is_lost() {
                 assert!(bytes <= most, "{layout:?}: {bytes} of {most}");
             }
             assert_eq!(filter.len(), inserted.len());
-            assert!(inserted.iter().all(|&hash| filter.contains_hash(hash)), "{layout:?}");
+            assert!(inserted.iter().all(|&hash| filter.contains(&Prehashed(hash))), "{layout:?}");
             let gone = inserted.split_off(inserted.len() / 2);
-            assert!(gone.iter().all(|&hash| filter.remove_hash(hash)), "{layout:?}");
+            assert!(gone.iter().all(|&hash| filter.remove(&Prehashed(hash))), "{layout:?}");
             let again = random.take(gone.len() / 4);
-            let fit = again.iter().filter(|&&hash| filter.insert_hash(hash).is_ok()).count();
+            let fit = again.iter().filter(|&&hash| filter.insert(&Prehashed(hash)).is_ok()).count();
             // At 8 bits, splits leave duplicates behind that take up many of the lanes.
             assert!(fit >= again.len() / 2, "{layout:?}: {fit} of {}", again.len());
             assert_eq!(filter.len(), inserted.len() + fit);
-            assert!(inserted.iter().all(|&hash| filter.contains_hash(hash)), "{layout:?}");
+            assert!(inserted.iter().all(|&hash| filter.contains(&Prehashed(hash))), "{layout:?}");
             assert!(filter.size_in_bytes() <= most);
         }
     }
@@ -166,12 +169,12 @@ fn the_reported_rate_is_the_measured_rate() {
         let mut random = SplitMix(5);
         for _ in 0..items {
             // A few are refused, because the shards are tiny.
-            let _ = filter.insert_hash(random.next());
+            let _ = filter.insert(&Prehashed(random.next()));
         }
         let stats = filter.stats();
         assert!(stats.growth > 1_024.0 && stats.items > items * 9 / 10, "{stats}");
         let probes = rounds(500_000, 4_000_000);
-        let hits = (0..probes).filter(|_| filter.contains_hash(random.next())).count();
+        let hits = (0..probes).filter(|_| filter.contains(&Prehashed(random.next()))).count();
         let rate = hits as f64 / f64::from(probes);
         let told = stats.false_positive_rate;
         assert!((told / rate - 1.0).abs() < 0.08, "{layout:?}: {rate:e} measured, {stats}");

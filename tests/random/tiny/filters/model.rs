@@ -8,6 +8,7 @@
 use crate::common::{SplitMix, rounds};
 use crate::small::{EXACT, Filter, Layout, layouts, loaded};
 use koel::Full;
+use koel_small::Prehashed;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::collections::HashMap;
@@ -123,7 +124,7 @@ impl Pair {
         }
     }
 
-    fn hashes(&self, items: &[u64]) -> Vec<u64> {
+    fn hashes(&self, items: &[u64]) -> Vec<Prehashed> {
         items.iter().map(|item| self.filter.hash_of(item)).collect()
     }
 
@@ -132,9 +133,9 @@ impl Pair {
         let answers: Vec<Result<(), Full>> = match form {
             Form::Single => items.iter().map(|item| filter.insert(item)).collect(),
             Form::Many => filter.insert_many(items),
-            Form::HashMany => filter.insert_hash_many(&self.hashes(items)),
+            Form::HashMany => filter.insert_many(&self.hashes(items)),
             Form::ParMany => filter.par_insert_many(items),
-            Form::ParHashMany => filter.par_insert_hash_many(&self.hashes(items)),
+            Form::ParHashMany => filter.par_insert_many(&self.hashes(items)),
         };
         for (&item, answer) in items.iter().zip(answers) {
             match answer {
@@ -149,9 +150,9 @@ impl Pair {
         let answers: Vec<Result<bool, Full>> = match form {
             Form::Single => items.iter().map(|item| filter.insert_if_absent(item)).collect(),
             Form::Many => filter.insert_if_absent_many(items),
-            Form::HashMany => filter.insert_hash_if_absent_many(&self.hashes(items)),
+            Form::HashMany => filter.insert_if_absent_many(&self.hashes(items)),
             Form::ParMany => filter.par_insert_if_absent_many(items),
-            Form::ParHashMany => filter.par_insert_hash_if_absent_many(&self.hashes(items)),
+            Form::ParHashMany => filter.par_insert_if_absent_many(&self.hashes(items)),
         };
         for (&item, answer) in items.iter().zip(answers) {
             let copies = self.copies(item);
@@ -206,9 +207,9 @@ impl Pair {
         let removed: Vec<bool> = match form {
             Form::Single => items.iter().map(|item| filter.remove(item)).collect(),
             Form::Many => filter.remove_many(&items),
-            Form::HashMany => filter.remove_hash_many(&self.hashes(&items)),
+            Form::HashMany => filter.remove_many(&self.hashes(&items)),
             Form::ParMany => filter.par_remove_many(&items),
-            Form::ParHashMany => filter.par_remove_hash_many(&self.hashes(&items)),
+            Form::ParHashMany => filter.par_remove_many(&self.hashes(&items)),
         };
         for (item, removed) in items.iter().zip(removed) {
             assert!(removed, "{item} is present, but was not removed");
@@ -220,9 +221,9 @@ impl Pair {
         let found: Vec<bool> = match form {
             Form::Single => items.iter().map(|item| filter.contains(item)).collect(),
             Form::Many => filter.contains_many(items),
-            Form::HashMany => filter.contains_hash_many(&self.hashes(items)),
+            Form::HashMany => filter.contains_many(&self.hashes(items)),
             Form::ParMany => filter.par_contains_many(items),
-            Form::ParHashMany => filter.par_contains_hash_many(&self.hashes(items)),
+            Form::ParHashMany => filter.par_contains_many(&self.hashes(items)),
         };
         for (&item, found) in items.iter().zip(found) {
             assert_eq!(found, filter.contains(&item));

@@ -3,12 +3,12 @@
 //! is left over in the end.
 
 use crate::common::{SplitMix, rounds};
-use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter, StableHash};
+use koel::{ConcurrentCuckooFilter, Prehashed, StableHash};
 use std::io::{self, Write};
 use std::sync::Barrier;
 use std::thread;
 
-type Filter = GrowingCuckooFilter<StableHash>;
+type Filter = ConcurrentCuckooFilter<StableHash>;
 
 /// A filter of short fingerprints, which are used up after a few doublings.
 fn filter(bits: u32) -> Filter {
@@ -26,13 +26,13 @@ fn filter(bits: u32) -> Filter {
 
 fn fill(filter: &Filter, count: u64) -> impl Iterator<Item = u64> + Clone {
     let hashes = (0..count).map(|n| SplitMix(n << 20).next());
-    hashes.clone().for_each(|hash| filter.insert_hash(hash).expect("memory"));
+    hashes.clone().for_each(|hash| filter.insert(&Prehashed(hash)).expect("memory"));
     hashes
 }
 
 fn hits(filter: &Filter, probes: u32) -> f64 {
     let mut strangers = SplitMix(1 << 60);
-    (0..probes).map(|_| f64::from(u8::from(filter.contains_hash(strangers.next())))).sum()
+    (0..probes).map(|_| f64::from(u8::from(filter.contains(&Prehashed(strangers.next()))))).sum()
 }
 
 fn assert_is_empty(filter: &Filter) {
@@ -49,17 +49,19 @@ fn every_item_is_removed_once_and_nothing_is_left_over() {
         let hashes = fill(&filter, count);
         for (removed, hash) in hashes.clone().enumerate() {
             assert_eq!(filter.len() as u64, count - removed as u64);
-            assert!(filter.remove_hash(hash), "{bits} bits: {removed} removed");
+            assert!(filter.remove(&Prehashed(hash)), "{bits} bits: {removed} removed");
             if removed % 2_000 == 0 {
-                assert!(hashes.clone().skip(removed + 1).all(|hash| filter.contains_hash(hash)));
+                assert!(
+                    hashes.clone().skip(removed + 1).all(|hash| filter.contains(&Prehashed(hash)))
+                );
             }
         }
         assert_is_empty(&filter);
         for hash in hashes.take(1_000) {
-            assert!(!filter.remove_hash(hash));
-            assert_eq!(filter.insert_hash_if_absent(hash), Ok(true));
+            assert!(!filter.remove(&Prehashed(hash)));
+            assert_eq!(filter.insert_if_absent(&Prehashed(hash)), Ok(true));
             assert_eq!(filter.len(), 1);
-            assert!(!filter.is_empty() && filter.remove_hash(hash));
+            assert!(!filter.is_empty() && filter.remove(&Prehashed(hash)));
         }
     }
 }
@@ -74,7 +76,7 @@ fn removals_never_exceed_insertions_and_the_last_of_several_threads_leaves_nothi
         let remove = |skip: usize| {
             begin.wait();
             let order = hashes.clone().skip(skip).chain(hashes.clone().take(skip));
-            order.filter(|hash| filter.remove_hash(*hash)).count() as u64
+            order.filter(|hash| filter.remove(&Prehashed(*hash))).count() as u64
         };
         let skip = (round as usize % 2) * count as usize / 2;
         let removed = thread::scope(|scope| {
@@ -83,7 +85,7 @@ fn removals_never_exceed_insertions_and_the_last_of_several_threads_leaves_nothi
         });
         assert_eq!(removed, count);
         assert_is_empty(&filter);
-        assert_eq!(filter.insert_hash(1), Ok(()));
+        assert_eq!(filter.insert(&Prehashed(1)), Ok(()));
         assert_eq!((filter.len(), filter.is_empty()), (1, false));
     }
 }
@@ -98,16 +100,16 @@ fn an_emptying_filter_loses_nothing_that_comes() {
         thread::scope(|scope| {
             scope.spawn(|| {
                 begin.wait();
-                assert!(hashes.clone().all(|hash| filter.remove_hash(hash)));
+                assert!(hashes.clone().all(|hash| filter.remove(&Prehashed(hash))));
             });
             scope.spawn(|| {
                 begin.wait();
                 let mut random = SplitMix(1 << 50);
                 for _ in 0..2_000 {
                     let own: Vec<u64> = (0..20).map(|_| random.next()).collect();
-                    own.iter().for_each(|hash| filter.insert_hash(*hash).expect("memory"));
-                    assert!(own.iter().all(|hash| filter.contains_hash(*hash)));
-                    assert!(own.iter().all(|hash| filter.remove_hash(*hash)));
+                    own.iter().for_each(|hash| filter.insert(&Prehashed(*hash)).expect("memory"));
+                    assert!(own.iter().all(|hash| filter.contains(&Prehashed(*hash))));
+                    assert!(own.iter().all(|hash| filter.remove(&Prehashed(*hash))));
                 }
             });
         });
@@ -129,7 +131,7 @@ fn the_reported_rate_is_kept_whatever_is_removed() {
                 _ => !n.is_multiple_of(4),
             };
             let gone = hashes.clone().zip(0..).filter(|(_, n)| goes(n));
-            assert!(gone.clone().all(|(hash, _)| filter.remove_hash(hash)));
+            assert!(gone.clone().all(|(hash, _)| filter.remove(&Prehashed(hash))));
             let probes = rounds(100_000, 400_000);
             let (found, told) = (hits(&filter, probes), filter.false_positive_rate());
             // Several lanes may match one item, so at high rates fewer items are found than matched.
@@ -158,10 +160,10 @@ fn each_item_of_a_loaded_filter_is_removed_once() {
             assert_eq!(loaded.len(), filter.len());
             let told = [&loaded, &filter].map(Filter::false_positive_rate);
             assert!((told[0] - told[1]).abs() < 1e-9, "{told:?}");
-            assert!(hashes.clone().skip(removed).all(|hash| loaded.remove_hash(hash)));
+            assert!(hashes.clone().skip(removed).all(|hash| loaded.remove(&Prehashed(hash))));
             assert_is_empty(&loaded);
         }
-        assert!(filter.remove_hash(hash));
+        assert!(filter.remove(&Prehashed(hash)));
     }
 }
 
@@ -179,7 +181,7 @@ impl<H: Iterator<Item = u64>> Write for Interrupted<'_, H> {
         if self.writes > 0 {
             self.writes -= 1;
             let mut now = self.going.by_ref().take(20);
-            assert!(now.all(|hash| self.filter.remove_hash(hash)));
+            assert!(now.all(|hash| self.filter.remove(&Prehashed(hash))));
         }
         Ok(bytes.len())
     }
@@ -196,7 +198,7 @@ fn a_shard_that_pays_during_a_save_is_not_saved_twice() {
     for round in 0..rounds(5, 50) {
         let filter = filter(8);
         let hashes = fill(&filter, 10_000 + 100 * round);
-        let is_last = |hash: &u64| filter.part_of_hash(*hash, 4) == 3;
+        let is_last = |hash: &u64| filter.part_of(&Prehashed(*hash), 4) == 3;
         let going = hashes.clone().filter(is_last);
         let writes = filter.stats().shards / 2;
         let mut writer = Interrupted { file: Vec::new(), filter: &filter, going, writes };
@@ -206,7 +208,7 @@ fn a_shard_that_pays_during_a_save_is_not_saved_twice() {
         assert_eq!(loaded.len(), filter.len());
         let staying = hashes.filter(|hash| !is_last(hash));
         for filter in [&loaded, &filter] {
-            assert!(staying.clone().all(|hash| filter.remove_hash(hash)));
+            assert!(staying.clone().all(|hash| filter.remove(&Prehashed(hash))));
             assert_is_empty(filter);
         }
     }
@@ -221,7 +223,7 @@ fn a_filter_that_was_emptied_and_filled_again_is_saved_with_all_its_items() {
             let mut filter = filter(bits);
             for round in 1..=rounds(4, 10) {
                 for hash in fill(&filter, count) {
-                    assert!(filter.remove_hash(hash));
+                    assert!(filter.remove(&Prehashed(hash)));
                 }
                 assert_is_empty(&filter);
                 let refilled = count / round;
@@ -231,7 +233,7 @@ fn a_filter_that_was_emptied_and_filled_again_is_saved_with_all_its_items() {
                 filter = Filter::read_from(&file[..]).expect("the filter");
                 assert_eq!(filter.len() as u64, refilled, "{bits} bits, {count} items");
                 for hash in (0..refilled).map(|n| SplitMix(n << 20).next()) {
-                    assert!(filter.remove_hash(hash));
+                    assert!(filter.remove(&Prehashed(hash)));
                 }
             }
         }

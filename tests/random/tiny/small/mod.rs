@@ -4,9 +4,9 @@
 #![allow(dead_code)]
 
 use crate::common::{Fixed, rounds};
-use koel::{ConcurrentCuckooFilter, GrowingBuilder, GrowingCuckooFilter, PersistentHasher};
+use koel::{Builder, ConcurrentCuckooFilter, PersistentHasher};
 
-pub type Filter = GrowingCuckooFilter<Fixed>;
+pub type Filter = ConcurrentCuckooFilter<Fixed>;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
@@ -43,7 +43,7 @@ pub fn layouts() -> &'static [Layout] {
 pub const EXACT: Layout = LAYOUTS[6];
 
 impl Layout {
-    pub fn builder(self) -> GrowingBuilder<Fixed> {
+    pub fn builder(self) -> Builder<Fixed> {
         let builder = ConcurrentCuckooFilter::builder().capacity(1).growing();
         let builder = builder.false_positive_rate(self.rate).expected_growth(1.0);
         builder.hasher(Fixed { key: 0 })

@@ -2,17 +2,11 @@
 
 use crate::error::Full;
 use crate::layout::geometry::Mixed;
-use crate::layout::sizing::GrowthPlan;
 use crate::layout::stamps::by_stamp::ByStamp;
-use crate::room::growing::grown::Grown;
+use crate::room::growing::sharded::Sharded;
 use crate::room::growing::site::{Entry, Site};
 
-impl Grown {
-    #[doc(hidden)]
-    pub fn of(plan: GrowthPlan) -> Self {
-        Grown::new(plan).expect("memory for a small table")
-    }
-
+impl<const WIDE: bool> Sharded<WIDE> {
     /// The site of the shard with this number.
     #[doc(hidden)]
     pub fn site_of(&self, shard: usize) -> Option<&Site> {
@@ -41,14 +35,9 @@ impl Grown {
 
     /// Splits the shard that owned the item when this entry was in the list of this level.
     #[doc(hidden)]
-    pub fn split_as_seen<const WIDE: bool>(
-        &self,
-        hash: Mixed,
-        level: u32,
-        entry: Entry,
-    ) -> Result<(), Full> {
+    pub fn split_as_seen(&self, hash: Mixed, level: u32, entry: Entry) -> Result<(), Full> {
         let seen = self.directory.assume(hash, level, entry);
-        let (shard, place) = self.located::<WIDE>(seen, self.position(hash));
+        let (shard, place) = self.located(seen, self.position(hash));
         self.split(shard, place)
     }
 

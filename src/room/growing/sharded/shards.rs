@@ -2,23 +2,22 @@
 
 use crate::error::union::Reason;
 use crate::error::{Full, FullKind};
-use crate::layout::either;
 use crate::layout::geometry::{Mixed, Place, SHARD_BUCKETS};
 use crate::layout::roots::Parts;
-use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
+use crate::layout::sizing::rate_of_a_lane;
 use crate::layout::stamps::by_stamp::ByStamp;
 use crate::room::growing::directory::SeenEntry;
-use crate::room::growing::grown::Grown;
+use crate::room::growing::sharded::{AnySharded, Sharded};
 use crate::room::growing::until_split::{Shared, Split, UntilSplit};
 use crate::room::guest::{Guest, Taken};
-use crate::room::parts::{Copied, Plan};
-use crate::room::shards::{Located, Operation, Shards};
+use crate::room::parts::Copied;
+use crate::room::shards::{Located, Shards};
 use crate::rule::rule;
 
 /// The number of shards from which the rate is estimated, if there are more: a power of two.
 const SAMPLE: u64 = 128;
 
-impl Grown {
+impl<const WIDE: bool> Sharded<WIDE> {
     /// The vagueness of a shard, on average over all hashes.
     pub fn vagueness_of_all(&self) -> f64 {
         let part = |seen| self.directory.share(seen) * self.site(seen).vagueness();
@@ -31,18 +30,69 @@ impl Grown {
         let of_part = |part| self.site(self.directory.look_up(middle(part))).vagueness();
         (0..SAMPLE).map(of_part).sum::<f64>() / SAMPLE as f64
     }
+
+    pub fn items(&self) -> usize {
+        (self.shared.tables.items() + self.shared.ledger.total()).try_into().unwrap_or(0)
+    }
+
+    pub fn clear(&self) {
+        let ledger = &self.shared.ledger;
+        let (mut next, mut balances) = (Some(Mixed(0)), ByStamp::default());
+        while let Some(hash) = next {
+            let seen = self.directory.look_up(hash);
+            let mut empty = || balances.add_all(&ledger.set_aside(self.site(seen)));
+            let nothing = || rule!("a_clear_records_after_its_locks", empty(), ());
+            // If it has been split meanwhile, its halves are next.
+            let cleared = self.shard(seen).clear(nothing);
+            let is_done = cleared.is_ok();
+            if rule!("a_clear_goes_on_after_a_split", is_done, true) {
+                next = self.directory.end(seen);
+                rule!("a_clear_records_after_its_locks", (), {
+                    loom::thread::yield_now();
+                    empty();
+                });
+            }
+        }
+        ledger.take_off(&balances);
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        size_of::<AnySharded>() + self.directory.heap_bytes() + self.shared.tables.heap_bytes()
+    }
+
+    /// The number of items with each stamp.
+    pub fn items_by_stamp(&self) -> ByStamp {
+        let Shared { ledger, tables, aging, .. } = &self.shared;
+        let (mut items, lanes) = (ledger.items(), aging.lanes());
+        let shards = tables.sites_from(0).map(|(_, site)| site.shard::<WIDE>());
+        for words in shards.flat_map(|shard| shard.all_words()) {
+            let used_up = aging.used_up::<WIDE>(words).tops();
+            let counted = lanes.set_of(lanes.taken(words.heads).tops() & !used_up);
+            counted.for_each(|lane| items.add(lanes.stamp(words, lane), 1));
+        }
+        items
+    }
+
+    /// How often the deepest shard was split.
+    pub fn level(&self) -> u32 {
+        self.directory.level()
+    }
+
+    /// How many items the lanes of two buckets match.
+    pub fn rate(&self) -> f64 {
+        let vagueness = match self.shared.tables.shards() as u64 <= SAMPLE {
+            true => self.vagueness_of_all(),
+            false => self.vagueness_of_some(),
+        };
+        vagueness * rate_of_a_lane(self.geometry.lanes()) / f64::from(self.geometry.buckets())
+    }
 }
 
-impl Shards for Grown {
-    type Lease<'a, const WIDE: bool> = UntilSplit<'a, WIDE>;
+impl<const WIDE: bool> Shards for Sharded<WIDE> {
+    type Lease<'a> = UntilSplit<'a, WIDE>;
 
     /// Finding the table again is cheaper than keeping its address.
-    type Ahead<'a, const WIDE: bool> = (SeenEntry<'a>, Place);
-
-    #[inline]
-    fn is_wide(&self) -> bool {
-        self.geometry.lanes().is_wide()
-    }
+    type Ahead<'a> = (SeenEntry<'a>, Place);
 
     #[inline]
     fn is_ticking(&self) -> bool {
@@ -53,10 +103,8 @@ impl Shards for Grown {
     #[cold]
     fn sweep_for(&self, hash: Mixed) {
         let swept = || {
-            either!(self.is_wide(), WIDE => {
-                let (shard, place) = self.locate::<WIDE>(hash);
-                shard.sweep_both(place)
-            })
+            let (shard, place) = self.locate(hash);
+            shard.sweep_both(place)
         };
         // If the shard has been split meanwhile, its halves are swept.
         while rule!("a_writer_sweeps_the_shard_that_was", swept().is_err(), {
@@ -66,31 +114,28 @@ impl Shards for Grown {
     }
 
     #[inline(always)]
-    fn locate<const WIDE: bool>(&self, hash: Mixed) -> Located<'_, Self, WIDE> {
+    fn locate(&self, hash: Mixed) -> Located<'_, Self> {
         let position = self.position(hash);
         self.located(self.directory.look_up_at(hash, position), position)
     }
 
-    fn relocate<'a, const WIDE: bool>(
-        &'a self,
-        lease: UntilSplit<'a, WIDE>,
-        _: Split,
-    ) -> Located<'a, Self, WIDE> {
+    fn relocate<'a>(&'a self, lease: UntilSplit<'a, WIDE>, _: Split) -> Located<'a, Self> {
         self.locate(lease.seen.hash())
     }
 
     #[inline(always)]
-    fn again<'a, const WIDE: bool, O: Operation>(
+    fn again<'a, A>(
         &'a self,
-        (shard, _): Located<'a, Self, WIDE>,
-    ) -> O::Answer {
-        self.act_again::<WIDE, O>(shard.lease().seen.hash())
+        (shard, _): Located<'a, Self>,
+        act: impl FnOnce(&'a Self, Located<'a, Self>) -> A,
+    ) -> A {
+        self.act_again(shard.lease().seen.hash(), act)
     }
 
-    fn admit<'a, const WIDE: bool>(
+    fn admit<'a>(
         &'a self,
-        (mut shard, mut place): Located<'a, Self, WIDE>,
-    ) -> Result<Located<'a, Self, WIDE>, Full> {
+        (mut shard, mut place): Located<'a, Self>,
+    ) -> Result<Located<'a, Self>, Full> {
         let aging = &self.shared.aging;
         // By the words of a moment ago. Of threads that race, each may add one copy too many.
         while !aging.takes_another(shard.matching(place)) {
@@ -108,13 +153,13 @@ impl Shards for Grown {
         Ok((shard, place))
     }
 
-    fn make_room<'a, const WIDE: bool>(
+    fn make_room<'a>(
         &'a self,
         lease: UntilSplit<'a, WIDE>,
         _: FullKind,
-    ) -> Result<Located<'a, Self, WIDE>, Full> {
+    ) -> Result<Located<'a, Self>, Full> {
         let position = self.position(lease.seen.hash());
-        let (shard, place) = self.located::<WIDE>(lease.seen, position);
+        let (shard, place) = self.located(lease.seen, position);
         self.split(shard, place)?;
         Ok(self.locate(lease.seen.hash()))
     }
@@ -122,67 +167,31 @@ impl Shards for Grown {
     #[cold]
     fn perhaps_empty(&self) {
         let Shared { ledger, tables, aging, .. } = &self.shared;
-        either!(self.is_wide(), WIDE => ledger.clear_if_empty::<WIDE>(tables, aging));
+        ledger.clear_if_empty::<WIDE>(tables, aging);
     }
 
     #[inline(always)]
-    fn fetch<const WIDE: bool>(&self, hash: Mixed) -> (SeenEntry<'_>, Place) {
-        let (shard, place) = self.locate::<WIDE>(hash);
+    fn fetch(&self, hash: Mixed) -> (SeenEntry<'_>, Place) {
+        let (shard, place) = self.locate(hash);
         shard.prefetch(place);
         (shard.lease().seen, place)
     }
 
     #[inline(always)]
-    fn fetched<'a, const WIDE: bool>(
-        &'a self,
-        (seen, place): (SeenEntry<'a>, Place),
-    ) -> Located<'a, Self, WIDE> {
+    fn fetched<'a>(&'a self, (seen, place): (SeenEntry<'a>, Place)) -> Located<'a, Self> {
         (self.shard(seen), place)
     }
 
     fn parts(&self) -> Parts {
         // Ranges of the least depth: no deeper shard is in two parts. Parts as large as the largest
         // shard are small enough.
-        let most = self.buckets() / SHARD_BUCKETS as usize;
+        let most = self.bucket_count() / SHARD_BUCKETS as usize;
         Parts::at_most(most, self.directory.roots(), self.directory.shallowest())
     }
 
     #[inline]
-    fn buckets(&self) -> usize {
+    fn bucket_count(&self) -> usize {
         self.shared.tables.shards() * self.geometry.buckets() as usize
-    }
-
-    fn items(&self) -> usize {
-        (self.shared.tables.items() + self.shared.ledger.total()).try_into().unwrap_or(0)
-    }
-
-    fn clear(&self) {
-        let ledger = &self.shared.ledger;
-        let (mut next, mut balances) = (Some(Mixed(0)), ByStamp::default());
-        while let Some(hash) = next {
-            let seen = self.directory.look_up(hash);
-            let mut empty = || balances.add_all(&ledger.set_aside(self.site(seen)));
-            let nothing = || rule!("a_clear_records_after_its_locks", empty(), ());
-            // If it has been split meanwhile, its halves are next.
-            let cleared = either!(self.is_wide(), WIDE => self.shard::<WIDE>(seen).clear(nothing));
-            let is_done = cleared.is_ok();
-            if rule!("a_clear_goes_on_after_a_split", is_done, true) {
-                next = self.directory.end(seen);
-                rule!("a_clear_records_after_its_locks", (), {
-                    loom::thread::yield_now();
-                    empty();
-                });
-            }
-        }
-        ledger.take_off(&balances);
-    }
-
-    fn heap_bytes(&self) -> usize {
-        size_of::<Self>() + self.directory.heap_bytes() + self.shared.tables.heap_bytes()
-    }
-
-    fn plan(&self) -> Plan {
-        Plan::Growing(GrowthPlan { max_bytes: self.max_bytes(), ..self.plan.clone() })
     }
 
     fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied> {
@@ -202,10 +211,7 @@ impl Shards for Grown {
                 used_up = self.shared.balance(self.site(seen));
                 used_up.total()
             };
-            let copied = either!(
-                self.is_wide(),
-                WIDE => self.shard::<WIDE>(seen).copy(buckets, others)
-            );
+            let copied = self.shard(seen).copy(buckets, others);
             rule!("a_save_passes_over_a_shard_that_was_split", (), {
                 *next = self.directory.end(seen).map(|hash| hash.0);
             });
@@ -231,33 +237,6 @@ impl Shards for Grown {
     }
 
     fn take_over(&self, guest: &Guest<'_>, taken: &mut Taken) -> Result<(), Reason> {
-        either!(self.is_wide(), WIDE => self.take_copy::<WIDE>(guest, taken))
-    }
-
-    fn items_by_stamp(&self) -> ByStamp {
-        let Shared { ledger, tables, aging, .. } = &self.shared;
-        let (mut items, lanes) = (ledger.items(), aging.lanes());
-        either!(self.is_wide(), WIDE => {
-            let shards = tables.sites_from(0).map(|(_, site)| site.shard::<WIDE>());
-            for words in shards.flat_map(|shard| shard.all_words()) {
-                let used_up = aging.used_up::<WIDE>(words).tops();
-                let counted = lanes.set_of(lanes.taken(words.heads).tops() & !used_up);
-                counted.for_each(|lane| items.add(lanes.stamp(words, lane), 1));
-            }
-        });
-        items
-    }
-
-    /// How many items the lanes of two buckets match.
-    fn rate(&self) -> f64 {
-        let vagueness = match self.shared.tables.shards() as u64 <= SAMPLE {
-            true => self.vagueness_of_all(),
-            false => self.vagueness_of_some(),
-        };
-        vagueness * rate_of_a_lane(self.geometry.lanes()) / f64::from(self.geometry.buckets())
-    }
-
-    fn level(&self) -> u32 {
-        self.directory.level()
+        self.take_copy(guest, taken)
     }
 }

@@ -3,10 +3,10 @@
 use crate::error::{Full, FullKind, Reason};
 use crate::layout::aging::{Aging, GROWING_BUCKETS, Matching};
 use crate::layout::geometry::Mixed;
-use crate::room::growing::grown::Grown;
-use crate::room::growing::stages::list::List;
-use crate::room::growing::stages::list::slots::GAP;
-use crate::room::growing::stages::{Listed, Stages, address, enough_for_a_shard, share};
+use crate::room::growing::list::List;
+use crate::room::growing::list::slots::GAP;
+use crate::room::growing::sharded::AnySharded;
+use crate::room::growing::{Growing, Listed, address, enough_for_a_shard, share};
 use crate::rule::rule;
 use crate::sync::Ordering;
 
@@ -23,7 +23,7 @@ const DEPTH: u32 = 4;
 /// No list has more items.
 pub const MOST_LISTED: usize = LONGER * 2 * GROWING_BUCKETS as usize;
 
-impl Stages {
+impl Growing {
     /// The most items that the list may have.
     pub(super) fn most(&self) -> usize {
         LONGER * enough_for_a_shard(&self.plan)
@@ -72,7 +72,7 @@ impl Stages {
         // Known before anything is copied, so that a refusal is quick.
         let least = self.plan.own_bytes.saturating_add(list.bytes_of_longer());
         let most = self.max_bytes();
-        let changes = least.saturating_add(Grown::bytes_of(&self.plan)) > most;
+        let changes = least.saturating_add(AnySharded::bytes_of(&self.plan)) > most;
         if changes && self.change(listed).is_ok() {
             return Ok(());
         }
@@ -107,15 +107,15 @@ impl Stages {
     pub(super) fn change(&self, listed: &mut Listed) -> Result<(), Full> {
         let Some(list) = &listed.list else { return Ok(()) };
         for depth in 0..=DEPTH {
-            let mut grown = match Grown::new_at_depth(self.plan(), depth) {
-                Ok(grown) => grown,
+            let mut sharded = match AnySharded::new_at_depth(self.plan(), depth) {
+                Ok(sharded) => sharded,
                 Err(reason) if depth == 0 => return Err(of_reason(reason)),
                 Err(_) => break,
             };
             let inserted = if self.plan.forgets() {
-                self.insert_in_time(&mut grown, list.items())
+                self.insert_in_time(&mut sharded, list.items())
             } else {
-                list.items().try_for_each(|(hash, _)| grown.insert_listed(Mixed(hash)))
+                list.items().try_for_each(|(hash, _)| sharded.insert_listed(Mixed(hash)))
             };
             match inserted {
                 Ok(()) => {
@@ -123,7 +123,7 @@ impl Stages {
                         self.replace(listed, List::new(self.plan.forgets()));
                         return Ok(());
                     });
-                    let _ = self.shards.set(Box::new(grown));
+                    let _ = self.shards.set(Box::new(sharded));
                     share::keep(self, None);
                     listed.list = None;
                     return Ok(());

@@ -8,7 +8,7 @@
 pub mod slots;
 
 use crate::layout::geometry::Mixed;
-use crate::room::growing::stages::list::slots::{GAP, GROUP, Slots};
+use crate::room::growing::list::slots::{GAP, GROUP, Slots};
 use std::ops::Range;
 use std::sync::Arc;
 

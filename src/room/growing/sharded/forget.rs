@@ -8,23 +8,16 @@
 //! directory's entries are there.
 
 use crate::layout::bucket::Lanes;
-use crate::layout::either;
 use crate::layout::stamps::Moment;
-use crate::room::growing::grown::Grown;
+use crate::room::growing::sharded::Sharded;
 use crate::room::growing::site::Site;
 use crate::room::growing::until_split::Shared;
 use crate::room::shards::Shards;
 use crate::rule::rule;
-use crate::table::ticking::{Passage, Ticking};
+use crate::table::ticking::Passage;
 use std::ops::Range;
-use std::sync::Arc;
 
-impl Grown {
-    /// From now on, the time is what this says.
-    pub fn keep_time(&mut self, ticking: Option<Arc<Ticking>>) {
-        self.shared.ticking = ticking;
-    }
-
+impl<const WIDE: bool> Sharded<WIDE> {
     /// Does this to each of these segments, with the site of its shard and the index of its stripe.
     fn in_each(&self, segments: Range<usize>, mut act: impl FnMut(&Site, usize)) {
         let in_a_shard = self.geometry.stripes() as usize;
@@ -37,7 +30,7 @@ impl Grown {
     }
 }
 
-impl Passage for Grown {
+impl<const WIDE: bool> Passage for Sharded<WIDE> {
     fn lanes(&self) -> Lanes {
         self.geometry.lanes()
     }
@@ -57,10 +50,10 @@ impl Passage for Grown {
     fn sweep(&self, segments: Range<usize>, now: Moment) {
         rule!("items_go_off_the_ledger_before_their_lanes", (), self.close(now));
         let aging = &self.shared.aging;
-        either!(self.is_wide(), WIDE => self.in_each(segments, |site, stripe| {
+        self.in_each(segments, |site, stripe| {
             let expiring = |words: &[u64]| site.expiring::<WIDE>(aging, words, now);
             site.shard::<WIDE>().sweep(stripe, now, expiring);
-        }));
+        });
     }
 
     fn close(&self, now: Moment) {

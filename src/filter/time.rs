@@ -2,11 +2,9 @@
 
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
-use crate::layout::geometry::Mixed;
-use crate::room::shards::{Age, InsertOrRefresh, Refresh};
-use crate::room::{self, Room};
-use crate::table::ticking::Passage;
-use std::hash::{BuildHasher, Hash};
+use crate::key::Key;
+use crate::table::ticking::{Passage, Ticking};
+use std::hash::BuildHasher;
 
 /// # Forgetting
 ///
@@ -38,7 +36,7 @@ use std::hash::{BuildHasher, Hash};
 /// assert!(!seen.contains("https://a.example/") && seen.is_empty());
 /// # Ok::<(), koel::BuildError>(())
 /// ```
-impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
+impl<S> ConcurrentCuckooFilter<S> {
     /// Returns for how many ticks the filter [remembers](crate::Builder::remembers) items, or `None` if for
     /// ever.
     ///
@@ -50,7 +48,8 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     #[must_use]
     pub fn remembers(&self) -> Option<u32> {
-        self.room().time().map(|(_, through)| through.lanes().remembers().into())
+        let lanes = self.kind().lanes();
+        lanes.forgets().then(|| lanes.remembers().into())
     }
 
     /// Lets a tick pass, and removes what expires.
@@ -69,8 +68,8 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn tick(&self) {
-        if let Some((ticking, through)) = self.room().time() {
-            ticking.tick(through);
+        if let Some(ticking) = self.kind().ticking() {
+            ticking.tick(self.kind());
         }
     }
 
@@ -99,7 +98,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn tick_to(&self, number: u64) -> u64 {
-        self.room().time().map_or(0, |(ticking, through)| ticking.tick_to(through, number))
+        self.kind().ticking().map_or(0, |ticking| ticking.tick_to(self.kind(), number))
     }
 
     /// Returns the number of the present tick, if [`tick_to`](Self::tick_to) gave numbers to ticks.
@@ -114,7 +113,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     #[must_use]
     pub fn present_tick(&self) -> Option<u64> {
-        self.room().time().and_then(|(ticking, _)| ticking.number())
+        self.kind().ticking().and_then(Ticking::number)
     }
 
     /// Returns how many items expire with each of the next ticks, if nothing refreshes or removes them:
@@ -135,7 +134,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     #[must_use]
     pub fn expiring(&self) -> Vec<usize> {
-        self.room().expiring()
+        self.kind().expiring()
     }
 
     /// Begins a tick, unless one is passing, and leaves the work to
@@ -157,7 +156,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn begin_tick(&self) -> bool {
-        self.room().time().is_some_and(|(ticking, through)| ticking.begin(through))
+        self.kind().ticking().is_some_and(|ticking| ticking.begin(self.kind()))
     }
 
     /// Begins a tick toward the one with this number, like [`tick_to`](Self::tick_to), unless one is passing,
@@ -181,7 +180,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// ```
     pub fn begin_tick_to(&self, number: u64) -> u64 {
         let begun =
-            self.room().time().and_then(|(ticking, through)| ticking.begin_toward(through, number));
+            self.kind().ticking().and_then(|ticking| ticking.begin_toward(self.kind(), number));
         begun.unwrap_or(0)
     }
 
@@ -204,48 +203,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn tick_in_parts(&self, most_segments: usize) -> bool {
-        self.room().time().is_none_or(|(ticking, through)| ticking.work(through, most_segments))
-    }
-
-    /// Returns how many ticks ago the item with this hash came, like [`age`](Self::age).
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
-    /// assert_eq!(filter.age_hash(17), None);
-    /// # Ok::<(), koel::BuildError>(())
-    /// ```
-    #[must_use]
-    pub fn age_hash(&self, hash: u64) -> Option<u64> {
-        self.room().time()?;
-        room::perform::<Age, R>(self.room(), Mixed::of(hash))
-    }
-
-    /// Keeps the item with this hash from expiring, like [`refresh`](Self::refresh).
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
-    /// assert!(!filter.refresh_hash(17));
-    /// # Ok::<(), koel::BuildError>(())
-    /// ```
-    pub fn refresh_hash(&self, hash: u64) -> bool {
-        room::perform::<Refresh, R>(self.room(), Mixed::of(hash))
-    }
-
-    /// Adds the item with this hash or keeps it from expiring, like
-    /// [`insert_or_refresh`](Self::insert_or_refresh).
-    ///
-    /// # Errors
-    ///
-    /// Returns [`Full`] in the same cases as `insert_or_refresh`.
-    ///
-    /// ```
-    /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
-    /// assert_eq!(filter.insert_or_refresh_hash(17), Ok(true));
-    /// assert_eq!(filter.insert_or_refresh_hash(17), Ok(false));
-    /// # Ok::<(), koel::BuildError>(())
-    /// ```
-    pub fn insert_or_refresh_hash(&self, hash: u64) -> Result<bool, Full> {
-        room::perform::<InsertOrRefresh, R>(self.room(), Mixed::of(hash))
+        self.kind().ticking().is_none_or(|ticking| ticking.work(self.kind(), most_segments))
     }
 }
 
@@ -257,7 +215,7 @@ impl<S, R: Room> ConcurrentCuckooFilter<S, R> {
 ///
 /// In a growing filter that is far larger than planned, some entries are in two shards. If other items
 /// refresh the one that is not an item's own, `len` may count the item after it has expired, until they have, too.
-impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
+impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// Returns how many ticks ago the item was inserted, or refreshed last. Of several copies this is the one
     /// that [`remove`](Self::remove) would take, the oldest.
     ///
@@ -274,8 +232,9 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     #[must_use]
-    pub fn age<T: Hash + ?Sized>(&self, item: &T) -> Option<u64> {
-        self.age_hash(self.hash_of(item))
+    pub fn age<K: Key + ?Sized>(&self, item: &K) -> Option<u64> {
+        self.kind().ticking()?;
+        self.kind().age(self.mixed(item))
     }
 
     /// Keeps the item from expiring, as if it had been inserted now, and returns `true`, if the filter
@@ -290,8 +249,8 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     /// assert!(filter.contains("an item"));
     /// # Ok::<(), koel::BuildError>(())
     /// ```
-    pub fn refresh<T: Hash + ?Sized>(&self, item: &T) -> bool {
-        self.refresh_hash(self.hash_of(item))
+    pub fn refresh<K: Key + ?Sized>(&self, item: &K) -> bool {
+        self.kind().refresh(self.mixed(item))
     }
 
     /// Adds the item and returns `true` if the filter does not contain it, and
@@ -313,7 +272,7 @@ impl<S: BuildHasher, R: Room> ConcurrentCuckooFilter<S, R> {
     /// assert_eq!(filter.count("an item"), 1);
     /// # Ok::<(), koel::BuildError>(())
     /// ```
-    pub fn insert_or_refresh<T: Hash + ?Sized>(&self, item: &T) -> Result<bool, Full> {
-        self.insert_or_refresh_hash(self.hash_of(item))
+    pub fn insert_or_refresh<K: Key + ?Sized>(&self, item: &K) -> Result<bool, Full> {
+        self.kind().insert_or_refresh(self.mixed(item))
     }
 }

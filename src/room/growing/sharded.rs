@@ -15,31 +15,74 @@ mod mistakes;
 #[cfg(loom)]
 mod models;
 mod shards;
+mod width;
 pub mod worth;
 
 use crate::error::{Full, FullKind, Reason};
 use crate::layout::aging::Aging;
-use crate::layout::either;
 use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_STRIPES};
 use crate::layout::roots::Position;
 use crate::layout::sizing::GrowthPlan;
 use crate::room::growing::directory::{Directory, MOST_ENTRIES, NoMemory, SeenEntry};
-use crate::room::growing::grown::worth::split_helps;
 use crate::room::growing::ledger::Ledger;
+use crate::room::growing::sharded::worth::split_helps;
 use crate::room::growing::site::{Entry, Site};
 use crate::room::growing::split::{Sorted, split};
 use crate::room::growing::tables::Tables;
 use crate::room::growing::until_split::{Shared, UntilSplit};
-use crate::room::parts::{Block, CannotRestore};
-use crate::room::shards::{Located, Operation, Shards, insert_in};
+use crate::room::shards::{Located, Shards};
 use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::path;
 use crate::sync::{Gauge, Mutex};
-use crate::table::Table;
 use crate::table::stripe::{Locks, Many};
+use crate::table::ticking::Ticking;
+use std::sync::Arc;
 
-pub struct Grown {
+/// The shards, with narrow or wide buckets.
+pub enum AnySharded {
+    Narrow(Sharded<false>),
+    Wide(Sharded<true>),
+}
+
+/// Evaluates an expression for shards of either width.
+macro_rules! on_width {
+    ($sharded:expr, $shards:ident => $value:expr) => {
+        match $sharded {
+            $crate::room::growing::sharded::AnySharded::Narrow($shards) => $value,
+            $crate::room::growing::sharded::AnySharded::Wide($shards) => $value,
+        }
+    };
+}
+pub(crate) use on_width;
+
+impl AnySharded {
+    /// What a filter begins with.
+    pub(crate) fn first(plan: &GrowthPlan) -> Result<(Directory, Tables), Reason> {
+        let no_memory = |bytes| Reason::OutOfMemory { bytes };
+        let least = plan.own_bytes + Self::bytes_of(plan);
+        if least > plan.max_bytes {
+            return Err(Reason::LimitTooSmall { least, most: plan.max_bytes });
+        }
+        // The tables first: the directory is written when it is made.
+        let tables = Tables::new(plan.geometry.clone()).map_err(|_| no_memory(least))?;
+        let directory = Directory::new(plan.roots(), &tables).ok_or(no_memory(least))?;
+        Ok((directory, tables))
+    }
+
+    /// The memory of the shards that a filter begins with, and of all that leads to them.
+    pub fn bytes_of(plan: &GrowthPlan) -> usize {
+        AnySharded::bytes_when_restored(plan, plan.geometry.shards(), 0)
+    }
+
+    /// The memory of so many shards, the deepest of which was split so often, after a restart.
+    pub fn bytes_when_restored(plan: &GrowthPlan, shards: usize, deepest: u32) -> usize {
+        let tables = Tables::bytes(&plan.geometry.with_shards(shards));
+        size_of::<Self>() + tables + Directory::bytes(plan.geometry.shards(), deepest)
+    }
+}
+
+pub struct Sharded<const WIDE: bool> {
     /// The geometry of each shard.
     geometry: Geometry,
     directory: Directory,
@@ -56,90 +99,37 @@ const FEW_SHARDS: usize = 16;
 
 type Leased<'a, const WIDE: bool> = Shard<'a, UntilSplit<'a, WIDE>>;
 
-impl Grown {
-    pub(crate) fn new(plan: GrowthPlan) -> Result<Self, Reason> {
+impl<const WIDE: bool> Sharded<WIDE> {
+    /// These shards, which are in use in these tables, with their figures.
+    pub fn new(plan: GrowthPlan, directory: Directory, tables: Tables) -> Self {
         let geometry = plan.geometry.clone();
-        let no_memory = |bytes| Reason::OutOfMemory { bytes };
-        let least = plan.own_bytes + Self::bytes_of(&plan);
-        if least > plan.max_bytes {
-            return Err(Reason::LimitTooSmall { least, most: plan.max_bytes });
-        }
-        // The tables first: the directory is written when it is made.
-        let tables = Tables::new(geometry.clone()).map_err(|_| no_memory(least))?;
-        let directory = Directory::new(plan.roots(), &tables).ok_or(no_memory(least))?;
-        Ok(Grown::with(geometry, directory, tables, plan))
-    }
-
-    /// The same with shards that have been split so many times, while they were empty.
-    pub(crate) fn new_at_depth(plan: GrowthPlan, depth: u32) -> Result<Self, Reason> {
-        if depth == 0 {
-            return Self::new(plan);
-        }
-        let shards = plan.geometry.shards() << depth;
-        let least = plan.own_bytes + Self::bytes_when_restored(&plan, shards, depth);
-        if least > plan.max_bytes {
-            return Err(Reason::LimitTooSmall { least, most: plan.max_bytes });
-        }
-        let no_memory = |bytes| Reason::OutOfMemory { bytes };
-        let table = Table::new(plan.geometry.with_shards(shards)).map_err(no_memory)?;
-        let tables = Tables::restore(plan.geometry.shards(), table, shards).map_err(no_memory)?;
-        Self::gathered(plan, tables, std::iter::repeat_n(depth, shards))
-            .map_err(|_| no_memory(least))
-    }
-
-    /// The memory of the shards that a filter begins with, and of all that leads to them.
-    pub fn bytes_of(plan: &GrowthPlan) -> usize {
-        Self::bytes_when_restored(plan, plan.geometry.shards(), 0)
-    }
-
-    /// The memory of so many shards, the deepest of which was split so often, after a restart.
-    pub fn bytes_when_restored(plan: &GrowthPlan, shards: usize, deepest: u32) -> usize {
-        let tables = Tables::bytes(&plan.geometry.with_shards(shards));
-        size_of::<Self>() + tables + Directory::bytes(plan.geometry.shards(), deepest)
-    }
-
-    fn with(geometry: Geometry, directory: Directory, tables: Tables, plan: GrowthPlan) -> Self {
         let aging = Aging::new(geometry.lanes());
         let ledger = Ledger::of(&tables, &aging);
         let shared = Shared { aging, tables, ledger, ticking: None };
         let (purchases, max_bytes) = (Mutex::new(()), Gauge::new());
         max_bytes.set(plan.max_bytes as u64);
-        Grown { geometry, directory, shared, purchases, max_bytes, plan }
+        Sharded { geometry, directory, shared, purchases, max_bytes, plan }
     }
 
-    /// The shards of a file, which are in one table in the order of these blocks.
-    pub fn restore(
-        plan: GrowthPlan,
-        table: Table,
-        blocks: &[Block],
-    ) -> Result<Self, CannotRestore> {
-        let tables = Tables::restore(plan.geometry.shards(), table, blocks.len());
-        let tables = tables.map_err(|bytes| CannotRestore::OutOfMemory { bytes })?;
-        for ((_, site), block) in tables.sites_from(0).zip(blocks) {
-            site.record(block.aged, &block.balance());
-        }
-        Self::gathered(plan, tables, blocks.iter().map(|block| block.depth))
+    /// What a filter of this plan begins with.
+    #[cfg(any(test, loom))]
+    #[doc(hidden)]
+    pub fn of(plan: GrowthPlan) -> Self {
+        let (directory, tables) = AnySharded::first(&plan).expect("memory");
+        Sharded::new(plan, directory, tables)
     }
 
-    /// The shards that are in use in these tables, with their figures. They are in the order of their
-    /// hashes and have these depths.
-    pub fn gathered(
-        plan: GrowthPlan,
-        tables: Tables,
-        depths: impl Iterator<Item = u32> + Clone,
-    ) -> Result<Self, CannotRestore> {
-        let geometry = plan.geometry.clone();
-        let directory = Directory::restore(plan.roots(), &tables, depths)
-            .ok_or(CannotRestore::OutOfMemory { bytes: tables.heap_bytes() })?;
-        Ok(Grown::with(geometry, directory, tables, plan))
+    /// From now on, the time is what this says.
+    pub fn keep_time(&mut self, ticking: Option<Arc<Ticking>>) {
+        self.shared.ticking = ticking;
     }
 
-    pub(crate) fn max_bytes(&self) -> usize {
-        self.max_bytes.get() as usize
-    }
-
-    pub(crate) fn set_max_bytes(&self, bytes: usize) {
+    pub fn set_max_bytes(&self, bytes: usize) {
         self.max_bytes.set(bytes as u64);
+    }
+
+    fn max_bytes(&self) -> usize {
+        self.max_bytes.get() as usize
     }
 
     /// All memory that the filter holds, including itself.
@@ -153,18 +143,14 @@ impl Grown {
     }
 
     #[inline]
-    fn shard<'a, const WIDE: bool>(&'a self, seen: SeenEntry<'a>) -> Leased<'a, WIDE> {
+    fn shard<'a>(&'a self, seen: SeenEntry<'a>) -> Leased<'a, WIDE> {
         let site = self.site(seen);
         let lease = UntilSplit { seen, shared: &self.shared, span: site.span::<WIDE>() };
         Shard::leased(site.table(), site.base(), lease)
     }
 
     #[inline(always)] // Like the operations: the place must not pass through memory.
-    fn located<'a, const WIDE: bool>(
-        &'a self,
-        seen: SeenEntry<'a>,
-        position: Position,
-    ) -> Located<'a, Self, WIDE> {
+    fn located<'a>(&'a self, seen: SeenEntry<'a>, position: Position) -> Located<'a, Self> {
         let (hash, depth) = (seen.hash(), seen.depth());
         let place = self.shared.aging.place::<WIDE>(hash, position.in_root, depth);
         (self.shard(seen), place)
@@ -177,20 +163,22 @@ impl Grown {
 
     /// Does to an item, wherever it is, what was not done at once.
     #[cold]
-    fn act_again<const WIDE: bool, O: Operation>(&self, hash: Mixed) -> O::Answer {
-        O::again(self, self.locate::<WIDE>(hash))
+    fn act_again<'a, A>(
+        &'a self,
+        hash: Mixed,
+        act: impl FnOnce(&'a Self, Located<'a, Self>) -> A,
+    ) -> A {
+        act(self, self.locate(hash))
     }
 
     /// Inserts an item of a list, which told it apart from all others. So it may have more copies here, by
     /// its fingerprint, than could be inserted otherwise.
     pub fn insert_listed(&self, hash: Mixed) -> Result<(), Full> {
-        either!(self.is_wide(), WIDE => {
-            let (shard, place) = self.locate::<WIDE>(hash);
-            match shard.insert_at_once(place) {
-                Ok(Some(())) => Ok(()),
-                _ => insert_in(self, (shard, place)),
-            }
-        })
+        let (shard, place) = self.locate(hash);
+        match shard.insert_at_once(place) {
+            Ok(Some(())) => Ok(()),
+            _ => self.insert_any((shard, place)),
+        }
     }
 
     /// Splits a full shard, unless another thread has done so, or made room, since it was full.
@@ -199,7 +187,7 @@ impl Grown {
     ///
     /// [`Full`] if [a split would not help](split_helps) the item, or if there is no memory for it.
     #[cold]
-    fn split<const WIDE: bool>(&self, shard: Leased<'_, WIDE>, place: Place) -> Result<(), Full> {
+    fn split(&self, shard: Leased<'_, WIDE>, place: Place) -> Result<(), Full> {
         let (seen, aging) = (shard.lease().seen, &self.shared.aging);
         let site = self.site(seen);
         rule!("a_refusal_is_decided_without_its_locks", (), {
@@ -230,22 +218,18 @@ impl Grown {
     /// Splits a shard for entries of another filter that are too many for it, whatever is in it, unless another
     /// thread has done so.
     #[cold]
-    fn split_for_all<const WIDE: bool>(&self, shard: Leased<'_, WIDE>) -> Result<(), Full> {
+    fn split_for_all(&self, shard: Leased<'_, WIDE>) -> Result<(), Full> {
         let _a_split = self.shared.ledger.splits.read();
         let Ok(locked) = shard.lock_all() else { return Ok(()) };
         self.split_locked(shard, &locked)
     }
 
     /// Splits a shard. The caller holds all its locks, and `splits` of the ledger for reading.
-    fn split_locked<const WIDE: bool>(
-        &self,
-        shard: Leased<'_, WIDE>,
-        locked: &impl Locks,
-    ) -> Result<(), Full> {
+    fn split_locked(&self, shard: Leased<'_, WIDE>, locked: &impl Locks) -> Result<(), Full> {
         let seen = shard.lease().seen;
         let (site, depth) = (self.site(seen), seen.depth() + 1);
         let aging = &self.shared.aging;
-        let (new, new_locked) = self.buy::<WIDE>(depth)?;
+        let (new, new_locked) = self.buy(depth)?;
         let upper = (new.shard::<WIDE>(), &new_locked);
         split(shard, locked, upper, aging, |Sorted { aged, newly_used_up, has_twins }| {
             let halves = [site, new];
@@ -267,7 +251,7 @@ impl Grown {
     /// Whether the filter may be split further [for a crowd](worth): because it is small, or because an eighth
     /// of all slots are taken.
     fn is_dense(&self) -> bool {
-        let slots = self.buckets() * self.geometry.lanes().slots();
+        let slots = self.bucket_count() * self.geometry.lanes().slots();
         self.shared.tables.shards() < FEW_SHARDS || 8 * self.items() >= slots
     }
 
@@ -288,7 +272,7 @@ impl Grown {
     ///   double it with each split;
     /// * if the filter would exceed its limit of bytes. A new table is only as large as leaves room
     ///   for the directory's next level too, so that its shards can be used.
-    fn buy<const WIDE: bool>(&self, depth: u32) -> Result<(&Site, Many<'_, SHARD_STRIPES>), Full> {
+    fn buy(&self, depth: u32) -> Result<(&Site, Many<'_, SHARD_STRIPES>), Full> {
         let _alone = self.purchases.lock();
         if self.directory.roots().count << depth > MOST_ENTRIES * (self.shared.tables.shards() + 1)
         {

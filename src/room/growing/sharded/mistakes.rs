@@ -1,7 +1,7 @@
 //! What a [rule](crate::rule) of saves is broken with where that takes more than a line. Under loom only.
 
 use crate::layout::stamps::by_stamp::ByStamp;
-use crate::room::growing::grown::Grown;
+use crate::room::growing::sharded::Sharded;
 use crate::room::growing::site::Entry;
 use crate::room::parts::Copied;
 use std::cell::RefCell;
@@ -13,7 +13,7 @@ thread_local! {
     static LISTED: RefCell<Vec<Listed>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Grown {
+impl<const WIDE: bool> Sharded<WIDE> {
     /// Copies the shards that there were when the first was copied.
     pub(super) fn copy_as_listed(
         &self,

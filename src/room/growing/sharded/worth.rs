@@ -26,7 +26,7 @@
 //!
 //! With these rules the memory stays within a factor of eight of what the lanes need, beyond a megabyte or two.
 //! (A filter that takes over another one is also split where more entries come than a shard has room for, but no
-//! further than the other one was; see `room/growing/grown/adopt.rs`.)
+//! further than the other one was; see `room/growing/sharded/adopt.rs`.)
 //!
 //! # Cost
 //!

@@ -1,22 +1,17 @@
-//! The filter that grows: what it is, and its limit.
+//! Growth: what it is, and its limit.
 
 use crate::filter::ConcurrentCuckooFilter;
-use crate::room::growing::Growing;
-use ahash::RandomState;
+use crate::room::Kind;
 
-/// A filter that grows when it is full, for an unknown number of items.
+/// # Growth
 ///
-/// It is a [`ConcurrentCuckooFilter`] with another [`Room`](crate::Room), and has all its methods, from
-/// [`insert`](ConcurrentCuckooFilter::insert) to
-/// [`par_extend`](ConcurrentCuckooFilter::par_extend). To build one, begin
-/// with `ConcurrentCuckooFilter::builder()`, and call [`growing`](crate::Builder::growing), or name its
-/// type with [`Buildable`](crate::Buildable).
+/// A filter that grows is for an unknown number of items. To build one, call [`growing`](crate::Builder::growing)
+/// of the builder.
 ///
 /// ```
-/// use koel::{ConcurrentCuckooFilter, GrowingCuckooFilter};
+/// use koel::ConcurrentCuckooFilter;
 ///
-/// let seen: GrowingCuckooFilter =
-///     ConcurrentCuckooFilter::builder().capacity(10_000).growing().build()?;
+/// let seen = ConcurrentCuckooFilter::builder().capacity(10_000).growing().build()?;
 /// std::thread::scope(|scope| {
 ///     for thread in 0..4 {
 ///         let seen = &seen;
@@ -33,7 +28,7 @@ use ahash::RandomState;
 /// # Ok::<(), koel::BuildError>(())
 /// ```
 ///
-/// # How it grows
+/// ## How it grows
 ///
 /// A small filter has a list of its items, of nine bytes each. Once that is as large as a shard, of 64
 /// or 128 KiB, the filter consists of shards. An item that finds no room in its shard splits the
@@ -43,14 +38,14 @@ use ahash::RandomState;
 /// Operations on items of the shard wait for the end of the split. No others do, except that
 /// another split waits if it needs memory or a longer directory at that moment.
 ///
-/// # What it costs in memory
+/// ## What it costs in memory
 ///
 /// Shards get unequal shares of the items and are split one after another, so the memory grows with
 /// the items. Once the filter has grown to some dozen shards, it takes about one and a half times what
 /// a fixed filter with the same fingerprints takes. A filter that begins with several shards begins
 /// with equal ones, which are all split soon after its first capacity. Memory is never given back.
 ///
-/// # How the false-positive rate rises
+/// ## How the false-positive rate rises
 ///
 /// A split takes one bit off each fingerprint in the shard. New items get whole fingerprints. As a
 /// result, a split leaves the false-positive rate unchanged, and each item adds to it as much as it
@@ -59,24 +54,24 @@ use ahash::RandomState;
 /// `1 + g / 2` times as often as when it was first full.
 ///
 /// The layout is chosen so that the filter keeps its rate up to its
-/// [expected growth](crate::GrowingBuilder::expected_growth). Beyond that, the rate rises at the
-/// same pace. [`false_positive_rate`](ConcurrentCuckooFilter::false_positive_rate) is the present
+/// [expected growth](crate::Builder::expected_growth). Beyond that, the rate rises at the
+/// same pace. [`false_positive_rate`](Self::false_positive_rate) is the present
 /// rate. If there are more, it is estimated from 128 shards, within a percent or so.
 ///
 /// After about half as many splits as it has bits, a fingerprint has no bits left to lose. A
 /// further split copies it to both halves. One of the copies then belongs to no item: it stays when
 /// the item is removed, and takes a little room, until the filter is empty and all such copies are
-/// erased. [`len`](ConcurrentCuckooFilter::len) counts the item once. A program that removes only
+/// erased. [`len`](Self::len) counts the item once. A program that removes only
 /// what it inserted never meets the other copy, and in no program do more removals succeed than
-/// insertions: once [`len`](ConcurrentCuckooFilter::len) is zero, `remove` returns `false`. (With 8
+/// insertions: once [`len`](Self::len) is zero, `remove` returns `false`. (With 8
 /// bits, most of a shard's fingerprints are of this kind once the filter has grown by a factor of a
 /// hundred thousand. Splits then stop helping, and items are refused. By then such a filter reports
 /// nearly every item as contained.)
 ///
-/// # When it returns `Full`
+/// ## When it returns `Full`
 ///
 /// An insert returns [`Full`](crate::Full) if there is no memory, or if the filter would exceed its
-/// [limit](crate::GrowingBuilder::max_bytes), or if it has as many copies of this item as it takes: as many as
+/// [limit](crate::Builder::max_bytes), or if it has as many copies of this item as it takes: as many as
 /// a bucket has slots, or four or five with 8 to 10 bits. (Nor does it take copies of an item that it cannot tell from one of which it has so
 /// many.) **Other items are never the reason**, however many copies it has of some of them.
 ///
@@ -87,16 +82,28 @@ use ahash::RandomState;
 /// fit. The default keys are random.
 ///
 /// A refusal leaves the contents unchanged.
-pub type GrowingCuckooFilter<S = RandomState> = ConcurrentCuckooFilter<S, Growing>;
+impl<S> ConcurrentCuckooFilter<S> {
+    /// Returns whether the filter grows when it is full.
+    ///
+    /// ```
+    /// # use koel::ConcurrentCuckooFilter;
+    /// assert!(!ConcurrentCuckooFilter::with_capacity(100).grows());
+    /// assert!(ConcurrentCuckooFilter::builder().capacity(100).growing().build()?.grows());
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn grows(&self) -> bool {
+        matches!(self.kind(), Kind::Growing(_))
+    }
 
-impl<S> GrowingCuckooFilter<S> {
     /// Replaces the limit of the filter's memory, which
-    /// [`max_bytes`](crate::GrowingBuilder::max_bytes) of the builder had set.
+    /// [`max_bytes`](crate::Builder::max_bytes) of the builder had set.
     ///
     /// This is useful when a filter is loaded on a larger machine, for example, or when inserts are
     /// refused because the limit is [reached](crate::FullKind::LimitReached). If the filter already
     /// takes more than the new limit, it keeps its memory and stops growing. It grows by at least a
-    /// 64th at a time, so raise the limit by more than that. `usize::MAX` is no limit.
+    /// 64th at a time, so raise the limit by more than that. `usize::MAX` is no limit. A filter of fixed
+    /// size has none: this leaves it as it is.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -108,7 +115,10 @@ impl<S> GrowingCuckooFilter<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn set_max_bytes(&self, bytes: usize) {
-        self.room().set_max_bytes(bytes);
+        match self.kind() {
+            Kind::Growing(growing) => growing.set_max_bytes(bytes),
+            Kind::Fixed(_) | Kind::FixedWide(_) => {}
+        }
     }
 
     /// Returns the limit of the filter's memory, or `usize::MAX` if there is none.
@@ -117,10 +127,14 @@ impl<S> GrowingCuckooFilter<S> {
     /// # use koel::ConcurrentCuckooFilter;
     /// let builder = ConcurrentCuckooFilter::builder().capacity(1_000).growing();
     /// assert_eq!(builder.max_bytes(100_000).build()?.max_bytes(), 100_000);
+    /// assert_eq!(ConcurrentCuckooFilter::with_capacity(100).max_bytes(), usize::MAX);
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     #[must_use]
     pub fn max_bytes(&self) -> usize {
-        self.room().max_bytes()
+        match self.kind() {
+            Kind::Growing(growing) => growing.max_bytes(),
+            Kind::Fixed(_) | Kind::FixedWide(_) => usize::MAX,
+        }
     }
 }

@@ -19,7 +19,7 @@
 use crate::error::union::Reason;
 use crate::layout::geometry::Mixed;
 use crate::layout::stamps::by_stamp::ByStamp;
-use crate::room::growing::grown::{Grown, Leased};
+use crate::room::growing::sharded::{Leased, Sharded};
 use crate::room::growing::until_split::Split;
 use crate::room::guest::{Guest, Taken, Unplaced, zeros};
 use crate::rule::rule;
@@ -35,21 +35,17 @@ struct Merge<'a> {
     taken: &'a mut Taken,
 }
 
-impl Grown {
+impl<const WIDE: bool> Sharded<WIDE> {
     /// Takes over the entries in a copy of a shard of another filter, which began with the same shards.
-    pub(super) fn take_copy<const WIDE: bool>(
-        &self,
-        copy: &Guest<'_>,
-        taken: &mut Taken,
-    ) -> Result<(), Reason> {
+    pub(super) fn take_copy(&self, copy: &Guest<'_>, taken: &mut Taken) -> Result<(), Reason> {
         let (changed, counted) = (zeros(copy.words.len())?, zeros(copy.buckets())?);
         let mut merge = Merge { copy, changed, counted, taken };
-        self.take_range::<WIDE>(&mut merge, (copy.start, copy.depth), 0)
+        self.take_range(&mut merge, (copy.start, copy.depth), 0)
     }
 
     /// Merges the copy, of which some buckets are done, into the shards of the range of this depth that begins with
     /// this hash.
-    fn take_range<const WIDE: bool>(
+    fn take_range(
         &self,
         merge: &mut Merge<'_>,
         (mut start, mut depth): (Mixed, u32),
@@ -61,14 +57,14 @@ impl Grown {
             let seen = self.directory.look_up_at(start, position);
             if seen.depth() > depth {
                 depth += 1;
-                self.take_range::<WIDE>(merge, (start, depth), next)?;
+                self.take_range(merge, (start, depth), next)?;
                 rule!("an_entry_goes_to_the_first_of_its_shards", (), return Ok(()));
                 let upper = self.directory.roots().first_hash(position.range(depth) + 1, depth);
                 let Some(upper) = upper else { return Ok(()) };
                 start = upper;
                 continue;
             }
-            let shard = self.shard::<WIDE>(seen);
+            let shard = self.shard(seen);
             if may_grow && merge.copy.needs_depth(seen.depth()) {
                 may_grow = self.split_for_all(shard).is_ok();
                 continue;
@@ -82,7 +78,7 @@ impl Grown {
                 guest.words = changed;
             }
             while next < guest.end() {
-                match self.merge_some::<WIDE>(&guest, shard, &mut next, counted, taken) {
+                match self.merge_some(&guest, shard, &mut next, counted, taken) {
                     Ok(None) => {}
                     Ok(Some(unplaced)) => match self.split(shard, unplaced.place) {
                         Ok(()) => continue 'shards,
@@ -102,7 +98,7 @@ impl Grown {
     }
 
     /// Merges some buckets into a shard, if it has not been split. Returns the entries for which there is no room.
-    fn merge_some<const WIDE: bool>(
+    fn merge_some(
         &self,
         guest: &Guest<'_>,
         shard: Leased<'_, WIDE>,

@@ -1,49 +1,41 @@
-//! Ticks in either stage of a growing filter that forgets.
+//! Ticks in a growing filter that forgets, while it has a list and when it has shards.
 
 use crate::error::Full;
 use crate::layout::bucket::Lanes;
 use crate::layout::geometry::Mixed;
 use crate::layout::stamps::Moment;
-use crate::room::growing::grown::Grown;
-use crate::room::growing::stages::{Listed, Stages, enough_for_a_shard};
+use crate::room::growing::sharded::AnySharded;
+use crate::room::growing::{Growing, Listed, enough_for_a_shard};
 use crate::table::ticking::{Passage, Ticking};
 use std::ops::Range;
 use std::sync::Arc;
 
-impl Stages {
-    /// How many ticks ago the copy of the item came that a removal takes. `None` if the list has ended.
-    pub fn age(&self, hash: Mixed) -> Option<Option<u64>> {
-        self.ask(|list| {
-            let now = self.now();
-            list.stamps_of(hash).iter().map(|stamp| self.lanes().age_of(*stamp, now)).max()
-        })
-    }
-
+impl Growing {
     /// Inserts items with stamps, the oldest first, as if it were the time at which each came.
     pub(super) fn insert_in_time(
         &self,
-        grown: &mut Grown,
+        sharded: &mut AnySharded,
         items: impl Iterator<Item = (u64, u8)> + Clone,
     ) -> Result<(), Full> {
         let (lanes, now) = (self.lanes(), self.now());
         let then = Arc::new(Ticking::new());
-        grown.keep_time(Some(Arc::clone(&then)));
+        sharded.keep_time(Some(Arc::clone(&then)));
         // A tick that the ages of all items reach back from, and that has the stamp of this one.
         let base = (now.tick() & lanes.most_stamps()) + lanes.most_stamps() + 1;
         for age in (0..=u64::from(lanes.remembers())).rev() {
             then.clock().set(Moment::of_tick(base - age));
             for (hash, _) in items.clone().filter(|(_, stamp)| lanes.age_of(*stamp, now) == age) {
-                grown.insert_listed(Mixed(hash))?;
+                sharded.insert_listed(Mixed(hash))?;
             }
         }
-        grown.keep_time(self.ticking.clone());
+        sharded.keep_time(self.ticking.clone());
         Ok(())
     }
 }
 
-impl Passage for Stages {
+impl Passage for Growing {
     fn lanes(&self) -> Lanes {
-        Stages::lanes(self)
+        Growing::lanes(self)
     }
 
     /// The list forgets at once, under its lock. So what changes to shards later knows the time.
@@ -63,7 +55,7 @@ impl Passage for Stages {
 
     /// A list has none.
     fn segments(&self) -> usize {
-        self.shards().map_or(0, Grown::segments)
+        self.shards().map_or(0, AnySharded::segments)
     }
 
     fn sweep(&self, segments: Range<usize>, now: Moment) {

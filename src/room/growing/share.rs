@@ -10,7 +10,7 @@
 //!
 //! A thread that looks into no other list keeps the slots of up to [`MOST`] filters that may be gone.
 
-use crate::room::growing::stages::list::slots::Slots;
+use crate::room::growing::list::slots::Slots;
 use crate::rule::rule;
 use crate::sync::thread_local;
 use std::cell::Cell;

@@ -69,7 +69,7 @@ fn fixed(bytes: usize) -> Filter {
     filled(filter, capacity / 10 * 9)
 }
 
-fn growing(bytes: usize) -> ConcurrentCuckooFilter<StableHash> {
+fn growing(bytes: usize) -> Filter {
     let builder = ConcurrentCuckooFilter::builder().capacity(bytes / 256);
     let builder = builder.hasher(StableHash::with_seed(1)).growing().false_positive_rate(0.002);
     let mut filter = builder.build().expect("memory");

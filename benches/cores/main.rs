@@ -13,8 +13,7 @@ mod measured;
 mod model;
 mod transfer;
 
-use common::median;
-use koel::ConcurrentCuckooFilter;
+use common::{Filter, median};
 use measured::{Measured, Size};
 use model::{Design, Model};
 
@@ -57,7 +56,7 @@ fn reckon(test: bool) {
             true => Size { bytes: bytes / 64, reps: 1 },
             false => Size { bytes, reps },
         };
-        let fixed = size.measure(|items| ConcurrentCuckooFilter::with_capacity(items));
+        let fixed = size.measure(Filter::with_capacity);
         rows(name, bytes, "fixed", &fixed, swap, transfer);
         let growing = size.measure(|_| measured::smallest());
         rows(name, bytes, "growing", &growing, swap, transfer);

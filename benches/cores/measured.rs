@@ -1,8 +1,8 @@
 //! What the operations take on the cores that there are.
 
-use crate::common::{ABSENT, filter_of, keys_at, share};
+use crate::common::{ABSENT, Filter, filter_of, keys_at, share};
 use crate::transfer::on_cores;
-use koel::{ConcurrentCuckooFilter, Prehashed, RandomState};
+use koel::Prehashed;
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::Instant;
@@ -21,12 +21,10 @@ pub struct Measured {
     pub split: f64,
 }
 
-pub fn smallest() -> ConcurrentCuckooFilter {
-    let builder = ConcurrentCuckooFilter::builder().capacity(1).growing();
+pub fn smallest() -> Filter {
+    let builder = Filter::builder().capacity(1).growing();
     builder.false_positive_rate(0.001_4).build().expect("memory")
 }
-
-type Filter = ConcurrentCuckooFilter<RandomState>;
 
 impl Measured {
     /// The least of the repetitions: other programs only ever add to them.

@@ -5,7 +5,6 @@ use crate::kept::Kept;
 use crate::open::{Asked, check_refresh, claim, seconds};
 use crate::place::{Place, absolute};
 use crate::{bulk, errors, items};
-use koel::UnionErrorKind;
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple, PyType};
@@ -128,7 +127,7 @@ impl Filter {
     fn __contains__(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let kept = self.now(py)?;
         let (hash, _) = items::hash(kept, item)?;
-        Ok(attached(py, || kept.contains(hash)))
+        Ok(attached(py, || kept.filter.contains(&hash)))
     }
 
     /// Removes an item if it is there, and returns whether it was.
@@ -138,7 +137,7 @@ impl Filter {
     fn discard(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let kept = self.now(py)?;
         let (hash, _) = items::hash(kept, item)?;
-        Ok(attached(py, || kept.discard(hash)))
+        Ok(attached(py, || kept.filter.remove(&hash)))
     }
 
     /// Removes an item like `discard`, and raises KeyError if it is not there.
@@ -164,7 +163,7 @@ impl Filter {
             py,
             items,
             || self.kept(),
-            |kept, hashes| kept.contains_many(hashes).into_iter().map(Ok).collect(),
+            |kept, hashes| kept.filter.contains_many(hashes).into_iter().map(Ok).collect(),
         )
     }
 
@@ -174,7 +173,7 @@ impl Filter {
             py,
             items,
             || self.kept(),
-            |kept, hashes| kept.discard_many(hashes).into_iter().map(Ok).collect(),
+            |kept, hashes| kept.filter.remove_many(hashes).into_iter().map(Ok).collect(),
         )
     }
 
@@ -186,7 +185,7 @@ impl Filter {
     /// Removes all items. The filter keeps the memory that it has.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
         let kept = self.kept()?;
-        detached(py, || kept.clear());
+        detached(py, || kept.filter.clear());
         Ok(())
     }
 
@@ -195,21 +194,24 @@ impl Filter {
     /// If it raises MemoryError, a part has come.
     fn merge(&self, py: Python<'_>, other: &Filter) -> PyResult<usize> {
         let (kept, other) = (self.now(py)?, other.now(py)?);
-        if kept.window() != other.window() {
+        if kept.window != other.window {
             return Err(PyValueError::new_err("these filters remember items for different times"));
         }
-        detached(py, || kept.union(other)).map_err(|error| match (error.full(), error.kind()) {
-            (Some(full), _) => errors::of_full(full),
-            (_, UnionErrorKind::DifferentKind) => {
-                PyValueError::new_err("one of these filters grows, and the other does not")
-            }
-            _ => PyValueError::new_err(error.to_string()),
+        // koel would tell of their seeds first, which are mostly different, too.
+        if kept.filter.grows() != other.filter.grows() {
+            return Err(PyValueError::new_err(
+                "one of these filters grows, and the other does not",
+            ));
+        }
+        detached(py, || kept.filter.union(&other.filter)).map_err(|error| match error.full() {
+            Some(full) => errors::of_full(full),
+            None => PyValueError::new_err(error.to_string()),
         })
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         let kept = self.now(py)?;
-        Ok(attached(py, || kept.len()))
+        Ok(attached(py, || kept.filter.len()))
     }
 
     /// Saves the filter to its file, or a copy to another path. Other threads go on meanwhile.
@@ -280,13 +282,13 @@ impl Filter {
     /// For how many seconds items are remembered at least (rounded up), or None if for ever.
     #[getter]
     fn remembers(&self) -> Option<u64> {
-        self.kept.window().map(|window| window.seconds())
+        self.kept.window.map(|window| window.seconds())
     }
 
     /// The figures of the filter.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let kept = self.now(py)?;
-        let stats = detached(py, || kept.stats());
+        let stats = detached(py, || kept.filter.stats());
         let fields = PyDict::new(py);
         fields.set_item("items", stats.items)?;
         fields.set_item("size_in_bytes", stats.size_in_bytes)?;
@@ -319,7 +321,8 @@ impl Filter {
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let kept = self.now(py)?;
         let mut bytes = Vec::new();
-        detached(py, || kept.write(&mut bytes)).map_err(|error| errors::of_snapshot(&error))?;
+        detached(py, || kept.filter.write_to(&mut bytes))
+            .map_err(|error| errors::of_snapshot(&error))?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -351,7 +354,7 @@ impl Filter {
         if self.closed.load(Relaxed) {
             return Ok(format!("<pykoel.Filter {path}closed>"));
         }
-        let bytes = attached(py, || self.kept.size_in_bytes());
+        let bytes = attached(py, || self.kept.filter.size_in_bytes());
         Ok(format!("<pykoel.Filter {path}{} items, {bytes} bytes>", self.__len__(py)?))
     }
 }

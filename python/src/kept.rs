@@ -1,14 +1,10 @@
 //! A filter, which knows the time if it forgets.
 
 use crate::errors;
-use koel::{
-    BuildError, ConcurrentCuckooFilter, Full, PersistentHasher, Prehashed, SnapshotError,
-    StableHash, Stats, UnionError,
-};
+use koel::{BuildError, ConcurrentCuckooFilter, Full, Prehashed, SnapshotError, StableHash};
 use koel_state::window::Window;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use std::io::Write;
 use std::path::Path;
 
 /// What a new filter is to be like.
@@ -36,8 +32,8 @@ const EXPECTED_GROWTH_OF_KNOWN: f64 = 4.0;
 
 /// A filter in memory.
 pub struct Kept {
-    filter: ConcurrentCuckooFilter<StableHash>,
-    window: Option<Window>,
+    pub filter: ConcurrentCuckooFilter<StableHash>,
+    pub window: Option<Window>,
 }
 
 impl Kept {
@@ -63,10 +59,9 @@ impl Kept {
     }
 
     pub fn load(path: &Path) -> PyResult<Kept> {
-        let name = path.display();
-        ConcurrentCuckooFilter::load(path)
-            .map_err(|error| errors::of_snapshot(&error))
-            .and_then(|filter| Self::of(filter, &format!("{name}: ")))
+        let filter =
+            ConcurrentCuckooFilter::load(path).map_err(|error| errors::of_snapshot(&error))?;
+        Self::of(filter, &format!("{}: ", path.display()))
     }
 
     pub fn read(bytes: &[u8]) -> PyResult<Kept> {
@@ -81,16 +76,13 @@ impl Kept {
 
     /// Takes over what another program may have saved.
     fn of(filter: ConcurrentCuckooFilter<StableHash>, name: &str) -> PyResult<Kept> {
-        let mut kept = Kept { filter, window: None };
-        match Window::of(&kept.filter) {
-            Ok(window) => kept.window = window,
-            Err(ticks) => {
-                return Err(PyValueError::new_err(format!(
-                    "{name}it remembers items for {ticks} ticks, which another program counts, so nobody knows \
-                     here when to forget one"
-                )));
-            }
-        }
+        let window = Window::of(&filter).map_err(|ticks| {
+            PyValueError::new_err(format!(
+                "{name}it remembers items for {ticks} ticks, which another program counts, so nobody knows \
+                 here when to forget one"
+            ))
+        })?;
+        let kept = Kept { filter, window };
         kept.keep_up();
         Ok(kept)
     }
@@ -114,25 +106,11 @@ impl Kept {
     }
 
     #[inline]
-    pub fn contains(&self, hash: Prehashed) -> bool {
-        self.filter.contains(&hash)
-    }
-
-    #[inline]
     pub fn add(&self, hash: Prehashed, refresh: bool) -> Result<bool, Full> {
         if refresh {
             return self.filter.insert_or_refresh(&hash);
         }
         self.filter.insert_if_absent(&hash)
-    }
-
-    #[inline]
-    pub fn discard(&self, hash: Prehashed) -> bool {
-        self.filter.remove(&hash)
-    }
-
-    pub fn contains_many(&self, hashes: &[Prehashed]) -> Vec<bool> {
-        self.filter.contains_many(hashes)
     }
 
     pub fn add_many(&self, hashes: &[Prehashed], refresh: bool) -> Vec<Result<bool, Full>> {
@@ -142,43 +120,6 @@ impl Kept {
         self.filter.insert_if_absent_many(hashes)
     }
 
-    pub fn discard_many(&self, hashes: &[Prehashed]) -> Vec<bool> {
-        self.filter.remove_many(hashes)
-    }
-
-    pub fn clear(&self) {
-        self.filter.clear();
-    }
-
-    pub fn len(&self) -> usize {
-        self.filter.len()
-    }
-
-    pub fn size_in_bytes(&self) -> usize {
-        self.filter.size_in_bytes()
-    }
-
-    /// The rate that it is planned to have at most.
-    pub fn planned_rate(&self) -> f64 {
-        self.filter.false_positive_rate_at_capacity()
-    }
-
-    pub fn stats(&self) -> Stats {
-        self.filter.stats()
-    }
-
-    pub fn seed(&self) -> u128 {
-        self.filter.hasher().seed()
-    }
-
-    pub fn window(&self) -> Option<Window> {
-        self.window
-    }
-
-    pub fn set_max_bytes(&self, bytes: usize) {
-        self.filter.set_max_bytes(bytes);
-    }
-
     pub fn save(&self, path: &Path) -> Result<(), SnapshotError> {
         match self.filter.save(path) {
             Err(error) if !error.is_in_place() => Err(error),
@@ -186,17 +127,7 @@ impl Kept {
         }
     }
 
-    pub fn write(&self, to: impl Write) -> Result<(), SnapshotError> {
-        self.filter.write_to(to).map(drop)
-    }
-
     pub fn copy(&self) -> Result<Kept, BuildError> {
-        let filter = self.filter.try_clone()?;
-        Ok(Kept { filter, window: self.window })
-    }
-
-    /// Takes over what another filter knows.
-    pub fn union(&self, other: &Kept) -> Result<usize, UnionError> {
-        self.filter.union(&other.filter)
+        Ok(Kept { filter: self.filter.try_clone()?, window: self.window })
     }
 }

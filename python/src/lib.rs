@@ -4,7 +4,7 @@
 //! * [`bulk`] asks it about many items.
 //! * [`open`] checks what a filter is to be like, and loads or builds it.
 //! * [`items`] turns what Python passes into hashes.
-//! * [`kept`] is a filter of either kind, and knows the time if it forgets.
+//! * [`kept`] is a filter in memory, and knows the time if it forgets.
 //! * [`place`] is a filter's file.
 //! * [`fork`] keeps operations and forks apart.
 //! * [`errors`] has koel's errors as Python's own.

@@ -4,7 +4,7 @@ use crate::errors;
 use crate::fork::detached;
 use crate::kept::{DEFAULT_RATE, Kept, Plan};
 use crate::place::Place;
-use koel::BuildError;
+use koel::{BuildError, PersistentHasher};
 use koel_state::window::Window;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -51,7 +51,7 @@ impl Asked {
             self.check(&kept)
                 .map_err(|why| PyValueError::new_err(format!("{}: {why}", path.display())))?;
             check_refresh(&kept, self.refresh)?;
-            kept.set_max_bytes(self.max_bytes);
+            kept.filter.set_max_bytes(self.max_bytes);
             return Ok(kept);
         }
         if !self.create {
@@ -65,13 +65,13 @@ impl Asked {
 
     /// Checks that a filter that is there is what was asked for.
     fn check(&self, kept: &Kept) -> Result<(), String> {
-        let planned = kept.planned_rate();
+        let planned = kept.filter.false_positive_rate_at_capacity();
         if self.rate.is_some_and(|rate| rate.is_nan() || rate < planned) {
             return Err(format!(
                 "it is planned for a rate of {planned:.1e}, which cannot be lowered"
             ));
         }
-        let is = kept.window();
+        let is = kept.window;
         match self.remembers.map(Window::of_seconds) {
             Some(asked) if is != Some(asked) => Err(match is {
                 Some(is) => {
@@ -82,7 +82,7 @@ impl Asked {
                 }
                 None => String::from("it remembers items for ever, which cannot be changed"),
             }),
-            _ if self.seed.is_some_and(|seed| kept.seed() != u128::from(seed)) => {
+            _ if self.seed.is_some_and(|seed| kept.filter.hasher().seed() != u128::from(seed)) => {
                 Err(String::from("it has another seed, which cannot be changed"))
             }
             _ => Ok(()),
@@ -106,7 +106,7 @@ pub fn claim(py: Python<'_>, path: &Path, wait: Duration) -> PyResult<Arc<Place>
 }
 
 pub fn check_refresh(kept: &Kept, refresh: bool) -> PyResult<()> {
-    match kept.window() {
+    match kept.window {
         None if refresh => Err(PyValueError::new_err(
             "refresh=True is for a filter that forgets: pass remembers, too",
         )),

@@ -65,3 +65,19 @@ fn rooms_import_downwards_only_and_nothing_goes_in_circles() {
     }
     assert!(found.is_empty(), "{found:#?}");
 }
+
+/// What `CONTRIBUTING.md` calls by its place is there.
+#[test]
+fn the_map_names_files_that_are_there() {
+    let Ok(text) = std::fs::read_to_string(top().join("CONTRIBUTING.md")) else {
+        return assert!(top().join("Cargo.toml.orig").exists(), "no page, and not a published one");
+    };
+    let named = text.split('`').skip(1).step_by(2).filter(|name| name.ends_with(".rs"));
+    let mut count = 0;
+    for name in named.filter(|name| !name.contains(' ')) {
+        let is_there = |folder: &str| top().join(folder).join(name).is_file();
+        assert!(is_there("") || is_there("src"), "{name}");
+        count += 1;
+    }
+    assert!(count > 30, "only {count} files are named");
+}

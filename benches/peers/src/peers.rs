@@ -16,7 +16,7 @@ use crate::peer::{Growing, Locked, Peer};
 use crate::plan::Plan;
 use crate::workloads::{self, Run, Streams};
 use concurrent::{AtomicBloom, AtomicCuckoo, DashSet};
-use growing::{Foreseen, GrowingKoel, Scalable};
+use growing::{Foreseen, Scalable};
 pub use koel::KOEL;
 use koel::Koel;
 use sequential::{Autoscale, BloomLib, Cuckoofilter, Quotient};
@@ -77,7 +77,7 @@ impl GrowingEntry {
 
 pub fn all_growing() -> Vec<GrowingEntry> {
     vec![
-        GrowingEntry::of::<GrowingKoel>(),
+        GrowingEntry::of::<Koel>(),
         GrowingEntry::of::<Foreseen>(),
         GrowingEntry::of::<Scalable>(),
         GrowingEntry::of::<Autoscale>(),

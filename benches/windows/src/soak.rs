@@ -8,6 +8,8 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Instant;
 
+type Filter = ConcurrentCuckooFilter<FixedState>;
+
 const THREADS: u64 = 4;
 const WINDOWS: u64 = 200;
 const OPERATIONS: u64 = 1_000_000_000;
@@ -30,10 +32,9 @@ pub fn soak(test: bool) -> Result<String, String> {
     // Of four operations, one adds a key, two look up a key of the window, and one another key.
     let keys = operations / 4 / ticks / THREADS;
     let builder = ConcurrentCuckooFilter::builder().capacity(1_000).false_positive_rate(RATE);
-    let builder = builder.hasher(Default::default()).remembers(WINDOW as u32);
+    let builder = builder.hasher(FixedState::default()).remembers(WINDOW as u32);
     let most = (THREADS * keys * WINDOW) as f64 / 1_000.0;
-    let filter: ConcurrentCuckooFilter<FixedState> =
-        builder.growing().expected_growth(most.max(1.0)).build().expect("memory");
+    let filter = builder.growing().expected_growth(most.max(1.0)).build().expect("memory");
     // The tick that each thread is in. None is more than one ahead of another.
     let at: [AtomicU64; THREADS as usize] = Default::default();
     let mut text = format!(
@@ -91,13 +92,7 @@ pub fn soak(test: bool) -> Result<String, String> {
 }
 
 /// Adds the keys of a thread in one tick, and looks up three others for each of them.
-fn round(
-    filter: &ConcurrentCuckooFilter<FixedState>,
-    thread: u64,
-    tick: u64,
-    keys: u64,
-    counts: &mut Counts,
-) {
+fn round(filter: &Filter, thread: u64, tick: u64, keys: u64, counts: &mut Counts) {
     let mut random = (thread << 32 | tick).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = move |below: u64| {
         random ^= random << 13;

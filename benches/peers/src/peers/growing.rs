@@ -5,11 +5,8 @@ use super::concurrent;
 use super::koel::{self, Koel};
 use super::sequential;
 use crate::peer::{Growing, KeyHasher, Peer, Refused, Sequential, hash_of, hasher};
-use foldhash::quality::FixedState;
 
-pub type GrowingKoel = ::koel::ConcurrentCuckooFilter<FixedState>;
-
-impl Growing for GrowingKoel {
+impl Growing for Koel {
     const NAME: &str = koel::KOEL;
 
     fn build(first: u64) -> Self {
@@ -21,12 +18,12 @@ impl Growing for GrowingKoel {
 
     #[inline]
     fn insert(&mut self, key: u64) {
-        GrowingKoel::insert(self, &key).expect("memory to grow");
+        Koel::insert(self, &key).expect("memory to grow");
     }
 
     #[inline]
     fn contains(&self, key: u64) -> bool {
-        GrowingKoel::contains(self, &key)
+        Koel::contains(self, &key)
     }
 
     fn says_it_holds(&self) -> Option<usize> {

@@ -88,8 +88,8 @@ fn forget_peak() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-/// Loads the bytes from a file and from a stream, checks that neither takes more memory than it
-/// may, and returns whether they could be loaded.
+/// Loads the bytes from a file and from a stream, checks that neither takes more memory than it may (in a stream, up to
+/// half of the shards of a fixed filter wait for their table), and returns whether they could be loaded.
 #[track_caller]
 fn takes_little(bytes: &[u8]) -> bool {
     let folder = tempfile::tempdir().expect("a folder");
@@ -102,8 +102,10 @@ fn takes_little(bytes: &[u8]) -> bool {
     let before = peak();
     let (by_stream, reads) = most(|| Filter::read_from(bytes));
     let resident = peak().saturating_sub(before);
-    let half = bytes.len() / 2;
-    assert!(by_stream <= limit + half, "read_from took {by_stream} for {} bytes", bytes.len());
+    let grows = bytes[8 * word::GROWS..].first() == Some(&1);
+    let limit = if grows { limit } else { limit + bytes.len() / 2 };
+    assert!(by_stream <= limit, "read_from took {by_stream} for {} bytes", bytes.len());
+    // How much of it is resident at once depends on the kernel's huge pages and on what the allocator keeps.
     assert!(resident <= limit, "read_from used {resident} for {} bytes", bytes.len());
     assert_eq!(loads, reads);
     if bytes.len() > 1 << 20 {

@@ -214,8 +214,9 @@ impl Kind {
 
     /// All figures, except for the size of the filter itself.
     pub fn stats(&self, capacity: usize) -> Stats {
-        let (plan, buckets, shards) = (self.plan(), self.buckets(), self.shards());
+        let (plan, buckets) = (self.plan(), self.buckets());
         let (geometry, lanes) = (plan.geometry(), plan.geometry().lanes());
+        let shards = buckets / geometry.buckets() as usize;
         Stats {
             grows: plan.grows(),
             items: self.items(),

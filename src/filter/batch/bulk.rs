@@ -134,7 +134,8 @@ pub fn write<S: Shards, O: Operation>(
     operation: O,
 ) {
     let cached = shards.bucket_count() <= CACHED_BUCKETS && !SMALL;
-    let parts = if cached { None } else { Some(shards.parts()) };
+    let may_be_sorted = !cached && hashes.len() >= SORTED_PER_PART;
+    let parts = may_be_sorted.then(|| shards.parts());
     let enough = |parts: &Parts| hashes.len().min(ROUND) / SORTED_PER_PART >= parts.count();
     let Some(parts) = parts.filter(enough) else {
         if shards.is_ticking() {

@@ -148,7 +148,7 @@ pub struct Refused {
 
 impl Refused {
     /// Bounds the memory that the hashes of an endless stream of refused items take.
-    pub(crate) const MOST_NAMED: usize = 1 << 20;
+    pub(crate) const MAX_NAMED: usize = 1 << 20;
 
     pub(crate) fn new(inserted: usize, count: usize, hashes: Vec<Prehashed>) -> Self {
         Refused { inserted, count, hashes }

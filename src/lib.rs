@@ -108,7 +108,7 @@
 //! A lookup reads the version of its second bucket's stripe, then its two buckets. A fingerprint that
 //! is found is proof enough. A miss counts only if the version was even and is unchanged: then the
 //! item was not being moved, since a move changes the versions of both its stripes. (A wide bucket of a
-//! filter that forgets asks for both versions: [`expire`](mod@expire).)
+//! filter that forgets asks for both versions: [`sweep`](mod@sweep).)
 //! [`kick`](mod@kick) explains why that is right while an item is on its way from one bucket to the
 //! other.
 //!
@@ -125,15 +125,15 @@
 //! ```text
 //! filter/     the public types: hash an item, ask the room
 //! snapshot/   files and pieces: their format, writing, reading, replacing one by another
-//! room/       where items are: a fixed table, or one that grows
+//! backend/       where items are: a fixed table, or one that grows
 //! shard/      one cuckoo table: look, write, kick
 //! table/      words, stripes and locks; hints to the machine
 //! layout/     bits, buckets and sizes: pure arithmetic
 //! guide/      the pages of this documentation
 //! ```
 //!
-//! `unsafe` is in `table/memory.rs`, in `room/growing/site.rs` and, in one place each, in
-//! `room/growing/tables.rs` and `sync.rs`.
+//! `unsafe` is in `table/memory.rs`, in `backend/growing/site.rs` and, in one place each, in
+//! `backend/growing/tables.rs` and `sync.rs`.
 //!
 //! Each file with atomics has a table of its orderings, and names the twin that fails without them:
 //! `rule!` has a mistake beside each rule, which a model has to notice.
@@ -144,6 +144,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(any(loom, shuttle)), warn(missing_docs))]
 
+mod backend;
 mod error;
 mod filter;
 #[cfg(any(doc, doctest))]
@@ -151,7 +152,6 @@ pub mod guide;
 mod key;
 mod layout;
 mod probes;
-mod room;
 mod rule;
 mod shard;
 mod snapshot;
@@ -160,6 +160,8 @@ mod stats;
 mod sync;
 mod table;
 
+#[cfg(doc)]
+pub use backend::growing::split;
 pub use error::union::{UnionError, UnionErrorKind};
 pub use error::{BuildError, BuildErrorKind, Full, FullKind, Refused};
 pub use filter::ConcurrentCuckooFilter;
@@ -167,11 +169,9 @@ pub use filter::builder::Builder;
 pub use filter::pieces::PieceLoader;
 pub use key::{Key, Prehashed};
 #[cfg(doc)]
-pub use room::growing::split;
-#[cfg(doc)]
-pub use shard::expire;
-#[cfg(doc)]
 pub use shard::kick;
+#[cfg(doc)]
+pub use shard::sweep;
 #[cfg(doc)]
 pub use snapshot::part::format;
 pub use snapshot::{
@@ -196,37 +196,40 @@ pub use ahash::RandomState;
 #[cfg(any(loom, shuttle))]
 #[doc(hidden)]
 pub mod internals {
+    pub use crate::backend::Backend;
+    pub use crate::backend::fixed::Fixed;
+    pub use crate::backend::growing::directory::{Directory, SeenEntry};
+    pub use crate::backend::growing::sharded::Sharded;
+    pub use crate::backend::growing::site::{Entry, Site};
+    pub use crate::backend::growing::until_split::{Split, UntilSplit};
+    pub use crate::backend::incoming::{IncomingShard, MergeReport};
+    #[cfg(loom)]
+    pub use crate::backend::shards::act;
+    pub use crate::backend::shards::{Located, Shards};
     pub use crate::filter::batch::bulk::{Insert, InsertIfAbsent, Operation, write as write_batch};
-    pub use crate::layout::aging::Aging;
     pub use crate::layout::bucket::{Fingerprint, Lane, Lanes, Words};
     pub use crate::layout::geometry::{Bucket, Geometry, Mixed, Place};
+    pub use crate::layout::shrinking::Shrinking;
     pub use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
     pub use crate::layout::stagger::Stagger;
     pub use crate::layout::stamps::Moment;
     pub use crate::layout::stamps::by_stamp::ByStamp;
-    pub use crate::room::Kind;
-    pub use crate::room::fixed::Fixed;
-    pub use crate::room::growing::directory::{Directory, SeenEntry};
-    pub use crate::room::growing::sharded::Sharded;
-    pub use crate::room::growing::site::{Entry, Site};
-    pub use crate::room::growing::until_split::{Split, UntilSplit};
-    pub use crate::room::guest::{Guest, Taken};
-    #[cfg(loom)]
-    pub use crate::room::shards::act;
-    pub use crate::room::shards::{Located, Shards};
     #[cfg(loom)]
     pub use crate::rule::BROKEN;
     pub use crate::shard::Shard;
-    pub use crate::shard::kick::{Copies, Outcome, kick, walk};
-    pub use crate::shard::lease::{Always, Refusal, Removal};
+    pub use crate::shard::kick::{Copies, Outcome, execute, kick};
+    pub use crate::shard::lease::{Refusal, Removal};
     pub use crate::shard::path::{Path, Step, find};
+    pub use crate::shard::permanent::Permanent;
     pub use crate::sync::AtomicU64;
     #[cfg(loom)]
     pub use crate::sync::set_queue_first;
     pub use crate::table::Table;
     pub use crate::table::clock::Clock;
-    pub use crate::table::stripe::{Locks, Many, Moving, SeenVersion, StripeSet, Stripes, Two};
-    pub use crate::table::ticking::{Held, Passage, Ticking, Time};
+    pub use crate::table::stripe::{
+        Locks, Many, SeenVersion, StripeSet, Stripes, Two, WriteSection,
+    };
+    pub use crate::table::ticking::{SweepTarget, TickPause, Ticking, Time};
 }
 
 #[cfg(all(doctest, feature = "rayon"))]

@@ -15,7 +15,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The largest request that is granted: less than the table of any filter that is too large.
-static MOST_AT_ONCE: AtomicUsize = AtomicUsize::new(1 << 33);
+static MAX_AT_ONCE: AtomicUsize = AtomicUsize::new(1 << 33);
 
 thread_local! {
     /// All bytes that this thread was granted, and those that it gave back. (The test harness has
@@ -32,7 +32,7 @@ struct Refusing;
 // SAFETY: all requests go to the system's allocator, or are refused with null.
 unsafe impl GlobalAlloc for Refusing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if layout.size() > MOST_AT_ONCE.load(Relaxed) {
+        if layout.size() > MAX_AT_ONCE.load(Relaxed) {
             return std::ptr::null_mut();
         }
         GRANTED.with(|bytes| bytes.set(bytes.get() + layout.size()));
@@ -47,7 +47,7 @@ unsafe impl GlobalAlloc for Refusing {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if layout.size() > MOST_AT_ONCE.load(Relaxed) {
+        if layout.size() > MAX_AT_ONCE.load(Relaxed) {
             return std::ptr::null_mut();
         }
         GRANTED.with(|bytes| bytes.set(bytes.get() + layout.size()));
@@ -85,10 +85,10 @@ fn a_filter_that_cannot_grow_or_be_copied_says_why() {
     let _alone = ALONE.lock();
     let builder = ConcurrentCuckooFilter::builder().capacity(10_000).growing();
     let filter = builder.build().expect("memory");
-    let most = MOST_AT_ONCE.swap(1 << 14, Relaxed);
+    let most = MAX_AT_ONCE.swap(1 << 14, Relaxed);
     let full = (0..100_000u64).find_map(|hash| filter.insert(&Prehashed(hash)).err());
     let copy = filter.try_clone();
-    MOST_AT_ONCE.store(most, Relaxed);
+    MAX_AT_ONCE.store(most, Relaxed);
     assert_eq!(full.map(|full| full.kind()), Some(FullKind::NoMemory));
     let error = copy.expect_err("no memory");
     assert_eq!(error.kind(), BuildErrorKind::OutOfMemory);

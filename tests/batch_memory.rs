@@ -14,14 +14,14 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 struct Counting;
 
 static NOW: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
+static MAX: AtomicUsize = AtomicUsize::new(0);
 
 // SAFETY: every call is forwarded unchanged to the system's allocator; the counters do not
 // influence its result.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let now = NOW.fetch_add(layout.size(), Relaxed) + layout.size();
-        MOST.fetch_max(now, Relaxed);
+        MAX.fetch_max(now, Relaxed);
         // SAFETY: the caller keeps the contract of this method.
         unsafe { System.alloc(layout) }
     }
@@ -39,9 +39,9 @@ static COUNTING: Counting = Counting;
 /// Returns the peak of the memory that the work allocates, without its answers.
 fn beside<A>(work: impl FnOnce() -> Vec<A>) -> usize {
     let before = NOW.load(Relaxed);
-    MOST.store(before, Relaxed);
+    MAX.store(before, Relaxed);
     let answers = work();
-    MOST.load(Relaxed) - before - answers.capacity() * size_of::<A>()
+    MAX.load(Relaxed) - before - answers.capacity() * size_of::<A>()
 }
 
 #[test]

@@ -17,11 +17,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 struct Counting;
 
 static NOW: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
+static MAX: AtomicUsize = AtomicUsize::new(0);
 
 fn taken(bytes: usize) {
     let now = NOW.fetch_add(bytes, Relaxed) + bytes;
-    MOST.fetch_max(now, Relaxed);
+    MAX.fetch_max(now, Relaxed);
 }
 
 // SAFETY: every call is forwarded unchanged to the system's allocator; the counters do not
@@ -70,9 +70,9 @@ fn some() -> usize {
 /// Returns the peak of the memory that the work allocates, and whether the work succeeded.
 fn most<T, E>(work: impl FnOnce() -> Result<T, E>) -> (usize, bool) {
     let before = NOW.load(Relaxed);
-    MOST.store(before, Relaxed);
+    MAX.store(before, Relaxed);
     let result = work();
-    (MOST.load(Relaxed) - before, result.is_ok())
+    (MAX.load(Relaxed) - before, result.is_ok())
 }
 
 /// Returns the peak of the resident memory of this process since [`forget_peak`], or 0 on a system
@@ -167,7 +167,7 @@ const SLACK: usize = 4 << 20;
 fn pushes_take_little(pieces: &[Vec<u8>]) -> bool {
     let mut loader = Filter::loader();
     let start = NOW.load(Relaxed);
-    MOST.store(start, Relaxed);
+    MAX.store(start, Relaxed);
     forget_peak();
     let (mut pushed, resident) = (0, peak());
     let mut longest = std::time::Duration::ZERO;
@@ -176,7 +176,7 @@ fn pushes_take_little(pieces: &[Vec<u8>]) -> bool {
         let result = loader.push(piece);
         longest = longest.max(now.elapsed());
         pushed += piece.len();
-        let most = MOST.load(Relaxed) - start;
+        let most = MAX.load(Relaxed) - start;
         assert!(most <= 3 * pushed + SLACK, "{most} for {pushed} bytes");
         if result.is_err() {
             return false;
@@ -185,7 +185,7 @@ fn pushes_take_little(pieces: &[Vec<u8>]) -> bool {
     let now = std::time::Instant::now();
     let filter = loader.finish();
     let finishing = now.elapsed();
-    let most = MOST.load(Relaxed) - start;
+    let most = MAX.load(Relaxed) - start;
     assert!(most <= 3 * pushed + SLACK, "{most} for {pushed} bytes");
     if pushed > 1 << 20 {
         let mib = |bytes: usize| bytes as f64 / f64::from(1 << 20);

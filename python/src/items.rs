@@ -11,8 +11,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyIterator, PyMemoryView, PySlice, PyString};
 
 /// The most items of a piece, and the bytes after which it ends.
-const MOST_ITEMS: usize = 4_096;
-const MOST_BYTES: usize = 1 << 20;
+const MAX_ITEMS: usize = 4_096;
+const MAX_BYTES: usize = 1 << 20;
 
 /// A larger item is hashed without the interpreter's lock.
 const LARGE: usize = 1 << 20;
@@ -102,7 +102,7 @@ impl<'py> Items<'py> {
         match self {
             Items::Iterator(iterator) => {
                 let mut bytes = 0;
-                while hashes.len() < MOST_ITEMS && bytes < MOST_BYTES {
+                while hashes.len() < MAX_ITEMS && bytes < MAX_BYTES {
                     let Some(item) = iterator.next() else { break };
                     let (hash, length) = hash(kept, &item?)?;
                     hashes.push(hash);
@@ -110,7 +110,7 @@ impl<'py> Items<'py> {
                 }
             }
             Items::Hashes { view, next, end } => {
-                let upto = (*end).min(*next + MOST_ITEMS);
+                let upto = (*end).min(*next + MAX_ITEMS);
                 // A view of a view: others may change the buffer meanwhile, so it is copied while they wait.
                 let piece = view.get_item(PySlice::new(py, *next as isize, upto as isize, 1))?;
                 let numbers = PyBuffer::<u64>::get(&piece)?.to_vec(py)?;

@@ -121,7 +121,7 @@ pub fn seconds(period: &Bound<'_, PyAny>) -> PyResult<u64> {
         false => period.clone(),
     };
     let seconds: f64 = number.extract()?;
-    let most = Window::MOST_SECONDS as f64;
+    let most = Window::MAX_SECONDS as f64;
     if !(seconds > 0.0 && seconds <= most) {
         return Err(PyValueError::new_err(
             "remembers must be more than no time, and at most a hundred years, in seconds",

@@ -1,11 +1,11 @@
 //! The builder and the constructors. What the caller asks for is checked once, in `build`.
 
+use crate::backend::Backend;
+use crate::backend::growing::Growing;
 use crate::error::{BuildError, Reason};
 use crate::filter::ConcurrentCuckooFilter;
 use crate::layout::sizing::{geometry_for, growth_plan};
-use crate::layout::stamps::MOST_TICKS;
-use crate::room::Kind;
-use crate::room::growing::Growing;
+use crate::layout::stamps::MAX_TICKS;
 use ahash::RandomState;
 
 impl ConcurrentCuckooFilter<RandomState> {
@@ -200,7 +200,7 @@ impl<S> Builder<S> {
     /// For how many ticks the filter remembers items, or 0 if for ever.
     fn ticks(&self) -> Result<u8, Reason> {
         let Some(ticks) = self.settings.remembers else { return Ok(0) };
-        let as_byte = u8::try_from(ticks).ok().filter(|ticks| (1..=MOST_TICKS).contains(ticks));
+        let as_byte = u8::try_from(ticks).ok().filter(|ticks| (1..=MAX_TICKS).contains(ticks));
         as_byte.ok_or(Reason::InvalidTicks { ticks })
     }
 
@@ -304,19 +304,19 @@ impl<S> Builder<S> {
             self.settings;
         let capacity = self.settings.capacity.ok_or(Reason::NoCapacity)?;
         let ticks = self.ticks()?;
-        let kind = if grows {
+        let backend = if grows {
             let beside = Growing::bytes_beside(ticks > 0);
             let own_bytes = size_of::<ConcurrentCuckooFilter<S>>() + beside;
             let growth = expected_growth.unwrap_or(DEFAULT_GROWTH);
             let bytes = [own_bytes, max_bytes.unwrap_or(usize::MAX)];
-            Kind::growing(growth_plan(capacity, rate, ticks, growth, bytes)?)?
+            Backend::growing(growth_plan(capacity, rate, ticks, growth, bytes)?)?
         } else if expected_growth.is_some() {
             return Err(Reason::NotGrowing { setting: "expected_growth" }.into());
         } else if max_bytes.is_some() {
             return Err(Reason::NotGrowing { setting: "max_bytes" }.into());
         } else {
-            Kind::fixed(geometry_for(capacity, rate, ticks)?)?
+            Backend::fixed(geometry_for(capacity, rate, ticks)?)?
         };
-        Ok(ConcurrentCuckooFilter::from_parts(capacity, kind, self.hasher))
+        Ok(ConcurrentCuckooFilter::from_parts(capacity, backend, self.hasher))
     }
 }

@@ -109,7 +109,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     {
         let write_all = |bytes: &[u8]| writer.write_all(bytes).map_err(Reason::io("cannot write"));
         let about = (self.capacity(), self.hasher());
-        write(self.kind(), about, Part::FILE, write_all).map(|(end, _)| end.into())
+        write(self.backend(), about, Part::FILE, write_all).map(|(end, _)| end.into())
     }
 
     /// Loads a filter that was [saved](Self::save).
@@ -199,8 +199,8 @@ impl<S> ConcurrentCuckooFilter<S> {
     pub(crate) const OWN_BYTES: usize = size_of::<Self>();
 
     pub(crate) fn of_read(read: ReadFilter<S>) -> Result<Self, Reason> {
-        let (capacity, kind, hasher) = read.into_kind()?;
-        Ok(Self::from_parts(capacity, kind, hasher))
+        let (capacity, backend, hasher) = read.into_backend()?;
+        Ok(Self::from_parts(capacity, backend, hasher))
     }
 
     fn of_file(file: File) -> Result<Self, Reason>

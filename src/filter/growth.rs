@@ -1,7 +1,7 @@
 //! Growth: what it is, and its limit.
 
+use crate::backend::Backend;
 use crate::filter::ConcurrentCuckooFilter;
-use crate::room::Kind;
 
 /// # Growth
 ///
@@ -93,7 +93,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn grows(&self) -> bool {
-        matches!(self.kind(), Kind::Growing(_))
+        matches!(self.backend(), Backend::Growing(_))
     }
 
     /// Replaces the limit of the filter's memory, which
@@ -115,9 +115,9 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn set_max_bytes(&self, bytes: usize) {
-        match self.kind() {
-            Kind::Growing(growing) => growing.set_max_bytes(bytes),
-            Kind::Fixed(_) | Kind::FixedWide(_) => {}
+        match self.backend() {
+            Backend::Growing(growing) => growing.set_max_bytes(bytes),
+            Backend::Fixed(_) | Backend::FixedWide(_) => {}
         }
     }
 
@@ -132,9 +132,9 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn max_bytes(&self) -> usize {
-        match self.kind() {
-            Kind::Growing(growing) => growing.max_bytes(),
-            Kind::Fixed(_) | Kind::FixedWide(_) => usize::MAX,
+        match self.backend() {
+            Backend::Growing(growing) => growing.max_bytes(),
+            Backend::Fixed(_) | Backend::FixedWide(_) => usize::MAX,
         }
     }
 }

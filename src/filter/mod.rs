@@ -1,4 +1,4 @@
-//! The filter: it hashes an item, and passes the hash to its [room](crate::room).
+//! The filter: it hashes an item, and passes the hash to its [room](crate::backend).
 //!
 //! * `builder` checks what the caller asks for, and builds a filter.
 //! * `operations` has the operations on one item, and `batch` those on many.
@@ -15,8 +15,8 @@ pub mod pieces;
 mod time;
 mod union;
 
+use crate::backend::Backend;
 use crate::error::{BuildError, Reason};
-use crate::room::Kind;
 use crate::snapshot::copy::copy;
 use crate::snapshot::part::origin::Origin;
 use crate::stats::Stats;
@@ -92,20 +92,20 @@ use std::panic::RefUnwindSafe;
 /// they are lookups. (A growing filter of some thousand items or less has one lock instead, for all operations but
 /// `contains` and `count`. These take it if this thread has not looked into the filter since it last became longer.)
 pub struct ConcurrentCuckooFilter<S = RandomState> {
-    kind: Kind,
+    backend: Backend,
     capacity: usize,
     hasher: S,
     origin: Origin,
 }
 
 impl<S> ConcurrentCuckooFilter<S> {
-    pub(crate) fn from_parts(capacity: usize, kind: Kind, hasher: S) -> Self {
-        ConcurrentCuckooFilter { kind, capacity, hasher, origin: Origin::default() }
+    pub(crate) fn from_parts(capacity: usize, backend: Backend, hasher: S) -> Self {
+        ConcurrentCuckooFilter { backend, capacity, hasher, origin: Origin::default() }
     }
 
     #[inline]
-    pub(crate) fn kind(&self) -> &Kind {
-        &self.kind
+    pub(crate) fn backend(&self) -> &Backend {
+        &self.backend
     }
 
     pub(crate) fn origin(&self) -> &Origin {
@@ -126,7 +126,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn len(&self) -> usize {
-        self.kind.items()
+        self.backend.items()
     }
 
     /// Returns `true` if the filter is empty.
@@ -137,7 +137,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.kind.items() == 0
+        self.backend.items() == 0
     }
 
     /// Returns the number of distinct items that fit, as it was asked for.
@@ -170,7 +170,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::Full>(())
     /// ```
     pub fn clear(&self) {
-        self.kind.clear();
+        self.backend.clear();
     }
 
     /// Returns the number of bytes that the filter takes, itself included.
@@ -181,7 +181,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn size_in_bytes(&self) -> usize {
-        size_of_val(self) + self.kind.heap_bytes()
+        size_of_val(self) + self.backend.heap_bytes()
     }
 
     /// Returns the false-positive rate with the present number of items.
@@ -202,7 +202,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn false_positive_rate(&self) -> f64 {
-        self.kind.rate()
+        self.backend.rate()
     }
 
     /// Returns the false-positive rate of the filter with `capacity` items, or after its
@@ -214,7 +214,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn false_positive_rate_at_capacity(&self) -> f64 {
-        self.kind.plan().rate_at_capacity(self.capacity)
+        self.backend.plan().rate_at_capacity(self.capacity)
     }
 
     /// Returns the number of buckets.
@@ -226,7 +226,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn buckets(&self) -> usize {
-        self.kind.buckets()
+        self.backend.buckets()
     }
 
     /// Returns the figures of the filter: its contents, layout, memory and false-positive rates.
@@ -241,7 +241,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {
-        Stats { size_in_bytes: self.size_in_bytes(), ..self.kind.stats(self.capacity) }
+        Stats { size_in_bytes: self.size_in_bytes(), ..self.backend.stats(self.capacity) }
     }
 
     /// Copies the filter, while other threads may change it.
@@ -266,8 +266,8 @@ impl<S> ConcurrentCuckooFilter<S> {
     where
         S: Clone,
     {
-        let kind = copy(&self.kind).map_err(|bytes| Reason::OutOfMemory { bytes })?;
-        Ok(Self::from_parts(self.capacity, kind, self.hasher.clone()))
+        let backend = copy(&self.backend).map_err(|bytes| Reason::OutOfMemory { bytes })?;
+        Ok(Self::from_parts(self.capacity, backend, self.hasher.clone()))
     }
 
     /// Returns the hasher of the items.
@@ -290,7 +290,7 @@ impl<S: RefUnwindSafe> RefUnwindSafe for ConcurrentCuckooFilter<S> {}
 /// Without the number of items, which takes longer the larger the filter is.
 impl<S> fmt::Debug for ConcurrentCuckooFilter<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lanes = self.kind.plan().geometry().lanes();
+        let lanes = self.backend.plan().geometry().lanes();
         f.debug_struct("ConcurrentCuckooFilter")
             .field("capacity", &self.capacity)
             .field("fingerprint_bits", &lanes.fingerprint_bits())

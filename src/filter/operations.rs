@@ -46,7 +46,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// ```
     #[inline]
     pub fn insert<K: Key + ?Sized>(&self, item: &K) -> Result<(), Full> {
-        self.kind.insert(self.mixed(item))
+        self.backend.insert(self.mixed(item))
     }
 
     /// Adds the item if it is not in the filter yet, and returns `true` if it was new.
@@ -66,7 +66,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// ```
     #[inline]
     pub fn insert_if_absent<K: Key + ?Sized>(&self, item: &K) -> Result<bool, Full> {
-        self.kind.insert_if_absent(self.mixed(item))
+        self.backend.insert_if_absent(self.mixed(item))
     }
 
     /// Returns `true` if the filter contains the item.
@@ -84,7 +84,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     #[inline(always)] // a call takes a fifth of the time
     #[must_use]
     pub fn contains<K: Key + ?Sized>(&self, item: &K) -> bool {
-        self.kind.contains(self.mixed(item))
+        self.backend.contains(self.mixed(item))
     }
 
     /// Returns the number of copies of the item in the filter.
@@ -103,7 +103,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     #[inline]
     #[must_use]
     pub fn count<K: Key + ?Sized>(&self, item: &K) -> usize {
-        self.kind.count(self.mixed(item))
+        self.backend.count(self.mixed(item))
     }
 
     /// Removes one copy of the item, and returns `true` if there was one.
@@ -120,7 +120,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// ```
     #[inline]
     pub fn remove<K: Key + ?Sized>(&self, item: &K) -> bool {
-        self.kind.remove(self.mixed(item))
+        self.backend.remove(self.mixed(item))
     }
 
     /// Returns which of `parts` equal parts of all hashes this item's hash is in: from 0 to `parts - 1`, or 0

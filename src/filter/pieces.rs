@@ -70,7 +70,7 @@ impl<S: PersistentHasher> ConcurrentCuckooFilter<S> {
     /// ```
     pub fn piece_at(&self, cursor: u64, most_bytes: usize) -> Result<Piece, SnapshotError> {
         let about = (self.capacity(), self.hasher());
-        let piece = piece_of(self.kind(), about, self.origin().stamp(), cursor, most_bytes);
+        let piece = piece_of(self.backend(), about, self.origin().provenance(), cursor, most_bytes);
         piece.map_err(|reason| reason.of(None))
     }
 

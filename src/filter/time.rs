@@ -3,7 +3,7 @@
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::key::Key;
-use crate::table::ticking::{Passage, Ticking};
+use crate::table::ticking::{SweepTarget, Ticking};
 use std::hash::BuildHasher;
 
 /// # Forgetting
@@ -48,7 +48,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn remembers(&self) -> Option<u32> {
-        let lanes = self.kind().lanes();
+        let lanes = self.backend().lanes();
         lanes.forgets().then(|| lanes.remembers().into())
     }
 
@@ -68,8 +68,8 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn tick(&self) {
-        if let Some(ticking) = self.kind().ticking() {
-            ticking.tick(self.kind());
+        if let Some(ticking) = self.backend().ticking() {
+            ticking.tick(self.backend());
         }
     }
 
@@ -98,7 +98,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn tick_to(&self, number: u64) -> u64 {
-        self.kind().ticking().map_or(0, |ticking| ticking.tick_to(self.kind(), number))
+        self.backend().ticking().map_or(0, |ticking| ticking.tick_to(self.backend(), number))
     }
 
     /// Returns the number of the present tick, if [`tick_to`](Self::tick_to) gave numbers to ticks.
@@ -113,7 +113,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn present_tick(&self) -> Option<u64> {
-        self.kind().ticking().and_then(Ticking::number)
+        self.backend().ticking().and_then(Ticking::number)
     }
 
     /// Returns how many items expire with each of the next ticks, if nothing refreshes or removes them:
@@ -134,7 +134,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn expiring(&self) -> Vec<usize> {
-        self.kind().expiring()
+        self.backend().expiring()
     }
 
     /// Begins a tick, unless one is passing, and leaves the work to
@@ -156,7 +156,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn begin_tick(&self) -> bool {
-        self.kind().ticking().is_some_and(|ticking| ticking.begin(self.kind()))
+        self.backend().ticking().is_some_and(|ticking| ticking.begin(self.backend()))
     }
 
     /// Begins a tick toward the one with this number, like [`tick_to`](Self::tick_to), unless one is passing,
@@ -179,8 +179,10 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn begin_tick_to(&self, number: u64) -> u64 {
-        let begun =
-            self.kind().ticking().and_then(|ticking| ticking.begin_toward(self.kind(), number));
+        let begun = self
+            .backend()
+            .ticking()
+            .and_then(|ticking| ticking.begin_toward(self.backend(), number));
         begun.unwrap_or(0)
     }
 
@@ -203,7 +205,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn tick_in_parts(&self, most_segments: usize) -> bool {
-        self.kind().ticking().is_none_or(|ticking| ticking.work(self.kind(), most_segments))
+        self.backend().ticking().is_none_or(|ticking| ticking.work(self.backend(), most_segments))
     }
 }
 
@@ -233,8 +235,8 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// ```
     #[must_use]
     pub fn age<K: Key + ?Sized>(&self, item: &K) -> Option<u64> {
-        self.kind().ticking()?;
-        self.kind().age(self.mixed(item))
+        self.backend().ticking()?;
+        self.backend().age(self.mixed(item))
     }
 
     /// Keeps the item from expiring, as if it had been inserted now, and returns `true`, if the filter
@@ -250,7 +252,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn refresh<K: Key + ?Sized>(&self, item: &K) -> bool {
-        self.kind().refresh(self.mixed(item))
+        self.backend().refresh(self.mixed(item))
     }
 
     /// Adds the item and returns `true` if the filter does not contain it, and
@@ -273,6 +275,6 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn insert_or_refresh<K: Key + ?Sized>(&self, item: &K) -> Result<bool, Full> {
-        self.kind().insert_or_refresh(self.mixed(item))
+        self.backend().insert_or_refresh(self.mixed(item))
     }
 }

@@ -1,9 +1,9 @@
 //! Filters that meet: one takes over what another one knows.
 
+use crate::backend::union;
 use crate::error::union::{Different, Reason, UnionError};
 use crate::filter::ConcurrentCuckooFilter;
 use crate::probes;
-use crate::room::union;
 use std::hash::BuildHasher;
 
 /// # Union
@@ -67,7 +67,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// ```
     pub fn union(&self, other: &Self) -> Result<usize, UnionError> {
         self.check_union(other)?;
-        Ok(union::unite(self.kind(), other.kind())?)
+        Ok(union::union_with(self.backend(), other.backend())?)
     }
 
     /// Checks that the filters were made alike, so that [`union`](Self::union) fails only for room or memory.
@@ -94,6 +94,6 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
         if !probes::agree(self.hasher(), other.hasher()) {
             return Err(Reason::Different(Different::Hasher).into());
         }
-        Ok(union::check(self.kind(), other.kind())?)
+        Ok(union::check(self.backend(), other.backend())?)
     }
 }

@@ -176,14 +176,14 @@ impl Lanes {
 
     /// Returns the lanes of a first word that hold the head of `fp`.
     #[inline]
-    pub fn holding<const WIDE: bool>(self, word: u64, fp: Fingerprint) -> LaneSet {
+    pub fn matching<const WIDE: bool>(self, word: u64, fp: Fingerprint) -> LaneSet {
         let compared = if WIDE { self.tops - self.ones } else { self.unstamped };
         self.equal_lanes(word ^ (self.ones * u64::from(fp.head())), compared)
     }
 
     /// Returns the lanes of a second word that hold the tail of `fp`.
     #[inline]
-    pub fn holding_tail(self, word: u64, fp: Fingerprint) -> LaneSet {
+    pub fn matching_tail(self, word: u64, fp: Fingerprint) -> LaneSet {
         self.equal_lanes(word ^ (self.ones * u64::from(fp.tail)), self.unstamped)
     }
 

@@ -37,7 +37,7 @@ const MIN_NEAR_BLOCK: u32 = 128;
 pub const SHARD_STRIPES: usize = (SHARD_BUCKETS / STRIPE_BUCKETS) as usize;
 
 /// The most shards of a filter: far more than there is memory for.
-pub const MOST_SHARDS: u32 = 1 << 31;
+pub const MAX_SHARDS: u32 = 1 << 31;
 
 /// The index of a bucket in its shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub struct Bucket(pub u32);
 /// Where in a shard an item may be, and its fingerprint there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The bucket that a new item goes to if neither is roomier.
+    /// The bucket that a new item goes to if neither is emptier_of.
     pub first: Bucket,
     pub second: Bucket,
     pub fp: Fingerprint,
@@ -105,7 +105,7 @@ impl Geometry {
             && (2..=STRIPE_BUCKETS).contains(&near_block)
             && buckets.is_multiple_of(near_block);
         let near = near_block > 2 && lanes.slots() > 2;
-        let shards = u32::try_from(shards).ok().filter(|shards| *shards <= MOST_SHARDS)?;
+        let shards = u32::try_from(shards).ok().filter(|shards| *shards <= MAX_SHARDS)?;
         let stamps_in_heads = lanes.unit_of_heads() - 1;
         (in_shards && in_blocks).then(|| Geometry {
             lanes,
@@ -135,7 +135,7 @@ impl Geometry {
 
     /// Returns the same geometry with another number of shards.
     pub fn with_shards(&self, shards: usize) -> Self {
-        let shards = shards.min(MOST_SHARDS as usize) as u32;
+        let shards = shards.min(MAX_SHARDS as usize) as u32;
         Geometry { shards, ..self.clone() }
     }
 

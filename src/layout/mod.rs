@@ -5,15 +5,15 @@
 //! * [`bucket`] cuts a 64-bit word into lanes, and finds, reads and writes fingerprints in it;
 //! * [`stamps`] are the parts of lanes that tell how old an item is, in filters that forget;
 //! * [`geometry`] maps a hash to its shard, its two buckets and its fingerprint;
-//! * [`aging`] does the same for growing filters, whose fingerprints lose a bit at each split;
+//! * [`shrinking`] does the same for growing filters, whose fingerprints lose a bit at each split;
 //! * [`roots`] finds the shard of a hash in a growing filter, and [`stagger`] gives the shards unequal
 //!   shares, so that they split one after another;
 //! * [`sizing`] chooses the bits of a lane and the number of buckets for a capacity and a rate.
 
-pub mod aging;
 pub mod bucket;
 pub mod geometry;
 pub mod roots;
+pub mod shrinking;
 pub mod sizing;
 pub mod stagger;
 pub mod stamps;

@@ -6,10 +6,10 @@
 //! many fills.
 
 use crate::error::{BuildError, Reason};
-use crate::layout::aging::GROWING_BUCKETS;
 use crate::layout::bucket::Lanes;
-use crate::layout::geometry::{Geometry, MOST_SHARDS, SHARD_BUCKETS};
+use crate::layout::geometry::{Geometry, MAX_SHARDS, SHARD_BUCKETS};
 use crate::layout::roots::Roots;
+use crate::layout::shrinking::GROWING_BUCKETS;
 use crate::layout::stagger::Stagger;
 
 /// One way to cut buckets into lanes, and how full such tables get.
@@ -81,7 +81,7 @@ impl Layout {
         let shards = (capacity as f64 / (fit - 6.0 * fit.sqrt()).max(1.0)).ceil().max(1.0);
         let words = self.lanes.words() as f64;
         let bytes = shards * f64::from(GROWING_BUCKETS) * words * 8.0 * 1.01;
-        if bytes > isize::MAX as f64 || shards > f64::from(MOST_SHARDS) {
+        if bytes > isize::MAX as f64 || shards > f64::from(MAX_SHARDS) {
             return None;
         }
         let shards =
@@ -97,7 +97,7 @@ impl Layout {
             return Some(Geometry::new(self.lanes, 1, buckets as u32));
         }
         // The stripes take far less than a hundredth of the memory of the buckets.
-        let most_shards = (isize::MAX as f64 / (1.01 * 8.0 * most)).min(MOST_SHARDS.into());
+        let most_shards = (isize::MAX as f64 / (1.01 * 8.0 * most)).min(MAX_SHARDS.into());
         let mut shards = (buckets / most).floor().max(2.0);
         while shards <= most_shards {
             // Items are spread over the shards at random. Fewer than one shard in 10^8 gets six

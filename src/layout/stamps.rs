@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Lookups do not look at stamps: fingerprints are [compared](Lanes) without them. What is too old is
-//! erased when a tick passes; see [`expire`](mod@crate::shard::expire).
+//! erased when a tick passes; see [`sweep`](mod@crate::shard::sweep).
 
 pub mod by_stamp;
 
@@ -20,10 +20,10 @@ use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::either;
 
 /// The most ticks that a filter can remember an item for.
-pub const MOST_TICKS: u8 = 62;
+pub const MAX_TICKS: u8 = 62;
 
 /// The most stamps of one filter.
-pub const STAMPS: usize = MOST_TICKS as usize + 2;
+pub const STAMPS: usize = MAX_TICKS as usize + 2;
 
 /// What time it is in a filter that forgets: the number of its tick, and what that tick lets expire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,10 +81,10 @@ pub const fn stamp_bits(ticks: u8) -> u32 {
 }
 
 impl Lanes {
-    /// The same lanes for items that are remembered for so many ticks, from 1 to [`MOST_TICKS`] (or, with
+    /// The same lanes for items that are remembered for so many ticks, from 1 to [`MAX_TICKS`] (or, with
     /// 0, for ever).
     pub const fn remembering(self, ticks: u8) -> Self {
-        assert!(ticks <= MOST_TICKS && self.remembers == 0);
+        assert!(ticks <= MAX_TICKS && self.remembers == 0);
         let mut lanes = self;
         lanes.remembers = ticks;
         lanes.unstamped &= !lanes.stamps();

@@ -100,7 +100,7 @@
 //! *A lookup of `x` says no only if `x` was absent at some moment.* Suppose that a copy of `x` was there
 //! all the time. If the one that was there in the beginning stayed in its lane, the lookup saw both
 //! halves. If it was taken out, the version does not hold. This includes what narrow buckets need
-//! `outdate` for: that one copy arrives, and another goes.
+//! `invalidate_readers` for: that one copy arrives, and another goes.
 //!
 //! A filter with narrow buckets pays for none of this: whether buckets are wide is a constant of the code
 //! that each operation runs.
@@ -108,11 +108,11 @@
 //! # What if the path has changed since it was found?
 //!
 //! The search (`path::find_near`, `path::find`) ran without locks, so that it held up nobody, and the table may have
-//! changed since. [`walk`] locks every stripe of the path, in ascending order (for
+//! changed since. [`execute`] locks every stripe of the path, in ascending order (for
 //! `insert_if_absent` together with the stripes of the newcomer's own two buckets), and checks
 //! again: does each lane still hold an item whose other bucket is the next on the path, and does
 //! the last bucket have an empty lane? If not, the path is *stale*, nothing has been moved, and
-//! the search starts over. For `insert_if_absent`, `walk` also checks again whether the newcomer is
+//! the search starts over. For `insert_if_absent`, `execute` also checks again whether the newcomer is
 //! there: another thread may have inserted it meanwhile.
 //!
 //! # Can kicks wait for each other forever?
@@ -120,9 +120,9 @@
 //! Not in a deadlock: all locks of an operation are taken at once, in ascending order.
 //!
 //! Not in a livelock either. A search that is repeated, because its path was stale or a
-//! detour (see `shard/path.rs`), is proof that a word changed after the search had
-//! begun: `walk` checks nothing that the search has not seen, and in a table that does not change
-//! the search finds no detours. A word changes only by an operation that completes: `walk` stores
+//! self-crossing path (see `shard/path.rs`), is proof that a word changed after the search had
+//! begun: `execute` checks nothing that the search has not seen, and in a table that does not change
+//! the search finds no self-crossing paths. A word changes only by an operation that completes: `execute` stores
 //! nothing unless it places its newcomer, and every other writer decides under its locks and then
 //! stores. (A tick that is passing adds one sweep of each stripe.) So each repetition is paid for by an
 //! operation of another thread that got done, and the
@@ -134,12 +134,12 @@ use crate::layout::geometry::{Bucket, Place};
 use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::{Answer, Lease, Refusal};
-use crate::shard::path::{self, MOST_MOVES, Path};
+use crate::shard::path::{self, MAX_MOVES, Path};
 use crate::table::stripe::Locks;
 use arrayvec::ArrayVec;
 
 /// The newcomer's two buckets, one for each move, and the end.
-const MOST_BUCKETS: usize = MOST_MOVES + 3;
+const MAX_BUCKETS: usize = MAX_MOVES + 3;
 
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,7 +168,7 @@ pub fn kick<L: Lease>(shard: Shard<'_, L>, place: Place, copies: Copies) -> Answ
     let told = rule!("a_search_ends_in_a_copy", copies, Copies::Add);
     let near = rule!("a_search_that_goes_far_ends_in_a_copy", path::find_near(shard, place), None);
     let outcome = match near {
-        Some(path) => walk_within::<1, 3, L>(shard, &path, place, told)?,
+        Some(path) => execute_within::<1, 3, L>(shard, &path, place, told)?,
         None => Outcome::Stale,
     };
     match outcome {
@@ -183,7 +183,7 @@ pub fn kick<L: Lease>(shard: Shard<'_, L>, place: Place, copies: Copies) -> Answ
 fn kick_far<L: Lease>(shard: Shard<'_, L>, place: Place, copies: Copies) -> Answer<bool, L> {
     let told = rule!("a_search_that_goes_far_ends_in_a_copy", copies, Copies::Add);
     while let Some(path) = path::find(shard, place) {
-        match walk(shard, &path, place, told)? {
+        match execute(shard, &path, place, told)? {
             Outcome::Placed => return Ok(true),
             Outcome::Present => return Ok(false),
             Outcome::Stale => {}
@@ -205,24 +205,24 @@ fn kick_far<L: Lease>(shard: Shard<'_, L>, place: Place, copies: Copies) -> Answ
 
 /// Whether the item has no room because of its own copies, by the words of a moment ago.
 fn full<L: Lease>(shard: Shard<'_, L>, place: Place) -> Refusal<L::Lapsed> {
-    let only_copies = shard.matching(place).lanes == 2 * shard.lanes().slots();
+    let only_copies = shard.matches_of(place).lanes == 2 * shard.lanes().slots();
     Refusal::Full(if only_copies { FullKind::TooManyCopies } else { FullKind::NoRoomNearby })
 }
 
 /// Moves the items of the path and places the newcomer, if the path is still as it was found.
 #[doc(hidden)]
-pub fn walk<L: Lease>(
+pub fn execute<L: Lease>(
     shard: Shard<'_, L>,
     path: &Path,
     place: Place,
     copies: Copies,
 ) -> Result<Outcome, L::Lapsed> {
-    walk_within::<MOST_MOVES, MOST_BUCKETS, L>(shard, path, place, copies)
+    execute_within::<MAX_MOVES, MAX_BUCKETS, L>(shard, path, place, copies)
 }
 
-/// The same along a path that, with both buckets of the newcomer, has at most `MOST` buckets.
+/// The same along a path that, with both buckets of the newcomer, has at most `MAX` buckets.
 #[inline]
-fn walk_within<const MOVES: usize, const MOST: usize, L: Lease>(
+fn execute_within<const MOVES: usize, const MAX: usize, L: Lease>(
     shard: Shard<'_, L>,
     path: &Path<MOVES>,
     place: Place,
@@ -238,7 +238,7 @@ fn walk_within<const MOVES: usize, const MOST: usize, L: Lease>(
     } else {
         &[]
     };
-    let stripes = shard.stripes::<MOST>(own.iter().copied().chain(path.buckets()));
+    let stripes = shard.stripes::<MAX>(own.iter().copied().chain(path.buckets()));
     let locked = shard.lock_many(&stripes)?;
 
     if rule!(
@@ -249,7 +249,7 @@ fn walk_within<const MOVES: usize, const MOST: usize, L: Lease>(
     {
         return Ok(Outcome::Present);
     }
-    let Some(words) = check::<MOVES, MOST, L>(shard, path, place, &locked) else {
+    let Some(words) = check::<MOVES, MAX, L>(shard, path, place, &locked) else {
         return Ok(Outcome::Stale);
     };
     rule!("a_path_is_walked_hand_over_hand", (), {
@@ -258,12 +258,16 @@ fn walk_within<const MOVES: usize, const MOST: usize, L: Lease>(
     });
     // A single store moves nothing.
     let moves = rule!("versions_stay_as_they_are", words.len() > 1, false);
-    let _moving = moves.then(|| shard.moving(&locked, &stripes));
+    let _moving = moves.then(|| shard.write_section(&locked, &stripes));
     rule!("the_version_changes_only_after_the_move", (), drop(_moving));
     for &(bucket, words) in words.iter().rev() {
         shard.write(&locked, bucket, words);
     }
-    rule!("the_version_changes_only_after_the_move", (), drop(shard.moving(&locked, &stripes)));
+    rule!(
+        "the_version_changes_only_after_the_move",
+        (),
+        drop(shard.write_section(&locked, &stripes))
+    );
     shard.add_items(&locked, path.end(), 1);
     Ok(Outcome::Placed)
 }
@@ -271,12 +275,12 @@ fn walk_within<const MOVES: usize, const MOST: usize, L: Lease>(
 /// The new words of the path's buckets, in its order, or `None` if the path is stale. No bucket
 /// comes twice, so each word is computed from what the bucket holds now.
 #[inline]
-fn check<const MOVES: usize, const MOST: usize, L: Lease>(
+fn check<const MOVES: usize, const MAX: usize, L: Lease>(
     shard: Shard<'_, L>,
     path: &Path<MOVES>,
     place: Place,
     locked: &impl Locks,
-) -> Option<ArrayVec<(Bucket, Words), MOST>> {
+) -> Option<ArrayVec<(Bucket, Words), MAX>> {
     let lanes = shard.lanes();
     let mut writes = ArrayVec::new();
     let mut arriving = shard.stamped(place.fp);

@@ -16,7 +16,7 @@ impl<L: Lease> Shard<'_, L> {
     pub(super) fn look_at_one_by_one(self, place: Place) -> Option<bool> {
         for bucket in [place.first, place.second] {
             let seen = self.table.stripes().see(self.stripe(bucket));
-            if !self.lanes().holding::<false>(self.read(bucket), place.fp).is_empty() {
+            if !self.lanes().matching::<false>(self.read(bucket), place.fp).is_empty() {
                 return Some(true);
             }
             if !seen.still_holds() {
@@ -42,7 +42,7 @@ impl<L: Lease> Shard<'_, L> {
         for &(bucket, words) in words.iter().rev() {
             let locked = self.lock_one(bucket)?;
             let stripes = self.stripes::<1>([bucket]);
-            let _moving = self.moving(&locked, &stripes);
+            let _moving = self.write_section(&locked, &stripes);
             self.write(&locked, bucket, words);
         }
         let (end, _) = *words.last().expect("a path has an end");
@@ -55,7 +55,7 @@ impl<L: Lease> Shard<'_, L> {
         place: Place,
     ) -> Result<Option<bool>, L::Lapsed> {
         let [first, second] = [place.first, place.second].map(|it| self.read_unlocked(it));
-        let (bucket, _) = self.roomier(place, first.heads, second.heads);
+        let (bucket, _) = self.emptier_of(place, first.heads, second.heads);
         let locked = self.lock_one(bucket)?;
         if self.holds(first, second, place.fp) {
             return Ok(Some(false));
@@ -66,7 +66,7 @@ impl<L: Lease> Shard<'_, L> {
     pub(super) fn remove_under_one_lock(self, place: Place) -> Result<Removal, L::Lapsed> {
         for bucket in [place.first, place.second] {
             let words = self.read_unlocked(bucket);
-            if let Some(lane) = self.holding(words, place.fp).first() {
+            if let Some(lane) = self.matching(words, place.fp).first() {
                 let locked = self.lock_one(bucket)?;
                 self.write(&locked, bucket, self.lanes().without_whole(words, lane));
                 self.add_items(&locked, bucket, -1);

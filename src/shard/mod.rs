@@ -2,13 +2,14 @@
 //!
 //! This file has the words and the locks of a shard, and nothing that knows what an operation is:
 //!
-//! * [`look`] finds and counts one item, [`write`](mod@write) inserts and removes one;
+//! * [`lookup`] finds and counts one item, [`write`](mod@write) inserts and removes one;
 //! * [`kick`] moves other items out of the way along a path that [`path`] found;
-//! * [`expire`](mod@expire) erases what is too old, and [`refresh`](mod@refresh) keeps an item from
+//! * [`sweep`](mod@sweep) erases what is too old, and [`refresh`](mod@refresh) keeps an item from
 //!   being so;
-//! * [`adopt`](mod@adopt) takes over what another filter knows of an item;
+//! * [`merge`](mod@merge) takes over what another filter knows of an item;
 //! * [`whole`] clears, copies and fills the shard as a unit;
-//! * [`lease`] is what the shard knows of its filter.
+//! * [`encoding`] says what its lanes mean, [`lease`] for how long it owns its items, and [`accounts`] what is
+//!   recorded of lanes that do not count as an item; [`permanent`] is all three for a fixed filter.
 //!
 //! # Rules
 //!
@@ -33,39 +34,43 @@
 //! return an earlier store, and a store that took the item away again was a move, or the removal
 //! of one of several copies, and both send readers away first, as does a tick that let it expire.
 
-pub mod adopt;
-pub mod expire;
+pub mod accounts;
+pub mod encoding;
 pub mod kick;
 pub mod lease;
-pub mod look;
+pub mod lookup;
+pub mod merge;
 #[cfg(loom)]
 mod mistakes;
 pub mod path;
+pub mod permanent;
 pub mod refresh;
+pub mod sweep;
 pub mod whole;
 pub mod write;
 
 use crate::layout::bucket::{Fingerprint, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Place, SHARD_STRIPES};
 use crate::rule::rule;
-use crate::shard::lease::{Always, Lease};
+use crate::shard::lease::Lease;
+use crate::shard::permanent::Permanent;
 use crate::table::Table;
 use crate::table::lock::LockGuard;
-use crate::table::stripe::{Locks, Many, Moving, StripeSet, Two};
+use crate::table::stripe::{Locks, Many, StripeSet, Two, WriteSection};
 
 #[derive(Clone, Copy)]
-pub struct Shard<'a, L = Always> {
+pub struct Shard<'a, L = Permanent> {
     table: &'a Table,
     /// The table's index of the shard's first bucket.
     base: usize,
     lease: L,
 }
 
-impl<'a, const WIDE: bool> Shard<'a, Always<WIDE>> {
+impl<'a, const WIDE: bool> Shard<'a, Permanent<WIDE>> {
     /// A shard that keeps its items for good.
     #[inline]
     pub fn new(table: &'a Table, index: usize) -> Self {
-        Shard::leased(table, index * table.geometry().buckets() as usize, Always)
+        Shard::leased(table, index * table.geometry().buckets() as usize, Permanent)
     }
 }
 
@@ -100,13 +105,13 @@ impl<'a, L: Lease> Shard<'a, L> {
 
     /// The lanes of a bucket that match the item.
     #[inline]
-    fn holding(self, words: Words, fp: Fingerprint) -> LaneSet {
+    fn matching(self, words: Words, fp: Fingerprint) -> LaneSet {
         let lanes = self.lanes();
-        let heads = self.lease.holding(lanes, words.heads, fp);
+        let heads = self.lease.matching(lanes, words.heads, fp);
         if !L::WIDE {
             return heads;
         }
-        heads.and(self.lease.holding_tail(lanes, words.tails, fp))
+        heads.and(self.lease.matching_tail(lanes, words.tails, fp))
     }
 
     // Buckets.
@@ -114,8 +119,8 @@ impl<'a, L: Lease> Shard<'a, L> {
     /// Reads the first word, which tells which lanes are empty.
     #[inline]
     pub fn read(self, bucket: Bucket) -> u64 {
-        match self.lease.span() {
-            Some(span) => span.read(L::WIDE, bucket),
+        match self.lease.memory() {
+            Some(memory) => memory.read(L::WIDE, bucket),
             None => self.table.read(self.word(bucket)),
         }
     }
@@ -123,8 +128,8 @@ impl<'a, L: Lease> Shard<'a, L> {
     /// Reads the rest of a bucket, of which this is the first word.
     #[inline]
     fn read_rest(self, bucket: Bucket, heads: u64) -> Words {
-        let tails = || match self.lease.span() {
-            Some(span) => span.read_second(bucket),
+        let tails = || match self.lease.memory() {
+            Some(memory) => memory.read_second(bucket),
             None => self.table.read(self.word(bucket) + 1),
         };
         Words { heads, tails: if L::WIDE { tails() } else { 0 } }
@@ -251,14 +256,14 @@ impl<'a, L: Lease> Shard<'a, L> {
 
     /// Makes the versions of these stripes odd until the result is dropped.
     #[inline]
-    pub fn moving<'l, const N: usize>(
+    pub fn write_section<'l, const N: usize>(
         self,
         locked: &'l impl Locks,
         which: &'l StripeSet<N>,
-    ) -> Moving<'l, N>
+    ) -> WriteSection<'l, N>
     where
         'a: 'l,
     {
-        self.table.stripes().moving(locked, which)
+        self.table.stripes().write_section(locked, which)
     }
 }

@@ -12,10 +12,10 @@
 //!
 //! # No path visits a bucket twice
 //!
-//! [`walk`](crate::shard::kick::walk) computes one new word for each bucket of a path, so a bucket
-//! that came twice would lose an item. [`Path::new`] therefore refuses such a *detour*, and
+//! [`execute`](crate::shard::kick::execute) computes one new word for each bucket of a path, so a bucket
+//! that came twice would lose an item. [`Path::new`] therefore refuses such a *self-crossing path*, and
 //! [`find`] searches again. This cannot go on forever: **in a table that does not change, the
-//! search never finds a detour**, so each one is proof that another thread has written meanwhile.
+//! search never finds a self-crossing path**, so each one is proof that another thread has written meanwhile.
 //!
 //! Suppose it did: bucket `B` is on the path twice, as nodes `early` and `late`. Nodes are
 //! expanded in the order of the list, so `early` was expanded first.
@@ -37,11 +37,11 @@ use crate::layout::bucket::Lane;
 use crate::layout::geometry::{Bucket, Place};
 use crate::rule::rule;
 use crate::shard::Shard;
-use crate::shard::lease::{Lease, MOST_NODES};
+use crate::shard::lease::{Lease, MAX_NODES};
 use arrayvec::ArrayVec;
 
 /// The most items that are moved for one newcomer.
-pub const MOST_MOVES: usize = if SMALL { 3 } else { 14 };
+pub const MAX_MOVES: usize = if SMALL { 3 } else { 14 };
 
 /// One item to move: from here to the bucket of the next step, or to the path's end.
 #[derive(Clone, Copy, Debug)]
@@ -50,20 +50,20 @@ pub struct Step {
     pub lane: Lane,
 }
 
-pub type Steps<const MOST: usize = MOST_MOVES> = ArrayVec<Step, MOST>;
+pub type Steps<const MAX: usize = MAX_MOVES> = ArrayVec<Step, MAX>;
 
 /// The items to move, at most so many, from one of the newcomer's buckets on, and a bucket that has room.
 #[derive(Clone, Debug)]
-pub struct Path<const MOST: usize = MOST_MOVES> {
-    steps: Steps<MOST>,
+pub struct Path<const MAX: usize = MAX_MOVES> {
+    steps: Steps<MAX>,
     end: Bucket,
 }
 
-impl<const MOST: usize> Path<MOST> {
+impl<const MAX: usize> Path<MAX> {
     /// `None` if a bucket comes twice.
     #[inline]
-    pub fn new(steps: Steps<MOST>, end: Bucket) -> Option<Self> {
-        // An item's two buckets differ, so a path of one move is never a detour.
+    pub fn new(steps: Steps<MAX>, end: Bucket) -> Option<Self> {
+        // An item's two buckets differ, so a path of one move is never a self-crossing path.
         let is_simple = steps.len() < 2
             || steps.iter().enumerate().all(|(index, step)| {
                 let comes_later = |bucket| steps[index + 1..].iter().any(|it| it.bucket == bucket);
@@ -106,7 +106,7 @@ pub fn find_near<L: Lease>(shard: Shard<'_, L>, place: Place) -> Option<Path<1>>
     let lanes = shard.lanes();
     let words = [shard.read(place.first), shard.read(place.second)];
     // Both were full a moment ago, or the item has come from another shard.
-    let (bucket, word) = shard.roomier(place, words[0], words[1]);
+    let (bucket, word) = shard.emptier_of(place, words[0], words[1]);
     if !lanes.empty(word).is_empty() {
         return Path::new(Steps::new(), bucket);
     }
@@ -140,7 +140,7 @@ pub fn find<L: Lease>(shard: Shard<'_, L>, place: Place) -> Option<Path> {
 fn search<L: Lease>(
     shard: Shard<'_, L>,
     place: Place,
-    nodes: &mut ArrayVec<Node, MOST_NODES>,
+    nodes: &mut ArrayVec<Node, MAX_NODES>,
 ) -> Option<Node> {
     let lanes = shard.lanes();
     for (bucket, parent) in [(place.first, 1), (place.second, 0)] {
@@ -169,8 +169,8 @@ fn search<L: Lease>(
                 return Some(node);
             }
             if node.bucket != back
-                && usize::from(node.moves) < MOST_MOVES
-                && nodes.len() < L::MOST_NODES
+                && usize::from(node.moves) < MAX_MOVES
+                && nodes.len() < L::MAX_NODES
             {
                 // When the list is full, what is on it is still looked at.
                 let _ = nodes.try_push(node);
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
     use crate::layout::bucket::Lanes;
     use crate::layout::geometry::Geometry;
-    use crate::shard::lease::Always;
+    use crate::shard::permanent::Permanent;
     use crate::table::Table;
 
     /// Tables so small that the tree of nodes is full of cycles, filled until an item is refused.
@@ -218,7 +218,7 @@ mod tests {
         for seed in 0..200u64 {
             let geometry = Geometry::new(lanes, 1, buckets);
             let table = Table::new(geometry).expect("memory for a small table");
-            let shard = Shard::<Always<WIDE>>::new(&table, 0);
+            let shard = Shard::<Permanent<WIDE>>::new(&table, 0);
             let mut hashes = (0..).map(|item: u64| item << 20 | seed);
             loop {
                 let (_, place) = table.geometry().locate(hashes.next().expect("no end"));

@@ -49,11 +49,11 @@ impl<L: Lease> Shard<'_, L> {
     /// Makes the oldest lane that matches the item at most so old, after a lane of this age was removed
     /// that perhaps was not the item's own: whosever it was is found in this one as long. So the ages
     /// that are left are those that there were without the oldest.
-    pub fn rejuvenate(self, locked: &impl Locks, place: Place, age: u64, now: Moment) {
+    pub fn inherit_age(self, locked: &impl Locks, place: Place, age: u64, now: Moment) {
         let lanes = self.lanes();
         let both = [place.first, place.second].into_iter().flat_map(|bucket| {
             let words = self.read_locked(locked, bucket);
-            self.holding(words, place.fp).map(move |lane| (bucket, words, lane))
+            self.matching(words, place.fp).map(move |lane| (bucket, words, lane))
         });
         let age_of = |(_, words, lane): &(Bucket, Words, Lane)| lanes.age(*words, *lane, now);
         let Some(oldest) = both.max_by_key(age_of).filter(|oldest| age_of(oldest) > age) else {
@@ -67,7 +67,7 @@ impl<L: Lease> Shard<'_, L> {
     fn restamp(self, locked: &impl Locks, place: Place, now: Moment) -> bool {
         let both = [place.first, place.second].map(|bucket| {
             let words = self.read_locked(locked, bucket);
-            let here = self.holding(words, place.fp);
+            let here = self.matching(words, place.fp);
             let stamp = |words, lane| self.with_age(words, lane, 0, now);
             let stamped = here.fold(words, stamp);
             if stamped != words {

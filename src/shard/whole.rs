@@ -9,28 +9,29 @@ use crate::layout::either;
 use crate::layout::geometry::{Bucket, SHARD_STRIPES, STRIPE_BUCKETS};
 use crate::rule::rule;
 use crate::shard::Shard;
-use crate::shard::lease::{Always, Lease};
+use crate::shard::lease::Lease;
+use crate::shard::permanent::Permanent;
 use crate::table::Table;
 use crate::table::stripe::{Locks, StripeSet};
 
 /// Fills a shard of a new table with a copy that holds `items` items.
 pub fn fill(table: &Table, shard: usize, from: &[u64], items: i64) {
     let Ok(()) = either!(table.is_wide(), WIDE => {
-        Shard::<Always<WIDE>>::new(table, shard).fill(from, items)
+        Shard::<Permanent<WIDE>>::new(table, shard).fill(from, items)
     });
 }
 
 /// Reads the words of a shard of a new table.
 pub fn read_shard(table: &Table, shard: usize, to: &mut [u64]) {
     let Ok(_) = either!(table.is_wide(), WIDE => {
-        Shard::<Always<WIDE>>::new(table, shard).copy(to, || 0)
+        Shard::<Permanent<WIDE>>::new(table, shard).copy(to, || 0)
     });
 }
 
 /// Empties a shard of a new table.
 pub fn clear(table: &Table, shard: usize) {
     let Ok(()) = either!(table.is_wide(), WIDE => {
-        Shard::<Always<WIDE>>::new(table, shard).clear(|| ())
+        Shard::<Permanent<WIDE>>::new(table, shard).clear(|| ())
     });
 }
 
@@ -49,11 +50,11 @@ impl<L: Lease> Shard<'_, L> {
 
     /// Replaces each bucket that is not empty by what is left of it, for a caller that holds all locks of the shard.
     pub fn rewrite(self, locked: &impl Locks, mut what_is_left: impl FnMut(Words) -> Words) {
-        rule!("a_clear_outdates_no_reader", self.outdate_all(locked), ());
+        rule!("a_clear_outdates_no_reader", self.invalidate_all_readers(locked), ());
         let all = self.own_stripes().collect::<StripeSet<SHARD_STRIPES>>();
         // The two words of a wide bucket are not emptied at once.
         let moves = rule!("a_wide_shard_is_cleared_without_a_version", L::WIDE, false);
-        let _moving = moves.then(|| self.moving(locked, &all));
+        let _moving = moves.then(|| self.write_section(locked, &all));
         for bucket in self.buckets() {
             let words = self.read_locked(locked, bucket);
             if words.heads != 0 {
@@ -63,8 +64,9 @@ impl<L: Lease> Shard<'_, L> {
     }
 
     /// Sends away all readers that have begun.
-    fn outdate_all(self, locked: &impl Locks) {
-        self.own_stripes().for_each(|stripe| self.table.stripes().outdate(locked, stripe));
+    fn invalidate_all_readers(self, locked: &impl Locks) {
+        self.own_stripes()
+            .for_each(|stripe| self.table.stripes().invalidate_readers(locked, stripe));
     }
 
     /// Copies the words of all buckets as they are at one moment. Returns the number of items, by the counts and
@@ -77,7 +79,7 @@ impl<L: Lease> Shard<'_, L> {
             self.lock_all()?,
             self.table.stripes().lock_many(&self.own_stripes().collect())
         );
-        rule!("a_copy_sends_lookups_away", (), self.outdate_all(&locked));
+        rule!("a_copy_sends_lookups_away", (), self.invalidate_all_readers(&locked));
         for (word, copy) in (self.word(Bucket(0))..).zip(to) {
             *copy = self.table.read_locked(&locked, word);
         }

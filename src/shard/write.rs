@@ -9,7 +9,7 @@ use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::kick::{Copies, kick};
 use crate::shard::lease::{Answer, Lease, Removal};
-use crate::shard::look::SeenVersions;
+use crate::shard::lookup::SeenVersions;
 use crate::table::stripe::Locks;
 use std::cmp::Reverse;
 
@@ -34,12 +34,13 @@ impl<L: Lease> Shard<'_, L> {
     /// the copies of an item, only if the emptier bucket seems to have none yet.
     #[inline(always)]
     pub fn insert_at_once(self, place: Place) -> Result<Option<()>, L::Lapsed> {
-        let (bucket, word) = self.roomier(place, self.read(place.first), self.read(place.second));
+        let (bucket, word) =
+            self.emptier_of(place, self.read(place.first), self.read(place.second));
         // Finding out that both buckets are full takes no lock.
         if self.lanes().empty(word).is_empty() {
             return Ok(None);
         }
-        if !L::LASTING && !self.lease.holding(self.lanes(), word, place.fp).is_empty() {
+        if !L::IS_PERMANENT && !self.lease.matching(self.lanes(), word, place.fp).is_empty() {
             return Ok(None);
         }
         let locked = self.lock_one(bucket)?;
@@ -49,9 +50,9 @@ impl<L: Lease> Shard<'_, L> {
     /// The emptier of the item's buckets, and its word. Choosing that one lets buckets fill up
     /// later and makes kicks rarer.
     #[inline]
-    pub fn roomier(self, place: Place, first: u64, second: u64) -> (Bucket, u64) {
+    pub fn emptier_of(self, place: Place, first: u64, second: u64) -> (Bucket, u64) {
         let (in_first, in_second) = (self.lanes().empty(first), self.lanes().empty(second));
-        let second_is = in_second.is_roomier_than(in_first);
+        let second_is = in_second.is_emptier_than(in_first);
         if second_is { (place.second, second) } else { (place.first, first) }
     }
 
@@ -108,7 +109,7 @@ impl<L: Lease> Shard<'_, L> {
         if rule!("absence_is_decided_before_the_locks", is_here, false) {
             return Ok(Some(false));
         }
-        let (bucket, _) = self.roomier(place, first.heads, second.heads);
+        let (bucket, _) = self.emptier_of(place, first.heads, second.heads);
         Ok(self.fill_locked(&locked, bucket, place.fp).then_some(true))
     }
 
@@ -132,7 +133,7 @@ impl<L: Lease> Shard<'_, L> {
         let now = if forgets { self.sweep_own(&locked, place) } else { Moment::FIRST };
         let (first, second) = self.read_both(&locked, place);
         let (in_first, in_second) =
-            (self.first_to_go(first, place, now), self.first_to_go(second, place, now));
+            (self.lane_to_remove(first, place, now), self.lane_to_remove(second, place, now));
         // The lane that goes matches a subset of the items that the lane that stays matches. So
         // any other item that it matched is still found.
         let second_is_closer = match (in_first, in_second) {
@@ -153,14 +154,14 @@ impl<L: Lease> Shard<'_, L> {
         };
         let stays = in_first.is_some() && in_second.is_some();
         if rule!("a_copy_is_removed_like_the_last_one", stays, false) {
-            self.outdate(&locked, place);
+            self.invalidate_readers(&locked, place);
         }
         let moves = rule!("a_removal_from_a_wide_bucket_changes_no_version", L::WIDE, false);
         let stripes = moves.then(|| self.stripes::<2>([place.first, place.second]));
-        let _moving = stripes.as_ref().map(|stripes| self.moving(&locked, stripes));
+        let _moving = stripes.as_ref().map(|stripes| self.write_section(&locked, stripes));
         self.write(&locked, bucket, lanes.without_whole(words, lane));
-        if lanes.forgets() && !L::LASTING {
-            self.rejuvenate(&locked, place, age.0, now);
+        if lanes.forgets() && !L::IS_PERMANENT {
+            self.inherit_age(&locked, place, age.0, now);
         }
         if counted > 0 {
             self.add_items(&locked, bucket, -1);
@@ -177,29 +178,29 @@ impl<L: Lease> Shard<'_, L> {
         let locked = self.lock(place)?;
         let now = self.sweep_own(&locked, place);
         let (first, second) = self.read_both(&locked, place);
-        let both = [first, second].map(|words| self.first_to_go(words, place, now));
+        let both = [first, second].map(|words| self.lane_to_remove(words, place, now));
         let goes = both.into_iter().flatten().map(|(rank, _)| rank).min();
         Ok(goes.map(|rank| rank.age.0))
     }
 
     /// Of the lanes that match the item, the one that is removed first.
     #[inline]
-    fn first_to_go(self, words: Words, place: Place, now: Moment) -> Option<(Rank, Lane)> {
-        let (lanes, among) = (self.lanes(), self.holding(words, place.fp));
+    fn lane_to_remove(self, words: Words, place: Place, now: Moment) -> Option<(Rank, Lane)> {
+        let (lanes, among) = (self.lanes(), self.matching(words, place.fp));
         if !lanes.forgets() {
-            let closest = self.lease.closest(words, among);
+            let closest = self.lease.most_precise(words, among);
             let rank = |lost| Rank { lost, age: Reverse(0) };
             return closest.map(|(lost, lane)| (rank(lost), lane));
         }
         let lost_by =
-            |lane| self.lease.closest(words, among.only(lane)).map_or(0, |(lost, _)| lost);
+            |lane| self.lease.most_precise(words, among.only(lane)).map_or(0, |(lost, _)| lost);
         let rank = |lane| Rank { lost: lost_by(lane), age: Reverse(lanes.age(words, lane, now)) };
         among.map(|lane| (rank(lane), lane)).min_by_key(|(rank, _)| *rank)
     }
 
     /// Sends away the readers that have begun to look for the item: one copy goes, another stays.
     #[cold]
-    fn outdate(self, locked: &impl Locks, place: Place) {
+    fn invalidate_readers(self, locked: &impl Locks, place: Place) {
         let both = [place.first, place.second];
         rule!(
             "a_copy_in_the_same_stripe_outdates_nobody",
@@ -209,7 +210,7 @@ impl<L: Lease> Shard<'_, L> {
             }
         );
         for bucket in rule!("a_copy_that_goes_outdates_one_stripe_only", both, [place.second; 2]) {
-            self.table.stripes().outdate(locked, self.stripe(bucket));
+            self.table.stripes().invalidate_readers(locked, self.stripe(bucket));
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Memory for what a file claims to hold. If there is not enough, the result is an error and never
 //! an abort.
 
+use crate::backend::parts::Plan;
 use crate::layout::geometry::Geometry;
-use crate::room::parts::Plan;
 use crate::snapshot::error::Reason;
 use crate::table::Table;
 

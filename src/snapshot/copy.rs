@@ -4,35 +4,36 @@
 //! the copy once, and ticks do not wait for more than one shard. Each shard is copied once: if a filter grows
 //! meanwhile, the copy grows as well.
 
-use crate::room::Kind;
-use crate::room::parts::{Block, Copied, Loaded, Plan};
+use crate::backend::Backend;
+use crate::backend::parts::{Block, Copied, Loaded, Plan};
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::error::Reason;
 use crate::snapshot::gather::Gathered;
-use crate::snapshot::list::Listing;
+use crate::snapshot::list::ListBlock;
 use crate::snapshot::part::blocks::BlockReader;
 use crate::snapshot::write::copy_next;
 use crate::table::ticking::Time;
 
 /// Copies what a filter has. The error is the number of bytes that could not be allocated.
-pub fn copy(room: &Kind) -> Result<Kind, usize> {
-    let (plan, loaded) = loaded(room).map_err(|reason| match reason {
+pub fn copy(backend: &Backend) -> Result<Backend, usize> {
+    let (plan, loaded) = loaded(backend).map_err(|reason| match reason {
         Reason::OutOfMemory { bytes } => bytes,
         _ => usize::MAX,
     })?;
-    Kind::restore(plan, loaded)
+    Backend::restore(plan, loaded)
 }
 
-fn loaded(room: &Kind) -> Result<(Plan, Loaded), Reason> {
-    if let Kind::Growing(growing) = room
+fn loaded(backend: &Backend) -> Result<(Plan, Loaded), Reason> {
+    if let Backend::Growing(growing) = backend
         && growing.shards().is_none()
-        && let Some(list) = Listing::of(growing)?
+        && let Some(list) = ListBlock::of(growing)?
     {
-        return Ok((room.plan(), list.loaded()));
+        return Ok((backend.plan(), list.loaded()));
     }
     // A list that has ended left shards.
-    let plan = room.plan();
-    let loaded = copied(&plan, room.shards(), |next, buckets| copy_next(room, next, buckets))?;
+    let plan = backend.plan();
+    let loaded =
+        copied(&plan, backend.shards(), |next, buckets| copy_next(backend, next, buckets))?;
     Ok((plan, loaded))
 }
 
@@ -61,11 +62,11 @@ fn copied(
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
+    use crate::backend::growing::Growing;
+    use crate::backend::growing::sharded::AnySharded;
+    use crate::backend::shards::{Shards, act};
     use crate::layout::geometry::Mixed;
     use crate::layout::sizing::growth_plan;
-    use crate::room::growing::Growing;
-    use crate::room::growing::sharded::AnySharded;
-    use crate::room::shards::{Shards, act};
 
     /// After each shard, the room doubles. Without a copy that grows as well, there would be no end.
     #[test]

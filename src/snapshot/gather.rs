@@ -10,15 +10,15 @@
 //!
 //! What a part has brought can be taken back, if the rest of the part turns out to be damaged.
 
+use crate::backend::growing::sharded::AnySharded;
+use crate::backend::growing::site::Site;
+use crate::backend::growing::tables::Tables;
+use crate::backend::parts::{Block, Loaded, Plan};
 use crate::layout::stamps::by_stamp::ByStamp;
-use crate::room::growing::sharded::AnySharded;
-use crate::room::growing::site::Site;
-use crate::room::growing::tables::Tables;
-use crate::room::parts::{Block, Loaded, Plan};
 use crate::shard::whole::{clear, fill, read_shard};
 use crate::snapshot::allocate::{no_memory_for, reserve, table_of, zeros};
 use crate::snapshot::error::Reason;
-use crate::snapshot::list::Listing;
+use crate::snapshot::list::ListBlock;
 use crate::snapshot::part::blocks::BlockReader;
 use crate::snapshot::part::time::lag;
 use crate::table::Table;
@@ -28,13 +28,13 @@ use std::collections::VecDeque;
 pub enum Gathered {
     Fixed(InOneTable),
     Growing(InTables),
-    List(Listing),
+    List(ListBlock),
 }
 
 impl Gathered {
     pub fn nothing(plan: &Plan, is_list: bool) -> Self {
         match plan {
-            _ if is_list => Gathered::List(Listing::default()),
+            _ if is_list => Gathered::List(ListBlock::default()),
             Plan::Fixed(_) => Gathered::Fixed(InOneTable::default()),
             Plan::Growing(_) => Gathered::Growing(InTables::default()),
         }
@@ -211,7 +211,7 @@ impl InTables {
             return Err(no_memory_for::<u64>(plan.geometry().words()));
         };
         site.fill(buckets, block.counted);
-        site.record(block.aged, &block.balance());
+        site.record(block.surplus, &block.balance());
         self.times.extend(block.time);
         self.depths.push(block.depth);
         self.deepest = deepest;
@@ -250,7 +250,7 @@ impl InTables {
             let block = reader.older(Some(&site.balance()), &mut words, lag);
             site.clear();
             site.fill(&words, block.counted);
-            site.record(block.aged, &block.balance());
+            site.record(block.surplus, &block.balance());
         }
         Ok(Loaded::Gathered { tables, depths: self.depths, time })
     }

@@ -1,11 +1,11 @@
 //! The file of a small filter: instead of shards, a block with the hashes of all items, and
 //! with their stamps if the filter forgets.
 
+use crate::backend::growing::Growing;
+use crate::backend::growing::list::slots::GAP;
+use crate::backend::growing::list_growth::MAX_LISTED;
+use crate::backend::parts::{Loaded, Plan};
 use crate::layout::stamps::Moment;
-use crate::room::growing::Growing;
-use crate::room::growing::grow::MOST_LISTED;
-use crate::room::growing::list::slots::GAP;
-use crate::room::parts::{Loaded, Plan};
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::error::Reason;
 use crate::snapshot::part::format::{BLOCK_HEAD, BLOCK_WORDS, END_WORDS, HEADER_WORDS, unseal};
@@ -19,7 +19,7 @@ const AT: u64 = 8 * HEADER_WORDS as u64;
 
 /// The items of a list.
 #[derive(Clone, Debug, Default)]
-pub struct Listing {
+pub struct ListBlock {
     /// Their mixed hashes, in ascending order.
     pub hashes: Vec<u64>,
     /// Their stamps, in a filter that forgets.
@@ -28,17 +28,17 @@ pub struct Listing {
     pub time: Option<Time>,
 }
 
-impl Listing {
+impl ListBlock {
     /// Copies the list of a filter, unless that has ended.
     pub fn of(growing: &Growing) -> Result<Option<Self>, Reason> {
-        let held = growing.ticking().map(|ticking| ticking.hold(growing));
+        let held = growing.ticking().map(|ticking| ticking.pause(growing));
         let Some(items) = growing.items_of_list() else { return Ok(None) };
         let (hashes, stamps) = items.map_err(|bytes| Reason::OutOfMemory { bytes })?;
-        Ok(Some(Listing { hashes, stamps, time: held.map(|held| held.time()) }))
+        Ok(Some(ListBlock { hashes, stamps, time: held.map(|held| held.time()) }))
     }
 
     pub fn loaded(self) -> Loaded {
-        let Listing { hashes, stamps, time } = self;
+        let ListBlock { hashes, stamps, time } = self;
         Loaded::Items { hashes, stamps, time }
     }
 }
@@ -53,21 +53,19 @@ fn words_for(plan: &Plan, items: usize) -> usize {
 }
 
 /// The most items of a list. The memory that a file can claim for them is that of a few shards.
-pub const MOST: i64 = MOST_LISTED as i64;
+pub const MAX: i64 = MAX_LISTED as i64;
 
 /// The length of the whole part with so many items, if a list has so many.
 pub fn length(plan: &Plan, items: i64) -> u64 {
     match usize::try_from(items) {
-        Ok(count) if items <= MOST => {
-            8 * (HEADER_WORDS + words_for(plan, count) + END_WORDS) as u64
-        }
+        Ok(count) if items <= MAX => 8 * (HEADER_WORDS + words_for(plan, count) + END_WORDS) as u64,
         _ => u64::MAX,
     }
 }
 
 /// Returns the block of these items, without its checksum.
-pub fn block_of(plan: &Plan, list: &Listing) -> Result<Vec<u64>, Reason> {
-    let Listing { hashes, stamps, time } = list;
+pub fn block_of(plan: &Plan, list: &ListBlock) -> Result<Vec<u64>, Reason> {
+    let ListBlock { hashes, stamps, time } = list;
     let mut block = zeros(words_for(plan, hashes.len()))?;
     block[..BLOCK_HEAD].copy_from_slice(&[0, 0, hashes.len() as u64]);
     let (of_hashes, rest) = block[BLOCK_HEAD..].split_at_mut(hashes.len());
@@ -85,12 +83,12 @@ pub fn block_of(plan: &Plan, list: &Listing) -> Result<Vec<u64>, Reason> {
 }
 
 /// Reads and validates the block. Returns its items and its checksum.
-pub fn read_list<R: Read>(plan: &Plan, source: &mut Source<R>) -> Result<(Listing, u64), Reason> {
+pub fn read_list<R: Read>(plan: &Plan, source: &mut Source<R>) -> Result<(ListBlock, u64), Reason> {
     let damaged = |what: &'static str| Err(Reason::damaged(AT, what));
     let mut head = [0; BLOCK_HEAD];
     source.read(&mut head)?;
     let [number, depth, items] = head.map(u64::from_le);
-    if number != 0 || depth != 0 || items > MOST as u64 {
+    if number != 0 || depth != 0 || items > MAX as u64 {
         return damaged("no list begins like this");
     }
     let items = items as usize;
@@ -114,7 +112,7 @@ pub fn read_list<R: Read>(plan: &Plan, source: &mut Source<R>) -> Result<(Listin
         return damaged("an item has more copies than fit in a filter");
     }
     let Some((of_stamps, of_time)) = after.split_last_chunk() else {
-        return Ok((Listing { hashes: words, ..Listing::default() }, sum));
+        return Ok((ListBlock { hashes: words, ..ListBlock::default() }, sum));
     };
     let Ok(time) = time_in(lanes, *of_time) else {
         return damaged("the list cannot be of this time");
@@ -129,5 +127,5 @@ pub fn read_list<R: Read>(plan: &Plan, source: &mut Source<R>) -> Result<(Listin
     if !stamps.iter().all(is_young) || rest.iter().any(|byte| *byte != 0) {
         return damaged("an item cannot have this stamp");
     }
-    Ok((Listing { hashes: words, stamps, time: Some(time) }, sum))
+    Ok((ListBlock { hashes: words, stamps, time: Some(time) }, sum))
 }

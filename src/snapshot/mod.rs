@@ -9,7 +9,7 @@
 //! * `allocate` gets memory for what a file claims to hold.
 //! * [`error`] has the errors of all of these, and their texts.
 //!
-//! What a room and a file have in common is in [`room::parts`](crate::room::parts).
+//! What a room and a file have in common is in [`room::parts`](crate::backend::parts).
 
 mod allocate;
 pub mod copy;

@@ -1,11 +1,11 @@
 //! From a filter to one piece of it.
 
-use crate::room::Kind;
+use crate::backend::Backend;
 use crate::snapshot::allocate::reserve;
 use crate::snapshot::error::Reason;
 use crate::snapshot::part::format::{END_WORDS, HEADER_WORDS, PIECE_MAGIC, block_bytes};
 use crate::snapshot::part::header::WORDS_OF_FILTER;
-use crate::snapshot::part::origin::Stamp;
+use crate::snapshot::part::origin::Provenance;
 use crate::snapshot::write::{Part, write};
 use crate::stable_hash::PersistentHasher;
 use std::fmt;
@@ -118,22 +118,22 @@ impl fmt::Debug for Piece {
 /// Makes the piece that begins at this cursor. It has at least one shard, and more if they fit into
 /// this number of bytes.
 pub fn piece_of<S: PersistentHasher>(
-    room: &Kind,
+    backend: &Backend,
     about: (usize, &S),
-    stamp: Stamp,
+    stamp: Provenance,
     cursor: u64,
     most_bytes: usize,
 ) -> Result<Piece, Reason> {
     let part = Part { start: cursor, stamp, most_bytes };
     let mut bytes = Vec::new();
-    let is_list = matches!(room, Kind::Growing(growing) if growing.shards().is_none());
+    let is_list = matches!(backend, Backend::Growing(growing) if growing.shards().is_none());
     if !is_list {
-        let plan = room.plan();
+        let plan = backend.plan();
         // There may be more when they are copied.
-        let blocks = part.most_blocks(&plan).min(room.shards() as u64);
+        let blocks = part.most_blocks(&plan).min(backend.shards() as u64);
         reserve(&mut bytes, AROUND + (blocks * block_bytes(&plan)) as usize)?;
     }
-    let (_, next) = write(room, about, part, |words| {
+    let (_, next) = write(backend, about, part, |words| {
         reserve(&mut bytes, words.len())?;
         bytes.extend_from_slice(words);
         Ok(())

@@ -4,13 +4,13 @@
 //! blocks, and how they follow one another. A part that is refused leaves no trace: the one that should have come can still be
 //! read.
 
-use crate::room::Kind;
-use crate::room::parts::Loaded;
+use crate::backend::Backend;
+use crate::backend::parts::Loaded;
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::error::Reason;
 use crate::snapshot::gather::Gathered;
 use crate::snapshot::list::read_list;
-use crate::snapshot::part::blocks::{BlockReader, Tally};
+use crate::snapshot::part::blocks::{BlockReader, Totals};
 use crate::snapshot::part::coverage::Coverage;
 use crate::snapshot::part::format::{END_WORDS, End, HEADER_WORDS, Words, buckets_in};
 use crate::snapshot::part::header::{Header, are_of_one_filter, read_header};
@@ -27,14 +27,15 @@ pub struct ReadFilter<S> {
 
 impl<S> ReadFilter<S> {
     /// The capacity of the filter, what it has, and its hasher.
-    pub fn into_kind(self) -> Result<(usize, Kind, S), Reason> {
+    pub fn into_backend(self) -> Result<(usize, Backend, S), Reason> {
         let ReadFilter { header: Header { plan, capacity, hasher, .. }, mut loaded } = self;
         let (Loaded::Shards { time, .. }
         | Loaded::Gathered { time, .. }
         | Loaded::Items { time, .. }) = &mut loaded;
         *time = time.map(from_here);
-        let kind = Kind::restore(plan, loaded).map_err(|bytes| Reason::OutOfMemory { bytes })?;
-        Ok((capacity, kind, hasher))
+        let backend =
+            Backend::restore(plan, loaded).map_err(|bytes| Reason::OutOfMemory { bytes })?;
+        Ok((capacity, backend, hasher))
     }
 }
 
@@ -166,7 +167,7 @@ impl Begun {
         // If the source panicked in the part before, some of that is here.
         self.gathered.truncate(self.coverage.blocks());
         let (coverage, times) = (self.coverage.clone(), self.times.clone());
-        let tally = Tally::new(header_sum, coverage, times, header.is_file());
+        let tally = Totals::new(header_sum, coverage, times, header.is_file());
         match self.add_blocks(header, tally, source) {
             Ok((coverage, times)) => (self.coverage, self.times) = (coverage, times),
             Err(reason) => {
@@ -201,7 +202,7 @@ impl Begun {
     fn add_blocks<S>(
         &mut self,
         Header { plan, is_list, .. }: &Header<S>,
-        mut tally: Tally,
+        mut tally: Totals,
         source: &mut Source<impl Read>,
     ) -> Result<(Coverage, Times), Reason> {
         // The word that comes next: the number of a block, or the beginning of the end.

@@ -4,22 +4,22 @@
 //! growing filter, shards may be split meanwhile. The blocks still make up every root, because the
 //! room copies the shards in the order of the hashes that lead to them.
 
+use crate::backend::parts::{Copied, Plan};
+use crate::backend::shards::Shards;
+use crate::backend::{Backend, on_shards};
 use crate::layout::roots::Position;
 use crate::layout::stamps::Moment;
-use crate::room::parts::{Copied, Plan};
-use crate::room::shards::Shards;
-use crate::room::{Kind, on_shards};
 use crate::rule::rule;
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::error::Reason;
-use crate::snapshot::list::{Listing, block_of};
-use crate::snapshot::part::blocks::Tally;
+use crate::snapshot::list::{ListBlock, block_of};
+use crate::snapshot::part::blocks::Totals;
 use crate::snapshot::part::coverage::{Coverage, UNITS};
 use crate::snapshot::part::format::{
     BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, block_words, buckets_in, seal,
 };
 use crate::snapshot::part::header::header;
-use crate::snapshot::part::origin::Stamp;
+use crate::snapshot::part::origin::Provenance;
 use crate::snapshot::part::time::{Times, words_of};
 use crate::stable_hash::PersistentHasher;
 use crate::table::ticking::{Ticking, Time};
@@ -66,14 +66,14 @@ impl fmt::Display for SaveReport {
 pub struct Part {
     /// The place where it begins.
     pub start: u64,
-    pub stamp: Stamp,
+    pub stamp: Provenance,
     /// The most bytes that it may have, unless it has one block.
     pub most_bytes: usize,
 }
 
 impl Part {
     /// All of it.
-    pub const FILE: Part = Part { start: 0, stamp: Stamp::FILE, most_bytes: usize::MAX };
+    pub const FILE: Part = Part { start: 0, stamp: Provenance::FILE, most_bytes: usize::MAX };
 
     /// The number of blocks that it may have.
     pub fn most_blocks(self, plan: &Plan) -> u64 {
@@ -101,13 +101,13 @@ impl<W: FnMut(&[u8]) -> Result<(), Reason>> Sink<W> {
 /// Writes a part of a filter, from its header to its end, by calls with some of its bytes. Returns its end, and the place
 /// where the next part begins, if there is another one.
 pub fn write<S: PersistentHasher>(
-    room: &Kind,
+    backend: &Backend,
     (capacity, hasher): (usize, &S),
     part: Part,
     write: impl FnMut(&[u8]) -> Result<(), Reason>,
 ) -> Result<(End, Option<u64>), Reason> {
     let Part { start, stamp, .. } = part;
-    let is_file = stamp == Stamp::FILE;
+    let is_file = stamp == Provenance::FILE;
     let mut sink = Sink { write, bytes: 0 };
     let no_such_piece = || match is_file {
         true => Reason::Outgrown,
@@ -117,10 +117,10 @@ pub fn write<S: PersistentHasher>(
     let begin = |sink: &mut Sink<_>, plan: &Plan, is_list| {
         let sum = sink.write(&mut header(plan, capacity, is_list, hasher, (start, stamp)))?;
         let coverage = Coverage::from(plan.geometry().shards(), start);
-        Ok(Tally::new(sum, coverage, Times::default(), is_file))
+        Ok(Totals::new(sum, coverage, Times::default(), is_file))
     };
-    let list = match room {
-        Kind::Growing(growing) if growing.shards().is_none() => Listing::of(growing)?,
+    let list = match backend {
+        Backend::Growing(growing) if growing.shards().is_none() => ListBlock::of(growing)?,
         _ => None,
     };
     let (tally, told) = if let Some(list) = list {
@@ -128,19 +128,19 @@ pub fn write<S: PersistentHasher>(
         if start != 0 {
             return Err(no_such_piece());
         }
-        let plan = room.plan();
-        let mut tally: Tally = begin(&mut sink, &plan, true)?;
+        let plan = backend.plan();
+        let mut tally: Totals = begin(&mut sink, &plan, true)?;
         let sum = sink.write(&mut block_of(&plan, &list)?)?;
         tally.add(0, list.hashes.len() as i64, sum).map_err(|_| Reason::Outgrown)?;
         let told = tally.end(sink.bytes);
         (tally, told)
     } else {
         // A list that has ended left shards.
-        let plan = room.plan();
+        let plan = backend.plan();
         let first = shard_at(&plan, start).ok_or_else(no_such_piece)?;
         let mut block = zeros(block_words(&plan))?;
         let mut tally = begin(&mut sink, &plan, false)?;
-        let mut copying = Copying { room, plan: &plan, next: Some(first) };
+        let mut copying = Copying { backend, plan: &plan, next: Some(first) };
         while tally.blocks() < part.most_blocks(&plan)
             && let Some((depth, items)) = copying.copy(tally.blocks(), &mut block)
         {
@@ -150,7 +150,7 @@ pub fn write<S: PersistentHasher>(
         }
         let end = tally.end(sink.bytes);
         let told = rule!("a_save_counts_the_items_of_the_filter", end, {
-            End { items: room.items() as i64, ..end }
+            End { items: backend.items() as i64, ..end }
         });
         (tally, told)
     };
@@ -179,18 +179,18 @@ fn shard_at(plan: &Plan, place: u64) -> Option<u64> {
 ///
 /// A filter that forgets lets no tick pass meanwhile, so the copy is of one moment.
 pub fn copy_next(
-    room: &Kind,
+    backend: &Backend,
     next: &mut Option<u64>,
     buckets: &mut [u64],
 ) -> Option<(Copied, Option<Time>)> {
-    let held = room.ticking().map(Ticking::hold_in_a_tick);
-    let copied = on_shards!(room, shards => shards.copy_shard(next, buckets), _growing => None)?;
+    let held = backend.ticking().map(Ticking::pause_in_a_tick);
+    let copied = on_shards!(backend, shards => shards.copy_shard(next, buckets), _growing => None)?;
     Some((copied, held.map(|held| held.time())))
 }
 
 /// Copies the shards of a filter into blocks, one by one.
 struct Copying<'a> {
-    room: &'a Kind,
+    backend: &'a Backend,
     plan: &'a Plan,
     /// What the room calls the next shard.
     next: Option<u64>,
@@ -202,15 +202,15 @@ impl Copying<'_> {
     fn copy(&mut self, number: u64, block: &mut [u64]) -> Option<(u32, i64)> {
         let buckets = buckets_in(self.plan);
         let ages = buckets.end..block.len() - 1;
-        let (copied, time) = copy_next(self.room, &mut self.next, &mut block[buckets])?;
-        let Copied { depth, items, used_up } = copied;
+        let (copied, time) = copy_next(self.backend, &mut self.next, &mut block[buckets])?;
+        let Copied { depth, items, exhausted } = copied;
         block[..BLOCK_HEAD].copy_from_slice(&[number, depth.into(), items.cast_unsigned()]);
         if let Some(time) = time {
             let lanes = self.plan.geometry().lanes();
             let (of_ages, of_time) = block[ages].split_last_chunk_mut()?;
             let now = Moment::of_tick(time.tick);
             for (age, word) in (0..).zip(of_ages) {
-                *word = used_up.figures()[lanes.stamp_of_age(age, now)].cast_unsigned();
+                *word = exhausted.figures()[lanes.stamp_of_age(age, now)].cast_unsigned();
             }
             *of_time = words_of(lanes, time);
         }

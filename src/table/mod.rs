@@ -4,7 +4,7 @@
 //!   orderings between writers and readers;
 //! * [`lock`] is the lock inside a stripe;
 //! * [`clock`] tells a filter that forgets what time it is, and [`ticking`] is how ticks pass through it;
-//! * [`span`] is what lookups read of a shard of a growing filter;
+//! * [`memory`] is what lookups read of a shard of a growing filter;
 //! * [`memory`] gives the machine hints: prefetches and huge pages.
 //!
 //! This file has the [`Table`] itself. Its buckets lie in one row, shard after shard, and so do its
@@ -18,7 +18,7 @@
 pub mod clock;
 pub mod lock;
 pub mod memory;
-pub mod span;
+pub mod shard_memory;
 pub mod stripe;
 pub mod ticking;
 
@@ -55,9 +55,9 @@ impl Table {
         Self::with(geometry, zeroed)
     }
 
-    /// The same for a table that will be used up soon. If its words fill huge pages, they are placed
+    /// The same for a table that will be exhausted soon. If its words fill huge pages, they are placed
     /// and written there.
-    pub fn soon_full(geometry: Geometry) -> Result<Self, usize> {
+    pub fn prefaulted(geometry: Geometry) -> Result<Self, usize> {
         Self::with(geometry, |count| in_huge_pages(count).or_else(|| zeroed(count)))
     }
 

@@ -8,7 +8,7 @@
 //! Readers hold no lock. They take a [`SeenVersion`] of one of the two stripes that they are about to
 //! read (that of the bucket which they read last, if items expire), read both buckets, and then check whether it
 //! still holds. It does unless an item
-//! [moved](Stripes::moving) meanwhile, or a copy was [erased](Stripes::outdate) while another
+//! [moved](Stripes::write_section) meanwhile, or a copy was [erased](Stripes::invalidate_readers) while another
 //! stayed. Filling or emptying a single lane does not change the version, because it is one store
 //! of one word, which a reader sees as a whole or not at all. (Buckets of two words have
 //! [rules of their own](mod@crate::shard::kick#and-in-a-wide-bucket).)
@@ -171,23 +171,23 @@ impl Stripes {
     /// Sends away every reader that uses one of these stripes, until the result is dropped. Items
     /// are moved meanwhile: copied to their other buckets, and erased from the first.
     #[inline]
-    pub fn moving<'a, const N: usize>(
+    pub fn write_section<'a, const N: usize>(
         &'a self,
         locked: &'a impl Locks,
         which: &'a StripeSet<N>,
-    ) -> Moving<'a, N> {
+    ) -> WriteSection<'a, N> {
         for &stripe in which.moved() {
             debug_assert!(locked.include(self, stripe));
             make_odd(&self.versions[stripe]);
         }
         rule!("only_the_mover_orders_its_stores", (), crate::sync::fence(Ordering::Release));
-        Moving { stripes: self, which }
+        WriteSection { stripes: self, which }
     }
 
     /// Sends away every reader that has already begun, and none that begins later. To be called
     /// before an item is erased from one bucket while a copy may be in its other bucket.
     #[inline]
-    pub fn outdate(&self, locked: &impl Locks, stripe: usize) {
+    pub fn invalidate_readers(&self, locked: &impl Locks, stripe: usize) {
         debug_assert!(locked.include(self, stripe));
         let even = read_owned(&self.versions[stripe]);
         let last = rule!("a_version_is_outdated_relaxed", Ordering::Release, Ordering::Relaxed);
@@ -265,12 +265,12 @@ impl<'a> SeenVersion<'a> {
 }
 
 /// Keeps the versions of some stripes odd until it is dropped.
-pub struct Moving<'a, const N: usize> {
+pub struct WriteSection<'a, const N: usize> {
     stripes: &'a Stripes,
     which: &'a StripeSet<N>,
 }
 
-impl<const N: usize> Drop for Moving<'_, N> {
+impl<const N: usize> Drop for WriteSection<'_, N> {
     #[inline]
     fn drop(&mut self) {
         for &stripe in self.which.moved() {

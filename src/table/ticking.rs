@@ -1,22 +1,22 @@
 //! How a tick passes through a filter: in which order its segments learn of it, and who does the work.
 //!
 //! A tick has one pass over all segments, in which what has expired is erased: see
-//! [`expire`](mod@crate::shard::expire). What is left to do when nothing dead is left is done at once. The work is
+//! [`sweep`](mod@crate::shard::sweep). What is left to do when nothing dead is left is done at once. The work is
 //! handed out in portions, to whichever threads ask for some. The next tick begins when all of them are done.
 //!
 //! No lock is held while a portion is worked on, so a thread may wait for others here wherever it may
 //! wait for the lock of a segment.
 //!
 //! While the filter or a shard of it is being copied, no tick begins: the ages in a copy are all of one moment.
-//! Ticks and [copies](Ticking::hold) take turns.
+//! Ticks and [copies](Ticking::pause) take turns.
 //!
 //! The lock of the progress is the last that a thread takes, and nobody waits for anything while holding it. So
 //! it takes no time to ask what time it is, whatever a tick has to wait for as it begins.
 
 mod copies;
-mod passage;
+mod target;
 
-pub use passage::Passage;
+pub use target::SweepTarget;
 
 use crate::layout::SMALL;
 use crate::layout::stamps::{Moment, STAMPS};
@@ -42,7 +42,7 @@ pub struct Time {
 }
 
 /// Keeps ticks from beginning, for a copy of the filter.
-pub struct Held<'a> {
+pub struct TickPause<'a> {
     ticking: &'a Ticking,
     time: Time,
 }
@@ -116,40 +116,40 @@ impl Ticking {
     }
 
     /// Lets one more tick pass, after the one that is passing.
-    pub fn tick(&self, through: &impl Passage) {
-        while !self.begin(through) {
-            self.finish(through);
+    pub fn tick(&self, target: &impl SweepTarget) {
+        while !self.begin(target) {
+            self.finish(target);
         }
-        self.finish(through);
+        self.finish(target);
     }
 
     /// Lets ticks pass until the present one has this number. Returns how many have passed in this call.
     ///
     /// Without numbers until now, the present tick gets this one.
-    pub fn tick_to(&self, through: &impl Passage, number: u64) -> u64 {
+    pub fn tick_to(&self, target: &impl SweepTarget, number: u64) -> u64 {
         let mut passed = 0;
         loop {
-            let some = self.begin_toward(through, number);
+            let some = self.begin_toward(target, number);
             let Some(some) = some else { return passed };
             passed += some;
-            self.finish(through);
+            self.finish(target);
         }
     }
 
     /// Begins a tick, unless one is passing.
-    pub fn begin(&self, through: &impl Passage) -> bool {
-        self.begin_if_due(through, |progress| progress.pass.is_none().then_some(1)).is_some()
+    pub fn begin(&self, target: &impl SweepTarget) -> bool {
+        self.begin_if_due(target, |progress| progress.pass.is_none().then_some(1)).is_some()
     }
 
     /// Begins a tick toward the one with this number, unless one is passing. Returns how many ticks it
     /// makes up for, or `None` if there is none to begin.
-    pub fn begin_toward(&self, through: &impl Passage, number: u64) -> Option<u64> {
+    pub fn begin_toward(&self, target: &impl SweepTarget, number: u64) -> Option<u64> {
         // Mostly the time is known, and then nobody has to wait for copies.
         if self.number_or(number) >= number {
             return None;
         }
-        let remembers = through.lanes().remembers().into();
-        let begun = self.begin_if_due(through, |progress| {
+        let remembers = target.lanes().remembers().into();
+        let begun = self.begin_if_due(target, |progress| {
             let behind = number.saturating_sub(progress.number?);
             // After so many ticks, nothing that came before is remembered.
             let passes = if behind > remembers { behind } else { behind.min(1) };
@@ -162,7 +162,7 @@ impl Ticking {
     /// and lets no other begin meanwhile.
     fn begin_if_due(
         &self,
-        through: &impl Passage,
+        target: &impl SweepTarget,
         due: impl Fn(&Progress) -> Option<u64>,
     ) -> Option<u64> {
         let _beginning = Beginning::new(self);
@@ -177,7 +177,7 @@ impl Ticking {
                 continue;
             }
             let mut begun = None;
-            through.begin(|| {
+            target.begin(|| {
                 let mut progress = self.progress.lock();
                 if rule!("a_tick_begins_while_a_copy_is_made", progress.copies > 0, false) {
                     return None;
@@ -213,24 +213,24 @@ impl Ticking {
     }
 
     /// Works until no tick is passing.
-    pub fn finish(&self, through: &impl Passage) {
-        self.work(through, usize::MAX);
+    pub fn finish(&self, target: &impl SweepTarget) {
+        self.work(target, usize::MAX);
     }
 
     /// Works on at most so many segments. Returns whether no tick is passing any more.
-    pub fn work(&self, through: &impl Passage, most: usize) -> bool {
+    pub fn work(&self, target: &impl SweepTarget, most: usize) -> bool {
         let mut left = most;
         let mut backoff = Backoff::new();
         loop {
-            match self.task(through, left.min(PORTION)) {
+            match self.task(target, left.min(PORTION)) {
                 Task::Rest => return true,
                 _ if left == 0 => return false,
                 Task::Work(pass, segments) => {
                     left -= segments.len();
                     let mut at_work = AtWork { ticking: self, again_from: segments.start };
                     match pass {
-                        Pass::Sweep => through.sweep(segments, self.clock.own_time()),
-                        Pass::Close => through.close(self.clock.own_time()),
+                        Pass::Sweep => target.sweep(segments, self.clock.own_time()),
+                        Pass::Close => target.finish_tick(self.clock.own_time()),
                     }
                     at_work.again_from = usize::MAX;
                     drop(at_work);
@@ -243,11 +243,11 @@ impl Ticking {
         }
     }
 
-    fn task(&self, through: &impl Passage, most: usize) -> Task {
+    fn task(&self, target: &impl SweepTarget, most: usize) -> Task {
         let mut progress = self.progress.lock();
         loop {
             let Some(pass) = progress.pass else { return Task::Rest };
-            let all = if pass == Pass::Close { 1 } else { through.segments() };
+            let all = if pass == Pass::Close { 1 } else { target.segments() };
             let start = progress.next;
             let end = start.saturating_add(most).min(all);
             if start < end {

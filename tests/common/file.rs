@@ -273,17 +273,17 @@ impl FilterFile {
         buckets.flat_map(|bucket| self.lanes(bucket)).filter(|lane| *lane != 0)
     }
 
-    /// Returns how many lanes of a growing filter's shard are used up: their windows are a 1 and then zeros.
-    pub fn used_up(&self, block: &[u64]) -> i64 {
+    /// Returns how many lanes of a growing filter's shard are exhausted: their windows are a 1 and then zeros.
+    pub fn exhausted(&self, block: &[u64]) -> i64 {
         let window = |lane: u64| lane >> self.stamp_bits() & ((1 << self.window()) - 1);
-        let used_up = |lane: &u64| window(*lane) == 1 << (self.window() - 1);
-        self.taken(block).filter(used_up).count() as i64
+        let exhausted = |lane: &u64| window(*lane) == 1 << (self.window() - 1);
+        self.taken(block).filter(exhausted).count() as i64
     }
 
     /// The balance of a growing filter's shard, of each age if the filter forgets.
     pub fn balance(&self, block: &[u64]) -> Vec<i64> {
         if self.ticks() == 0 {
-            let counted = self.taken(block).count() as i64 - self.used_up(block);
+            let counted = self.taken(block).count() as i64 - self.exhausted(block);
             return vec![block[word::ITEMS].cast_signed().wrapping_sub(counted)];
         }
         let ages = self.time_at(block) - self.ticks() as usize - 1..self.time_at(block);
@@ -363,16 +363,16 @@ impl FilterFile {
         if !self.grows() || self.is_list() {
             return;
         }
-        let mut used_up = 0;
+        let mut exhausted = 0;
         let mut by_age = vec![0; self.ticks() as usize + 1];
         for block in &self.blocks {
-            used_up += self.used_up(block);
+            exhausted += self.exhausted(block);
             let balances = by_age.iter_mut().zip(self.balance(block));
             balances.for_each(|(sum, items)| *sum += items);
         }
         assert!(by_age.iter().all(|items| *items >= 0), "{by_age:?}");
         let items = by_age.iter().sum::<i64>();
-        assert!(items <= used_up, "{items} items of {used_up} used-up lanes");
+        assert!(items <= exhausted, "{items} items of {exhausted} used-up lanes");
     }
 
     fn judge_header(&self) -> Verdict {
@@ -513,7 +513,7 @@ impl FilterFile {
             ensure!(items == taken);
             return Ok(());
         }
-        let balance = items.wrapping_sub(taken - self.used_up(block));
+        let balance = items.wrapping_sub(taken - self.exhausted(block));
         ensure!(balance.unsigned_abs() <= 1 << 40);
         if self.ticks() > 0 {
             let by_age = self.balance(block);

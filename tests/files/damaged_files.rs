@@ -456,7 +456,7 @@ fn the_item_count_of_a_block_has_to_match_its_lanes() {
         assert_eq!(refused(&bad, Damaged), HEADER as u64 + 16);
     }
     // A shard may have put items on the ledger that are in others now, and taken some off. But no filter has more
-    // of them than lanes that are used up.
+    // of them than lanes that are exhausted.
     for items in [0, 49, 51, -1, 50 + (1 << 40), 50i64 - (1 << 40)] {
         let odd = changed(&file, |file| file.blocks[0][word::ITEMS] = items.cast_unsigned());
         let filter = read(&odd.bytes()).expect("a filter");

@@ -372,8 +372,8 @@ fn goes_on_after_any_number_of_ticks(good: &FilterFile) {
     }
 }
 
-/// A refresh moves the items of used-up lanes to the present age, also on the ledger (see
-/// `room/growing/ledger.rs`).
+/// A refresh moves the items of exhausted lanes to the present age, also on the ledger (see
+/// `backend/growing/ledger.rs`).
 #[test]
 fn items_of_used_up_lanes_have_the_age_of_their_refresh() {
     let filter = filter::<Growing>(100, 0.4, 2);
@@ -414,7 +414,7 @@ fn items_of_used_up_lanes_have_the_age_of_their_refresh() {
     }
 }
 
-/// A save and a clone in the middle of a tick have nothing of what expires, though items of used-up lanes are
+/// A save and a clone in the middle of a tick have nothing of what expires, though items of exhausted lanes are
 /// counted until the tick ends.
 #[test]
 fn items_that_expire_in_the_middle_of_a_save_are_not_in_it() {

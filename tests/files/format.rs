@@ -173,9 +173,9 @@ fn used_up_windows_match_the_specification() {
     let window = 1 << file.window();
     let buckets =
         file.blocks.iter().flat_map(|block| block[3..block.len() - 1].chunks(file.words()));
-    let used_up = buckets.flat_map(|bucket| file.lanes(bucket));
-    let used_up = used_up.filter(|lane| lane % window == window / 2).count();
-    assert!(used_up > old.len(), "{used_up}");
+    let exhausted = buckets.flat_map(|bucket| file.lanes(bucket));
+    let exhausted = exhausted.filter(|lane| lane % window == window / 2).count();
+    assert!(exhausted > old.len(), "{exhausted}");
     agree(&filter, &file, &old[..rounds(10_000, old.len())]);
     agree(&filter, &file, &new[new.len() - rounds(10_000, 100_000)..]);
 }

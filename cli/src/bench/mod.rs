@@ -25,7 +25,7 @@ use workloads::{BATCH, Run, Samples};
 
 /// The number of rounds: three, unless one takes very long, and up to five as long as all of them
 /// do not take too long. All times are per number of threads.
-const LEAST_ROUNDS: u32 = 3;
+const MIN_ROUNDS: u32 = 3;
 const VERY_LONG: Duration = Duration::from_secs(8);
 const ROUNDS: u32 = 5;
 const LONG: Duration = Duration::from_secs(10);
@@ -92,7 +92,7 @@ fn measure(
 /// Creates a progress bar, which is drawn only if standard error is a terminal.
 fn progress_bar(in_a_round: usize) -> ProgressBar {
     let style = ProgressStyle::with_template("measuring {bar:30} about {eta} left");
-    let bar = ProgressBar::new(u64::from(LEAST_ROUNDS) * in_a_round as u64);
+    let bar = ProgressBar::new(u64::from(MIN_ROUNDS) * in_a_round as u64);
     bar.with_style(style.unwrap_or(ProgressStyle::default_bar()))
 }
 
@@ -100,8 +100,8 @@ fn progress_bar(in_a_round: usize) -> ProgressBar {
 fn goes_on(rounds: u32, spent: Duration) -> bool {
     match rounds {
         0 => true,
-        1..LEAST_ROUNDS => spent / rounds <= VERY_LONG,
-        LEAST_ROUNDS..ROUNDS => spent + spent / rounds <= LONG,
+        1..MIN_ROUNDS => spent / rounds <= VERY_LONG,
+        MIN_ROUNDS..ROUNDS => spent + spent / rounds <= LONG,
         ROUNDS..MORE_ROUNDS => spent < SHORT,
         _ => false,
     }

@@ -22,7 +22,7 @@ use std::thread;
 const AT_ONCE: u64 = 16 << 20;
 
 /// The highest number of parts, which is the number of temporary files open at once for each set.
-const MOST_PARTS: u64 = 256;
+const MAX_PARTS: u64 = 256;
 
 /// Lines in temporary files.
 pub struct Aside {
@@ -112,7 +112,7 @@ impl Aside {
         hash: &LineHash,
         check: Check<'_>,
     ) -> Result<Settled, Trouble> {
-        let parts = self.bytes.div_ceil(at_once).clamp(1, MOST_PARTS).next_power_of_two() as usize;
+        let parts = self.bytes.div_ceil(at_once).clamp(1, MAX_PARTS).next_power_of_two() as usize;
         let written = match (self.written, output) {
             (Some(kept), _) => rewound(kept)?,
             (None, Some(output)) => output,

@@ -23,7 +23,7 @@ const FIRST_CAPACITY: u64 = 10_000;
 /// Growing takes time. If the size of the input is known, a filter therefore starts with room for
 /// half of the lines that the input may contain. This is the limit, about 60 MB: there may be far
 /// fewer distinct lines.
-const MOST_GUESSED: u64 = 10_000_000;
+const MAX_GUESSED: u64 = 10_000_000;
 const BYTES_OF_LINE: u64 = 64;
 
 /// The growth of a filter up to which its rate stays below the rate asked for.
@@ -49,7 +49,7 @@ impl Making {
 
     /// Builds an empty filter for an input of `bytes` bytes.
     pub fn build_for(&self, bytes: u64) -> Result<Seen, Failure> {
-        let guess = (bytes / BYTES_OF_LINE / 2).clamp(FIRST_CAPACITY, MOST_GUESSED);
+        let guess = (bytes / BYTES_OF_LINE / 2).clamp(FIRST_CAPACITY, MAX_GUESSED);
         match self.capacity {
             // With a memory limit, the guess could exceed it.
             None if self.max_memory.is_none() => self.build_with(guess, EXPECTED_GROWTH),

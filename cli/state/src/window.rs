@@ -33,7 +33,7 @@ pub struct Window {
 
 impl Window {
     /// The longest window: a hundred years.
-    pub const MOST_SECONDS: u64 = 100 * 366 * 86_400;
+    pub const MAX_SECONDS: u64 = 100 * 366 * 86_400;
 
     /// The window in which an item is remembered for so many seconds at least.
     #[must_use]
@@ -55,7 +55,7 @@ impl Window {
     pub fn of_ticks(ticks: u32, number: Option<u64>) -> Option<Self> {
         let window = Window { ticks, tick: number? >> SHIFT };
         // The longest window is longer than what was asked for, too.
-        let most = Self::of_seconds(Self::MOST_SECONDS).seconds();
+        let most = Self::of_seconds(Self::MAX_SECONDS).seconds();
         (1..=most).contains(&window.seconds()).then_some(window)
     }
 
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_number_tells_the_window_and_the_time() {
-        for seconds in [1, 45, 5_400, 43_200, 2_592_000, 36_500 * 86_400, Window::MOST_SECONDS] {
+        for seconds in [1, 45, 5_400, 43_200, 2_592_000, 36_500 * 86_400, Window::MAX_SECONDS] {
             let window = Window::of_seconds(seconds);
             let mut last = 0;
             for time in [0, 1, 1_795_000_000, 1_795_000_000 + window.tick_seconds(), 1 << 35] {

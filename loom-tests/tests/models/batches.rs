@@ -6,7 +6,7 @@ use crate::toy::{Model, Toy};
 use koel_under_loom::Prehashed;
 use koel_under_loom::internals::{
     Copies, Geometry, Insert, InsertIfAbsent, Located, Operation, Outcome, Path, Place, Removal,
-    Shards, walk, write_batch,
+    Shards, execute, write_batch,
 };
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ impl Operation for Kick {
             assert!(shard.insert(place).is_ok(), "there is room");
             return Outcome::Placed;
         }
-        walk(shard, &path, place, Copies::Add).expect("no split")
+        execute(shard, &path, place, Copies::Add).expect("no split")
     }
 }
 

@@ -1,7 +1,7 @@
 //! Writers do not undo each other's changes, and there is no deadlock.
 
 use crate::toy::{Model, Toy};
-use koel_under_loom::internals::{Copies, Outcome, Path, Place, Removal, kick, walk};
+use koel_under_loom::internals::{Copies, Outcome, Path, Place, Removal, execute, kick};
 
 #[test]
 fn two_inserts_into_one_bucket_both_stay() {
@@ -60,7 +60,7 @@ fn a_removed_item_leaves_no_phantom() {
         },
         &[
             |toy, (path, _, newcomer)| {
-                if walk(toy.shard(), path, *newcomer, Copies::Add) == Ok(Outcome::Stale) {
+                if execute(toy.shard(), path, *newcomer, Copies::Add) == Ok(Outcome::Stale) {
                     kick(toy.shard(), *newcomer, Copies::Add).expect("there is room");
                 }
             },
@@ -116,7 +116,7 @@ struct Kick {
 }
 
 fn walk_or_kick(toy: &Toy, this: &Kick) {
-    if walk(toy.shard(), &this.path, this.newcomer, Copies::Add) == Ok(Outcome::Stale) {
+    if execute(toy.shard(), &this.path, this.newcomer, Copies::Add) == Ok(Outcome::Stale) {
         kick(toy.shard(), this.newcomer, Copies::Add).expect("there is room");
     }
 }
@@ -227,7 +227,7 @@ fn nothing_escapes_a_clear() {
         &[
             |toy, _| assert_eq!(toy.shard().clear(|| ()), Ok(())),
             |toy, (path, _, newcomer)| {
-                let _ = walk(toy.shard(), path, *newcomer, Copies::Add);
+                let _ = execute(toy.shard(), path, *newcomer, Copies::Add);
             },
         ],
         |toy, (_, x, _)| {
@@ -274,7 +274,7 @@ fn a_path_that_comes_back_to_a_bucket_is_not_walked() {
             toy.put(&c, 0);
             toy.put(&b, 3);
             if let Some(path) = toy.path_or_detour(&[(&a, 0), (&b, 3), (&c, 0)], 5) {
-                let outcome = walk(toy.shard(), &path, *newcomer, Copies::Add);
+                let outcome = execute(toy.shard(), &path, *newcomer, Copies::Add);
                 assert_eq!(outcome, Ok(Outcome::Stale), "a detour was walked");
             }
         }],

@@ -6,7 +6,7 @@
 use crate::toy::World;
 use koel_under_loom::Full;
 use koel_under_loom::internals::{
-    Aging, Bucket, Geometry, GrowthPlan, Lanes, Mixed, Place, Shard, Sharded, Shards, Stagger,
+    Bucket, Geometry, GrowthPlan, Lanes, Mixed, Place, Shard, Sharded, Shards, Shrinking, Stagger,
     UntilSplit,
 };
 
@@ -100,8 +100,8 @@ fn lanes<const WIDE: bool>() -> Lanes {
     if WIDE { Lanes::of_wide(64) } else { Lanes::of_bits(32) }
 }
 
-pub fn aging() -> Aging {
-    Aging::new(lanes::<false>())
+pub fn shrinking() -> Shrinking {
+    Shrinking::new(lanes::<false>())
 }
 
 pub fn place(hash: Mixed, depth: u32) -> Place {
@@ -109,7 +109,7 @@ pub fn place(hash: Mixed, depth: u32) -> Place {
 }
 
 pub fn place_in<const WIDE: bool>(hash: Mixed, depth: u32) -> Place {
-    Aging::new(lanes::<WIDE>()).place::<WIDE>(hash, hash.0, depth)
+    Shrinking::new(lanes::<WIDE>()).place::<WIDE>(hash, hash.0, depth)
 }
 
 /// Returns the items whose hashes begin with these bits, and whose buckets are in two stripes.

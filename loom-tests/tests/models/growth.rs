@@ -3,7 +3,7 @@
 use crate::grove::{Entry, Grove, ROOT, item, items, place, split_root, there_once};
 use crate::toy::Model;
 use koel_under_loom::internals::Shards;
-use koel_under_loom::internals::{Copies, Mixed, Outcome, Path, act, rate_of_a_lane, walk};
+use koel_under_loom::internals::{Copies, Mixed, Outcome, Path, act, execute, rate_of_a_lane};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -376,7 +376,7 @@ fn a_path_of_before_a_split_is_not_walked() {
                 |grove, kick| split_root(grove, &kick.moved),
                 |grove, kick| {
                     let (shard, place) = grove.shard(kick.newcomer);
-                    if walk(shard, &kick.path, place, Copies::Add) != Ok(Outcome::Placed) {
+                    if execute(shard, &kick.path, place, Copies::Add) != Ok(Outcome::Placed) {
                         act(&grove.room, kick.newcomer, Shards::insert).expect("there is room");
                     }
                 },

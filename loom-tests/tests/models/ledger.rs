@@ -5,21 +5,21 @@ use crate::toy::Model;
 use koel_under_loom::internals::Shards;
 use koel_under_loom::internals::{Bucket, Fingerprint, Mixed, act};
 
-/// Splits a shard with two items and six used-up lanes, which go to both halves and stand for no item. Each half
+/// Splits a shard with two items and six exhausted lanes, which go to both halves and stand for no item. Each half
 /// has an item then.
 fn leftovers(grove: &Grove) -> [Mixed; 2] {
     let items = [item(0, 1), item(1, 1)];
     items.iter().for_each(|item| grove.fill(*item));
     let (shard, _) = grove.shard(items[0]);
-    let mut used_up = (1..7).map(|anchor| Fingerprint::new(anchor << 16 | 1 << 15).unwrap());
+    let mut exhausted = (1..7).map(|anchor| Fingerprint::new(anchor << 16 | 1 << 15).unwrap());
     for bucket in shard.buckets() {
         let locked = shard.lock_one(bucket).unwrap();
         while !shard.lanes().empty(shard.read(bucket)).is_empty() {
-            let Some(fp) = used_up.next() else { break };
+            let Some(fp) = exhausted.next() else { break };
             assert!(shard.fill_locked(&locked, bucket, fp));
         }
     }
-    assert_eq!(used_up.next(), None);
+    assert_eq!(exhausted.next(), None);
     grove.split(items[0], ROOT);
     items
 }
@@ -27,9 +27,9 @@ fn leftovers(grove: &Grove) -> [Mixed; 2] {
 /// Fills a lane of the item's shard, with a fingerprint without bits that the item matches. It is not counted.
 fn fill_without_bits(grove: &Grove, item: Mixed, bucket: Bucket) {
     let (shard, place) = grove.shard(item);
-    let used_up = place.fp.head() & 0xFFFF_0000 | 1 << 15;
+    let exhausted = place.fp.head() & 0xFFFF_0000 | 1 << 15;
     let locked = shard.lock_one(bucket).unwrap();
-    assert!(shard.fill_locked(&locked, bucket, Fingerprint::new(used_up).unwrap()));
+    assert!(shard.fill_locked(&locked, bucket, Fingerprint::new(exhausted).unwrap()));
     shard.add_items(&locked, bucket, -1);
 }
 
@@ -90,7 +90,7 @@ twins! { what_comes_while_the_filter_is_cleared_stays:
     "an item went with what was left over" => [what_has_come_is_erased_with_what_is_left_over],
 }
 
-/// The last item goes, while another comes to be in a used-up lane.
+/// The last item goes, while another comes to be in a exhausted lane.
 #[test]
 fn an_item_without_bits_is_not_left_over() {
     Model::new("last removal and last bit", 15)

@@ -22,8 +22,8 @@ fn one_move(toy: &Toy, from: u32, to: u32, first: u32) -> Move {
     Move { path, newcomer: toy.item(from, from ^ 1, 1), moved: vec![x] }
 }
 
-fn walk(toy: &Toy, this: &Move) {
-    toy.walk(&this.path, &this.newcomer);
+fn execute(toy: &Toy, this: &Move) {
+    toy.execute(&this.path, &this.newcomer);
 }
 
 /// Looks once, without locks. The result may be undecided, but not wrong.
@@ -62,7 +62,7 @@ fn an_item_that_moves_to_another_stripe_is_found() {
     for first in [3, 0] {
         Model::new("two stripes", 70).run(
             move |toy| one_move(toy, 0, 3, first),
-            &[walk, look],
+            &[execute, look],
             all_there_once,
         );
     }
@@ -89,7 +89,7 @@ fn an_item_that_moves_down_to_another_stripe_is_found() {
     for first in [3, 0] {
         Model::new("two stripes, down", 70).run(
             move |toy| one_move(toy, 3, 0, first),
-            &[walk, look],
+            &[execute, look],
             all_there_once,
         );
     }
@@ -100,7 +100,7 @@ fn an_item_that_moves_within_its_stripe_is_found() {
     for first in [1, 0] {
         Model::new("one stripe", 70).run(
             move |toy| one_move(toy, 0, 1, first),
-            &[walk, look],
+            &[execute, look],
             all_there_once,
         );
     }
@@ -110,7 +110,7 @@ fn an_item_that_moves_within_its_stripe_is_found() {
 fn a_lookup_that_gives_up_looking_is_right_under_the_locks() {
     Model::new("contains", 3_800).in_short(3, 170).run(
         |toy| one_move(toy, 0, 3, 3),
-        &[walk, contains],
+        &[execute, contains],
         all_there_once,
     );
 }
@@ -123,7 +123,7 @@ twins! { a_lookup_that_gives_up_looking_is_right_under_the_locks:
 fn an_item_that_moves_is_counted_once() {
     Model::new("count", 12_500).in_short(3, 360).run(
         |toy| one_move(toy, 0, 3, 3),
-        &[walk, count],
+        &[execute, count],
         all_there_once,
     );
 }
@@ -147,7 +147,7 @@ fn items_on_a_longer_path_are_found() {
                 let moved = vec![[a, b][looked_for]];
                 Move { path, newcomer: toy.item(0, 1, 1), moved }
             },
-            &[walk, look],
+            &[execute, look],
             all_there_once,
         );
     }
@@ -205,7 +205,7 @@ fn an_item_is_found_whoever_wrote_last_where_it_was() {
     for second_writer in [remove_newcomer, remove_other] {
         Model::new("two writers, one reader", 250).blocking().preemptions(2).run(
             |toy| one_move(toy, 0, 3, 3),
-            &[walk, second_writer, look],
+            &[execute, second_writer, look],
             |toy, this| assert_eq!(toy.copies(&this.moved[0]), 1),
         );
     }
@@ -265,7 +265,7 @@ fn an_item_is_found_by_whoever_was_told_of_it() {
                 inserted.store(1, Release);
                 assert_eq!(toy.shard().remove_locked(toy.item(3, 6, 9)), Ok(Removal::Done));
                 let path = toy.path(&[(x, 0)], 3);
-                toy.walk(&path, &toy.item(0, 1, 1));
+                toy.execute(&path, &toy.item(0, 1, 1));
             },
             |toy, (x, _, inserted)| {
                 if inserted.load(Acquire) == 1 {
@@ -289,12 +289,12 @@ fn items_of_two_kickers_are_found_by_a_third_thread() {
         .run::<(Move, Move)>(
             |toy| (one_move(toy, 0, 3, 3), one_move(toy, 4, 7, 4)),
             &[
-                |toy, (one, _)| walk(toy, one),
+                |toy, (one, _)| execute(toy, one),
                 |toy, (one, two)| {
                     look(toy, one);
                     look(toy, two);
                 },
-                |toy, (_, two)| walk(toy, two),
+                |toy, (_, two)| execute(toy, two),
             ],
             |toy, (one, two)| {
                 all_there_once(toy, one);

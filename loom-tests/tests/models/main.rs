@@ -4,7 +4,7 @@
 //! on which it has to fail.
 //!
 //! The public operations begin with unlocked reads. In models about writers, threads skip these and
-//! call the part that follows (`walk` with a path found before, `remove_locked`, ...). The reason
+//! call the part that follows (`execute` with a path found before, `remove_locked`, ...). The reason
 //! is that an ordinary load right before a store of the same atomic hides from loom what other
 //! threads read before it.
 

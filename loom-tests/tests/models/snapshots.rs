@@ -1,7 +1,7 @@
 //! Every item that is in the filter when a save begins is in the file exactly once, while items
 //! move and shards are split.
 
-use crate::grove::{Entry, Grove, ROOT, aging, item, place, split_root, there_once};
+use crate::grove::{Entry, Grove, ROOT, item, place, shrinking, split_root, there_once};
 use crate::toy::{Model, Toy, World};
 use koel_under_loom::internals::{AtomicU64, Bucket, Mixed, Path, Place, Removal, Shards};
 use koel_under_loom::{ConcurrentCuckooFilter, StableHash};
@@ -48,7 +48,7 @@ fn counts_its_lanes(toy: &Toy, copy: &Saved) {
 fn times_in(toy: &Toy, copy: &Saved, item: &Place) -> usize {
     let lanes = toy.table().geometry().lanes();
     let both = [item.first, item.second];
-    both.iter().map(|bucket| lanes.holding::<false>(copy.word(*bucket), item.fp).len()).sum()
+    both.iter().map(|bucket| lanes.matching::<false>(copy.word(*bucket), item.fp).len()).sum()
 }
 
 #[derive(Clone)]
@@ -59,8 +59,8 @@ struct Kick {
 }
 
 impl Kick {
-    fn walk(&self, toy: &Toy) {
-        toy.walk(&self.path, &self.newcomer);
+    fn execute(&self, toy: &Toy) {
+        toy.execute(&self.path, &self.newcomer);
     }
 
     fn copy(&self, toy: &Toy) {
@@ -88,7 +88,7 @@ fn one_move(from: u32, to: u32, floor: usize) {
             let path = toy.path(&[(&moved, from)], to);
             Kick { path, newcomer: toy.item(from, from ^ 1, 1), moved: vec![moved] }
         },
-        &[|toy, kick: &Kick| kick.walk(toy), |toy, kick| kick.copy(toy)],
+        &[|toy, kick: &Kick| kick.execute(toy), |toy, kick| kick.copy(toy)],
         |toy, kick| kick.all_there_once(toy),
     );
 }
@@ -126,7 +126,7 @@ fn items_on_a_longer_path_are_in_a_copy_once() {
             let path = toy.path(&[(&a, 0), (&b, 3)], 4);
             Kick { path, newcomer: toy.item(0, 1, 1), moved: vec![a, b] }
         },
-        &[|toy, kick: &Kick| kick.walk(toy), |toy, kick| kick.copy(toy)],
+        &[|toy, kick: &Kick| kick.execute(toy), |toy, kick| kick.copy(toy)],
         |toy, kick| kick.all_there_once(toy),
     );
 }
@@ -253,7 +253,7 @@ fn times_saved(copies: &[Saved], item: Mixed) -> usize {
     let in_one = |copy: &Saved| {
         let place = place(item, copy.depth);
         let both = [place.first, place.second].map(|bucket| copy.word(bucket));
-        both.iter().map(|word| aging().holding::<false>(*word, place.fp).len()).sum::<usize>()
+        both.iter().map(|word| shrinking().matching::<false>(*word, place.fp).len()).sum::<usize>()
     };
     copies.iter().map(in_one).sum()
 }

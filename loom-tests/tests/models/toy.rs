@@ -9,8 +9,8 @@
 
 use koel_under_loom::internals::Fixed;
 use koel_under_loom::internals::{
-    Always, Bucket, Copies, Fingerprint, Geometry, Lanes, Outcome, Path, Place, Shard, Step, Table,
-    set_queue_first, walk,
+    Bucket, Copies, Fingerprint, Geometry, Lanes, Outcome, Path, Permanent, Place, Shard, Step,
+    Table, execute, set_queue_first,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,7 +40,7 @@ impl<const WIDE: bool> Toy<WIDE> {
         self.room.table()
     }
 
-    pub fn shard(&self) -> Shard<'_, Always<WIDE>> {
+    pub fn shard(&self) -> Shard<'_, Permanent<WIDE>> {
         Shard::new(self.table(), 0)
     }
 
@@ -82,13 +82,13 @@ impl<const WIDE: bool> Toy<WIDE> {
         let step = |(place, bucket): &(&Place, u32)| {
             let bucket = Bucket(*bucket);
             let word = self.shard().read(bucket);
-            Step { bucket, lane: lanes.holding::<WIDE>(word, place.fp).first().unwrap() }
+            Step { bucket, lane: lanes.matching::<WIDE>(word, place.fp).first().unwrap() }
         };
         Path::new(moves.iter().map(step).collect(), Bucket(end))
     }
 
-    pub fn walk(&self, path: &Path, newcomer: &Place) {
-        assert_eq!(walk(self.shard(), path, *newcomer, Copies::Add), Ok(Outcome::Placed));
+    pub fn execute(&self, path: &Path, newcomer: &Place) {
+        assert_eq!(execute(self.shard(), path, *newcomer, Copies::Add), Ok(Outcome::Placed));
     }
 
     pub fn copies(&self, place: &Place) -> usize {
@@ -156,7 +156,7 @@ trait EmptyLanes {
     fn empty_lanes(&self, bucket: Bucket) -> usize;
 }
 
-impl<const WIDE: bool> EmptyLanes for Shard<'_, Always<WIDE>> {
+impl<const WIDE: bool> EmptyLanes for Shard<'_, Permanent<WIDE>> {
     fn empty_lanes(&self, bucket: Bucket) -> usize {
         self.lanes().empty(self.read(bucket)).len()
     }

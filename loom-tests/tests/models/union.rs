@@ -3,7 +3,7 @@
 use crate::grove::{Grove, ROOT, item, place, split_root, there_once};
 use crate::toy::{Model, Toy};
 use koel_under_loom::internals::{
-    Bucket, Fingerprint, Guest, Mixed, Path, Place, Shards, Taken, act,
+    Bucket, Fingerprint, IncomingShard, MergeReport, Mixed, Path, Place, Shards, act,
 };
 
 /// Takes over a copy of a shard of depth 0 that has this item. Returns how many entries were counted.
@@ -20,14 +20,14 @@ fn adopt_as(grove: &Grove, Place { first, fp, .. }: Place) -> usize {
     let mut words = [0; 8];
     words[first.0 as usize] = u64::from(fp.head());
     let lanes = grove.shard(Mixed(0)).0.lanes();
-    let copy = Guest { start: Mixed(0), depth: 0, words: &words, lanes };
-    let mut taken = Taken::default();
-    grove.room.take_over(&copy, &mut taken).expect("memory");
+    let copy = IncomingShard { start: Mixed(0), depth: 0, words: &words, lanes };
+    let mut taken = MergeReport::default();
+    grove.room.merge_shard(&copy, &mut taken).expect("memory");
     taken.result().expect("there is room");
     taken.added
 }
 
-/// The same item with a window that is used up.
+/// The same item with a window that is exhausted.
 fn vague(place: Place) -> Place {
     let anchor_and_one = place.fp.head() >> 16 << 16 | 1 << 15;
     Place { fp: Fingerprint::new(anchor_and_one).unwrap(), ..place }
@@ -78,7 +78,7 @@ fn an_item_of_a_list_that_comes_during_a_split_is_found() {
                     item
                 },
                 &[split_root, |grove, item| {
-                    let added = grove.room.adopt_item(*item, 0);
+                    let added = grove.room.merge_item(*item, 0);
                     assert_eq!(added, Ok(true), "an absent item was not added");
                 }],
                 there_once,

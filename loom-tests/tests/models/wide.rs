@@ -134,8 +134,8 @@ fn kick(toy: &Wide, to: u32, first: u32) -> Kick {
     Kick { path, newcomer: with_tail(toy.item(0, 1, 1), 6), moved }
 }
 
-fn walk(toy: &Wide, kick: &Kick) {
-    toy.walk(&kick.path, &kick.newcomer);
+fn execute(toy: &Wide, kick: &Kick) {
+    toy.execute(&kick.path, &kick.newcomer);
 }
 
 fn both_are_there(toy: &Wide, kick: &Kick) {
@@ -147,7 +147,7 @@ fn an_item_that_moves_is_found() {
     for (to, first) in [(3, 3), (3, 0), (1, 1), (1, 0)] {
         Model::new("wide, move", 1_500).in_short(2, 220).run_in::<Wide, Kick>(
             move |toy| kick(toy, to, first),
-            &[walk, |toy, kick| is_found(toy, &kick.moved)],
+            &[execute, |toy, kick| is_found(toy, &kick.moved)],
             both_are_there,
         );
     }
@@ -158,7 +158,7 @@ fn an_item_that_moves_is_found() {
 fn an_item_that_moves_is_not_taken_for_another() {
     Model::new("wide, move and other", 1_500).in_short(2, 220).run_in::<Wide, Kick>(
         move |toy| kick(toy, 3, 0),
-        &[walk, |toy, kick| is_not_found(toy, &with_tail(kick.moved, 6))],
+        &[execute, |toy, kick| is_not_found(toy, &with_tail(kick.moved, 6))],
         both_are_there,
     );
 }

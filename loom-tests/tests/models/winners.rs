@@ -1,7 +1,7 @@
 //! If several calls race to add an absent item, exactly one of them adds it.
 
 use crate::toy::{Model, Toy};
-use koel_under_loom::internals::{Copies, Outcome, Path, Place, kick, walk};
+use koel_under_loom::internals::{Copies, Outcome, Path, Place, execute, kick};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -87,7 +87,7 @@ fn one_call_wins_while_a_bucket_fills_up() {
 fn one_call_wins_on_the_kick_path() {
     fn add(toy: &Toy, race: &Race, path: usize) {
         let path = &race.paths[path];
-        race.won(match walk(toy.shard(), path, race.item, Copies::UnlessPresent) {
+        race.won(match execute(toy.shard(), path, race.item, Copies::UnlessPresent) {
             Ok(Outcome::Placed) => true,
             Ok(Outcome::Present) => false,
             Ok(Outcome::Stale) => {

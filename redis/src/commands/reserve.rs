@@ -92,7 +92,7 @@ fn parse(size: Argument<'_>, options: &[Argument<'_>]) -> Result<about::About, R
                 c"ERR Couldn't parse FORGETAFTER",
                 c"ERR FORGETAFTER: value must be in the range [1, 3162240000]",
             );
-            about.forget_after = in_range(value, 1..=Window::MOST_SECONDS, errors)?;
+            about.forget_after = in_range(value, 1..=Window::MAX_SECONDS, errors)?;
         }
     }
     let error = c"ERR Capacity must be in the range [2 * BUCKETSIZE, 1073741824]";

@@ -29,7 +29,7 @@ pub fn check_capacity(
     out_of_range: &'static CStr,
 ) -> Result<u64, Refusal> {
     let capacity = u64::try_from(capacity).map_err(|_| Refusal::Message(out_of_range))?;
-    let range = 2 * u64::from(bucket_size)..=About::MOST_CAPACITY;
+    let range = 2 * u64::from(bucket_size)..=About::MAX_CAPACITY;
     if range.contains(&capacity) { Ok(capacity) } else { Err(Refusal::Message(out_of_range)) }
 }
 

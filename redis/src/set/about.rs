@@ -35,11 +35,11 @@ const FIRST_ITEMS: f64 = 32_768.0;
 const SMALL_CAPACITY: u64 = 16_384;
 
 /// A growing set of large capacity keeps its rate while it grows by this factor at least.
-const LEAST_GROWTH: f64 = 16.0;
+const MIN_GROWTH: f64 = 16.0;
 
 impl About {
     /// The most items that a set can be made for.
-    pub const MOST_CAPACITY: u64 = 1 << 30;
+    pub const MAX_CAPACITY: u64 = 1 << 30;
     pub const BUCKET_SIZE: u8 = 2;
     pub const MAX_ITERATIONS: u16 = 20;
     pub const EXPANSION: u16 = 1;
@@ -96,7 +96,7 @@ impl About {
         }
         if self.grows() {
             let growth = EXPECTED_ITEMS / (self.capacity as f64).max(FIRST_ITEMS);
-            builder = builder.growing().expected_growth(growth.max(LEAST_GROWTH));
+            builder = builder.growing().expected_growth(growth.max(MIN_GROWTH));
         }
         builder.build()
     }

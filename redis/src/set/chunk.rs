@@ -116,7 +116,7 @@ fn about_of(front: &[u64; FRONT]) -> Option<About> {
         deleted,
     };
     let makes_sense = rate > 0.0 && rate < 1.0 && capacity > 0;
-    (makes_sense && forget_after <= Window::MOST_SECONDS).then_some(about)
+    (makes_sense && forget_after <= Window::MAX_SECONDS).then_some(about)
 }
 
 fn checksum_of(bytes: &[u8]) -> u64 {

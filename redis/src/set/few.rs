@@ -12,14 +12,14 @@ pub struct Few {
 const MOST: usize = 32;
 
 /// And from this number of copies of one item on. Every filter takes as many.
-const MOST_COPIES: usize = 2;
+const MAX_COPIES: usize = 2;
 
 impl Few {
     /// Makes it of hashes in ascending order, or returns `None` if they are not, or too many.
     pub fn of(hashes: Vec<Prehashed>) -> Option<Self> {
         let few = Few { hashes };
         let many =
-            few.hashes.len() > MOST || few.hashes.iter().any(|hash| few.count(*hash) > MOST_COPIES);
+            few.hashes.len() > MOST || few.hashes.iter().any(|hash| few.count(*hash) > MAX_COPIES);
         (few.hashes.is_sorted() && !many).then_some(few)
     }
 
@@ -42,7 +42,7 @@ impl Few {
 
     /// Whether there is room for another copy of this item.
     pub fn takes(&self, hash: Prehashed) -> bool {
-        self.hashes.len() < MOST && self.count(hash) < MOST_COPIES
+        self.hashes.len() < MOST && self.count(hash) < MAX_COPIES
     }
 
     /// Adds a copy. There has to be room for it.

@@ -12,15 +12,15 @@
 //! would. And they share the number of items that are left to remove, so when that reaches zero,
 //! another removal may be the one that comes too late. No lock is held for longer than by an operation on a single item.
 
+use crate::backend::growing::Growing;
+use crate::backend::growing::sharded::on_width;
+use crate::backend::shards::{Located, Shards};
 use crate::error::Full;
 use crate::filter::batch::ahead::for_each_ahead;
 use crate::key::Prehashed;
 use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
 use crate::layout::roots::Parts;
-use crate::room::growing::Growing;
-use crate::room::growing::sharded::on_width;
-use crate::room::shards::{Located, Shards};
 use crate::rule::rule;
 
 /// The number of items that one thread sorts at once: enough to touch every cache line of a 1 MiB
@@ -76,9 +76,9 @@ operations! {
 
 /// Processes a batch in this way if the items are in shards. In a list they come one by one.
 macro_rules! batch {
-    ($kind:expr, $way:ident, $type:ident: $operation:ident, $hashes:expr, $answers:expr) => {
-        $crate::room::on_shards!(
-            $kind,
+    ($backend:expr, $way:ident, $type:ident: $operation:ident, $hashes:expr, $answers:expr) => {
+        $crate::backend::on_shards!(
+            $backend,
             shards => $way(shards, $hashes, $answers, bulk::$type),
             growing => bulk::in_list(growing, $hashes, $answers, Growing::$operation, bulk::$type)
         )

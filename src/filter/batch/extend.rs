@@ -6,7 +6,7 @@ use crate::key::{Key, Prehashed};
 use std::hash::BuildHasher;
 
 /// The number of items that wait for each other, so that they can be added as a batch.
-const AT_ONCE: usize = 1 << 10;
+const CHUNK: usize = 1 << 10;
 
 /// # Streams of items
 impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
@@ -41,7 +41,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
         let mut extension = Extension::default();
         for item in items {
             extension.push(self.hash_of(&item), item);
-            if extension.has(AT_ONCE) {
+            if extension.has(CHUNK) {
                 extension.flush(|hashes| self.insert_if_absent_many(hashes), &mut new);
             }
         }
@@ -102,7 +102,7 @@ impl<T> Extension<T> {
 
     fn refuse(&mut self, count: usize, names: &[Prehashed]) {
         self.refused += count;
-        let room = Refused::MOST_NAMED - self.names.len();
+        let room = Refused::MAX_NAMED - self.names.len();
         self.names.extend_from_slice(&names[..names.len().min(room)]);
     }
 

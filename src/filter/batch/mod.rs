@@ -11,11 +11,11 @@ mod extend;
 #[cfg(feature = "rayon")]
 mod parallel;
 
+use crate::backend::growing::Growing;
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::batch::bulk::{ROUND, batch, in_order, write};
 use crate::key::{Key, Prehashed};
-use crate::room::growing::Growing;
 use std::hash::BuildHasher;
 
 /// # Many items at once
@@ -100,7 +100,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     pub fn remove_many<K: Key>(&self, items: &[K]) -> Vec<bool> {
         let mut answers = vec![false; items.len()];
         self.hashed(items, &mut answers, |hashes, answers| {
-            batch!(self.kind(), write, Remove: remove, hashes, answers);
+            batch!(self.backend(), write, Remove: remove, hashes, answers);
         });
         answers
     }
@@ -116,7 +116,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     pub fn refresh_many<K: Key>(&self, items: &[K]) -> Vec<bool> {
         let mut answers = vec![false; items.len()];
         self.hashed(items, &mut answers, |hashes, answers| {
-            batch!(self.kind(), write, Refresh: refresh, hashes, answers);
+            batch!(self.backend(), write, Refresh: refresh, hashes, answers);
         });
         answers
     }
@@ -132,7 +132,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     pub fn insert_or_refresh_many<K: Key>(&self, items: &[K]) -> Vec<Result<bool, Full>> {
         let mut answers = vec![Ok(false); items.len()];
         self.hashed(items, &mut answers, |hashes, answers| {
-            batch!(self.kind(), write, InsertOrRefresh: insert_or_refresh, hashes, answers);
+            batch!(self.backend(), write, InsertOrRefresh: insert_or_refresh, hashes, answers);
         });
         answers
     }
@@ -171,7 +171,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     pub fn insert_many_into<K: Key>(&self, items: &[K], answers: &mut [Result<(), Full>]) {
         check_lengths(items, answers);
         self.hashed(items, answers, |hashes, answers| {
-            batch!(self.kind(), write, Insert: insert, hashes, answers);
+            batch!(self.backend(), write, Insert: insert, hashes, answers);
         });
     }
 
@@ -191,13 +191,13 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     ) {
         check_lengths(items, answers);
         self.hashed(items, answers, |hashes, answers| {
-            batch!(self.kind(), write, InsertIfAbsent: insert_if_absent, hashes, answers);
+            batch!(self.backend(), write, InsertIfAbsent: insert_if_absent, hashes, answers);
         });
     }
 
     pub(crate) fn look_up<K: Key>(&self, items: &[K], found: &mut [bool]) {
         self.hashed(items, found, |hashes, found| {
-            batch!(self.kind(), in_order, Contains: contains, hashes, found);
+            batch!(self.backend(), in_order, Contains: contains, hashes, found);
         });
     }
 

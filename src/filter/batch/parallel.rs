@@ -5,23 +5,23 @@
 //! items of all pieces, in their order, on one thread. So no two threads write to the same shard,
 //! and the results are those of a loop.
 
+use crate::backend::growing::Growing;
+use crate::backend::shards::Shards;
 use crate::error::Full;
 use crate::error::Refused;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::batch::bulk::{self, Operation, ROUND, Sorted, act_on, batch, write};
 use crate::filter::batch::extend::Extension;
 use crate::key::{Key, Prehashed};
-use crate::room::growing::Growing;
-use crate::room::shards::Shards;
 use rayon::prelude::*;
 use std::hash::BuildHasher;
 
 /// The number of items that a thread takes at once. Fewer than two pieces are not worth waking
 /// another thread.
-const PIECE: usize = 1 << 13;
+const CHUNK: usize = 1 << 13;
 
 /// The most items that all threads together sort at once.
-const MOST_SORTED: usize = 1 << 21;
+const MAX_SORTED: usize = 1 << 21;
 
 /// # Many items at once, on many threads
 ///
@@ -58,7 +58,7 @@ impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
     #[must_use = "a refused item is not in the filter"]
     pub fn par_insert_many<K: Key + Sync>(&self, items: &[K]) -> Vec<Result<(), Full>> {
         self.par_answers(items, Ok(()), |hashes, answers| {
-            batch!(self.kind(), par_write, Insert: insert, hashes, answers);
+            batch!(self.backend(), par_write, Insert: insert, hashes, answers);
         })
     }
 
@@ -74,7 +74,7 @@ impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
     #[must_use = "a refused item is not in the filter"]
     pub fn par_insert_if_absent_many<K: Key + Sync>(&self, items: &[K]) -> Vec<Result<bool, Full>> {
         self.par_answers(items, Ok(false), |hashes, answers| {
-            batch!(self.kind(), par_write, InsertIfAbsent: insert_if_absent, hashes, answers);
+            batch!(self.backend(), par_write, InsertIfAbsent: insert_if_absent, hashes, answers);
         })
     }
 
@@ -88,7 +88,7 @@ impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
     /// ```
     pub fn par_remove_many<K: Key + Sync>(&self, items: &[K]) -> Vec<bool> {
         self.par_answers(items, false, |hashes, answers| {
-            batch!(self.kind(), par_write, Remove: remove, hashes, answers);
+            batch!(self.backend(), par_write, Remove: remove, hashes, answers);
         })
     }
 
@@ -169,7 +169,7 @@ impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
     ) -> Result<usize, Refused> {
         let push = |mut extension: Extension<T>, item: K| {
             extension.push(self.hash_of(&item), keep(item));
-            if extension.has(PIECE) {
+            if extension.has(CHUNK) {
                 extension.flush(&add, &new);
             }
             extension
@@ -190,12 +190,12 @@ impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
         act: impl Fn(&[Prehashed], &mut [A]),
     ) -> Vec<A> {
         let mut answers = vec![unanswered; items.len()];
-        if items.len() < 2 * PIECE || K::prehashed(items).is_some() {
+        if items.len() < 2 * CHUNK || K::prehashed(items).is_some() {
             self.hashed(items, &mut answers, act);
             return answers;
         }
         let mut hashes = Vec::new();
-        let round = bulk::round_of_items(items.len(), MOST_SORTED);
+        let round = bulk::round_of_items(items.len(), MAX_SORTED);
         for (items, answers) in items.chunks(round).zip(answers.chunks_mut(round)) {
             items.par_iter().map(|item| self.hash_of(item)).collect_into_vec(&mut hashes);
             act(&hashes, answers);
@@ -212,14 +212,14 @@ fn par_write<S: Shards, O: Operation<Answer: Copy + Send + Sync> + Sync>(
     operation: O,
 ) {
     let threads = rayon::current_num_threads();
-    if threads == 1 || hashes.len() < 2 * PIECE {
+    if threads == 1 || hashes.len() < 2 * CHUNK {
         return write(shards, hashes, answers, operation);
     }
     let parts = shards.parts();
     if parts.count() == 1 || hashes.len() / bulk::SORTED_PER_PART < parts.count() {
         return write(shards, hashes, answers, operation);
     }
-    let round = (ROUND * threads).min(MOST_SORTED);
+    let round = (ROUND * threads).min(MAX_SORTED);
     for (hashes, answers) in hashes.chunks(round).zip(answers.chunks_mut(round)) {
         // Each piece stores where its parts end, in 4 bytes a part. Pieces of this size keep
         // that to a byte an item.
@@ -256,9 +256,9 @@ fn in_pieces<T: Sync, A: Send>(
     answers: &mut [A],
     act: impl Fn(&[T], &mut [A]) + Sync,
 ) {
-    if items.len() < 2 * PIECE {
+    if items.len() < 2 * CHUNK {
         return act(items, answers);
     }
-    let pieces = items.par_chunks(PIECE).zip(answers.par_chunks_mut(PIECE));
+    let pieces = items.par_chunks(CHUNK).zip(answers.par_chunks_mut(CHUNK));
     pieces.for_each(|(items, answers)| act(items, answers));
 }

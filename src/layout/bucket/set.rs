@@ -59,7 +59,7 @@ impl LaneSet {
     /// lowest lane up, without removals, and a good guess for others, at a quarter of the cost of
     /// counting.
     #[inline]
-    pub fn is_roomier_than(self, other: Self) -> bool {
+    pub fn is_emptier_than(self, other: Self) -> bool {
         self.tops > other.tops
     }
 

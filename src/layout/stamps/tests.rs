@@ -3,7 +3,7 @@ use crate::layout::bucket::all_lanes;
 
 /// All layouts that can have such stamps.
 fn forgetful() -> impl Iterator<Item = Lanes> {
-    let windows = [1, 2, 3, 6, 7, 14, 30, 31, MOST_TICKS];
+    let windows = [1, 2, 3, 6, 7, 14, 30, 31, MAX_TICKS];
     let all = windows.into_iter().flat_map(|ticks| all_lanes().map(move |it| (it, ticks)));
     all.map(|(lanes, ticks)| lanes.remembering(ticks)).filter(|it| it.bits() > it.stamp_bits())
 }
@@ -107,10 +107,10 @@ fn fingerprints_are_compared_without_their_stamps() {
                 for age in 0..=u64::from(lanes.remembers()) + 1 {
                     let words = lanes.with_age(words, lane, age, now);
                     let found = match lanes.is_wide() {
-                        false => lanes.holding::<false>(words.heads, fp),
+                        false => lanes.matching::<false>(words.heads, fp),
                         true => {
-                            let heads = lanes.holding::<true>(words.heads, fp);
-                            heads.and(lanes.holding_tail(words.tails, fp))
+                            let heads = lanes.matching::<true>(words.heads, fp);
+                            heads.and(lanes.matching_tail(words.tails, fp))
                         }
                     };
                     assert!(found.clone().any(|it| it == lane));

@@ -1,6 +1,6 @@
 //! What a file says of its filter.
 
-use crate::room::parts::Plan;
+use crate::backend::parts::Plan;
 use crate::snapshot::error::{Reason, SnapshotError};
 use crate::snapshot::file::load::{check_whole, end_of, header_words, read_at};
 use crate::snapshot::list;

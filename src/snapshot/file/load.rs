@@ -4,12 +4,12 @@
 //! have to agree before memory for the table is allocated, so a damaged or hostile file cannot
 //! claim more than it has.
 
-use crate::room::parts::{Block, Loaded};
+use crate::backend::parts::{Block, Loaded};
 use crate::shard::whole::fill;
 use crate::snapshot::allocate::{table_of, zeros};
 use crate::snapshot::error::Reason;
 use crate::snapshot::gather::make_older;
-use crate::snapshot::part::blocks::{BlockReader, Tally};
+use crate::snapshot::part::blocks::{BlockReader, Totals};
 use crate::snapshot::part::coverage::UNITS;
 use crate::snapshot::part::format::{
     END_WORDS, End, HEADER_WORDS, Words, block_bytes, buckets_in, bytes_of,
@@ -81,7 +81,7 @@ pub fn load<S: PersistentHasher>(file: File, own_bytes: usize) -> Result<ReadFil
         fill(&table, number, &words[buckets_in(plan)], block.counted);
         Ok(block)
     })?;
-    let mut tally = Tally::of_file(sum, roots);
+    let mut tally = Totals::of_file(sum, roots);
     for block in &blocks {
         tally.add_read(&reader, (block.depth, block.items, block.sum), block.time)?;
     }

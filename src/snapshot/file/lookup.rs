@@ -1,20 +1,20 @@
 //! Lookups in a file, which read only the shards that the items lead to.
 
+use crate::backend::growing::Growing;
+use crate::backend::growing::list::List;
+use crate::backend::growing::sharded::AnySharded;
+use crate::backend::parts::{Loaded, Plan};
 use crate::key::{Key, Prehashed};
-use crate::layout::aging::{Aging, GROWING_BUCKETS};
 use crate::layout::either;
 use crate::layout::geometry::{Mixed, Place};
+use crate::layout::shrinking::{GROWING_BUCKETS, Shrinking};
 use crate::layout::sizing::{rate_at, rate_of_a_lane};
-use crate::room::growing::Growing;
-use crate::room::growing::list::List;
-use crate::room::growing::sharded::AnySharded;
-use crate::room::parts::{Loaded, Plan};
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::error::{Reason, SnapshotError};
-use crate::snapshot::file::heads::Heads;
+use crate::snapshot::file::block_index::BlockIndex;
 use crate::snapshot::file::info::SnapshotInfo;
 use crate::snapshot::file::load::{header_words, load_list, read_at};
-use crate::snapshot::list::Listing;
+use crate::snapshot::list::ListBlock;
 use crate::snapshot::part::blocks::BlockReader;
 use crate::snapshot::part::format::buckets_in;
 use crate::snapshot::part::header::{Header, read_header};
@@ -62,9 +62,9 @@ pub struct SnapshotFile<S> {
 /// What is read of a file when it is opened.
 enum Contents {
     /// The heads of all shards.
-    Shards { heads: Heads, reader: BlockReader },
+    Shards { heads: BlockIndex, reader: BlockReader },
     /// All items, of a filter that has few.
-    Items(Listing),
+    Items(ListBlock),
 }
 
 /// The number of shards from which the present rate is estimated.
@@ -93,14 +93,14 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         let contents = if header.is_list {
             match load_list::<S>(&file, info.bytes, words, 0)?.loaded {
                 Loaded::Items { hashes, stamps, time } => {
-                    Contents::Items(Listing { hashes, stamps, time })
+                    Contents::Items(ListBlock { hashes, stamps, time })
                 }
                 // Another file has taken its place.
                 _ => return Err(Reason::NotASnapshot),
             }
         } else {
             let reader = BlockReader::new(&header.plan);
-            let heads = Heads::read(&file, &header.plan, &reader, sum, end)?;
+            let heads = BlockIndex::read(&file, &header.plan, &reader, sum, end)?;
             Contents::Shards { heads, reader }
         };
         let (path, file) = (path.to_path_buf(), Mutex::new(file));
@@ -150,7 +150,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     }
 
     /// The number of the item's block, and its place there.
-    fn located(&self, heads: &Heads, hash: u64) -> (u64, Place) {
+    fn located(&self, heads: &BlockIndex, hash: u64) -> (u64, Place) {
         match &self.header.plan {
             Plan::Fixed(geometry) => {
                 let (shard, place) = geometry.locate(hash);
@@ -160,11 +160,11 @@ impl<S: PersistentHasher> SnapshotFile<S> {
                 let hash = Mixed::of(hash);
                 let position = plan.roots().position(hash);
                 let (block, depth) = heads.find(position);
-                let aging = Aging::new(plan.geometry.lanes());
+                let shrinking = Shrinking::new(plan.geometry.lanes());
                 let is_wide = plan.geometry.lanes().is_wide();
                 (
                     block,
-                    either!(is_wide, WIDE => aging.place::<WIDE>(hash, position.in_root, depth)),
+                    either!(is_wide, WIDE => shrinking.place::<WIDE>(hash, position.in_root, depth)),
                 )
             }
         }
@@ -176,16 +176,16 @@ impl<S: PersistentHasher> SnapshotFile<S> {
             let words = &buckets[bucket.0 as usize * lanes.words()..][..lanes.words()];
             let heads = match &self.header.plan {
                 Plan::Fixed(_) => either!(lanes.is_wide(), WIDE => {
-                    lanes.holding::<WIDE>(words[0], place.fp)
+                    lanes.matching::<WIDE>(words[0], place.fp)
                 }),
                 Plan::Growing(_) => either!(lanes.is_wide(), WIDE => {
-                    Aging::new(lanes).holding::<WIDE>(words[0], place.fp)
+                    Shrinking::new(lanes).matching::<WIDE>(words[0], place.fp)
                 }),
             };
             let Some(tails) = words.get(1) else { return !heads.is_empty() };
             let tails = match &self.header.plan {
-                Plan::Fixed(_) => lanes.holding_tail(*tails, place.fp),
-                Plan::Growing(_) => Aging::new(lanes).holding_tail(*tails, place.fp),
+                Plan::Fixed(_) => lanes.matching_tail(*tails, place.fp),
+                Plan::Growing(_) => Shrinking::new(lanes).matching_tail(*tails, place.fp),
             };
             !heads.and(tails).is_empty()
         })
@@ -194,7 +194,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     /// Reads the buckets of a block.
     fn buckets<'a>(
         &self,
-        heads: &Heads,
+        heads: &BlockIndex,
         reader: &BlockReader,
         block: u64,
         words: &'a mut [u64],
@@ -255,7 +255,7 @@ impl<S> SnapshotFile<S> {
         size_of_val(self)
             + match &self.contents {
                 Contents::Shards { heads, .. } => heads.heap_bytes(),
-                Contents::Items(Listing { hashes, stamps, .. }) => {
+                Contents::Items(ListBlock { hashes, stamps, .. }) => {
                     size_of::<u64>() * hashes.capacity() + stamps.capacity()
                 }
             }
@@ -293,20 +293,20 @@ impl<S: PersistentHasher> SnapshotFile<S> {
             }
             (Plan::Growing(plan), Contents::Shards { heads, reader }) => (plan, heads, reader),
         };
-        let aging = Aging::new(lanes);
+        let shrinking = Shrinking::new(lanes);
         let mut words = zeros(reader.block_words())?;
-        let mut vagueness = 0;
+        let mut match_weight = 0;
         // Of equal parts of all hashes, the shard of the one in the middle.
         for part in 0..SAMPLE {
             let middle = Mixed((2 * part + 1) << (u64::BITS - SAMPLE.ilog2() - 1));
             let (block, _) = heads.find(plan.roots().position(middle));
             let buckets = self.buckets(heads, reader, block, &mut words)?;
-            vagueness += either!(lanes.is_wide(), WIDE => {
-                let of = |bucket| aging.vagueness::<WIDE>(bucket);
+            match_weight += either!(lanes.is_wide(), WIDE => {
+                let of = |bucket| shrinking.match_weight::<WIDE>(bucket);
                 lanes.fold(buckets, of, u64::wrapping_add)
             });
         }
-        let lanes_of_a_bucket = vagueness as f64 / SAMPLE as f64 / f64::from(GROWING_BUCKETS);
+        let lanes_of_a_bucket = match_weight as f64 / SAMPLE as f64 / f64::from(GROWING_BUCKETS);
         Ok(lanes_of_a_bucket * rate_of_a_lane(lanes))
     }
 }

@@ -1,22 +1,22 @@
 //! Blocks: what makes one valid, and what makes all of them together one filter.
 //!
-//! A [`BlockReader`] validates one block. A [`Tally`] checks that the blocks of a part follow one another, in their places
+//! A [`BlockReader`] validates one block. A [`Totals`] checks that the blocks of a part follow one another, in their places
 //! and in time, and that their number, their items and their checksums are those that the part's end gives.
 
-use crate::layout::aging::Aging;
+use crate::backend::growing::directory::MAX_LEVELS;
+use crate::backend::growing::ledger::MAX_ON_A_BALANCE;
+use crate::backend::parts::{Block, Copied, Plan};
 use crate::layout::bucket::Lanes;
 use crate::layout::either;
+use crate::layout::shrinking::Shrinking;
 use crate::layout::stamps::Moment;
 use crate::layout::stamps::by_stamp::ByStamp;
-use crate::room::growing::directory::MOST_LEVELS;
-use crate::room::growing::ledger::MOST_ON_A_BALANCE;
-use crate::room::parts::{Block, Copied, Plan};
 use crate::snapshot::error::Reason;
 use crate::snapshot::part::coverage::{Coverage, Gap};
 use crate::snapshot::part::format::{
     BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, unseal,
 };
-use crate::snapshot::part::time::{Lag, TIME_WORDS, Times, time_in};
+use crate::snapshot::part::time::{AgeShift, TIME_WORDS, Times, time_in};
 use crate::table::ticking::Time;
 use std::ops::BitOr;
 use xxhash_rust::xxh3::Xxh3;
@@ -28,15 +28,15 @@ pub struct BlockReader {
     /// The words of its buckets.
     words: usize,
     /// `None` for a fixed filter.
-    aging: Option<Aging>,
+    shrinking: Option<Shrinking>,
 }
 
 impl BlockReader {
     pub fn new(plan: &Plan) -> Self {
         let lanes = plan.geometry().lanes();
-        let aging = plan.grows().then(|| Aging::new(lanes));
+        let shrinking = plan.grows().then(|| Shrinking::new(lanes));
         let words = plan.geometry().words();
-        BlockReader { lanes, block_bytes: block_bytes(plan), words, aging }
+        BlockReader { lanes, block_bytes: block_bytes(plan), words, shrinking }
     }
 
     pub fn block_words(&self) -> usize {
@@ -71,14 +71,14 @@ impl BlockReader {
         if let Some(bucket) = self.first_wrong(buckets, time) {
             return damaged(BLOCK_HEAD + bucket, "a bucket cannot hold this value".into());
         }
-        let Some(used_up) = self.balance(ages, time) else {
+        let Some(exhausted) = self.balance(ages, time) else {
             let at = BLOCK_HEAD + self.words;
             return damaged(at, "a shard cannot have put so many items on the ledger".into());
         };
-        let copied = Copied { depth, items, used_up };
+        let copied = Copied { depth, items, exhausted };
         let block = Block { sum, time, ..self.block(&copied, buckets) };
         let balance = items.wrapping_sub(block.counted);
-        let most = if self.aging.is_some() { MOST_ON_A_BALANCE } else { 0 };
+        let most = if self.shrinking.is_some() { MAX_ON_A_BALANCE } else { 0 };
         if balance.unsigned_abs() > most {
             let counted = block.counted;
             return damaged(2, format!("{counted} fingerprints cannot stand for {items} items"));
@@ -101,7 +101,7 @@ impl BlockReader {
         let Some(Time { tick, .. }) = time else { return Some(balance) };
         let by_age = &ages[..ages.len() - TIME_WORDS];
         for (age, items) in by_age.iter().map(|items| items.cast_signed()).enumerate() {
-            if items.unsigned_abs() > MOST_ON_A_BALANCE {
+            if items.unsigned_abs() > MAX_ON_A_BALANCE {
                 return None;
             }
             balance.add(self.lanes.stamp_of_age(age as u64, Moment::of_tick(tick)), items);
@@ -111,12 +111,12 @@ impl BlockReader {
 
     /// Makes the items in the buckets of a shard older, which has this balance if it is of a growing filter. Returns
     /// what is left, but for its depth.
-    pub fn older(&self, balance: Option<&ByStamp>, words: &mut [u64], lag: Lag) -> Block {
-        let balance = balance.filter(|_| self.aging.is_some());
-        let used_up = balance.map_or_else(ByStamp::default, |of| lag.of_balance(self.lanes, of));
+    pub fn older(&self, balance: Option<&ByStamp>, words: &mut [u64], lag: AgeShift) -> Block {
+        let balance = balance.filter(|_| self.shrinking.is_some());
+        let exhausted = balance.map_or_else(ByStamp::default, |of| lag.of_balance(self.lanes, of));
         lag.make_older(self.lanes, words);
-        let in_balance = used_up.total();
-        let block = self.block(&Copied { depth: 0, items: 0, used_up }, words);
+        let in_balance = exhausted.total();
+        let block = self.block(&Copied { depth: 0, items: 0, exhausted }, words);
         Block { items: block.counted + in_balance, ..block }
     }
 
@@ -159,7 +159,7 @@ impl BlockReader {
     ) -> Result<(u32, i64), Reason> {
         let at = self.at(number);
         self.check_number(number, found)?;
-        let deepest = if self.aging.is_some() { MOST_LEVELS as u64 - 1 } else { 0 };
+        let deepest = if self.shrinking.is_some() { MAX_LEVELS as u64 - 1 } else { 0 };
         if depth > deepest {
             let what = format!("a shard cannot have been split {depth} times");
             return Err(Reason::damaged(at + 8, what));
@@ -171,31 +171,31 @@ impl BlockReader {
     pub fn block(&self, copied: &Copied, buckets: &[u64]) -> Block {
         let Copied { depth, items, .. } = *copied;
         let mut counted = self.lanes.count_taken(buckets) as u64;
-        let mut vagueness = counted;
-        if let Some(aging) = self.aging {
+        let mut match_weight = counted;
+        if let Some(shrinking) = self.shrinking {
             let add = u64::wrapping_add;
             either!(self.lanes.is_wide(), WIDE => {
-                let used_up = |bucket| aging.used_up::<WIDE>(bucket).len() as u64;
-                counted -= self.lanes.fold(buckets, used_up, add);
-                vagueness =
-                    self.lanes.fold(buckets, |bucket| aging.vagueness::<WIDE>(bucket), add);
+                let exhausted = |bucket| shrinking.exhausted::<WIDE>(bucket).len() as u64;
+                counted -= self.lanes.fold(buckets, exhausted, add);
+                match_weight =
+                    self.lanes.fold(buckets, |bucket| shrinking.match_weight::<WIDE>(bucket), add);
             });
         }
-        let aged = vagueness.saturating_sub(counted);
-        let has_stamps = self.aging.is_some() && self.lanes.forgets();
-        let by_stamp = has_stamps.then(|| Box::new(copied.used_up.clone()));
+        let surplus = match_weight.saturating_sub(counted);
+        let has_stamps = self.shrinking.is_some() && self.lanes.forgets();
+        let by_stamp = has_stamps.then(|| Box::new(copied.exhausted.clone()));
         let counted = counted as i64;
-        Block { depth, items, counted, by_stamp, aged, time: None, sum: 0 }
+        Block { depth, items, counted, by_stamp, surplus, time: None, sum: 0 }
     }
 
     /// Returns the index of the first word of the first bucket that no filter of this kind can have.
     /// There rarely is one, so the first pass only finds out whether there is, without a branch for
     /// each bucket.
     fn first_wrong(&self, words: &[u64], time: Option<Time>) -> Option<usize> {
-        let of_layout = |words: &[u64]| match self.aging {
+        let of_layout = |words: &[u64]| match self.shrinking {
             None => self.lanes.fold(words, |bucket| self.lanes.wrong(bucket), BitOr::bitor),
-            Some(aging) => either!(self.lanes.is_wide(), WIDE => {
-                let without = |bucket| aging.without_a_one::<WIDE>(bucket).tops();
+            Some(shrinking) => either!(self.lanes.is_wide(), WIDE => {
+                let without = |bucket| shrinking.without_a_one::<WIDE>(bucket).tops();
                 let wrong = |bucket| self.lanes.wrong(bucket) | without(bucket);
                 self.lanes.fold(words, wrong, BitOr::bitor)
             }),
@@ -215,7 +215,7 @@ impl BlockReader {
 }
 
 /// Adds up the blocks of a part, and checks that they continue what came before.
-pub struct Tally {
+pub struct Totals {
     coverage: Coverage,
     times: Times,
     /// The checksum of the checksums.
@@ -225,11 +225,11 @@ pub struct Tally {
     is_file: bool,
 }
 
-impl Tally {
+impl Totals {
     /// For a part with this checksum of its header, which begins where this coverage ends.
     pub fn new(header_sum: u64, coverage: Coverage, times: Times, is_file: bool) -> Self {
         let sums = Box::default();
-        let mut tally = Tally { coverage, times, sums, items: 0, blocks: 0, is_file };
+        let mut tally = Totals { coverage, times, sums, items: 0, blocks: 0, is_file };
         tally.sums.update(&header_sum.to_le_bytes());
         tally
     }
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn a_deep_shard_needs_others_before_the_end_is_believed() {
         for (depth, is_fine) in [(20, true), (21, false), (31, false)] {
-            let mut tally = Tally::of_file(0, 1);
+            let mut tally = Totals::of_file(0, 1);
             let chain = (1..=depth).chain([depth]);
             chain.for_each(|depth| tally.add(depth, 0, 0).expect("the next block"));
             let end = tally.end(0);

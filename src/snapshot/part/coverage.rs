@@ -4,11 +4,11 @@
 //! 2^(-d) of its root, so the place where it begins is a whole number of [`UNITS`]. A place is also
 //! the cursor of a [piece](crate::snapshot::piece).
 
-use crate::room::growing::directory::{MOST_ENTRIES, MOST_LEVELS};
+use crate::backend::growing::directory::{MAX_ENTRIES, MAX_LEVELS};
 use crate::snapshot::error::Reason;
 
 /// A root in the units in which places are given: each is what a shard of the greatest depth covers.
-pub const UNITS: u64 = 1 << (MOST_LEVELS - 1);
+pub const UNITS: u64 = 1 << (MAX_LEVELS - 1);
 
 /// Returns what a block of this depth covers.
 pub fn part_of(depth: u32) -> u64 {
@@ -85,11 +85,11 @@ impl Coverage {
 
     /// Whether the directory of these shards would not be much larger than the shards themselves.
     ///
-    /// The directory of a filter has at most [`MOST_ENTRIES`] entries for each shard. A file may
+    /// The directory of a filter has at most [`MAX_ENTRIES`] entries for each shard. A file may
     /// have somewhat more, because shards that were copied early may have been split since.
     pub fn is_balanced(&self) -> bool {
         let entries = u128::from(self.roots) << self.deepest;
-        entries <= MOST_ENTRIES as u128 * u128::from(self.blocks) + (1 << 20)
+        entries <= MAX_ENTRIES as u128 * u128::from(self.blocks) + (1 << 20)
     }
 }
 

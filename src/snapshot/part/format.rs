@@ -51,7 +51,7 @@
 //! |---|---|
 //! | 0 | the number of the block in its part: 0, 1, 2, … |
 //! | 1 | `depth`, the number of splits that led to the shard: 0 to 31. 0 in a fixed filter |
-//! | 2 | the number of items, in two's complement. In a fixed filter, this is the number of taken lanes. In a growing filter, it is the sum of two numbers: of the taken lanes that are not used up, and of the shard's *balance*, from -2^40 to 2^40. A lane is used up if the lower `window` bits of its fingerprint are a 1 and then zeros. It goes to both halves of each split, so several lanes may stand for one item; the balances of all shards add up to the number of those items. (koel takes a file in which they add up to something else, and puts that right) |
+//! | 2 | the number of items, in two's complement. In a fixed filter, this is the number of taken lanes. In a growing filter, it is the sum of two numbers: of the taken lanes that are not exhausted, and of the shard's *balance*, from -2^40 to 2^40. A lane is exhausted if the lower `suffix` bits of its fingerprint are a 1 and then zeros. It goes to both halves of each split, so several lanes may stand for one item; the balances of all shards add up to the number of those items. (koel takes a file in which they add up to something else, and puts that right) |
 //! | 3 and on | the buckets, one after the other |
 //! | then | if the filter forgets, the [ages](#ages) |
 //! | last | the checksum of all words of the block before this one |
@@ -140,14 +140,14 @@
 //!
 //! A bucket is *narrow* or *wide*. A narrow one is one word, cut into lanes of `bits` bits from its low end up, as
 //! many as fit. Bits that are left over are zero. A lane is 0 if it is empty. Otherwise its lowest `stamp_bits` bits are its
-//! stamp, and the others, which are not all zero, its fingerprint. In a growing filter, at least one of the lower `window`
+//! stamp, and the others, which are not all zero, its fingerprint. In a growing filter, at least one of the lower `suffix`
 //! bits of a fingerprint is not zero: of its `fbits = bits - stamp_bits` bits, the upper `fbits / 2`, rounded down, are
-//! its *anchor*, and the lower `window` are all others.
+//! its *anchor*, and the lower `suffix` are all others.
 //!
 //! A wide bucket is two words, both cut in the same way into lanes of `half` bits,
 //! where `half` is `bits / 2`. A lane of the first word is the *head* of a fingerprint, and the same lane of the second has the
 //! stamp in its lowest `stamp_bits` bits, and the fingerprint's *tail* in the others. Both lanes are 0 if there is nothing. A
-//! head is never 0; a tail may be, but not in a growing filter. There the head is the anchor, and `window` is the
+//! head is never 0; a tail may be, but not in a growing filter. There the head is the anchor, and `suffix` is the
 //! size of the tail, `half - stamp_bits`.
 //!
 //! # Where an item is
@@ -191,14 +191,14 @@
 //!   bits of `r` lead to it.
 //! * Let `o` be `h` × `0xD6E8FEB86659FD93`. The first bucket is the highest 13 bits of `o`.
 //! * In a narrow bucket, the anchor is the bits of `o` that follow those 13. In a wide one, it is 1 + the part
-//!   of `scale(o << 13, 2^half - 1)`. The lower `window` bits of the fingerprint are the highest `window` bits of `r << depth`, with
+//!   of `scale(o << 13, 2^half - 1)`. The lower `suffix` bits of the fingerprint are the highest `suffix` bits of `r << depth`, with
 //!   the lowest of them replaced by 1.
-//! * Let `s` be `0x9E3779B97F4A7C15` × the anchor `<< (window + stamp_bits)`, or × the head in a wide bucket. The item is *far* if bits 58
+//! * Let `s` be `0x9E3779B97F4A7C15` × the anchor `<< (suffix + stamp_bits)`, or × the head in a wide bucket. The item is *far* if bits 58
 //!   and 59 of `s` are both zero, or if a bucket has two lanes.
 //! * The second bucket is first XOR `n`, where `n` is the lowest 13 bits of `s >> 40` if the item
 //!   is far, and the lowest 9 bits otherwise, with its lowest bit set in either case.
 //! * A lane stands for the item if it is not empty, and if its fingerprint agrees with that of the item in all bits above
-//!   the lowest 1 of its lower `window` bits. The filter contains the item if either bucket has such a lane.
+//!   the lowest 1 of its lower `suffix` bits. The filter contains the item if either bucket has such a lane.
 //!
 //! For example, the bytes `https://a.example/` have the hash `825669AB53A360EC` with the seed 7,
 //! which is mixed to `18404E52057BC722`. In a fixed filter of 16 bits, 3 shards, 4,096 buckets and
@@ -230,7 +230,7 @@
 //! This is the first version of the format. A later one will have another number in word 1, and everything else may
 //! be different. koel will continue to read every version that a release has written.
 
-use crate::room::parts::Plan;
+use crate::backend::parts::Plan;
 use crate::snapshot::error::Reason;
 use crate::snapshot::part::time::TIME_WORDS;
 use std::ops::Range;
@@ -340,9 +340,9 @@ impl End {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
 
-    use crate::layout::aging::Aging;
     use crate::layout::bucket::Lanes;
     use crate::layout::geometry::{Geometry, Mixed, Numbers, Place};
+    use crate::layout::shrinking::Shrinking;
     use crate::layout::stagger::Stagger;
     use crate::stable_hash::StableHash;
 
@@ -359,7 +359,7 @@ mod tests {
         assert_eq!((shard, numbers_of(place)), (0, [0x48C, 0x6F7, 0x57C]));
         let (root, fraction) = mixed.scaled(3);
         let position = Stagger::FULL.position(fraction);
-        let place = Aging::new(lanes).place::<false>(mixed, position, 2);
+        let place = Shrinking::new(lanes).place::<false>(mixed, position, 2);
         assert_eq!((root, position >> 62, numbers_of(place)), (0, 0b01, [0xCC, 0x141, 0x4369]));
     }
 }

@@ -1,17 +1,17 @@
 //! The header of a file: what it says of a filter before its first block.
 
-use crate::layout::aging::GROWING_BUCKETS;
-use crate::layout::geometry::{Geometry, MOST_SHARDS, Numbers, SHARD_BUCKETS};
+use crate::backend::growing::Growing;
+use crate::backend::parts::Plan;
+use crate::layout::geometry::{Geometry, MAX_SHARDS, Numbers, SHARD_BUCKETS};
+use crate::layout::shrinking::GROWING_BUCKETS;
 use crate::layout::sizing::{GrowthPlan, lanes_of};
 use crate::layout::stagger::Stagger;
-use crate::layout::stamps::MOST_TICKS;
+use crate::layout::stamps::MAX_TICKS;
 use crate::probes;
-use crate::room::growing::Growing;
-use crate::room::parts::Plan;
 use crate::snapshot::allocate::check_fits;
 use crate::snapshot::error::Reason;
 use crate::snapshot::part::format::{HEADER_WORDS, MAGIC, PIECE_MAGIC, VERSION, Words, unseal};
-use crate::snapshot::part::origin::Stamp;
+use crate::snapshot::part::origin::Provenance;
 use crate::stable_hash::PersistentHasher;
 
 const NAME_WORDS: usize = 4;
@@ -36,13 +36,13 @@ pub(crate) struct Header<S> {
     pub hasher: S,
     /// The place where the part begins.
     pub start: u64,
-    pub stamp: Stamp,
+    pub stamp: Provenance,
 }
 
 impl<H> Header<H> {
     /// Whether the part is a file, which has all of a filter.
     pub fn is_file(&self) -> bool {
-        self.stamp == Stamp::FILE
+        self.stamp == Provenance::FILE
     }
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn header<S: PersistentHasher>(
     capacity: usize,
     is_list: bool,
     hasher: &S,
-    (start, stamp): (u64, Stamp),
+    (start, stamp): (u64, Provenance),
 ) -> Words<HEADER_WORDS> {
     let Numbers { lanes, shards, buckets, near_block } = plan.geometry().numbers();
     let growth = match plan {
@@ -93,7 +93,7 @@ pub(crate) fn header<S: PersistentHasher>(
     };
     let seed = hasher.seed();
     let mut words = [0; HEADER_WORDS];
-    let magic = if stamp == Stamp::FILE { MAGIC } else { PIECE_MAGIC };
+    let magic = if stamp == Provenance::FILE { MAGIC } else { PIECE_MAGIC };
     words[0] = u64::from_le_bytes(magic);
     words[1] = VERSION;
     words[2] = plan.grows().into();
@@ -145,7 +145,7 @@ pub(crate) fn read_anonymous(
     let is_right = |number| number <= may_be_list.into();
     let is_list = field(words, 20, "the word on a list of items", is_right)? == 1;
     let capacity = field(words, 7, "the capacity", |_| true)?;
-    let stamp = Stamp { filter: words[FILTER], turn: words[TURN] };
+    let stamp = Provenance { filter: words[FILTER], turn: words[TURN] };
     let (hasher, start) = (name_in(&words[15..19]), words[START]);
     Ok((Header { plan, capacity, is_list, hasher, start, stamp }, sum))
 }
@@ -203,7 +203,7 @@ fn plan_of(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<Plan, Reason
     let is_right = |number| (1..=2).contains(&number);
     let is_wide = field(words, 19, "the number of words in a bucket", is_right)? == 2;
     let what = "the number of ticks for which items are remembered";
-    let ticks = field(words, TICKS, what, |ticks| ticks <= MOST_TICKS.into())? as u8;
+    let ticks = field(words, TICKS, what, |ticks| ticks <= MAX_TICKS.into())? as u8;
     let layout = |bits| u32::try_from(bits).ok().and_then(|bits| lanes_of(bits, is_wide, ticks));
     let bits = field(words, 3, "the size of a fingerprint", |bits| layout(bits).is_some())?;
     let lanes =
@@ -215,7 +215,7 @@ fn plan_of(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<Plan, Reason
     let buckets = field(words, 4, "the number of buckets in a shard", fits)? as u32;
     let in_them = |block| if grows { block == 0 } else { block <= u64::from(buckets) };
     let near_block = field(words, 5, "the size of a near block", in_them)? as u32;
-    let in_reach = |shards| (1..=MOST_SHARDS.into()).contains(&shards);
+    let in_reach = |shards| (1..=MAX_SHARDS.into()).contains(&shards);
     let shards = field(words, 6, "the number of shards", in_reach)?;
     check_fits(&Geometry::new(lanes, 1, buckets), shards)?;
     if grows {

@@ -20,22 +20,22 @@ static TURNS: Gauge = Gauge::new();
 
 /// The origin of one part.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stamp {
+pub struct Provenance {
     /// The same number for all pieces of a filter, and hardly ever for those of two.
     pub filter: u64,
     /// It rises from piece to piece.
     pub turn: u64,
 }
 
-impl Stamp {
+impl Provenance {
     /// Files have no numbers: filters with the same contents have the same file.
-    pub const FILE: Stamp = Stamp { filter: 0, turn: 0 };
+    pub const FILE: Provenance = Provenance { filter: 0, turn: 0 };
 }
 
 impl Origin {
     /// Stamps a piece that is about to be made. What it has is read after this.
-    pub fn stamp(&self) -> Stamp {
+    pub fn provenance(&self) -> Provenance {
         let filter = self.filter.get_or_choose(|| RandomState::new().hash_one("koel"));
-        Stamp { filter, turn: TURNS.next() }
+        Provenance { filter, turn: TURNS.next() }
     }
 }

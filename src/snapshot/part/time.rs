@@ -68,7 +68,7 @@ impl Times {
 
 /// How much older something has become.
 #[derive(Clone, Copy, Debug)]
-pub struct Lag {
+pub struct AgeShift {
     /// The moments at which it was copied, and at which it is now.
     then: Moment,
     now: Moment,
@@ -76,14 +76,14 @@ pub struct Lag {
 }
 
 /// Returns how much older a block is at the last time. `None` if it is of this time.
-pub fn lag(time: Option<Time>, last: Option<Time>) -> Option<Lag> {
+pub fn lag(time: Option<Time>, last: Option<Time>) -> Option<AgeShift> {
     let (time, last) = time.zip(last)?;
     let ticks = last.elapsed.saturating_sub(time.elapsed);
     let [then, now] = [time, last].map(|time| Moment::of_tick(time.tick));
-    (ticks > 0).then_some(Lag { then, now, ticks })
+    (ticks > 0).then_some(AgeShift { then, now, ticks })
 }
 
-impl Lag {
+impl AgeShift {
     /// The age now of lanes that were so old, unless they have expired.
     fn age(self, lanes: Lanes, age: u64) -> Option<u64> {
         let age = age.saturating_add(self.ticks);

@@ -9,12 +9,12 @@
 use crate::layout::stamps::Moment;
 use crate::rule::rule;
 use crate::sync::nap;
-use crate::table::ticking::{Held, Passage, Progress, Ticking, Time};
+use crate::table::ticking::{Progress, SweepTarget, TickPause, Ticking, Time};
 
-impl<'a> Held<'a> {
+impl<'a> TickPause<'a> {
     /// Of a copy that has been counted.
     fn new(ticking: &'a Ticking) -> Self {
-        Held { ticking, time: Time { tick: 0, elapsed: 0, number: None } }
+        TickPause { ticking, time: Time { tick: 0, elapsed: 0, number: None } }
     }
 
     pub fn time(&self) -> Time {
@@ -22,7 +22,7 @@ impl<'a> Held<'a> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for TickPause<'_> {
     fn drop(&mut self) {
         self.ticking.progress.lock().copies -= 1;
     }
@@ -40,12 +40,12 @@ impl Progress {
 impl Ticking {
     /// Lets no tick begin until the result is dropped, for a copy of the filter. A tick that is about to
     /// begin comes first.
-    pub fn hold(&self, through: &impl Passage) -> Held<'_> {
-        self.after_ticks(self.next_copy(), through)
+    pub fn pause(&self, target: &impl SweepTarget) -> TickPause<'_> {
+        self.after_ticks(self.next_copy(), target)
     }
 
     /// The same for a copy of a shard, which may be made while a tick passes: who locks it sweeps it.
-    pub fn hold_in_a_tick(&self) -> Held<'_> {
+    pub fn pause_in_a_tick(&self) -> TickPause<'_> {
         self.at_this_time(self.next_copy())
     }
 
@@ -54,26 +54,26 @@ impl Ticking {
     /// A caller that keeps ticks from beginning in one filter waits only for a tick of a filter whose number is
     /// lower. So no callers wait for each other, whatever filters they have. A tick that is about to begin here
     /// comes first as well, but it does that before.
-    pub fn hold_both<'a>(
+    pub fn pause_both<'a>(
         &'a self,
-        through: &impl Passage,
-        (other, through_other): (&'a Ticking, &impl Passage),
-    ) -> [Held<'a>; 2] {
+        target: &impl SweepTarget,
+        (other, through_other): (&'a Ticking, &impl SweepTarget),
+    ) -> [TickPause<'a>; 2] {
         drop(self.next_copy());
-        let there = other.hold(through_other);
+        let there = other.pause(through_other);
         if let Some(number) = there.time.number {
-            self.tick_to(through, number);
+            self.tick_to(target, number);
         }
         self.progress.lock().copies += 1;
-        [self.after_ticks(Held::new(self), through), there]
+        [self.after_ticks(TickPause::new(self), target), there]
     }
 
     /// Counts one more copy, after a tick that is about to begin. None begins after that.
-    fn next_copy(&self) -> Held<'_> {
+    fn next_copy(&self) -> TickPause<'_> {
         let mut progress = self.progress.lock();
         if progress.pass.is_some() || progress.beginning == 0 {
             progress.copies += 1;
-            return Held::new(self);
+            return TickPause::new(self);
         }
         progress.later_copies += 1;
         let turns = progress.turns;
@@ -81,19 +81,19 @@ impl Ticking {
         while self.progress.lock().turns == turns {
             nap();
         }
-        Held::new(self)
+        TickPause::new(self)
     }
 
     /// The same when the tick that is passing has passed.
-    fn after_ticks<'a>(&'a self, held: Held<'a>, through: &impl Passage) -> Held<'a> {
-        rule!("a_copy_is_made_while_a_tick_passes", self.finish(through), ());
+    fn after_ticks<'a>(&'a self, held: TickPause<'a>, target: &impl SweepTarget) -> TickPause<'a> {
+        rule!("a_copy_is_made_while_a_tick_passes", self.finish(target), ());
         if self.own_time().ends_all() {
-            self.end_of_all(through);
+            self.end_of_all(target);
         }
         self.at_this_time(held)
     }
 
-    fn at_this_time<'a>(&'a self, mut held: Held<'a>) -> Held<'a> {
+    fn at_this_time<'a>(&'a self, mut held: TickPause<'a>) -> TickPause<'a> {
         let progress = self.progress.lock();
         let tick = self.clock.own_time().tick();
         held.time = Time { tick, elapsed: progress.elapsed, number: progress.number };
@@ -108,8 +108,8 @@ impl Ticking {
 
     /// After a tick that ended all, what is older than the tick may come again, from another filter. No tick
     /// is passing, and none begins.
-    fn end_of_all(&self, through: &impl Passage) {
-        through.begin(|| {
+    fn end_of_all(&self, target: &impl SweepTarget) {
+        target.begin(|| {
             let _progress = self.progress.lock();
             let now = Moment::of_tick(self.clock.own_time().tick());
             self.clock.set(now);

@@ -41,7 +41,7 @@ impl Counted<'_> {
     }
 }
 
-impl Passage for Counted<'_> {
+impl SweepTarget for Counted<'_> {
     fn lanes(&self) -> Lanes {
         Lanes::of_bits(16).remembering(3)
     }
@@ -65,14 +65,14 @@ impl Passage for Counted<'_> {
         rest.iter().for_each(|count| _ = count.fetch_add(1, SeqCst));
     }
 
-    fn close(&self, _: Moment) {
+    fn finish_tick(&self, _: Moment) {
         self.may_panic("close", 0..1);
     }
 }
 
 /// Whether a single thread can finish the tick. (If it waits for others, it returns.)
-fn finishes(ticking: &Ticking, through: &Counted) -> bool {
-    (0..100).any(|_| ticking.work(through, 1_000))
+fn finishes(ticking: &Ticking, target: &Counted) -> bool {
+    (0..100).any(|_| ticking.work(target, 1_000))
 }
 
 fn wait_until(ticking: &Ticking, condition: impl Fn(&Progress) -> bool) {
@@ -100,7 +100,7 @@ fn a_tick_goes_on_after_a_panic_and_passes_by_nothing() {
         // And so does the next one.
         assert!(ticking.begin(&counted) && finishes(&ticking, &counted));
         assert_eq!(counted.expired(), [1; 300]);
-        let held = ticking.hold(&counted);
+        let held = ticking.pause(&counted);
         assert_eq!(held.time().tick, 2, "after {panics:?}");
     }
 }
@@ -109,16 +109,16 @@ fn a_tick_goes_on_after_a_panic_and_passes_by_nothing() {
 #[test]
 fn a_tick_passes_between_copies_that_overlap() {
     let (ticking, counted) = (Ticking::new(), Counted::of(10));
-    let (first, is_early) = (ticking.hold(&counted), AtomicBool::new(false));
+    let (first, is_early) = (ticking.pause(&counted), AtomicBool::new(false));
     scope(|scope| {
         let ticks: Vec<_> = (0..2).map(|_| scope.spawn(|| ticking.tick(&counted))).collect();
         wait_until(&ticking, |progress| progress.beginning == 2);
         let copies: Vec<_> = (0..3)
             .map(|_| {
                 scope.spawn(|| {
-                    let one = ticking.hold(&counted).time().tick;
+                    let one = ticking.pause(&counted).time().tick;
                     is_early.store(true, SeqCst);
-                    [one, ticking.hold_in_a_tick().time().tick]
+                    [one, ticking.pause_in_a_tick().time().tick]
                 })
             })
             .collect();
@@ -143,7 +143,7 @@ fn a_copy_waits_for_one_tick() {
     // So the tick cannot end yet.
     ticking.progress.lock().at_work += 1;
     scope(|scope| {
-        let copy = scope.spawn(|| ticking.hold(&counted));
+        let copy = scope.spawn(|| ticking.pause(&counted));
         wait_until(&ticking, |progress| progress.copies == 1);
         let next = scope.spawn(|| ticking.tick(&counted));
         ticking.progress.lock().at_work -= 1;
@@ -163,7 +163,7 @@ fn a_copy_does_not_wait_for_a_tick_that_never_begins() {
     let (ticking, counted) = (Ticking::new(), Counted::of(10));
     let beginning = Beginning::new(&ticking);
     scope(|scope| {
-        let copy = scope.spawn(|| ticking.hold(&counted).time().tick);
+        let copy = scope.spawn(|| ticking.pause(&counted).time().tick);
         wait_until(&ticking, |progress| progress.later_copies == 1);
         drop(beginning);
         let is_waiting = ticking.progress.lock().later_copies > 0;
@@ -210,10 +210,10 @@ fn two_filters_are_held_though_the_other_goes_on() {
         }
     };
     let through_here = Counted { before: Some(&go_on), ..Counted::of(10) };
-    let held = here.hold_both(&through_here, (&there, &through_there));
+    let held = here.pause_both(&through_here, (&there, &through_there));
     assert_eq!(held.map(|held| held.time().number), [Some(2); 2]);
     // And a filter with itself.
-    let held = here.hold_both(&through_here, (&here, &through_here));
+    let held = here.pause_both(&through_here, (&here, &through_here));
     assert_eq!(held.map(|held| held.time().number), [Some(2); 2]);
     assert_eq!([&here, &there].map(|it| it.progress.lock().copies), [0, 0]);
 }

@@ -7,7 +7,7 @@
 //! are left to those models.
 
 use koel_small::internals::{
-    Always, Bucket, Fingerprint, Geometry, Lanes, Place, Removal, Shard, Table,
+    Bucket, Fingerprint, Geometry, Lanes, Permanent, Place, Removal, Shard, Table,
 };
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
@@ -83,7 +83,7 @@ fn item<const WIDE: bool>(table: &Table, number: u32, twin: bool) -> Place {
 }
 
 fn run<const WIDE: bool>(
-    shard: Shard<'_, Always<WIDE>>,
+    shard: Shard<'_, Permanent<WIDE>>,
     operation: Operation,
     item: Place,
 ) -> Operation {
@@ -97,7 +97,7 @@ fn run<const WIDE: bool>(
     }
 }
 
-fn shard_of<const WIDE: bool>(table: &Table) -> Shard<'_, Always<WIDE>> {
+fn shard_of<const WIDE: bool>(table: &Table) -> Shard<'_, Permanent<WIDE>> {
     Shard::new(table, 0)
 }
 

@@ -6,8 +6,8 @@
 use crate::forgetting::MISSED;
 use crate::toy::{Model, World};
 use koel_under_loom::internals::{
-    Fingerprint, Geometry, GrowthPlan, Lanes, Mixed, Moment, Passage, Sharded, Shards, Site,
-    Stagger, Ticking, act,
+    Fingerprint, Geometry, GrowthPlan, Lanes, Mixed, Moment, Sharded, Shards, Site, Stagger,
+    SweepTarget, Ticking, act,
 };
 use std::sync::Arc;
 
@@ -147,10 +147,10 @@ fn a_tick_comes_to_a_new_shard_first() {
             // The number of shards is no event to loom.
             loom::thread::yield_now();
             let all = grove.room.segments();
-            Passage::sweep(&grove.room, in_old..all, now);
-            Passage::sweep(&grove.room, 0..in_old, now);
+            SweepTarget::sweep(&grove.room, in_old..all, now);
+            SweepTarget::sweep(&grove.room, 0..in_old, now);
             // Made since: it has nothing that was not sorted out before.
-            Passage::sweep(&grove.room, all..grove.room.segments(), now);
+            SweepTarget::sweep(&grove.room, all..grove.room.segments(), now);
         }],
         |grove, [gone, stays]| {
             grove.check();
@@ -209,7 +209,7 @@ fn a_writer_sweeps_while_a_shard_is_split() {
                 grove.room.sweep_for(*gone);
                 // (To count them would sweep them.)
                 let (shard, place) = grove.room.locate(*gone);
-                assert_eq!(shard.matching(place).lanes, 0, "{LEFT}");
+                assert_eq!(shard.matches_of(place).lanes, 0, "{LEFT}");
             },
             split,
         ],
@@ -237,7 +237,7 @@ fn a_shard_is_copied_while_a_tick_passes() {
                 |grove, _| grove.ticking.tick(&grove.room),
                 |grove, [gone, stays]| {
                     let (mut next, mut buckets) = (Some(0), [0; 8]);
-                    let held = grove.ticking.hold_in_a_tick();
+                    let held = grove.ticking.pause_in_a_tick();
                     let copied = grove.room.copy_shard(&mut next, &mut buckets).expect("a shard");
                     let left = usize::from(held.time().tick == 2);
                     let lanes = buckets.map(|word| Lanes::of_bits(32).taken(word).count());
@@ -258,15 +258,15 @@ fn a_shard_is_copied_while_a_tick_passes() {
         );
 }
 
-/// The item's lane is used up.
+/// The item's lane is exhausted.
 fn without_bits(grove: &Grove) -> Mixed {
     let item = item(0, grove);
     let (shard, place) = grove.room.locate(item);
     // Two bits of stamp are below fifteen of window.
     let window = (1 << 15) - 1;
-    let used_up = place.fp.head() & !(window << 2 | 3) | 1 << 16;
+    let exhausted = place.fp.head() & !(window << 2 | 3) | 1 << 16;
     let locked = shard.lock_one(place.first).unwrap();
-    assert!(shard.fill_locked(&locked, place.first, Fingerprint::new(used_up).unwrap()));
+    assert!(shard.fill_locked(&locked, place.first, Fingerprint::new(exhausted).unwrap()));
     shard.add_items(&locked, place.first, -1);
     let now = grove.ticking.clock().now();
     grove.room.put_on_the_ledger(0, Lanes::of_bits(32).remembering(2).stamp_of_age(0, now), 1);

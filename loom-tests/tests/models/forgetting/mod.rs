@@ -5,7 +5,7 @@ mod growing;
 use crate::toy::{Forgetful, Model};
 use crate::twins::alone;
 use koel_under_loom::internals::{
-    Bucket, Clock, Copies, Mixed, Moment, Path, Place, Shards, act, walk,
+    Bucket, Clock, Copies, Mixed, Moment, Path, Place, Shards, act, execute,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -171,7 +171,7 @@ fn kick_of_expiring(toy: &Narrow) -> Kick {
 }
 
 fn kick(toy: &Narrow, kick: &Kick) {
-    let _ = walk(toy.0.shard(), &kick.path, kick.newcomer, Copies::Add);
+    let _ = execute(toy.0.shard(), &kick.path, kick.newcomer, Copies::Add);
 }
 
 #[test]
@@ -560,7 +560,7 @@ fn a_copy_is_made_between_two_ticks() {
         &[tick_whole, |toy, _| {
             let room = toy.0.room();
             let ticking = room.ticking().expect("that it forgets");
-            let held = ticking.hold(room);
+            let held = ticking.pause(room);
             let is_there = toy.0.shard().all_words().any(|words| words.heads != 0);
             let is_first = held.time().tick == 2;
             assert_eq!(is_there, is_first, "a copy is not of the time that it tells");
@@ -583,7 +583,7 @@ fn a_shard_is_copied_while_a_tick_passes() {
         |toy| expiring(toy, 0),
         &[tick_whole, |toy, _| {
             let ticking = toy.0.room().ticking().expect("that it forgets");
-            let held = ticking.hold_in_a_tick();
+            let held = ticking.pause_in_a_tick();
             let mut buckets = [0; 8];
             let Ok(items) = toy.0.shard().copy(&mut buckets, || 0);
             let is_first = held.time().tick == 2;

@@ -1,5 +1,5 @@
 //! Compares random sequences of operations with an exact multiset, while the filter grows from one
-//! shard to thousands and windows are used up.
+//! shard to thousands and windows are exhausted.
 //!
 //! A filter may take one item for another, so it may contain an item that the multiset does not, or
 //! count more copies. The opposite is an error. The shards are so small that one that is less than

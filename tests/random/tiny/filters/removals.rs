@@ -1,4 +1,4 @@
-//! Removals from a filter that has grown so far that lanes were used up, and went to both halves of
+//! Removals from a filter that has grown so far that lanes were exhausted, and went to both halves of
 //! splits: no more succeed than items were inserted, none is refused that should succeed, and no lane
 //! is left over in the end.
 
@@ -10,7 +10,7 @@ use std::thread;
 
 type Filter = ConcurrentCuckooFilter<StableHash>;
 
-/// A filter of short fingerprints, which are used up after a few doublings.
+/// A filter of short fingerprints, which are exhausted after a few doublings.
 fn filter(bits: u32) -> Filter {
     let rate = match bits {
         8 => 0.2,

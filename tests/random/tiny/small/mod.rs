@@ -39,7 +39,7 @@ pub fn layouts() -> &'static [Layout] {
     rounds(&FEW_LAYOUTS, &LAYOUTS)
 }
 
-/// The layout that tells all items of a test apart. Its windows are used up after 15 splits.
+/// The layout that tells all items of a test apart. Its windows are exhausted after 15 splits.
 pub const EXACT: Layout = LAYOUTS[6];
 
 impl Layout {

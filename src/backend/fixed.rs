@@ -1,0 +1,229 @@
+//! A table that never grows: where a filter of fixed size has its items.
+
+use crate::backend::incoming::{IncomingShard, MergeReport};
+use crate::backend::parts::{Copied, Loaded};
+use crate::backend::shards::{Located, Shards};
+use crate::error::{Full, FullKind, Reason, union};
+use crate::layout::bucket::Lanes;
+use crate::layout::geometry::{Geometry, Mixed};
+use crate::layout::roots::{Parts, Roots};
+use crate::layout::sizing::rate_at;
+use crate::layout::stagger::Stagger;
+use crate::layout::stamps::Moment;
+use crate::layout::stamps::by_stamp::ByStamp;
+use crate::shard::Shard;
+use crate::shard::merge::Merged;
+use crate::shard::permanent::Permanent;
+use crate::table::Table;
+use crate::table::ticking::{SweepTarget, Ticking};
+use std::convert::Infallible;
+use std::ops::Range;
+
+/// The number of shards from which the rate is estimated, if there are more.
+const SAMPLE: usize = 16;
+
+/// The table of a filter of fixed size.
+pub struct Fixed<const WIDE: bool> {
+    table: Table,
+}
+
+impl<const WIDE: bool> Fixed<WIDE> {
+    pub(crate) fn new(geometry: Geometry) -> Result<Self, Reason> {
+        let table = Table::new(geometry).map_err(|bytes| Reason::OutOfMemory { bytes })?;
+        Ok(Fixed { table: table.of_fixed_filter() })
+    }
+
+    pub fn restore(loaded: Loaded) -> Result<Self, usize> {
+        // Nothing else is loaded of a fixed filter.
+        let Loaded::Shards { table, time, .. } = loaded else { return Err(0) };
+        let table = table.of_fixed_filter();
+        if let Some((ticking, time)) = table.ticking().zip(time) {
+            ticking.continue_from(time);
+        }
+        Ok(Fixed { table })
+    }
+
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn of(geometry: Geometry) -> Self {
+        Fixed::new(geometry).expect("memory for a small table")
+    }
+
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Its shards, which are never split.
+    fn roots(&self) -> Roots {
+        Roots { count: self.table.geometry().shards(), stagger: Stagger::NONE }
+    }
+
+    #[inline]
+    fn shard(&self, index: usize) -> Shard<'_, Permanent<WIDE>> {
+        Shard::new(&self.table, index)
+    }
+
+    fn of_segment(&self, segment: usize) -> Shard<'_, Permanent<WIDE>> {
+        self.shard(segment / self.table.geometry().stripes() as usize)
+    }
+}
+
+/// Figures.
+impl<const WIDE: bool> Fixed<WIDE> {
+    pub fn geometry(&self) -> &Geometry {
+        self.table.geometry()
+    }
+
+    /// What keeps the time, if the filter forgets.
+    pub fn ticking(&self) -> Option<&Ticking> {
+        self.table.ticking()
+    }
+
+    pub fn buckets(&self) -> usize {
+        self.table.buckets()
+    }
+
+    pub fn items(&self) -> usize {
+        self.table.stripes().all_items().try_into().unwrap_or(0)
+    }
+
+    pub fn clear(&self) {
+        for index in 0..self.table.geometry().shards() {
+            let Ok(()) = self.shard(index).clear(|| ());
+        }
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        self.table.heap_bytes()
+    }
+
+    /// The number of items with each stamp.
+    pub fn items_by_stamp(&self) -> ByStamp {
+        let (mut items, lanes) = (ByStamp::default(), self.table.geometry().lanes());
+        let shards = (0..self.table.geometry().shards()).map(|shard| self.shard(shard));
+        for words in shards.flat_map(|shard| shard.all_words()) {
+            let taken = lanes.taken(words.heads);
+            taken.for_each(|lane| items.add(lanes.stamp(words, lane), 1));
+        }
+        items
+    }
+
+    /// By the load of all shards, or of some that lie equally far apart.
+    pub fn rate(&self) -> f64 {
+        let (geometry, lanes) = (self.table.geometry(), self.table.geometry().lanes());
+        let sample = geometry.shards().min(SAMPLE);
+        let shards = (0..sample).map(|part| part * (geometry.shards() / sample));
+        let items: i64 = shards.map(|shard| self.shard(shard).all_items()).sum();
+        let slots = sample * geometry.buckets() as usize * lanes.slots();
+        rate_at(lanes, items.max(0) as f64 / slots as f64)
+    }
+}
+
+impl<const WIDE: bool> SweepTarget for Fixed<WIDE> {
+    fn lanes(&self) -> Lanes {
+        self.table.geometry().lanes()
+    }
+
+    fn begin(&self, set: impl FnOnce() -> Option<Moment>) {
+        set();
+    }
+
+    fn segments(&self) -> usize {
+        self.table.stripes().count()
+    }
+
+    fn sweep(&self, segments: Range<usize>, now: Moment) {
+        segments.for_each(|segment| self.of_segment(segment).sweep(segment, now, |_| 0));
+    }
+
+    fn finish_tick(&self, _: Moment) {}
+}
+
+impl<const WIDE: bool> Shards for Fixed<WIDE> {
+    type Lease<'a> = Permanent<WIDE>;
+
+    type Ahead<'a> = Located<'a, Self>;
+
+    #[inline]
+    fn is_ticking(&self) -> bool {
+        self.table.ticking().is_some_and(|ticking| ticking.clock().is_passing())
+    }
+
+    #[cold]
+    fn sweep_for(&self, hash: Mixed) {
+        let (shard, place) = self.locate(hash);
+        let Ok(()) = shard.sweep_both(place);
+    }
+
+    #[inline]
+    fn locate(&self, hash: Mixed) -> Located<'_, Self> {
+        let (index, place) = self.table.geometry().locate_mixed::<WIDE>(hash);
+        (self.shard(index), place)
+    }
+
+    fn relocate(&self, _: Permanent<WIDE>, lapsed: Infallible) -> Located<'_, Self> {
+        match lapsed {}
+    }
+
+    fn make_room(&self, _: Permanent<WIDE>, kind: FullKind) -> Result<Located<'_, Self>, Full> {
+        Err(Full::new(kind))
+    }
+
+    #[inline]
+    fn fetch(&self, hash: Mixed) -> Located<'_, Self> {
+        let (shard, place) = self.locate(hash);
+        shard.prefetch(place);
+        (shard, place)
+    }
+
+    #[inline]
+    fn fetched<'a>(&'a self, ahead: Located<'a, Self>) -> Located<'a, Self> {
+        ahead
+    }
+
+    fn parts(&self) -> Parts {
+        Parts::at_most(usize::MAX, self.roots(), 0)
+    }
+
+    #[inline]
+    fn bucket_count(&self) -> usize {
+        self.table.buckets()
+    }
+
+    fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied> {
+        let index = (*next)?;
+        let shard = index as usize;
+        let Ok(items) = self.shard(shard).copy(buckets, || 0);
+        *next = Some(index + 1).filter(|next| *next < self.table.geometry().shards() as u64);
+        Some(Copied { depth: 0, items, exhausted: ByStamp::default() })
+    }
+
+    fn item_in(&self, next: u64) -> Mixed {
+        self.roots().first_hash(next as usize, 0).unwrap_or(Mixed(0))
+    }
+
+    fn merge_shard(
+        &self,
+        incoming: &IncomingShard<'_>,
+        report: &mut MergeReport,
+    ) -> Result<(), union::Reason> {
+        let shard = self.locate(incoming.start).0;
+        let mut next = 0;
+        while next < incoming.end() {
+            let Ok(locked) = shard.lock_all();
+            let unplaced = incoming.merge(&mut next, shard, |place, _| {
+                let merged = shard.merge_entry(&locked, place, true);
+                report.added += usize::from(matches!(merged, Merged::Added));
+                merged
+            });
+            drop(locked);
+            if let Some(unplaced) = unplaced {
+                unplaced.refuse(Full::new(FullKind::NoRoomNearby), report)?;
+                next += 1;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,388 @@
+//! Which shard of a growing filter owns an item now.
+//!
+//! The directory is a list of entries. An [`Entry`] says where a shard is and how deep it is, that is, how many
+//! bits of a hash led to it. The hash range is first divided into `roots`, the shards that the filter began with,
+//! and then halved bit by bit. A list of level `n` has `2^n` entries for each
+//! root; a shard that is less deep than that is in several adjacent entries.
+//!
+//! A split replaces the shard's entry by one for each half. If the list has no two entries for it,
+//! a list of the next level is made first, with each entry twice. Old lists are kept until the
+//! filter is dropped, so no reader has to be waited for; all of them together are as long as the
+//! newest. (A filter loaded from a file has no old lists at first.) An old list is right about each
+//! shard that it has an entry for. Where it has [`SPLIT`] instead, a newer list has the entry.
+//!
+//! A lookup keeps the entry that it read as a [`SeenEntry`], which holds for as long as the entry is
+//! unchanged. A split stores the entries of both halves while the versions of all the shard's
+//! stripes are odd; [`split`](mod@crate::backend::growing::split) explains why lookups stay right.
+//!
+//! # Orderings
+//!
+//! | access | ordering | partner, and what breaks without it |
+//! |---|---|---|
+//! | an entry, stored | `Release` | the words of the upper half are seen. Twin `an_entry_is_stored_relaxed` |
+//! | an entry, read | `Acquire` | the same. Twin `an_entry_is_read_relaxed` |
+//! | a list, added | `Release` (in [`AppendList`]) | a reader finds the list complete, and a reader of [`SPLIT`] finds a newer one. Twin `a_list_is_added_relaxed` |
+//! | the newest list, read | `Acquire` (in [`AppendList`]) | the same. Twin `the_newest_list_is_read_relaxed` |
+//! | an entry, again | `Relaxed` | after the reader's loads of words and versions, which are `Acquire`; stored before the versions' ends, which are `Release` |
+
+use crate::backend::growing::site::{Entry, Site};
+use crate::backend::growing::tables::Tables;
+use crate::layout::SMALL;
+use crate::layout::geometry::Mixed;
+use crate::layout::roots::{Position, Roots};
+use crate::rule::rule;
+use crate::sync::{AppendList, AtomicPtr, Gauge, Mutex, Ordering, read_owned_pointer};
+
+/// One more than the greatest depth of a shard.
+pub const MAX_LEVELS: usize = 32;
+
+/// The most entries of the directory per shard. With random hashes there are two or four. If
+/// someone chose all items to share their first bits, splits do not help, and each would double the
+/// directory.
+pub const MAX_ENTRIES: usize = if SMALL { 1 << 16 } else { 64 };
+
+/// In place of an entry: the shard has been split, and this list is too short for its halves.
+pub const SPLIT: Entry = Entry::NONE;
+
+type Slot = AtomicPtr<Site>;
+
+struct List {
+    level: u32,
+    slots: Box<[Slot]>,
+}
+
+pub struct Directory {
+    roots: Roots,
+    lists: AppendList<List>,
+    /// The number of entries of all lists together.
+    entries: Gauge,
+    /// The number of shards of each depth.
+    shards_of_depth: [Gauge; MAX_LEVELS],
+    /// TickPause while entries are stored or a list is added.
+    changes: Mutex<()>,
+}
+
+/// The directory's entry for an item, as a lookup read it.
+#[derive(Clone, Copy)]
+pub struct SeenEntry<'a> {
+    slot: &'a Slot,
+    entry: Entry,
+    hash: Mixed,
+}
+
+impl Directory {
+    /// A directory of the first shards of these tables, all of depth 0.
+    pub fn new(roots: Roots, tables: &Tables) -> Option<Self> {
+        Self::restore(roots, tables, std::iter::repeat_n(0, roots.count))
+    }
+
+    /// A directory of shards of these depths, in the order of their hashes; they are the first ones of
+    /// the tables in the same order. It needs no old lists, since no reader has seen one.
+    pub fn restore(
+        roots: Roots,
+        tables: &Tables,
+        depths: impl Iterator<Item = u32> + Clone,
+    ) -> Option<Self> {
+        let level = depths.clone().max().unwrap_or(0);
+        let sites = tables.sites_from(0).map(|(_, site)| site);
+        let entries = sites.zip(depths.clone()).flat_map(|(site, depth)| {
+            std::iter::repeat_n(Entry::new(site, depth), 1 << (level - depth))
+        });
+        let shards_of_depth = [const { Gauge::new() }; MAX_LEVELS];
+        for depth in depths {
+            shards_of_depth[depth as usize % MAX_LEVELS].add(1);
+        }
+        let list = List::of(level, roots.count << level, entries)?;
+        let entries = Gauge::new();
+        entries.set(list.slots.len() as u64);
+        let (lists, changes) = (AppendList::new(list), Mutex::new(()));
+        Some(Directory { roots, lists, entries, shards_of_depth, changes })
+    }
+
+    #[inline]
+    pub fn roots(&self) -> Roots {
+        self.roots
+    }
+
+    /// The entries in the list of a level, if there is one.
+    fn list(&self, level: u32) -> &[Slot] {
+        let list = self.lists.all().find(|list| list.level == level);
+        list.map_or(&[], |list| &list.slots)
+    }
+
+    /// The level of the newest list.
+    pub fn level(&self) -> u32 {
+        self.lists.newest().level
+    }
+
+    /// Finds the shard that owns the item now.
+    #[inline]
+    pub fn look_up(&self, hash: Mixed) -> SeenEntry<'_> {
+        self.look_up_at(hash, self.roots.position(hash))
+    }
+
+    /// The same for a caller that has the hash's position.
+    #[inline]
+    pub fn look_up_at(&self, hash: Mixed, position: Position) -> SeenEntry<'_> {
+        loop {
+            let list = self.lists.newest();
+            let slot = &list.slots[position.range(list.level)];
+            let order = rule!("an_entry_is_read_relaxed", Ordering::Acquire, Ordering::Relaxed);
+            let entry = Entry::of_word(slot.load(order));
+            // The thread that stored `SPLIT` had made a newer list before.
+            if entry != SPLIT {
+                return SeenEntry { slot, entry, hash };
+            }
+        }
+    }
+
+    /// What a lookup saw that read this entry in the list of this level.
+    #[cfg(loom)]
+    pub fn assume(&self, hash: Mixed, level: u32, entry: Entry) -> SeenEntry<'_> {
+        let slot = &self.list(level)[self.index(hash, level)];
+        SeenEntry { slot, entry, hash }
+    }
+
+    /// The index of a hash's entry in the list of a level.
+    #[inline]
+    fn index(&self, hash: Mixed, level: u32) -> usize {
+        self.roots.position(hash).range(level)
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        self.entries.get() as usize * size_of::<Slot>()
+            + self.lists.all().count() * AppendList::<List>::BYTES_OF_EACH
+    }
+
+    /// The size of the list of a level, in a directory that began with `roots` shards.
+    pub fn bytes(roots: usize, level: u32) -> usize {
+        (roots << (level as usize % MAX_LEVELS)) * size_of::<Slot>()
+            + AppendList::<List>::BYTES_OF_EACH
+    }
+
+    /// The size of the list of a level.
+    pub fn bytes_of(&self, level: u32) -> usize {
+        Self::bytes(self.roots.count, level)
+    }
+
+    /// The bytes that [`deepen`](Self::deepen) would add.
+    pub fn missing_bytes(&self, depth: u32) -> usize {
+        let has_one = self.lists.all().any(|list| list.level >= depth);
+        if has_one { 0 } else { self.bytes_of(depth) }
+    }
+
+    /// Makes sure that there are entries for shards of this depth, which is at most one more than
+    /// the level of the newest list.
+    pub fn deepen(&self, depth: u32) -> Result<(), NoMemory> {
+        let _alone = self.changes.lock();
+        let old = self.lists.newest_alone();
+        if depth <= old.level {
+            return Ok(());
+        }
+        if depth as usize == MAX_LEVELS {
+            return Err(NoMemory);
+        }
+        let entries = old.slots.iter().map(|slot| Entry::of_word(slot.load(Ordering::Relaxed)));
+        let twice = entries.flat_map(|entry| [entry, entry]);
+        let list = List::of(depth, 2 * old.slots.len(), twice).ok_or(NoMemory)?;
+        self.entries.set(self.entries.get() + list.slots.len() as u64);
+        self.lists.add(list);
+        Ok(())
+    }
+
+    /// Replaces the shard that was seen, whose locks the caller holds, by its two halves. A list
+    /// for their depth has to exist.
+    pub fn replace(&self, seen: SeenEntry<'_>, lower: Entry, upper: Entry) {
+        let alone = || Some(self.changes.lock());
+        let _alone = rule!("a_list_is_made_while_entries_are_stored", alone(), None);
+        let depth = seen.depth();
+        let index = self.index(seen.hash, depth);
+        let newest = self.lists.newest_alone().level;
+        let first = rule!("only_the_newest_list_learns_of_a_split", depth + 1, newest);
+        for level in first..=newest {
+            let half = 1 << (level - depth - 1);
+            let slots = self.list(level).get(2 * half * index..2 * half * (index + 1));
+            for (number, slot) in slots.unwrap_or(&[]).iter().enumerate() {
+                let entry = if number < half { lower } else { upper };
+                let order =
+                    rule!("an_entry_is_stored_relaxed", Ordering::Release, Ordering::Relaxed);
+                slot.store(entry.word(), order);
+            }
+        }
+        let old = self.list(depth).get(index);
+        if let Some(slot) = rule!("an_old_list_keeps_the_entry_of_a_split_shard", old, None) {
+            slot.store(SPLIT.word(), Ordering::Release);
+        }
+        self.shards_of_depth[lower.depth() as usize % MAX_LEVELS].add(2);
+        self.shards_of_depth[depth as usize % MAX_LEVELS].add(-1);
+    }
+
+    /// The shards, in the order of their hashes.
+    pub fn shards(&self) -> impl Iterator<Item = SeenEntry<'_>> {
+        let mut next = Some(Mixed(0));
+        std::iter::from_fn(move || {
+            let seen = self.look_up(next?);
+            next = self.end(seen);
+            Some(seen)
+        })
+    }
+
+    /// The first hash of the next shard, if there is one.
+    pub fn end(&self, seen: SeenEntry<'_>) -> Option<Mixed> {
+        let depth = seen.depth();
+        self.roots.first_hash(self.index(seen.hash, depth) + 1, depth)
+    }
+
+    /// The part of all hashes that lead to the shard.
+    pub fn share(&self, seen: SeenEntry<'_>) -> f64 {
+        let depth = seen.depth();
+        self.roots.share(self.index(seen.hash, depth), depth)
+    }
+
+    /// The least depth of any shard. While other threads split shards, it may be out of date.
+    pub fn shallowest(&self) -> u32 {
+        let any = self.shards_of_depth.iter().position(|shards| shards.get() > 0);
+        any.unwrap_or(0) as u32
+    }
+}
+
+/// No memory for another list, or no deeper level.
+#[derive(Debug)]
+pub struct NoMemory;
+
+impl List {
+    fn of(level: u32, count: usize, entries: impl Iterator<Item = Entry>) -> Option<Self> {
+        let mut slots = Vec::new();
+        slots.try_reserve_exact(count).ok()?;
+        slots.extend(entries.map(|entry| Slot::new(entry.word())));
+        Some(List { level, slots: slots.into() })
+    }
+}
+
+impl<'a> SeenEntry<'a> {
+    #[inline]
+    pub fn depth(self) -> u32 {
+        self.entry.depth()
+    }
+
+    #[inline]
+    pub fn entry(self) -> Entry {
+        self.entry
+    }
+
+    #[inline]
+    pub fn hash(self) -> Mixed {
+        self.hash
+    }
+
+    /// Whether the entry is unchanged.
+    #[inline]
+    pub fn holds(self) -> bool {
+        self.slot.load(Ordering::Relaxed) == self.entry.word()
+    }
+
+    /// The same for a caller that holds a lock of the shard. The entry changes only under all of them.
+    /// (To loom this is no event: it would hide other threads' reads from the entry that the caller
+    /// goes on to store.)
+    #[inline]
+    pub fn holds_alone(self) -> bool {
+        read_owned_pointer(self.slot) == self.entry.word()
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::layout::bucket::Lanes;
+    use crate::layout::geometry::Geometry;
+    use crate::layout::shrinking::GROWING_BUCKETS;
+    use crate::layout::stagger::Stagger;
+
+    const THREE: Roots = Roots { count: 3, stagger: Stagger::FULL };
+
+    const SHARDS: usize = 64;
+
+    fn tables() -> Tables {
+        let lanes = Lanes::of_bits(16);
+        let geometry = Geometry::new(lanes, SHARDS, GROWING_BUCKETS);
+        Tables::new(geometry).expect("memory")
+    }
+
+    /// A shard of the first table.
+    fn entry(tables: &Tables, depth: u32, number: usize) -> Entry {
+        Entry::new(tables.sites_from(number).next().expect("a shard").1, depth)
+    }
+
+    /// Three roots, of which the second is split, and then its upper half.
+    fn three_roots(tables: &Tables) -> Directory {
+        let entry = |depth, number| entry(tables, depth, number);
+        let directory = Directory::new(THREE, tables).expect("memory");
+        let second = Mixed(u64::MAX / 2);
+        directory.deepen(1).expect("memory");
+        directory.replace(directory.look_up(second), entry(1, 1), entry(1, 3));
+        directory.deepen(2).expect("memory");
+        let upper = Mixed(u64::MAX / 3 * 2 - 1);
+        directory.replace(directory.look_up(upper), entry(2, 3), entry(2, 4));
+        directory
+    }
+
+    #[test]
+    fn every_hash_has_a_shard_and_the_shards_come_in_order() {
+        let tables = tables();
+        let entry = |depth, number| entry(&tables, depth, number);
+        let directory = three_roots(&tables);
+        let shards: Vec<Entry> = directory.shards().map(SeenEntry::entry).collect();
+        let expected = [entry(0, 0), entry(1, 1), entry(2, 3), entry(2, 4), entry(0, 2)];
+        assert_eq!(shards, expected);
+        let mut last = 0;
+        for step in 0..=60_000 {
+            let seen = directory.look_up(Mixed(step * (u64::MAX / 60_000)));
+            let at = shards.iter().position(|shard| *shard == seen.entry()).expect("known");
+            assert!(at == last || at == last + 1);
+            last = at;
+        }
+        assert_eq!(last, shards.len() - 1);
+    }
+
+    #[test]
+    fn an_old_list_is_right_about_what_it_has() {
+        let tables = tables();
+        let entry = |depth, number| entry(&tables, depth, number);
+        let directory = three_roots(&tables);
+        assert_eq!(directory.shallowest(), 0);
+        let first = directory.look_up(Mixed(0));
+        directory.replace(first, entry(1, 0), entry(1, 5));
+        directory.replace(directory.look_up(Mixed(u64::MAX)), entry(1, 2), entry(1, 6));
+        assert!(!first.holds());
+        assert_eq!(directory.shallowest(), 1);
+    }
+
+    #[test]
+    fn the_least_depth_is_known_without_a_look_at_the_entries() {
+        let tables = tables();
+        let depths = [0, 3, 3, 2, 1, 1, 1];
+        let directory = Directory::restore(THREE, &tables, depths.into_iter()).expect("memory");
+        let mut seed = 1u64;
+        for number in 10..60 {
+            let least = directory.shards().map(SeenEntry::depth).min();
+            assert_eq!(Some(directory.shallowest()), least);
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let shard = directory.look_up(Mixed(seed));
+            let depth = shard.depth() + 1;
+            directory.deepen(depth).expect("memory");
+            let lower = Entry::new(tables.at(shard.entry()), depth);
+            directory.replace(shard, lower, entry(&tables, depth, number));
+        }
+        assert!(directory.shallowest() > 0);
+    }
+
+    #[test]
+    fn lists_of_one_level_more_are_counted_and_made_once() {
+        let directory = Directory::new(THREE, &tables()).expect("memory");
+        let figures = || (directory.heap_bytes(), directory.missing_bytes(1));
+        assert_eq!(figures(), (64, 88));
+        directory.deepen(1).expect("memory");
+        directory.deepen(1).expect("memory");
+        assert_eq!(figures(), (152, 0));
+    }
+}

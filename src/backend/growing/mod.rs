@@ -1,0 +1,393 @@
+//! A filter that grows: first a list of its items, then shards.
+//!
+//! * [`list`] holds few items in little memory, and [`list_growth`] makes it longer and ends it; a thread that looks into it has
+//!   a [`slots_cache`] in it;
+//! * [`sharded`] has the shards, each of which is [split](mod@split) when it is full and if that [is
+//!   worth](sharded::split_policy) it;
+//! * [`ledger`] counts the items that exhausted lanes stand for;
+//! * [`expiry`] lets ticks pass through either.
+//!
+//! # The way to a shard
+//!
+//! 1. The hash has a [position](crate::layout::roots::Position) among those of the shards that the filter began with.
+//! 2. The [`directory`] has an entry there, which is good for as long as nobody has [split](until_split) the shard.
+//! 3. The entry leads to the [`site`] of the shard: its memory in one of the [`tables`], and its figures.
+//!
+//! # The list
+//!
+//! One shard takes 64 KiB, or 128 of wide buckets. A filter that needs no more than one begins with a
+//! [list] instead, which takes 9 bytes an item and tells items apart by
+//! all bits of their hashes. When the list is as large as a shard would be, its items are inserted into
+//! one in the order of their hashes. So filters with the same items become the same table. A filter
+//! never returns to its list.
+//!
+//! Writers of the list hold its lock. Lookups do not: a thread [keeps](slots_cache) the slots of the list that it has read
+//! last. Only if these have been replaced since, or if writers keep moving their hashes, it takes the lock
+//! as well.
+//!
+//! The change to shards happens under the lock. Whoever waits for it meanwhile finds no list, and the shards,
+//! which were set before. Lookups that are still in the list find there what was in it before.
+//!
+//! # Orderings
+//!
+//! | access | ordering | partner, and what breaks without it |
+//! |---|---|---|
+//! | the shards, set | `Release` (in [`OnceLock`]) | whoever sees the shards without the lock sees their words. Twin `the_shards_are_set_relaxed` |
+//! | the shards, read | `Acquire` (in [`OnceLock`]) | the same. Twin `the_shards_are_read_relaxed` |
+//! | the address of the slots | `Relaxed` | a thread that has a share in them got it under the lock. An old address leads to what was in the list before |
+//! | the limit | `Relaxed` | changed under the lock; no answer of a lookup depends on it |
+
+pub mod directory;
+mod expiry;
+pub mod ledger;
+pub mod list;
+pub mod list_growth;
+pub mod sharded;
+pub mod site;
+mod slots_cache;
+pub mod split;
+pub mod tables;
+pub mod until_split;
+
+use crate::backend::growing::list::List;
+use crate::backend::growing::list::slots::Slots;
+use crate::backend::growing::sharded::AnySharded;
+use crate::backend::parts::Loaded;
+use crate::error::{Full, Reason};
+use crate::layout::SMALL;
+use crate::layout::bucket::Lanes;
+use crate::layout::geometry::Mixed;
+use crate::layout::sizing::GrowthPlan;
+use crate::layout::stamps::Moment;
+use crate::layout::stamps::by_stamp::ByStamp;
+use crate::sync::{AtomicPtr, Gauge, Mutex, OnceLock, Ordering};
+use crate::table::ticking::Ticking;
+use std::sync::Arc;
+
+/// Attempts after the first that moving hashes may spoil before a lookup takes the lock of the list.
+const TRIES: usize = if SMALL { 0 } else { 16 };
+
+/// The hashes of a list, and the stamps of one that forgets.
+type Stamped = (Vec<u64>, Vec<u8>);
+
+pub struct Growing {
+    shards: OnceLock<Box<AnySharded>>,
+    /// If the filter forgets. The shards have it too.
+    ticking: Option<Arc<Ticking>>,
+    listed: Mutex<Listed>,
+    /// The slots of the list, or of the one that there was last.
+    slots: AtomicPtr<Slots>,
+    max_bytes: Gauge,
+    /// As the filter was made: its limit may have changed since. (In a box, since a filter of fixed size takes as
+    /// much room as this.)
+    plan: Box<GrowthPlan>,
+}
+
+struct Listed {
+    /// `None` if the items are in shards.
+    list: Option<List>,
+    /// How many items make a change to shards due. After a change for which the items were to blame, no
+    /// number does.
+    due: usize,
+}
+
+impl Growing {
+    pub(crate) fn new(plan: GrowthPlan) -> Result<Self, Reason> {
+        if plan.begins_small() && plan.own_bytes <= plan.max_bytes {
+            let list = List::new(plan.forgets());
+            return Ok(Self::with(plan, Some(list), None));
+        }
+        let sharded = AnySharded::new(plan.clone())?;
+        Ok(Self::with(plan, None, Some(sharded)))
+    }
+
+    pub fn restore(plan: GrowthPlan, loaded: Loaded) -> Result<Self, usize> {
+        let (list, sharded, time) = match loaded {
+            Loaded::Items { hashes, stamps, time } => {
+                let list = List::of(&hashes, plan.forgets().then_some(&stamps[..]))?;
+                (Some(list), None, time)
+            }
+            Loaded::Shards { table, blocks, time } => {
+                (None, Some(AnySharded::restore(plan.clone(), table, &blocks)?), time)
+            }
+            Loaded::Gathered { tables, depths, time } => {
+                let depths = depths.iter().copied();
+                (None, Some(AnySharded::gathered(plan.clone(), *tables, depths)?), time)
+            }
+        };
+        let growing = Self::with(plan, list, sharded);
+        if let Some((ticking, time)) = growing.ticking().zip(time) {
+            ticking.continue_from(time);
+        }
+        Ok(growing)
+    }
+
+    /// With a list or with shards.
+    fn with(plan: GrowthPlan, list: Option<List>, sharded: Option<AnySharded>) -> Self {
+        let ticking = plan.forgets().then(|| Arc::new(Ticking::new()));
+        let (shards, max_bytes) = (OnceLock::new(), Gauge::new());
+        if let Some(mut sharded) = sharded {
+            sharded.keep_time(ticking.clone());
+            let _ = shards.set(Box::new(sharded));
+        }
+        max_bytes.set(plan.max_bytes as u64);
+        let slots = AtomicPtr::new(list.as_ref().map_or(std::ptr::null_mut(), address));
+        let listed = Mutex::new(Listed { list, due: enough_for_a_shard(&plan) });
+        Growing { shards, ticking, listed, slots, max_bytes, plan: Box::new(plan) }
+    }
+
+    /// What a filter has beside itself and its items.
+    pub fn bytes_beside(forgets: bool) -> usize {
+        size_of::<GrowthPlan>() + if forgets { Ticking::SHARED_BYTES } else { 0 }
+    }
+
+    pub fn ticking(&self) -> Option<&Ticking> {
+        self.ticking.as_deref()
+    }
+
+    /// What time it is, for a caller that holds the lock of the list.
+    fn now(&self) -> Moment {
+        self.ticking().map_or(Moment::FIRST, |ticking| ticking.clock().now())
+    }
+
+    fn lanes(&self) -> Lanes {
+        self.plan.geometry.lanes()
+    }
+
+    /// The stamp of what is so many ticks old, for a caller that holds the lock of the list.
+    fn stamp(&self, age: u64) -> u8 {
+        self.lanes().stamp_of_age(age, self.now()) as u8
+    }
+
+    /// The shards, if the filter has them.
+    #[inline]
+    pub fn shards(&self) -> Option<&AnySharded> {
+        self.shards.get().map(|shards| &**shards)
+    }
+
+    pub fn max_bytes(&self) -> usize {
+        self.max_bytes.get() as usize
+    }
+
+    pub fn set_max_bytes(&self, bytes: usize) {
+        // Under the lock: shards that are made meanwhile learn of it.
+        let mut listed = self.listed.lock();
+        self.max_bytes.set(bytes as u64);
+        listed.due = enough_for_a_shard(&self.plan);
+        if let Some(shards) = self.shards() {
+            shards.set_max_bytes(bytes);
+        }
+    }
+
+    pub fn plan(&self) -> GrowthPlan {
+        GrowthPlan { max_bytes: self.max_bytes(), ..(*self.plan).clone() }
+    }
+
+    /// Asks the list, under its lock. `None` if it has ended.
+    fn ask<A>(&self, question: impl FnOnce(&List) -> A) -> Option<A> {
+        self.listed.lock().list.as_ref().map(question)
+    }
+
+    /// Asks the slots of the list, without its lock if possible. `None` if it has ended.
+    #[inline(always)]
+    fn look<A>(&self, question: impl Fn(&Slots) -> A) -> Option<A> {
+        let slots = self.slots.load(Ordering::Relaxed);
+        let answer = slots_cache::ask(self, slots, |slots| slots.ask(&question));
+        answer.or_else(|| self.look_again(question))
+    }
+
+    #[cold]
+    fn look_again<A>(&self, question: impl Fn(&Slots) -> A) -> Option<A> {
+        let slots = self.slots.load(Ordering::Relaxed);
+        let tries = |slots: &Slots| (0..TRIES).find_map(|_| slots.ask(&question));
+        slots_cache::ask(self, slots, tries).or_else(|| {
+            self.ask(|list| {
+                slots_cache::keep(self, Some(list.slots()));
+                question(list.slots())
+            })
+        })
+    }
+
+    #[inline]
+    pub fn contains(&self, hash: Mixed) -> Option<bool> {
+        self.look(|slots| slots.contains(hash))
+    }
+
+    pub fn count(&self, hash: Mixed) -> Option<usize> {
+        self.look(|slots| slots.count(hash))
+    }
+
+    pub fn remove(&self, hash: Mixed) -> Option<bool> {
+        let mut listed = self.listed.lock();
+        let Listed { list, due } = &mut *listed;
+        let list = list.as_mut()?;
+        let now = self.now();
+        let removed = list.remove(hash, |stamp| self.lanes().age_of(stamp, now));
+        let enough = enough_for_a_shard(&self.plan);
+        if list.len() < enough {
+            *due = enough;
+        } else if removed {
+            // It may have been one of those that were to blame.
+            *due = (*due).min(self.most());
+        }
+        Some(removed)
+    }
+
+    pub fn insert(&self, hash: Mixed) -> Option<Result<(), Full>> {
+        self.add_unless(hash, 0, |_, _| false).map(|result| result.map(drop))
+    }
+
+    pub fn insert_if_absent(&self, hash: Mixed) -> Option<Result<bool, Full>> {
+        self.add_unless(hash, 0, |list, _| list.contains(hash))
+    }
+
+    pub fn refresh(&self, hash: Mixed) -> Option<bool> {
+        // What a filter that does not forget has, need not be refreshed.
+        if !self.plan.forgets() {
+            return self.contains(hash);
+        }
+        self.listed.lock().list.as_mut().map(|list| list.refresh(hash, self.stamp(0)))
+    }
+
+    pub fn insert_or_refresh(&self, hash: Mixed) -> Option<Result<bool, Full>> {
+        self.add_unless(hash, 0, |list, stamp| list.refresh(hash, stamp))
+    }
+
+    /// Adds an item to the list, so many ticks old, unless this is so. `None` if the list has ended.
+    fn add_unless(
+        &self,
+        hash: Mixed,
+        age: u64,
+        is_so: impl FnOnce(&mut List, u8) -> bool,
+    ) -> Option<Result<bool, Full>> {
+        let mut listed = self.listed.lock();
+        let stamp = self.stamp(age);
+        if is_so(listed.list.as_mut()?, stamp) {
+            return Some(Ok(false));
+        }
+        self.add(&mut listed, hash, stamp).map(|result| result.map(|()| true))
+    }
+
+    pub fn age(&self, hash: Mixed) -> Option<Option<u64>> {
+        self.ask(|list| {
+            let now = self.now();
+            list.stamps_of(hash).iter().map(|stamp| self.lanes().age_of(*stamp, now)).max()
+        })
+    }
+
+    /// Does this in the list, or in the shards, which are set before the list ends.
+    #[inline(never)]
+    pub fn in_list<A>(
+        &self,
+        hash: Mixed,
+        in_list: impl Fn(&Self, Mixed) -> Option<A>,
+        in_shards: impl FnOnce(&AnySharded) -> A,
+    ) -> A {
+        loop {
+            if let Some(answer) = in_list(self, hash) {
+                return answer;
+            }
+            if let Some(shards) = self.shards() {
+                return in_shards(shards);
+            }
+        }
+    }
+
+    /// The number of buckets. Those of a list are the ones that it would take to begin with.
+    pub fn buckets(&self) -> usize {
+        self.shards().map_or(self.plan.geometry.buckets() as usize, AnySharded::buckets)
+    }
+
+    pub fn items(&self) -> usize {
+        let of_shards = || self.shards().map(AnySharded::items);
+        // A list that has ended left shards.
+        of_shards().or_else(|| self.ask(List::len)).or_else(of_shards).unwrap_or(0)
+    }
+
+    pub fn clear(&self) {
+        if let Some(shards) = self.shards() {
+            return shards.clear();
+        }
+        let mut listed = self.listed.lock();
+        match self.shards() {
+            Some(shards) => shards.clear(),
+            None => self.replace(&mut listed, List::new(self.plan.forgets())),
+        }
+        listed.due = enough_for_a_shard(&self.plan);
+    }
+
+    /// With what keeps the time.
+    pub fn heap_bytes(&self) -> usize {
+        let of_shards = || self.shards().map(AnySharded::heap_bytes);
+        let of_list = || self.ask(List::heap_bytes);
+        Self::bytes_beside(self.plan.forgets())
+            + of_shards().or_else(of_list).or_else(of_shards).unwrap_or(0)
+    }
+
+    /// The number of items with each stamp.
+    pub fn items_by_stamp(&self) -> ByStamp {
+        let of_list = |list: &List| {
+            let mut items = ByStamp::default();
+            list.items().for_each(|(_, stamp)| items.add(stamp.into(), 1));
+            items
+        };
+        let of_shards = || self.shards().map(AnySharded::items_by_stamp);
+        of_shards().or_else(|| self.ask(of_list)).or_else(of_shards).unwrap_or_default()
+    }
+
+    /// That of a list is 0: it tells all items apart.
+    pub fn rate(&self) -> f64 {
+        self.shards().map_or(0.0, AnySharded::rate)
+    }
+
+    pub fn level(&self) -> u32 {
+        self.shards().map_or(0, AnySharded::level)
+    }
+
+    /// The hashes of the list, in ascending order, and their stamps if the filter forgets. `None` if the list has
+    /// ended, and `Err` with the number of bytes that could not be allocated.
+    pub fn items_of_list(&self) -> Option<Result<Stamped, usize>> {
+        self.ask(|list| {
+            let (mut hashes, mut stamps) = (Vec::new(), Vec::new());
+            hashes.try_reserve_exact(list.len()).map_err(|_| 8 * list.len())?;
+            hashes.extend(list.items().map(|(hash, _)| hash));
+            if self.plan.forgets() {
+                stamps.try_reserve_exact(list.len()).map_err(|_| list.len())?;
+                stamps.extend(list.items().map(|(_, stamp)| stamp));
+            }
+            Ok((hashes, stamps))
+        })
+    }
+
+    /// Adds an item of another filter, so many ticks old, unless it is in the list. If the one in the
+    /// list is older, it becomes as young. Returns whether the item was added, or `None` if the list has
+    /// ended.
+    pub fn merge_item(&self, hash: Mixed, age: u64) -> Option<Result<bool, Full>> {
+        self.add_unless(hash, age, |list, stamp| {
+            let now = self.now();
+            list.keep(hash, stamp, |stamp| self.lanes().age_of(stamp, now));
+            list.contains(hash)
+        })
+    }
+
+    /// Puts what is in the list into shards, if it has not ended yet.
+    pub fn leave(&self) -> Result<(), Full> {
+        self.change(&mut self.listed.lock())
+    }
+}
+
+impl Drop for Growing {
+    fn drop(&mut self) {
+        slots_cache::keep(self, None);
+    }
+}
+
+/// The address of the list's slots.
+fn address(list: &List) -> *mut Slots {
+    Arc::as_ptr(list.slots()).cast_mut()
+}
+
+/// The number of items from which on they are in shards: a list of them is as large as a shard.
+fn enough_for_a_shard(plan: &GrowthPlan) -> usize {
+    if SMALL { 4 } else { plan.geometry.words() }
+}

@@ -1,0 +1,297 @@
+//! The shards of a filter that grows.
+//!
+//! When an item finds no room in its shard, the shard is [split](mod@crate::backend::growing::split): half of
+//! its items go to a new shard of the same size, and the [directory](crate::backend::growing::directory) learns
+//! where they are. Both buckets of an item are determined by the part of its fingerprint that never
+//! changes, so each item keeps the number of its bucket, in the old shard or in the new one.
+//! Nothing is hashed again, and a split cannot fail for lack of room. What the fingerprints lose is
+//! described in [`shrinking`](crate::layout::shrinking), and when a split is refused in
+//! [`split_policy`].
+
+mod expiry;
+mod merge;
+#[cfg(loom)]
+mod mistakes;
+#[cfg(loom)]
+mod models;
+mod shards;
+pub mod split_policy;
+mod width;
+
+use crate::backend::growing::directory::{Directory, MAX_ENTRIES, NoMemory, SeenEntry};
+use crate::backend::growing::ledger::Ledger;
+use crate::backend::growing::sharded::split_policy::split_helps;
+use crate::backend::growing::site::{Entry, Site};
+use crate::backend::growing::split::{Sorted, split};
+use crate::backend::growing::tables::Tables;
+use crate::backend::growing::until_split::{Shared, UntilSplit};
+use crate::backend::shards::{Located, Shards};
+use crate::error::{Full, FullKind, Reason};
+use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_STRIPES};
+use crate::layout::roots::Position;
+use crate::layout::shrinking::Shrinking;
+use crate::layout::sizing::GrowthPlan;
+use crate::rule::rule;
+use crate::shard::Shard;
+use crate::shard::path;
+use crate::sync::{Gauge, Mutex};
+use crate::table::stripe::{Locks, Many};
+use crate::table::ticking::Ticking;
+use std::sync::Arc;
+
+/// The shards, with narrow or wide buckets.
+pub enum AnySharded {
+    Narrow(Sharded<false>),
+    Wide(Sharded<true>),
+}
+
+/// Evaluates an expression for shards of either width.
+macro_rules! on_width {
+    ($sharded:expr, $shards:ident => $value:expr) => {
+        match $sharded {
+            $crate::backend::growing::sharded::AnySharded::Narrow($shards) => $value,
+            $crate::backend::growing::sharded::AnySharded::Wide($shards) => $value,
+        }
+    };
+}
+pub(crate) use on_width;
+
+impl AnySharded {
+    /// What a filter begins with.
+    pub(crate) fn first(plan: &GrowthPlan) -> Result<(Directory, Tables), Reason> {
+        let no_memory = |bytes| Reason::OutOfMemory { bytes };
+        let least = plan.own_bytes + Self::bytes_of(plan);
+        if least > plan.max_bytes {
+            return Err(Reason::LimitTooSmall { least, most: plan.max_bytes });
+        }
+        // The tables first: the directory is written when it is made.
+        let tables = Tables::new(plan.geometry.clone()).map_err(|_| no_memory(least))?;
+        let directory = Directory::new(plan.roots(), &tables).ok_or(no_memory(least))?;
+        Ok((directory, tables))
+    }
+
+    /// The memory of the shards that a filter begins with, and of all that leads to them.
+    pub fn bytes_of(plan: &GrowthPlan) -> usize {
+        AnySharded::bytes_when_restored(plan, plan.geometry.shards(), 0)
+    }
+
+    /// The memory of so many shards, the deepest of which was split so often, after a restart.
+    pub fn bytes_when_restored(plan: &GrowthPlan, shards: usize, deepest: u32) -> usize {
+        let tables = Tables::bytes(&plan.geometry.with_shards(shards));
+        size_of::<Self>() + tables + Directory::bytes(plan.geometry.shards(), deepest)
+    }
+}
+
+pub struct Sharded<const WIDE: bool> {
+    /// The geometry of each shard.
+    geometry: Geometry,
+    directory: Directory,
+    shared: Shared,
+    /// TickPause while the tables or the directory grow.
+    purchases: Mutex<()>,
+    max_bytes: Gauge,
+    /// As the filter was made: its limit may have changed since.
+    plan: GrowthPlan,
+}
+
+/// A filter of fewer shards is split for a crowd however empty it is.
+const FEW_SHARDS: usize = 16;
+
+type Leased<'a, const WIDE: bool> = Shard<'a, UntilSplit<'a, WIDE>>;
+
+impl<const WIDE: bool> Sharded<WIDE> {
+    /// These shards, which are in use in these tables, with their figures.
+    pub fn new(plan: GrowthPlan, directory: Directory, tables: Tables) -> Self {
+        let geometry = plan.geometry.clone();
+        let shrinking = Shrinking::new(geometry.lanes());
+        let ledger = Ledger::of(&tables, &shrinking);
+        let shared = Shared { shrinking, tables, ledger, ticking: None };
+        let (purchases, max_bytes) = (Mutex::new(()), Gauge::new());
+        max_bytes.set(plan.max_bytes as u64);
+        Sharded { geometry, directory, shared, purchases, max_bytes, plan }
+    }
+
+    /// What a filter of this plan begins with.
+    #[cfg(any(test, loom))]
+    #[doc(hidden)]
+    pub fn of(plan: GrowthPlan) -> Self {
+        let (directory, tables) = AnySharded::first(&plan).expect("memory");
+        Sharded::new(plan, directory, tables)
+    }
+
+    /// From now on, the time is what this says.
+    pub fn keep_time(&mut self, ticking: Option<Arc<Ticking>>) {
+        self.shared.ticking = ticking;
+    }
+
+    pub fn set_max_bytes(&self, bytes: usize) {
+        self.max_bytes.set(bytes as u64);
+    }
+
+    fn max_bytes(&self) -> usize {
+        self.max_bytes.get() as usize
+    }
+
+    /// All memory that the filter holds, including itself.
+    fn bytes(&self) -> usize {
+        self.plan.own_bytes + self.heap_bytes()
+    }
+
+    #[inline]
+    fn site<'a>(&'a self, seen: SeenEntry<'a>) -> &'a Site {
+        self.shared.tables.at(seen.entry())
+    }
+
+    #[inline]
+    fn shard<'a>(&'a self, seen: SeenEntry<'a>) -> Leased<'a, WIDE> {
+        let site = self.site(seen);
+        let lease = UntilSplit { seen, shared: &self.shared, memory: site.memory::<WIDE>() };
+        Shard::leased(site.table(), site.base(), lease)
+    }
+
+    #[inline(always)] // Like the operations: the place must not pass through memory.
+    fn located<'a>(&'a self, seen: SeenEntry<'a>, position: Position) -> Located<'a, Self> {
+        let (hash, depth) = (seen.hash(), seen.depth());
+        let place = self.shared.shrinking.place::<WIDE>(hash, position.in_root, depth);
+        (self.shard(seen), place)
+    }
+
+    #[inline]
+    fn position(&self, hash: Mixed) -> Position {
+        self.directory.roots().position(hash)
+    }
+
+    /// Does to an item, wherever it is, what was not done at once.
+    #[cold]
+    fn act_again<'a, A>(
+        &'a self,
+        hash: Mixed,
+        act: impl FnOnce(&'a Self, Located<'a, Self>) -> A,
+    ) -> A {
+        act(self, self.locate(hash))
+    }
+
+    /// Inserts an item of a list, which told it apart from all others. So it may have more copies here, by
+    /// its fingerprint, than could be inserted otherwise.
+    pub fn insert_listed(&self, hash: Mixed) -> Result<(), Full> {
+        let (shard, place) = self.locate(hash);
+        match shard.insert_at_once(place) {
+            Ok(Some(())) => Ok(()),
+            _ => self.insert_any((shard, place)),
+        }
+    }
+
+    /// Splits a full shard, unless another thread has done so, or made room, since it was full.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if [a split would not help](split_helps) the item, or if there is no memory for it.
+    #[cold]
+    fn split(&self, shard: Leased<'_, WIDE>, place: Place) -> Result<(), Full> {
+        let (seen, shrinking) = (shard.lease().seen, &self.shared.shrinking);
+        let site = self.site(seen);
+        rule!("a_refusal_is_decided_without_its_locks", (), {
+            if 2 * shard.all_items() < 16 && path::find(shard, place).is_none() {
+                return Err(Full::new(FullKind::NoMemory));
+            }
+        });
+        {
+            // A refusal is decided under the item's own locks. A split or a clear holds all locks of
+            // the shard, so neither is half done then, and what they wrote before is seen.
+            let Ok(own) = shard.lock_before_split(place) else { return Ok(()) };
+            if let Err(kind) =
+                split_helps(shard, &own, place, || site.exhausted(shrinking), || self.is_dense())
+            {
+                return path::find(shard, place).map(|_| ()).ok_or(Full::new(kind));
+            }
+        }
+        let _a_split = self.shared.ledger.splits.read();
+        let Ok(locked) = shard.lock_all() else { return Ok(()) };
+        let exhausted = || site.exhausted(shrinking);
+        let helps = split_helps(shard, &locked, place, exhausted, || self.is_dense()).is_ok();
+        if !rule!("who_splits_does_not_ask_whether_the_shard_was_split", helps, true) {
+            return Ok(());
+        }
+        self.split_locked(shard, &locked)
+    }
+
+    /// Splits a shard for entries of another filter that are too many for it, whatever is in it, unless another
+    /// thread has done so.
+    #[cold]
+    fn split_for_all(&self, shard: Leased<'_, WIDE>) -> Result<(), Full> {
+        let _a_split = self.shared.ledger.splits.read();
+        let Ok(locked) = shard.lock_all() else { return Ok(()) };
+        self.split_locked(shard, &locked)
+    }
+
+    /// Splits a shard. The caller holds all its locks, and `splits` of the ledger for reading.
+    fn split_locked(&self, shard: Leased<'_, WIDE>, locked: &impl Locks) -> Result<(), Full> {
+        let seen = shard.lease().seen;
+        let (site, depth) = (self.site(seen), seen.depth() + 1);
+        let shrinking = &self.shared.shrinking;
+        let (new, new_locked) = self.allocate(depth)?;
+        let upper = (new.shard::<WIDE>(), &new_locked);
+        split(shard, locked, upper, shrinking, |Sorted { surplus, newly_exhausted, has_twins }| {
+            let halves = [site, new];
+            halves
+                .iter()
+                .zip(surplus)
+                .for_each(|(site, surplus)| site.surplus_gauge().set(surplus));
+            rule!(
+                "a_lane_without_bits_is_not_put_on_the_ledger",
+                self.shared.ledger.deposit(site, &newly_exhausted),
+                ()
+            );
+            if has_twins {
+                self.shared.ledger.expect_leftovers();
+            }
+            let [lower, upper] = halves.map(|site| Entry::new(site, depth));
+            self.directory.replace(seen, lower, upper);
+        });
+        Ok(())
+    }
+
+    /// Whether the filter may be split further [for a crowd](split_policy): because it is small, or because an eighth
+    /// of all slots are taken.
+    fn is_dense(&self) -> bool {
+        let slots = self.bucket_count() * self.geometry.lanes().slots();
+        self.shared.tables.shards() < FEW_SHARDS || 8 * self.items() >= slots
+    }
+
+    /// Buys what a split needs: an unused shard, and entries in the directory for shards of this
+    /// depth. Returns the shard with all its locks: a tick goes through it from now on, and has to wait
+    /// until it has its items and its figures.
+    ///
+    /// The caller holds all locks of the shard that is to be split, and other splits wait here for
+    /// their turn. Mostly an unused shard is at hand and the directory deep enough. Some
+    /// dozen times per doubling, a table is allocated, and once or twice the directory copied.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if the memory cannot be had, or
+    ///
+    /// * if the directory would have more than [`MAX_ENTRIES`] entries a shard. It has two or four
+    ///   when hashes are random. Items that someone chose to share their first bits would otherwise
+    ///   double it with each split;
+    /// * if the filter would exceed its limit of bytes. A new table is only as large as leaves room
+    ///   for the directory's next level too, so that its shards can be used.
+    fn allocate(&self, depth: u32) -> Result<(&Site, Many<'_, SHARD_STRIPES>), Full> {
+        let _alone = self.purchases.lock();
+        if self.directory.roots().count << depth > MAX_ENTRIES * (self.shared.tables.shards() + 1) {
+            return Err(Full::new(FullKind::NoRoomNearby));
+        }
+        let limit = Full::new(FullKind::LimitReached);
+        let entries = self.directory.missing_bytes(depth);
+        let left = self.max_bytes().checked_sub(self.bytes() + entries).ok_or(limit)?;
+        let for_a_table = left.saturating_sub(self.directory.bytes_of(depth + 1));
+        let unused = self.shared.tables.next_unused(for_a_table).map_err(Full::new)?;
+        self.directory.deepen(depth).map_err(|NoMemory| Full::new(FullKind::NoMemory))?;
+        rule!("a_new_shard_is_counted_before_it_is_locked", (), self.shared.tables.use_next());
+        let Ok(locked) = unused.shard::<WIDE>().lock_all();
+        rule!("a_new_shard_is_counted_before_it_is_locked", self.shared.tables.use_next(), ());
+        Ok((unused, locked))
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

@@ -1,0 +1,64 @@
+//! Ticks in the shards of a growing filter that forgets.
+//!
+//! The pass goes through all shards, and through those that are made meanwhile. What moves from a shard to
+//! a new one is met in the one or in the other. Either the pass has been through
+//! the shard that is split, under its locks, before the split; or it comes to it later, and then it has not
+//! ended before, and comes to the new shard too. There it waits for the split to end, however early it
+//! comes: a new shard is locked as a whole before it is counted, until its items, its figures and the
+//! directory's entries are there.
+
+use crate::backend::growing::sharded::Sharded;
+use crate::backend::growing::site::Site;
+use crate::backend::growing::until_split::Shared;
+use crate::backend::shards::Shards;
+use crate::layout::bucket::Lanes;
+use crate::layout::stamps::Moment;
+use crate::rule::rule;
+use crate::table::ticking::SweepTarget;
+use std::ops::Range;
+
+impl<const WIDE: bool> Sharded<WIDE> {
+    /// Does this to each of these segments, with the site of its shard and the index of its stripe.
+    fn in_each(&self, segments: Range<usize>, mut act: impl FnMut(&Site, usize)) {
+        let in_a_shard = self.geometry.stripes() as usize;
+        let sites = self.shared.tables.sites_from(segments.start / in_a_shard);
+        for (number, site) in sites.take_while(|(number, _)| number * in_a_shard < segments.end) {
+            let first = number * in_a_shard;
+            let here = segments.start.max(first)..segments.end.min(first + in_a_shard);
+            here.for_each(|segment| act(site, site.first_stripe() + segment - first));
+        }
+    }
+}
+
+impl<const WIDE: bool> SweepTarget for Sharded<WIDE> {
+    fn lanes(&self) -> Lanes {
+        self.geometry.lanes()
+    }
+
+    fn begin(&self, set: impl FnOnce() -> Option<Moment>) {
+        set();
+    }
+
+    /// Those of all shards that are in use.
+    fn segments(&self) -> usize {
+        rule!("a_tick_passes_by_what_is_split_off", (), {
+            return self.geometry.stripes() as usize;
+        });
+        self.shared.tables.segments()
+    }
+
+    fn sweep(&self, segments: Range<usize>, now: Moment) {
+        rule!("items_go_off_the_ledger_before_their_lanes", (), self.finish_tick(now));
+        let shrinking = &self.shared.shrinking;
+        self.in_each(segments, |site, stripe| {
+            let expiring = |words: &[u64]| site.expiring::<WIDE>(shrinking, words, now);
+            site.shard::<WIDE>().sweep(stripe, now, expiring);
+        });
+    }
+
+    fn finish_tick(&self, now: Moment) {
+        let Shared { ledger, tables, .. } = &self.shared;
+        ledger.remove_expired(tables, self.geometry.lanes(), now);
+        self.perhaps_empty();
+    }
+}

@@ -1,0 +1,161 @@
+//! A copy of a shard of another growing filter: where do its entries go?
+//!
+//! Both filters began with the same shards, so each range of hashes halves at the same places in both, and a
+//! bucket has the same number in all of them. The copy and the shard here differ in nothing but their depth. If
+//! the copy is less deep, it is split like a shard, for each of the shards here that have a part of its hashes.
+//! If it is deeper, this filter's shard is split until it is as deep, as far as the entries are too many for
+//! fewer shards. Where they are not, or the shard cannot be split, the last splits of the copy are undone. So an
+//! entry loses a bit of its suffix for each level that the shard here is deeper, and gets one for each that it is less
+//! deep. Then the buckets correspond to each other, and entries are merged bucket by bucket. If a shard is full, or
+//! another thread has split it, the rest of the copy is changed for its halves.
+//!
+//! The lanes that go to both halves of a copy that is split are several entries of one item, for which only the first
+//! of them puts one on the [ledger](crate::backend::growing::ledger). Every lane keeps its place in its bucket. So a bit
+//! for each lane of the copy is enough to tell whether it has been counted.
+//!
+//! An entry counts as an item if it was not covered everywhere. If shards cannot take it all, it is refused,
+//! and what was added stays: another thread may have taken it for an item of its own.
+
+use crate::backend::growing::sharded::{Leased, Sharded};
+use crate::backend::growing::until_split::Split;
+use crate::backend::incoming::{IncomingShard, MergeReport, Unplaced, zeros};
+use crate::error::union::Reason;
+use crate::layout::geometry::Mixed;
+use crate::layout::stamps::by_stamp::ByStamp;
+use crate::rule::rule;
+use crate::shard::merge::Merged;
+
+/// A copy that is being merged.
+struct Merge<'a> {
+    copy: &'a IncomingShard<'a>,
+    /// What is in the copy for a shard of another depth.
+    changed: Vec<u64>,
+    /// For each bucket, the top bits of the lanes that have been counted.
+    counted: Vec<u64>,
+    report: &'a mut MergeReport,
+}
+
+impl<const WIDE: bool> Sharded<WIDE> {
+    /// Takes over the entries in a copy of a shard of another filter, which began with the same shards.
+    pub(super) fn merge_copy(
+        &self,
+        copy: &IncomingShard<'_>,
+        report: &mut MergeReport,
+    ) -> Result<(), Reason> {
+        let (changed, counted) = (zeros(copy.words.len())?, zeros(copy.buckets())?);
+        let mut merge = Merge { copy, changed, counted, report };
+        self.merge_range(&mut merge, (copy.start, copy.depth), 0)
+    }
+
+    /// Merges the copy, of which some buckets are done, into the shards of the range of this depth that begins with
+    /// this hash.
+    fn merge_range(
+        &self,
+        merge: &mut Merge<'_>,
+        (mut start, mut depth): (Mixed, u32),
+        mut next: usize,
+    ) -> Result<(), Reason> {
+        let mut may_grow = true;
+        'shards: loop {
+            let position = self.position(start);
+            let seen = self.directory.look_up_at(start, position);
+            if seen.depth() > depth {
+                depth += 1;
+                self.merge_range(merge, (start, depth), next)?;
+                rule!("an_entry_goes_to_the_first_of_its_shards", (), return Ok(()));
+                let upper = self.directory.roots().first_hash(position.range(depth) + 1, depth);
+                let Some(upper) = upper else { return Ok(()) };
+                start = upper;
+                continue;
+            }
+            let shard = self.shard(seen);
+            if may_grow && merge.copy.needs_depth(seen.depth()) {
+                may_grow = self.split_for_all(shard).is_ok();
+                continue;
+            }
+            let Merge { copy, changed, counted, report } = &mut *merge;
+            let mut incoming = **copy;
+            if seen.depth() != copy.depth {
+                changed.copy_from_slice(copy.words);
+                let depths = (copy.depth, seen.depth());
+                self.shared.shrinking.bring_to_depth::<WIDE>(changed, depths, position.in_root);
+                incoming.words = changed;
+            }
+            while next < incoming.end() {
+                match self.merge_some(&incoming, shard, &mut next, counted, report) {
+                    Ok(None) => {}
+                    Ok(Some(unplaced)) => match self.split(shard, unplaced.place) {
+                        Ok(()) => continue 'shards,
+                        Err(full) => {
+                            unplaced.refuse(full, report)?;
+                            next += 1;
+                        }
+                    },
+                    Err(Split) => {
+                        rule!("an_entry_is_given_up_when_its_shard_is_split", (), return Ok(()));
+                        continue 'shards;
+                    }
+                }
+            }
+            return Ok(());
+        }
+    }
+
+    /// Merges some buckets into a shard, if it has not been split. Returns the entries for which there is no room.
+    fn merge_some(
+        &self,
+        incoming: &IncomingShard<'_>,
+        shard: Leased<'_, WIDE>,
+        next: &mut usize,
+        counted: &mut [u64],
+        report: &mut MergeReport,
+    ) -> Result<Option<Unplaced>, Split> {
+        let (lanes, shrinking) = (self.geometry.lanes(), &self.shared.shrinking);
+        let ledger = &self.shared.ledger;
+        // While this is held, no exhausted lanes are erased as left over.
+        let like_a_split = || Some(ledger.splits.read());
+        let _like_a_split = rule!("an_entry_comes_while_a_filter_is_cleared", like_a_split(), None);
+        let locked = shard.lock_all()?;
+        let site = self.site(shard.lease().seen);
+        let (mut surplus, mut exhausted) = (0i64, ByStamp::default());
+        let unplaced = incoming.merge(next, shard, |place, top| {
+            let counted = &mut counted[place.first.0 as usize];
+            let is_first =
+                rule!("an_entry_counts_in_each_of_its_shards", *counted & top == 0, true);
+            let lost = shrinking.lost_by::<WIDE>(place.fp);
+            let is_exhausted = shrinking.is_exhausted(lost);
+            let merged = shard.merge_entry(&locked, place, !is_exhausted);
+            let is_new = match merged {
+                Merged::Added => is_first,
+                Merged::Coarsened { before, .. } => {
+                    // It was counted.
+                    surplus -= (1 << shrinking.lost_by::<WIDE>(before)) - 1;
+                    shard.add_items(&locked, place.first, -i32::from(is_exhausted));
+                    true
+                }
+                Merged::Covered | Merged::NoRoom => return merged,
+            };
+            surplus += (1 << lost) - i64::from(!is_exhausted);
+            if is_exhausted {
+                rule!(
+                    "nobody_knows_that_an_entry_is_in_several_shards",
+                    ledger.expect_leftovers(),
+                    ()
+                );
+                let stamp = match merged {
+                    Merged::Coarsened { stamp, .. } => stamp,
+                    _ => lanes.stamp_of(place.fp),
+                };
+                exhausted.add(stamp, i64::from(is_new));
+            }
+            if let Merged::Added = merged {
+                report.added += usize::from(is_first);
+                *counted |= top;
+            }
+            merged
+        });
+        site.surplus_gauge().add(surplus);
+        ledger.deposit(site, &exhausted);
+        Ok(unplaced)
+    }
+}

@@ -1,0 +1,48 @@
+//! What models need of the shards of a growing filter. Under loom only.
+
+use crate::backend::growing::sharded::Sharded;
+use crate::backend::growing::site::{Entry, Site};
+use crate::error::Full;
+use crate::layout::geometry::Mixed;
+use crate::layout::stamps::by_stamp::ByStamp;
+
+impl<const WIDE: bool> Sharded<WIDE> {
+    /// The site of the shard with this number.
+    #[doc(hidden)]
+    pub fn site_of(&self, shard: usize) -> Option<&Site> {
+        self.shared.tables.sites_from(shard).next().map(|(_, site)| site)
+    }
+
+    /// Does this while no lanes are erased because they are left over.
+    #[doc(hidden)]
+    pub fn as_in_a_split(&self, act: impl FnOnce()) {
+        let _a_split = self.shared.ledger.splits.read();
+        act();
+    }
+
+    /// Puts items on the ledger whose exhausted lanes are in the shard with this number.
+    #[doc(hidden)]
+    pub fn put_on_the_ledger(&self, shard: usize, stamp: usize, items: i64) {
+        let site = self.site_of(shard).expect("a shard");
+        self.shared.ledger.deposit(site, &ByStamp::only(stamp, items));
+    }
+
+    /// The entry of the shard with this number, if it has this depth.
+    #[doc(hidden)]
+    pub fn entry(&self, shard: usize, depth: u32) -> Entry {
+        Entry::new(self.site_of(shard).expect("a shard"), depth)
+    }
+
+    /// Splits the shard that owned the item when this entry was in the list of this level.
+    #[doc(hidden)]
+    pub fn split_as_seen(&self, hash: Mixed, level: u32, entry: Entry) -> Result<(), Full> {
+        let seen = self.directory.assume(hash, level, entry);
+        let (shard, place) = self.located(seen, self.position(hash));
+        self.split(shard, place)
+    }
+
+    /// How many shards there are more than in the beginning.
+    pub fn splits(&self) -> usize {
+        self.shared.tables.shards() - self.directory.roots().count
+    }
+}

@@ -1,0 +1,248 @@
+//! What operations, batches and files need of the shards of a growing filter.
+
+use crate::backend::growing::directory::SeenEntry;
+use crate::backend::growing::sharded::{AnySharded, Sharded};
+use crate::backend::growing::until_split::{Shared, Split, UntilSplit};
+use crate::backend::incoming::{IncomingShard, MergeReport};
+use crate::backend::parts::Copied;
+use crate::backend::shards::{Located, Shards};
+use crate::error::union::Reason;
+use crate::error::{Full, FullKind};
+use crate::layout::geometry::{Mixed, Place, SHARD_BUCKETS};
+use crate::layout::roots::Parts;
+use crate::layout::sizing::rate_of_a_lane;
+use crate::layout::stamps::by_stamp::ByStamp;
+use crate::rule::rule;
+
+/// The number of shards from which the rate is estimated, if there are more: a power of two.
+const SAMPLE: u64 = 128;
+
+impl<const WIDE: bool> Sharded<WIDE> {
+    /// The match_weight of a shard, on average over all hashes.
+    pub fn match_weight_of_all(&self) -> f64 {
+        let part = |seen| self.directory.share(seen) * self.site(seen).match_weight();
+        self.directory.shards().map(part).sum()
+    }
+
+    /// The same by the hashes in the middle of equal parts of all hashes.
+    pub fn match_weight_of_some(&self) -> f64 {
+        let middle = |part| Mixed((2 * part + 1) << (u64::BITS - SAMPLE.ilog2() - 1));
+        let of_part = |part| self.site(self.directory.look_up(middle(part))).match_weight();
+        (0..SAMPLE).map(of_part).sum::<f64>() / SAMPLE as f64
+    }
+
+    pub fn items(&self) -> usize {
+        (self.shared.tables.items() + self.shared.ledger.total()).try_into().unwrap_or(0)
+    }
+
+    pub fn clear(&self) {
+        let ledger = &self.shared.ledger;
+        let (mut next, mut balances) = (Some(Mixed(0)), ByStamp::default());
+        while let Some(hash) = next {
+            let seen = self.directory.look_up(hash);
+            let mut empty = || balances.add_all(&ledger.set_aside(self.site(seen)));
+            let nothing = || rule!("a_clear_records_after_its_locks", empty(), ());
+            // If it has been split meanwhile, its halves are next.
+            let cleared = self.shard(seen).clear(nothing);
+            let is_done = cleared.is_ok();
+            if rule!("a_clear_goes_on_after_a_split", is_done, true) {
+                next = self.directory.end(seen);
+                rule!("a_clear_records_after_its_locks", (), {
+                    loom::thread::yield_now();
+                    empty();
+                });
+            }
+        }
+        ledger.take_off(&balances);
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        size_of::<AnySharded>() + self.directory.heap_bytes() + self.shared.tables.heap_bytes()
+    }
+
+    /// The number of items with each stamp.
+    pub fn items_by_stamp(&self) -> ByStamp {
+        let Shared { ledger, tables, shrinking, .. } = &self.shared;
+        let (mut items, lanes) = (ledger.items(), shrinking.lanes());
+        let shards = tables.sites_from(0).map(|(_, site)| site.shard::<WIDE>());
+        for words in shards.flat_map(|shard| shard.all_words()) {
+            let exhausted = shrinking.exhausted::<WIDE>(words).tops();
+            let counted = lanes.set_of(lanes.taken(words.heads).tops() & !exhausted);
+            counted.for_each(|lane| items.add(lanes.stamp(words, lane), 1));
+        }
+        items
+    }
+
+    /// How often the deepest shard was split.
+    pub fn level(&self) -> u32 {
+        self.directory.level()
+    }
+
+    /// How many items the lanes of two buckets match.
+    pub fn rate(&self) -> f64 {
+        let match_weight = match self.shared.tables.shards() as u64 <= SAMPLE {
+            true => self.match_weight_of_all(),
+            false => self.match_weight_of_some(),
+        };
+        match_weight * rate_of_a_lane(self.geometry.lanes()) / f64::from(self.geometry.buckets())
+    }
+}
+
+impl<const WIDE: bool> Shards for Sharded<WIDE> {
+    type Lease<'a> = UntilSplit<'a, WIDE>;
+
+    /// Finding the table again is cheaper than keeping its address.
+    type Ahead<'a> = (SeenEntry<'a>, Place);
+
+    #[inline]
+    fn is_ticking(&self) -> bool {
+        let ticking = self.shared.ticking.as_deref();
+        ticking.is_some_and(|ticking| ticking.clock().is_passing())
+    }
+
+    #[cold]
+    fn sweep_for(&self, hash: Mixed) {
+        let swept = || {
+            let (shard, place) = self.locate(hash);
+            shard.sweep_both(place)
+        };
+        // If the shard has been split meanwhile, its halves are swept.
+        while rule!("a_writer_sweeps_the_shard_that_was", swept().is_err(), {
+            let _ = swept();
+            false
+        }) {}
+    }
+
+    #[inline(always)]
+    fn locate(&self, hash: Mixed) -> Located<'_, Self> {
+        let position = self.position(hash);
+        self.located(self.directory.look_up_at(hash, position), position)
+    }
+
+    fn relocate<'a>(&'a self, lease: UntilSplit<'a, WIDE>, _: Split) -> Located<'a, Self> {
+        self.locate(lease.seen.hash())
+    }
+
+    #[inline(always)]
+    fn again<'a, A>(
+        &'a self,
+        (shard, _): Located<'a, Self>,
+        act: impl FnOnce(&'a Self, Located<'a, Self>) -> A,
+    ) -> A {
+        self.act_again(shard.lease().seen.hash(), act)
+    }
+
+    fn admit<'a>(
+        &'a self,
+        (mut shard, mut place): Located<'a, Self>,
+    ) -> Result<Located<'a, Self>, Full> {
+        let shrinking = &self.shared.shrinking;
+        // By the words of a moment ago. Of threads that race, each may add one copy too many.
+        while !shrinking.takes_another(shard.matches_of(place)) {
+            // Words that a split is changing may match by a bit too few, so a refusal is decided under the locks.
+            let is_refused = rule!(
+                "a_copy_is_refused_without_its_locks",
+                shard
+                    .lock(place)
+                    .is_ok_and(|_own| !shrinking.takes_another(shard.matches_of(place))),
+                true
+            );
+            if is_refused {
+                return Err(Full::new(FullKind::TooManyCopies));
+            }
+            (shard, place) = self.locate(shard.lease().seen.hash());
+        }
+        Ok((shard, place))
+    }
+
+    fn make_room<'a>(
+        &'a self,
+        lease: UntilSplit<'a, WIDE>,
+        _: FullKind,
+    ) -> Result<Located<'a, Self>, Full> {
+        let position = self.position(lease.seen.hash());
+        let (shard, place) = self.located(lease.seen, position);
+        self.split(shard, place)?;
+        Ok(self.locate(lease.seen.hash()))
+    }
+
+    #[cold]
+    fn perhaps_empty(&self) {
+        let Shared { ledger, tables, shrinking, .. } = &self.shared;
+        ledger.clear_if_empty::<WIDE>(tables, shrinking);
+    }
+
+    #[inline(always)]
+    fn fetch(&self, hash: Mixed) -> (SeenEntry<'_>, Place) {
+        let (shard, place) = self.locate(hash);
+        shard.prefetch(place);
+        (shard.lease().seen, place)
+    }
+
+    #[inline(always)]
+    fn fetched<'a>(&'a self, (seen, place): (SeenEntry<'a>, Place)) -> Located<'a, Self> {
+        (self.shard(seen), place)
+    }
+
+    fn parts(&self) -> Parts {
+        // Ranges of the least depth: no deeper shard is in two parts. Parts as large as the largest
+        // shard are small enough.
+        let most = self.bucket_count() / SHARD_BUCKETS as usize;
+        Parts::at_most(most, self.directory.roots(), self.directory.shallowest())
+    }
+
+    #[inline]
+    fn bucket_count(&self) -> usize {
+        self.shared.tables.shards() * self.geometry.buckets() as usize
+    }
+
+    fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied> {
+        rule!("a_save_goes_by_a_list_of_its_beginning", (), {
+            return self.copy_as_listed(next, buckets);
+        });
+        loop {
+            let seen = self.directory.look_up(Mixed((*next)?));
+            rule!("a_save_goes_through_the_first_shards_only", (), {
+                if let Some(copied) = self.copy_first(next, buckets) {
+                    return Some(copied);
+                }
+            });
+            // If it has been split meanwhile, its halves come one after the other.
+            let mut exhausted = ByStamp::default();
+            let others = || {
+                exhausted = self.shared.balance(self.site(seen));
+                exhausted.total()
+            };
+            let copied = self.shard(seen).copy(buckets, others);
+            rule!("a_save_passes_over_a_shard_that_was_split", (), {
+                *next = self.directory.end(seen).map(|hash| hash.0);
+            });
+            if let Ok(items) = copied {
+                let copy = rule!(
+                    "the_end_of_a_shard_is_looked_up_after_its_copy",
+                    seen,
+                    self.directory.look_up(seen.hash())
+                );
+                *next = self.directory.end(copy).map(|hash| hash.0);
+                let copy = rule!(
+                    "the_depth_of_a_shard_is_looked_up_after_its_copy",
+                    seen,
+                    self.directory.look_up(seen.hash())
+                );
+                return Some(Copied { depth: copy.depth(), items, exhausted });
+            }
+        }
+    }
+
+    fn item_in(&self, next: u64) -> Mixed {
+        Mixed(next)
+    }
+
+    fn merge_shard(
+        &self,
+        incoming: &IncomingShard<'_>,
+        report: &mut MergeReport,
+    ) -> Result<(), Reason> {
+        self.merge_copy(incoming, report)
+    }
+}

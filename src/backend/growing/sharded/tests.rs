@@ -1,0 +1,54 @@
+use super::*;
+use crate::backend::shards::{Shards, act};
+use crate::layout::SMALL;
+use crate::layout::geometry::Bucket;
+use crate::layout::sizing::growth_plan;
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Items with the same two buckets, which someone has chosen, are refused in a filter that is nearly empty.
+#[test]
+fn an_insert_is_refused_without_the_locks_of_its_shard() {
+    let plan = growth_plan(100, 0.03, 0, 1_024.0, [0, usize::MAX]).expect("a layout");
+    let filter = Sharded::<false>::of(plan);
+    let insert = |hash| act(&filter, hash, Shards::insert);
+    // Times an odd number that the buckets are taken from, these differ in their last bits only.
+    let inverse = (0..6).fold(1u64, |x, _| {
+        x.wrapping_mul(2u64.wrapping_sub(0xD6E8_FEB8_6659_FD93u64.wrapping_mul(x)))
+    });
+    let chosen =
+        (0..u64::MAX).map(|n| Mixed((0x1234_5600_0000_0000 | n << 8).wrapping_mul(inverse)));
+    let is_crowded =
+        |hash: &Mixed| insert(*hash).is_err_and(|full| full.kind() == FullKind::NoRoomNearby);
+    let refused = chosen.take(100_000).find(is_crowded).expect("they share two buckets");
+    assert_eq!(filter.shared.tables.shards(), FEW_SHARDS, "splits for a crowd");
+
+    let (shard, place) = filter.locate(refused);
+    let own = [place.first, place.second].map(|bucket| shard.stripes::<1>([bucket]));
+    let is_elsewhere = |bucket: &Bucket| !own.contains(&shard.stripes::<1>([*bucket]));
+    let elsewhere = shard.buckets().find(is_elsewhere).expect("a third stripe");
+    let held = shard.lock_one(elsewhere).expect("no split");
+    let (send, receive) = mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| send.send(insert(refused)));
+        let answer = receive.recv_timeout(Duration::from_secs(20));
+        drop(held);
+        assert!(matches!(answer, Ok(Err(_))), "a refusal waits for a lock: {answer:?}");
+    });
+}
+
+/// Also while a part of the shards has been split, and the others have not.
+#[test]
+fn what_some_shards_tell_of_the_rate_is_near_what_all_do() {
+    let most = if SMALL { 1_000 } else { 250_000 };
+    let plan = growth_plan(most, 0.03, 0, 1_024.0, [0, usize::MAX]).expect("a layout");
+    let filter = Sharded::<false>::of(plan);
+    let mut hashes = (0..).map(Mixed::of);
+    for _ in 0..10 {
+        let next = hashes.by_ref().take(most / 3);
+        next.for_each(|hash| act(&filter, hash, Shards::insert).expect("memory"));
+        let (some, all) = (filter.match_weight_of_some(), filter.match_weight_of_all());
+        assert!((some / all - 1.0).abs() < 0.02, "{some} instead of {all}");
+    }
+    assert!(filter.shared.tables.shards() > 20);
+}

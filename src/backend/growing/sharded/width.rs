@@ -1,0 +1,138 @@
+//! The shards of a growing filter, whichever the width of its buckets. It is known here, and nowhere further up.
+
+use crate::backend::growing::directory::Directory;
+use crate::backend::growing::sharded::{AnySharded, Sharded, on_width};
+use crate::backend::growing::tables::Tables;
+use crate::backend::parts::Block;
+use crate::backend::shards::Shards;
+use crate::error::{Full, Reason};
+use crate::layout::bucket::Lanes;
+use crate::layout::geometry::Mixed;
+use crate::layout::sizing::GrowthPlan;
+use crate::layout::stamps::Moment;
+use crate::layout::stamps::by_stamp::ByStamp;
+use crate::table::Table;
+use crate::table::ticking::{SweepTarget, Ticking};
+use std::ops::Range;
+use std::sync::Arc;
+
+impl AnySharded {
+    pub(crate) fn new(plan: GrowthPlan) -> Result<Self, Reason> {
+        let (directory, tables) = Self::first(&plan)?;
+        Ok(Self::with(plan, directory, tables))
+    }
+
+    /// The same with shards that have been split so many times, while they were empty.
+    pub(crate) fn new_at_depth(plan: GrowthPlan, depth: u32) -> Result<Self, Reason> {
+        if depth == 0 {
+            return Self::new(plan);
+        }
+        let shards = plan.geometry.shards() << depth;
+        let least = plan.own_bytes + Self::bytes_when_restored(&plan, shards, depth);
+        if least > plan.max_bytes {
+            return Err(Reason::LimitTooSmall { least, most: plan.max_bytes });
+        }
+        let no_memory = |bytes| Reason::OutOfMemory { bytes };
+        let table = Table::new(plan.geometry.with_shards(shards)).map_err(no_memory)?;
+        let tables = Tables::restore(plan.geometry.shards(), table, shards).map_err(no_memory)?;
+        Self::gathered(plan, tables, std::iter::repeat_n(depth, shards))
+            .map_err(|_| no_memory(least))
+    }
+
+    /// The shards of a file, which are in one table in the order of these blocks.
+    pub fn restore(plan: GrowthPlan, table: Table, blocks: &[Block]) -> Result<Self, usize> {
+        let tables = Tables::restore(plan.geometry.shards(), table, blocks.len())?;
+        for ((_, site), block) in tables.sites_from(0).zip(blocks) {
+            site.record(block.surplus, &block.balance());
+        }
+        Self::gathered(plan, tables, blocks.iter().map(|block| block.depth))
+    }
+
+    /// The shards that are in use in these tables, with their figures. They are in the order of their
+    /// hashes and have these depths.
+    pub fn gathered(
+        plan: GrowthPlan,
+        tables: Tables,
+        depths: impl Iterator<Item = u32> + Clone,
+    ) -> Result<Self, usize> {
+        let directory =
+            Directory::restore(plan.roots(), &tables, depths).ok_or(tables.heap_bytes())?;
+        Ok(Self::with(plan, directory, tables))
+    }
+
+    fn with(plan: GrowthPlan, directory: Directory, tables: Tables) -> Self {
+        match plan.geometry.lanes().is_wide() {
+            false => AnySharded::Narrow(Sharded::new(plan, directory, tables)),
+            true => AnySharded::Wide(Sharded::new(plan, directory, tables)),
+        }
+    }
+
+    /// From now on, the time is what this says.
+    pub fn keep_time(&mut self, ticking: Option<Arc<Ticking>>) {
+        on_width!(self, shards => shards.keep_time(ticking));
+    }
+
+    /// Inserts an item of a list, which told it apart from all others. So it may have more copies here, by
+    /// its fingerprint, than could be inserted otherwise.
+    pub fn insert_listed(&self, hash: Mixed) -> Result<(), Full> {
+        on_width!(self, shards => shards.insert_listed(hash))
+    }
+
+    pub fn set_max_bytes(&self, bytes: usize) {
+        on_width!(self, shards => shards.set_max_bytes(bytes));
+    }
+
+    pub fn buckets(&self) -> usize {
+        on_width!(self, shards => shards.bucket_count())
+    }
+
+    pub fn items(&self) -> usize {
+        on_width!(self, shards => shards.items())
+    }
+
+    pub fn clear(&self) {
+        on_width!(self, shards => shards.clear());
+    }
+
+    /// The memory held, with `self`.
+    pub fn heap_bytes(&self) -> usize {
+        on_width!(self, shards => shards.heap_bytes())
+    }
+
+    /// The number of items with each stamp.
+    pub fn items_by_stamp(&self) -> ByStamp {
+        on_width!(self, shards => shards.items_by_stamp())
+    }
+
+    /// The false-positive rate at present. How long this takes does not depend on the number of shards.
+    pub fn rate(&self) -> f64 {
+        on_width!(self, shards => shards.rate())
+    }
+
+    /// How often the deepest shard was split.
+    pub fn level(&self) -> u32 {
+        on_width!(self, shards => shards.level())
+    }
+}
+
+impl SweepTarget for AnySharded {
+    fn lanes(&self) -> Lanes {
+        on_width!(self, shards => shards.lanes())
+    }
+
+    fn begin(&self, set: impl FnOnce() -> Option<Moment>) {
+        set();
+    }
+
+    fn segments(&self) -> usize {
+        on_width!(self, shards => shards.segments())
+    }
+
+    fn sweep(&self, segments: Range<usize>, now: Moment) {
+        on_width!(self, shards => shards.sweep(segments, now));
+    }
+
+    fn finish_tick(&self, now: Moment) {
+        on_width!(self, shards => shards.finish_tick(now));
+    }
+}

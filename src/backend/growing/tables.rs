@@ -1,0 +1,229 @@
+//! The memory of a growing filter: a list of tables of equal shards.
+//!
+//! A table is freed only with the filter, so a shard that was found needs no check that it is still
+//! there. Shards split one after another, so the filter needs a few new ones at a time: a new table
+//! adds a 32nd of the shards that there are. More would lie idle. From 16 MiB on, a table fills whole
+//! huge pages, at least one: small pages would make lookups of a batch take twice as long.
+//!
+//! Where a limit leaves less than that, a table may be smaller, but never less than a 64th of what
+//! is there.
+
+use crate::backend::growing::site::{Entry, Site};
+use crate::error::FullKind;
+use crate::layout::geometry::Geometry;
+use crate::sync::{AppendList, Gauge};
+use crate::table::Table;
+use crate::table::memory::huge_pages::HUGE;
+use std::sync::Arc;
+
+/// A new table has this part of the shards that there are, or at least one.
+const PART: usize = 32;
+
+/// From so many huge pages on, a table fills huge pages.
+const FEW_HUGE_PAGES: usize = 8;
+
+/// A table that is filled slowly is written at once up to this size.
+const CHUNK: usize = 5 * HUGE;
+
+/// Under a limit, it has at least this part.
+const MIN_PART: usize = 64;
+
+/// The sites of the shards of a table. Each has a share in it.
+type Sites = Box<[Site]>;
+
+/// The size of what leads to a table: the table itself, the two counts of an [`Arc`], and the place of its sites.
+const OVERHEAD: usize =
+    AppendList::<Sites>::BYTES_OF_EACH + size_of::<Table>() + 2 * size_of::<usize>();
+
+pub struct Tables {
+    /// The geometry of the shards that the filter began with.
+    geometry: Geometry,
+    sites: AppendList<Sites>,
+    /// The number of shards in use.
+    shards: Gauge,
+    /// The size of all tables.
+    bytes: Gauge,
+}
+
+impl Tables {
+    /// The first table, with all shards in use, or the number of bytes that could not be allocated.
+    pub fn new(geometry: Geometry) -> Result<Self, usize> {
+        let table = Table::new(geometry.clone())?;
+        Self::restore(geometry.shards(), table, geometry.shards())
+    }
+
+    /// A first table, with its first `shards` shards in use, of a filter that began with `roots`.
+    pub fn restore(roots: usize, table: Table, shards: usize) -> Result<Self, usize> {
+        let geometry = table.geometry().with_shards(roots);
+        let (in_use, bytes) = (Gauge::new(), Gauge::new());
+        in_use.set(shards as u64);
+        bytes.set(Self::bytes(table.geometry()) as u64);
+        let sites = AppendList::new(sites_of(table)?);
+        Ok(Tables { geometry, sites, shards: in_use, bytes })
+    }
+
+    /// Tables for a filter that began with this geometry. The first has so many shards, none of which
+    /// is in use.
+    pub fn for_shards(geometry: &Geometry, shards: usize) -> Result<Self, usize> {
+        let first = Table::new(geometry.with_shards(shards))?;
+        Self::restore(geometry.shards(), first, 0)
+    }
+
+    /// The size of a table, with all that leads to it.
+    pub fn bytes(geometry: &Geometry) -> usize {
+        OVERHEAD + Table::bytes(geometry) + Site::bytes(geometry)
+    }
+
+    /// Returns the site that a pointer which was made of one of these sites leads to.
+    #[inline]
+    pub fn at(&self, pointer: Entry) -> &Site {
+        // SAFETY: a filter has one directory and these tables. Their sites are all that the directory
+        // has pointers to, and it never hands out `NONE`. Sites stay where they are until the tables are
+        // dropped, which are borrowed here. A site is complete before a pointer to it is stored, with
+        // `Release`, and pointers are read with `Acquire`.
+        #[allow(unsafe_code)]
+        unsafe {
+            &*pointer.address()
+        }
+    }
+
+    /// The number of shards in use.
+    #[inline]
+    pub fn shards(&self) -> usize {
+        self.shards.get() as usize
+    }
+
+    pub fn segments(&self) -> usize {
+        self.shards() * self.geometry.stripes() as usize
+    }
+
+    pub fn items(&self) -> i64 {
+        let tables = self.sites.all().filter_map(|sites| sites.first().map(Site::table));
+        tables.map(|table| table.stripes().all_items()).sum()
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        self.bytes.get() as usize
+    }
+
+    /// The sites of all shards in use, with their numbers, from this number on.
+    pub fn sites_from(&self, start: usize) -> impl Iterator<Item = (usize, &Site)> {
+        let mut before = 0;
+        let tables = self.sites.all().map(move |sites| {
+            let first = before;
+            before += sites.len();
+            (first, sites)
+        });
+        tables
+            .flat_map(move |(first, sites)| {
+                let skipped = start.saturating_sub(first).min(sites.len());
+                (first + skipped..).zip(&sites[skipped..])
+            })
+            .take_while(|(number, _)| *number < self.shards())
+    }
+
+    /// Returns the shard that comes into use next. If all shards are in use, buys a table of at most
+    /// `bytes` bytes. One caller at a time.
+    pub fn next_unused(&self, bytes: usize) -> Result<&Site, FullKind> {
+        self.next_with(bytes, |shards| shards.div_ceil(MIN_PART), Table::prefaulted)
+    }
+
+    /// Takes that shard into use: those who go through all shards meet it from now on.
+    pub fn use_next(&self) {
+        self.shards.set(self.shards.get() + 1);
+    }
+
+    /// Takes a shard into use, of shards that are filled one after another. A large table is not written at once, but
+    /// provided page by page. It may be as small as one shard.
+    pub fn take_next(&self, bytes: usize) -> Result<&Site, FullKind> {
+        let table = |geometry| match Table::bytes(&geometry) > CHUNK {
+            true => Table::new(geometry),
+            false => Table::prefaulted(geometry),
+        };
+        let site = self.next_with(bytes, |_| 1, table)?;
+        self.use_next();
+        Ok(site)
+    }
+
+    /// The next unused shard: they come into use in order, table after table. A new table has at least
+    /// as many shards as `least` returns for their present number.
+    fn next_with(
+        &self,
+        bytes: usize,
+        least: impl Fn(usize) -> usize,
+        make: impl Fn(Geometry) -> Result<Table, usize>,
+    ) -> Result<&Site, FullKind> {
+        let bought: usize = self.sites.all().map(|sites| sites.len()).sum();
+        if self.shards() == bought {
+            self.allocate(bought, least(bought), bytes, make)?;
+        }
+        let mut number = self.shards();
+        let next = self.sites.all().find_map(|sites| {
+            let site = sites.get(number);
+            number = number.saturating_sub(sites.len());
+            site
+        });
+        next.ok_or(FullKind::NoMemory)
+    }
+
+    /// Adds a table of at least `least` shards and at most `bytes` bytes to tables that have `shards` shards.
+    fn allocate(
+        &self,
+        shards: usize,
+        least: usize,
+        bytes: usize,
+        make: impl Fn(Geometry) -> Result<Table, usize>,
+    ) -> Result<(), FullKind> {
+        let of_one = Self::bytes(&self.geometry.with_shards(1)) - OVERHEAD;
+        let affordable = bytes.saturating_sub(OVERHEAD) / of_one;
+        let wanted = self.wanted(shards).min(affordable);
+        if wanted < least {
+            return Err(FullKind::LimitReached);
+        }
+        let new = |shards| make(self.geometry.with_shards(shards)).and_then(sites_of);
+        // Perhaps the system has memory for a smaller one.
+        let sites = new(wanted).or_else(|_| new(least)).map_err(|_| FullKind::NoMemory)?;
+        let geometry = self.geometry.with_shards(sites.len());
+        self.bytes.add(Self::bytes(&geometry) as i64);
+        self.sites.add(sites);
+        Ok(())
+    }
+
+    /// The number of shards of a new table, when there are so many. If they take a few huge pages, or
+    /// more, a new table fills huge pages.
+    fn wanted(&self, shards: usize) -> usize {
+        let wanted = (shards / PART).max(1);
+        let in_a_huge_page = HUGE / (8 * self.geometry.words());
+        match shards >= FEW_HUGE_PAGES * in_a_huge_page && in_a_huge_page > 0 {
+            true => wanted.next_multiple_of(in_a_huge_page),
+            false => wanted,
+        }
+    }
+
+    /// Takes all shards but the first ones out of use, which have to be empty, and frees the tables that have no others.
+    pub fn truncate(&mut self, shards: usize) {
+        let (mut tables, mut before, mut bytes) = (0, 0, 0);
+        for sites in self.sites.all() {
+            if tables > 0 && before >= shards {
+                break;
+            }
+            (tables, before) = (tables + 1, before + sites.len());
+            bytes += Self::bytes(&self.geometry.with_shards(sites.len()));
+        }
+        self.sites.truncate(tables);
+        self.shards.set(shards as u64);
+        self.bytes.set(bytes as u64);
+    }
+}
+
+/// The sites of a table's shards, or the number of bytes that could not be allocated.
+fn sites_of(table: Table) -> Result<Sites, usize> {
+    let bytes = Tables::bytes(table.geometry());
+    let (shards, table) = (table.geometry().shards(), Arc::new(table));
+    let mut sites = Vec::new();
+    sites.try_reserve_exact(shards).map_err(|_| bytes)?;
+    for number in 0..shards {
+        sites.push(Site::new(&table, number).ok_or(bytes)?);
+    }
+    Ok(sites.into())
+}

@@ -1,0 +1,175 @@
+//! The lease of a growing filter's shard: it ends when the shard is split.
+
+use crate::backend::growing::directory::SeenEntry;
+use crate::backend::growing::ledger::Ledger;
+use crate::backend::growing::site::Site;
+use crate::backend::growing::tables::Tables;
+use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
+use crate::layout::geometry::{Bucket, Geometry};
+use crate::layout::shrinking::Shrinking;
+use crate::layout::shrinking::merge::MergeMatches;
+use crate::layout::stamps::Moment;
+use crate::layout::stamps::by_stamp::ByStamp;
+use crate::rule::rule;
+use crate::shard::accounts::Accounts;
+use crate::shard::encoding::Encoding;
+use crate::shard::lease::Lease;
+use crate::table::Table;
+use crate::table::clock::Clock;
+use crate::table::shard_memory::ShardMemory;
+use crate::table::ticking::Ticking;
+use std::sync::Arc;
+
+/// The lease of a shard that may be split. It holds for as long as the directory's entry that led
+/// to the shard is unchanged.
+#[derive(Clone, Copy)]
+pub struct UntilSplit<'a, const WIDE: bool = false> {
+    pub(super) seen: SeenEntry<'a>,
+    pub(super) shared: &'a Shared,
+    pub(super) memory: ShardMemory<'a>,
+}
+
+/// What the leases of all shards share.
+pub struct Shared {
+    pub shrinking: Shrinking,
+    pub tables: Tables,
+    pub ledger: Ledger,
+    /// If the filter forgets.
+    pub ticking: Option<Arc<Ticking>>,
+}
+
+impl Shared {
+    /// What time it is. Only a caller that holds a lock of a shard may depend on it.
+    #[inline]
+    pub fn now(&self) -> Moment {
+        self.ticking.as_deref().map_or(Moment::FIRST, |ticking| ticking.clock().now())
+    }
+
+    /// The balance of a shard in the ledger, without the items that have expired and stay there until the tick ends.
+    /// The caller holds a lock of the shard.
+    pub fn balance(&self, site: &Site) -> ByStamp {
+        let mut balance = site.balance();
+        for stamp in self.shrinking.lanes().dead_stamps(self.now()) {
+            balance.add(stamp, -balance.figures()[stamp]);
+        }
+        balance
+    }
+}
+
+#[cfg(loom)]
+impl<const WIDE: bool> UntilSplit<'_, WIDE> {
+    pub fn depth(self) -> u32 {
+        self.seen.depth()
+    }
+}
+
+/// The shard has been split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Split;
+
+impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
+    type Lapsed = Split;
+
+    const IS_PERMANENT: bool = false;
+
+    /// Such a search ends empty at about 94 % load (16-bit fingerprints). Filling the last percents
+    /// costs more than they are worth if it is paid for at each doubling.
+    const MAX_NODES: usize = 32;
+
+    #[inline]
+    fn memory(&self) -> Option<ShardMemory<'_>> {
+        Some(self.memory)
+    }
+
+    #[inline]
+    fn check(self) -> Result<(), Split> {
+        if self.seen.holds() { Ok(()) } else { Err(Split) }
+    }
+
+    #[inline]
+    fn check_alone(self) -> Result<(), Split> {
+        if self.seen.holds_alone() { Ok(()) } else { Err(Split) }
+    }
+
+    #[inline]
+    fn clock<'t>(&'t self, _: &'t Table) -> Option<&'t Clock> {
+        self.shared.ticking.as_deref().map(Ticking::clock)
+    }
+}
+
+/// The ledger counts what stripes do not.
+impl<const WIDE: bool> Accounts for UntilSplit<'_, WIDE> {
+    #[inline]
+    fn removing(self, words: Words, lane: Lane, lost: u32, now: Moment) -> Option<i32> {
+        if lost == 0 {
+            return Some(1);
+        }
+        let Shared { shrinking, ledger, .. } = self.shared;
+        let (site, lanes) = (self.site(), shrinking.lanes());
+        let is_exhausted = shrinking.is_exhausted(lost);
+        if is_exhausted && !ledger.withdraw(site, lanes, lanes.stamp(words, lane), now) {
+            return None;
+        }
+        let counted = i32::from(!is_exhausted);
+        site.surplus_gauge().take((1 << lost) - counted as u64);
+        Some(counted)
+    }
+
+    fn expiring(self, words: &[u64], now: Moment) -> i32 {
+        self.site().expiring::<WIDE>(&self.shared.shrinking, words, now)
+    }
+
+    #[inline]
+    fn restamping(self, words: Words, lane: Lane, to: usize) {
+        let Shared { shrinking, ledger, .. } = self.shared;
+        let from = shrinking.lanes().stamp(words, lane);
+        if from != to && !shrinking.exhausted::<WIDE>(words).only(lane).is_empty() {
+            rule!(
+                "a_refresh_leaves_an_item_to_its_old_stamp",
+                ledger.restamp(self.site(), shrinking.lanes(), [from, to], self.shared.now()),
+                ()
+            );
+        }
+    }
+
+    #[inline]
+    fn may_be_last(self) -> bool {
+        self.shared.ledger.may_be_empty()
+    }
+}
+
+/// Fingerprints lose a bit in each split.
+impl<const WIDE: bool> Encoding for UntilSplit<'_, WIDE> {
+    const WIDE: bool = WIDE;
+
+    #[inline]
+    fn matching(self, _: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
+        self.shared.shrinking.matching::<WIDE>(word, fp)
+    }
+
+    #[inline]
+    fn matching_tail(self, _: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
+        self.shared.shrinking.matching_tail(word, fp)
+    }
+
+    #[inline]
+    fn merge_matches(self, _: Lanes, words: Words, fp: Fingerprint) -> MergeMatches {
+        self.shared.shrinking.merge_matches::<WIDE>(words, fp)
+    }
+
+    #[inline]
+    fn alternate(self, _: &Geometry, bucket: Bucket, fp: Fingerprint) -> Bucket {
+        self.shared.shrinking.alternate(bucket, fp)
+    }
+
+    #[inline]
+    fn most_precise(self, words: Words, among: LaneSet) -> Option<(u32, Lane)> {
+        self.shared.shrinking.most_precise::<WIDE>(words, among)
+    }
+}
+
+impl<'a, const WIDE: bool> UntilSplit<'a, WIDE> {
+    fn site(self) -> &'a Site {
+        self.shared.tables.at(self.seen.entry())
+    }
+}

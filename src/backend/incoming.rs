@@ -1,0 +1,235 @@
+//! A copied shard of a filter that is merged into another one, and what becomes of its entries.
+
+use crate::error::Full;
+use crate::error::union::Reason;
+use crate::layout::bucket::{Lanes, Words};
+use crate::layout::geometry::{Bucket, Mixed, Place, STRIPE_BUCKETS};
+use crate::layout::stamps::Moment;
+use crate::shard::Shard;
+use crate::shard::lease::Lease;
+use crate::shard::merge::Merged;
+use crate::table::ticking::Time;
+
+/// A union gives up after so many refusals.
+const MAX_REFUSED: usize = 1_000;
+
+/// After so many entries, writers of a shard into which a copy is merged have a turn.
+const CHUNK: usize = 1_000;
+
+/// A copy of a shard of another filter, whose lanes are as old as they are here.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub struct IncomingShard<'a> {
+    /// An item of the shard: the first, if the filter grows.
+    pub start: Mixed,
+    pub depth: u32,
+    pub words: &'a [u64],
+    pub lanes: Lanes,
+}
+
+/// Entries of one bucket for which there is no room, by one of them and their number.
+pub struct Unplaced {
+    pub place: Place,
+    count: usize,
+}
+
+impl Unplaced {
+    /// Refuses them for good. The error is to go no further.
+    pub fn refuse(self, full: Full, report: &mut MergeReport) -> Result<(), Reason> {
+        (0..self.count).try_for_each(|_| report.note(Err(full)))
+    }
+}
+
+impl IncomingShard<'_> {
+    pub fn buckets(&self) -> usize {
+        self.words.len() / self.lanes.words()
+    }
+
+    /// Whether a shard of this depth has to be split for the entries of the copy, and those of the other shards
+    /// in its range, which are probably as many each.
+    pub fn needs_depth(&self, depth: u32) -> bool {
+        let deeper = self.depth.saturating_sub(depth);
+        let entries = || 4 * self.lanes.count_taken(self.words) as u64;
+        deeper > 0 && entries() << deeper > 3 * (self.buckets() * self.lanes.slots()) as u64
+    }
+
+    /// The number of buckets, with empty ones that make the stripes whole, and a power of two of them.
+    pub fn end(&self) -> usize {
+        let stripes = self.buckets().div_ceil(STRIPE_BUCKETS as usize);
+        stripes.next_power_of_two() * STRIPE_BUCKETS as usize
+    }
+
+    /// Merges the entries of some buckets into a shard, of which the caller holds all locks. `next` of the buckets were
+    /// merged before, and are afterwards. `merge_entry` adds an entry; it also gets the top bit of its lane. Ends
+    /// with a bucket that has entries for which there is no room, and may be merged again: what is there is covered.
+    #[inline]
+    pub fn merge<L: Lease>(
+        &self,
+        next: &mut usize,
+        shard: Shard<'_, L>,
+        mut merge_entry: impl FnMut(Place, u64) -> Merged,
+    ) -> Option<Unplaced> {
+        let mut merged = 0;
+        while merged < CHUNK && *next < self.end() {
+            let (bucket, words) = self.bucket(*next);
+            let taken = self.lanes.taken(words.heads);
+            let mut unplaced = None;
+            for lane in taken {
+                let Some(fp) = self.lanes.get_whole(words, lane) else { continue };
+                let place = Place { first: bucket, second: shard.alternate(bucket, fp), fp };
+                if let Merged::NoRoom = merge_entry(place, taken.only(lane).tops()) {
+                    let count = unplaced.map_or(1, |Unplaced { count, .. }| count + 1);
+                    unplaced = Some(Unplaced { place, count });
+                }
+                merged += 1;
+            }
+            if unplaced.is_some() {
+                return unplaced;
+            }
+            *next += 1;
+        }
+        None
+    }
+
+    /// The bucket that comes after so many others.
+    ///
+    /// The stripes take turns, so that they fill up evenly. Otherwise one would be full before the others have
+    /// anything, and the shard would seem to have met a [crowd](crate::backend::growing::sharded::split_policy).
+    #[inline]
+    fn bucket(&self, after: usize) -> (Bucket, Words) {
+        let stripes = self.end() / STRIPE_BUCKETS as usize;
+        let (stripe, in_stripe) = (after & (stripes - 1), after >> stripes.ilog2());
+        let bucket = stripe * STRIPE_BUCKETS as usize + in_stripe;
+        let word = |at: usize| self.words.get(at).copied().unwrap_or(0);
+        let words = match self.lanes.is_wide() {
+            false => Words { heads: word(bucket), tails: 0 },
+            true => Words { heads: word(2 * bucket), tails: word(2 * bucket + 1) },
+        };
+        (Bucket(bucket as u32), words)
+    }
+}
+
+/// The present times of two filters.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct AgeMap {
+    here: Moment,
+    pub there: Moment,
+    /// How many ticks this filter is ahead.
+    lag: u64,
+    /// For how many ticks both remember their items.
+    remembers: u64,
+}
+
+impl AgeMap {
+    /// Of filters whose times are these, here and there, if they forget.
+    pub fn of(times: Option<[Time; 2]>, lanes: Lanes) -> Self {
+        let Some([here, there]) = times else {
+            return AgeMap { here: Moment::FIRST, there: Moment::FIRST, lag: 0, remembers: 0 };
+        };
+        let ahead = here.number.zip(there.number).map(|(here, there)| here.saturating_sub(there));
+        AgeMap {
+            here: Moment::of_tick(here.tick),
+            there: Moment::of_tick(there.tick),
+            lag: ahead.unwrap_or(0),
+            remembers: lanes.remembers().into(),
+        }
+    }
+
+    /// How old something is here that is so old in the other filter, or `None` if it has expired here.
+    pub fn age(&self, there: u64) -> Option<u64> {
+        there.checked_add(self.lag).filter(|age| *age <= self.remembers)
+    }
+
+    /// Makes the lanes of these buckets of the other filter as old as they are here.
+    pub fn bring(&self, words: &mut [u64], lanes: Lanes) {
+        if !lanes.forgets() {
+            return;
+        }
+        lanes.replace_each(words, |words| {
+            lanes.taken(words.heads).fold(words, |words, lane| {
+                match self.age(lanes.age(words, lane, self.there)) {
+                    Some(age) => lanes.with_age(words, lane, age, self.here),
+                    None => lanes.without_whole(words, lane),
+                }
+            })
+        });
+    }
+}
+
+/// What became of the entries so far.
+#[doc(hidden)]
+#[derive(Default)]
+pub struct MergeReport {
+    pub added: usize,
+    refused: usize,
+    full: Option<Full>,
+}
+
+impl MergeReport {
+    /// Notes what became of an entry. The error is to go no further.
+    pub fn note(&mut self, result: Result<bool, Full>) -> Result<(), Reason> {
+        match result {
+            Ok(added) => self.added += usize::from(added),
+            Err(full) => {
+                self.refused += 1;
+                self.full = Some(full);
+            }
+        }
+        if self.refused < MAX_REFUSED { Ok(()) } else { self.result() }
+    }
+
+    /// The error if any entry was refused.
+    pub fn result(&self) -> Result<(), Reason> {
+        let &MergeReport { added, refused, full } = self;
+        full.map_or(Ok(()), |full| {
+            let is_all = refused < MAX_REFUSED;
+            Err(Reason::Full { full, added, refused, is_all })
+        })
+    }
+}
+
+/// So many words.
+pub fn zeros(count: usize) -> Result<Vec<u64>, Reason> {
+    let mut words = Vec::new();
+    let bytes = size_of::<u64>() * count;
+    words.try_reserve_exact(count).map_err(|_| Reason::OutOfMemory { bytes })?;
+    words.resize(count, 0);
+    Ok(words)
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_bucket_comes_once_and_the_stripes_take_turns() {
+        const STRIPE: u64 = STRIPE_BUCKETS as u64;
+        for count in [2, STRIPE + 1, 5 * STRIPE, 16 * STRIPE] {
+            let words: Vec<u64> = (0..count).collect();
+            let copy = IncomingShard {
+                start: Mixed(0),
+                depth: 0,
+                words: &words,
+                lanes: Lanes::of_bits(16),
+            };
+            let all: Vec<(u32, u64)> = (0..copy.end())
+                .map(|after| copy.bucket(after))
+                .map(|(bucket, words)| (bucket.0, words.heads))
+                .filter(|(bucket, _)| u64::from(*bucket) < count)
+                .collect();
+            assert!(all.iter().all(|(bucket, word)| u64::from(*bucket) == *word));
+            let mut sorted: Vec<u64> = all.iter().map(|(_, word)| *word).collect();
+            sorted.sort_unstable();
+            assert_eq!(sorted, words);
+            // Whatever has come so far, no whole stripe has had more of it than another.
+            let mut in_stripes = vec![0u32; count.div_ceil(STRIPE) as usize];
+            for (bucket, _) in all {
+                in_stripes[(bucket / STRIPE_BUCKETS) as usize] += 1;
+                let whole = &in_stripes[..(count / STRIPE) as usize];
+                let [most, least] = [whole.iter().max(), whole.iter().min()];
+                assert!(most.zip(least).is_none_or(|(most, least)| most - least <= 1), "{count}");
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The types that rooms and snapshots exchange.
+
+use crate::backend::growing::tables::Tables;
+use crate::layout::geometry::Geometry;
+use crate::layout::sizing::{GrowthPlan, rate_at};
+use crate::layout::stamps::by_stamp::ByStamp;
+use crate::table::Table;
+use crate::table::ticking::Time;
+
+/// The layout of a filter, as a file records it.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub enum Plan {
+    Fixed(Geometry),
+    Growing(GrowthPlan),
+}
+
+impl Plan {
+    /// Returns the geometry of the shards that the filter began with.
+    pub fn geometry(&self) -> &Geometry {
+        match self {
+            Plan::Fixed(geometry) => geometry,
+            Plan::Growing(plan) => &plan.geometry,
+        }
+    }
+
+    pub fn grows(&self) -> bool {
+        matches!(self, Plan::Growing(_))
+    }
+
+    /// Returns the limit of the filter's memory, if it has one.
+    pub fn max_bytes(&self) -> Option<usize> {
+        match self {
+            Plan::Fixed(_) => None,
+            Plan::Growing(plan) => Some(plan.max_bytes).filter(|bytes| *bytes < usize::MAX),
+        }
+    }
+
+    /// Returns the growth that the filter was built for, which is 1 for a fixed filter.
+    pub fn expected_growth(&self) -> f64 {
+        match self {
+            Plan::Fixed(_) => 1.0,
+            Plan::Growing(plan) => plan.expected_growth,
+        }
+    }
+
+    /// Returns the false-positive rate of the filter at its capacity, or after its expected growth.
+    pub fn rate_at_capacity(&self, capacity: usize) -> f64 {
+        match self {
+            Plan::Fixed(geometry) => {
+                let slots =
+                    geometry.shards() * geometry.buckets() as usize * geometry.lanes().slots();
+                rate_at(geometry.lanes(), capacity as f64 / slots as f64)
+            }
+            Plan::Growing(plan) => plan.rate,
+        }
+    }
+}
+
+/// What a room reports about a shard that it has copied.
+#[doc(hidden)]
+#[derive(Clone, Debug, PartialEq)]
+pub struct Copied {
+    pub depth: u32,
+    pub items: i64,
+    /// The balance of a growing filter's shard in the [ledger](crate::backend::growing::ledger), which is part of `items`.
+    pub exhausted: ByStamp,
+}
+
+/// What a block of a file records about its shard, and the block's checksum.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct Block {
+    pub depth: u32,
+    pub items: i64,
+    /// The lanes that are not exhausted, each of which is an item. The other items are the shard's balance in the
+    /// [ledger](crate::backend::growing::ledger).
+    pub counted: i64,
+    /// The balance by stamps, in a growing filter that forgets.
+    pub by_stamp: Option<Box<ByStamp>>,
+    /// Of a growing filter: see [`Site::surplus`](crate::backend::growing::site::Site::surplus).
+    pub surplus: u64,
+    /// When it was copied, in a filter that forgets.
+    pub time: Option<Time>,
+    pub sum: u64,
+}
+
+impl Block {
+    pub const EMPTY: Block =
+        Block { depth: 0, items: 0, counted: 0, by_stamp: None, surplus: 0, time: None, sum: 0 };
+
+    /// The shard's balance in the ledger.
+    pub fn balance(&self) -> ByStamp {
+        let of_all = || ByStamp::only(0, self.items.wrapping_sub(self.counted));
+        self.by_stamp.as_deref().cloned().unwrap_or_else(of_all)
+    }
+}
+
+/// The contents of a file, or of pieces.
+#[doc(hidden)]
+pub enum Loaded {
+    /// All shards in one table, in the order of their blocks.
+    Shards { table: Table, blocks: Vec<Block>, time: Option<Time> },
+    /// The shards of a growing filter, which are in use in these tables in the order of their hashes.
+    Gathered { tables: Box<Tables>, depths: Vec<u32>, time: Option<Time> },
+    /// The mixed hashes of a growing filter's list, in ascending order, and the stamps of one that
+    /// forgets.
+    Items { hashes: Vec<u64>, stamps: Vec<u8>, time: Option<Time> },
+}

@@ -1,0 +1,282 @@
+//! The operations on one item, in the shards of either kind of filter.
+//!
+//! An operation asks the item's shard first. The shard may answer that
+//!
+//! * it no longer owns the item, because it was split ([`Refusal::Lapsed`]): then
+//!   [`relocate`](Shards::relocate) finds the shard that owns it now, and that one is asked;
+//! * it has no room for the item ([`Refusal::Full`]): then [`make_room`](Shards::make_room) splits
+//!   the shard, or refuses the item for good.
+//!
+//! Neither happens again unless this thread splits a shard or another thread changes one, so the
+//! loops below end. In a fixed filter no shard is ever split and no room can be made, so there an
+//! operation is that of the shard and nothing else.
+
+use crate::backend::incoming::{IncomingShard, MergeReport};
+use crate::backend::parts::Copied;
+use crate::error::union::Reason;
+use crate::error::{Full, FullKind};
+use crate::layout::geometry::{Mixed, Place};
+use crate::layout::roots::Parts;
+use crate::rule::rule;
+use crate::shard::Shard;
+use crate::shard::kick::{Copies, kick};
+use crate::shard::lease::{Answer, Lease, Refusal, Removal};
+
+/// The shard that an item belongs to, and where in it.
+pub type Located<'a, S> = (Shard<'a, <S as Shards>::Lease<'a>>, Place);
+
+/// What a shard returns once its lease has ended.
+pub type Lapsed<'a, S> = <<S as Shards>::Lease<'a> as Lease>::Lapsed;
+
+/// All shards of a filter: [those of a fixed size](crate::backend::fixed::Fixed), or those that are
+/// [split](crate::backend::growing::sharded::Sharded) when they are full.
+///
+/// The operations are always inlined, so that the item's place stays in registers: passing it through
+/// memory takes 10 ns.
+pub trait Shards: Sized + Send + Sync {
+    type Lease<'a>: Lease
+    where
+        Self: 'a;
+
+    /// Whether a tick is passing, so that what has expired may be left.
+    fn is_ticking(&self) -> bool;
+
+    /// Erases what has expired in the stripes of an item.
+    fn sweep_for(&self, hash: Mixed);
+
+    /// Finds where an item belongs now.
+    fn locate(&self, hash: Mixed) -> Located<'_, Self>;
+
+    /// The same for an operation that does what it would do if a tick that is passing had passed.
+    #[inline(always)]
+    fn locate_in_time(&self, hash: Mixed) -> Located<'_, Self> {
+        if rule!("a_stripe_is_written_and_not_swept", self.is_ticking(), false) {
+            self.sweep_for(hash);
+        }
+        self.locate(hash)
+    }
+
+    /// Finds where an item belongs now, after a shard answered that its lease had lapsed.
+    fn relocate<'a>(
+        &'a self,
+        lease: Self::Lease<'a>,
+        lapsed: Lapsed<'a, Self>,
+    ) -> Located<'a, Self>;
+
+    /// Does what did not succeed at once. What this does not need is not kept in registers, or on the
+    /// stack, by the attempt that comes before.
+    #[inline(always)]
+    fn again<'a, A>(
+        &'a self,
+        at: Located<'a, Self>,
+        act: impl FnOnce(&'a Self, Located<'a, Self>) -> A,
+    ) -> A {
+        act(self, at)
+    }
+
+    /// Finds where another copy of an item may be inserted.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if there are as many as the filter takes.
+    #[inline]
+    fn admit<'a>(&'a self, at: Located<'a, Self>) -> Result<Located<'a, Self>, Full> {
+        Ok(at)
+    }
+
+    /// Makes room for an item whose shard was full in this way, and finds where the item belongs after
+    /// that.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if the filter cannot grow, or if growing would not help this item.
+    fn make_room<'a>(
+        &'a self,
+        lease: Self::Lease<'a>,
+        kind: FullKind,
+    ) -> Result<Located<'a, Self>, Full>;
+
+    /// To be called after a removal that may have been the last.
+    fn perhaps_empty(&self) {}
+
+    /// An item of a batch whose memory was requested. A batch keeps some thirty of these between
+    /// [`fetch`](Self::fetch) and [`fetched`](Self::fetched), so each should be small.
+    type Ahead<'a>: Copy
+    where
+        Self: 'a;
+
+    /// Finds where an item belongs, and prefetches the memory that a lookup of it reads.
+    fn fetch(&self, hash: Mixed) -> Self::Ahead<'_>;
+
+    /// Where the item belongs, as [`fetch`](Self::fetch) found it.
+    fn fetched<'a>(&'a self, ahead: Self::Ahead<'a>) -> Located<'a, Self>;
+
+    /// Parts into which a batch of writes may be sorted so that no shard's items are in two parts.
+    fn parts(&self) -> Parts;
+
+    /// The number of buckets now.
+    fn bucket_count(&self) -> usize;
+
+    /// Copies the buckets of shard `next`, which is 0 at first, and sets `next` to the shard that
+    /// follows. Other threads may change the filter between two calls: an item that stays in is in
+    /// exactly one of the copies. (This holds for items. A lane that is exhausted, and so belongs to
+    /// both halves of a split, may be in two.)
+    fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied>;
+
+    /// Returns an item of shard `next`.
+    fn item_in(&self, next: u64) -> Mixed;
+
+    /// Takes over the entries in a copy of a shard of another filter that was made like this one.
+    fn merge_shard(
+        &self,
+        incoming: &IncomingShard<'_>,
+        report: &mut MergeReport,
+    ) -> Result<(), Reason>;
+
+    // The operations, on an item that was located.
+
+    #[inline(always)]
+    fn contains<'a>(&'a self, at: Located<'a, Self>) -> bool {
+        let (shard, place) = at;
+        shard.look(place).unwrap_or_else(|| self.again(at, Self::contains_again))
+    }
+
+    #[inline]
+    fn contains_again<'a>(&'a self, (shard, place): Located<'a, Self>) -> bool {
+        let again = |lapsed| ask_again(self, shard.lease(), lapsed, Shard::contains_again);
+        shard.contains_again(place).unwrap_or_else(again)
+    }
+
+    #[inline(always)]
+    fn count<'a>(&'a self, (shard, place): Located<'a, Self>) -> usize {
+        let again = |lapsed| ask_again(self, shard.lease(), lapsed, Shard::count);
+        shard.count(place).unwrap_or_else(again)
+    }
+
+    #[inline(always)]
+    fn remove<'a>(&'a self, (shard, place): Located<'a, Self>) -> bool {
+        let again = |lapsed| ask_again(self, shard.lease(), lapsed, Shard::remove);
+        let removal = shard.remove(place).unwrap_or_else(again);
+        if removal == Removal::PerhapsLast {
+            self.perhaps_empty();
+        }
+        removal != Removal::Absent
+    }
+
+    #[inline(always)]
+    fn insert<'a>(&'a self, at: Located<'a, Self>) -> Result<(), Full> {
+        let (shard, place) = at;
+        match shard.insert_at_once(place) {
+            Ok(Some(())) => Ok(()),
+            _ => self.again(at, Self::insert_again),
+        }
+    }
+
+    #[inline]
+    fn insert_again<'a>(&'a self, at: Located<'a, Self>) -> Result<(), Full> {
+        self.insert_any(self.admit(at)?)
+    }
+
+    /// Inserts an item, however many copies there are.
+    #[inline]
+    fn insert_any<'a>(&'a self, at: Located<'a, Self>) -> Result<(), Full> {
+        place(self, at, |shard, place| kick(shard, place, Copies::Add).map(|_| ()))
+    }
+
+    #[inline(always)]
+    fn insert_if_absent<'a>(&'a self, at: Located<'a, Self>) -> Result<bool, Full> {
+        let (shard, place) = at;
+        match shard.insert_if_absent_at_once(place) {
+            Ok(Some(added)) => Ok(added),
+            _ => self.again(at, Self::insert_if_absent_again),
+        }
+    }
+
+    #[inline]
+    fn insert_if_absent_again<'a>(&'a self, at: Located<'a, Self>) -> Result<bool, Full> {
+        place(self, at, |shard, place| kick(shard, place, Copies::UnlessPresent))
+    }
+
+    #[inline(always)]
+    fn refresh<'a>(&'a self, (shard, place): Located<'a, Self>) -> bool {
+        let again = |lapsed| ask_again(self, shard.lease(), lapsed, Shard::refresh);
+        shard.refresh(place).unwrap_or_else(again)
+    }
+
+    #[inline(always)]
+    fn insert_or_refresh<'a>(&'a self, (shard, place): Located<'a, Self>) -> Result<bool, Full> {
+        let again = |refusal| place_again(self, shard.lease(), refusal, Shard::insert_or_refresh);
+        shard.insert_or_refresh(place).or_else(again)
+    }
+
+    /// How many ticks ago the copy of the item came that a removal takes.
+    #[inline]
+    fn age<'a>(&'a self, (shard, place): Located<'a, Self>) -> Option<u64> {
+        let again = |lapsed| ask_again(self, shard.lease(), lapsed, Shard::age);
+        shard.age(place).unwrap_or_else(again)
+    }
+
+    /// Adds an item of another filter's list, so many ticks old, unless it is here. Returns whether it
+    /// was added.
+    fn merge_item(&self, hash: Mixed, age: u64) -> Result<bool, Full> {
+        place(self, self.locate(hash), |shard, place| shard.merge_item(place, age))
+    }
+}
+
+/// Finds where the item is, and does this to it. (A function that is passed may not be inlined, so the operations of
+/// filters do without.)
+#[cfg(any(loom, all(test, not(shuttle))))]
+pub fn act<'a, S: Shards, A>(
+    shards: &'a S,
+    hash: Mixed,
+    operation: impl FnOnce(&'a S, Located<'a, S>) -> A,
+) -> A {
+    operation(shards, shards.locate_in_time(hash))
+}
+
+/// Asks the item's present shard, after the shard with this lease was split.
+#[cold]
+fn ask_again<'a, S: Shards, A>(
+    shards: &'a S,
+    mut lease: S::Lease<'a>,
+    mut lapsed: Lapsed<'a, S>,
+    ask: impl Fn(Shard<'a, S::Lease<'a>>, Place) -> Result<A, Lapsed<'a, S>>,
+) -> A {
+    loop {
+        let (shard, place) = shards.relocate(lease, lapsed);
+        match ask(shard, place) {
+            Ok(answer) => return answer,
+            Err(again) => (lease, lapsed) = (shard.lease(), again),
+        }
+    }
+}
+
+/// Places the item in its shard, or in the present one if that was split or made room.
+#[inline]
+fn place<'a, S: Shards, A>(
+    shards: &'a S,
+    (shard, place): Located<'a, S>,
+    ask: impl Fn(Shard<'a, S::Lease<'a>>, Place) -> Answer<A, S::Lease<'a>>,
+) -> Result<A, Full> {
+    ask(shard, place).or_else(|refusal| place_again(shards, shard.lease(), refusal, ask))
+}
+
+/// Asks again to place the item, after its shard was split or made room.
+#[cold]
+fn place_again<'a, S: Shards, A>(
+    shards: &'a S,
+    mut lease: S::Lease<'a>,
+    mut refusal: Refusal<Lapsed<'a, S>>,
+    ask: impl Fn(Shard<'a, S::Lease<'a>>, Place) -> Answer<A, S::Lease<'a>>,
+) -> Result<A, Full> {
+    loop {
+        let (shard, place) = match refusal {
+            Refusal::Full(kind) => shards.make_room(lease, kind)?,
+            Refusal::Lapsed(lapsed) => shards.relocate(lease, lapsed),
+        };
+        match ask(shard, place) {
+            Ok(answer) => return Ok(answer),
+            Err(again) => (lease, refusal) = (shard.lease(), again),
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! Fingerprints that age: what the lanes of a growing filter hold, and how a split changes them.
+//!
+//! ```text
+//! 16 bits   15           8 7             0
+//!          [    anchor    |    bits     1 ]      new: seven bits of the hash
+//!          [    anchor    |  bits 1 0 0 0 ]      after three splits: four bits are left
+//!          [    anchor    | 1 0 0 0 0 0 0 0 ]    exhausted: no bits are left
+//! ```
+//!
+//! The *anchor*, the upper half of a lane, never changes. It determines the item's other bucket,
+//! `i ^ d`, where `d` is odd and derived from the anchor. For three anchors of four, `d` is less
+//! than 512, so that both buckets share a stripe. (A shard of a growing filter always has 8,192
+//! buckets.)
+//!
+//! The *suffix*, the lower half, holds the bits of the hash that follow the ones by which the
+//! directory found the shard, then a `1`, then zeros. A split sends the item to one of the halves
+//! by the first bit of the suffix, and shifts the rest up: from then on, the directory accounts for
+//! that bit. So each split makes a lane match more items, while items that are inserted after it
+//! have whole suffixes again. When a suffix is *exhausted*, nothing tells the halves apart, and the
+//! lane goes to both.
+//!
+//! A lookup derives the fingerprint that the item would have if it were new. A lane matches the
+//! item if it agrees with that fingerprint in all bits above the lane's last `1`.
+//!
+//! In a [wide](crate::layout::bucket) bucket, the head is the anchor and the tail is the suffix. An
+//! anchor in it is never zero.
+//!
+//! In a filter that forgets, the [stamp](crate::layout::stamps) is below the suffix. Whatever is done
+//! to a suffix leaves it alone.
+//!
+//! All of this is arithmetic on copies of words, as in [`bucket`](crate::layout::bucket).
+
+pub mod merge;
+
+use crate::layout::SMALL;
+use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
+use crate::layout::geometry::{Bucket, Mixed, Place, SHARD_BUCKETS, STRIPE_BUCKETS, scale};
+use std::num::NonZeroU32;
+use std::ops::Add;
+
+/// The number of buckets in each shard of a growing filter: 64 KiB, or 128 of wide ones. At this size a split takes
+/// microseconds, and the bookkeeping of a shard is negligible.
+pub const GROWING_BUCKETS: u32 = if SMALL { SHARD_BUCKETS } else { 1 << 13 };
+
+/// How the lanes of a growing filter are divided into anchor and suffix.
+#[derive(Clone, Copy, Debug)]
+pub struct Shrinking {
+    lanes: Lanes,
+    /// The number of bits in the suffix, including the `1`.
+    suffix: u8,
+    /// The number of bits in the stamp.
+    stamp: u8,
+    /// The shifts that make a narrow lane, or a suffix, of the top bits of a 64-bit fraction.
+    to_lane: u8,
+    to_suffix: u8,
+    /// How far the other bucket may be, by two bits of the anchor's hash: anywhere in the shard, or in the same stripe.
+    within: [u32; 4],
+    /// The mask of the anchor in a fingerprint.
+    anchors: u32,
+    /// The bits of a suffix in its lane, and the lowest of them.
+    in_a_suffix: u32,
+    unit: NonZeroU32,
+    /// The lowest bit of each suffix.
+    units: u64,
+    /// All bits of a word except for the stamps.
+    unstamped: u64,
+}
+
+/// What a bucket becomes in the two halves of a shard that is split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Halves {
+    pub lower: Words,
+    pub upper: Words,
+    /// The exhausted lanes, which are in both.
+    pub in_both: LaneSet,
+}
+
+/// What some lanes add to the figures of their shard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    pub exhausted: u64,
+    /// Their [match_weight](Shrinking::match_weight) less the number of those that are not exhausted.
+    pub surplus: u64,
+}
+
+impl Add for Lost {
+    type Output = Lost;
+
+    fn add(self, other: Lost) -> Lost {
+        Lost { exhausted: self.exhausted + other.exhausted, surplus: self.surplus + other.surplus }
+    }
+}
+
+/// The lanes that match an item.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Matches {
+    pub lanes: usize,
+    /// Those that have lost no bits.
+    pub whole: usize,
+    /// The bits that all of them have lost together.
+    pub lost: u32,
+}
+
+impl Shrinking {
+    pub fn new(lanes: Lanes) -> Self {
+        let bits = lanes.bits() as u8;
+        let stamp = lanes.stamp_bits() as u8;
+        let unstamped = bits - stamp;
+        let suffix = if lanes.is_wide() { unstamped } else { unstamped - unstamped / 2 };
+        // As in a fixed filter, buckets of two lanes need their items spread farther.
+        let near = if SMALL || lanes.slots() <= 2 { GROWING_BUCKETS } else { STRIPE_BUCKETS };
+        let within = [GROWING_BUCKETS, near, near, near].map(|buckets| buckets - 1);
+        let in_a_head = if lanes.is_wide() { 0 } else { suffix + stamp };
+        let anchors = (lanes.heads() as u32) & !((1 << in_a_head) - 1);
+        let (to_lane, to_suffix) = (64 - bits, 64 - suffix - stamp);
+        let unit = NonZeroU32::MIN.saturating_add((1 << stamp) - 1);
+        let in_a_suffix = ((1u64 << suffix) - 1) << stamp;
+        let units = lanes.ones() << stamp;
+        let unstamped = !(units - lanes.ones());
+        Shrinking {
+            lanes,
+            suffix,
+            stamp,
+            to_lane,
+            to_suffix,
+            within,
+            anchors,
+            in_a_suffix: in_a_suffix as u32,
+            unit,
+            units,
+            unstamped,
+        }
+    }
+
+    /// The number of bits of the hash in a whole suffix.
+    pub fn suffix_bits(&self) -> u32 {
+        u32::from(self.suffix) - 1
+    }
+
+    /// The number of bits above the suffix in its word.
+    #[inline]
+    fn anchor_bits(&self) -> u32 {
+        u32::from(self.to_suffix - self.to_lane)
+    }
+
+    /// Whether a filter takes another copy of an item that has these already.
+    ///
+    /// It takes as many as a bucket has lanes. Two buckets hold twice as many. But items with so many would
+    /// fill both, and leave other items of these buckets no way out. With one bucket's worth each, buckets that
+    /// such items join like the edges of a tree have a whole bucket of room left. (Anchors of less than six bits
+    /// lead to so few alternates that often three such items have the same two buckets. There four or
+    /// five copies are enough, if they have so many bits that no other items are taken for copies.)
+    ///
+    /// A lane may be another item's, the more so if it has lost bits. So what counts is in how many bits all of
+    /// them agree with the item: in more than all copies but one would that have lost none; or, if anchors are
+    /// short, in 32 bits of lanes that have lost none.
+    pub fn takes_another(&self, copies: Matches) -> bool {
+        let Matches { lanes, whole, lost } = copies;
+        let slots = self.lanes.slots();
+        let unstamped = self.lanes.fingerprint_bits() - self.lanes.stamp_bits();
+        let anchor = unstamped - u32::from(self.suffix);
+        let of_a_copy = unstamped as usize - 1;
+        let are_enough = anchor < 6 && whole * of_a_copy >= 32;
+        let agreeing = (lanes * of_a_copy).saturating_sub(lost as usize);
+        !are_enough && agreeing <= (slots - 1) * of_a_copy
+    }
+
+    /// Returns the anchor of an item, from a fraction of its hash.
+    #[inline]
+    fn anchor<const WIDE: bool>(&self, fraction: u64) -> u32 {
+        match WIDE {
+            false => (fraction >> self.to_lane) as u32 & self.anchors,
+            true => scale(fraction, self.lanes.heads()).0 as u32 + 1,
+        }
+    }
+
+    /// Returns the fingerprint of a new item with this anchor, from a fraction of its hash that begins
+    /// with the bits of the suffix.
+    #[inline]
+    fn fingerprint<const WIDE: bool>(&self, anchor: u32, suffix: u64) -> Fingerprint {
+        match WIDE {
+            false => Fingerprint::with_bit(self.unit, anchor | self.suffix_of(suffix)),
+            true => Fingerprint::nth(anchor - 1).with_tail(self.suffix_of(suffix).into()),
+        }
+    }
+
+    /// A whole suffix, above a stamp of zeros.
+    #[inline]
+    fn suffix_of(&self, fraction: u64) -> u32 {
+        (fraction >> self.to_suffix) as u32 & self.in_a_suffix | self.unit.get()
+    }
+
+    /// Computes where an item may be in its shard, which has this `depth`. `position` is the item's
+    /// [position](crate::layout::stagger) in its root.
+    #[inline(always)]
+    pub fn place<const WIDE: bool>(&self, hash: Mixed, position: u64, depth: u32) -> Place {
+        // The top of the position selects the shard. The suffix follows.
+        let suffix = position << (depth & 63);
+        // Bucket and anchor, which no split changes, are the top of a product of the hash.
+        let other = hash.0.wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        let anchor = self.anchor::<WIDE>(other << GROWING_BUCKETS.ilog2());
+        let first = Bucket((other >> (64 - GROWING_BUCKETS.ilog2())) as u32);
+        let second = self.alternate_of(first, anchor);
+        Place { first, second, fp: self.fingerprint::<WIDE>(anchor, suffix) }
+    }
+
+    /// Returns the other bucket of an item that is in `bucket` as `fp`.
+    #[inline]
+    pub fn alternate(&self, bucket: Bucket, fp: Fingerprint) -> Bucket {
+        self.alternate_of(bucket, fp.head() & self.anchors)
+    }
+
+    /// The same for an anchor, so that the bucket is known before the suffix is: a lookup reads the
+    /// directory meanwhile.
+    #[inline]
+    fn alternate_of(&self, bucket: Bucket, anchor: u32) -> Bucket {
+        let spread = u64::from(anchor).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let within = self.within[(spread >> 58) as usize % self.within.len()];
+        Bucket(bucket.0 ^ ((spread >> 40) as u32 & within | 1))
+    }
+
+    /// Returns the lanes of a first word that match an item of this shard, given its fingerprint if it
+    /// were new. In a wide bucket, those whose anchor is the item's.
+    #[inline]
+    pub fn matching<const WIDE: bool>(&self, word: u64, fp: Fingerprint) -> LaneSet {
+        if WIDE {
+            return self.lanes.matching::<true>(word, fp);
+        }
+        let (flipped, alike) = self.compared(word, fp.head(), 0);
+        // It leaves out empty lanes, which flip up to the top.
+        self.lanes.set_of(alike & !flipped)
+    }
+
+    /// Returns the taken lanes of a second word whose suffix agrees with that of the item, and perhaps
+    /// empty ones.
+    #[inline]
+    pub fn matching_tail(&self, word: u64, fp: Fingerprint) -> LaneSet {
+        let (_, alike) = self.compared(word, fp.tail(), 0);
+        self.lanes.set_of(alike)
+    }
+
+    /// Compares each lane with this one, except for some bits. Returns the others that need not agree, and the
+    /// top bit of each lane whose bits agree otherwise.
+    #[inline]
+    fn compared(&self, word: u64, lane: u32, except: u32) -> (u64, u64) {
+        // Subtracting one flips a lane's last `1` and the zeros below it: the bits that need not
+        // agree. In a narrow bucket, only an empty lane flips up to its top, since the `1` of a taken
+        // lane is in the suffix. In a second word, a suffix that is exhausted does too.
+        let or_tops = word | self.lanes.tops();
+        let flipped = or_tops ^ (or_tops - self.units);
+        let except = flipped | (self.lanes.ones() * u64::from(except));
+        let differ = (word ^ (self.lanes.ones() * u64::from(lane))) & !except;
+        // Subtracting one again goes below zero only if nothing differs. The lowest bit of a suffix never
+        // does, so what differs is at least two, which is enough for this one and for a lane below that
+        // borrows another. Stamps are less than one.
+        (flipped, differ.wrapping_sub(self.units) & !differ & self.lanes.tops())
+    }
+
+    /// Returns the one of these lanes that has lost the fewest bits, and the number it has lost.
+    #[inline]
+    pub fn most_precise<const WIDE: bool>(
+        &self,
+        words: Words,
+        among: LaneSet,
+    ) -> Option<(u32, Lane)> {
+        let suffixes = Self::suffixes::<WIDE>(words);
+        let lacks = |lane| (self.lanes.value(suffixes, lane) as u32 >> self.stamp).trailing_zeros();
+        among.map(|lane| (lacks(lane), lane)).min_by_key(|(lacks, _)| *lacks)
+    }
+
+    /// The word that has the suffixes.
+    #[inline]
+    fn suffixes<const WIDE: bool>(Words { heads, tails }: Words) -> u64 {
+        if WIDE { tails } else { heads }
+    }
+
+    /// Splits a bucket in two. Every lane keeps its position in the bucket.
+    #[inline]
+    pub fn split<const WIDE: bool>(&self, words: Words) -> Halves {
+        let suffixes = Self::suffixes::<WIDE>(words);
+        let [first, rest] = self.first_and_rest();
+        let to_first = self.suffix - 1 + self.stamp;
+        let set = suffixes & first;
+        let exhausted = self.exhausted_suffixes(suffixes);
+        let upper_only = set ^ exhausted;
+        let taken = self.lanes.taken(words.heads).tops() >> self.anchor_bits();
+        let lower_only = taken ^ set;
+        // Widens the first bit of a suffix to its whole lane.
+        let whole = |bits: u64| (bits >> to_first) * self.lanes.heads();
+        let shifted = (suffixes & !(first | rest)) | ((suffixes & rest) << 1);
+        let both = whole(exhausted);
+        let half = |only: u64| {
+            let suffixes = shifted & whole(only) | suffixes & both;
+            match WIDE {
+                false => Words { heads: suffixes, tails: 0 },
+                true => Words { heads: words.heads & (whole(only) | both), tails: suffixes },
+            }
+        };
+        let in_both = self.lanes.set_of(exhausted << self.anchor_bits());
+        Halves { lower: half(lower_only), upper: half(upper_only), in_both }
+    }
+
+    /// Returns the taken lanes without a `1` in their suffix. Only damaged buckets have any.
+    #[inline]
+    pub fn without_a_one<const WIDE: bool>(&self, words: Words) -> LaneSet {
+        let in_suffixes = self.units * ((1 << self.suffix) - 1);
+        let suffixes = Self::suffixes::<WIDE>(words) & in_suffixes;
+        let (taken, with) = (self.lanes.taken(words.heads), self.lanes.taken(suffixes));
+        self.lanes.set_of(taken.tops() & !with.tops())
+    }
+
+    /// Returns the lanes that have no bits left, which a split sends to both halves.
+    #[inline]
+    pub fn exhausted<const WIDE: bool>(&self, words: Words) -> LaneSet {
+        let exhausted = self.exhausted_suffixes(Self::suffixes::<WIDE>(words));
+        self.lanes.set_of(exhausted << self.anchor_bits())
+    }
+
+    /// Whether a lane that has lost so many bits has none left.
+    #[inline]
+    pub fn is_exhausted(&self, lost: u32) -> bool {
+        lost == self.suffix_bits()
+    }
+
+    /// Returns the first bits of the suffixes that are exhausted: the first bit is the last `1`.
+    #[inline]
+    fn exhausted_suffixes(&self, suffixes: u64) -> u64 {
+        let [first, rest] = self.first_and_rest();
+        suffixes & first & !((suffixes & rest) + rest)
+    }
+
+    /// In every lane, the first bit of the suffix, and the bits after it.
+    #[inline]
+    fn first_and_rest(&self) -> [u64; 2] {
+        let first = self.units << (self.suffix - 1);
+        [first, first - self.units]
+    }
+
+    /// Returns what a shard loses with the lanes of this bucket.
+    pub fn lost<const WIDE: bool>(&self, words: Words) -> Lost {
+        let lanes = self.lanes.taken(words.heads).len() as u64;
+        let exhausted = self.exhausted::<WIDE>(words).len() as u64;
+        Lost { exhausted, surplus: self.match_weight::<WIDE>(words) + exhausted - lanes }
+    }
+
+    pub fn lanes(&self) -> Lanes {
+        self.lanes
+    }
+
+    /// Returns how often the lanes of a bucket match an item that is not here, relative to one new
+    /// lane: 1 for a new lane, 2 for a lane that has lost one bit, 4 for two bits, and so on.
+    #[inline]
+    pub fn match_weight<const WIDE: bool>(&self, words: Words) -> u64 {
+        let (ones, tops) = (self.lanes.ones(), self.lanes.tops());
+        // As numbers, the suffixes begin at the lowest bit.
+        let lanes = (Self::suffixes::<WIDE>(words) & self.unstamped) >> self.stamp;
+        let or_tops = lanes | tops;
+        if WIDE {
+            return self.lanes.sum(or_tops & !(or_tops - ones) & lanes);
+        }
+        // As a number, the last `1` of a lane is its value. An empty lane yields only its top bit,
+        // which is masked out.
+        let values = or_tops & !(or_tops - ones) & !tops;
+        // The highest lane of the product is the sum over all lanes, which fits in a lane.
+        let highest = self.lanes.bits() * (self.lanes.slots() as u32 - 1);
+        (values.wrapping_mul(ones) >> highest) & self.lanes.heads()
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

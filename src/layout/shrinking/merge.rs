@@ -1,0 +1,77 @@
+//! Entries of another filter: which lanes they are like, and what becomes of them in a shard of another depth.
+
+use crate::layout::bucket::{Fingerprint, LaneSet, Words};
+use crate::layout::shrinking::Shrinking;
+use crate::rule::rule;
+
+/// The lanes that agree with an entry of another filter in all bits that neither has lost.
+#[derive(Clone, Copy, Debug)]
+pub struct MergeMatches {
+    /// Those that have lost at least as many.
+    pub covering: LaneSet,
+    /// Those that have lost fewer.
+    pub finer: LaneSet,
+}
+
+impl Shrinking {
+    /// Returns the taken lanes that agree with an entry of another filter in all bits that neither has lost.
+    #[inline]
+    pub fn merge_matches<const WIDE: bool>(&self, words: Words, fp: Fingerprint) -> MergeMatches {
+        let own = if WIDE { fp.tail() } else { fp.head() };
+        // What the entry has lost, and its last `1` above that.
+        let lost = own ^ own.wrapping_sub(self.unit.get());
+        let (flipped, alike) = self.compared(Self::suffixes::<WIDE>(words), own, lost);
+        let among = match WIDE {
+            false => self.lanes.set_of(alike & !flipped),
+            true => self.lanes.matching::<true>(words.heads, fp).and(self.lanes.set_of(alike)),
+        };
+        let last_one = lost & !(lost >> 1);
+        // A lane that has lost as much has flipped this bit, too.
+        let bit = rule!("an_entry_is_covered_by_what_knows_more", last_one, self.unit.get());
+        let to_top = self.lanes.bits() - 1 - (bit | 1).ilog2();
+        let covering = ((flipped & (self.lanes.ones() * u64::from(bit))) << to_top) & among.tops();
+        let finer = self.lanes.set_of(among.tops() ^ covering);
+        MergeMatches { covering: self.lanes.set_of(covering), finer }
+    }
+
+    /// Returns how many bits the suffix of a fingerprint has lost.
+    #[inline]
+    pub fn lost_by<const WIDE: bool>(&self, fp: Fingerprint) -> u32 {
+        (if WIDE { fp.tail() } else { fp.head() } >> self.stamp).trailing_zeros()
+    }
+
+    /// Undoes a split: what the bucket of a half was before. A lane that has lost nothing loses its last bit.
+    pub fn joined<const WIDE: bool>(&self, words: Words, is_upper: bool) -> Words {
+        let suffixes = Self::suffixes::<WIDE>(words);
+        let [first, rest] = self.first_and_rest();
+        let taken = self.lanes.taken(words.heads).tops() >> self.anchor_bits();
+        let shifted = ((suffixes & (first | rest)) >> 1) & rest | suffixes & self.units;
+        let other = suffixes & !(first | rest);
+        let joined = shifted | other | if is_upper { taken } else { 0 };
+        match WIDE {
+            false => Words { heads: joined, tails: 0 },
+            true => Words { tails: joined, ..words },
+        }
+    }
+
+    /// Makes of the buckets of a shard of depth `from` what they are in a shard of depth `to`, if the one has a part
+    /// of the hashes of the other. The position is of a hash that both have.
+    pub fn bring_to_depth<const WIDE: bool>(
+        &self,
+        words: &mut [u64],
+        (from, to): (u32, u32),
+        position: u64,
+    ) {
+        let is_upper = |depth: u32| position << (depth & 63) >> 63 == 1;
+        for depth in from..to {
+            match is_upper(depth) {
+                false => self.lanes.replace_each(words, |words| self.split::<WIDE>(words).lower),
+                true => self.lanes.replace_each(words, |words| self.split::<WIDE>(words).upper),
+            }
+        }
+        for depth in (to..from).rev() {
+            let is_upper = is_upper(depth);
+            self.lanes.replace_each(words, |words| self.joined::<WIDE>(words, is_upper));
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Lookups: is this item here, and how often?
+//!
+//! A lookup reads a version, both words, and the version again, and takes no lock. Only when items
+//! kept moving during all its attempts does it lock the stripes of both buckets.
+
+use crate::layout::SMALL;
+use crate::layout::bucket::{Fingerprint, Words};
+use crate::layout::geometry::Place;
+use crate::layout::shrinking::Matches;
+use crate::rule::rule;
+use crate::shard::Shard;
+use crate::shard::lease::Lease;
+use crate::table::stripe::{Locks, SeenVersion};
+
+/// Attempts after the first that a moving item may spoil before a reader takes the locks.
+const TRIES: usize = if SMALL { 0 } else { 16 };
+
+/// The versions of an item's stripes as they were seen, as far as they are needed.
+pub struct SeenVersions<'a> {
+    last: SeenVersion<'a>,
+    first: Option<SeenVersion<'a>>,
+}
+
+impl SeenVersions<'_> {
+    #[inline(always)]
+    pub fn still_hold(self) -> bool {
+        self.last.still_holds() && self.first.is_none_or(SeenVersion::still_holds)
+    }
+}
+
+impl<L: Lease> Shard<'_, L> {
+    /// Whether the item is here: at some moment during this call, it was or was not.
+    #[inline]
+    pub fn contains(self, place: Place) -> Result<bool, L::Lapsed> {
+        self.look(place).map_or_else(|| self.contains_again(place), Ok)
+    }
+
+    /// Prefetches everything that a lookup reads.
+    #[inline]
+    pub fn prefetch(self, place: Place) {
+        let buckets = [place.first, place.second];
+        match self.lease.memory() {
+            Some(memory) => {
+                memory.prefetch_version(place.second);
+                buckets.into_iter().for_each(|bucket| memory.prefetch(L::WIDE, bucket));
+            }
+            None => {
+                self.table.stripes().prefetch(self.stripe(place.second));
+                buckets.into_iter().for_each(|bucket| self.table.prefetch(self.word(bucket)));
+            }
+        }
+    }
+
+    /// Looks once, without a lock. `None` if an item that was not found may have been moving, or if
+    /// the meaning of the words may have changed.
+    #[inline(always)]
+    pub fn look(self, place: Place) -> Option<bool> {
+        rule!("each_bucket_is_validated_by_itself", (), return self.look_at_one_by_one(place));
+        rule!("a_lookup_asks_for_its_entry_too_soon", (), return self.look_too_late(place));
+        let seen = self.see(place);
+        let (first, second) = (self.read(place.first), self.read(place.second));
+        let holds = || {
+            rule!("a_miss_is_not_validated", seen.still_hold(), true)
+                && rule!(
+                    "a_lookup_does_not_ask_whether_the_shard_was_split",
+                    self.lease.check().is_ok(),
+                    true
+                )
+        };
+        // Where a hit waits for this too, it comes first: so what compares needs no registers yet.
+        if !(rule!("a_hit_is_believed_during_a_split", L::IS_PERMANENT, true) || L::WIDE) {
+            return holds().then(|| self.matches(place, first, second));
+        }
+        let found = self.matches(place, first, second);
+        if found && self.hits_last() {
+            return Some(true);
+        }
+        holds().then_some(found)
+    }
+
+    /// Reads the version for a lookup of an item, which reads the first bucket first. That of one stripe is enough.
+    ///
+    /// What expires in a bucket changes the version of its own stripe only. If that happens in the second bucket, after
+    /// a copy has come into the first that the lookup did not see any more, this version does not hold; and what
+    /// expired in the first bucket when the lookup read it does not keep it from seeing what had come into the second.
+    /// (In wide buckets, which a lookup reads twice, it reads the versions of both.)
+    #[inline(always)]
+    pub fn see(&self, place: Place) -> SeenVersions<'_> {
+        let of = |bucket| match self.lease.memory() {
+            Some(memory) => memory.see(bucket),
+            None => self.table.stripes().see(self.stripe(bucket)),
+        };
+        let both = rule!(
+            "a_lookup_in_wide_buckets_reads_one_version",
+            L::WIDE && self.lanes().forgets(),
+            false
+        );
+        let last = rule!("the_version_is_that_of_the_first_bucket", place.second, place.first);
+        SeenVersions { last: of(last), first: both.then(|| of(place.first)) }
+    }
+
+    /// Whether any lane of two buckets matches the item, given their first words.
+    #[inline(always)]
+    pub fn matches(self, place: Place, first: u64, second: u64) -> bool {
+        self.heads_match(first, second, place.fp)
+            && (!L::WIDE || self.tails_agree(place, first, second))
+    }
+
+    /// Whether any lane of two first words matches the item: in wide buckets, by its head alone.
+    #[inline(always)]
+    fn heads_match(self, first: u64, second: u64, fp: Fingerprint) -> bool {
+        let matching = |word| self.lease.matching(self.lanes(), word, fp);
+        !matching(first).or(matching(second)).is_empty()
+    }
+
+    /// Whether a hit needs no version: what it was seen in means the same for ever, and was stored at
+    /// once.
+    #[inline]
+    pub fn hits_last(self) -> bool {
+        rule!("a_hit_is_believed_during_a_split", L::IS_PERMANENT, true)
+            && rule!("a_hit_in_a_wide_bucket_needs_no_version", !L::WIDE, true)
+    }
+
+    /// Whether a lane of either wide bucket matches the item, given their first words. Both second words
+    /// are read: which of the buckets has the head is a toss-up, on which a branch would be mispredicted.
+    #[inline(always)]
+    fn tails_agree(self, place: Place, first: u64, second: u64) -> bool {
+        let in_first = self.matching(self.read_rest(place.first, first), place.fp);
+        let in_second = self.matching(self.read_rest(place.second, second), place.fp);
+        !in_first.or(in_second).is_empty()
+    }
+
+    /// Looks again after a [look](Self::look) told nothing, and under the locks in the end.
+    #[cold]
+    pub fn contains_again(self, place: Place) -> Result<bool, L::Lapsed> {
+        for _ in (0..).take(TRIES) {
+            std::hint::spin_loop();
+            self.lease.check()?;
+            if let Some(found) = self.look(place) {
+                return Ok(found);
+            }
+        }
+        rule!("a_lookup_that_gives_up_says_no", (), return Ok(false));
+        Ok(self.contains_locked(&self.lock(place)?, place))
+    }
+
+    #[inline]
+    pub fn contains_locked(self, locked: &impl Locks, place: Place) -> bool {
+        let (first, second) = self.read_both(locked, place);
+        self.holds(first, second, place.fp)
+    }
+
+    #[inline]
+    pub fn holds(self, first: Words, second: Words, fp: Fingerprint) -> bool {
+        self.heads_match(first.heads, second.heads, fp)
+            && (!L::WIDE || self.copies_in(first, second, fp) > 0)
+    }
+
+    /// Counts the copies of the item.
+    ///
+    /// Zero needs no lock. More than zero does: two words cannot be read at one moment, and copies
+    /// come and go one by one without a version change.
+    pub fn count(self, place: Place) -> Result<usize, L::Lapsed> {
+        if !self.contains(place)? {
+            return Ok(0);
+        }
+        rule!("copies_are_counted_without_the_locks", (), return Ok(self.matches_of(place).lanes));
+        let locked = self.lock(place)?;
+        rule!("a_copy_is_counted_beside_one_that_expired", _ = self.sweep_own(&locked, place), ());
+        Ok(self.count_locked(&locked, place))
+    }
+
+    pub fn count_locked(self, locked: &impl Locks, place: Place) -> usize {
+        let (first, second) = self.read_both(locked, place);
+        self.copies_in(first, second, place.fp)
+    }
+
+    /// Returns what is known of the copies of the item, by the words of a moment ago.
+    pub fn matches_of(self, place: Place) -> Matches {
+        let [first, second] = [place.first, place.second].map(|bucket| self.read(bucket));
+        if !self.heads_match(first, second, place.fp) {
+            return Matches::default();
+        }
+        let both = [(place.first, first), (place.second, second)];
+        both.into_iter().fold(Matches::default(), |copies, (bucket, heads)| {
+            let words = self.read_rest(bucket, heads);
+            let among = self.matching(words, place.fp);
+            among.fold(copies, |Matches { lanes, whole, lost }, lane| {
+                let own =
+                    self.lease.most_precise(words, among.only(lane)).map_or(0, |(own, _)| own);
+                let whole = whole + usize::from(own == 0);
+                Matches { lanes: lanes + 1, whole, lost: lost + own }
+            })
+        })
+    }
+
+    /// Counts the copies of an item in its two buckets.
+    pub fn copies_in(self, first: Words, second: Words, fp: Fingerprint) -> usize {
+        self.matching(first, fp).len() + self.matching(second, fp).len()
+    }
+}

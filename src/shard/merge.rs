@@ -1,0 +1,171 @@
+//! Entries of another filter: items of which nothing is known but their lanes there.
+//!
+//! Of the window of an entry, bits may be lost (see [`shrinking`](crate::layout::shrinking)), so it stands for any of
+//! several items. A lane that agrees with it in all bits that neither has lost, and has lost at least as
+//! many, *covers* it: the entry is here already. (A lane that has lost fewer may be equal as far as the bits of a
+//! new item would go on like those of the entry: a `1`, and zeros.)
+//!
+//! Such a lane that has lost fewer bits is *finer*. It is probably of the same item, inserted when its filter was
+//! larger. The entry, which matches all that it matched, takes its place. So an item that both filters had is
+//! here once, and the lane errs as often as the entry alone would. Like a match of a new item, this may be the
+//! lane of another one.
+//!
+//! An entry for which there is no such lane is put into either bucket. Whoever adopts entries holds all locks of the
+//! shard, so a path is never out of date once it is found. Versions tell lookups of the moves, as in a
+//! [kick](mod@crate::shard::kick).
+
+use crate::error::FullKind;
+use crate::layout::bucket::{Fingerprint, Words};
+use crate::layout::geometry::{Bucket, Place};
+use crate::layout::shrinking::merge::MergeMatches;
+use crate::layout::stamps::Moment;
+use crate::rule::rule;
+use crate::shard::Shard;
+use crate::shard::lease::{Answer, Lease, Refusal};
+use crate::shard::path::{self, MAX_MOVES, Path};
+use crate::table::stripe::Locks;
+
+/// What became of an entry.
+pub enum Merged {
+    /// A lane covers it.
+    Covered,
+    /// It took the place of this one, which was finer. It has this stamp now.
+    Coarsened {
+        before: Fingerprint,
+        stamp: usize,
+    },
+    Added,
+    /// No lane can be freed for it.
+    NoRoom,
+}
+
+impl<L: Lease> Shard<'_, L> {
+    /// Adds an entry of another filter, unless a lane covers it, or is finer. The lane that stands for it is as
+    /// young as the younger of both afterwards. The fingerprint has its stamp. `counts` tells whether the entry is an item if it is added. The
+    /// caller holds all locks of the shard.
+    #[inline]
+    pub fn merge_entry(self, locked: &impl Locks, place: Place, counts: bool) -> Merged {
+        match self.merge_at_once(locked, place, counts) {
+            Merged::NoRoom => {
+                let room = self.kick_locked(locked, place);
+                room.map_or(Merged::NoRoom, |room| self.put(locked, place, room, counts))
+            }
+            merged => merged,
+        }
+    }
+
+    /// The same if nothing is in the way. The caller holds the locks of both buckets.
+    #[inline]
+    fn merge_at_once(self, locked: &impl Locks, place: Place, counts: bool) -> Merged {
+        let lanes = self.lanes();
+        let (first, second) = self.read_both(locked, place);
+        let alike = |words| self.lease.merge_matches(lanes, words, place.fp);
+        let (in_first, in_second) = (alike(first), alike(second));
+        // Mostly there is none, or one that covers it.
+        let is_covered = !in_first.covering.or(in_second.covering).is_empty();
+        if is_covered && !lanes.forgets() {
+            return Merged::Covered;
+        }
+        let has_finer = !in_first.finer.or(in_second.finer).is_empty();
+        if is_covered || has_finer {
+            let both = [(place.first, first, in_first), (place.second, second, in_second)];
+            return self.join(locked, place.fp, both, is_covered);
+        }
+        let (bucket, heads) = self.emptier_of(place, first.heads, second.heads);
+        match lanes.empty(heads).is_empty() {
+            true => Merged::NoRoom,
+            false => self.put(locked, place, (bucket, bucket), counts),
+        }
+    }
+
+    /// Puts an entry into this bucket, which has room. An item is counted where there is one more: in the other.
+    #[inline]
+    fn put(
+        self,
+        locked: &impl Locks,
+        place: Place,
+        (bucket, end): (Bucket, Bucket),
+        counts: bool,
+    ) -> Merged {
+        let words = self.read_locked(locked, bucket);
+        let Some(lane) = self.lanes().empty(words.heads).first() else { return Merged::NoRoom };
+        self.write(locked, bucket, self.lanes().with_whole(words, lane, place.fp));
+        if counts {
+            self.add_items(locked, end, 1);
+        }
+        Merged::Added
+    }
+
+    /// Lets one of these lanes stand for the entry too: the youngest that covers it, or that is finer.
+    fn join(
+        self,
+        locked: &impl Locks,
+        fp: Fingerprint,
+        both: [(Bucket, Words, MergeMatches); 2],
+        is_covered: bool,
+    ) -> Merged {
+        let (lanes, now) = (self.lanes(), self.now());
+        let each =
+            both.into_iter().flat_map(|(bucket, words, MergeMatches { covering, finer })| {
+                let which = if is_covered { covering } else { finer };
+                which.map(move |lane| (lanes.age(words, lane, now), bucket, words, lane))
+            });
+        let youngest = each.min_by_key(|(age, ..)| *age);
+        let Some((age, bucket, words, lane)) = youngest else { return Merged::Covered };
+        let replaced = lanes.with_whole(words, lane, fp);
+        let age = age.min(lanes.age(replaced, lane, now));
+        let widened = rule!("a_finer_lane_keeps_its_bits", replaced, words);
+        let joined = match is_covered {
+            true => self.with_age(words, lane, age, now),
+            false => lanes.with_age(widened, lane, age, now),
+        };
+        if joined != words {
+            self.write(locked, bucket, joined);
+        }
+        let finer = lanes.get_whole(words, lane).filter(|_| !is_covered);
+        let stamp = lanes.stamp_of_age(age, now);
+        finer.map_or(Merged::Covered, |before| Merged::Coarsened { before, stamp })
+    }
+
+    /// Moves what is in the way of an entry. Returns the bucket that has room then, and the one that has an item more.
+    #[cold]
+    fn kick_locked(self, locked: &impl Locks, place: Place) -> Option<(Bucket, Bucket)> {
+        let path = path::find(self, place)?;
+        Some((self.move_along(locked, &path)?, path.end()))
+    }
+
+    /// Moves the items on a path, from its end on. Returns the bucket that has room then. The caller holds all locks
+    /// of the shard, and no tick is passing: nothing on the path has expired.
+    #[doc(hidden)]
+    pub fn move_along(self, locked: &impl Locks, path: &Path) -> Option<Bucket> {
+        let lanes = self.lanes();
+        let moved = self.stripes::<{ MAX_MOVES + 1 }>(path.buckets());
+        let moving = || Some(self.write_section(locked, &moved));
+        let _moving = rule!("a_union_moves_items_without_a_version", moving(), None);
+        path.steps().iter().rev().try_fold(path.end(), |to, step| {
+            let (from, there) =
+                (self.read_locked(locked, step.bucket), self.read_locked(locked, to));
+            let (fp, lane) = (lanes.get_whole(from, step.lane)?, lanes.empty(there.heads).first()?);
+            self.write(locked, to, lanes.with_whole(there, lane, fp));
+            self.write(locked, step.bucket, lanes.without_whole(from, step.lane));
+            Some(step.bucket)
+        })
+    }
+
+    /// Adds an item of another filter, so many ticks old, unless it is here. Returns whether it was added.
+    pub fn merge_item(self, place: Place, age: u64) -> Answer<bool, L> {
+        let locked = self.lock(place)?;
+        let came = Moment::of_tick(self.now().tick().wrapping_sub(age));
+        let place = Place { fp: self.lanes().stamped(place.fp, came), ..place };
+        let mut merged = self.merge_at_once(&locked, place, true);
+        drop(locked);
+        if let Merged::NoRoom = merged {
+            merged = self.merge_entry(&self.lock_all()?, place, true);
+        }
+        match merged {
+            Merged::Added => Ok(true),
+            Merged::NoRoom => Err(Refusal::Full(FullKind::NoRoomNearby)),
+            _ => Ok(false),
+        }
+    }
+}

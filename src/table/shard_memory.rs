@@ -1,0 +1,91 @@
+//! What lookups read of one shard of a growing filter: its words and its versions.
+//!
+//! All shards of a growing filter have the same size, which the compiler knows. So an index that is
+//! within a shard needs no check here, and there is nothing to add to it. (Of a shard with wide buckets,
+//! it has to be known that all words are here. A [site](crate::backend::growing::site) checks that once.)
+
+use crate::layout::geometry::{Bucket, STRIPE_BUCKETS};
+use crate::layout::shrinking::GROWING_BUCKETS;
+use crate::rule::rule;
+use crate::sync::AtomicU64;
+use crate::table::memory::prefetch;
+use crate::table::stripe::SeenVersion;
+use crate::table::{Table, load};
+
+const BUCKETS: usize = GROWING_BUCKETS as usize;
+const STRIPES: usize = BUCKETS / STRIPE_BUCKETS as usize;
+
+/// As many words as a shard has buckets: all words of a shard, or half of them if its buckets are wide.
+pub type Words = [AtomicU64; BUCKETS];
+
+pub type Versions = [AtomicU64; STRIPES];
+
+#[derive(Clone, Copy)]
+pub struct ShardMemory<'a> {
+    words: &'a Words,
+    /// The same words, and those that follow if the buckets are wide.
+    all: &'a [Words],
+    versions: &'a Versions,
+}
+
+impl<'a> ShardMemory<'a> {
+    #[inline(always)]
+    pub fn new(words: &'a Words, all: &'a [Words], versions: &'a Versions) -> Self {
+        ShardMemory { words, all, versions }
+    }
+
+    /// The parts of a table that begin with this bucket, if they are large enough.
+    pub fn find(table: &Table, base: usize) -> Option<(&[Words], &Versions)> {
+        let each = table.geometry().lanes().words();
+        let words = table.words.get(base * each..)?.as_chunks().0.get(..each)?;
+        let versions = table.stripes().versions_from(Table::stripe_of(base))?;
+        Some((words, versions.first_chunk()?))
+    }
+
+    /// A word of a bucket: the first one, or the second one of a wide bucket.
+    #[inline(always)]
+    fn word(self, is_wide: bool, bucket: Bucket, number: usize) -> &'a AtomicU64 {
+        let index = bucket.0 as usize % BUCKETS;
+        match is_wide {
+            false => &self.words[index],
+            true => &self.all.as_flattened()[2 * index + number],
+        }
+    }
+
+    #[inline]
+    fn version(self, bucket: Bucket) -> &'a AtomicU64 {
+        &self.versions[Table::stripe_of(bucket.0 as usize) % STRIPES]
+    }
+
+    #[inline(always)]
+    pub fn read(self, is_wide: bool, bucket: Bucket) -> u64 {
+        load(self.word(is_wide, bucket, 0))
+    }
+
+    /// Reads the second word of a wide bucket.
+    #[inline(always)]
+    pub fn read_second(self, bucket: Bucket) -> u64 {
+        let word = self.word(true, bucket, 1);
+        rule!(
+            "second_words_of_a_growing_filter_are_loaded_relaxed",
+            load(word),
+            word.load(crate::sync::Ordering::Relaxed)
+        )
+    }
+
+    /// Reads the version of the bucket's stripe.
+    #[inline]
+    pub fn see(self, bucket: Bucket) -> SeenVersion<'a> {
+        SeenVersion::of(self.version(bucket))
+    }
+
+    #[inline]
+    pub fn prefetch(self, is_wide: bool, bucket: Bucket) {
+        prefetch(self.word(is_wide, bucket, 0));
+    }
+
+    #[inline]
+    pub fn prefetch_version(self, bucket: Bucket) {
+        prefetch(self.version(bucket));
+    }
+}

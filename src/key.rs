@@ -63,10 +63,20 @@ impl Key for Prehashed {
     }
 }
 
+/// As from an iterator over a slice of hashes.
+impl Key for &Prehashed {
+    #[inline]
+    fn hash_with<S: BuildHasher>(&self, _: &S) -> u64 {
+        self.0
+    }
+}
+
 mod sealed {
     pub trait Sealed {}
 
     impl<T: std::hash::Hash + ?Sized> Sealed for T {}
 
     impl Sealed for super::Prehashed {}
+
+    impl Sealed for &super::Prehashed {}
 }

@@ -31,7 +31,7 @@
 //!   [grows](Builder::growing). Let it grow if you don't know [how many items](guide::growth) to expect.
 //! * An item is anything that can be hashed, or its hash, as [`Prehashed`].
 //! * [`StableHash`] makes a filter that can be [saved and loaded](guide::files).
-//! * [`union`](ConcurrentCuckooFilter::union) takes over into one filter what another one knows.
+//! * [`union`](ConcurrentCuckooFilter::union) merges another filter into this one.
 //! * The methods that end in `_many` process [many items at once](guide::batches), which is faster
 //!   in a large table; those that begin with `par_` do so on all threads.
 //!
@@ -73,7 +73,7 @@
 //! for as long as there is memory. It refuses an item only for the item's own copies, for memory, or for its limit,
 //! and never for other items, unless someone who knows the hasher's keys [chose](ConcurrentCuckooFilter#when-it-returns-full)
 //! them. (A filter of fixed size also refuses items whose buckets are full of copies of others.) A refused
-//! insert may have made it grow.
+//! insert may still have grown the filter.
 //!
 //! koel is not lock-free: [which operations wait, and for what](guide::progress).
 //!
@@ -114,19 +114,17 @@
 //!
 //! A filter that grows may begin with a list of items. Later it has equal shards of 64 or 128 KiB
 //! behind a directory: the first bits of a hash lead to the shard. A lookup also reads the
-//! directory's entry before and after, and believes neither a miss nor a hit if the entry has
-//! changed; [`split`](mod@split) explains why.
+//! directory's entry before and after, and tries again if the entry has changed; [`split`](mod@split) explains why.
 //!
 //! # The sources
 //!
-//! Each part of the picture is a folder, and imports only from the folders below it. A test holds
-//! that.
+//! Each part of the picture is a folder, and imports only from the folders below it, as a test checks.
 //!
 //! ```text
-//! filter/     the public types: hash an item, ask the room
+//! filter/     the public types: hash an item, ask the backend
 //! snapshot/   files and pieces: their format, writing, reading, replacing one by another
-//! backend/       where items are: a fixed table, or one that grows
-//! shard/      one cuckoo table: look, write, kick
+//! backend/    where the items are: a fixed table, or a growing filter's list or shards
+//! shard/      one cuckoo table: lookup, write, kick
 //! table/      words, stripes and locks; hints to the machine
 //! layout/     bits, buckets and sizes: pure arithmetic
 //! guide/      the pages of this documentation
@@ -136,7 +134,7 @@
 //! `backend/growing/tables.rs` and `sync.rs`.
 //!
 //! Each file with atomics has a table of its orderings, and names the twin that fails without them:
-//! `rule!` has a mistake beside each rule, which a model has to notice.
+//! `rule!` names a mistake beside each rule, and a model has to catch it.
 //! `loom-tests` runs these same files through every interleaving of small models; `tests/random`
 //! runs them through random schedules of many threads, whose histories have to be linearizable.
 

@@ -1,10 +1,10 @@
-//! The filter: it hashes an item, and passes the hash to its [room](crate::backend).
+//! The public type: it hashes an item, and passes the hash to its [backend](crate::backend).
 //!
-//! * `builder` checks what the caller asks for, and builds a filter.
+//! * `builder` validates the settings and builds a filter.
 //! * `operations` has the operations on one item, and `batch` those on many.
-//! * `time` has what only filters that forget need, and `growth` what only growing ones do.
-//! * `union` takes over what another filter knows.
-//! * `files` saves and loads filters, and `pieces` has filters in pieces.
+//! * `time` has the ticks of filters that forget, and `growth` the limits of growing filters.
+//! * `union` merges another filter into this one.
+//! * `files` saves and loads filters, and `pieces` sends and receives filters in pieces.
 
 pub mod batch;
 pub mod builder;

@@ -223,6 +223,23 @@ impl<S: PersistentHasher> PieceLoader<S> {
         self.loading.next()
     }
 
+    /// Returns whether the filter [grows](crate::Builder::growing), or `None` before the first piece has been pushed.
+    ///
+    /// ```
+    /// # use koel::{ConcurrentCuckooFilter, StableHash};
+    /// # let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::random());
+    /// let filter = builder.capacity(1_000_000).build()?;
+    /// let mut loader = ConcurrentCuckooFilter::<StableHash>::loader();
+    /// assert_eq!(loader.grows(), None);
+    /// loader.push(filter.piece_at(0, 0)?.as_bytes())?;
+    /// assert_eq!(loader.grows(), Some(false)); // no need to go on, where only a growing filter will do
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn grows(&self) -> Option<bool> {
+        self.loading.grows()
+    }
+
     /// Makes the filter of all pieces. It is identical to the one that the pieces are from, as a
     /// [loaded](ConcurrentCuckooFilter::load) one is.
     ///

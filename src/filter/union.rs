@@ -1,4 +1,4 @@
-//! Filters that meet: one takes over what another one knows.
+//! Merging one filter into another.
 
 use crate::backend::union;
 use crate::error::union::{Different, Reason, UnionError};
@@ -8,41 +8,41 @@ use std::hash::BuildHasher;
 
 /// # Union
 ///
-/// Workers that went apart meet: one filter takes over what another one knows. Both have to be made alike:
-/// with hashers that agree ([`StableHash::with_seed`](crate::StableHash::with_seed), or copies of one hasher),
-/// for the same rate, and for the same capacity. (Growing filters may have different capacities as long as they
-/// [began with as many shards](crate::guide::growth#filters-that-meet): with one, if they are for up to
-/// 19,000 items.) However they have grown since, they can meet. Filters that were not made alike are
-/// refused before anything has changed.
+/// Workers that each filled a filter of their own can merge them. Both filters have to be made alike: both of a fixed
+/// size or both growing, with hashers that agree ([`StableHash::with_seed`](crate::StableHash::with_seed), or copies of
+/// one hasher), for the same rate, the same number of ticks that they remember, and the same capacity. (Growing filters
+/// may have different capacities as long as they
+/// [began with as many shards](crate::guide::growth#filters-that-meet): with one, if they are for up to 19,000 items.
+/// How much they have grown since does not matter.) Filters that were not made alike are refused before anything has
+/// changed.
 ///
-/// What is asked of the hashers is whether they give the same hashes to some items of each kind: integers of
-/// each size, text and bytes of several lengths, a slice of integers, and a tuple. This finds out other
-/// seeds and other versions. Hashers that agree on these and differ on others are beyond it: the filters would then
-/// be united, and items of the other one not found here.
+/// The hashers are compared by their hashes of some items of each kind: integers of each size, text and bytes of
+/// several lengths, a slice of integers, and a tuple. This finds other seeds and other versions. Hashers that agree
+/// on these items and differ on others are not found out: the filters are merged then, and items of the other filter
+/// may be missing from this one.
 ///
-/// What both know is there once, as if each item of the other filter had been passed to
+/// An item of both filters is there once, as if each item of the other filter had been passed to
 /// [`insert_if_absent`](Self::insert_if_absent): a copy of an item is not added again, and an item may be
-/// taken for another one. So this may be repeated, and changes nothing the second time. For the same reason,
-/// **remove with care** afterwards: of two items that are one to the filter, each from one side, one entry
-/// is left, and removing either item removes both.
+/// taken for another one. So a union may be repeated, and changes nothing the second time. For the same reason,
+/// **remove with care** afterwards: if two items, one from each filter, have the same fingerprint and buckets, only one
+/// entry is left, and removing either item removes both.
 ///
-/// The false-positive rate is then at most the sum of both, mostly: each entry adds as much as it did in its
-/// filter. (More, if it goes to several shards.) [`stats`](Self::stats) tells the rate.
+/// The false-positive rate is then about the sum of both rates, or less: each entry adds as much as it did in its
+/// filter (more, if it goes to several shards). [`stats`](Self::stats) reports the rate.
 impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
-    /// Takes over what the other filter knows, and returns how many entries were added.
+    /// Adds the entries of the other filter that are not here, and returns how many were added.
     ///
     /// Everything that was in the other filter when the call began is in this one when it returns, except for
-    /// what other threads remove meanwhile. Both filters may be in use, and may take over from each other.
-    /// This goes through the other filter shard by shard, copies each, and inserts what is missing; it
-    /// takes the memory of one more shard, or of three if the filters grow. It holds all locks of a shard here for some
-    /// thousand entries at a time, which is some ten microseconds. Lookups do not wait for that.
+    /// items that other threads remove meanwhile. Both filters may be in use, and two threads may merge two filters
+    /// into each other. The other filter's shards are copied one after the other; this takes the memory of one more
+    /// shard, or of three if the filters grow. All locks of a shard here are held for some thousand entries at a time,
+    /// which is some ten microseconds. Lookups do not wait for them.
     ///
     /// If the filters [forget](Self#forgetting), an item is found here as long as it would be there, or here if
-    /// that is longer. Where ticks have [numbers](Self::tick_to), this filter first goes on to the present
-    /// tick of the other one, and takes its items for as old as the numbers tell; without numbers, the
-    /// present ticks of both are the same. No ticks begin meanwhile in either filter; ticks and unions that
-    /// follow one another without end take turns. (After the [last number](Self::tick_to), numbers tell no
-    /// ages apart.)
+    /// that is longer. Where ticks have [numbers](Self::tick_to), this filter first advances to the present
+    /// tick of the other one, and the numbers give the ages of the other filter's items; without numbers, the
+    /// present ticks of both are taken for the same. No tick begins meanwhile in either filter; ticks and unions that
+    /// follow one another without end take turns. (After the [last number](Self::tick_to), all ages are the same.)
     ///
     /// # Errors
     ///

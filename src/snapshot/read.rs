@@ -124,6 +124,11 @@ impl<S: PersistentHasher> Loading<S> {
         Ok(())
     }
 
+    /// Whether the filter grows, once a part has come.
+    pub fn grows(&self) -> Option<bool> {
+        self.begun.as_ref().map(|(_, header)| header.plan.grows())
+    }
+
     /// The place where the next part begins. `None` if all have come.
     pub fn next(&self) -> Option<u64> {
         self.begun.as_ref().map_or(Some(0), |(begun, _)| begun.coverage.next())

@@ -56,6 +56,9 @@ fn assembled(input: &mut impl Read, from: &Path) -> Result<Seen, Failure> {
     while loader.next().is_some() {
         let is_there = loader.read_from(&mut *input).map_err(refused)?;
         let it_is = match (is_there, is_first) {
+            (true, _) if loader.grows() == Some(false) => {
+                "this filter has a fixed size (EXPANSION 0); only one that grows can be a state"
+            }
             (true, _) => {
                 is_first = false;
                 continue;
@@ -69,14 +72,7 @@ fn assembled(input: &mut impl Read, from: &Path) -> Result<Seen, Failure> {
         };
         return Err(Failure::new(format!("{}: {it_is}", from.display())));
     }
-    let seen = loader.finish().map_err(refused)?;
-    if !seen.grows() {
-        return Err(Failure::new(format!(
-            "{}: this filter has a fixed size (EXPANSION 0); only one that grows can be a state",
-            from.display()
-        )));
-    }
-    Ok(seen)
+    loader.finish().map_err(refused)
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {

@@ -56,8 +56,8 @@ impl Keeper {
 /// Loads a state that has to be there.
 pub fn load(path: &Path) -> Result<Seen, Failure> {
     check_path(path)?;
+    check_grows(path)?;
     let seen = Seen::load(path).map_err(|error| cannot_use(path, &error))?;
-    check_grows(&seen, path)?;
     window_of(&seen, path)?;
     Ok(seen)
 }
@@ -75,9 +75,9 @@ pub fn load_to_read(path: &Path, making: &Making) -> Result<(Seen, Option<String
 /// Loads a state. If it does not exist, builds an empty filter. Also returns what the options ask for in
 /// vain.
 fn load_if_there(path: &Path, making: &Making) -> Result<(Seen, Option<String>), Failure> {
+    check_grows(path)?;
     match Seen::load(path) {
         Ok(seen) => {
-            check_grows(&seen, path)?;
             let notes = making.ignored(&seen).into_iter().chain(window::ahead(&seen));
             let notes: Vec<String> = notes.collect();
             let note =

@@ -1,8 +1,7 @@
 //! What is said of a file that cannot be used as a state. The texts of the library address programs.
 
 use crate::failure::{Failure, without_numbers};
-use crate::state::seen::Seen;
-use koel::{SnapshotError, SnapshotErrorKind};
+use koel::{SnapshotError, SnapshotErrorKind, SnapshotInfo};
 use koel_state::files::is_folder;
 use std::path::Path;
 
@@ -26,9 +25,10 @@ pub fn check_path(path: &Path) -> Result<(), Failure> {
     )))
 }
 
-/// Checks that a filter can be a state. Another program may have saved one of fixed size.
-pub fn check_grows(seen: &Seen, path: &Path) -> Result<(), Failure> {
-    if seen.grows() {
+/// Checks that a file does not hold a filter of fixed size, which another program may have saved, by what it says of
+/// itself. Any other fault of the file is for the load to find.
+pub fn check_grows(path: &Path) -> Result<(), Failure> {
+    if SnapshotInfo::read(path).map_or(true, |info| info.grows) {
         return Ok(());
     }
     Err(Failure::new(format!(

@@ -13,7 +13,6 @@
 //! another removal may be the one that comes too late. No lock is held for longer than by an operation on a single item.
 
 use crate::backend::growing::Growing;
-use crate::backend::growing::sharded::on_width;
 use crate::backend::shards::{Located, Shards};
 use crate::error::Full;
 use crate::filter::batch::ahead::for_each_ahead;
@@ -74,37 +73,42 @@ operations! {
     InsertOrRefresh: insert_or_refresh -> Result<bool, Full>;
 }
 
-/// Processes a batch in this way if the items are in shards. In a list they come one by one.
+/// Processes a batch in this way in shards, and one by one in a list. Goes on in shards if the list becomes some.
 macro_rules! batch {
-    ($backend:expr, $way:ident, $type:ident: $operation:ident, $hashes:expr, $answers:expr) => {
-        $crate::backend::on_shards!(
-            $backend,
-            shards => $way(shards, $hashes, $answers, bulk::$type),
-            growing => bulk::in_list(growing, $hashes, $answers, Growing::$operation, bulk::$type)
-        )
-    };
+    ($backend:expr, $way:ident, $type:ident: $operation:ident, $hashes:expr, $answers:expr) => {{
+        let (mut hashes, mut answers) = ($hashes, $answers);
+        loop {
+            $crate::backend::on_shards!(
+                $backend,
+                shards => break $way(shards, hashes, answers, bulk::$type),
+                growing => {
+                    let done = bulk::in_list(growing, hashes, answers, Growing::$operation);
+                    if done == hashes.len() {
+                        break;
+                    }
+                    (hashes, answers) = (&hashes[done..], &mut answers[done..]);
+                }
+            );
+        }
+    }};
 }
 pub(crate) use batch;
 
-/// Begins a batch in a list, and continues in shards if the items come into these meanwhile.
+/// Processes a batch in a list, and returns how many items are done: all, unless the list became shards.
 #[inline(never)]
-pub fn in_list<O: Operation>(
+pub fn in_list<A>(
     growing: &Growing,
     hashes: &[Prehashed],
-    answers: &mut [O::Answer],
-    listed: impl Fn(&Growing, Mixed) -> Option<O::Answer> + Copy,
-    operation: O,
-) {
-    for (number, hash) in hashes.iter().enumerate() {
-        if let Some(sharded) = growing.shards() {
-            let (hashes, answers) = (&hashes[number..], &mut answers[number..]);
-            return on_width!(sharded, shards => write(shards, hashes, answers, operation));
+    answers: &mut [A],
+    listed: impl Fn(&Growing, Mixed) -> Option<A>,
+) -> usize {
+    for (number, (hash, answer)) in hashes.iter().zip(answers).enumerate() {
+        match listed(growing, Mixed::of(hash.0)) {
+            Some(listed) => *answer = listed,
+            None => return number,
         }
-        let hash = Mixed::of(hash.0);
-        answers[number] = growing.in_list(hash, listed, |sharded| {
-            on_width!(sharded, shards => operation.at(shards, shards.locate_in_time(hash)))
-        });
     }
+    hashes.len()
 }
 
 /// Processes a batch in its order.

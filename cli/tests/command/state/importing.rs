@@ -44,7 +44,9 @@ fn what_is_not_a_whole_dump_is_refused_and_leaves_nothing() {
     let whole = chunks.concat();
     let mut damaged = whole.clone();
     damaged[200_000] ^= 1;
-    let builder = ConcurrentCuckooFilter::builder().capacity(10).hasher(StableHash::with_seed(7));
+    let builder =
+        ConcurrentCuckooFilter::builder().capacity(1_000_000).hasher(StableHash::with_seed(7));
+    // The first of several chunks says enough.
     let fixed = builder.build().unwrap().piece_at(0, 0).unwrap().as_bytes().to_vec();
     let swapped = [&chunks[1][..], &chunks[0], &chunks[2]].concat();
     for (what, bytes, why) in [

@@ -44,7 +44,7 @@ pub const GROWING_BUCKETS: u32 = if SMALL { SHARD_BUCKETS } else { 1 << 13 };
 
 /// How the lanes of a growing filter are divided into anchor and suffix.
 #[derive(Clone, Copy, Debug)]
-pub struct Shrinking {
+pub struct Shrinking<const WIDE: bool> {
     lanes: Lanes,
     /// The number of bits in the suffix, including the `1`.
     suffix: u8,
@@ -101,16 +101,16 @@ pub struct Matches {
     pub lost: u32,
 }
 
-impl Shrinking {
+impl<const WIDE: bool> Shrinking<WIDE> {
     pub fn new(lanes: Lanes) -> Self {
         let bits = lanes.bits() as u8;
         let stamp = lanes.stamp_bits() as u8;
         let unstamped = bits - stamp;
-        let suffix = if lanes.is_wide() { unstamped } else { unstamped - unstamped / 2 };
+        let suffix = if WIDE { unstamped } else { unstamped - unstamped / 2 };
         // As in a fixed filter, buckets of two lanes need their items spread farther.
         let near = if SMALL || lanes.slots() <= 2 { GROWING_BUCKETS } else { STRIPE_BUCKETS };
         let within = [GROWING_BUCKETS, near, near, near].map(|buckets| buckets - 1);
-        let in_a_head = if lanes.is_wide() { 0 } else { suffix + stamp };
+        let in_a_head = if WIDE { 0 } else { suffix + stamp };
         let anchors = (lanes.heads() as u32) & !((1 << in_a_head) - 1);
         let (to_lane, to_suffix) = (64 - bits, 64 - suffix - stamp);
         let unit = NonZeroU32::MIN.saturating_add((1 << stamp) - 1);
@@ -167,7 +167,7 @@ impl Shrinking {
 
     /// Returns the anchor of an item, from a fraction of its hash.
     #[inline]
-    fn anchor<const WIDE: bool>(&self, fraction: u64) -> u32 {
+    fn anchor(&self, fraction: u64) -> u32 {
         match WIDE {
             false => (fraction >> self.to_lane) as u32 & self.anchors,
             true => scale(fraction, self.lanes.heads()).0 as u32 + 1,
@@ -177,7 +177,7 @@ impl Shrinking {
     /// Returns the fingerprint of a new item with this anchor, from a fraction of its hash that begins
     /// with the bits of the suffix.
     #[inline]
-    fn fingerprint<const WIDE: bool>(&self, anchor: u32, suffix: u64) -> Fingerprint {
+    fn fingerprint(&self, anchor: u32, suffix: u64) -> Fingerprint {
         match WIDE {
             false => Fingerprint::with_bit(self.unit, anchor | self.suffix_of(suffix)),
             true => Fingerprint::nth(anchor - 1).with_tail(self.suffix_of(suffix).into()),
@@ -193,15 +193,15 @@ impl Shrinking {
     /// Computes where an item may be in its shard, which has this `depth`. `position` is the item's
     /// [position](crate::layout::stagger) in its root.
     #[inline(always)]
-    pub fn place<const WIDE: bool>(&self, hash: Mixed, position: u64, depth: u32) -> Place {
+    pub fn place(&self, hash: Mixed, position: u64, depth: u32) -> Place {
         // The top of the position selects the shard. The suffix follows.
         let suffix = position << (depth & 63);
         // Bucket and anchor, which no split changes, are the top of a product of the hash.
         let other = hash.0.wrapping_mul(0xD6E8_FEB8_6659_FD93);
-        let anchor = self.anchor::<WIDE>(other << GROWING_BUCKETS.ilog2());
+        let anchor = self.anchor(other << GROWING_BUCKETS.ilog2());
         let first = Bucket((other >> (64 - GROWING_BUCKETS.ilog2())) as u32);
         let second = self.alternate_of(first, anchor);
-        Place { first, second, fp: self.fingerprint::<WIDE>(anchor, suffix) }
+        Place { first, second, fp: self.fingerprint(anchor, suffix) }
     }
 
     /// Returns the other bucket of an item that is in `bucket` as `fp`.
@@ -222,7 +222,7 @@ impl Shrinking {
     /// Returns the lanes of a first word that match an item of this shard, given its fingerprint if it
     /// were new. In a wide bucket, those whose anchor is the item's.
     #[inline]
-    pub fn matching<const WIDE: bool>(&self, word: u64, fp: Fingerprint) -> LaneSet {
+    pub fn matching(&self, word: u64, fp: Fingerprint) -> LaneSet {
         if WIDE {
             return self.lanes.matching::<true>(word, fp);
         }
@@ -258,26 +258,22 @@ impl Shrinking {
 
     /// Returns the one of these lanes that has lost the fewest bits, and the number it has lost.
     #[inline]
-    pub fn most_precise<const WIDE: bool>(
-        &self,
-        words: Words,
-        among: LaneSet,
-    ) -> Option<(u32, Lane)> {
-        let suffixes = Self::suffixes::<WIDE>(words);
+    pub fn most_precise(&self, words: Words, among: LaneSet) -> Option<(u32, Lane)> {
+        let suffixes = Self::suffixes(words);
         let lacks = |lane| (self.lanes.value(suffixes, lane) as u32 >> self.stamp).trailing_zeros();
         among.map(|lane| (lacks(lane), lane)).min_by_key(|(lacks, _)| *lacks)
     }
 
     /// The word that has the suffixes.
     #[inline]
-    fn suffixes<const WIDE: bool>(Words { heads, tails }: Words) -> u64 {
+    fn suffixes(Words { heads, tails }: Words) -> u64 {
         if WIDE { tails } else { heads }
     }
 
     /// Splits a bucket in two. Every lane keeps its position in the bucket.
     #[inline]
-    pub fn split<const WIDE: bool>(&self, words: Words) -> Halves {
-        let suffixes = Self::suffixes::<WIDE>(words);
+    pub fn split(&self, words: Words) -> Halves {
+        let suffixes = Self::suffixes(words);
         let [first, rest] = self.first_and_rest();
         let to_first = self.suffix - 1 + self.stamp;
         let set = suffixes & first;
@@ -302,17 +298,17 @@ impl Shrinking {
 
     /// Returns the taken lanes without a `1` in their suffix. Only damaged buckets have any.
     #[inline]
-    pub fn without_a_one<const WIDE: bool>(&self, words: Words) -> LaneSet {
+    pub fn without_a_one(&self, words: Words) -> LaneSet {
         let in_suffixes = self.units * ((1 << self.suffix) - 1);
-        let suffixes = Self::suffixes::<WIDE>(words) & in_suffixes;
+        let suffixes = Self::suffixes(words) & in_suffixes;
         let (taken, with) = (self.lanes.taken(words.heads), self.lanes.taken(suffixes));
         self.lanes.set_of(taken.tops() & !with.tops())
     }
 
     /// Returns the lanes that have no bits left, which a split sends to both halves.
     #[inline]
-    pub fn exhausted<const WIDE: bool>(&self, words: Words) -> LaneSet {
-        let exhausted = self.exhausted_suffixes(Self::suffixes::<WIDE>(words));
+    pub fn exhausted(&self, words: Words) -> LaneSet {
+        let exhausted = self.exhausted_suffixes(Self::suffixes(words));
         self.lanes.set_of(exhausted << self.anchor_bits())
     }
 
@@ -337,10 +333,10 @@ impl Shrinking {
     }
 
     /// Returns what a shard loses with the lanes of this bucket.
-    pub fn lost<const WIDE: bool>(&self, words: Words) -> Lost {
+    pub fn lost(&self, words: Words) -> Lost {
         let lanes = self.lanes.taken(words.heads).len() as u64;
-        let exhausted = self.exhausted::<WIDE>(words).len() as u64;
-        Lost { exhausted, surplus: self.match_weight::<WIDE>(words) + exhausted - lanes }
+        let exhausted = self.exhausted(words).len() as u64;
+        Lost { exhausted, surplus: self.match_weight(words) + exhausted - lanes }
     }
 
     pub fn lanes(&self) -> Lanes {
@@ -350,10 +346,10 @@ impl Shrinking {
     /// Returns how often the lanes of a bucket match an item that is not here, relative to one new
     /// lane: 1 for a new lane, 2 for a lane that has lost one bit, 4 for two bits, and so on.
     #[inline]
-    pub fn match_weight<const WIDE: bool>(&self, words: Words) -> u64 {
+    pub fn match_weight(&self, words: Words) -> u64 {
         let (ones, tops) = (self.lanes.ones(), self.lanes.tops());
         // As numbers, the suffixes begin at the lowest bit.
-        let lanes = (Self::suffixes::<WIDE>(words) & self.unstamped) >> self.stamp;
+        let lanes = (Self::suffixes(words) & self.unstamped) >> self.stamp;
         let or_tops = lanes | tops;
         if WIDE {
             return self.lanes.sum(or_tops & !(or_tops - ones) & lanes);

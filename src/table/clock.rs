@@ -4,10 +4,10 @@
 //!
 //! | access | ordering | partner, and what breaks without it |
 //! |---|---|---|
-//! | the time, set | `Release` | whoever sweeps by it has seen what came before the tick, and hands that on: a lookup that finds an older copy gone finds the one that came before the tick. Twin `the_time_is_set_relaxed` |
+//! | the time, set | `Release` | a thread that sweeps by this time has seen all inserts from before the tick, and passes that on: a lookup that finds an expired copy gone finds the copy that was inserted before the tick. Twin `the_time_is_set_relaxed` |
 //! | the time, read | `Acquire` | the same. Twin `the_time_is_read_relaxed` |
-//! | that a tick is passing, set before the time | `Release` | who reads the time sees it, and whoever has a lock after that: he must not bring what has expired to where it has been erased. Twin `a_tick_passes_after_its_time` |
-//! | that it is over, set | `Release` | who reads that it is over sees that what expired is gone. Twin `the_end_of_a_tick_is_set_relaxed` |
+//! | that a tick is passing, set before the time | `Release` | a thread that reads the time sees that its tick is passing, and so does a thread that acquires a lock after it: it must not move an expired item into a segment that has been swept. Twin `a_tick_passes_after_its_time` |
+//! | that it is over, set | `Release` | a thread that reads that the tick is over sees that the expired items are gone. Twin `the_end_of_a_tick_is_set_relaxed` |
 //! | whether a tick is passing, read | `Acquire` | the same. Twin `the_end_of_a_tick_is_read_relaxed` |
 
 use crate::layout::stamps::Moment;
@@ -33,7 +33,7 @@ impl Clock {
         )))
     }
 
-    /// The time, for a caller that alone may set it, or that keeps others from it.
+    /// Returns the time, for a caller that alone may set it, or that keeps other threads from setting it.
     pub fn own_time(&self) -> Moment {
         Moment::of_word(read_owned(&self.now))
     }
@@ -44,7 +44,7 @@ impl Clock {
         self.now.store(now.word(), order);
     }
 
-    /// Whether a tick is passing, so that what has expired may be left.
+    /// Whether a tick is passing, so that expired lanes may be left.
     #[inline]
     pub fn is_passing(&self) -> bool {
         let order =
@@ -52,14 +52,15 @@ impl Clock {
         self.passing.load(order)
     }
 
-    /// Begins a tick. One caller at a time. Who knows its time also knows that it is passing.
+    /// Begins a tick. One caller at a time. A thread that reads the new time also sees that its tick is
+    /// passing.
     pub fn begin(&self, now: Moment) {
         rule!("a_tick_passes_after_its_time", self.set_passing(true), ());
         self.set(now);
         rule!("a_tick_passes_after_its_time", (), self.set_passing(true));
     }
 
-    /// The tick has passed.
+    /// Ends the tick.
     pub fn end(&self) {
         self.set_passing(false);
     }

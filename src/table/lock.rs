@@ -1,21 +1,20 @@
 //! The lock of a stripe: one compare-and-swap to take, one store to release.
 //!
-//! A mutex that wakes its waiters has to find out at every release whether there are any. That
-//! takes a second read-modify-write, which costs a quarter of an insert in a table that fits the
-//! cache. Here the release is a plain store, and waiters poll: they spin a little, then yield, and
-//! then queue up in a [`Mutex`], whose holder alone keeps polling. So when the system has
-//! descheduled the holder of a lock and a hundred threads wait for it, one of them naps and polls,
-//! and ninety-nine sleep.
+//! A mutex that wakes its waiters has to check at every release whether there are any. That takes a second
+//! read-modify-write, which costs a quarter of an insert in a table that fits the cache. Here the release is
+//! a plain store, and waiters poll: they spin a little, then yield, and then queue up in a [`Mutex`], whose
+//! holder alone keeps polling. So when the system has descheduled the holder of a lock and a hundred threads
+//! wait for it, one of them naps and polls, and ninety-nine sleep.
 //!
-//! The lock promises mutual exclusion, and that some waiter gets in. It promises no order: a waiter
-//! can be overtaken by many threads before its turn. It never panics, and its queue allocates only
-//! what `parking_lot` keeps for waiting threads.
+//! The lock guarantees mutual exclusion, and that some waiter acquires it. It guarantees no order: many
+//! threads may overtake a waiter. It never panics, and its queue allocates only what `parking_lot` keeps for
+//! waiting threads.
 //!
 //! # Orderings
 //!
 //! | access | ordering | partner, and what breaks without it |
 //! |---|---|---|
-//! | `held` false → true | `Acquire` | the `Release` store of the last holder: the next one reads words from before its changes. Twin `the_lock_is_taken_relaxed` |
+//! | `held` false → true | `Acquire` | the `Release` store of the last holder. Without it, the next holder may read words from before the last one's changes. Twin `the_lock_is_taken_relaxed` |
 //! | `held` := false | `Release` | the `Acquire` of the next holder: the same. Twin `the_lock_is_released_relaxed` |
 
 use crate::rule::rule;
@@ -51,10 +50,10 @@ impl Lock {
         LockGuard { lock: self, _queue }
     }
 
-    /// Takes the lock if it is free.
+    /// Acquires the lock if it is free.
     ///
-    /// The compare-and-swap is not preceded by a load. A load would fetch the cache line to read
-    /// it, and the swap would fetch it again to own it.
+    /// No load precedes the compare-and-swap. A load would fetch the cache line for reading, and the swap
+    /// would fetch it again for writing.
     #[inline]
     fn try_take(&self) -> bool {
         let taken = rule!("the_lock_is_taken_relaxed", Ordering::Acquire, Ordering::Relaxed);

@@ -1,8 +1,8 @@
-//! Hints to the machine about memory, and memory that is placed for them: most of the `unsafe` code of the
-//! crate.
+//! Hints to the machine about memory, and allocations that suit them. Most of the crate's `unsafe` code is
+//! here.
 //!
-//! None of it changes what any read returns, only how soon. `benches/results/hints.txt` has the
-//! measurements that justify them.
+//! No hint changes what a read returns, only how soon. `benches/results/hints.txt` has the measurements that
+//! justify them.
 
 /// Starts fetching the cache line of `value`.
 ///
@@ -61,18 +61,18 @@ mod words {
     pub struct Words {
         start: NonNull<AtomicU64>,
         count: usize,
-        /// What the allocation was aligned to.
+        /// The alignment of the allocation.
         align: usize,
     }
 
-    // SAFETY: it owns its words as a box of them does, and shares them only as a slice.
+    // SAFETY: `Words` owns its words as a box of them does, and shares them only as a slice.
     #[allow(unsafe_code)]
     unsafe impl Send for Words {}
     // SAFETY: as above.
     #[allow(unsafe_code)]
     unsafe impl Sync for Words {}
 
-    /// Allocates zeros, which the system provides when they are first written.
+    /// Allocates zeros. The system provides the memory when it is first written.
     pub fn zeroed(count: usize) -> Option<Words> {
         let words = zeroed_words(count)?;
         super::huge_pages::prefer(&words);
@@ -80,8 +80,8 @@ mod words {
         Some(Words { start, count, align: align_of::<AtomicU64>() })
     }
 
-    /// Allocates zeros that fill whole huge pages, and writes them. `None` if they would not fill
-    /// them, or if the memory cannot be had.
+    /// Allocates zeros that fill whole huge pages, and writes them. Returns `None` if they would not fill
+    /// such pages, or if there is not enough memory.
     pub fn in_huge_pages(count: usize) -> Option<Words> {
         let layout = Layout::array::<AtomicU64>(count).ok()?.align_to(HUGE).ok()?;
         if layout.size() == 0 || !layout.size().is_multiple_of(HUGE) {
@@ -104,7 +104,8 @@ mod words {
 
         #[inline]
         fn deref(&self) -> &[AtomicU64] {
-            // SAFETY: so many words were allocated and zeroed here, and are freed with this.
+            // SAFETY: `count` words were allocated and zeroed at `start`, and are freed only when this is
+            // dropped.
             #[allow(unsafe_code)]
             unsafe {
                 std::slice::from_raw_parts(self.start.as_ptr(), self.count)
@@ -116,7 +117,7 @@ mod words {
         fn drop(&mut self) {
             let bytes = self.count * size_of::<AtomicU64>();
             if let (1.., Ok(layout)) = (bytes, Layout::from_size_align(bytes, self.align)) {
-                // SAFETY: it was allocated with this layout (a box is, too).
+                // SAFETY: the memory was allocated with this layout (and so is a box).
                 #[allow(unsafe_code)]
                 unsafe {
                     dealloc(self.start.as_ptr().cast(), layout);
@@ -128,40 +129,39 @@ mod words {
 
 /// Huge pages for large tables.
 ///
-/// With pages of 4 KiB, a processor's TLB covers a sixteenth of a table of 128 MiB at best. It
-/// looks up the addresses of the other pages in memory, once for each bucket. Most Linux systems
-/// give huge pages only to programs that ask for them, and only where a whole one fits, so less
-/// than one at either end of a table remains in small pages. (A table that began at a huge page
-/// would have to ask for 2 MiB more than it uses. Hosts that limit the address space or count what
-/// is allocated would count them too.)
+/// With pages of 4 KiB, a processor's TLB covers a sixteenth of a table of 128 MiB at best. It looks up the
+/// addresses of the other pages in memory, once per bucket. Most Linux systems give huge pages only to
+/// programs that ask for them, and only where a whole one fits, so less than one at either end of a table
+/// remains in small pages. (A table that began at a huge page would have to ask for 2 MiB more than it uses.
+/// Hosts that limit the address space or count what is allocated would count them too.)
 #[cfg_attr(any(loom, shuttle), allow(dead_code))]
 pub mod huge_pages {
     /// The size of a huge page.
     pub const HUGE: usize = 2 << 20;
 
-    /// Asks for huge pages for these values, if they are large enough to have any. They should be
-    /// fresh, so that none has been written.
+    /// Asks for huge pages for these values, if they are large enough to fill one. None of them should have
+    /// been written yet.
     #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
     pub fn prefer<T>(values: &[T]) {
         if size_of_val(values) < HUGE {
             return;
         }
-        // SAFETY: a plain question.
+        // SAFETY: `sysconf` only returns a number.
         #[allow(unsafe_code)]
         let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(0);
         let first = values.as_ptr();
-        // From the beginning of the first page on: the allocator keeps a few bytes of its own there,
-        // and without them the first huge page would not be whole.
+        // The advice starts at the beginning of the first page. The allocator keeps a few bytes of its own
+        // there, without which the first huge page would not be whole.
         let before = first.addr().checked_rem(page).unwrap_or(0);
         let start = first.cast_mut().wrapping_byte_sub(before).cast();
         advise(start, before + size_of_val(values));
     }
 
-    /// Asks for huge pages for these bytes, which begin with a page.
+    /// Asks for huge pages for these bytes, which start at a page boundary.
     #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
     pub fn advise(start: *mut u8, bytes: usize) {
-        // SAFETY: the advice changes neither the contents of any memory nor who may use it. A system
-        // that does not take the advice returns an error, which makes no difference.
+        // SAFETY: the advice changes neither the contents of memory nor access to it. A system that does not
+        // take the advice returns an error, which has no effect.
         #[allow(unsafe_code)]
         unsafe {
             libc::madvise(start.cast(), bytes, libc::MADV_HUGEPAGE);

@@ -3,17 +3,17 @@
 //! * [`stripe`] has the lock, the version and the count of each segment of buckets, and lists all
 //!   orderings between writers and readers;
 //! * [`lock`] is the lock inside a stripe;
-//! * [`clock`] tells a filter that forgets what time it is, and [`ticking`] is how ticks pass through it;
-//! * [`memory`] is what lookups read of a shard of a growing filter;
-//! * [`memory`] gives the machine hints: prefetches and huge pages.
+//! * [`clock`] keeps the time of a filter that forgets, and [`ticking`] passes ticks through its segments;
+//! * [`shard_memory`] is the part of a growing filter's shard that lookups read;
+//! * [`memory`] allocates words and gives hints to the machine: prefetches and huge pages.
 //!
-//! This file has the [`Table`] itself. Its buckets lie in one row, shard after shard, and so do its
-//! stripes, since each shard is a whole number of stripes (or there is only one shard). All indices
-//! count over the whole table; a caller that works in one shard adds the index of the shard's first
-//! bucket. A write to a bucket needs the lock of its stripe; the [`Locks`] argument is the proof.
+//! This file has the [`Table`] itself. Its buckets are in one array, shard after shard, and so are its
+//! stripes, since each shard is a whole number of stripes (or there is only one shard). All indices are
+//! indices into the whole table; a caller that works in one shard adds the index of the shard's first bucket.
+//! A write to a bucket needs the lock of its stripe; the [`Locks`] argument is the proof.
 //!
-//! The two words of a [wide](crate::layout::bucket) bucket are beside each other. The second is stored
-//! before the first and read after it.
+//! The two words of a [wide](crate::layout::bucket) bucket are adjacent. The second is stored before the
+//! first and read after it.
 
 pub mod clock;
 pub mod lock;
@@ -35,8 +35,8 @@ pub struct Table {
     geometry: Geometry,
     words: Words,
     stripes: Stripes,
-    /// In a fixed filter that forgets, the time. It is in a box because nothing in the table itself
-    /// changes: so the compiler need not load again what it has loaded.
+    /// The time, in a fixed filter that forgets. It is boxed so that no field of the table itself ever
+    /// changes: the compiler then need not reload fields that it has loaded.
     ticking: Option<Box<Ticking>>,
 }
 
@@ -46,7 +46,7 @@ fn load(word: &AtomicU64) -> u64 {
     word.load(rule!("words_are_loaded_relaxed", Ordering::Acquire, Ordering::Relaxed))
 }
 
-/// Its locks do not know of panics, and no word is ever half written.
+/// Its locks are not poisoned by panics, and no word is ever half written.
 impl RefUnwindSafe for Table {}
 
 impl Table {
@@ -55,8 +55,8 @@ impl Table {
         Self::with(geometry, zeroed)
     }
 
-    /// The same for a table that will be exhausted soon. If its words fill huge pages, they are placed
-    /// and written there.
+    /// Allocates an empty table that will be filled soon. If its words fill whole huge pages, they are placed
+    /// in such pages and written at once.
     pub fn prefaulted(geometry: Geometry) -> Result<Self, usize> {
         Self::with(geometry, |count| in_huge_pages(count).or_else(|| zeroed(count)))
     }
@@ -65,7 +65,7 @@ impl Table {
         let segments = geometry.shards() * geometry.stripes() as usize;
         let words = geometry.shards() * geometry.words();
         let bytes = Self::bytes(&geometry);
-        // The words first: the system refuses them before anything is touched. Stripes are written
+        // The words first: if the system refuses them, no memory has been written yet. Stripes are written
         // when they are made.
         let words = zeroed(words).ok_or(bytes)?;
         let stripes = Stripes::new(segments).ok_or(bytes)?;
@@ -82,7 +82,7 @@ impl Table {
         &self.stripes
     }
 
-    /// Makes it the table of a fixed filter, which keeps the time itself if it forgets.
+    /// Makes this the table of a fixed filter. If the filter forgets, the table keeps the time.
     pub fn of_fixed_filter(self) -> Self {
         let ticking = self.geometry.lanes().forgets().then(|| Box::new(Ticking::new()));
         Table { ticking, ..self }
@@ -97,7 +97,7 @@ impl Table {
         self.geometry.shards() * self.geometry.buckets() as usize
     }
 
-    /// Returns the heap memory that a table of this geometry takes, in bytes.
+    /// Returns the heap memory of a table of this geometry, in bytes.
     pub fn bytes(geometry: &Geometry) -> usize {
         let of_one =
             geometry.words() * size_of::<u64>() + Stripes::bytes(geometry.stripes() as usize);
@@ -121,7 +121,7 @@ impl Table {
         self.geometry.lanes().is_wide()
     }
 
-    // Words. Their stripes are those of their buckets.
+    // Words. The stripe of a word is that of its bucket.
 
     #[inline]
     pub fn prefetch(&self, word: usize) {
@@ -157,10 +157,10 @@ impl Table {
         read_owned(&self.words[word])
     }
 
-    /// Lets this replace these words, which are of one stripe, up to `N` at once. They are stored if it
-    /// says that it has changed them, and the last first.
+    /// Calls `replace` with copies of these words, up to `N` at a time, and stores the copies if it returns
+    /// that it has changed them, the last word first. All words are of one stripe.
     ///
-    /// They are copied to where the compiler can treat several at once.
+    /// The words are copied so that the compiler can process several at once.
     #[inline]
     pub fn replace<const N: usize>(
         &self,

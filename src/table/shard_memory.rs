@@ -1,8 +1,8 @@
-//! What lookups read of one shard of a growing filter: its words and its versions.
+//! The part of a growing filter's shard that lookups read: its words and its versions.
 //!
-//! All shards of a growing filter have the same size, which the compiler knows. So an index that is
-//! within a shard needs no check here, and there is nothing to add to it. (Of a shard with wide buckets,
-//! it has to be known that all words are here. A [site](crate::backend::growing::site) checks that once.)
+//! All shards of a growing filter have the same size, which the compiler knows. So an index within a shard
+//! needs no bounds check here, and no offset. (For a shard with wide buckets, all words have to be here. A
+//! [site](crate::backend::growing::site) checks that once.)
 
 use crate::layout::geometry::{Bucket, STRIPE_BUCKETS};
 use crate::layout::shrinking::GROWING_BUCKETS;
@@ -23,7 +23,7 @@ pub type Versions = [AtomicU64; STRIPES];
 #[derive(Clone, Copy)]
 pub struct ShardMemory<'a> {
     words: &'a Words,
-    /// The same words, and those that follow if the buckets are wide.
+    /// The same words, and the ones that follow if the buckets are wide.
     all: &'a [Words],
     versions: &'a Versions,
 }
@@ -34,7 +34,7 @@ impl<'a> ShardMemory<'a> {
         ShardMemory { words, all, versions }
     }
 
-    /// The parts of a table that begin with this bucket, if they are large enough.
+    /// Returns the words and versions of a table from this bucket on, if there are enough of them.
     pub fn find(table: &Table, base: usize) -> Option<(&[Words], &Versions)> {
         let each = table.geometry().lanes().words();
         let words = table.words.get(base * each..)?.as_chunks().0.get(..each)?;
@@ -42,7 +42,7 @@ impl<'a> ShardMemory<'a> {
         Some((words, versions.first_chunk()?))
     }
 
-    /// A word of a bucket: the first one, or the second one of a wide bucket.
+    /// Returns a word of a bucket: the first, or the second of a wide bucket.
     #[inline(always)]
     fn word(self, is_wide: bool, bucket: Bucket, number: usize) -> &'a AtomicU64 {
         let index = bucket.0 as usize % BUCKETS;

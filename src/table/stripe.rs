@@ -1,17 +1,16 @@
 //! Stripes: the lock, the version and the count of each segment of buckets.
 //!
 //! Writers hold the lock of the stripe of every bucket that they write, as [`LockGuard`], [`Two`] or
-//! [`Many`]. A writer that needs several locks takes them at once, and only here: in ascending
-//! order and each once, so no two threads ever wait for each other in a cycle. The result is a
-//! witness of the locks, [`Locks`], which the writing functions require.
+//! [`Many`]. A writer that needs several locks acquires them at once, and only here: in ascending order and
+//! each once, so threads never wait for each other in a cycle. The result is a witness of the locks,
+//! [`Locks`], which the writing functions require.
 //!
-//! Readers hold no lock. They take a [`SeenVersion`] of one of the two stripes that they are about to
-//! read (that of the bucket which they read last, if items expire), read both buckets, and then check whether it
-//! still holds. It does unless an item
-//! [moved](Stripes::write_section) meanwhile, or a copy was [erased](Stripes::invalidate_readers) while another
-//! stayed. Filling or emptying a single lane does not change the version, because it is one store
-//! of one word, which a reader sees as a whole or not at all. (Buckets of two words have
-//! [rules of their own](mod@crate::shard::kick#and-in-a-wide-bucket).)
+//! Readers hold no lock. They take a [`SeenVersion`] of one of the two stripes that they are about to read
+//! (if items expire, the stripe of the bucket that they read last), read both buckets, and then check whether
+//! the version still holds. It holds unless an item was [moved](Stripes::write_section) meanwhile, or a copy
+//! was [erased](Stripes::invalidate_readers) while another stayed. Filling or emptying a single lane does not
+//! change the version, because it is one store of one word, which a reader sees as a whole or not at all.
+//! (Buckets of two words have [rules of their own](mod@crate::shard::kick#and-in-a-wide-bucket).)
 //!
 //! This file never accesses a bucket.
 //!
@@ -19,21 +18,21 @@
 //!
 //! | access | ordering | partner, and what breaks without it |
 //! |---|---|---|
-//! | mover: version → odd | `Relaxed` | made visible no later than the data stores, which are `Release` |
+//! | mover: version → odd | `Relaxed` | visible no later than the data stores, which are `Release` |
 //! | any writer: data stores (in `table`) | `Release` | the reader's data loads. Twin `words_are_stored_relaxed`; of a sweep, `what_expired_is_erased_relaxed` |
 //! | mover: version → even | `Release` | the reader's first load: a reader that starts on the new version sees all of the move. Twin `the_version_ends_relaxed` |
 //! | eraser: version + 2 | `Release` | the reader's first load: a reader that starts on the new version sees the copy that stays. Twin `a_version_is_outdated_relaxed` |
 //! | reader: version, first | `Acquire` | the even version. Twin `the_first_version_is_read_relaxed` |
 //! | reader: data loads (in `table`) | `Acquire` | the data stores: a reader that saw the word without the item sees the odd version too, and its later loads come no earlier. Twin `words_are_loaded_relaxed` |
-//! | reader: second word of a wide bucket | `Acquire` | the store of a tail that took the place of another: a reader that saw it sees the odd version of the removal too. Twins `second_words_are_loaded_relaxed`, `second_words_of_a_growing_filter_are_loaded_relaxed`, `second_words_are_stored_relaxed`; of the order of both words, `the_first_word_is_stored_before_the_second` |
+//! | reader: second word of a wide bucket | `Acquire` | the store of a tail that replaced another: a reader that saw it sees the odd version of the removal too. Twins `second_words_are_loaded_relaxed`, `second_words_of_a_growing_filter_are_loaded_relaxed`, `second_words_are_stored_relaxed`; of the order of both words, `the_first_word_is_stored_before_the_second` |
 //! | reader: version, again | `Relaxed` | ordered after the data loads, which are `Acquire` |
-//! | the mark of a sweep, set | `Release` | who reads it without the lock sees that what expired is gone. Twin `a_stripe_is_marked_relaxed` |
+//! | the mark of a sweep, set | `Release` | a thread that reads it without the lock sees that the expired lanes are gone. Twin `a_stripe_is_marked_relaxed` |
 //! | the same, read | `Acquire` | the same. Twin `the_mark_of_a_stripe_is_read_relaxed` |
-//! | `items` | `Relaxed` | written only under the lock; a sum over stripes is a sum of recent values. What depends on a sum, a split or a removal, is decided again under all locks |
+//! | `items` | `Relaxed` | written only under the lock; a sum over stripes is a sum of recent values. A decision that depends on a sum, for a split or a removal, is made again under all locks |
 //!
-//! Every data store is `Release`. A release fence in the mover alone would not be enough: the word
-//! that a reader sees without the item may have been stored by a later writer, ordered after the
-//! mover only by the lock, and the mover's fence does not cover that store.
+//! Every data store is `Release`. A release fence in the mover alone would not be enough: a later writer may
+//! have stored the word that a reader sees without the item. Only the lock orders that writer after the
+//! mover, and the mover's fence does not cover its store.
 
 use crate::layout::stamps::Moment;
 use crate::rule::rule;
@@ -42,8 +41,8 @@ use crate::table::lock::{Lock, LockGuard};
 use crate::table::memory::prefetch;
 use arrayvec::ArrayVec;
 
-/// All stripes of a table, in two rows. The versions, which readers read, are seldom written, so
-/// they lie apart from the guards, which every writer writes.
+/// All stripes of a table, in two arrays. The versions, which readers read, are seldom written, so they are
+/// apart from the guards, which every writer writes.
 pub struct Stripes {
     /// Odd while items of the segment are being moved. 64 bits never wrap around.
     versions: Box<[AtomicU64]>,
@@ -51,12 +50,12 @@ pub struct Stripes {
 }
 
 struct Guard {
-    /// How many more items were inserted than removed with this stripe's lock. An item may be
-    /// inserted in one of its two segments and removed from the other, so only the sum over a shard
-    /// has a meaning. In a fixed filter a single count may be negative.
+    /// The number of items inserted under this stripe's lock, less the number removed under it. An item may
+    /// be inserted in one of its two segments and removed from the other, so only the sum over a shard is
+    /// meaningful. In a fixed filter a single count may be negative.
     items: AtomicU32,
     lock: Lock,
-    /// The [mark](Moment::mark) of the tick in which the segment was last swept, if it was.
+    /// The [mark](Moment::mark) of the tick in which the segment was last swept, if it ever was.
     swept: AtomicU16,
 }
 
@@ -82,12 +81,12 @@ impl Stripes {
         self.guards.len()
     }
 
-    /// Returns the memory that `count` stripes take.
+    /// Returns the memory of `count` stripes, in bytes.
     pub fn bytes(count: usize) -> usize {
         count * (size_of::<AtomicU64>() + size_of::<Guard>())
     }
 
-    /// Returns the item count of a segment, as it was a moment ago.
+    /// Returns a recent item count of a segment.
     pub fn items(&self, stripe: usize) -> i32 {
         self.guards[stripe].items.load(Ordering::Relaxed).cast_signed()
     }
@@ -128,23 +127,23 @@ impl Stripes {
         prefetch(&self.versions[stripe]);
     }
 
-    /// Reads the version for a lookup of an item, one of whose two buckets is in this segment.
+    /// Reads the version for the lookup of an item that has one of its two buckets in this segment.
     ///
-    /// The version of one stripe covers both buckets, since an item moves under the stripes of both
-    /// and changes both versions. But it has to be taken before *both* words are read, and checked
-    /// after both. A lookup that reads one bucket, checks the version, and then reads the other
-    /// bucket does not notice an item that has moved from the second to the first meanwhile.
+    /// The version of one stripe covers both buckets, since a move of an item changes the versions of both
+    /// stripes. But it has to be read before *both* words, and checked after both. A lookup that reads one
+    /// bucket, checks the version, and then reads the other bucket misses an item that has moved from the
+    /// second bucket to the first meanwhile.
     #[inline]
     pub fn see(&self, stripe: usize) -> SeenVersion<'_> {
         SeenVersion::of(&self.versions[stripe])
     }
 
-    /// The versions of all stripes from this one on.
+    /// Returns the versions of all stripes from this one on.
     pub fn versions_from(&self, stripe: usize) -> Option<&[AtomicU64]> {
         self.versions.get(stripe..)
     }
 
-    /// Locks one stripe. To take several locks, use [`Two`] or [`Many`].
+    /// Locks one stripe. To acquire several locks, use [`Two`] or [`Many`].
     #[inline]
     pub fn lock(&self, stripe: usize) -> LockGuard<'_> {
         self.guards[stripe].lock.lock()
@@ -168,8 +167,9 @@ impl Stripes {
         Many { held: which.ascending.iter().map(|&stripe| self.lock(stripe)).collect() }
     }
 
-    /// Sends away every reader that uses one of these stripes, until the result is dropped. Items
-    /// are moved meanwhile: copied to their other buckets, and erased from the first.
+    /// Makes the versions of these stripes odd until the result is dropped, which invalidates every reader
+    /// that uses one of them. The caller moves items meanwhile: it copies them to their other buckets, and
+    /// erases them from the first.
     #[inline]
     pub fn write_section<'a, const N: usize>(
         &'a self,
@@ -184,8 +184,8 @@ impl Stripes {
         WriteSection { stripes: self, which }
     }
 
-    /// Sends away every reader that has already begun, and none that begins later. To be called
-    /// before an item is erased from one bucket while a copy may be in its other bucket.
+    /// Invalidates every reader that has already begun, and none that begins later. Called before an item is
+    /// erased from one bucket while its other bucket may hold a copy.
     #[inline]
     pub fn invalidate_readers(&self, locked: &impl Locks, stripe: usize) {
         debug_assert!(locked.include(self, stripe));
@@ -233,7 +233,7 @@ impl<const N: usize> StripeSet<N> {
         self.ascending.iter().copied()
     }
 
-    /// The stripes whose versions change when items are moved between their buckets: all.
+    /// The stripes whose versions change when items move between their buckets: all of them.
     #[inline]
     fn moved(&self) -> &[usize] {
         let all = &self.ascending[..];
@@ -241,7 +241,7 @@ impl<const N: usize> StripeSet<N> {
     }
 }
 
-/// The version of a stripe, read before the buckets, or of anything else that readers read without a lock.
+/// The version of a stripe, or of anything else that readers read without a lock, as read before the data.
 pub struct SeenVersion<'a> {
     version: &'a AtomicU64,
     seen: u64,
@@ -255,7 +255,7 @@ impl<'a> SeenVersion<'a> {
         SeenVersion { version, seen: version.load(first) }
     }
 
-    /// Returns whether nothing was being moved when the version was read, nor has been since.
+    /// Returns whether no move was in progress when the version was read, and none has begun since.
     #[inline]
     pub fn still_holds(self) -> bool {
         let changed = self.version.load(Ordering::Relaxed) ^ self.seen;
@@ -279,7 +279,7 @@ impl<const N: usize> Drop for WriteSection<'_, N> {
     }
 }
 
-/// Begins a move. The caller holds the lock of whatever has this version.
+/// Begins a move. The caller holds the lock that guards this version.
 #[inline]
 pub fn make_odd(version: &AtomicU64) {
     version.store(read_owned(version) + 1, Ordering::Relaxed);
@@ -293,8 +293,8 @@ pub fn make_even(version: &AtomicU64) {
     version.store(even, last);
 }
 
-/// The locks of some stripes. A function that writes a bucket, or changes a version, takes them as
-/// proof that its caller holds them.
+/// The locks of some stripes. A function that writes a bucket or changes a version takes them as proof that
+/// its caller holds them.
 pub trait Locks {
     fn include(&self, stripes: &Stripes, stripe: usize) -> bool;
 }

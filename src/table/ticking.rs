@@ -1,17 +1,18 @@
-//! How a tick passes through a filter: in which order its segments learn of it, and who does the work.
+//! How a tick passes through a filter: the order in which its segments are swept, and the threads that do the
+//! work.
 //!
-//! A tick has one pass over all segments, in which what has expired is erased: see
-//! [`sweep`](mod@crate::shard::sweep). What is left to do when nothing dead is left is done at once. The work is
-//! handed out in portions, to whichever threads ask for some. The next tick begins when all of them are done.
+//! A tick is one pass over all segments, which erases expired lanes: see [`sweep`](mod@crate::shard::sweep).
+//! A last step follows once no expired lane is left. The work is handed out in portions to the threads that
+//! ask for it. The next tick begins when all portions are done.
 //!
-//! No lock is held while a portion is worked on, so a thread may wait for others here wherever it may
-//! wait for the lock of a segment.
+//! No lock of this module is held during the work on a portion, so a thread may wait for others here wherever
+//! it may wait for the lock of a segment.
 //!
-//! While the filter or a shard of it is being copied, no tick begins: the ages in a copy are all of one moment.
-//! Ticks and [copies](Ticking::pause) take turns.
+//! While the filter or one of its shards is being copied, no tick begins, so all ages in a copy are relative
+//! to the same tick. Ticks and [copies](Ticking::pause) take turns.
 //!
-//! The lock of the progress is the last that a thread takes, and nobody waits for anything while holding it. So
-//! it takes no time to ask what time it is, whatever a tick has to wait for as it begins.
+//! The lock of `progress` is the last that a thread acquires, and no thread waits for anything while holding
+//! it. So reading the time never blocks for long, whatever a tick has to wait for as it begins.
 
 mod copies;
 mod target;
@@ -26,51 +27,52 @@ use crate::table::clock::Clock;
 use std::ops::Range;
 use std::panic::RefUnwindSafe;
 
-/// The segments that a thread works on before it asks for more: 256 KiB, or 512.
+/// The number of segments that a thread works on before it asks for more: 256 KiB, or 512 of wide buckets.
 const PORTION: usize = if SMALL { 2 } else { 64 };
 
-/// When a filter was copied.
+/// The time at which a filter was copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Time {
     /// The number of the tick, or one with the same stamp.
     pub tick: u64,
-    /// The ticks that have passed since some moment, by their numbers. (Where more were made up for at once
-    /// than anything is remembered for, there may be fewer, but as many as that.)
+    /// The number of ticks since some fixed moment, by the callers' numbers. (A tick that made up for more
+    /// ticks than items are remembered for may count as fewer, but never as fewer than items are remembered
+    /// for.)
     pub elapsed: u64,
-    /// What the caller calls it.
+    /// The caller's number of the tick.
     pub number: Option<u64>,
 }
 
-/// Keeps ticks from beginning, for a copy of the filter.
+/// Prevents ticks from beginning until it is dropped, for a copy of the filter.
 pub struct TickPause<'a> {
     ticking: &'a Ticking,
     time: Time,
 }
 
 pub struct Ticking {
-    /// It is set by whoever has the lock of the progress.
+    /// Set under the lock of `progress`.
     clock: Clock,
     progress: Mutex<Progress>,
 }
 
-/// Nothing that is done under its lock panics.
+/// No code under its lock panics.
 impl RefUnwindSafe for Ticking {}
 
 struct Progress {
-    /// The pass that is going on, if a tick is.
+    /// The pass in progress, if a tick is passing.
     pass: Option<Pass>,
-    /// The first segment that no thread works on or has worked on in this pass.
+    /// The first segment that has not been handed out in this pass.
     next: usize,
     /// The number of threads that work on a portion.
     at_work: usize,
-    /// The number of copies of the filter that are being made, or wait for this tick to pass.
+    /// The number of copies of the filter that are being made, or that wait for this tick to pass.
     copies: usize,
-    /// The number of those that wait for a tick to begin, and how often such copies were let in.
+    /// The number of copies that wait for a tick to begin.
     later_copies: usize,
     turns: u64,
     /// The number of threads that are about to begin a tick.
     beginning: usize,
-    /// What the caller calls the present tick, if ticks have numbers.
+    /// The caller's number of the present tick, if ticks have numbers.
     number: Option<u64>,
     /// As in [`Time`].
     elapsed: u64,
@@ -82,7 +84,7 @@ enum Pass {
     Close,
 }
 
-/// What there is to do for a thread.
+/// What a thread has to do next.
 enum Task {
     Work(Pass, Range<usize>),
     /// Nothing, until other threads are done.
@@ -92,7 +94,7 @@ enum Task {
 }
 
 impl Ticking {
-    /// The memory that one takes which is shared, with the two counts of an [`Arc`](std::sync::Arc).
+    /// The memory of a shared `Ticking`, including the two counts of its [`Arc`](std::sync::Arc).
     pub const SHARED_BYTES: usize = size_of::<Ticking>() + 2 * size_of::<usize>();
 
     pub fn new() -> Self {
@@ -115,7 +117,7 @@ impl Ticking {
         &self.clock
     }
 
-    /// Lets one more tick pass, after the one that is passing.
+    /// Passes one more tick through the filter, after the one that is passing.
     pub fn tick(&self, target: &impl SweepTarget) {
         while !self.begin(target) {
             self.finish(target);
@@ -123,9 +125,10 @@ impl Ticking {
         self.finish(target);
     }
 
-    /// Lets ticks pass until the present one has this number. Returns how many have passed in this call.
+    /// Passes ticks through the filter until the present one has this number. Returns how many have passed in
+    /// this call.
     ///
-    /// Without numbers until now, the present tick gets this one.
+    /// If ticks have had no numbers until now, the present tick gets this one.
     pub fn tick_to(&self, target: &impl SweepTarget, number: u64) -> u64 {
         let mut passed = 0;
         loop {
@@ -141,25 +144,25 @@ impl Ticking {
         self.begin_if_due(target, |progress| progress.pass.is_none().then_some(1)).is_some()
     }
 
-    /// Begins a tick toward the one with this number, unless one is passing. Returns how many ticks it
-    /// makes up for, or `None` if there is none to begin.
+    /// Begins a tick toward the one with this number, unless one is passing. Returns how many ticks it makes
+    /// up for: 0 if a tick is passing that has to end first, and `None` if this number has been reached.
     pub fn begin_toward(&self, target: &impl SweepTarget, number: u64) -> Option<u64> {
-        // Mostly the time is known, and then nobody has to wait for copies.
+        // Usually the number has been reached, and then there is no need to wait for copies.
         if self.number_or(number) >= number {
             return None;
         }
         let remembers = target.lanes().remembers().into();
         let begun = self.begin_if_due(target, |progress| {
             let behind = number.saturating_sub(progress.number?);
-            // After so many ticks, nothing that came before is remembered.
+            // After more ticks than this, no earlier item is remembered.
             let passes = if behind > remembers { behind } else { behind.min(1) };
             Some(passes).filter(|passes| *passes > 0 && progress.pass.is_none())
         });
         begun.or_else(|| (self.number_or(number) < number).then_some(0))
     }
 
-    /// Begins a tick that makes up for as many as this says, if any. Waits for the copies that are being made,
-    /// and lets no other begin meanwhile.
+    /// Begins a tick that makes up for as many ticks as `due` returns, if it returns any. Waits for the
+    /// copies that are being made; no other copy begins meanwhile.
     fn begin_if_due(
         &self,
         target: &impl SweepTarget,
@@ -191,7 +194,7 @@ impl Ticking {
         }
     }
 
-    /// Begins a tick that makes up for so many. Returns the time.
+    /// Begins a tick that makes up for `passes` ticks. Returns the time.
     fn begin_with(&self, progress: &mut Progress, passes: u64) -> Moment {
         progress.number = progress.number.map(|number| number.saturating_add(passes));
         progress.elapsed = progress.elapsed.wrapping_add(passes.min(STAMPS as u64));
@@ -202,12 +205,12 @@ impl Ticking {
         now
     }
 
-    /// The number of the present tick, if ticks have numbers.
+    /// Returns the number of the present tick, if ticks have numbers.
     pub fn number(&self) -> Option<u64> {
         self.progress.lock().number
     }
 
-    /// The number of the present tick. It gets this one if ticks have none.
+    /// Returns the number of the present tick, which becomes `number` if ticks have had none.
     fn number_or(&self, number: u64) -> u64 {
         *self.progress.lock().number.get_or_insert(number)
     }
@@ -217,7 +220,7 @@ impl Ticking {
         self.work(target, usize::MAX);
     }
 
-    /// Works on at most so many segments. Returns whether no tick is passing any more.
+    /// Works on at most `most` segments. Returns whether no tick is passing any more.
     pub fn work(&self, target: &impl SweepTarget, most: usize) -> bool {
         let mut left = most;
         let mut backoff = Backoff::new();
@@ -287,7 +290,7 @@ impl Drop for Beginning<'_> {
     fn drop(&mut self) {
         let mut progress = self.0.progress.lock();
         progress.beginning -= 1;
-        // Perhaps there was no tick to begin.
+        // There may have been no tick to begin.
         if progress.beginning == 0 {
             progress.let_copies_in();
         }
@@ -297,7 +300,7 @@ impl Drop for Beginning<'_> {
 /// A thread that works on a portion.
 struct AtWork<'a> {
     ticking: &'a Ticking,
-    /// The segment that the pass goes back to if the work ends in a panic.
+    /// The segment to which the pass returns if the work ends in a panic.
     again_from: usize,
 }
 

@@ -179,8 +179,7 @@ fn a_stream_that_overflows_names_what_it_could_not_add() {
     let is_refused = |item: &u64| refused.hashes().contains(&filter.hash_of(item));
     assert!((0..5_000).all(|item| is_refused(&item) != added.contains(&item)));
     // Another filter with the same hasher takes them, by their hashes.
-    let larger =
-        koel::ConcurrentCuckooFilter::builder().capacity(5_000).hasher(filter.hasher().clone());
+    let larger = koel::ConcurrentCuckooFilter::builder().capacity(5_000).hasher(*filter.hasher());
     let larger = larger.build().expect("a filter");
     let taken = larger.extend_if_absent(refused.hashes().iter(), |_| {});
     assert!(taken.is_ok_and(|taken| taken > refused.count() * 9 / 10));

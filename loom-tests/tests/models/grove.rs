@@ -100,7 +100,7 @@ fn lanes<const WIDE: bool>() -> Lanes {
     if WIDE { Lanes::of_wide(64) } else { Lanes::of_bits(32) }
 }
 
-pub fn shrinking() -> Shrinking {
+pub fn shrinking() -> Shrinking<false> {
     Shrinking::new(lanes::<false>())
 }
 
@@ -109,7 +109,7 @@ pub fn place(hash: Mixed, depth: u32) -> Place {
 }
 
 pub fn place_in<const WIDE: bool>(hash: Mixed, depth: u32) -> Place {
-    Shrinking::new(lanes::<WIDE>()).place::<WIDE>(hash, hash.0, depth)
+    Shrinking::<WIDE>::new(lanes::<WIDE>()).place(hash, hash.0, depth)
 }
 
 /// Returns the items whose hashes begin with these bits, and whose buckets are in two stripes.

@@ -253,7 +253,7 @@ fn times_saved(copies: &[Saved], item: Mixed) -> usize {
     let in_one = |copy: &Saved| {
         let place = place(item, copy.depth);
         let both = [place.first, place.second].map(|bucket| copy.word(bucket));
-        both.iter().map(|word| shrinking().matching::<false>(*word, place.fp).len()).sum::<usize>()
+        both.iter().map(|word| shrinking().matching(*word, place.fp).len()).sum::<usize>()
     };
     copies.iter().map(in_one).sum()
 }

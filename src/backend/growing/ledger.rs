@@ -75,7 +75,7 @@ pub struct Ledger {
 
 impl Ledger {
     /// The ledger of shards that have these balances. No other thread knows them.
-    pub fn of(tables: &Tables, shrinking: &Shrinking) -> Self {
+    pub fn of<const WIDE: bool>(tables: &Tables, shrinking: &Shrinking<WIDE>) -> Self {
         let none = ByStamp::default();
         let mut balances = none.clone();
         tables.sites_from(0).for_each(|(_, site)| balances.add_all(&site.balance()));
@@ -208,7 +208,7 @@ impl Ledger {
     }
 
     /// Erases all exhausted lanes if no item is left. To be called without locks.
-    pub fn clear_if_empty<const WIDE: bool>(&self, tables: &Tables, shrinking: &Shrinking) {
+    pub fn clear_if_empty<const WIDE: bool>(&self, tables: &Tables, shrinking: &Shrinking<WIDE>) {
         if !self.may_be_empty() || self.anything::<WIDE>(tables) {
             return;
         }
@@ -219,7 +219,7 @@ impl Ledger {
         }
         self.has_leftovers.set(0);
         for (_, site) in tables.sites_from(0).filter(|(_, site)| site.surplus() > 0) {
-            site.erase_exhausted::<WIDE>(shrinking);
+            site.erase_exhausted(shrinking);
         }
     }
 

@@ -5,6 +5,7 @@ use crate::backend::growing::list::slots::GAP;
 use crate::backend::growing::sharded::AnySharded;
 use crate::backend::growing::{Growing, Listed, address, enough_for_a_shard, slots_cache};
 use crate::error::{Full, FullKind, Reason};
+use crate::layout::either;
 use crate::layout::geometry::Mixed;
 use crate::layout::shrinking::{GROWING_BUCKETS, Matches, Shrinking};
 use crate::rule::rule;
@@ -40,7 +41,8 @@ impl Growing {
         // As many copies as in shards.
         let (copies, items) = (list.count(hash), list.len());
         let copies = Matches { lanes: copies, whole: copies, lost: 0 };
-        if !Shrinking::new(self.lanes()).takes_another(copies) {
+        let lanes = self.lanes();
+        if !either!(lanes.is_wide(), WIDE => Shrinking::<WIDE>::new(lanes).takes_another(copies)) {
             return Some(Err(Full::new(FullKind::TooManyCopies)));
         }
         if hash.0 == GAP {

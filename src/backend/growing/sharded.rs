@@ -86,7 +86,7 @@ pub struct Sharded<const WIDE: bool> {
     /// The geometry of each shard.
     geometry: Geometry,
     directory: Directory,
-    shared: Shared,
+    shared: Shared<WIDE>,
     /// TickPause while the tables or the directory grow.
     purchases: Mutex<()>,
     max_bytes: Gauge,
@@ -152,7 +152,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
     #[inline(always)] // Like the operations: the place must not pass through memory.
     fn located<'a>(&'a self, seen: SeenEntry<'a>, position: Position) -> Located<'a, Self> {
         let (hash, depth) = (seen.hash(), seen.depth());
-        let place = self.shared.shrinking.place::<WIDE>(hash, position.in_root, depth);
+        let place = self.shared.shrinking.place(hash, position.in_root, depth);
         (self.shard(seen), place)
     }
 

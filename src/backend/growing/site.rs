@@ -171,7 +171,7 @@ impl Site {
     /// exhausted. Their items stay on the ledger until the tick ends.
     pub fn expiring<const WIDE: bool>(
         &self,
-        shrinking: &Shrinking,
+        shrinking: &Shrinking<WIDE>,
         words: &[u64],
         now: Moment,
     ) -> i32 {
@@ -182,36 +182,34 @@ impl Site {
         let (lanes, mut lost) = (shrinking.lanes(), Lost::default());
         let expiry = lanes.expiry::<WIDE>(now);
         lanes.for_each(words, |bucket| {
-            lost = lost + shrinking.lost::<WIDE>(lanes.only(bucket, expiry.expired(bucket)));
+            lost = lost + shrinking.lost(lanes.only(bucket, expiry.expired(bucket)));
         });
         self.surplus_gauge().take(lost.surplus);
         lost.exhausted as i32
     }
 
     /// The number of lanes that are exhausted, by the words of a moment ago.
-    pub fn exhausted(&self, shrinking: &Shrinking) -> usize {
+    pub fn exhausted<const WIDE: bool>(&self, shrinking: &Shrinking<WIDE>) -> usize {
         // Mostly there is none, since each adds so much to this.
         if self.surplus() >> shrinking.suffix_bits() == 0 {
             return 0;
         }
-        either!(self.table().is_wide(), WIDE => {
-            let of_bucket = |words| shrinking.exhausted::<WIDE>(words).len();
-            self.shard::<WIDE>().all_words().map(of_bucket).sum()
-        })
+        let of_bucket = |words| shrinking.exhausted(words).len();
+        self.shard::<WIDE>().all_words().map(of_bucket).sum()
     }
 
     /// Erases all lanes that are exhausted.
-    pub fn erase_exhausted<const WIDE: bool>(&self, shrinking: &Shrinking) {
+    pub fn erase_exhausted<const WIDE: bool>(&self, shrinking: &Shrinking<WIDE>) {
         let shard = self.shard::<WIDE>();
         let Ok(locked) = shard.lock_all();
         let mut lost = Lost::default();
         shard.rewrite(&locked, |words| {
             let gone = rule!(
                 "what_has_come_is_erased_with_what_is_left_over",
-                shrinking.exhausted::<WIDE>(words),
+                shrinking.exhausted(words),
                 shrinking.lanes().taken(words.heads)
             );
-            lost = lost + shrinking.lost::<WIDE>(shrinking.lanes().only(words, gone));
+            lost = lost + shrinking.lost(shrinking.lanes().only(words, gone));
             gone.fold(words, |words, lane| shrinking.lanes().without_whole(words, lane))
         });
         self.surplus_gauge().take(lost.surplus);

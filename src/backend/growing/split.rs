@@ -104,7 +104,7 @@ pub fn split<const WIDE: bool, L: Lease>(
     shard: Shard<'_, L>,
     locked: &impl Locks,
     (upper, upper_locked): (Shard<'_, Permanent<WIDE>>, &impl Locks),
-    shrinking: &Shrinking,
+    shrinking: &Shrinking<WIDE>,
     publish: impl FnOnce(Sorted),
 ) {
     let all: StripeSet<SHARD_STRIPES> = shard.own_stripes().collect();
@@ -125,17 +125,16 @@ pub fn split<const WIDE: bool, L: Lease>(
         if words.heads == 0 {
             continue;
         }
-        let Halves { lower: lower_words, upper: upper_words, in_both } =
-            shrinking.split::<WIDE>(words);
+        let Halves { lower: lower_words, upper: upper_words, in_both } = shrinking.split(words);
         upper.write(upper_locked, bucket, upper_words);
         shard.write(locked, bucket, lower_words);
         sorted.has_twins |= !in_both.is_empty();
         for (half, words) in [lower_words, upper_words].into_iter().enumerate() {
             let (mut with_bits, match_weight) =
-                (lanes.taken(words.heads).len(), shrinking.match_weight::<WIDE>(words));
+                (lanes.taken(words.heads).len(), shrinking.match_weight(words));
             // Mostly no lane is as vague as one that is exhausted.
             if match_weight >> shrinking.suffix_bits() > 0 {
-                let exhausted = shrinking.exhausted::<WIDE>(words);
+                let exhausted = shrinking.exhausted(words);
                 with_bits -= exhausted.len();
                 let newly = lanes.set_of(exhausted.tops() & !in_both.tops());
                 newly.for_each(|lane| sorted.newly_exhausted.add(lanes.stamp(words, lane), 1));

@@ -25,20 +25,20 @@ use std::sync::Arc;
 #[derive(Clone, Copy)]
 pub struct UntilSplit<'a, const WIDE: bool = false> {
     pub(super) seen: SeenEntry<'a>,
-    pub(super) shared: &'a Shared,
+    pub(super) shared: &'a Shared<WIDE>,
     pub(super) memory: ShardMemory<'a>,
 }
 
 /// What the leases of all shards share.
-pub struct Shared {
-    pub shrinking: Shrinking,
+pub struct Shared<const WIDE: bool> {
+    pub shrinking: Shrinking<WIDE>,
     pub tables: Tables,
     pub ledger: Ledger,
     /// If the filter forgets.
     pub ticking: Option<Arc<Ticking>>,
 }
 
-impl Shared {
+impl<const WIDE: bool> Shared<WIDE> {
     /// What time it is. Only a caller that holds a lock of a shard may depend on it.
     #[inline]
     pub fn now(&self) -> Moment {
@@ -116,14 +116,14 @@ impl<const WIDE: bool> Accounts for UntilSplit<'_, WIDE> {
     }
 
     fn expiring(self, words: &[u64], now: Moment) -> i32 {
-        self.site().expiring::<WIDE>(&self.shared.shrinking, words, now)
+        self.site().expiring(&self.shared.shrinking, words, now)
     }
 
     #[inline]
     fn restamping(self, words: Words, lane: Lane, to: usize) {
         let Shared { shrinking, ledger, .. } = self.shared;
         let from = shrinking.lanes().stamp(words, lane);
-        if from != to && !shrinking.exhausted::<WIDE>(words).only(lane).is_empty() {
+        if from != to && !shrinking.exhausted(words).only(lane).is_empty() {
             rule!(
                 "a_refresh_leaves_an_item_to_its_old_stamp",
                 ledger.restamp(self.site(), shrinking.lanes(), [from, to], self.shared.now()),
@@ -144,7 +144,7 @@ impl<const WIDE: bool> Encoding for UntilSplit<'_, WIDE> {
 
     #[inline]
     fn matching(self, _: Lanes, word: u64, fp: Fingerprint) -> LaneSet {
-        self.shared.shrinking.matching::<WIDE>(word, fp)
+        self.shared.shrinking.matching(word, fp)
     }
 
     #[inline]
@@ -154,7 +154,7 @@ impl<const WIDE: bool> Encoding for UntilSplit<'_, WIDE> {
 
     #[inline]
     fn merge_matches(self, _: Lanes, words: Words, fp: Fingerprint) -> MergeMatches {
-        self.shared.shrinking.merge_matches::<WIDE>(words, fp)
+        self.shared.shrinking.merge_matches(words, fp)
     }
 
     #[inline]
@@ -164,7 +164,7 @@ impl<const WIDE: bool> Encoding for UntilSplit<'_, WIDE> {
 
     #[inline]
     fn most_precise(self, words: Words, among: LaneSet) -> Option<(u32, Lane)> {
-        self.shared.shrinking.most_precise::<WIDE>(words, among)
+        self.shared.shrinking.most_precise(words, among)
     }
 }
 

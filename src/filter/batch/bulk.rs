@@ -13,6 +13,7 @@
 //! another removal may be the one that comes too late. No lock is held for longer than by an operation on a single item.
 
 use crate::backend::growing::Growing;
+use crate::backend::growing::sharded::AnySharded;
 use crate::backend::shards::{Located, Shards};
 use crate::error::Full;
 use crate::filter::batch::ahead::for_each_ahead;
@@ -75,40 +76,45 @@ operations! {
 
 /// Processes a batch in this way in shards, and one by one in a list. Goes on in shards if the list becomes some.
 macro_rules! batch {
-    ($backend:expr, $way:ident, $type:ident: $operation:ident, $hashes:expr, $answers:expr) => {{
-        let (mut hashes, mut answers) = ($hashes, $answers);
-        loop {
-            $crate::backend::on_shards!(
-                $backend,
-                shards => break $way(shards, hashes, answers, bulk::$type),
-                growing => {
-                    let done = bulk::in_list(growing, hashes, answers, Growing::$operation);
-                    if done == hashes.len() {
-                        break;
-                    }
-                    (hashes, answers) = (&hashes[done..], &mut answers[done..]);
-                }
-            );
-        }
-    }};
+    ($backend:expr, $way:ident, $type:ident: $operation:ident, $hashes:expr, $answers:expr) => {
+        $crate::backend::on_shards!(
+            $backend,
+            shards => $way(shards, $hashes, $answers, bulk::$type),
+            growing => {
+                let in_shards = |sharded: &_, hashes: &_, answers: &mut _| {
+                    on_width!(sharded, shards => $way(shards, hashes, answers, bulk::$type))
+                };
+                bulk::in_list(growing, $hashes, $answers, Growing::$operation, in_shards)
+            }
+        )
+    };
 }
 pub(crate) use batch;
 
-/// Processes a batch in a list, and returns how many items are done: all, unless the list became shards.
+/// Processes a batch in a list, and what is left of it in shards if the list becomes some.
 #[inline(never)]
 pub fn in_list<A>(
     growing: &Growing,
     hashes: &[Prehashed],
     answers: &mut [A],
     listed: impl Fn(&Growing, Mixed) -> Option<A>,
-) -> usize {
-    for (number, (hash, answer)) in hashes.iter().zip(answers).enumerate() {
+    in_shards: impl FnOnce(&AnySharded, &[Prehashed], &mut [A]),
+) {
+    let mut done = 0;
+    while let Some(hash) = hashes.get(done) {
         match listed(growing, Mixed::of(hash.0)) {
-            Some(listed) => *answer = listed,
-            None => return number,
+            Some(answer) => {
+                answers[done] = answer;
+                done += 1;
+            }
+            None => {
+                // They are set before the list ends.
+                if let Some(sharded) = growing.shards() {
+                    return in_shards(sharded, &hashes[done..], &mut answers[done..]);
+                }
+            }
         }
     }
-    hashes.len()
 }
 
 /// Processes a batch in its order.

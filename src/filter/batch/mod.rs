@@ -12,6 +12,7 @@ mod extend;
 mod parallel;
 
 use crate::backend::growing::Growing;
+use crate::backend::growing::sharded::on_width;
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::batch::bulk::{ROUND, batch, in_order, write};

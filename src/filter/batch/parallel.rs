@@ -6,6 +6,7 @@
 //! and the results are those of a loop.
 
 use crate::backend::growing::Growing;
+use crate::backend::growing::sharded::on_width;
 use crate::backend::shards::Shards;
 use crate::error::Full;
 use crate::error::Refused;

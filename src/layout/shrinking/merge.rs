@@ -13,14 +13,14 @@ pub struct MergeMatches {
     pub finer: LaneSet,
 }
 
-impl Shrinking {
+impl<const WIDE: bool> Shrinking<WIDE> {
     /// Returns the taken lanes that agree with an entry of another filter in all bits that neither has lost.
     #[inline]
-    pub fn merge_matches<const WIDE: bool>(&self, words: Words, fp: Fingerprint) -> MergeMatches {
+    pub fn merge_matches(&self, words: Words, fp: Fingerprint) -> MergeMatches {
         let own = if WIDE { fp.tail() } else { fp.head() };
         // What the entry has lost, and its last `1` above that.
         let lost = own ^ own.wrapping_sub(self.unit.get());
-        let (flipped, alike) = self.compared(Self::suffixes::<WIDE>(words), own, lost);
+        let (flipped, alike) = self.compared(Self::suffixes(words), own, lost);
         let among = match WIDE {
             false => self.lanes.set_of(alike & !flipped),
             true => self.lanes.matching::<true>(words.heads, fp).and(self.lanes.set_of(alike)),
@@ -36,13 +36,13 @@ impl Shrinking {
 
     /// Returns how many bits the suffix of a fingerprint has lost.
     #[inline]
-    pub fn lost_by<const WIDE: bool>(&self, fp: Fingerprint) -> u32 {
+    pub fn lost_by(&self, fp: Fingerprint) -> u32 {
         (if WIDE { fp.tail() } else { fp.head() } >> self.stamp).trailing_zeros()
     }
 
     /// Undoes a split: what the bucket of a half was before. A lane that has lost nothing loses its last bit.
-    pub fn joined<const WIDE: bool>(&self, words: Words, is_upper: bool) -> Words {
-        let suffixes = Self::suffixes::<WIDE>(words);
+    pub fn joined(&self, words: Words, is_upper: bool) -> Words {
+        let suffixes = Self::suffixes(words);
         let [first, rest] = self.first_and_rest();
         let taken = self.lanes.taken(words.heads).tops() >> self.anchor_bits();
         let shifted = ((suffixes & (first | rest)) >> 1) & rest | suffixes & self.units;
@@ -56,22 +56,17 @@ impl Shrinking {
 
     /// Makes of the buckets of a shard of depth `from` what they are in a shard of depth `to`, if the one has a part
     /// of the hashes of the other. The position is of a hash that both have.
-    pub fn bring_to_depth<const WIDE: bool>(
-        &self,
-        words: &mut [u64],
-        (from, to): (u32, u32),
-        position: u64,
-    ) {
+    pub fn bring_to_depth(&self, words: &mut [u64], (from, to): (u32, u32), position: u64) {
         let is_upper = |depth: u32| position << (depth & 63) >> 63 == 1;
         for depth in from..to {
             match is_upper(depth) {
-                false => self.lanes.replace_each(words, |words| self.split::<WIDE>(words).lower),
-                true => self.lanes.replace_each(words, |words| self.split::<WIDE>(words).upper),
+                false => self.lanes.replace_each(words, |words| self.split(words).lower),
+                true => self.lanes.replace_each(words, |words| self.split(words).upper),
             }
         }
         for depth in (to..from).rev() {
             let is_upper = is_upper(depth);
-            self.lanes.replace_each(words, |words| self.joined::<WIDE>(words, is_upper));
+            self.lanes.replace_each(words, |words| self.joined(words, is_upper));
         }
     }
 }

@@ -1,7 +1,6 @@
 use super::merge::MergeMatches;
 use super::*;
 use crate::layout::bucket::all_lanes;
-use crate::layout::either;
 use crate::layout::stamps::Moment;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -14,8 +13,8 @@ struct Plain {
 }
 
 impl Plain {
-    fn random(rng: &mut SmallRng, shrinking: Shrinking, bits: u32) -> Self {
-        let anchor = match shrinking.lanes.is_wide() {
+    fn random<const WIDE: bool>(rng: &mut SmallRng, shrinking: Shrinking<WIDE>, bits: u32) -> Self {
+        let anchor = match WIDE {
             false => rng.random_range(0..1 << (shrinking.lanes.bits() - to_anchor(shrinking))),
             true => rng.random_range(1..1 << shrinking.lanes.bits()),
         };
@@ -23,11 +22,11 @@ impl Plain {
     }
 
     /// The lane in both words, with a stamp of zeros.
-    fn packed(&self, shrinking: Shrinking) -> Words {
+    fn packed<const WIDE: bool>(&self, shrinking: Shrinking<WIDE>) -> Words {
         let bits = self.bits.iter().chain([&true]);
         let suffix = bits.fold(0, |suffix, bit| suffix << 1 | u64::from(*bit))
             << (shrinking.suffix_bits() as usize - self.bits.len() + usize::from(shrinking.stamp));
-        match shrinking.lanes.is_wide() {
+        match WIDE {
             false => {
                 let heads = u64::from(self.anchor) << to_anchor(shrinking) | suffix;
                 Words { heads, tails: 0 }
@@ -36,18 +35,18 @@ impl Plain {
         }
     }
 
-    fn fingerprint(&self, shrinking: Shrinking) -> Fingerprint {
+    fn fingerprint<const WIDE: bool>(&self, shrinking: Shrinking<WIDE>) -> Fingerprint {
         let Words { heads, tails } = self.packed(shrinking);
         Fingerprint::new(heads as u32).expect("a head").with_tail(tails)
     }
 }
 
 /// How many bits of a narrow lane are below the anchor.
-fn to_anchor(shrinking: Shrinking) -> u32 {
+fn to_anchor<const WIDE: bool>(shrinking: Shrinking<WIDE>) -> u32 {
     u32::from(shrinking.suffix + shrinking.stamp)
 }
 
-fn words(shrinking: Shrinking, plain: &[Option<Plain>]) -> Words {
+fn words<const WIDE: bool>(shrinking: Shrinking<WIDE>, plain: &[Option<Plain>]) -> Words {
     let bits = shrinking.lanes.bits() as usize;
     let mut words = Words::default();
     for (at, lane) in plain.iter().enumerate() {
@@ -59,7 +58,10 @@ fn words(shrinking: Shrinking, plain: &[Option<Plain>]) -> Words {
     words
 }
 
-fn random_word(rng: &mut SmallRng, shrinking: Shrinking) -> Vec<Option<Plain>> {
+fn random_word<const WIDE: bool>(
+    rng: &mut SmallRng,
+    shrinking: Shrinking<WIDE>,
+) -> Vec<Option<Plain>> {
     (0..shrinking.lanes.slots())
         .map(|_| {
             let bits = rng.random_range(0..=shrinking.suffix_bits());
@@ -68,9 +70,11 @@ fn random_word(rng: &mut SmallRng, shrinking: Shrinking) -> Vec<Option<Plain>> {
         .collect()
 }
 
-fn for_random_words(mut check: impl FnMut(&mut SmallRng, Shrinking, Vec<Option<Plain>>)) {
+fn for_random_words<const WIDE: bool>(
+    mut check: impl FnMut(&mut SmallRng, Shrinking<WIDE>, Vec<Option<Plain>>),
+) {
     let mut rng = SmallRng::seed_from_u64(1);
-    for shrinking in all_agings() {
+    for shrinking in all_shrinkings::<WIDE>() {
         for _ in 0..10_000 {
             let plain = random_word(&mut rng, shrinking);
             check(&mut rng, shrinking, plain);
@@ -79,16 +83,21 @@ fn for_random_words(mut check: impl FnMut(&mut SmallRng, Shrinking, Vec<Option<P
 }
 
 /// Those of all layouts, with stamps of some sizes and without.
-fn all_agings() -> impl Iterator<Item = Shrinking> {
+fn all_shrinkings<const WIDE: bool>() -> impl Iterator<Item = Shrinking<WIDE>> {
     let with = |ticks: u8| all_lanes().map(move |lanes| (lanes, ticks));
     let forgetful = [2, 6, 62].into_iter().flat_map(with);
     let forgetful = forgetful.map(|(lanes, ticks)| lanes.remembering(ticks));
     let have_room = forgetful.filter(|lanes| lanes.bits() >= lanes.stamp_bits() + 4);
-    all_lanes().chain(have_room).map(Shrinking::new)
+    let all = all_lanes().chain(have_room);
+    all.filter(|lanes| lanes.is_wide() == WIDE).map(Shrinking::new)
 }
 
 /// The bucket with a random stamp in each taken lane.
-fn stamped(rng: &mut SmallRng, shrinking: Shrinking, words: Words) -> Words {
+fn stamped<const WIDE: bool>(
+    rng: &mut SmallRng,
+    shrinking: Shrinking<WIDE>,
+    words: Words,
+) -> Words {
     let lanes = shrinking.lanes;
     lanes.taken(words.heads).fold(words, |words, lane| {
         let age = rng.random_range(0..=lanes.most_stamps());
@@ -97,15 +106,14 @@ fn stamped(rng: &mut SmallRng, shrinking: Shrinking, words: Words) -> Words {
 }
 
 /// The bucket with stamps of zeros in all taken lanes.
-fn unstamped(shrinking: Shrinking, words: Words) -> Words {
+fn unstamped<const WIDE: bool>(shrinking: Shrinking<WIDE>, words: Words) -> Words {
     let lanes = shrinking.lanes;
     let zero = |words, lane| lanes.with_age(words, lane, 0, Moment::FIRST);
     lanes.taken(words.heads).fold(words, zero)
 }
 
-#[test]
-fn a_lane_matches_the_items_that_agree_in_all_bits_left() {
-    for_random_words(|rng, shrinking, mut plain| {
+fn a_lane_matches_the_items_that_agree_in_all_bits_left<const WIDE: bool>() {
+    for_random_words::<WIDE>(|rng, shrinking, mut plain| {
         let mut item = Plain::random(rng, shrinking, shrinking.suffix_bits());
         // Often agrees with a lane of the word, in all or all but one of its bits.
         if let Some(Some(there)) = plain.first() {
@@ -119,9 +127,8 @@ fn a_lane_matches_the_items_that_agree_in_all_bits_left() {
         plain.rotate_left(1);
         let fp = item.fingerprint(shrinking);
         let words = stamped(rng, shrinking, words(shrinking, &plain));
-        let is_wide = shrinking.lanes.is_wide();
-        let mut matching = either!(is_wide, W => shrinking.matching::<W>(words.heads, fp));
-        if shrinking.lanes.is_wide() {
+        let mut matching = shrinking.matching(words.heads, fp);
+        if WIDE {
             matching = matching.and(shrinking.matching_tail(words.tails, fp));
         }
         let matching_bits = |lane: &Option<Plain>| {
@@ -130,23 +137,25 @@ fn a_lane_matches_the_items_that_agree_in_all_bits_left() {
         };
         let expected: Vec<usize> = plain.iter().filter_map(matching_bits).collect();
         assert_eq!(matching.len(), expected.len(), "{plain:?} {item:?}");
-        let lacks = either!(is_wide, W => shrinking.most_precise::<W>(words, matching))
-            .map(|(lacks, _)| lacks as usize);
+        let lacks = shrinking.most_precise(words, matching).map(|(lacks, _)| lacks as usize);
         let most = expected.iter().max();
         assert_eq!(lacks, most.map(|most| shrinking.suffix_bits() as usize - most));
     });
 }
 
-fn fingerprint(shrinking: Shrinking, anchor: u64, suffix: u64) -> Fingerprint {
-    either!(shrinking.lanes.is_wide(), W => shrinking.fingerprint::<W>(shrinking.anchor::<W>(anchor), suffix))
+fn fingerprint<const WIDE: bool>(
+    shrinking: Shrinking<WIDE>,
+    anchor: u64,
+    suffix: u64,
+) -> Fingerprint {
+    shrinking.fingerprint(shrinking.anchor(anchor), suffix)
 }
 
-#[test]
-fn a_fingerprint_is_made_of_the_top_bits_of_two_fractions() {
-    for_random_words(|rng, shrinking, _| {
+fn a_fingerprint_is_made_of_the_top_bits_of_two_fractions<const WIDE: bool>() {
+    for_random_words::<WIDE>(|rng, shrinking, _| {
         let item = Plain::random(rng, shrinking, shrinking.suffix_bits());
         let bits = item.bits.iter().fold(0, |bits, bit| bits << 1 | u64::from(*bit));
-        let anchor = match shrinking.lanes.is_wide() {
+        let anchor = match WIDE {
             false => u64::from(item.anchor) << (64 - shrinking.lanes.bits() + to_anchor(shrinking)),
             // The middle of the part of all fractions that has this anchor.
             true => {
@@ -160,9 +169,8 @@ fn a_fingerprint_is_made_of_the_top_bits_of_two_fractions() {
     });
 }
 
-#[test]
-fn a_split_sorts_lanes_by_the_first_bit_left() {
-    for_random_words(|rng, shrinking, plain| {
+fn a_split_sorts_lanes_by_the_first_bit_left<const WIDE: bool>() {
+    for_random_words::<WIDE>(|rng, shrinking, plain| {
         let half = |upper: bool| -> Vec<Option<Plain>> {
             let sorted = plain.iter().map(|lane| {
                 let Plain { anchor, bits } = lane.clone()?;
@@ -177,7 +185,7 @@ fn a_split_sorts_lanes_by_the_first_bit_left() {
         };
         let whole = stamped(rng, shrinking, words(shrinking, &plain));
         let expected = [words(shrinking, &half(false)), words(shrinking, &half(true))];
-        let halves = either!(shrinking.lanes.is_wide(), W => shrinking.split::<W>(whole));
+        let halves = shrinking.split(whole);
         let found = [halves.lower, halves.upper].map(|half| unstamped(shrinking, half));
         assert_eq!(found, expected, "{plain:?}");
         // Each lane keeps its place and its stamp.
@@ -188,7 +196,7 @@ fn a_split_sorts_lanes_by_the_first_bit_left() {
             }
         }
         let exhausted = plain.iter().flatten().filter(|lane| lane.bits.is_empty()).count();
-        let counted = either!(shrinking.lanes.is_wide(), W => shrinking.exhausted::<W>(whole));
+        let counted = shrinking.exhausted(whole);
         assert_eq!((halves.in_both, counted.len()), (counted, exhausted));
         let are_in_both = |half: Words| {
             shrinking.lanes.taken(half.heads).tops() & halves.in_both.tops()
@@ -198,9 +206,8 @@ fn a_split_sorts_lanes_by_the_first_bit_left() {
     });
 }
 
-#[test]
-fn either_bucket_yields_the_other_whatever_the_window() {
-    for shrinking in all_agings() {
+fn either_bucket_yields_the_other_whatever_the_suffix<const WIDE: bool>() {
+    for shrinking in all_shrinkings::<WIDE>() {
         for bucket in (0..GROWING_BUCKETS).map(Bucket) {
             let anchor = u64::from(bucket.0) << 53;
             let fp = |suffix| fingerprint(shrinking, anchor, suffix);
@@ -211,27 +218,24 @@ fn either_bucket_yields_the_other_whatever_the_window() {
     }
 }
 
-#[test]
-fn each_bit_a_lane_has_lost_doubles_its_vagueness() {
-    for_random_words(|rng, shrinking, plain| {
+fn each_bit_a_lane_has_lost_doubles_its_weight<const WIDE: bool>() {
+    for_random_words::<WIDE>(|rng, shrinking, plain| {
         let of = |lane: &Plain| 1 << (shrinking.suffix_bits() as usize - lane.bits.len());
         let expected: u64 = plain.iter().flatten().map(of).sum();
         let words = stamped(rng, shrinking, words(shrinking, &plain));
-        let found = either!(shrinking.lanes.is_wide(), W => shrinking.match_weight::<W>(words));
+        let found = shrinking.match_weight(words);
         assert_eq!(found, expected);
     });
 }
 
-#[test]
-fn a_taken_lane_without_a_one_in_its_window_is_reported() {
-    for_random_words(|rng, shrinking, plain| {
+fn a_taken_lane_without_a_one_in_its_suffix_is_reported<const WIDE: bool>() {
+    for_random_words::<WIDE>(|rng, shrinking, plain| {
         let words = stamped(rng, shrinking, words(shrinking, &plain));
-        let without_a_one =
-            |words| either!(shrinking.lanes.is_wide(), W => shrinking.without_a_one::<W>(words));
+        let without_a_one = |words| shrinking.without_a_one(words);
         assert!(without_a_one(words).is_empty());
         let taken: Vec<Lane> = shrinking.lanes.taken(words.heads).collect();
         let Some(lane) = taken.get(rng.random_range(0..taken.len().max(1))) else { return };
-        let damaged = match shrinking.lanes.is_wide() {
+        let damaged = match WIDE {
             false => {
                 let anchor = Fingerprint::new(1 << to_anchor(shrinking)).expect("an anchor");
                 Words { heads: shrinking.lanes.with(words.heads, *lane, anchor), tails: 0 }
@@ -252,9 +256,8 @@ fn a_taken_lane_without_a_one_in_its_window_is_reported() {
     });
 }
 
-#[test]
-fn an_entry_is_covered_by_what_agrees_and_has_lost_as_much() {
-    for_random_words(|rng, shrinking, mut plain| {
+fn an_entry_is_covered_by_what_agrees_and_has_lost_as_much<const WIDE: bool>() {
+    for_random_words::<WIDE>(|rng, shrinking, mut plain| {
         let bits = rng.random_range(0..=shrinking.suffix_bits());
         let mut entry = Plain::random(rng, shrinking, bits);
         // Often agrees with a lane of the word, in all or all but one of the bits that both have.
@@ -271,11 +274,9 @@ fn an_entry_is_covered_by_what_agrees_and_has_lost_as_much() {
         let words = stamped(rng, shrinking, words(shrinking, &plain));
         let alone = stamped(rng, shrinking, entry.packed(shrinking));
         let fp = shrinking.lanes.get_whole(alone, Lane::LOWEST).expect("an entry");
-        let is_wide = shrinking.lanes.is_wide();
-        let lost = either!(is_wide, W => shrinking.lost_by::<W>(fp)) as usize;
+        let lost = shrinking.lost_by(fp) as usize;
         assert_eq!(lost, shrinking.suffix_bits() as usize - entry.bits.len());
-        let MergeMatches { covering, finer } =
-            either!(is_wide, W => shrinking.merge_matches::<W>(words, fp));
+        let MergeMatches { covering, finer } = shrinking.merge_matches(words, fp);
         let agreeing = |(number, lane): (usize, &Option<Plain>)| {
             let bits = &lane.as_ref().filter(|lane| lane.anchor == entry.anchor)?.bits;
             let common = bits.len().min(entry.bits.len());
@@ -299,9 +300,8 @@ fn an_entry_is_covered_by_what_agrees_and_has_lost_as_much() {
 }
 
 /// Bits that were left to lanes of the other depth are there again, as far as a suffix has room for them.
-#[test]
-fn a_bucket_of_one_depth_becomes_one_of_another() {
-    for_random_words(|rng, shrinking, plain| {
+fn a_bucket_of_one_depth_becomes_one_of_another<const WIDE: bool>() {
+    for_random_words::<WIDE>(|rng, shrinking, plain| {
         let whole = stamped(rng, shrinking, words(shrinking, &plain));
         let (position, depth) = (rng.random::<u64>(), rng.random_range(0..20));
         let levels = rng.random_range(0..5);
@@ -309,9 +309,9 @@ fn a_bucket_of_one_depth_becomes_one_of_another() {
         let changed = |from: u32, to: u32| {
             let mut row = [whole.heads, whole.tails];
             let row = &mut row[..shrinking.lanes.words()];
-            either!(shrinking.lanes.is_wide(), W => {
-                shrinking.bring_to_depth::<W>(row, (from, to), position);
-            });
+            {
+                shrinking.bring_to_depth(row, (from, to), position);
+            };
             Words { heads: row[0], tails: row.get(1).copied().unwrap_or(0) }
         };
         let split = |lane: &Option<Plain>| {
@@ -340,4 +340,27 @@ fn a_bucket_of_one_depth_becomes_one_of_another() {
             }
         }
     });
+}
+
+macro_rules! in_buckets_of_both_widths {
+    ($($name:ident)*) => {
+        mod in_buckets_of_both_widths {$(
+            #[test]
+            fn $name() {
+                super::$name::<false>();
+                super::$name::<true>();
+            }
+        )*}
+    };
+}
+
+in_buckets_of_both_widths! {
+    a_lane_matches_the_items_that_agree_in_all_bits_left
+    a_fingerprint_is_made_of_the_top_bits_of_two_fractions
+    a_split_sorts_lanes_by_the_first_bit_left
+    either_bucket_yields_the_other_whatever_the_suffix
+    each_bit_a_lane_has_lost_doubles_its_weight
+    a_taken_lane_without_a_one_in_its_suffix_is_reported
+    an_entry_is_covered_by_what_agrees_and_has_lost_as_much
+    a_bucket_of_one_depth_becomes_one_of_another
 }

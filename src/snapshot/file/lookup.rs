@@ -160,12 +160,11 @@ impl<S: PersistentHasher> SnapshotFile<S> {
                 let hash = Mixed::of(hash);
                 let position = plan.roots().position(hash);
                 let (block, depth) = heads.find(position);
-                let shrinking = Shrinking::new(plan.geometry.lanes());
-                let is_wide = plan.geometry.lanes().is_wide();
-                (
-                    block,
-                    either!(is_wide, WIDE => shrinking.place::<WIDE>(hash, position.in_root, depth)),
-                )
+                let lanes = plan.geometry.lanes();
+                let place = either!(lanes.is_wide(), WIDE => {
+                    Shrinking::<WIDE>::new(lanes).place(hash, position.in_root, depth)
+                });
+                (block, place)
             }
         }
     }
@@ -179,13 +178,13 @@ impl<S: PersistentHasher> SnapshotFile<S> {
                     lanes.matching::<WIDE>(words[0], place.fp)
                 }),
                 Plan::Growing(_) => either!(lanes.is_wide(), WIDE => {
-                    Shrinking::new(lanes).matching::<WIDE>(words[0], place.fp)
+                    Shrinking::<WIDE>::new(lanes).matching(words[0], place.fp)
                 }),
             };
             let Some(tails) = words.get(1) else { return !heads.is_empty() };
             let tails = match &self.header.plan {
                 Plan::Fixed(_) => lanes.matching_tail(*tails, place.fp),
-                Plan::Growing(_) => Shrinking::new(lanes).matching_tail(*tails, place.fp),
+                Plan::Growing(_) => Shrinking::<true>::new(lanes).matching_tail(*tails, place.fp),
             };
             !heads.and(tails).is_empty()
         })
@@ -293,7 +292,6 @@ impl<S: PersistentHasher> SnapshotFile<S> {
             }
             (Plan::Growing(plan), Contents::Shards { heads, reader }) => (plan, heads, reader),
         };
-        let shrinking = Shrinking::new(lanes);
         let mut words = zeros(reader.block_words())?;
         let mut match_weight = 0;
         // Of equal parts of all hashes, the shard of the one in the middle.
@@ -302,7 +300,8 @@ impl<S: PersistentHasher> SnapshotFile<S> {
             let (block, _) = heads.find(plan.roots().position(middle));
             let buckets = self.buckets(heads, reader, block, &mut words)?;
             match_weight += either!(lanes.is_wide(), WIDE => {
-                let of = |bucket| shrinking.match_weight::<WIDE>(bucket);
+                let shrinking = Shrinking::<WIDE>::new(lanes);
+                let of = |bucket| shrinking.match_weight(bucket);
                 lanes.fold(buckets, of, u64::wrapping_add)
             });
         }

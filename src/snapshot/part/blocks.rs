@@ -27,16 +27,14 @@ pub struct BlockReader {
     block_bytes: u64,
     /// The words of its buckets.
     words: usize,
-    /// `None` for a fixed filter.
-    shrinking: Option<Shrinking>,
+    grows: bool,
 }
 
 impl BlockReader {
     pub fn new(plan: &Plan) -> Self {
         let lanes = plan.geometry().lanes();
-        let shrinking = plan.grows().then(|| Shrinking::new(lanes));
         let words = plan.geometry().words();
-        BlockReader { lanes, block_bytes: block_bytes(plan), words, shrinking }
+        BlockReader { lanes, block_bytes: block_bytes(plan), words, grows: plan.grows() }
     }
 
     pub fn block_words(&self) -> usize {
@@ -78,7 +76,7 @@ impl BlockReader {
         let copied = Copied { depth, items, exhausted };
         let block = Block { sum, time, ..self.block(&copied, buckets) };
         let balance = items.wrapping_sub(block.counted);
-        let most = if self.shrinking.is_some() { MAX_ON_A_BALANCE } else { 0 };
+        let most = if self.grows { MAX_ON_A_BALANCE } else { 0 };
         if balance.unsigned_abs() > most {
             let counted = block.counted;
             return damaged(2, format!("{counted} fingerprints cannot stand for {items} items"));
@@ -112,7 +110,7 @@ impl BlockReader {
     /// Makes the items in the buckets of a shard older, which has this balance if it is of a growing filter. Returns
     /// what is left, but for its depth.
     pub fn older(&self, balance: Option<&ByStamp>, words: &mut [u64], lag: AgeShift) -> Block {
-        let balance = balance.filter(|_| self.shrinking.is_some());
+        let balance = balance.filter(|_| self.grows);
         let exhausted = balance.map_or_else(ByStamp::default, |of| lag.of_balance(self.lanes, of));
         lag.make_older(self.lanes, words);
         let in_balance = exhausted.total();
@@ -159,7 +157,7 @@ impl BlockReader {
     ) -> Result<(u32, i64), Reason> {
         let at = self.at(number);
         self.check_number(number, found)?;
-        let deepest = if self.shrinking.is_some() { MAX_LEVELS as u64 - 1 } else { 0 };
+        let deepest = if self.grows { MAX_LEVELS as u64 - 1 } else { 0 };
         if depth > deepest {
             let what = format!("a shard cannot have been split {depth} times");
             return Err(Reason::damaged(at + 8, what));
@@ -172,17 +170,18 @@ impl BlockReader {
         let Copied { depth, items, .. } = *copied;
         let mut counted = self.lanes.count_taken(buckets) as u64;
         let mut match_weight = counted;
-        if let Some(shrinking) = self.shrinking {
+        if self.grows {
             let add = u64::wrapping_add;
             either!(self.lanes.is_wide(), WIDE => {
-                let exhausted = |bucket| shrinking.exhausted::<WIDE>(bucket).len() as u64;
+                let shrinking = Shrinking::<WIDE>::new(self.lanes);
+                let exhausted = |bucket| shrinking.exhausted(bucket).len() as u64;
                 counted -= self.lanes.fold(buckets, exhausted, add);
                 match_weight =
-                    self.lanes.fold(buckets, |bucket| shrinking.match_weight::<WIDE>(bucket), add);
+                    self.lanes.fold(buckets, |bucket| shrinking.match_weight(bucket), add);
             });
         }
         let surplus = match_weight.saturating_sub(counted);
-        let has_stamps = self.shrinking.is_some() && self.lanes.forgets();
+        let has_stamps = self.grows && self.lanes.forgets();
         let by_stamp = has_stamps.then(|| Box::new(copied.exhausted.clone()));
         let counted = counted as i64;
         Block { depth, items, counted, by_stamp, surplus, time: None, sum: 0 }
@@ -192,10 +191,11 @@ impl BlockReader {
     /// There rarely is one, so the first pass only finds out whether there is, without a branch for
     /// each bucket.
     fn first_wrong(&self, words: &[u64], time: Option<Time>) -> Option<usize> {
-        let of_layout = |words: &[u64]| match self.shrinking {
-            None => self.lanes.fold(words, |bucket| self.lanes.wrong(bucket), BitOr::bitor),
-            Some(shrinking) => either!(self.lanes.is_wide(), WIDE => {
-                let without = |bucket| shrinking.without_a_one::<WIDE>(bucket).tops();
+        let of_layout = |words: &[u64]| match self.grows {
+            false => self.lanes.fold(words, |bucket| self.lanes.wrong(bucket), BitOr::bitor),
+            true => either!(self.lanes.is_wide(), WIDE => {
+                let shrinking = Shrinking::<WIDE>::new(self.lanes);
+                let without = |bucket| shrinking.without_a_one(bucket).tops();
                 let wrong = |bucket| self.lanes.wrong(bucket) | without(bucket);
                 self.lanes.fold(words, wrong, BitOr::bitor)
             }),

@@ -359,7 +359,7 @@ mod tests {
         assert_eq!((shard, numbers_of(place)), (0, [0x48C, 0x6F7, 0x57C]));
         let (root, fraction) = mixed.scaled(3);
         let position = Stagger::FULL.position(fraction);
-        let place = Shrinking::new(lanes).place::<false>(mixed, position, 2);
+        let place = Shrinking::<false>::new(lanes).place(mixed, position, 2);
         assert_eq!((root, position >> 62, numbers_of(place)), (0, 0b01, [0xCC, 0x141, 0x4369]));
     }
 }

@@ -1,10 +1,10 @@
-//! Copies and ticks: who waits for whom.
+//! How copies and ticks wait for each other.
 //!
-//! A copy of a filter waits until the tick that is passing has passed. One of a shard does not: who locks a shard
-//! sweeps it. No tick begins while a copy is made or waits for that. So a copy waits for one tick at most,
-//! however fast they follow each other. A tick waits for the copies that are being made; those that
-//! come after it wait for the tick. So it does not wait for ever beside threads that make one copy after the
-//! other.
+//! A copy of a filter waits until the present tick has passed. A copy of a shard does not: locking a whole
+//! shard sweeps it. No tick begins while a copy is being made or waits for a tick to pass. So a copy waits
+//! for one tick at most, however fast ticks follow each other. A tick waits for the copies that are being
+//! made; copies that arrive later wait for the tick. So a tick does not wait for ever beside threads that
+//! make one copy after another.
 
 use crate::layout::stamps::Moment;
 use crate::rule::rule;
@@ -12,7 +12,7 @@ use crate::sync::nap;
 use crate::table::ticking::{Progress, SweepTarget, TickPause, Ticking, Time};
 
 impl<'a> TickPause<'a> {
-    /// Of a copy that has been counted.
+    /// The pause of a copy that has been counted.
     fn new(ticking: &'a Ticking) -> Self {
         TickPause { ticking, time: Time { tick: 0, elapsed: 0, number: None } }
     }
@@ -29,7 +29,7 @@ impl Drop for TickPause<'_> {
 }
 
 impl Progress {
-    /// Counts the copies that wait for a tick to begin as those that wait for it to pass.
+    /// Counts the copies that wait for a tick to begin among those that wait for it to pass.
     pub(super) fn let_copies_in(&mut self) {
         self.copies += self.later_copies;
         self.later_copies = 0;
@@ -38,22 +38,24 @@ impl Progress {
 }
 
 impl Ticking {
-    /// Lets no tick begin until the result is dropped, for a copy of the filter. A tick that is about to
-    /// begin comes first.
+    /// Prevents ticks from beginning until the result is dropped, for a copy of the filter. A tick that is
+    /// about to begin comes first.
     pub fn pause(&self, target: &impl SweepTarget) -> TickPause<'_> {
         self.after_ticks(self.next_copy(), target)
     }
 
-    /// The same for a copy of a shard, which may be made while a tick passes: who locks it sweeps it.
+    /// The same for a copy of a shard, which may be made while a tick passes, since locking the shard sweeps
+    /// it.
     pub fn pause_in_a_tick(&self) -> TickPause<'_> {
         self.at_this_time(self.next_copy())
     }
 
-    /// Lets no tick begin here and in another filter. If the other is ahead, this one is as far then.
+    /// Prevents ticks in this filter and in another one. If the other filter is ahead, this one catches up
+    /// first.
     ///
-    /// A caller that keeps ticks from beginning in one filter waits only for a tick of a filter whose number is
-    /// lower. So no callers wait for each other, whatever filters they have. A tick that is about to begin here
-    /// comes first as well, but it does that before.
+    /// A caller that prevents ticks in one filter waits only for a tick of a filter whose number is lower. So
+    /// callers never wait for each other in a cycle, whichever filters they use. A tick that is about to
+    /// begin here also comes first, but the caller waits for it before it prevents any ticks.
     pub fn pause_both<'a>(
         &'a self,
         target: &impl SweepTarget,
@@ -68,7 +70,7 @@ impl Ticking {
         [self.after_ticks(TickPause::new(self), target), there]
     }
 
-    /// Counts one more copy, after a tick that is about to begin. None begins after that.
+    /// Counts one more copy, after a tick that is about to begin. No tick begins after that.
     fn next_copy(&self) -> TickPause<'_> {
         let mut progress = self.progress.lock();
         if progress.pass.is_some() || progress.beginning == 0 {
@@ -84,7 +86,7 @@ impl Ticking {
         TickPause::new(self)
     }
 
-    /// The same when the tick that is passing has passed.
+    /// Returns the pause with its time, once the present tick has passed.
     fn after_ticks<'a>(&'a self, held: TickPause<'a>, target: &impl SweepTarget) -> TickPause<'a> {
         rule!("a_copy_is_made_while_a_tick_passes", self.finish(target), ());
         if self.own_time().ends_all() {
@@ -106,8 +108,8 @@ impl Ticking {
         self.clock.own_time()
     }
 
-    /// After a tick that ended all, what is older than the tick may come again, from another filter. No tick
-    /// is passing, and none begins.
+    /// Ends the effect of a tick that expired everything: items older than that tick may arrive again, from
+    /// another filter. No tick is passing, and none begins.
     fn end_of_all(&self, target: &impl SweepTarget) {
         target.begin(|| {
             let _progress = self.progress.lock();
@@ -117,7 +119,7 @@ impl Ticking {
         });
     }
 
-    /// Begins with what was copied at this time. The caller alone has the filter.
+    /// Continues from the time of a copy. No other thread has the filter.
     pub fn continue_from(&self, Time { tick, elapsed, number }: Time) {
         self.clock.set(Moment::of_tick(tick));
         let mut progress = self.progress.lock();

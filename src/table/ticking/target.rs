@@ -1,22 +1,23 @@
-//! What a filter has for ticks to pass through it.
+//! The interface of a filter to its ticks.
 
 use crate::layout::bucket::Lanes;
 use crate::layout::stamps::Moment;
 use std::ops::Range;
 
-/// What ticks pass through.
+/// A filter that ticks pass through.
 pub trait SweepTarget: Sync {
     fn lanes(&self) -> Lanes;
 
-    /// Begins a tick: calls `set`, which sets the clock and returns the time, unless no tick begins.
+    /// Begins a tick: calls `set`, which sets the clock and returns the time, or returns `None` if no tick
+    /// begins.
     fn begin(&self, set: impl FnOnce() -> Option<Moment>);
 
-    /// The number of segments now. There may be more later, but never fewer.
+    /// Returns the number of segments now. It may grow later, but never shrinks.
     fn segments(&self) -> usize;
 
-    /// Erases what has expired in these segments, where no writer has done so.
+    /// Erases the expired lanes of these segments, except where a writer has done so.
     fn sweep(&self, segments: Range<usize>, now: Moment);
 
-    /// Ends the tick. Nothing that has expired is left.
+    /// Ends the tick. No expired lane is left.
     fn finish_tick(&self, now: Moment);
 }

@@ -4,14 +4,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread::{scope, yield_now};
 
-/// A filter of so many segments, of which it only counts how often each expired in the present tick.
+/// A filter of `segments` segments that only counts how often each was swept in the present tick.
 struct Counted<'a> {
     expired: Vec<AtomicUsize>,
-    /// Whether this call panics, once.
+    /// The call that panics, once.
     panics: Mutex<Option<(&'static str, usize)>>,
-    /// What happens before a tick begins.
+    /// Called before a tick begins.
     before: Option<&'a (dyn Fn() + Sync)>,
-    /// What a tick has to have before it begins.
+    /// The lock that a tick acquires before it begins.
     transfers: Mutex<()>,
     is_waited_for: AtomicBool,
 }
@@ -97,7 +97,7 @@ fn a_tick_goes_on_after_a_panic_and_passes_by_nothing() {
         assert!(finishes(&ticking, &counted), "{panics:?} is waited for");
         let expired = counted.expired();
         assert!(expired.iter().all(|count| *count > 0), "{panics:?}: {expired:?}");
-        // And so does the next one.
+        // And the next one passes.
         assert!(ticking.begin(&counted) && finishes(&ticking, &counted));
         assert_eq!(counted.expired(), [1; 300]);
         let held = ticking.pause(&counted);
@@ -105,7 +105,7 @@ fn a_tick_goes_on_after_a_panic_and_passes_by_nothing() {
     }
 }
 
-/// A tick waits for the copies that it finds, and those that come later wait for it.
+/// A tick waits for the copies that it finds, and copies that arrive later wait for the tick.
 #[test]
 fn a_tick_passes_between_copies_that_overlap() {
     let (ticking, counted) = (Ticking::new(), Counted::of(10));
@@ -135,12 +135,12 @@ fn a_tick_passes_between_copies_that_overlap() {
     assert_eq!(ticking.clock.now().tick(), 2);
 }
 
-/// A copy that comes while a tick is passing is made after that one, and before the next one.
+/// A copy that arrives while a tick is passing is made after that tick, and before the next one.
 #[test]
 fn a_copy_waits_for_one_tick() {
     let (ticking, counted) = (Ticking::new(), Counted::of(10));
     assert!(ticking.begin(&counted));
-    // So the tick cannot end yet.
+    // Now the tick cannot end yet.
     ticking.progress.lock().at_work += 1;
     scope(|scope| {
         let copy = scope.spawn(|| ticking.pause(&counted));
@@ -157,7 +157,7 @@ fn a_copy_waits_for_one_tick() {
     assert_eq!(ticking.clock.now().tick(), 2);
 }
 
-/// A copy that waits for a tick is made even if that turns out to be none.
+/// A copy that waits for a tick is made even if the tick does not begin.
 #[test]
 fn a_copy_does_not_wait_for_a_tick_that_never_begins() {
     let (ticking, counted) = (Ticking::new(), Counted::of(10));
@@ -167,14 +167,14 @@ fn a_copy_does_not_wait_for_a_tick_that_never_begins() {
         wait_until(&ticking, |progress| progress.later_copies == 1);
         drop(beginning);
         let is_waiting = ticking.progress.lock().later_copies > 0;
-        // It would wait for this one otherwise.
+        // Otherwise the tick would wait for this copy.
         is_waiting.then(|| ticking.tick(&counted));
         assert_eq!(copy.join().unwrap(), 0);
     });
     assert_eq!(ticking.progress.lock().copies, 0);
 }
 
-/// Nobody who asks for the time waits, while a tick waits for what it needs to begin.
+/// Reading the time does not wait while a tick waits for a lock that it needs to begin.
 #[test]
 fn the_time_is_told_while_a_tick_waits_to_begin() {
     let (ticking, counted) = (Ticking::new(), Counted::of(10));
@@ -196,7 +196,7 @@ fn the_time_is_told_while_a_tick_waits_to_begin() {
     assert_eq!(ticking.number(), Some(6));
 }
 
-/// The other filter goes on whenever it can.
+/// The other filter ticks whenever it can.
 #[test]
 fn two_filters_are_held_though_the_other_goes_on() {
     let (here, there) = (Ticking::new(), Ticking::new());
@@ -212,7 +212,7 @@ fn two_filters_are_held_though_the_other_goes_on() {
     let through_here = Counted { before: Some(&go_on), ..Counted::of(10) };
     let held = here.pause_both(&through_here, (&there, &through_there));
     assert_eq!(held.map(|held| held.time().number), [Some(2); 2]);
-    // And a filter with itself.
+    // The same for a filter with itself.
     let held = here.pause_both(&through_here, (&here, &through_here));
     assert_eq!(held.map(|held| held.time().number), [Some(2); 2]);
     assert_eq!([&here, &there].map(|it| it.progress.lock().copies), [0, 0]);

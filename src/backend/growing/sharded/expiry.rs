@@ -51,7 +51,7 @@ impl<const WIDE: bool> SweepTarget for Sharded<WIDE> {
         rule!("items_go_off_the_ledger_before_their_lanes", (), self.finish_tick(now));
         let shrinking = &self.shared.shrinking;
         self.in_each(segments, |site, stripe| {
-            let expiring = |words: &[u64]| site.expiring::<WIDE>(shrinking, words, now);
+            let expiring = |words: &[u64]| site.expiring(shrinking, words, now);
             site.shard::<WIDE>().sweep(stripe, now, expiring);
         });
     }

@@ -78,7 +78,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
             if seen.depth() != copy.depth {
                 changed.copy_from_slice(copy.words);
                 let depths = (copy.depth, seen.depth());
-                self.shared.shrinking.bring_to_depth::<WIDE>(changed, depths, position.in_root);
+                self.shared.shrinking.bring_to_depth(changed, depths, position.in_root);
                 incoming.words = changed;
             }
             while next < incoming.end() {
@@ -122,14 +122,14 @@ impl<const WIDE: bool> Sharded<WIDE> {
             let counted = &mut counted[place.first.0 as usize];
             let is_first =
                 rule!("an_entry_counts_in_each_of_its_shards", *counted & top == 0, true);
-            let lost = shrinking.lost_by::<WIDE>(place.fp);
+            let lost = shrinking.lost_by(place.fp);
             let is_exhausted = shrinking.is_exhausted(lost);
             let merged = shard.merge_entry(&locked, place, !is_exhausted);
             let is_new = match merged {
                 Merged::Added => is_first,
                 Merged::Coarsened { before, .. } => {
                     // It was counted.
-                    surplus -= (1 << shrinking.lost_by::<WIDE>(before)) - 1;
+                    surplus -= (1 << shrinking.lost_by(before)) - 1;
                     shard.add_items(&locked, place.first, -i32::from(is_exhausted));
                     true
                 }

@@ -66,7 +66,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         let (mut items, lanes) = (ledger.items(), shrinking.lanes());
         let shards = tables.sites_from(0).map(|(_, site)| site.shard::<WIDE>());
         for words in shards.flat_map(|shard| shard.all_words()) {
-            let exhausted = shrinking.exhausted::<WIDE>(words).tops();
+            let exhausted = shrinking.exhausted(words).tops();
             let counted = lanes.set_of(lanes.taken(words.heads).tops() & !exhausted);
             counted.for_each(|lane| items.add(lanes.stamp(words, lane), 1));
         }
@@ -169,7 +169,7 @@ impl<const WIDE: bool> Shards for Sharded<WIDE> {
     #[cold]
     fn perhaps_empty(&self) {
         let Shared { ledger, tables, shrinking, .. } = &self.shared;
-        ledger.clear_if_empty::<WIDE>(tables, shrinking);
+        ledger.clear_if_empty(tables, shrinking);
     }
 
     #[inline(always)]

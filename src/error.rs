@@ -8,26 +8,24 @@ use std::fmt;
 
 /// The error returned when there is no room for an item. Nothing was changed.
 ///
-/// A filter holds its [`capacity`](crate::ConcurrentCuckooFilter::capacity) of distinct items, and
-/// usually a few percent more. It also refuses further copies of a single item once they fill the
-/// slots of the item's two buckets, even if there is room for other items. A refusal takes some
-/// microseconds, much longer than an insert, because the filter first looks at everything it could
-/// move.
+/// A filter holds its [`capacity`](crate::ConcurrentCuckooFilter::capacity) of distinct items, and usually a few
+/// percent more. It also refuses further copies of a single item once they fill the slots of the item's two buckets,
+/// even if there is room for other items. A refusal takes some microseconds, much longer than an insert, because the
+/// filter first examines every item that it could move.
 ///
 /// A filter that [grows](crate::ConcurrentCuckooFilter#growth) makes room by splitting the item's shard. It
 /// refuses an item if it cannot split the shard, or if a split would not help:
 ///
 /// * There is no memory, or the filter would exceed its [limit](crate::Builder::max_bytes).
-/// * The filter has as many copies of the item as it takes.
-/// * The shard is less than half full, has no room for the item all the same, and was split for such
-///   items so often that less than an eighth of all slots are taken. This takes someone who knows the
-///   hasher's keys and chose the items.
+/// * The filter already has the maximum number of copies of the item.
+/// * The shard is less than half full, yet has no room for the item, and was split for such items so often that less
+///   than an eighth of all slots are taken. This happens only if someone who knows the hasher's keys chose the items.
 /// * Most of the shard's fingerprints have
 ///   [no bits left to lose](crate::ConcurrentCuckooFilter#how-the-false-positive-rate-rises).
 ///
-/// Other items may still fit. A refusal leaves the contents unchanged, although the filter may have
-/// grown in the attempt. While other threads write, an insert may be refused although there was room
-/// at every moment, because the search for room looks at one bucket after the other.
+/// Other items may still fit. A refusal leaves the contents unchanged, although the filter may have grown in the
+/// attempt. While other threads write, an insert may be refused although there was room at every moment, because the
+/// search for room examines one bucket after the other.
 ///
 /// ```
 /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -42,7 +40,7 @@ pub struct Full {
     kind: FullKind,
 }
 
-/// The reason for a [`Full`], and so what can be done about it.
+/// The reason for a [`Full`], which determines what can be done about it.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, FullKind};
@@ -64,14 +62,14 @@ pub enum FullKind {
     LimitReached,
     /// The system has no memory for a growing filter to grow.
     NoMemory,
-    /// The filter has as many copies of the item as it takes: as many as its two buckets have slots, or, in
-    /// a filter that grows, as one bucket has (four or five with 8 to 10 bits). An item that the filter cannot tell from this one counts as a copy. Other
-    /// items fit.
+    /// The filter already has the maximum number of copies of the item: as many as its two buckets have slots or, in a
+    /// filter that grows, as one bucket has (four or five with 8 to 10 bits). An item that the filter cannot
+    /// distinguish from this one counts as a copy. Other items fit.
     TooManyCopies,
-    /// There is no room near the item's buckets. A filter of fixed size is then practically full, or
-    /// copies of a few items fill these buckets. One that grows takes every item, unless someone who knows
-    /// the hasher's keys chose items that share few buckets, so that growing does not disperse them; or it
-    /// has grown so far that most of its fingerprints have no bits left.
+    /// There is no room near the item's buckets. A filter of fixed size is then practically full, or copies of a few
+    /// items fill these buckets. A filter that grows takes every item, with two exceptions: someone who knows the
+    /// hasher's keys chose items that share few buckets, so that growing does not disperse them; or the filter has
+    /// grown so far that most of its fingerprints have no bits left.
     NoRoomNearby,
 }
 
@@ -353,7 +351,7 @@ impl fmt::Display for BuildError {
     }
 }
 
-/// Rounds up to two digits, so that the printed rate is one that can be asked for.
+/// Rounds up to two digits, so that the filter can be built with the printed rate.
 fn rounded_up(rate: f64) -> f64 {
     let unit = 10f64.powf(rate.log10().floor() - 1.0);
     (rate / unit).ceil() * unit

@@ -1,16 +1,16 @@
-//! What a filter takes for an item: anything that can be hashed, or its hash.
+//! The items that a filter accepts: anything that can be hashed, or its hash.
 
 use std::hash::{BuildHasher, Hash};
 
-/// An item that a filter can insert or look for: any [`Hash`], or the hash of an item, as [`Prehashed`].
+/// An item that a filter can insert or look up: any [`Hash`], or the hash of an item, as [`Prehashed`].
 ///
-/// It cannot be implemented for other types. Implement [`Hash`] for yours.
+/// The trait is sealed. To use a type of your own, implement [`Hash`] for it.
 pub trait Key: sealed::Sealed {
-    /// The hash of the item.
+    /// Returns the hash of the item.
     #[doc(hidden)]
     fn hash_with<S: BuildHasher>(&self, hasher: &S) -> u64;
 
-    /// These items, if they are hashes.
+    /// Returns the items if they are hashes.
     #[doc(hidden)]
     #[inline]
     fn prehashed(_items: &[Self]) -> Option<&[Prehashed]>
@@ -40,7 +40,7 @@ pub trait Key: sealed::Sealed {
 /// assert!(filter.contains("an item"));
 /// # Ok::<(), koel::Full>(())
 /// ```
-// It has no `Hash`, so that it is not an item itself.
+// It does not implement `Hash`, because every `Hash` is an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Prehashed(pub u64);
 
@@ -63,7 +63,7 @@ impl Key for Prehashed {
     }
 }
 
-/// As from an iterator over a slice of hashes.
+/// The items of an iterator over a slice of hashes.
 impl Key for &Prehashed {
     #[inline]
     fn hash_with<S: BuildHasher>(&self, _: &S) -> u64 {

@@ -1,13 +1,13 @@
-//! Items that tell hashers apart.
+//! Items that distinguish hashers.
 //!
-//! A hasher may have a way of its own for each kind of piece that an item is hashed in: bytes, text, integers of
-//! each size, lengths. So there is a probe of each kind. Two hashers that agree on all probes may still differ: the
-//! probes find out what was made in another way, not what was made to deceive.
+//! A hasher may treat each kind of piece that an item is hashed in differently: bytes, text, integers of each size,
+//! lengths. So there is a probe of each kind. Two hashers that agree on all probes may still differ: the probes detect
+//! different implementations, not deliberate deception.
 
 use std::hash::{BuildHasher, Hasher};
 
-/// The hashes by which a file recognises a hasher: one of bytes, one of an item of many pieces. Files hold them, so
-/// they are what they are for good.
+/// Returns the hashes by which a file identifies its hasher: one of bytes, and one of an item of many pieces. Files
+/// contain them, so they must never change.
 pub fn of_file(hasher: &impl BuildHasher) -> [u64; 2] {
     let mut bytes = hasher.build_hasher();
     bytes.write(b"koel");
@@ -15,10 +15,10 @@ pub fn of_file(hasher: &impl BuildHasher) -> [u64; 2] {
     [bytes.finish(), hasher.hash_one(items)]
 }
 
-/// Whether two hashers agree on the items of a file, and on single items of each kind.
+/// Returns whether two hashers agree on the items in a file's probes, and on single items of each kind.
 pub fn agree<S: BuildHasher>(one: &S, other: &S) -> bool {
     let hashes = |hasher: &S| {
-        // Hashes of bytes go other ways if these are many.
+        // Hashers treat many bytes differently from few.
         let long = "k".repeat(300);
         let texts = [0, 4, 30, 300].map(|length| hasher.hash_one(&long[..length]));
         let bytes = [0, 4, 30, 300].map(|length| hasher.hash_one(&long.as_bytes()[..length]));

@@ -1,13 +1,13 @@
-//! Rules, each beside the mistake that its models have to notice.
+//! Rules, each beside the mistake that a model has to detect.
 //!
-//! `rule!("name", right, mistake)` is `right`. Only under loom can it be anything else: a process with
-//! the name of a rule in `KOEL_BROKEN_RULE` makes the mistake, wherever it stands, and a model has to fail then. So
-//! one compilation has all mistakes, and a rule that moves takes its proof along. `loom-tests` lists which model
-//! notices which mistake, and with which message; a rule that is not listed, and a listed one that there
-//! is not, are errors there.
+//! `rule!("name", right, mistake)` evaluates to `right`. Only under loom can it evaluate to `mistake`: if the
+//! environment variable `KOEL_BROKEN_RULE` names the rule, the process makes the mistake wherever the rule stands, and
+//! a model has to fail. So one compilation contains all mistakes, and a rule that moves takes its proof along.
+//! `loom-tests` lists which model detects which mistake, and the message with which the model fails. A rule that is not
+//! listed, and a listed rule that does not exist, are errors there.
 //!
-//! The name says what is wrong where the rule is broken. A mistake that is more than a line is a function
-//! among the `mistakes` of its room, which exist under loom only.
+//! The name of a rule says what is wrong when the rule is broken. A mistake of more than a line is a function in a
+//! module `mistakes` of its folder, which exists under loom only.
 
 /// The environment variable with the name of the rule that is broken in this process.
 #[cfg(loom)]
@@ -15,7 +15,7 @@ pub const BROKEN: &str = "KOEL_BROKEN_RULE";
 
 #[cfg(not(loom))]
 macro_rules! rule {
-    // Where a mistake is to do something, what is right is nothing at all.
+    // If the mistake is an extra action, the right thing is to do nothing.
     ($name:literal, (), $mistake:expr $(,)?) => {};
     ($name:literal, $right:expr, $mistake:expr $(,)?) => {
         $right

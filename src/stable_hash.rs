@@ -4,8 +4,8 @@ use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// A hasher that a file can name, and from which it can be made again. Only a filter with such a
-/// hasher can be saved.
+/// A hasher that a file can name, and that can be restored from the file. Only a filter with such a hasher can be
+/// saved.
 ///
 /// koel comes with [`StableHash`]. To save filters that use another hasher, implement this trait
 /// for it. The hasher must then produce the same hashes in all processes, on all machines and in
@@ -129,19 +129,18 @@ pub trait PersistentHasher: BuildHasher + Sized {
 /// # Ok::<(), koel::BuildError>(())
 /// ```
 ///
-/// Any other item's [`Hash`](std::hash::Hash) implementation writes bytes in one or more pieces. The
-/// first piece is hashed with the seed. Every further piece is hashed with the hash so far as its
-/// seed: `XXH3(last, … XXH3(second, XXH3(first, seed)))`. An integer is one little-endian piece.
-/// `usize` and `isize` are written as 64 bits. Strings and bytes inside other items are one piece
-/// each: the length that Rust writes before bytes, and the byte 255 that it writes after a string,
-/// are left out.
+/// Any other item's [`Hash`](std::hash::Hash) implementation writes bytes in one or more pieces. The first piece is
+/// hashed with the seed. Every further piece is hashed with the previous hash as its seed:
+/// `XXH3(last, … XXH3(second, XXH3(first, seed)))`. An integer is one little-endian piece. `usize` and `isize` are
+/// written as 64 bits. Strings and bytes inside other items are one piece each: the length that Rust writes before
+/// bytes, and the byte 255 that it writes after a string, are left out.
 ///
 /// Rust does not promise that the types of the standard library will always write the same pieces.
 /// Today:
 ///
 /// * A tuple writes what its fields write.
-/// * Slices of longer integers and of `usize`, and IP addresses, are written as they lie in memory.
-///   They hash differently on machines with the other byte order, or with shorter words.
+/// * Slices of longer integers and of `usize`, and IP addresses, are written as they are laid out in memory. They hash
+///   differently on machines with the other byte order, or with shorter words.
 ///
 /// Every file holds the hash of a probe (a `str`, integers, a slice of `u8`, an `Option` and a
 /// `char`). A file is refused if a later version of Rust hashes the probe differently. A change in
@@ -153,18 +152,17 @@ pub trait PersistentHasher: BuildHasher + Sized {
 ///
 /// # Untrusted items
 ///
-/// XXH3 is fast and spreads well, but it is not cryptographic. Someone who knows the seed can
-/// choose items that share their buckets, so that they are refused, or items that have the same
-/// hash and count as one. If others choose the items, use a [random](Self::random) seed, and keep
-/// it secret, along with the file that contains it. Against an attacker who has the time to find
-/// out the seed, implement [`PersistentHasher`] for a keyed hash such as SipHash.
+/// XXH3 is fast and spreads well, but it is not cryptographic. Someone who knows the seed can choose items that share
+/// their buckets, so that they are refused, or items that have the same hash and count as one. If others choose the
+/// items, use a [random](Self::random) seed, and keep it secret, along with the file that contains it. Against an
+/// attacker who has the time to recover the seed, implement [`PersistentHasher`] for a keyed hash such as SipHash.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct StableHash {
     seed: u64,
 }
 
 impl StableHash {
-    /// Returns the hasher with this seed, which is the same everywhere and for ever.
+    /// Returns the hasher with this seed. Its hashes are the same everywhere and for ever.
     ///
     /// ```
     /// use koel::StableHash;
@@ -208,14 +206,14 @@ impl StableHash {
     }
 }
 
-/// With a random seed.
+/// The default hasher has a random seed.
 impl Default for StableHash {
     fn default() -> Self {
         StableHash::random()
     }
 }
 
-/// Does not show the seed, so that it does not end up in logs.
+/// Omits the seed, so that it does not end up in logs.
 impl fmt::Debug for StableHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StableHash").finish_non_exhaustive()
@@ -245,17 +243,17 @@ impl PersistentHasher for StableHash {
 
 /// The hasher of one item, made by [`StableHash`].
 pub struct StableHasher {
-    /// The hash of what has been written so far; at first the seed.
+    /// The hash of everything written so far; at first the seed.
     hash: u64,
     last: Last,
 }
 
-/// What was written last, as far as it decides whether the next piece counts.
+/// The kind of the last piece, which decides whether the next piece is hashed.
 #[derive(Clone, Copy)]
 enum Last {
     /// Bytes: a 255 that follows is the end of a string.
     Bytes,
-    /// A `usize`, which is not hashed yet: if as many bytes follow, it is their length.
+    /// A `usize` that is not hashed yet: if that many bytes follow, it is their length, and is left out.
     Length(u64),
     Other,
 }

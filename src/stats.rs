@@ -1,4 +1,4 @@
-//! The figures of a filter, and how they print.
+//! The figures of a filter, and their text.
 
 use std::fmt;
 

@@ -1,13 +1,13 @@
-//! The one place that decides whether the atomics are the real ones or a checker's.
+//! Selects the atomics: the standard ones or a checker's.
 //!
-//! Nothing else in the crate names `std::sync::atomic`, `parking_lot`, `loom` or `shuttle`. Each of
-//! the three versions of this module (std, loom, shuttle) has
-//! [`AtomicBool`], [`AtomicPtr`], [`AtomicU16`], [`AtomicU32`], [`AtomicU64`], [`fence`], [`OnceLock`], a [`Mutex`] and an
-//! [`RwLock`] whose locks cannot fail, a [`Backoff`], [`nap`], [`thread_local`], and
+//! Nothing else in the crate names `std::sync::atomic`, `parking_lot`, `loom` or `shuttle`. Each of the three versions
+//! of this module (std, loom, shuttle) provides [`AtomicBool`], [`AtomicPtr`], [`AtomicU16`], [`AtomicU32`],
+//! [`AtomicU64`], [`fence`], [`OnceLock`], a [`Mutex`] and an [`RwLock`] that cannot be poisoned, a [`Backoff`],
+//! [`nap`], [`thread_local`], and
 //!
-//! * `read_owned(word)`: a plain load of a word that only the holder of a lock writes. Loom does
-//!   not treat it as an event, because an ordinary load right before a store of the same word would
-//!   hide other threads' reads from loom. The model fails if the lock does not order it;
+//! * `read_owned(word)`: a plain load of a word that only the holder of a lock writes. Under loom the load is not an
+//!   event, because an ordinary load right before a store of the same word would hide other threads' reads from loom. A
+//!   model fails if the lock does not order the load;
 //! * [`zeroed_words`]: the memory of a table, or `None` if it cannot be allocated.
 
 pub use imp::*;
@@ -15,10 +15,10 @@ pub use owned::*;
 
 use crate::rule::rule;
 
-/// A figure on which the answer of no lookup depends. Checkers do not treat access to it as an event.
+/// A figure that no lookup's answer depends on. Checkers do not treat accesses to it as events.
 ///
-/// Who gets it sees what was done before it was set: a new shard is in its table when it is counted. (No
-/// twin can show that, for the same reason.)
+/// `get` acquires what preceded the `set` that it reads: a new shard is in its table before it is counted. (No twin can
+/// show that, because checkers do not see the accesses.)
 #[derive(Default)]
 pub struct Gauge(std::sync::atomic::AtomicU64);
 
@@ -41,19 +41,19 @@ impl Gauge {
         self.0.store(value, std::sync::atomic::Ordering::Release);
     }
 
-    /// Takes from the figure. Other threads may do so at the same time.
+    /// Subtracts from the figure. Other threads may do so at the same time.
     #[inline]
     pub fn take(&self, amount: u64) {
         self.0.fetch_sub(amount, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// Counts one more, and returns the new figure. Other threads may do so at the same time: who gets a
-    /// figure sees what had been done before any lower one was returned.
+    /// Increments the figure and returns the new value. Other threads may do so at the same time: whatever precedes a
+    /// call that returns a lower value happens before this call returns.
     pub fn next(&self) -> u64 {
         self.0.fetch_add(1, std::sync::atomic::Ordering::AcqRel) + 1
     }
 
-    /// Returns the figure, which is chosen when it is first needed, and is not zero. All threads get the same.
+    /// Returns the figure, which is chosen on first use and never zero. All threads get the same value.
     pub fn get_or_choose(&self, choose: impl FnOnce() -> u64) -> u64 {
         use std::sync::atomic::Ordering::{AcqRel, Acquire};
         match self.get() {
@@ -66,10 +66,10 @@ impl Gauge {
     }
 }
 
-/// A list that values are added to and never taken from: whoever has got one may go on to use it, so nobody has to
-/// be waited for. Who gets a value also sees what was written before it was added.
+/// An append-only list. Values are never removed while threads share the list, so a reader may keep using a value, and
+/// a writer never waits for readers. Reading a value acquires everything that was written before the value was added.
 pub struct AppendList<T> {
-    /// One of these.
+    /// The address of the newest value, which is in one of the nodes.
     newest: AtomicPtr<T>,
     first: Link<T>,
 }
@@ -82,7 +82,7 @@ struct Node<T> {
 }
 
 impl<T> AppendList<T> {
-    /// The memory that each value takes.
+    /// The number of bytes that each value takes.
     pub const BYTES_OF_EACH: usize = size_of::<Node<T>>();
 
     pub fn new(first: T) -> Self {
@@ -97,30 +97,30 @@ impl<T> AppendList<T> {
         self.at(self.newest.load(order))
     }
 
-    /// The same for the holder of a lock without which nothing is added.
+    /// Returns the newest value to a caller that holds the lock under which values are added.
     pub fn newest_alone(&self) -> &T {
         self.at(read_owned_pointer(&self.newest))
     }
 
-    /// The value at an address that was loaded from `newest`.
+    /// Returns the value at an address that was loaded from `newest`.
     #[inline]
     fn at(&self, value: *mut T) -> &T {
-        // SAFETY: it is the address of a value in one of the nodes, none of which is ever changed, or
-        // dropped before this is. The value was complete before its address was stored, with `Release`,
-        // and the address was loaded with `Acquire`, or under the lock under which it was stored.
+        // SAFETY: `value` is the address of a value in one of the nodes, and no value is changed or dropped while
+        // `self` is borrowed. The value was complete before its address was stored with `Release`, and the address was
+        // loaded with `Acquire`, or under the lock under which it was stored.
         #[allow(unsafe_code)]
         unsafe {
             &*value
         }
     }
 
-    /// All of them, the oldest first. Checkers do not treat it as an event.
+    /// Iterates over all values, the oldest first. Checkers do not treat this as an event.
     pub fn all(&self) -> impl Iterator<Item = &T> {
         let nodes = std::iter::successors(self.first.get(), |node| node.next.get());
         nodes.map(|node| &node.value)
     }
 
-    /// Adds a newer one. One caller at a time, under that lock.
+    /// Adds a value, which becomes the newest. The caller holds the lock under which values are added.
     pub fn add(&self, value: T) {
         let mut end = &self.first;
         while let Some(node) = end.get() {
@@ -131,7 +131,7 @@ impl<T> AppendList<T> {
         self.newest.store(std::ptr::from_ref(&new.value).cast_mut(), order);
     }
 
-    /// Drops all but the first ones, of which there is at least one.
+    /// Drops all values but the first `count`. At least one value stays.
     pub fn truncate(&mut self, count: usize) {
         let (mut end, mut newest) = (&mut self.first, std::ptr::null_mut());
         for _ in 0..count.max(1) {
@@ -140,12 +140,12 @@ impl<T> AppendList<T> {
             end = &mut node.next;
         }
         drop_all(end.take());
-        // Nobody else has the list.
+        // No other thread has access to the list.
         self.newest.store(newest, Ordering::Relaxed);
     }
 }
 
-/// Drops nodes one after the other: the compiler would have each node drop the next one.
+/// Drops nodes in a loop. The drop that the compiler generates would recurse from each node into the next.
 fn drop_all<T>(mut next: Option<Box<Node<T>>>) {
     while let Some(mut node) = next {
         next = node.next.take();
@@ -170,7 +170,7 @@ mod imp {
 
     use std::time::Duration;
 
-    /// Leaves the processor to other threads for a moment.
+    /// Sleeps for a moment, so that other threads can run.
     pub fn nap() {
         std::thread::sleep(Duration::from_micros(50));
     }
@@ -203,7 +203,7 @@ mod imp {
         Some((0..count).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// With the ordering of the other one, of which the checkers do not know.
+    /// A `OnceLock` with the ordering of the standard one, which checkers do not see.
     pub struct OnceLock<T> {
         value: std::sync::OnceLock<T>,
         is_set: AtomicBool,
@@ -256,7 +256,7 @@ mod imp {
         }
     }
 
-    /// One that never spins: under a checker, every try is one more case to explore.
+    /// A backoff that never spins: under a checker, every retry is another case to explore.
     pub struct Backoff;
 
     impl Backoff {
@@ -272,7 +272,7 @@ mod imp {
     }
 }
 
-/// What only the holder of a lock changes, and the queue of a lock.
+/// Loads of words that only the holder of a lock writes, and the queue of a lock.
 #[cfg(not(loom))]
 mod owned {
     use super::*;
@@ -295,10 +295,10 @@ mod owned {
         word.load(Ordering::Relaxed)
     }
 
-    /// A place in the queue of a lock that is taken without one.
+    /// A place in the queue of a lock. It is empty, because `lock` tries the lock before it queues.
     pub type InQueue<'a> = std::marker::PhantomData<&'a ()>;
 
-    /// Only a checker's locks go through their queue at once.
+    /// Does nothing. Only under loom does a thread queue before it tries the lock.
     #[inline]
     pub fn queue_first(_: &Mutex<()>) -> InQueue<'_> {
         std::marker::PhantomData
@@ -313,7 +313,7 @@ mod owned {
     #[allow(unsafe_code)]
     pub fn read_owned(word: &AtomicU64) -> u64 {
         rule!("the_lock_does_not_lock", (), return word.load(Ordering::Relaxed));
-        // SAFETY: loom itself checks, and panics, when a store is not ordered before this.
+        // SAFETY: loom itself checks this, and panics if a store is not ordered before the load.
         unsafe { word.unsync_load() }
     }
 
@@ -326,7 +326,7 @@ mod owned {
 
     #[allow(unsafe_code)]
     pub fn read_owned_pointer<T>(word: &AtomicPtr<T>) -> *mut T {
-        // SAFETY: loom checks this as well.
+        // SAFETY: as above.
         unsafe { word.unsync_load() }
     }
 
@@ -336,15 +336,14 @@ mod owned {
 
     pub type InQueue<'a> = Option<loom::sync::MutexGuard<'a, ()>>;
 
-    /// Waits in the queue, if every lock of this model goes through its queue, so that a waiting thread
-    /// blocks instead of trying again. Models of three or more threads need this, because tries
-    /// would never end there. All threads of a model run on one real thread, so this holds for all
-    /// of them.
+    /// Waits in the queue if [`set_queue_first`] is on, so that a waiting thread blocks instead of retrying. Models of
+    /// three or more threads need this, because retries would never end there. All threads of a model run on one OS
+    /// thread, so the setting applies to all of them.
     pub fn queue_first(queue: &Mutex<()>) -> InQueue<'_> {
         QUEUE_FIRST.get().then(|| queue.lock())
     }
 
-    /// Sets whether the locks of the models that this real thread runs from now on go through their queues.
+    /// Sets whether threads queue for each lock before they try it, in all models that this OS thread runs from now on.
     pub fn set_queue_first(on: bool) {
         QUEUE_FIRST.set(on);
     }

@@ -1,4 +1,4 @@
-//! A table that never grows: where a filter of fixed size has its items.
+//! The backend of a filter of fixed size: one table that never grows.
 
 use crate::backend::incoming::{IncomingShard, MergeReport};
 use crate::backend::parts::{Copied, Loaded};
@@ -34,7 +34,7 @@ impl<const WIDE: bool> Fixed<WIDE> {
     }
 
     pub fn restore(loaded: Loaded) -> Result<Self, usize> {
-        // Nothing else is loaded of a fixed filter.
+        // Files of fixed filters load as `Shards` only.
         let Loaded::Shards { table, time, .. } = loaded else { return Err(0) };
         let table = table.of_fixed_filter();
         if let Some((ticking, time)) = table.ticking().zip(time) {
@@ -55,7 +55,7 @@ impl<const WIDE: bool> Fixed<WIDE> {
         &self.table
     }
 
-    /// Its shards, which are never split.
+    /// Returns its shards as roots, which are never split.
     fn roots(&self) -> Roots {
         Roots { count: self.table.geometry().shards(), stagger: Stagger::NONE }
     }
@@ -76,7 +76,7 @@ impl<const WIDE: bool> Fixed<WIDE> {
         self.table.geometry()
     }
 
-    /// What keeps the time, if the filter forgets.
+    /// Returns its clock and ticks, if the filter forgets.
     pub fn ticking(&self) -> Option<&Ticking> {
         self.table.ticking()
     }
@@ -99,7 +99,7 @@ impl<const WIDE: bool> Fixed<WIDE> {
         self.table.heap_bytes()
     }
 
-    /// The number of items with each stamp.
+    /// Returns the number of items with each stamp.
     pub fn items_by_stamp(&self) -> ByStamp {
         let (mut items, lanes) = (ByStamp::default(), self.table.geometry().lanes());
         let shards = (0..self.table.geometry().shards()).map(|shard| self.shard(shard));
@@ -110,7 +110,7 @@ impl<const WIDE: bool> Fixed<WIDE> {
         items
     }
 
-    /// By the load of all shards, or of some that lie equally far apart.
+    /// Estimates the false-positive rate from the load of all shards, or of a sample at equal distances.
     pub fn rate(&self) -> f64 {
         let (geometry, lanes) = (self.table.geometry(), self.table.geometry().lanes());
         let sample = geometry.shards().min(SAMPLE);

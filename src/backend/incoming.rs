@@ -1,4 +1,4 @@
-//! A copied shard of a filter that is merged into another one, and what becomes of its entries.
+//! A copied shard of a filter that is being merged into another one, and the outcome of its entries.
 
 use crate::error::Full;
 use crate::error::union::Reason;
@@ -10,31 +10,31 @@ use crate::shard::lease::Lease;
 use crate::shard::merge::Merged;
 use crate::table::ticking::Time;
 
-/// A union gives up after so many refusals.
+/// The number of refused entries after which a union gives up.
 const MAX_REFUSED: usize = 1_000;
 
-/// After so many entries, writers of a shard into which a copy is merged have a turn.
+/// The number of entries after which a merge releases the locks of the shard, so that writers have a turn.
 const CHUNK: usize = 1_000;
 
-/// A copy of a shard of another filter, whose lanes are as old as they are here.
+/// A copy of a shard of another filter, whose stamps have been converted to this filter's time.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct IncomingShard<'a> {
-    /// An item of the shard: the first, if the filter grows.
+    /// A hash of the shard: the first, if the filter grows.
     pub start: Mixed,
     pub depth: u32,
     pub words: &'a [u64],
     pub lanes: Lanes,
 }
 
-/// Entries of one bucket for which there is no room, by one of them and their number.
+/// Entries of one bucket for which there is no room: the place of one of them, and their number.
 pub struct Unplaced {
     pub place: Place,
     count: usize,
 }
 
 impl Unplaced {
-    /// Refuses them for good. The error is to go no further.
+    /// Refuses these entries for good. Returns an error if the union has to give up.
     pub fn refuse(self, full: Full, report: &mut MergeReport) -> Result<(), Reason> {
         (0..self.count).try_for_each(|_| report.note(Err(full)))
     }
@@ -45,23 +45,26 @@ impl IncomingShard<'_> {
         self.words.len() / self.lanes.words()
     }
 
-    /// Whether a shard of this depth has to be split for the entries of the copy, and those of the other shards
-    /// in its range, which are probably as many each.
+    /// Whether a shard of this depth has to be split to hold the entries of this copy and of the other shards
+    /// in its range, each of which probably has as many.
     pub fn needs_depth(&self, depth: u32) -> bool {
         let deeper = self.depth.saturating_sub(depth);
         let entries = || 4 * self.lanes.count_taken(self.words) as u64;
         deeper > 0 && entries() << deeper > 3 * (self.buckets() * self.lanes.slots()) as u64
     }
 
-    /// The number of buckets, with empty ones that make the stripes whole, and a power of two of them.
+    /// Returns the number of buckets, padded with empty ones to whole stripes, and to a power of two of
+    /// these.
     pub fn end(&self) -> usize {
         let stripes = self.buckets().div_ceil(STRIPE_BUCKETS as usize);
         stripes.next_power_of_two() * STRIPE_BUCKETS as usize
     }
 
-    /// Merges the entries of some buckets into a shard, of which the caller holds all locks. `next` of the buckets were
-    /// merged before, and are afterwards. `merge_entry` adds an entry; it also gets the top bit of its lane. Ends
-    /// with a bucket that has entries for which there is no room, and may be merged again: what is there is covered.
+    /// Merges the entries of some buckets into a shard. The caller holds all locks of the shard. `next` is
+    /// the number of buckets that have been merged, before and after the call. `merge_entry` adds an entry;
+    /// it also gets the top bit of the entry's lane. Stops after `CHUNK` entries, or at a bucket that has
+    /// entries for which there is no room. That bucket may be merged again, since its other entries are
+    /// covered then.
     #[inline]
     pub fn merge<L: Lease>(
         &self,
@@ -91,10 +94,11 @@ impl IncomingShard<'_> {
         None
     }
 
-    /// The bucket that comes after so many others.
+    /// Returns the bucket that comes after `after` others.
     ///
-    /// The stripes take turns, so that they fill up evenly. Otherwise one would be full before the others have
-    /// anything, and the shard would seem to have met a [crowd](crate::backend::growing::sharded::split_policy).
+    /// The stripes take turns, so that they fill up evenly. Otherwise one would be full before the others
+    /// have any entries, and the shard would seem to have met a
+    /// [crowd](crate::backend::growing::sharded::split_policy).
     #[inline]
     fn bucket(&self, after: usize) -> (Bucket, Words) {
         let stripes = self.end() / STRIPE_BUCKETS as usize;
@@ -115,14 +119,14 @@ impl IncomingShard<'_> {
 pub struct AgeMap {
     here: Moment,
     pub there: Moment,
-    /// How many ticks this filter is ahead.
+    /// The number of ticks that this filter is ahead.
     lag: u64,
-    /// For how many ticks both remember their items.
+    /// The number of ticks for which both filters remember their items.
     remembers: u64,
 }
 
 impl AgeMap {
-    /// Of filters whose times are these, here and there, if they forget.
+    /// Returns the map between filters with these times, here and there, if they forget.
     pub fn of(times: Option<[Time; 2]>, lanes: Lanes) -> Self {
         let Some([here, there]) = times else {
             return AgeMap { here: Moment::FIRST, there: Moment::FIRST, lag: 0, remembers: 0 };
@@ -136,12 +140,14 @@ impl AgeMap {
         }
     }
 
-    /// How old something is here that is so old in the other filter, or `None` if it has expired here.
+    /// Returns the age here of an entry with the age `there` in the other filter, or `None` if it has expired
+    /// here.
     pub fn age(&self, there: u64) -> Option<u64> {
         there.checked_add(self.lag).filter(|age| *age <= self.remembers)
     }
 
-    /// Makes the lanes of these buckets of the other filter as old as they are here.
+    /// Converts the stamps in these buckets of the other filter to this filter's time, and erases the lanes
+    /// that have expired here.
     pub fn bring(&self, words: &mut [u64], lanes: Lanes) {
         if !lanes.forgets() {
             return;
@@ -157,7 +163,7 @@ impl AgeMap {
     }
 }
 
-/// What became of the entries so far.
+/// The outcome of the entries so far.
 #[doc(hidden)]
 #[derive(Default)]
 pub struct MergeReport {
@@ -167,7 +173,7 @@ pub struct MergeReport {
 }
 
 impl MergeReport {
-    /// Notes what became of an entry. The error is to go no further.
+    /// Notes the outcome of an entry. Returns an error if the union has to give up.
     pub fn note(&mut self, result: Result<bool, Full>) -> Result<(), Reason> {
         match result {
             Ok(added) => self.added += usize::from(added),
@@ -179,7 +185,7 @@ impl MergeReport {
         if self.refused < MAX_REFUSED { Ok(()) } else { self.result() }
     }
 
-    /// The error if any entry was refused.
+    /// Returns an error if any entry was refused.
     pub fn result(&self) -> Result<(), Reason> {
         let &MergeReport { added, refused, full } = self;
         full.map_or(Ok(()), |full| {
@@ -189,7 +195,7 @@ impl MergeReport {
     }
 }
 
-/// So many words.
+/// Allocates `count` zeroed words.
 pub fn zeros(count: usize) -> Result<Vec<u64>, Reason> {
     let mut words = Vec::new();
     let bytes = size_of::<u64>() * count;
@@ -222,7 +228,7 @@ mod tests {
             let mut sorted: Vec<u64> = all.iter().map(|(_, word)| *word).collect();
             sorted.sort_unstable();
             assert_eq!(sorted, words);
-            // Whatever has come so far, no whole stripe has had more of it than another.
+            // At any point, no whole stripe is more than one bucket ahead of another.
             let mut in_stripes = vec![0u32; count.div_ceil(STRIPE) as usize];
             for (bucket, _) in all {
                 in_stripes[(bucket / STRIPE_BUCKETS) as usize] += 1;

@@ -1,25 +1,27 @@
-//! Where the items of a filter are.
+//! Backends: where a filter keeps its items.
 //!
-//! A filter is of one [`Backend`]: of a fixed size or [growing](growing::Growing), each with narrow
-//! or wide buckets. This is decided when it is made, and an operation finds out once.
+//! A filter has one [`Backend`]: of fixed size or [growing](growing::Growing), each with narrow or wide
+//! buckets. The kind is chosen when the filter is made, and each operation branches on it once.
 //!
-//! * [`shards`] has the operations on items in shards, for all kinds;
-//! * [`fixed`] has one table of shards that never change;
-//! * [`growing`] has a list of items while there are few of them, then a directory of shards, and
-//!   splits the ones that are full;
-//! * [`union`] takes over into one filter what another one knows, a [`incoming`];
-//! * [`parts`] are the types that these and snapshots exchange.
+//! * [`shards`] has the operations on items in shards, for all backends;
+//! * [`fixed`] has one table of shards that are never split;
+//! * [`growing`] has a list while there are few items, and then a directory of shards, which are split when
+//!   they are full;
+//! * [`union`] merges another filter into this one; a copied shard of the other is [`incoming`];
+//! * [`parts`] has the types that backends and snapshots exchange.
 //!
-//! # The way of an operation
+//! # The path of an operation
 //!
-//! 1. `filter/operations.rs` hashes the item, and [`Backend::insert`], say, finds the form that the filter has.
-//! 2. [`locate_in_time`](Shards::locate_in_time) sees to a tick that is passing, and finds the shard and the two
-//!    buckets: by arithmetic, or [through the directory](growing).
-//! 3. [`Shards::insert`] asks the shard, which looks, locks and fills a lane (`shard/write.rs`).
-//! 4. If both buckets are full, items are [kicked](mod@crate::shard::kick) along a path. If there is none, the shard is
-//!    split, or the item refused. If the shard has been split meanwhile, the one that owns the item now is asked.
+//! 1. `filter/operations.rs` hashes the item, and [`Backend::insert`], for example, branches on the filter's
+//!    backend.
+//! 2. [`locate_in_time`](Shards::locate_in_time) sweeps the item's stripes if a tick is passing, and finds
+//!    the shard and the two buckets: by arithmetic, or [through the directory](growing).
+//! 3. [`Shards::insert`] calls the shard, which looks for room, locks and fills a lane (`shard/write.rs`).
+//! 4. If both buckets are full, items are [kicked](mod@crate::shard::kick) along a path. If there is no path,
+//!    the shard is split, or the item is refused. If the shard has been split meanwhile, the operation is
+//!    retried in the shard that owns the item now.
 //!
-//! While a growing filter has a list, [`Growing::in_list`] does the operation there instead.
+//! While a growing filter has a list, [`Growing::in_list`] performs the operation there instead.
 
 pub mod fixed;
 pub mod growing;
@@ -42,8 +44,8 @@ use crate::stats::Stats;
 use crate::table::ticking::{SweepTarget, Ticking};
 use std::ops::Range;
 
-/// The items of a filter, in the form that it has. (It is told by a word of its own, which takes fewer instructions
-/// than the unused bits of a field. A growing filter, whose way is the longest, comes first.)
+/// Where a filter keeps its items. (The variant is in a word of its own, which takes fewer instructions to
+/// test than the unused bits of a field. `Growing`, which has the longest path, comes first.)
 #[repr(u32)]
 #[allow(clippy::large_enum_variant, reason = "a filter is made once and stays where it is")]
 pub enum Backend {
@@ -52,7 +54,7 @@ pub enum Backend {
     FixedWide(Fixed<true>),
 }
 
-/// Evaluates an expression for the room of whichever kind this is.
+/// Evaluates an expression for the backend of any kind.
 macro_rules! on_backend {
     ($kind:expr, $backend:ident => $value:expr) => {
         match $kind {
@@ -63,7 +65,7 @@ macro_rules! on_backend {
     };
 }
 
-/// Evaluates an expression for the shards of whichever kind this is, or another one for a growing room that
+/// Evaluates an expression for the shards of a backend of any kind, or another one for a growing backend that
 /// has a list.
 macro_rules! on_shards {
     ($kind:expr, $shards:ident => $in_shards:expr, $growing:ident => $in_list:expr) => {
@@ -80,8 +82,9 @@ macro_rules! on_shards {
 }
 pub(crate) use on_shards;
 
-/// Does an operation to the item with this hash, which has the same name for shards and for a list, and finds its place
-/// in shards in this way. (Operations are called by their names: a function that is passed may not be inlined.)
+/// Performs an operation on the item with this hash. `$operation` has the same name for shards and for a
+/// list; `$locate` finds the item's place in shards. (Operations are passed by name, since a function that is
+/// passed as a value may not be inlined.)
 macro_rules! perform {
     ($kind:expr, $operation:ident, $locate:ident, $hash:expr) => {
         on_shards!(
@@ -148,8 +151,8 @@ impl Backend {
         Growing::new(plan).map(Backend::Growing)
     }
 
-    /// Makes the room of a filter from what was loaded. The error is the number of bytes that could not be
-    /// allocated.
+    /// Makes the backend of a filter from a file or pieces. The error is the number of bytes that could not
+    /// be allocated.
     pub fn restore(plan: Plan, loaded: Loaded) -> Result<Self, usize> {
         Ok(match plan {
             Plan::Growing(plan) => Backend::Growing(Growing::restore(plan, loaded)?),
@@ -160,12 +163,12 @@ impl Backend {
         })
     }
 
-    /// What keeps the time, if the filter forgets.
+    /// Returns the filter's clock and ticks, if it forgets.
     pub fn ticking(&self) -> Option<&Ticking> {
         on_backend!(self, backend => backend.ticking())
     }
 
-    /// The layout, as it is written to a file.
+    /// Returns the layout, as it is written to a file.
     pub fn plan(&self) -> Plan {
         match self {
             Backend::Fixed(fixed) => Plan::Fixed(fixed.geometry().clone()),
@@ -174,12 +177,12 @@ impl Backend {
         }
     }
 
-    /// The number of buckets. Those of a list are the ones that it would take to begin with.
+    /// Returns the number of buckets: for a list, the number in the shard that would replace it.
     pub fn buckets(&self) -> usize {
         on_backend!(self, backend => backend.buckets())
     }
 
-    /// The number of shards. A list counts as those that it would take to begin with.
+    /// Returns the number of shards. A list counts as the shard that would replace it.
     pub fn shards(&self) -> usize {
         self.buckets() / self.plan().geometry().buckets() as usize
     }
@@ -192,17 +195,18 @@ impl Backend {
         on_backend!(self, backend => backend.clear());
     }
 
-    /// The memory held beside `self`.
+    /// Returns the memory held beside `self`, in bytes.
     pub fn heap_bytes(&self) -> usize {
         on_backend!(self, backend => backend.heap_bytes())
     }
 
-    /// The false-positive rate at present. How long this takes does not depend on the number of shards.
+    /// Returns the present false-positive rate. The time that this takes does not depend on the number of
+    /// shards.
     pub fn rate(&self) -> f64 {
         on_backend!(self, backend => backend.rate())
     }
 
-    /// How many items expire with each of the next ticks, if the filter forgets.
+    /// Returns the number of items that expire with each of the next ticks, if the filter forgets.
     pub fn expiring(&self) -> Vec<usize> {
         let Some(ticking) = self.ticking() else { return Vec::new() };
         let (lanes, now) = (self.lanes(), ticking.clock().now());
@@ -212,7 +216,7 @@ impl Backend {
         ages.map(|age| of_age(age).max(0) as usize).collect()
     }
 
-    /// All figures, except for the size of the filter itself.
+    /// Returns all figures. The size excludes that of the filter itself.
     pub fn stats(&self, capacity: usize) -> Stats {
         let (plan, buckets) = (self.plan(), self.buckets());
         let (geometry, lanes) = (plan.geometry(), plan.geometry().lanes());

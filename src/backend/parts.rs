@@ -1,4 +1,4 @@
-//! The types that rooms and snapshots exchange.
+//! The types that backends and snapshots exchange.
 
 use crate::backend::growing::tables::Tables;
 use crate::layout::geometry::Geometry;
@@ -28,7 +28,7 @@ impl Plan {
         matches!(self, Plan::Growing(_))
     }
 
-    /// Returns the limit of the filter's memory, if it has one.
+    /// Returns the limit of the filter's memory in bytes, if it has one.
     pub fn max_bytes(&self) -> Option<usize> {
         match self {
             Plan::Fixed(_) => None,
@@ -57,30 +57,31 @@ impl Plan {
     }
 }
 
-/// What a room reports about a shard that it has copied.
+/// What a backend reports about a shard that it has copied.
 #[doc(hidden)]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Copied {
     pub depth: u32,
     pub items: i64,
-    /// The balance of a growing filter's shard in the [ledger](crate::backend::growing::ledger), which is part of `items`.
+    /// The balance of a growing filter's shard in the [ledger](crate::backend::growing::ledger). It is a part
+    /// of `items`.
     pub exhausted: ByStamp,
 }
 
-/// What a block of a file records about its shard, and the block's checksum.
+/// The figures that a block of a file records about its shard, and the block's checksum.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Block {
     pub depth: u32,
     pub items: i64,
-    /// The lanes that are not exhausted, each of which is an item. The other items are the shard's balance in the
-    /// [ledger](crate::backend::growing::ledger).
+    /// The number of lanes that are not exhausted, each of which is one item. The other items are the shard's
+    /// balance in the [ledger](crate::backend::growing::ledger).
     pub counted: i64,
     /// The balance by stamps, in a growing filter that forgets.
     pub by_stamp: Option<Box<ByStamp>>,
-    /// Of a growing filter: see [`Site::surplus`](crate::backend::growing::site::Site::surplus).
+    /// The [`surplus`](crate::backend::growing::site::Site::surplus) of the shard, in a growing filter.
     pub surplus: u64,
-    /// When it was copied, in a filter that forgets.
+    /// The time of the copy, in a filter that forgets.
     pub time: Option<Time>,
     pub sum: u64,
 }
@@ -89,7 +90,7 @@ impl Block {
     pub const EMPTY: Block =
         Block { depth: 0, items: 0, counted: 0, by_stamp: None, surplus: 0, time: None, sum: 0 };
 
-    /// The shard's balance in the ledger.
+    /// Returns the shard's balance in the ledger.
     pub fn balance(&self) -> ByStamp {
         let of_all = || ByStamp::only(0, self.items.wrapping_sub(self.counted));
         self.by_stamp.as_deref().cloned().unwrap_or_else(of_all)
@@ -101,9 +102,9 @@ impl Block {
 pub enum Loaded {
     /// All shards in one table, in the order of their blocks.
     Shards { table: Table, blocks: Vec<Block>, time: Option<Time> },
-    /// The shards of a growing filter, which are in use in these tables in the order of their hashes.
+    /// The shards of a growing filter: those in use in these tables, in the order of their hashes.
     Gathered { tables: Box<Tables>, depths: Vec<u32>, time: Option<Time> },
-    /// The mixed hashes of a growing filter's list, in ascending order, and the stamps of one that
+    /// The mixed hashes of a growing filter's list, in ascending order, and their stamps if the filter
     /// forgets.
     Items { hashes: Vec<u64>, stamps: Vec<u8>, time: Option<Time> },
 }

@@ -1,15 +1,16 @@
-//! The operations on one item, in the shards of either kind of filter.
+//! The operations on one item in shards, for fixed and growing filters.
 //!
-//! An operation asks the item's shard first. The shard may answer that
+//! An operation calls the item's shard first. The shard may answer that
 //!
 //! * it no longer owns the item, because it was split ([`Refusal::Lapsed`]): then
-//!   [`relocate`](Shards::relocate) finds the shard that owns it now, and that one is asked;
+//!   [`relocate`](Shards::relocate) finds the shard that owns the item now, and the operation is retried
+//!   there;
 //! * it has no room for the item ([`Refusal::Full`]): then [`make_room`](Shards::make_room) splits
 //!   the shard, or refuses the item for good.
 //!
-//! Neither happens again unless this thread splits a shard or another thread changes one, so the
-//! loops below end. In a fixed filter no shard is ever split and no room can be made, so there an
-//! operation is that of the shard and nothing else.
+//! Neither happens again unless this thread splits a shard or another thread changes one, so the loops below
+//! end. In a fixed filter no shard is ever split and no room can be made, so an operation is just that of the
+//! shard.
 
 use crate::backend::incoming::{IncomingShard, MergeReport};
 use crate::backend::parts::Copied;
@@ -22,10 +23,10 @@ use crate::shard::Shard;
 use crate::shard::kick::{Copies, kick};
 use crate::shard::lease::{Answer, Lease, Refusal, Removal};
 
-/// The shard that an item belongs to, and where in it.
+/// The shard that owns an item, and the item's place in it.
 pub type Located<'a, S> = (Shard<'a, <S as Shards>::Lease<'a>>, Place);
 
-/// What a shard returns once its lease has ended.
+/// The error of a shard whose lease has ended.
 pub type Lapsed<'a, S> = <<S as Shards>::Lease<'a> as Lease>::Lapsed;
 
 /// All shards of a filter: [those of a fixed size](crate::backend::fixed::Fixed), or those that are
@@ -38,16 +39,16 @@ pub trait Shards: Sized + Send + Sync {
     where
         Self: 'a;
 
-    /// Whether a tick is passing, so that what has expired may be left.
+    /// Whether a tick is passing, so that expired lanes may be left.
     fn is_ticking(&self) -> bool;
 
-    /// Erases what has expired in the stripes of an item.
+    /// Erases the expired lanes in the stripes of an item.
     fn sweep_for(&self, hash: Mixed);
 
-    /// Finds where an item belongs now.
+    /// Finds the present place of an item.
     fn locate(&self, hash: Mixed) -> Located<'_, Self>;
 
-    /// The same for an operation that does what it would do if a tick that is passing had passed.
+    /// The same for an operation whose result has to be as if a passing tick had already passed.
     #[inline(always)]
     fn locate_in_time(&self, hash: Mixed) -> Located<'_, Self> {
         if rule!("a_stripe_is_written_and_not_swept", self.is_ticking(), false) {
@@ -56,15 +57,15 @@ pub trait Shards: Sized + Send + Sync {
         self.locate(hash)
     }
 
-    /// Finds where an item belongs now, after a shard answered that its lease had lapsed.
+    /// Finds the present place of an item, after a shard answered that its lease had lapsed.
     fn relocate<'a>(
         &'a self,
         lease: Self::Lease<'a>,
         lapsed: Lapsed<'a, Self>,
     ) -> Located<'a, Self>;
 
-    /// Does what did not succeed at once. What this does not need is not kept in registers, or on the
-    /// stack, by the attempt that comes before.
+    /// Retries an operation that did not succeed at once. The first attempt has to keep in registers, or on
+    /// the stack, only what this needs.
     #[inline(always)]
     fn again<'a, A>(
         &'a self,
@@ -74,18 +75,17 @@ pub trait Shards: Sized + Send + Sync {
         act(self, at)
     }
 
-    /// Finds where another copy of an item may be inserted.
+    /// Finds the place for another copy of an item.
     ///
     /// # Errors
     ///
-    /// [`Full`] if there are as many as the filter takes.
+    /// [`Full`] if the filter takes no more copies of the item.
     #[inline]
     fn admit<'a>(&'a self, at: Located<'a, Self>) -> Result<Located<'a, Self>, Full> {
         Ok(at)
     }
 
-    /// Makes room for an item whose shard was full in this way, and finds where the item belongs after
-    /// that.
+    /// Makes room for an item whose shard was full in this way, and finds the item's place after that.
     ///
     /// # Errors
     ///
@@ -96,7 +96,7 @@ pub trait Shards: Sized + Send + Sync {
         kind: FullKind,
     ) -> Result<Located<'a, Self>, Full>;
 
-    /// To be called after a removal that may have been the last.
+    /// Called after a removal that may have been the last.
     fn perhaps_empty(&self) {}
 
     /// An item of a batch whose memory was requested. A batch keeps some thirty of these between
@@ -105,35 +105,35 @@ pub trait Shards: Sized + Send + Sync {
     where
         Self: 'a;
 
-    /// Finds where an item belongs, and prefetches the memory that a lookup of it reads.
+    /// Finds the place of an item, and prefetches the memory that a lookup of it reads.
     fn fetch(&self, hash: Mixed) -> Self::Ahead<'_>;
 
-    /// Where the item belongs, as [`fetch`](Self::fetch) found it.
+    /// Returns the item's place, as [`fetch`](Self::fetch) found it.
     fn fetched<'a>(&'a self, ahead: Self::Ahead<'a>) -> Located<'a, Self>;
 
-    /// Parts into which a batch of writes may be sorted so that no shard's items are in two parts.
+    /// Returns parts into which a batch of writes may be sorted so that no shard's items are in two parts.
     fn parts(&self) -> Parts;
 
-    /// The number of buckets now.
+    /// Returns the present number of buckets.
     fn bucket_count(&self) -> usize;
 
-    /// Copies the buckets of shard `next`, which is 0 at first, and sets `next` to the shard that
-    /// follows. Other threads may change the filter between two calls: an item that stays in is in
-    /// exactly one of the copies. (This holds for items. A lane that is exhausted, and so belongs to
-    /// both halves of a split, may be in two.)
+    /// Copies the buckets of shard `next`, which is 0 at first, and sets `next` to the shard that follows.
+    /// Other threads may change the filter between two calls; an item that stays in the filter is in exactly
+    /// one of the copies. (This holds for items. An exhausted lane, which goes to both halves of a split, may
+    /// be in two.)
     fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied>;
 
-    /// Returns an item of shard `next`.
+    /// Returns a hash that shard `next` owns.
     fn item_in(&self, next: u64) -> Mixed;
 
-    /// Takes over the entries in a copy of a shard of another filter that was made like this one.
+    /// Merges the entries in a copied shard of another filter that is [alike](crate::backend::union::check).
     fn merge_shard(
         &self,
         incoming: &IncomingShard<'_>,
         report: &mut MergeReport,
     ) -> Result<(), Reason>;
 
-    // The operations, on an item that was located.
+    // The operations on a located item.
 
     #[inline(always)]
     fn contains<'a>(&'a self, at: Located<'a, Self>) -> bool {
@@ -177,7 +177,7 @@ pub trait Shards: Sized + Send + Sync {
         self.insert_any(self.admit(at)?)
     }
 
-    /// Inserts an item, however many copies there are.
+    /// Inserts an item, without a limit of copies.
     #[inline]
     fn insert_any<'a>(&'a self, at: Located<'a, Self>) -> Result<(), Full> {
         place(self, at, |shard, place| kick(shard, place, Copies::Add).map(|_| ()))
@@ -209,22 +209,22 @@ pub trait Shards: Sized + Send + Sync {
         shard.insert_or_refresh(place).or_else(again)
     }
 
-    /// How many ticks ago the copy of the item came that a removal takes.
+    /// Returns the age in ticks of the copy of the item that a removal takes.
     #[inline]
     fn age<'a>(&'a self, (shard, place): Located<'a, Self>) -> Option<u64> {
         let again = |lapsed| ask_again(self, shard.lease(), lapsed, Shard::age);
         shard.age(place).unwrap_or_else(again)
     }
 
-    /// Adds an item of another filter's list, so many ticks old, unless it is here. Returns whether it
-    /// was added.
+    /// Adds an item of another filter's list, `age` ticks old, unless it is here. Returns whether it was
+    /// added.
     fn merge_item(&self, hash: Mixed, age: u64) -> Result<bool, Full> {
         place(self, self.locate(hash), |shard, place| shard.merge_item(place, age))
     }
 }
 
-/// Finds where the item is, and does this to it. (A function that is passed may not be inlined, so the operations of
-/// filters do without.)
+/// Locates the item and performs the operation on it. (A function that is passed as a value may not be
+/// inlined, so the operations of filters do not use this.)
 #[cfg(any(loom, all(test, not(shuttle))))]
 pub fn act<'a, S: Shards, A>(
     shards: &'a S,
@@ -234,7 +234,7 @@ pub fn act<'a, S: Shards, A>(
     operation(shards, shards.locate_in_time(hash))
 }
 
-/// Asks the item's present shard, after the shard with this lease was split.
+/// Retries in the item's present shard, after the shard with this lease was split.
 #[cold]
 fn ask_again<'a, S: Shards, A>(
     shards: &'a S,
@@ -251,7 +251,7 @@ fn ask_again<'a, S: Shards, A>(
     }
 }
 
-/// Places the item in its shard, or in the present one if that was split or made room.
+/// Places the item in its shard. If the shard was split or had no room, retries in the present one.
 #[inline]
 fn place<'a, S: Shards, A>(
     shards: &'a S,
@@ -261,7 +261,7 @@ fn place<'a, S: Shards, A>(
     ask(shard, place).or_else(|refusal| place_again(shards, shard.lease(), refusal, ask))
 }
 
-/// Asks again to place the item, after its shard was split or made room.
+/// Retries placing the item, after its shard was split or had no room.
 #[cold]
 fn place_again<'a, S: Shards, A>(
     shards: &'a S,

@@ -1,13 +1,14 @@
-//! A filter takes over what another one knows.
+//! The union of two filters: merges the entries of another filter into this one.
 //!
-//! The other filter's shards are copied one after the other, and each copy is merged bucket by bucket into the
-//! shards here that have its hashes: what is not here already is added. No lock of either filter is held while one
-//! of the other is asked for, so filters may take over from each other at the same time. In a fixed filter, a
-//! copy belongs to one shard. In one that grows, copies and shards are split until they are alike (see
-//! `backend/growing/sharded/merge.rs`). Both divide the hashes at the same places, or they are refused.
+//! The other filter's shards are copied one after the other. Each copy is merged bucket by bucket into the
+//! shards here that own its hashes: entries that are not here already are added. No lock of one filter is
+//! held while a lock of the other is acquired, so two filters may be merged into each other at the same time.
+//! In a fixed filter, a copy belongs to one shard. In a growing filter, copies and shards are split until
+//! their depths agree (see `backend/growing/sharded/merge.rs`). Filters that divide the hashes at different
+//! places are refused.
 //!
-//! Neither filter begins a tick meanwhile, so each entry keeps its age. Where both filters have numbers for
-//! their ticks, the numbers tell how much older it is here.
+//! Neither filter begins a tick meanwhile, so each entry keeps its age. Where both filters number their
+//! ticks, the difference of the numbers is added to its age here.
 
 use crate::backend::incoming::{AgeMap, IncomingShard, MergeReport, zeros};
 use crate::backend::parts::Plan;
@@ -18,8 +19,8 @@ use crate::error::union::{Different, Reason};
 use crate::layout::geometry::Mixed;
 use crate::table::ticking::TickPause;
 
-/// Takes over what another filter knows. Returns how many entries were added. The hashers are the same, and the filters
-/// [alike](check).
+/// Merges the entries of another filter into this one. Returns the number of entries added. The hashers have
+/// to be the same, and the filters have to be [alike](check).
 pub fn union_with(backend: &Backend, other: &Backend) -> Result<usize, Reason> {
     let plan = other.plan();
     let lanes = plan.geometry().lanes();
@@ -34,7 +35,7 @@ pub fn union_with(backend: &Backend, other: &Backend) -> Result<usize, Reason> {
             other,
             shards => merge_shards(backend, (other, shards), &plan, &times, &mut report)?,
             growing => {
-                // The list may have ended by now. Then there are shards.
+                // If the list has ended by now, there are shards.
                 let Some(items) = growing.items_of_list() else { continue };
                 let (hashes, stamps) = items.map_err(|bytes| Reason::OutOfMemory { bytes })?;
                 for (index, hash) in hashes.iter().enumerate() {
@@ -49,13 +50,13 @@ pub fn union_with(backend: &Backend, other: &Backend) -> Result<usize, Reason> {
     }
 }
 
-/// Checks that the filters were made alike.
+/// Checks that the filters have the same kind, layout and size.
 pub fn check(backend: &Backend, other: &Backend) -> Result<(), Reason> {
     let plans = [backend.plan(), other.plan()];
     let [one, other] = plans.each_ref().map(|plan| plan.geometry().numbers());
     let is_one_size = match &plans {
-        // Other roots divide the hashes at other places, so an entry of the one fits no shard of the other. What
-        // counts is the plan: a list has none yet, but will have them.
+        // Different roots divide the hashes at different places, so the entries of one filter fit no shard of
+        // the other. The roots of the plans are compared, since a list has no shards yet.
         [Plan::Growing(one), Plan::Growing(other)] => one.roots() == other.roots(),
         _ => one == other,
     };
@@ -73,7 +74,7 @@ pub fn check(backend: &Backend, other: &Backend) -> Result<(), Reason> {
     Err(Reason::Different(different))
 }
 
-/// Adds an item of another filter's list, so many ticks old.
+/// Adds an item of another filter's list, `age` ticks old.
 fn merge_item(backend: &Backend, hash: Mixed, age: u64) -> Result<bool, Full> {
     loop {
         on_shards!(
@@ -86,7 +87,7 @@ fn merge_item(backend: &Backend, hash: Mixed, age: u64) -> Result<bool, Full> {
     }
 }
 
-/// Takes over all shards of another filter.
+/// Merges all shards of another filter.
 fn merge_shards(
     backend: &Backend,
     (other, from): (&Backend, &impl Shards),
@@ -97,7 +98,7 @@ fn merge_shards(
     if let Backend::Growing(growing) = backend
         && growing.shards().is_none()
     {
-        // A list has no room for what is not a hash.
+        // A list holds only whole hashes, so it cannot hold entries of shards.
         growing.leave().map_err(|full| {
             let refused = other.items();
             Reason::Full { full, added: 0, refused, is_all: true }

@@ -1,11 +1,11 @@
-//! The error of filters that could not be united.
+//! The error of a union.
 
 use crate::error::Full;
 use std::error::Error;
 use std::fmt;
 
-/// The error returned when a filter cannot take over what another one knows. The other filter is unchanged,
-/// and nothing that was in this one is lost.
+/// The error returned when a filter cannot take over all entries of another one. The other filter is unchanged, and
+/// this filter has lost nothing.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, UnionErrorKind};
@@ -30,8 +30,8 @@ pub enum UnionErrorKind {
     DifferentKind,
     /// The fingerprints have different sizes: the filters were built for different rates.
     DifferentLayout,
-    /// The filters were built for different capacities: they have a fixed size, and not the same one, or they
-    /// grow, and [did not begin with as many shards](crate::guide::growth#filters-that-meet).
+    /// The filters were built for different capacities: they have different fixed sizes, or they grow and [began with
+    /// different numbers of shards](crate::guide::growth#filters-that-meet).
     DifferentSize,
     /// The filters do not [remember](crate::Builder::remembers) items for the same number of ticks.
     DifferentWindow,
@@ -41,7 +41,7 @@ pub enum UnionErrorKind {
     OutOfMemory,
 }
 
-/// What two filters differ in.
+/// The property in which two filters differ.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Different {
@@ -102,7 +102,7 @@ impl UnionError {
         }
     }
 
-    /// Returns how many entries were added before the filter gave up. They stay.
+    /// Returns the number of entries that were added all the same. They stay.
     #[must_use]
     pub fn added(&self) -> usize {
         match self.reason {
@@ -111,8 +111,8 @@ impl UnionError {
         }
     }
 
-    /// Returns how many entries were refused: all that did not fit, or the first thousand, after which the
-    /// filter takes over no more.
+    /// Returns the number of entries that were refused: all that did not fit, or the first thousand, after which the
+    /// union ends.
     #[must_use]
     pub fn refused(&self) -> usize {
         match self.reason {

@@ -1,47 +1,46 @@
 //! Lanes in a word: the arithmetic of one bucket.
 //!
-//! A bucket is one 64-bit word, cut into as many equal lanes as fit, from the low end up. The bits
-//! left over at the top stay zero. A lane holds one [`Fingerprint`], or zero when it is empty.
-//! Everything here works on a copy of the word and knows nothing of atomics, locks or tables. It
-//! never fails, and it never looks at a lane twice.
+//! A bucket is one 64-bit word, cut into as many equal lanes as fit, from the low end up. The bits left over at the top
+//! stay zero. A lane holds one [`Fingerprint`], or zero when it is empty. Everything here works on a copy of the word,
+//! without atomics, locks or tables. None of it can fail.
 //!
 //! ```text
 //! 12 × 5    63 60 59     48 47     36 35     24 23     12 11      0
 //!          [ 0000 | lane 4 | lane 3 | lane 2 | lane 1 | lane 0 ]
 //! ```
 //!
-//! A *wide* bucket has two such words, each cut in the same way. A lane of the first holds the *head*
-//! of a fingerprint, its lower half, which is never zero; the same lane of the second holds its
-//! *tail*. The first word alone tells which lanes are empty. The tail of an empty lane is zero.
+//! A *wide* bucket has two such words, each cut in the same way. A lane of the first word holds the *head* of a
+//! fingerprint, its lower half, which is never zero. The same lane of the second word holds its *tail*. The first word
+//! alone determines which lanes are empty. The tail of an empty lane is zero.
 
 mod set;
 
 pub use self::set::{Lane, LaneSet};
 use std::num::NonZeroU32;
 
-/// What a bucket stores of an item.
+/// The part of an item's hash that a bucket stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint {
-    /// What the lane of the first word stores, which is never zero: zero means "empty".
+    /// The value in the lane of the first word. It is never zero, which means "empty".
     head: NonZeroU32,
-    /// What the lane of the second word stores. Zero in a narrow bucket.
+    /// The value in the lane of the second word. Zero in a narrow bucket.
     tail: u32,
 }
 
 impl Fingerprint {
-    /// Returns `None` for zero, which is not a fingerprint.
+    /// Returns the fingerprint with this head, or `None` for zero, which is not a fingerprint.
     #[inline]
     pub fn new(head: u32) -> Option<Self> {
         NonZeroU32::new(head).map(|head| Self { head, tail: 0 })
     }
 
-    /// Returns the fingerprint number `index`, in ascending order and counted from zero.
+    /// Returns the fingerprint with this index, counted from zero in ascending order.
     #[inline]
     pub fn nth(index: u32) -> Self {
         Self { head: NonZeroU32::MIN.saturating_add(index), tail: 0 }
     }
 
-    /// Returns the fingerprint with at least one bit.
+    /// Returns the fingerprint whose head has `bit` and all bits of `others`.
     #[inline]
     pub fn with_bit(bit: NonZeroU32, others: u32) -> Self {
         Self { head: bit | others, tail: 0 }
@@ -62,7 +61,7 @@ impl Fingerprint {
         self.tail
     }
 
-    /// Returns the fingerprint with this added to its head, which does not overflow.
+    /// Returns the fingerprint with `bits` added to its head. The sum must not overflow.
     #[inline]
     pub fn with_added(self, bits: u32) -> Self {
         Self { head: self.head.saturating_add(bits), ..self }
@@ -77,20 +76,20 @@ pub struct Words {
     pub tails: u64,
 }
 
-/// How buckets are cut: into `slots` lanes, of `bits` bits in each word.
+/// The division of buckets into `slots` lanes of `bits` bits in each word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lanes {
     bits: u8,
     slots: u8,
     is_wide: bool,
-    /// For how many ticks items are remembered; 0 if for ever.
+    /// The number of ticks for which items are remembered; 0 if for ever.
     pub(super) remembers: u8,
     /// The lowest bit of every lane.
     ones: u64,
     /// The highest bit of every lane.
     tops: u64,
-    /// The bits of all lanes below the highest that are not [stamps](crate::layout::stamps), in the word
-    /// that may have stamps.
+    /// The bits of all lanes below the highest bit that are not [stamps](crate::layout::stamps), in the word that may
+    /// hold stamps.
     pub(super) unstamped: u64,
 }
 
@@ -199,14 +198,14 @@ impl Lanes {
         LaneSet { tops: tops ^ self.tops, bits }
     }
 
-    /// Counts the taken lanes of the buckets that have these words.
+    /// Counts the taken lanes of the buckets that consist of these words.
     ///
-    /// One word of counters, a counter for each lane position, sums up words until a counter might
-    /// overflow. Without a branch or a popcount for every word, many words are processed at once.
+    /// One word of counters, with a counter for each lane position, accumulates words until a counter might overflow.
+    /// Without a branch or a popcount for every word, many words are processed at once.
     pub fn count_taken(self, words: &[u64]) -> usize {
         let ones = |words: Words| self.taken(words.heads).tops >> (self.bits - 1);
         let count = |words| self.sum(self.fold(words, ones, u64::wrapping_add)) as usize;
-        // No more words than the smallest lanes can count. (The 2-bit lanes of a test count to 3.)
+        // At most as many words as a lane can count. (The 2-bit lanes of a test count to 3.)
         words.chunks(self.heads().min(128) as usize & !1).map(count).sum()
     }
 
@@ -221,7 +220,7 @@ impl Lanes {
         sum
     }
 
-    /// Folds what `of` returns for each bucket into one number. `words` are the words of all buckets.
+    /// Folds the results of `of` for all buckets into one number. `words` are the words of all buckets.
     #[inline]
     pub fn fold(self, words: &[u64], of: impl Fn(Words) -> u64, join: fn(u64, u64) -> u64) -> u64 {
         match self.is_wide {
@@ -233,7 +232,7 @@ impl Lanes {
         }
     }
 
-    /// Calls this with each bucket.
+    /// Calls `act` with each bucket.
     pub fn for_each(self, words: &[u64], mut act: impl FnMut(Words)) {
         match self.is_wide {
             false => words.iter().for_each(|&heads| act(Words { heads, tails: 0 })),
@@ -244,7 +243,7 @@ impl Lanes {
         }
     }
 
-    /// Replaces each bucket by what this makes of it.
+    /// Replaces each bucket by the result of `by`.
     #[inline]
     pub fn replace_each(self, words: &mut [u64], mut by: impl FnMut(Words) -> Words) {
         if self.is_wide {
@@ -257,7 +256,8 @@ impl Lanes {
         words.iter_mut().for_each(|heads| *heads = by(Words { heads: *heads, tails: 0 }).heads);
     }
 
-    /// Returns the bits that should be zero: those above the lanes, and the tails of empty lanes.
+    /// Returns a nonzero word if bits are set that have to be zero: those above the lanes, and the tails of empty
+    /// lanes.
     #[inline]
     pub fn wrong(self, Words { heads, tails }: Words) -> u64 {
         let mut wrong = self.above(heads);
@@ -267,13 +267,13 @@ impl Lanes {
         wrong
     }
 
-    /// Returns the bits above the lanes, which should all be zero.
+    /// Returns the set bits above the lanes. A valid word has none.
     #[inline]
     fn above(self, word: u64) -> u64 {
         word & !(self.ones * self.heads())
     }
 
-    /// Returns what is in `lane` of a word.
+    /// Returns the value of `lane` in a word.
     #[inline]
     pub fn value(self, word: u64, lane: Lane) -> u64 {
         let lane_mask = u64::MAX >> (64 - self.bits);
@@ -317,7 +317,7 @@ impl Lanes {
         word & !(lane_mask << lane.shift)
     }
 
-    /// Returns the word with these as the lowest bits of `lane`.
+    /// Returns the word with the lowest `bits` bits of `lane` replaced by `value`.
     #[inline]
     pub fn replace_lowest(self, word: u64, lane: Lane, bits: u32, value: u64) -> u64 {
         let mask = (1 << bits) - 1;
@@ -330,7 +330,7 @@ impl Lanes {
         Words { heads: self.without(heads, lane), tails: self.without(tails, lane) }
     }
 
-    /// Returns the bucket with only these lanes taken.
+    /// Returns the bucket with all other lanes emptied.
     pub fn only(self, Words { heads, tails }: Words, which: LaneSet) -> Words {
         let whole = (which.tops >> (self.bits - 1)) * self.heads();
         Words { heads: heads & whole, tails: tails & whole }
@@ -342,10 +342,10 @@ impl Lanes {
         self.equal_lanes(word, self.tops - self.ones)
     }
 
-    /// Returns exactly the lanes in which the highest bit and the `compared` ones below it are zero.
+    /// Returns exactly the lanes in which the highest bit and the `compared` bits below it are zero.
     ///
-    /// Adding the largest value of a lane's lower bits to them carries into the top bit unless they
-    /// were zero, and never out of the lane. The top bit's own value is or'ed in afterwards.
+    /// Adding the largest value of a lane's lower bits to them carries into the top bit unless they were zero, and
+    /// never out of the lane. The top bit's own value is or'ed in afterwards.
     #[inline]
     fn equal_lanes(self, word: u64, compared: u64) -> LaneSet {
         let lower = self.tops - self.ones;
@@ -354,7 +354,7 @@ impl Lanes {
     }
 }
 
-/// How the buckets of all layouts are cut.
+/// The lanes of all layouts.
 #[cfg(all(test, not(any(loom, shuttle))))]
 pub fn all_lanes() -> impl Iterator<Item = Lanes> {
     let narrow = [8, 9, 10, 12, 16, 21, 32].map(Lanes::of_bits);

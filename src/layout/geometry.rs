@@ -1,24 +1,23 @@
-//! Where an item may be: from its hash to a shard, two buckets and a fingerprint.
+//! Maps the hash of an item to a shard, two buckets and a fingerprint.
 //!
-//! This is pure arithmetic on numbers that are fixed when a filter is built. The numbers of shards
-//! and buckets are never rounded to a power of two: part of the hash is multiplied by such a
-//! number. The high half of the product is the index, and the low half is the randomness left for
-//! the next index.
+//! This is pure arithmetic on numbers that are fixed when a filter is built. The numbers of shards and buckets are
+//! never rounded to a power of two. Instead, part of the hash is multiplied by such a number. The high half of the
+//! product is the index, and the low half is the randomness left for the next index.
 //!
 //! # The alternate bucket
 //!
-//! Either bucket of an item yields the other from the fingerprint alone, which is all that is left
-//! of the item when it has to move. There are two rules. Each is its own inverse, and each changes
-//! the parity of the index, so an item's two buckets always differ:
+//! Either bucket of an item yields the other from the fingerprint alone, which is all that the filter has of an item
+//! that it moves. There are two rules. Each is its own inverse, and each changes the parity of the index, so an item's
+//! two buckets always differ:
 //!
-//! * *near*, for three fingerprints of four: `i ^ d` with an odd `d`, inside the same block of at
-//!   most 512 buckets. The item's buckets then share a stripe and mostly a page.
-//! * *far*, for the rest: `(t - i) mod n` with an odd `t`, where the number of buckets `n` is
-//!   even. Far alternates tie the blocks together, so that all of them fill up evenly.
+//! * *near*, for three fingerprints of four: `i ^ d` with an odd `d`, inside the same block of at most 512 buckets. The
+//!   item's buckets then share a stripe and usually a page.
+//! * *far*, for the rest: `(t - i) mod n` with an odd `t`, where the number of buckets `n` is even. Far alternates tie
+//!   the blocks together, so that all of them fill up evenly.
 //!
-//! All fingerprints of 32 bits are far. With two lanes a bucket, five items that share both their
-//! buckets cannot be placed; if the pairs of buckets came from one block, that would happen once in
-//! 10^8 items.
+//! In a table with two lanes a bucket (narrow ones of 32 bits), all fingerprints are far. There, five items that share
+//! both their buckets cannot be placed; if all pairs of buckets came from one block, that would happen once in 10^8
+//! items. Fingerprints are also far if a shard is too small for near blocks.
 
 use crate::layout::bucket::{Fingerprint, Lanes};
 use crate::layout::{SMALL, either};
@@ -26,27 +25,27 @@ use crate::layout::{SMALL, either};
 /// The number of buckets that one stripe guards.
 pub const STRIPE_BUCKETS: u32 = if SMALL { 2 } else { 512 };
 
-/// The most buckets in a shard: 1 MiB, or 2 of wide ones.
+/// The maximum number of buckets in a shard: 1 MiB, or 2 MiB of wide buckets.
 pub const SHARD_BUCKETS: u32 = if SMALL { 8 } else { 1 << 17 };
 
-/// The smallest near block. A shard that would need smaller ones has no near alternates, because
-/// small blocks fill up one by one while others still have room.
+/// The smallest near block. A shard that would need smaller blocks has no near alternates, because small blocks fill up
+/// one by one while others still have room.
 const MIN_NEAR_BLOCK: u32 = 128;
 
-/// The most stripes in a shard.
+/// The maximum number of stripes in a shard.
 pub const SHARD_STRIPES: usize = (SHARD_BUCKETS / STRIPE_BUCKETS) as usize;
 
-/// The most shards of a filter: far more than there is memory for.
+/// The maximum number of shards in a filter, far more than there is memory for.
 pub const MAX_SHARDS: u32 = 1 << 31;
 
 /// The index of a bucket in its shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket(pub u32);
 
-/// Where in a shard an item may be, and its fingerprint there.
+/// The two buckets in a shard where an item may be, and its fingerprint there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The bucket that a new item goes to if neither is emptier_of.
+    /// The bucket that a new item goes to if neither bucket is emptier.
     pub first: Bucket,
     pub second: Bucket,
     pub fp: Fingerprint,
@@ -57,7 +56,7 @@ pub struct Place {
 pub struct Numbers {
     pub lanes: Lanes,
     pub shards: usize,
-    /// In each shard.
+    /// The number of buckets in each shard.
     pub buckets: u32,
     /// The number of buckets in a near block. An item whose alternate is near has both buckets in
     /// one such block.
@@ -69,21 +68,21 @@ pub struct Numbers {
 pub struct Geometry {
     lanes: Lanes,
     shards: u32,
-    /// The number of heads that a fingerprint can have, times that of the stamps in them.
+    /// The number of heads that a fingerprint can have, times the number of stamps that a head can hold.
     heads: u32,
-    /// In each shard; even.
+    /// The number of buckets in each shard, which is even.
     buckets: u32,
     /// The number of buckets in a near block, minus one.
     near_mask: u16,
     /// A fingerprint is far if these bits of its hash are zero.
     near_class: u8,
-    /// The bits of a stamp, which is in the head of a narrow fingerprint or in the tail of a wide one.
+    /// The mask of a stamp, which is in the head of a narrow fingerprint or in the tail of a wide one.
     stamp: u8,
 }
 
 impl Geometry {
-    /// Makes a geometry of `shards` shards with at least `buckets` buckets each. The number of
-    /// buckets is rounded up to a whole number of near blocks.
+    /// Creates a geometry of `shards` shards with at least `buckets` buckets each. The number of buckets is rounded up
+    /// to a whole number of near blocks.
     pub fn new(lanes: Lanes, shards: usize, buckets: u32) -> Self {
         let near_block = Self::near_block(buckets);
         let buckets = buckets.max(2).next_multiple_of(near_block);
@@ -177,7 +176,7 @@ impl Geometry {
         let (shard, rest) = hash.scaled(self.shards as usize);
         let (bucket, _) = scale(rest, u64::from(self.buckets));
         let (head, fraction) = scale(hash.0 << 32, u64::from(self.heads));
-        // One more than a stamp of ones: the next head, with a stamp of zeros.
+        // `nth` adds one to a stamp of ones, which yields the next head, with a stamp of zeros.
         let mut fp = Fingerprint::nth(head as u32 | if WIDE { 0 } else { self.stamp.into() });
         if WIDE {
             let tail = fraction >> (u64::BITS - self.lanes.bits());
@@ -187,15 +186,15 @@ impl Geometry {
         (shard, Place { first, second: self.alternate_of(first, fp.head()), fp })
     }
 
-    /// Returns the other bucket of an item that is in `bucket` as `fp`, in a fixed filter. Of a
-    /// fingerprint in a wide bucket, the head is enough.
+    /// Returns the other bucket of an item whose fingerprint `fp` is in `bucket`, in a fixed filter. In a wide bucket,
+    /// only the head of `fp` matters.
     #[inline]
     pub fn alternate(&self, bucket: Bucket, fp: Fingerprint) -> Bucket {
         let stamp = if self.lanes.is_wide() { 0 } else { self.stamp };
         self.alternate_of(bucket, fp.head() & !u32::from(stamp))
     }
 
-    /// The same for a head with a stamp of zeros.
+    /// Does the same for a head whose stamp is zero.
     #[inline]
     fn alternate_of(&self, bucket: Bucket, head: u32) -> Bucket {
         let spread = u64::from(head).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -217,7 +216,8 @@ impl Mixed {
         Mixed(mix(hash))
     }
 
-    /// Returns which of `count` equal parts of the hash range this is in, and where in that part.
+    /// Returns the index of the part of the hash range, of `count` equal parts, that contains this hash, and its place
+    /// in that part.
     #[inline]
     pub fn scaled(self, count: usize) -> (usize, u64) {
         let (part, rest) = scale(self.0, count as u64);
@@ -225,16 +225,16 @@ impl Mixed {
     }
 }
 
-/// Computes `fraction / 2^64 * count`, as a whole number and the fraction that remains.
+/// Computes `fraction / 2^64 * count`, as a whole number and the remaining fraction.
 #[inline]
 pub fn scale(fraction: u64, count: u64) -> (u64, u64) {
     let product = u128::from(fraction) * u128::from(count);
     ((product >> 64) as u64, product as u64)
 }
 
-/// Spreads every bit of a hash over the whole hash, one to one. Sequential, aligned or small values
-/// from a weak hasher then fill the table like random ones. (Two multiplications between three
-/// shifts; the constants are those of "moremur" by Pelle Evensen.)
+/// Spreads every bit of a hash over the whole hash, one to one. Sequential, aligned or small values from a weak hasher
+/// then fill the table like random ones. (Two multiplications between three shifts; the constants are those of
+/// "moremur" by Pelle Evensen.)
 #[inline]
 fn mix(hash: u64) -> u64 {
     let mut x = hash;

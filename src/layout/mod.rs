@@ -3,7 +3,7 @@
 //! This is pure arithmetic on copies of numbers. Nothing here touches memory that threads share.
 //!
 //! * [`bucket`] cuts a 64-bit word into lanes, and finds, reads and writes fingerprints in it;
-//! * [`stamps`] are the parts of lanes that tell how old an item is, in filters that forget;
+//! * [`stamps`] handles the age tags of lanes, in filters that forget;
 //! * [`geometry`] maps a hash to its shard, its two buckets and its fingerprint;
 //! * [`shrinking`] does the same for growing filters, whose fingerprints lose a bit at each split;
 //! * [`roots`] finds the shard of a hash in a growing filter, and [`stagger`] gives the shards unequal
@@ -18,7 +18,7 @@ pub mod sizing;
 pub mod stagger;
 pub mod stamps;
 
-/// Evaluates an expression with a constant that says whether buckets are wide.
+/// Evaluates an expression in which a constant says whether buckets are wide.
 macro_rules! either {
     ($is_wide:expr, $wide:ident => $value:expr) => {
         match $is_wide {

@@ -1,14 +1,14 @@
-//! From a hash to a shard of a growing filter, by its root and its position there.
+//! Maps a hash to a shard of a growing filter, by the root of the hash and its position there.
 //!
 //! The hashes are first divided equally into *roots*, the shards that a filter begins with. The
-//! [position](crate::layout::stagger) of a hash in its root chooses the shard among those that the
-//! root was split into. Of level `n`, a root has `2^n` equal ranges of positions, and the ranges of
-//! all roots are numbered in the order of their hashes.
+//! [position](crate::layout::stagger) of a hash in its root chooses one of the shards that the root was split into. At
+//! level `n`, a root consists of `2^n` equal ranges of positions. The ranges of all roots are numbered in the order of
+//! their hashes.
 
 use crate::layout::geometry::Mixed;
 use crate::layout::stagger::Stagger;
 
-/// Where a hash is: its root, and where in the root.
+/// The root of a hash, and the position of the hash in that root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     pub root: usize,
@@ -16,15 +16,15 @@ pub struct Position {
 }
 
 impl Position {
-    /// Returns the number of its range, of the ranges of a level.
+    /// Returns the number of the range that contains this position, at a level.
     #[inline]
     pub fn range(self, level: u32) -> usize {
-        // Two shifts, because a shift by 64 is not defined. To shift by `!level` is to shift by 63 less the level.
+        // Two shifts, because a shift by 64 is undefined. A shift by `!level` is a shift by `63 - level`.
         self.root.wrapping_shl(level) + (self.in_root >> 1).wrapping_shr(!level) as usize
     }
 }
 
-/// The roots of a filter, and how the shards of each share its hashes.
+/// The roots of a filter, and the division of the hashes of each root among its shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Roots {
     pub count: usize,
@@ -32,14 +32,14 @@ pub struct Roots {
 }
 
 impl Roots {
-    /// Returns where a hash is.
+    /// Returns the position of a hash.
     #[inline]
     pub fn position(self, hash: Mixed) -> Position {
         let (root, fraction) = hash.scaled(self.count);
         Position { root, in_root: self.stagger.position(fraction) }
     }
 
-    /// Returns the first hash in this range of a level, or `None` if there are not as many ranges.
+    /// Returns the first hash in a range of a level, or `None` if there is no such range.
     pub fn first_hash(self, range: usize, level: u32) -> Option<Mixed> {
         self.first_from(Position {
             root: range >> level,
@@ -47,13 +47,13 @@ impl Roots {
         })
     }
 
-    /// Returns the first hash that is not before this position, or `None` if there is none.
+    /// Returns the first hash at or after a position, or `None` if there is none.
     pub fn first_from(self, Position { mut root, in_root }: Position) -> Option<Mixed> {
         let fraction = self.stagger.fraction(in_root).unwrap_or_else(|| {
             root += 1;
             0
         });
-        // Mostly there is one root. Dividing by one would take longer than all the rest.
+        // Most filters have one root. The division would then take longer than all the rest.
         if self.count == 1 {
             return (root == 0).then_some(Mixed(fraction));
         }
@@ -62,7 +62,7 @@ impl Roots {
         (root < self.count).then(|| Mixed(least.div_ceil(self.count as u128) as u64))
     }
 
-    /// Returns the part of all hashes that are in a range.
+    /// Returns the fraction of all hashes that are in a range.
     pub fn share(self, range: usize, level: u32) -> f64 {
         let start = self.first_hash(range, level).map_or(u64::MAX, |hash| hash.0);
         let end = self.first_hash(range + 1, level).map_or(u64::MAX, |hash| hash.0);
@@ -80,8 +80,8 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Returns the ranges of a level in groups of a power of two, so that there are at most `most`
-    /// of them if their number can be halved as often.
+    /// Groups the ranges of a level by a power of two. There are at most `most` groups, unless the number of ranges
+    /// cannot be halved often enough.
     pub fn at_most(most: usize, roots: Roots, level: u32) -> Self {
         let mut parts = Parts { roots, level, together: 0 };
         let ranges = roots.count << level;
@@ -96,7 +96,7 @@ impl Parts {
         self.roots.count << self.level >> self.together
     }
 
-    /// Returns which of the parts a hash is in.
+    /// Returns the number of the part that contains a hash.
     #[inline]
     pub fn of(self, hash: Mixed) -> usize {
         self.roots.position(hash).range(self.level) >> self.together

@@ -1,4 +1,4 @@
-//! Fingerprints that age: what the lanes of a growing filter hold, and how a split changes them.
+//! Shrinking fingerprints: what the lanes of a growing filter hold, and how a split changes them.
 //!
 //! ```text
 //! 16 bits   15           8 7             0
@@ -12,12 +12,11 @@
 //! than 512, so that both buckets share a stripe. (A shard of a growing filter always has 8,192
 //! buckets.)
 //!
-//! The *suffix*, the lower half, holds the bits of the hash that follow the ones by which the
-//! directory found the shard, then a `1`, then zeros. A split sends the item to one of the halves
-//! by the first bit of the suffix, and shifts the rest up: from then on, the directory accounts for
-//! that bit. So each split makes a lane match more items, while items that are inserted after it
-//! have whole suffixes again. When a suffix is *exhausted*, nothing tells the halves apart, and the
-//! lane goes to both.
+//! The *suffix*, the lower half, holds the bits of the hash that follow the bits by which the directory found the
+//! shard, then a `1`, then zeros. A split sends the item to one of the halves by the first bit of the suffix, and
+//! shifts the rest up: from then on, the directory accounts for that bit. So each split makes a lane match more items,
+//! while items that are inserted after it have whole suffixes again. An *exhausted* suffix has no bit left that could
+//! choose a half, and the lane goes to both.
 //!
 //! A lookup derives the fingerprint that the item would have if it were new. A lane matches the
 //! item if it agrees with that fingerprint in all bits above the lane's last `1`.
@@ -25,8 +24,8 @@
 //! In a [wide](crate::layout::bucket) bucket, the head is the anchor and the tail is the suffix. An
 //! anchor in it is never zero.
 //!
-//! In a filter that forgets, the [stamp](crate::layout::stamps) is below the suffix. Whatever is done
-//! to a suffix leaves it alone.
+//! In a filter that forgets, the [stamp](crate::layout::stamps) is below the suffix. Operations on a suffix leave the
+//! stamp as it is.
 //!
 //! All of this is arithmetic on copies of words, as in [`bucket`](crate::layout::bucket).
 
@@ -38,11 +37,11 @@ use crate::layout::geometry::{Bucket, Mixed, Place, SHARD_BUCKETS, STRIPE_BUCKET
 use std::num::NonZeroU32;
 use std::ops::Add;
 
-/// The number of buckets in each shard of a growing filter: 64 KiB, or 128 of wide ones. At this size a split takes
-/// microseconds, and the bookkeeping of a shard is negligible.
+/// The number of buckets in each shard of a growing filter: 64 KiB, or 128 KiB of wide buckets. At this size a split
+/// takes microseconds, and the bookkeeping of a shard is negligible.
 pub const GROWING_BUCKETS: u32 = if SMALL { SHARD_BUCKETS } else { 1 << 13 };
 
-/// How the lanes of a growing filter are divided into anchor and suffix.
+/// The division of the lanes of a growing filter into anchor and suffix.
 #[derive(Clone, Copy, Debug)]
 pub struct Shrinking<const WIDE: bool> {
     lanes: Lanes,
@@ -50,14 +49,15 @@ pub struct Shrinking<const WIDE: bool> {
     suffix: u8,
     /// The number of bits in the stamp.
     stamp: u8,
-    /// The shifts that make a narrow lane, or a suffix, of the top bits of a 64-bit fraction.
+    /// The shifts that turn the top bits of a 64-bit fraction into a narrow lane or a suffix.
     to_lane: u8,
     to_suffix: u8,
-    /// How far the other bucket may be, by two bits of the anchor's hash: anywhere in the shard, or in the same stripe.
+    /// The mask of the distance to the other bucket, chosen by two bits of the anchor's hash: anywhere in the shard, or
+    /// in the same stripe.
     within: [u32; 4],
     /// The mask of the anchor in a fingerprint.
     anchors: u32,
-    /// The bits of a suffix in its lane, and the lowest of them.
+    /// The mask of a suffix in its lane, and the lowest bit of that mask.
     in_a_suffix: u32,
     unit: NonZeroU32,
     /// The lowest bit of each suffix.
@@ -66,20 +66,20 @@ pub struct Shrinking<const WIDE: bool> {
     unstamped: u64,
 }
 
-/// What a bucket becomes in the two halves of a shard that is split.
+/// The two buckets that a bucket becomes in the halves of a shard that is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Halves {
     pub lower: Words,
     pub upper: Words,
-    /// The exhausted lanes, which are in both.
+    /// The exhausted lanes, which are in both halves.
     pub in_both: LaneSet,
 }
 
-/// What some lanes add to the figures of their shard.
+/// The share of some lanes in the figures of their shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
     pub exhausted: u64,
-    /// Their [match_weight](Shrinking::match_weight) less the number of those that are not exhausted.
+    /// Their [match weight](Shrinking::match_weight) minus the number of those that are not exhausted.
     pub surplus: u64,
 }
 
@@ -95,9 +95,9 @@ impl Add for Lost {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Matches {
     pub lanes: usize,
-    /// Those that have lost no bits.
+    /// The number of these lanes that have lost no bits.
     pub whole: usize,
-    /// The bits that all of them have lost together.
+    /// The number of bits that all of these lanes have lost together.
     pub lost: u32,
 }
 
@@ -132,7 +132,7 @@ impl<const WIDE: bool> Shrinking<WIDE> {
         }
     }
 
-    /// The number of bits of the hash in a whole suffix.
+    /// The number of hash bits in a suffix that has lost none.
     pub fn suffix_bits(&self) -> u32 {
         u32::from(self.suffix) - 1
     }
@@ -143,17 +143,18 @@ impl<const WIDE: bool> Shrinking<WIDE> {
         u32::from(self.to_suffix - self.to_lane)
     }
 
-    /// Whether a filter takes another copy of an item that has these already.
+    /// Whether a filter takes another copy of an item that already has these matching lanes.
     ///
-    /// It takes as many as a bucket has lanes. Two buckets hold twice as many. But items with so many would
-    /// fill both, and leave other items of these buckets no way out. With one bucket's worth each, buckets that
-    /// such items join like the edges of a tree have a whole bucket of room left. (Anchors of less than six bits
-    /// lead to so few alternates that often three such items have the same two buckets. There four or
-    /// five copies are enough, if they have so many bits that no other items are taken for copies.)
+    /// It takes as many copies as a bucket has lanes. Two buckets hold twice as many, but an item with that many copies
+    /// would fill both of its buckets, and leave other items of these buckets nowhere to move. With one bucket's worth
+    /// of copies per item, buckets that such items connect like the edges of a tree have the room of a whole bucket
+    /// left. (Anchors of less than six bits lead to so few alternates that three such items often share both buckets.
+    /// There, four or five copies are enough, if they have so many bits that no other items are mistaken for copies.)
     ///
-    /// A lane may be another item's, the more so if it has lost bits. So what counts is in how many bits all of
-    /// them agree with the item: in more than all copies but one would that have lost none; or, if anchors are
-    /// short, in 32 bits of lanes that have lost none.
+    /// A matching lane may belong to another item, especially if it has lost bits. So the copies are judged by the
+    /// number of bits in which all these lanes together agree with the item. The filter has enough copies if these are
+    /// more bits than in all permitted copies but one that have lost none; or, if anchors are short, if the lanes that
+    /// have lost no bits agree in 32 bits or more.
     pub fn takes_another(&self, copies: Matches) -> bool {
         let Matches { lanes, whole, lost } = copies;
         let slots = self.lanes.slots();
@@ -184,7 +185,7 @@ impl<const WIDE: bool> Shrinking<WIDE> {
         }
     }
 
-    /// A whole suffix, above a stamp of zeros.
+    /// A whole suffix above a stamp of zeros.
     #[inline]
     fn suffix_of(&self, fraction: u64) -> u32 {
         (fraction >> self.to_suffix) as u32 & self.in_a_suffix | self.unit.get()
@@ -194,9 +195,9 @@ impl<const WIDE: bool> Shrinking<WIDE> {
     /// [position](crate::layout::stagger) in its root.
     #[inline(always)]
     pub fn place(&self, hash: Mixed, position: u64, depth: u32) -> Place {
-        // The top of the position selects the shard. The suffix follows.
+        // The top bits of the position select the shard. The suffix follows.
         let suffix = position << (depth & 63);
-        // Bucket and anchor, which no split changes, are the top of a product of the hash.
+        // The bucket and the anchor, which no split changes, are the top bits of a product of the hash.
         let other = hash.0.wrapping_mul(0xD6E8_FEB8_6659_FD93);
         let anchor = self.anchor(other << GROWING_BUCKETS.ilog2());
         let first = Bucket((other >> (64 - GROWING_BUCKETS.ilog2())) as u32);
@@ -204,14 +205,14 @@ impl<const WIDE: bool> Shrinking<WIDE> {
         Place { first, second, fp: self.fingerprint(anchor, suffix) }
     }
 
-    /// Returns the other bucket of an item that is in `bucket` as `fp`.
+    /// Returns the other bucket of an item whose fingerprint `fp` is in `bucket`.
     #[inline]
     pub fn alternate(&self, bucket: Bucket, fp: Fingerprint) -> Bucket {
         self.alternate_of(bucket, fp.head() & self.anchors)
     }
 
-    /// The same for an anchor, so that the bucket is known before the suffix is: a lookup reads the
-    /// directory meanwhile.
+    /// Does the same for an anchor, so that a lookup can compute the bucket before it knows the suffix, while it reads
+    /// the directory.
     #[inline]
     fn alternate_of(&self, bucket: Bucket, anchor: u32) -> Bucket {
         let spread = u64::from(anchor).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -219,15 +220,15 @@ impl<const WIDE: bool> Shrinking<WIDE> {
         Bucket(bucket.0 ^ ((spread >> 40) as u32 & within | 1))
     }
 
-    /// Returns the lanes of a first word that match an item of this shard, given its fingerprint if it
-    /// were new. In a wide bucket, those whose anchor is the item's.
+    /// Returns the lanes of a first word that match an item of this shard. `fp` is the fingerprint that the item would
+    /// have if it were new. In a wide bucket, these are the lanes with the item's anchor.
     #[inline]
     pub fn matching(&self, word: u64, fp: Fingerprint) -> LaneSet {
         if WIDE {
             return self.lanes.matching::<true>(word, fp);
         }
         let (flipped, alike) = self.compared(word, fp.head(), 0);
-        // It leaves out empty lanes, which flip up to the top.
+        // Excludes empty lanes, whose bits are flipped up to the top.
         self.lanes.set_of(alike & !flipped)
     }
 
@@ -239,24 +240,24 @@ impl<const WIDE: bool> Shrinking<WIDE> {
         self.lanes.set_of(alike)
     }
 
-    /// Compares each lane with this one, except for some bits. Returns the others that need not agree, and the
-    /// top bit of each lane whose bits agree otherwise.
+    /// Compares each lane with `lane`, except for the bits in `except`. Returns the bits of each lane up to its last
+    /// `1`, which need not agree either, and the top bit of each lane that agrees in all other bits.
     #[inline]
     fn compared(&self, word: u64, lane: u32, except: u32) -> (u64, u64) {
-        // Subtracting one flips a lane's last `1` and the zeros below it: the bits that need not
-        // agree. In a narrow bucket, only an empty lane flips up to its top, since the `1` of a taken
-        // lane is in the suffix. In a second word, a suffix that is exhausted does too.
+        // Subtracting one flips a lane's last `1` and the zeros below it: the bits that need not agree. In a narrow
+        // bucket, only an empty lane flips up to its top, since the `1` of a taken lane is in the suffix. In a second
+        // word, an exhausted suffix flips up to its top, too.
         let or_tops = word | self.lanes.tops();
         let flipped = or_tops ^ (or_tops - self.units);
         let except = flipped | (self.lanes.ones() * u64::from(except));
         let differ = (word ^ (self.lanes.ones() * u64::from(lane))) & !except;
-        // Subtracting one again goes below zero only if nothing differs. The lowest bit of a suffix never
-        // does, so what differs is at least two, which is enough for this one and for a lane below that
-        // borrows another. Stamps are less than one.
+        // Subtracting one again goes below zero only if no bit differs. The lowest bit of a suffix never differs, so
+        // any difference is at least two: enough for this one and for another one borrowed by the lane below. Stamps
+        // are less than one.
         (flipped, differ.wrapping_sub(self.units) & !differ & self.lanes.tops())
     }
 
-    /// Returns the one of these lanes that has lost the fewest bits, and the number it has lost.
+    /// Returns the lane that has lost the fewest bits, and the number of bits that it has lost.
     #[inline]
     pub fn most_precise(&self, words: Words, among: LaneSet) -> Option<(u32, Lane)> {
         let suffixes = Self::suffixes(words);
@@ -264,7 +265,7 @@ impl<const WIDE: bool> Shrinking<WIDE> {
         among.map(|lane| (lacks(lane), lane)).min_by_key(|(lacks, _)| *lacks)
     }
 
-    /// The word that has the suffixes.
+    /// The word that holds the suffixes.
     #[inline]
     fn suffixes(Words { heads, tails }: Words) -> u64 {
         if WIDE { tails } else { heads }
@@ -312,27 +313,27 @@ impl<const WIDE: bool> Shrinking<WIDE> {
         self.lanes.set_of(exhausted << self.anchor_bits())
     }
 
-    /// Whether a lane that has lost so many bits has none left.
+    /// Whether a lane that has lost `lost` bits has none left.
     #[inline]
     pub fn is_exhausted(&self, lost: u32) -> bool {
         lost == self.suffix_bits()
     }
 
-    /// Returns the first bits of the suffixes that are exhausted: the first bit is the last `1`.
+    /// Returns the first bit of each exhausted suffix, in which that bit is the last `1`.
     #[inline]
     fn exhausted_suffixes(&self, suffixes: u64) -> u64 {
         let [first, rest] = self.first_and_rest();
         suffixes & first & !((suffixes & rest) + rest)
     }
 
-    /// In every lane, the first bit of the suffix, and the bits after it.
+    /// The first bits of all suffixes, and the bits after them.
     #[inline]
     fn first_and_rest(&self) -> [u64; 2] {
         let first = self.units << (self.suffix - 1);
         [first, first - self.units]
     }
 
-    /// Returns what a shard loses with the lanes of this bucket.
+    /// Returns the share of the lanes of a bucket in the figures of its shard, which the shard loses with these lanes.
     pub fn lost(&self, words: Words) -> Lost {
         let lanes = self.lanes.taken(words.heads).len() as u64;
         let exhausted = self.exhausted(words).len() as u64;
@@ -343,19 +344,19 @@ impl<const WIDE: bool> Shrinking<WIDE> {
         self.lanes
     }
 
-    /// Returns how often the lanes of a bucket match an item that is not here, relative to one new
-    /// lane: 1 for a new lane, 2 for a lane that has lost one bit, 4 for two bits, and so on.
+    /// Returns how often the lanes of a bucket match an item that is not in the filter, relative to one new lane: 1 for
+    /// a new lane, 2 for a lane that has lost one bit, 4 for two bits, and so on.
     #[inline]
     pub fn match_weight(&self, words: Words) -> u64 {
         let (ones, tops) = (self.lanes.ones(), self.lanes.tops());
-        // As numbers, the suffixes begin at the lowest bit.
+        // Shifts the suffixes down, so that they begin at the lowest bit of their lanes.
         let lanes = (Self::suffixes(words) & self.unstamped) >> self.stamp;
         let or_tops = lanes | tops;
         if WIDE {
             return self.lanes.sum(or_tops & !(or_tops - ones) & lanes);
         }
-        // As a number, the last `1` of a lane is its value. An empty lane yields only its top bit,
-        // which is masked out.
+        // As a number, the last `1` of a lane is the lane's weight. An empty lane yields only its top bit, which is
+        // masked out.
         let values = or_tops & !(or_tops - ones) & !tops;
         // The highest lane of the product is the sum over all lanes, which fits in a lane.
         let highest = self.lanes.bits() * (self.lanes.slots() as u32 - 1);

@@ -1,4 +1,4 @@
-//! From the capacity and false-positive rate that the caller asks for to a [`Geometry`].
+//! Chooses the [`Geometry`] for the capacity and false-positive rate that the caller asks for.
 //!
 //! The rate determines how buckets are cut into lanes, and the capacity how many buckets there are. The
 //! promise is that `capacity` distinct items fit. So the planned load is not the one that a table
@@ -21,9 +21,8 @@ struct Layout {
     unsplit: f64,
 }
 
-/// In ascending order of bits an item. `benches/loads.rs` measures the loads that tables reach. A
-/// wide bucket fills up like a narrow one with as many lanes, since heads alone decide what moves
-/// where.
+/// The layouts, in ascending order of bits per item. `benches/loads.rs` measures the loads that tables reach. A wide
+/// bucket fills up like a narrow one with as many lanes, since only the heads determine where items can move.
 const LAYOUTS: [Layout; 11] = [
     Layout { lanes: Lanes::of_bits(8), load: 0.97, unsplit: 0.94 },
     Layout { lanes: Lanes::of_bits(9), load: 0.968, unsplit: 0.925 },
@@ -39,9 +38,9 @@ const LAYOUTS: [Layout; 11] = [
 ];
 
 impl Layout {
-    /// The same layout for items that are remembered for so many ticks (or, with 0, for ever), if enough
-    /// of a lane is left for the fingerprint. The load depends on the part of it that chooses the other
-    /// bucket; tables with 8 bits of that fill up as they should.
+    /// Returns the same layout for a filter that remembers items for `ticks` ticks (or, with 0, for ever), if a lane
+    /// has enough bits left for the fingerprint. The load depends on the bits of the fingerprint that choose the other
+    /// bucket. With 8 such bits, tables reach the planned load.
     fn remembering(&self, ticks: u8) -> Option<Layout> {
         let lanes = if ticks == 0 { self.lanes } else { self.lanes.remembering(ticks) };
         let left = lanes.bits() - lanes.stamp_bits();
@@ -59,9 +58,9 @@ impl Layout {
 
     /// Returns the number of buckets at which one fill in 10^7 has an overfull pair of buckets.
     ///
-    /// A pair is overfull if one item more than the pair has slots belongs to the same two buckets.
-    /// These items cannot all be placed, however empty the rest of the table is. With `n` items and
-    /// `p` pairs of buckets, `k` items share a pair in one fill out of `p^(k-1) / C(n, k)`.
+    /// A pair is overfull if the number of items that belong to its two buckets exceeds the number of its slots. These
+    /// items cannot all be placed, however empty the rest of the table is. With `n` items and `p` pairs of buckets, `k`
+    /// items share a pair in one fill out of `p^(k-1) / C(n, k)`.
     fn buckets_against_overfull_pairs(&self, items: f64) -> f64 {
         let too_many = 2 * self.lanes.slots() + 1;
         let choices: f64 =
@@ -75,8 +74,7 @@ impl Layout {
     /// of 16, so that batches can be sorted by groups of shards.
     fn growing_geometry(&self, capacity: usize) -> Option<Geometry> {
         let slots = self.lanes.slots() as f64 * f64::from(GROWING_BUCKETS);
-        // Items are spread over the shards at random. No shard should get more than fit without a
-        // split.
+        // Items are spread over the shards at random. No shard should get more items than fit without a split.
         let fit = slots * self.unsplit;
         let shards = (capacity as f64 / (fit - 6.0 * fit.sqrt()).max(1.0)).ceil().max(1.0);
         let words = self.lanes.words() as f64;
@@ -114,8 +112,8 @@ impl Layout {
     }
 }
 
-/// Returns the probability that an item that was never inserted finds its fingerprint in one of the
-/// lanes of its two buckets, when `load` of all lanes are taken.
+/// Returns the probability that an item that was never inserted finds its fingerprint in one of the lanes of its two
+/// buckets, when the fraction `load` of all lanes is taken.
 ///
 /// This is the worst case, in which no two of these lanes hold the same fingerprint, as in a filter
 /// filled by `insert_if_absent`. `insert` also adds the second of two items with the same
@@ -125,8 +123,8 @@ pub fn rate_at(lanes: Lanes, load: f64) -> f64 {
     2.0 * lanes.slots() as f64 * load / lanes.fingerprints() as f64
 }
 
-/// Returns the smallest table that holds `capacity` items, remembers them for so many ticks (or, with 0,
-/// for ever) and keeps `rate`.
+/// Returns the smallest table that holds `capacity` items, remembers them for `ticks` ticks (or, with 0, for ever) and
+/// keeps `rate`.
 pub fn geometry_for(capacity: usize, rate: f64, ticks: u8) -> Result<Geometry, BuildError> {
     let layout = layout_for(rate, ticks, |full| rate_at(full.lanes, full.load))?;
     layout.geometry(capacity).ok_or(Reason::CapacityOverflow { capacity }.into())
@@ -144,23 +142,23 @@ fn layout_for(rate: f64, ticks: u8, rate_of: impl Fn(&Layout) -> f64) -> Result<
     })
 }
 
-/// Returns the lanes of filters with fingerprints of this many bits, in wide buckets or in narrow ones,
-/// that remember items for so many ticks (or, with 0, for ever), if there are such filters.
+/// Returns the lanes of filters with fingerprints of `bits` bits, in wide or narrow buckets, that remember items for
+/// `ticks` ticks (or, with 0, for ever). Returns `None` if there are no such filters.
 pub fn lanes_of(bits: u32, is_wide: bool, ticks: u8) -> Option<Lanes> {
     let mut all = LAYOUTS.iter().filter_map(|layout| Some(layout.remembering(ticks)?.lanes));
     all.find(|lanes| lanes.fingerprint_bits() == bits && lanes.is_wide() == is_wide)
 }
 
-/// What a growing filter begins with, and what it is planned for.
+/// The initial size of a growing filter, and the limit and growth that it is planned for.
 #[derive(Clone, Debug)]
 pub struct GrowthPlan {
     /// The geometry of the first table.
     pub geometry: Geometry,
-    /// [`Stagger::FULL`], but in models.
+    /// [`Stagger::FULL`], except in models.
     pub stagger: Stagger,
     pub max_bytes: usize,
-    /// The size of the filter itself, without its heap, but with what keeps the time of one that
-    /// forgets.
+    /// The size of the filter itself and of what it keeps besides its items: this plan and, if it forgets, the state of
+    /// its ticks.
     pub own_bytes: usize,
     pub expected_growth: f64,
     /// The false-positive rate after the expected growth.
@@ -172,7 +170,7 @@ impl GrowthPlan {
         self.geometry.lanes().forgets()
     }
 
-    /// Whether one shard is enough to begin with, so that a list may come before it.
+    /// Whether the filter begins with one shard, and so may begin with a list instead.
     pub fn begins_small(&self) -> bool {
         self.geometry.shards() == 1
     }
@@ -182,11 +180,11 @@ impl GrowthPlan {
     }
 }
 
-/// How far above the planned load shards get on average before they are split.
+/// How far the average load of a shard that is about to be split exceeds the planned load.
 const LOAD_ABOVE_PLAN: f64 = 0.01;
 
-/// Plans the smallest first table that holds `capacity` items, remembers them for so many ticks (or,
-/// with 0, for ever) and keeps `rate` after it has grown.
+/// Plans the smallest first table that holds `capacity` items, remembers them for `ticks` ticks (or, with 0, for ever)
+/// and keeps `rate` after it has grown.
 pub fn growth_plan(
     capacity: usize,
     rate: f64,
@@ -199,9 +197,9 @@ pub fn growth_plan(
     }
     let rate_of = |layout: &Layout| {
         let full = layout.lanes.slots() as f64 * (layout.load + LOAD_ABOVE_PLAN).min(1.0);
-        // When the table has doubled, its old lanes contribute the same rate as before: each
-        // matches twice as many items, among twice as many buckets. The new lanes that fill it up
-        // again add half the rate of the full first table.
+        // When the table has doubled, its old lanes contribute the same rate as before: each matches twice as many
+        // items, among twice as many buckets. The new lanes that fill the table up again add half the rate of the full
+        // first table.
         full * rate_of_a_lane(layout.lanes) * (1.0 + expected_growth.log2() / 2.0)
     };
     let layout = layout_for(rate, ticks, rate_of)?;
@@ -211,9 +209,8 @@ pub fn growth_plan(
     Ok(GrowthPlan { geometry, stagger, max_bytes, own_bytes, expected_growth, rate })
 }
 
-/// Returns the probability that a new lane of a growing filter matches another item, times the
-/// number of buckets: the lane may be in either bucket of that item, and has to agree in all bits
-/// but the last `1`.
+/// Returns the probability that a new lane of a growing filter matches another item, times the number of buckets. The
+/// lane may be in either bucket of that item, and has to agree with it in all bits but the last `1`.
 pub fn rate_of_a_lane(lanes: Lanes) -> f64 {
     match lanes.is_wide() {
         false => 2.0 / f64::from(lanes.bits() - lanes.stamp_bits() - 1).exp2(),

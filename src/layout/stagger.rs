@@ -1,20 +1,19 @@
-//! How a root's hashes are spread over its shards, so that these do not all fill up at once.
+//! Distributes a root's hashes over its shards, so that the shards do not all fill up at once.
 //!
-//! If all shards of a root got equal shares of its hashes, all would be full at the same moment, and
-//! a filter would take twice the memory from one item to the next. So a hash is mapped to a
-//! *position* by a function that rises faster at the low end of the root than at the high end, and
-//! the bits of the position choose the shard:
+//! If all shards of a root got equal shares of its hashes, all would fill up at the same moment, and the memory of a
+//! filter would double from one item to the next. So a hash is mapped to a *position* by a function that rises faster
+//! at the low end of the root than at the high end, and the bits of the position choose the shard:
 //!
 //! ```text
 //! position(x) = x + x (1 - x) / 3        for x from 0 to 1
 //! ```
 //!
-//! Its slope falls from 4/3 to 2/3. So a shard at the high end gets twice the items of one at the
-//! low end, and is split when there are half as many in the filter: at any size, some shards have
-//! just been split, and others are about to be. With many shards the memory is 1.39 to 1.50 times
-//! that of a fixed filter, instead of 1 to 2 times (`benches/README.md` has the curve).
+//! Its slope falls from 4/3 to 2/3. So a shard at the high end gets twice the items of one at the low end, and is split
+//! when the filter holds half as many items: at any size, some shards have just been split, and others are about to be.
+//! With many shards, the memory is 1.39 to 1.50 times that of a fixed filter, instead of 1 to 2 times
+//! (`benches/README.md` has the curve).
 //!
-//! The function rises, so ranges of hashes are ranges of positions.
+//! The function is increasing, so a range of hashes is a range of positions.
 
 /// How unequal the shares are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,14 +23,14 @@ pub struct Stagger {
 }
 
 impl Stagger {
-    /// All shards get equal shares, as those of a fixed filter.
+    /// All shards get equal shares, as in a fixed filter.
     pub const NONE: Stagger = Stagger { factor: 0 };
     pub const FULL: Stagger = Stagger { factor: u64::MAX / 3 };
 
     /// Returns the position of a fraction of a root.
     ///
-    /// It never falls from one fraction to the next: what is added changes by at most a third of a
-    /// unit, or by one if rounded down.
+    /// The position never decreases from one fraction to the next: the added term changes by at most a third of a unit,
+    /// or by one unit after rounding down.
     #[inline]
     pub fn position(self, fraction: u64) -> u64 {
         fraction + high_half(high_half(fraction, !fraction), self.factor)
@@ -45,15 +44,15 @@ impl Stagger {
         if self == Self::NONE {
             return Some(position);
         }
-        // The solution of the equation, as close as floating point gets, then closer by its slope.
+        // Solves the equation as precisely as floating point allows, then refines the solution by the slope.
         let unit = 64f64.exp2();
         let (factor, target) = (self.factor as f64 / unit, position as f64 / unit);
         let root = ((1.0 + factor).powi(2) - 4.0 * factor * target).sqrt();
         let mut fraction = ((1.0 + factor - root) / (2.0 * factor) * unit) as u64;
         let missing = position.wrapping_sub(self.position(fraction)).cast_signed();
-        // The slope there is the root.
+        // The slope there is `root`.
         fraction = fraction.saturating_add_signed((missing as f64 / root) as i64);
-        // What is left are some units.
+        // The remaining error is a few units.
         while self.position(fraction) < position {
             fraction += 1;
         }
@@ -74,7 +73,7 @@ mod tests {
 
     const BOTH: [Stagger; 2] = [Stagger::NONE, Stagger::FULL];
 
-    /// Fractions in all ranges, and those beside them.
+    /// Fractions of all magnitudes, each with its neighbours.
     fn fractions() -> impl Iterator<Item = u64> {
         let powers = (0..64).map(|bit| 1 << bit);
         let even = (0..10_000).map(|step| step * (u64::MAX / 10_000));

@@ -1,17 +1,17 @@
-//! Stamps: how old an item is, in the lowest bits of its lane.
+//! Stamps: the age tags in the lowest bits of lanes.
 //!
-//! A filter that forgets counts *ticks*. A lane has the number of the tick in which its item came, or
-//! was refreshed, in its lowest bits; in a wide bucket, in those of its tail. Only the end of the
-//! number is kept, just long enough: an item that is remembered for `n` ticks has one of `n + 1`
-//! stamps, and while a tick passes through the filter there is one more.
+//! A filter that forgets counts *ticks*. The lowest bits of a lane, or of its tail in a wide bucket, hold the number of
+//! the tick in which the item was inserted or refreshed. Only the low bits of the number are kept, just enough of them:
+//! the items of a filter that remembers them for `n` ticks have `n + 1` different stamps, and one more while a tick
+//! passes through the filter.
 //!
 //! ```text
 //! 16 bits, remembers 6 ticks   15                 3 2     0
 //!                             [    fingerprint     | stamp ]
 //! ```
 //!
-//! Lookups do not look at stamps: fingerprints are [compared](Lanes) without them. What is too old is
-//! erased when a tick passes; see [`sweep`](mod@crate::shard::sweep).
+//! Lookups ignore stamps: fingerprints are [compared](Lanes) without them. Expired items are erased when a tick passes;
+//! see [`sweep`](mod@crate::shard::sweep).
 
 pub mod by_stamp;
 
@@ -19,13 +19,13 @@ use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 #[cfg(any(test, loom))]
 use crate::layout::either;
 
-/// The most ticks that a filter can remember an item for.
+/// The maximum number of ticks for which a filter can remember an item.
 pub const MAX_TICKS: u8 = 62;
 
-/// The most stamps of one filter.
+/// The maximum number of different stamps in a filter.
 pub const STAMPS: usize = MAX_TICKS as usize + 2;
 
-/// What time it is in a filter that forgets: the number of its tick, and what that tick lets expire.
+/// The time in a filter that forgets: the number of its tick, and which items that tick lets expire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment(u64);
 
@@ -53,25 +53,25 @@ impl Moment {
         self.0 >> 1
     }
 
-    /// Whether everything expires that came before this tick.
+    /// Whether all items from before this tick expire.
     #[inline]
     pub fn ends_all(self) -> bool {
         self.0 & 1 == 1
     }
 
-    /// What tells this tick from the ones before and after it, and from 0.
+    /// A mark that distinguishes this tick from the previous one and the next one. It is never 0.
     #[inline]
     pub fn mark(self) -> u16 {
         1 << 8 | u16::from(self.tick() as u8)
     }
 
-    /// The next tick.
+    /// The moment of the next tick.
     pub fn next(self, ends_all: bool) -> Self {
         Moment(self.tick().wrapping_add(1) << 1 | u64::from(ends_all))
     }
 }
 
-/// The number of bits of a stamp, if items are remembered for so many ticks (or, with 0, for ever).
+/// The number of bits of a stamp in a filter that remembers items for `ticks` ticks (or, with 0, for ever).
 #[inline]
 pub const fn stamp_bits(ticks: u8) -> u32 {
     match ticks {
@@ -81,8 +81,8 @@ pub const fn stamp_bits(ticks: u8) -> u32 {
 }
 
 impl Lanes {
-    /// The same lanes for items that are remembered for so many ticks, from 1 to [`MAX_TICKS`] (or, with
-    /// 0, for ever).
+    /// The same lanes for a filter that remembers items for `ticks` ticks, from 1 to [`MAX_TICKS`] (or, with 0, for
+    /// ever).
     pub const fn remembering(self, ticks: u8) -> Self {
         assert!(ticks <= MAX_TICKS && self.remembers == 0);
         let mut lanes = self;
@@ -91,7 +91,7 @@ impl Lanes {
         lanes
     }
 
-    /// For how many ticks items are remembered; 0 if for ever.
+    /// The number of ticks for which items are remembered; 0 if for ever.
     #[inline]
     pub const fn remembers(self) -> u8 {
         self.remembers
@@ -114,24 +114,24 @@ impl Lanes {
         (1 << self.stamp_bits()) - 1
     }
 
-    /// The bits of all stamps, in the word that has them.
+    /// The mask of all stamps, in the word that holds them.
     #[inline]
     const fn stamps(self) -> u64 {
         self.ones() * self.last_stamp()
     }
 
-    /// The lowest bit of a head that is not in its stamp.
+    /// The lowest bit of a head above its stamp.
     pub const fn unit_of_heads(self) -> u32 {
         if self.is_wide() { 1 } else { 1 << self.stamp_bits() }
     }
 
-    /// The lowest bit of a tail that is not in its stamp.
+    /// The lowest bit of a tail above its stamp.
     #[cfg(test)]
     pub const fn unit_of_tails(self) -> u32 {
         1 << self.stamp_bits()
     }
 
-    /// Returns the fingerprint, which has no stamp, with that of this moment.
+    /// Returns the fingerprint, whose stamp is zero so far, with the stamp of `now`.
     #[inline]
     pub fn stamped(self, fp: Fingerprint, now: Moment) -> Fingerprint {
         let stamp = now.tick() & self.last_stamp();
@@ -141,20 +141,19 @@ impl Lanes {
         }
     }
 
-    /// Returns the stamp of this lane: 0 in a filter that does not forget.
+    /// Returns the stamp of a lane, which is 0 in a filter that does not forget.
     #[inline]
     pub fn stamp(self, words: Words, lane: Lane) -> usize {
         self.value(self.of_stamps(words), lane) as usize & self.last_stamp() as usize
     }
 
-    /// Returns the stamp of a fingerprint that has one: 0 in a filter that does not forget.
+    /// Returns the stamp of a fingerprint, which is 0 in a filter that does not forget.
     pub fn stamp_of(self, fp: Fingerprint) -> usize {
         let stamped = if self.is_wide() { fp.tail() } else { fp.head() };
         stamped as usize & self.last_stamp() as usize
     }
 
-    /// The stamps of the lanes that expire in this tick: the one that there is longest, or all but the
-    /// newest.
+    /// The stamps that expire in this tick: the oldest one, or all but the newest.
     pub fn dead_stamps(self, now: Moment) -> impl Iterator<Item = usize> {
         let most = if self.forgets() { self.last_stamp() } else { 0 };
         let oldest = u64::from(self.remembers) + 1;
@@ -162,19 +161,19 @@ impl Lanes {
         (newest..=most.min(oldest)).map(move |age| self.stamp_of_age(age, now))
     }
 
-    /// The stamp of the lanes that are so many ticks old.
+    /// The stamp of lanes that are `age` ticks old.
     pub fn stamp_of_age(self, age: u64, now: Moment) -> usize {
         (now.tick().wrapping_sub(age) & self.last_stamp()) as usize
     }
 
-    /// Returns how many ticks ago the item of this lane came.
+    /// Returns the age of a lane's item in ticks.
     #[inline]
     pub fn age(self, words: Words, lane: Lane, now: Moment) -> u64 {
         let stamp = self.value(self.of_stamps(words), lane);
         now.tick().wrapping_sub(stamp) & self.last_stamp()
     }
 
-    /// Returns the bucket with the item of this lane so many ticks old.
+    /// Returns the bucket with the item in `lane` made `age` ticks old.
     #[inline]
     pub fn with_age(self, words: Words, lane: Lane, age: u64, now: Moment) -> Words {
         let stamp = self.stamp_of_age(age, now) as u64;
@@ -185,7 +184,7 @@ impl Lanes {
         }
     }
 
-    /// How many ticks ago lanes with this stamp were filled.
+    /// The age in ticks of lanes with this stamp.
     pub fn age_of(self, stamp: u8, now: Moment) -> u64 {
         now.tick().wrapping_sub(stamp.into()) & self.last_stamp()
     }
@@ -203,16 +202,16 @@ impl Lanes {
         }
     }
 
-    /// The word that has the stamps.
+    /// The word that holds the stamps.
     #[inline]
     fn of_stamps(self, Words { heads, tails }: Words) -> u64 {
         if self.is_wide() { tails } else { heads }
     }
 
-    /// Returns what tells the lanes whose items have expired. There are none in a filter that does not
-    /// forget.
+    /// Returns the precomputed masks that find the lanes whose items have expired. A filter that does not forget has no
+    /// such lanes.
     ///
-    /// In the time between two ticks no lane has such a stamp, so this may be asked at any moment.
+    /// Between two ticks no lane has an expired stamp, so the masks may be used at any moment.
     pub fn expiry<const WIDE: bool>(self, now: Moment) -> Expiry<WIDE> {
         let oldest = now.tick().wrapping_sub(u64::from(self.remembers) + 1);
         let (copied, least) = match now.ends_all() {
@@ -234,13 +233,13 @@ impl Lanes {
         either!(self.is_wide(), WIDE => self.expiry::<WIDE>(now).expired(words))
     }
 
-    /// Returns the bits that should be zero in a filter that forgets, if no tick is passing: those of lanes
-    /// that are older than what is remembered, or that have nothing but a stamp.
+    /// Returns the top bits of invalid lanes in a filter that forgets, while no tick passes: lanes that are older than
+    /// the filter remembers, and lanes that have a stamp but no fingerprint.
     #[inline]
     pub fn wrong_stamps(self, words: Words, now: Moment) -> u64 {
         let next = self.ones() << self.stamp_bits();
         let times = self.ones() * (now.tick() & self.last_stamp());
-        // The differences do not borrow from each other, nor do the sums carry.
+        // The differences do not borrow across lanes, and the sums do not carry across lanes.
         let ages = ((times | next) - (self.of_stamps(words) & self.stamps())) & self.stamps();
         let spare = self.last_stamp() - u64::from(self.remembers);
         let too_old = (ages + self.ones() * spare) & next;
@@ -257,17 +256,18 @@ impl Lanes {
     }
 }
 
-/// What tells the lanes of many buckets whose items have expired. A tick takes all buckets through this, so
-/// its steps are few.
+/// Precomputed masks that find expired lanes in many buckets. A tick applies them to all buckets, so they take few
+/// operations.
 pub struct Expiry<const WIDE: bool> {
     lanes: Lanes,
-    /// What turns the stamp of the dead in each lane into the largest; or, at the end of all, that of those
-    /// who stay into 0.
+    /// The mask that flips the expired stamp to the largest one in every lane; or, if everything but the newest
+    /// expires, the newest stamp to 0.
     copies: u64,
     stamps: u64,
-    /// What carries into the highest bit of a lane with the largest; or, at the end of all, with any but 0.
+    /// The addend that carries into the highest bit of a lane if its flipped stamp is the largest one; or, if
+    /// everything but the newest expires, if it is not 0.
     carry: u64,
-    /// Whether the stamp 0 is dead, which empty lanes have as well.
+    /// Whether stamp 0 has expired. Empty lanes have this stamp, too.
     is_0_dead: bool,
 }
 
@@ -280,10 +280,10 @@ impl<const WIDE: bool> Expiry<WIDE> {
         if self.is_0_dead { dead.and(self.lanes.taken(heads)) } else { dead }
     }
 
-    /// Erases them in these words, which are those of whole buckets. Returns how many went, if these are no
-    /// more than a lane can count.
+    /// Erases the expired lanes in `words`, which consist of whole buckets. Returns the number of erased lanes, if
+    /// there are no more buckets than a lane can count.
     ///
-    /// They are added up for all words at once, without a popcount for each.
+    /// The lanes are added up for all words at once, without a popcount for each word.
     #[inline]
     pub fn erase(&self, words: &mut [u64]) -> u64 {
         let mut counters = 0;

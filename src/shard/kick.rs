@@ -1,11 +1,11 @@
-//! Making room by moving items to their other buckets, while other threads look for them.
+//! Kicks: moving items to their other buckets to make room, while other threads look them up.
 //!
 //! (This page is for reading; nothing in it can be called.)
 //!
-//! An item has two *buckets*, 64-bit words, and is stored in one of them as a *fingerprint*, in one
-//! of the bucket's *lanes*. When both buckets are full, a newcomer kicks: items in the way move to
-//! their other buckets. A *stripe* guards 512 buckets; it has a lock for writers, a version for
-//! readers, and a count.
+//! An item has two *buckets*, 64-bit words, and is stored in one of them as a *fingerprint*, in one of the
+//! bucket's *lanes*. When both buckets are full, a newcomer kicks: items in the way move to their other
+//! buckets. A *stripe* guards 512 buckets; it has a lock for writers, a version for readers, and an item
+//! count.
 //!
 //! # How does a lookup stay right while an item moves?
 //!
@@ -30,24 +30,21 @@
 //!     over at L1, and after 17 attempts look under the locks.
 //! ```
 //!
-//! The order of M2 and M3 keeps `x` in at least one of the two words at every moment. To miss it,
-//! the lookup has to read `D` before M2 and `S` after M3: its reads straddle M2 and M3. Then it
-//! read the version at L1 before M2, and reads it at L5 after M3 and therefore after M1. Either L1
-//! came after M1 and saw an odd number, or it came before M1 and L5 sees another number. A miss
-//! that straddles a move is never believed. It makes no difference whether the version is that of
-//! `S` or of `D`, since M1 and M4 change both. (Every word is stored `Release` and loaded
-//! `Acquire`. So a lookup that sees `S` without `x`, as the mover or a later writer left it, sees
-//! M1 too. The head of `table/stripe.rs` lists all orderings.)
+//! The order of M2 and M3 keeps `x` in at least one of the two words at every moment. To miss it, the lookup
+//! has to read `D` before M2 and `S` after M3: its reads straddle M2 and M3. Then it read the version at L1
+//! before M2, and reads it at L5 after M3 and therefore after M1. Either L1 came after M1 and saw an odd
+//! version, or it came before M1 and L5 sees another version. A miss that straddles a move is never accepted.
+//! It makes no difference whether the version is that of `S` or of `D`, since M1 and M4 change both. (Every
+//! word is stored `Release` and loaded `Acquire`. So a lookup that sees `S` without `x`, as the mover or a
+//! later writer left it, sees M1 too. The head of `table/stripe.rs` lists all orderings.)
 //!
-//! The versions alone would be enough, whatever the order of the two stores, since no miss between
-//! M1 and M4 is believed. Copying first means that most lookups in between find `x` and need not
-//! try again.
+//! The versions alone would be enough, whatever the order of the two stores, since no miss between M1 and M4
+//! is accepted. Copying first means that most lookups in between find `x` and need not retry.
 //!
-//! The version has to be read before both words, and again after both. A lookup that finishes with
-//! `D` and its version before it starts on `S` and its version is wrong: all of M1 to M4 fits in
-//! between.
+//! The version has to be read before both words, and again after both. A lookup that validates `D` before it
+//! reads the version of `S` would be wrong: all of M1 to M4 fits in between.
 //!
-//! A path of several items is walked backwards from its end, as one move:
+//! A path of several items is executed backwards from its end, as one move:
 //!
 //! ```text
 //!   newcomer n → [ B0: a ] → [ B1: b ] → [ B2: empty lane ]
@@ -57,76 +54,75 @@
 //!   3   B0 := n in a's lane             a is in B1; n is here
 //! ```
 //!
-//! Each store erases one item and copies the next, at once, and each item has been copied one store
-//! before it is erased. All stripes stay locked, and all versions odd, from before the first store
-//! until after the last: an item in the middle has two copies for a moment, and a thread that
-//! removed or counted one of them then would leave the other behind or count it twice.
+//! Each store erases one item and copies the next at once, and each item is copied one store before it is
+//! erased. All stripes stay locked, and all versions odd, from before the first store until after the last:
+//! an item in the middle has two copies for a moment, and a thread that removed one of them then would leave
+//! the other behind, and one that counted copies would count the item twice.
 //!
 //! # And what changes without a move?
 //!
-//! Filling or emptying a lane is one store of one word. A concurrent lookup sees the word before or
-//! after it, and either is a correct answer, so no version has to change. There is one exception.
-//! Two items can have the same fingerprint and the same buckets, `S` and `D`, and the filter cannot
-//! tell them apart. Say that one copy is in `S`. A lookup reads `D` and finds none; a second copy
-//! is put into `D`; one copy is removed, from `S`; the lookup reads `S` and finds none. Yet there
-//! was a copy all the time. So before a copy is removed from one bucket while another stays in the
-//! other, both versions advance by two: a lookup that began before is sent away, and one that
-//! begins later finds the copy that stays. The same goes for `clear`.
+//! Filling or emptying a lane is one store of one word. A concurrent lookup sees the word before or after it,
+//! and either is a correct answer, so no version has to change. There is one exception. Two items can have
+//! the same fingerprint and the same buckets, `S` and `D`, and the filter cannot tell them apart. Say that
+//! one copy is in `S`. A lookup reads `D` and finds none; a second copy is put into `D`; one copy is removed,
+//! from `S`; the lookup reads `S` and finds none. Yet there was a copy all the time. So before a copy is
+//! removed from one bucket while another stays in the other, both versions advance by two: a lookup that
+//! began before has to retry, and one that begins later finds the copy that stays. The same holds for
+//! `clear`.
 //!
 //! # And in a wide bucket?
 //!
-//! Fingerprints of some sizes are in *wide* buckets: of two words, each with half of every fingerprint.
-//! The *heads* are in the first word, and a head is never zero, so the first word alone says which lanes
-//! are taken. It also says where an item may move, since the other bucket follows from the head. The
-//! *tails* are in the second word, zero where the lane is empty.
+//! Fingerprints of some sizes are in *wide* buckets, which have two words, each with half of every
+//! fingerprint. The *heads* are in the first word, and a head is never zero, so the first word alone
+//! determines which lanes are taken. It also determines where an item may move, since the other bucket
+//! follows from the head. The *tails* are in the second word, zero where the lane is empty.
 //!
 //! Two words cannot be stored or loaded at once. So a lookup may see the head of one item beside the
 //! tail of another. Four rules keep its answer right:
 //!
 //! 1. A writer stores the second word before the first.
 //! 2. A lookup loads the first word before the second, and the second only if the head is there.
-//! 3. Whatever takes an item out of a lane is a move: a removal and a clear make the versions odd, erase,
-//!    and make them even, as M1 to M4 do. So does a kick, which replaces one item by the next.
-//! 4. A hit counts only if the version holds, as a miss does.
+//! 3. Every operation that takes an item out of a lane is a move: a removal and a clear make the versions
+//!    odd, erase, and make them even, as M1 to M4 do. So does a kick, which replaces one item by the next.
+//! 4. A hit is valid only if the version holds, as a miss is.
 //!
-//! *A lookup of `x` says yes only if `x` was there.* It saw the head of `x` in a lane, and then the tail
-//! of `x` in the same lane. Let `y` be the item whose head it saw. If `y` was in the lane until the tail
-//! was loaded, the tail is that of `y`, by rules 1 and 2: it was stored before the head, and nothing is
-//! stored in that lane until `y` is taken out. So `y` is `x`. Otherwise `y` was taken out in between.
-//! What the lookup then saw was stored after the versions of both buckets of `y` had become odd, and they
-//! are the buckets of `x`, since both follow from the head. So the version does not hold, unless the
-//! lookup began with the version of after that removal; but then it saw the first word without `y`.
+//! *A lookup of `x` says yes only if `x` was there.* It saw the head of `x` in a lane, and then the tail of
+//! `x` in the same lane. Let `y` be the item whose head it saw. If `y` was in the lane until the tail was
+//! loaded, the tail is that of `y`, by rules 1 and 2: it was stored before the head, and nothing is stored in
+//! that lane until `y` is taken out. So `y` is `x`. Otherwise `y` was taken out in between. What the lookup
+//! then saw was stored after the versions of both buckets of `y` had become odd, and they are the buckets of
+//! `x`, since both follow from the head. So the version does not hold, unless the lookup began with the
+//! version from after that removal; but then it saw the first word without `y`.
 //!
-//! *A lookup of `x` says no only if `x` was absent at some moment.* Suppose that a copy of `x` was there
-//! all the time. If the one that was there in the beginning stayed in its lane, the lookup saw both
-//! halves. If it was taken out, the version does not hold. This includes what narrow buckets need
-//! `invalidate_readers` for: that one copy arrives, and another goes.
+//! *A lookup of `x` says no only if `x` was absent at some moment.* Suppose that a copy of `x` was there all
+//! the time. If the copy that was there at the beginning stayed in its lane, the lookup saw both halves. If
+//! it was taken out, the version does not hold. This includes the case for which narrow buckets need
+//! `invalidate_readers`: one copy arrives, and another is removed.
 //!
 //! A filter with narrow buckets pays for none of this: whether buckets are wide is a constant of the code
 //! that each operation runs.
 //!
 //! # What if the path has changed since it was found?
 //!
-//! The search (`path::find_near`, `path::find`) ran without locks, so that it held up nobody, and the table may have
-//! changed since. [`execute`] locks every stripe of the path, in ascending order (for
-//! `insert_if_absent` together with the stripes of the newcomer's own two buckets), and checks
-//! again: does each lane still hold an item whose other bucket is the next on the path, and does
-//! the last bucket have an empty lane? If not, the path is *stale*, nothing has been moved, and
-//! the search starts over. For `insert_if_absent`, `execute` also checks again whether the newcomer is
-//! there: another thread may have inserted it meanwhile.
+//! The search (`path::find_near`, `path::find`) ran without locks, so that it blocked no thread, and the
+//! table may have changed since. [`execute`] locks every stripe of the path, in ascending order (for
+//! `insert_if_absent` together with the stripes of the newcomer's own two buckets), and checks again: does
+//! each lane still hold an item whose other bucket is the next on the path, and does the last bucket have an
+//! empty lane? If not, the path is *stale*, nothing has been moved, and the search starts over. For
+//! `insert_if_absent`, `execute` also checks again whether the newcomer is there: another thread may have
+//! inserted it meanwhile.
 //!
 //! # Can kicks wait for each other forever?
 //!
 //! Not in a deadlock: all locks of an operation are taken at once, in ascending order.
 //!
-//! Not in a livelock either. A search that is repeated, because its path was stale or a
-//! self-crossing path (see `shard/path.rs`), is proof that a word changed after the search had
-//! begun: `execute` checks nothing that the search has not seen, and in a table that does not change
-//! the search finds no self-crossing paths. A word changes only by an operation that completes: `execute` stores
-//! nothing unless it places its newcomer, and every other writer decides under its locks and then
-//! stores. (A tick that is passing adds one sweep of each stripe.) So each repetition is paid for by an
-//! operation of another thread that got done, and the
-//! writers together always make progress. No bound is given for a single one of them.
+//! Not in a livelock either. If a search is repeated, because its path was stale or self-crossing (see
+//! `shard/path.rs`), a word has changed since the search began: `execute` checks only what the search has
+//! seen, and in a table that does not change the search finds no self-crossing paths. A word changes only by
+//! an operation that completes: `execute` stores nothing unless it places its newcomer, and every other
+//! writer decides under its locks and then stores. (A tick that is passing adds one sweep of each stripe.) So
+//! each repetition is due to an operation of another thread that completed, and the writers as a whole always
+//! make progress. There is no bound for a single writer.
 
 use crate::error::FullKind;
 use crate::layout::bucket::Words;
@@ -138,7 +134,7 @@ use crate::shard::path::{self, MAX_MOVES, Path};
 use crate::table::stripe::Locks;
 use arrayvec::ArrayVec;
 
-/// The newcomer's two buckets, one for each move, and the end.
+/// The most buckets that a path locks: the newcomer's two, one for each move, and the end.
 const MAX_BUCKETS: usize = MAX_MOVES + 3;
 
 #[doc(hidden)]
@@ -146,9 +142,9 @@ const MAX_BUCKETS: usize = MAX_MOVES + 3;
 pub enum Outcome {
     /// Room was made, and the newcomer is in it.
     Placed,
-    /// The newcomer is here already; nothing was moved.
+    /// The newcomer is here already; no item was moved.
     Present,
-    /// The table has changed since the path was found; nothing was moved.
+    /// The table has changed since the path was found; no item was moved.
     Stale,
 }
 
@@ -160,7 +156,7 @@ pub enum Copies {
     UnlessPresent,
 }
 
-/// Adds an item, mostly one whose buckets are full. Returns whether it was added.
+/// Adds an item, usually one whose buckets are full. Returns whether it was added.
 #[doc(hidden)]
 #[cold]
 pub fn kick<L: Lease>(shard: Shard<'_, L>, place: Place, copies: Copies) -> Answer<bool, L> {
@@ -178,7 +174,7 @@ pub fn kick<L: Lease>(shard: Shard<'_, L>, place: Place, copies: Copies) -> Answ
     }
 }
 
-/// The same with as many moves as it takes.
+/// The same with as many moves as it takes, up to the limit of a path.
 #[cold]
 fn kick_far<L: Lease>(shard: Shard<'_, L>, place: Place, copies: Copies) -> Answer<bool, L> {
     let told = rule!("a_search_that_goes_far_ends_in_a_copy", copies, Copies::Add);
@@ -192,9 +188,8 @@ fn kick_far<L: Lease>(shard: Shard<'_, L>, place: Place, copies: Copies) -> Answ
     if copies == Copies::Add {
         return Err(full(shard, place));
     }
-    // Another thread may have used the last room for this very item, or be about to: the other
-    // moves of its path are made, and the item comes last. That thread holds the stripe of the
-    // bucket it goes to.
+    // Another thread may have used the last room for this very item, or be about to: it has made the other
+    // moves of its path, and stores the item last. That thread holds the stripe of the item's bucket.
     rule!("a_refusal_is_decided_without_the_locks", (), {
         return if shard.contains(place)? { Ok(false) } else { Err(full(shard, place)) };
     });
@@ -203,7 +198,7 @@ fn kick_far<L: Lease>(shard: Shard<'_, L>, place: Place, copies: Copies) -> Answ
     if shard.contains_locked(&locked, place) { Ok(false) } else { Err(full(shard, place)) }
 }
 
-/// Whether the item has no room because of its own copies, by the words of a moment ago.
+/// Returns the reason why the item has no room, by recent words: its own copies, or other items.
 fn full<L: Lease>(shard: Shard<'_, L>, place: Place) -> Refusal<L::Lapsed> {
     let only_copies = shard.matches_of(place).lanes == 2 * shard.lanes().slots();
     Refusal::Full(if only_copies { FullKind::TooManyCopies } else { FullKind::NoRoomNearby })
@@ -256,7 +251,7 @@ fn execute_within<const MOVES: usize, const MAX: usize, L: Lease>(
         drop(locked);
         return shard.write_hand_over_hand(&words);
     });
-    // A single store moves nothing.
+    // A path of a single store moves no item.
     let moves = rule!("versions_stay_as_they_are", words.len() > 1, false);
     let _moving = moves.then(|| shard.write_section(&locked, &stripes));
     rule!("the_version_changes_only_after_the_move", (), drop(_moving));
@@ -272,8 +267,8 @@ fn execute_within<const MOVES: usize, const MAX: usize, L: Lease>(
     Ok(Outcome::Placed)
 }
 
-/// The new words of the path's buckets, in its order, or `None` if the path is stale. No bucket
-/// comes twice, so each word is computed from what the bucket holds now.
+/// Returns the new words of the path's buckets, in its order, or `None` if the path is stale. No bucket
+/// appears twice, so each word is computed from the bucket's present contents.
 #[inline]
 fn check<const MOVES: usize, const MAX: usize, L: Lease>(
     shard: Shard<'_, L>,

@@ -1,7 +1,7 @@
-//! Lookups: is this item here, and how often?
+//! Lookups: whether an item is here, and how many copies of it.
 //!
-//! A lookup reads a version, both words, and the version again, and takes no lock. Only when items
-//! kept moving during all its attempts does it lock the stripes of both buckets.
+//! A lookup reads a version, both words, and the version again, and acquires no lock. Only if moves
+//! invalidated all its attempts does it lock the stripes of both buckets.
 
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Words};
@@ -12,10 +12,10 @@ use crate::shard::Shard;
 use crate::shard::lease::Lease;
 use crate::table::stripe::{Locks, SeenVersion};
 
-/// Attempts after the first that a moving item may spoil before a reader takes the locks.
+/// The number of times that an invalidated reader retries before it acquires the locks.
 const TRIES: usize = if SMALL { 0 } else { 16 };
 
-/// The versions of an item's stripes as they were seen, as far as they are needed.
+/// The versions of an item's stripes that a lookup has to validate.
 pub struct SeenVersions<'a> {
     last: SeenVersion<'a>,
     first: Option<SeenVersion<'a>>,
@@ -29,7 +29,7 @@ impl SeenVersions<'_> {
 }
 
 impl<L: Lease> Shard<'_, L> {
-    /// Whether the item is here: at some moment during this call, it was or was not.
+    /// Returns whether the item is here. The answer was right at some moment during the call.
     #[inline]
     pub fn contains(self, place: Place) -> Result<bool, L::Lapsed> {
         self.look(place).map_or_else(|| self.contains_again(place), Ok)
@@ -51,7 +51,7 @@ impl<L: Lease> Shard<'_, L> {
         }
     }
 
-    /// Looks once, without a lock. `None` if an item that was not found may have been moving, or if
+    /// Looks once, without a lock. Returns `None` if an item that was not found may have been moving, or if
     /// the meaning of the words may have changed.
     #[inline(always)]
     pub fn look(self, place: Place) -> Option<bool> {
@@ -67,7 +67,8 @@ impl<L: Lease> Shard<'_, L> {
                     true
                 )
         };
-        // Where a hit waits for this too, it comes first: so what compares needs no registers yet.
+        // Where a hit needs validation too, validation comes first, so that the comparison does not occupy
+        // registers yet.
         if !(rule!("a_hit_is_believed_during_a_split", L::IS_PERMANENT, true) || L::WIDE) {
             return holds().then(|| self.matches(place, first, second));
         }
@@ -78,12 +79,14 @@ impl<L: Lease> Shard<'_, L> {
         holds().then_some(found)
     }
 
-    /// Reads the version for a lookup of an item, which reads the first bucket first. That of one stripe is enough.
+    /// Reads the version for a lookup of an item, which reads the first bucket first. The version of one
+    /// stripe is enough.
     ///
-    /// What expires in a bucket changes the version of its own stripe only. If that happens in the second bucket, after
-    /// a copy has come into the first that the lookup did not see any more, this version does not hold; and what
-    /// expired in the first bucket when the lookup read it does not keep it from seeing what had come into the second.
-    /// (In wide buckets, which a lookup reads twice, it reads the versions of both.)
+    /// An expiry in a bucket changes the version of that bucket's stripe only. Suppose that a copy expires in
+    /// the second bucket, after another copy arrived in the first too late for the lookup to see it: then
+    /// this version does not hold. If instead a copy had expired in the first bucket when the lookup read it,
+    /// the lookup sees the copy that had arrived in the second. (Wide buckets are read in two steps, so their
+    /// lookup reads the versions of both stripes.)
     #[inline(always)]
     pub fn see(&self, place: Place) -> SeenVersions<'_> {
         let of = |bucket| match self.lease.memory() {
@@ -113,16 +116,16 @@ impl<L: Lease> Shard<'_, L> {
         !matching(first).or(matching(second)).is_empty()
     }
 
-    /// Whether a hit needs no version: what it was seen in means the same for ever, and was stored at
-    /// once.
+    /// Whether a hit needs no version, because the meaning of its word never changes and the word was stored
+    /// at once.
     #[inline]
     pub fn hits_last(self) -> bool {
         rule!("a_hit_is_believed_during_a_split", L::IS_PERMANENT, true)
             && rule!("a_hit_in_a_wide_bucket_needs_no_version", !L::WIDE, true)
     }
 
-    /// Whether a lane of either wide bucket matches the item, given their first words. Both second words
-    /// are read: which of the buckets has the head is a toss-up, on which a branch would be mispredicted.
+    /// Whether a lane of either wide bucket matches the item, given their first words. Both second words are
+    /// read: which bucket has the head is random, so a branch on it would be mispredicted.
     #[inline(always)]
     fn tails_agree(self, place: Place, first: u64, second: u64) -> bool {
         let in_first = self.matching(self.read_rest(place.first, first), place.fp);
@@ -130,7 +133,7 @@ impl<L: Lease> Shard<'_, L> {
         !in_first.or(in_second).is_empty()
     }
 
-    /// Looks again after a [look](Self::look) told nothing, and under the locks in the end.
+    /// Looks again after a [look](Self::look) without an answer, and finally under the locks.
     #[cold]
     pub fn contains_again(self, place: Place) -> Result<bool, L::Lapsed> {
         for _ in (0..).take(TRIES) {
@@ -158,8 +161,8 @@ impl<L: Lease> Shard<'_, L> {
 
     /// Counts the copies of the item.
     ///
-    /// Zero needs no lock. More than zero does: two words cannot be read at one moment, and copies
-    /// come and go one by one without a version change.
+    /// Zero needs no lock. More than zero needs both locks: two words cannot be read at one moment, and
+    /// copies are inserted and removed one by one without a version change.
     pub fn count(self, place: Place) -> Result<usize, L::Lapsed> {
         if !self.contains(place)? {
             return Ok(0);
@@ -175,7 +178,7 @@ impl<L: Lease> Shard<'_, L> {
         self.copies_in(first, second, place.fp)
     }
 
-    /// Returns what is known of the copies of the item, by the words of a moment ago.
+    /// Returns the copies of the item, by recent words.
     pub fn matches_of(self, place: Place) -> Matches {
         let [first, second] = [place.first, place.second].map(|bucket| self.read(bucket));
         if !self.heads_match(first, second, place.fp) {

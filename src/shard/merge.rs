@@ -1,17 +1,18 @@
-//! Entries of another filter: items of which nothing is known but their lanes there.
+//! Merging entries of another filter: items that are known only by their lanes there.
 //!
-//! Of the window of an entry, bits may be lost (see [`shrinking`](crate::layout::shrinking)), so it stands for any of
-//! several items. A lane that agrees with it in all bits that neither has lost, and has lost at least as
-//! many, *covers* it: the entry is here already. (A lane that has lost fewer may be equal as far as the bits of a
-//! new item would go on like those of the entry: a `1`, and zeros.)
+//! The suffix of an entry may have lost bits (see [`shrinking`](crate::layout::shrinking)), so the entry may
+//! stand for any of several items. A lane *covers* the entry if it agrees with it in all bits that neither
+//! has lost, and has lost at least as many bits: the entry is here already. (A lane that has lost fewer bits
+//! may still look like the entry above its own last `1`, if the bits of its item happen to be a `1` and zeros
+//! where the entry ends.)
 //!
-//! Such a lane that has lost fewer bits is *finer*. It is probably of the same item, inserted when its filter was
-//! larger. The entry, which matches all that it matched, takes its place. So an item that both filters had is
-//! here once, and the lane errs as often as the entry alone would. Like a match of a new item, this may be the
-//! lane of another one.
+//! A lane that agrees with the entry but has lost fewer bits is *finer*. It is probably a lane of the same
+//! item, inserted when its filter was larger. The entry matches all items that this lane matched, and
+//! replaces it. So an item that both filters had is here once, and the lane causes as many false positives as
+//! the entry alone would. As with a match of a new item, the lane may be that of another item.
 //!
-//! An entry for which there is no such lane is put into either bucket. Whoever adopts entries holds all locks of the
-//! shard, so a path is never out of date once it is found. Versions tell lookups of the moves, as in a
+//! An entry without such a lane is put into either bucket. A merge holds all locks of the shard, so a path is
+//! never stale once it is found. Versions invalidate lookups during the moves, as in a
 //! [kick](mod@crate::shard::kick).
 
 use crate::error::FullKind;
@@ -25,24 +26,24 @@ use crate::shard::lease::{Answer, Lease, Refusal};
 use crate::shard::path::{self, MAX_MOVES, Path};
 use crate::table::stripe::Locks;
 
-/// What became of an entry.
+/// The outcome of merging an entry.
 pub enum Merged {
     /// A lane covers it.
     Covered,
-    /// It took the place of this one, which was finer. It has this stamp now.
+    /// The entry replaced `before`, which was finer. The lane has this stamp now.
     Coarsened {
         before: Fingerprint,
         stamp: usize,
     },
     Added,
-    /// No lane can be freed for it.
+    /// No lane can be freed for the entry.
     NoRoom,
 }
 
 impl<L: Lease> Shard<'_, L> {
-    /// Adds an entry of another filter, unless a lane covers it, or is finer. The lane that stands for it is as
-    /// young as the younger of both afterwards. The fingerprint has its stamp. `counts` tells whether the entry is an item if it is added. The
-    /// caller holds all locks of the shard.
+    /// Adds an entry of another filter, unless a lane covers it or is finer. Afterwards, the lane that stands
+    /// for the entry is as young as the younger of the two. The fingerprint includes its stamp. `counts` is
+    /// whether the entry counts as an item if it is added. The caller holds all locks of the shard.
     #[inline]
     pub fn merge_entry(self, locked: &impl Locks, place: Place, counts: bool) -> Merged {
         match self.merge_at_once(locked, place, counts) {
@@ -54,14 +55,14 @@ impl<L: Lease> Shard<'_, L> {
         }
     }
 
-    /// The same if nothing is in the way. The caller holds the locks of both buckets.
+    /// The same if no item has to move. The caller holds the locks of both buckets.
     #[inline]
     fn merge_at_once(self, locked: &impl Locks, place: Place, counts: bool) -> Merged {
         let lanes = self.lanes();
         let (first, second) = self.read_both(locked, place);
         let alike = |words| self.lease.merge_matches(lanes, words, place.fp);
         let (in_first, in_second) = (alike(first), alike(second));
-        // Mostly there is none, or one that covers it.
+        // Usually there is no such lane, or one that covers the entry.
         let is_covered = !in_first.covering.or(in_second.covering).is_empty();
         if is_covered && !lanes.forgets() {
             return Merged::Covered;
@@ -78,7 +79,8 @@ impl<L: Lease> Shard<'_, L> {
         }
     }
 
-    /// Puts an entry into this bucket, which has room. An item is counted where there is one more: in the other.
+    /// Puts an entry into `bucket`, which has room. The stripe of `end`, the bucket that has gained a lane,
+    /// counts the item.
     #[inline]
     fn put(
         self,
@@ -96,7 +98,8 @@ impl<L: Lease> Shard<'_, L> {
         Merged::Added
     }
 
-    /// Lets one of these lanes stand for the entry too: the youngest that covers it, or that is finer.
+    /// Makes one of these lanes stand for the entry too: the youngest that covers it, or else the youngest
+    /// that is finer.
     fn join(
         self,
         locked: &impl Locks,
@@ -127,15 +130,16 @@ impl<L: Lease> Shard<'_, L> {
         finer.map_or(Merged::Covered, |before| Merged::Coarsened { before, stamp })
     }
 
-    /// Moves what is in the way of an entry. Returns the bucket that has room then, and the one that has an item more.
+    /// Moves items out of the way of an entry. Returns the bucket that has room then, and the bucket that has
+    /// gained an item.
     #[cold]
     fn kick_locked(self, locked: &impl Locks, place: Place) -> Option<(Bucket, Bucket)> {
         let path = path::find(self, place)?;
         Some((self.move_along(locked, &path)?, path.end()))
     }
 
-    /// Moves the items on a path, from its end on. Returns the bucket that has room then. The caller holds all locks
-    /// of the shard, and no tick is passing: nothing on the path has expired.
+    /// Moves the items on a path, starting at its end. Returns the bucket that has room then. The caller
+    /// holds all locks of the shard, and no tick is passing, so nothing on the path has expired.
     #[doc(hidden)]
     pub fn move_along(self, locked: &impl Locks, path: &Path) -> Option<Bucket> {
         let lanes = self.lanes();
@@ -152,7 +156,7 @@ impl<L: Lease> Shard<'_, L> {
         })
     }
 
-    /// Adds an item of another filter, so many ticks old, unless it is here. Returns whether it was added.
+    /// Adds an item of another filter, `age` ticks old, unless it is here. Returns whether it was added.
     pub fn merge_item(self, place: Place, age: u64) -> Answer<bool, L> {
         let locked = self.lock(place)?;
         let came = Moment::of_tick(self.now().tick().wrapping_sub(age));

@@ -1,4 +1,4 @@
-//! What a [rule](crate::rule) is broken with where that takes more than a line. Under loom only.
+//! Broken variants for [rules](crate::rule) where a variant takes more than one line. Under loom only.
 
 use crate::layout::bucket::Words;
 use crate::layout::geometry::{Bucket, Place};
@@ -7,12 +7,12 @@ use crate::shard::kick::Outcome;
 use crate::shard::lease::{Lease, Removal};
 
 impl<L: Lease> Shard<'_, L> {
-    /// The words of a bucket, without its lock.
+    /// Reads the words of a bucket without its lock.
     fn read_unlocked(self, bucket: Bucket) -> Words {
         self.read_rest(bucket, self.read(bucket))
     }
 
-    /// Looks into one bucket after the other, with a version for each.
+    /// Looks into one bucket after the other, each with its own version.
     pub(super) fn look_at_one_by_one(self, place: Place) -> Option<bool> {
         for bucket in [place.first, place.second] {
             let seen = self.table.stripes().see(self.stripe(bucket));
@@ -26,7 +26,7 @@ impl<L: Lease> Shard<'_, L> {
         Some(false)
     }
 
-    /// Looks once, and asks before that whether the shard has been split.
+    /// Looks once, but checks before instead of after it whether the shard has been split.
     pub(super) fn look_too_late(self, place: Place) -> Option<bool> {
         let is_whole = self.lease.check().is_ok();
         let seen = self.see(place);

@@ -1,38 +1,38 @@
 //! A shard: one complete cuckoo table inside a [`Table`].
 //!
-//! This file has the words and the locks of a shard, and nothing that knows what an operation is:
+//! This file has the words and the locks of a shard. The operations are in other files:
 //!
 //! * [`lookup`] finds and counts one item, [`write`](mod@write) inserts and removes one;
 //! * [`kick`] moves other items out of the way along a path that [`path`] found;
-//! * [`sweep`](mod@sweep) erases what is too old, and [`refresh`](mod@refresh) keeps an item from
-//!   being so;
-//! * [`merge`](mod@merge) takes over what another filter knows of an item;
+//! * [`sweep`](mod@sweep) erases expired items, and [`refresh`](mod@refresh) renews an item's stamp;
+//! * [`merge`](mod@merge) merges the entries of another filter;
 //! * [`whole`] clears, copies and fills the shard as a unit;
-//! * [`encoding`] says what its lanes mean, [`lease`] for how long it owns its items, and [`accounts`] what is
-//!   recorded of lanes that do not count as an item; [`permanent`] is all three for a fixed filter.
+//! * [`encoding`] defines what lanes mean, [`lease`] for how long a shard owns its items, and [`accounts`]
+//!   what is recorded about lanes that do not count as one item; [`permanent`] implements all three for a
+//!   fixed filter.
 //!
 //! # Rules
 //!
 //! * A write to a bucket needs the lock of its stripe; the [`Locks`] argument is the proof.
 //! * Filling or emptying a single lane is one store and needs no version change. (In a wide bucket,
 //!   filling stores the second word first, and emptying is a move; see [`kick`].)
-//! * Before a fingerprint is erased while a copy of it stays in the item's other bucket, readers
-//!   that have already begun are sent away. A reader that saw the other bucket before that copy
-//!   arrived would otherwise see neither.
-//! * A hit needs one word. A miss counts only if nothing moved while both words were read. (In a wide
-//!   bucket, a hit does too.)
-//! * A lock is handed out only while the shard still owns the items it was asked about; see
-//!   [`lease`]. A shard of a fixed filter always does.
+//! * Before a fingerprint is erased while a copy of it stays in the item's other bucket, readers that have
+//!   already begun are invalidated. Otherwise, a reader that read the other bucket before that copy arrived
+//!   would see neither copy.
+//! * A hit needs one word. A miss is valid only if nothing moved while both words were read. (In a wide
+//!   bucket, the same holds for a hit.)
+//! * A lock is handed out only while the shard still owns the items that the caller asks about; see
+//!   [`lease`]. A shard of a fixed filter always owns them.
 //!
 //! # Orderings
 //!
-//! Words are stored `Release` and loaded `Acquire`; the stripe's lock orders writers among
-//! themselves. A reader that saw a word without the item therefore also sees the version of the
-//! move that took it away (the table is in [`stripe`](crate::table::stripe)). It also means that a
-//! thread that finds an item sees everything its inserter did before. A thread that learned of an
-//! insert through any other synchronisation finds the item: a later load of the same word cannot
-//! return an earlier store, and a store that took the item away again was a move, or the removal
-//! of one of several copies, and both send readers away first, as does a tick that let it expire.
+//! Words are stored `Release` and loaded `Acquire`; the stripe's lock orders writers among themselves. A
+//! reader that saw a word without the item therefore also sees the version of the move that took it away (the
+//! table is in [`stripe`](crate::table::stripe)). A thread that finds an item also sees everything that its
+//! inserter did before. If an insert happens-before a lookup through any other synchronisation, the lookup
+//! finds the item: a later load of the same word cannot return an earlier store. A store that took the item
+//! away again was a move, the removal of one of several copies, or its expiry in a tick, and each of these
+//! invalidates readers first.
 
 pub mod accounts;
 pub mod encoding;
@@ -67,7 +67,7 @@ pub struct Shard<'a, L = Permanent> {
 }
 
 impl<'a, const WIDE: bool> Shard<'a, Permanent<WIDE>> {
-    /// A shard that keeps its items for good.
+    /// Returns a shard that keeps its items for good.
     #[inline]
     pub fn new(table: &'a Table, index: usize) -> Self {
         Shard::leased(table, index * table.geometry().buckets() as usize, Permanent)
@@ -86,7 +86,8 @@ impl<'a, L: Lease> Shard<'a, L> {
         self.lease
     }
 
-    /// The fingerprint of an item that is placed now. The caller holds a lock of the shard.
+    /// Returns the fingerprint with the present stamp, for an item that is placed now. The caller holds a
+    /// lock of the shard.
     #[inline]
     pub fn stamped(self, fp: Fingerprint) -> Fingerprint {
         if self.lanes().forgets() { self.lanes().stamped(fp, self.now()) } else { fp }
@@ -97,13 +98,13 @@ impl<'a, L: Lease> Shard<'a, L> {
         self.table.geometry().lanes()
     }
 
-    /// The other bucket of an item that is in `bucket` as `fp`.
+    /// Returns the other bucket of an item that is in `bucket` as `fp`.
     #[inline]
     pub fn alternate(self, bucket: Bucket, fp: Fingerprint) -> Bucket {
         self.lease.alternate(self.table.geometry(), bucket, fp)
     }
 
-    /// The lanes of a bucket that match the item.
+    /// Returns the lanes of a bucket that match the item.
     #[inline]
     fn matching(self, words: Words, fp: Fingerprint) -> LaneSet {
         let lanes = self.lanes();
@@ -116,7 +117,7 @@ impl<'a, L: Lease> Shard<'a, L> {
 
     // Buckets.
 
-    /// Reads the first word, which tells which lanes are empty.
+    /// Reads the first word, which determines which lanes are empty.
     #[inline]
     pub fn read(self, bucket: Bucket) -> u64 {
         match self.lease.memory() {
@@ -125,7 +126,7 @@ impl<'a, L: Lease> Shard<'a, L> {
         }
     }
 
-    /// Reads the rest of a bucket, of which this is the first word.
+    /// Reads the rest of a bucket whose first word is `heads`.
     #[inline]
     fn read_rest(self, bucket: Bucket, heads: u64) -> Words {
         let tails = || match self.lease.memory() {
@@ -170,7 +171,7 @@ impl<'a, L: Lease> Shard<'a, L> {
         self.base + bucket.0 as usize
     }
 
-    /// The table's index of a bucket's first word.
+    /// Returns the table's index of a bucket's first word.
     #[inline]
     fn word(self, bucket: Bucket) -> usize {
         self.index(bucket) << u32::from(L::WIDE)
@@ -183,7 +184,7 @@ impl<'a, L: Lease> Shard<'a, L> {
         Table::stripe_of(self.index(bucket))
     }
 
-    /// The stripes of all these buckets.
+    /// Returns the stripes of all these buckets.
     #[inline]
     pub fn stripes<const N: usize>(
         self,
@@ -228,7 +229,7 @@ impl<'a, L: Lease> Shard<'a, L> {
         self.lease.check().map(|()| locked)
     }
 
-    /// The same for a caller that may go on to split the shard: to a checker, the check of the lease
+    /// The same for a caller that may go on to split the shard. To a model checker, this check of the lease
     /// is no event (see [`check_alone`](Lease::check_alone)).
     pub fn lock_before_split(self, place: Place) -> Result<Two<'a>, L::Lapsed> {
         let both = [self.stripe(place.first), self.stripe(place.second)];

@@ -1,4 +1,4 @@
-//! The search for room: which items have to move so that one more fits?
+//! The search for room: finds items to move so that one more fits.
 //!
 //! A breadth-first search from the newcomer's two buckets, along the alternates of the items in
 //! the way, to the nearest bucket with an empty lane. It takes no lock and writes nothing, so its
@@ -7,27 +7,26 @@
 //! full buckets and looks at the neighbours of each, which takes microseconds, and it allocates
 //! nothing.
 //!
-//! Mostly one move is enough. So [`find_near`] takes the first steps of the search without a list, and
-//! only if they lead nowhere, [`find`] searches as a whole.
+//! Usually one move is enough. So [`find_near`] takes the first steps of the search without a list, and only
+//! if they find no room does [`find`] run the whole search.
 //!
 //! # No path visits a bucket twice
 //!
-//! [`execute`](crate::shard::kick::execute) computes one new word for each bucket of a path, so a bucket
-//! that came twice would lose an item. [`Path::new`] therefore refuses such a *self-crossing path*, and
-//! [`find`] searches again. This cannot go on forever: **in a table that does not change, the
-//! search never finds a self-crossing path**, so each one is proof that another thread has written meanwhile.
+//! [`execute`](crate::shard::kick::execute) computes one new word for each bucket of a path, so a bucket that
+//! appeared twice would lose an item. [`Path::new`] therefore refuses such a *self-crossing path*, and
+//! [`find`] searches again. This cannot go on forever: **in a table that does not change, the search never
+//! finds a self-crossing path**, so each one proves that another thread has written meanwhile.
 //!
-//! Suppose it did: bucket `B` is on the path twice, as nodes `early` and `late`. Nodes are
-//! expanded in the order of the list, so `early` was expanded first.
+//! Suppose it did: bucket `B` is on the path twice, as the nodes `early` and `late`. Nodes are expanded in
+//! the order of the list, so `early` was expanded first.
 //!
-//! * If the path ends at `late`, then `B` has room, and the search had returned `early`.
-//! * Otherwise the path goes on from `late` to a bucket `C`, the alternate of an item in `B`. The
-//!   expansion of `early` saw the same item. If `C` has room, the search returned there. If `C` is
-//!   full, it was listed ahead of `late`'s child: `early` comes first and is fewer moves deep, so
-//!   the limits on nodes and moves stopped it no sooner; and the one child that is left out, the
-//!   bucket that `early` was reached from, is on the list already. The same holds for the bucket
-//!   after `C`, and so on to the end of the path: the search met the empty lane there from an
-//!   earlier node, and returned that path instead.
+//! * If the path ends at `late`, then `B` has room, and the search would have returned `early`.
+//! * Otherwise the path goes on from `late` to a bucket `C`, the alternate of an item in `B`. The expansion
+//!   of `early` saw the same item. If `C` has room, the search returned there. If `C` is full, it was listed
+//!   ahead of `late`'s child: `early` comes first and is fewer moves deep, so the limits on nodes and moves
+//!   did not exclude it; and the only child that is skipped, the bucket from which `early` was reached, is on
+//!   the list already. The same holds for the bucket after `C`, and so on to the end of the path: the search
+//!   found the empty lane there from an earlier node, and returned that path instead.
 //!
 //! The list has no set of visited buckets, because looking one up costs more than the few buckets
 //! that are listed twice.
@@ -40,7 +39,7 @@ use crate::shard::Shard;
 use crate::shard::lease::{Lease, MAX_NODES};
 use arrayvec::ArrayVec;
 
-/// The most items that are moved for one newcomer.
+/// The most items that move for one newcomer.
 pub const MAX_MOVES: usize = if SMALL { 3 } else { 14 };
 
 /// One item to move: from here to the bucket of the next step, or to the path's end.
@@ -52,7 +51,7 @@ pub struct Step {
 
 pub type Steps<const MAX: usize = MAX_MOVES> = ArrayVec<Step, MAX>;
 
-/// The items to move, at most so many, from one of the newcomer's buckets on, and a bucket that has room.
+/// At most `MAX` items to move, starting in one of the newcomer's buckets, and a bucket that has room.
 #[derive(Clone, Debug)]
 pub struct Path<const MAX: usize = MAX_MOVES> {
     steps: Steps<MAX>,
@@ -60,10 +59,10 @@ pub struct Path<const MAX: usize = MAX_MOVES> {
 }
 
 impl<const MAX: usize> Path<MAX> {
-    /// `None` if a bucket comes twice.
+    /// Returns `None` if a bucket appears twice.
     #[inline]
     pub fn new(steps: Steps<MAX>, end: Bucket) -> Option<Self> {
-        // An item's two buckets differ, so a path of one move is never a self-crossing path.
+        // An item's two buckets differ, so a path of one move never crosses itself.
         let is_simple = steps.len() < 2
             || steps.iter().enumerate().all(|(index, step)| {
                 let comes_later = |bucket| steps[index + 1..].iter().any(|it| it.bucket == bucket);
@@ -82,7 +81,7 @@ impl<const MAX: usize> Path<MAX> {
         self.end
     }
 
-    /// All buckets of the path, in its order.
+    /// Returns all buckets of the path, in its order.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> {
         self.steps.iter().map(|step| step.bucket).chain([self.end])
     }
@@ -95,17 +94,17 @@ struct Node {
     parent: u16,
     /// That item's lane.
     lane: Lane,
-    /// The number of items that would have to move to free a lane here; none for a root.
+    /// The number of items that would have to move to free a lane here; zero for a root.
     moves: u8,
 }
 
-/// A way to make room for `place` with one move, or none. Four searches of five end with it, and make
-/// no list.
+/// Finds a path with at most one move that makes room for `place`. Four searches of five end here, without a
+/// list.
 #[inline]
 pub fn find_near<L: Lease>(shard: Shard<'_, L>, place: Place) -> Option<Path<1>> {
     let lanes = shard.lanes();
     let words = [shard.read(place.first), shard.read(place.second)];
-    // Both were full a moment ago, or the item has come from another shard.
+    // Both were full a moment ago, or the item was sent here from another shard.
     let (bucket, word) = shard.emptier_of(place, words[0], words[1]);
     if !lanes.empty(word).is_empty() {
         return Path::new(Steps::new(), bucket);
@@ -122,7 +121,7 @@ pub fn find_near<L: Lease>(shard: Shard<'_, L>, place: Place) -> Option<Path<1>>
     None
 }
 
-/// The shortest way to make room for `place`, if there is one within reach.
+/// Finds the shortest path that makes room for `place`, if there is one within the limits.
 pub fn find<L: Lease>(shard: Shard<'_, L>, place: Place) -> Option<Path> {
     let mut nodes = ArrayVec::new();
     loop {
@@ -135,7 +134,7 @@ pub fn find<L: Lease>(shard: Shard<'_, L>, place: Place) -> Option<Path> {
     }
 }
 
-/// The node of the nearest bucket that has room.
+/// Returns the node of the nearest bucket that has room.
 #[inline]
 fn search<L: Lease>(
     shard: Shard<'_, L>,
@@ -151,11 +150,11 @@ fn search<L: Lease>(
     while let Some(&node) = nodes.get(next) {
         let Node { bucket, parent, moves, .. } = node;
         let word = shard.read(bucket);
-        // It was full when it was listed, but other threads are at work.
+        // It was full when it was listed, but other threads may have removed an item since.
         if rule!("a_search_looks_into_a_bucket_once", !lanes.empty(word).is_empty(), false) {
             return Some(node);
         }
-        // There is no room in the bucket that this node was reached from.
+        // The bucket from which this node was reached has no room.
         let back = nodes[parent as usize].bucket;
         for lane in lanes.taken(word) {
             let Some(fp) = lanes.get(word, lane) else { continue };
@@ -172,7 +171,7 @@ fn search<L: Lease>(
                 && usize::from(node.moves) < MAX_MOVES
                 && nodes.len() < L::MAX_NODES
             {
-                // When the list is full, what is on it is still looked at.
+                // When the list is full, the nodes on it are still expanded.
                 let _ = nodes.try_push(node);
             }
         }
@@ -229,7 +228,7 @@ mod tests {
                 if let Some(end) = end {
                     let path = Path::new(steps_to(&nodes, end), end.bucket).expect("no detour");
                     longest = longest.max(path.steps().len());
-                    // Where one of the two buckets has room, nothing need move.
+                    // Where one of the two buckets has room, no item has to move.
                     if let Some(near) = near.filter(|near| !near.steps().is_empty()) {
                         assert!(path.buckets().eq(near.buckets()), "another path");
                         assert_eq!(path.steps()[0].lane, near.steps()[0].lane);

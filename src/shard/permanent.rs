@@ -1,4 +1,4 @@
-//! The lease of a fixed filter's shard: it never ends.
+//! The lease of a fixed filter's shard, which never ends.
 
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Geometry};
@@ -37,7 +37,7 @@ impl<const WIDE: bool> Lease for Permanent<WIDE> {
     }
 }
 
-/// Every lane is counted by its stripe, so there is nothing else to record.
+/// Stripes count every lane, so there is nothing else to record.
 impl<const WIDE: bool> Accounts for Permanent<WIDE> {}
 
 /// Fingerprints keep all their bits.

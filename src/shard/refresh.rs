@@ -1,8 +1,8 @@
-//! Items that are seen again, in a filter that forgets: they get the stamp of the present tick.
+//! Refreshing an item in a filter that forgets: it gets the stamp of the present tick.
 //!
-//! Several lanes may match an item, because it was inserted more than once, or because other items
-//! have the same fingerprint. Nobody knows which lane is whose, so all of them are stamped: then
-//! none of these items goes sooner than it should.
+//! Several lanes may match an item, because it was inserted more than once, or because other items have the
+//! same fingerprint. There is no way to tell which lane belongs to which item, so all of them are stamped.
+//! Then none of these items expires too early.
 
 use crate::layout::bucket::{Lane, Words};
 use crate::layout::geometry::{Bucket, Place};
@@ -34,8 +34,7 @@ impl<L: Lease> Shard<'_, L> {
 
     /// Stamps the item if it is here, and adds it otherwise. Returns whether it was added.
     pub fn insert_or_refresh(self, place: Place) -> Answer<bool, L> {
-        // Each turn but the last is spoiled by another thread that has inserted the item, or removed
-        // it.
+        // The loop repeats only if another thread has inserted or removed the item meanwhile.
         loop {
             if self.refresh(place)? {
                 return Ok(false);
@@ -46,9 +45,9 @@ impl<L: Lease> Shard<'_, L> {
         }
     }
 
-    /// Makes the oldest lane that matches the item at most so old, after a lane of this age was removed
-    /// that perhaps was not the item's own: whosever it was is found in this one as long. So the ages
-    /// that are left are those that there were without the oldest.
+    /// Makes the oldest lane that matches the item at most `age` ticks old, after a lane of that age was
+    /// removed. The removed lane may have been that of another item, which is then found in this lane for as
+    /// long as in its own. So the ages that are left are the former ones without the oldest.
     pub fn inherit_age(self, locked: &impl Locks, place: Place, age: u64, now: Moment) {
         let lanes = self.lanes();
         let both = [place.first, place.second].into_iter().flat_map(|bucket| {
@@ -78,8 +77,8 @@ impl<L: Lease> Shard<'_, L> {
         both.contains(&true)
     }
 
-    /// Returns the bucket with the item of this lane so many ticks old, and records that. The caller holds the lock of
-    /// its stripe.
+    /// Returns the bucket with the item of this lane `age` ticks old, and records the change of its stamp.
+    /// The caller holds the lock of its stripe.
     #[inline]
     pub fn with_age(self, words: Words, lane: Lane, age: u64, now: Moment) -> Words {
         self.lease.restamping(words, lane, self.lanes().stamp_of_age(age, now));

@@ -1,12 +1,11 @@
-//! Forgetting: how items expire while other threads are at work.
+//! Expiry: how ticks erase items while other threads use the filter.
 //!
 //! (This page is for reading; nothing in it can be called. It continues the page on
 //! [kicks](mod@crate::shard::kick).)
 //!
-//! A filter that forgets has a *clock*, the number of the present tick. Each lane has the end of the
-//! number of the tick in which it was filled, its *stamp* (see `layout/stamps.rs`). Items that are
-//! remembered for `n` ticks have one of `n + 1` stamps, and when the clock goes on, the oldest of these
-//! is *dead*.
+//! A filter that forgets has a *clock*, the number of the present tick. Each lane has a *stamp*, the low bits
+//! of the number of the tick in which it was filled (see `layout/stamps.rs`). Items that are remembered for
+//! `n` ticks have one of `n + 1` stamps, and when the clock advances, the oldest of these is *dead*.
 //!
 //! # What does a tick do?
 //!
@@ -15,60 +14,63 @@
 //! T2  for every stripe: lock it, add two to its version, erase the lanes with the dead stamp, unlock it
 //! ```
 //!
-//! That is all that happens to a filter at one moment: T1, which is one store. T2 is a *sweep*, in any order and in as
-//! many parts as there is time for, and only makes room for the next tick: that one begins when this sweep is done.
-//! So at any moment the filter has lanes of at most `n + 2` ticks, and so many different stamps there are. Each
+//! Only T1 affects the whole filter at one moment, and it is one store. T2 is a *sweep*. It may go through
+//! the stripes in any order and in any number of parts, and has to be done before the next tick begins. So at
+//! any moment the filter has lanes of at most `n + 2` ticks, and there are that many different stamps. Each
 //! stripe has the mark of the tick in which it was last swept.
 //!
 //! # What does a writer do while a sweep is going on?
 //!
-//! It sweeps the stripes of its item first, if they have not been swept. So it does what it would do if T2
-//! were done, however far it has come: two filters to which the same is done in the same order become equal. If
-//! its item finds no room, it sweeps the whole shard before it searches. (`backend/shards.rs` has the first of these,
-//! [`kick`](mod@crate::shard::kick) the second.) Lookups do not: one may find what is dead until its stripe is swept.
+//! It sweeps the stripes of its item first, if they have not been swept. So its result is the same as if T2
+//! were done, however far T2 has come: two filters to which the same operations are applied in the same order
+//! become equal. If its item finds no room, the writer sweeps the whole shard before it searches. (The first
+//! of these sweeps is in `backend/shards.rs`, the second in [`kick`](mod@crate::shard::kick).) Lookups do not
+//! sweep: a lookup may find a dead lane until the lane's stripe is swept.
 //!
-//! A writer may have begun before T1, and come upon a stripe that others have swept since. Then it must not bring
-//! anything dead there from another one. So whoever locks the stripes of a path, or all of a shard, sweeps them
-//! under these locks; and so does who stamps, dates, counts or removes lanes of an item. It knows of the tick if one
-//! of them has been swept, because it has that one's lock after somebody who knew. And if none has been, then what it
-//! does there is done before the sweep, and might as well have been done before T1.
+//! A writer may have begun before T1, and then lock a stripe that others have swept since. It must not move a
+//! dead lane there from another stripe. So a writer that locks the stripes of a path, or all of a shard,
+//! sweeps them under these locks, and so does a writer that stamps, dates, counts or removes lanes of an
+//! item. If one of the stripes has been swept, the writer sees the tick, because it acquired that stripe's
+//! lock after a thread that saw it. If none has been swept, the writer's changes come before the sweep, and
+//! might as well have been made before T1.
 //!
 //! # Which stamp does a writer give?
 //!
-//! It reads the clock under the lock of the stripe that it writes to. While the tick is passing, both times are fine.
-//! But whoever holds the lock of a lane's stripe reads a time that is not before the lane's own: who filled the lane
-//! had read that time, and held the lock before. So no lane ever seems to come from the future, which would look
-//! like the dead stamp. For the same reason, whoever sweeps by what it has read of the clock has read it under the lock,
-//! or keeps the next tick from beginning.
+//! A writer reads the clock under the lock of the stripe that it writes to. While the tick is passing, both
+//! times are correct. But a thread that holds the lock of a lane's stripe reads a time no earlier than the
+//! lane's own: the thread that filled the lane had read that time, and held the lock before. So no lane ever
+//! seems to come from the future, which would look like the dead stamp. For the same reason, a thread that
+//! sweeps by a time has read it under the lock, or keeps the next tick from beginning.
 //!
 //! # Is a lookup right?
 //!
-//! *What is dead is gone sooner or later:* a lookup does not look at stamps at all.
+//! *A dead lane is gone sooner or later:* a lookup does not look at stamps at all.
 //!
-//! *What is not dead is found.* Nothing that T1 and T2 do changes another lane. But one item may have
-//! two copies: a dead one in bucket `S`, and one that another thread inserts into its other bucket `D`. Say
-//! that it comes there before T1. A lookup reads `D`; the new copy comes; T1; T2 erases the old one; the lookup reads
-//! `S`. It has seen neither, though there was one at every moment. The insert changes no version, and T2
-//! changes that of `S` alone. So a lookup takes the version of the bucket that it reads *last*. Then that is `S`, and
-//! T2 sends it away. If it reads `S` first, and finds the old copy gone, then it sees in `D` what had come there
-//! before: who swept `S` knew of T1, and whoever knows of T1 knows what came before that. (If the new copy comes by a
-//! writer who does not know of T1, while others do, then let it come after T1.)
+//! *A lane that is not dead is found.* T1 and T2 change only dead lanes. But one item may have two copies: a
+//! dead one in bucket `S`, and one that another thread inserts into its other bucket `D`. Say that the new
+//! copy arrives before T1. A lookup reads `D`; the new copy arrives; T1; T2 erases the old one; the lookup
+//! reads `S`. It has seen neither, though there was one at every moment. The insert changes no version, and
+//! T2 changes only that of `S`. So a lookup uses the version of the bucket that it reads *last*. Here that is
+//! `S`, and T2 invalidates the lookup. If it reads `S` first, and finds the old copy gone, then it sees the
+//! new copy in `D`: the insert happens-before T1, T1 happens-before the sweep of `S`, and the lookup has read
+//! a store of that sweep. (If the insert and T1 are not ordered, because its writer has not seen T1 while
+//! other threads have, count the insert as after T1.)
 //!
-//! And if the new copy comes after T1? Then the old one was dead before, and the item was absent at a moment of
-//! this lookup. Another lookup that found the old copy, found the new one a little later, for all it knows, or was
-//! over by then.
+//! And if the new copy arrives after T1? Then the old copy was dead before, and the item was absent at some
+//! moment during this lookup. Another lookup that found the old copy either had ended by then, or is
+//! indistinguishable from one that found the new copy a little later.
 //!
-//! In a [wide](mod@crate::shard::kick#and-in-a-wide-bucket) bucket, the page on kicks asks more: that
-//! whatever takes an item out of a lane changes the versions of *both* its stripes, because a lookup
-//! that saw the head of one item may see the tail of the next. T2 holds one lock only, and while it
-//! erases, it makes that stripe's version odd. So in a filter that forgets, a lookup in wide buckets reads
-//! the versions of both its stripes.
+//! In a [wide](mod@crate::shard::kick#and-in-a-wide-bucket) bucket, the page on kicks requires more: every
+//! operation that takes an item out of a lane changes the versions of *both* its stripes, because a lookup
+//! that saw the head of one item may see the tail of the next. T2 holds only one lock, and makes only that
+//! stripe's version odd while it erases. So in a filter that forgets, a lookup in wide buckets reads the
+//! versions of both its stripes.
 //!
 //! # And in a growing filter?
 //!
-//! There the same happens in the shards that there are, and in those that splits add meanwhile (see
-//! `backend/growing/sharded/forget.rs`). The end of the tick takes the items of exhausted lanes off (see
-//! `backend/growing/ledger.rs`).
+//! The same happens in all of its shards, including those that splits add meanwhile (see
+//! `backend/growing/sharded/expiry.rs`). The end of the tick takes the items of exhausted lanes off the
+//! ledger (see `backend/growing/ledger.rs`).
 
 use crate::layout::either;
 use crate::layout::geometry::Place;
@@ -79,31 +81,32 @@ use crate::shard::lease::Lease;
 use crate::table::clock::Clock;
 use crate::table::stripe::{Locks, StripeSet};
 
-/// So many words are added up at once: the smallest lanes count to 255.
+/// The number of words that are summed at once: the smallest lanes count to 255.
 const IN_A_SUM: usize = 128;
 
 impl<L: Lease> Shard<'_, L> {
-    /// What time it is, for a caller that holds a lock of the shard.
+    /// Returns the time, for a caller that holds a lock of the shard.
     #[inline]
     pub fn now(self) -> Moment {
         self.lease.clock(self.table).map_or(Moment::FIRST, Clock::now)
     }
 
-    /// Whether what has expired may be left in stripes that nobody has locked since.
+    /// Whether a tick is passing, so that stripes that no thread has locked since its beginning may have
+    /// expired lanes.
     #[inline]
     pub fn is_ticking(self) -> bool {
         self.lease.clock(self.table).is_some_and(Clock::is_passing)
     }
 
-    /// What time it is, for a caller that has just locked these stripes. If a tick is passing, erases what has expired
-    /// in those where nobody has done so: by that time, nothing in them has.
+    /// Returns the time, for a caller that has just locked these stripes. If a tick is passing, sweeps those
+    /// stripes that have not been swept, so that no lane in them has expired by that time.
     #[inline]
     pub fn sweep_moved(
         self,
         locked: &impl Locks,
         stripes: impl IntoIterator<Item = usize>,
     ) -> Moment {
-        // Who reads a time also sees that its tick is passing, unless it has passed.
+        // A thread that reads a time also sees that its tick is passing, unless it has passed.
         let now = self.now();
         if rule!("a_stripe_is_locked_and_not_swept", self.is_ticking(), false) {
             self.sweep_locked(locked, stripes, now);
@@ -145,8 +148,8 @@ impl<L: Lease> Shard<'_, L> {
         Ok(())
     }
 
-    /// Sweeps one stripe after the other, if a tick is passing: what a search for room finds must not depend on how far
-    /// that has come.
+    /// Sweeps one stripe after the other, if a tick is passing: the result of a search for room must not
+    /// depend on the progress of the tick.
     #[inline]
     pub fn sweep_all(self) -> Result<(), L::Lapsed> {
         if !self.is_ticking() {
@@ -161,8 +164,8 @@ impl<L: Lease> Shard<'_, L> {
         Ok(())
     }
 
-    /// Erases what has expired in a stripe, unless a writer has done so in this tick. `uncounted` gets the words before
-    /// that, and returns how many of the lanes that go the stripe does not count.
+    /// Erases the expired lanes of a stripe, unless a writer has done so in this tick. `uncounted` is called
+    /// with the words before that, and returns how many of these lanes the stripe does not count.
     pub fn sweep(self, stripe: usize, now: Moment, uncounted: impl FnMut(&[u64]) -> i32) {
         let locked = self.table.stripes().lock(stripe);
         if !self.table.stripes().is_swept(stripe, now) {

@@ -1,8 +1,8 @@
-//! Operations on a whole shard, under all its locks: clear, copy, fill, count.
+//! Operations on a whole shard, under all its locks: clear, copy, fill and count.
 //!
-//! An item moves under the locks of both its stripes, so a copy that holds all of them meets each
-//! item exactly once. Readers need not know of a copy. Twins
-//! `a_copy_goes_stripe_by_stripe`, `a_copy_is_made_without_the_locks`.
+//! An item moves under the locks of both its stripes, so a copy made under all locks contains each item
+//! exactly once. A copy does not invalidate readers. Twins `a_copy_goes_stripe_by_stripe`,
+//! `a_copy_is_made_without_the_locks`.
 
 use crate::layout::bucket::Words;
 use crate::layout::either;
@@ -36,9 +36,8 @@ pub fn clear(table: &Table, shard: usize) {
 }
 
 impl<L: Lease> Shard<'_, L> {
-    /// Empties the shard, and calls `cleared` before other threads can write to it again. All
-    /// stripes are locked, so that no item escapes from a segment that has not been cleared yet into
-    /// one that has.
+    /// Empties the shard, and calls `cleared` before other threads can write to it again. All stripes are
+    /// locked, so that no item moves from a segment that has not been cleared yet into one that has.
     pub fn clear(self, cleared: impl FnOnce()) -> Result<(), L::Lapsed> {
         rule!("a_clear_goes_stripe_by_stripe", (), return self.clear_one_by_one(cleared));
         let locked = self.lock_all()?;
@@ -48,11 +47,12 @@ impl<L: Lease> Shard<'_, L> {
         Ok(())
     }
 
-    /// Replaces each bucket that is not empty by what is left of it, for a caller that holds all locks of the shard.
+    /// Replaces each bucket that is not empty by what `what_is_left` returns for it. The caller holds all
+    /// locks of the shard.
     pub fn rewrite(self, locked: &impl Locks, mut what_is_left: impl FnMut(Words) -> Words) {
         rule!("a_clear_outdates_no_reader", self.invalidate_all_readers(locked), ());
         let all = self.own_stripes().collect::<StripeSet<SHARD_STRIPES>>();
-        // The two words of a wide bucket are not emptied at once.
+        // The two words of a wide bucket cannot be emptied in one store.
         let moves = rule!("a_wide_shard_is_cleared_without_a_version", L::WIDE, false);
         let _moving = moves.then(|| self.write_section(locked, &all));
         for bucket in self.buckets() {
@@ -63,14 +63,14 @@ impl<L: Lease> Shard<'_, L> {
         }
     }
 
-    /// Sends away all readers that have begun.
+    /// Invalidates all readers that have begun.
     fn invalidate_all_readers(self, locked: &impl Locks) {
         self.own_stripes()
             .for_each(|stripe| self.table.stripes().invalidate_readers(locked, stripe));
     }
 
-    /// Copies the words of all buckets as they are at one moment. Returns the number of items, by the counts and
-    /// what `others` says at that moment.
+    /// Copies the words of all buckets as they are at one moment. Returns the number of items at that moment:
+    /// the counts of the stripes, and what `others` returns.
     pub fn copy(self, to: &mut [u64], others: impl FnOnce() -> i64) -> Result<i64, L::Lapsed> {
         rule!("a_copy_goes_stripe_by_stripe", (), return self.copy_one_by_one(to, others));
         rule!("a_copy_is_made_without_the_locks", (), return self.copy_unlocked(to, others));
@@ -99,8 +99,8 @@ impl<L: Lease> Shard<'_, L> {
         Ok(())
     }
 
-    /// Makes the counts of all stripes add up to `items`, in equal parts. The first of what cannot be
-    /// divided goes to the stripe of `bucket`.
+    /// Sets the counts of all stripes so that they add up to `items`, in equal parts. The remainder goes one
+    /// by one to the stripes from that of `bucket` on.
     pub fn share_out(self, locked: &impl Locks, items: i64, bucket: Bucket) {
         let stripes = self.own_stripes().count() as i64;
         let (each, left) = (items.div_euclid(stripes), items.rem_euclid(stripes));
@@ -111,17 +111,17 @@ impl<L: Lease> Shard<'_, L> {
         }
     }
 
-    /// All buckets, by the words of a moment ago.
+    /// Returns recent words of all buckets.
     pub fn all_words(self) -> impl Iterator<Item = Words> {
         self.buckets().map(move |bucket| self.read_rest(bucket, self.read(bucket)))
     }
 
-    /// The number of items, by the counts of a moment ago.
+    /// Returns a recent number of items, by the counts.
     pub fn all_items(self) -> i64 {
         self.own_stripes().map(|stripe| i64::from(self.items(stripe))).sum()
     }
 
-    /// The buckets of one of the shard's stripes.
+    /// Returns the buckets of one of the shard's stripes.
     pub fn buckets_of(self, stripe: usize) -> impl Iterator<Item = Bucket> {
         let first = ((stripe - Table::stripe_of(self.base)) as u32) * STRIPE_BUCKETS;
         (first..(first + STRIPE_BUCKETS).min(self.table.geometry().buckets())).map(Bucket)

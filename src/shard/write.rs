@@ -1,6 +1,6 @@
 //! Inserts and removals of one item, in its own two buckets.
 //!
-//! An item that finds both buckets full is passed on to [`kick`](mod@crate::shard::kick).
+//! An item whose buckets are both full is passed on to [`kick`](mod@crate::shard::kick).
 
 use crate::layout::bucket::{Fingerprint, Lane, Words};
 use crate::layout::geometry::{Bucket, Place};
@@ -13,7 +13,8 @@ use crate::shard::lookup::SeenVersions;
 use crate::table::stripe::Locks;
 use std::cmp::Reverse;
 
-/// The lane that has lost the fewest bits goes first, and of several such lanes the oldest.
+/// The order in which lanes are removed: the lane that has lost the fewest bits first, and of several such
+/// lanes the oldest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     lost: u32,
@@ -30,8 +31,8 @@ impl<L: Lease> Shard<'_, L> {
         }
     }
 
-    /// Adds a copy of the item if one of its buckets has room. In a shard that may be split, which limits
-    /// the copies of an item, only if the emptier bucket seems to have none yet.
+    /// Adds a copy of the item if one of its buckets has room. A shard that may be split limits the copies of
+    /// an item: there it does so only if the emptier bucket seems to have none yet.
     #[inline(always)]
     pub fn insert_at_once(self, place: Place) -> Result<Option<()>, L::Lapsed> {
         let (bucket, word) =
@@ -47,8 +48,8 @@ impl<L: Lease> Shard<'_, L> {
         Ok(self.fill_locked(&locked, bucket, place.fp).then_some(()))
     }
 
-    /// The emptier of the item's buckets, and its word. Choosing that one lets buckets fill up
-    /// later and makes kicks rarer.
+    /// Returns the emptier of the item's buckets, and its word. Filling the emptier one makes buckets fill up
+    /// later and kicks rarer.
     #[inline]
     pub fn emptier_of(self, place: Place, first: u64, second: u64) -> (Bucket, u64) {
         let (in_first, in_second) = (self.lanes().empty(first), self.lanes().empty(second));
@@ -75,7 +76,7 @@ impl<L: Lease> Shard<'_, L> {
         }
     }
 
-    /// Adds the item unless it is here, if one of its buckets has room. `None` if neither has.
+    /// Adds the item unless it is here, if one of its buckets has room. Returns `None` if neither has.
     #[inline(always)]
     pub fn insert_if_absent_at_once(self, place: Place) -> Result<Option<bool>, L::Lapsed> {
         let lanes = self.lanes();
@@ -87,15 +88,16 @@ impl<L: Lease> Shard<'_, L> {
         if self.matches(place, first, second) && is_sure() {
             return Ok(Some(false));
         }
-        // An item that was not seen is decided under the locks: of its own buckets if one has
-        // room, of a whole path if both are full.
+        // If the item was not seen, the decision is made under locks: those of its own buckets if one has
+        // room, those of a whole path if both are full.
         if lanes.empty(first).or(lanes.empty(second)).is_empty() {
             return Ok(None);
         }
         self.insert_if_absent_locked(place)
     }
 
-    /// Decides under both locks. `None` if the item is not here and both buckets are full.
+    /// Adds the item unless it is here, as both locks show. Returns `None` if it is not here and both buckets
+    /// are full.
     #[inline]
     pub fn insert_if_absent_locked(self, place: Place) -> Result<Option<bool>, L::Lapsed> {
         rule!(
@@ -128,13 +130,13 @@ impl<L: Lease> Shard<'_, L> {
         );
         let lanes = self.lanes();
         let locked = self.lock(place)?;
-        // One time for all that follows: a tick may begin meanwhile.
+        // The time is read once, since a tick may begin meanwhile.
         let forgets = lanes.forgets();
         let now = if forgets { self.sweep_own(&locked, place) } else { Moment::FIRST };
         let (first, second) = self.read_both(&locked, place);
         let (in_first, in_second) =
             (self.lane_to_remove(first, place, now), self.lane_to_remove(second, place, now));
-        // The lane that goes matches a subset of the items that the lane that stays matches. So
+        // The items that the removed lane matches are a subset of those that the remaining lane matches. So
         // any other item that it matched is still found.
         let second_is_closer = match (in_first, in_second) {
             (Some((here, _)), Some((there, _))) => there < here,
@@ -169,7 +171,7 @@ impl<L: Lease> Shard<'_, L> {
         Ok(if self.lease.may_be_last() { Removal::PerhapsLast } else { Removal::Done })
     }
 
-    /// How many ticks ago the item came whose lane [`remove`](Self::remove) would empty. `None` if there is
+    /// Returns the age in ticks of the lane that [`remove`](Self::remove) would empty, or `None` if there is
     /// none.
     pub fn age(self, place: Place) -> Result<Option<u64>, L::Lapsed> {
         if !self.contains(place)? {
@@ -183,7 +185,7 @@ impl<L: Lease> Shard<'_, L> {
         Ok(goes.map(|rank| rank.age.0))
     }
 
-    /// Of the lanes that match the item, the one that is removed first.
+    /// Returns, of the lanes that match the item, the one that is removed first.
     #[inline]
     fn lane_to_remove(self, words: Words, place: Place, now: Moment) -> Option<(Rank, Lane)> {
         let (lanes, among) = (self.lanes(), self.matching(words, place.fp));
@@ -198,7 +200,8 @@ impl<L: Lease> Shard<'_, L> {
         among.map(|lane| (rank(lane), lane)).min_by_key(|(rank, _)| *rank)
     }
 
-    /// Sends away the readers that have begun to look for the item: one copy goes, another stays.
+    /// Invalidates the readers that have begun to look for the item, before one copy is removed and another
+    /// stays.
     #[cold]
     fn invalidate_readers(self, locked: &impl Locks, place: Place) {
         let both = [place.first, place.second];

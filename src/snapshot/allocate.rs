@@ -1,5 +1,4 @@
-//! Memory for what a file claims to hold. If there is not enough, the result is an error and never
-//! an abort.
+//! Allocates memory for what a file claims to hold. If there is not enough, the result is an error and never an abort.
 
 use crate::backend::parts::Plan;
 use crate::layout::geometry::Geometry;
@@ -12,12 +11,12 @@ pub fn check_fits(one: &Geometry, shards: usize) -> Result<(), Reason> {
     if bytes > isize::MAX as usize / 2 { Err(Reason::OutOfMemory { bytes }) } else { Ok(()) }
 }
 
-/// The error for so many values that could not be allocated.
+/// The error when `count` values cannot be allocated.
 pub fn no_memory_for<T>(count: usize) -> Reason {
     Reason::OutOfMemory { bytes: count.saturating_mul(size_of::<T>()) }
 }
 
-/// Makes room for so many values more.
+/// Reserves memory for `more` values.
 pub fn reserve<T>(values: &mut Vec<T>, more: usize) -> Result<(), Reason> {
     values.try_reserve(more).map_err(|_| no_memory_for::<T>(more))
 }

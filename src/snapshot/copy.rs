@@ -1,8 +1,8 @@
 //! A copy of a filter in memory, while other threads change the filter.
 //!
-//! It is made like a file that is saved and loaded, and so with the same promises: an item that stays in is in
-//! the copy once, and ticks do not wait for more than one shard. Each shard is copied once: if a filter grows
-//! meanwhile, the copy grows as well.
+//! The copy is made like a file that is saved and loaded, and so with the same promises: an item that stays in the
+//! filter is in the copy once, and ticks do not wait for more than one shard. Each shard is copied once: if a filter
+//! grows meanwhile, the copy grows as well.
 
 use crate::backend::Backend;
 use crate::backend::parts::{Block, Copied, Loaded, Plan};
@@ -14,7 +14,7 @@ use crate::snapshot::part::blocks::BlockReader;
 use crate::snapshot::write::copy_next;
 use crate::table::ticking::Time;
 
-/// Copies what a filter has. The error is the number of bytes that could not be allocated.
+/// Copies a filter. The error is the number of bytes that could not be allocated.
 pub fn copy(backend: &Backend) -> Result<Backend, usize> {
     let (plan, loaded) = loaded(backend).map_err(|reason| match reason {
         Reason::OutOfMemory { bytes } => bytes,
@@ -30,14 +30,15 @@ fn loaded(backend: &Backend) -> Result<(Plan, Loaded), Reason> {
     {
         return Ok((backend.plan(), list.loaded()));
     }
-    // A list that has ended left shards.
+    // If there was a list, shards have replaced it.
     let plan = backend.plan();
     let loaded =
         copied(&plan, backend.shards(), |next, buckets| copy_next(backend, next, buckets))?;
     Ok((plan, loaded))
 }
 
-/// Puts together what these calls copy, shard by shard, of a room that has so many shards now.
+/// Builds a backend's contents from the shards that `copy_next` copies. The filter has `shards` shards at the
+/// beginning.
 fn copied(
     plan: &Plan,
     shards: usize,
@@ -48,7 +49,7 @@ fn copied(
     let (mut next, mut now) = (Some(0), None);
     while let Some((copied, time)) = copy_next(&mut next, &mut buckets) {
         let block = match plan {
-            // Its items are its lanes, and need not be counted again.
+            // The items of a shard are its taken lanes, which need not be counted again.
             Plan::Fixed(_) => Block { items: copied.items, counted: copied.items, ..Block::EMPTY },
             Plan::Growing(_) => reader.block(&copied, &buckets),
         };
@@ -68,7 +69,7 @@ mod tests {
     use crate::layout::geometry::Mixed;
     use crate::layout::sizing::growth_plan;
 
-    /// After each shard, the room doubles. Without a copy that grows as well, there would be no end.
+    /// The filter grows after each copied shard. Unless the copy grew as well, there would be no end.
     #[test]
     fn each_shard_is_copied_once_while_the_room_grows() {
         let plan = growth_plan(100_000, 0.001, 0, 64.0, [0, usize::MAX]).expect("a layout");

@@ -1,14 +1,14 @@
-//! What has been gathered of a filter while its blocks come.
+//! Gathers the shards of a filter while its blocks are read.
 //!
-//! Memory is taken only for what has come, whatever a header claims:
+//! Memory is allocated only for shards that have been read, whatever a header claims:
 //!
-//! * The shards of a growing filter go into the [tables](Tables) where they stay. These are bought one
-//!   after another, as by a filter that grows. Only the directory is made at the end.
-//! * A fixed filter has one table. Shards wait until half of them have come. Then the table is
-//!   allocated, which the system provides page by page as it is written, and with each further shard,
-//!   two that wait go into it. So none are left at the end.
+//! * The shards of a growing filter go into the [tables](Tables) where they stay. Tables are allocated one after
+//!   another, as in a filter that grows. Only the directory is made at the end.
+//! * A fixed filter has one table. Shards wait until half of them have been read. Then the table is allocated; the
+//!   system provides its pages as they are written. Each further shard moves two waiting shards into the table, so none
+//!   are left at the end.
 //!
-//! What a part has brought can be taken back, if the rest of the part turns out to be damaged.
+//! The shards of a part can be removed again, if the rest of the part turns out to be damaged.
 
 use crate::backend::growing::sharded::AnySharded;
 use crate::backend::growing::site::Site;
@@ -40,7 +40,7 @@ impl Gathered {
         }
     }
 
-    /// The same, with memory for so many shards.
+    /// Begins with memory for `shards` shards.
     pub fn with_memory(plan: &Plan, shards: usize) -> Result<Self, Reason> {
         Ok(match plan {
             Plan::Fixed(_) => {
@@ -63,7 +63,7 @@ impl Gathered {
         }
     }
 
-    /// Takes back all shards but the first ones.
+    /// Removes all shards but the first `shards`.
     pub fn truncate(&mut self, shards: u64) {
         match self {
             Gathered::Fixed(all) => all.truncate(shards as usize),
@@ -72,7 +72,7 @@ impl Gathered {
         }
     }
 
-    /// All of it, at the time at which the last shard was copied.
+    /// Returns all shards, as of the time at which the last one was copied.
     pub fn finish(
         self,
         plan: &Plan,
@@ -90,11 +90,11 @@ impl Gathered {
 /// The shards of a fixed filter.
 #[derive(Default)]
 pub struct InOneTable {
-    /// Allocated when half of the shards have come.
+    /// Allocated when half of the shards have been read.
     table: Option<Table>,
-    /// All that have come.
+    /// The blocks of all shards that have been read.
     blocks: Vec<Block>,
-    /// How many of these are in the table, and the buckets of the others.
+    /// The number of these shards that are in the table, and the buckets of the others.
     placed: usize,
     waiting: VecDeque<Vec<u64>>,
 }
@@ -163,7 +163,7 @@ impl InOneTable {
     }
 }
 
-/// Makes the shards of a table, which were copied at other times, as old as they are at this time.
+/// Brings the shards of a table, which were copied at different times, to this time.
 pub fn make_older(
     table: &Table,
     plan: &Plan,
@@ -173,7 +173,7 @@ pub fn make_older(
 ) -> Result<(), Reason> {
     let mut words = Vec::new();
     for (shard, block) in blocks.iter_mut().enumerate() {
-        // Those that follow are no older.
+        // The shards that follow were copied at this time.
         let Some(lag) = lag(block.time, time) else { break };
         if words.is_empty() {
             words = zeros(plan.geometry().words())?;
@@ -192,9 +192,9 @@ pub fn make_older(
 pub struct InTables {
     tables: Option<Box<Tables>>,
     depths: Vec<u32>,
-    /// The greatest of them, on which the size of the directory depends.
+    /// The greatest of these depths, which determines the size of the directory.
     deepest: u32,
-    /// Their times, if the filter forgets.
+    /// The times of the shards, if the filter forgets.
     times: Vec<Time>,
 }
 
@@ -256,15 +256,15 @@ impl InTables {
     }
 }
 
-/// Returns tables, of which the first has so many shards. None is in use.
+/// Returns tables whose first one has `shards` shards. None of the shards is in use.
 fn tables_for(plan: &Plan, shards: usize) -> Result<Box<Tables>, Reason> {
     let tables = Tables::for_shards(plan.geometry(), shards);
     tables.map(Box::new).map_err(|bytes| Reason::OutOfMemory { bytes })
 }
 
-/// Takes a shard into use, if there is memory. If there is a limit, a new table leaves the filter below it, as long as that is
-/// possible: a limit may have been set that is less than what the filter has. What is above it then at most doubles with each
-/// table, so that there are not too many.
+/// Takes a shard into use, if there is memory. If the filter has a limit, a new table keeps it below the limit as long
+/// as that is possible: the limit may have been lowered below the size of the filter. Above the limit, a new table at
+/// most doubles the excess, so that there are not too many tables.
 fn take<'a>(tables: &'a Tables, plan: &Plan, deepest: u32) -> Option<&'a Site> {
     let (taken, most) = match plan {
         Plan::Growing(plan) => {

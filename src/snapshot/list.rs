@@ -1,5 +1,5 @@
-//! The file of a small filter: instead of shards, a block with the hashes of all items, and
-//! with their stamps if the filter forgets.
+//! The block of a small filter: instead of shards, it holds the hashes of all items, and their stamps if the filter
+//! forgets.
 
 use crate::backend::growing::Growing;
 use crate::backend::growing::list::slots::GAP;
@@ -20,16 +20,16 @@ const AT: u64 = 8 * HEADER_WORDS as u64;
 /// The items of a list.
 #[derive(Clone, Debug, Default)]
 pub struct ListBlock {
-    /// Their mixed hashes, in ascending order.
+    /// The mixed hashes of the items, in ascending order.
     pub hashes: Vec<u64>,
-    /// Their stamps, in a filter that forgets.
+    /// The stamps of the items, in a filter that forgets.
     pub stamps: Vec<u8>,
-    /// When they were copied, in a filter that forgets.
+    /// The time at which the list was copied, in a filter that forgets.
     pub time: Option<Time>,
 }
 
 impl ListBlock {
-    /// Copies the list of a filter, unless that has ended.
+    /// Copies the list of a filter. Returns `None` if shards have replaced it.
     pub fn of(growing: &Growing) -> Result<Option<Self>, Reason> {
         let held = growing.ticking().map(|ticking| ticking.pause(growing));
         let Some(items) = growing.items_of_list() else { return Ok(None) };
@@ -43,19 +43,19 @@ impl ListBlock {
     }
 }
 
-/// The stamps in a word.
+/// The number of stamps in a word.
 const IN_A_WORD: usize = size_of::<u64>();
 
-/// The words of a block for so many items.
+/// The number of words in a block of `items` items.
 fn words_for(plan: &Plan, items: usize) -> usize {
     let in_time = items.div_ceil(IN_A_WORD) + TIME_WORDS;
     BLOCK_WORDS + items + if plan.geometry().lanes().forgets() { in_time } else { 0 }
 }
 
-/// The most items of a list. The memory that a file can claim for them is that of a few shards.
+/// The maximum number of items in a list. The memory that a file can claim for them is that of a few shards.
 pub const MAX: i64 = MAX_LISTED as i64;
 
-/// The length of the whole part with so many items, if a list has so many.
+/// The length of the part with a list of `items` items, if a list can have so many.
 pub fn length(plan: &Plan, items: i64) -> u64 {
     match usize::try_from(items) {
         Ok(count) if items <= MAX => 8 * (HEADER_WORDS + words_for(plan, count) + END_WORDS) as u64,

@@ -1,15 +1,15 @@
 //! Filters in files: saving one while other threads use it, and loading it again.
 //!
-//! * [`part`] is what files and pieces are: a header, blocks and an end.
+//! * [`part`] has the format of files and pieces: a header, blocks and an end.
 //! * [`list`] is the only block of a small filter.
 //! * [`write`](mod@write) writes a part of a filter, and a [`piece`] is one in memory.
-//! * [`read`] makes a filter of its parts, which come from a [`source`], and [`gather`] holds what has come of it.
+//! * [`read`] makes a filter from its parts, which come from a [`source`], and [`gather`] holds the shards read so far.
 //! * [`copy`] copies a filter in memory.
-//! * [`file`](mod@file) has what needs a file.
-//! * `allocate` gets memory for what a file claims to hold.
+//! * [`file`](mod@file) has the operations that need a file.
+//! * `allocate` allocates the memory for what a file claims to hold.
 //! * [`error`] has the errors of all of these, and their texts.
 //!
-//! What a room and a file have in common is in [`room::parts`](crate::backend::parts).
+//! The types that backends and files share are in [`backend::parts`](crate::backend::parts).
 
 mod allocate;
 pub mod copy;

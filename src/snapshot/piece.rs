@@ -1,4 +1,4 @@
-//! From a filter to one piece of it.
+//! Makes one piece of a filter.
 
 use crate::backend::Backend;
 use crate::snapshot::allocate::reserve;
@@ -10,7 +10,7 @@ use crate::snapshot::write::{Part, write};
 use crate::stable_hash::PersistentHasher;
 use std::fmt;
 
-/// The bytes before and after the blocks.
+/// The number of bytes before and after the blocks.
 const AROUND: usize = 8 * (HEADER_WORDS + END_WORDS);
 
 /// A piece of a filter, which was made by [`piece_at`](crate::ConcurrentCuckooFilter::piece_at).
@@ -32,7 +32,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// What every piece begins with, and nothing else does that koel writes.
+    /// The first bytes of every piece, and of nothing else that koel writes.
     ///
     /// ```
     /// # use koel::{ConcurrentCuckooFilter, Piece, StableHash};
@@ -43,7 +43,7 @@ impl Piece {
     /// ```
     pub const MAGIC: [u8; 8] = PIECE_MAGIC;
 
-    /// Returns the bytes, which are to be sent or stored as they are, and to be
+    /// Returns the bytes of the piece, which are sent or stored as they are, and later
     /// [pushed](crate::PieceLoader::push).
     ///
     /// ```
@@ -59,10 +59,10 @@ impl Piece {
         &self.bytes
     }
 
-    /// Returns what the header says of the filter: how it was built, and its hasher.
+    /// Returns the part of the header that describes the filter: how it was built, and its hasher.
     ///
-    /// With the [blocks](Self::blocks), it is all that a piece has of the filter's contents. What else is in a piece
-    /// tells it from others.
+    /// Together with the [blocks](Self::blocks), it is everything that a piece contains of the filter. The rest only
+    /// distinguishes the piece from others.
     #[must_use]
     pub fn header(&self) -> &[u8] {
         &self.bytes[..8 * WORDS_OF_FILTER]
@@ -129,7 +129,7 @@ pub fn piece_of<S: PersistentHasher>(
     let is_list = matches!(backend, Backend::Growing(growing) if growing.shards().is_none());
     if !is_list {
         let plan = backend.plan();
-        // There may be more when they are copied.
+        // There may be more shards by the time they are copied.
         let blocks = part.most_blocks(&plan).min(backend.shards() as u64);
         reserve(&mut bytes, AROUND + (blocks * block_bytes(&plan)) as usize)?;
     }

@@ -1,8 +1,7 @@
-//! From parts to a filter: one after the other, each from front to back.
+//! Reads a filter from its parts, one after the other, each from front to back.
 //!
-//! A file is one part, and pieces are several. Everything is validated before it is believed: the order of the parts, the
-//! blocks, and how they follow one another. A part that is refused leaves no trace: the one that should have come can still be
-//! read.
+//! A file is one part, and pieces are several. Everything is validated before it is used: the order of the parts, the
+//! blocks, and the order of the blocks. A part that is refused leaves no trace: the right part can still be read.
 
 use crate::backend::Backend;
 use crate::backend::parts::Loaded;
@@ -26,7 +25,7 @@ pub struct ReadFilter<S> {
 }
 
 impl<S> ReadFilter<S> {
-    /// The capacity of the filter, what it has, and its hasher.
+    /// Returns the filter's capacity, its backend, and its hasher.
     pub fn into_backend(self) -> Result<(usize, Backend, S), Reason> {
         let ReadFilter { header: Header { plan, capacity, hasher, .. }, mut loaded } = self;
         let (Loaded::Shards { time, .. }
@@ -39,7 +38,7 @@ impl<S> ReadFilter<S> {
     }
 }
 
-/// Reads a filter that is one part, and that takes so many bytes without its heap.
+/// Reads a filter that is one part. `own_bytes` is the size of the filter without its heap.
 pub fn read<S: PersistentHasher>(
     reader: impl Read,
     own_bytes: usize,
@@ -49,7 +48,7 @@ pub fn read<S: PersistentHasher>(
     read_after(words, source, own_bytes)
 }
 
-/// The same after its header, as it was read.
+/// Reads the rest of such a part, after its header.
 pub fn read_after<S: PersistentHasher>(
     words: Words<HEADER_WORDS>,
     source: Source<impl Read>,
@@ -63,17 +62,18 @@ pub fn read_after<S: PersistentHasher>(
     })
 }
 
-/// A filter whose parts are coming.
+/// A filter whose parts are being read.
 pub struct Loading<S> {
     /// The size of the filter without its heap.
     own_bytes: usize,
-    /// With the header of the last part: the limit of the filter's size may have changed since the first.
+    /// What has been read so far, and the header of the last part: the limit of the filter's size may have changed
+    /// since the first part.
     begun: Option<(Begun, Header<S>)>,
 }
 
-/// What has come of a filter.
+/// The parts of a filter that have been read.
 struct Begun {
-    /// The header of the first part, as it was parsed.
+    /// The header of the first part, after parsing.
     header: Words<HEADER_WORDS>,
     /// The turn of the last part.
     turn: Option<u64>,
@@ -103,7 +103,7 @@ impl<S: PersistentHasher> Loading<S> {
         self.add(words, source).map(|()| true)
     }
 
-    /// The same after the header of the part, as it was read.
+    /// Adds a part whose header has been read.
     fn add(
         &mut self,
         mut words: Words<HEADER_WORDS>,
@@ -124,17 +124,17 @@ impl<S: PersistentHasher> Loading<S> {
         Ok(())
     }
 
-    /// Whether the filter grows, once a part has come.
+    /// Whether the filter grows. `None` until a part has been read.
     pub fn grows(&self) -> Option<bool> {
         self.begun.as_ref().map(|(_, header)| header.plan.grows())
     }
 
-    /// The place where the next part begins. `None` if all have come.
+    /// The place where the next part begins. `None` if all parts have been read.
     pub fn next(&self) -> Option<u64> {
         self.begun.as_ref().map_or(Some(0), |(begun, _)| begun.coverage.next())
     }
 
-    /// The filter, if all of its parts have come.
+    /// Returns the filter, if all of its parts have been read.
     pub fn finish(self) -> Result<ReadFilter<S>, Reason> {
         let next = self.next();
         match (self.begun, next) {
@@ -148,7 +148,7 @@ impl<S: PersistentHasher> Loading<S> {
 }
 
 impl Begun {
-    /// Nothing yet, of the filter with this header.
+    /// Begins the filter with this header.
     fn of<S>(header: &Header<S>, words: Words<HEADER_WORDS>) -> Self {
         let Header { plan, is_list, .. } = header;
         Begun {
@@ -169,7 +169,7 @@ impl Begun {
         source: &mut Source<impl Read>,
     ) -> Result<(), Reason> {
         self.check_order(header, words)?;
-        // If the source panicked in the part before, some of that is here.
+        // If the source panicked in the previous part, some shards of that part are still here.
         self.gathered.truncate(self.coverage.blocks());
         let (coverage, times) = (self.coverage.clone(), self.times.clone());
         let tally = Totals::new(header_sum, coverage, times, header.is_file());
@@ -203,14 +203,14 @@ impl Begun {
         Ok(())
     }
 
-    /// Reads and validates what follows a header. Returns what is covered then, and the times.
+    /// Reads and validates what follows a header. Returns the coverage and the times after this part.
     fn add_blocks<S>(
         &mut self,
         Header { plan, is_list, .. }: &Header<S>,
         mut tally: Totals,
         source: &mut Source<impl Read>,
     ) -> Result<(Coverage, Times), Reason> {
-        // The word that comes next: the number of a block, or the beginning of the end.
+        // The next word: the number of a block, or the first word of the end.
         let mut next = [0];
         if *is_list {
             let (list, sum) = read_list(plan, source)?;

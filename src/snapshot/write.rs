@@ -1,8 +1,8 @@
-//! From a filter to the words of a part of it.
+//! Writes a part of a filter.
 //!
-//! The shards are copied and written one by one, so only one of them is in memory twice. In a
-//! growing filter, shards may be split meanwhile. The blocks still make up every root, because the
-//! room copies the shards in the order of the hashes that lead to them.
+//! The shards are copied and written one by one, so only one of them is in memory twice. In a growing filter, shards
+//! may be split meanwhile. The blocks still make up every root, because the backend copies the shards in the order of
+//! the hashes that lead to them.
 
 use crate::backend::parts::{Copied, Plan};
 use crate::backend::shards::Shards;
@@ -25,7 +25,7 @@ use crate::stable_hash::PersistentHasher;
 use crate::table::ticking::{Ticking, Time};
 use std::fmt;
 
-/// What a save has written: the numbers of items, bytes and shards.
+/// The report of a save: the numbers of items, bytes and shards that it has written.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, StableHash};
@@ -41,7 +41,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SaveReport {
-    /// The number of items in the file. An item that was inserted several times counts as often.
+    /// The number of items in the file. An item that was inserted several times counts several times.
     pub items: usize,
     /// The length of the file in bytes.
     pub bytes: u64,
@@ -61,28 +61,28 @@ impl fmt::Display for SaveReport {
     }
 }
 
-/// Which part of a filter to write.
+/// The part of a filter to write.
 #[derive(Clone, Copy)]
 pub struct Part {
     /// The place where it begins.
     pub start: u64,
     pub stamp: Provenance,
-    /// The most bytes that it may have, unless it has one block.
+    /// The maximum number of bytes of the part, unless it has only one block.
     pub most_bytes: usize,
 }
 
 impl Part {
-    /// All of it.
+    /// The whole filter, as a file.
     pub const FILE: Part = Part { start: 0, stamp: Provenance::FILE, most_bytes: usize::MAX };
 
-    /// The number of blocks that it may have.
+    /// The maximum number of blocks of the part.
     pub fn most_blocks(self, plan: &Plan) -> u64 {
         let for_blocks = self.most_bytes.saturating_sub(8 * (HEADER_WORDS + END_WORDS));
         (for_blocks as u64 / block_bytes(plan)).max(1)
     }
 }
 
-/// What a part is written to.
+/// The output of a part.
 struct Sink<W> {
     write: W,
     bytes: u64,
@@ -98,7 +98,7 @@ impl<W: FnMut(&[u8]) -> Result<(), Reason>> Sink<W> {
     }
 }
 
-/// Writes a part of a filter, from its header to its end, by calls with some of its bytes. Returns its end, and the place
+/// Writes a part of a filter, from its header to its end, in several calls of `write`. Returns the end, and the place
 /// where the next part begins, if there is another one.
 pub fn write<S: PersistentHasher>(
     backend: &Backend,
@@ -113,7 +113,7 @@ pub fn write<S: PersistentHasher>(
         true => Reason::Outgrown,
         false => Reason::NoSuchPiece { cursor: start },
     };
-    // Writes the header. Returns what is to be told of the blocks.
+    // Writes the header. Returns the totals to which the blocks are added.
     let begin = |sink: &mut Sink<_>, plan: &Plan, is_list| {
         let sum = sink.write(&mut header(plan, capacity, is_list, hasher, (start, stamp)))?;
         let coverage = Coverage::from(plan.geometry().shards(), start);
@@ -124,7 +124,7 @@ pub fn write<S: PersistentHasher>(
         _ => None,
     };
     let (tally, told) = if let Some(list) = list {
-        // A filter that has a list never had anything else, so no other place came from it.
+        // A filter with a list never had shards, so it never returned another cursor.
         if start != 0 {
             return Err(no_such_piece());
         }
@@ -135,7 +135,7 @@ pub fn write<S: PersistentHasher>(
         let told = tally.end(sink.bytes);
         (tally, told)
     } else {
-        // A list that has ended left shards.
+        // If there was a list, shards have replaced it.
         let plan = backend.plan();
         let first = shard_at(&plan, start).ok_or_else(no_such_piece)?;
         let mut block = zeros(block_words(&plan))?;
@@ -145,7 +145,7 @@ pub fn write<S: PersistentHasher>(
             && let Some((depth, items)) = copying.copy(tally.blocks(), &mut block)
         {
             let sum = sink.write(&mut block)?;
-            // Otherwise the place where it begins is inside of a shard.
+            // An error means that the part would begin inside a shard.
             tally.add(depth, items, sum).map_err(|_| no_such_piece())?;
         }
         let end = tally.end(sink.bytes);
@@ -163,7 +163,7 @@ pub fn write<S: PersistentHasher>(
     Ok((told, coverage.next()))
 }
 
-/// Returns what the room calls the shard that begins at this place, or the one that has this place.
+/// Returns the backend's cursor of the shard that begins at this place or contains it.
 fn shard_at(plan: &Plan, place: u64) -> Option<u64> {
     let (root, in_root) = (usize::try_from(place / UNITS).ok()?, place % UNITS);
     match plan {
@@ -175,9 +175,9 @@ fn shard_at(plan: &Plan, place: u64) -> Option<u64> {
     }
 }
 
-/// Copies the next shard of a filter. Returns what there is to know of it, and the time if the filter forgets.
+/// Copies the next shard of a filter. Returns its figures, and the time if the filter forgets.
 ///
-/// A filter that forgets lets no tick pass meanwhile, so the copy is of one moment.
+/// In a filter that forgets, no tick begins meanwhile, so the copy is of one moment.
 pub fn copy_next(
     backend: &Backend,
     next: &mut Option<u64>,
@@ -192,13 +192,13 @@ pub fn copy_next(
 struct Copying<'a> {
     backend: &'a Backend,
     plan: &'a Plan,
-    /// What the room calls the next shard.
+    /// The backend's cursor of the next shard.
     next: Option<u64>,
 }
 
 impl Copying<'_> {
-    /// Copies the next shard into a block with this number, which has all but its checksum then. Returns
-    /// its depth and its items, or `None` if there are no more shards.
+    /// Copies the next shard into a block with this number, and fills in everything but the checksum. Returns the depth
+    /// and the items of the shard, or `None` if there are no more shards.
     fn copy(&mut self, number: u64, block: &mut [u64]) -> Option<(u32, i64)> {
         let buckets = buckets_in(self.plan);
         let ages = buckets.end..block.len() - 1;

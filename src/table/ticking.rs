@@ -67,7 +67,7 @@ struct Progress {
     at_work: usize,
     /// The number of copies of the filter that are being made, or that wait for this tick to pass.
     copies: usize,
-    /// The number of copies that wait for a tick to begin.
+    /// The number of copies that wait for a tick to begin; `turns` counts how often such copies were let in.
     later_copies: usize,
     turns: u64,
     /// The number of threads that are about to begin a tick.

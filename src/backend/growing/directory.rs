@@ -1,29 +1,29 @@
-//! Which shard of a growing filter owns an item now.
+//! The directory: which shard of a growing filter owns an item now.
 //!
-//! The directory is a list of entries. An [`Entry`] says where a shard is and how deep it is, that is, how many
-//! bits of a hash led to it. The hash range is first divided into `roots`, the shards that the filter began with,
-//! and then halved bit by bit. A list of level `n` has `2^n` entries for each
-//! root; a shard that is less deep than that is in several adjacent entries.
+//! The directory is a list of entries. An [`Entry`] says where a shard is and how deep it is, that is, how
+//! many bits of a hash led to it. The hash range is first divided among the `roots`, the shards that the
+//! filter began with, and then halved bit by bit. A list of level `n` has `2^n` entries for each root; a
+//! shard of lower depth is in several adjacent entries.
 //!
-//! A split replaces the shard's entry by one for each half. If the list has no two entries for it,
-//! a list of the next level is made first, with each entry twice. Old lists are kept until the
-//! filter is dropped, so no reader has to be waited for; all of them together are as long as the
-//! newest. (A filter loaded from a file has no old lists at first.) An old list is right about each
-//! shard that it has an entry for. Where it has [`SPLIT`] instead, a newer list has the entry.
+//! A split replaces the shard's entry by one for each half. If the list has no two entries for the shard, a
+//! list of the next level is made first, with each entry twice. Old lists are kept until the filter is
+//! dropped, so no reader has to be waited for; together they are about as long as the newest. (A filter
+//! loaded from a file has no old lists at first.) An old list is right about each shard for which it has an
+//! entry. Where it has [`SPLIT`] instead, a newer list has the entry.
 //!
-//! A lookup keeps the entry that it read as a [`SeenEntry`], which holds for as long as the entry is
-//! unchanged. A split stores the entries of both halves while the versions of all the shard's
-//! stripes are odd; [`split`](mod@crate::backend::growing::split) explains why lookups stay right.
+//! A lookup keeps the entry that it read as a [`SeenEntry`], which is valid for as long as the entry is
+//! unchanged. A split stores the entries of both halves while the versions of all the shard's stripes are
+//! odd; [`split`](mod@crate::backend::growing::split) explains why lookups stay right.
 //!
 //! # Orderings
 //!
 //! | access | ordering | partner, and what breaks without it |
 //! |---|---|---|
-//! | an entry, stored | `Release` | the words of the upper half are seen. Twin `an_entry_is_stored_relaxed` |
+//! | an entry, stored | `Release` | a reader of the entry sees the words of the upper half. Twin `an_entry_is_stored_relaxed` |
 //! | an entry, read | `Acquire` | the same. Twin `an_entry_is_read_relaxed` |
 //! | a list, added | `Release` (in [`AppendList`]) | a reader finds the list complete, and a reader of [`SPLIT`] finds a newer one. Twin `a_list_is_added_relaxed` |
 //! | the newest list, read | `Acquire` (in [`AppendList`]) | the same. Twin `the_newest_list_is_read_relaxed` |
-//! | an entry, again | `Relaxed` | after the reader's loads of words and versions, which are `Acquire`; stored before the versions' ends, which are `Release` |
+//! | an entry, again | `Relaxed` | after the reader's loads of words and versions, which are `Acquire`; the entry is stored before the versions become even, which is `Release` |
 
 use crate::backend::growing::site::{Entry, Site};
 use crate::backend::growing::tables::Tables;
@@ -36,9 +36,8 @@ use crate::sync::{AppendList, AtomicPtr, Gauge, Mutex, Ordering, read_owned_poin
 /// One more than the greatest depth of a shard.
 pub const MAX_LEVELS: usize = 32;
 
-/// The most entries of the directory per shard. With random hashes there are two or four. If
-/// someone chose all items to share their first bits, splits do not help, and each would double the
-/// directory.
+/// The most entries of the directory per shard. With random hashes there are two or four. If someone chose
+/// all items so that they share their first bits, splits do not help, and each would double the directory.
 pub const MAX_ENTRIES: usize = if SMALL { 1 << 16 } else { 64 };
 
 /// In place of an entry: the shard has been split, and this list is too short for its halves.
@@ -58,7 +57,7 @@ pub struct Directory {
     entries: Gauge,
     /// The number of shards of each depth.
     shards_of_depth: [Gauge; MAX_LEVELS],
-    /// TickPause while entries are stored or a list is added.
+    /// Held while entries are stored or a list is added.
     changes: Mutex<()>,
 }
 
@@ -71,13 +70,13 @@ pub struct SeenEntry<'a> {
 }
 
 impl Directory {
-    /// A directory of the first shards of these tables, all of depth 0.
+    /// Makes a directory of the first shards of these tables, all of depth 0.
     pub fn new(roots: Roots, tables: &Tables) -> Option<Self> {
         Self::restore(roots, tables, std::iter::repeat_n(0, roots.count))
     }
 
-    /// A directory of shards of these depths, in the order of their hashes; they are the first ones of
-    /// the tables in the same order. It needs no old lists, since no reader has seen one.
+    /// Makes a directory of shards with these depths, in the order of their hashes; they are the first shards
+    /// of the tables, in the same order. It needs no old lists, since no reader has seen one.
     pub fn restore(
         roots: Roots,
         tables: &Tables,
@@ -104,13 +103,13 @@ impl Directory {
         self.roots
     }
 
-    /// The entries in the list of a level, if there is one.
+    /// Returns the entries in the list of a level, if there is one.
     fn list(&self, level: u32) -> &[Slot] {
         let list = self.lists.all().find(|list| list.level == level);
         list.map_or(&[], |list| &list.slots)
     }
 
-    /// The level of the newest list.
+    /// Returns the level of the newest list.
     pub fn level(&self) -> u32 {
         self.lists.newest().level
     }
@@ -129,21 +128,21 @@ impl Directory {
             let slot = &list.slots[position.range(list.level)];
             let order = rule!("an_entry_is_read_relaxed", Ordering::Acquire, Ordering::Relaxed);
             let entry = Entry::of_word(slot.load(order));
-            // The thread that stored `SPLIT` had made a newer list before.
+            // Before `SPLIT` was stored here, a newer list had been added.
             if entry != SPLIT {
                 return SeenEntry { slot, entry, hash };
             }
         }
     }
 
-    /// What a lookup saw that read this entry in the list of this level.
+    /// Returns what a lookup saw that read this entry in the list of this level.
     #[cfg(loom)]
     pub fn assume(&self, hash: Mixed, level: u32, entry: Entry) -> SeenEntry<'_> {
         let slot = &self.list(level)[self.index(hash, level)];
         SeenEntry { slot, entry, hash }
     }
 
-    /// The index of a hash's entry in the list of a level.
+    /// Returns the index of a hash's entry in the list of a level.
     #[inline]
     fn index(&self, hash: Mixed, level: u32) -> usize {
         self.roots.position(hash).range(level)
@@ -154,25 +153,25 @@ impl Directory {
             + self.lists.all().count() * AppendList::<List>::BYTES_OF_EACH
     }
 
-    /// The size of the list of a level, in a directory that began with `roots` shards.
+    /// Returns the size in bytes of the list of a level, in a directory that began with `roots` shards.
     pub fn bytes(roots: usize, level: u32) -> usize {
         (roots << (level as usize % MAX_LEVELS)) * size_of::<Slot>()
             + AppendList::<List>::BYTES_OF_EACH
     }
 
-    /// The size of the list of a level.
+    /// Returns the size in bytes of the list of a level.
     pub fn bytes_of(&self, level: u32) -> usize {
         Self::bytes(self.roots.count, level)
     }
 
-    /// The bytes that [`deepen`](Self::deepen) would add.
+    /// Returns the bytes that [`deepen`](Self::deepen) would add.
     pub fn missing_bytes(&self, depth: u32) -> usize {
         let has_one = self.lists.all().any(|list| list.level >= depth);
         if has_one { 0 } else { self.bytes_of(depth) }
     }
 
-    /// Makes sure that there are entries for shards of this depth, which is at most one more than
-    /// the level of the newest list.
+    /// Ensures that there are entries for shards of this depth, which is at most one more than the level of
+    /// the newest list.
     pub fn deepen(&self, depth: u32) -> Result<(), NoMemory> {
         let _alone = self.changes.lock();
         let old = self.lists.newest_alone();
@@ -190,8 +189,8 @@ impl Directory {
         Ok(())
     }
 
-    /// Replaces the shard that was seen, whose locks the caller holds, by its two halves. A list
-    /// for their depth has to exist.
+    /// Replaces the entries of the seen shard by those of its two halves. The caller holds the shard's locks,
+    /// and a list for the halves' depth has to exist.
     pub fn replace(&self, seen: SeenEntry<'_>, lower: Entry, upper: Entry) {
         let alone = || Some(self.changes.lock());
         let _alone = rule!("a_list_is_made_while_entries_are_stored", alone(), None);
@@ -217,7 +216,7 @@ impl Directory {
         self.shards_of_depth[depth as usize % MAX_LEVELS].add(-1);
     }
 
-    /// The shards, in the order of their hashes.
+    /// Returns the shards, in the order of their hashes.
     pub fn shards(&self) -> impl Iterator<Item = SeenEntry<'_>> {
         let mut next = Some(Mixed(0));
         std::iter::from_fn(move || {
@@ -227,26 +226,26 @@ impl Directory {
         })
     }
 
-    /// The first hash of the next shard, if there is one.
+    /// Returns the first hash of the next shard, if there is one.
     pub fn end(&self, seen: SeenEntry<'_>) -> Option<Mixed> {
         let depth = seen.depth();
         self.roots.first_hash(self.index(seen.hash, depth) + 1, depth)
     }
 
-    /// The part of all hashes that lead to the shard.
+    /// Returns the fraction of all hashes that lead to the shard.
     pub fn share(&self, seen: SeenEntry<'_>) -> f64 {
         let depth = seen.depth();
         self.roots.share(self.index(seen.hash, depth), depth)
     }
 
-    /// The least depth of any shard. While other threads split shards, it may be out of date.
+    /// Returns the least depth of any shard. While other threads split shards, it may be out of date.
     pub fn shallowest(&self) -> u32 {
         let any = self.shards_of_depth.iter().position(|shards| shards.get() > 0);
         any.unwrap_or(0) as u32
     }
 }
 
-/// No memory for another list, or no deeper level.
+/// There is no memory for another list, or no deeper level.
 #[derive(Debug)]
 pub struct NoMemory;
 
@@ -281,9 +280,9 @@ impl<'a> SeenEntry<'a> {
         self.slot.load(Ordering::Relaxed) == self.entry.word()
     }
 
-    /// The same for a caller that holds a lock of the shard. The entry changes only under all of them.
-    /// (To loom this is no event: it would hide other threads' reads from the entry that the caller
-    /// goes on to store.)
+    /// The same for a caller that holds a lock of the shard; the entry changes only under all of its locks.
+    /// (To loom this read is no event. An event here would hide the other threads' reads from the entry that
+    /// the caller goes on to store.)
     #[inline]
     pub fn holds_alone(self) -> bool {
         read_owned_pointer(self.slot) == self.entry.word()
@@ -308,12 +307,12 @@ mod tests {
         Tables::new(geometry).expect("memory")
     }
 
-    /// A shard of the first table.
+    /// The entry of a shard of the first table.
     fn entry(tables: &Tables, depth: u32, number: usize) -> Entry {
         Entry::new(tables.sites_from(number).next().expect("a shard").1, depth)
     }
 
-    /// Three roots, of which the second is split, and then its upper half.
+    /// A directory of three roots, of which the second is split, and then its upper half.
     fn three_roots(tables: &Tables) -> Directory {
         let entry = |depth, number| entry(tables, depth, number);
         let directory = Directory::new(THREE, tables).expect("memory");

@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 impl Growing {
-    /// Inserts items with stamps, the oldest first, as if it were the time at which each came.
+    /// Inserts items with stamps, the oldest first, each as if at the tick of its stamp.
     pub(super) fn insert_in_time(
         &self,
         sharded: &mut AnySharded,
@@ -20,7 +20,7 @@ impl Growing {
         let (lanes, now) = (self.lanes(), self.now());
         let then = Arc::new(Ticking::new());
         sharded.keep_time(Some(Arc::clone(&then)));
-        // A tick that the ages of all items reach back from, and that has the stamp of this one.
+        // A tick with the same stamp as the present one, from which all ages can be subtracted.
         let base = (now.tick() & lanes.most_stamps()) + lanes.most_stamps() + 1;
         for age in (0..=u64::from(lanes.remembers())).rev() {
             then.clock().set(Moment::of_tick(base - age));
@@ -38,7 +38,7 @@ impl SweepTarget for Growing {
         Growing::lanes(self)
     }
 
-    /// The list forgets at once, under its lock. So what changes to shards later knows the time.
+    /// A list erases expired items at once, under its lock. So a later change to shards sees the time.
     fn begin(&self, set: impl FnOnce() -> Option<Moment>) {
         let mut listed = self.listed.lock();
         let Listed { list, due } = &mut *listed;
@@ -53,7 +53,7 @@ impl SweepTarget for Growing {
         }
     }
 
-    /// A list has none.
+    /// A list has no segments.
     fn segments(&self) -> usize {
         self.shards().map_or(0, AnySharded::segments)
     }

@@ -1,51 +1,55 @@
 //! The ledger: how many items the exhausted lanes of a growing filter stand for.
 //!
 //! A lane that has bits left in its suffix is in one shard, and stands for one item. Stripes count these
-//! lanes, as those of a fixed filter do. A lane that is [exhausted](crate::layout::shrinking) goes to both halves of
-//! a split. So there may be more of these than items, and there is no way to tell which of them is an item's
-//! own. If each could be removed, removals of items that were removed before, or never inserted, could exceed
-//! the insertions.
+//! lanes, as those of a fixed filter do. An [exhausted](crate::layout::shrinking) lane goes to both halves of
+//! a split. So there may be more exhausted lanes than their items, and there is no way to tell which lane is
+//! an item's own. If each lane could be removed, items that were removed before, or never inserted, could be
+//! removed as well, and removals could exceed insertions.
 //!
-//! So the filter has one ledger for its exhausted lanes: the number of their items, for each
+//! So the filter has one ledger for its exhausted lanes: the number of their items with each
 //! [stamp](crate::layout::stamps).
 //!
-//! * A split that takes a lane's last bit takes the lane off the count of its stripe and puts an item on
-//!   the ledger. When the lane goes to both halves later, nothing changes.
-//! * Removing a exhausted lane takes one off. If the ledger is empty, every item of a exhausted lane has been
-//!   removed: the lane is left over from one of them, and the item that is being removed is not here.
-//! * A refresh that gives a exhausted lane a younger stamp moves an item to that stamp. If the lane was a twin, and the
-//!   item's own lane keeps the old stamp, the item is counted until the new one is dead. So the ledger has every item
-//!   with the stamp of its lane, or with a younger one: if there is none with the lane's stamp, the refresh moves the
-//!   oldest of the younger ones. A removal that finds no item of the lane's stamp takes the oldest that there is.
-//! * A tick that has erased all lanes of a stamp takes the stamp's items off.
+//! * A split that takes a lane's last bit takes the lane off the count of its stripe, and deposits an item in
+//!   the ledger. When the lane goes to both halves of a later split, the ledger does not change.
+//! * Removing an exhausted lane withdraws an item. If the ledger is empty, every item of an exhausted lane
+//!   has been removed: the lane is left over from one of them, and the item that is to be removed is not in
+//!   the filter.
+//! * A refresh that gives an exhausted lane a younger stamp moves an item to that stamp. If the lane was a
+//!   twin, and the item's own lane keeps the old stamp, the item is counted until the new stamp is dead. So
+//!   the ledger has every item with the stamp of its lane, or with a younger one. If it has no item with the
+//!   lane's stamp, the refresh moves an item with the oldest of the younger stamps. A removal that finds no
+//!   item with the lane's stamp withdraws the oldest item.
+//! * A tick that has erased all lanes with a stamp removes the items with that stamp.
 //!
-//! The number of a stamp never goes below zero.
+//! The number of items with a stamp is never below zero.
 //!
-//! # What does a file say?
+//! # What does a file record?
 //!
-//! A file has copies of shards, each of another moment. So each shard has a part of the ledger, its *balance*:
-//! the items that splits of this shard put on, less those that removals here took off. It changes under a
-//! lock of the shard, with the lanes, and a split leaves it with the lower half. One balance means nothing,
-//! and may be below zero. The sum of all is the ledger; and the sum of the balances in a file is right for its
-//! lanes, because each split and each removal is either in the copy of its shard with both its effects, or
-//! with neither.
+//! A file has copies of shards, each made at a different moment. So each shard has a part of the ledger, its
+//! *balance*: the items that splits of this shard deposited, less those that removals in it withdrew. The
+//! balance changes under a lock of the shard, together with the lanes, and a split leaves it with the lower
+//! half. A single balance has no meaning, and may be below zero. The sum of all balances is the ledger. The
+//! sum of the balances in a file is right for its lanes, because the copy of a shard contains either both
+//! effects of a split or removal, or neither.
 //!
-//! # When are lanes erased that are left over?
+//! # When are leftover lanes erased?
 //!
-//! When the filter is empty. While lanes may be left over, each removal looks whether nothing is on the ledger, and
-//! then for a shard that counts any lanes: first for the one that was found last, so that one look is mostly enough. If there is none, all exhausted lanes are erased. What is used
-//! up then stands for no item: with [`splits`](Ledger::splits) held for writing, no lane becomes so, neither in a split nor
-//! in a union. What has bits left is an item that came meanwhile, and stays.
+//! When the filter is empty. While lanes may be left over, each removal checks whether the ledger is empty,
+//! and then searches for a shard that counts any lanes, starting with the one that the last search found, so
+//! that one look is usually enough. If there is no such shard, all exhausted lanes are erased. An exhausted
+//! lane stands for no item then: while [`splits`](Ledger::splits) is held for writing, no lane becomes
+//! exhausted, neither in a split nor in a union. A lane with bits left is an item that was inserted
+//! meanwhile, and stays.
 //!
-//! Two removals may be the last at the same time. Each has a fence between what it takes off and its look at
-//! what is left, so at least one of them sees that nothing is.
+//! Two concurrent removals may both be the last. Each has a fence between its withdrawal and its check of
+//! what is left, so at least one of them sees that no item is left.
 //!
 //! # Orderings
 //!
 //! | access | ordering | partner, and what breaks without it |
 //! |---|---|---|
-//! | fence, after a removal and before the total and others' counts are read | `SeqCst` | the same fence of another removal: one of the two sees that both are done. Twin `a_last_removal_does_not_see_the_other` |
-//! | the total and the flag, read without the lock | those of every `Gauge` | to pass by; what depends on them is decided again under `splits`. Twins `used_up_lanes_are_erased_without_a_look_at_the_ledger`, `an_entry_comes_while_a_filter_is_cleared`. The flag is set before the lanes that it warns of are published. Twin `nobody_knows_that_an_entry_is_in_several_shards` |
+//! | fence, after a removal and before the total and others' counts are read | `SeqCst` | the same fence of another removal: at least one of the two sees that both are done. Twin `a_last_removal_does_not_see_the_other` |
+//! | the total and the flag, read without the lock | those of every `Gauge` | only for early exits; a decision that depends on them is made again under `splits`. Twins `used_up_lanes_are_erased_without_a_look_at_the_ledger`, `an_entry_comes_while_a_filter_is_cleared`. The flag is set before the lanes that it warns of are published. Twin `nobody_knows_that_an_entry_is_in_several_shards` |
 
 use crate::backend::growing::site::Site;
 use crate::backend::growing::tables::Tables;
@@ -57,24 +61,25 @@ use crate::rule::rule;
 use crate::sync::{Gauge, Mutex, Ordering, RwLock, fence};
 use std::iter::repeat;
 
-/// More items than any shard has on its balance. Sums of as many balances as there are shards do not overflow.
+/// More items than any shard has on its balance. The sum of the balances of all shards does not overflow.
 pub const MAX_ON_A_BALANCE: u64 = 1 << 40;
 
 pub struct Ledger {
-    /// Of a filter that does not forget, all items have the stamp 0. MergeReport after the locks of shards.
+    /// The number of items with each stamp. In a filter that does not forget, all items have the stamp 0.
+    /// Locked after the locks of shards.
     items: Mutex<ByStamp>,
     total: Gauge,
-    /// TickPause for reading while lanes may become exhausted, and for writing while none must. MergeReport before any lock of
-    /// a shard.
+    /// Held for reading while lanes may become exhausted, and for writing while none may. Locked before any
+    /// lock of a shard.
     pub splits: RwLock<()>,
-    /// Not zero if any exhausted lane may stand for no item.
+    /// Nonzero if any exhausted lane may stand for no item.
     has_leftovers: Gauge,
-    /// The number of a shard that counted some lanes a while ago.
+    /// The number of a shard that counted some lanes recently.
     has_some: Gauge,
 }
 
 impl Ledger {
-    /// The ledger of shards that have these balances. No other thread knows them.
+    /// Makes the ledger of shards with their balances. No other thread has access to them.
     pub fn of<const WIDE: bool>(tables: &Tables, shrinking: &Shrinking<WIDE>) -> Self {
         let none = ByStamp::default();
         let mut balances = none.clone();
@@ -83,7 +88,7 @@ impl Ledger {
             tables.sites_from(0).map(|(_, site)| site.exhausted(shrinking) as i64).sum();
         let has_leftovers = Gauge::new();
         has_leftovers.set((exhausted > 0).into());
-        // A file that was saved beside a clear may have shards of before that, and others of after it.
+        // A file that was saved during a clear may have shards from before it and shards from after it.
         let mut left = exhausted.min(balances.total()).max(0);
         let fair = balances.figures().iter().map(|items| {
             let fair = (*items).clamp(0, left);
@@ -109,18 +114,18 @@ impl Ledger {
         }
     }
 
-    /// The number of items that exhausted lanes stand for.
+    /// Returns the number of items that exhausted lanes stand for.
     pub fn total(&self) -> i64 {
         self.total.get().cast_signed()
     }
 
-    /// The same for each stamp.
+    /// Returns the number of these items with each stamp.
     pub fn items(&self) -> ByStamp {
         self.items.lock().clone()
     }
 
-    /// Puts items on, with their stamps. The caller holds `splits` for reading, and the locks under which
-    /// their lanes of this shard were exhausted.
+    /// Deposits items with their stamps. The caller holds `splits` for reading, and the locks under which
+    /// their lanes in this shard were exhausted.
     pub fn deposit(&self, site: &Site, items: &ByStamp) {
         if *items != ByStamp::default() {
             let mut own = self.items.lock();
@@ -134,8 +139,8 @@ impl Ledger {
         self.total.add(items);
     }
 
-    /// Takes off an item whose exhausted lane in this shard has this stamp. Returns whether there was one. The caller
-    /// holds the lane's lock.
+    /// Withdraws an item whose exhausted lane in this shard has this stamp. Returns whether there was one.
+    /// The caller holds the lane's lock.
     pub fn withdraw(&self, site: &Site, lanes: Lanes, stamp: usize, now: Moment) -> bool {
         let mut items = self.items.lock();
         let is_there = |stamp: &usize| items.figures()[*stamp] > 0;
@@ -149,7 +154,8 @@ impl Ledger {
         true
     }
 
-    /// Moves an item whose exhausted lane in this shard gets a younger stamp. The caller holds the lane's lock.
+    /// Moves an item whose exhausted lane in this shard gets a younger stamp to that stamp. The caller holds
+    /// the lane's lock.
     pub fn restamp(&self, site: &Site, lanes: Lanes, [from, to]: [usize; 2], now: Moment) {
         let mut items = self.items.lock();
         let [oldest, youngest] = [from, to].map(|stamp| lanes.age_of(stamp as u8, now));
@@ -161,9 +167,9 @@ impl Ledger {
         }
     }
 
-    /// Records that a shard is empty that is being cleared. Returns its balance, which has to be
-    /// [taken off](Self::take_off) when all shards have been cleared. Until then the ledger has more than there is, and
-    /// not less: alone, a balance means nothing. The caller holds the shard's locks.
+    /// Resets the figures of a shard that is being cleared. Returns its balance, which has to be [taken
+    /// off](Self::take_off) once all shards have been cleared. Until then the ledger has too many items,
+    /// never too few: a single balance has no meaning. The caller holds the shard's locks.
     pub fn set_aside(&self, site: &Site) -> ByStamp {
         let _items = self.items.lock();
         let balance = site.balance();
@@ -171,7 +177,7 @@ impl Ledger {
         balance
     }
 
-    /// Takes off the balances of all shards that were cleared.
+    /// Takes the balances of all cleared shards off the ledger.
     pub fn take_off(&self, balances: &ByStamp) {
         let mut items = self.items.lock();
         for (stamp, gone) in balances.each() {
@@ -180,7 +186,7 @@ impl Ledger {
         }
     }
 
-    /// Takes off the items of the stamps that are dead. No lane has them any more, in any shard.
+    /// Removes the items with dead stamps. No lane in any shard has these stamps any more.
     pub fn remove_expired(&self, tables: &Tables, lanes: Lanes, now: Moment) {
         let mut items = self.items.lock();
         for (_, site) in tables.sites_from(0) {
@@ -193,12 +199,13 @@ impl Ledger {
         }
     }
 
-    /// Records that lanes are about to be exhausted that stand for no item. The caller holds `splits` for reading.
+    /// Records that exhausted lanes are about to appear that stand for no item. The caller holds `splits` for
+    /// reading.
     pub fn expect_leftovers(&self) {
         self.has_leftovers.set(1);
     }
 
-    /// Whether lanes may be left over, and no item of a exhausted lane is there. To be called after a removal.
+    /// Whether lanes may be left over while no exhausted lane stands for an item. Called after a removal.
     #[inline]
     pub fn may_be_empty(&self) -> bool {
         self.has_leftovers.get() != 0 && {
@@ -207,7 +214,7 @@ impl Ledger {
         }
     }
 
-    /// Erases all exhausted lanes if no item is left. To be called without locks.
+    /// Erases all exhausted lanes if no item is left. The caller holds no locks.
     pub fn clear_if_empty<const WIDE: bool>(&self, tables: &Tables, shrinking: &Shrinking<WIDE>) {
         if !self.may_be_empty() || self.anything::<WIDE>(tables) {
             return;
@@ -223,7 +230,7 @@ impl Ledger {
         }
     }
 
-    /// Whether any shard counts any lanes, by the counts of a moment ago.
+    /// Whether any shard counts any lanes, by recent counts.
     fn anything<const WIDE: bool>(&self, tables: &Tables) -> bool {
         let start = self.has_some.get() as usize;
         let before = tables.sites_from(0).take_while(|(number, _)| *number < start);

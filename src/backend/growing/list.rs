@@ -1,9 +1,9 @@
 //! The items of a small filter: a list of their mixed hashes, in ascending order, in [`Slots`].
 //!
-//! Items are told apart by all 64 bits. Copies of an item are side by side. In a filter that forgets,
-//! each slot has a [stamp](crate::layout::stamps) beside it, in a row that only writers read.
+//! Items are told apart by all 64 bits. Copies of an item are side by side. In a filter that forgets, each
+//! slot has a [stamp](crate::layout::stamps) beside it, in an array that only writers read.
 //!
-//! All this is for the holder of the list's lock. Lookups read the slots alone.
+//! All of this requires the list's lock. Lookups read only the slots.
 
 pub mod slots;
 
@@ -12,10 +12,10 @@ use crate::layout::geometry::Mixed;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Of so many slots, at most all but one may be taken.
+/// Of this many slots, one stays empty.
 const OF_SLOTS: usize = 20;
 
-/// A new list is larger by this part, and by a group.
+/// A new list has room for one more item per this many items, and one more group.
 const GROWTH: usize = 20;
 
 pub struct List {
@@ -26,19 +26,19 @@ pub struct List {
 }
 
 impl List {
-    /// An empty list, of a filter that forgets or not.
+    /// Makes an empty list, with stamps if the filter forgets.
     pub fn new(forgets: bool) -> Self {
         List { slots: Arc::default(), items: 0, stamps: forgets.then(Box::default) }
     }
 
-    /// The list of these hashes, which are in ascending order, with room for more. If the filter forgets,
-    /// each has a stamp. `Err` with the number of bytes that could not be allocated.
+    /// Makes a list of these hashes, which are in ascending order, with room for more. If the filter forgets,
+    /// each has a stamp. The error is the number of bytes that could not be allocated.
     pub fn of(hashes: &[u64], stamps: Option<&[u8]>) -> Result<Self, usize> {
         let stamps = stamps.map(|stamps| stamps.iter().copied());
         Self::placed(hashes.iter().copied(), hashes.len(), stamps)
     }
 
-    /// The same list with room for more.
+    /// Returns the same list with room for more.
     pub fn longer(&self) -> Result<Self, usize> {
         let hashes = self.slots.hashes().map(|(_, hash)| hash);
         let stamps = self.stamps.is_some().then(|| self.items().map(|(_, stamp)| stamp));
@@ -51,7 +51,7 @@ impl List {
         stamps: Option<impl Iterator<Item = u8>>,
     ) -> Result<Self, usize> {
         let groups = groups_for(items);
-        // The last one takes what is not at home in the others.
+        // The last group takes hashes that have no room in their homes.
         let slots = Slots::of(hashes, (groups - 1).max(1), groups)?;
         let mut list = List { slots: slots.into(), items, stamps: None };
         if let Some(stamps) = stamps {
@@ -68,12 +68,12 @@ impl List {
         &self.slots
     }
 
-    /// The memory of a list of these hashes, which are in ascending order.
+    /// Returns the memory of a list of these hashes, which are in ascending order.
     pub fn bytes_of(hashes: &[u64], stamps: Option<&[u8]>) -> usize {
         Self::of(hashes, stamps).map_or(usize::MAX, |list| list.heap_bytes())
     }
 
-    /// The least memory of the [longer](Self::longer) list.
+    /// Returns the least memory of the [longer](Self::longer) list.
     pub fn bytes_of_longer(&self) -> usize {
         self.bytes_with(groups_for(self.items) * GROUP)
     }
@@ -90,7 +90,7 @@ impl List {
         self.items
     }
 
-    /// The hashes in ascending order, with their stamps (or zeros, in a filter that does not forget).
+    /// Returns the hashes in ascending order, with their stamps (or zeros, in a filter that does not forget).
     pub fn items(&self) -> impl Iterator<Item = (u64, u8)> + Clone {
         self.slots.hashes().map(|(slot, hash)| (hash, self.stamp(slot)))
     }
@@ -99,7 +99,7 @@ impl List {
         self.stamps.as_ref().map_or(0, |stamps| stamps[slot])
     }
 
-    /// The slots of all copies of an item.
+    /// Returns the slots of all copies of an item.
     fn copies(&self, Mixed(hash): Mixed) -> Range<usize> {
         let first = self.slots.find(hash);
         let is_copy = |slot: &usize| hash != GAP && self.slots.at(*slot) == hash;
@@ -115,8 +115,8 @@ impl List {
         !self.copies(hash).is_empty()
     }
 
-    /// Adds an item, or another copy of it. Returns `false` if the list has to become longer first. The
-    /// stamp is that of a filter that forgets.
+    /// Adds an item, or another copy of it. Returns `false` if the list has to become longer first. The stamp
+    /// is ignored in a filter that does not forget.
     pub fn insert(&mut self, Mixed(hash): Mixed, stamp: u8) -> bool {
         debug_assert_ne!(hash, GAP);
         let all = self.slots.len();
@@ -156,7 +156,7 @@ impl List {
         }
     }
 
-    /// The stamps of all copies of an item.
+    /// Returns the stamps of all copies of an item.
     pub fn stamps_of(&self, hash: Mixed) -> &[u8] {
         let copies = self.copies(hash);
         self.stamps.as_ref().map_or(&[], |stamps| &stamps[copies])
@@ -173,7 +173,7 @@ impl List {
         self.contains(hash)
     }
 
-    /// Makes the youngest copy of an item, of which there is one, at most as old as this stamp.
+    /// Makes the youngest copy of an item, if there is any, at most as old as this stamp.
     pub fn keep(&mut self, hash: Mixed, stamp: u8, age_of: impl Fn(u8) -> u64) {
         let youngest = self.stamps_of_mut(hash).iter_mut().min_by_key(|own| age_of(**own));
         if let Some(youngest) = youngest.filter(|own| age_of(**own) > age_of(stamp)) {
@@ -182,10 +182,10 @@ impl List {
     }
 }
 
-/// What is allocated beside the slots: they are shared, with two counts.
+/// The memory allocated beside the slots: their [`Slots`], and the two counts of its [`Arc`].
 const SHARED_BYTES: usize = size_of::<Slots>() + 2 * size_of::<usize>();
 
-/// The groups of a new list.
+/// Returns the number of groups of a new list.
 fn groups_for(items: usize) -> usize {
     (items + items / (OF_SLOTS - 1) + items / GROWTH + GROUP) / GROUP
 }

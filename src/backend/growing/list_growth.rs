@@ -1,4 +1,4 @@
-//! A list gets more items, becomes longer, and ends.
+//! How a list gets more items, becomes longer, and is replaced by shards.
 
 use crate::backend::growing::list::List;
 use crate::backend::growing::list::slots::GAP;
@@ -11,26 +11,26 @@ use crate::layout::shrinking::{GROWING_BUCKETS, Matches, Shrinking};
 use crate::rule::rule;
 use crate::sync::Ordering;
 
-/// A list may become so many times as long as one whose items are enough for a shard: for as long as the
-/// system refuses the memory for one, or if its items fit in no shards of the greatest [`DEPTH`]. That
-/// happens only if someone who knows the hasher's keys chose them.
+/// A list may become this many times as long as a list whose items are enough for a shard: while the system
+/// refuses the memory for a shard, or if its items do not fit in shards of the greatest [`DEPTH`]. The latter
+/// happens only if someone who knows the hasher's keys chose the items.
 const LONGER: usize = 4;
 
-/// The first shards of a list's items may be as if they had been split so many times. Items that the list told
-/// apart may have one fingerprint in a shard, and more copies together than two buckets have lanes. (At 8
-/// bits, a list of items with all the copies that they may have needs a first split once in a thousand lists.)
+/// The greatest depth of the first shards that replace a list. Items that the list told apart may have the
+/// same fingerprint in a shard, and more copies together than two buckets have lanes. (At 8 bits, one list in
+/// a thousand needs a first split, if all its items have as many copies as they may.)
 const DEPTH: u32 = 4;
 
-/// No list has more items.
+/// The most items of any list.
 pub const MAX_LISTED: usize = LONGER * 2 * GROWING_BUCKETS as usize;
 
 impl Growing {
-    /// The most items that the list may have.
+    /// Returns the most items that the list may have.
     pub(super) fn most(&self) -> usize {
         LONGER * enough_for_a_shard(&self.plan)
     }
 
-    /// Adds an item with this stamp to the list, unless that has ended or ends now.
+    /// Adds an item with this stamp to the list. Returns `None` if the list has ended, or ends now.
     pub(super) fn add(
         &self,
         listed: &mut Listed,
@@ -38,7 +38,7 @@ impl Growing {
         stamp: u8,
     ) -> Option<Result<(), Full>> {
         let list = listed.list.as_ref()?;
-        // As many copies as in shards.
+        // The limit of copies is the same as in shards.
         let (copies, items) = (list.count(hash), list.len());
         let copies = Matches { lanes: copies, whole: copies, lost: 0 };
         let lanes = self.lanes();
@@ -68,10 +68,10 @@ impl Growing {
         Some(Ok(()))
     }
 
-    /// Makes the list longer, or changes to shards if the limit leaves room for these but not for both.
+    /// Makes the list longer. Changes to shards instead if the limit of bytes leaves no room for both.
     fn lengthen(&self, listed: &mut Listed) -> Result<(), Full> {
         let Some(list) = &listed.list else { return Ok(()) };
-        // Known before anything is copied, so that a refusal is quick.
+        // This is known before anything is copied, so a refusal is quick.
         let least = self.plan.own_bytes.saturating_add(list.bytes_of_longer());
         let most = self.max_bytes();
         let changes = least.saturating_add(AnySharded::bytes_of(&self.plan)) > most;
@@ -81,7 +81,7 @@ impl Growing {
         let limit = Full::new(FullKind::LimitReached);
         let list = listed.list.as_ref().filter(|_| least <= most).ok_or(limit)?;
         let longer = list.longer().map_err(|_| Full::new(FullKind::NoMemory))?;
-        // It may need more slots at its end.
+        // The new list may need more slots at its end.
         if self.plan.own_bytes.saturating_add(longer.heap_bytes()) > most {
             return Err(limit);
         }
@@ -89,7 +89,7 @@ impl Growing {
         Ok(())
     }
 
-    /// Replaces the list by another one. Lookups of this thread know it already.
+    /// Replaces the list by another one, and caches its slots for lookups by this thread.
     pub(super) fn replace(&self, listed: &mut Listed, list: List) {
         rule!(
             "lookups_do_not_learn_of_a_longer_list",
@@ -100,12 +100,12 @@ impl Growing {
         listed.list = Some(list);
     }
 
-    /// Puts all items into shards, and ends the list, unless it has ended.
+    /// Moves all items into shards, and ends the list, unless it has ended.
     ///
     /// # Errors
     ///
-    /// [`Full`] if there is no memory for the shards, or if the limit leaves no room for them; or, as
-    /// [`NoRoomNearby`](FullKind::NoRoomNearby), if the items do not fit in any.
+    /// [`Full`] if there is no memory for the shards, if the limit leaves no room for them, or if the items
+    /// fit in no shards: as [`NoRoomNearby`](FullKind::NoRoomNearby).
     pub(super) fn change(&self, listed: &mut Listed) -> Result<(), Full> {
         let Some(list) = &listed.list else { return Ok(()) };
         for depth in 0..=DEPTH {

@@ -1,40 +1,40 @@
 //! A filter that grows: first a list of its items, then shards.
 //!
-//! * [`list`] holds few items in little memory, and [`list_growth`] makes it longer and ends it; a thread that looks into it has
-//!   a [`slots_cache`] in it;
-//! * [`sharded`] has the shards, each of which is [split](mod@split) when it is full and if that [is
-//!   worth](sharded::split_policy) it;
+//! * [`list`] holds few items in little memory, and [`list_growth`] makes it longer and ends it; each thread
+//!   keeps the slots that it has looked into in a [`slots_cache`];
+//! * [`sharded`] has the shards, each of which is [split](mod@split) when it is full, if [a split
+//!   helps](sharded::split_policy);
 //! * [`ledger`] counts the items that exhausted lanes stand for;
-//! * [`expiry`] lets ticks pass through either.
+//! * [`expiry`] passes ticks through the list or the shards.
 //!
-//! # The way to a shard
+//! # The path to a shard
 //!
-//! 1. The hash has a [position](crate::layout::roots::Position) among those of the shards that the filter began with.
-//! 2. The [`directory`] has an entry there, which is good for as long as nobody has [split](until_split) the shard.
-//! 3. The entry leads to the [`site`] of the shard: its memory in one of the [`tables`], and its figures.
+//! 1. The hash has a [position](crate::layout::roots::Position) among the hashes of the shards that the
+//!    filter began with.
+//! 2. The [`directory`] has an entry there, which is valid until the shard is [split](until_split).
+//! 3. The entry is the address of the shard's [`site`]: its memory in one of the [`tables`], and its figures.
 //!
 //! # The list
 //!
-//! One shard takes 64 KiB, or 128 of wide buckets. A filter that needs no more than one begins with a
-//! [list] instead, which takes 9 bytes an item and tells items apart by
-//! all bits of their hashes. When the list is as large as a shard would be, its items are inserted into
-//! one in the order of their hashes. So filters with the same items become the same table. A filter
-//! never returns to its list.
+//! One shard takes 64 KiB, or 128 KiB with wide buckets. A filter that needs no more than one shard begins
+//! with a [list] instead, which takes 9 bytes an item and tells items apart by all bits of their hashes. When
+//! the list is as large as a shard would be, its items are inserted into a shard in the order of their
+//! hashes. So filters with the same items get the same table. A filter never returns to its list.
 //!
-//! Writers of the list hold its lock. Lookups do not: a thread [keeps](slots_cache) the slots of the list that it has read
-//! last. Only if these have been replaced since, or if writers keep moving their hashes, it takes the lock
-//! as well.
+//! Writers of the list hold its lock. Lookups do not: a thread [caches](slots_cache) the slots of the list
+//! that it has read last. Only if these have been replaced since, or if writers keep moving their hashes,
+//! does a lookup acquire the lock.
 //!
-//! The change to shards happens under the lock. Whoever waits for it meanwhile finds no list, and the shards,
-//! which were set before. Lookups that are still in the list find there what was in it before.
+//! The change to shards happens under the lock. A thread that has waited for the lock finds no list, and then
+//! the shards, which were set before. Lookups that are still in the list read its last contents.
 //!
 //! # Orderings
 //!
 //! | access | ordering | partner, and what breaks without it |
 //! |---|---|---|
-//! | the shards, set | `Release` (in [`OnceLock`]) | whoever sees the shards without the lock sees their words. Twin `the_shards_are_set_relaxed` |
+//! | the shards, set | `Release` (in [`OnceLock`]) | a thread that sees the shards without the lock sees their words. Twin `the_shards_are_set_relaxed` |
 //! | the shards, read | `Acquire` (in [`OnceLock`]) | the same. Twin `the_shards_are_read_relaxed` |
-//! | the address of the slots | `Relaxed` | a thread that has a share in them got it under the lock. An old address leads to what was in the list before |
+//! | the address of the slots | `Relaxed` | a thread that has a share in the slots acquired it under the lock. With an old address, a lookup reads former contents of the list |
 //! | the limit | `Relaxed` | changed under the lock; no answer of a lookup depends on it |
 
 pub mod directory;
@@ -64,21 +64,22 @@ use crate::sync::{AtomicPtr, Gauge, Mutex, OnceLock, Ordering};
 use crate::table::ticking::Ticking;
 use std::sync::Arc;
 
-/// Attempts after the first that moving hashes may spoil before a lookup takes the lock of the list.
+/// The number of times that a lookup retries, because hashes were moving, before it acquires the lock of the
+/// list.
 const TRIES: usize = if SMALL { 0 } else { 16 };
 
-/// The hashes of a list, and the stamps of one that forgets.
+/// The hashes of a list, and their stamps if the filter forgets.
 type Stamped = (Vec<u64>, Vec<u8>);
 
 pub struct Growing {
     shards: OnceLock<Box<AnySharded>>,
-    /// If the filter forgets. The shards have it too.
+    /// `Some` if the filter forgets. The shards share it.
     ticking: Option<Arc<Ticking>>,
     listed: Mutex<Listed>,
-    /// The slots of the list, or of the one that there was last.
+    /// The slots of the list, or of the last list if it has ended.
     slots: AtomicPtr<Slots>,
     max_bytes: Gauge,
-    /// As the filter was made: its limit may have changed since. (In a box, since a filter of fixed size takes as
+    /// The plan of the new filter; its limit may have changed since. (In a box, since a fixed filter takes as
     /// much room as this.)
     plan: Box<GrowthPlan>,
 }
@@ -86,8 +87,8 @@ pub struct Growing {
 struct Listed {
     /// `None` if the items are in shards.
     list: Option<List>,
-    /// How many items make a change to shards due. After a change for which the items were to blame, no
-    /// number does.
+    /// The number of items from which on a change to shards is due. `usize::MAX` after a change that failed
+    /// because the items did not fit.
     due: usize,
 }
 
@@ -122,7 +123,7 @@ impl Growing {
         Ok(growing)
     }
 
-    /// With a list or with shards.
+    /// Makes the backend with a list or with shards.
     fn with(plan: GrowthPlan, list: Option<List>, sharded: Option<AnySharded>) -> Self {
         let ticking = plan.forgets().then(|| Arc::new(Ticking::new()));
         let (shards, max_bytes) = (OnceLock::new(), Gauge::new());
@@ -136,7 +137,7 @@ impl Growing {
         Growing { shards, ticking, listed, slots, max_bytes, plan: Box::new(plan) }
     }
 
-    /// What a filter has beside itself and its items.
+    /// Returns the heap memory of a filter beside its list or shards.
     pub fn bytes_beside(forgets: bool) -> usize {
         size_of::<GrowthPlan>() + if forgets { Ticking::SHARED_BYTES } else { 0 }
     }
@@ -145,7 +146,7 @@ impl Growing {
         self.ticking.as_deref()
     }
 
-    /// What time it is, for a caller that holds the lock of the list.
+    /// Returns the time, for a caller that holds the lock of the list.
     fn now(&self) -> Moment {
         self.ticking().map_or(Moment::FIRST, |ticking| ticking.clock().now())
     }
@@ -154,12 +155,12 @@ impl Growing {
         self.plan.geometry.lanes()
     }
 
-    /// The stamp of what is so many ticks old, for a caller that holds the lock of the list.
+    /// Returns the stamp of an item that is `age` ticks old, for a caller that holds the lock of the list.
     fn stamp(&self, age: u64) -> u8 {
         self.lanes().stamp_of_age(age, self.now()) as u8
     }
 
-    /// The shards, if the filter has them.
+    /// Returns the shards, if the filter has them.
     #[inline]
     pub fn shards(&self) -> Option<&AnySharded> {
         self.shards.get().map(|shards| &**shards)
@@ -170,7 +171,7 @@ impl Growing {
     }
 
     pub fn set_max_bytes(&self, bytes: usize) {
-        // Under the lock: shards that are made meanwhile learn of it.
+        // Under the lock, so that shards that are made meanwhile get the new limit.
         let mut listed = self.listed.lock();
         self.max_bytes.set(bytes as u64);
         listed.due = enough_for_a_shard(&self.plan);
@@ -183,12 +184,12 @@ impl Growing {
         GrowthPlan { max_bytes: self.max_bytes(), ..(*self.plan).clone() }
     }
 
-    /// Asks the list, under its lock. `None` if it has ended.
+    /// Queries the list under its lock. Returns `None` if it has ended.
     fn ask<A>(&self, question: impl FnOnce(&List) -> A) -> Option<A> {
         self.listed.lock().list.as_ref().map(question)
     }
 
-    /// Asks the slots of the list, without its lock if possible. `None` if it has ended.
+    /// Queries the slots of the list, without its lock if possible. Returns `None` if the list has ended.
     #[inline(always)]
     fn look<A>(&self, question: impl Fn(&Slots) -> A) -> Option<A> {
         let slots = self.slots.load(Ordering::Relaxed);
@@ -227,7 +228,7 @@ impl Growing {
         if list.len() < enough {
             *due = enough;
         } else if removed {
-            // It may have been one of those that were to blame.
+            // It may have been one of the items that did not fit.
             *due = (*due).min(self.most());
         }
         Some(removed)
@@ -242,7 +243,7 @@ impl Growing {
     }
 
     pub fn refresh(&self, hash: Mixed) -> Option<bool> {
-        // What a filter that does not forget has, need not be refreshed.
+        // A filter that does not forget has no stamps to refresh.
         if !self.plan.forgets() {
             return self.contains(hash);
         }
@@ -253,7 +254,8 @@ impl Growing {
         self.add_unless(hash, 0, |list, stamp| list.refresh(hash, stamp))
     }
 
-    /// Adds an item to the list, so many ticks old, unless this is so. `None` if the list has ended.
+    /// Adds an item to the list, `age` ticks old, unless `is_so` returns true. Returns `None` if the list has
+    /// ended.
     fn add_unless(
         &self,
         hash: Mixed,
@@ -275,7 +277,7 @@ impl Growing {
         })
     }
 
-    /// Does this in the list, or in the shards, which are set before the list ends.
+    /// Performs an operation in the list, or in the shards, which are set before the list ends.
     #[inline(never)]
     pub fn in_list<A>(
         &self,
@@ -293,14 +295,14 @@ impl Growing {
         }
     }
 
-    /// The number of buckets. Those of a list are the ones that it would take to begin with.
+    /// Returns the number of buckets: for a list, the number in the shard that would replace it.
     pub fn buckets(&self) -> usize {
         self.shards().map_or(self.plan.geometry.buckets() as usize, AnySharded::buckets)
     }
 
     pub fn items(&self) -> usize {
         let of_shards = || self.shards().map(AnySharded::items);
-        // A list that has ended left shards.
+        // If the list has ended meanwhile, there are shards.
         of_shards().or_else(|| self.ask(List::len)).or_else(of_shards).unwrap_or(0)
     }
 
@@ -316,7 +318,7 @@ impl Growing {
         listed.due = enough_for_a_shard(&self.plan);
     }
 
-    /// With what keeps the time.
+    /// Returns the memory held beside `self`, in bytes, including the clock.
     pub fn heap_bytes(&self) -> usize {
         let of_shards = || self.shards().map(AnySharded::heap_bytes);
         let of_list = || self.ask(List::heap_bytes);
@@ -324,7 +326,7 @@ impl Growing {
             + of_shards().or_else(of_list).or_else(of_shards).unwrap_or(0)
     }
 
-    /// The number of items with each stamp.
+    /// Returns the number of items with each stamp.
     pub fn items_by_stamp(&self) -> ByStamp {
         let of_list = |list: &List| {
             let mut items = ByStamp::default();
@@ -335,7 +337,7 @@ impl Growing {
         of_shards().or_else(|| self.ask(of_list)).or_else(of_shards).unwrap_or_default()
     }
 
-    /// That of a list is 0: it tells all items apart.
+    /// Returns the false-positive rate. That of a list is 0, since it tells all items apart.
     pub fn rate(&self) -> f64 {
         self.shards().map_or(0.0, AnySharded::rate)
     }
@@ -344,8 +346,8 @@ impl Growing {
         self.shards().map_or(0, AnySharded::level)
     }
 
-    /// The hashes of the list, in ascending order, and their stamps if the filter forgets. `None` if the list has
-    /// ended, and `Err` with the number of bytes that could not be allocated.
+    /// Returns the hashes of the list, in ascending order, and their stamps if the filter forgets. Returns
+    /// `None` if the list has ended, and `Err` with the number of bytes that could not be allocated.
     pub fn items_of_list(&self) -> Option<Result<Stamped, usize>> {
         self.ask(|list| {
             let (mut hashes, mut stamps) = (Vec::new(), Vec::new());
@@ -359,9 +361,8 @@ impl Growing {
         })
     }
 
-    /// Adds an item of another filter, so many ticks old, unless it is in the list. If the one in the
-    /// list is older, it becomes as young. Returns whether the item was added, or `None` if the list has
-    /// ended.
+    /// Adds an item of another filter, `age` ticks old, unless it is in the list. If the item in the list is
+    /// older, it becomes as young. Returns whether the item was added, or `None` if the list has ended.
     pub fn merge_item(&self, hash: Mixed, age: u64) -> Option<Result<bool, Full>> {
         self.add_unless(hash, age, |list, stamp| {
             let now = self.now();
@@ -370,7 +371,7 @@ impl Growing {
         })
     }
 
-    /// Puts what is in the list into shards, if it has not ended yet.
+    /// Moves the items of the list into shards, if the list has not ended yet.
     pub fn leave(&self) -> Result<(), Full> {
         self.change(&mut self.listed.lock())
     }
@@ -382,12 +383,13 @@ impl Drop for Growing {
     }
 }
 
-/// The address of the list's slots.
+/// Returns the address of the list's slots.
 fn address(list: &List) -> *mut Slots {
     Arc::as_ptr(list.slots()).cast_mut()
 }
 
-/// The number of items from which on they are in shards: a list of them is as large as a shard.
+/// Returns the number of items from which on they are in shards, because a list of them is as large as a
+/// shard.
 fn enough_for_a_shard(plan: &GrowthPlan) -> usize {
     if SMALL { 4 } else { plan.geometry.words() }
 }

@@ -1,12 +1,12 @@
 //! The shards of a filter that grows.
 //!
 //! When an item finds no room in its shard, the shard is [split](mod@crate::backend::growing::split): half of
-//! its items go to a new shard of the same size, and the [directory](crate::backend::growing::directory) learns
-//! where they are. Both buckets of an item are determined by the part of its fingerprint that never
-//! changes, so each item keeps the number of its bucket, in the old shard or in the new one.
-//! Nothing is hashed again, and a split cannot fail for lack of room. What the fingerprints lose is
-//! described in [`shrinking`](crate::layout::shrinking), and when a split is refused in
-//! [`split_policy`].
+//! its items move to a new shard of the same size, and the [directory](crate::backend::growing::directory)
+//! gets an entry for each half. Both buckets of an item are determined by the anchor of its fingerprint,
+//! which never changes, so each item keeps the number of its bucket, in the old shard or in the new one. No
+//! item is hashed again, and the halves always have room for the items.
+//! [`shrinking`](crate::layout::shrinking) describes what the fingerprints lose, and [`split_policy`] when a
+//! split is refused.
 
 mod expiry;
 mod merge;
@@ -57,25 +57,26 @@ macro_rules! on_width {
 pub(crate) use on_width;
 
 impl AnySharded {
-    /// What a filter begins with.
+    /// Makes the directory and the tables that a filter begins with.
     pub(crate) fn first(plan: &GrowthPlan) -> Result<(Directory, Tables), Reason> {
         let no_memory = |bytes| Reason::OutOfMemory { bytes };
         let least = plan.own_bytes + Self::bytes_of(plan);
         if least > plan.max_bytes {
             return Err(Reason::LimitTooSmall { least, most: plan.max_bytes });
         }
-        // The tables first: the directory is written when it is made.
+        // The tables first: if the system refuses them, nothing has been written yet. The directory is
+        // written when it is made.
         let tables = Tables::new(plan.geometry.clone()).map_err(|_| no_memory(least))?;
         let directory = Directory::new(plan.roots(), &tables).ok_or(no_memory(least))?;
         Ok((directory, tables))
     }
 
-    /// The memory of the shards that a filter begins with, and of all that leads to them.
+    /// Returns the memory of the shards that a filter begins with, including their directory and overhead.
     pub fn bytes_of(plan: &GrowthPlan) -> usize {
         AnySharded::bytes_when_restored(plan, plan.geometry.shards(), 0)
     }
 
-    /// The memory of so many shards, the deepest of which was split so often, after a restart.
+    /// Returns the memory of `shards` shards after a restart, the deepest of which has the depth `deepest`.
     pub fn bytes_when_restored(plan: &GrowthPlan, shards: usize, deepest: u32) -> usize {
         let tables = Tables::bytes(&plan.geometry.with_shards(shards));
         size_of::<Self>() + tables + Directory::bytes(plan.geometry.shards(), deepest)
@@ -87,20 +88,20 @@ pub struct Sharded<const WIDE: bool> {
     geometry: Geometry,
     directory: Directory,
     shared: Shared<WIDE>,
-    /// TickPause while the tables or the directory grow.
+    /// Held while the tables or the directory grow.
     purchases: Mutex<()>,
     max_bytes: Gauge,
-    /// As the filter was made: its limit may have changed since.
+    /// The plan of the new filter; its limit may have changed since.
     plan: GrowthPlan,
 }
 
-/// A filter of fewer shards is split for a crowd however empty it is.
+/// The number of shards below which a filter is split for a crowd however empty it is.
 const FEW_SHARDS: usize = 16;
 
 type Leased<'a, const WIDE: bool> = Shard<'a, UntilSplit<'a, WIDE>>;
 
 impl<const WIDE: bool> Sharded<WIDE> {
-    /// These shards, which are in use in these tables, with their figures.
+    /// Makes the backend of the shards that are in use in these tables, with their figures.
     pub fn new(plan: GrowthPlan, directory: Directory, tables: Tables) -> Self {
         let geometry = plan.geometry.clone();
         let shrinking = Shrinking::new(geometry.lanes());
@@ -111,7 +112,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         Sharded { geometry, directory, shared, purchases, max_bytes, plan }
     }
 
-    /// What a filter of this plan begins with.
+    /// Makes the shards that a filter of this plan begins with.
     #[cfg(any(test, loom))]
     #[doc(hidden)]
     pub fn of(plan: GrowthPlan) -> Self {
@@ -119,7 +120,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         Sharded::new(plan, directory, tables)
     }
 
-    /// From now on, the time is what this says.
+    /// Sets the clock that the shards use from now on.
     pub fn keep_time(&mut self, ticking: Option<Arc<Ticking>>) {
         self.shared.ticking = ticking;
     }
@@ -132,7 +133,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         self.max_bytes.get() as usize
     }
 
-    /// All memory that the filter holds, including itself.
+    /// Returns all memory that the filter holds, including itself.
     fn bytes(&self) -> usize {
         self.plan.own_bytes + self.heap_bytes()
     }
@@ -161,7 +162,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         self.directory.roots().position(hash)
     }
 
-    /// Does to an item, wherever it is, what was not done at once.
+    /// Retries an operation on an item, wherever the item is now.
     #[cold]
     fn act_again<'a, A>(
         &'a self,
@@ -171,8 +172,8 @@ impl<const WIDE: bool> Sharded<WIDE> {
         act(self, self.locate(hash))
     }
 
-    /// Inserts an item of a list, which told it apart from all others. So it may have more copies here, by
-    /// its fingerprint, than could be inserted otherwise.
+    /// Inserts an item of a list, without a limit of copies. The list told items apart that may have the same
+    /// fingerprint here, so a fingerprint may have more copies than could be inserted otherwise.
     pub fn insert_listed(&self, hash: Mixed) -> Result<(), Full> {
         let (shard, place) = self.locate(hash);
         match shard.insert_at_once(place) {
@@ -181,11 +182,11 @@ impl<const WIDE: bool> Sharded<WIDE> {
         }
     }
 
-    /// Splits a full shard, unless another thread has done so, or made room, since it was full.
+    /// Splits a full shard, unless another thread has split it or made room in it since.
     ///
     /// # Errors
     ///
-    /// [`Full`] if [a split would not help](split_helps) the item, or if there is no memory for it.
+    /// [`Full`] if [a split would not help](split_helps) the item, or if there is no memory for the split.
     #[cold]
     fn split(&self, shard: Leased<'_, WIDE>, place: Place) -> Result<(), Full> {
         let (seen, shrinking) = (shard.lease().seen, &self.shared.shrinking);
@@ -196,8 +197,8 @@ impl<const WIDE: bool> Sharded<WIDE> {
             }
         });
         {
-            // A refusal is decided under the item's own locks. A split or a clear holds all locks of
-            // the shard, so neither is half done then, and what they wrote before is seen.
+            // A refusal is decided under the item's own locks. A split or a clear holds all locks of the
+            // shard, so neither is half done then, and the writes of earlier ones are visible.
             let Ok(own) = shard.lock_before_split(place) else { return Ok(()) };
             if let Err(kind) =
                 split_helps(shard, &own, place, || site.exhausted(shrinking), || self.is_dense())
@@ -215,8 +216,8 @@ impl<const WIDE: bool> Sharded<WIDE> {
         self.split_locked(shard, &locked)
     }
 
-    /// Splits a shard for entries of another filter that are too many for it, whatever is in it, unless another
-    /// thread has done so.
+    /// Splits a shard that is too small for the entries of another filter, whatever its own load, unless
+    /// another thread has split it.
     #[cold]
     fn split_for_all(&self, shard: Leased<'_, WIDE>) -> Result<(), Full> {
         let _a_split = self.shared.ledger.splits.read();
@@ -224,7 +225,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         self.split_locked(shard, &locked)
     }
 
-    /// Splits a shard. The caller holds all its locks, and `splits` of the ledger for reading.
+    /// Splits a shard. The caller holds all its locks, and the ledger's `splits` for reading.
     fn split_locked(&self, shard: Leased<'_, WIDE>, locked: &impl Locks) -> Result<(), Full> {
         let seen = shard.lease().seen;
         let (site, depth) = (self.site(seen), seen.depth() + 1);
@@ -251,30 +252,30 @@ impl<const WIDE: bool> Sharded<WIDE> {
         Ok(())
     }
 
-    /// Whether the filter may be split further [for a crowd](split_policy): because it is small, or because an eighth
-    /// of all slots are taken.
+    /// Whether the filter may be split further [for a crowd](split_policy), because it is small, or because
+    /// an eighth of all slots are taken.
     fn is_dense(&self) -> bool {
         let slots = self.bucket_count() * self.geometry.lanes().slots();
         self.shared.tables.shards() < FEW_SHARDS || 8 * self.items() >= slots
     }
 
-    /// Buys what a split needs: an unused shard, and entries in the directory for shards of this
-    /// depth. Returns the shard with all its locks: a tick goes through it from now on, and has to wait
-    /// until it has its items and its figures.
+    /// Provides what a split needs: an unused shard, and entries in the directory for shards of this depth.
+    /// Returns the shard with all its locks: ticks go through it from now on, and have to wait until it has
+    /// its items and figures.
     ///
-    /// The caller holds all locks of the shard that is to be split, and other splits wait here for
-    /// their turn. Mostly an unused shard is at hand and the directory deep enough. Some
-    /// dozen times per doubling, a table is allocated, and once or twice the directory copied.
+    /// The caller holds all locks of the shard that is to be split, and other splits wait here for their
+    /// turn. Usually an unused shard is at hand and the directory is deep enough. Per doubling of the filter,
+    /// a table is allocated a few dozen times, and the directory is copied once or twice.
     ///
     /// # Errors
     ///
-    /// [`Full`] if the memory cannot be had, or
+    /// [`Full`] if there is not enough memory, or
     ///
-    /// * if the directory would have more than [`MAX_ENTRIES`] entries a shard. It has two or four
-    ///   when hashes are random. Items that someone chose to share their first bits would otherwise
+    /// * if the directory would have more than [`MAX_ENTRIES`] entries per shard. It has two or four when
+    ///   hashes are random. Items that someone chose so that they share their first bits would otherwise
     ///   double it with each split;
-    /// * if the filter would exceed its limit of bytes. A new table is only as large as leaves room
-    ///   for the directory's next level too, so that its shards can be used.
+    /// * if the filter would exceed its limit of bytes. A new table leaves room for the directory's next
+    ///   level, so that its shards can be used.
     fn allocate(&self, depth: u32) -> Result<(&Site, Many<'_, SHARD_STRIPES>), Full> {
         let _alone = self.purchases.lock();
         if self.directory.roots().count << depth > MAX_ENTRIES * (self.shared.tables.shards() + 1) {

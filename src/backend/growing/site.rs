@@ -1,8 +1,8 @@
-//! The site of a shard: where it is, and what is known of it beside its words.
+//! The site of a shard: the addresses of its memory, and its figures.
 //!
-//! An [`Entry`] of the [directory](crate::backend::growing::directory) is the address of a shard's site, with the
-//! shard's depth in bits that are zero in every such address. So a lookup gets from the entry to the shard with one
-//! load, and address and depth change together.
+//! An [`Entry`] of the [directory](crate::backend::growing::directory) is the address of a shard's site, with
+//! the shard's depth in the bits that are zero in every such address. So a lookup gets from the entry to the
+//! shard with one load, and address and depth change together.
 
 use crate::layout::either;
 use crate::layout::geometry::Geometry;
@@ -19,36 +19,38 @@ use crate::table::shard_memory::{ShardMemory, Versions, Words};
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
-/// A shard of a table. Lookups read this, so it is never written.
+/// A shard of a table. Lookups read the site, so it is never written.
 ///
-/// It has a share in the table, and the addresses of what lookups read there. So a lookup gets from here to the words
-/// with one load. By way of the table it takes two.
+/// It shares the table, and has the addresses of the words and versions there. So a lookup gets from here to
+/// the words with one load; through the table it would take two.
 #[repr(align(64))] // A line of the cache. Its address leaves six bits for a depth.
 pub struct Site {
     table: Arc<Table>,
-    /// The first of as many as the buckets have words, which lie one after another.
+    /// The first of as many [`Words`] as a bucket has words, which are adjacent.
     words: NonNull<Words>,
     versions: NonNull<Versions>,
     words_of_a_bucket: u32,
     /// The shard's number in the table.
     number: u32,
-    /// First how many more absent items the lanes of the shard match than its counted lanes would if they were new:
-    /// the [match_weight](crate::layout::shrinking::Shrinking::match_weight) of all lanes, less the number of those that are
-    /// not exhausted. It is set under all locks of the shard. A removal, which holds one of them, takes its lane off,
-    /// and so does a tick.
+    /// The first figure is the surplus: how many more absent items the lanes of the shard match than its
+    /// counted lanes would match if they were new. It is the [match
+    /// weight](crate::layout::shrinking::Shrinking::match_weight) of all lanes, less the number of lanes that
+    /// are not exhausted. It is set under all locks of the shard. A removal, which holds only some of them,
+    /// subtracts the share of its lane, and so does a tick.
     ///
-    /// Then the balance of the shard in the [ledger](crate::backend::growing::ledger), by the stamps that there are.
+    /// The other figures are the balance of the shard in the [ledger](crate::backend::growing::ledger), one
+    /// for each stamp.
     figures: Box<[Gauge]>,
 }
 
 const _: () = assert!(size_of::<Site>() == 64);
 
-/// The number of figures of each shard.
+/// Returns the number of figures of each shard.
 fn figures(geometry: &Geometry) -> usize {
     1 + geometry.lanes().most_stamps() as usize + 1
 }
 
-// SAFETY: it is a share of the table, and lends references to parts of it.
+// SAFETY: a `Site` is a share of the table, and lends references to parts of the table.
 #[allow(unsafe_code)]
 unsafe impl Send for Site {}
 // SAFETY: as above.
@@ -56,7 +58,8 @@ unsafe impl Send for Site {}
 unsafe impl Sync for Site {}
 
 impl Site {
-    /// The site of a shard of this table, if it has that shard, and if there is memory for its figures.
+    /// Makes the site of a shard of this table. Returns `None` if the table does not have that shard, or if
+    /// there is no memory for its figures.
     pub fn new(table: &Arc<Table>, number: usize) -> Option<Self> {
         let (count, mut all) = (figures(table.geometry()), Vec::<Gauge>::new());
         all.try_reserve_exact(count).ok()?;
@@ -72,24 +75,24 @@ impl Site {
         })
     }
 
-    /// The memory that the sites of a table of this geometry take.
+    /// Returns the memory of the sites of a table of this geometry, in bytes.
     pub fn bytes(geometry: &Geometry) -> usize {
         geometry.shards() * (size_of::<Site>() + figures(geometry) * size_of::<Gauge>())
     }
 
-    /// What lookups read of the shard, whose buckets are wide or are not.
+    /// Returns the memory that lookups read. `WIDE` is whether the shard's buckets are wide.
     #[inline(always)]
     pub fn memory<const WIDE: bool>(&self) -> ShardMemory<'_> {
-        // SAFETY: the addresses are those of parts of the table, of which there are so many. The table stays
-        // where it is and is not dropped while this has a share of it, and nobody may change it meanwhile, since
-        // a share is only ever lent for reading.
+        // SAFETY: the addresses are those of parts of the table, which has `count` arrays of words there. The
+        // table stays where it is and is not dropped while this site shares it, and no code has mutable
+        // access to it meanwhile, since a share is only ever lent for reading.
         #[allow(unsafe_code)]
         let (words, all, versions) = unsafe {
             let count = self.words_of_a_bucket as usize;
             let all = std::slice::from_raw_parts(self.words.as_ptr(), count);
             (self.words.as_ref(), all, self.versions.as_ref())
         };
-        // With this, the compiler knows that all that follows is within.
+        // Tells the compiler that all later indices are in bounds.
         assert!(!WIDE || all.len() == 2, "a shard of wide buckets");
         ShardMemory::new(words, all, versions)
     }
@@ -115,7 +118,7 @@ impl Site {
         Table::stripe_of(self.base())
     }
 
-    /// The shard itself. It is the caller's concern which items it owns.
+    /// Returns the shard itself. The caller is responsible for which items it owns.
     pub fn shard<const WIDE: bool>(&self) -> Shard<'_, Permanent<WIDE>> {
         Shard::leased(self.table(), self.base(), Permanent)
     }
@@ -125,34 +128,35 @@ impl Site {
         fill(self.table(), self.number(), from, items);
     }
 
-    /// Reads the words of the shard, which no other thread knows.
+    /// Reads the words of the shard, to which no other thread has access.
     pub fn read(&self, to: &mut [u64]) {
         read_shard(self.table(), self.number(), to);
     }
 
-    /// Empties the shard, which no other thread knows.
+    /// Empties the shard, to which no other thread has access.
     pub fn clear(&self) {
         clear(self.table(), self.number());
     }
 
-    /// The balance of the shard in the [ledger](crate::backend::growing::ledger).
+    /// Returns the balance of the shard in the [ledger](crate::backend::growing::ledger).
     pub fn balance(&self) -> ByStamp {
         ByStamp::of(self.figures[1..].iter().map(|items| items.get().cast_signed()))
     }
 
-    /// Records the figures of a shard that was loaded, which no other thread knows.
+    /// Sets the figures of the shard. Either no other thread has access to it, or the caller holds all its
+    /// locks and the ledger's.
     pub fn record(&self, surplus: u64, balance: &ByStamp) {
         self.surplus_gauge().set(surplus);
         let figures = self.figures[1..].iter().zip(balance.figures());
         figures.for_each(|(own, items)| own.set(items.cast_unsigned()));
     }
 
-    /// The part of it that has this stamp. It changes under the ledger's lock.
+    /// Returns the part of the balance with this stamp. It changes under the ledger's lock.
     pub fn balance_of(&self, stamp: usize) -> &Gauge {
         &self.figures[1 + stamp]
     }
 
-    /// The gauge of how many more absent items the lanes match than the counted lanes would if they were new.
+    /// Returns the gauge of the [surplus](Self::surplus).
     pub fn surplus_gauge(&self) -> &Gauge {
         &self.figures[0]
     }
@@ -161,21 +165,21 @@ impl Site {
         self.surplus_gauge().get()
     }
 
-    /// How many absent items the lanes of the shard match, in units of a new lane.
+    /// Returns how many absent items the lanes of the shard match, in units of a new lane.
     pub fn match_weight(&self) -> f64 {
         let items = either!(self.table().is_wide(), WIDE => self.shard::<WIDE>().all_items());
         items.max(0) as f64 + self.surplus() as f64
     }
 
-    /// Takes off what has expired in these words, which are those of whole buckets. Returns how many of the lanes are
-    /// exhausted. Their items stay on the ledger until the tick ends.
+    /// Subtracts the expired lanes in these words, which are those of whole buckets, from the surplus.
+    /// Returns how many of these lanes are exhausted. Their items stay on the ledger until the tick ends.
     pub fn expiring<const WIDE: bool>(
         &self,
         shrinking: &Shrinking<WIDE>,
         words: &[u64],
         now: Moment,
     ) -> i32 {
-        // Mostly all lanes are as they were inserted, and there is nothing more to find out.
+        // Usually all lanes are as they were inserted, so none is exhausted.
         if self.surplus() == 0 {
             return 0;
         }
@@ -188,9 +192,9 @@ impl Site {
         lost.exhausted as i32
     }
 
-    /// The number of lanes that are exhausted, by the words of a moment ago.
+    /// Returns the number of exhausted lanes, by recent words.
     pub fn exhausted<const WIDE: bool>(&self, shrinking: &Shrinking<WIDE>) -> usize {
-        // Mostly there is none, since each adds so much to this.
+        // Usually there is none, since each exhausted lane adds `1 << suffix_bits` to the surplus.
         if self.surplus() >> shrinking.suffix_bits() == 0 {
             return 0;
         }
@@ -198,7 +202,7 @@ impl Site {
         self.shard::<WIDE>().all_words().map(of_bucket).sum()
     }
 
-    /// Erases all lanes that are exhausted.
+    /// Erases all exhausted lanes.
     pub fn erase_exhausted<const WIDE: bool>(&self, shrinking: &Shrinking<WIDE>) {
         let shard = self.shard::<WIDE>();
         let Ok(locked) = shard.lock_all();
@@ -216,7 +220,7 @@ impl Site {
     }
 }
 
-/// The lowest bits of an entry are the depth.
+/// The mask of the depth, the lowest bits of an entry.
 const DEPTH: usize = 31;
 
 /// The site of a shard and the shard's depth, in one word.
@@ -224,10 +228,10 @@ const DEPTH: usize = 31;
 pub struct Entry(*mut Site);
 
 impl Entry {
-    /// In place of an entry.
+    /// Stands in place of an entry.
     pub const NONE: Entry = Entry(null_mut());
 
-    /// The entry of a site that stays where it is for as long as any of its entries is used.
+    /// Makes the entry of a site, which has to stay where it is for as long as any of its entries is used.
     pub fn new(site: &Site, depth: u32) -> Self {
         let site = std::ptr::from_ref(site).cast_mut();
         Entry(site.map_addr(|address| address | depth as usize & DEPTH))

@@ -1,15 +1,15 @@
-//! Splitting a shard in two, while other threads look for its items.
+//! Splitting a shard in two, while other threads look up its items.
 //!
 //! (This page is for reading; nothing in it can be called. It continues the page on
 //! [kicks](mod@crate::shard::kick).)
 //!
-//! A filter that grows has a *directory*: the first bits of an item's hash lead to an *entry*,
-//! which says where the item's *shard* is and how *deep* it is, that is, how many bits led to it. A
-//! full shard is split. It keeps the items whose next bit is zero, the *lower half*; a new shard of
-//! the same size takes the *upper half*. Both are one bit deeper, and the fingerprints in both have
-//! lost the bit that tells the halves apart (see `layout/shrinking.rs`). So a split changes three
-//! things that a lookup depends on: where an item is, what the words of the lower half mean, and
-//! what the directory says. It cannot change them all at one moment.
+//! A filter that grows has a *directory*: the first bits of an item's hash lead to an *entry*, which says
+//! where the item's *shard* is and how *deep* it is, that is, how many bits led to it. A full shard is split.
+//! It keeps the items whose next bit is zero, the *lower half*; a new shard of the same size takes the *upper
+//! half*. Both are one bit deeper, and the fingerprints in both have lost the bit that tells the halves apart
+//! (see `layout/shrinking.rs`). So a split changes three things that a lookup depends on: the place of an
+//! item, the meaning of the words of the lower half, and the directory. It cannot change all three at one
+//! moment.
 //!
 //! # How does a lookup stay right during a split?
 //!
@@ -35,42 +35,41 @@
 //!
 //! The answer is right because L1 and L3 saw the shard at the same depth:
 //!
-//! * Suppose L1 read the old entry. If L3 reads a word that S2 stored, the lookup sees S1 from then
-//!   on, since words are stored `Release` and loaded `Acquire`. So L4 reads an odd version, or the
-//!   version of S4; and the lookup is sent away unless L2 had read the version of S4, too. In that
-//!   case L2 came after S4, so S3 is visible to this lookup, and L5 finds another entry.
+//! * Suppose L1 read the old entry. If L3 reads a word that S2 stored, the lookup sees S1 from then on, since
+//!   words are stored `Release` and loaded `Acquire`. So L4 reads an odd version, or the version of S4; and
+//!   the lookup has to retry unless L2 had read the version of S4, too. In that case L2 came after S4, so S3
+//!   is visible to this lookup, and L5 finds another entry.
 //! * Suppose L1 read the new entry of either half. All words of both halves were stored before it,
 //!   so L3 sees no word from before the split; and if another split has begun since, the first case
 //!   applies to that one.
 //!
-//! A hit is validated like a miss, unlike in a fixed filter. There a lane means the same for ever;
-//! here it may be read with one bit too many or too few, and then match another item.
+//! A hit is validated like a miss, unlike in a fixed filter. There the meaning of a lane never changes; here
+//! a lane may be read with one bit too many or too few, and then match another item.
 //!
-//! A lookup that is sent away 17 times locks its two stripes, and so waits until the split is over;
-//! then it asks the directory again. Items of other shards are not affected at all.
+//! A lookup that fails 17 times locks its two stripes, and so waits until the split is over; then it reads
+//! the directory again. Items of other shards are not affected at all.
 //!
 //! # And writers?
 //!
-//! A writer learns from the directory which shard to lock. Once it holds the lock, it checks that
-//! the entry is unchanged. If it is not, the item belongs elsewhere now, and the writer starts
-//! over. If it is, it stays unchanged for as long as the lock is held, because a split needs all
-//! locks of the shard. No function hands out a lock of a shard to a writer without this check (`Shard::lock`),
-//! so it cannot be forgotten. It gives `insert_if_absent` one winner and `remove` one taker on
-//! either side of a split; and of two writers that found the same shard full, the second finds it
-//! split.
+//! A writer finds the shard to lock in the directory. Once it holds the lock, it checks that the entry is
+//! unchanged. If the entry has changed, the item belongs elsewhere now, and the writer starts over. Otherwise
+//! the entry stays unchanged for as long as the lock is held, because a split needs all locks of the shard.
+//! No function hands out a lock of a shard to a writer without this check (`Shard::lock`), so it cannot be
+//! forgotten. The check gives `insert_if_absent` one winner and `remove` one taker on either side of a split;
+//! and of two writers that found the same shard full, the second finds it split.
 //!
 //! # And if the directory is not deep enough?
 //!
-//! If the directory has no two entries for the halves, a list with each entry twice is made first.
-//! Lists are never freed, so a lookup may read an old one: its entries stay right for all shards
-//! that have not been split since. A shard that has been split is marked there, and the mark sends
-//! readers to the newer list. One thread at a time makes lists and stores entries.
+//! If the directory has no two entries for the halves, a list with each entry twice is made first. Lists are
+//! freed only with the filter, so a lookup may read an old one: its entries stay right for all shards that
+//! have not been split since. A shard that has been split is marked there, and the mark sends readers to the
+//! newer list. One thread at a time makes lists and stores entries.
 //!
 //! # How many items does each half have?
 //!
-//! As many as it has lanes with bits left. A lane that is exhausted before the split goes to both halves, and the
-//! ledger (see `backend/growing/ledger.rs`) has counted its item already. One that this split uses up goes to one half, and from its stripe's
-//! count to the ledger.
+//! As many as it has lanes with bits left. A lane that was exhausted before the split goes to both halves,
+//! and the ledger (see `backend/growing/ledger.rs`) has counted its item already. A lane that this split
+//! exhausts goes to one half, and its item moves from the count of its stripe to the ledger.
 
 use crate::layout::SMALL;
 use crate::layout::bucket::Words;
@@ -84,21 +83,21 @@ use crate::shard::lease::Lease;
 use crate::shard::permanent::Permanent;
 use crate::table::stripe::{Locks, StripeSet};
 
-/// What a split changes in the figures of a shard.
+/// The changes that a split makes to the figures of a shard.
 #[doc(hidden)]
 #[derive(Default)]
 pub struct Sorted {
-    /// How the figure of each half, [`surplus`](crate::backend::growing::site::Site::surplus), begins.
+    /// The initial [`surplus`](crate::backend::growing::site::Site::surplus) of each half.
     pub surplus: [u64; 2],
-    /// The lanes that have lost their last bits, by their stamps.
+    /// The number of lanes that have lost their last bit, by stamp.
     pub newly_exhausted: ByStamp,
-    /// Whether any lanes went to both halves.
+    /// Whether any lane went to both halves.
     pub has_twins: bool,
 }
 
-/// Moves the upper half of a shard's items into `upper`, which is empty, and to which nothing leads
-/// yet. The lower half stays, and each item keeps the number of its bucket. Both are locked as a
-/// whole. `publish` records what has changed, and makes the halves known.
+/// Moves the upper half of a shard's items into `upper`, which is empty and has no entry yet. The lower half
+/// stays, and each item keeps the number of its bucket. The caller holds all locks of both shards. `publish`
+/// records the changes, and stores the entries of the halves.
 #[doc(hidden)]
 pub fn split<const WIDE: bool, L: Lease>(
     shard: Shard<'_, L>,
@@ -110,8 +109,8 @@ pub fn split<const WIDE: bool, L: Lease>(
     let all: StripeSet<SHARD_STRIPES> = shard.own_stripes().collect();
     let all = rule!("versions_stay_even_in_a_split", all, [].into_iter().collect());
     if !SMALL {
-        // The system provides memory when it is first written, which may take milliseconds. No
-        // lookup has to wait for it here.
+        // The system provides memory when it is first written, which may take milliseconds. Here, no lookup
+        // has to wait for it.
         for bucket in upper.own_stripes().filter_map(|stripe| upper.buckets_of(stripe).next()) {
             upper.write(upper_locked, bucket, Words::default());
         }
@@ -132,7 +131,7 @@ pub fn split<const WIDE: bool, L: Lease>(
         for (half, words) in [lower_words, upper_words].into_iter().enumerate() {
             let (mut with_bits, match_weight) =
                 (lanes.taken(words.heads).len(), shrinking.match_weight(words));
-            // Mostly no lane is as vague as one that is exhausted.
+            // Usually all lanes together weigh less than one exhausted lane.
             if match_weight >> shrinking.suffix_bits() > 0 {
                 let exhausted = shrinking.exhausted(words);
                 with_bits -= exhausted.len();

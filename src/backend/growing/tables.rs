@@ -1,12 +1,12 @@
 //! The memory of a growing filter: a list of tables of equal shards.
 //!
-//! A table is freed only with the filter, so a shard that was found needs no check that it is still
-//! there. Shards split one after another, so the filter needs a few new ones at a time: a new table
-//! adds a 32nd of the shards that there are. More would lie idle. From 16 MiB on, a table fills whole
-//! huge pages, at least one: small pages would make lookups of a batch take twice as long.
+//! A table is freed only with the filter, so a shard, once found, is always still there. Shards split one
+//! after another, so the filter needs a few new ones at a time: a new table adds a 32nd of the present
+//! shards. More would lie idle. From 16 MiB on, a table fills whole huge pages, at least one: with small
+//! pages, lookups in a batch would take twice as long.
 //!
-//! Where a limit leaves less than that, a table may be smaller, but never less than a 64th of what
-//! is there.
+//! Where a limit leaves room for fewer shards, a table may be smaller, but never less than a 64th of the
+//! present shards.
 
 use crate::backend::growing::site::{Entry, Site};
 use crate::error::FullKind;
@@ -16,22 +16,23 @@ use crate::table::Table;
 use crate::table::memory::huge_pages::HUGE;
 use std::sync::Arc;
 
-/// A new table has this part of the shards that there are, or at least one.
+/// A new table has one shard per this many present shards, and at least one.
 const PART: usize = 32;
 
-/// From so many huge pages on, a table fills huge pages.
+/// The size of the filter, in huge pages, from which on new tables fill huge pages.
 const FEW_HUGE_PAGES: usize = 8;
 
-/// A table that is filled slowly is written at once up to this size.
+/// The size up to which a table that is filled shard by shard is written at once.
 const CHUNK: usize = 5 * HUGE;
 
-/// Under a limit, it has at least this part.
+/// Under a limit, a new table has at least one shard per this many present shards.
 const MIN_PART: usize = 64;
 
-/// The sites of the shards of a table. Each has a share in it.
+/// The sites of a table's shards, each of which shares the table.
 type Sites = Box<[Site]>;
 
-/// The size of what leads to a table: the table itself, the two counts of an [`Arc`], and the place of its sites.
+/// The overhead of a table in bytes: the [`Table`] itself, the two counts of its [`Arc`], and the place of
+/// its sites.
 const OVERHEAD: usize =
     AppendList::<Sites>::BYTES_OF_EACH + size_of::<Table>() + 2 * size_of::<usize>();
 
@@ -41,18 +42,20 @@ pub struct Tables {
     sites: AppendList<Sites>,
     /// The number of shards in use.
     shards: Gauge,
-    /// The size of all tables.
+    /// The size of all tables, in bytes.
     bytes: Gauge,
 }
 
 impl Tables {
-    /// The first table, with all shards in use, or the number of bytes that could not be allocated.
+    /// Makes the first table, with all shards in use. The error is the number of bytes that could not be
+    /// allocated.
     pub fn new(geometry: Geometry) -> Result<Self, usize> {
         let table = Table::new(geometry.clone())?;
         Self::restore(geometry.shards(), table, geometry.shards())
     }
 
-    /// A first table, with its first `shards` shards in use, of a filter that began with `roots`.
+    /// Uses this table as the first, with its first `shards` shards in use, in a filter that began with
+    /// `roots` shards.
     pub fn restore(roots: usize, table: Table, shards: usize) -> Result<Self, usize> {
         let geometry = table.geometry().with_shards(roots);
         let (in_use, bytes) = (Gauge::new(), Gauge::new());
@@ -62,25 +65,25 @@ impl Tables {
         Ok(Tables { geometry, sites, shards: in_use, bytes })
     }
 
-    /// Tables for a filter that began with this geometry. The first has so many shards, none of which
-    /// is in use.
+    /// Makes tables for a filter that began with this geometry. The first table has `shards` shards, none of
+    /// which is in use.
     pub fn for_shards(geometry: &Geometry, shards: usize) -> Result<Self, usize> {
         let first = Table::new(geometry.with_shards(shards))?;
         Self::restore(geometry.shards(), first, 0)
     }
 
-    /// The size of a table, with all that leads to it.
+    /// Returns the size in bytes of a table, including its sites and overhead.
     pub fn bytes(geometry: &Geometry) -> usize {
         OVERHEAD + Table::bytes(geometry) + Site::bytes(geometry)
     }
 
-    /// Returns the site that a pointer which was made of one of these sites leads to.
+    /// Returns the site of an entry that was made from one of these sites.
     #[inline]
     pub fn at(&self, pointer: Entry) -> &Site {
-        // SAFETY: a filter has one directory and these tables. Their sites are all that the directory
-        // has pointers to, and it never hands out `NONE`. Sites stay where they are until the tables are
-        // dropped, which are borrowed here. A site is complete before a pointer to it is stored, with
-        // `Release`, and pointers are read with `Acquire`.
+        // SAFETY: a filter has one directory and these tables. The directory has pointers only to their
+        // sites, and never hands out `NONE`. Sites stay where they are until the tables are dropped, which
+        // are borrowed here. A site is complete before a pointer to it is stored with `Release`, and pointers
+        // are read with `Acquire`.
         #[allow(unsafe_code)]
         unsafe {
             &*pointer.address()
@@ -106,7 +109,7 @@ impl Tables {
         self.bytes.get() as usize
     }
 
-    /// The sites of all shards in use, with their numbers, from this number on.
+    /// Returns the sites of all shards in use, with their numbers, from number `start` on.
     pub fn sites_from(&self, start: usize) -> impl Iterator<Item = (usize, &Site)> {
         let mut before = 0;
         let tables = self.sites.all().map(move |sites| {
@@ -122,19 +125,19 @@ impl Tables {
             .take_while(|(number, _)| *number < self.shards())
     }
 
-    /// Returns the shard that comes into use next. If all shards are in use, buys a table of at most
+    /// Returns the shard that comes into use next. If all shards are in use, allocates a table of at most
     /// `bytes` bytes. One caller at a time.
     pub fn next_unused(&self, bytes: usize) -> Result<&Site, FullKind> {
         self.next_with(bytes, |shards| shards.div_ceil(MIN_PART), Table::prefaulted)
     }
 
-    /// Takes that shard into use: those who go through all shards meet it from now on.
+    /// Takes that shard into use. From now on, iterations over all shards include it.
     pub fn use_next(&self) {
         self.shards.set(self.shards.get() + 1);
     }
 
-    /// Takes a shard into use, of shards that are filled one after another. A large table is not written at once, but
-    /// provided page by page. It may be as small as one shard.
+    /// Takes the next shard of a filter that is filled shard by shard into use. A large new table is not
+    /// written at once, but provided page by page. A new table may be as small as one shard.
     pub fn take_next(&self, bytes: usize) -> Result<&Site, FullKind> {
         let table = |geometry| match Table::bytes(&geometry) > CHUNK {
             true => Table::new(geometry),
@@ -145,8 +148,8 @@ impl Tables {
         Ok(site)
     }
 
-    /// The next unused shard: they come into use in order, table after table. A new table has at least
-    /// as many shards as `least` returns for their present number.
+    /// Returns the next unused shard. Shards come into use in order, table after table. A new table has at
+    /// least as many shards as `least` returns for the present number of shards.
     fn next_with(
         &self,
         bytes: usize,
@@ -181,7 +184,7 @@ impl Tables {
             return Err(FullKind::LimitReached);
         }
         let new = |shards| make(self.geometry.with_shards(shards)).and_then(sites_of);
-        // Perhaps the system has memory for a smaller one.
+        // The system may have memory for a smaller one.
         let sites = new(wanted).or_else(|_| new(least)).map_err(|_| FullKind::NoMemory)?;
         let geometry = self.geometry.with_shards(sites.len());
         self.bytes.add(Self::bytes(&geometry) as i64);
@@ -189,8 +192,8 @@ impl Tables {
         Ok(())
     }
 
-    /// The number of shards of a new table, when there are so many. If they take a few huge pages, or
-    /// more, a new table fills huge pages.
+    /// Returns the number of shards of a new table, beside `shards` present ones. If these take a few huge
+    /// pages or more, the new table fills whole huge pages.
     fn wanted(&self, shards: usize) -> usize {
         let wanted = (shards / PART).max(1);
         let in_a_huge_page = HUGE / (8 * self.geometry.words());
@@ -200,7 +203,8 @@ impl Tables {
         }
     }
 
-    /// Takes all shards but the first ones out of use, which have to be empty, and frees the tables that have no others.
+    /// Takes all shards except the first `shards` out of use, which have to be empty, and frees the tables
+    /// that have no shard in use.
     pub fn truncate(&mut self, shards: usize) {
         let (mut tables, mut before, mut bytes) = (0, 0, 0);
         for sites in self.sites.all() {
@@ -216,7 +220,7 @@ impl Tables {
     }
 }
 
-/// The sites of a table's shards, or the number of bytes that could not be allocated.
+/// Makes the sites of a table's shards. The error is the number of bytes that could not be allocated.
 fn sites_of(table: Table) -> Result<Sites, usize> {
     let bytes = Tables::bytes(table.geometry());
     let (shards, table) = (table.geometry().shards(), Arc::new(table));

@@ -1,4 +1,4 @@
-//! The lease of a growing filter's shard: it ends when the shard is split.
+//! The lease of a growing filter's shard, which ends when the shard is split.
 
 use crate::backend::growing::directory::SeenEntry;
 use crate::backend::growing::ledger::Ledger;
@@ -20,8 +20,8 @@ use crate::table::shard_memory::ShardMemory;
 use crate::table::ticking::Ticking;
 use std::sync::Arc;
 
-/// The lease of a shard that may be split. It holds for as long as the directory's entry that led
-/// to the shard is unchanged.
+/// The lease of a shard that may be split. It is valid for as long as the directory's entry of the shard is
+/// unchanged.
 #[derive(Clone, Copy)]
 pub struct UntilSplit<'a, const WIDE: bool = false> {
     pub(super) seen: SeenEntry<'a>,
@@ -29,24 +29,24 @@ pub struct UntilSplit<'a, const WIDE: bool = false> {
     pub(super) memory: ShardMemory<'a>,
 }
 
-/// What the leases of all shards share.
+/// The state that the leases of all shards share.
 pub struct Shared<const WIDE: bool> {
     pub shrinking: Shrinking<WIDE>,
     pub tables: Tables,
     pub ledger: Ledger,
-    /// If the filter forgets.
+    /// `Some` if the filter forgets.
     pub ticking: Option<Arc<Ticking>>,
 }
 
 impl<const WIDE: bool> Shared<WIDE> {
-    /// What time it is. Only a caller that holds a lock of a shard may depend on it.
+    /// Returns the time. Only a caller that holds a lock of a shard may depend on it.
     #[inline]
     pub fn now(&self) -> Moment {
         self.ticking.as_deref().map_or(Moment::FIRST, |ticking| ticking.clock().now())
     }
 
-    /// The balance of a shard in the ledger, without the items that have expired and stay there until the tick ends.
-    /// The caller holds a lock of the shard.
+    /// Returns the balance of a shard in the ledger, without the expired items that stay there until the tick
+    /// ends. The caller holds a lock of the shard.
     pub fn balance(&self, site: &Site) -> ByStamp {
         let mut balance = site.balance();
         for stamp in self.shrinking.lanes().dead_stamps(self.now()) {
@@ -63,7 +63,7 @@ impl<const WIDE: bool> UntilSplit<'_, WIDE> {
     }
 }
 
-/// The shard has been split.
+/// The error that the shard has been split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Split;
 
@@ -72,8 +72,8 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
 
     const IS_PERMANENT: bool = false;
 
-    /// Such a search ends empty at about 94 % load (16-bit fingerprints). Filling the last percents
-    /// costs more than they are worth if it is paid for at each doubling.
+    /// Searches with this limit begin to fail at about 94 % load (16-bit fingerprints). Filling the last few
+    /// percent at each doubling would cost more than it is worth.
     const MAX_NODES: usize = 32;
 
     #[inline]
@@ -97,7 +97,7 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
     }
 }
 
-/// The ledger counts what stripes do not.
+/// The ledger counts the items that stripes do not count.
 impl<const WIDE: bool> Accounts for UntilSplit<'_, WIDE> {
     #[inline]
     fn removing(self, words: Words, lane: Lane, lost: u32, now: Moment) -> Option<i32> {

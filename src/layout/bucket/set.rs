@@ -1,4 +1,4 @@
-//! Some of the lanes of a word.
+//! Sets of lanes of a word.
 
 /// The position of one lane in its word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ impl Lane {
     pub const LOWEST: Lane = Lane { shift: 0 };
 }
 
-/// Some lanes of a word, each marked by its top bit.
+/// A set of lanes of a word, each marked by its top bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneSet {
     pub(super) tops: u64,
@@ -34,19 +34,19 @@ impl LaneSet {
         self.tops.count_ones() as usize
     }
 
-    /// Returns the lanes that are in both sets, which are of words cut in the same way.
+    /// Returns the lanes that are in both sets. The words of both sets have to be cut in the same way.
     #[inline]
     pub fn and(self, other: Self) -> Self {
         LaneSet { tops: self.tops & other.tops, bits: self.bits }
     }
 
-    /// Returns the part of the set that is this lane.
+    /// Returns the set restricted to this lane.
     #[inline]
     pub fn only(self, lane: Lane) -> Self {
         LaneSet { tops: self.tops & 1 << (lane.shift + self.bits - 1), bits: self.bits }
     }
 
-    /// Merges the sets of two words. The result only tells whether both sets are empty.
+    /// Merges the sets of two words. The result only shows whether both sets are empty.
     #[inline]
     pub fn or(self, other: Self) -> Self {
         LaneSet { tops: self.tops | other.tops, bits: self.bits }
@@ -55,9 +55,8 @@ impl LaneSet {
     /// Returns whether a bucket with these lanes empty has more room than one with the `other`
     /// lanes empty.
     ///
-    /// It compares the highest lanes first. This is exact for buckets that were filled from the
-    /// lowest lane up, without removals, and a good guess for others, at a quarter of the cost of
-    /// counting.
+    /// The comparison begins with the highest lanes. It is exact for buckets that were filled from the lowest lane up,
+    /// without removals, and a good guess for others, at a quarter of the cost of counting.
     #[inline]
     pub fn is_emptier_than(self, other: Self) -> bool {
         self.tops > other.tops

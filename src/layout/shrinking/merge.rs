@@ -1,4 +1,4 @@
-//! Entries of another filter: which lanes they are like, and what becomes of them in a shard of another depth.
+//! Entries of another filter: which lanes match them, and how buckets are converted to another depth.
 
 use crate::layout::bucket::{Fingerprint, LaneSet, Words};
 use crate::layout::shrinking::Shrinking;
@@ -7,9 +7,9 @@ use crate::rule::rule;
 /// The lanes that agree with an entry of another filter in all bits that neither has lost.
 #[derive(Clone, Copy, Debug)]
 pub struct MergeMatches {
-    /// Those that have lost at least as many.
+    /// The lanes that have lost at least as many bits as the entry.
     pub covering: LaneSet,
-    /// Those that have lost fewer.
+    /// The lanes that have lost fewer bits than the entry.
     pub finer: LaneSet,
 }
 
@@ -18,7 +18,7 @@ impl<const WIDE: bool> Shrinking<WIDE> {
     #[inline]
     pub fn merge_matches(&self, words: Words, fp: Fingerprint) -> MergeMatches {
         let own = if WIDE { fp.tail() } else { fp.head() };
-        // What the entry has lost, and its last `1` above that.
+        // The bits that the entry has lost, and the last `1` above them.
         let lost = own ^ own.wrapping_sub(self.unit.get());
         let (flipped, alike) = self.compared(Self::suffixes(words), own, lost);
         let among = match WIDE {
@@ -26,7 +26,7 @@ impl<const WIDE: bool> Shrinking<WIDE> {
             true => self.lanes.matching::<true>(words.heads, fp).and(self.lanes.set_of(alike)),
         };
         let last_one = lost & !(lost >> 1);
-        // A lane that has lost as much has flipped this bit, too.
+        // A lane that has lost as many bits has flipped this bit, too.
         let bit = rule!("an_entry_is_covered_by_what_knows_more", last_one, self.unit.get());
         let to_top = self.lanes.bits() - 1 - (bit | 1).ilog2();
         let covering = ((flipped & (self.lanes.ones() * u64::from(bit))) << to_top) & among.tops();
@@ -40,7 +40,7 @@ impl<const WIDE: bool> Shrinking<WIDE> {
         (if WIDE { fp.tail() } else { fp.head() } >> self.stamp).trailing_zeros()
     }
 
-    /// Undoes a split: what the bucket of a half was before. A lane that has lost nothing loses its last bit.
+    /// Undoes a split: returns what the bucket of one half was before. A lane that has lost no bits loses its last one.
     pub fn joined(&self, words: Words, is_upper: bool) -> Words {
         let suffixes = Self::suffixes(words);
         let [first, rest] = self.first_and_rest();
@@ -54,8 +54,8 @@ impl<const WIDE: bool> Shrinking<WIDE> {
         }
     }
 
-    /// Makes of the buckets of a shard of depth `from` what they are in a shard of depth `to`, if the one has a part
-    /// of the hashes of the other. The position is of a hash that both have.
+    /// Converts the buckets of a shard of depth `from` to those of a shard of depth `to`. The hashes of one shard must
+    /// be a part of the hashes of the other, and `position` must be that of a hash in both.
     pub fn bring_to_depth(&self, words: &mut [u64], (from, to): (u32, u32), position: u64) {
         let is_upper = |depth: u32| position << (depth & 63) >> 63 == 1;
         for depth in from..to {

@@ -41,7 +41,7 @@ impl Plain {
     }
 }
 
-/// How many bits of a narrow lane are below the anchor.
+/// The number of bits below the anchor in a narrow lane.
 fn to_anchor<const WIDE: bool>(shrinking: Shrinking<WIDE>) -> u32 {
     u32::from(shrinking.suffix + shrinking.stamp)
 }
@@ -82,7 +82,7 @@ fn for_random_words<const WIDE: bool>(
     }
 }
 
-/// Those of all layouts, with stamps of some sizes and without.
+/// The encodings of all layouts, without stamps and with stamps of some sizes.
 fn all_shrinkings<const WIDE: bool>() -> impl Iterator<Item = Shrinking<WIDE>> {
     let with = |ticks: u8| all_lanes().map(move |lanes| (lanes, ticks));
     let forgetful = [2, 6, 62].into_iter().flat_map(with);
@@ -299,7 +299,7 @@ fn an_entry_is_covered_by_what_agrees_and_has_lost_as_much<const WIDE: bool>() {
     });
 }
 
-/// Bits that were left to lanes of the other depth are there again, as far as a suffix has room for them.
+/// A lane regains the bits of the levels between the two depths, as far as its suffix has room for them.
 fn a_bucket_of_one_depth_becomes_one_of_another<const WIDE: bool>() {
     for_random_words::<WIDE>(|rng, shrinking, plain| {
         let whole = stamped(rng, shrinking, words(shrinking, &plain));

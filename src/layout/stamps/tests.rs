@@ -1,7 +1,7 @@
 use super::*;
 use crate::layout::bucket::all_lanes;
 
-/// All layouts that can have such stamps.
+/// All layouts with enough bits for stamps, for several numbers of ticks.
 fn forgetful() -> impl Iterator<Item = Lanes> {
     let windows = [1, 2, 3, 6, 7, 14, 30, 31, MAX_TICKS];
     let all = windows.into_iter().flat_map(|ticks| all_lanes().map(move |it| (it, ticks)));

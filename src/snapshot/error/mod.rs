@@ -8,9 +8,9 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a filter could not be saved or loaded.
+/// The error returned when a filter cannot be saved or loaded.
 ///
-/// Its text names the file, if there is one, and says what is wrong, where, and what to do.
+/// The text names the file, if there is one, and says what is wrong, where, and what to do.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
@@ -51,8 +51,8 @@ pub enum SnapshotErrorKind {
     NotFound,
     /// The path leads to something other than a regular file, so a save cannot replace it.
     NotAFile,
-    /// The system refused to read or write, and [`io_error`](SnapshotError::io_error) says why. Or
-    /// something else removed the unfinished file, or is in its place.
+    /// The system refused to read or write, and [`io_error`](SnapshotError::io_error) says why. Or another program
+    /// removed the unfinished file, or put something else in its place.
     Io,
     /// Another save to the same file is in progress.
     Busy,
@@ -65,7 +65,7 @@ pub enum SnapshotErrorKind {
     /// The file ends too soon, or continues after its end; or it is only a
     /// [piece](crate::ConcurrentCuckooFilter::piece_at) of a filter.
     Incomplete,
-    /// The contents of the file are not as they were written.
+    /// The contents of the file are not those that were written.
     Damaged,
     /// The memory for the filter could not be allocated.
     OutOfMemory,
@@ -127,7 +127,7 @@ pub enum Reason {
     CutOff {
         at: u64,
     },
-    /// Something else is where the end of the file should begin.
+    /// The end of the file should begin at this byte, but something else does.
     NoEnd {
         at: u64,
     },
@@ -142,25 +142,25 @@ pub enum Reason {
     OutOfMemory {
         bytes: usize,
     },
-    /// The filter grew so much while it was being written that the depths of its blocks differ by
-    /// more than a file may have.
+    /// The filter grew so much while it was being written that the depths of its blocks differ by more than the format
+    /// allows.
     Outgrown,
     /// No piece of the filter begins at this cursor.
     NoSuchPiece {
         cursor: u64,
     },
-    /// A piece begins at one cursor, and the next one should begin at another. `None` if all pieces
-    /// have been pushed.
+    /// The piece begins at `start`, but the next piece has to begin at `wanted`, which is `None` if all pieces have
+    /// been pushed.
     Misplaced {
         start: u64,
         wanted: Option<u64>,
     },
-    /// A piece was made before the one that was pushed before it.
+    /// The piece was made before the last piece that was pushed.
     EarlierDump,
     OtherFilter,
-    /// A part that should have all of a filter has not.
+    /// A piece was read where a whole filter was expected.
     OnlyAPiece,
-    /// Pieces from this cursor on have not been pushed.
+    /// The pieces from this cursor on have not been pushed.
     PiecesMissing {
         next: u64,
     },
@@ -175,7 +175,7 @@ impl Reason {
         move |error| Reason::Io { doing, error }
     }
 
-    /// The reason why something could not be done to an unfinished file.
+    /// The reason why an operation on an unfinished file failed.
     pub fn unfinished(doing: &'static str, path: &Path, error: io::Error) -> Self {
         Reason::Unfinished { doing, unfinished: path.to_path_buf(), error }
     }
@@ -193,7 +193,7 @@ impl Reason {
     }
 }
 
-/// For programs that have other words around it.
+/// For programs that report these errors in words of their own.
 impl From<Reason> for io::Error {
     fn from(reason: Reason) -> Self {
         match reason {
@@ -313,8 +313,7 @@ impl SnapshotError {
 
     /// Returns `true` if a save has put the new file in the place of the old one.
     ///
-    /// The new file is complete then. The error only says that the old one may come back if the
-    /// system crashes.
+    /// The new file is complete then. The error only means that the old one may come back if the system crashes.
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, StableHash};
@@ -334,7 +333,7 @@ impl SnapshotError {
 
 impl fmt::Debug for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A `main` that returns the error prints it in this form, which therefore has the advice.
+        // A `main` that returns this error prints it in this form, so the form includes the advice.
         f.debug_tuple("SnapshotError").field(&format_args!("{self}")).finish()
     }
 }
@@ -349,5 +348,5 @@ impl fmt::Display for SnapshotError {
     }
 }
 
-// It has no `source`, because its text already includes the system's error.
+// The error has no `source`, because its text already includes the system's error.
 impl Error for SnapshotError {}

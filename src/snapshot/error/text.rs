@@ -1,4 +1,4 @@
-//! What each error says: what happened, and then what to do.
+//! The texts of errors: each says what happened, and then what to do.
 
 use crate::snapshot::error::Reason;
 use crate::snapshot::part::format::VERSION;

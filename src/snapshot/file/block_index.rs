@@ -1,4 +1,4 @@
-//! The heads of all blocks of a file: where each hash leads, and the checksum of each block.
+//! The index of a file's blocks: the place where each block begins, and its checksum.
 
 use crate::backend::parts::Plan;
 use crate::layout::roots::Position;
@@ -16,17 +16,15 @@ pub struct BlockIndex {
     starts: Vec<u64>,
     sums: Vec<u64>,
     deepest: u32,
-    /// When the last block was copied, if the filter forgets.
+    /// The time at which the last block was copied, if the filter forgets.
     time: Option<Time>,
 }
 
-/// The words around the beginning of a block: the time and the checksum of what comes before it, and its
-/// head.
+/// The number of words around the beginning of a block: the time and the checksum of the block before it, and its head.
 const AROUND: usize = TIME_WORDS + 1 + BLOCK_HEAD;
 
 impl BlockIndex {
-    /// Reads the heads and checksums of all blocks, and checks that together they are what the header
-    /// and the `end` promise.
+    /// Reads the heads and checksums of all blocks, and checks that together they match the header and the `end`.
     pub fn read(
         file: &File,
         plan: &Plan,
@@ -58,7 +56,7 @@ impl BlockIndex {
         Ok(heads)
     }
 
-    /// Finds the block with this position. Returns its number and depth.
+    /// Finds the block that covers this position. Returns its number and depth.
     pub fn find(&self, Position { root, in_root }: Position) -> (u64, u32) {
         let place = root as u64 * UNITS + in_root / (u64::MAX / UNITS + 1);
         let after = self.starts.partition_point(|start| *start <= place);
@@ -76,7 +74,7 @@ impl BlockIndex {
         size_of::<u64>() * (self.starts.capacity() + self.sums.capacity())
     }
 
-    /// When the last block was copied.
+    /// The time at which the last block was copied.
     pub fn time(&self) -> Option<Time> {
         self.time
     }

@@ -1,4 +1,4 @@
-//! What a file says of its filter.
+//! The description of a filter in its file.
 
 use crate::backend::parts::Plan;
 use crate::snapshot::error::{Reason, SnapshotError};
@@ -10,10 +10,10 @@ use crate::snapshot::part::time::{TIME_WORDS, time_in};
 use std::fs::File;
 use std::path::Path;
 
-/// What a filter's file says of it, read from its first and its last bytes, without loading it.
+/// The description of a filter, read from the first and the last bytes of its file, without loading it.
 ///
-/// The file may be of any kind and have any hasher. That it is whole is checked by its length; only
-/// loading it shows whether its shards are undamaged.
+/// The filter may be of any kind and have any hasher. The length of the file shows whether it is complete; only loading
+/// it shows whether its shards are undamaged.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, SnapshotInfo, StableHash};
@@ -60,15 +60,15 @@ pub struct SnapshotInfo {
     pub growth: f64,
     /// The growth that the filter was built for, which is 1 for a fixed filter.
     pub expected_growth: f64,
-    /// For how many ticks the filter [remembers](crate::Builder::remembers) items. `None` if for ever.
+    /// The number of ticks for which the filter [remembers](crate::Builder::remembers) items. `None` if for ever.
     pub remembers: Option<u32>,
-    /// The number of the [tick](crate::ConcurrentCuckooFilter::tick_to) in which the filter was saved, if it forgets and
-    /// ticks have numbers.
+    /// The number of the [tick](crate::ConcurrentCuckooFilter::tick_to) in which the filter was saved, if it forgets
+    /// and ticks have numbers.
     pub present_tick: Option<u64>,
 }
 
 impl SnapshotInfo {
-    /// What every file begins with, and nothing else does that koel writes.
+    /// The first bytes of every file, and of nothing else that koel writes.
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, SnapshotInfo, StableHash};
@@ -88,18 +88,19 @@ impl SnapshotInfo {
 
     /// Returns the length of the file that ends with these bytes, or `None` if no file does.
     ///
-    /// So one who gets a file in parts knows when it is complete. Only loading it shows whether it is undamaged.
+    /// A program that receives a file in parts can thus tell when it is complete. Only loading it shows whether it is
+    /// undamaged.
     #[must_use]
     pub fn length_in_end(bytes: &[u8]) -> Option<u64> {
         End::length_in(bytes)
     }
 
-    /// Reads what the file at this path says.
+    /// Reads the description in the file at this path.
     ///
     /// # Errors
     ///
-    /// Returns an error if it cannot be read, if it is not a regular file, if koel has not written
-    /// it, or not in a version that is known, or if its beginning or its end is damaged.
+    /// Returns an error if the file cannot be read, or is not a regular file; if koel has not written it, or in an
+    /// unknown version of the format; or if its beginning or its end is damaged.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, SnapshotError> {
         let path = path.as_ref();
         let file = File::open(path).map_err(Reason::opening);
@@ -107,7 +108,7 @@ impl SnapshotInfo {
         info.map_err(|reason| reason.of(Some(path)))
     }
 
-    /// Reads what an open file says. Also returns its end.
+    /// Reads the description in an open file. Also returns the file's end.
     pub(super) fn of(file: &File) -> Result<(Self, End), Reason> {
         let about = file.metadata().map_err(Reason::io("cannot read"))?;
         if !about.is_file() {
@@ -158,7 +159,7 @@ impl SnapshotInfo {
     }
 }
 
-/// The number of the tick of the last block, in a file of this length.
+/// Returns the number of the last block's tick, in a file of this length.
 fn number_in(file: &File, plan: &Plan, length: u64) -> Result<Option<u64>, Reason> {
     let lanes = plan.geometry().lanes();
     if !lanes.forgets() {

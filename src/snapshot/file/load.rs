@@ -1,4 +1,4 @@
-//! From a file to a filter, on all cores, straight into the table where the buckets stay.
+//! Loads a file into a filter, on all cores, straight into the table where the buckets stay.
 //!
 //! The end of the file gives the number of blocks, and the system gives the file's length. The two
 //! have to agree before memory for the table is allocated, so a damaged or hostile file cannot
@@ -26,17 +26,17 @@ use std::io::{Seek, SeekFrom};
 use std::panic::resume_unwind;
 use std::thread;
 
-/// The most words that a thread reads at once, unless a block has more.
+/// The maximum number of words that a thread reads at once, unless a block has more.
 const TURN: usize = (1 << 20) / size_of::<u64>();
 
-/// What all threads read at once is at most this part of the file, unless it is a block for each. They allocate as
-/// much, beside the filter.
+/// All threads together read at most this fraction of the file at once, or one block each if that is more. Their
+/// buffers take as much memory, besides the filter.
 const PARTS: usize = 16;
 
-/// The bytes of a file that are worth another thread.
+/// The number of bytes of a file that justify another thread.
 const BYTES_FOR_A_THREAD: u64 = 4 << 20;
 
-/// Loads the file of a filter that takes so many bytes without its heap.
+/// Loads a file. `own_bytes` is the size of the filter without its heap.
 pub fn load<S: PersistentHasher>(file: File, own_bytes: usize) -> Result<ReadFilter<S>, Reason> {
     let about = file.metadata().map_err(Reason::io("cannot read"))?;
     if !about.is_file() {
@@ -91,7 +91,7 @@ pub fn load<S: PersistentHasher>(file: File, own_bytes: usize) -> Result<ReadFil
     Ok(ReadFilter { header, loaded: Loaded::Shards { table, blocks, time } })
 }
 
-/// Loads a file of this length that has a list, after its header, as it was read.
+/// Loads a file of this length that has a list and whose header has been read.
 pub fn load_list<S: PersistentHasher>(
     file: &File,
     length: u64,
@@ -102,14 +102,14 @@ pub fn load_list<S: PersistentHasher>(
     read_after(words, Source::of_length(At { file, at }, at, length), own_bytes)
 }
 
-/// Checks that a piece that is read as a file has all of its filter. (A file that has not is damaged.)
+/// Checks that a piece that is read as a file holds all of its filter. (A file that does not is damaged.)
 pub fn check_whole<H>(header: &Header<H>, end: End) -> Result<(), Reason> {
     let last = (header.plan.geometry().shards() as u64).saturating_mul(UNITS);
     let is_whole = header.start == 0 && end.place == last;
     if header.is_file() || is_whole { Ok(()) } else { Err(Reason::OnlyAPiece) }
 }
 
-/// A file from a byte on, wherever others read it.
+/// A file from a byte on, independent of other readers.
 struct At<'a> {
     file: &'a File,
     at: u64,
@@ -148,7 +148,7 @@ pub fn end_of(file: &File, length: u64) -> Result<(End, u64), Reason> {
     Ok((End::read(&mut words, at)?, at))
 }
 
-/// Fills `words` with what begins at byte `at`.
+/// Fills `words` with the bytes from byte `at` on.
 pub fn read_at(file: &File, words: &mut [u64], at: u64) -> Result<(), Reason> {
     At { file, at }.read_exact(bytes_of(words)).map_err(|error| match error.kind() {
         // The file was truncated after its length was read.
@@ -157,7 +157,7 @@ pub fn read_at(file: &File, words: &mut [u64], at: u64) -> Result<(), Reason> {
     })
 }
 
-/// What the threads that read a file share.
+/// The state that the threads that read a file share.
 struct Turns {
     file: File,
     /// The block that the next turn begins with.
@@ -168,9 +168,9 @@ struct Turns {
 
 /// Reads `count` blocks and passes each to `work`, on up to as many threads as there are cores.
 ///
-/// The threads take turns to read, in the order of the file. While one reads, the others work on
-/// what they have read. Returns the results in the order of the blocks, or, of the errors that
-/// occurred, the one of the block with the lowest number.
+/// The threads take turns to read, in the order of the file. While one reads, the others work on what they have read.
+/// Returns the results in the order of the blocks. If any block fails, returns the error of the failed block with the
+/// lowest number.
 fn in_turns(
     file: File,
     length: u64,

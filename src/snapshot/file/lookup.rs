@@ -27,14 +27,14 @@ use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// A filter in its file: answers for single items without loading all of it.
+/// A filter in its file: it looks up single items without loading the whole filter.
 ///
 /// Opening a file reads some bytes of each shard, and a lookup reads one shard, some tens of KiB. So
 /// ten lookups in a file of a gigabyte take milliseconds, where loading it takes a second and a
 /// gigabyte of memory. For more than a few items a shard, [load](Self::load) the filter.
 ///
-/// The filter may be of either kind. A file that is replaced by a later [save](
-/// crate::ConcurrentCuckooFilter::save) while it is open still answers as it was when it was opened.
+/// The filter may be of either kind. If a later [save](crate::ConcurrentCuckooFilter::save) replaces the file while it
+/// is open, lookups still see the old file.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, SnapshotFile, StableHash};
@@ -59,11 +59,11 @@ pub struct SnapshotFile<S> {
     contents: Contents,
 }
 
-/// What is read of a file when it is opened.
+/// The contents of a file that are read when it is opened.
 enum Contents {
-    /// The heads of all shards.
+    /// The index of all blocks.
     Shards { heads: BlockIndex, reader: BlockReader },
-    /// All items, of a filter that has few.
+    /// All items of a small filter.
     Items(ListBlock),
 }
 
@@ -73,8 +73,8 @@ const SAMPLE: u64 = 32;
 impl<S: PersistentHasher> SnapshotFile<S> {
     /// Opens a file that was [saved](crate::ConcurrentCuckooFilter::save).
     ///
-    /// Checks everything about the file but the contents of its shards, each of which is checked when
-    /// it is read: no lookup answers from a damaged one.
+    /// Checks everything about the file except the contents of its shards. Each shard is checked when it is read: no
+    /// lookup answers from a damaged one.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
                 Loaded::Items { hashes, stamps, time } => {
                     Contents::Items(ListBlock { hashes, stamps, time })
                 }
-                // Another file has taken its place.
+                // The file was overwritten meanwhile.
                 _ => return Err(Reason::NotASnapshot),
             }
         } else {
@@ -149,7 +149,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         Ok(answers)
     }
 
-    /// The number of the item's block, and its place there.
+    /// Returns the number of the item's block, and the item's place there.
     fn located(&self, heads: &BlockIndex, hash: u64) -> (u64, Place) {
         match &self.header.plan {
             Plan::Fixed(geometry) => {
@@ -201,7 +201,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         let at = reader.at(block);
         read_at(&self.file.lock(), words, at)?;
         let read = reader.read(block, words)?;
-        // A block of another file may be undamaged.
+        // An undamaged block may belong to another file.
         if read.sum != heads.sum(block) {
             return Err(Reason::damaged(at, format!("block {block} has changed")));
         }
@@ -220,14 +220,13 @@ impl<S> SnapshotFile<S> {
         &self.header.hasher
     }
 
-    /// Returns what the file says of the filter.
+    /// Returns the description of the filter in the file.
     #[must_use]
     pub fn info(&self) -> &SnapshotInfo {
         &self.info
     }
 
-    /// Returns the number of bytes that the filter takes once it is [loaded](Self::load), besides
-    /// itself.
+    /// Returns the number of bytes that the filter takes once it is [loaded](Self::load), besides the value itself.
     #[must_use]
     pub fn heap_bytes_when_loaded(&self) -> usize {
         let forgets = self.header.plan.geometry().lanes().forgets();
@@ -248,7 +247,7 @@ impl<S> SnapshotFile<S> {
             }
     }
 
-    /// Returns the number of bytes that this takes, without the shard that a lookup reads.
+    /// Returns the number of bytes that this value takes, without the shard that a lookup reads.
     #[must_use]
     pub fn size_in_bytes(&self) -> usize {
         size_of_val(self)
@@ -264,15 +263,15 @@ impl<S> SnapshotFile<S> {
         &self.path
     }
 
-    /// The open file, from its beginning.
+    /// Returns another handle of the open file.
     pub(crate) fn reopened(&self) -> Result<File, Reason> {
         self.file.lock().try_clone().map_err(Reason::io("cannot read"))
     }
 }
 
 impl<S: PersistentHasher> SnapshotFile<S> {
-    /// Returns the false-positive rate at present, which is estimated within some percent in a filter
-    /// that grows: from 32 of its shards.
+    /// Returns the present false-positive rate. For a filter that grows, it is estimated from 32 of its shards, within
+    /// some percent.
     ///
     /// # Errors
     ///
@@ -285,7 +284,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         let info = &self.info;
         let lanes = self.header.plan.geometry().lanes();
         let (plan, heads, reader) = match (&self.header.plan, &self.contents) {
-            // All items are told apart.
+            // A list holds whole hashes.
             (_, Contents::Items(_)) => return Ok(0.0),
             (Plan::Fixed(_), _) => {
                 return Ok(rate_at(lanes, info.items as f64 / info.slots as f64));
@@ -294,7 +293,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         };
         let mut words = zeros(reader.block_words())?;
         let mut match_weight = 0;
-        // Of equal parts of all hashes, the shard of the one in the middle.
+        // Samples the shard of the middle hash in each of `SAMPLE` equal parts of all hashes.
         for part in 0..SAMPLE {
             let middle = Mixed((2 * part + 1) << (u64::BITS - SAMPLE.ilog2() - 1));
             let (block, _) = heads.find(plan.roots().position(middle));

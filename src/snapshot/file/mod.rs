@@ -1,11 +1,10 @@
-//! What a snapshot needs that is a file, and not any stream of bytes.
+//! The operations on snapshots that need a file rather than any stream of bytes.
 //!
 //! * [`load`] turns a file into a filter, on all cores.
-//! * [`info`] tells what a file holds, without loading it.
-//! * [`lookup`] answers for single items, and reads only the shards that they lead to; [`block_index`]
-//!   tells which those are.
-//! * [`replace`] puts a new file in the place of an old one, atomically. Until then it is a
-//!   [`new_file`] beside that; [`paths`] tells where that is.
+//! * [`info`] reads the description of a filter from its file, without loading the filter.
+//! * [`lookup`] looks up single items, and reads only the shards that they lead to, which [`block_index`] finds.
+//! * [`replace`] replaces an old file with a new one, atomically. Until then, the new file is a [`new_file`] beside the
+//!   old one, at a path from [`paths`].
 
 mod block_index;
 pub mod info;

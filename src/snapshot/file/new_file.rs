@@ -1,4 +1,4 @@
-//! A new file beside an old one, whose place it takes.
+//! A new file beside an old one, which it replaces.
 
 use crate::snapshot::error::Reason;
 use crate::snapshot::file::paths::{beside, is_at};
@@ -6,23 +6,22 @@ use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// A new file until it takes the place of another one, if there is one. Nobody else writes to it. It is removed if
-/// this is dropped before.
+/// A new file that has not taken its place yet. No other save writes to it. Dropping it removes the file.
 ///
-/// If it is to replace another file, only its owner can read it until it gets the permissions of that.
+/// If the file is to replace another one, only its owner can read it until it gets the permissions of the other.
 #[derive(Debug)]
 pub struct NewFile {
-    /// What to write to.
+    /// The file to write to.
     pub file: File,
     path: PathBuf,
     target: PathBuf,
-    /// Whether it is in its place, or another's.
+    /// Whether the file has taken its place, or another save removes it.
     is_gone: bool,
 }
 
 impl NewFile {
-    /// Creates a file under a name that no other one has: that of the target, which is no link, and the suffix and a
-    /// number.
+    /// Creates a file with a unique name: that of the target with the suffix, the process and a number. The target must
+    /// not be a link.
     pub fn create(target: &Path, suffix: &str, replaces: bool) -> Result<Self, Reason> {
         let (process, mut number) = (std::process::id(), 0);
         loop {
@@ -38,14 +37,14 @@ impl NewFile {
         }
     }
 
-    /// Creates and locks a file of the suffix without a number, after removing one that was left behind. Returns
-    /// `None` where there are no locks.
+    /// Creates and locks a file whose suffix has no number, after removing a leftover file. Returns `None` where there
+    /// are no locks.
     pub fn alone(target: &Path, suffix: &str, replaces: bool) -> Result<Option<Self>, Reason> {
         let path = beside(target, suffix).ok_or(Reason::NotAFile)?;
         if !LOCKS {
             return Ok(None);
         }
-        // One that was faster may have finished by the next attempt.
+        // A faster save may have finished by the next attempt.
         for _ in 0..100 {
             let mut new = match Self::at(&path, target, replaces) {
                 Ok(new) => new,
@@ -59,7 +58,7 @@ impl NewFile {
             };
             match try_lock(&new.file, &path)? {
                 Some(true) if is_at(&new.file, &path)? => return Ok(Some(new)),
-                // Another one took the file for a leftover before it was locked, and removes it.
+                // Another save took the file for a leftover before it was locked, and removes it.
                 Some(_) => new.is_gone = true,
                 None => return Ok(None),
             }
@@ -79,8 +78,8 @@ impl NewFile {
         Ok(NewFile { file, path, target, is_gone: false })
     }
 
-    /// Gives the file the permissions of the one that it replaces, which may have changed meanwhile. Returns whether
-    /// there is one.
+    /// Gives the file the permissions of the file that it replaces, which may have changed meanwhile. Returns whether
+    /// there is such a file.
     pub fn keep_permissions(&self) -> Result<bool, Reason> {
         let Some(old) = old(&self.target)? else { return Ok(false) };
         copy_permissions(&self.file, &old)
@@ -88,7 +87,7 @@ impl NewFile {
         Ok(true)
     }
 
-    /// Renames the file.
+    /// Renames the file to its target.
     pub fn take_place(mut self) -> Result<(), Reason> {
         if !is_at(&self.file, &self.path)? {
             return Err(Reason::Removed { unfinished: std::mem::take(&mut self.path) });
@@ -109,14 +108,14 @@ impl NewFile {
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        // If the file was locked, it still is. Once it is not, the path may be another one's.
+        // If the file was locked, it still is. Once it is unlocked, the path may belong to another save.
         if !self.is_gone && is_at(&self.file, &self.path).is_ok_and(|ours| ours) {
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Returns what is known of the old file, if there is one.
+/// Returns the metadata of the old file, if there is one.
 pub fn old(target: &Path) -> Result<Option<Metadata>, Reason> {
     match fs::metadata(target) {
         Ok(old) if !old.is_file() => Err(Reason::NotAFile),
@@ -126,7 +125,7 @@ pub fn old(target: &Path) -> Result<Option<Metadata>, Reason> {
     }
 }
 
-/// Removes a file that was left behind, if nobody is using it. Returns `None` if that cannot be known, without locks.
+/// Removes a leftover file, if no save is using it. Returns `None` if that cannot be known, for want of locks.
 fn remove_leftover(path: &Path) -> Result<Option<()>, Reason> {
     let is_file = fs::symlink_metadata(path).map(|left| left.is_file());
     if matches!(is_file, Ok(false)) {
@@ -146,7 +145,7 @@ fn remove_leftover(path: &Path) -> Result<Option<()>, Reason> {
     };
     match try_lock(&left, path)? {
         Some(false) => Err(Reason::Busy { unfinished: path.to_path_buf() }),
-        // As long as it is locked, nobody else removes it and creates a new one.
+        // While the file is locked, no other save removes it and creates a new one.
         Some(true) if is_at(&left, path)? => match fs::remove_file(path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 Err(Reason::unfinished("cannot remove the leftover file", path, error))
@@ -158,10 +157,10 @@ fn remove_leftover(path: &Path) -> Result<Option<()>, Reason> {
     }
 }
 
-/// Whether [`is_at`] can tell which file a path leads to. Locks are of no use without that.
+/// Whether [`is_at`] can determine which file a path leads to. Locks are useless without that.
 const LOCKS: bool = cfg!(unix);
 
-/// Locks the file, and returns whether nobody else had. Returns `None` if there are no locks here.
+/// Tries to lock the file. Returns whether nobody else had locked it, or `None` if there are no locks here.
 fn try_lock(file: &File, path: &Path) -> Result<Option<bool>, Reason> {
     match file.try_lock() {
         Ok(()) => Ok(Some(true)),
@@ -169,7 +168,7 @@ fn try_lock(file: &File, path: &Path) -> Result<Option<bool>, Reason> {
         Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Interrupted => {
             try_lock(file, path)
         }
-        // The errors of systems and file systems that have no locks.
+        // The errors of systems and file systems without locks.
         Err(TryLockError::Error(error))
             if error.kind() == ErrorKind::Unsupported
                 || error.raw_os_error().is_some_and(|code| NO_LOCKS.contains(&code)) =>
@@ -204,7 +203,7 @@ fn copy_permissions(file: &File, old: &Metadata) -> io::Result<()> {
     if (new.uid(), new.gid()) != (old.uid(), old.gid())
         && fchown(file, Some(old.uid()), Some(old.gid())).is_err()
     {
-        // Nor does anybody act as another owner.
+        // The set-ID bits are dropped, so that nobody acts as another owner.
         mode &= 0o777 & (!0o7 | was >> 6);
         if fchown(file, None, Some(old.gid())).is_err() {
             mode &= !0o077 | was >> 3 & 0o7;

@@ -1,4 +1,4 @@
-//! Where a file is, and what is beside it.
+//! Paths: where a file is, and the files beside it.
 
 use crate::snapshot::error::Reason;
 use std::ffi::OsString;
@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Returns where a symbolic link leads, even if nothing is there yet; or any other path as it is.
+/// Returns the path that a symbolic link leads to, even if nothing is there yet, or any other path as it is.
 pub fn follow(path: &Path) -> Result<PathBuf, Reason> {
     let mut path = path.to_path_buf();
     // The system follows this many links, too.

@@ -1,14 +1,13 @@
-//! Puts a new file in the place of an old one: as a whole, or not at all.
+//! Replaces an old file with a new one: as a whole, or not at all.
 //!
 //! The new file is written next to the old one as an *unfinished file*, named `.NAME.koel-saving`.
 //! It is synced and renamed, and then the folder is synced. So the path leads to the old file or to
 //! the new one at every moment, and it leads to the old one until the new one is on disk.
 //!
-//! Only one save to a path runs at a time. Otherwise an earlier save could replace what a later one
-//! has written. The lock on the unfinished file ensures this. When a process is killed, the system
-//! releases its lock, unless a child that it forked is still alive. A later save that gets the lock
-//! therefore knows that the file was abandoned, and removes it. No save ever writes to a file that
-//! another one has created.
+//! Only one save to a path runs at a time. Otherwise an earlier save could replace the file of a later one. The lock on
+//! the unfinished file ensures this. When a process is killed, the system releases its lock, unless a child that it
+//! forked is still alive. A later save that gets the lock therefore knows that the file was abandoned, and removes it.
+//! No save ever writes to a file that another save has created.
 //!
 //! Where there are no such locks, each unfinished file has a name of its own, and saves to the same
 //! path do not notice each other.
@@ -22,7 +21,7 @@ use std::path::Path;
 
 const UNFINISHED: &str = ".koel-saving";
 
-/// Replaces the file at `path` with what `write` writes.
+/// Replaces the file at `path` with the output of `write`.
 pub fn replace<T>(
     path: &Path,
     write: impl FnOnce(&mut File) -> Result<T, Reason>,
@@ -33,8 +32,7 @@ pub fn replace<T>(
     }
     let target = follow(path)?;
     let replaces = old(&target)?.is_some();
-    // A folder that cannot be opened cannot be synced. It is better to fail before anything is
-    // done.
+    // A folder that cannot be opened cannot be synced. It is better to fail before anything is done.
     let folder = Folder::open(folder_of(&target)).map_err(Reason::io("cannot open its folder"))?;
     let mut new = match NewFile::alone(&target, UNFINISHED, replaces)? {
         Some(new) => new,

@@ -1,7 +1,7 @@
-//! Blocks: what makes one valid, and what makes all of them together one filter.
+//! Validates blocks: each by itself, and all blocks of a part together.
 //!
-//! A [`BlockReader`] validates one block. A [`Totals`] checks that the blocks of a part follow one another, in their places
-//! and in time, and that their number, their items and their checksums are those that the part's end gives.
+//! A [`BlockReader`] validates one block. A [`Totals`] checks that the blocks of a part are consecutive, in place and
+//! in time, and that the part's end has their number, their items and their checksums.
 
 use crate::backend::growing::directory::MAX_LEVELS;
 use crate::backend::growing::ledger::MAX_ON_A_BALANCE;
@@ -25,7 +25,7 @@ use xxhash_rust::xxh3::Xxh3;
 pub struct BlockReader {
     lanes: Lanes,
     block_bytes: u64,
-    /// The words of its buckets.
+    /// The number of words of a block's buckets.
     words: usize,
     grows: bool,
 }
@@ -87,13 +87,14 @@ impl BlockReader {
         Ok(block)
     }
 
-    /// The time of a block, or the index of the word after its buckets that is wrong.
+    /// Returns the time of a block, given the words after its buckets. `Err` is the index of the word that is wrong.
     pub fn time(&self, ages: &[u64]) -> Result<Option<Time>, usize> {
         let Some((before, words)) = ages.split_last_chunk() else { return Ok(None) };
         time_in(self.lanes, *words).map(Some).map_err(|word| before.len() + word)
     }
 
-    /// The shard's balance in the ledger, from what the block says of each age. `None` if it cannot be so large.
+    /// Returns the shard's balance in the ledger, given the words after its buckets. `None` if the part of an age is
+    /// too large.
     fn balance(&self, ages: &[u64], time: Option<Time>) -> Option<ByStamp> {
         let mut balance = ByStamp::default();
         let Some(Time { tick, .. }) = time else { return Some(balance) };
@@ -107,8 +108,8 @@ impl BlockReader {
         Some(balance)
     }
 
-    /// Makes the items in the buckets of a shard older, which has this balance if it is of a growing filter. Returns
-    /// what is left, but for its depth.
+    /// Makes the items in a shard's buckets older. `balance` is the shard's balance in a growing filter. Returns a
+    /// block with what is left of the shard, without its depth.
     pub fn older(&self, balance: Option<&ByStamp>, words: &mut [u64], lag: AgeShift) -> Block {
         let balance = balance.filter(|_| self.grows);
         let exhausted = balance.map_or_else(ByStamp::default, |of| lag.of_balance(self.lanes, of));
@@ -118,8 +119,7 @@ impl BlockReader {
         Block { items: block.counted + in_balance, ..block }
     }
 
-    /// The time of the block before this one, in the last words before its checksum, if the filter
-    /// forgets.
+    /// Returns the time of the block before block `number`, from the words before its checksum, if the filter forgets.
     pub fn time_before(
         &self,
         number: u64,
@@ -134,7 +134,7 @@ impl BlockReader {
         time_in(self.lanes, words).map(Some).map_err(damaged)
     }
 
-    /// The error of a block that is of an earlier time than the one before it.
+    /// The error of a block from an earlier time than the one before it.
     fn too_early(&self, number: u64) -> Reason {
         let at = self.at(number + 1) - 8 * (TIME_WORDS as u64 + 1);
         Reason::damaged(at, "the block is of an earlier time than the one before it")
@@ -149,7 +149,7 @@ impl BlockReader {
         Err(Reason::damaged(self.at(number), what))
     }
 
-    /// Validates the head of a block, on its own. Returns the shard's depth and its items.
+    /// Validates the head of a block by itself. Returns the shard's depth and its items.
     pub fn head(
         &self,
         number: u64,
@@ -165,7 +165,7 @@ impl BlockReader {
         Ok((depth as u32, items.cast_signed()))
     }
 
-    /// Adds up what is in a shard that was copied.
+    /// Adds up the contents of a copied shard.
     pub fn block(&self, copied: &Copied, buckets: &[u64]) -> Block {
         let Copied { depth, items, .. } = *copied;
         let mut counted = self.lanes.count_taken(buckets) as u64;
@@ -187,9 +187,8 @@ impl BlockReader {
         Block { depth, items, counted, by_stamp, surplus, time: None, sum: 0 }
     }
 
-    /// Returns the index of the first word of the first bucket that no filter of this kind can have.
-    /// There rarely is one, so the first pass only finds out whether there is, without a branch for
-    /// each bucket.
+    /// Returns the index of the first word of the first bucket that is invalid in a filter of this kind. There rarely
+    /// is one, so the first pass only finds out whether there is one, without a branch for each bucket.
     fn first_wrong(&self, words: &[u64], time: Option<Time>) -> Option<usize> {
         let of_layout = |words: &[u64]| match self.grows {
             false => self.lanes.fold(words, |bucket| self.lanes.wrong(bucket), BitOr::bitor),
@@ -214,7 +213,7 @@ impl BlockReader {
     }
 }
 
-/// Adds up the blocks of a part, and checks that they continue what came before.
+/// Adds up the blocks of a part, and checks that they continue the blocks before them.
 pub struct Totals {
     coverage: Coverage,
     times: Times,
@@ -226,7 +225,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// For a part with this checksum of its header, which begins where this coverage ends.
+    /// Begins a part whose header has this checksum, and whose first block begins where `coverage` ends.
     pub fn new(header_sum: u64, coverage: Coverage, times: Times, is_file: bool) -> Self {
         let sums = Box::default();
         let mut tally = Totals { coverage, times, sums, items: 0, blocks: 0, is_file };
@@ -234,7 +233,7 @@ impl Totals {
         tally
     }
 
-    /// The same for a part that is to have all of a filter, which has so many roots.
+    /// Begins a part that has to hold all of a filter with `roots` roots.
     pub fn of_file(header_sum: u64, roots: usize) -> Self {
         Self::new(header_sum, Coverage::of(roots), Times::default(), true)
     }
@@ -243,7 +242,7 @@ impl Totals {
         self.blocks
     }
 
-    /// What the blocks cover so far.
+    /// The hashes that the blocks cover so far.
     pub fn coverage(&self) -> &Coverage {
         &self.coverage
     }
@@ -257,7 +256,7 @@ impl Totals {
         Ok(())
     }
 
-    /// The same for a block that was read.
+    /// Adds the next block, which was read from a part, and checks its time, too.
     pub fn add_read(
         &mut self,
         reader: &BlockReader,
@@ -269,14 +268,14 @@ impl Totals {
         self.times.add(time).ok_or_else(|| reader.too_early(number))
     }
 
-    /// Returns the end of a part that has these blocks, and begins at this byte.
+    /// Returns the end of a part with these blocks. The end begins at byte `at`.
     pub fn end(&self, at: u64) -> End {
         let (blocks, items, place) = (self.blocks, self.items, self.coverage.place());
         End { blocks, items, bytes: at + 8 * END_WORDS as u64, place, sums: self.sums.digest() }
     }
 
-    /// Checks all blocks together, and compares them with the end of the part, which begins at byte
-    /// `at`. Returns what is covered now, and the times.
+    /// Checks all blocks together, and compares them with the end of the part, which begins at byte `at`. Returns the
+    /// coverage and the times after this part.
     pub fn finish(self, end: End, at: u64) -> Result<(Coverage, Times), Reason> {
         if self.blocks == 0 || self.end(at) != end {
             let what =
@@ -288,7 +287,7 @@ impl Totals {
             true if !self.coverage.is_complete() => {
                 Err(Reason::damaged(at, "some blocks are missing"))
             }
-            // No filter is saved like this.
+            // No save writes such a file.
             true if !is_balanced => {
                 Err(Reason::damaged(at, "the deepest shard was split too often for so few blocks"))
             }

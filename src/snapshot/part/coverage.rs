@@ -1,4 +1,4 @@
-//! Which hashes the blocks of a filter cover so far, and whether they cover all.
+//! Tracks which hashes the blocks of a filter cover so far, and whether they cover all.
 //!
 //! Blocks come in the order of the hashes that lead to their shards. A block of depth `d` covers
 //! 2^(-d) of its root, so the place where it begins is a whole number of [`UNITS`]. A place is also
@@ -7,10 +7,11 @@
 use crate::backend::growing::directory::{MAX_ENTRIES, MAX_LEVELS};
 use crate::snapshot::error::Reason;
 
-/// A root in the units in which places are given: each is what a shard of the greatest depth covers.
+/// The number of units in a root. Places are counted in these units, each of which is what a shard of the greatest
+/// depth covers.
 pub const UNITS: u64 = 1 << (MAX_LEVELS - 1);
 
-/// Returns what a block of this depth covers.
+/// Returns the number of units that a block of this depth covers.
 pub fn part_of(depth: u32) -> u64 {
     UNITS >> depth
 }
@@ -26,7 +27,7 @@ impl Gap {
     }
 }
 
-/// What blocks cover, from the first hash on.
+/// The hashes that blocks cover, from the first hash on.
 #[derive(Clone, Debug)]
 pub struct Coverage {
     roots: u64,
@@ -37,12 +38,12 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Nothing yet, of a filter with so many roots.
+    /// Begins the coverage of a filter with `roots` roots.
     pub fn of(roots: usize) -> Self {
         Self::from(roots, 0)
     }
 
-    /// The same from this place on.
+    /// Begins the coverage of such a filter at a later place.
     pub fn from(roots: usize, place: u64) -> Self {
         Coverage { roots: roots as u64, place, blocks: 0, deepest: 0 }
     }
@@ -69,7 +70,7 @@ impl Coverage {
         self.place
     }
 
-    /// The same, or `None` if there is no other block.
+    /// The place where the next block begins, or `None` if there is no other block.
     pub fn next(&self) -> Option<u64> {
         (!self.is_complete()).then_some(self.place)
     }
@@ -83,10 +84,10 @@ impl Coverage {
         self.blocks
     }
 
-    /// Whether the directory of these shards would not be much larger than the shards themselves.
+    /// Whether the directory of these shards is not much larger than the shards themselves.
     ///
-    /// The directory of a filter has at most [`MAX_ENTRIES`] entries for each shard. A file may
-    /// have somewhat more, because shards that were copied early may have been split since.
+    /// The directory of a filter has at most [`MAX_ENTRIES`] entries for each shard. A file may need somewhat more,
+    /// because shards that were copied early may have been split since.
     pub fn is_balanced(&self) -> bool {
         let entries = u128::from(self.roots) << self.deepest;
         entries <= MAX_ENTRIES as u128 * u128::from(self.blocks) + (1 << 20)

@@ -2,23 +2,23 @@
 //!
 //! (This page is for reading; nothing in it can be called.)
 //!
-//! A *part* of a filter has some shards that follow one another. A *file* always has them all:
+//! A *part* of a filter holds consecutive shards. A *file* always holds all shards:
 //! [`save`](crate::ConcurrentCuckooFilter::save) writes it, and [`load`](crate::ConcurrentCuckooFilter::load) reads it.
-//! A *piece* has as many as were asked for, perhaps all: [`piece_at`](crate::ConcurrentCuckooFilter::piece_at) makes it,
-//! and a [`PieceLoader`](crate::PieceLoader) reads it. Both are the same, but for four words of the header, and whoever
-//! reads one reads the other.
+//! A *piece* holds as many shards as were asked for, perhaps all: [`piece_at`](crate::ConcurrentCuckooFilter::piece_at)
+//! makes it, and a [`PieceLoader`](crate::PieceLoader) reads it. Files and pieces differ only in four words of the
+//! header, and a program that can read one can read the other.
 //!
-//! A part is a sequence of 64-bit words in little-endian order: a header, one block for each of its shards
-//! (or one block with a list), and an end. It can be written and read from front to back, and pieces can follow one another
-//! in a stream. Nothing follows the end of a part in a file of its own. koel checks every field
-//! against the values given here before it uses it, and refuses a part with any other value. A field for which no values
-//! are given may have any.
+//! A part is a sequence of 64-bit words in little-endian order: a header, one block for each of its shards (or one
+//! block with a list), and an end. It can be written and read from front to back, and pieces can follow one another in
+//! a stream. If a part is in a file of its own, nothing follows its end. koel checks every field against the values
+//! given here before it uses the field, and refuses a part with any other value. A field for which no values are given
+//! may have any value.
 //!
 //! # Header: 26 words
 //!
 //! | word | at byte | contents |
 //! |---|---|---|
-//! | 0 | 0 | in a file, the bytes `89 6B 6F 65 6C 0D 0A 1A`: `koel`, between bytes that programs change when they take the file for text. In a piece, `89 6B 6F 65 6C 70 0D 0A`: `koelp` |
+//! | 0 | 0 | in a file, the bytes `89 6B 6F 65 6C 0D 0A 1A`: `koel`, between bytes that a program changes if it takes the file for text. In a piece, `89 6B 6F 65 6C 70 0D 0A`: `koelp` |
 //! | 1 | 8 | the version of the format: 1 |
 //! | 2 | 16 | the kind of filter: 0 for a fixed filter, 1 for a growing one |
 //! | 3 | 24 | `bits`, the size of a fingerprint: 8, 9, 10, 12, 16, 21 or 32 in narrow buckets; 18, 20, 24 or 32 in wide ones |
@@ -33,25 +33,25 @@
 //! | 13, 14 | 104 | two probes: the hashes of certain bytes and of a certain item, described [below](#the-hasher) |
 //! | 15 to 18 | 120 | the name of the hasher: UTF-8, 1 to 32 bytes, none of them zero, padded with zeros |
 //! | 19 | 152 | the number of words in a bucket: 1 if it is narrow, 2 if it is wide |
-//! | 20 | 160 | 1 if the part has a [list](#a-list) instead of shards, which is possible in a growing filter with one root; otherwise 0 |
-//! | 21 | 168 | `ticks`, the number of ticks that items are remembered for: 1 to 62, or 0 if they are for ever |
+//! | 20 | 160 | 1 if the part has a [list](#a-list) instead of shards, which only a growing filter with one root can have; otherwise 0 |
+//! | 21 | 168 | `ticks`, the number of ticks for which items are remembered: 1 to 62, or 0 if they are remembered for ever |
 //! | 22 | 176 | `start`, the [place](#places) where the first block begins: less than `roots × 2^31`. 0 in a file |
-//! | 23 | 184 | a random number that all pieces of a filter have, and those of no other filter. It is chosen when the first piece is made, and not saved: a loaded filter has another one. 0 in a file |
-//! | 24 | 192 | `turn`, a number that rises with each piece of the filter that is begun. 0 in a file |
+//! | 23 | 184 | a random number that all pieces of a filter share, and that pieces of other filters do not have. It is chosen when the first piece is made, and not saved: a loaded filter has another number. 0 in a file |
+//! | 24 | 192 | `turn`, a number that increases with each piece of the filter that is begun. 0 in a file |
 //! | 25 | 200 | the checksum of words 0 to 24 |
 //!
 //! Every checksum is the 64-bit XXH3 hash, with seed 0, of the bytes of its words.
 //!
 //! # Blocks
 //!
-//! The block of a shard has 4 words and those of its buckets. If the filter forgets, it has 3 more, or `ticks` + 4 more if it
-//! grows.
+//! The block of a shard consists of 4 words and the words of its buckets. If the filter forgets, there are 3 more
+//! words, or `ticks` + 4 more if it grows.
 //!
 //! | word | contents |
 //! |---|---|
 //! | 0 | the number of the block in its part: 0, 1, 2, … |
 //! | 1 | `depth`, the number of splits that led to the shard: 0 to 31. 0 in a fixed filter |
-//! | 2 | the number of items, in two's complement. In a fixed filter, this is the number of taken lanes. In a growing filter, it is the sum of two numbers: of the taken lanes that are not exhausted, and of the shard's *balance*, from -2^40 to 2^40. A lane is exhausted if the lower `suffix` bits of its fingerprint are a 1 and then zeros. It goes to both halves of each split, so several lanes may stand for one item; the balances of all shards add up to the number of those items. (koel takes a file in which they add up to something else, and puts that right) |
+//! | 2 | the number of items, in two's complement. In a fixed filter, this is the number of taken lanes. In a growing filter, it is the sum of two numbers: the number of taken lanes that are not exhausted, and the shard's *balance*, from -2^40 to 2^40. A lane is exhausted if the lower `suffix` bits of its fingerprint are a 1 followed by zeros. Such a lane goes to both halves of each split, so several lanes may stand for one item; the balances of all shards add up to the number of those items. (koel accepts a file in which they add up to another number, and corrects it) |
 //! | 3 and on | the buckets, one after the other |
 //! | then | if the filter forgets, the [ages](#ages) |
 //! | last | the checksum of all words of the block before this one |
@@ -62,7 +62,8 @@
 //! a root together cover all of it. If `d` is the greatest depth of all blocks of
 //! the filter, `roots × 2^d` is at most 64 times their number, plus 2^20.
 //!
-//! Nothing else is asked of lanes: empty ones may be anywhere in a bucket, and a fingerprint in any bucket.
+//! There are no other requirements on lanes: empty lanes may be anywhere in a bucket, and a fingerprint may be in any
+//! bucket.
 //!
 //! # A list
 //!
@@ -73,7 +74,7 @@
 //! |---|---|
 //! | 0, 1 | zeros |
 //! | 2 | the number of items, at most 65,536 |
-//! | 3 and on | the mixed hash of each item, in ascending order. None is 2^64 - 1 (a filter with such an item has no list), and there are at most as many copies of one as a bucket has lanes: 64 / `bits`, or 64 / `half` in a wide one, rounded down |
+//! | 3 and on | the mixed hash of each item, in ascending order. No hash is 2^64 - 1 (a filter with such an item has no list), and no hash occurs more often than a bucket has lanes: 64 / `bits`, or 64 / `half` in a wide one, rounded down |
 //! | then | if the filter forgets, the [stamp](#ages) of each item in the same order, eight in a word from its low end up, padded with zeros |
 //! | 3 words | if the filter forgets, the [time](#ages) |
 //! | last | the checksum of all words of the block before this one |
@@ -82,9 +83,9 @@
 //!
 //! | word | contents |
 //! |---|---|
-//! | 0 | the bytes `6B 6F 65 6C 20 65 6E 64` (`koel end`). Where they come instead of the number of the next block, there are no more |
+//! | 0 | the bytes `6B 6F 65 6C 20 65 6E 64` (`koel end`). If they are where the number of the next block would be, there are no more blocks |
 //! | 1 | the number of blocks, at least 1 |
-//! | 2 | the sum of the blocks' numbers of items, in two's complement. Of such sums, here and below, the lower 64 bits count |
+//! | 2 | the sum of the blocks' numbers of items, in two's complement. Such sums, here and below, are taken modulo 2^64 |
 //! | 3 | the length of the part in bytes |
 //! | 4 | the [place](#places) where the last block ends |
 //! | 5 | the checksum of the checksums: of the header's checksum, followed by the checksums of all blocks in order |
@@ -92,68 +93,70 @@
 //!
 //! # Places
 //!
-//! A place is a number: `root × 2^31`, and the part of that root that lies before it, in units of 2^(-31) of
-//! the root. (In a fixed filter, each shard is a root.) A block of depth `d` takes 2^(31 - d) units, and begins at a
-//! multiple of that. The first block of a filter begins at 0, each other one where the one before it ends, and the last one
-//! ends at `roots × 2^31`. A list takes all of its only root.
+//! A place is a number: `root × 2^31`, plus the part of that root that lies before the place, in units of 2^(-31) of
+//! the root. (In a fixed filter, each shard is a root.) A block of depth `d` covers 2^(31 - d) units, and begins at a
+//! multiple of that number. The first block of a filter begins at 0, each other block begins where the one before it
+//! ends, and the last block ends at `roots × 2^31`. A list covers all of its filter's only root.
 //!
-//! The place where a piece starts is also the cursor that it is asked for with. It is less than 2^53
-//! in any filter that began with less than 4 million shards, and less than 2^63 in all.
+//! The place where a piece starts is also the cursor with which the piece is requested. It is less than 2^53 in any
+//! filter that began with less than 4 million shards, and less than 2^63 in every filter.
 //!
 //! # All parts together
 //!
 //! Parts make up a filter if
 //!
-//! * the first starts at 0, each other one where the one before it ends, and the last one ends at `roots × 2^31`,
-//! * all have the same header, but for `start`, `turn`, the checksum, and the limit of the filter's size (word 8). The limit
-//!   may change, and the last one counts,
-//! * each has a greater turn than the one before it. An item that was in before the first piece was begun, and stayed in, is in the
-//!   pieces then, also if some of them are from a later dump of the filter. A piece from
-//!   an earlier dump may lack items,
-//! * their blocks, one after the other, satisfy what is said above of depths, and below of times.
+//! * the first part starts at 0, each other part starts where the one before it ends, and the last part ends at
+//!   `roots × 2^31`,
+//! * all parts have the same header, except for `start`, `turn`, the checksum, and the limit of the filter's size (word
+//!   8). The limit may change, and the limit of the last part counts,
+//! * each part has a greater turn than the one before it. An item that was in the filter before the first piece was
+//!   begun, and stayed in, is then in the pieces, even if some of them are from a later dump of the filter. A piece
+//!   from an earlier dump may lack items,
+//! * their blocks, one after the other, meet the requirements on depths above, and those on times below.
 //!
-//! With the first word of a file, zeros in words 22 to 24, the blocks numbered anew, and new checksums and a new end, the header
-//! of the last piece and the blocks of all of them are a file.
+//! The header of the last piece and the blocks of all pieces become a file when the header gets the first word of a
+//! file and zeros in words 22 to 24, the blocks are numbered anew, and all checksums and the end are made anew.
 //!
 //! # Ages
 //!
-//! A filter *forgets* if its `ticks` are not 0. Then each taken lane has a *stamp*: the lower `stamp_bits` bits of the number
-//! of the tick in which its item came or was refreshed, where `stamp_bits` is the binary logarithm of `ticks` + 2, rounded up. (In a
-//! filter that does not forget, it is 0.) At least 8 other bits are left of the lane of a narrow bucket, and 4 of those of each
-//! word of a wide one. An item whose stamp is `s` is `(tick - s) mod 2^stamp_bits` ticks old, and no older than `ticks`.
+//! A filter *forgets* if its `ticks` are not 0. Then each taken lane has a *stamp*: the lower `stamp_bits` bits of the
+//! number of the tick in which its item was inserted or refreshed, where `stamp_bits` is the binary logarithm of
+//! `ticks` + 2, rounded up. (In a filter that does not forget, `stamp_bits` is 0.) A lane of a narrow bucket has at
+//! least 8 other bits, and a lane in either word of a wide bucket has at least 4. An item whose stamp is `s` is
+//! `(tick - s) mod 2^stamp_bits` ticks old, and no older than `ticks`.
 //!
-//! Ticks may pass while a file is written, so each block has its own time. It ends, before its checksum,
-//! with these words:
+//! Ticks may pass while a file is written, so each block has its own time. The block ends, before its checksum, with
+//! these words:
 //!
 //! | words | contents |
 //! |---|---|
-//! | `ticks` + 1 | only in a block of a growing filter's shard: the part of its balance that is of each age from 0 to `ticks`, in two's complement. Their sum is the balance |
-//! | 1 | `tick`, the lower `stamp_bits` bits of the number of the tick in which the block was copied, as stamps have it; plus 2^8 if the user gives numbers to ticks |
-//! | 1 | how many ticks had passed since some moment, which is the same for all blocks of a filter's parts. No block has less than the one before it; if it has as many, it has the same `tick` |
-//! | 1 | the number that the user gave the tick, for the user to know: ages do not depend on it. 0 if there is none |
+//! | `ticks` + 1 | only in a block of a growing filter's shard: the part of the shard's balance that belongs to each age from 0 to `ticks`, in two's complement, each from -2^40 to 2^40. The sum of these parts is the balance |
+//! | 1 | `tick`, the lower `stamp_bits` bits of the number of the tick in which the block was copied, as in stamps; plus 2^8 if the user gives numbers to ticks |
+//! | 1 | the number of ticks that had passed since some moment, which is the same for all blocks of a filter's parts. No block has a lower number than the one before it; if it has the same number, it has the same `tick` |
+//! | 1 | the number that the user gave the tick, for the user's own purposes: ages do not depend on it. 0 if there is none |
 //!
-//! The filter goes on from the time of the last block. An item of another block is older by as many ticks as
-//! have passed between the two, and has expired if it is older than `ticks` then. So are the parts of its balance. What a
-//! file says of its number of items is the sum over the blocks, each at its own time.
+//! A loaded filter continues from the time of the last block. An item of another block becomes older by as many ticks
+//! as passed between the two blocks, and has expired if it is then older than `ticks`. The same holds for the parts of
+//! that block's balance. The number of items in the end of a file is the sum over the blocks, each at its own time.
 //!
 //! # A bucket
 //!
-//! A bucket is *narrow* or *wide*. A narrow one is one word, cut into lanes of `bits` bits from its low end up, as
-//! many as fit. Bits that are left over are zero. A lane is 0 if it is empty. Otherwise its lowest `stamp_bits` bits are its
-//! stamp, and the others, which are not all zero, its fingerprint. In a growing filter, at least one of the lower `suffix`
-//! bits of a fingerprint is not zero: of its `fbits = bits - stamp_bits` bits, the upper `fbits / 2`, rounded down, are
-//! its *anchor*, and the lower `suffix` are all others.
+//! A bucket is *narrow* or *wide*. A narrow bucket is one word, cut into as many lanes of `bits` bits as fit, from its
+//! low end up. The bits left over are zero. An empty lane is 0. In any other lane, the lowest `stamp_bits` bits are the
+//! stamp, and the other bits, which are not all zero, are the fingerprint. In a growing filter, the upper `fbits / 2`
+//! bits of the fingerprint, rounded down, are its *anchor*, where `fbits` is `bits - stamp_bits`. `suffix` is the
+//! number of its other, lower bits, of which at least one is not zero.
 //!
-//! A wide bucket is two words, both cut in the same way into lanes of `half` bits,
-//! where `half` is `bits / 2`. A lane of the first word is the *head* of a fingerprint, and the same lane of the second has the
-//! stamp in its lowest `stamp_bits` bits, and the fingerprint's *tail* in the others. Both lanes are 0 if there is nothing. A
-//! head is never 0; a tail may be, but not in a growing filter. There the head is the anchor, and `suffix` is the
-//! size of the tail, `half - stamp_bits`.
+//! A wide bucket is two words, both cut in the same way into lanes of `half` bits, where `half` is `bits / 2`. A lane
+//! of the first word is the *head* of a fingerprint. The same lane of the second word has the stamp in its lowest
+//! `stamp_bits` bits, and the fingerprint's *tail* in the others. If there is no fingerprint, both lanes are 0. A head
+//! is never 0. A tail may be 0, but not in a growing filter. There the head is the anchor, and `suffix` is the size of
+//! the tail, `half - stamp_bits`.
 //!
 //! # Where an item is
 //!
-//! All numbers below are unsigned and have 64 bits; bit 0 is the lowest. `×` keeps the lower 64
-//! bits of a product, and `<<` those of what is shifted. `scale(x, n)` is the 128-bit product of `x` and `n`, taken as two
+//! All numbers below are unsigned and have 64 bits; bit 0 is the lowest. `×` keeps the lower 64 bits of the product,
+//! and `<<` the lower 64 bits of the shifted number. `scale(x, n)` is the 128-bit product of `x` and `n`, taken as two
 //! halves: the higher half is the *part*, the lower half the *rest*.
 //!
 //! The item is first hashed to `h`, as described under [the hasher](#the-hasher). Then `h` is
@@ -175,8 +178,8 @@
 //!   `scale(h << 32, 2^bits - 2^stamp_bits)`. It has a stamp of zeros, and the fingerprint above it. In a wide
 //!   bucket, the head is 1 + the part of `scale(h << 32, 2^half - 1)`, and the tail the highest
 //!   `half - stamp_bits` bits of the rest of that product.
-//! * Let `s` be `0x9E3779B97F4A7C15` × `lane`, or × the head in a wide bucket. The item is *far* if `near` is 2, or if a
-//!   bucket has two lanes, or if bits 20 and 21 of `s` are both zero.
+//! * Let `s` be `0x9E3779B97F4A7C15` × `lane`, or × the head in a wide bucket. The item is *far* if `near` is 2, or if
+//!   a bucket has two lanes, or if bits 20 and 21 of `s` are both zero.
 //! * The second bucket of a far item is `t` - first, plus `buckets` if that is negative, where `t`
 //!   is the part of `scale(s, buckets)` with its lowest bit set. The second bucket of any other
 //!   item is first XOR `n`, where `n` is `(s >> 40) & (near - 1)` with its lowest bit set.
@@ -186,19 +189,18 @@
 //!
 //! * The root is the part of `scale(h, roots)`. Let `f` be the rest of that product, and `r` the
 //!   sum of `f` and the part of `scale(p, 0x5555555555555555)`, where `p` is the part of `scale(f, NOT f)`.
-//! * The root's blocks divide the values of `r` among them in ascending order, and a block of depth
-//!   `d` has 2^(64 - d) of them. The item belongs to the block that has its `r`: the highest `depth`
-//!   bits of `r` lead to it.
+//! * The root's blocks divide the values of `r` among them in ascending order, and a block of depth `d` has 2^(64 - d)
+//!   values. The item belongs to the block that has its `r`: the highest `depth` bits of `r` lead to it.
 //! * Let `o` be `h` × `0xD6E8FEB86659FD93`. The first bucket is the highest 13 bits of `o`.
-//! * In a narrow bucket, the anchor is the bits of `o` that follow those 13. In a wide one, it is 1 + the part
-//!   of `scale(o << 13, 2^half - 1)`. The lower `suffix` bits of the fingerprint are the highest `suffix` bits of `r << depth`, with
-//!   the lowest of them replaced by 1.
-//! * Let `s` be `0x9E3779B97F4A7C15` × the anchor `<< (suffix + stamp_bits)`, or × the head in a wide bucket. The item is *far* if bits 58
-//!   and 59 of `s` are both zero, or if a bucket has two lanes.
+//! * In a narrow bucket, the anchor is the bits of `o` that follow those 13. In a wide bucket, it is 1 + the part of
+//!   `scale(o << 13, 2^half - 1)`. The lower `suffix` bits of the fingerprint are the highest `suffix` bits of
+//!   `r << depth`, with the lowest of them replaced by 1.
+//! * Let `s` be `0x9E3779B97F4A7C15` × the anchor `<< (suffix + stamp_bits)`, or × the head in a wide bucket. The item
+//!   is *far* if bits 58 and 59 of `s` are both zero, or if a bucket has two lanes.
 //! * The second bucket is first XOR `n`, where `n` is the lowest 13 bits of `s >> 40` if the item
 //!   is far, and the lowest 9 bits otherwise, with its lowest bit set in either case.
-//! * A lane stands for the item if it is not empty, and if its fingerprint agrees with that of the item in all bits above
-//!   the lowest 1 of its lower `suffix` bits. The filter contains the item if either bucket has such a lane.
+//! * A lane stands for the item if it is not empty, and if its fingerprint agrees with that of the item in all bits
+//!   above the lowest 1 of its lower `suffix` bits. The filter contains the item if either bucket has such a lane.
 //!
 //! For example, the bytes `https://a.example/` have the hash `825669AB53A360EC` with the seed 7,
 //! which is mixed to `18404E52057BC722`. In a fixed filter of 16 bits, 3 shards, 4,096 buckets and
@@ -209,25 +211,24 @@
 //!
 //! # The hasher
 //!
-//! koel's own hasher is named `XXH3-64`, and its seed has 64 bits. A string, or a sequence
-//! of bytes, has the 64-bit XXH3 hash of its bytes, with the seed. Other items are hashed in pieces: the first with the seed, each
-//! other one with the hash so far as its seed. An integer is one piece, in little-endian order. Which pieces other items
-//! have is said under [what is hashed](crate::StableHash#what-is-hashed). The states of the `koel` command have this
-//! hasher. The higher half of the 128 bits is zero, unless lines are compared as URLs: then the items are
-//! the URLs in a normal form that only this command knows.
+//! koel's own hasher is named `XXH3-64`, and its seed has 64 bits. The hash of a string, or of a sequence of bytes, is
+//! the 64-bit XXH3 hash of its bytes, with the seed. Other items are hashed in pieces: the first piece with the seed,
+//! and each further piece with the previous hash as its seed. An integer is one piece, in little-endian order. The
+//! pieces of other items are described under [what is hashed](crate::StableHash#what-is-hashed). The states of the
+//! `koel` command use this hasher. The higher half of the 128 bits is zero, unless lines are compared as URLs: then the
+//! items are the URLs in a normal form that only this command computes.
 //!
-//! The probes show whether this program, built with this version of Rust and run on this machine,
-//! computes the same hashes as the program that saved the file. koel refuses a part whose probes are others, or whose hasher has
-//! another name. They are hashes before they are mixed. The first probe is the hash of one
-//! piece of four bytes, `6B 6F 65 6C`. The second is the hash of a tuple: the `str` `"koel"`, the
-//! `u32` `0x01020304`, the slice of `u8` `[1, 2, 3]`, the `usize` `5`, `Some(6u8)` and the `char`
-//! `'k'`. It depends on what the standard library writes for these types, so a program that hashes
-//! only bytes can ignore it. (Today the pieces are `6B 6F 65 6C`; `04 03 02 01`; `01 02 03`;
+//! The probes show whether this program, built with this version of Rust and run on this machine, computes the same
+//! hashes as the program that saved the file. koel refuses a part with other probes, or with a hasher of another name.
+//! The probes are hashes before they are mixed. The first probe is the hash of one piece of four bytes, `6B 6F 65 6C`.
+//! The second is the hash of a tuple: the `str` `"koel"`, the `u32` `0x01020304`, the slice of `u8` `[1, 2, 3]`, the
+//! `usize` `5`, `Some(6u8)` and the `char` `'k'`. It depends on what the standard library writes for these types, so a
+//! program that hashes only bytes can ignore it. (Today the pieces are `6B 6F 65 6C`; `04 03 02 01`; `01 02 03`;
 //! `05 00 00 00 00 00 00 00`; `01 00 00 00 00 00 00 00`, `06`; and `6B 00 00 00`.)
 //!
 //! # Versions
 //!
-//! This is the first version of the format. A later one will have another number in word 1, and everything else may
+//! This is the first version of the format. A later version will have another number in word 1, and everything else may
 //! be different. koel will continue to read every version that a release has written.
 
 use crate::backend::parts::Plan;
@@ -238,9 +239,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 pub(crate) const HEADER_WORDS: usize = 26;
 pub(crate) const END_WORDS: usize = 7;
-/// The words of a block before its buckets.
+/// The number of words of a block before its buckets.
 pub(crate) const BLOCK_HEAD: usize = 3;
-/// The words of a block other than its buckets.
+/// The number of words of a block besides its buckets.
 pub(crate) const BLOCK_WORDS: usize = BLOCK_HEAD + 1;
 
 pub(crate) const MAGIC: [u8; 8] = *b"\x89koel\r\n\x1a";
@@ -248,7 +249,7 @@ pub(crate) const PIECE_MAGIC: [u8; 8] = *b"\x89koelp\r\n";
 const END: [u8; 8] = *b"koel end";
 pub(crate) const VERSION: u64 = 1;
 
-/// The words of a block after its buckets that tell the time and the ages, in a filter that forgets.
+/// The number of words of a block after its buckets, for ages and the time, in a filter that forgets.
 pub(crate) fn age_words(plan: &Plan) -> usize {
     let lanes = plan.geometry().lanes();
     let of_ages = if plan.grows() { usize::from(lanes.remembers()) + 1 } else { 0 };
@@ -260,7 +261,7 @@ pub(crate) fn block_words(plan: &Plan) -> usize {
     BLOCK_WORDS + plan.geometry().words() + age_words(plan)
 }
 
-/// Where the buckets are in a block.
+/// The words of a block that are its buckets.
 pub(crate) fn buckets_in(plan: &Plan) -> Range<usize> {
     BLOCK_HEAD..BLOCK_HEAD + plan.geometry().words()
 }
@@ -270,13 +271,13 @@ pub(crate) fn block_bytes(plan: &Plan) -> u64 {
     8 * block_words(plan) as u64
 }
 
-/// The memory of these words, for reading a file's bytes into.
+/// The words as bytes, to read a file into them.
 pub(crate) fn bytes_of(words: &mut [u64]) -> &mut [u8] {
     bytemuck::cast_slice_mut(words)
 }
 
-/// Puts the checksum of the other words into the last one, for writing. Returns the bytes of all
-/// words, and the checksum.
+/// Converts words to the byte order of a file, and sets the last one to the checksum of the others. Returns the bytes
+/// of all words, and the checksum.
 pub(crate) fn seal(words: &mut [u64]) -> (&[u8], u64) {
     let Some((last, others)) = words.split_last_mut() else { return (&[], 0) };
     others.iter_mut().for_each(|word| *word = word.to_le());
@@ -285,8 +286,7 @@ pub(crate) fn seal(words: &mut [u64]) -> (&[u8], u64) {
     (bytemuck::cast_slice(words), sum)
 }
 
-/// Converts words that were read to the machine's byte order. Returns their checksum if it is
-/// right.
+/// Converts words that were read to the machine's byte order. Returns their checksum if it is right.
 pub(crate) fn unseal(words: &mut [u64]) -> Option<u64> {
     let others = words.len().saturating_sub(1);
     let sum = xxh3_64(bytemuck::cast_slice(&words[..others]));
@@ -310,7 +310,7 @@ pub(crate) struct End {
 }
 
 impl End {
-    /// Whether this word, as it was read, begins an end.
+    /// Whether this word, in the byte order of a file, begins an end.
     pub fn begins(word: u64) -> bool {
         word.to_ne_bytes() == END
     }
@@ -320,7 +320,8 @@ impl End {
         [u64::from_le_bytes(END), blocks, items.cast_unsigned(), bytes, place, sums, 0]
     }
 
-    /// The length that a part of which these are the last bytes says that it has. Nothing of it is validated.
+    /// Returns the length of a part according to its last bytes, or `None` if these are not an end. The end is not
+    /// validated.
     pub fn length_in(bytes: &[u8]) -> Option<u64> {
         let (words, _) = bytes.last_chunk::<{ 8 * END_WORDS }>()?.as_chunks::<8>();
         (words[0] == END).then(|| u64::from_le_bytes(words[3]))

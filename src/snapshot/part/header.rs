@@ -1,4 +1,4 @@
-//! The header of a file: what it says of a filter before its first block.
+//! The header of a part, which describes the filter.
 
 use crate::backend::growing::Growing;
 use crate::backend::parts::Plan;
@@ -15,11 +15,11 @@ use crate::snapshot::part::origin::Provenance;
 use crate::stable_hash::PersistentHasher;
 
 const NAME_WORDS: usize = 4;
-/// The word with the number of ticks that items are remembered for.
+/// The word with the number of ticks for which items are remembered.
 const TICKS: usize = 21;
 /// The word with the limit of the filter's size.
 const LIMIT: usize = 8;
-/// The words that tell parts of a filter apart, and are the last before the checksum.
+/// The words that distinguish the parts of a filter, which are the last before the checksum.
 const START: usize = 22;
 const FILTER: usize = 23;
 const TURN: usize = 24;
@@ -27,11 +27,11 @@ const TURN: usize = 24;
 /// The words of a header that are the same in all parts of a filter, except for the limit.
 pub(crate) const WORDS_OF_FILTER: usize = START;
 
-/// A filter's header, without the fields that follow from these.
+/// The header of a part, without the fields that follow from these.
 pub(crate) struct Header<S> {
     pub plan: Plan,
     pub capacity: usize,
-    /// Whether the file has a list of items instead of shards.
+    /// Whether the part has a list of items instead of shards.
     pub is_list: bool,
     pub hasher: S,
     /// The place where the part begins.
@@ -40,13 +40,13 @@ pub(crate) struct Header<S> {
 }
 
 impl<H> Header<H> {
-    /// Whether the part is a file, which has all of a filter.
+    /// Whether the part is a file, which holds all of a filter.
     pub fn is_file(&self) -> bool {
         self.stamp == Provenance::FILE
     }
 }
 
-/// The name of a hasher, as it is in a header.
+/// The words of a header with the name of a hasher.
 fn name_of<S: PersistentHasher>() -> [u64; NAME_WORDS] {
     const {
         let name = S::NAME.as_bytes();
@@ -114,7 +114,7 @@ pub(crate) fn header<S: PersistentHasher>(
     words
 }
 
-/// Whether these words, as they were read, begin like a file or a piece.
+/// Whether these words, in the byte order of a file, begin like a file or a piece.
 pub(crate) fn is_snapshot(words: &Words<HEADER_WORDS>) -> bool {
     [MAGIC, PIECE_MAGIC].contains(&words[0].to_ne_bytes())
 }
@@ -131,7 +131,7 @@ pub(crate) fn read_header<S: PersistentHasher>(
     Ok((Header { plan, capacity, is_list, hasher, start, stamp }, sum))
 }
 
-/// The same with the name of the hasher, for those who do not have it.
+/// Does the same for callers without the hasher: the header has the hasher's name instead.
 pub(crate) fn read_anonymous(
     words: &mut Words<HEADER_WORDS>,
     own_bytes: usize,
@@ -150,7 +150,7 @@ pub(crate) fn read_anonymous(
     Ok((Header { plan, capacity, is_list, hasher, start, stamp }, sum))
 }
 
-/// Whether two headers, as they were parsed, are of one filter. Its limit may have changed meanwhile.
+/// Whether two headers, after parsing, are of one filter. The limit of its size may have changed.
 pub(crate) fn are_of_one_filter(one: &Words<HEADER_WORDS>, other: &Words<HEADER_WORDS>) -> bool {
     let same = |words: &Words<HEADER_WORDS>| {
         let mut words = *words;
@@ -166,7 +166,7 @@ fn limit_of(word: u64) -> usize {
     usize::try_from(word).unwrap_or(usize::MAX)
 }
 
-/// Checks that this is the header of a file of this version, and unseals it.
+/// Checks that this is the header of a part in this version of the format, and unseals it.
 fn open(words: &mut Words<HEADER_WORDS>) -> Result<u64, Reason> {
     if !is_snapshot(words) {
         return Err(Reason::NotASnapshot);
@@ -259,6 +259,6 @@ fn field(
     if !is_right(value) {
         return Err(Reason::damaged(8 * index as u64, format!("{what} cannot be {value}")));
     }
-    // A size that this machine cannot even express.
+    // The size exceeds this machine's `usize`.
     usize::try_from(value).map_err(|_| Reason::OutOfMemory { bytes: usize::MAX })
 }

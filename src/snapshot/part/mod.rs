@@ -1,11 +1,11 @@
-//! What a part of a filter is: a file, or a piece.
+//! The parts of a filter: files and pieces.
 //!
-//! * [`format`](mod@format) is the specification, and seals what is written.
+//! * [`format`](mod@format) is the specification, and has the checksums.
 //! * [`header`] encodes and parses the header.
-//! * [`blocks`] validates each block, and checks that the blocks of a part follow one another.
-//! * [`coverage`] is what blocks cover of a filter.
-//! * [`time`] tells when a block was copied, in a filter that forgets.
-//! * [`origin`] tells which filter a part is of.
+//! * [`blocks`] validates each block, and checks that the blocks of a part are consecutive.
+//! * [`coverage`] tracks which hashes the blocks of a filter cover.
+//! * [`time`] has the time at which a block was copied, in a filter that forgets.
+//! * [`origin`] identifies the filter that a part comes from.
 
 pub mod blocks;
 pub mod coverage;

@@ -1,28 +1,27 @@
-//! The time at which a block was copied, in a filter that forgets, and what to do with blocks that were
-//! copied at other times.
+//! The time at which a block was copied, in a filter that forgets, and how blocks from different times are combined.
 //!
-//! Ticks do not wait for a file to be written. So each block says when it was copied. A later block was not
-//! copied earlier, and the filter goes on from the time of the last one: what is in earlier blocks has become
-//! older meanwhile, and some of it has expired.
+//! Ticks do not wait while a file is written, so each block has the time of its copy. No block was copied before the
+//! previous one, and a loaded filter continues from the time of the last block. By then, the items of earlier blocks
+//! have become older, and some have expired.
 
 use crate::layout::bucket::{Lanes, Words};
 use crate::layout::stamps::Moment;
 use crate::layout::stamps::by_stamp::ByStamp;
 use crate::table::ticking::Time;
 
-/// The words that tell the time.
+/// The number of words of a time.
 pub const TIME_WORDS: usize = 3;
 
-/// In the first of these words, above the stamp: ticks have numbers.
+/// A bit of the first of these words, above the stamp: ticks have numbers.
 const HAS_NUMBER: u64 = 1 << 8;
 
-/// Returns the words that tell this time.
+/// Returns the words of this time.
 pub fn words_of(lanes: Lanes, Time { tick, elapsed, number }: Time) -> [u64; TIME_WORDS] {
     let flag = if number.is_some() { HAS_NUMBER } else { 0 };
     [tick & lanes.most_stamps() | flag, elapsed, number.unwrap_or(0)]
 }
 
-/// Parses the words that tell a time. `Err` is the index of the first that is wrong.
+/// Parses the words of a time. `Err` is the index of the first word that is wrong.
 pub fn time_in(lanes: Lanes, words: [u64; TIME_WORDS]) -> Result<Time, usize> {
     let [first, elapsed, number] = words;
     let (tick, has_number) = (first & !HAS_NUMBER, first & HAS_NUMBER != 0);
@@ -35,9 +34,10 @@ pub fn time_in(lanes: Lanes, words: [u64; TIME_WORDS]) -> Result<Time, usize> {
     Ok(Time { tick, elapsed, number: has_number.then_some(number) })
 }
 
-/// The time from which a filter goes on. Only the blocks of one file are compared by how many ticks had passed, so it
-/// may begin at any number. A file may give one after which the count would go round, and a later block of a file of
-/// this filter would seem to be of an earlier time. So half of all numbers are left.
+/// Returns the time from which a loaded filter continues. The counts of passed ticks are only compared within one file,
+/// so the filter may begin with any count. A file may contain a count that would soon overflow, so that a later block
+/// of a file of this filter would seem to be from an earlier time. So the highest bit is cleared, which leaves half of
+/// all numbers.
 pub fn from_here(time: Time) -> Time {
     Time { elapsed: time.elapsed & (u64::MAX >> 1), ..time }
 }
@@ -49,7 +49,8 @@ pub struct Times {
 }
 
 impl Times {
-    /// Adds the time of the next block. `None` if it is before that of the last one.
+    /// Adds the time of the next block. Returns `None` if the block cannot follow the last one: it has a lower count of
+    /// ticks, or the same count with another tick.
     pub fn add(&mut self, time: Option<Time>) -> Option<()> {
         if let (Some(last), Some(time)) = (self.last, time) {
             let is_same = last.elapsed == time.elapsed && last.tick == time.tick;
@@ -66,16 +67,16 @@ impl Times {
     }
 }
 
-/// How much older something has become.
+/// How much older items have become.
 #[derive(Clone, Copy, Debug)]
 pub struct AgeShift {
-    /// The moments at which it was copied, and at which it is now.
+    /// The moment at which the items were copied, and the present moment.
     then: Moment,
     now: Moment,
     ticks: u64,
 }
 
-/// Returns how much older a block is at the last time. `None` if it is of this time.
+/// Returns how much older a block is at the last time. `None` if it was copied at that time.
 pub fn lag(time: Option<Time>, last: Option<Time>) -> Option<AgeShift> {
     let (time, last) = time.zip(last)?;
     let ticks = last.elapsed.saturating_sub(time.elapsed);
@@ -84,7 +85,7 @@ pub fn lag(time: Option<Time>, last: Option<Time>) -> Option<AgeShift> {
 }
 
 impl AgeShift {
-    /// The age now of lanes that were so old, unless they have expired.
+    /// Returns the present age of lanes that were `age` ticks old, unless they have expired.
     fn age(self, lanes: Lanes, age: u64) -> Option<u64> {
         let age = age.saturating_add(self.ticks);
         (age <= lanes.remembers().into()).then_some(age)
@@ -105,7 +106,7 @@ impl AgeShift {
         }
     }
 
-    /// The balance of a growing filter's shard, whose lanes have become older.
+    /// Returns the balance of a growing filter's shard after its lanes have become older.
     pub fn of_balance(self, lanes: Lanes, balance: &ByStamp) -> ByStamp {
         let mut older = ByStamp::default();
         for age in 0..=u64::from(lanes.remembers()) {

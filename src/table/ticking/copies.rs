@@ -1,10 +1,10 @@
 //! How copies and ticks wait for each other.
 //!
-//! A copy of a filter waits until the present tick has passed. A copy of a shard does not: locking a whole
-//! shard sweeps it. No tick begins while a copy is being made or waits for a tick to pass. So a copy waits
-//! for one tick at most, however fast ticks follow each other. A tick waits for the copies that are being
-//! made; copies that arrive later wait for the tick. So a tick does not wait for ever beside threads that
-//! make one copy after another.
+//! A copy of a filter waits until a tick that is passing has passed. A copy of a shard does not: locking a
+//! whole shard sweeps it. No tick begins while a copy is being made or waits for a tick to pass. So a copy
+//! waits for one tick at most, however fast ticks follow each other. A tick waits for the copies that are
+//! being made; copies that arrive later wait for the tick. So a tick does not wait for ever beside threads
+//! that make one copy after another.
 
 use crate::layout::stamps::Moment;
 use crate::rule::rule;
@@ -86,7 +86,7 @@ impl Ticking {
         TickPause::new(self)
     }
 
-    /// Returns the pause with its time, once the present tick has passed.
+    /// Returns the pause with its time, once a tick that is passing has passed.
     fn after_ticks<'a>(&'a self, held: TickPause<'a>, target: &impl SweepTarget) -> TickPause<'a> {
         rule!("a_copy_is_made_while_a_tick_passes", self.finish(target), ());
         if self.own_time().ends_all() {

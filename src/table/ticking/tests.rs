@@ -167,7 +167,7 @@ fn a_copy_does_not_wait_for_a_tick_that_never_begins() {
         wait_until(&ticking, |progress| progress.later_copies == 1);
         drop(beginning);
         let is_waiting = ticking.progress.lock().later_copies > 0;
-        // Otherwise the tick would wait for this copy.
+        // Lets a copy that still waits go on, so that the test fails instead of hanging.
         is_waiting.then(|| ticking.tick(&counted));
         assert_eq!(copy.join().unwrap(), 0);
     });

@@ -1,20 +1,20 @@
 //! The slots of a list, and how lookups read them without a lock.
 //!
-//! A slot has the hash of an item, or a gap. The hashes are in ascending order. Slots are in groups, as
-//! long as a cache line. A hash has a *home*: the group whose place in the list is the hash's place among
-//! all hashes. It is in its home or soon after it, and all slots between are taken. Mixed hashes are spread evenly, so nine
-//! slots of ten can be taken and a lookup still reads one group, or two.
+//! A slot has the hash of an item, or a gap. The hashes are in ascending order. Slots are in [groups](GROUP)
+//! of 128 bytes. A hash has a *home*: the group whose place in the list corresponds to the hash's place among
+//! all hashes. It is in its home or soon after it, and all slots in between are taken. Mixed hashes are
+//! spread evenly, so nine slots of ten can be taken and a lookup still reads only one or two groups.
 //!
-//! A writer holds the lock of the list. It moves hashes on to make room for another one, or back, and the
-//! version is odd meanwhile, as that of a [stripe](crate::table::stripe) is while an item is kicked. A list
-//! that is too full is not changed any more: the list gets other slots, which are longer.
+//! A writer holds the lock of the list. It moves hashes forward to make room for another one, or backward
+//! after a removal, and the version is odd meanwhile, as that of a [stripe](crate::table::stripe) is during a
+//! kick. Slots that are too full are not changed any more: the list gets a longer array of slots.
 //!
 //! # Orderings
 //!
 //! | access | ordering | partner, and what breaks without it |
 //! |---|---|---|
 //! | the version | as in [`stripe`](crate::table::stripe) | the same |
-//! | writer: slots | `Release` | the reader's loads: a reader that saw a slot from which a hash had moved sees the odd version too. Twin `hashes_are_stored_relaxed` |
+//! | writer: slots | `Release` | the reader's loads: a reader that saw a slot from which a hash had moved also sees the odd version. Twin `hashes_are_stored_relaxed` |
 //! | reader: slots | `Acquire` | the same. Twin `hashes_are_loaded_relaxed` |
 
 use crate::layout::SMALL;
@@ -23,8 +23,8 @@ use crate::rule::rule;
 use crate::sync::{AtomicU64, Ordering, read_owned};
 use crate::table::stripe::{SeenVersion, make_even, make_odd};
 
-/// A slot without a hash. It comes after all hashes, one of which it is: the item with that hash
-/// is in no list.
+/// A slot without a hash. It compares greater than all other hashes. It is also a valid hash, but an item
+/// with that hash is in no list.
 pub const GAP: u64 = u64::MAX;
 
 pub const GROUP: usize = if SMALL { 2 } else { 16 };
@@ -33,15 +33,16 @@ pub const GROUP: usize = if SMALL { 2 } else { 16 };
 pub struct Slots {
     /// Odd while hashes are being moved.
     version: AtomicU64,
-    /// The number of groups that are homes. Some more come after them.
+    /// The number of groups that are homes. More groups follow them.
     homes: usize,
     /// Whole groups.
     slots: Box<[AtomicU64]>,
 }
 
 impl Slots {
-    /// The slots of these hashes, which are in ascending order: so many groups at least, and with a gap at the end. Some
-    /// of the groups are homes. `Err` with the number of bytes that could not be allocated.
+    /// Makes the slots of these hashes, which are in ascending order: at least `groups` groups, and with a
+    /// gap at the end. The first `homes` groups are homes. The error is the number of bytes that could not be
+    /// allocated.
     pub fn of(
         hashes: impl Iterator<Item = u64>,
         homes: usize,
@@ -63,7 +64,7 @@ impl Slots {
         Ok(Slots { version: AtomicU64::new(0), homes, slots: slots.into() })
     }
 
-    /// Asks without a lock. `None` if hashes may have been moving.
+    /// Answers a question without a lock. Returns `None` if hashes may have been moving.
     #[inline]
     pub fn ask<A>(&self, question: impl FnOnce(&Self) -> A) -> Option<A> {
         let seen = SeenVersion::of(&self.version);
@@ -81,7 +82,7 @@ impl Slots {
         self.slots[slot..].iter().take_while(|slot| load(slot) == hash.0).count()
     }
 
-    /// The first hash of at least this one, and its slot, as a reader sees them.
+    /// Returns the first hash that is at least this one, and its slot, as a reader sees them.
     #[inline]
     fn search(&self, Mixed(hash): Mixed) -> Option<(u64, usize)> {
         let (groups, _) = self.slots.as_chunks::<GROUP>();
@@ -93,7 +94,7 @@ impl Slots {
             }
             at += 1;
         };
-        // In this group by halves, without branches, which nobody could predict.
+        // A binary search in this group, without branches, which would be unpredictable.
         let (mut less, mut half) = (0, GROUP / 2);
         while half > 0 {
             less += half * usize::from(load(&group[less + half - 1]) < hash);
@@ -106,25 +107,25 @@ impl Slots {
         self.slots.len()
     }
 
-    /// What is in a slot, to the holder of the lock.
+    /// Returns the contents of a slot. The caller holds the lock.
     pub fn at(&self, slot: usize) -> u64 {
         read_owned(&self.slots[slot])
     }
 
-    /// The slots with hashes, in order, to the holder of the lock.
+    /// Returns the slots with hashes, in order. The caller holds the lock.
     pub fn hashes(&self) -> impl Iterator<Item = (usize, u64)> + Clone {
         self.slots.iter().map(read_owned).enumerate().filter(|(_, hash)| *hash != GAP)
     }
 
-    /// The first slot from the item's home on that has a hash of at least this one, or a gap.
+    /// Returns the first slot from the item's home on that has a gap, or a hash that is at least this one.
     pub fn find(&self, hash: u64) -> usize {
         let home = home(hash, self.homes) * GROUP;
         let from_home = self.slots.get(home..).unwrap_or(&[]);
         home + from_home.iter().take_while(|slot| read_owned(slot) < hash).count()
     }
 
-    /// Puts a hash into a slot. Those from there on to the next gap move on by one, and there has to be one.
-    /// Returns where that was.
+    /// Puts a hash into a slot. The hashes from there to the next gap move forward by one; there has to be a
+    /// gap. Returns the slot of the gap.
     pub fn put(&self, slot: usize, mut hash: u64) -> usize {
         let mut gap = slot;
         self.write_section(|| {
@@ -140,8 +141,8 @@ impl Slots {
         gap
     }
 
-    /// Takes the hash out of a slot. Those after it that are not at home move back by one. Returns where the
-    /// last of them was.
+    /// Takes the hash out of a slot. The hashes after it that are not at home move back by one. Returns the
+    /// slot of the last of them.
     pub fn take(&self, slot: usize) -> usize {
         let mut last = slot;
         self.write_section(|| {
@@ -166,7 +167,7 @@ impl Slots {
     }
 }
 
-/// What is in a slot, to a reader.
+/// Returns the contents of a slot to a reader.
 #[inline]
 fn load(slot: &AtomicU64) -> u64 {
     slot.load(rule!("hashes_are_loaded_relaxed", Ordering::Acquire, Ordering::Relaxed))
@@ -177,7 +178,7 @@ fn store(slot: &AtomicU64, hash: u64) {
     slot.store(hash, order);
 }
 
-/// The group that is the home of a hash, of so many.
+/// Returns the group that is the home of a hash, out of `homes` groups.
 #[inline]
 fn home(hash: u64, homes: usize) -> usize {
     scale(hash, homes as u64).0 as usize

@@ -17,7 +17,7 @@ fn stamps(list: &List) -> Vec<u8> {
     list.items().map(|(_, stamp)| stamp).collect()
 }
 
-/// Hashes in the whole range, in a corner of it, and few of them again and again.
+/// Hashes from the whole range, hashes from a corner of it, and a few hashes again and again.
 fn streams() -> [Vec<u64>; 4] {
     let random = |n: u64| Mixed::of(n).0;
     let all = 0..3_000;

@@ -1,11 +1,10 @@
 //! Ticks in the shards of a growing filter that forgets.
 //!
-//! The pass goes through all shards, and through those that are made meanwhile. What moves from a shard to
-//! a new one is met in the one or in the other. Either the pass has been through
-//! the shard that is split, under its locks, before the split; or it comes to it later, and then it has not
-//! ended before, and comes to the new shard too. There it waits for the split to end, however early it
-//! comes: a new shard is locked as a whole before it is counted, until its items, its figures and the
-//! directory's entries are there.
+//! The pass goes through all shards, including those that are made meanwhile. A lane that moves from a shard
+//! to a new one is met in one of the two. Either the pass went through the shard, under its locks, before the
+//! split; or it reaches the shard later, so it has not ended before the split, and reaches the new shard too.
+//! There it waits for the split to end, however early it arrives: a new shard is fully locked before it is
+//! counted, and until its items, its figures and the directory's entries are stored.
 
 use crate::backend::growing::sharded::Sharded;
 use crate::backend::growing::site::Site;
@@ -18,7 +17,7 @@ use crate::table::ticking::SweepTarget;
 use std::ops::Range;
 
 impl<const WIDE: bool> Sharded<WIDE> {
-    /// Does this to each of these segments, with the site of its shard and the index of its stripe.
+    /// Calls `act` for each of these segments, with the site of its shard and the index of its stripe.
     fn in_each(&self, segments: Range<usize>, mut act: impl FnMut(&Site, usize)) {
         let in_a_shard = self.geometry.stripes() as usize;
         let sites = self.shared.tables.sites_from(segments.start / in_a_shard);
@@ -39,7 +38,7 @@ impl<const WIDE: bool> SweepTarget for Sharded<WIDE> {
         set();
     }
 
-    /// Those of all shards that are in use.
+    /// Returns the number of segments of all shards in use.
     fn segments(&self) -> usize {
         rule!("a_tick_passes_by_what_is_split_off", (), {
             return self.geometry.stripes() as usize;

@@ -1,20 +1,22 @@
-//! A copy of a shard of another growing filter: where do its entries go?
+//! Merging a copied shard of another growing filter: which shards get its entries.
 //!
-//! Both filters began with the same shards, so each range of hashes halves at the same places in both, and a
-//! bucket has the same number in all of them. The copy and the shard here differ in nothing but their depth. If
-//! the copy is less deep, it is split like a shard, for each of the shards here that have a part of its hashes.
-//! If it is deeper, this filter's shard is split until it is as deep, as far as the entries are too many for
-//! fewer shards. Where they are not, or the shard cannot be split, the last splits of the copy are undone. So an
-//! entry loses a bit of its suffix for each level that the shard here is deeper, and gets one for each that it is less
-//! deep. Then the buckets correspond to each other, and entries are merged bucket by bucket. If a shard is full, or
-//! another thread has split it, the rest of the copy is changed for its halves.
+//! Both filters began with the same shards, so ranges of hashes are halved at the same places in both, and a
+//! bucket has the same number in all shards. The copy and the shard here differ only in depth. If the copy is
+//! less deep, it is split like a shard, for each of the shards here that own a part of its hashes. If it is
+//! deeper, this filter's shard is split until it is as deep, for as long as fewer shards could not hold the
+//! entries. Where they could, or where the shard cannot be split, the last splits of the copy are undone. So
+//! an entry loses a bit of its suffix for each level that the shard here is deeper, and gains one for each
+//! level that it is less deep. Then the buckets correspond to each other, and the entries are merged bucket
+//! by bucket. If a shard is full, or another thread has split it, the rest of the copy is converted for its
+//! halves.
 //!
-//! The lanes that go to both halves of a copy that is split are several entries of one item, for which only the first
-//! of them puts one on the [ledger](crate::backend::growing::ledger). Every lane keeps its place in its bucket. So a bit
-//! for each lane of the copy is enough to tell whether it has been counted.
+//! A lane that goes to both halves of a split copy becomes several entries of one item; only the first of
+//! them deposits an item in the [ledger](crate::backend::growing::ledger). Every lane keeps its place in its
+//! bucket, so one bit per lane of the copy is enough to record whether the lane has been counted.
 //!
-//! An entry counts as an item if it was not covered everywhere. If shards cannot take it all, it is refused,
-//! and what was added stays: another thread may have taken it for an item of its own.
+//! An entry counts as an item unless it was covered in each of its shards. If one of the shards has no room
+//! for it, the entry is refused, and the lanes that were added stay: another thread may have relied on them
+//! for an item of its own.
 
 use crate::backend::growing::sharded::{Leased, Sharded};
 use crate::backend::growing::until_split::Split;
@@ -28,15 +30,15 @@ use crate::shard::merge::Merged;
 /// A copy that is being merged.
 struct Merge<'a> {
     copy: &'a IncomingShard<'a>,
-    /// What is in the copy for a shard of another depth.
+    /// The words of the copy, converted for a shard of another depth.
     changed: Vec<u64>,
-    /// For each bucket, the top bits of the lanes that have been counted.
+    /// The top bits of the lanes that have been counted, for each bucket.
     counted: Vec<u64>,
     report: &'a mut MergeReport,
 }
 
 impl<const WIDE: bool> Sharded<WIDE> {
-    /// Takes over the entries in a copy of a shard of another filter, which began with the same shards.
+    /// Merges the entries in a copied shard of another filter, which began with the same shards.
     pub(super) fn merge_copy(
         &self,
         copy: &IncomingShard<'_>,
@@ -47,8 +49,8 @@ impl<const WIDE: bool> Sharded<WIDE> {
         self.merge_range(&mut merge, (copy.start, copy.depth), 0)
     }
 
-    /// Merges the copy, of which some buckets are done, into the shards of the range of this depth that begins with
-    /// this hash.
+    /// Merges the buckets of the copy from `next` on into the shards of the range of this depth that begins
+    /// with this hash.
     fn merge_range(
         &self,
         merge: &mut Merge<'_>,
@@ -101,7 +103,8 @@ impl<const WIDE: bool> Sharded<WIDE> {
         }
     }
 
-    /// Merges some buckets into a shard, if it has not been split. Returns the entries for which there is no room.
+    /// Merges some buckets into a shard, unless it has been split. Returns the entries for which there is no
+    /// room.
     fn merge_some(
         &self,
         incoming: &IncomingShard<'_>,
@@ -112,7 +115,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
     ) -> Result<Option<Unplaced>, Split> {
         let (lanes, shrinking) = (self.geometry.lanes(), &self.shared.shrinking);
         let ledger = &self.shared.ledger;
-        // While this is held, no exhausted lanes are erased as left over.
+        // While this is held, no exhausted lanes are erased as leftovers.
         let like_a_split = || Some(ledger.splits.read());
         let _like_a_split = rule!("an_entry_comes_while_a_filter_is_cleared", like_a_split(), None);
         let locked = shard.lock_all()?;
@@ -128,7 +131,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
             let is_new = match merged {
                 Merged::Added => is_first,
                 Merged::Coarsened { before, .. } => {
-                    // It was counted.
+                    // `before` was counted by its stripe.
                     surplus -= (1 << shrinking.lost_by(before)) - 1;
                     shard.add_items(&locked, place.first, -i32::from(is_exhausted));
                     true

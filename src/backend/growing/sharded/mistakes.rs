@@ -1,4 +1,5 @@
-//! What a [rule](crate::rule) of saves is broken with where that takes more than a line. Under loom only.
+//! Broken variants for [rules](crate::rule) of saves where a variant takes more than one line. Under loom
+//! only.
 
 use crate::backend::growing::sharded::Sharded;
 use crate::backend::growing::site::Entry;
@@ -6,7 +7,7 @@ use crate::backend::parts::Copied;
 use crate::layout::stamps::by_stamp::ByStamp;
 use std::cell::RefCell;
 
-/// The beginning of a shard's hashes, the shard, and their end.
+/// The first hash of a shard, its entry, and the first hash of the next shard.
 type Listed = (u64, Entry, Option<u64>);
 
 thread_local! {
@@ -14,7 +15,7 @@ thread_local! {
 }
 
 impl<const WIDE: bool> Sharded<WIDE> {
-    /// Copies the shards that there were when the first was copied.
+    /// Copies the shards that existed when the first was copied.
     pub(super) fn copy_as_listed(
         &self,
         next: &mut Option<u64>,
@@ -33,7 +34,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         Some(Copied { depth: entry.depth(), items, exhausted: ByStamp::default() })
     }
 
-    /// Copies the first shard, and nothing else.
+    /// Copies only the first shard.
     pub(super) fn copy_first(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied> {
         let first = self.directory.shards().next().expect("a shard");
         let Ok(items) = self.shared.tables.at(first.entry()).shard::<false>().copy(buckets, || 0);

@@ -1,4 +1,4 @@
-//! What models need of the shards of a growing filter. Under loom only.
+//! Access to the shards of a growing filter for loom models. Under loom only.
 
 use crate::backend::growing::sharded::Sharded;
 use crate::backend::growing::site::{Entry, Site};
@@ -7,27 +7,27 @@ use crate::layout::geometry::Mixed;
 use crate::layout::stamps::by_stamp::ByStamp;
 
 impl<const WIDE: bool> Sharded<WIDE> {
-    /// The site of the shard with this number.
+    /// Returns the site of the shard with this number.
     #[doc(hidden)]
     pub fn site_of(&self, shard: usize) -> Option<&Site> {
         self.shared.tables.sites_from(shard).next().map(|(_, site)| site)
     }
 
-    /// Does this while no lanes are erased because they are left over.
+    /// Calls `act` while no leftover lanes are erased.
     #[doc(hidden)]
     pub fn as_in_a_split(&self, act: impl FnOnce()) {
         let _a_split = self.shared.ledger.splits.read();
         act();
     }
 
-    /// Puts items on the ledger whose exhausted lanes are in the shard with this number.
+    /// Deposits items whose exhausted lanes are in the shard with this number in the ledger.
     #[doc(hidden)]
     pub fn put_on_the_ledger(&self, shard: usize, stamp: usize, items: i64) {
         let site = self.site_of(shard).expect("a shard");
         self.shared.ledger.deposit(site, &ByStamp::only(stamp, items));
     }
 
-    /// The entry of the shard with this number, if it has this depth.
+    /// Returns the entry of the shard with this number at this depth.
     #[doc(hidden)]
     pub fn entry(&self, shard: usize, depth: u32) -> Entry {
         Entry::new(self.site_of(shard).expect("a shard"), depth)
@@ -41,7 +41,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         self.split(shard, place)
     }
 
-    /// How many shards there are more than in the beginning.
+    /// Returns the number of shards that splits have added.
     pub fn splits(&self) -> usize {
         self.shared.tables.shards() - self.directory.roots().count
     }

@@ -1,4 +1,4 @@
-//! What operations, batches and files need of the shards of a growing filter.
+//! The interface of a growing filter's shards to operations, batches and files.
 
 use crate::backend::growing::directory::SeenEntry;
 use crate::backend::growing::sharded::{AnySharded, Sharded};
@@ -18,13 +18,13 @@ use crate::rule::rule;
 const SAMPLE: u64 = 128;
 
 impl<const WIDE: bool> Sharded<WIDE> {
-    /// The match_weight of a shard, on average over all hashes.
+    /// Returns the match weight of a shard, on average over all hashes.
     pub fn match_weight_of_all(&self) -> f64 {
         let part = |seen| self.directory.share(seen) * self.site(seen).match_weight();
         self.directory.shards().map(part).sum()
     }
 
-    /// The same by the hashes in the middle of equal parts of all hashes.
+    /// Returns the same average over a sample: the hashes in the middle of equal parts of all hashes.
     pub fn match_weight_of_some(&self) -> f64 {
         let middle = |part| Mixed((2 * part + 1) << (u64::BITS - SAMPLE.ilog2() - 1));
         let of_part = |part| self.site(self.directory.look_up(middle(part))).match_weight();
@@ -42,7 +42,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
             let seen = self.directory.look_up(hash);
             let mut empty = || balances.add_all(&ledger.set_aside(self.site(seen)));
             let nothing = || rule!("a_clear_records_after_its_locks", empty(), ());
-            // If it has been split meanwhile, its halves are next.
+            // If the shard has been split meanwhile, its halves are next.
             let cleared = self.shard(seen).clear(nothing);
             let is_done = cleared.is_ok();
             if rule!("a_clear_goes_on_after_a_split", is_done, true) {
@@ -60,7 +60,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         size_of::<AnySharded>() + self.directory.heap_bytes() + self.shared.tables.heap_bytes()
     }
 
-    /// The number of items with each stamp.
+    /// Returns the number of items with each stamp.
     pub fn items_by_stamp(&self) -> ByStamp {
         let Shared { ledger, tables, shrinking, .. } = &self.shared;
         let (mut items, lanes) = (ledger.items(), shrinking.lanes());
@@ -73,12 +73,13 @@ impl<const WIDE: bool> Sharded<WIDE> {
         items
     }
 
-    /// How often the deepest shard was split.
+    /// Returns the depth of the deepest shard.
     pub fn level(&self) -> u32 {
         self.directory.level()
     }
 
-    /// How many items the lanes of two buckets match.
+    /// Returns the false-positive rate: the expected number of lanes in the two buckets of an absent item
+    /// that match it.
     pub fn rate(&self) -> f64 {
         let match_weight = match self.shared.tables.shards() as u64 <= SAMPLE {
             true => self.match_weight_of_all(),
@@ -137,9 +138,10 @@ impl<const WIDE: bool> Shards for Sharded<WIDE> {
         (mut shard, mut place): Located<'a, Self>,
     ) -> Result<Located<'a, Self>, Full> {
         let shrinking = &self.shared.shrinking;
-        // By the words of a moment ago. Of threads that race, each may add one copy too many.
+        // By recent words. Of threads that race, each may add one copy too many.
         while !shrinking.takes_another(shard.matches_of(place)) {
-            // Words that a split is changing may match by a bit too few, so a refusal is decided under the locks.
+            // Words that a split is changing may be compared with one bit too few, so a refusal is decided
+            // under the locks.
             let is_refused = rule!(
                 "a_copy_is_refused_without_its_locks",
                 shard
@@ -185,8 +187,8 @@ impl<const WIDE: bool> Shards for Sharded<WIDE> {
     }
 
     fn parts(&self) -> Parts {
-        // Ranges of the least depth: no deeper shard is in two parts. Parts as large as the largest
-        // shard are small enough.
+        // The parts are ranges of the least depth, so no deeper shard is in two parts. Parts as large as the
+        // largest shard are small enough.
         let most = self.bucket_count() / SHARD_BUCKETS as usize;
         Parts::at_most(most, self.directory.roots(), self.directory.shallowest())
     }
@@ -207,7 +209,7 @@ impl<const WIDE: bool> Shards for Sharded<WIDE> {
                     return Some(copied);
                 }
             });
-            // If it has been split meanwhile, its halves come one after the other.
+            // If the shard has been split meanwhile, its halves are copied one after the other.
             let mut exhausted = ByStamp::default();
             let others = || {
                 exhausted = self.shared.balance(self.site(seen));

@@ -1,38 +1,39 @@
-//! Whether splitting a full shard helps the item that it refused.
+//! When a split is refused: whether splitting a full shard helps the item that found no room.
 //!
-//! A split doubles the memory of a shard. It sends each lane to one of the two halves, by the next
-//! bit of the lane's hash; a lane that is [exhausted](crate::layout::shrinking), with no bit left, goes
-//! to both. So a split makes room if the shard is full of lanes that it can tell apart. It does not
-//! in three cases, and then the item is refused:
+//! A split doubles the memory of a shard. It sends each lane to one of the two halves, by the next bit of the
+//! lane's hash; an [exhausted](crate::layout::shrinking) lane, which has no bit left, goes to both. So a
+//! split makes room if the shard is full of lanes that it can tell apart. In three cases it does not, and the
+//! item is refused:
 //!
-//! 1. **Copies.** Every lane of the item's two buckets matches the item. Such a lane either has the
-//!    item's own next bit or is exhausted, so all of them follow the item into its half, and both
-//!    buckets are full again, however often the shard is split. (An item is [refused](crate::layout::shrinking::Shrinking::takes_another)
-//!    when it has half as many, so these are the fingerprints of several items.)
+//! 1. **Copies.** Every lane of the item's two buckets matches the item. Such a lane either has the item's
+//!    own next bit or is exhausted, so all of them follow the item into its half, and both buckets are full
+//!    again, however often the shard is split. (An item is
+//!    [refused](crate::layout::shrinking::Shrinking::takes_another) when it has half as many copies, so these
+//!    lanes belong to several items.)
 //!
-//! 2. **A crowd.** Chance fills a shard to 73 % at least before it refuses an item (`unsplit` in
-//!    [`sizing`](crate::layout::sizing), which was measured). Where many items have all the copies that
-//!    they may have, it is about a half. One that refuses an item below that has met a crowd: a few hot
-//!    items whose buckets meet by chance, or items that someone who knows the hasher's keys chose. The
-//!    first of these are told apart by a split or two, and every item has to fit. But splitting for the
-//!    others would let a few items make the filter double again and again. So a shard that is less than
-//!    half full is split only while the filter has few shards, or an eighth of all slots taken.
+//! 2. **A crowd.** A shard of random items is at least 73 % full before it refuses an item (`unsplit` in
+//!    [`sizing`](crate::layout::sizing), which was measured). Where many items have all the copies that they
+//!    may have, it is about half full. A shard that refuses an item below that has met a crowd: a few hot
+//!    items whose buckets meet by chance, or items chosen by someone who knows the hasher's keys. A split or
+//!    two tells hot items apart, and such items must not be refused. But splitting for chosen items would let
+//!    a few of them double the filter again and again. So a shard that is less than half full is split only
+//!    while the filter has few shards, or has an eighth of all its slots taken.
 //!
-//! 3. **Too few lanes can be told apart.** Each half keeps all exhausted lanes and
-//!    half of the others. With a quarter of the slots in lanes that have bits left, each half has
-//!    an eighth of its slots free afterwards, on average. With fewer, a split gains less than that,
-//!    and the next one less again, while each doubles the memory. In a crowd, half of the lanes have to
-//!    have bits left.
+//! 3. **Too few lanes can be told apart.** Each half keeps all exhausted lanes and half of the others. If
+//!    lanes with bits left take a quarter of the slots, each half has an eighth of its slots free afterwards,
+//!    on average. With fewer such lanes, a split gains less than that, and the next one still less, while
+//!    each doubles the memory. In a crowd, half of the lanes must have bits left.
 //!
-//! With these rules the memory stays within a factor of eight of what the lanes need, beyond a megabyte or two.
-//! (A filter that takes over another one is also split where more entries come than a shard has room for, but no
-//! further than the other one was; see `backend/growing/sharded/merge.rs`.)
+//! With these rules the memory stays within a factor of eight of what the lanes need, beyond a megabyte or
+//! two. (In a union, a shard is also split if the other filter has more entries for it than it has room for,
+//! but no further than the other filter was; see `backend/growing/sharded/merge.rs`.)
 //!
 //! # Cost
 //!
-//! A counter per stripe is read; and if these say less than half of the slots, all words of the shard. A refusal holds the locks of the item's two stripes
-//! meanwhile, and while it searches for room once more: some microseconds, and no other lock of the
-//! shard. In a crowd, all counters of the filter are added up: a millisecond at a billion items.
+//! One counter per stripe is read. If their sum is less than half of the slots, so are all words of the
+//! shard, unless it has no exhausted lanes. Meanwhile, and while it searches for room once more, a refusal
+//! holds the locks of the item's two stripes and no other lock of the shard, for some microseconds. In a
+//! crowd, all counters of the filter are summed, which takes a millisecond at a billion items.
 
 use crate::error::FullKind;
 use crate::layout::geometry::Place;
@@ -40,8 +41,9 @@ use crate::shard::Shard;
 use crate::shard::lease::Lease;
 use crate::table::stripe::Locks;
 
-/// Whether the item would probably find room if the shard were split, which has as many exhausted lanes as
-/// `exhausted` returns, and if not, why. `is_dense` tells whether the filter may be split further for a crowd.
+/// Checks whether the item would probably find room if the shard were split. The error is the reason why not.
+/// `exhausted` returns the number of exhausted lanes of the shard, and `is_dense` whether the filter may be
+/// split further for a crowd.
 pub fn split_helps<L: Lease>(
     shard: Shard<'_, L>,
     locked: &impl Locks,

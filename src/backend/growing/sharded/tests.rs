@@ -6,13 +6,13 @@ use crate::layout::sizing::growth_plan;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Items with the same two buckets, which someone has chosen, are refused in a filter that is nearly empty.
+/// Items chosen to share their two buckets are refused in a nearly empty filter.
 #[test]
 fn an_insert_is_refused_without_the_locks_of_its_shard() {
     let plan = growth_plan(100, 0.03, 0, 1_024.0, [0, usize::MAX]).expect("a layout");
     let filter = Sharded::<false>::of(plan);
     let insert = |hash| act(&filter, hash, Shards::insert);
-    // Times an odd number that the buckets are taken from, these differ in their last bits only.
+    // Buckets are derived from a hash times an odd number. These products differ only in their last bits.
     let inverse = (0..6).fold(1u64, |x, _| {
         x.wrapping_mul(2u64.wrapping_sub(0xD6E8_FEB8_6659_FD93u64.wrapping_mul(x)))
     });
@@ -37,7 +37,7 @@ fn an_insert_is_refused_without_the_locks_of_its_shard() {
     });
 }
 
-/// Also while a part of the shards has been split, and the others have not.
+/// This also holds while some shards have been split and others have not.
 #[test]
 fn what_some_shards_tell_of_the_rate_is_near_what_all_do() {
     let most = if SMALL { 1_000 } else { 250_000 };

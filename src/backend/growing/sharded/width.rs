@@ -1,4 +1,5 @@
-//! The shards of a growing filter, whichever the width of its buckets. It is known here, and nowhere further up.
+//! The shards of a growing filter with buckets of either width. Callers of this file do not depend on the
+//! width.
 
 use crate::backend::growing::directory::Directory;
 use crate::backend::growing::sharded::{AnySharded, Sharded, on_width};
@@ -22,7 +23,7 @@ impl AnySharded {
         Ok(Self::with(plan, directory, tables))
     }
 
-    /// The same with shards that have been split so many times, while they were empty.
+    /// Makes the backend with all shards at this depth, as if they had been split while they were empty.
     pub(crate) fn new_at_depth(plan: GrowthPlan, depth: u32) -> Result<Self, Reason> {
         if depth == 0 {
             return Self::new(plan);
@@ -39,7 +40,7 @@ impl AnySharded {
             .map_err(|_| no_memory(least))
     }
 
-    /// The shards of a file, which are in one table in the order of these blocks.
+    /// Makes the backend from the shards of a file, which are in one table in the order of these blocks.
     pub fn restore(plan: GrowthPlan, table: Table, blocks: &[Block]) -> Result<Self, usize> {
         let tables = Tables::restore(plan.geometry.shards(), table, blocks.len())?;
         for ((_, site), block) in tables.sites_from(0).zip(blocks) {
@@ -48,8 +49,8 @@ impl AnySharded {
         Self::gathered(plan, tables, blocks.iter().map(|block| block.depth))
     }
 
-    /// The shards that are in use in these tables, with their figures. They are in the order of their
-    /// hashes and have these depths.
+    /// Makes the backend from the shards that are in use in these tables, with their figures. They are in the
+    /// order of their hashes and have these depths.
     pub fn gathered(
         plan: GrowthPlan,
         tables: Tables,
@@ -67,13 +68,12 @@ impl AnySharded {
         }
     }
 
-    /// From now on, the time is what this says.
+    /// Sets the clock that the shards use from now on.
     pub fn keep_time(&mut self, ticking: Option<Arc<Ticking>>) {
         on_width!(self, shards => shards.keep_time(ticking));
     }
 
-    /// Inserts an item of a list, which told it apart from all others. So it may have more copies here, by
-    /// its fingerprint, than could be inserted otherwise.
+    /// Inserts an item of a list, without a limit of copies.
     pub fn insert_listed(&self, hash: Mixed) -> Result<(), Full> {
         on_width!(self, shards => shards.insert_listed(hash))
     }
@@ -94,22 +94,23 @@ impl AnySharded {
         on_width!(self, shards => shards.clear());
     }
 
-    /// The memory held, with `self`.
+    /// Returns the memory held, including `self`.
     pub fn heap_bytes(&self) -> usize {
         on_width!(self, shards => shards.heap_bytes())
     }
 
-    /// The number of items with each stamp.
+    /// Returns the number of items with each stamp.
     pub fn items_by_stamp(&self) -> ByStamp {
         on_width!(self, shards => shards.items_by_stamp())
     }
 
-    /// The false-positive rate at present. How long this takes does not depend on the number of shards.
+    /// Returns the present false-positive rate. The time that this takes does not depend on the number of
+    /// shards.
     pub fn rate(&self) -> f64 {
         on_width!(self, shards => shards.rate())
     }
 
-    /// How often the deepest shard was split.
+    /// Returns the depth of the deepest shard.
     pub fn level(&self) -> u32 {
         on_width!(self, shards => shards.level())
     }

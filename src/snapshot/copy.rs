@@ -71,7 +71,7 @@ mod tests {
 
     /// The filter grows after each copied shard. Unless the copy grew as well, there would be no end.
     #[test]
-    fn each_shard_is_copied_once_while_the_room_grows() {
+    fn each_shard_is_copied_once_while_the_filter_grows() {
         let plan = growth_plan(100_000, 0.001, 0, 64.0, [0, usize::MAX]).expect("a layout");
         let Ok(AnySharded::Narrow(shards)) = AnySharded::new(plan.clone()) else {
             panic!("memory")

@@ -20,7 +20,7 @@ use crate::snapshot::allocate::{no_memory_for, reserve, table_of, zeros};
 use crate::snapshot::error::Reason;
 use crate::snapshot::list::ListBlock;
 use crate::snapshot::part::blocks::BlockReader;
-use crate::snapshot::part::time::lag;
+use crate::snapshot::part::time::age_shift;
 use crate::table::Table;
 use crate::table::ticking::Time;
 use std::collections::VecDeque;
@@ -174,12 +174,12 @@ pub fn make_older(
     let mut words = Vec::new();
     for (shard, block) in blocks.iter_mut().enumerate() {
         // The shards that follow were copied at this time.
-        let Some(lag) = lag(block.time, time) else { break };
+        let Some(shift) = age_shift(block.time, time) else { break };
         if words.is_empty() {
             words = zeros(plan.geometry().words())?;
         }
         read_shard(table, shard, &mut words);
-        let older = reader.older(block.by_stamp.as_deref(), &mut words, lag);
+        let older = reader.older(block.by_stamp.as_deref(), &mut words, shift);
         *block = Block { depth: block.depth, ..older };
         clear(table, shard);
         fill(table, shard, &words, block.counted);
@@ -242,12 +242,12 @@ impl InTables {
         };
         let mut words = Vec::new();
         for ((_, site), then) in tables.sites_from(0).zip(&self.times) {
-            let Some(lag) = lag(Some(*then), time) else { break };
+            let Some(shift) = age_shift(Some(*then), time) else { break };
             if words.is_empty() {
                 words = zeros(plan.geometry().words())?;
             }
             site.read(&mut words);
-            let block = reader.older(Some(&site.balance()), &mut words, lag);
+            let block = reader.older(Some(&site.balance()), &mut words, shift);
             site.clear();
             site.fill(&words, block.counted);
             site.record(block.surplus, &block.balance());

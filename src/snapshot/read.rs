@@ -172,8 +172,8 @@ impl Begun {
         // If the source panicked in the previous part, some shards of that part are still here.
         self.gathered.truncate(self.coverage.blocks());
         let (coverage, times) = (self.coverage.clone(), self.times.clone());
-        let tally = Totals::new(header_sum, coverage, times, header.is_file());
-        match self.add_blocks(header, tally, source) {
+        let totals = Totals::new(header_sum, coverage, times, header.is_file());
+        match self.add_blocks(header, totals, source) {
             Ok((coverage, times)) => (self.coverage, self.times) = (coverage, times),
             Err(reason) => {
                 self.gathered.truncate(self.coverage.blocks());
@@ -207,26 +207,26 @@ impl Begun {
     fn add_blocks<S>(
         &mut self,
         Header { plan, is_list, .. }: &Header<S>,
-        mut tally: Totals,
+        mut totals: Totals,
         source: &mut Source<impl Read>,
     ) -> Result<(Coverage, Times), Reason> {
         // The next word: the number of a block, or the first word of the end.
         let mut next = [0];
         if *is_list {
             let (list, sum) = read_list(plan, source)?;
-            tally.add_read(&self.reader, (0, list.hashes.len() as i64, sum), list.time)?;
+            totals.add_read(&self.reader, (0, list.hashes.len() as i64, sum), list.time)?;
             self.gathered = Gathered::List(list);
             source.read(&mut next)?;
         } else {
             let mut words = zeros(self.reader.block_words())?;
             source.read(&mut next)?;
-            while !(End::begins(next[0]) || tally.coverage().is_complete()) {
-                let number = tally.blocks();
+            while !(End::begins(next[0]) || totals.coverage().is_complete()) {
+                let number = totals.blocks();
                 self.reader.check_number(number, u64::from_le(next[0]))?;
                 words[0] = next[0];
                 source.read(&mut words[1..])?;
                 let block = self.reader.read(number, &mut words)?;
-                tally.add_read(&self.reader, (block.depth, block.items, block.sum), block.time)?;
+                totals.add_read(&self.reader, (block.depth, block.items, block.sum), block.time)?;
                 self.gathered.add(plan, block, &words[buckets_in(plan)])?;
                 source.read(&mut next)?;
             }
@@ -239,6 +239,6 @@ impl Begun {
         }
         let end = End::read(&mut words, at)?;
         source.check_end()?;
-        tally.finish(end, at)
+        totals.finish(end, at)
     }
 }

@@ -123,38 +123,38 @@ pub fn write<S: PersistentHasher>(
         Backend::Growing(growing) if growing.shards().is_none() => ListBlock::of(growing)?,
         _ => None,
     };
-    let (tally, told) = if let Some(list) = list {
+    let (totals, told) = if let Some(list) = list {
         // A filter with a list never had shards, so it never returned another cursor.
         if start != 0 {
             return Err(no_such_piece());
         }
         let plan = backend.plan();
-        let mut tally: Totals = begin(&mut sink, &plan, true)?;
+        let mut totals: Totals = begin(&mut sink, &plan, true)?;
         let sum = sink.write(&mut block_of(&plan, &list)?)?;
-        tally.add(0, list.hashes.len() as i64, sum).map_err(|_| Reason::Outgrown)?;
-        let told = tally.end(sink.bytes);
-        (tally, told)
+        totals.add(0, list.hashes.len() as i64, sum).map_err(|_| Reason::Outgrown)?;
+        let told = totals.end(sink.bytes);
+        (totals, told)
     } else {
         // If there was a list, shards have replaced it.
         let plan = backend.plan();
         let first = shard_at(&plan, start).ok_or_else(no_such_piece)?;
         let mut block = zeros(block_words(&plan))?;
-        let mut tally = begin(&mut sink, &plan, false)?;
+        let mut totals = begin(&mut sink, &plan, false)?;
         let mut copying = Copying { backend, plan: &plan, next: Some(first) };
-        while tally.blocks() < part.most_blocks(&plan)
-            && let Some((depth, items)) = copying.copy(tally.blocks(), &mut block)
+        while totals.blocks() < part.most_blocks(&plan)
+            && let Some((depth, items)) = copying.copy(totals.blocks(), &mut block)
         {
             let sum = sink.write(&mut block)?;
             // An error means that the part would begin inside a shard.
-            tally.add(depth, items, sum).map_err(|_| no_such_piece())?;
+            totals.add(depth, items, sum).map_err(|_| no_such_piece())?;
         }
-        let end = tally.end(sink.bytes);
+        let end = totals.end(sink.bytes);
         let told = rule!("a_save_counts_the_items_of_the_filter", end, {
             End { items: backend.items() as i64, ..end }
         });
-        (tally, told)
+        (totals, told)
     };
-    let coverage = tally.coverage();
+    let coverage = totals.coverage();
     let is_whole = coverage.is_complete() && coverage.is_balanced();
     if is_file && !is_whole {
         return Err(Reason::Outgrown);

@@ -35,25 +35,25 @@ impl BlockIndex {
         let roots = plan.geometry().shards();
         let too_many = |_| Reason::OutOfMemory { bytes: usize::MAX };
         let count = usize::try_from(end.blocks).map_err(too_many)?;
-        let mut heads = BlockIndex { starts: Vec::new(), sums: Vec::new(), deepest: 0, time: None };
-        for list in [&mut heads.starts, &mut heads.sums] {
+        let mut index = BlockIndex { starts: Vec::new(), sums: Vec::new(), deepest: 0, time: None };
+        for list in [&mut index.starts, &mut index.sums] {
             let bytes = count.saturating_mul(size_of::<u64>());
             list.try_reserve_exact(count).map_err(|_| Reason::OutOfMemory { bytes })?;
         }
-        let mut tally = Totals::of_file(header_sum, roots);
+        let mut totals = Totals::of_file(header_sum, roots);
         let mut around = Neighbours::read(file, reader, 0)?;
         for number in 0..end.blocks {
             let next = Neighbours::read(file, reader, number + 1)?;
             let (depth, items) = reader.head(number, around.head)?;
             let time = reader.time_before(number + 1, next.time_before)?;
-            heads.starts.push(tally.coverage().place());
-            tally.add_read(reader, (depth, items, next.sum_before), time)?;
-            heads.sums.push(next.sum_before);
+            index.starts.push(totals.coverage().place());
+            totals.add_read(reader, (depth, items, next.sum_before), time)?;
+            index.sums.push(next.sum_before);
             around = next;
         }
-        let (coverage, times) = tally.finish(end, reader.at(end.blocks))?;
-        (heads.deepest, heads.time) = (coverage.deepest(), times.last());
-        Ok(heads)
+        let (coverage, times) = totals.finish(end, reader.at(end.blocks))?;
+        (index.deepest, index.time) = (coverage.deepest(), times.last());
+        Ok(index)
     }
 
     /// Finds the block that covers this position. Returns its number and depth.

@@ -81,11 +81,11 @@ pub fn load<S: PersistentHasher>(file: File, own_bytes: usize) -> Result<ReadFil
         fill(&table, number, &words[buckets_in(plan)], block.counted);
         Ok(block)
     })?;
-    let mut tally = Totals::of_file(sum, roots);
+    let mut totals = Totals::of_file(sum, roots);
     for block in &blocks {
-        tally.add_read(&reader, (block.depth, block.items, block.sum), block.time)?;
+        totals.add_read(&reader, (block.depth, block.items, block.sum), block.time)?;
     }
-    let (_, times) = tally.finish(end, at)?;
+    let (_, times) = totals.finish(end, at)?;
     let time = times.last();
     make_older(&table, plan, &reader, &mut blocks, time)?;
     Ok(ReadFilter { header, loaded: Loaded::Shards { table, blocks, time } })

@@ -18,7 +18,7 @@ use crate::snapshot::list::ListBlock;
 use crate::snapshot::part::blocks::BlockReader;
 use crate::snapshot::part::format::buckets_in;
 use crate::snapshot::part::header::{Header, read_header};
-use crate::snapshot::part::time::lag;
+use crate::snapshot::part::time::age_shift;
 use crate::stable_hash::PersistentHasher;
 use crate::sync::Mutex;
 use crate::table::Table;
@@ -62,7 +62,7 @@ pub struct SnapshotFile<S> {
 /// The contents of a file that are read when it is opened.
 enum Contents {
     /// The index of all blocks.
-    Shards { heads: BlockIndex, reader: BlockReader },
+    Shards { index: BlockIndex, reader: BlockReader },
     /// All items of a small filter.
     Items(ListBlock),
 }
@@ -100,8 +100,8 @@ impl<S: PersistentHasher> SnapshotFile<S> {
             }
         } else {
             let reader = BlockReader::new(&header.plan);
-            let heads = BlockIndex::read(&file, &header.plan, &reader, sum, end)?;
-            Contents::Shards { heads, reader }
+            let index = BlockIndex::read(&file, &header.plan, &reader, sum, end)?;
+            Contents::Shards { index, reader }
         };
         let (path, file) = (path.to_path_buf(), Mutex::new(file));
         Ok(SnapshotFile { path, file, header, info, contents })
@@ -128,20 +128,20 @@ impl<S: PersistentHasher> SnapshotFile<S> {
 
     fn look_up<K: Key>(&self, items: &[K]) -> Result<Vec<bool>, Reason> {
         let hashes = items.iter().map(|item| item.hash_with(&self.header.hasher));
-        let (heads, reader) = match &self.contents {
-            Contents::Shards { heads, reader } => (heads, reader),
+        let (index, reader) = match &self.contents {
+            Contents::Shards { index, reader } => (index, reader),
             Contents::Items(items) => {
                 let is_in = |hash| items.hashes.binary_search(&Mixed::of(hash).0).is_ok();
                 return Ok(hashes.map(is_in).collect());
             }
         };
-        let places = hashes.map(|hash| self.located(heads, hash));
+        let places = hashes.map(|hash| self.located(index, hash));
         let mut asked: Vec<_> = places.enumerate().collect();
         asked.sort_unstable_by_key(|(_, (block, _))| *block);
         let mut answers = vec![false; items.len()];
         let mut words = zeros(reader.block_words())?;
         for of_block in asked.chunk_by(|(_, (one, _)), (_, (other, _))| one == other) {
-            let buckets = self.buckets(heads, reader, of_block[0].1.0, &mut words)?;
+            let buckets = self.buckets(index, reader, of_block[0].1.0, &mut words)?;
             for &(number, (_, place)) in of_block {
                 answers[number] = self.is_in(buckets, place);
             }
@@ -150,7 +150,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     }
 
     /// Returns the number of the item's block, and the item's place there.
-    fn located(&self, heads: &BlockIndex, hash: u64) -> (u64, Place) {
+    fn located(&self, index: &BlockIndex, hash: u64) -> (u64, Place) {
         match &self.header.plan {
             Plan::Fixed(geometry) => {
                 let (shard, place) = geometry.locate(hash);
@@ -159,7 +159,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
             Plan::Growing(plan) => {
                 let hash = Mixed::of(hash);
                 let position = plan.roots().position(hash);
-                let (block, depth) = heads.find(position);
+                let (block, depth) = index.find(position);
                 let lanes = plan.geometry.lanes();
                 let place = either!(lanes.is_wide(), WIDE => {
                     Shrinking::<WIDE>::new(lanes).place(hash, position.in_root, depth)
@@ -193,7 +193,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     /// Reads the buckets of a block.
     fn buckets<'a>(
         &self,
-        heads: &BlockIndex,
+        index: &BlockIndex,
         reader: &BlockReader,
         block: u64,
         words: &'a mut [u64],
@@ -202,12 +202,12 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         read_at(&self.file.lock(), words, at)?;
         let read = reader.read(block, words)?;
         // An undamaged block may belong to another file.
-        if read.sum != heads.sum(block) {
+        if read.sum != index.sum(block) {
             return Err(Reason::damaged(at, format!("block {block} has changed")));
         }
         let buckets = &mut words[buckets_in(&self.header.plan)];
-        if let Some(lag) = lag(read.time, heads.time()) {
-            reader.older(read.by_stamp.as_deref(), buckets, lag);
+        if let Some(shift) = age_shift(read.time, index.time()) {
+            reader.older(read.by_stamp.as_deref(), buckets, shift);
         }
         Ok(buckets)
     }
@@ -240,8 +240,8 @@ impl<S> SnapshotFile<S> {
                 (Contents::Items(items), _) => {
                     List::bytes_of(&items.hashes, items.time.map(|_| &*items.stamps))
                 }
-                (Contents::Shards { heads, .. }, Plan::Growing(plan)) => {
-                    AnySharded::bytes_when_restored(plan, self.info.shards, heads.deepest())
+                (Contents::Shards { index, .. }, Plan::Growing(plan)) => {
+                    AnySharded::bytes_when_restored(plan, self.info.shards, index.deepest())
                 }
                 (_, Plan::Fixed(geometry)) => Table::bytes(geometry),
             }
@@ -252,7 +252,7 @@ impl<S> SnapshotFile<S> {
     pub fn size_in_bytes(&self) -> usize {
         size_of_val(self)
             + match &self.contents {
-                Contents::Shards { heads, .. } => heads.heap_bytes(),
+                Contents::Shards { index, .. } => index.heap_bytes(),
                 Contents::Items(ListBlock { hashes, stamps, .. }) => {
                     size_of::<u64>() * hashes.capacity() + stamps.capacity()
                 }
@@ -283,21 +283,21 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     fn rate(&self) -> Result<f64, Reason> {
         let info = &self.info;
         let lanes = self.header.plan.geometry().lanes();
-        let (plan, heads, reader) = match (&self.header.plan, &self.contents) {
+        let (plan, index, reader) = match (&self.header.plan, &self.contents) {
             // A list holds whole hashes.
             (_, Contents::Items(_)) => return Ok(0.0),
             (Plan::Fixed(_), _) => {
                 return Ok(rate_at(lanes, info.items as f64 / info.slots as f64));
             }
-            (Plan::Growing(plan), Contents::Shards { heads, reader }) => (plan, heads, reader),
+            (Plan::Growing(plan), Contents::Shards { index, reader }) => (plan, index, reader),
         };
         let mut words = zeros(reader.block_words())?;
         let mut match_weight = 0;
         // Samples the shard of the middle hash in each of `SAMPLE` equal parts of all hashes.
         for part in 0..SAMPLE {
             let middle = Mixed((2 * part + 1) << (u64::BITS - SAMPLE.ilog2() - 1));
-            let (block, _) = heads.find(plan.roots().position(middle));
-            let buckets = self.buckets(heads, reader, block, &mut words)?;
+            let (block, _) = index.find(plan.roots().position(middle));
+            let buckets = self.buckets(index, reader, block, &mut words)?;
             match_weight += either!(lanes.is_wide(), WIDE => {
                 let shrinking = Shrinking::<WIDE>::new(lanes);
                 let of = |bucket| shrinking.match_weight(bucket);

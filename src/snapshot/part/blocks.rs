@@ -110,10 +110,11 @@ impl BlockReader {
 
     /// Makes the items in a shard's buckets older. `balance` is the shard's balance in a growing filter. Returns a
     /// block with what is left of the shard, without its depth.
-    pub fn older(&self, balance: Option<&ByStamp>, words: &mut [u64], lag: AgeShift) -> Block {
+    pub fn older(&self, balance: Option<&ByStamp>, words: &mut [u64], shift: AgeShift) -> Block {
         let balance = balance.filter(|_| self.grows);
-        let exhausted = balance.map_or_else(ByStamp::default, |of| lag.of_balance(self.lanes, of));
-        lag.make_older(self.lanes, words);
+        let exhausted =
+            balance.map_or_else(ByStamp::default, |of| shift.of_balance(self.lanes, of));
+        shift.make_older(self.lanes, words);
         let in_balance = exhausted.total();
         let block = self.block(&Copied { depth: 0, items: 0, exhausted }, words);
         Block { items: block.counted + in_balance, ..block }
@@ -228,9 +229,9 @@ impl Totals {
     /// Begins a part whose header has this checksum, and whose first block begins where `coverage` ends.
     pub fn new(header_sum: u64, coverage: Coverage, times: Times, is_file: bool) -> Self {
         let sums = Box::default();
-        let mut tally = Totals { coverage, times, sums, items: 0, blocks: 0, is_file };
-        tally.sums.update(&header_sum.to_le_bytes());
-        tally
+        let mut totals = Totals { coverage, times, sums, items: 0, blocks: 0, is_file };
+        totals.sums.update(&header_sum.to_le_bytes());
+        totals
     }
 
     /// Begins a part that has to hold all of a filter with `roots` roots.
@@ -304,11 +305,11 @@ mod tests {
     #[test]
     fn a_deep_shard_needs_others_before_the_end_is_believed() {
         for (depth, is_fine) in [(20, true), (21, false), (31, false)] {
-            let mut tally = Totals::of_file(0, 1);
+            let mut totals = Totals::of_file(0, 1);
             let chain = (1..=depth).chain([depth]);
-            chain.for_each(|depth| tally.add(depth, 0, 0).expect("the next block"));
-            let end = tally.end(0);
-            assert_eq!(tally.finish(end, 0).is_ok(), is_fine);
+            chain.for_each(|depth| totals.add(depth, 0, 0).expect("the next block"));
+            let end = totals.end(0);
+            assert_eq!(totals.finish(end, 0).is_ok(), is_fine);
         }
     }
 }

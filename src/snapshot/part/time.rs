@@ -77,7 +77,7 @@ pub struct AgeShift {
 }
 
 /// Returns how much older a block is at the last time. `None` if it was copied at that time.
-pub fn lag(time: Option<Time>, last: Option<Time>) -> Option<AgeShift> {
+pub fn age_shift(time: Option<Time>, last: Option<Time>) -> Option<AgeShift> {
     let (time, last) = time.zip(last)?;
     let ticks = last.elapsed.saturating_sub(time.elapsed);
     let [then, now] = [time, last].map(|time| Moment::of_tick(time.tick));

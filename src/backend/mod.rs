@@ -90,8 +90,8 @@ macro_rules! perform {
         on_shards!(
             $kind,
             shards => shards.$operation(shards.$locate($hash)),
-            growing => growing.in_list($hash, Growing::$operation, move |sharded| {
-                on_width!(sharded, shards => shards.$operation(shards.$locate($hash)))
+            growing => growing.in_list($hash, Growing::$operation, |sharded, hash| {
+                on_width!(sharded, shards => shards.$operation(shards.$locate(hash)))
             })
         )
     };

@@ -283,14 +283,14 @@ impl Growing {
         &self,
         hash: Mixed,
         in_list: impl Fn(&Self, Mixed) -> Option<A>,
-        in_shards: impl FnOnce(&AnySharded) -> A,
+        in_shards: impl FnOnce(&AnySharded, Mixed) -> A,
     ) -> A {
         loop {
             if let Some(answer) = in_list(self, hash) {
                 return answer;
             }
             if let Some(shards) = self.shards() {
-                return in_shards(shards);
+                return in_shards(shards, hash);
             }
         }
     }

@@ -143,7 +143,11 @@ impl List {
 
     /// Removes one copy of an item, the oldest one. Returns whether there was one.
     pub fn remove(&mut self, hash: Mixed, age_of: impl Fn(u8) -> u64) -> bool {
-        let oldest = self.copies(hash).max_by_key(|slot| age_of(self.stamp(*slot)));
+        let copies = self.copies(hash);
+        let oldest = match &self.stamps {
+            None => copies.last(),
+            Some(stamps) => copies.max_by_key(|slot| age_of(stamps[*slot])),
+        };
         oldest.map(|slot| self.take(slot)).is_some()
     }
 

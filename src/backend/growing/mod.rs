@@ -157,7 +157,8 @@ impl Growing {
 
     /// Returns the stamp of an item that is `age` ticks old, for a caller that holds the lock of the list.
     fn stamp(&self, age: u64) -> u8 {
-        self.lanes().stamp_of_age(age, self.now()) as u8
+        let at = |ticking: &Ticking| self.lanes().stamp_of_age(age, ticking.clock().now()) as u8;
+        self.ticking().map_or(0, at)
     }
 
     /// Returns the shards, if the filter has them.

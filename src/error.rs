@@ -60,7 +60,7 @@ pub enum FullKind {
     /// A growing filter would exceed its [limit](crate::Builder::max_bytes). Raise it with
     /// [`set_max_bytes`](crate::ConcurrentCuckooFilter::set_max_bytes), or remove items.
     LimitReached,
-    /// The system has no memory for a growing filter to grow.
+    /// The system has no memory for a growing filter to grow, or the filter has the most shards that it can have.
     NoMemory,
     /// The filter already has the maximum number of copies of the item: as many as its two buckets have slots or, in a
     /// filter that grows, as one bucket has (four or five with 8 to 10 bits). An item that the filter cannot

@@ -28,7 +28,7 @@ use std::panic::RefUnwindSafe;
 ///
 /// It answers "was this item inserted?" with *no*, which is always right, or with *yes*, which is
 /// wrong for a small fraction of the items that were not inserted. That fraction, the
-/// false-positive rate, is chosen when the filter is built. The filter takes 8 to 34 bits an item,
+/// false-positive rate, is chosen when the filter is built. The filter takes 8 to 38 bits an item,
 /// depending on the rate and not on the size of the items. All operations take `&self`, so share
 /// the filter by reference or in an [`Arc`](std::sync::Arc).
 ///

@@ -9,8 +9,8 @@
 //!
 //! The *anchor*, the upper half of a lane, never changes. It determines the item's other bucket,
 //! `i ^ d`, where `d` is odd and derived from the anchor. For three anchors of four, `d` is less
-//! than 512, so that both buckets share a stripe. (A shard of a growing filter always has 8,192
-//! buckets.)
+//! than 512, so that both buckets share a stripe; for all others, and where a bucket has two lanes, it is less than
+//! 8,192, the number of buckets in each shard of a growing filter.
 //!
 //! The *suffix*, the lower half, holds the bits of the hash that follow the bits by which the directory found the
 //! shard, then a `1`, then zeros. A split sends the item to one of the halves by the first bit of the suffix, and

@@ -114,7 +114,7 @@
 //!
 //! # Can kicks wait for each other forever?
 //!
-//! Not in a deadlock: all locks of an operation are taken at once, in ascending order.
+//! Not in a deadlock: all locks that a kick holds are taken at once, in ascending order.
 //!
 //! Not in a livelock either. If a search is repeated, because its path was stale or self-crossing (see
 //! `shard/path.rs`), a word has changed since the search began: `execute` checks only what the search has
@@ -144,7 +144,7 @@ pub enum Outcome {
     Placed,
     /// The newcomer is here already; no item was moved.
     Present,
-    /// The table has changed since the path was found; no item was moved.
+    /// The table has changed since the path was found, or there is no such path; no item was moved.
     Stale,
 }
 

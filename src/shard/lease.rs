@@ -10,7 +10,7 @@ use crate::shard::accounts::Accounts;
 use crate::shard::encoding::Encoding;
 use crate::table::Table;
 use crate::table::clock::Clock;
-use crate::table::shard_memory::ShardMemory;
+use crate::table::lookup_view::LookupView;
 use std::fmt::Debug;
 
 /// The most full buckets that any search for room lists.
@@ -28,7 +28,7 @@ pub trait Lease: Encoding + Accounts {
 
     /// Returns the memory that lookups read, if its address is at hand.
     #[inline]
-    fn memory(&self) -> Option<ShardMemory<'_>> {
+    fn view(&self) -> Option<LookupView<'_>> {
         None
     }
 

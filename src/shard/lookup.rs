@@ -39,10 +39,10 @@ impl<L: Lease> Shard<'_, L> {
     #[inline]
     pub fn prefetch(self, place: Place) {
         let buckets = [place.first, place.second];
-        match self.lease.memory() {
-            Some(memory) => {
-                memory.prefetch_version(place.second);
-                buckets.into_iter().for_each(|bucket| memory.prefetch(L::WIDE, bucket));
+        match self.lease.view() {
+            Some(view) => {
+                view.prefetch_version(place.second);
+                buckets.into_iter().for_each(|bucket| view.prefetch(L::WIDE, bucket));
             }
             None => {
                 self.table.stripes().prefetch(self.stripe(place.second));
@@ -89,8 +89,8 @@ impl<L: Lease> Shard<'_, L> {
     /// lookup reads the versions of both stripes.)
     #[inline(always)]
     pub fn see(&self, place: Place) -> SeenVersions<'_> {
-        let of = |bucket| match self.lease.memory() {
-            Some(memory) => memory.see(bucket),
+        let of = |bucket| match self.lease.view() {
+            Some(view) => view.see(bucket),
             None => self.table.stripes().see(self.stripe(bucket)),
         };
         let both = rule!(

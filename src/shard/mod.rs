@@ -120,8 +120,8 @@ impl<'a, L: Lease> Shard<'a, L> {
     /// Reads the first word, which determines which lanes are empty.
     #[inline]
     pub fn read(self, bucket: Bucket) -> u64 {
-        match self.lease.memory() {
-            Some(memory) => memory.read(L::WIDE, bucket),
+        match self.lease.view() {
+            Some(view) => view.read(L::WIDE, bucket),
             None => self.table.read(self.word(bucket)),
         }
     }
@@ -129,8 +129,8 @@ impl<'a, L: Lease> Shard<'a, L> {
     /// Reads the rest of a bucket whose first word is `heads`.
     #[inline]
     fn read_rest(self, bucket: Bucket, heads: u64) -> Words {
-        let tails = || match self.lease.memory() {
-            Some(memory) => memory.read_second(bucket),
+        let tails = || match self.lease.view() {
+            Some(view) => view.read_second(bucket),
             None => self.table.read(self.word(bucket) + 1),
         };
         Words { heads, tails: if L::WIDE { tails() } else { 0 } }

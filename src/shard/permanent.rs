@@ -1,4 +1,5 @@
-//! The lease of a fixed filter's shard, which never ends.
+//! The lease of a fixed filter's shard, which never ends. In a growing filter, work on a whole shard goes by it, too:
+//! its caller makes sure that the shard is not split meanwhile, or does not mind.
 
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Geometry};
@@ -11,7 +12,7 @@ use crate::table::clock::Clock;
 use crate::table::ticking::Ticking;
 use std::convert::Infallible;
 
-/// The lease of a shard that is never split.
+/// The lease of a shard that is not split.
 #[derive(Clone, Copy, Debug)]
 pub struct Permanent<const WIDE: bool = false>;
 

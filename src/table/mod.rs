@@ -4,7 +4,7 @@
 //!   orderings between writers and readers;
 //! * [`lock`] is the lock inside a stripe;
 //! * [`clock`] keeps the time of a filter that forgets, and [`ticking`] passes ticks through its segments;
-//! * [`shard_memory`] is the part of a growing filter's shard that lookups read;
+//! * [`lookup_view`] is the part of a growing filter's shard that lookups read;
 //! * [`memory`] allocates words and gives hints to the machine: prefetches and huge pages.
 //!
 //! This file has the [`Table`] itself. Its buckets are in one array, shard after shard, and so are its
@@ -17,8 +17,8 @@
 
 pub mod clock;
 pub mod lock;
+pub mod lookup_view;
 pub mod memory;
-pub mod shard_memory;
 pub mod stripe;
 pub mod ticking;
 

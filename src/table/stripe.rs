@@ -2,7 +2,8 @@
 //!
 //! Writers hold the lock of the stripe of every bucket that they write, as [`LockGuard`], [`Two`] or
 //! [`Many`]. A writer that needs several locks acquires them at once, and only here: in ascending order and
-//! each once, so threads never wait for each other in a cycle. The result is a witness of the locks,
+//! each once, so threads never wait for each other in a cycle. (A split then locks the new shard as well, which
+//! no other thread has yet.) The result is a witness of the locks,
 //! [`Locks`], which the writing functions require.
 //!
 //! Readers hold no lock. They take a [`SeenVersion`] of one of the two stripes that they are about to read
@@ -50,9 +51,9 @@ pub struct Stripes {
 }
 
 struct Guard {
-    /// The number of items inserted under this stripe's lock, less the number removed under it. An item may
-    /// be inserted in one of its two segments and removed from the other, so only the sum over a shard is
-    /// meaningful. In a fixed filter a single count may be negative.
+    /// The number of items inserted under this stripe's lock, less the number removed under it. An item may move
+    /// between its two segments in between, and a load or a split shares the items of a shard out evenly. So only the
+    /// sum over a shard is meaningful, and a single count may be negative.
     items: AtomicU32,
     lock: Lock,
     /// The [mark](Moment::mark) of the tick in which the segment was last swept, if it ever was.

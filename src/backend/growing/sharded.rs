@@ -146,7 +146,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
     #[inline]
     fn shard<'a>(&'a self, seen: SeenEntry<'a>) -> Leased<'a, WIDE> {
         let site = self.site(seen);
-        let lease = UntilSplit { seen, shared: &self.shared, memory: site.memory::<WIDE>() };
+        let lease = UntilSplit { seen, shared: &self.shared, view: site.view::<WIDE>() };
         Shard::leased(site.table(), site.base(), lease)
     }
 

@@ -15,7 +15,7 @@ use crate::shard::permanent::Permanent;
 use crate::shard::whole::{clear, fill, read_shard};
 use crate::sync::Gauge;
 use crate::table::Table;
-use crate::table::shard_memory::{ShardMemory, Versions, Words};
+use crate::table::lookup_view::{LookupView, Versions, Words};
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ impl Site {
         let (count, mut all) = (figures(table.geometry()), Vec::<Gauge>::new());
         all.try_reserve_exact(count).ok()?;
         all.resize_with(count, Gauge::default);
-        let (words, versions) = ShardMemory::find(table, number * GROWING_BUCKETS as usize)?;
+        let (words, versions) = LookupView::find(table, number * GROWING_BUCKETS as usize)?;
         Some(Site {
             words: NonNull::from(words).cast(),
             versions: NonNull::from(versions),
@@ -82,7 +82,7 @@ impl Site {
 
     /// Returns the memory that lookups read. `WIDE` is whether the shard's buckets are wide.
     #[inline(always)]
-    pub fn memory<const WIDE: bool>(&self) -> ShardMemory<'_> {
+    pub fn view<const WIDE: bool>(&self) -> LookupView<'_> {
         // SAFETY: the addresses are those of parts of the table, which has `count` arrays of words there. The
         // table stays where it is and is not dropped while this site shares it, and no code has mutable
         // access to it meanwhile, since a share is only ever lent for reading.
@@ -94,7 +94,7 @@ impl Site {
         };
         // Tells the compiler that all later indices are in bounds.
         assert!(!WIDE || all.len() == 2, "a shard of wide buckets");
-        ShardMemory::new(words, all, versions)
+        LookupView::new(words, all, versions)
     }
 
     #[inline]

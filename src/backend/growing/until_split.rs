@@ -16,7 +16,7 @@ use crate::shard::encoding::Encoding;
 use crate::shard::lease::Lease;
 use crate::table::Table;
 use crate::table::clock::Clock;
-use crate::table::shard_memory::ShardMemory;
+use crate::table::lookup_view::LookupView;
 use crate::table::ticking::Ticking;
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use std::sync::Arc;
 pub struct UntilSplit<'a, const WIDE: bool = false> {
     pub(super) seen: SeenEntry<'a>,
     pub(super) shared: &'a Shared<WIDE>,
-    pub(super) memory: ShardMemory<'a>,
+    pub(super) view: LookupView<'a>,
 }
 
 /// The state that the leases of all shards share.
@@ -77,8 +77,8 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
     const MAX_NODES: usize = 32;
 
     #[inline]
-    fn memory(&self) -> Option<ShardMemory<'_>> {
-        Some(self.memory)
+    fn view(&self) -> Option<LookupView<'_>> {
+        Some(self.view)
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 //! A slot has the hash of an item, or a gap. The hashes are in ascending order. Slots are in [groups](GROUP)
 //! of 128 bytes. A hash has a *home*: the group whose place in the list corresponds to the hash's place among
 //! all hashes. It is in its home or soon after it, and all slots in between are taken. Mixed hashes are
-//! spread evenly, so nine slots of ten can be taken and a lookup still reads only one or two groups.
+//! spread evenly, so nineteen slots of twenty can be taken, and a lookup still mostly reads only one or two groups.
 //!
 //! A writer holds the lock of the list. It moves hashes forward to make room for another one, or backward
 //! after a removal, and the version is odd meanwhile, as that of a [stripe](crate::table::stripe) is during a

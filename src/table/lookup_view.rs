@@ -21,17 +21,17 @@ pub type Words = [AtomicU64; BUCKETS];
 pub type Versions = [AtomicU64; STRIPES];
 
 #[derive(Clone, Copy)]
-pub struct ShardMemory<'a> {
+pub struct LookupView<'a> {
     words: &'a Words,
     /// The same words, and the ones that follow if the buckets are wide.
     all: &'a [Words],
     versions: &'a Versions,
 }
 
-impl<'a> ShardMemory<'a> {
+impl<'a> LookupView<'a> {
     #[inline(always)]
     pub fn new(words: &'a Words, all: &'a [Words], versions: &'a Versions) -> Self {
-        ShardMemory { words, all, versions }
+        LookupView { words, all, versions }
     }
 
     /// Returns the words and versions of a table from this bucket on, if there are enough of them.

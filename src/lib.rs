@@ -147,9 +147,9 @@ mod error;
 mod filter;
 #[cfg(any(doc, doctest))]
 pub mod guide;
+mod hasher_probes;
 mod key;
 mod layout;
-mod probes;
 mod rule;
 mod shard;
 mod snapshot;
@@ -199,7 +199,7 @@ pub mod internals {
     pub use crate::backend::growing::directory::{Directory, SeenEntry};
     pub use crate::backend::growing::sharded::Sharded;
     pub use crate::backend::growing::site::{Entry, Site};
-    pub use crate::backend::growing::until_split::{Split, UntilSplit};
+    pub use crate::backend::growing::until_split::{UntilSplit, WasSplit};
     pub use crate::backend::incoming::{IncomingShard, MergeReport};
     #[cfg(loom)]
     pub use crate::backend::shards::act;

@@ -1,7 +1,7 @@
 //! The backend of a filter of fixed size: one table that never grows.
 
+use crate::backend::exchange::{Copied, Loaded};
 use crate::backend::incoming::{IncomingShard, MergeReport};
-use crate::backend::parts::{Copied, Loaded};
 use crate::backend::shards::{Located, Shards};
 use crate::error::{Full, FullKind, Reason, union};
 use crate::layout::bucket::Lanes;

@@ -8,7 +8,7 @@
 //! * [`growing`] has a list while there are few items, and then a directory of shards, which are split when
 //!   they are full;
 //! * [`union`] merges another filter into this one; a copied shard of the other is [`incoming`];
-//! * [`parts`] has the types that backends and snapshots exchange.
+//! * [`exchange`] has the types that backends and snapshots exchange.
 //!
 //! # The path of an operation
 //!
@@ -23,17 +23,17 @@
 //!
 //! While a growing filter has a list, [`Growing::in_list`] performs the operation there instead.
 
+pub mod exchange;
 pub mod fixed;
 pub mod growing;
 pub mod incoming;
-pub mod parts;
 pub mod shards;
 pub mod union;
 
+use crate::backend::exchange::{Loaded, Plan};
 use crate::backend::fixed::Fixed;
 use crate::backend::growing::Growing;
 use crate::backend::growing::sharded::on_width;
-use crate::backend::parts::{Loaded, Plan};
 use crate::backend::shards::Shards;
 use crate::error::{Full, Reason};
 use crate::layout::bucket::Lanes;

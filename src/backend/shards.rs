@@ -12,8 +12,8 @@
 //! end. In a fixed filter no shard is ever split and no room can be made, so an operation is just that of the
 //! shard.
 
+use crate::backend::exchange::Copied;
 use crate::backend::incoming::{IncomingShard, MergeReport};
-use crate::backend::parts::Copied;
 use crate::error::union::Reason;
 use crate::error::{Full, FullKind};
 use crate::layout::geometry::{Mixed, Place};

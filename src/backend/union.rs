@@ -10,8 +10,8 @@
 //! Neither filter begins a tick meanwhile, so each entry keeps its age. Where both filters number their
 //! ticks, the difference of the numbers is added to its age here.
 
+use crate::backend::exchange::Plan;
 use crate::backend::incoming::{AgeMap, IncomingShard, MergeReport, zeros};
-use crate::backend::parts::Plan;
 use crate::backend::shards::Shards;
 use crate::backend::{Backend, on_shards};
 use crate::error::Full;

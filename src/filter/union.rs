@@ -3,7 +3,7 @@
 use crate::backend::union;
 use crate::error::union::{Different, Reason, UnionError};
 use crate::filter::ConcurrentCuckooFilter;
-use crate::probes;
+use crate::hasher_probes;
 use std::hash::BuildHasher;
 
 /// # Union
@@ -91,7 +91,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     /// ```
     pub fn check_union(&self, other: &Self) -> Result<(), UnionError> {
         // Before anything is locked: a hasher may panic.
-        if !probes::agree(self.hasher(), other.hasher()) {
+        if !hasher_probes::agree(self.hasher(), other.hasher()) {
             return Err(Reason::Different(Different::Hasher).into());
         }
         Ok(union::check(self.backend(), other.backend())?)

@@ -151,10 +151,10 @@ impl<const WIDE: bool> Shrinking<WIDE> {
     /// left. (Anchors of less than six bits lead to so few alternates that three such items often share both buckets.
     /// There, four or five copies are enough, if they have so many bits that no other items are mistaken for copies.)
     ///
-    /// A matching lane may belong to another item, especially if it has lost bits. So the copies are judged by the
-    /// number of bits in which all these lanes together agree with the item. The filter has enough copies if these are
-    /// more bits than in all permitted copies but one that have lost none; or, if anchors are short, if the lanes that
-    /// have lost no bits agree in 32 bits or more.
+    /// A matching lane may belong to another item, especially if it has lost bits. So the filter adds up
+    /// in how many bits the lanes agree with the item. It has enough copies if that is more than the bits of one copy
+    /// less than permitted, each with all of its bits; or, if anchors are short, if the lanes that have lost no bits
+    /// agree in 32 bits or more.
     pub fn takes_another(&self, copies: Matches) -> bool {
         let Matches { lanes, whole, lost } = copies;
         let slots = self.lanes.slots();

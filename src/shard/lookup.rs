@@ -73,7 +73,7 @@ impl<L: Lease> Shard<'_, L> {
             return holds().then(|| self.matches(place, first, second));
         }
         let found = self.matches(place, first, second);
-        if found && self.hits_last() {
+        if found && self.hits_need_no_version() {
             return Some(true);
         }
         holds().then_some(found)
@@ -119,7 +119,7 @@ impl<L: Lease> Shard<'_, L> {
     /// Whether a hit needs no version, because the meaning of its word never changes and the word was stored
     /// at once.
     #[inline]
-    pub fn hits_last(self) -> bool {
+    pub fn hits_need_no_version(self) -> bool {
         rule!("a_hit_is_believed_during_a_split", L::IS_PERMANENT, true)
             && rule!("a_hit_in_a_wide_bucket_needs_no_version", !L::WIDE, true)
     }

@@ -31,8 +31,8 @@ impl<L: Lease> Shard<'_, L> {
         }
     }
 
-    /// Adds a copy of the item if one of its buckets has room. A shard that may be split limits the copies of
-    /// an item: there it does so only if the emptier bucket seems to have none yet.
+    /// Adds a copy of the item if one of its buckets has room. (In a growing filter, which limits the copies of an
+    /// item, only if the emptier bucket seems to have no copy yet.)
     #[inline(always)]
     pub fn insert_at_once(self, place: Place) -> Result<Option<()>, L::Lapsed> {
         let (bucket, word) =
@@ -80,7 +80,7 @@ impl<L: Lease> Shard<'_, L> {
     #[inline(always)]
     pub fn insert_if_absent_at_once(self, place: Place) -> Result<Option<bool>, L::Lapsed> {
         let lanes = self.lanes();
-        let seen = (!self.hits_last()).then(|| self.see(place));
+        let seen = (!self.hits_need_no_version()).then(|| self.see(place));
         let (first, second) = (self.read(place.first), self.read(place.second));
         let holds = |seen: SeenVersions<'_>| seen.still_hold() && self.lease.check().is_ok();
         let is_sure =

@@ -1,6 +1,6 @@
 //! Allocates memory for what a file claims to hold. If there is not enough, the result is an error and never an abort.
 
-use crate::backend::parts::Plan;
+use crate::backend::exchange::Plan;
 use crate::layout::geometry::Geometry;
 use crate::snapshot::error::Reason;
 use crate::table::Table;

@@ -5,7 +5,7 @@
 //! grows meanwhile, the copy grows as well.
 
 use crate::backend::Backend;
-use crate::backend::parts::{Block, Copied, Loaded, Plan};
+use crate::backend::exchange::{Block, Copied, Loaded, Plan};
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::error::Reason;
 use crate::snapshot::gather::Gathered;

@@ -10,10 +10,10 @@
 //!
 //! The shards of a part can be removed again, if the rest of the part turns out to be damaged.
 
+use crate::backend::exchange::{Block, Loaded, Plan};
 use crate::backend::growing::sharded::AnySharded;
 use crate::backend::growing::site::Site;
 use crate::backend::growing::tables::Tables;
-use crate::backend::parts::{Block, Loaded, Plan};
 use crate::layout::stamps::by_stamp::ByStamp;
 use crate::shard::whole::{clear, fill, read_shard};
 use crate::snapshot::allocate::{no_memory_for, reserve, table_of, zeros};

@@ -1,10 +1,10 @@
 //! The block of a small filter: instead of shards, it holds the hashes of all items, and their stamps if the filter
 //! forgets.
 
+use crate::backend::exchange::{Loaded, Plan};
 use crate::backend::growing::Growing;
 use crate::backend::growing::list::slots::GAP;
 use crate::backend::growing::list_growth::MAX_LISTED;
-use crate::backend::parts::{Loaded, Plan};
 use crate::layout::stamps::Moment;
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::error::Reason;

@@ -9,7 +9,7 @@
 //! * `allocate` allocates the memory for what a file claims to hold.
 //! * [`error`] has the errors of all of these, and their texts.
 //!
-//! The types that backends and files share are in [`backend::parts`](crate::backend::parts).
+//! The types that backends and files share are in [`backend::exchange`](crate::backend::exchange).
 
 mod allocate;
 pub mod copy;

@@ -120,11 +120,11 @@ impl fmt::Debug for Piece {
 pub fn piece_of<S: PersistentHasher>(
     backend: &Backend,
     about: (usize, &S),
-    stamp: Provenance,
+    provenance: Provenance,
     cursor: u64,
     most_bytes: usize,
 ) -> Result<Piece, Reason> {
-    let part = Part { start: cursor, stamp, most_bytes };
+    let part = Part { start: cursor, provenance, most_bytes };
     let mut bytes = Vec::new();
     let is_list = matches!(backend, Backend::Growing(growing) if growing.shards().is_none());
     if !is_list {

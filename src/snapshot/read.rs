@@ -4,7 +4,7 @@
 //! blocks, and the order of the blocks. A part that is refused leaves no trace: the right part can still be read.
 
 use crate::backend::Backend;
-use crate::backend::parts::Loaded;
+use crate::backend::exchange::Loaded;
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::error::Reason;
 use crate::snapshot::gather::Gathered;
@@ -180,7 +180,7 @@ impl Begun {
                 return Err(reason);
             }
         }
-        self.turn = Some(header.stamp.turn);
+        self.turn = Some(header.provenance.turn);
         Ok(())
     }
 
@@ -197,7 +197,7 @@ impl Begun {
         if wanted != Some(start) {
             return Err(Reason::Misplaced { start, wanted });
         }
-        if self.turn.is_some_and(|last| header.stamp.turn <= last) {
+        if self.turn.is_some_and(|last| header.provenance.turn <= last) {
             return Err(Reason::EarlierDump);
         }
         Ok(())

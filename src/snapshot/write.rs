@@ -4,7 +4,7 @@
 //! may be split meanwhile. The blocks still make up every root, because the backend copies the shards in the order of
 //! the hashes that lead to them.
 
-use crate::backend::parts::{Copied, Plan};
+use crate::backend::exchange::{Copied, Plan};
 use crate::backend::shards::Shards;
 use crate::backend::{Backend, on_shards};
 use crate::layout::roots::Position;
@@ -66,14 +66,14 @@ impl fmt::Display for SaveReport {
 pub struct Part {
     /// The place where it begins.
     pub start: u64,
-    pub stamp: Provenance,
+    pub provenance: Provenance,
     /// The maximum number of bytes of the part, unless it has only one block.
     pub most_bytes: usize,
 }
 
 impl Part {
     /// The whole filter, as a file.
-    pub const FILE: Part = Part { start: 0, stamp: Provenance::FILE, most_bytes: usize::MAX };
+    pub const FILE: Part = Part { start: 0, provenance: Provenance::FILE, most_bytes: usize::MAX };
 
     /// The maximum number of blocks of the part.
     pub fn most_blocks(self, plan: &Plan) -> u64 {
@@ -106,8 +106,8 @@ pub fn write<S: PersistentHasher>(
     part: Part,
     write: impl FnMut(&[u8]) -> Result<(), Reason>,
 ) -> Result<(End, Option<u64>), Reason> {
-    let Part { start, stamp, .. } = part;
-    let is_file = stamp == Provenance::FILE;
+    let Part { start, provenance, .. } = part;
+    let is_file = provenance == Provenance::FILE;
     let mut sink = Sink { write, bytes: 0 };
     let no_such_piece = || match is_file {
         true => Reason::Outgrown,
@@ -115,7 +115,7 @@ pub fn write<S: PersistentHasher>(
     };
     // Writes the header. Returns the totals to which the blocks are added.
     let begin = |sink: &mut Sink<_>, plan: &Plan, is_list| {
-        let sum = sink.write(&mut header(plan, capacity, is_list, hasher, (start, stamp)))?;
+        let sum = sink.write(&mut header(plan, capacity, is_list, hasher, (start, provenance)))?;
         let coverage = Coverage::from(plan.geometry().shards(), start);
         Ok(Totals::new(sum, coverage, Times::default(), is_file))
     };

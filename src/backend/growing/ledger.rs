@@ -14,8 +14,8 @@
 //! * Removing an exhausted lane withdraws an item. If the ledger is empty, every item of an exhausted lane
 //!   has been removed: the lane is left over from one of them, and the item that is to be removed is not in
 //!   the filter.
-//! * A refresh that gives an exhausted lane a younger stamp moves an item to that stamp. If the lane was a
-//!   twin, and the item's own lane keeps the old stamp, the item is counted until the new stamp is dead. So
+//! * A refresh that gives an exhausted lane a younger stamp moves an item to that stamp. If it was not
+//!   the item's own lane, which keeps the old stamp, the item is counted until the new stamp is dead. So
 //!   the ledger has every item with the stamp of its lane, or with a younger one. If it has no item with the
 //!   lane's stamp, the refresh moves an item with the oldest of the younger stamps. A removal that finds no
 //!   item with the lane's stamp withdraws the oldest item.

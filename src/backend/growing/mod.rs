@@ -49,10 +49,10 @@ pub mod split;
 pub mod tables;
 pub mod until_split;
 
+use crate::backend::exchange::Loaded;
 use crate::backend::growing::list::List;
 use crate::backend::growing::list::slots::Slots;
 use crate::backend::growing::sharded::AnySharded;
-use crate::backend::parts::Loaded;
 use crate::error::{Full, Reason};
 use crate::layout::SMALL;
 use crate::layout::bucket::Lanes;

@@ -91,7 +91,7 @@ pub struct Sharded<const WIDE: bool> {
     /// Held while the tables or the directory grow.
     purchases: Mutex<()>,
     max_bytes: Gauge,
-    /// The plan of the new filter; its limit may have changed since.
+    /// The plan that the filter was made by. Its limit may have changed since.
     plan: GrowthPlan,
 }
 

@@ -65,10 +65,10 @@ impl<const WIDE: bool> UntilSplit<'_, WIDE> {
 
 /// The error that the shard has been split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Split;
+pub struct WasSplit;
 
 impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
-    type Lapsed = Split;
+    type Lapsed = WasSplit;
 
     const IS_PERMANENT: bool = false;
 
@@ -82,13 +82,13 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
     }
 
     #[inline]
-    fn check(self) -> Result<(), Split> {
-        if self.seen.holds() { Ok(()) } else { Err(Split) }
+    fn check(self) -> Result<(), WasSplit> {
+        if self.seen.holds() { Ok(()) } else { Err(WasSplit) }
     }
 
     #[inline]
-    fn check_alone(self) -> Result<(), Split> {
-        if self.seen.holds_alone() { Ok(()) } else { Err(Split) }
+    fn check_alone(self) -> Result<(), WasSplit> {
+        if self.seen.holds_alone() { Ok(()) } else { Err(WasSplit) }
     }
 
     #[inline]

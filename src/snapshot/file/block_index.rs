@@ -1,6 +1,6 @@
 //! The index of a file's blocks: the place where each block begins, and its checksum.
 
-use crate::backend::parts::Plan;
+use crate::backend::exchange::Plan;
 use crate::layout::roots::Position;
 use crate::snapshot::error::Reason;
 use crate::snapshot::file::load::read_at;

@@ -1,6 +1,6 @@
 //! The description of a filter in its file.
 
-use crate::backend::parts::Plan;
+use crate::backend::exchange::Plan;
 use crate::snapshot::error::{Reason, SnapshotError};
 use crate::snapshot::file::load::{check_whole, end_of, header_words, read_at};
 use crate::snapshot::list;

@@ -4,7 +4,7 @@
 //! have to agree before memory for the table is allocated, so a damaged or hostile file cannot
 //! claim more than it has.
 
-use crate::backend::parts::{Block, Loaded};
+use crate::backend::exchange::{Block, Loaded};
 use crate::shard::whole::fill;
 use crate::snapshot::allocate::{table_of, zeros};
 use crate::snapshot::error::Reason;

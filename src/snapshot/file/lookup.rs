@@ -1,9 +1,9 @@
 //! Lookups in a file, which read only the shards that the items lead to.
 
+use crate::backend::exchange::{Loaded, Plan};
 use crate::backend::growing::Growing;
 use crate::backend::growing::list::List;
 use crate::backend::growing::sharded::AnySharded;
-use crate::backend::parts::{Loaded, Plan};
 use crate::key::{Key, Prehashed};
 use crate::layout::either;
 use crate::layout::geometry::{Mixed, Place};

@@ -3,9 +3,9 @@
 //! A [`BlockReader`] validates one block. A [`Totals`] checks that the blocks of a part are consecutive, in place and
 //! in time, and that the part's end has their number, their items and their checksums.
 
+use crate::backend::exchange::{Block, Copied, Plan};
 use crate::backend::growing::directory::MAX_LEVELS;
 use crate::backend::growing::ledger::MAX_ON_A_BALANCE;
-use crate::backend::parts::{Block, Copied, Plan};
 use crate::layout::bucket::Lanes;
 use crate::layout::either;
 use crate::layout::shrinking::Shrinking;

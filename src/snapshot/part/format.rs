@@ -231,7 +231,7 @@
 //! This is the first version of the format. A later version will have another number in word 1, and everything else may
 //! be different. koel will continue to read every version that a release has written.
 
-use crate::backend::parts::Plan;
+use crate::backend::exchange::Plan;
 use crate::snapshot::error::Reason;
 use crate::snapshot::part::time::TIME_WORDS;
 use std::ops::Range;

@@ -1,13 +1,13 @@
 //! The header of a part, which describes the filter.
 
+use crate::backend::exchange::Plan;
 use crate::backend::growing::Growing;
-use crate::backend::parts::Plan;
+use crate::hasher_probes;
 use crate::layout::geometry::{Geometry, MAX_SHARDS, Numbers, SHARD_BUCKETS};
 use crate::layout::shrinking::GROWING_BUCKETS;
 use crate::layout::sizing::{GrowthPlan, lanes_of};
 use crate::layout::stagger::Stagger;
 use crate::layout::stamps::MAX_TICKS;
-use crate::probes;
 use crate::snapshot::allocate::check_fits;
 use crate::snapshot::error::Reason;
 use crate::snapshot::part::format::{HEADER_WORDS, MAGIC, PIECE_MAGIC, VERSION, Words, unseal};
@@ -36,13 +36,13 @@ pub(crate) struct Header<S> {
     pub hasher: S,
     /// The place where the part begins.
     pub start: u64,
-    pub stamp: Provenance,
+    pub provenance: Provenance,
 }
 
 impl<H> Header<H> {
     /// Whether the part is a file, which holds all of a filter.
     pub fn is_file(&self) -> bool {
-        self.stamp == Provenance::FILE
+        self.provenance == Provenance::FILE
     }
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn header<S: PersistentHasher>(
     capacity: usize,
     is_list: bool,
     hasher: &S,
-    (start, stamp): (u64, Provenance),
+    (start, provenance): (u64, Provenance),
 ) -> Words<HEADER_WORDS> {
     let Numbers { lanes, shards, buckets, near_block } = plan.geometry().numbers();
     let growth = match plan {
@@ -93,7 +93,7 @@ pub(crate) fn header<S: PersistentHasher>(
     };
     let seed = hasher.seed();
     let mut words = [0; HEADER_WORDS];
-    let magic = if stamp == Provenance::FILE { MAGIC } else { PIECE_MAGIC };
+    let magic = if provenance == Provenance::FILE { MAGIC } else { PIECE_MAGIC };
     words[0] = u64::from_le_bytes(magic);
     words[1] = VERSION;
     words[2] = plan.grows().into();
@@ -105,12 +105,12 @@ pub(crate) fn header<S: PersistentHasher>(
     words[8..11].copy_from_slice(&growth);
     words[11] = seed as u64;
     words[12] = (seed >> 64) as u64;
-    words[13..15].copy_from_slice(&probes::of_file(hasher));
+    words[13..15].copy_from_slice(&hasher_probes::of_file(hasher));
     words[15..19].copy_from_slice(&name_of::<S>());
     words[19] = lanes.words() as u64;
     words[20] = is_list.into();
     words[TICKS] = lanes.remembers().into();
-    (words[START], words[FILTER], words[TURN]) = (start, stamp.filter, stamp.turn);
+    (words[START], words[FILTER], words[TURN]) = (start, provenance.filter, provenance.turn);
     words
 }
 
@@ -126,9 +126,9 @@ pub(crate) fn read_header<S: PersistentHasher>(
     own_bytes: usize,
 ) -> Result<(Header<S>, u64), Reason> {
     let (header, sum) = read_anonymous(words, own_bytes)?;
-    let Header { plan, capacity, is_list, start, stamp, .. } = header;
+    let Header { plan, capacity, is_list, start, provenance, .. } = header;
     let hasher = hasher_of(&words[15..19], seed_in(words), &words[13..15])?;
-    Ok((Header { plan, capacity, is_list, hasher, start, stamp }, sum))
+    Ok((Header { plan, capacity, is_list, hasher, start, provenance }, sum))
 }
 
 /// Does the same for callers without the hasher: the header has the hasher's name instead.
@@ -145,9 +145,9 @@ pub(crate) fn read_anonymous(
     let is_right = |number| number <= may_be_list.into();
     let is_list = field(words, 20, "the word on a list of items", is_right)? == 1;
     let capacity = field(words, 7, "the capacity", |_| true)?;
-    let stamp = Provenance { filter: words[FILTER], turn: words[TURN] };
+    let provenance = Provenance { filter: words[FILTER], turn: words[TURN] };
     let (hasher, start) = (name_in(&words[15..19]), words[START]);
-    Ok((Header { plan, capacity, is_list, hasher, start, stamp }, sum))
+    Ok((Header { plan, capacity, is_list, hasher, start, provenance }, sum))
 }
 
 /// Whether two headers, after parsing, are of one filter. The limit of its size may have changed.
@@ -193,7 +193,9 @@ fn hasher_of<S: PersistentHasher>(name: &[u64], seed: u128, hashes: &[u64]) -> R
         return Err(Reason::WrongHasher { found, wanted: S::NAME });
     }
     let hasher = S::from_seed(seed).filter(|hasher| {
-        *name == name_of::<S>() && hasher.seed() == seed && probes::of_file(hasher) == *hashes
+        *name == name_of::<S>()
+            && hasher.seed() == seed
+            && hasher_probes::of_file(hasher) == *hashes
     });
     hasher.ok_or(Reason::OtherHashes { name: S::NAME })
 }

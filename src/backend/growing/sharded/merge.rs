@@ -5,8 +5,8 @@
 //! less deep, it is split like a shard, for each of the shards here that own a part of its hashes. If it is
 //! deeper, this filter's shard is split until it is as deep, for as long as fewer shards could not hold the
 //! entries. Where they could, or where the shard cannot be split, the last splits of the copy are undone. So
-//! an entry loses a bit of its suffix for each level that the shard here is deeper, and gains one for each
-//! level that it is less deep. Then the buckets correspond to each other, and the entries are merged bucket
+//! an entry loses a bit of its suffix for each level by which the shard here is deeper than the copy, and gains
+//! one for each level by which the copy is deeper. Then the buckets correspond to each other, and the entries are merged bucket
 //! by bucket. If a shard is full, or another thread has split it, the rest of the copy is converted for its
 //! halves.
 //!
@@ -19,7 +19,7 @@
 //! for an item of its own.
 
 use crate::backend::growing::sharded::{Leased, Sharded};
-use crate::backend::growing::until_split::Split;
+use crate::backend::growing::until_split::WasSplit;
 use crate::backend::incoming::{IncomingShard, MergeReport, Unplaced, zeros};
 use crate::error::union::Reason;
 use crate::layout::geometry::Mixed;
@@ -93,7 +93,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
                             next += 1;
                         }
                     },
-                    Err(Split) => {
+                    Err(WasSplit) => {
                         rule!("an_entry_is_given_up_when_its_shard_is_split", (), return Ok(()));
                         continue 'shards;
                     }
@@ -112,7 +112,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         next: &mut usize,
         counted: &mut [u64],
         report: &mut MergeReport,
-    ) -> Result<Option<Unplaced>, Split> {
+    ) -> Result<Option<Unplaced>, WasSplit> {
         let (lanes, shrinking) = (self.geometry.lanes(), &self.shared.shrinking);
         let ledger = &self.shared.ledger;
         // While this is held, no exhausted lanes are erased as leftovers.

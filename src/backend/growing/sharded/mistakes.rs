@@ -1,9 +1,9 @@
 //! Broken variants for [rules](crate::rule) of saves where a variant takes more than one line. Under loom
 //! only.
 
+use crate::backend::exchange::Copied;
 use crate::backend::growing::sharded::Sharded;
 use crate::backend::growing::site::Entry;
-use crate::backend::parts::Copied;
 use crate::layout::stamps::by_stamp::ByStamp;
 use std::cell::RefCell;
 

@@ -1,10 +1,10 @@
 //! The interface of a growing filter's shards to operations, batches and files.
 
+use crate::backend::exchange::Copied;
 use crate::backend::growing::directory::SeenEntry;
 use crate::backend::growing::sharded::{AnySharded, Sharded};
-use crate::backend::growing::until_split::{Shared, Split, UntilSplit};
+use crate::backend::growing::until_split::{Shared, UntilSplit, WasSplit};
 use crate::backend::incoming::{IncomingShard, MergeReport};
-use crate::backend::parts::Copied;
 use crate::backend::shards::{Located, Shards};
 use crate::error::union::Reason;
 use crate::error::{Full, FullKind};
@@ -120,7 +120,7 @@ impl<const WIDE: bool> Shards for Sharded<WIDE> {
         self.located(self.directory.look_up_at(hash, position), position)
     }
 
-    fn relocate<'a>(&'a self, lease: UntilSplit<'a, WIDE>, _: Split) -> Located<'a, Self> {
+    fn relocate<'a>(&'a self, lease: UntilSplit<'a, WIDE>, _: WasSplit) -> Located<'a, Self> {
         self.locate(lease.seen.hash())
     }
 

@@ -1,10 +1,10 @@
 //! The shards of a growing filter with buckets of either width. Callers of this file do not depend on the
 //! width.
 
+use crate::backend::exchange::Block;
 use crate::backend::growing::directory::Directory;
 use crate::backend::growing::sharded::{AnySharded, Sharded, on_width};
 use crate::backend::growing::tables::Tables;
-use crate::backend::parts::Block;
 use crate::backend::shards::Shards;
 use crate::error::{Full, Reason};
 use crate::layout::bucket::Lanes;

@@ -69,11 +69,11 @@
 //! * **Batches are loops.** A `_many` method returns what a loop over the single method would have
 //!   returned.
 //!
-//! A filter that [grows](ConcurrentCuckooFilter#growth) promises the same while it does so, with more items than its capacity
-//! for as long as there is memory. It refuses an item only for the item's own copies, for memory, or for its limit,
-//! and never for other items, unless someone who knows the hasher's keys [chose](ConcurrentCuckooFilter#when-it-returns-full)
-//! them. (A filter of fixed size also refuses items whose buckets are full of copies of others.) A refused
-//! insert may still have grown the filter.
+//! A filter that [grows](ConcurrentCuckooFilter#growth) promises the same while it does so, with more items than its
+//! capacity for as long as there is memory. It refuses an item only for the item's own copies, for memory, or for its
+//! limit, and never for other items, unless someone who knows the hasher's keys
+//! [chose](ConcurrentCuckooFilter#when-it-returns-full) them. (A filter of fixed size also refuses items whose buckets
+//! are full of copies of others.) A refused insert may still have grown the filter.
 //!
 //! koel is not lock-free: [which operations wait, and for what](guide::progress).
 //!

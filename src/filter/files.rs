@@ -115,19 +115,20 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// Loads a filter that was [saved](Self::save).
     ///
     /// The type of the hasher has to be named: `load` does not detect which one the filter had.
-    /// ([`SnapshotInfo`](crate::SnapshotInfo) tells what a file has.) The loaded filter is identical to the saved one in
-    /// its size, rate, hasher and contents, and one that [grows](Self::grows) continues to grow. (Only memory that it had allocated in
-    /// advance is not restored.) The file is read on all cores, with or without the feature
-    /// `rayon`, directly into the memory of the filter. Beyond the filter, all threads together take a sixteenth of
-    /// the file, and no more than 1 MiB each; or, if that is more, a shard each, which has 64 KiB to 2 MiB if there are
+    /// ([`SnapshotInfo`](crate::SnapshotInfo) tells what a file has.) The loaded filter is identical to the saved one
+    /// in its size, rate, hasher and contents, and one that [grows](Self::grows) continues to grow. (Only memory that
+    /// it had allocated in advance is not restored.) The file is read on all cores, with or without the feature
+    /// `rayon`, directly into the memory of the filter. Beyond the filter, all threads together take a sixteenth of the
+    /// file, and no more than 1 MiB each; or, if that is more, a shard each, which has 64 KiB to 2 MiB if there are
     /// several.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read; if the filter has another hasher, or the format another version; or if it is damaged, or only a piece of a filter. Every field is validated before it is used:
-    /// no file causes a panic, or takes more memory than its own length, a thirtieth of that, what the threads take,
-    /// and ten megabytes if it claims that its shards were split very often. (This does not protect against forgery: the author of a forged file decides
-    /// what the filter contains.)
+    /// Returns an error if the file cannot be read; if the filter has another hasher, or the format another version; or
+    /// if it is damaged, or only a piece of a filter. Every field is validated before it is used: no file causes a
+    /// panic, or takes more memory than its own length, a thirtieth of that, what the threads take, and ten megabytes
+    /// if it claims that its shards were split very often. (This does not protect against forgery: the author of a
+    /// forged file decides what the filter contains.)
     ///
     /// ```
     /// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};
@@ -162,10 +163,10 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// Reads a filter that [`write_to`](Self::write_to) or [`save`](Self::save) has written, and
     /// nothing after it.
     ///
-    /// The length of a stream is not known in advance. So the shards of a growing filter go into tables that grow with it,
-    /// and those of a fixed one wait until half of them have come. This takes up to 2.5 times as long as
-    /// [`load`](Self::load), on one core. Beyond the filter, it allocates a shard, and a 32nd of a growing filter (up to 2 MiB
-    /// more if it has 16 MiB or more); or two shards and half of a fixed one.
+    /// The length of a stream is not known in advance. So the shards of a growing filter go into tables that grow with
+    /// it, and those of a fixed one wait until half of them have come. This takes up to 2.5 times as long as
+    /// [`load`](Self::load), on one core. Beyond the filter, it allocates a shard, and a 32nd of a growing filter (up
+    /// to 2 MiB more if it has 16 MiB or more); or two shards and half of a fixed one.
     ///
     /// # Errors
     ///

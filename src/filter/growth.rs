@@ -71,15 +71,15 @@ use crate::filter::ConcurrentCuckooFilter;
 /// ## When it returns `Full`
 ///
 /// An insert returns [`Full`](crate::Full) if there is no memory, or if the filter would exceed its
-/// [limit](crate::Builder::max_bytes), or if it has as many copies of this item as it takes: as many as
-/// a bucket has slots, or four or five with 8 to 10 bits. (Nor does it take copies of an item that it cannot tell from one of which it has so
-/// many.) **Other items are never the reason**, however many copies it has of some of them.
+/// [limit](crate::Builder::max_bytes), or if it has as many copies of this item as it takes: as many as a bucket has
+/// slots, or four or five with 8 to 10 bits. (Nor does it take copies of an item that it cannot tell from one of which
+/// it has so many.) **Other items are never the reason**, however many copies it has of some of them.
 ///
-/// There are two exceptions. With less than 12 bits (without those of a window) a filter may refuse some items if thousands, or most, of its
-/// items have all the copies that it takes. And someone who knows the keys of the hasher can choose items that meet in a few
-/// buckets. For these the filter grows to eight times the slots that its items take, or by a megabyte or two,
-/// and then refuses them, each in a millisecond at most for every billion items that it has. Other items still
-/// fit. The default keys are random.
+/// There are two exceptions. With less than 12 bits (without those of a window) a filter may refuse some items if
+/// thousands, or most, of its items have all the copies that it takes. And someone who knows the keys of the hasher can
+/// choose items that meet in a few buckets. For these the filter grows to eight times the slots that its items take, or
+/// by a megabyte or two, and then refuses them, each in a millisecond at most for every billion items that it has.
+/// Other items still fit. The default keys are random.
 ///
 /// A refusal leaves the contents unchanged.
 impl<S> ConcurrentCuckooFilter<S> {

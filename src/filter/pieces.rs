@@ -122,12 +122,11 @@ impl<S: PersistentHasher> ConcurrentCuckooFilter<S> {
 /// Makes a filter from its [pieces](ConcurrentCuckooFilter::piece_at), which are pushed in their
 /// order.
 ///
-/// A push takes time and memory in proportion to the piece. The shards of a growing filter go where
-/// they stay. Those of a fixed filter wait until half of them have come, and are then copied into the
-/// table, two for each that comes. So [`finish`](Self::finish) has little left to do. The
-/// loader of a growing filter takes a 32nd more memory than the filter (up to 2 MiB more if it has 16 MiB or more), and that
-/// of a fixed one up to half more. Neither ever asks for more than three times what was pushed, and some megabytes: no piece is
-/// believed about those that follow.
+/// A push takes time and memory in proportion to the piece. The shards of a growing filter go where they stay. Those of
+/// a fixed filter wait until half of them have come, and are then copied into the table, two for each that comes. So
+/// [`finish`](Self::finish) has little left to do. The loader of a growing filter takes a 32nd more memory than the
+/// filter (up to 2 MiB more if it has 16 MiB or more), and that of a fixed one up to half more. Neither ever asks for
+/// more than three times what was pushed, and some megabytes: no piece is believed about those that follow.
 ///
 /// ```
 /// use koel::{ConcurrentCuckooFilter, SnapshotErrorKind, StableHash};

@@ -54,9 +54,9 @@ impl<S> ConcurrentCuckooFilter<S> {
 
     /// Lets a tick pass, and removes what expires.
     ///
-    /// This goes through all segments (of 512 buckets), locking one after the other, each for a microsecond. If a tick is passing already, in another thread or in
-    /// [parts](Self::tick_in_parts), it helps that one to its end first. So if two threads call this,
-    /// two ticks pass.
+    /// This goes through all segments (of 512 buckets), locking one after the other, each for a microsecond. If a tick
+    /// is passing already, in another thread or in [parts](Self::tick_in_parts), it helps that one to its end first. So
+    /// if two threads call this, two ticks pass.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;

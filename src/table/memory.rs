@@ -129,12 +129,12 @@ mod words {
 
 /// Huge pages for large tables.
 ///
-/// With pages of 4 KiB, a processor's TLB covers a sixteenth of a table of 128 MiB at best. It looks up the
-/// addresses of the other pages in memory, once per bucket. Most Linux systems give huge pages only to
-/// programs that ask for them, and only where a whole one fits, so less than one at either end of a table
-/// remains in small pages. (A table that began at a huge page would have to ask for 2 MiB more than it uses, and hosts that
-/// limit the address space or count what is allocated would count them too. Only the tables of a growing filter of many
-/// MiB do (`Words::in_huge_pages`), whose sizes are multiples of a huge page.)
+/// With pages of 4 KiB, a processor's TLB covers a sixteenth of a table of 128 MiB at best. It looks up the addresses
+/// of the other pages in memory, once per bucket. Most Linux systems give huge pages only to programs that ask for
+/// them, and only where a whole one fits, so less than one at either end of a table remains in small pages. (A table
+/// that began at a huge page would have to ask for 2 MiB more than it uses, and hosts that limit the address space or
+/// count what is allocated would count them too. Only the tables of a growing filter of many MiB do
+/// (`Words::in_huge_pages`), whose sizes are multiples of a huge page.)
 #[cfg_attr(any(loom, shuttle), allow(dead_code))]
 pub mod huge_pages {
     /// The size of a huge page.

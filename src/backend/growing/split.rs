@@ -3,13 +3,12 @@
 //! (This page is for reading; nothing in it can be called. It continues the page on
 //! [kicks](mod@crate::shard::kick).)
 //!
-//! A filter that grows has a *directory*: the leading bits of the *position* of an item's hash lead to an *entry*, which says
-//! where the item's *shard* is and how *deep* it is, that is, how many bits led to it. A full shard is split.
-//! It keeps the items whose next bit is zero, the *lower half*; a new shard of the same size takes the *upper
-//! half*. Both are one bit deeper, and the fingerprints in both have lost the bit that tells the halves apart
-//! (see `layout/shrinking.rs`). So a split changes three things that a lookup depends on: the place of an
-//! item, the meaning of the words of the lower half, and the directory. It cannot change all three at one
-//! moment.
+//! A filter that grows has a *directory*: the leading bits of the *position* of an item's hash lead to an *entry*,
+//! which says where the item's *shard* is and how *deep* it is, that is, how many bits led to it. A full shard is
+//! split. It keeps the items whose next bit is zero, the *lower half*; a new shard of the same size takes the *upper
+//! half*. Both are one bit deeper, and the fingerprints in both have lost the bit that tells the halves apart (see
+//! `layout/shrinking.rs`). So a split changes three things that a lookup depends on: the place of an item, the meaning
+//! of the words of the lower half, and the directory. It cannot change all three at one moment.
 //!
 //! # How does a lookup stay right during a split?
 //!
@@ -51,12 +50,13 @@
 //!
 //! # And writers?
 //!
-//! A writer finds the shard to lock in the directory. Once it holds the lock, it checks that the entry is
-//! unchanged. If the entry has changed, the item belongs elsewhere now, and the writer starts over. Otherwise
-//! the entry stays unchanged for as long as the lock is held, because a split needs all locks of the shard.
-//! The functions of a shard that lock it for an operation on items make this check (`Shard::lock`, for
-//! example), so no operation can forget it. (A sweep needs none: what has expired has expired in both halves.) The check gives `insert_if_absent` one winner and `remove` one taker on either side of a split;
-//! and of two writers that found the same shard full, the second finds it split.
+//! A writer finds the shard to lock in the directory. Once it holds the lock, it checks that the entry is unchanged. If
+//! the entry has changed, the item belongs elsewhere now, and the writer starts over. Otherwise the entry stays
+//! unchanged for as long as the lock is held, because a split needs all locks of the shard. The functions of a shard
+//! that lock it for an operation on items make this check (`Shard::lock`, for example), so no operation can forget it.
+//! (A sweep needs none: what has expired has expired in both halves.) The check gives `insert_if_absent` one winner and
+//! `remove` one taker on either side of a split; and of two writers that found the same shard full, the second finds it
+//! split.
 //!
 //! # And if the directory is not deep enough?
 //!

@@ -6,11 +6,11 @@
 //! rounds. Each round is sorted by part, stably, and then each part of the table comes into the
 //! cache once and takes all its items.
 //!
-//! Items of different shards do not affect each other. So either way the results, and the table
-//! afterwards, are exactly those of a loop, with two exceptions, both in a growing filter. Its shards
-//! share its memory, so when memory runs out, a batch may see other items refused than a loop
-//! would. And they share the number of items that are left to remove, so when that reaches zero,
-//! another removal may be the one that comes too late. No lock is held for longer than by an operation on a single item.
+//! Items of different shards do not affect each other. So either way the results, and the table afterwards, are exactly
+//! those of a loop, with two exceptions, both in a growing filter. Its shards share its memory, so when memory runs
+//! out, a batch may see other items refused than a loop would. And they share the number of items that are left to
+//! remove, so when that reaches zero, another removal may be the one that comes too late. No lock is held for longer
+//! than by an operation on a single item.
 
 use crate::backend::growing::Growing;
 use crate::backend::growing::sharded::AnySharded;

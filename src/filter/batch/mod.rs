@@ -176,7 +176,8 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
         });
     }
 
-    /// [Adds](Self::insert_if_absent_many) each item that is not in the filter yet, and writes the results into a slice.
+    /// [Adds](Self::insert_if_absent_many) each item that is not in the filter yet, and writes the results into a
+    /// slice.
     ///
     /// ```
     /// let seen = koel::ConcurrentCuckooFilter::with_capacity(100);

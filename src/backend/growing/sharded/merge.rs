@@ -1,14 +1,13 @@
 //! Merging a copied shard of another growing filter: which shards get its entries.
 //!
-//! Both filters began with the same shards, so ranges of hashes are halved at the same places in both, and a
-//! bucket has the same number in all shards. The copy and the shard here differ only in depth. If the copy is
-//! less deep, it is split like a shard, for each of the shards here that own a part of its hashes. If it is
-//! deeper, this filter's shard is split until it is as deep, for as long as fewer shards could not hold the
-//! entries. Where they could, or where the shard cannot be split, the last splits of the copy are undone. So
-//! an entry loses a bit of its suffix for each level by which the shard here is deeper than the copy, and gains
-//! one for each level by which the copy is deeper. Then the buckets correspond to each other, and the entries are merged bucket
-//! by bucket. If a shard is full, or another thread has split it, the rest of the copy is converted for its
-//! halves.
+//! Both filters began with the same shards, so ranges of hashes are halved at the same places in both, and a bucket has
+//! the same number in all shards. The copy and the shard here differ only in depth. If the copy is less deep, it is
+//! split like a shard, for each of the shards here that own a part of its hashes. If it is deeper, this filter's shard
+//! is split until it is as deep, for as long as fewer shards could not hold the entries. Where they could, or where the
+//! shard cannot be split, the last splits of the copy are undone. So an entry loses a bit of its suffix for each level
+//! by which the shard here is deeper than the copy, and gains one for each level by which the copy is deeper. Then the
+//! buckets correspond to each other, and the entries are merged bucket by bucket. If a shard is full, or another thread
+//! has split it, the rest of the copy is converted for its halves.
 //!
 //! A lane that goes to both halves of a split copy becomes several entries of one item; only the first of
 //! them deposits an item in the [ledger](crate::backend::growing::ledger). Every lane keeps its place in its

@@ -216,9 +216,9 @@ pub mod internals {
     pub use crate::rule::BROKEN;
     pub use crate::shard::Shard;
     pub use crate::shard::kick::{Copies, Outcome, execute, kick};
+    pub use crate::shard::lease::permanent::Permanent;
     pub use crate::shard::lease::{Refusal, Removal};
     pub use crate::shard::path::{Path, Step, find};
-    pub use crate::shard::permanent::Permanent;
     pub use crate::sync::AtomicU64;
     #[cfg(loom)]
     pub use crate::sync::set_queue_first;

@@ -1,13 +1,17 @@
 //! Leases: whether a shard still owns the items that an operation asks about.
 //!
 //! A shard of a fixed filter owns its items for good; its lease is
-//! [`Permanent`](crate::shard::permanent::Permanent). A shard of a growing filter owns them until it is
+//! [`Permanent`](crate::shard::lease::permanent::Permanent). A shard of a growing filter owns them until it is
 //! split; its lease is [`UntilSplit`](crate::backend::growing::until_split::UntilSplit).
+
+pub mod accounts;
+pub mod encoding;
+pub mod permanent;
 
 use crate::error::FullKind;
 use crate::layout::SMALL;
-use crate::shard::accounts::Accounts;
-use crate::shard::encoding::Encoding;
+use crate::shard::lease::accounts::Accounts;
+use crate::shard::lease::encoding::Encoding;
 use crate::table::Table;
 use crate::table::clock::Clock;
 use crate::table::lookup_view::LookupView;

@@ -7,9 +7,9 @@
 //! * [`sweep`](mod@sweep) erases expired items, and [`refresh`](mod@refresh) renews an item's stamp;
 //! * [`merge`](mod@merge) merges the entries of another filter;
 //! * [`whole`] clears, copies and fills the shard as a unit;
-//! * [`encoding`] defines what lanes mean, [`lease`] for how long a shard owns its items, and [`accounts`]
-//!   what is recorded about lanes that do not count as one item; [`permanent`] implements all three for a
-//!   fixed filter.
+//! * [`lease`] defines for how long a shard owns its items, [`encoding`](lease::encoding) what its lanes mean, and
+//!   [`accounts`](lease::accounts) what is recorded about lanes that do not count as one item;
+//!   [`permanent`](lease::permanent) implements all three for a fixed filter.
 //!
 //! # Rules
 //!
@@ -34,8 +34,6 @@
 //! away again was a move, the removal of one of several copies, or its expiry in a tick, and each of these
 //! invalidates readers first.
 
-pub mod accounts;
-pub mod encoding;
 pub mod kick;
 pub mod lease;
 pub mod lookup;
@@ -43,7 +41,6 @@ pub mod merge;
 #[cfg(loom)]
 mod mistakes;
 pub mod path;
-pub mod permanent;
 pub mod refresh;
 pub mod sweep;
 pub mod whole;
@@ -53,7 +50,7 @@ use crate::layout::bucket::{Fingerprint, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Place, SHARD_STRIPES};
 use crate::rule::rule;
 use crate::shard::lease::Lease;
-use crate::shard::permanent::Permanent;
+use crate::shard::lease::permanent::Permanent;
 use crate::table::Table;
 use crate::table::lock::LockGuard;
 use crate::table::stripe::{Locks, Many, StripeSet, Two, WriteSection};

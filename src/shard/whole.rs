@@ -10,7 +10,7 @@ use crate::layout::geometry::{Bucket, SHARD_STRIPES, STRIPE_BUCKETS};
 use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
-use crate::shard::permanent::Permanent;
+use crate::shard::lease::permanent::Permanent;
 use crate::table::Table;
 use crate::table::stripe::{Locks, StripeSet};
 

@@ -140,6 +140,10 @@ fn every_rule_has_a_twin_and_every_twin_a_rule() {
     let rules: BTreeSet<String> = rules(&sources()).into_iter().map(|rule| rule.name).collect();
     let missing: Vec<_> = rules.symmetric_difference(&twins).collect();
     assert_eq!(missing, [""; 0], "these are a rule without a twin, or a twin without a rule");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
+    let page = fs::read_to_string(page).expect("the README");
+    let told = format!("breaks {} rules on purpose", rules.len());
+    assert!(page.contains(&told), "the README does not say that it {told}");
 }
 
 /// At the head of a file, a table may list the orderings of its atomics, and which twin shows that one is needed.

@@ -11,7 +11,7 @@ use crate::layout::stamps::Moment;
 use crate::layout::stamps::by_stamp::ByStamp;
 use crate::rule::rule;
 use crate::shard::Shard;
-use crate::shard::permanent::Permanent;
+use crate::shard::lease::permanent::Permanent;
 use crate::shard::whole::{clear, fill, read_shard};
 use crate::sync::Gauge;
 use crate::table::Table;

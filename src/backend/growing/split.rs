@@ -80,7 +80,7 @@ use crate::layout::stamps::by_stamp::ByStamp;
 use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
-use crate::shard::permanent::Permanent;
+use crate::shard::lease::permanent::Permanent;
 use crate::table::stripe::{Locks, StripeSet};
 
 /// The changes that a split makes to the figures of a shard.

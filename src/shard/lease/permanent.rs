@@ -4,8 +4,8 @@
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Geometry};
 use crate::layout::shrinking::merge::MergeMatches;
-use crate::shard::accounts::Accounts;
-use crate::shard::encoding::Encoding;
+use crate::shard::lease::accounts::Accounts;
+use crate::shard::lease::encoding::Encoding;
 use crate::shard::lease::{Lease, MAX_NODES};
 use crate::table::Table;
 use crate::table::clock::Clock;

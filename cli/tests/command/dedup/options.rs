@@ -293,8 +293,9 @@ fn a_rate_that_is_exceeded_is_reported() {
 fn what_memory_has_no_room_for_is_neither_written_nor_saved() {
     let place = Place::new();
     place.make_state("seen.koel");
-    // The limit allows for more lines than circulate at once, so some are written in any case.
-    let all = numbered(0..400_000);
+    // The limit allows for more lines than eight threads have in hand (a chunk each), so some are written
+    // in any case: no chunk is done before the first one is.
+    let all = padded(0..400_000);
     place.write("lines", &all);
     for threads in &[8, 1, 2][..rounds(1, 3)] {
         place.make_state("seen.koel");

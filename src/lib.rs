@@ -31,6 +31,7 @@
 //!   [grows](Builder::growing). Let it grow if you don't know [how many items](guide::growth) to expect.
 //! * An item is anything that can be hashed, or its hash, as [`Prehashed`].
 //! * [`StableHash`] makes a filter that can be [saved and loaded](guide::files).
+//! * `DurableFilter` is opened with its file, and a crash takes [nothing that it has answered](guide::durable).
 //! * [`union`](ConcurrentCuckooFilter::union) merges another filter into this one.
 //! * The methods that end in `_many` process [many items at once](guide::batches), which is faster
 //!   in a large table; those that begin with `par_` do so on all threads.
@@ -38,6 +39,7 @@
 //! # Features
 //!
 //! * `rayon` (default): the methods that begin with `par_`. They run in the caller's rayon pool.
+//! * `durable` (default, on Unix): `DurableFilter`.
 //!
 //! # Systems
 //!
@@ -121,6 +123,7 @@
 //! Each part of the picture is a folder, and imports only from the folders below it, as a test checks.
 //!
 //! ```text
+//! durable/    a filter with its file: a record of each change, checkpoints, replays
 //! filter/     the public types: hash an item, ask the backend
 //! snapshot/   files and pieces: their format, writing, reading, replacing one by another
 //! backend/    where the items are: a fixed table, or a growing filter's list or shards
@@ -130,8 +133,8 @@
 //! guide/      the pages of this documentation
 //! ```
 //!
-//! `unsafe` is in `table/memory.rs`, in `backend/growing/site.rs` and, in one place each (but for what only a checker
-//! compiles), in `backend/growing/tables.rs` and `sync.rs`.
+//! `unsafe` is in `table/memory.rs`, `backend/growing/site.rs` and `durable/mapping.rs`, and, in one place each (but for
+//! what only a checker compiles), in `backend/growing/tables.rs` and `sync.rs`.
 //!
 //! Each file whose atomics order anything has a table of its orderings, and names the twin that fails without them:
 //! `rule!` names a mistake beside each rule, and a model has to catch it.
@@ -143,6 +146,8 @@
 #![cfg_attr(not(any(loom, shuttle)), warn(missing_docs))]
 
 mod backend;
+#[cfg(any(loom, all(unix, feature = "durable", not(shuttle))))]
+mod durable;
 mod error;
 mod filter;
 #[cfg(any(doc, doctest))]
@@ -160,6 +165,8 @@ mod table;
 
 #[cfg(doc)]
 pub use backend::growing::split;
+#[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+pub use durable::{DurableError, DurableErrorKind, DurableFilter, SyncPolicy};
 pub use error::union::{UnionError, UnionErrorKind};
 pub use error::{BuildError, BuildErrorKind, Full, FullKind, Refused};
 pub use filter::ConcurrentCuckooFilter;
@@ -182,6 +189,13 @@ pub use stats::Stats;
 /// interface, and may change with any version.
 #[doc(hidden)]
 pub mod files {
+    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    pub use crate::durable::beside::{
+        Found, Header, Kind, StateId, chained, has_changes, header_of, journal_of, journals_of,
+        number_of, open_journal, replace_state, state_id,
+    };
+    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    pub use crate::durable::{Claim, ClaimError};
     pub use crate::snapshot::file::new_file::NewFile;
     pub use crate::snapshot::file::paths::{beside, folder_of, follow, is_at};
 }
@@ -204,6 +218,8 @@ pub mod internals {
     #[cfg(loom)]
     pub use crate::backend::shards::act;
     pub use crate::backend::shards::{Located, Shards};
+    #[cfg(loom)]
+    pub use crate::durable::streams::{Change, STREAMS, Sink, Streams};
     pub use crate::filter::batch::bulk::{Insert, InsertIfAbsent, Operation, write as write_batch};
     pub use crate::layout::bucket::{Fingerprint, Lane, Lanes, Words};
     pub use crate::layout::geometry::{Bucket, Geometry, Mixed, Place};

@@ -161,6 +161,8 @@ impl<T> Drop for AppendList<T> {
 #[cfg(not(any(loom, shuttle)))]
 mod imp {
     pub use crossbeam_utils::Backoff;
+    #[cfg(all(unix, feature = "durable"))]
+    pub use parking_lot::MutexGuard;
     pub use parking_lot::{Mutex, RwLock};
     pub use std::sync::OnceLock;
     pub use std::sync::atomic::{
@@ -197,7 +199,8 @@ mod imp {
     pub use checker::thread::yield_now as nap;
     pub use checker::thread_local;
 
-    use checker::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+    pub use checker::sync::MutexGuard;
+    use checker::sync::{RwLockReadGuard, RwLockWriteGuard};
 
     pub fn zeroed_words(count: usize) -> Option<Box<[AtomicU64]>> {
         Some((0..count).map(|_| AtomicU64::new(0)).collect())

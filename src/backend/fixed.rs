@@ -200,6 +200,10 @@ impl<const WIDE: bool> Shards for Fixed<WIDE> {
         Some(Copied { depth: 0, items, exhausted: ByStamp::default() })
     }
 
+    fn after(&self, next: u64) -> Option<u64> {
+        Some(next + 1).filter(|next| *next < self.table.geometry().shards() as u64)
+    }
+
     fn item_in(&self, next: u64) -> Mixed {
         self.roots().first_hash(next as usize, 0).unwrap_or(Mixed(0))
     }

@@ -119,6 +119,31 @@ impl Backend {
         perform!(self, insert_if_absent, locate_in_time, hash)
     }
 
+    /// Adds a copy of an item that was in the filter before: by however many moves, and however many copies there are.
+    /// No other thread has the filter.
+    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    pub fn insert_exhaustively(&self, hash: Mixed) -> Result<(), Full> {
+        let refused = match self.insert(hash) {
+            Ok(()) => return Ok(()),
+            Err(refused) => refused,
+        };
+        if let Backend::Growing(growing) = self {
+            growing.leave()?;
+        }
+        let inserted = on_shards!(
+            self,
+            shards => shards.insert_exhaustively(hash),
+            _growing => false
+        );
+        if inserted { Ok(()) } else { Err(refused) }
+    }
+
+    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    #[inline]
+    pub fn insert_if_still_absent(&self, hash: Mixed) -> Result<bool, Full> {
+        perform!(self, insert_if_still_absent, locate_in_time, hash)
+    }
+
     #[inline]
     pub fn remove(&self, hash: Mixed) -> bool {
         perform!(self, remove, locate_in_time, hash)

@@ -123,6 +123,10 @@ pub trait Shards: Sized + Send + Sync {
     /// be in two.)
     fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied>;
 
+    /// Returns the number of the shard after this one, which is `next` of [`copy_shard`](Self::copy_shard): the shard that
+    /// begins there now may be split later, but never begins elsewhere or ends later.
+    fn after(&self, next: u64) -> Option<u64>;
+
     /// Returns a hash that shard `next` owns.
     fn item_in(&self, next: u64) -> Mixed;
 
@@ -187,6 +191,24 @@ pub trait Shards: Sized + Send + Sync {
     fn insert_if_absent<'a>(&'a self, at: Located<'a, Self>) -> Result<bool, Full> {
         let (shard, place) = at;
         match shard.insert_if_absent_at_once(place) {
+            Ok(Some(added)) => Ok(added),
+            _ => self.again(at, Self::insert_if_absent_again),
+        }
+    }
+
+    /// Adds a copy of an item that was in the filter before, if that is possible. No other thread has the filter.
+    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    fn insert_exhaustively(&self, hash: Mixed) -> bool {
+        let (shard, place) = self.locate(hash);
+        shard.insert_exhaustively(place).is_ok_and(|inserted| inserted)
+    }
+
+    /// [`insert_if_absent`](Self::insert_if_absent) for a caller that has just looked for the item in vain.
+    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    #[inline]
+    fn insert_if_still_absent<'a>(&'a self, at: Located<'a, Self>) -> Result<bool, Full> {
+        let (shard, place) = at;
+        match shard.insert_if_absent_locked(place) {
             Ok(Some(added)) => Ok(added),
             _ => self.again(at, Self::insert_if_absent_again),
         }

@@ -109,7 +109,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     {
         let write_all = |bytes: &[u8]| writer.write_all(bytes).map_err(Reason::io("cannot write"));
         let about = (self.capacity(), self.hasher());
-        write(self.backend(), about, Part::FILE, write_all).map(|(end, _)| end.into())
+        write(self.backend(), about, Part::FILE, &(), write_all).map(|(end, _)| end.into())
     }
 
     /// Loads a filter that was [saved](Self::save).

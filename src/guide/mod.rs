@@ -7,6 +7,7 @@
 //! * [`rates`]: which false-positive rate to choose, and what it costs in memory
 //! * [`growth`]: filters for an unknown number of items
 //! * [`files`]: saving, loading, and resuming a crawl
+//! * [`durable`]: a filter that a crash does not rob
 //! * [`batches`]: many items at once, on one thread or on all
 //! * [`progress`]: which operations take locks, and what they may wait for
 //!
@@ -25,6 +26,9 @@ pub mod growth {}
 
 #[doc = include_str!("files.md")]
 pub mod files {}
+
+#[cfg_attr(all(unix, feature = "durable"), doc = include_str!("durable.md"))]
+pub mod durable {}
 
 #[cfg_attr(feature = "rayon", doc = include_str!("batches.md"))]
 pub mod batches {}

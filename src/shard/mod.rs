@@ -34,6 +34,8 @@
 //! away again was a move, the removal of one of several copies, or its expiry in a tick, and each of these
 //! invalidates readers first.
 
+#[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+pub mod exhaustive;
 pub mod kick;
 pub mod lease;
 pub mod lookup;

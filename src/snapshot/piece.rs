@@ -133,7 +133,7 @@ pub fn piece_of<S: PersistentHasher>(
         let blocks = part.most_blocks(&plan).min(backend.shards() as u64);
         reserve(&mut bytes, AROUND + (blocks * block_bytes(&plan)) as usize)?;
     }
-    let (_, next) = write(backend, about, part, |words| {
+    let (_, next) = write(backend, about, part, &(), |words| {
         reserve(&mut bytes, words.len())?;
         bytes.extend_from_slice(words);
         Ok(())

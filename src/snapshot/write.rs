@@ -7,6 +7,7 @@
 use crate::backend::exchange::{Copied, Plan};
 use crate::backend::shards::Shards;
 use crate::backend::{Backend, on_shards};
+use crate::layout::geometry::Mixed;
 use crate::layout::roots::Position;
 use crate::layout::stamps::Moment;
 use crate::rule::rule;
@@ -98,12 +99,31 @@ impl<W: FnMut(&[u8]) -> Result<(), Reason>> Sink<W> {
     }
 }
 
+/// What happens around the copy of a shard.
+pub trait Cut {
+    /// Makes a copy of the items from a hash up to an end that is at most `most`, or to the last. The copy returns its end.
+    fn copy<A>(
+        &self,
+        first: Mixed,
+        most: Option<Mixed>,
+        copy: impl FnOnce() -> (A, Option<Mixed>),
+    ) -> A;
+}
+
+/// Nothing.
+impl Cut for () {
+    fn copy<A>(&self, _: Mixed, _: Option<Mixed>, copy: impl FnOnce() -> (A, Option<Mixed>)) -> A {
+        copy().0
+    }
+}
+
 /// Writes a part of a filter, from its header to its end, in several calls of `write`. Returns the end, and the place
 /// where the next part begins, if there is another one.
 pub fn write<S: PersistentHasher>(
     backend: &Backend,
     (capacity, hasher): (usize, &S),
     part: Part,
+    cut: &impl Cut,
     write: impl FnMut(&[u8]) -> Result<(), Reason>,
 ) -> Result<(End, Option<u64>), Reason> {
     let Part { start, provenance, .. } = part;
@@ -120,7 +140,14 @@ pub fn write<S: PersistentHasher>(
         Ok(Totals::new(sum, coverage, Times::default(), is_file))
     };
     let list = match backend {
-        Backend::Growing(growing) if growing.shards().is_none() => ListBlock::of(growing)?,
+        Backend::Growing(growing) if growing.shards().is_none() => {
+            cut.copy(Mixed(0), None, || {
+                let list = ListBlock::of(growing);
+                // If it became shards meanwhile, nothing was copied.
+                let end = matches!(list, Ok(None)).then_some(Mixed(0));
+                (list, end)
+            })?
+        }
         _ => None,
     };
     let (totals, told) = if let Some(list) = list {
@@ -142,7 +169,7 @@ pub fn write<S: PersistentHasher>(
         let mut totals = begin(&mut sink, &plan, false)?;
         let mut copying = Copying { backend, plan: &plan, next: Some(first) };
         while totals.blocks() < part.most_blocks(&plan)
-            && let Some((depth, items)) = copying.copy(totals.blocks(), &mut block)
+            && let Some((depth, items)) = copying.copy(totals.blocks(), cut, &mut block)
         {
             let sum = sink.write(&mut block)?;
             // An error means that the part would begin inside a shard.
@@ -199,10 +226,19 @@ struct Copying<'a> {
 impl Copying<'_> {
     /// Copies the next shard into a block with this number, and fills in everything but the checksum. Returns the depth
     /// and the items of the shard, or `None` if there are no more shards.
-    fn copy(&mut self, number: u64, block: &mut [u64]) -> Option<(u32, i64)> {
+    fn copy(&mut self, number: u64, cut: &impl Cut, block: &mut [u64]) -> Option<(u32, i64)> {
         let buckets = buckets_in(self.plan);
         let ages = buckets.end..block.len() - 1;
-        let (copied, time) = copy_next(self.backend, &mut self.next, &mut block[buckets])?;
+        let (backend, next) = (self.backend, &mut self.next);
+        let place =
+            |next: u64| on_shards!(backend, shards => shards.item_in(next), _growing => Mixed(0));
+        let after = |next: u64| on_shards!(backend, shards => shards.after(next), _growing => None);
+        let first = (*next)?;
+        let copied = cut.copy(place(first), after(first).map(place), || {
+            let copied = copy_next(backend, next, &mut block[buckets]);
+            (copied, next.map(place))
+        });
+        let (copied, time) = copied?;
         let Copied { depth, items, exhausted } = copied;
         block[..BLOCK_HEAD].copy_from_slice(&[number, depth.into(), items.cast_unsigned()]);
         if let Some(time) = time {

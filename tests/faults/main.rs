@@ -20,6 +20,8 @@ mod rounds;
 
 #[cfg(target_os = "linux")]
 mod child;
+#[cfg(all(target_os = "linux", feature = "durable"))]
+mod durable;
 #[cfg(target_os = "linux")]
 mod kills;
 #[cfg(target_os = "linux")]
@@ -38,12 +40,18 @@ mod strace;
 #[cfg(target_os = "linux")]
 fn main() {
     if let Some(task) = process::task() {
+        #[cfg(feature = "durable")]
+        if task[0] == "durable" {
+            durable::work(&task);
+        }
         child::run(&task);
     }
     let mut tests: Vec<(&str, fn())> = Vec::new();
     for part in [order::TESTS, kills::TESTS, refusals::TESTS, short::TESTS, reads::TESTS] {
         tests.extend(part);
     }
+    #[cfg(feature = "durable")]
+    tests.extend(durable::TESTS);
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.iter().any(|argument| argument == "--list") {
         tests.iter().for_each(|(name, _)| println!("{name}: test"));

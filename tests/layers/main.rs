@@ -15,9 +15,22 @@ use std::path::Path;
 /// of the package have no layers: there, and inside of a layer, it is enough that there are no circles.
 type Package = (&'static str, &'static [(&'static str, &'static [&'static str])]);
 
-const PACKAGES: [Package; 12] = [
-    ("", &[("src/lib.rs", &["filter", "snapshot", "backend", "shard", "table", "layout"])]),
+const PACKAGES: [Package; 13] = [
+    (
+        "",
+        &[(
+            "src/lib.rs",
+            &["durable", "filter", "snapshot", "backend", "shard", "table", "layout"],
+        )],
+    ),
     ("benches", &[("cores/main.rs", &["measured", "model", "transfer", "common"])]),
+    (
+        "benches/durable",
+        &[(
+            "src/main.rs",
+            &["plot", "report", "measure", "process", "worker", "ratios", "waits", "sets", "set"],
+        )],
+    ),
     ("benches/peers", &[]),
     ("benches/windows", &[]),
     ("cli", &[("src/main.rs", &["commands", "bench", "run", "lines", "state", "arguments"])]),

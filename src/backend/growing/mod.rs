@@ -243,6 +243,11 @@ impl Growing {
         self.add_unless(hash, 0, |list, _| list.contains(hash))
     }
 
+    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    pub fn insert_if_still_absent(&self, hash: Mixed) -> Option<Result<bool, Full>> {
+        self.insert_if_absent(hash)
+    }
+
     pub fn refresh(&self, hash: Mixed) -> Option<bool> {
         // A filter that does not forget has no stamps to refresh.
         if !self.plan.forgets() {

@@ -219,7 +219,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
     /// Splits a shard that is too small for the entries of another filter, whatever its own load, unless
     /// another thread has split it.
     #[cold]
-    fn split_for_all(&self, shard: Leased<'_, WIDE>) -> Result<(), Full> {
+    pub fn split_for_all(&self, shard: Leased<'_, WIDE>) -> Result<(), Full> {
         let _a_split = self.shared.ledger.splits.read();
         let Ok(locked) = shard.lock_all() else { return Ok(()) };
         self.split_locked(shard, &locked)

@@ -108,6 +108,14 @@ impl SnapshotInfo {
         info.map_err(|reason| reason.of(Some(path)))
     }
 
+    /// What identifies the file as the state of a journal.
+    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    pub(crate) fn end(path: &Path) -> Result<End, SnapshotError> {
+        let file = File::open(path).map_err(Reason::opening);
+        let end = file.and_then(|file| Self::of(&file).map(|(_, end)| end));
+        end.map_err(|reason| reason.of(Some(path)))
+    }
+
     /// Reads the description in an open file. Also returns the file's end.
     pub(super) fn of(file: &File) -> Result<(Self, End), Reason> {
         let about = file.metadata().map_err(Reason::io("cannot read"))?;

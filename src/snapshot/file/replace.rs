@@ -47,19 +47,19 @@ pub fn replace<T>(
 }
 
 /// An open folder, so that the names of its files can be synced to disk.
-struct Folder {
+pub(crate) struct Folder {
     #[cfg(unix)]
     open: File,
 }
 
 impl Folder {
     #[cfg(unix)]
-    fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         Ok(Folder { open: File::open(path)? })
     }
 
     #[cfg(unix)]
-    fn sync(&self) -> io::Result<()> {
+    pub(crate) fn sync(&self) -> io::Result<()> {
         match self.open.sync_all() {
             // Some file systems have nothing to sync for a folder.
             Err(error)
@@ -72,12 +72,12 @@ impl Folder {
     }
 
     #[cfg(not(unix))]
-    fn open(_: &Path) -> io::Result<Self> {
+    pub(crate) fn open(_: &Path) -> io::Result<Self> {
         Ok(Folder {})
     }
 
     #[cfg(not(unix))]
-    fn sync(&self) -> io::Result<()> {
+    pub(crate) fn sync(&self) -> io::Result<()> {
         Ok(())
     }
 }

@@ -236,6 +236,23 @@ impl<const WIDE: bool> Shards for Sharded<WIDE> {
         }
     }
 
+    fn after(&self, next: u64) -> Option<u64> {
+        self.directory.end(self.directory.look_up(Mixed(next))).map(|hash| hash.0)
+    }
+
+    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    fn insert_exhaustively(&self, hash: Mixed) -> bool {
+        // Any number of copies: it had them. It may have had them only since its shard was split for another reason.
+        (0..4).any(|splits| {
+            if splits > 0 && self.split_for_all(self.locate(hash).0).is_err() {
+                return false;
+            }
+            let (shard, place) = self.locate(hash);
+            shard.insert_exhaustively(place).is_ok_and(|inserted| inserted)
+                || self.insert_listed(hash).is_ok()
+        })
+    }
+
     fn item_in(&self, next: u64) -> Mixed {
         Mixed(next)
     }

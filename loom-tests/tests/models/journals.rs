@@ -1,0 +1,241 @@
+//! Changes of a filter with a journal, beside a checkpoint and beside lookups.
+//!
+//! The filter is a word for each item: whether it is there. A journal is a word for each item, too: what was recorded of
+//! it, two bits a change, the last in the lowest.
+
+use crate::toy::{Model, World};
+use koel_under_loom::internals::{AtomicU64, Change, Mixed, STREAMS, Sink, Streams};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+/// The hashes of the items: two of the first stream, which the checkpoint copies one after the other, and one of the second.
+const HASHES: [u64; 3] = [1 << 61, 1 << 62, 1 << 63];
+
+/// Where the second shard begins.
+const SECOND: u64 = 3 << 60;
+
+type Words = [AtomicU64; 3];
+
+fn words() -> Arc<Words> {
+    Arc::new([0; 3].map(AtomicU64::new))
+}
+
+fn number(hash: Mixed) -> usize {
+    HASHES.iter().position(|own| *own == hash.0).expect("an item")
+}
+
+struct Recorder(Arc<Words>);
+
+impl Sink for Recorder {
+    type Error = ();
+
+    fn reserve(&mut self, _: usize) -> Result<(), ()> {
+        Ok(())
+    }
+
+    fn count(&self) -> u64 {
+        0
+    }
+
+    fn follow(&mut self, _: u64) {}
+
+    fn write(&mut self, hash: Mixed, change: Change) {
+        let what = if change == Change::Added { ADDED } else { REMOVED };
+        // Of all items of a stream, one is enough.
+        let word = &self.0[if change == Change::Cleared { 0 } else { number(hash) }];
+        word.store(word.load(Relaxed) << 2 | what, Relaxed);
+    }
+}
+
+const ADDED: u64 = 1;
+const REMOVED: u64 = 2;
+
+/// Makes the changes of a journal again.
+fn replayed(mut is_in: bool, journal: u64) -> bool {
+    for what in (0..32).rev().map(|at| journal >> (2 * at) & 3).filter(|what| *what != 0) {
+        assert!(is_in != (what == ADDED), "a change is to be made again on a copy that has it");
+        is_in = what == ADDED;
+    }
+    is_in
+}
+
+pub struct Journaled {
+    filter: Arc<Words>,
+    journals: [Arc<Words>; 3],
+    streams: Streams<Recorder>,
+    copied: [AtomicBool; 3],
+    /// Whether the checkpoint is the second.
+    is_second: AtomicBool,
+}
+
+impl World for Journaled {
+    fn of_shards(_: usize) -> Self {
+        assert_eq!(STREAMS, 2);
+        let journals = [words(), words(), words()];
+        let streams = Streams::new(|_| Recorder(Arc::clone(&journals[0])));
+        let copied = [false; 3].map(AtomicBool::new);
+        let is_second = AtomicBool::new(false);
+        Journaled { filter: words(), journals, streams, copied, is_second }
+    }
+
+    fn check(&self) {}
+}
+
+impl Journaled {
+    fn add(&self, item: usize) {
+        let hash = Mixed(HASHES[item]);
+        let mut held = self.streams.hold(Streams::<Recorder>::of(hash));
+        held.reserve(1).expect("room");
+        self.filter[item].store(1, Release);
+        held.writer(hash).write(hash, Change::Added);
+    }
+
+    fn remove(&self, item: usize) {
+        let hash = Mixed(HASHES[item]);
+        let mut held = self.streams.hold(Streams::<Recorder>::of(hash));
+        self.filter[item].store(0, Release);
+        held.writer(hash).write(hash, Change::Removed);
+    }
+
+    /// Removes the first item, if it is there, as all others.
+    fn clear(&self) {
+        let mut held = self.streams.hold_all();
+        if self.filter[0].load(Relaxed) == 1 {
+            self.filter[0].store(0, Release);
+            held[0].writer(Mixed(u64::MAX)).write(Mixed(0), Change::Cleared);
+        }
+    }
+
+    /// Copies these items.
+    fn copy(&self, items: &[usize]) {
+        for item in items {
+            self.copied[*item].store(self.filter[*item].load(Acquire) == 1, Relaxed);
+        }
+    }
+
+    fn checkpoint(&self) {
+        self.checkpoint_to(1);
+    }
+
+    /// Goes on in a journal, and copies only the first item.
+    fn abort_checkpoint(&self) {
+        self.streams.begin_cut(|_| Recorder(Arc::clone(&self.journals[1])));
+        let second = Some(Mixed(SECOND));
+        self.streams.cut(Mixed(0), second, || ((), second));
+        self.streams.end_cut();
+    }
+
+    fn checkpoint_to(&self, journal: usize) {
+        self.streams.begin_cut(|_| Recorder(Arc::clone(&self.journals[journal])));
+        let second = Some(Mixed(SECOND));
+        self.streams.cut(Mixed(0), second, || (self.copy(&[0]), second));
+        self.streams.cut(Mixed(SECOND), None, || (self.copy(&[1, 2]), None));
+        self.streams.end_cut();
+    }
+
+    /// The copy and the last journal, and the old state and all journals, are what the filter is.
+    fn is_made_again(&self, item: usize) {
+        let is_in = self.filter[item].load(Relaxed) == 1;
+        let [first, second, third] = self.journals.each_ref().map(|all| all[item].load(Relaxed));
+        let old = [first, second, third].into_iter().fold(false, replayed);
+        assert!(old == is_in, "the journals do not have a change");
+        let is_copied = self.copied[item].load(Relaxed);
+        let last = if self.is_second.load(Relaxed) { third } else { second };
+        let new = replayed(is_copied, last);
+        assert!(new == is_in, "neither the copy nor its journal has a change");
+    }
+}
+
+#[test]
+fn a_change_is_in_the_copy_or_in_the_journal_after_it() {
+    Model::new("a change of the first shard beside a checkpoint", 10).blocking().run_in(
+        |_: &Journaled| (),
+        &[|filter: &Journaled, ()| filter.add(0), |filter: &Journaled, ()| filter.checkpoint()],
+        |filter: &Journaled, ()| filter.is_made_again(0),
+    );
+    Model::new("a change of the second shard beside a checkpoint", 10).blocking().run_in(
+        |_: &Journaled| (),
+        &[|filter: &Journaled, ()| filter.add(1), |filter: &Journaled, ()| filter.checkpoint()],
+        |filter: &Journaled, ()| filter.is_made_again(1),
+    );
+}
+
+twins! {
+    a_change_is_in_the_copy_or_in_the_journal_after_it:
+    "neither the copy nor its journal has a change" => [a_shard_is_copied_beside_changes],
+    "a change is to be made again on a copy that has it" => [a_record_goes_by_the_checkpoint_alone],
+}
+
+#[test]
+fn changes_of_an_item_keep_their_order_across_a_cut() {
+    Model::new("an item comes and goes beside a checkpoint", 20).blocking().run_in(
+        |_: &Journaled| (),
+        &[
+            |filter: &Journaled, ()| {
+                filter.add(1);
+                filter.remove(1);
+            },
+            |filter: &Journaled, ()| filter.checkpoint(),
+        ],
+        |filter: &Journaled, ()| filter.is_made_again(1),
+    );
+}
+
+#[test]
+fn a_checkpoint_after_one_that_was_given_up_has_all_changes() {
+    Model::new("a change beside two checkpoints", 20).blocking().run_in(
+        |filter: &Journaled| filter.is_second.store(true, Relaxed),
+        &[
+            |filter: &Journaled, ()| {
+                filter.add(0);
+                filter.remove(0);
+            },
+            |filter: &Journaled, ()| {
+                filter.abort_checkpoint();
+                filter.checkpoint_to(2);
+            },
+        ],
+        |filter: &Journaled, ()| filter.is_made_again(0),
+    );
+}
+
+#[test]
+fn a_change_of_all_items_comes_before_or_after_each_other() {
+    Model::new("an item comes beside a change of all", 2).blocking().run_in(
+        |_: &Journaled| (),
+        &[|filter: &Journaled, ()| filter.add(0), |filter: &Journaled, ()| filter.clear()],
+        |filter: &Journaled, ()| {
+            let is_in = filter.filter[0].load(Relaxed) == 1;
+            let journal = filter.journals[0][0].load(Relaxed);
+            assert_eq!(replayed(false, journal), is_in, "the journal has another order");
+        },
+    );
+}
+
+#[test]
+fn what_a_lookup_has_seen_is_recorded() {
+    Model::new("a lookup beside a change", 3).blocking().run_in(
+        |_: &Journaled| (),
+        &[
+            |filter: &Journaled, ()| filter.add(0),
+            |filter: &Journaled, ()| {
+                if filter.filter[0].load(Acquire) == 1 {
+                    filter.streams.wait(Mixed(HASHES[0]));
+                    let is_recorded = filter.journals[0][0].load(Relaxed) == ADDED;
+                    assert!(is_recorded, "an answer would not survive");
+                }
+            },
+        ],
+        |_, ()| {},
+    );
+}
+
+twins! {
+    what_a_lookup_has_seen_is_recorded:
+    "an answer would not survive" => [
+        a_stream_that_is_held_is_not_busy,
+        a_stream_is_freed_relaxed,
+        the_flag_of_a_stream_is_read_relaxed,
+    ],
+}

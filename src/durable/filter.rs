@@ -1,0 +1,378 @@
+//! The filter, its operations and their records.
+
+use crate::durable::error::{DurableError, no_space};
+use crate::durable::journal::Writer;
+use crate::durable::keeper::Keeper;
+use crate::durable::shared::Shared;
+use crate::durable::streams::{Change, Sink, Streams};
+use crate::error::Full;
+use crate::filter::ConcurrentCuckooFilter;
+use crate::key::Key;
+use crate::layout::geometry::Mixed;
+use crate::stable_hash::{PersistentHasher, StableHash};
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A [`ConcurrentCuckooFilter`] whose answers survive the end of its process.
+///
+/// It is opened with its file. Every change is on record when the call that made it returns, and is there again when the
+/// filter is opened the next time: what was added is found, what was removed is gone, and what expired has expired.
+/// All operations take `&self`, so threads share one filter by reference or in an [`Arc`].
+///
+/// ```
+/// use koel::{ConcurrentCuckooFilter, DurableFilter, StableHash};
+///
+/// # let folder = std::env::temp_dir().join(format!("koel-durable-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// # let path = folder.join("seen.koel");
+/// let builder = ConcurrentCuckooFilter::builder().capacity(100_000).growing();
+/// let builder = builder.hasher(StableHash::random());
+///
+/// let seen = DurableFilter::open(&path, builder.clone())?; // made by `builder` if it is not there
+/// if seen.insert_if_absent("https://a.example/")? {
+///     println!("fetch it");
+/// }
+/// drop(seen); // or the process is killed
+///
+/// let seen = DurableFilter::open(&path, builder)?;
+/// assert!(seen.contains("https://a.example/"));
+/// # drop(seen);
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # What survives
+///
+/// * **The end of the process**, however it ends: everything that a call has answered.
+/// * **A power failure**: everything that was answered before the last sync. The [`SyncPolicy`](crate::SyncPolicy) says when that is: every
+///   second, by default.
+///
+/// A lookup that sees a change of its item waits until that is on record, so its answer survives the end of the process,
+/// too. (But not a power failure, before the change is synced.)
+///
+/// # Its files
+///
+/// The file that is opened, the *state*, is as [`save`](ConcurrentCuckooFilter::save) writes it. Beside it is a *journal*,
+/// `seen.koel.journal.N`, with 16 bytes for each change since the state was written. When the journals are half as long as
+/// the state, or as 64 MiB if that is more, a *checkpoint* writes a new state and begins a new journal. A thread of the
+/// filter's own does that while others go on: a change of an item waits while the shard of its item is copied, ticks and
+/// [`clear`](Self::clear) until all is written.
+///
+/// Move the state and its journals together. A state without its journals is as old as the last checkpoint, and so is
+/// what [`ConcurrentCuckooFilter::load`] makes of it. Journals without their state are refused. Only one process at a
+/// time may open a state.
+///
+/// # Which changes
+///
+/// All changes are made through this type. [`filter`](Self::filter) gives access to the filter itself, for its figures and
+/// its other lookups; a change that is made there is not recorded.
+pub struct DurableFilter<S: PersistentHasher = StableHash> {
+    pub(super) shared: Arc<Shared<S>>,
+    pub(super) keeper: Keeper,
+    /// Whether items have an age, so that a refresh is a change.
+    pub(super) forgets: bool,
+}
+
+impl<S: PersistentHasher> DurableFilter<S> {
+    fn mixed<K: Key + ?Sized>(&self, item: &K) -> Mixed {
+        self.shared.filter.mixed(item)
+    }
+
+    /// Changes an item, and records that if anything has changed.
+    #[inline]
+    fn change<A>(
+        &self,
+        hash: Mixed,
+        change: impl FnOnce() -> Result<(A, Option<Change>), Full>,
+    ) -> Result<A, DurableError> {
+        self.keeper.check_process()?;
+        let mut held = self.shared.streams.hold(Streams::<Writer>::of(hash));
+        held.reserve(1).map_err(no_space)?;
+        let (answer, done) = change()?;
+        let Some(done) = done else { return Ok(answer) };
+        held.writer(hash).write(hash, done);
+        drop(held);
+        self.keeper.wait()?;
+        Ok(answer)
+    }
+
+    /// Returns when what was seen of an item is on record. In a child, whoever holds its stream may not be there.
+    #[inline]
+    pub(super) fn wait(&self, hash: Mixed) {
+        let streams = &self.shared.streams;
+        if streams.may_wait(hash) && !self.keeper.is_of_parent() {
+            streams.wait(hash);
+        }
+    }
+
+    /// Returns `true` if the filter contains the item, as [`ConcurrentCuckooFilter::contains`].
+    #[inline]
+    #[must_use]
+    pub fn contains<K: Key + ?Sized>(&self, item: &K) -> bool {
+        let hash = self.mixed(item);
+        let is_in = self.shared.filter.backend().contains(hash);
+        self.wait(hash);
+        is_in
+    }
+
+    /// Returns the number of copies of the item, as [`ConcurrentCuckooFilter::count`].
+    #[must_use]
+    pub fn count<K: Key + ?Sized>(&self, item: &K) -> usize {
+        let hash = self.mixed(item);
+        let count = self.shared.filter.backend().count(hash);
+        self.wait(hash);
+        count
+    }
+
+    /// Adds a copy of the item.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no room for the item, or if the change could not be recorded.
+    pub fn insert<K: Key + ?Sized>(&self, item: &K) -> Result<(), DurableError> {
+        let hash = self.mixed(item);
+        let filter = self.shared.filter.backend();
+        self.change(hash, || filter.insert(hash).map(|()| ((), Some(Change::Added))))
+    }
+
+    /// Adds the item if it is not in the filter yet, and returns `true` if it was new.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no room for the item, or if the change could not be recorded.
+    #[inline]
+    pub fn insert_if_absent<K: Key + ?Sized>(&self, item: &K) -> Result<bool, DurableError> {
+        let hash = self.mixed(item);
+        self.keeper.check_process()?;
+        self.shared.streams.prefetch(hash);
+        let filter = self.shared.filter.backend();
+        // While a tick passes, an item may be found that has expired.
+        let is_in = if self.forgets { filter.age(hash).is_some() } else { filter.contains(hash) };
+        if is_in {
+            self.wait(hash);
+            return Ok(false);
+        }
+        self.change(hash, || {
+            filter.insert_if_still_absent(hash).map(|new| (new, new.then_some(Change::Added)))
+        })
+    }
+
+    /// Removes one copy of the item, and returns `true` if there was one.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the change could not be recorded.
+    pub fn remove<K: Key + ?Sized>(&self, item: &K) -> Result<bool, DurableError> {
+        let hash = self.mixed(item);
+        self.keeper.check_process()?;
+        let filter = self.shared.filter.backend();
+        if !filter.contains(hash) {
+            self.wait(hash);
+            return Ok(false);
+        }
+        self.change(hash, || {
+            let removed = filter.remove(hash);
+            Ok((removed, removed.then_some(Change::Removed)))
+        })
+    }
+
+    /// Lets the item expire as if it had been inserted now, and returns `true` if it is in the filter.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the change could not be recorded.
+    pub fn refresh<K: Key + ?Sized>(&self, item: &K) -> Result<bool, DurableError> {
+        let hash = self.mixed(item);
+        let filter = self.shared.filter.backend();
+        self.change(hash, || {
+            let is_in = filter.refresh(hash);
+            Ok((is_in, (is_in && self.forgets).then_some(Change::Refreshed)))
+        })
+    }
+
+    /// Adds the item if it is not in the filter, or refreshes it, and returns `true` if it was new.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no room for the item, or if the change could not be recorded.
+    pub fn insert_or_refresh<K: Key + ?Sized>(&self, item: &K) -> Result<bool, DurableError> {
+        let hash = self.mixed(item);
+        let filter = self.shared.filter.backend();
+        self.change(hash, || {
+            let new = filter.insert_or_refresh(hash)?;
+            let refreshed = self.forgets.then_some(Change::Refreshed);
+            Ok((new, if new { Some(Change::Added) } else { refreshed }))
+        })
+    }
+
+    /// Lets a tick pass, as [`ConcurrentCuckooFilter::tick`].
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the tick could not be recorded. It has not begun then.
+    pub fn tick(&self) -> Result<(), DurableError> {
+        let filter = &self.shared.filter;
+        if !self.forgets {
+            return Ok(());
+        }
+        self.of_all(Change::Ticked, Mixed(0), || filter.begin_tick())?;
+        self.keeper.wait()
+    }
+
+    /// Lets ticks pass until the one with this number is the present one, as [`ConcurrentCuckooFilter::tick_to`].
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a tick could not be recorded. It has not begun then.
+    pub fn tick_to(&self, number: u64) -> Result<u64, DurableError> {
+        let filter = &self.shared.filter;
+        let mut passed = 0;
+        while self.forgets && filter.present_tick().is_none_or(|now| now < number) {
+            let mut begun = 0;
+            self.of_all(Change::TickedTo, Mixed(number), || {
+                begun = filter.begin_tick_to(number);
+                begun > 0 || filter.present_tick().is_some_and(|now| now >= number)
+            })?;
+            passed += begun;
+        }
+        self.keeper.wait()?;
+        Ok(passed)
+    }
+
+    /// Removes all items.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if this could not be recorded. Nothing has changed then.
+    pub fn clear(&self) -> Result<(), DurableError> {
+        self.of_all(Change::Cleared, Mixed(0), || {
+            self.shared.filter.clear();
+            true
+        })?;
+        self.keeper.wait()
+    }
+
+    /// Does something to all items, and records it in all streams. Tries again after a tick that is passing if it
+    /// was not done.
+    fn of_all(
+        &self,
+        change: Change,
+        word: Mixed,
+        mut act: impl FnMut() -> bool,
+    ) -> Result<(), DurableError> {
+        self.keeper.check_process()?;
+        loop {
+            // Neither is there a second writer while this is held.
+            let _no_checkpoint = self.keeper.pause();
+            let mut held = self.shared.streams.hold_all();
+            for stream in &mut held {
+                stream.reserve(1).map_err(no_space)?;
+            }
+            let done = act();
+            if done {
+                held.iter_mut().for_each(|it| it.writer(Mixed(u64::MAX)).write(word, change));
+            }
+            drop(held);
+            while !self.shared.filter.tick_in_parts(1 << 10) {
+                std::thread::yield_now();
+            }
+            if done {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Replaces the state by the present one, and the journal by an empty one.
+    ///
+    /// The filter does so by itself when the journals are half as long as the state, or as 64 MiB if that is more.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the state cannot be replaced. The journals have all changes then.
+    pub fn checkpoint(&self) -> Result<(), DurableError> {
+        self.keeper.checkpoint(&self.shared)
+    }
+
+    /// Ends the use of the filter, and leaves the state as its only file, with all changes.
+    ///
+    /// This is for those who want to move or copy one file, or to open it faster. A filter that is only dropped has
+    /// its changes in its journals. (If an old journal cannot be removed, an empty one stays that tells the next start so.)
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the state cannot be replaced. The journals have all changes then.
+    pub fn close(self) -> Result<(), DurableError> {
+        self.keeper.close(&self.shared)
+    }
+
+    /// Returns the path of the state, without links.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.keeper.path()
+    }
+
+    /// Returns the size of the journals in bytes, as far as they are used.
+    #[must_use]
+    pub fn journal_bytes(&self) -> u64 {
+        self.keeper.journal_bytes()
+    }
+
+    /// A checkpoint that fails when it has written so many bytes, for tests.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error, unless the state has fewer bytes.
+    #[doc(hidden)]
+    pub fn fail_checkpoint(&self, most: u64) -> Result<(), DurableError> {
+        self.keeper.fail_checkpoint(&self.shared, most)
+    }
+
+    /// Holds off the thread that makes checkpoints, so that a process can fork while that has nothing locked. Checkpoints
+    /// that are called for are made.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn quiesced(&self) -> impl Sized + Send + 'static + use<S> {
+        self.keeper.quiet()
+    }
+
+    /// Whether this process was forked from the one that opened the filter. Only [`filter`](Self::filter) is of use there.
+    #[doc(hidden)]
+    #[inline]
+    #[must_use]
+    pub fn is_of_parent(&self) -> bool {
+        self.keeper.is_of_parent()
+    }
+
+    /// Leaves the files to the parent, in a child that was forked. Only [`filter`](Self::filter) is of use there.
+    #[doc(hidden)]
+    pub fn leave_to_parent(&self) {
+        self.keeper.leave_to_parent();
+    }
+
+    /// Makes all changes that were made before survive a power failure.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the journal cannot be synced.
+    pub fn sync(&self) -> Result<(), DurableError> {
+        self.keeper.sync()
+    }
+
+    /// Returns the filter, to look things up in it.
+    ///
+    /// Change nothing in it: that is not recorded, so it is lost at the next start, unless there is a checkpoint before.
+    /// An item that was inserted here and is removed by a [`remove`](Self::remove) may take another item with it when
+    /// that removal is made again. Do not save it to the path of the state. Its lookups may see changes that are not
+    /// recorded yet. A copy or a union of a filter that forgets holds off ticks, and with them all changes.
+    #[must_use]
+    pub fn filter(&self) -> &ConcurrentCuckooFilter<S> {
+        &self.shared.filter
+    }
+}
+
+impl<S: PersistentHasher> fmt::Debug for DurableFilter<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DurableFilter").field("path", &self.keeper.path()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,255 @@
+//! In which order changes are recorded, and which journal each of them goes to.
+//!
+//! The hashes are divided into equal ranges, one for each *stream*. Whoever changes an item holds the lock of its stream
+//! from before the change until the record is written. So the records of an item are in the order of its changes, and
+//! threads that change items of different streams do not wait for each other.
+//!
+//! # How does a checkpoint know what it has?
+//!
+//! A checkpoint copies the filter shard by shard, in the order of the hashes, while threads go on changing it. A record
+//! must be replayed on a copy that was made before it, and on no other: a removal that is replayed on a copy that lacks
+//! the item may take another item's fingerprint. So there is a *cut*, a hash that only rises. Changes of hashes below it
+//! go to the new journal, and all others to the old one.
+//!
+//! ```text
+//! C1  lock the streams of all hashes of a shard
+//! C2  copy the shard
+//! C3  cut := the end of the shard
+//! C4  unlock the streams
+//! ```
+//!
+//! A change of a hash of that shard comes before C1 or after C4, with its record. In the first case it is in the copy,
+//! and its record in the old journal, which ends with the old state. In the second case it is not in the copy, and its
+//! record is in the new journal. A stream may have hashes of several shards. The cut is compared with the hash, so it
+//! tells them apart; and it may change while a stream is locked only if that stream is locked by the checkpoint.
+//!
+//! # Is what a lookup has answered on record?
+//!
+//! A lookup takes no lock. It may see a change whose record is not written yet; if the process were killed then, the
+//! answer would not survive. So it looks afterwards whether its stream is busy, and waits until it is not. It sees that
+//! a stream is busy if it has seen a change that was made since: the flag is set before the change, and the words of
+//! the filter are stored `Release` and loaded `Acquire`.
+//!
+//! # Orderings
+//!
+//! | access | ordering | partner, and what breaks without it |
+//! |---|---|---|
+//! | `busy` := true | `Relaxed` | before the change, which is stored `Release` in the filter; a lookup that sees the change sees the flag. Twin `a_stream_that_is_held_is_not_busy` |
+//! | `busy` := false | `Release` | a lookup that sees the flag down sees the record. Twin `a_stream_is_freed_relaxed` |
+//! | `busy`, read | `Acquire` | the same. Twin `the_flag_of_a_stream_is_read_relaxed` |
+//! | the cut | `Relaxed` | changed under the locks of all streams for whose hashes the comparison changes |
+
+use crate::layout::SMALL;
+use crate::layout::geometry::Mixed;
+use crate::rule::rule;
+use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::table::memory::prefetch;
+
+/// Many more than threads, so that two threads seldom need the same.
+pub const STREAMS: usize = if SMALL { 2 } else { 256 };
+
+/// The most records that may be reserved at once.
+pub const MAX_RESERVED: usize = 1 << 10;
+
+/// Where the records of a stream go.
+pub trait Sink {
+    type Error;
+
+    /// Makes sure that so many records can be written, at most [`MAX_RESERVED`].
+    fn reserve(&mut self, count: usize) -> Result<(), Self::Error>;
+
+    /// Writes a record, for which there is room.
+    fn write(&mut self, hash: Mixed, change: Change);
+
+    /// The number of records that were written.
+    fn count(&self) -> u64;
+
+    /// Records, before the next record, that it comes after this many of the journal before.
+    fn follow(&mut self, count: u64);
+}
+
+/// What happened to an item, or to all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    Added,
+    Removed,
+    Refreshed,
+    /// A tick began.
+    Ticked,
+    /// One began towards the tick with the number that is in the place of the hash.
+    TickedTo,
+    /// All items were removed.
+    Cleared,
+    /// Nothing changed. What follows comes after as many records of the same stream in the journal before as are in the
+    /// place of the hash. If these are not all there, neither does what follows count: it may be a removal of an item
+    /// whose insert is lost.
+    Follows,
+}
+
+pub struct Streams<W> {
+    all: Box<[Stream<W>]>,
+    /// While a checkpoint is being made: the first hash that it has not copied.
+    cut: AtomicU64,
+}
+
+/// In cache lines of its own.
+#[repr(align(128))]
+struct Stream<W> {
+    busy: AtomicBool,
+    writers: Mutex<Writers<W>>,
+}
+
+struct Writers<W> {
+    present: W,
+    /// Of the journal that follows, while a checkpoint is being made.
+    next: Option<Box<W>>,
+}
+
+/// A stream that is locked, for a change of some hash.
+pub struct Held<'a, W> {
+    busy: &'a AtomicBool,
+    cut: u64,
+    writers: MutexGuard<'a, Writers<W>>,
+}
+
+impl<W: Sink> Held<'_, W> {
+    /// Makes sure that so many records can be written, of any hashes of this stream.
+    pub fn reserve(&mut self, count: usize) -> Result<(), W::Error> {
+        debug_assert!(count <= MAX_RESERVED);
+        let Writers { present, next } = &mut *self.writers;
+        present.reserve(count)?;
+        next.as_mut().map_or(Ok(()), |next| next.reserve(count))
+    }
+
+    /// The writer for a hash of this stream.
+    pub fn writer(&mut self, hash: Mixed) -> &mut W {
+        let Writers { present, next } = &mut *self.writers;
+        match next {
+            Some(next)
+                if rule!("a_record_goes_by_the_checkpoint_alone", hash.0 < self.cut, true) =>
+            {
+                next
+            }
+            _ => present,
+        }
+    }
+}
+
+impl<W: Sink> Held<'_, W> {
+    /// Tells the writer of the next journal how much of this one comes before its records.
+    fn follow(&mut self) {
+        let Writers { present, next } = &mut *self.writers;
+        if let Some(next) = next {
+            next.follow(present.count());
+        }
+    }
+}
+
+impl<W> Drop for Held<'_, W> {
+    fn drop(&mut self) {
+        let free = rule!("a_stream_is_freed_relaxed", Ordering::Release, Ordering::Relaxed);
+        self.busy.store(false, free);
+    }
+}
+
+impl<W: Sink> Streams<W> {
+    pub fn new(mut writer: impl FnMut(usize) -> W) -> Self {
+        let stream = |number| {
+            let writers = Mutex::new(Writers { present: writer(number), next: None });
+            Stream { busy: AtomicBool::new(false), writers }
+        };
+        Streams { all: (0..STREAMS).map(stream).collect(), cut: AtomicU64::new(0) }
+    }
+
+    /// The stream of a hash.
+    #[inline]
+    pub fn of(hash: Mixed) -> usize {
+        hash.scaled(STREAMS).0
+    }
+
+    /// Fetches the stream of a hash, which will be held soon.
+    #[inline]
+    pub fn prefetch(&self, hash: Mixed) {
+        prefetch(&self.all[Self::of(hash)]);
+    }
+
+    #[inline]
+    pub fn hold(&self, number: usize) -> Held<'_, W> {
+        let Stream { busy, writers } = &self.all[number];
+        let writers = writers.lock();
+        rule!("a_stream_that_is_held_is_not_busy", busy.store(true, Ordering::Relaxed), ());
+        Held { busy, cut: self.cut.load(Ordering::Relaxed), writers }
+    }
+
+    /// Returns when every change that this thread has seen of a hash is on record.
+    #[inline]
+    pub fn wait(&self, hash: Mixed) {
+        if self.may_wait(hash) {
+            drop(self.all[Self::of(hash)].writers.lock());
+        }
+    }
+
+    /// Whether a change of a hash that this thread has seen may not be on record yet.
+    #[inline]
+    pub fn may_wait(&self, hash: Mixed) -> bool {
+        let seen =
+            rule!("the_flag_of_a_stream_is_read_relaxed", Ordering::Acquire, Ordering::Relaxed);
+        self.all[Self::of(hash)].busy.load(seen)
+    }
+
+    /// Locks all streams, in their order.
+    pub fn hold_all(&self) -> Vec<Held<'_, W>> {
+        (0..STREAMS).map(|number| self.hold(number)).collect()
+    }
+
+    /// Lets the changes of what is copied from now on go to other writers.
+    pub fn begin_cut(&self, mut writer: impl FnMut(usize) -> W) {
+        self.cut.store(0, Ordering::Relaxed);
+        for (number, stream) in self.all.iter().enumerate() {
+            stream.writers.lock().next = Some(Box::new(writer(number)));
+        }
+    }
+
+    /// Does something while nothing changes from this hash up to an end that is at most `most` (or the last hash), and
+    /// cuts there.
+    pub fn cut<A>(
+        &self,
+        first: Mixed,
+        most: Option<Mixed>,
+        copy: impl FnOnce() -> (A, Option<Mixed>),
+    ) -> A {
+        let last = most.map_or(STREAMS - 1, |end| Self::of(Mixed(end.0 - 1)));
+        let hold = || (Self::of(first)..=last).map(|number| self.hold(number)).collect::<Vec<_>>();
+        #[cfg_attr(not(loom), allow(unused_mut, reason = "a rule of it is broken on purpose"))]
+        let mut held = hold();
+        rule!("a_shard_is_copied_beside_changes", (), held.clear());
+        let (answer, end) = copy();
+        rule!("a_shard_is_copied_beside_changes", (), held = hold());
+        held.iter_mut().for_each(Held::follow);
+        // Nothing is above the last hash, so the last cut is at `end_cut`.
+        if let Some(end) = end {
+            self.cut.store(end.0, Ordering::Relaxed);
+            drop(held);
+        } else {
+            self.promote(held);
+        }
+        answer
+    }
+
+    /// The writers of what is copied are the only ones for these streams from now on.
+    fn promote(&self, held: Vec<Held<'_, W>>) {
+        for mut held in held {
+            held.follow();
+            if let Some(next) = held.writers.next.take() {
+                held.writers.present = *next;
+            }
+        }
+    }
+
+    /// Ends a checkpoint that has copied everything.
+    pub fn end_cut(&self) {
+        for number in 0..STREAMS {
+            self.promote(vec![self.hold(number)]);
+        }
+    }
+}

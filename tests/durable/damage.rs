@@ -1,0 +1,230 @@
+//! A journal of which a power failure took a part, or that is damaged.
+
+use crate::common::{SplitMix, rounds};
+use koel::{ConcurrentCuckooFilter, DurableErrorKind, DurableFilter, StableHash, SyncPolicy};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+type Builder = koel::Builder<StableHash>;
+
+fn builder() -> Builder {
+    let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(7));
+    builder.false_positive_rate(1e-7).capacity(1_000).growing()
+}
+
+fn open(path: &Path) -> Result<DurableFilter, koel::DurableError> {
+    DurableFilter::open_with(path, SyncPolicy::Never, || builder().build())
+}
+
+/// The only journal in a folder.
+fn journal(folder: &Path) -> PathBuf {
+    let entries =
+        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("a name").path());
+    let journals = entries.filter(|path| path.to_string_lossy().contains(".journal."));
+    let journals: Vec<_> = journals.collect();
+    assert_eq!(journals.len(), 1, "{journals:?}");
+    journals[0].clone()
+}
+
+/// Puts a state and a journal where they can be opened.
+fn placed(state: &[u8], name: &str, journal: &[u8]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("seen.koel"), state).expect("a file");
+    fs::write(folder.path().join(name), journal).expect("a file");
+    folder
+}
+
+/// Lets a checkpoint fail in the middle. What follows is in another journal.
+fn fail_a_checkpoint(seen: &DurableFilter, folder: &Path, most: u64) {
+    let journals = || files(folder).keys().filter(|name| name.contains(".journal.")).count();
+    let before = journals();
+    let error = seen.fail_checkpoint(most).expect_err("as the test wants it");
+    assert!(error.to_string().contains("as the caller wishes"), "{error}");
+    assert_eq!(journals(), before + 1);
+}
+
+/// All files in a folder but the lock, by their names.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries =
+        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("a name").path());
+    let name = |path: &Path| path.file_name().expect("a name").to_str().expect("text").to_string();
+    let files = entries.map(|path| (name(&path), fs::read(&path).expect("a file")));
+    files.filter(|(name, _)| !name.ends_with("claim")).collect()
+}
+
+/// In the first half of the rounds there is one journal; then another one from before the sync on, or from after it.
+#[test]
+fn a_power_failure_takes_nothing_that_was_synced_and_brings_nothing() {
+    let mut random = SplitMix(3);
+    for round in 0..rounds(12, 240) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("seen.koel");
+        let seen = open(&path).expect("a filter");
+        let second = round % 4;
+        // Of some sizes: parts of a page, pages, and chunks.
+        let most = [250, 1_000, 70_000][round % 3];
+        let count = [20, 3_000, 30_000][round % 3] + random.next() % 100;
+        for item in 0..count {
+            assert!(seen.insert_if_absent(&item).expect("room"));
+        }
+        if second == 2 {
+            fail_a_checkpoint(&seen, folder.path(), most);
+        }
+        for item in (0..count).step_by(5) {
+            assert!(seen.remove(&item).expect("a change"));
+        }
+        seen.sync().expect("a sync");
+        let synced = files(folder.path());
+        for item in count..count * 2 {
+            if second == 3 && item == count * 2 - 2 {
+                fail_a_checkpoint(&seen, folder.path(), most);
+            }
+            assert!(seen.insert_if_absent(&item).expect("room"));
+            if item % 3 == 0 {
+                assert!(seen.remove(&item).expect("a change"));
+            }
+            if item % 7 == 0 && !(item - count).is_multiple_of(5) {
+                assert!(seen.remove(&(item - count)).expect("a change"));
+            }
+            // An item that came before and went before, comes and goes once more, in another journal.
+            if item % 11 == 0 && (item - count).is_multiple_of(5) {
+                let again = item - count;
+                assert!(seen.insert_if_absent(&again).expect("room"));
+            }
+        }
+        // An item that was there goes, and comes again in another journal. It is never there twice.
+        let back = |item: &u64| {
+            (item + count).is_multiple_of(7) && !item.is_multiple_of(5) && item.is_multiple_of(2)
+        };
+        for item in (0..count).filter(back) {
+            assert!(seen.insert_if_absent(&item).expect("room"));
+        }
+        for again in (0..count).filter(|again| (again + count).is_multiple_of(11) && again % 5 == 0)
+        {
+            assert!(seen.remove(&again).expect("a change"));
+        }
+        let written = files(folder.path());
+        let after = tempfile::tempdir().expect("a folder");
+        for (name, written) in written {
+            let mut left = synced.get(&name).cloned().unwrap_or_default();
+            left.resize(written.len(), 0);
+            // The header of a journal is synced before anything is recorded in it.
+            left[..64].copy_from_slice(&written[..64]);
+            let odds = random.next() % 11;
+            for (old, new) in left.chunks_mut(512).zip(written.chunks(512)).skip(1) {
+                if random.next() % 10 < odds {
+                    old.copy_from_slice(new);
+                }
+            }
+            fs::write(after.path().join(name), left).expect("a file");
+        }
+        let path = after.path().join("seen.koel");
+        // No checkpoint gets in between.
+        let in_the_way = after.path().join(".seen.koel.koel-saving");
+        fs::create_dir(&in_the_way).expect("a folder");
+        let mut added_later = 4 * count..4 * count;
+        for opened in 0..4 {
+            if opened == 3 {
+                fs::remove_dir(&in_the_way).expect("a folder");
+            }
+            let seen = open(&path).expect("a filter");
+            // What was added since the failure is there, whatever is lost of what came before.
+            assert!(
+                added_later.clone().all(|item| seen.contains(&item)),
+                "round {round}, {opened}"
+            );
+            for item in added_later.end..added_later.end + 300 {
+                assert!(seen.insert_if_absent(&item).expect("room"));
+            }
+            added_later.end += 300;
+            let told = format!("round {round}, {count} items, opened {opened}");
+            for item in 0..count {
+                let removed_later = (item + count).is_multiple_of(7) && item % 5 != 0;
+                let came_again = (item + count).is_multiple_of(11) && item % 5 == 0;
+                if !removed_later && !came_again {
+                    assert_eq!(seen.contains(&item), item % 5 != 0, "{told}: {item}");
+                }
+                assert!(seen.count(&item) <= 1, "{told}: {item} is there twice");
+            }
+            assert!((2 * count..3 * count).all(|item| !seen.contains(&item)), "{told}");
+            // What is there may be removed, and takes nothing else with it.
+            let there = (0..2 * count).filter(|item| seen.contains(item)).count() as u64;
+            let later = added_later.end - added_later.start;
+            assert_eq!(there + later, seen.filter().len() as u64, "{told}");
+        }
+    }
+}
+
+#[test]
+fn a_damaged_journal_is_refused_or_counts_up_to_the_damage() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("seen.koel");
+    let seen = open(&path).expect("a filter");
+    for item in 0..60u64 {
+        assert!(seen.insert_if_absent(&item).expect("room"));
+    }
+    assert!((0..10u64).all(|item| seen.remove(&item).expect("a change")));
+    drop(seen);
+    let (state, journal) = (fs::read(&path).expect("a file"), journal(folder.path()));
+    let name = journal.file_name().expect("a name").to_str().expect("text");
+    let right = fs::read(&journal).expect("a file");
+    let used: Vec<usize> = (0..right.len()).filter(|at| right[*at] != 0).collect();
+    let mut lost = [0; 2];
+    for at in used.into_iter().step_by(rounds(37, 1)) {
+        for cut in [false, true] {
+            let mut bytes = right.clone();
+            match cut {
+                true => bytes.truncate(at),
+                false => bytes[at] ^= 1 << (at % 8),
+            }
+            let place = placed(&state, name, &bytes);
+            let seen = match open(&place.path().join("seen.koel")) {
+                Ok(seen) => seen,
+                Err(error) => {
+                    assert!(at < 64, "{at}: {error}");
+                    assert_eq!(error.kind(), DurableErrorKind::Journal);
+                    continue;
+                }
+            };
+            // A damaged record takes those of its stream behind it.
+            assert!((60..1_000u64).all(|item| !seen.contains(&item)));
+            let there = (0..60u64).filter(|item| seen.contains(item)).count();
+            lost[usize::from(cut)] += usize::from(there != 50);
+        }
+    }
+    assert!(lost.iter().all(|lost| *lost > 0), "{lost:?}");
+}
+
+#[test]
+fn a_journal_of_another_state_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("seen.koel");
+    let seen = open(&path).expect("a filter");
+    assert!(seen.insert_if_absent(&1u64).expect("room"));
+    drop(seen);
+    let other = builder().build().expect("a filter");
+    other.insert(&2u64).expect("room");
+    other.save(&path).expect("a file");
+    assert_eq!(open(&path).expect_err("another state").kind(), DurableErrorKind::OtherState);
+    fs::remove_file(&path).expect("a file");
+    let error = open(&path).expect_err("a journal without its state");
+    assert_eq!(error.kind(), DurableErrorKind::OtherState);
+    assert_eq!(error.path(), Some(&*journal(folder.path()).canonicalize().expect("a file")));
+}
+
+#[test]
+fn a_journal_that_has_lost_its_header_is_not_taken_for_an_empty_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("seen.koel");
+    let seen = open(&path).expect("a filter");
+    assert!(seen.insert_if_absent(&1u64).expect("room"));
+    drop(seen);
+    let journal = journal(folder.path());
+    let whole = fs::read(&journal).expect("a file");
+    fs::write(&journal, [&[0; 512], &whole[512..]].concat()).expect("a file");
+    assert_eq!(open(&path).expect_err("no header").kind(), DurableErrorKind::Journal);
+    // Nothing has been recorded in one that is nothing but zeros.
+    fs::write(&journal, vec![0; whole.len()]).expect("a file");
+    assert!(!open(&path).expect("a filter").contains(&1u64));
+}

@@ -1,0 +1,332 @@
+//! What was changed is there again when the filter is opened again.
+
+use crate::common::rounds;
+use crate::process::names;
+use koel::{
+    ConcurrentCuckooFilter, DurableError, DurableErrorKind, DurableFilter, StableHash, SyncPolicy,
+};
+use std::path::Path;
+
+type Builder = koel::Builder<StableHash>;
+
+fn builders() -> [Builder; 4] {
+    let builder = || {
+        let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(7));
+        builder.false_positive_rate(1e-7)
+    };
+    [
+        builder().capacity(300_000),
+        builder().capacity(300_000).remembers(3),
+        builder().capacity(1_000).growing(),
+        builder().capacity(1_000).growing().remembers(3),
+    ]
+}
+
+fn open(path: &Path, builder: &Builder) -> DurableFilter {
+    DurableFilter::open_with(path, SyncPolicy::Never, || builder.clone().build()).expect("a filter")
+}
+
+#[test]
+fn changes_are_there_when_it_is_opened_again() {
+    for (number, builder) in builders().iter().enumerate() {
+        for (checkpoint, count) in [(false, 200_000u64), (true, 200_000), (true, 50), (false, 50)] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("seen.koel");
+            let seen = open(&path, builder);
+            for item in 0..count {
+                assert!(seen.insert_if_absent(&item).expect("room"));
+                if item == count / 3 && checkpoint {
+                    seen.checkpoint().expect("a checkpoint");
+                }
+            }
+            let batch: Vec<u64> = (count / 2..count * 5 / 4).collect();
+            let new = seen.insert_if_absent_many(&batch).expect("room");
+            assert!(batch.iter().zip(new).all(|(item, new)| new == Ok(*item >= count)), "{number}");
+            for item in (0..count).step_by(3) {
+                assert!(seen.remove(&item).expect("a change"));
+            }
+            seen.tick().expect("a tick");
+            seen.refresh(&1u64).expect("a change");
+            let length = seen.filter().len();
+            drop(seen);
+            for opened in 0..2 {
+                let seen = open(&path, builder);
+                assert_eq!(seen.filter().len(), length, "{number} {opened}");
+                for item in 0..count * 5 / 4 {
+                    let is_in = item >= count || item % 3 != 0;
+                    assert_eq!(seen.contains(&item), is_in, "{number}: {item}");
+                }
+                assert_eq!(seen.filter().age(&1u64), builder_ages(number).then_some(0));
+                assert_eq!(seen.filter().age(&2u64), builder_ages(number).then_some(1));
+                seen.checkpoint().expect("a checkpoint");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_each_operation_has_done_is_done_again() {
+    for builder in &builders() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("seen.koel");
+        let seen = open(&path, builder);
+        let (items, others): (Vec<u64>, Vec<u64>) =
+            ((0..3_000).collect(), (3_000..6_000).collect());
+        assert!(seen.insert_many(&items).expect("room").iter().all(Result::is_ok));
+        assert!(
+            seen.insert_or_refresh_many(&others).expect("room").iter().all(|it| *it == Ok(true))
+        );
+        seen.clear().expect("a change");
+        seen.insert(&1u64).expect("room");
+        seen.insert(&1u64).expect("room");
+        assert!(seen.insert_or_refresh(&2u64).expect("room"));
+        seen.tick().expect("a tick");
+        assert!(!seen.insert_or_refresh(&2u64).expect("room"));
+        assert!(seen.insert_many(&items[10..]).expect("room").iter().all(Result::is_ok));
+        assert!(seen.remove_many(&items[10..100]).expect("a change").iter().all(|it| *it));
+        seen.tick().expect("a tick");
+        assert!(seen.refresh_many(&items[100..200]).expect("a change").iter().all(|it| *it));
+        #[cfg(feature = "rayon")]
+        {
+            let new = seen.par_insert_if_absent_many(&others).expect("room");
+            assert!(new.iter().all(|it| *it == Ok(true)));
+            assert!(seen.par_insert_many(&items[5..10]).expect("room").iter().all(Result::is_ok));
+            let removed = seen.par_remove_many(&others[500..]).expect("a change");
+            assert!(removed.iter().all(|it| *it));
+        }
+        assert!(seen.contains_many(&items[100..]).iter().all(|it| *it));
+        let figures = |seen: &DurableFilter| {
+            let of = |item: u64| (seen.count(&item), seen.filter().age(&item));
+            (seen.filter().len(), (0..6_000).map(of).collect::<Vec<_>>())
+        };
+        let before = figures(&seen);
+        assert_eq!((before.1[1].0, before.1[2].0, before.1[50].0), (2, 1, 0));
+        drop(seen);
+        assert_eq!(figures(&open(&path, builder)), before);
+        assert_eq!(figures(&open(&path, builder)), before);
+    }
+}
+
+/// A list tells copies apart that shards do not.
+#[test]
+fn copies_that_were_taken_are_taken_again() {
+    for rate in [0.01, 1e-3, 1e-6] {
+        let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(7));
+        let builder = builder.false_positive_rate(rate).capacity(1_000).growing();
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("seen.koel");
+        let seen = open(&path, &builder);
+        // All copies of an item after each other in the list; and then those of others, so that it becomes shards.
+        let mut taken = 0;
+        for item in 0..rounds(20_000, 200_000u64) {
+            for _ in 0..4 {
+                taken += usize::from(seen.insert(&item).is_ok());
+            }
+        }
+        assert_eq!(seen.filter().len(), taken);
+        drop(seen);
+        let seen = open(&path, &builder);
+        assert_eq!(seen.filter().len(), taken, "{rate}");
+        assert!((0..1_000u64).all(|item| seen.contains(&item)));
+    }
+}
+
+#[test]
+fn a_state_with_a_long_name_has_its_journals() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("s".repeat(230));
+    for item in 0..3u64 {
+        let seen = open(&path, &builders()[2]);
+        assert!((0..item).all(|before| seen.contains(&before)));
+        assert!(seen.insert_if_absent(&item).expect("room"));
+    }
+}
+
+fn builder_ages(number: usize) -> bool {
+    number % 2 == 1
+}
+
+/// In the order in which its changes are made again, a table that is filled to the last item would not take them all.
+#[test]
+fn a_filter_that_is_filled_until_it_refuses_fits_again() {
+    for rate in [0.05, 0.001, 1e-6] {
+        let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(7));
+        let builder = builder.false_positive_rate(rate).capacity(rounds(20_000, 200_000));
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("seen.koel");
+        let seen = open(&path, &builder);
+        let (mut there, mut refused) = (Vec::new(), 0);
+        for item in 0.. {
+            match seen.insert(&item) {
+                Ok(()) => there.push(item),
+                Err(_) if refused == 1_000 => break,
+                Err(_) => refused += 1,
+            }
+        }
+        let length = seen.filter().len();
+        drop(seen);
+        let seen = open(&path, &builder);
+        assert_eq!(seen.filter().len(), length, "{rate}");
+        assert!(there.iter().all(|item: &u64| seen.contains(item)), "{rate}");
+    }
+}
+
+#[test]
+fn ticks_pass_again_as_they_did() {
+    let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(7));
+    for builder in [builder.clone().capacity(1_000), builder.capacity(100).growing()] {
+        let builder = builder.false_positive_rate(1e-6).remembers(6);
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("seen.koel");
+        let seen = open(&path, &builder);
+        let mut item = 0..;
+        let mut add = || seen.insert(&item.next()).expect("room");
+        // By numbers, without, by more numbers than are remembered, and backwards.
+        for step in
+            [Some(2_000), None, Some(2_003), Some(2_004), None, Some(2_005), Some(1), Some(2_030)]
+        {
+            add();
+            match step {
+                Some(number) => drop(seen.tick_to(number).expect("a tick")),
+                None => seen.tick().expect("a tick"),
+            }
+            add();
+            if step == Some(2_003) {
+                seen.checkpoint().expect("a checkpoint");
+            }
+        }
+        let figures = |seen: &DurableFilter| {
+            let ages: Vec<_> = (0..20u64).map(|item| seen.filter().age(&Some(item))).collect();
+            (seen.filter().present_tick(), seen.filter().len(), ages)
+        };
+        let before = figures(&seen);
+        drop(seen);
+        assert_eq!(figures(&open(&path, &builder)), before);
+        // And once more, from the checkpoint that was made of it.
+        assert_eq!(figures(&open(&path, &builder)), before);
+    }
+}
+
+#[test]
+fn a_filter_that_is_closed_leaves_one_file_and_one_that_is_dropped_its_journal() {
+    for builder in &builders() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("seen.koel");
+        let seen = open(&path, builder);
+        assert!(seen.insert_if_absent(&1u64).expect("room"));
+        drop(seen);
+        assert_eq!(names(folder.path()), ["seen.koel", "seen.koel.journal.1"]);
+        let seen = open(&path, builder);
+        assert!(seen.insert_if_absent(&2u64).expect("room"));
+        seen.close().expect("a checkpoint");
+        assert_eq!(names(folder.path()), ["seen.koel"]);
+        let alone = ConcurrentCuckooFilter::<StableHash>::load(&path).expect("a filter");
+        assert!(alone.contains(&1u64) && alone.contains(&2u64) && alone.len() == 2);
+        // Nothing has changed, so the state stays as it is.
+        let before = std::fs::metadata(&path).expect("a file").modified().expect("a time");
+        open(&path, builder).close().expect("nothing to do");
+        assert_eq!(std::fs::metadata(&path).expect("a file").modified().expect("a time"), before);
+        assert_eq!(names(folder.path()), ["seen.koel"]);
+    }
+}
+
+#[test]
+fn a_filter_is_open_once_at_a_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("seen.koel");
+    let make = || builders()[2].clone().build();
+    let seen = DurableFilter::open_with(&path, SyncPolicy::Never, make).expect("a filter");
+    let error = DurableFilter::open_with(&path, SyncPolicy::Never, make).expect_err("in use");
+    assert_eq!(error.kind(), DurableErrorKind::InUse);
+    assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+    drop(seen);
+    drop(DurableFilter::open_with(&path, SyncPolicy::Never, make).expect("a filter"));
+}
+
+/// Each process begins a journal, and none lives long enough for a checkpoint.
+#[test]
+fn changes_of_several_processes_are_made_again_in_their_order() {
+    for builder in &builders() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("seen.koel");
+        drop(open(&path, builder));
+        let in_the_way = folder.path().join(".seen.koel.koel-saving");
+        std::fs::create_dir(&in_the_way).expect("a folder");
+        for process in 0..5u64 {
+            let seen = open(&path, builder);
+            for item in 0..1_000 {
+                let was_there = process > 0 && (item + process) % 3 != 0;
+                assert_eq!(seen.contains(&item), was_there, "{process}: {item}");
+                if was_there {
+                    assert!((item + process + 1) % 3 != 0 || seen.remove(&item).expect("a change"));
+                } else if (item + process + 1) % 3 != 0 {
+                    assert!(seen.insert_if_absent(&item).expect("room"));
+                }
+            }
+            assert!(seen.checkpoint().is_err());
+            drop(seen);
+        }
+        assert!(names(folder.path()).len() > 6, "{:?}", names(folder.path()));
+        std::fs::remove_dir(&in_the_way).expect("a folder");
+        let seen = open(&path, builder);
+        assert_eq!(seen.filter().len(), (0..1_000).filter(|item| (item + 5) % 3 != 0).count());
+        seen.close().expect("a checkpoint");
+        assert_eq!(names(folder.path()), ["seen.koel"]);
+    }
+}
+
+/// A child has the mappings of its parent, and must not write there.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_child_changes_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("seen.koel");
+    let seen = open(&path, &builders()[2]);
+    assert!(seen.insert_if_absent(&1u64).expect("room"));
+    let quiet = seen.quiesced();
+    // SAFETY: the child calls only what needs no other thread, and ends at once.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let refused = |result: Result<bool, DurableError>| {
+            result.is_err_and(|error| error.kind() == DurableErrorKind::Forked)
+        };
+        let right = refused(seen.insert_if_absent(&2u64))
+            && refused(seen.remove(&1u64))
+            && refused(seen.insert_if_absent_many(&[2u64]).map(|_| true))
+            && refused(seen.clear().map(|()| true))
+            && refused(seen.checkpoint().map(|()| true))
+            && refused(seen.sync().map(|()| true))
+            && seen.filter().contains(&1u64);
+        seen.leave_to_parent();
+        drop(seen);
+        // SAFETY: it ends the child.
+        unsafe { libc::_exit(if right { 0 } else { 1 }) };
+    }
+    drop(quiet);
+    let mut status = 0;
+    // SAFETY: it is a child of this process.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0);
+    assert!(seen.contains(&1u64) && seen.insert_if_absent(&2u64).expect("room"));
+    drop(seen);
+    let seen = open(&path, &builders()[2]);
+    assert!(seen.contains(&1u64) && seen.contains(&2u64));
+}
+
+#[test]
+fn a_state_has_its_journals_whatever_it_is_called() {
+    let builder = &builders()[2];
+    let folder = tempfile::tempdir().expect("a folder");
+    let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+    std::fs::create_dir(&real).expect("a folder");
+    std::os::unix::fs::symlink("real/seen.koel", &link).expect("a link");
+    for item in 0..10u64 {
+        let path = if item % 2 == 0 { link.clone() } else { real.join("seen.koel") };
+        let seen = open(&path, builder);
+        assert!((0..item).all(|before| seen.contains(&before)), "{item}");
+        assert!(seen.insert_if_absent(&item).expect("room"));
+        if item == 5 {
+            seen.checkpoint().expect("a checkpoint");
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Each system call of an open filter fails, or is the last one of its process.
+
+use crate::child::{BEGIN, END};
+use crate::process::{again, names};
+use crate::rounds::rounds;
+use crate::strace::{Call, watch};
+use koel::{ConcurrentCuckooFilter, DurableError, DurableFilter, StableHash, SyncPolicy};
+use std::fs::{self, File};
+use std::io::Write;
+use std::ops::Range;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+pub const TESTS: &[(&str, fn())] = &[
+    ("whatever_fails_no_answer_of_a_durable_filter_is_lost", whatever_fails),
+    ("whenever_it_is_killed_no_answer_of_a_durable_filter_is_lost", whenever_it_is_killed),
+    ("each_answer_of_a_durable_filter_is_synced", each_answer_is_synced),
+];
+
+const NAME: &str = "seen.koel";
+
+/// What an earlier process has added, and had no time to put into the state.
+const EARLIER: Range<u64> = 1_000..1_020;
+
+fn open(path: &Path, policy: SyncPolicy) -> Result<DurableFilter, DurableError> {
+    let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(7));
+    let builder = builder.false_positive_rate(1e-7).capacity(100).growing();
+    DurableFilter::open_with(path, policy, || builder.build())
+}
+
+/// Notes what was answered: which item, and whether it is there from then on.
+struct Notes(File);
+
+impl Notes {
+    fn add(&mut self, item: u64, is_there: bool) {
+        self.0.write_all(&(item << 1 | u64::from(is_there)).to_le_bytes()).expect("a note");
+    }
+}
+
+fn step(seen: &DurableFilter, notes: &mut Notes, adds: Range<u64>, removes: Range<u64>) -> String {
+    let mut said = String::new();
+    let mut note = |error: DurableError| {
+        if said.is_empty() {
+            said = format!("; {:?}: {error}", error.kind());
+        }
+    };
+    for item in adds {
+        match seen.insert_if_absent(&item) {
+            Ok(new) => {
+                assert!(new);
+                notes.add(item, true);
+            }
+            Err(error) => note(error),
+        }
+    }
+    for item in removes.filter(|item| seen.contains(item)) {
+        match seen.remove(&item) {
+            Ok(removed) => {
+                assert!(removed);
+                notes.add(item, false);
+            }
+            Err(error) => note(error),
+        }
+    }
+    said
+}
+
+fn told(what: &str, result: Result<(), DurableError>) -> String {
+    let failed = |error: DurableError| format!("; {what}: {:?}: {error}", error.kind());
+    result.err().map(failed).unwrap_or_default()
+}
+
+/// The task of a child process.
+pub fn work(task: &[String]) -> ! {
+    let (path, notes) = (Path::new(&task[1]), File::create(&task[2]).expect("a file"));
+    let policy = match &*task[3] {
+        "each" => SyncPolicy::Each,
+        "often" => SyncPolicy::Every(Duration::from_millis(5)),
+        _ => SyncPolicy::Never,
+    };
+    let mut notes = Notes(notes);
+    let _ = fs::metadata(BEGIN);
+    let said = match open(path, policy) {
+        Err(error) => format!("cannot open: {:?}: {error}", error.kind()),
+        // Until a sync has failed.
+        Ok(seen) if task[3] == "often" => {
+            let failed = (0..).find_map(|item| {
+                std::thread::sleep(Duration::from_millis(1));
+                seen.insert_if_absent(&(item % 10_000 + 50_000)).err()
+            });
+            told("add", failed.map_or(Ok(()), Err))
+        }
+        Ok(seen) => {
+            let mut said = String::from("open");
+            said += &step(&seen, &mut notes, 0..10, 1_000..1_002);
+            said += &told("checkpoint", seen.checkpoint());
+            said += &step(&seen, &mut notes, 10..20, 0..5);
+            said += &told("sync", seen.sync());
+            said += &step(&seen, &mut notes, 20..30, 5..15);
+            said += &told("close", seen.close());
+            said
+        }
+    };
+    let _ = fs::metadata(END);
+    println!("OUTCOME {said}");
+    std::process::exit(0);
+}
+
+struct Scene {
+    folder: tempfile::TempDir,
+    notes: tempfile::NamedTempFile,
+}
+
+impl Scene {
+    /// A state with a journal.
+    fn new() -> Scene {
+        let folder = tempfile::tempdir().expect("a folder");
+        let seen = open(&folder.path().join(NAME), SyncPolicy::Never).expect("a filter");
+        EARLIER.for_each(|item| assert!(seen.insert_if_absent(&item).expect("room")));
+        drop(seen);
+        Scene { folder, notes: tempfile::NamedTempFile::new().expect("a file") }
+    }
+
+    fn worker(&self, policy: &str) -> Command {
+        let path = self.folder.path().join(NAME);
+        let words = [Some("durable"), path.to_str(), self.notes.path().to_str(), Some(policy)];
+        again("", &words.map(|word| word.expect("text")))
+    }
+
+    /// All that was answered is as it was answered, and nothing is in the way of another process.
+    fn check(&self, what: &str) {
+        let path = self.folder.path().join(NAME);
+        let seen = open(&path, SyncPolicy::Never).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let notes = fs::read(self.notes.path()).expect("a file");
+        let mut last = std::collections::BTreeMap::from_iter(EARLIER.map(|item| (item, true)));
+        for note in notes.as_chunks::<8>().0 {
+            let note = u64::from_le_bytes(*note);
+            last.insert(note >> 1, note & 1 == 1);
+        }
+        // The last change of a process that was killed, or that an error has stopped, may have been made.
+        let wrong = last.iter().filter(|(item, is_in)| seen.contains(*item) != **is_in).count();
+        assert!(wrong <= usize::from(what.contains("KILL")), "{what}: {wrong} answers are lost");
+        assert!((2_000..3_000u64).all(|item| !seen.contains(&item)), "{what}");
+        seen.close().unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(names(self.folder.path()), [NAME], "{what}");
+    }
+}
+
+/// The system calls that may fail, and how.
+const FAILURES: [(&str, &[&str]); 14] = [
+    ("readlink", &["EIO"]),
+    ("statx", &["EIO", "EACCES"]),
+    ("open", &["EMFILE", "ENOSPC", "EROFS", "EACCES"]),
+    ("flock", &["EIO", "ENOLCK"]),
+    ("getdents", &["EIO"]),
+    ("pread", &["EIO", "EINTR"]),
+    ("read", &["EIO"]),
+    ("pwrite", &["ENOSPC", "EIO", "EINTR"]),
+    ("write", &["ENOSPC", "EIO"]),
+    ("fallocate", &["ENOSPC", "EIO", "EOPNOTSUPP", "EINTR"]),
+    ("mmap", &["ENOMEM"]),
+    ("ftruncate", &["EIO", "EINTR"]),
+    ("fsync", &["EIO"]),
+    ("fdatasync", &["EIO", "EINTR"]),
+];
+
+/// Also those that cannot fail, or whose failure is of no consequence.
+const OTHERS: [&str; 3] = ["rename", "unlink", "munmap"];
+
+/// Those of the files of the filter.
+fn calls(scene: &Scene, policy: &str) -> Vec<Call> {
+    let whole = watch(&scene.worker(policy), &[]);
+    assert_eq!(whole.outcome.as_deref(), Some("open"));
+    let (folder, notes) = (scene.folder.path().to_str(), scene.notes.path().to_str());
+    let (folder, notes) = (folder.expect("text"), notes.expect("text"));
+    let is_own = |call: &&Call| call.text.contains(folder) && !call.text.contains(notes);
+    let calls: Vec<Call> = whole.calls().iter().filter(is_own).cloned().collect();
+    assert!(calls.len() > 50, "{calls:?}");
+    calls
+}
+
+fn whatever_fails() {
+    let (mut skipped, mut failures, mut reported) = (0, 0, 0);
+    for call in calls(&Scene::new(), "never") {
+        let errors = FAILURES.iter().filter(|(name, _)| call.is(name)).flat_map(|(_, all)| *all);
+        let others = OTHERS.iter().filter(|name| call.is(name)).map(|_| &"EIO");
+        for (number, error) in errors.chain(others).enumerate() {
+            // A short run takes one error for every third call.
+            let is_short =
+                number == call.nth % 2 && (call.nth + failures + skipped).is_multiple_of(3);
+            if !rounds(is_short, true) {
+                skipped += usize::from(number == 0);
+                continue;
+            }
+            let scene = Scene::new();
+            let failure = format!("{}:error={error}:when={}", call.name, call.nth);
+            let run = watch(&scene.worker("never"), &[failure]);
+            let said = run.outcome.clone().unwrap_or_default();
+            let what = format!("{error} at {}: {said}", call.text);
+            assert_eq!(run.injected().len(), 1, "no call has failed: {what}");
+            assert!(said.starts_with("open") || said.starts_with("cannot open"), "{what}");
+            reported += usize::from(said != "open");
+            failures += 1;
+            scene.check(&what);
+        }
+    }
+    println!("    {failures} failures, {reported} of them reported");
+    assert!(reported > rounds(10, 100));
+}
+
+fn whenever_it_is_killed() {
+    let calls = calls(&Scene::new(), "never");
+    for call in calls.iter().step_by(rounds(9, 1)) {
+        let scene = Scene::new();
+        let kill = format!("{}:signal=KILL:when={}", call.name, call.nth);
+        let run = watch(&scene.worker("never"), &[kill]);
+        let what = format!("KILL at {}", call.text);
+        assert_eq!(run.signal, Some(9), "{what}");
+        scene.check(&what);
+    }
+    println!("    {} kills", calls.len() / rounds(9, 1));
+}
+
+/// An answer comes after a sync that began after the change; and none comes after one that failed.
+fn each_answer_is_synced() {
+    let log = tempfile::NamedTempFile::new().expect("a file");
+    let run = |scene: &Scene, policy: &str, options: &[&str]| {
+        let worker = scene.worker(policy);
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-y", "-e", "trace=write,fdatasync", "-o"]).arg(log.path());
+        strace.args(options).arg(worker.get_program()).args(worker.get_args());
+        let variables = worker.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        let output = strace.envs(variables).output().expect("strace");
+        let log = fs::read_to_string(log.path()).expect("a log");
+        (String::from_utf8(output.stdout).expect("text"), log)
+    };
+    let scene = Scene::new();
+    let (said, log) = run(&scene, "each", &[]);
+    assert!(said.contains("OUTCOME open\n"), "{said}");
+    let notes = scene.notes.path().to_str().expect("text");
+    let (mut is_synced, mut answers) = (false, 0);
+    for line in log.lines() {
+        let is_sync = line.contains("fdatasync") && line.contains(".journal.");
+        if (is_sync || line.contains("fdatasync resumed")) && line.ends_with("= 0") {
+            is_synced = true;
+        } else if line.contains("write(") && line.contains(notes) {
+            assert!(is_synced, "{line}");
+            (is_synced, answers) = (false, answers + 1);
+        }
+    }
+    assert_eq!(answers, 47);
+    scene.check("each");
+    let scene = Scene::new();
+    let (said, _) = run(&scene, "each", &["-e", "inject=fdatasync:error=EIO:when=3+"]);
+    assert!(said.contains("NotSynced"), "{said}");
+    let answers = fs::read(scene.notes.path()).expect("a file").len() / 8;
+    assert!(answers < 5, "{answers}");
+    // At an interval, it is told with the next change.
+    let scene = Scene::new();
+    let (said, _) = run(&scene, "often", &["-e", "inject=fdatasync:error=EIO:when=5+"]);
+    assert!(said.contains("NotSynced"), "{said}");
+}

@@ -1,6 +1,6 @@
 """The sets that figures.py compares: how each is made, filled, asked and saved."""
 
-import array, functools, hashlib, os, pickle
+import array, functools, hashlib, os, pickle, shutil, tempfile
 
 RATE = 1e-6
 
@@ -300,6 +300,28 @@ class Koel(Kind):
         return Filter(path, create=False)
 
 
+class KoelInFile(Koel):
+    label = "pykoel, kept in a file"
+    note = "each answer survives a kill; its journal is mapped memory until it is closed, which is its save"
+
+    def __init__(self):
+        self.made = 0
+
+    @functools.cached_property
+    def folder(self):
+        return tempfile.TemporaryDirectory(prefix="pykoel-")
+
+    def make(self, items):
+        from pykoel import Filter
+
+        self.made += 1
+        return Filter(os.path.join(self.folder.name, str(self.made)), rate=self.rate)
+
+    def save(self, seen, path):
+        seen.close()
+        shutil.move(seen.path, path)
+
+
 class KoelTold(Koel):
     label = "pykoel, capacity known"
     told = True
@@ -321,4 +343,5 @@ KINDS = {
     "cuckoopy": Cuckoopy(),
     "pykoel": Koel(),
     "pykoel-told": KoelTold(),
+    "pykoel-file": KoelInFile(),
 }

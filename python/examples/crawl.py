@@ -2,16 +2,13 @@
 
     python crawl.py https://example.com/ --state example
 
-keeps two files. `example.koel` is a filter of the pages that were fetched, which takes a few bytes a page. It is saved
-every few seconds. `example.urls` lists the URLs that were found. A run begins with those that the filter does not have.
+keeps two files. `example.koel` is a filter of the pages that were fetched, which takes a few bytes a page. A page that
+was added to it is there after the end of the process, however it ends. `example.urls` lists the URLs that were found. A
+run begins with those that the filter does not have.
 
 The URLs that a page links to are in the list before the page is in the filter. So this is what the end of a process
-at any moment, even by SIGKILL, costs:
-
-* No URL that a fetched page links to is lost.
-* Pages that are in flight, or that were fetched after the last complete save began, may be fetched again.
-
-Ctrl-C saves first. Then only the pages that are in flight are fetched again.
+at any moment, by Ctrl-C or by SIGKILL, costs: the pages that are in flight are fetched again. No URL that a fetched
+page links to is lost.
 
 Not promised: of the pages, the fraction `--rate` is taken for fetched and never is. If the machine itself goes down,
 the list may lack lines that the filter relies on. A page that cannot be reached, or whose server fails (500 and above),
@@ -102,18 +99,9 @@ class Crawl:
                     del self.waiting[url]
             self.queue.task_done()
 
-    async def save(self, seconds: float) -> None:
-        while True:
-            await asyncio.sleep(seconds)
-            try:
-                await asyncio.to_thread(self.seen.save)
-            except OSError as error:
-                print(f"Could not save, and tries again: {error}", flush=True)
-
-    async def run(self, workers: int, save_seconds: float) -> None:
+    async def run(self, workers: int) -> None:
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)) as session:
             tasks = [asyncio.create_task(self.work(session)) for _ in range(workers)]
-            tasks.append(asyncio.create_task(self.save(save_seconds)))
             done = asyncio.create_task(self.queue.join())
             # A task that ends has failed. Without it, the queue might never be done.
             await asyncio.wait([done, *tasks], return_when=asyncio.FIRST_COMPLETED)
@@ -129,16 +117,15 @@ def main() -> None:
     parser.add_argument("--state", type=Path, default=Path("crawl"), help="the files to keep, without their endings")
     parser.add_argument("--workers", type=int, default=8, help="how many pages to fetch at once")
     parser.add_argument("--pages", type=int, default=10_000, help="how many pages to fetch in this run at most")
-    parser.add_argument("--save-seconds", type=float, default=5.0, help="how often to save")
     parser.add_argument("--rate", type=float, default=1e-6, help="the fraction of pages that may be left out")
     options = parser.parse_args()
     host = urlsplit(options.urls[0]).netloc
-    # The filter is saved when the block ends, and by no other process in between.
+    # No other process has the filter meanwhile.
     with Filter(f"{options.state}.koel", rate=options.rate) as seen:
         crawl = Crawl(seen, Path(f"{options.state}.urls"), host, options.pages)
         crawl.put(crawl.links(options.urls[0], options.urls))
         try:
-            asyncio.run(crawl.run(options.workers, options.save_seconds))
+            asyncio.run(crawl.run(options.workers))
         except KeyboardInterrupt:
             print("Stopped.")
         print(

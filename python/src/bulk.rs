@@ -1,36 +1,26 @@
 //! Many items at once: piece by piece, and the table without the interpreter's lock.
 
 use crate::errors;
-use crate::fork::detached;
 use crate::items::Items;
-use crate::kept::Kept;
-use koel::{Full, Prehashed};
+use koel::{Full, Prehashed, StableHash};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-/// Asks the table of a filter about all items, and returns its answers in a list. `open` returns the filter, unless
-/// it is closed.
-pub fn answer<'k>(
+/// Asks a filter about all items, and returns its answers in a list. `ask` asks it about a piece of them.
+pub fn answer(
     py: Python<'_>,
     items: &Bound<'_, PyAny>,
-    open: impl Fn() -> PyResult<&'k Kept>,
-    ask: impl Fn(&Kept, &[Prehashed]) -> Vec<Result<bool, Full>> + Sync,
+    hasher: StableHash,
+    ask: impl Fn(&[Prehashed]) -> PyResult<Vec<Result<bool, Full>>>,
 ) -> PyResult<Py<PyList>> {
     let mut items = Items::of(items)?;
     let (answers, mut hashes) = (PyList::empty(py), Vec::new());
-    let kept = open()?;
     loop {
-        items.next_piece(py, kept, &mut hashes)?;
+        items.next_piece(py, hasher, &mut hashes)?;
         if hashes.is_empty() {
             return Ok(answers.unbind());
         }
-        let piece = detached(py, || {
-            kept.keep_up();
-            ask(kept, &hashes)
-        });
-        // If it was closed meanwhile, the file may not have them.
-        open()?;
-        for answer in piece {
+        for answer in ask(&hashes)? {
             answers.append(answer.map_err(errors::of_full)?)?;
         }
         // Somebody may have pressed Ctrl-C.

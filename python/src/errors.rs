@@ -1,6 +1,9 @@
 //! koel's errors as Python's own.
 
-use koel::{BuildError, BuildErrorKind, Full, FullKind, SnapshotError, SnapshotErrorKind};
+use koel::{
+    BuildError, BuildErrorKind, DurableError, DurableErrorKind, Full, FullKind, SnapshotError,
+    SnapshotErrorKind, UnionError,
+};
 use koel_state::claim::ClaimError;
 use libc::{EAGAIN, EINVAL, ENOENT};
 use pyo3::exceptions::{
@@ -17,26 +20,56 @@ fn of_system(number: i32, text: impl Display, path: Option<&Path>) -> PyErr {
     PyOSError::new_err((number, text.to_string(), path))
 }
 
-/// The text without the path at its beginning, which Python adds itself.
+/// The text without the path at its beginning and the number of the system's error, which Python adds itself.
 fn without_path(text: &str, path: Option<&Path>) -> String {
     let path = path.map(|path| format!("{}: ", path.display())).unwrap_or_default();
     let text = text.strip_prefix(&path).unwrap_or(text);
-    match text.find(" (os error ") {
-        Some(end) => text[..end].to_string(),
+    let number = text.find(" (os error ").and_then(|at| Some(at..at + text[at..].find(')')? + 1));
+    match number {
+        Some(number) => format!("{}{}", &text[..number.start], &text[number.end..]),
         None => text.to_string(),
     }
 }
 
 pub fn of_snapshot(error: &SnapshotError) -> PyErr {
-    let (text, path) = (error.to_string(), error.path());
+    of_file(error.kind(), &error.to_string(), error.path(), error.io_error())
+}
+
+/// An error about a filter's file.
+fn of_file(
+    kind: SnapshotErrorKind,
+    text: &str,
+    path: Option<&Path>,
+    error: Option<&io::Error>,
+) -> PyErr {
+    let number = error.and_then(io::Error::raw_os_error);
+    match (kind, number) {
+        (SnapshotErrorKind::OutOfMemory, _) => PyMemoryError::new_err(text.to_string()),
+        (SnapshotErrorKind::Busy, _) => of_system(EAGAIN, without_path(text, path), path),
+        (SnapshotErrorKind::NotFound, None) => of_system(ENOENT, without_path(text, path), path),
+        (SnapshotErrorKind::NotAFile, _) => of_system(EINVAL, without_path(text, path), path),
+        (_, Some(number)) => of_system(number, without_path(text, path), path),
+        (SnapshotErrorKind::Io, None) => PyOSError::new_err(text.to_string()),
+        _ => PyValueError::new_err(text.to_string()),
+    }
+}
+
+/// An error of a filter, which has this file if it has one.
+#[cold]
+pub fn of_durable(error: &DurableError, file: Option<&Path>) -> PyErr {
+    let text = error.to_string();
     let number = error.io_error().and_then(io::Error::raw_os_error);
+    let path = error.path().or(file);
     match (error.kind(), number) {
-        (SnapshotErrorKind::OutOfMemory, _) => PyMemoryError::new_err(text),
-        (SnapshotErrorKind::Busy, _) => of_system(EAGAIN, without_path(&text, path), path),
-        (SnapshotErrorKind::NotFound, None) => of_system(ENOENT, without_path(&text, path), path),
-        (SnapshotErrorKind::NotAFile, _) => of_system(EINVAL, without_path(&text, path), path),
+        (DurableErrorKind::Full(kind), _) => of_full_kind(kind, text),
+        (DurableErrorKind::State(kind), _) => of_file(kind, &text, error.path(), error.io_error()),
+        (DurableErrorKind::Build(BuildErrorKind::OutOfMemory), _) => PyMemoryError::new_err(text),
+        _ if error.is_in_use() => of_system(EAGAIN, without_path(&text, file), file),
+        (DurableErrorKind::Forked, _) => of_system(EAGAIN, text, file),
         (_, Some(number)) => of_system(number, without_path(&text, path), path),
-        (SnapshotErrorKind::Io, None) => PyOSError::new_err(text),
+        (DurableErrorKind::InUse, None) => of_system(EINVAL, without_path(&text, file), file),
+        (DurableErrorKind::NoSpace | DurableErrorKind::NotSynced, None) => PyOSError::new_err(text),
+        // Not as it should be: damaged, or of another state.
         _ => PyValueError::new_err(text),
     }
 }
@@ -58,14 +91,26 @@ pub fn of_build(error: &BuildError) -> PyErr {
 }
 
 pub fn of_full(full: Full) -> PyErr {
-    match full.kind() {
+    of_full_kind(full.kind(), full.to_string())
+}
+
+fn of_full_kind(kind: FullKind, text: String) -> PyErr {
+    match kind {
         FullKind::LimitReached => PyMemoryError::new_err(
             "the filter has reached its limit, so this item was not added: raise max_bytes",
         ),
         FullKind::NoMemory => PyMemoryError::new_err(
             "there is no memory for the filter to grow, so this item was not added",
         ),
-        _ => PyOverflowError::new_err(full.to_string()),
+        _ => PyOverflowError::new_err(text),
+    }
+}
+
+/// Filters could not be merged.
+pub fn of_union(error: &UnionError) -> PyErr {
+    match error.full() {
+        Some(full) => of_full(full),
+        None => PyValueError::new_err(error.to_string()),
     }
 }
 

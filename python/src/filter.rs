@@ -2,20 +2,17 @@
 
 use crate::fork::{attached, detached};
 use crate::kept::Kept;
-use crate::open::{Asked, check_refresh, claim, seconds};
+use crate::open::{self, Asked};
 use crate::place::{Place, absolute};
 use crate::{bulk, errors, items};
+use koel::{DurableError, Full, Prehashed, StableHash, SyncPolicy};
+use koel_state::claim::Claim;
+use koel_state::window::Window;
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple, PyType};
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// In seconds: some thirty years, instead of for ever.
-const LONGEST_WAIT: f64 = 1e9;
 
 /// An approximate set that grows, of `str` and `bytes`, shared by threads and kept in a file.
 ///
@@ -29,7 +26,12 @@ const LONGEST_WAIT: f64 = 1e9;
 /// takes five to seven bytes, however long it is. A `str` equals its UTF-8 bytes.
 ///
 /// `path`: where the filter is kept. It is loaded if it is there, and made at once if not; the process has it
-/// for itself until the filter is closed. Without a path, the filter is only in memory.
+/// for itself until the filter is closed. What a call has answered survives the end of the process, also a kill: it
+/// is in a journal beside the file until the filter is saved or closed. Without a path, the filter is only in memory.
+///
+/// `sync`, of a filter with a path, is for power failures: every how many seconds (or which `timedelta`) changes are
+/// written to the disk. With 0, before a call returns that has changed something; threads share that. With `None`, when
+/// the system does.
 ///
 /// The rest is for a new filter, and is checked if the file is there:
 ///
@@ -46,40 +48,46 @@ const LONGEST_WAIT: f64 = 1e9;
 /// another process that has it, before `BlockingIOError`.
 #[pyclass(module = "pykoel", frozen, weakref)]
 pub struct Filter {
-    kept: Kept,
-    place: Option<Arc<Place>>,
+    place: Place,
+    hasher: StableHash,
+    window: Option<Window>,
     refresh: bool,
-    /// `Relaxed`: it publishes nothing. The interpreter's lock orders it with operations on one item; without such a
-    /// lock, an item that is added while another thread closes the filter may be answered, and not saved.
-    closed: AtomicBool,
 }
 
 impl Filter {
-    fn new(kept: Kept, place: Option<Arc<Place>>, refresh: bool) -> Self {
-        Filter { kept, place, refresh, closed: AtomicBool::new(false) }
+    fn new(kept: Kept, refresh: bool, place: impl FnOnce(Kept) -> Place) -> Self {
+        let (hasher, window) = (*kept.filter().hasher(), kept.window());
+        Filter { place: place(kept), hasher, window, refresh }
     }
 
-    /// The filter, if it is not closed.
-    #[inline]
-    fn kept(&self) -> PyResult<&Kept> {
-        if self.closed.load(Relaxed) { Err(errors::closed()) } else { Ok(&self.kept) }
+    fn in_memory(kept: Kept, refresh: bool) -> Self {
+        Self::new(kept, refresh, Place::in_memory)
     }
 
-    /// The filter, for an operation at this time.
-    #[inline]
-    fn now(&self, py: Python<'_>) -> PyResult<&Kept> {
-        let kept = self.kept()?;
-        if kept.is_late() {
-            detached(py, || kept.keep_up());
-        }
-        Ok(kept)
+    /// What a change that was not made says.
+    fn failed(&self) -> impl Fn(DurableError) -> PyErr + '_ {
+        |error| errors::of_durable(&error, self.place.path())
+    }
+}
+
+/// A filter that was not closed lets other threads go on while it leaves its file.
+impl Drop for Filter {
+    fn drop(&mut self) {
+        Python::attach(|py| {
+            let error = PyErr::take(py);
+            self.place.abandon(py);
+            error.inspect(|error| error.clone_ref(py).restore(py));
+        });
     }
 }
 
 #[pymethods]
 impl Filter {
     #[new]
-    #[pyo3(signature = (path=None, *, rate=None, capacity=None, remembers=None, refresh=false, max_bytes=None, seed=None, create=true, wait=0.0))]
+    #[pyo3(
+        signature = (path=None, *, rate=None, capacity=None, remembers=None, refresh=false, max_bytes=None, seed=None, create=true, wait=0.0, sync=None),
+        text_signature = "(path=None, *, rate=None, capacity=None, remembers=None, refresh=False, max_bytes=None, seed=None, create=True, wait=0.0, sync=1.0)"
+    )]
     #[allow(clippy::too_many_arguments, reason = "they are named in Python")]
     fn open(
         py: Python<'_>,
@@ -92,42 +100,42 @@ impl Filter {
         seed: Option<u64>,
         create: bool,
         wait: f64,
+        #[pyo3(from_py_with = open::sync)] sync: Option<SyncPolicy>,
     ) -> PyResult<Self> {
         let asked = Asked {
             rate,
             capacity,
-            remembers: remembers.map(seconds).transpose()?,
+            remembers: remembers.map(open::remembers).transpose()?,
             refresh,
             max_bytes: max_bytes.unwrap_or(usize::MAX),
             seed,
             create,
         };
-        let Some(path) = path else {
-            let kept = detached(py, || asked.build())?;
-            return Ok(Self::new(kept, None, refresh));
-        };
-        if wait.is_nan() || wait < 0.0 {
-            return Err(PyValueError::new_err("wait must be a number of seconds, from 0 on"));
+        match path {
+            Some(path) => {
+                let policy = sync.unwrap_or_default();
+                let in_file = |kept| Place::in_file(&path, kept, policy == SyncPolicy::Each);
+                let take = |kept| Self::new(kept, refresh, in_file);
+                asked.open(py, &path, policy, open::wait(wait)?, take)
+            }
+            None if sync.is_some() => {
+                Err(PyValueError::new_err("sync is for a filter with a file: pass path, too"))
+            }
+            None => Ok(Self::in_memory(detached(py, || asked.build())?, refresh)),
         }
-        let wait = Duration::from_secs_f64(wait.min(LONGEST_WAIT));
-        let place = claim(py, &path, wait)?;
-        let kept = detached(py, || asked.load_or_build(&place))?;
-        Ok(Self::new(kept, Some(place), refresh))
     }
 
     /// Adds an item, and returns True if it was new. Of threads that add one item at once, one gets True.
     #[inline]
     fn add(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let kept = self.now(py)?;
-        let (hash, _) = items::hash(kept, item)?;
-        attached(py, || kept.add(hash, self.refresh)).map_err(errors::of_full)
+        let (hash, _) = items::hash(self.hasher, item)?;
+        self.place.change(py, |kept| kept.add(hash, self.refresh).map_err(self.failed()))
     }
 
     /// Whether the item was added.
     fn __contains__(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let kept = self.now(py)?;
-        let (hash, _) = items::hash(kept, item)?;
-        Ok(attached(py, || kept.filter.contains(&hash)))
+        let (hash, _) = items::hash(self.hasher, item)?;
+        self.place.shortly(py, |kept| Ok(kept.contains(hash)))
     }
 
     /// Removes an item if it is there, and returns whether it was.
@@ -135,9 +143,8 @@ impl Filter {
     /// Remove only what was added, that is, for which `add` returned True. Removing anything else may, as rarely
     /// as `rate`, remove another item.
     fn discard(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let kept = self.now(py)?;
-        let (hash, _) = items::hash(kept, item)?;
-        Ok(attached(py, || kept.filter.remove(&hash)))
+        let (hash, _) = items::hash(self.hasher, item)?;
+        self.place.change(py, |kept| kept.discard(hash).map_err(self.failed()))
     }
 
     /// Removes an item like `discard`, and raises KeyError if it is not there.
@@ -154,108 +161,74 @@ impl Filter {
     /// are taken for hashes, as `hash_of` returns them. Other threads run meanwhile. If an item cannot be added,
     /// the items of earlier pieces (of some thousand) have been.
     fn add_many(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<Py<PyList>> {
-        bulk::answer(py, items, || self.kept(), |kept, hashes| kept.add_many(hashes, self.refresh))
+        self.of_many(py, items, |kept, hashes| kept.add_many(hashes, self.refresh))
     }
 
     /// Looks up many items, and returns a list of True and False. It takes what `add_many` takes.
     fn contains_many(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<Py<PyList>> {
-        bulk::answer(
-            py,
-            items,
-            || self.kept(),
-            |kept, hashes| kept.filter.contains_many(hashes).into_iter().map(Ok).collect(),
-        )
+        self.of_many(py, items, |kept, hashes| Ok(all_answered(kept.contains_many(hashes))))
     }
 
     /// Removes many items, as `discard` removes one, and returns a list of True and False.
     fn discard_many(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<Py<PyList>> {
-        bulk::answer(
-            py,
-            items,
-            || self.kept(),
-            |kept, hashes| kept.filter.remove_many(hashes).into_iter().map(Ok).collect(),
-        )
+        self.of_many(py, items, |kept, hashes| kept.discard_many(hashes).map(all_answered))
     }
 
     /// The hash of an item in this filter, from 0 to 2**64 - 1: the XXH3 of its bytes, with the filter's seed.
     fn hash_of(&self, item: &Bound<'_, PyAny>) -> PyResult<u64> {
-        items::hash(self.kept()?, item).map(|(hash, _)| hash.0)
+        items::hash(self.hasher, item).map(|(hash, _)| hash.0)
     }
 
     /// Removes all items. The filter keeps the memory that it has.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
-        let kept = self.kept()?;
-        detached(py, || kept.filter.clear());
-        Ok(())
+        self.place.at_length(py, |kept| kept.clear().map_err(self.failed()))
     }
 
     /// Adds what another filter knows, and returns how many items came. Both must have been made with one seed,
     /// for one capacity, and be alike in everything else: it raises ValueError otherwise, and nothing has changed.
     /// If it raises MemoryError, a part has come.
+    ///
+    /// A filter in a file is saved then, and other threads that use it wait for that. A kill before `merge` returns may
+    /// leave none of what came. If it raises OSError, what came is lost in a kill, until a save succeeds.
     fn merge(&self, py: Python<'_>, other: &Filter) -> PyResult<usize> {
-        let (kept, other) = (self.now(py)?, other.now(py)?);
-        if kept.window != other.window {
-            return Err(PyValueError::new_err("these filters remember items for different times"));
-        }
-        // koel would tell of their seeds first, which are mostly different, too.
-        if kept.filter.grows() != other.filter.grows() {
-            return Err(PyValueError::new_err(
-                "one of these filters grows, and the other does not",
-            ));
-        }
-        detached(py, || kept.filter.union(&other.filter)).map_err(|error| match error.full() {
-            Some(full) => errors::of_full(full),
-            None => PyValueError::new_err(error.to_string()),
-        })
+        self.place.merge(py, &other.place)
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        let kept = self.now(py)?;
-        Ok(attached(py, || kept.filter.len()))
+        self.place.shortly(py, |kept| Ok(kept.filter().len()))
     }
 
-    /// Saves the filter to its file, or a copy to another path. Other threads go on meanwhile.
+    /// Saves a copy to another path. Without one, makes a checkpoint: the file then has all changes, and the journal
+    /// beside it none. Other threads go on meanwhile.
     ///
-    /// The file is replaced as a whole or not at all, and has a checksum. What was added before the call is in it.
+    /// A file is replaced as a whole or not at all, and has a checksum. What was added before the call is in it.
     #[pyo3(signature = (path=None))]
     fn save(&self, py: Python<'_>, path: Option<PathBuf>) -> PyResult<()> {
-        let kept = self.now(py)?;
+        let own = self.place.path();
         match (&self.place, path) {
-            (Some(place), None) => detached(py, || place.save(kept)),
-            (Some(place), Some(path)) if absolute(&path) == place.path() => {
-                detached(py, || place.save(kept))
+            (Place::File(opened), None) => self.place.at_length(py, |kept| opened.save(kept)),
+            (Place::File(opened), Some(path)) if own == Some(&absolute(&path)) => {
+                self.place.at_length(py, |kept| opened.save(kept))
             }
-            (_, Some(path)) => {
-                let place = claim(py, &path, Duration::ZERO)?;
-                detached(py, || place.save(kept))
-            }
-            (None, None) => Err(PyTypeError::new_err(
-                "this filter has no file: name a path, here or when it is made",
-            )),
+            (_, Some(path)) => self.place.at_length(py, |kept| {
+                let claim = Claim::lay(&path, Duration::ZERO);
+                let _claim = claim.map_err(|error| errors::of_claim(&error, &path))?;
+                kept.save(&path).map_err(|error| errors::of_snapshot(&error))
+            }),
+            (Place::Memory { .. }, None) => self.place.shortly(py, |_| {
+                Err(PyTypeError::new_err(
+                    "this filter has no file: name a path, here or when it is made",
+                ))
+            }),
         }
     }
 
-    /// Saves the filter if it has a file, leaves the file to others, and ends all use of the filter.
+    /// Ends all use of the filter. One with a file leaves it to others, with all changes and without a journal.
     ///
-    /// In a child that was forked it does not save: the file is the parent's.
+    /// If it raises OSError, the filter is closed as well, and nothing is lost: what the file does not have is in the
+    /// journal beside it. In a child that was forked, the file stays as it is: it is the parent's.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        // Closed first: what is added from here on is refused, and not lost.
-        if self.closed.swap(true, Relaxed) {
-            return Ok(());
-        }
-        let Some(place) = &self.place else { return Ok(()) };
-        let closed = detached(py, || {
-            if !place.is_of_parent() {
-                self.kept.keep_up();
-                place.save(&self.kept)?;
-            }
-            place.leave();
-            Ok(())
-        });
-        if closed.is_err() {
-            self.closed.store(false, Relaxed);
-        }
-        closed
+        self.place.close(py)
     }
 
     fn __enter__(this: Py<Self>) -> Py<Self> {
@@ -269,26 +242,25 @@ impl Filter {
 
     /// Whether the filter is closed.
     #[getter]
-    fn closed(&self) -> bool {
-        self.closed.load(Relaxed)
+    fn closed(&self, py: Python<'_>) -> bool {
+        attached(py, || self.place.is_closed())
     }
 
     /// The path of its file, or None.
     #[getter]
     fn path(&self) -> Option<PathBuf> {
-        self.place.as_ref().map(|place| place.path().to_path_buf())
+        self.place.path().map(Path::to_path_buf)
     }
 
     /// For how many seconds items are remembered at least (rounded up), or None if for ever.
     #[getter]
     fn remembers(&self) -> Option<u64> {
-        self.kept.window.map(|window| window.seconds())
+        self.window.map(|window| window.seconds())
     }
 
     /// The figures of the filter.
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let kept = self.now(py)?;
-        let stats = detached(py, || kept.filter.stats());
+        let stats = self.place.at_length(py, |kept| Ok(kept.filter().stats()))?;
         let fields = PyDict::new(py);
         fields.set_item("items", stats.items)?;
         fields.set_item("size_in_bytes", stats.size_in_bytes)?;
@@ -304,9 +276,8 @@ impl Filter {
 
     /// A copy in memory, without a file.
     fn copy(&self, py: Python<'_>) -> PyResult<Self> {
-        let kept = self.now(py)?;
-        let copy = detached(py, || kept.copy()).map_err(|error| errors::of_build(&error))?;
-        Ok(Self::new(copy, None, self.refresh))
+        let copy = |kept: &Kept| kept.copy().map_err(|error| errors::of_build(&error));
+        Ok(Self::in_memory(self.place.at_length(py, copy)?, self.refresh))
     }
 
     fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
@@ -319,10 +290,10 @@ impl Filter {
 
     /// The bytes that `save` would write.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let kept = self.now(py)?;
         let mut bytes = Vec::new();
-        detached(py, || kept.filter.write_to(&mut bytes))
-            .map_err(|error| errors::of_snapshot(&error))?;
+        self.place.at_length(py, |kept| {
+            kept.filter().write_to(&mut bytes).map_err(|error| errors::of_snapshot(&error))
+        })?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -336,8 +307,8 @@ impl Filter {
         refresh: bool,
     ) -> PyResult<Self> {
         let kept = detached(py, || Kept::read(data))?;
-        check_refresh(&kept, refresh)?;
-        Ok(Self::new(kept, None, refresh))
+        open::check_refresh(kept.window().is_some(), refresh)?;
+        Ok(Self::in_memory(kept, refresh))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
@@ -351,17 +322,37 @@ impl Filter {
             Some(path) => format!("{:?}, ", path),
             None => String::new(),
         };
-        if self.closed.load(Relaxed) {
-            return Ok(format!("<pykoel.Filter {path}closed>"));
-        }
-        let bytes = attached(py, || self.kept.filter.size_in_bytes());
-        Ok(format!("<pykoel.Filter {path}{} items, {bytes} bytes>", self.__len__(py)?))
+        let figures = |kept: &Kept| Ok((kept.filter().len(), kept.filter().size_in_bytes()));
+        Ok(match self.place.shortly(py, figures) {
+            Ok((items, bytes)) => format!("<pykoel.Filter {path}{items} items, {bytes} bytes>"),
+            Err(_) => format!("<pykoel.Filter {path}closed>"),
+        })
     }
+}
+
+impl Filter {
+    /// Asks about many items, piece by piece.
+    fn of_many(
+        &self,
+        py: Python<'_>,
+        items: &Bound<'_, PyAny>,
+        ask: impl Fn(&Kept, &[Prehashed]) -> Result<Vec<Result<bool, Full>>, DurableError> + Sync,
+    ) -> PyResult<Py<PyList>> {
+        // Also if there are no items.
+        self.place.shortly(py, |_| Ok(()))?;
+        bulk::answer(py, items, self.hasher, |hashes| {
+            self.place.at_length(py, |kept| ask(kept, hashes).map_err(self.failed()))
+        })
+    }
+}
+
+fn all_answered(answers: Vec<bool>) -> Vec<Result<bool, Full>> {
+    answers.into_iter().map(Ok).collect()
 }
 
 /// A filter that was pickled.
 #[pyfunction]
 pub fn _restored(py: Python<'_>, data: &[u8], refresh: bool) -> PyResult<Filter> {
     let kept = detached(py, || Kept::read(data))?;
-    Ok(Filter::new(kept, None, refresh))
+    Ok(Filter::in_memory(kept, refresh))
 }

@@ -13,6 +13,10 @@
 //! of before are done, and has it until it is over. So whichever of the two takes it first, the other one waits for
 //! it, however long that may be: an operation that goes on is never in the middle of anything at the moment of the fork.
 //!
+//! A filter in a file has threads of its own. Those that sync hold nothing that a child uses. The one that makes
+//! checkpoints is asked to make none until the fork is over, and a fork waits for one that is being made. Checkpoints
+//! that are asked for are operations like others.
+//!
 //! Nobody sleeps in a queue here. In the child, the queue and its lock would be as they were: so those who wait
 //! look again after some microseconds.
 //!
@@ -24,19 +28,16 @@
 //! written. `open_in_child` has no partner: there is one thread. `NEXT` only spreads threads, so it is `Relaxed`.
 //!
 //! loom does not keep two threads that each write and then read what the other wrote from both reading what was
-//! there before, also with `SeqCst`, so it has no model of this. What fails without `close` is the test of a thousand
+//! there before, also with `SeqCst`, so it has no model of this. What fails without `close` is the test of many
 //! forks.
 
 use crossbeam_utils::CachePadded;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 use std::cell::Cell;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
-
-use crate::place;
 
 /// How often those who wait look again.
 const PERIOD: Duration = Duration::from_micros(20);
@@ -184,31 +185,30 @@ pub fn attached<T: Send>(py: Python<'_>, operation: impl FnOnce() -> T + Send) -
     }
 }
 
-/// Has Python call what is to happen around a fork.
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let hooks = PyDict::new(module.py());
-    hooks.set_item("before", wrap_pyfunction!(before_fork, module)?)?;
-    hooks.set_item("after_in_parent", wrap_pyfunction!(after_fork_in_parent, module)?)?;
-    hooks.set_item("after_in_child", wrap_pyfunction!(after_fork_in_child, module)?)?;
-    module.py().import("os")?.call_method("register_at_fork", (), Some(&hooks))?;
-    Ok(())
+/// Lets no operation begin, waits until none runs, and then for other forks. What is done with the interpreter's lock of
+/// imports comes after those.
+pub fn close<T>(py: Python<'_>, first: impl FnOnce() -> T) -> T {
+    py.detach(|| GATE.close());
+    let _imports = Imports::lock(py);
+    first()
 }
 
-#[pyfunction]
-fn before_fork(py: Python<'_>) {
-    py.detach(|| GATE.close());
+/// This thread is about to fork: it passes the gate.
+pub fn begin() {
     FORKS.set(FORKS.get() + 1);
 }
 
-#[pyfunction]
-fn after_fork_in_parent() {
+/// Returns `true` if this thread makes no other fork.
+pub fn end_in_parent() -> bool {
     FORKS.set(FORKS.get().saturating_sub(1));
+    FORKS.get() == 0
+}
+
+pub fn open() {
     GATE.open();
 }
 
-#[pyfunction]
-fn after_fork_in_child() {
-    place::leave_to_parent();
+pub fn open_in_child() {
     FORKS.set(0);
     GATE.open_in_child();
 }

@@ -3,8 +3,7 @@
 //! A `str` is its UTF-8 bytes. Many items come piece by piece: an iterable is asked for some thousand, or for a
 //! megabyte, while the interpreter's lock is held, and the table is asked without it.
 
-use crate::kept::Kept;
-use koel::Prehashed;
+use koel::{Prehashed, StableHash};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -19,7 +18,7 @@ const LARGE: usize = 1 << 20;
 
 /// Returns the hash of an item, and its length.
 #[inline]
-pub fn hash(kept: &Kept, item: &Bound<'_, PyAny>) -> PyResult<(Prehashed, usize)> {
+pub fn hash(hasher: StableHash, item: &Bound<'_, PyAny>) -> PyResult<(Prehashed, usize)> {
     let bytes = if let Ok(text) = item.cast::<PyString>() {
         text.to_str()?.as_bytes()
     } else if let Ok(bytes) = item.cast::<PyBytes>() {
@@ -29,10 +28,10 @@ pub fn hash(kept: &Kept, item: &Bound<'_, PyAny>) -> PyResult<(Prehashed, usize)
     };
     let hash = match bytes.len() {
         // Neither `str` nor `bytes` ever change, and `item` keeps this one.
-        LARGE.. => item.py().detach(|| kept.hash_of(bytes)),
-        _ => kept.hash_of(bytes),
+        LARGE.. => item.py().detach(|| hasher.hash_bytes(bytes)),
+        _ => hasher.hash_bytes(bytes),
     };
-    Ok((hash, bytes.len()))
+    Ok((Prehashed(hash), bytes.len()))
 }
 
 #[cold]
@@ -95,7 +94,7 @@ impl<'py> Items<'py> {
     pub fn next_piece(
         &mut self,
         py: Python<'py>,
-        kept: &Kept,
+        hasher: StableHash,
         hashes: &mut Vec<Prehashed>,
     ) -> PyResult<()> {
         hashes.clear();
@@ -104,7 +103,7 @@ impl<'py> Items<'py> {
                 let mut bytes = 0;
                 while hashes.len() < MAX_ITEMS && bytes < MAX_BYTES {
                     let Some(item) = iterator.next() else { break };
-                    let (hash, length) = hash(kept, &item?)?;
+                    let (hash, length) = hash(hasher, &item?)?;
                     hashes.push(hash);
                     bytes += length;
                 }

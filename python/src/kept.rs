@@ -1,7 +1,10 @@
-//! A filter, which knows the time if it forgets.
+//! A filter in memory or with its file, which knows the time if it forgets.
 
 use crate::errors;
-use koel::{BuildError, ConcurrentCuckooFilter, Full, Prehashed, SnapshotError, StableHash};
+use koel::{
+    BuildError, ConcurrentCuckooFilter, DurableError, DurableFilter, Full, Prehashed,
+    SnapshotError, StableHash,
+};
 use koel_state::window::Window;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -30,40 +33,62 @@ const EXPECTED_GROWTH: f64 = 5e6;
 /// The same, if the number of items is known.
 const EXPECTED_GROWTH_OF_KNOWN: f64 = 4.0;
 
-/// A filter in memory.
+/// Builds a filter, at the present time.
+pub fn build(plan: Plan) -> Result<ConcurrentCuckooFilter<StableHash>, BuildError> {
+    let growth = match plan.capacity {
+        Some(_) => EXPECTED_GROWTH_OF_KNOWN,
+        None => EXPECTED_GROWTH,
+    };
+    let window = plan.remembers.map(Window::of_seconds);
+    let hasher = plan.seed.map_or_else(StableHash::random, StableHash::with_seed);
+    let mut builder = ConcurrentCuckooFilter::builder()
+        .capacity(plan.capacity.unwrap_or(FIRST_CAPACITY).max(1))
+        .false_positive_rate(plan.rate)
+        .hasher(hasher);
+    if let Some(window) = window {
+        builder = builder.remembers(window.ticks());
+    }
+    let filter = builder.growing().expected_growth(growth).max_bytes(plan.max_bytes).build()?;
+    if let Some(window) = window {
+        filter.tick_to(window.number_now());
+    }
+    Ok(filter)
+}
+
+/// For how long a filter remembers items. An error if another program counts its ticks.
+pub fn window_of(filter: &ConcurrentCuckooFilter<StableHash>) -> Result<Option<Window>, String> {
+    Window::of(filter).map_err(|ticks| {
+        format!(
+            "it remembers items for {ticks} ticks, which another program counts, so nobody knows here when to \
+             forget one"
+        )
+    })
+}
+
 pub struct Kept {
-    pub filter: ConcurrentCuckooFilter<StableHash>,
-    pub window: Option<Window>,
+    table: Table,
+    window: Option<Window>,
+}
+
+enum Table {
+    Memory(ConcurrentCuckooFilter<StableHash>),
+    Durable(DurableFilter<StableHash>),
 }
 
 impl Kept {
-    pub fn build(plan: Plan) -> Result<Kept, BuildError> {
-        let growth = match plan.capacity {
-            Some(_) => EXPECTED_GROWTH_OF_KNOWN,
-            None => EXPECTED_GROWTH,
-        };
-        let window = plan.remembers.map(Window::of_seconds);
-        let hasher = plan.seed.map_or_else(StableHash::random, StableHash::with_seed);
-        let mut builder = ConcurrentCuckooFilter::builder()
-            .capacity(plan.capacity.unwrap_or(FIRST_CAPACITY).max(1))
-            .false_positive_rate(plan.rate)
-            .hasher(hasher);
-        if let Some(window) = window {
-            builder = builder.remembers(window.ticks());
-        }
-        let filter = builder.growing().expected_growth(growth).max_bytes(plan.max_bytes).build()?;
-        if let Some(window) = window {
-            filter.tick_to(window.number_now());
-        }
-        Ok(Kept { filter, window })
+    pub fn in_memory(filter: ConcurrentCuckooFilter<StableHash>, window: Option<Window>) -> Kept {
+        let kept = Kept { table: Table::Memory(filter), window };
+        kept.keep_up();
+        kept
     }
 
-    pub fn load(path: &Path) -> PyResult<Kept> {
-        let filter =
-            ConcurrentCuckooFilter::load(path).map_err(|error| errors::of_snapshot(&error))?;
-        Self::of(filter, &format!("{}: ", path.display()))
+    pub fn durable(filter: DurableFilter<StableHash>, window: Option<Window>) -> Kept {
+        let kept = Kept { table: Table::Durable(filter), window };
+        kept.keep_up();
+        kept
     }
 
+    /// A filter in memory, of the bytes of a file.
     pub fn read(bytes: &[u8]) -> PyResult<Kept> {
         let mut rest = bytes;
         let filter = ConcurrentCuckooFilter::read_from(&mut rest)
@@ -71,63 +96,149 @@ impl Kept {
         if !rest.is_empty() {
             return Err(PyValueError::new_err("there are more bytes than those of a filter"));
         }
-        Self::of(filter, "")
+        let window = window_of(&filter).map_err(PyValueError::new_err)?;
+        Ok(Self::in_memory(filter, window))
     }
 
-    /// Takes over what another program may have saved.
-    fn of(filter: ConcurrentCuckooFilter<StableHash>, name: &str) -> PyResult<Kept> {
-        let window = Window::of(&filter).map_err(|ticks| {
-            PyValueError::new_err(format!(
-                "{name}it remembers items for {ticks} ticks, which another program counts, so nobody knows \
-                 here when to forget one"
-            ))
-        })?;
-        let kept = Kept { filter, window };
-        kept.keep_up();
-        Ok(kept)
+    /// The filter itself. What is changed there is not on record.
+    #[inline]
+    pub fn filter(&self) -> &ConcurrentCuckooFilter<StableHash> {
+        match &self.table {
+            Table::Memory(filter) => filter,
+            Table::Durable(durable) => durable.filter(),
+        }
+    }
+
+    /// The filter with its journal, if it has one and was opened by this process. In a child, it is only memory.
+    #[inline]
+    pub fn journaled(&self) -> Option<&DurableFilter<StableHash>> {
+        match &self.table {
+            Table::Durable(durable) if !durable.is_of_parent() => Some(durable),
+            _ => None,
+        }
+    }
+
+    /// In a child, leaves the file to the parent.
+    pub fn leave_to_parent(&self) {
+        if let Table::Durable(durable) = &self.table {
+            durable.leave_to_parent();
+        }
+    }
+
+    /// Leaves its file as the only one, with all changes.
+    pub fn close(self) -> Result<(), DurableError> {
+        match self.table {
+            Table::Durable(durable) if !durable.is_of_parent() => durable.close(),
+            _ => Ok(()),
+        }
+    }
+
+    pub fn window(&self) -> Option<Window> {
+        self.window
     }
 
     /// Whether ticks are due.
     #[inline]
     pub fn is_late(&self) -> bool {
-        self.window.is_some_and(|window| self.filter.present_tick() < Some(window.number_now()))
+        self.window.is_some_and(|window| self.filter().present_tick() < Some(window.number_now()))
     }
 
-    /// Lets the ticks pass that are due.
+    /// Lets the ticks pass that are due. If they cannot be recorded, they pass later: an item may always be remembered
+    /// for longer.
     pub fn keep_up(&self) {
-        if let Some(window) = self.window {
-            self.filter.tick_to(window.number_now());
+        let Some(window) = self.window else { return };
+        match self.journaled() {
+            Some(durable) => drop(durable.tick_to(window.number_now())),
+            None => drop(self.filter().tick_to(window.number_now())),
         }
     }
 
     #[inline]
-    pub fn hash_of(&self, bytes: &[u8]) -> Prehashed {
-        Prehashed(self.filter.hasher().hash_bytes(bytes))
+    pub fn add(&self, hash: Prehashed, refresh: bool) -> Result<bool, DurableError> {
+        match self.journaled() {
+            Some(durable) if refresh => durable.insert_or_refresh(&hash),
+            Some(durable) => durable.insert_if_absent(&hash),
+            None if refresh => Ok(self.filter().insert_or_refresh(&hash)?),
+            None => Ok(self.filter().insert_if_absent(&hash)?),
+        }
     }
 
     #[inline]
-    pub fn add(&self, hash: Prehashed, refresh: bool) -> Result<bool, Full> {
-        if refresh {
-            return self.filter.insert_or_refresh(&hash);
+    pub fn contains(&self, hash: Prehashed) -> bool {
+        match self.journaled() {
+            Some(durable) => durable.contains(&hash),
+            None => self.filter().contains(&hash),
         }
-        self.filter.insert_if_absent(&hash)
     }
 
-    pub fn add_many(&self, hashes: &[Prehashed], refresh: bool) -> Vec<Result<bool, Full>> {
-        if refresh {
-            return self.filter.insert_or_refresh_many(hashes);
+    pub fn discard(&self, hash: Prehashed) -> Result<bool, DurableError> {
+        match self.journaled() {
+            Some(durable) => durable.remove(&hash),
+            None => Ok(self.filter().remove(&hash)),
         }
-        self.filter.insert_if_absent_many(hashes)
     }
 
+    pub fn add_many(
+        &self,
+        hashes: &[Prehashed],
+        refresh: bool,
+    ) -> Result<Vec<Result<bool, Full>>, DurableError> {
+        match self.journaled() {
+            Some(durable) if refresh => durable.insert_or_refresh_many(hashes),
+            Some(durable) => durable.insert_if_absent_many(hashes),
+            None if refresh => Ok(self.filter().insert_or_refresh_many(hashes)),
+            None => Ok(self.filter().insert_if_absent_many(hashes)),
+        }
+    }
+
+    pub fn contains_many(&self, hashes: &[Prehashed]) -> Vec<bool> {
+        match self.journaled() {
+            Some(durable) => durable.contains_many(hashes),
+            None => self.filter().contains_many(hashes),
+        }
+    }
+
+    pub fn discard_many(&self, hashes: &[Prehashed]) -> Result<Vec<bool>, DurableError> {
+        match self.journaled() {
+            Some(durable) => durable.remove_many(hashes),
+            None => Ok(self.filter().remove_many(hashes)),
+        }
+    }
+
+    pub fn clear(&self) -> Result<(), DurableError> {
+        match self.journaled() {
+            Some(durable) => durable.clear(),
+            None => {
+                self.filter().clear();
+                Ok(())
+            }
+        }
+    }
+
+    /// Checks that another filter was made like this one.
+    pub fn check_merge(&self, other: &Kept) -> PyResult<()> {
+        if self.window != other.window {
+            return Err(PyValueError::new_err("these filters remember items for different times"));
+        }
+        // koel would tell of their seeds first, which are mostly different, too.
+        if self.filter().grows() != other.filter().grows() {
+            return Err(PyValueError::new_err(
+                "one of these filters grows, and the other does not",
+            ));
+        }
+        self.filter().check_union(other.filter()).map_err(|error| errors::of_union(&error))
+    }
+
+    /// Saves a copy.
     pub fn save(&self, path: &Path) -> Result<(), SnapshotError> {
-        match self.filter.save(path) {
+        match self.filter().save(path) {
             Err(error) if !error.is_in_place() => Err(error),
             _ => Ok(()),
         }
     }
 
+    /// A copy in memory.
     pub fn copy(&self) -> Result<Kept, BuildError> {
-        Ok(Kept { filter: self.filter.try_clone()?, window: self.window })
+        Ok(Kept { table: Table::Memory(self.filter().try_clone()?), window: self.window })
     }
 }

@@ -4,22 +4,23 @@
 //! * [`bulk`] asks it about many items.
 //! * [`open`] checks what a filter is to be like, and loads or builds it.
 //! * [`items`] turns what Python passes into hashes.
-//! * [`kept`] is a filter in memory, and knows the time if it forgets.
-//! * [`place`] is a filter's file.
-//! * [`fork`] keeps operations and forks apart.
+//! * [`kept`] is a filter with or without its journal, and knows the time if it forgets.
+//! * [`place`] is where a filter is: in memory, or in its file.
+//! * [`fork`] keeps operations and forks apart, and [`hooks`] tells it and the filters of forks.
 //! * [`errors`] has koel's errors as Python's own.
 //!
 //! # The global interpreter lock
 //!
 //! An operation on one item keeps the lock, since letting it go takes longer than the operation. Whatever may
-//! take longer than a millisecond lets it go, and does so only by [`fork::detached`]. Nobody waits for
-//! anything else while holding it, so there is no order of locks to keep. (What operations and forks wait for is in
-//! [`fork`].)
+//! take longer than a millisecond lets it go, and does so only by [`fork::detached`]. Nobody waits while holding
+//! it for somebody who may need it, so there is no order of locks to keep: a change of a filter in a file waits for a
+//! shard that a checkpoint copies, and for space in the journal. (What operations and forks wait for is in [`fork`].)
 
 mod bulk;
 mod errors;
 mod filter;
 mod fork;
+mod hooks;
 mod items;
 mod kept;
 mod open;
@@ -31,5 +32,5 @@ use pyo3::prelude::*;
 fn _pykoel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<filter::Filter>()?;
     module.add_function(wrap_pyfunction!(filter::_restored, module)?)?;
-    fork::register(module)
+    hooks::register(module)
 }

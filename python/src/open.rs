@@ -2,18 +2,22 @@
 
 use crate::errors;
 use crate::fork::detached;
-use crate::kept::{DEFAULT_RATE, Kept, Plan};
-use crate::place::Place;
-use koel::{BuildError, PersistentHasher};
+use crate::kept::{self, DEFAULT_RATE, Kept, Plan};
+
+use koel::{
+    ConcurrentCuckooFilter, DurableError, DurableFilter, PersistentHasher, StableHash, SyncPolicy,
+};
 use koel_state::window::Window;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often one who waits for a file looks whether it is free.
 const PERIOD: Duration = Duration::from_millis(50);
+
+/// In seconds: some thirty years, instead of for ever.
+const LONGEST: f64 = 1e9;
 
 /// The arguments of `Filter`, as far as they are of the filter.
 pub struct Asked {
@@ -28,50 +32,97 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Builds a new filter.
-    pub fn build(&self) -> PyResult<Kept> {
+    fn plan(&self) -> Plan {
         let Asked { capacity, remembers, max_bytes, seed, .. } = *self;
-        let rate = self.rate.unwrap_or(DEFAULT_RATE);
-        let kept = Kept::build(Plan { rate, capacity, remembers, max_bytes, seed })
-            .map_err(|error: BuildError| errors::of_build(&error))?;
-        check_refresh(&kept, self.refresh)?;
-        Ok(kept)
+        Plan { rate: self.rate.unwrap_or(DEFAULT_RATE), capacity, remembers, max_bytes, seed }
     }
 
-    /// Loads the filter of a place, or builds it if it is not there.
-    pub fn load_or_build(&self, place: &Place) -> PyResult<Kept> {
-        let path = place.path();
-        // If nobody can tell, loading tells why.
+    /// Builds a filter in memory.
+    pub fn build(&self) -> PyResult<Kept> {
+        check_refresh(self.remembers.is_some(), self.refresh)?;
+        let filter = kept::build(self.plan()).map_err(|error| errors::of_build(&error))?;
+        Ok(Kept::in_memory(filter, self.remembers.map(Window::of_seconds)))
+    }
+
+    /// Opens the filter of a file, or makes it if it is not there. Waits so long for another process. `take` takes
+    /// it before the process forks.
+    pub fn open<T: Send>(
+        &self,
+        py: Python<'_>,
+        path: &Path,
+        policy: SyncPolicy,
+        wait: Duration,
+        take: impl Fn(Kept) -> T + Sync,
+    ) -> PyResult<T> {
+        let until = Instant::now() + wait;
+        loop {
+            let opened = detached(py, || {
+                let opened = self.try_open(path, policy)?;
+                let opened = opened.map(|durable| self.check(durable, path).map(&take));
+                // An error of opening is looked at below.
+                opened.map_or_else(|error| Ok(Err(error)), |taken| taken.map(Ok))
+            });
+            match opened? {
+                Ok(taken) => return Ok(taken),
+                Err(error) if error.is_in_use() && Instant::now() < until => {
+                    py.detach(|| std::thread::sleep(PERIOD));
+                    py.check_signals()?;
+                }
+                Err(error) => return Err(errors::of_durable(&error, Some(path))),
+            }
+        }
+    }
+
+    fn try_open(
+        &self,
+        path: &Path,
+        policy: SyncPolicy,
+    ) -> PyResult<Result<DurableFilter<StableHash>, DurableError>> {
+        // If nobody can tell, opening tells why.
         if path.try_exists().unwrap_or(true) {
             // Opening a pipe would wait for its other end.
             if path.metadata().is_ok_and(|there| !there.is_file()) {
                 return Err(errors::not_a_file(path));
             }
-            let kept = Kept::load(path)?;
-            self.check(&kept)
-                .map_err(|why| PyValueError::new_err(format!("{}: {why}", path.display())))?;
-            check_refresh(&kept, self.refresh)?;
-            kept.filter.set_max_bytes(self.max_bytes);
-            return Ok(kept);
-        }
-        if !self.create {
+        } else if !self.create {
             return Err(errors::missing(path));
+        } else {
+            check_refresh(self.remembers.is_some(), self.refresh)?;
         }
-        let kept = self.build()?;
-        // A filter that cannot be saved is reported before anything is added.
-        place.save(&kept)?;
-        Ok(kept)
+        Ok(DurableFilter::open_with(path, policy, || kept::build(self.plan())))
     }
 
-    /// Checks that a filter that is there is what was asked for.
-    fn check(&self, kept: &Kept) -> Result<(), String> {
-        let planned = kept.filter.false_positive_rate_at_capacity();
+    /// Checks that a filter that was opened is what was asked for.
+    fn check(&self, durable: DurableFilter<StableHash>, path: &Path) -> PyResult<Kept> {
+        let named = |why| PyValueError::new_err(format!("{}: {why}", path.display()));
+        let checked = kept::window_of(durable.filter())
+            .and_then(|window| self.compare(durable.filter(), window).map(|()| window))
+            .map_err(named)
+            .and_then(|window| check_refresh(window.is_some(), self.refresh).map(|()| window));
+        match checked {
+            Ok(window) => {
+                durable.filter().set_max_bytes(self.max_bytes);
+                Ok(Kept::durable(durable, window))
+            }
+            // Its files are as they were, or one is.
+            Err(error) => durable.close().map_or_else(
+                |failed| Err(errors::of_durable(&failed, Some(path))),
+                |()| Err(error),
+            ),
+        }
+    }
+
+    fn compare(
+        &self,
+        filter: &ConcurrentCuckooFilter<StableHash>,
+        is: Option<Window>,
+    ) -> Result<(), String> {
+        let planned = filter.false_positive_rate_at_capacity();
         if self.rate.is_some_and(|rate| rate.is_nan() || rate < planned) {
             return Err(format!(
                 "it is planned for a rate of {planned:.1e}, which cannot be lowered"
             ));
         }
-        let is = kept.window;
         match self.remembers.map(Window::of_seconds) {
             Some(asked) if is != Some(asked) => Err(match is {
                 Some(is) => {
@@ -82,7 +133,7 @@ impl Asked {
                 }
                 None => String::from("it remembers items for ever, which cannot be changed"),
             }),
-            _ if self.seed.is_some_and(|seed| kept.filter.hasher().seed() != u128::from(seed)) => {
+            _ if self.seed.is_some_and(|seed| filter.hasher().seed() != u128::from(seed)) => {
                 Err(String::from("it has another seed, which cannot be changed"))
             }
             _ => Ok(()),
@@ -90,37 +141,26 @@ impl Asked {
     }
 }
 
-/// Claims a path, and waits so long for another process.
-pub fn claim(py: Python<'_>, path: &Path, wait: Duration) -> PyResult<Arc<Place>> {
-    let until = Instant::now() + wait;
-    loop {
-        match detached(py, || Place::claim(path)) {
-            Ok(place) => return Ok(place),
-            Err(error) if error.is_taken() && Instant::now() < until => {
-                py.detach(|| std::thread::sleep(PERIOD));
-                py.check_signals()?;
-            }
-            Err(error) => return Err(errors::of_claim(&error, path)),
-        }
-    }
-}
-
-pub fn check_refresh(kept: &Kept, refresh: bool) -> PyResult<()> {
-    match kept.window {
-        None if refresh => Err(PyValueError::new_err(
+pub fn check_refresh(forgets: bool, refresh: bool) -> PyResult<()> {
+    if refresh && !forgets {
+        return Err(PyValueError::new_err(
             "refresh=True is for a filter that forgets: pass remembers, too",
-        )),
-        _ => Ok(()),
+        ));
     }
+    Ok(())
 }
 
 /// A number of seconds, or a `timedelta`.
-pub fn seconds(period: &Bound<'_, PyAny>) -> PyResult<u64> {
-    let number = match period.hasattr("total_seconds")? {
-        true => period.call_method0("total_seconds")?,
-        false => period.clone(),
-    };
-    let seconds: f64 = number.extract()?;
+fn seconds(period: &Bound<'_, PyAny>) -> PyResult<f64> {
+    match period.hasattr("total_seconds")? {
+        true => period.call_method0("total_seconds")?.extract(),
+        false => period.extract(),
+    }
+}
+
+/// For how long items are to be remembered, in seconds.
+pub fn remembers(period: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let seconds = seconds(period)?;
     let most = Window::MAX_SECONDS as f64;
     if !(seconds > 0.0 && seconds <= most) {
         return Err(PyValueError::new_err(
@@ -128,4 +168,31 @@ pub fn seconds(period: &Bound<'_, PyAny>) -> PyResult<u64> {
         ));
     }
     Ok(seconds.ceil() as u64)
+}
+
+/// When changes are to be synced.
+pub fn sync(period: &Bound<'_, PyAny>) -> PyResult<Option<SyncPolicy>> {
+    if period.is_none() {
+        return Ok(Some(SyncPolicy::Never));
+    }
+    let seconds = seconds(period).map_err(|_| {
+        PyTypeError::new_err("sync must be a number of seconds, a timedelta, or None")
+    })?;
+    match seconds {
+        0.0 => Ok(Some(SyncPolicy::Each)),
+        _ if seconds > 0.0 => {
+            Ok(Some(SyncPolicy::Every(Duration::from_secs_f64(seconds.min(LONGEST)))))
+        }
+        _ => Err(PyValueError::new_err(
+            "sync must be a number of seconds from 0 on, or None for when the system writes",
+        )),
+    }
+}
+
+/// For how long to wait for another process.
+pub fn wait(seconds: f64) -> PyResult<Duration> {
+    if seconds.is_nan() || seconds < 0.0 {
+        return Err(PyValueError::new_err("wait must be a number of seconds, from 0 on"));
+    }
+    Ok(Duration::from_secs_f64(seconds.min(LONGEST)))
 }

@@ -1,31 +1,54 @@
-//! The file of a filter, which this process has claimed: where it saves.
+//! Where a filter is: in memory, or in a file.
 //!
-//! A claim is kept until the filter is closed or dropped. A child that is forked leaves all claims to its parent:
-//! it can use the filter, and not save to its file, where the parent's filter would overwrite it, or be
-//! overwritten.
+//! Operations share a filter, and closing it waits for those that run: what they have answered is in the file then.
+//! A merge into a filter in a file has it alone.
+//!
+//! A child that is forked leaves all files to its parent: it can use the filters, and not save to their files, where
+//! the parent would overwrite them, or be overwritten.
+//!
+//! # The lock of a filter in a file
+//!
+//! It is taken only in [`attached`] or [`detached`], and nobody who holds it waits for the interpreter. Whoever has the
+//! interpreter's lock only tries to take it, and waits for it without that.
 
 use crate::errors;
+use crate::fork::{attached, detached};
 use crate::kept::Kept;
-use koel_state::claim::{Claim, ClaimError};
-use pyo3::PyResult;
+use pyo3::prelude::*;
+use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::process;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
+};
 
-pub struct Place {
-    path: PathBuf,
-    /// The process that made it.
-    process: u32,
-    /// `None` once the filter is closed, and in a child. Saves to this file are made one after the other.
-    claim: Mutex<Option<Claim>>,
+pub enum Place {
+    Memory {
+        kept: Kept,
+        /// `Relaxed`: it publishes nothing.
+        closed: AtomicBool,
+    },
+    File(Arc<Opened>),
 }
 
-/// The places that there are, for [`leave_to_parent`].
-static PLACES: Mutex<Vec<Weak<Place>>> = Mutex::new(Vec::new());
+/// A filter with its file.
+pub struct Opened {
+    path: PathBuf,
+    /// The process that opened it.
+    process: u32,
+    /// Whether each change waits for the disk.
+    waits: bool,
+    /// `None` once it is closed.
+    kept: RwLock<Option<Kept>>,
+}
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// The filters in files, for forks.
+static FILES: Mutex<Vec<Weak<Opened>>> = Mutex::new(Vec::new());
+
+fn files() -> MutexGuard<'static, Vec<Weak<Opened>>> {
+    FILES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The path in full, so that it stays the same when the process goes to another folder.
@@ -33,45 +56,211 @@ pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
-impl Place {
-    /// Claims a path. Does not wait if another process has it.
-    pub fn claim(path: &Path) -> Result<Arc<Place>, ClaimError> {
-        let claim = Claim::lay(path, Duration::ZERO)?;
-        let (path, process) = (absolute(path), process::id());
-        let place = Arc::new(Place { path, process, claim: Mutex::new(Some(claim)) });
-        let mut places = lock(&PLACES);
-        places.retain(|place| place.strong_count() > 0);
-        places.push(Arc::downgrade(&place));
-        Ok(place)
+impl Opened {
+    fn read(&self) -> RwLockReadGuard<'_, Option<Kept>> {
+        self.kept.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Option<Kept>> {
+        self.kept.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    pub fn is_of_parent(&self) -> bool {
-        self.process != process::id()
-    }
-
+    /// Makes a checkpoint.
     pub fn save(&self, kept: &Kept) -> PyResult<()> {
-        let claim = lock(&self.claim);
-        match *claim {
-            Some(_) => kept.save(&self.path).map_err(|error| errors::of_snapshot(&error)),
-            None if self.is_of_parent() => Err(errors::of_parent(&self.path, self.process)),
-            None => Err(errors::closed()),
+        match kept.journaled() {
+            Some(durable) => {
+                durable.checkpoint().map_err(|error| errors::of_durable(&error, Some(&self.path)))
+            }
+            None => Err(errors::of_parent(&self.path, self.process)),
         }
     }
 
-    /// Leaves the file to others.
-    pub fn leave(&self) {
-        drop(lock(&self.claim).take());
+    fn close(&self) -> PyResult<()> {
+        let Some(kept) = self.write().take() else { return Ok(()) };
+        kept.keep_up();
+        kept.close().map_err(|error| errors::of_durable(&error, Some(&self.path)))
     }
 }
 
-/// In a child, closes the files of all claims, so that they end with the parent. No other thread is there, and no
-/// lock is held: forks wait for what locks them.
+/// A filter that is in use, and is not closed meanwhile.
+enum Held<'a> {
+    Memory(&'a Kept),
+    Shared(RwLockReadGuard<'a, Option<Kept>>),
+    Alone(RwLockWriteGuard<'a, Option<Kept>>),
+}
+
+impl Held<'_> {
+    fn kept(&self) -> PyResult<&Kept> {
+        let kept = match self {
+            Held::Memory(kept) => return Ok(kept),
+            Held::Shared(kept) => kept.as_ref(),
+            Held::Alone(kept) => kept.as_ref(),
+        };
+        kept.ok_or_else(errors::closed)
+    }
+}
+
+impl Place {
+    pub fn in_memory(kept: Kept) -> Place {
+        Place::Memory { kept, closed: AtomicBool::new(false) }
+    }
+
+    /// The place of a filter that was opened with this file, by [`detached`].
+    pub fn in_file(path: &Path, kept: Kept, waits: bool) -> Place {
+        let (path, process) = (absolute(path), process::id());
+        let opened = Arc::new(Opened { path, process, waits, kept: RwLock::new(Some(kept)) });
+        let mut files = files();
+        files.retain(|file| file.strong_count() > 0);
+        files.push(Arc::downgrade(&opened));
+        Place::File(opened)
+    }
+
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Place::Memory { .. } => None,
+            Place::File(opened) => Some(opened.path()),
+        }
+    }
+
+    pub fn is_closed(&self) -> bool {
+        match self {
+            Place::Memory { closed, .. } => closed.load(Relaxed),
+            Place::File(opened) => opened.kept.try_read().is_ok_and(|kept| kept.is_none()),
+        }
+    }
+
+    fn shared(&self) -> PyResult<Held<'_>> {
+        match self {
+            Place::Memory { .. } if self.is_closed() => Err(errors::closed()),
+            Place::Memory { kept, .. } => Ok(Held::Memory(kept)),
+            Place::File(opened) => Ok(Held::Shared(opened.read())),
+        }
+    }
+
+    /// Waits until nobody else uses a filter in a file. One in memory needs that for nothing.
+    fn alone(&self) -> PyResult<Held<'_>> {
+        match self {
+            Place::Memory { .. } => self.shared(),
+            Place::File(opened) => Ok(Held::Alone(opened.write())),
+        }
+    }
+
+    /// Does something short with the filter, at the present time.
+    #[inline]
+    pub fn shortly<T: Send>(
+        &self,
+        py: Python<'_>,
+        operation: impl FnOnce(&Kept) -> PyResult<T> + Send,
+    ) -> PyResult<T> {
+        let unless_done = attached(py, || match self {
+            Place::Memory { closed, .. } if closed.load(Relaxed) => Ok(Err(errors::closed())),
+            Place::Memory { kept, .. } if !kept.is_late() => Ok(operation(kept)),
+            Place::Memory { .. } => Err(operation),
+            Place::File(opened) => match opened.kept.try_read().as_deref() {
+                Ok(None) => Ok(Err(errors::closed())),
+                Ok(Some(kept)) if !kept.is_late() => Ok(operation(kept)),
+                _ => Err(operation),
+            },
+        });
+        unless_done.unwrap_or_else(|operation| self.at_length(py, operation))
+    }
+
+    /// Does something short that changes the filter.
+    #[inline]
+    pub fn change<T: Send>(
+        &self,
+        py: Python<'_>,
+        operation: impl FnOnce(&Kept) -> PyResult<T> + Send,
+    ) -> PyResult<T> {
+        match self {
+            Place::File(opened) if opened.waits => self.at_length(py, operation),
+            _ => self.shortly(py, operation),
+        }
+    }
+
+    /// Does something that may take longer, at the present time, and without the interpreter's lock.
+    pub fn at_length<T: Send>(
+        &self,
+        py: Python<'_>,
+        operation: impl FnOnce(&Kept) -> PyResult<T> + Send,
+    ) -> PyResult<T> {
+        detached(py, || {
+            let held = self.shared()?;
+            let kept = held.kept()?;
+            kept.keep_up();
+            operation(kept)
+        })
+    }
+
+    /// Adds what another filter has. If this one is in a file, nobody else uses it until a checkpoint is made: what
+    /// comes is not on record, and nobody may see it before it is in the file.
+    pub fn merge(&self, py: Python<'_>, other: &Place) -> PyResult<usize> {
+        detached(py, || {
+            let is_same = std::ptr::eq(self, other);
+            // Always in the same order, so that no two wait for each other.
+            let is_first = std::ptr::from_ref(self) < std::ptr::from_ref(other);
+            let before = if is_same || is_first { None } else { Some(other.shared()?) };
+            let own = self.alone()?;
+            let after = if is_first { Some(other.shared()?) } else { None };
+            let kept = own.kept()?;
+            let other = before.as_ref().or(after.as_ref()).map_or(Ok(kept), Held::kept)?;
+            kept.keep_up();
+            other.keep_up();
+            kept.check_merge(other)?;
+            let merged = kept.filter().union(other.filter());
+            let merged = merged.map_err(|error| errors::of_union(&error));
+            match self {
+                Place::File(opened) if kept.journaled().is_some() => opened.save(kept).and(merged),
+                _ => merged,
+            }
+        })
+    }
+
+    /// Closes the filter. One in a file leaves it to others, with all changes.
+    pub fn close(&self, py: Python<'_>) -> PyResult<()> {
+        match self {
+            Place::Memory { closed, .. } => {
+                closed.store(true, Relaxed);
+                Ok(())
+            }
+            Place::File(opened) => detached(py, || opened.close()),
+        }
+    }
+
+    /// Ends the use of a file. All changes are on record there.
+    pub fn abandon(&self, py: Python<'_>) {
+        if let Place::File(opened) = self {
+            detached(py, || drop(opened.write().take()));
+        }
+    }
+}
+
+/// The filters in files that there are. Call it under a lock that forks wait for.
+pub fn opened() -> Vec<Arc<Opened>> {
+    files().iter().filter_map(Weak::upgrade).collect()
+}
+
+/// While it lives, a filter makes no checkpoint by itself.
+pub type Quiesced = Box<dyn Any + Send>;
+
+/// Lets filters make no checkpoints by themselves, and waits for those that are being made.
+pub fn quiesce(opened: &[Arc<Opened>]) -> Vec<Quiesced> {
+    let quiesced = |file: &Arc<Opened>| -> Option<Quiesced> {
+        Some(Box::new(file.read().as_ref()?.journaled()?.quiesced()))
+    };
+    opened.iter().filter_map(quiesced).collect()
+}
+
+/// In a child, leaves all files to the parent. No other thread is there, and no lock is held: forks wait for what locks
+/// them.
 pub fn leave_to_parent() {
-    for place in lock(&PLACES).drain(..).filter_map(|place| place.upgrade()) {
-        place.leave();
+    for file in files().drain(..).filter_map(|file| file.upgrade()) {
+        if let Some(kept) = file.read().as_ref() {
+            kept.leave_to_parent();
+        }
     }
 }

@@ -61,16 +61,6 @@ def test_it_is_saved_also_if_the_block_fails(file):
     assert "a" in Filter(file)
 
 
-def test_what_was_not_saved_is_not_there(file):
-    seen = Filter(file)
-    seen.add("saved")
-    seen.save()
-    seen.add("not saved")
-    del seen
-    again = Filter(file)
-    assert "saved" in again and "not saved" not in again
-
-
 def test_a_copy_is_saved_beside(file):
     seen = Filter(file)
     seen.add("a")

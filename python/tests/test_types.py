@@ -11,7 +11,7 @@ from typing import assert_type
 
 from pykoel import Filter, Stats
 
-with Filter("seen.koel", rate=1e-6, remembers=timedelta(days=7), refresh=True) as seen:
+with Filter("seen.koel", rate=1e-6, remembers=timedelta(days=7), refresh=True, sync=timedelta(seconds=5)) as seen:
     assert_type(seen, Filter)
     assert_type(seen.add("a"), bool)
     assert_type(b"a" in seen, bool)
@@ -23,12 +23,15 @@ with Filter("seen.koel", rate=1e-6, remembers=timedelta(days=7), refresh=True) a
     assert_type(seen.path, Path | None)
     assert_type(Filter.from_bytes(seen.to_bytes()).copy(), Filter)
     seen.save(Path("copy"))
+Filter("each", sync=0).close()
+Filter("by the system", sync=None).close()
 '''
 
 WRONG = '''
 from pykoel import Filter
 
 Filter(rate="small")
+Filter("seen", sync="often")
 Filter().add(17)
 Filter().no_such_method()
 '''
@@ -50,4 +53,4 @@ def test_stubs_say_what_is_there(tmp_path):
 def test_a_program_is_checked(tmp_path):
     assert "Success" in (told := check(SAMPLE, tmp_path)), told
     told = check(WRONG, tmp_path)
-    assert "Found 3 errors" in told, told
+    assert "Found 4 errors" in told, told

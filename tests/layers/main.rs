@@ -40,7 +40,10 @@ const PACKAGES: [Package; 13] = [
     ("loom-tests", &[]),
     (
         "python",
-        &[("src/lib.rs", &["filter", "bulk", "open", "fork", "place", "items", "kept", "errors"])],
+        &[(
+            "src/lib.rs",
+            &["filter", "bulk", "open", "hooks", "place", "fork", "items", "kept", "errors"],
+        )],
     ),
     ("redis", &[("src/lib.rs", &["commands", "request", "server", "set"])]),
     ("tests/random", &[]),

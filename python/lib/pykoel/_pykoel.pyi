@@ -19,7 +19,11 @@ __all__ = ["Filter", "_restored"]
 
 @final
 class Filter:
-    """An approximate set that grows, of `str` and `bytes`, shared by threads and kept in a file."""
+    """An approximate set that grows, of `str` and `bytes`, shared by threads and kept in a file.
+
+    With a path, what a call has answered survives the end of the process. `sync` is how often, in seconds, changes are
+    made to survive a power failure, too: 0 is before a call returns, and None is when the system writes.
+    """
 
     def __new__(
         cls,
@@ -33,6 +37,7 @@ class Filter:
         seed: int | None = None,
         create: bool = True,
         wait: float = 0.0,
+        sync: float | timedelta | None = 1.0,
     ) -> Self: ...
     def add(self, item: _Item) -> bool:
         """Adds an item, and returns True if it was new."""
@@ -63,14 +68,15 @@ class Filter:
         """Adds what another filter knows, and returns how many items came.
 
         Raises ValueError if they were not made alike, with one seed and for one capacity; nothing has changed then.
+        A filter with a file is saved, and other threads wait. A kill meanwhile may leave none of what came.
         """
 
     def __len__(self) -> int: ...
     def save(self, path: _Path | None = None) -> None:
-        """Saves the filter to its file, or a copy to another path. Other threads go on meanwhile."""
+        """Saves a copy to another path, or makes a checkpoint: its file then has all changes. Other threads go on."""
 
     def close(self) -> None:
-        """Saves the filter if it has a file, leaves the file to others, and ends all use of the filter."""
+        """Ends all use of the filter. One with a file leaves it to others, with all changes and without a journal."""
 
     def __enter__(self) -> Self: ...
     def __exit__(

@@ -7,7 +7,8 @@ It logs and counts as Scrapy's `RFPDupeFilter`, and has these settings:
 * ``KOEL_RATE`` (1e-6): the fraction of new requests that are taken for seen, and never fetched.
 * ``KOEL_CAPACITY`` (none): how many requests are expected. The filter grows without it, too.
 * ``KOEL_REMEMBERS`` (none): for how many seconds a request is remembered at least. Without it, for ever.
-* ``KOEL_SAVE_SECONDS`` (30): how often to save. With 0, only at the end.
+* ``KOEL_SYNC`` (1): how often to write what was seen to the disk, in seconds, for power failures. With 0, before
+  each request is scheduled; with None, when the system does.
 
 With ``JOBDIR``, the filter is kept in ``requests.seen.koel`` there. If there is none yet, the fingerprints in the
 ``requests.seen`` of `RFPDupeFilter` are taken over. That file stays, and is not written any more.
@@ -15,32 +16,32 @@ With ``JOBDIR``, the filter is kept in ``requests.seen.koel`` there. If there is
 What a resumed crawl can rely on
 --------------------------------
 
-After a clean stop (the crawl ends, or one Ctrl-C, and the log says "Spider closed"): all requests that were seen are
-in the file.
+All requests that were seen are still seen in the next run, however the crawl ended: at its end, by Ctrl-C or by a
+kill at any moment. A power failure may take those of the last second, or what ``KOEL_SYNC`` says.
 
-After a kill: all requests that were seen before the last complete save began are in the file. Those seen later may be
-missing. The file is replaced as a whole, so it is never half written.
+After a clean stop (the log says "Spider closed") there is one file. After a kill, its journal
+``requests.seen.koel.journal.N`` is beside it, and belongs to it.
 
-This does not make a crawl safe against kills, because Scrapy marks a request as seen when it is scheduled, and not
-when it is fetched:
+`RFPDupeFilter` of Scrapy 2.16 also keeps all of them in a kill. That of 2.19 loses those that are in the buffer of its
+file, some 190. None of them waits for the disk.
 
-* Requests that waited or were in flight at a kill may be marked as seen. Then they are lost: no later run fetches
+Still, neither filter makes a crawl safe against kills, because Scrapy marks a request as seen when it is scheduled, and
+not when it is fetched:
+
+* Requests that waited or were in flight at a kill are marked as seen. Then they are lost: no later run fetches
   them, unless with ``dont_filter``, which Scrapy itself sets for ``start_urls``.
-* Pages that were fetched after the last save may be fetched again.
 * Scrapy writes the index of its disk queues at a clean stop only. After a kill, the next run may ignore the queued
   requests, or read an index that does not fit its files: Scrapy 2.19 then logs an ``OSError`` again and again, and
   never ends. Remove ``requests.queue`` from the job directory before you resume a crawl that was killed.
 * Requests that cannot be serialized wait in memory, and are lost at a clean stop, too.
 
-All this but the time between two saves is the same with `RFPDupeFilter`. For every page after a kill, begin again in
-a new job directory.
+For every page after a kill, begin again in a new job directory.
 """
 
 import logging
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from threading import TIMEOUT_MAX, Event, Thread
 from typing import TYPE_CHECKING, BinaryIO, Self
 
 from scrapy.dupefilters import RFPDupeFilter
@@ -75,15 +76,12 @@ class KoelDupeFilter(RFPDupeFilter):
         rate: float | None = None,
         capacity: int | None = None,
         remembers: float | None = None,
-        save_seconds: float = 30.0,
+        sync: float | None = 1.0,
         stats: "StatsCollector | None" = None,
     ) -> None:
         # Without a path: the set and the file of the base class stay empty.
         super().__init__(None, debug, fingerprinter=fingerprinter)
         self._stats = stats
-        self._save_seconds = min(save_seconds, TIMEOUT_MAX)
-        self._stop = Event()
-        self._saver: Thread | None = None
         file = None if path is None else Path(path, "requests.seen.koel")
         # The file is claimed here and not in `open`: a second crawl in this directory has to fail before the
         # scheduler opens the request queues of the first, which it does before it calls `open`.
@@ -94,7 +92,10 @@ class KoelDupeFilter(RFPDupeFilter):
                 # The new file comes whole: after a kill before this line, the next run takes over again.
                 taken.save(file)
                 del taken
-            self._seen = Filter(file, rate=rate, capacity=capacity, remembers=remembers)
+            if file is None:
+                self._seen = Filter(rate=rate, capacity=capacity, remembers=remembers)
+            else:
+                self._seen = Filter(file, rate=rate, capacity=capacity, remembers=remembers, sync=sync)
         except BlockingIOError:
             logger.error("Another process crawls with %s. A job directory is for one crawl at a time.", path)
             raise
@@ -103,6 +104,7 @@ class KoelDupeFilter(RFPDupeFilter):
     def from_crawler(cls, crawler: "Crawler") -> Self:
         settings = crawler.settings
         rate, capacity, remembers = (settings.get(f"KOEL_{name}") for name in ("RATE", "CAPACITY", "REMEMBERS"))
+        sync = settings.get("KOEL_SYNC", 1.0)
         return cls(
             job_dir(settings),
             settings.getbool("DUPEFILTER_DEBUG"),
@@ -110,22 +112,15 @@ class KoelDupeFilter(RFPDupeFilter):
             rate=None if rate is None else float(rate),
             capacity=None if capacity is None else int(capacity),
             remembers=None if remembers is None else float(remembers),
-            save_seconds=settings.getfloat("KOEL_SAVE_SECONDS", 30.0),
+            # The command line has strings.
+            sync=None if sync in (None, "None") else float(sync),
             stats=crawler.stats,
         )
-
-    def open(self) -> None:
-        if self._seen.path is not None and self._save_seconds > 0:
-            self._saver = Thread(target=self._save_regularly, name="koel-save", daemon=True)
-            self._saver.start()
 
     def request_seen(self, request: "Request") -> bool:
         return not self._seen.add(self.fingerprinter.fingerprint(request))
 
     def close(self, reason: str) -> None:
-        self._stop.set()
-        if self._saver is not None:
-            self._saver.join()
         if self._stats is not None:
             figures = self._seen.stats()
             self._stats.set_value("dupefilter/koel/items", figures.items)
@@ -133,22 +128,8 @@ class KoelDupeFilter(RFPDupeFilter):
         try:
             self._seen.close()
         except Exception:
-            logger.error(
-                "Could not save the seen requests to %s. What was seen after the last save may be fetched again.",
-                self._seen.path,
-            )
+            logger.error("Could not save the seen requests to %s. Its journal has them.", self._seen.path)
             raise
-
-    def _save_regularly(self) -> None:
-        while not self._stop.wait(self._save_seconds):
-            try:
-                self._seen.save()
-            except Exception:
-                logger.exception(
-                    "Could not save the seen requests to %s. The next try is in %g seconds.",
-                    self._seen.path,
-                    self._save_seconds,
-                )
 
 
 def _take_over(path: Path, seen: Filter) -> None:

@@ -1,0 +1,448 @@
+"""Filters with a file survive their process: whatever was answered is there again, after a kill at any moment."""
+
+import errno
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+from pykoel import Filter
+
+LONG = bool(os.environ.get("KOEL_LONG_TESTS"))
+
+
+def rounds(short, long):
+    return long if LONG else short
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "seen.koel"
+
+
+def files(file):
+    """The names beside a filter, and its own."""
+    return sorted(path.name for path in file.parent.iterdir())
+
+
+def run(program, *arguments):
+    """Runs a program in a process of its own, and returns its exit code."""
+    command = [sys.executable, "-c", "if True:\n" + program, *map(str, arguments)]
+    return subprocess.run(command, timeout=120).returncode
+
+
+# Threads add, remove and look up items of their own, and note each answer before they go on.
+WORK = """
+    import datetime, os, random, sys, threading
+    from pykoel import Filter
+
+    path, notes, sync, first = sys.argv[1], sys.argv[2], eval(sys.argv[3]), int(sys.argv[4])
+    seen = Filter(path, sync=sync)
+
+    def note(file, sign, items):
+        # What is written survives a kill.
+        os.write(file, "".join(f"{sign}{item}\\n" for item in items).encode())
+
+    def work(number):
+        file = os.open(f"{notes}/{first}-{number}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        dice, item = random.Random(number), 0
+        while True:
+            own = [f"{first}/{number}/{item + some}" for some in range(dice.choice([1, 1, 1, 50, 5_000]))]
+            item += len(own)
+            if len(own) == 1:
+                seen.add(own[0])
+            else:
+                seen.add_many(own)
+            note(file, "+", own)
+            if dice.random() < 0.3:
+                gone = dice.sample(own, (len(own) + 1) // 2)
+                # Without a note, it may be there or not.
+                note(file, "?", gone)
+                if len(gone) == 1:
+                    seen.discard(gone[0])
+                else:
+                    seen.discard_many(gone)
+                note(file, "-", gone)
+
+    for number in range(4):
+        threading.Thread(target=work, args=(number,)).start()
+    print(flush=True)
+    while True:
+        if random.random() < 0.5:
+            seen.save()
+        threading.Event().wait(random.random() / 20)
+"""
+
+
+def noted(folder):
+    """What threads have noted: the last sign of each item."""
+    signs = {}
+    for file in folder.iterdir():
+        for line in file.read_text().split("\n")[:-1]:
+            signs[line[1:]] = line[0]
+    return signs
+
+
+@pytest.mark.parametrize("sync", ["1.0", "0", "None", "datetime.timedelta(milliseconds=5)"])
+def test_a_killed_process_loses_nothing_that_was_answered(file, tmp_path, sync):
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    dice = random.Random(1)
+    for kill in range(rounds(3, 12)):
+        command = [sys.executable, "-c", "if True:" + WORK, str(file), str(notes), sync, str(kill)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            process.stdout.readline()
+            time.sleep(dice.random() * 0.3)
+            process.kill()
+        with Filter(file) as seen:
+            signs = noted(notes)
+            added = [item for item, sign in signs.items() if sign == "+"]
+            gone = [item for item, sign in signs.items() if sign == "-"]
+            assert added and all(seen.contains_many(added))
+            # One in a million is taken for another item.
+            assert sum(seen.contains_many(gone)) <= 2
+    assert gone
+    assert files(file) == ["notes", "seen.koel"]
+
+
+def test_a_filter_that_forgets_survives_as_well(file):
+    program = """
+        import os, sys
+        from pykoel import Filter
+        seen = Filter(sys.argv[1], remembers=1000, refresh=True)
+        if sys.argv[2] == "use":
+            seen.add("a")
+            seen.add("a")
+            seen.discard("b")
+        os.kill(os.getpid(), 9)
+    """
+    # The first one ends when the file has just been made: what it tells of the time is there.
+    for what in ["make", "use"]:
+        assert run(program, file, what) == -signal.SIGKILL
+    with Filter(file) as seen:
+        assert seen.remembers == 1008 and "a" in seen and len(seen) == 1
+
+
+def test_what_was_added_before_a_filter_was_dropped_is_there(file):
+    seen = Filter(file)
+    seen.add("a")
+    del seen
+    assert "a" in Filter(file)
+
+
+def test_clear_survives(file):
+    program = """
+        import os, sys
+        from pykoel import Filter
+        seen = Filter(sys.argv[1])
+        seen.add("before")
+        seen.clear()
+        seen.add("after")
+        os.kill(os.getpid(), 9)
+    """
+    assert run(program, file) == -signal.SIGKILL
+    with Filter(file) as seen:
+        assert "before" not in seen and "after" in seen
+
+
+def test_a_save_is_a_checkpoint(file, tmp_path):
+    """The file alone has what was added before it, and the journal the rest."""
+    seen = Filter(file)
+    seen.add("a")
+    assert "a" not in Filter.from_bytes(file.read_bytes())
+    seen.save()
+    seen.add("b")
+    alone = Filter.from_bytes(file.read_bytes())
+    assert "a" in alone and "b" not in alone
+    assert len(files(file)) == 3 and ".seen.koel.koel-claim" in files(file)
+    seen.close()
+    assert files(file) == ["seen.koel"]
+
+
+@pytest.mark.parametrize("sync", [1.0, 0, None, timedelta(seconds=2)])
+def test_a_filter_that_was_closed_leaves_one_file(file, sync):
+    with Filter(file, sync=sync) as seen:
+        seen.add_many(map(str, range(10_000)))
+    assert files(file) == ["seen.koel"]
+    copy = file.with_name("copy")
+    shutil.copy(file, copy)
+    with Filter(copy, sync=sync) as seen:
+        assert all(seen.contains_many(map(str, range(10_000))))
+    # Nothing has changed, so nothing is written.
+    before = file.stat()
+    Filter(file, sync=sync).close()
+    assert file.stat() == before or file.stat().st_mtime_ns == before.st_mtime_ns
+    assert files(file) == ["copy", "seen.koel"]
+
+
+def test_a_refused_filter_leaves_its_file_as_it_is(file):
+    Filter(file).close()
+    before = file.stat().st_mtime_ns
+    for options in [{"seed": 1}, {"remembers": 60}, {"rate": 1e-12}, {"refresh": True}]:
+        with pytest.raises(ValueError):
+            Filter(file, **options)
+    assert files(file) == ["seen.koel"] and file.stat().st_mtime_ns == before
+    with pytest.raises(ValueError, match="refresh"):
+        Filter(file.with_name("other"), refresh=True)
+    assert files(file) == ["seen.koel"]
+
+
+def test_sync_is_a_period_of_a_filter_with_a_file(file):
+    for sync in [-1, float("nan"), timedelta(seconds=-1)]:
+        with pytest.raises(ValueError, match="sync"):
+            Filter(file, sync=sync)
+    for sync in ["often", b"1", [1]]:
+        with pytest.raises(TypeError, match="sync must be a number of seconds, a timedelta, or None"):
+            Filter(file, sync=sync)
+    for sync in [1.0, 0, None]:
+        with pytest.raises(ValueError, match="with a file"):
+            Filter(sync=sync)
+    assert files(file) == []
+    for sync in [float("inf"), 1e-3, timedelta(0)]:
+        with Filter(file, sync=sync) as seen:
+            seen.add("a")
+
+
+def test_journals_without_their_state_are_refused(file):
+    program = "import os, sys, pykoel; pykoel.Filter(sys.argv[1]).add('a'); os.kill(os.getpid(), 9)"
+    assert subprocess.run([sys.executable, "-c", program, str(file)]).returncode == -signal.SIGKILL
+    (journal,) = [name for name in files(file) if ".journal." in name]
+    away = file.rename(file.with_name("away"))
+    with pytest.raises(ValueError, match=journal):
+        Filter(file)
+    with pytest.raises(FileNotFoundError):
+        Filter(file, create=False)
+    assert not file.exists()
+    # Nor do they belong to another state.
+    Filter().save(file)
+    with pytest.raises(ValueError, match=f"{journal} has changes of another state"):
+        Filter(file)
+    away.rename(file)
+    assert "a" in Filter(file)
+
+
+def test_a_full_disk_is_an_error_of_the_call_and_nothing_is_lost(file):
+    """The limit of a file's size is an error as a full disk is, with a number of its own."""
+    program = """
+        import errno, os, resource, sys
+        from pykoel import Filter
+        seen = Filter(sys.argv[1])
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2 << 20, resource.RLIM_INFINITY))
+        added = 0
+        try:
+            while True:
+                assert seen.add(f"one by one {added}")
+                added += 1
+        except OSError as error:
+            assert error.errno == errno.EFBIG, error
+            assert "nothing has changed" in str(error), error
+        assert f"one by one {added}" not in seen
+        answered = []
+        try:
+            seen.add_many(map(str, range(1_000_000)))
+        except OSError as error:
+            assert error.errno == errno.EFBIG, error
+        # What needs no room goes on.
+        assert not seen.add("one by one 0") and all(f"one by one {item}" in seen for item in range(added))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        assert seen.add("there is room again")
+        print(added, flush=True)
+        os.kill(os.getpid(), 9)
+    """
+    command = [sys.executable, "-c", "if True:" + program, str(file)]
+    told = subprocess.run(command, timeout=120, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert told.returncode == -signal.SIGKILL, told.stderr
+    with Filter(file) as seen:
+        assert all(f"one by one {item}" in seen for item in range(int(told.stdout)))
+        assert "there is room again" in seen
+
+
+def test_a_close_that_fails_leaves_everything_in_the_journal(file):
+    seen = Filter(file)
+    seen.add_many(map(str, range(100_000)))
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, unlimited[1]))
+    try:
+        with pytest.raises(OSError) as caught:
+            seen.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    assert caught.value.errno == errno.EFBIG and seen.closed
+    with Filter(file) as seen:
+        assert all(seen.contains_many(map(str, range(100_000))))
+
+
+def test_a_limit_of_memory_is_kept_and_outlives_a_kill(file):
+    program = """
+        import os, sys
+        from pykoel import Filter
+        seen = Filter(sys.argv[1], max_bytes=200_000)
+        for added in range(1_000_000):
+            try:
+                seen.add(str(added))
+            except MemoryError:
+                break
+        print(added, flush=True)
+        os.kill(os.getpid(), 9)
+    """
+    told = subprocess.run([sys.executable, "-c", "if True:" + program, str(file)], stdout=subprocess.PIPE)
+    added = int(told.stdout)
+    assert 0 < added < 100_000
+    with Filter(file, max_bytes=200_000) as seen:
+        assert all(seen.contains_many(map(str, range(added))))
+        with pytest.raises(MemoryError):
+            seen.add_many(map(str, range(1_000_000)))
+
+
+def test_a_merge_is_in_the_file_before_anybody_sees_it(file, tmp_path):
+    program = """
+        import os, sys, threading
+        from pykoel import Filter
+        seen, other = Filter(sys.argv[1], seed=5), Filter(sys.argv[2], seed=5)
+        def look():
+            while "299999" not in seen:
+                pass
+            os.kill(os.getpid(), 9)
+        if sys.argv[3] == "look":
+            threading.Thread(target=look).start()
+        assert seen.merge(other) > 299_000
+        if sys.argv[3] == "merge":
+            os.kill(os.getpid(), 9)
+        threading.Event().wait()
+    """
+    with Filter(tmp_path / "other", seed=5) as other:
+        other.add_many(map(str, range(300_000)))
+    for what in ["look", "merge"]:
+        file.unlink(missing_ok=True)
+        assert run(program, file, tmp_path / "other", what) == -signal.SIGKILL
+        with Filter(file) as seen:
+            assert all(seen.contains_many(map(str, range(300_000))))
+
+
+def test_filters_merge_with_themselves_and_with_each_other_at_once(file):
+    a, b = Filter(file, seed=1), Filter(file.with_name("b"), seed=1)
+    a.add("a")
+    b.add("b")
+    assert a.merge(a) == 0
+
+    def merge(into, other):
+        for _ in range(10):
+            into.merge(other)
+
+    threads = [threading.Thread(target=merge, args=pair) for pair in [(a, b), (b, a)]]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert len(a) == len(b) == 2
+    b.close()
+    with pytest.raises(ValueError, match="closed"):
+        a.merge(b)
+
+
+def test_whoever_waits_for_a_file_can_be_interrupted(file):
+    program = """
+        import sys
+        from pykoel import Filter
+        print(flush=True)
+        Filter(sys.argv[1], wait=100)
+    """
+    with Filter(file):
+        command = [sys.executable, "-c", "if True:" + program, str(file)]
+        waits = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        waits.stdout.readline()
+        time.sleep(0.2)
+        waits.send_signal(signal.SIGINT)
+        assert b"KeyboardInterrupt" in waits.communicate(timeout=60)[1]
+
+
+def test_whoever_waits_for_the_disk_lets_others_run(file):
+    counts, stop, ran = [0], threading.Event(), 0
+
+    def count():
+        while not stop.is_set():
+            counts[0] += 1
+            time.sleep(0)
+
+    thread = threading.Thread(target=count)
+    interval = sys.getswitchinterval()
+    # So long, nobody loses the interpreter's lock who does not let it go.
+    sys.setswitchinterval(100)
+    try:
+        thread.start()
+        with Filter(file, sync=0) as seen:
+            for item in range(20):
+                before = counts[0]
+                seen.add(str(item))
+                ran += counts[0] > before
+        seen = Filter(file)
+        seen.add("a")
+        before = counts[0]
+        # Its last sync.
+        del seen
+        ran_beside_drop = counts[0] > before
+    finally:
+        stop.set()
+        sys.setswitchinterval(interval)
+        thread.join()
+    assert ran > 0 and ran_beside_drop
+
+
+FORKS = """
+    import array, os, random, signal, sys
+    from pykoel import Filter
+
+    dice = random.Random(1)
+    items, others = (array.array("Q", dice.randbytes(8 * count)) for count in (1_000_000, 20_000))
+    if sys.argv[2] == "make":
+        seen = Filter(sys.argv[1])
+        seen.add_many(items)
+        os.kill(os.getpid(), 9)
+    seen = Filter(sys.argv[1])
+    # It makes a checkpoint of what the process before has left.
+    children = []
+    for _ in range(20):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            seen.add_many(others)
+            assert all(seen.contains_many(items[:10_000])) and all(seen.contains_many(others))
+            assert all(seen.discard_many(items[:1_000]))
+            try:
+                seen.save()
+            except BlockingIOError:
+                seen.close()
+                os._exit(0)
+            os._exit(1)
+        children.append(child)
+    seen.add("beside the child")
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 20
+    if sys.argv[2] == "look":
+        assert "beside the child" in seen
+        assert all(seen.contains_many(items)) and sum(seen.contains_many(others)) <= 5
+    os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_waits_for_a_checkpoint_and_children_write_to_no_journal(file):
+    assert run(FORKS, file, "make") == -signal.SIGKILL
+    left = file.parent / "left"
+    left.mkdir()
+    for name in files(file):
+        if "." in name:
+            shutil.move(file.parent / name, left)
+    for number in range(rounds(4, 30)):
+        folder = file.parent / str(number)
+        shutil.copytree(left, folder)
+        assert run(FORKS, folder / file.name, "fork") == -signal.SIGKILL
+        assert run(FORKS, folder / file.name, "look") == -signal.SIGKILL
+        shutil.rmtree(folder)

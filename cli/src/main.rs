@@ -10,6 +10,7 @@
 //!   commands     one file for each subcommand, and the summary at its end
 //!   bench        `koel bench`, which reads no lines
 //!   run          the threads of a run, and how they wait for each other
+//!   journal      what a run has added since its state was saved, and what a killed run has left
 //!   lines        input, chunks of lines, output, and what --lossless sets aside
 //!   state        the filter, its file, and how lines are compared
 //!   arguments    the command line and its help
@@ -18,10 +19,10 @@
 //!
 //! # Reading order
 //!
-//! [`commands::dedup`] is the main subcommand. It passes a [`Run`](run::Run) to [`run::run()`],
-//! whose module explains the threads. [`run::monitor`] is where they wait for each other, and
-//! [`run::turns`] keeps the lines in order. [`state::comparison`] defines when two lines are equal,
-//! and [`state::keys::url_key`] and [`state::keys::scrapy_key`] when two URLs are.
+//! [`commands::dedup`] is the main subcommand. It passes a [`Run`](run::Run) to [`run::run()`], whose module explains
+//! the threads. [`run::monitor`] is where they wait for each other, and [`run::turns`] keeps the lines in order.
+//! [`journal`] explains what a kill takes. [`state::comparison`] defines when two lines are equal, and
+//! [`state::keys::url_key`] and [`state::keys::scrapy_key`] when two URLs are.
 
 #![forbid(unsafe_code)]
 
@@ -32,6 +33,7 @@ mod arguments;
 mod bench;
 mod commands;
 mod failure;
+mod journal;
 mod lines;
 mod random;
 mod run;

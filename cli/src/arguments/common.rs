@@ -187,9 +187,9 @@ pub struct Output {
     /// An existing FILE is replaced at the end of the run, as a whole: if no input could be opened, or
     /// if the run is interrupted or fails, it stays as it was.
     ///
-    /// With --state, dedup appends the new lines to FILE instead. Prefer this to a shell's >>: if a kill
-    /// left an incomplete line at the end of FILE, koel ends that line first. With --repeated or
-    /// --count, which only read the state, FILE is replaced.
+    /// With --state, dedup appends the new lines to FILE instead, and a killed run that is repeated ends with the
+    /// output of one that was not disturbed. If there is an incomplete line at the end of FILE, koel ends that line
+    /// first. With --repeated or --count, which only read the state, FILE is replaced.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 

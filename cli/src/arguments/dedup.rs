@@ -20,9 +20,11 @@ pub struct Dedup {
     /// Load the lines seen by earlier runs from FILE, if it exists, and save the lines of this run
     /// to it.
     ///
-    /// The state is saved at the end of the run, on SIGINT, SIGTERM and SIGHUP, and every
-    /// --checkpoint seconds. A line is saved as seen only after it has been written. After a
-    /// SIGKILL or a power failure, the lines since the last checkpoint may be written again.
+    /// The state is saved at the end of the run, and on SIGINT, SIGTERM and SIGHUP. Until then, what is new is in a
+    /// journal beside it, FILE.journal.N. After a SIGKILL, the same command goes on where the killed one was: in the
+    /// end, a regular output file is that of a run that nobody disturbed. A pipe may get the last batch, at most 1
+    /// MiB of lines or one longer line, a second time. After a power failure, the lines of the last second or so may
+    /// be written again. No line is lost.
     ///
     /// One process at a time can use a state. With --count or --repeated, new lines are not
     /// written, so FILE is only read.
@@ -35,14 +37,15 @@ pub struct Dedup {
     )]
     pub state: Option<PathBuf>,
 
-    /// Save the state every SECONDS during the run; 0 saves it only at the end
+    /// Save the state every SECONDS during the run, too; 0 saves it only when its journal is long
     ///
-    /// No lines are processed during a save. If saves are slow, they happen less often, so that
-    /// they take at most a tenth of the time.
+    /// A kill takes no lines without this, either. It is for those who read the state during the run, or copy it
+    /// without its journal, and it makes the start after a kill faster. Lines go on during a save. Saves
+    /// take at most a tenth of the time. The journal is long when it has half the bytes of the state, and 32 MiB.
     #[arg(
         long,
         value_name = "SECONDS",
-        default_value = "60",
+        default_value = "0",
         value_parser = seconds,
         allow_hyphen_values = true,
         requires = "state",

@@ -5,6 +5,7 @@ use crate::commands::closing::{Closing, Ending};
 use crate::commands::compared::Compared;
 use crate::commands::report::{self, Deduplicated};
 use crate::failure::{Failure, Trouble};
+use crate::journal::taking_in;
 use crate::lines::aside::Aside;
 use crate::lines::input::{self, Source};
 use crate::lines::output::{Before, Sink};
@@ -13,7 +14,7 @@ use crate::run::coordinator::End;
 use crate::run::screen::Screen;
 use crate::run::shared::Operation;
 use crate::run::{self, Run};
-use crate::state::keeper::{self, Keeper};
+use crate::state::keeper;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -39,10 +40,15 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     // New lines that are not written must not be saved as seen.
     let writes_new = !options.output.count && !options.repeated;
     let kept = options.state.as_deref().filter(|_| writes_new);
-    let keeper = kept.map(|state| Keeper::claim(state, &options.waiting)).transpose()?;
+    let claimed = kept.map(|state| taking_in::claim(state, &options.waiting)).transpose()?;
+    let (keeper, mut taken_in) =
+        claimed.map_or((None, None), |(keeper, note)| (Some(keeper), note));
     let (seen, ignored) = match (&keeper, options.state.as_deref()) {
         (Some(keeper), _) => keeper.load_or_make(&options.making)?,
-        (None, Some(state)) => keeper::load_to_read(state, &options.making)?,
+        (None, Some(state)) => {
+            taken_in = taking_in::note(state);
+            keeper::load_to_read(state, &options.making)?
+        }
         (None, None) => (options.making.build_for(total_bytes.unwrap_or(0))?, None),
     };
     let before = match keeper {
@@ -73,6 +79,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         options.output.is_shown() && path.is_none(),
         total_bytes,
     ));
+    reporting.note(&screen, taken_in);
     reporting.note(&screen, ignored);
     let state = state.map(|path| path.display().to_string());
     let checkpoint = (options.checkpoint > 0.0)
@@ -88,6 +95,7 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         sink,
         aside,
         keeper,
+        has_journals: true,
         checkpoint,
         screen: Arc::clone(&screen),
         yes_is: "new",

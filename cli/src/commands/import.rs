@@ -4,8 +4,8 @@ use crate::arguments::tools::Import;
 use crate::commands::closing::{DONE, Ending};
 use crate::commands::report::{Holds, Took};
 use crate::failure::Failure;
+use crate::journal::taking_in;
 use crate::run::screen::Screen;
-use crate::state::keeper::Keeper;
 use crate::state::seen::{Seen, window_of};
 use koel::{SnapshotError, SnapshotErrorKind};
 use std::fmt::{self, Display};
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 pub fn import(options: &Import) -> Result<Ending, Failure> {
     let began = Instant::now();
     let Import { state, chunks, .. } = options;
-    let keeper = Keeper::claim(state, &options.waiting)?;
+    let (keeper, _) = taking_in::claim(state, &options.waiting)?;
     if state.exists() {
         return Err(Failure::new(format!(
             "{}: it exists; import into a new state, and merge both with koel merge",

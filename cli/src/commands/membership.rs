@@ -5,6 +5,7 @@ use crate::arguments::membership::{Add, Forget, Query};
 use crate::commands::closing::{Closing, Ending};
 use crate::commands::report::{self, Answer, Asked};
 use crate::failure::Failure;
+use crate::journal::taking_in;
 use crate::lines::input::{self, Source};
 use crate::lines::output::{Before, Sink};
 use crate::run::coordinator::End;
@@ -20,6 +21,7 @@ use std::time::Instant;
 pub fn query(options: &Query) -> Result<Ending, Failure> {
     let began = Instant::now();
     let sources = input::sources(&options.files.files)?;
+    options.output.reporting.note(&plain(), taking_in::note(&options.state));
     let job = Job {
         operation: Operation::Find(Box::new(Lookups::open(&options.state)?)),
         refreshes: false,
@@ -36,9 +38,10 @@ pub fn query(options: &Query) -> Result<Ending, Failure> {
 pub fn add(options: &Add) -> Result<Ending, Failure> {
     let began = Instant::now();
     let sources = input::sources(&options.files.files)?;
-    let keeper = Keeper::claim(&options.state, &options.waiting)?;
+    let (keeper, taken_in) = taking_in::claim(&options.state, &options.waiting)?;
+    options.reporting.note(&plain(), taken_in);
     let (seen, ignored) = keeper.load_or_make(&options.making)?;
-    options.reporting.note(&Screen::new(false, false, None), ignored);
+    options.reporting.note(&plain(), ignored);
     let job = Job {
         operation: Operation::Add(seen),
         refreshes: options.making.forgetting.refresh,
@@ -55,7 +58,8 @@ pub fn add(options: &Add) -> Result<Ending, Failure> {
 pub fn forget(options: &Forget) -> Result<Ending, Failure> {
     let began = Instant::now();
     let sources = input::sources(&options.files.files)?;
-    let keeper = Keeper::claim(&options.state, &options.waiting)?;
+    let (keeper, taken_in) = taking_in::claim(&options.state, &options.waiting)?;
+    options.reporting.note(&plain(), taken_in);
     let seen = keeper.load()?;
     let job = Job {
         operation: Operation::Remove(seen),
@@ -68,6 +72,11 @@ pub fn forget(options: &Forget) -> Result<Ending, Failure> {
         began,
     };
     ask(job, Some(keeper), sources, &options.input, None, &options.reporting)
+}
+
+/// A screen without a progress bar.
+fn plain() -> Screen {
+    Screen::new(false, false, None)
 }
 
 struct Job<'a> {
@@ -123,6 +132,7 @@ fn ask(
         sink,
         aside: None,
         keeper,
+        has_journals: false,
         checkpoint: None,
         screen: Arc::clone(&screen),
         yes_is: job.yes_is,

@@ -4,8 +4,9 @@ use crate::arguments::membership::Merge;
 use crate::commands::closing::{DONE, Ending};
 use crate::commands::report::{Holds, Took, seconds};
 use crate::failure::{Failure, without_numbers};
+use crate::journal::taking_in;
 use crate::run::screen::Screen;
-use crate::state::keeper::{Keeper, load};
+use crate::state::keeper::load;
 use crate::state::seen::{Seen, most_bytes};
 use indicatif::{BinaryBytes, HumanCount};
 use koel::{FullKind, UnionError, UnionErrorKind};
@@ -34,7 +35,7 @@ struct Report {
 pub fn merge(options: &Merge) -> Result<Ending, Failure> {
     let began = Instant::now();
     let Merge { state, states, .. } = options;
-    let keeper = Keeper::claim(state, &options.waiting)?;
+    let (keeper, taken_in) = taking_in::claim(state, &options.waiting)?;
     let exists = state.exists();
     let merged = if exists { keeper.load()? } else { load(&states[0])? };
     let most = most_bytes(options.max_memory);
@@ -75,6 +76,10 @@ pub fn merge(options: &Merge) -> Result<Ending, Failure> {
         seconds: seconds(began.elapsed()),
     };
     let screen = Screen::new(false, false, None);
+    let others = states.iter().filter_map(|path| taking_in::note(path));
+    for note in taken_in.into_iter().chain(others).filter(|_| !options.quiet && !options.json) {
+        screen.say(note);
+    }
     if report.rate_exceeded && !options.quiet && !options.json {
         screen.say(format_args!(
             "the rate is {now:.1e} now, higher than the {planned:.1e} that the states are planned for; make \

@@ -2,6 +2,7 @@
 
 use crate::arguments::common::LongLines;
 use crate::failure::Failure;
+use koel::Prehashed;
 
 /// The number of bytes read at once. A chunk is larger only if a line is.
 pub const CHUNK: usize = 1 << 20;
@@ -31,6 +32,11 @@ pub struct Chunk {
     pub not_urls: u64,
     /// The number of lines that do not have the field by which lines are compared.
     pub without_field: u64,
+    /// The hashes that were added to a state, and those that were refreshed in a state with a journal.
+    pub added: Vec<Prehashed>,
+    pub refreshed: Vec<Prehashed>,
+    /// The record of that for the journal. Empty if there is nothing to record.
+    pub record: Vec<u8>,
     /// Whether a line could not be added. The chunk must not be written then.
     pub full: bool,
     /// Why lines could not be looked up. The chunk must not be written then either.

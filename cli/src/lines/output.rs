@@ -6,9 +6,13 @@ use crate::lines::replacement::Replacement;
 use crate::lines::streams::Stream;
 use koel::files::{folder_of, follow};
 use koel_state::files::{is_folder, is_same};
-use std::fs::{File, Metadata, OpenOptions};
+use rustix::fs::{OFlags, fcntl_getfl};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 pub struct Sink {
     to: Option<File>,
@@ -16,8 +20,33 @@ pub struct Sink {
     /// Whether it is a regular file, which can be truncated.
     is_file: bool,
     is_readable: bool,
+    /// Whether all that is written to it is appended, wherever its end is.
+    appends: bool,
+    /// Where it is, without links, if it is a file that is known by a name.
+    path: PathBuf,
     /// The folder of a named file, to be synced with it.
     folder: Option<File>,
+    /// The same file, with a shared lock: a run that finds the journal of this one leaves the file alone.
+    lock: Option<File>,
+}
+
+/// What tells one file from another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    pub device: u64,
+    /// Its number there, which another file gets when it is removed.
+    pub number: u64,
+    /// When it was created, in nanoseconds since 1970, or 0 if the system does not tell.
+    pub created: u64,
+    pub path: PathBuf,
+}
+
+impl Identity {
+    pub fn of(about: &Metadata, path: PathBuf) -> Self {
+        let since = about.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let created = since.map_or(0, |since| since.as_nanos() as u64);
+        Identity { device: about.dev(), number: about.ino(), created, path }
+    }
 }
 
 /// A sink, and what has to be done once it has everything, if it is to replace a file.
@@ -36,8 +65,16 @@ pub enum Before {
 
 impl Sink {
     pub fn nowhere() -> Sink {
-        let name = String::new();
-        Sink { to: None, name, is_file: false, is_readable: false, folder: None }
+        Sink {
+            to: None,
+            name: String::new(),
+            is_file: false,
+            is_readable: false,
+            appends: false,
+            path: PathBuf::new(),
+            folder: None,
+            lock: None,
+        }
     }
 
     /// Opens a file, or standard output. Refuses a file that is one of the inputs or the state.
@@ -47,20 +84,40 @@ impl Sink {
         sources: &[Source],
         state: Option<&Path>,
     ) -> Result<Opened, Failure> {
-        match (Stream::of(path)?, path) {
+        let (mut sink, replacement) = match (Stream::of(path)?, path) {
             (Some(stream), Some(path)) if before == Before::Rewritten => {
-                Err(Failure::new(format!(
+                return Err(Failure::new(format!(
                     "{}: cannot be rewritten in place: it is {}",
                     path.display(),
                     stream.name()
-                )))
+                )));
             }
-            (None, Some(path)) => Sink::file(path, before, sources, state),
+            (None, Some(path)) => Sink::file(path, before, sources, state)?,
             (stream, _) => {
                 let stream = stream.unwrap_or(Stream::Output);
-                Sink::stream(stream, sources, state).map(|sink| (sink, None))
+                (Sink::stream(stream, sources, state)?, None)
             }
+        };
+        if let Before::Kept { .. } = before {
+            sink.lock = sink.locked();
+            let of_sink = |error| Failure::of(&sink.name, &error);
+            sink.to
+                .as_mut()
+                .filter(|_| sink.is_file)
+                .map_or(Ok(()), leave_no_hole)
+                .map_err(of_sink)?;
         }
+        Ok((sink, replacement))
+    }
+
+    /// Opens a regular file once more, with a shared lock. A lock on standard output itself would last until the last
+    /// process has closed it that has it, too. `None` if the system cannot do that, or if somebody else has locked it.
+    fn locked(&self) -> Option<File> {
+        let file = self.to.as_ref().filter(|_| self.is_file)?;
+        let append = || OpenOptions::new().append(true).open(&self.path);
+        let again = File::open(&self.path).or_else(|_| append()).ok()?;
+        let is_it = is_same(&again.metadata().ok()?, &file.metadata().ok()?);
+        (is_it && again.try_lock_shared().is_ok()).then_some(again)
     }
 
     /// Opens standard output, for a command without inputs.
@@ -74,7 +131,12 @@ impl Sink {
         let about = file.metadata().map_err(|error| Failure::of(&name, &error))?;
         is_free(&about, &name, sources, state)?;
         let is_file = about.is_file();
-        Ok(Sink { to: Some(file), name, is_file, is_readable: false, folder: None })
+        let appends = fcntl_getfl(&file).is_ok_and(|flags| flags.contains(OFlags::APPEND));
+        // Where the system tells.
+        let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let (to, path) = (Some(file), path.unwrap_or_default());
+        let sink = Sink { to, name, is_file, appends, path, ..Sink::nowhere() };
+        Ok(sink)
     }
 
     fn file(
@@ -114,7 +176,8 @@ impl Sink {
                 is_free(old, &name, sources, state)?;
             }
             let to = Some(replacement.file().map_err(cannot)?);
-            let sink = Sink { to, name, is_file, is_readable: true, folder: open_folder(path) };
+            let folder = open_folder(path);
+            let sink = Sink { to, name, is_file, is_readable: true, folder, ..Sink::nowhere() };
             return Ok((sink, Some(replacement)));
         }
         if before == Before::Rewritten {
@@ -138,8 +201,10 @@ impl Sink {
         // The check comes before any change to the file, and after its creation: a file that did
         // not exist may also be named as an input.
         is_free(&file.metadata().map_err(cannot)?, &name, sources, state)?;
-        let mut sink = Sink { to: Some(file), name, is_file, is_readable, folder: None };
+        let (to, appends) = (Some(file), is_file);
+        let mut sink = Sink { to, name, is_file, is_readable, appends, ..Sink::nowhere() };
         if is_file {
+            sink.path = path.canonicalize().unwrap_or_default();
             sink.go_to_end(before).map_err(cannot)?;
             sink.folder = open_folder(path);
         }
@@ -190,6 +255,27 @@ impl Sink {
         Ok(())
     }
 
+    /// Returns where the next lines will be, if it is a regular file. Others may still append to it before.
+    pub fn place(&mut self) -> Result<Option<u64>, Failure> {
+        let Some(file) = self.to.as_mut().filter(|_| self.is_file) else { return Ok(None) };
+        let place = match self.appends {
+            true => file.metadata().map(|about| about.len()),
+            false => file.stream_position(),
+        };
+        place.map(Some).map_err(|error| Failure::of(&self.name, &error))
+    }
+
+    /// Returns the end of the lines written last.
+    pub fn end(&mut self) -> io::Result<u64> {
+        self.to.as_mut().map_or(Ok(0), Seek::stream_position)
+    }
+
+    /// Returns what tells it from other files, if it is a regular one.
+    pub fn identity(&self) -> Option<Identity> {
+        let about = self.to.as_ref().filter(|_| self.is_file)?.metadata().ok()?;
+        Some(Identity::of(&about, self.path.clone()))
+    }
+
     /// Writes a text. It is no error if the reader has gone.
     pub fn print(&mut self, text: &str) -> Result<(), Failure> {
         match self.write(text.as_bytes()) {
@@ -227,6 +313,15 @@ impl Sink {
         let again = file.try_clone().and_then(|mut file| file.rewind().map(|()| Some(file)));
         again.map_err(|error| Failure::of(&self.name, &error))
     }
+}
+
+/// Seeks to the end of a file, if it is shorter than where the next lines would be: a killed run wrote to it, and the part
+/// of a batch was cut off.
+fn leave_no_hole(file: &mut File) -> io::Result<()> {
+    if file.stream_position()? > file.metadata()?.len() {
+        file.seek(SeekFrom::End(0))?;
+    }
+    Ok(())
 }
 
 /// Checks that an output is neither an input nor the state.
@@ -299,7 +394,6 @@ impl Syncer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
 
     #[test]
     fn after_what_was_taken_back_there_is_no_hole() {

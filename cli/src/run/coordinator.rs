@@ -1,14 +1,18 @@
 //! The coordinator, on the calling thread: saves the state, shows progress, and ends the run.
 
 use crate::failure::{Failure, Trouble};
-use crate::lines::output::Syncer;
+use crate::journal::journaling::Journaling;
+use crate::journal::saving::{NotSaved, save};
 use crate::run::monitor::{Event, Idle};
 use crate::run::shared::{Operation, Shared, locked};
+use crate::run::syncing::Syncing;
 use crate::run::tally::Changes;
 use crate::state::keeper::Keeper;
 use crate::state::seen::Seen;
 use indicatif::HumanCount;
+use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// How a run ended.
@@ -46,6 +50,9 @@ pub struct Saved {
 /// How long a run that has to end waits for a writer that makes no progress.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// After a save that has failed, a journal that is long waits so long for the next.
+const AFTER_FAILURE: Duration = Duration::from_secs(60);
+
 /// The interval between updates of the progress bar.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -60,9 +67,11 @@ pub struct Coordinator<'a> {
 /// When and how the state is saved.
 pub struct Keeping {
     keeper: Keeper,
-    syncer: Syncer,
+    syncing: Syncing,
     period: Option<Duration>,
     next: Option<Instant>,
+    /// Saves take no more than a tenth of the time, so the next one does not begin before.
+    not_before: Instant,
     /// What was done in this run and is in the file.
     saved: Changes,
     /// Whether the file was written in this run.
@@ -87,6 +96,7 @@ impl<'a> Coordinator<'a> {
             };
             let due = self.keeping.as_ref().and_then(|keeping| keeping.next);
             match self.shared.monitor.wait(due.map_or(tick, |due| due.min(tick))) {
+                Event::Long => self.save_soon(),
                 Event::Finished => return End::Reached,
                 Event::Enough => return End::Enough,
                 Event::Signal(signal) => return End::Signal(signal),
@@ -99,45 +109,69 @@ impl<'a> Coordinator<'a> {
         }
     }
 
+    /// Schedules a checkpoint as early as possible.
+    fn save_soon(&mut self) {
+        if let Some(keeping) = &mut self.keeping {
+            keeping.next =
+                Some(keeping.next.map_or(keeping.not_before, |next| next.min(keeping.not_before)));
+        }
+    }
+
     fn show(&self) {
         let tally = locked(&self.shared.so_far.tally);
         let read = self.shared.so_far.read.load(Relaxed);
         self.shared.screen.progress(read, tally.lines, tally.yes, self.yes_is);
     }
 
-    /// Holds the reader, waits until every chunk handed in has been written, and saves the state.
-    /// Gives up if a signal or an error comes first.
+    /// Saves the state while lines go on. Gives up if a signal or an error comes first.
     fn checkpoint(&mut self) {
-        let Shared { monitor, screen, operation, .. } = self.shared;
-        let changes = self.changes();
+        let Shared { monitor, screen, operation, so_far, journaling, .. } = self.shared;
         let Some(seen) = operation.changes() else { return };
-        if self.keeping.as_ref().is_none_or(|keeping| keeping.saved == changes) {
-            return self.postpone(Duration::ZERO);
-        }
-        monitor.hold();
-        let idle = loop {
-            match monitor.wait_until_idle(Instant::now() + TICK) {
-                Idle::Late => self.show(),
-                idle => break idle,
+        // What is counted is written, and the filter has all of it.
+        let changes = self.changes();
+        let start = Instant::now();
+        let mut shown = start;
+        let mut show = || {
+            if shown.elapsed() > TICK {
+                shown = Instant::now();
+                self.show();
             }
         };
-        if idle == Idle::Reached
-            && let Some(keeping) = &mut self.keeping
-        {
+        let goes_on = || {
+            show();
+            !monitor.is_disturbed()
+        };
+        let Some(keeping) = self.keeping.as_ref().filter(|keeping| keeping.saved != changes) else {
+            return self.postpone(Duration::ZERO);
+        };
+        let waited = Cell::new(Duration::ZERO);
+        let last = || {
             let start = Instant::now();
-            match keeping.syncer.sync() {
-                // The lines written may be lost, so the state must not be saved any more.
-                Err(failure) => monitor.trouble(Trouble::Failed(failure)),
-                Ok(()) => {
-                    let changes = locked(&self.shared.so_far.tally).changes();
-                    if let Err(failure) = keeping.save_synced(seen, changes) {
-                        screen.say(format!("{failure} (will be tried again)"));
-                    }
-                }
+            // The copy may have parts of these chunks.
+            let begun = so_far.turns.begun().ok_or(NotSaved::GivenUp)?;
+            while monitor.wait_until_written(begun, Instant::now() + TICK) == Idle::Late {
+                self.show();
             }
-            self.postpone(start.elapsed());
+            waited.set(start.elapsed());
+            if monitor.is_disturbed() {
+                return Err(NotSaved::GivenUp);
+            }
+            keeping.syncing.sync().map_err(|failure| {
+                // The lines written may be lost, so the state must not be saved any more.
+                monitor.trouble(Trouble::Failed(failure));
+                NotSaved::GivenUp
+            })
+        };
+        let result = save(&keeping.keeper, seen, journaling.as_deref(), goes_on, last);
+        self.postpone(start.elapsed().saturating_sub(waited.get()));
+        match (result, &mut self.keeping) {
+            (Ok(known), Some(keeping)) => keeping.has(changes, known),
+            (Err(NotSaved::Failed(failure)), Some(keeping)) => {
+                screen.say(format!("{failure} (will be tried again)"));
+                keeping.not_before = Instant::now() + AFTER_FAILURE;
+            }
+            _ => {}
         }
-        monitor.go_on();
     }
 
     fn changes(&self) -> Changes {
@@ -159,6 +193,10 @@ impl<'a> Coordinator<'a> {
             1 => String::from("1 line"),
             lines => format!("{} lines", HumanCount(lines)),
         };
+        let journal = self.shared.journaling.as_ref().and_then(|journaling| journaling.waiting());
+        if let Some(journal) = journal {
+            return format!("; the next run takes in what {journal} has of the new lines");
+        }
         match self.shared.operation {
             Operation::Add(_) if self.shared.writes => format!(
                 "; {lines} that had been written could not be saved as seen, so the next run writes \
@@ -172,13 +210,18 @@ impl<'a> Coordinator<'a> {
     /// Schedules the next checkpoint, so that saves take at most a tenth of the time.
     fn postpone(&mut self, took: Duration) {
         if let Some(keeping) = &mut self.keeping {
-            keeping.next = keeping.period.map(|period| Instant::now() + period.max(9 * took));
+            keeping.not_before = Instant::now() + 9 * took;
+            keeping.next =
+                keeping.period.map(|period| keeping.not_before.max(Instant::now() + period));
+        }
+        if let Some(journaling) = &self.shared.journaling {
+            journaling.tell_again();
         }
     }
 
     /// Removes from the filter what was not written, and saves the state.
     pub fn finish(&mut self, end: End) -> End {
-        let Shared { monitor, screen, operation, so_far, .. } = self.shared;
+        let Shared { monitor, screen, operation, so_far, journaling, .. } = self.shared;
         monitor.close();
         if let End::Signal(_) = end {
             let mut written = monitor.written();
@@ -194,6 +237,22 @@ impl<'a> Coordinator<'a> {
             }
         }
         let Some(halt) = so_far.turns.halt() else { return end };
+        if let Some(journaling) = journaling {
+            journaling.close();
+            let until = Instant::now() + GRACE;
+            while journaling.is_writing() && Instant::now() < until {
+                thread::sleep(GRACE / 100);
+            }
+            if journaling.is_writing() {
+                // Nobody knows how much of the batch is there. So everything stays as after a kill: the next run looks.
+                let journal = journaling.waiting().unwrap_or_default();
+                screen.say(format!(
+                    "the output takes no more lines, so the state is not saved; the next run takes in what {journal} \
+                     has of them"
+                ));
+                return end;
+            }
+        }
         let not_written = halt.added();
         self.taken_back = not_written.len() as u64;
         so_far.stop_adding(&halt);
@@ -208,7 +267,7 @@ impl<'a> Coordinator<'a> {
         }
         let changes = self.changes();
         let saved = match (&mut self.keeping, operation.changes()) {
-            (Some(keeping), Some(seen)) => keeping.save(seen, changes),
+            (Some(keeping), Some(seen)) => keeping.save(seen, changes, journaling.as_deref()),
             _ => Ok(()),
         };
         let stopped = locked(&self.shared.so_far.stopped).take();
@@ -225,21 +284,36 @@ impl<'a> Coordinator<'a> {
 
 impl Keeping {
     /// Keeps a state whose file has `known` lines.
-    pub fn new(keeper: Keeper, syncer: Syncer, period: Option<Duration>, known: usize) -> Self {
-        let next = period.map(|period| Instant::now() + period);
-        Keeping { keeper, syncer, period, next, saved: Changes::default(), has_saved: false, known }
+    pub fn new(keeper: Keeper, syncing: Syncing, period: Option<Duration>, known: usize) -> Self {
+        let (now, saved) = (Instant::now(), Changes::default());
+        let next = period.map(|period| now + period);
+        Keeping { keeper, syncing, period, next, not_before: now, saved, has_saved: false, known }
     }
 
     /// Syncs the output, then saves the state, unless nothing has changed: a line must be safe before
-    /// it is saved as seen.
-    fn save(&mut self, seen: &Seen, changes: Changes) -> Result<(), Failure> {
-        self.syncer.sync()?;
-        if self.saved == changes { Ok(()) } else { self.save_synced(seen, changes) }
+    /// it is saved as seen. Nothing changes meanwhile, and no journal is left.
+    fn save(
+        &mut self,
+        seen: &Seen,
+        changes: Changes,
+        journaling: Option<&Journaling>,
+    ) -> Result<(), Failure> {
+        self.syncing.sync()?;
+        if self.saved != changes {
+            match save(&self.keeper, seen, journaling, || true, || Ok(())) {
+                Ok(known) => self.has(changes, known),
+                Err(NotSaved::Failed(failure)) => return Err(failure),
+                Err(NotSaved::GivenUp) => {}
+            }
+        }
+        if let Some(journaling) = journaling {
+            journaling.end();
+        }
+        Ok(())
     }
 
-    fn save_synced(&mut self, seen: &Seen, changes: Changes) -> Result<(), Failure> {
-        self.keeper.save(seen)?;
-        (self.saved, self.has_saved, self.known) = (changes, true, seen.len());
-        Ok(())
+    /// Notes what the file has.
+    fn has(&mut self, changes: Changes, known: usize) {
+        (self.saved, self.has_saved, self.known) = (changes, true, known);
     }
 }

@@ -13,7 +13,7 @@ use crate::run::worker::Worker;
 use crate::state::comparison::Scratch;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use indicatif::HumanCount;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -153,15 +153,23 @@ impl Shared {
             early.insert(chunk.number, chunk);
             while let Some(mut chunk) = early.remove(&next) {
                 let is_enough = self.cut_off(&mut chunk);
-                if let Err(trouble) = self.write(&mut chunk, &mut sink, aside.as_mut()) {
-                    self.monitor.trouble(trouble);
-                    return (sink, aside);
-                }
+                let trouble = match self.write(&mut chunk, &mut sink, aside.as_mut()) {
+                    Ok(trouble) => trouble,
+                    Err(trouble) => {
+                        self.monitor.trouble(trouble);
+                        return (sink, aside);
+                    }
+                };
                 next += 1;
                 self.so_far.turns.cross_out(chunk.number);
                 self.count(&chunk);
+                self.journaling.as_ref().inspect(|journaling| journaling.counted());
                 self.monitor.wrote(is_enough);
-                if is_enough {
+                let is_over = is_enough || trouble.is_some();
+                if let Some(trouble) = trouble {
+                    self.monitor.trouble(trouble);
+                }
+                if is_over {
                     return (sink, aside);
                 }
                 let _ = pool.send(chunk);
@@ -196,18 +204,22 @@ impl Shared {
         }
         seen.remove_many(&hashes);
         chunk.truncate(lines);
+        let removed: HashSet<u64> = hashes.iter().map(|hash| hash.0).collect();
+        chunk.added.retain(|hash| !removed.contains(&hash.0));
+        self.draft(chunk);
         (chunk.yes, chunk.selected_lines) = (left, left);
         chunk.not_urls -= not_urls;
         chunk.without_field -= without_field;
         true
     }
 
+    /// Writes and records a chunk. If it is written and cannot be recorded, that is trouble, but no error.
     fn write(
         &self,
         chunk: &mut Chunk,
         sink: &mut Sink,
         aside: Option<&mut Aside>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<Option<Trouble>, Trouble> {
         if let Some(failure) = chunk.failure.take() {
             return Err(Trouble::Failed(failure));
         }
@@ -217,7 +229,18 @@ impl Shared {
         if let Some(aside) = aside {
             aside.put(&chunk.selected, &chunk.aside)?;
         }
-        if chunk.selected.is_empty() { Ok(()) } else { sink.write(&chunk.selected) }
+        let Chunk { selected, record, .. } = chunk;
+        match &self.journaling {
+            Some(journaling) if !record.is_empty() => {
+                let trouble = journaling.write(record, sink, selected)?;
+                if journaling.is_long() {
+                    self.monitor.long();
+                }
+                Ok(trouble)
+            }
+            _ if selected.is_empty() => Ok(None),
+            _ => sink.write(selected).map(|()| None),
+        }
     }
 
     fn no_memory(&self) -> Failure {

@@ -12,9 +12,11 @@
 //! The writer restores the order of the chunks and writes them. A fixed number of chunks
 //! circulates, which bounds the memory of a run and gives back-pressure.
 //!
-//! The calling thread is the [coordinator]. Before it saves the state, it waits until every chunk
-//! handed in so far has been written. If the run ends early, it removes from the filter the lines
-//! that were added but not written. A line is therefore never saved as seen unless it was written.
+//! The calling thread is the [coordinator]. When it saves the state, lines go on, and it waits until
+//! every chunk of which the filter had something then has been written. If the run ends early, it removes from the
+//! filter the lines that were added but not written. A line is therefore never saved as seen unless it was written.
+//!
+//! What is added between two saves is recorded in a [journal](crate::journal).
 
 pub mod coordinator;
 pub mod crew;
@@ -23,11 +25,14 @@ pub mod recent;
 pub mod screen;
 pub mod shared;
 pub mod signals;
+pub mod syncing;
 pub mod tally;
 pub mod turns;
 pub mod worker;
 
 use crate::failure::Failure;
+use crate::journal::journaling::Journaling;
+use crate::journal::record::Output;
 use crate::lines::aside::Aside;
 use crate::lines::chunk::Rules;
 use crate::lines::input::Source;
@@ -37,10 +42,13 @@ use crate::run::monitor::Monitor;
 use crate::run::screen::Screen;
 use crate::run::shared::{Operation, Shared, SoFar, locked};
 use crate::run::signals::Watch;
+use crate::run::syncing::Syncing;
 use crate::run::tally::Tally;
 use crate::state::comparison::LineHash;
 use crate::state::figures::Figures;
 use crate::state::keeper::Keeper;
+use crate::state::refusals::cannot_use;
+use koel::files::state_id;
 use koel_state::window::Window;
 use std::sync::Arc;
 use std::thread;
@@ -63,6 +71,8 @@ pub struct Run {
     /// Where the lines that are not selected go, if they are kept.
     pub aside: Option<Aside>,
     pub keeper: Option<Keeper>,
+    /// Whether the state has journals during the run.
+    pub has_journals: bool,
     /// The interval between saves of the state.
     pub checkpoint: Option<Duration>,
     pub screen: Arc<Screen>,
@@ -97,6 +107,15 @@ impl Outcome {
     }
 }
 
+/// The journals of a run with this output.
+fn journaling_of(keeper: &Keeper, sink: &Sink, rules: Rules) -> Result<Journaling, Failure> {
+    let id = state_id(keeper.path()).map_err(|error| cannot_use(keeper.path(), &error))?;
+    let Rules { terminator, folds_cr, field, .. } = rules;
+    let field = field.map(|field| (field.number as u64, field.delimiter));
+    let output = Output { file: sink.identity(), terminator, folds_cr, field };
+    Ok(Journaling::new(keeper, id, output))
+}
+
 /// Processes all lines, saves the state, and watches for signals.
 pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
     let monitor = Arc::new(Monitor::default());
@@ -104,6 +123,12 @@ pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
     let threads =
         run.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
     let window = run.operation.changes().and_then(|seen| Window::of(seen).ok().flatten());
+    let journaling = match &run.keeper {
+        Some(keeper) if run.has_journals => {
+            Some(Arc::new(journaling_of(keeper, &run.sink, run.rules)?))
+        }
+        _ => None,
+    };
     let shared = Arc::new(Shared {
         operation: run.operation,
         window,
@@ -114,6 +139,7 @@ pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
         sets_aside: run.aside.is_some(),
         writes: run.sink.is_somewhere() || run.aside.is_some(),
         records: run.keeper.is_some(),
+        journaling,
         screen: run.screen,
         monitor,
         so_far: SoFar::default(),
@@ -124,7 +150,8 @@ pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
         None => None,
         Some(keeper) => {
             let known = shared.operation.figures().items;
-            Some(Keeping::new(keeper, run.sink.syncer()?, run.checkpoint, known))
+            let syncing = Syncing::start(&shared, run.sink.syncer()?)?;
+            Some(Keeping::new(keeper, syncing, run.checkpoint, known))
         }
     };
     let writer = crew::start(&shared, run.sources, threads, run.sink, run.aside)?;

@@ -2,8 +2,7 @@
 //! channels and [turns](crate::run::turns).
 //!
 //! The reader *hands in* chunks, and the writer *writes* them in the same order. The coordinator
-//! can put the reader on hold until every chunk handed in has been written, in order to save the
-//! state. It can also close the run, after which no chunk is handed in.
+//! can wait until so many have been written. It can also close the run, after which no chunk is handed in.
 
 use crate::failure::Trouble;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -19,14 +18,21 @@ pub struct Monitor {
 struct Standing {
     handed: u64,
     written: u64,
-    on_hold: bool,
     closed: bool,
     /// Whether the input has been read to its end.
     read: bool,
     /// Whether no more lines are to be written.
     is_enough: bool,
+    /// Whether the journals are so long that the state should be saved.
+    is_long: bool,
     signal: Option<i32>,
     trouble: Option<Trouble>,
+}
+
+impl Standing {
+    fn is_disturbed(&self) -> bool {
+        self.is_enough || self.trouble.is_some() || self.signal.is_some()
+    }
 }
 
 /// What wakes up the coordinator.
@@ -37,6 +43,8 @@ pub enum Event {
     Enough,
     Signal(i32),
     Trouble(Trouble),
+    /// The journals are long.
+    Long,
     /// The deadline has passed.
     Time,
 }
@@ -52,12 +60,9 @@ impl Monitor {
         self.changed.notify_all();
     }
 
-    /// Waits while the reader is on hold, then calls `hand` with the number of the next chunk.
-    /// Returns `false` without calling it if the run is closed.
+    /// Calls `hand` with the number of the next chunk. Returns `false` without calling it if the run is closed.
     pub fn hand_in(&self, hand: impl FnOnce(u64)) -> bool {
-        let waiting = |at: &mut Standing| at.on_hold && !at.closed;
-        let at = self.changed.wait_while(self.at(), waiting);
-        let mut at = at.unwrap_or_else(PoisonError::into_inner);
+        let mut at = self.at();
         if at.closed {
             return false;
         }
@@ -102,12 +107,9 @@ impl Monitor {
         });
     }
 
-    pub fn hold(&self) {
-        self.change(|at| at.on_hold = true);
-    }
-
-    pub fn go_on(&self) {
-        self.change(|at| at.on_hold = false);
+    /// Asks for a save of the state.
+    pub fn long(&self) {
+        self.change(|at| at.is_long = true);
     }
 
     pub fn close(&self) {
@@ -131,6 +133,8 @@ impl Monitor {
                 Event::Signal(signal)
             } else if at.read && at.written == at.handed {
                 Event::Finished
+            } else if std::mem::take(&mut at.is_long) {
+                Event::Long
             } else {
                 return false;
             };
@@ -140,12 +144,17 @@ impl Monitor {
     }
 
     /// Waits until every chunk handed in has been written, or until a signal, trouble or the
-    /// deadline. The reader must be on hold, or the run closed.
+    /// deadline. The run must be closed.
     pub fn wait_until_idle(&self, until: Instant) -> Idle {
+        self.wait_until_written(u64::MAX, until)
+    }
+
+    /// Waits until so many chunks have been written, or all that were handed in; or until a signal, trouble or
+    /// the deadline.
+    pub fn wait_until_written(&self, chunks: u64, until: Instant) -> Idle {
         let mut idle = Idle::Late;
         self.wait_for(until, |at| {
-            let is_disturbed = at.is_enough || at.trouble.is_some() || at.signal.is_some();
-            idle = match (is_disturbed, at.written == at.handed) {
+            idle = match (at.is_disturbed(), at.written >= chunks.min(at.handed)) {
                 (true, _) => Idle::Disturbed,
                 (false, true) => Idle::Reached,
                 (false, false) => return false,
@@ -153,6 +162,11 @@ impl Monitor {
             true
         });
         idle
+    }
+
+    /// Whether there is a reason to end the run early.
+    pub fn is_disturbed(&self) -> bool {
+        self.at().is_disturbed()
     }
 
     fn wait_for(&self, until: Instant, mut is_there: impl FnMut(&mut Standing) -> bool) {
@@ -168,7 +182,7 @@ impl Monitor {
     }
 }
 
-/// The result of [`Monitor::wait_until_idle`].
+/// The result of [`Monitor::wait_until_written`].
 #[derive(PartialEq, Eq)]
 pub enum Idle {
     Reached,

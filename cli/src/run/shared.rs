@@ -13,7 +13,9 @@
 //! * `read` only feeds the progress bar.
 
 use crate::failure::Failure;
-use crate::lines::chunk::Rules;
+use crate::journal::journaling::Journaling;
+use crate::journal::record::draft;
+use crate::lines::chunk::{Chunk, Rules};
 use crate::run::monitor::Monitor;
 use crate::run::screen::Screen;
 use crate::run::tally::Tally;
@@ -77,9 +79,24 @@ pub struct Shared {
     pub writes: bool,
     /// Whether added lines are recorded in the ledger until they have been written.
     pub records: bool,
+    /// The journals of the state, if what is added to it is recorded there.
+    pub journaling: Option<Arc<Journaling>>,
     pub screen: Arc<Screen>,
     pub monitor: Arc<Monitor>,
     pub so_far: SoFar,
+}
+
+/// What is recorded.
+impl Shared {
+    /// Makes the record of a chunk for the journal.
+    pub fn draft(&self, chunk: &mut Chunk) {
+        let Chunk { added, refreshed, record, selected, .. } = chunk;
+        if let (Some(_), Operation::Add(seen)) = (&self.journaling, &self.operation) {
+            // Not before the lines were added: a line may be remembered a little longer, and not shorter.
+            let tick = seen.present_tick().unwrap_or(0);
+            draft(record, added, refreshed, tick, selected, self.rules.terminator);
+        }
+    }
 }
 
 /// Time, in a filter that forgets.

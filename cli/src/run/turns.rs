@@ -64,6 +64,13 @@ impl Turns {
         self.ledger.lock().expect(PANICKED).retain(|note| note.chunk != chunk);
     }
 
+    /// Returns how many chunks, the first ones, have visited any part: what is in the filter now is of these. `None`
+    /// if a thread panicked during a visit.
+    pub fn begun(&self) -> Option<u64> {
+        let next = |part: &Part| part.next.lock().ok().map(|next| *next);
+        self.parts.iter().map(next).try_fold(0, |most, next| Some(most.max(next?)))
+    }
+
     /// Waits for the visits under way, and allows no more. Returns `None` if a thread panicked
     /// during a visit.
     pub fn halt(&self) -> Option<Halt<'_>> {
@@ -128,10 +135,34 @@ mod tests {
     }
 
     #[test]
+    fn a_chunk_has_begun_once_it_has_visited_any_part() {
+        let turns = Turns::default();
+        assert_eq!(turns.begun(), Some(0));
+        turns.visit(0, 0, Vec::new);
+        turns.visit(0, 1, Vec::new);
+        turns.visit(1, 0, Vec::new);
+        assert_eq!(turns.begun(), Some(2));
+        // One that is visiting counts when its visit is over.
+        thread::scope(|scope| {
+            let (begin, began) = std::sync::mpsc::channel();
+            let visiting = &turns;
+            scope.spawn(move || {
+                visiting.visit(0, 2, || {
+                    begin.send(()).unwrap();
+                    thread::sleep(std::time::Duration::from_millis(20));
+                    Vec::new()
+                });
+            });
+            began.recv().unwrap();
+            assert_eq!(turns.begun(), Some(3));
+        });
+    }
+
+    #[test]
     fn after_a_panic_there_is_no_halt() {
         let turns = Turns::default();
         let visit = || turns.visit(3, 0, || panic!("as the test wants it"));
         thread::scope(|scope| assert!(scope.spawn(visit).join().is_err()));
-        assert!(turns.halt().is_none());
+        assert!(turns.halt().is_none() && turns.begun().is_none());
     }
 }

@@ -84,7 +84,7 @@ impl<'a> Worker<'a> {
         }
         (chunk.not_urls, chunk.without_field) = (not_urls, without_field);
         match operation {
-            Operation::Add(seen) => chunk.full = !self.add(seen, chunk.number, chunk.lines()),
+            Operation::Add(seen) => chunk.full = !self.add(seen, chunk),
             Operation::Find(lookups) => match lookups.find(&self.hashes) {
                 Ok(answers) => self.answers = answers,
                 Err(failure) => {
@@ -103,6 +103,7 @@ impl<'a> Worker<'a> {
                 chunk.selected.extend_from_slice(&chunk.text);
             }
         }
+        self.shared.draft(chunk);
         if limit.is_some() {
             chunk.answers.clone_from(&self.answers);
         }
@@ -119,23 +120,26 @@ impl<'a> Worker<'a> {
 
     /// Adds the lines of a chunk, part by part, in its turns. Returns `false` if there was not
     /// enough memory for all of them.
-    fn add(&mut self, seen: &Seen, chunk: u64, lines: usize) -> bool {
+    fn add(&mut self, seen: &Seen, chunk: &mut Chunk) -> bool {
         // Lines that the filter is not asked about are not new.
         self.answers.clear();
-        self.answers.resize(lines, false);
+        self.answers.resize(chunk.lines(), false);
         self.sort(seen);
         let Worker { shared, answers, sorted, lines, ends, .. } = self;
-        let so_far = &shared.so_far;
+        let (so_far, journals) = (&shared.so_far, shared.journaling.is_some());
+        let Chunk { number, added, refreshed, .. } = chunk;
+        added.clear();
+        refreshed.clear();
         let mut all = true;
         for part in 0..PARTS {
             let range = ends[part]..ends[part + 1];
             let (hashes, lines) = (&sorted[range.clone()], &lines[range]);
-            so_far.turns.visit(part, chunk, || {
+            so_far.turns.visit(part, *number, || {
                 if so_far.is_full() {
                     all = false;
                     return Vec::new();
                 }
-                let mut added = Vec::new();
+                let before = added.len();
                 let results = match shared.refreshes {
                     true => seen.insert_or_refresh_many(hashes),
                     false => seen.insert_if_absent_many(hashes),
@@ -147,6 +151,9 @@ impl<'a> Worker<'a> {
                             if new && shared.records {
                                 added.push(*hash);
                             }
+                            if !new && shared.refreshes && journals {
+                                refreshed.push(*hash);
+                            }
                         }
                         Err(_) => {
                             all = false;
@@ -154,7 +161,7 @@ impl<'a> Worker<'a> {
                         }
                     }
                 }
-                added
+                added[before..].to_vec()
             });
         }
         all

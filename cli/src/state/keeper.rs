@@ -13,20 +13,29 @@ use std::time::Duration;
 /// The file of a state that this process has claimed, so that no other process replaces it.
 pub struct Keeper {
     path: PathBuf,
-    _claim: Claim,
+    claim: Claim,
 }
 
 impl Keeper {
     pub fn claim(path: &Path, waiting: &Waiting) -> Result<Keeper, Failure> {
         check_path(path)?;
-        let _claim = Claim::lay(path, Duration::from_secs_f64(waiting.wait))?;
+        let claim = Claim::lay(path, Duration::from_secs_f64(waiting.wait))?;
         if path.metadata().is_ok_and(|file| file.is_file() && file.permissions().readonly()) {
             return Err(Failure::new(format!(
                 "{}: it is read-only; make it writable, or use a copy",
                 path.display()
             )));
         }
-        Ok(Keeper { path: path.to_path_buf(), _claim })
+        Ok(Keeper { path: path.to_path_buf(), claim })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path without links, beside which the journals are.
+    pub fn real_path(&self) -> PathBuf {
+        self.claim.claimed()
     }
 
     /// Loads the state, or creates it if it does not exist. Also returns what the options ask for in

@@ -39,12 +39,14 @@ mod state {
 /// Runs that end early: signals, kills, and calls that the system refuses.
 mod ends {
     mod file_size_limit;
+    mod journals;
     mod kills;
     mod quieter_signals;
     mod signals;
     mod signals_sent_twice;
     mod stuck_standard_error;
     mod system_calls;
+    mod taking_in;
 }
 
 /// Pipes, shared files and terminals.

@@ -193,6 +193,7 @@ fn with_a_state_in_a_folder(place: &Place, options: &str) -> Going {
     let mut going = Going::start_as_it_is(&mut command);
     going.feed(b"a\n");
     assert_eq!(going.next(2), b"a\n");
+    going.is_idle();
     fs::rename(place.path("folder"), place.path("elsewhere")).unwrap();
     going
 }
@@ -223,6 +224,11 @@ fn a_state_that_cannot_be_saved_is_reported_instead_of_the_signal() {
     let last = log.lines().last().unwrap();
     assert!(last.starts_with("koel: folder/seen.koel: "), "{log}");
     assert!(place.known("elsewhere/seen.koel", b"a\n").is_empty());
+    assert!(
+        last.ends_with("; the next run takes in what seen.koel.journal.1 has of the new lines"),
+        "{log}"
+    );
+    assert_eq!(place.koel_on("dedup --state elsewhere/seen.koel", b"a\nb\n").stdout, b"b\n");
 }
 
 #[test]

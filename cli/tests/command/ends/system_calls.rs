@@ -1,5 +1,5 @@
-//! Failing system calls and the order of system calls: the output is synced before a state is
-//! saved, and a state that cannot be saved is unchanged.
+//! Failing system calls, the order of system calls, and kills at each of them: lines are recorded before they are
+//! written, the output is synced before a state is saved, and a state that cannot be saved is unchanged.
 //!
 //! `strace` injects the failures and logs the calls. Without it, these tests are skipped with a
 //! message, or fail if `KOEL_STRACE=required`.
@@ -8,7 +8,7 @@
 
 use crate::common::*;
 use std::env;
-use std::fs::File;
+use std::fs::{self, File};
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
@@ -32,32 +32,63 @@ fn strace(place: &Place, options: &[&str], words: &str) -> Option<Command> {
 }
 
 /// Runs the command under strace to its end.
-fn straced(place: &Place, options: &[&str], words: &str) -> Option<Ran> {
+pub fn straced(place: &Place, options: &[&str], words: &str) -> Option<Ran> {
     strace(place, options, words).map(|mut command| run(&mut command, b""))
 }
 
-/// Checks in a log of strace that every save follows a sync. Returns the number of writes to `out`
-/// and of saves.
-fn assert_saved_when_synced(log: &str) -> (u32, u32) {
-    let (mut writes, mut saves, mut is_synced) = (0, 0, true);
-    for line in log.lines() {
-        let of_output = line.contains("/out>");
-        if of_output && line.contains(" write(") {
-            (writes, is_synced) = (writes + 1, false);
-        } else if of_output && (line.contains("fdatasync(") || line.contains("fsync(")) {
-            is_synced = true;
-        } else if line.contains(" rename") && line.contains("seen.koel\"") {
-            saves += 1;
-            assert!(is_synced, "saved before what was written is safe:\n{line}");
-        }
-    }
-    (writes, saves)
+/// What a log of strace has of a run with checkpoints.
+#[derive(Debug, Default)]
+struct Seen {
+    writes: usize,
+    saves: usize,
+    /// Saves during which lines were written.
+    overtaken: usize,
 }
 
-const CALLS: [&str; 2] = ["-e", "trace=write,fsync,fdatasync,rename,renameat,renameat2"];
+/// Checks in a log of strace the order of what is written, recorded, synced and saved.
+fn assert_in_order(log: &str) -> Seen {
+    let mut seen = Seen::default();
+    // The number of writes when the last sync of the output began, and when the new state was begun.
+    let (mut synced, mut begun) = (0, None);
+    let (mut is_recorded, mut belongs) = (false, None);
+    for line in log.lines().filter(|line| !line.contains(" resumed>")) {
+        let of = |name: &str| line.contains(name);
+        let is_sync = of("fdatasync(") || of("fsync(");
+        if of(" write(") && of("/out>") {
+            assert!(is_recorded, "written before it was recorded:\n{line}");
+            is_recorded = false;
+            seen.writes += 1;
+        } else if of(" write(") && of(".journal.") {
+            // What is recorded after the lines were written has 32 bytes, and there are headers.
+            is_recorded |= !of(", 32) = 32") && !of(", 32 <unfinished") && !of("koelj");
+        } else if of("/out>") && is_sync {
+            synced = seen.writes;
+        } else if of("openat(") && of(".koel-saving\"") {
+            begun = Some(seen.writes);
+        } else if of("pwrite64(") && of(".journal.") {
+            belongs = Some(false);
+        } else if is_sync && of(".journal.") && belongs.is_some() {
+            belongs = Some(true);
+        } else if of("rename") && of("seen.koel\"") {
+            let begun = begun.take().expect("a new state");
+            assert!(synced >= begun, "saved before what was written is safe:\n{line}");
+            assert_eq!(
+                belongs.take(),
+                Some(true),
+                "the next journal does not belong to it:\n{line}"
+            );
+            seen.saves += 1;
+            seen.overtaken += usize::from(seen.writes > begun);
+        }
+    }
+    seen
+}
+
+const CALLS: [&str; 2] =
+    ["-e", "trace=write,pwrite64,fsync,fdatasync,openat,rename,renameat,renameat2"];
 
 #[test]
-fn an_output_is_synced_before_its_lines_are_saved_as_seen() {
+fn lines_are_recorded_then_written_then_synced_then_saved() {
     let place = Place::new();
     place.write("lines", padded(0..150_000));
     place.make_state("seen.koel");
@@ -65,38 +96,202 @@ fn an_output_is_synced_before_its_lines_are_saved_as_seen() {
     let Some(ran) = straced(&place, &CALLS, words) else { return };
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let log = String::from_utf8(place.read("log")).unwrap();
-    let (writes, saves) = assert_saved_when_synced(&log);
-    assert!(writes > 4 && saves >= 1, "{writes} writes, {saves} saves:\n{log}");
+    let seen = assert_in_order(&log);
+    assert!(seen.writes > 4 && seen.saves >= 1, "{seen:?}:\n{log}");
 }
 
 #[test]
-fn nothing_is_written_while_a_state_is_saved() {
+fn lines_go_on_while_a_state_is_saved() {
     let place = Place::new();
     place.make_state("seen.koel");
     let words = "dedup --state seen.koel --output out --checkpoint 0.02 -";
     // Slow enough for lines to arrive meanwhile.
-    let slow = [&CALLS[..], &["-e", "inject=fdatasync:delay_exit=200000"]].concat();
+    let slow = [&CALLS[..], &["-e", "inject=fsync,fdatasync:delay_exit=100000"]].concat();
     let Some(mut command) = strace(&place, &slow, words) else { return };
     let mut going = Going::start(&mut command);
-    let blocks = rounds(30, 150);
+    let blocks = rounds(40, 150);
     for block in 0..blocks {
         going.feed(&numbered(100 * block..100 * block + 100));
-        thread::sleep(Duration::from_millis(10));
+        thread::sleep(Duration::from_millis(20));
     }
     drop(going.stdin.take());
     let (status, stderr) = going.wait();
     assert_eq!(status.code(), Some(0), "{stderr}");
     let log = String::from_utf8(place.read("log")).unwrap();
-    let (writes, saves) = assert_saved_when_synced(&log);
-    println!("{writes} writes, {saves} saves");
+    let seen = assert_in_order(&log);
+    println!("{seen:?}");
+    assert!(seen.overtaken > 0, "{seen:?}:\n{log}");
     assert_same(&place.read("out"), &numbered(0..100 * blocks), "the output");
 }
 
+/// Kills a run at one of its calls. Returns `false` if it had no such call.
+fn killed_at(place: &Place, call: &str, number: u32, words: &str) -> Option<bool> {
+    let inject = format!("inject={call}:signal=KILL:when={number}");
+    let trace = format!("trace={call}");
+    let ran = straced(place, &["-e", &trace, "-e", &inject], words)?;
+    assert!(ran.code == Some(0) || ran.code.is_none(), "{call} {number}: {}", ran.stderr);
+    Some(ran.code.is_none())
+}
+
 #[test]
-fn a_state_that_cannot_be_saved_stays_as_it_was() {
+fn a_kill_at_any_call_of_a_run_takes_nothing() {
+    let place = Place::new();
+    let all = padded(0..rounds(100_000, 300_000));
+    place.write("lines", &all);
+    let mut kills = 0;
+    for options in ["--checkpoint 0.01", ""] {
+        let words = format!("dedup --state seen.koel --output out {options} lines");
+        for call in ["rename", "unlink", "fsync", "fdatasync", "pwrite64", "write"] {
+            for number in rounds(&[1, 3][..], &[1, 2, 3, 4, 5, 6, 7, 8, 12, 16]) {
+                place.make_state("seen.koel");
+                let _ = std::fs::remove_file(place.path("out"));
+                match killed_at(&place, call, *number, &words) {
+                    None => return,
+                    Some(false) => break,
+                    Some(true) => kills += 1,
+                }
+                let out = std::fs::read(place.path("out")).unwrap_or_default();
+                assert!(all.starts_with(&out), "{call} {number}");
+                let ran = place.koel(&words);
+                assert_eq!(ran.code, Some(0), "{call} {number}: {}", ran.stderr);
+                assert_same(&place.read("out"), &all, &format!("{call} {number}"));
+                assert_same(&place.known("seen.koel", &all), &all, "what is known");
+                assert_eq!(place.names(), ["lines", "log", "out", "seen.koel"], "{call} {number}");
+            }
+        }
+    }
+    println!("{kills} kills");
+}
+
+#[test]
+fn a_kill_at_any_call_of_taking_in_takes_nothing() {
+    let place = Place::new();
+    let all = padded(0..60_000);
+    place.write("lines", &all);
+    place.make_state("seen.koel");
+    let words = "dedup --state seen.koel --output out lines";
+    let Some(_) = killed_at(&place, "write", 7, words) else { return };
+    // A part of what was written last is there.
+    let out = place.read("out");
+    let out = &out[..out.len().next_multiple_of(1 << 20) - (1 << 20) + 1_000];
+    let left = ["seen.koel", "seen.koel.journal.1"].map(|name| (name, place.read(name)));
+    let mut kills = 0;
+    for call in
+        ["ftruncate", "openat", "rename", "unlink", "fsync", "fdatasync", "pwrite64", "write"]
+    {
+        for number in 1.. {
+            if call == "openat" && number % rounds(11, 1) != 0 {
+                continue;
+            }
+            left.iter().for_each(|(name, bytes)| place.write(name, bytes));
+            place.write("out", out);
+            match killed_at(&place, call, number, "add seen.koel -") {
+                None => return,
+                Some(false) => break,
+                Some(true) => kills += 1,
+            }
+            let ran = place.koel(words);
+            assert_eq!(ran.code, Some(0), "{call} {number}: {}", ran.stderr);
+            assert_same(&place.read("out"), &all, &format!("{call} {number}"));
+            assert_same(&place.known("seen.koel", &all), &all, "what is known");
+            assert_eq!(place.names(), ["lines", "log", "out", "seen.koel"], "{call} {number}");
+        }
+    }
+    println!("{kills} kills");
+    assert!(kills > 10, "{kills}");
+}
+
+#[test]
+fn of_a_limited_run_that_is_killed_only_the_written_lines_count() {
+    let place = Place::new();
+    let all = numbered(0..10);
+    place.write("lines", &all);
+    for output in ["", " --output out"] {
+        place.make_state("seen.koel");
+        let words = format!("dedup --state seen.koel{output} lines");
+        let limited = format!("{words} --limit 6");
+        let Some(true) = killed_at(&place, "rename", 1, &limited) else { return };
+        assert_eq!(place.koel("add seen.koel").code, Some(0));
+        assert_same(&place.known("seen.koel", &all), &numbered(0..6), "what is known");
+        let rest = place.koel(&words);
+        match output {
+            "" => assert_same(&rest.stdout, &numbered(6..10), "the rest"),
+            _ => assert_same(&place.read("out"), &all, "the output"),
+        }
+    }
+}
+
+#[test]
+fn of_a_pipe_the_batch_comes_twice_that_is_not_recorded() {
+    let place = Place::new();
+    let all = padded(0..60_000);
+    place.write("lines", &all);
+    let journal = place.path("").canonicalize().unwrap().join("seen.koel.journal.1");
+    // The first write is that of the header.
+    for when in [1, 2, 3] {
+        place.make_state("seen.koel");
+        let inject = format!("inject=write:signal=KILL:when={when}");
+        let options = ["-P", journal.to_str().unwrap(), "-e", "trace=write", "-e", &inject];
+        let words = "dedup --state seen.koel lines";
+        let Some(ran) = straced(&place, &options, words) else { return };
+        assert_eq!(ran.code, None, "{}", ran.stderr);
+        let batches: usize = when - 1;
+        assert_same(&ran.stdout, &all[..batches << 20], "what was written");
+        let rest = place.koel(words);
+        assert_same(&rest.stdout, &all[batches.saturating_sub(1) << 20..], "the rest");
+        assert_same(&place.known("seen.koel", &all), &all, "what is known");
+    }
+}
+
+#[test]
+fn a_journal_that_cannot_be_written_ends_the_run_and_nothing_is_lost() {
+    let place = Place::new();
+    let all = padded(0..100_000);
+    place.write("lines", &all);
+    let journal = place.path("").canonicalize().unwrap().join("seen.koel.journal.1");
+    let journal = journal.to_str().unwrap();
+    for output in [" --output out", ""] {
+        for (call, when, writes) in [
+            ("openat", "1", false),
+            ("write", "1+", false),
+            ("write", "2+", output.is_empty()),
+            ("write", "3+", true),
+            ("write", "4+", true),
+        ] {
+            place.make_state("seen.koel");
+            let _ = std::fs::remove_file(place.path("out"));
+            let inject = format!("inject={call}:error=ENOSPC:when={when}");
+            let options = ["-P", journal, "-e", "trace=openat,write", "-e", &inject];
+            let words = format!("dedup --state seen.koel{output} lines");
+            let Some(ran) = straced(&place, &options, &words) else { return };
+            let what = format!("{words}: {call} {when}");
+            assert_eq!(ran.code, Some(2), "{what}: {}", ran.stderr);
+            let said = "koel: seen.koel: cannot write its journal seen.koel.journal.1: No space left on device\n";
+            assert!(ran.stderr.contains(said), "{what}: {}", ran.stderr);
+            let written = match output {
+                "" => ran.stdout,
+                _ => std::fs::read(place.path("out")).unwrap_or_default(),
+            };
+            assert!(all.starts_with(&written) && written.is_empty() != writes, "{what}");
+            assert_same(&place.known("seen.koel", &all), &written, &what);
+            assert!(!place.names().iter().any(|name| name.contains("journal")), "{what}");
+            let rest = place.koel(&words);
+            assert_eq!(rest.code, Some(0), "{what}: {}", rest.stderr);
+            match output {
+                "" => assert_same(&[written, rest.stdout].concat(), &all, &what),
+                _ => assert_same(&place.read("out"), &all, &what),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_state_that_cannot_be_saved_stays_as_it_was_and_the_journal_has_the_rest() {
     let place = Place::new();
     place.write("lines", b"a\nb\nc\n");
     for call in ["fsync,fdatasync", "rename,renameat,renameat2"] {
+        let _ = std::fs::remove_file(place.path("seen.koel.journal.1"));
+        let _ = std::fs::remove_file(place.path("seen.koel.journal.2"));
         place.make_state("seen.koel");
         assert_eq!(place.koel_on("add seen.koel", b"a\n").code, Some(0));
         let before = place.read("seen.koel");
@@ -107,15 +302,19 @@ fn a_state_that_cannot_be_saved_stays_as_it_was() {
         assert_eq!((ran.code, &ran.stdout[..]), (Some(2), &b"b\nc\n"[..]), "{call}");
         assert!(ran.stderr.contains("koel: seen.koel: "), "{call}: {}", ran.stderr);
         assert!(ran.stderr.contains("No space left"), "{call}: {}", ran.stderr);
-        let again =
-            "2 lines that had been written could not be saved as seen, so the next run writes";
+        let again = "; the next run takes in what seen.koel.journal.1 has of the new lines";
         assert!(ran.stderr.contains(again), "{call}: {}", ran.stderr);
         assert!(place.read("seen.koel") == before, "{call}: the state has changed");
+        // The lines were written, and are recorded.
+        assert_eq!(place.koel(words).stdout, b"", "{call}");
         assert_eq!(place.names(), ["lines", "log", "seen.koel"], "{call}");
+        place.make_state("seen.koel");
+        assert_eq!(place.koel_on("add seen.koel", b"a\n").code, Some(0));
+        let before = place.read("seen.koel");
         for (words, known, said) in [
-            ("dedup --json --state seen.koel lines", 1, again),
             ("add --json seen.koel lines", 1, "; 2 lines could not be added\n"),
             ("forget --json seen.koel lines", 1, "; 1 line could not be forgotten\n"),
+            ("dedup --json --state seen.koel lines", 1, again),
         ] {
             let Some(ran) = straced(&place, &["-e", &inject], words) else { return };
             let summary = json(&ran);
@@ -123,8 +322,6 @@ fn a_state_that_cannot_be_saved_stays_as_it_was() {
             assert!(ran.stderr.contains(said), "{words}: {}", ran.stderr);
         }
         assert!(place.read("seen.koel") == before, "{call}: the state has changed");
-        // The lines were written but not saved as seen: better twice than never.
-        assert_eq!(place.koel(words).stdout, b"b\nc\n");
     }
 }
 
@@ -215,4 +412,33 @@ fn a_full_disk_is_reported_and_nothing_is_lost() {
     }
     let ran = place.koel("dedup --state seen.koel lines");
     assert_same(&ran.stdout, &all, "after all");
+}
+
+/// A run that has to end while the output is stuck cannot know what is there, so it ends as if it was killed.
+#[test]
+fn a_run_that_is_ended_while_the_output_is_stuck_is_repeated_as_one_that_was_killed() {
+    let place = Place::new();
+    let lines = numbered(0..5_000);
+    place.write("lines", &lines);
+    place.make_state("seen.koel");
+    let out = place.path("out");
+    let stuck = ["-P", out.to_str().unwrap(), "-e", "inject=write:delay_exit=4000000"];
+    let Some(mut strace) = strace(&place, &stuck, "dedup --state seen.koel --output out lines")
+    else {
+        return;
+    };
+    // The program is what comes after the options.
+    let words: Vec<_> = strace.get_args().map(ToOwned::to_owned).collect();
+    let koel = env!("CARGO_BIN_EXE_koel");
+    let at = words.iter().position(|word| word == koel).expect("the command");
+    let mut stopped = Command::new("strace");
+    stopped.args(&words[..at]).args(["timeout", "-s", "TERM", "0.5"]).args(&words[at..]);
+    stopped.current_dir(strace.get_current_dir().unwrap());
+    strace = stopped;
+    let ran = run(&mut strace, b"");
+    assert!(ran.stderr.contains("takes in what seen.koel.journal.1 has of them"), "{}", ran.stderr);
+    let again = place.koel("dedup --state seen.koel --output out lines");
+    assert_eq!(again.code, Some(0), "{}", again.stderr);
+    assert_same(&fs::read(place.path("out")).unwrap(), &lines, "the output");
+    assert_eq!(place.known("seen.koel", &lines).len(), lines.len());
 }

@@ -211,6 +211,7 @@ fn info_describes_a_state() {
         "growth",
         "hasher",
         "items",
+        "journal_bytes",
         "load",
         "memory_bytes",
         "rate",

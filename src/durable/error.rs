@@ -173,8 +173,8 @@ impl fmt::Display for DurableError {
             ),
             Reason::OtherState { journal } => write!(
                 f,
-                "{} has changes of another state than the one beside it; restore that state, or remove this file, \
-                 and the changes with it",
+                "{} has changes of a state that is not beside it; restore that state, or remove this file, and the \
+                 changes with it",
                 journal.display()
             ),
         }

@@ -54,8 +54,8 @@ use std::sync::Arc;
 /// # Its files
 ///
 /// The file that is opened, the *state*, is as [`save`](ConcurrentCuckooFilter::save) writes it. Beside it is a *journal*,
-/// `seen.koel.journal.N`, with 16 bytes for each change since the state was written. When the journals are half as long as
-/// the state, or as 64 MiB if that is more, a *checkpoint* writes a new state and begins a new journal. A thread of the
+/// `seen.koel.journal.N`, with 16 bytes for each change since the state was written. When the journals have half the
+/// bytes of the state, and at least 32 MiB, a *checkpoint* writes a new state and begins a new journal. A thread of the
 /// filter's own does that while others go on: a change of an item waits while the shard of its item is copied, ticks and
 /// [`clear`](Self::clear) until all is written.
 ///
@@ -285,7 +285,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
 
     /// Replaces the state by the present one, and the journal by an empty one.
     ///
-    /// The filter does so by itself when the journals are half as long as the state, or as 64 MiB if that is more.
+    /// The filter does so by itself when the journals have half the bytes of the state, and at least 32 MiB.
     ///
     /// # Errors
     ///
@@ -312,7 +312,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.keeper.path()
     }
 
-    /// Returns the size of the journals in bytes, as far as they are used.
+    /// Returns the size of the journals in bytes, in the chunks of 64 KiB that are in use.
     #[must_use]
     pub fn journal_bytes(&self) -> u64 {
         self.keeper.journal_bytes()

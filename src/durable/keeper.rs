@@ -398,6 +398,13 @@ impl Drop for Keeper {
         if self.own.policy != SyncPolicy::Never {
             let _ = self.own.sync(u64::MAX);
         }
+        // Nothing was recorded in the last journal, and those before are as they were.
+        let journals = self.own.journals.lock();
+        if let [.., _, last] = &journals[..]
+            && !last.has_records()
+        {
+            let _ = fs::remove_file(last.path());
+        }
     }
 }
 

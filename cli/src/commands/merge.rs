@@ -35,7 +35,15 @@ struct Report {
 pub fn merge(options: &Merge) -> Result<Ending, Failure> {
     let began = Instant::now();
     let Merge { state, states, .. } = options;
+    for other in states.iter().filter(|other| *other != state) {
+        taking_in::check_whole(other)?;
+    }
+    let screen = Screen::new(false, false, None);
     let (keeper, taken_in) = taking_in::claim(state, &options.waiting)?;
+    // What was taken in stays, whatever becomes of the merge.
+    for note in taken_in.into_iter().filter(|_| !options.quiet && !options.json) {
+        screen.say(note);
+    }
     let exists = state.exists();
     let merged = if exists { keeper.load()? } else { load(&states[0])? };
     let most = most_bytes(options.max_memory);
@@ -75,11 +83,6 @@ pub fn merge(options: &Merge) -> Result<Ending, Failure> {
         unchanged,
         seconds: seconds(began.elapsed()),
     };
-    let screen = Screen::new(false, false, None);
-    let others = states.iter().filter_map(|path| taking_in::note(path));
-    for note in taken_in.into_iter().chain(others).filter(|_| !options.quiet && !options.json) {
-        screen.say(note);
-    }
     if report.rate_exceeded && !options.quiet && !options.json {
         screen.say(format_args!(
             "the rate is {now:.1e} now, higher than the {planned:.1e} that the states are planned for; make \

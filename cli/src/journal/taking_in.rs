@@ -67,11 +67,22 @@ pub fn note(path: &Path) -> Option<String> {
     let (journal, bytes) = waiting(path)?;
     Some(format!(
         "{}: newer changes, {} of them, are in {}, and not read here: another run is using the state, or was killed; \
-         the next koel dedup or koel add takes in what a killed one has left",
+         the next command that changes the state takes in what a killed one has left",
         path.display(),
         BinaryBytes(bytes),
         journal.display()
     ))
+}
+
+/// Fails if there are newer changes beside a state that is to be read as a whole.
+pub fn check_whole(path: &Path) -> Result<(), Failure> {
+    let Some((journal, _)) = waiting(path) else { return Ok(()) };
+    Err(Failure::new(format!(
+        "{}: newer changes are in {}, and would be left out; wait for the run that is using the state, or take in what \
+         a killed one has left: koel add {0} < /dev/null",
+        path.display(),
+        journal.display()
+    )))
 }
 
 /// The first journal with changes that a state does not have yet, and the bytes of all of them.

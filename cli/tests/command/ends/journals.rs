@@ -301,13 +301,19 @@ fn commands_that_only_read_say_that_there_is_more() {
     let journal = killed(&place, WORDS, &BATCHES);
     let state = place.read("seen.koel");
     let said = "seen.koel: newer changes, ";
-    for words in ["query seen.koel", "dedup --count -s seen.koel", "merge new.koel seen.koel"] {
+    for words in ["query seen.koel", "dedup --count -s seen.koel"] {
         let ran = place.koel_on(words, b"a\n");
         assert!(ran.stderr.contains(said), "{words}: {}", ran.stderr);
         assert!(ran.stderr.contains(" are in seen.koel.journal.1,"), "{words}: {}", ran.stderr);
         let quiet = place.koel_on(&format!("{words} --quiet"), b"a\n");
         assert_eq!(quiet.stderr, "", "{words}");
     }
+    // A union without them would lack lines, and nobody would know.
+    let merged = place.koel("merge new.koel seen.koel");
+    assert_eq!(merged.code, Some(2));
+    assert!(merged.stderr.contains("seen.koel: newer changes are in"), "{}", merged.stderr);
+    assert!(merged.stderr.contains("koel add seen.koel < /dev/null"), "{}", merged.stderr);
+    assert!(!is_there(&place.path("new.koel")));
     let info = String::from_utf8(place.koel("info seen.koel").stdout).unwrap();
     assert!(info.contains(" of newer changes, in seen.koel.journal.1\n"), "{info}");
     let info = place.koel("info --json seen.koel").stdout;

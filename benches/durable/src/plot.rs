@@ -30,7 +30,11 @@ pub fn picture(found: &Found) -> String {
     let plot = Plot {
         title: "New items a second, into sets that outlive their process".into(),
         about: vec![
-            "On a logarithmic scale. A line reaches from the slowest round to the fastest.".into(),
+            format!(
+                "On a logarithmic scale that begins at {} a second, so equal distances are equal factors.",
+                rate(ends.0 / 2.0)
+            ),
+            "A line reaches from the slowest round to the fastest.".into(),
             "In brackets: bytes of memory for each item, without pages of files, of sets that got all items."
                 .into(),
         ],

@@ -398,10 +398,12 @@ impl Drop for Keeper {
         if self.own.policy != SyncPolicy::Never {
             let _ = self.own.sync(u64::MAX);
         }
-        // Nothing was recorded in the last journal, and those before are as they were.
+        // Nothing was recorded in the last journal, and those before are as they were. But if a checkpoint has replaced the
+        // state, and then failed, that one tells that the state has the changes of those.
         let journals = self.own.journals.lock();
         if let [.., _, last] = &journals[..]
             && !last.has_records()
+            && last.written().is_some_and(|it| it.header().state == StateId::default())
         {
             let _ = fs::remove_file(last.path());
         }

@@ -144,18 +144,20 @@ impl<S: PersistentHasher> DurableFilter<S> {
     #[inline]
     pub fn insert_if_absent<K: Key + ?Sized>(&self, item: &K) -> Result<bool, DurableError> {
         let hash = self.mixed(item);
-        self.keeper.check_process()?;
-        self.shared.streams.prefetch(hash);
         let filter = self.shared.filter.backend();
-        // While a tick passes, an item may be found that has expired.
-        let is_in = if self.forgets { filter.age(hash).is_some() } else { filter.contains(hash) };
-        if is_in {
+        if filter.contains(hash) && !(self.forgets && self.has_expired(hash)) {
             self.wait(hash);
             return Ok(false);
         }
         self.change(hash, || {
             filter.insert_if_still_absent(hash).map(|new| (new, new.then_some(Change::Added)))
         })
+    }
+
+    /// Whether an item was found although it has expired, because a tick is passing.
+    #[cold]
+    fn has_expired(&self, hash: Mixed) -> bool {
+        self.shared.filter.backend().age(hash).is_none()
     }
 
     /// Removes one copy of the item, and returns `true` if there was one.
@@ -165,7 +167,6 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// Returns an error if the change could not be recorded.
     pub fn remove<K: Key + ?Sized>(&self, item: &K) -> Result<bool, DurableError> {
         let hash = self.mixed(item);
-        self.keeper.check_process()?;
         let filter = self.shared.filter.backend();
         if !filter.contains(hash) {
             self.wait(hash);

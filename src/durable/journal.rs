@@ -373,9 +373,7 @@ impl Writer {
         second.store(sealed(self.journal.key, place, word, what).to_le(), Ordering::Release);
         self.next += 1;
         // The next records of this stream come much later, to a line that no cache has.
-        if self.next.is_multiple_of(4)
-            && let Some(line) = mapping.words().get(at + 2)
-        {
+        if let Some(line) = mapping.words().get(at + 2) {
             prefetch(line);
         }
     }

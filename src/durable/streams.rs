@@ -43,7 +43,6 @@ use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
 use crate::rule::rule;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
-use crate::table::memory::prefetch;
 
 /// Many more than threads, so that two threads seldom need the same.
 pub const STREAMS: usize = if SMALL { 2 } else { 256 };
@@ -165,12 +164,6 @@ impl<W: Sink> Streams<W> {
     #[inline]
     pub fn of(hash: Mixed) -> usize {
         hash.scaled(STREAMS).0
-    }
-
-    /// Fetches the stream of a hash, which will be held soon.
-    #[inline]
-    pub fn prefetch(&self, hash: Mixed) {
-        prefetch(&self.all[Self::of(hash)]);
     }
 
     #[inline]

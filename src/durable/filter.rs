@@ -145,19 +145,13 @@ impl<S: PersistentHasher> DurableFilter<S> {
     pub fn insert_if_absent<K: Key + ?Sized>(&self, item: &K) -> Result<bool, DurableError> {
         let hash = self.mixed(item);
         let filter = self.shared.filter.backend();
-        if filter.contains(hash) && !(self.forgets && self.has_expired(hash)) {
+        if filter.contains(hash) {
             self.wait(hash);
             return Ok(false);
         }
         self.change(hash, || {
             filter.insert_if_still_absent(hash).map(|new| (new, new.then_some(Change::Added)))
         })
-    }
-
-    /// Whether an item was found although it has expired, because a tick is passing.
-    #[cold]
-    fn has_expired(&self, hash: Mixed) -> bool {
-        self.shared.filter.backend().age(hash).is_none()
     }
 
     /// Removes one copy of the item, and returns `true` if there was one.

@@ -123,17 +123,18 @@
 //! Each part of the picture is a folder, and imports only from the folders below it, as a test checks.
 //!
 //! ```text
-//! durable/    a filter with its file: a record of each change, checkpoints, replays
+//! durable/    a filter with its file: syncs, checkpoints, replays
 //! filter/     the public types: hash an item, ask the backend
 //! snapshot/   files and pieces: their format, writing, reading, replacing one by another
 //! backend/    where the items are: a fixed table, or a growing filter's list or shards
 //! shard/      one cuckoo table: lookup, write, kick
+//! journal/    a record of each change, in a file
 //! table/      words, stripes and locks; hints to the machine
 //! layout/     bits, buckets and sizes: pure arithmetic
 //! guide/      the pages of this documentation
 //! ```
 //!
-//! `unsafe` is in `table/memory.rs`, `backend/growing/site.rs` and `durable/mapping.rs`, and, in one place each (but for
+//! `unsafe` is in `table/memory.rs`, `backend/growing/site.rs` and `journal/file/mapping.rs`, and, in one place each (but for
 //! what only a checker compiles), in `backend/growing/tables.rs` and `sync.rs`.
 //!
 //! Each file whose atomics order anything has a table of its orderings, and names the twin that fails without them:
@@ -146,13 +147,15 @@
 #![cfg_attr(not(any(loom, shuttle)), warn(missing_docs))]
 
 mod backend;
-#[cfg(any(loom, all(unix, feature = "durable", not(shuttle))))]
+#[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
 mod durable;
 mod error;
 mod filter;
 #[cfg(any(doc, doctest))]
 pub mod guide;
 mod hasher_probes;
+#[cfg(any(loom, all(unix, feature = "durable", not(shuttle))))]
+mod journal;
 mod key;
 mod layout;
 mod rule;
@@ -218,9 +221,9 @@ pub mod internals {
     #[cfg(loom)]
     pub use crate::backend::shards::act;
     pub use crate::backend::shards::{Located, Shards};
-    #[cfg(loom)]
-    pub use crate::durable::streams::{Change, STREAMS, Sink, Streams};
     pub use crate::filter::batch::bulk::{Insert, InsertIfAbsent, Operation, write as write_batch};
+    #[cfg(loom)]
+    pub use crate::journal::streams::{Change, STREAMS, Sink, Streams};
     pub use crate::layout::bucket::{Fingerprint, Lane, Lanes, Words};
     pub use crate::layout::geometry::{Bucket, Geometry, Mixed, Place};
     pub use crate::layout::shrinking::Shrinking;

@@ -4,10 +4,10 @@
 
 use crate::durable::error::{DurableError, no_space};
 use crate::durable::filter::DurableFilter;
-use crate::durable::journal::Writer;
-use crate::durable::streams::{Change, MAX_RESERVED, STREAMS, Sink, Streams};
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
+use crate::journal::file::write::Writer;
+use crate::journal::streams::{Change, MAX_RESERVED, STREAMS, Sink, Streams};
 use crate::key::{Key, Prehashed};
 use crate::layout::geometry::Mixed;
 use crate::stable_hash::PersistentHasher;
@@ -252,6 +252,19 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.batch(InsertOrRefresh, items)
     }
 
+    /// Returns which items the filter contains, in their order, on all threads of the caller's rayon pool.
+    #[cfg(feature = "rayon")]
+    #[must_use]
+    pub fn par_contains_many<K: Key + Sync>(&self, items: &[K]) -> Vec<bool>
+    where
+        S: Send + Sync,
+    {
+        let hashes = self.hashes(items);
+        let found = self.shared.filter.par_contains_many(&hashes);
+        hashes.iter().for_each(|hash| self.wait(Mixed::of(hash.0)));
+        found
+    }
+
     /// Adds a copy of each item, on all threads of the caller's rayon pool.
     ///
     /// # Errors
@@ -268,7 +281,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.par_batch(Insert, items)
     }
 
-    /// Adds each item that is not in the filter yet, and returns `true` for those that were new, on all threads of the caller's rayon pool.
+    /// Adds each item that is not in the filter yet, and returns `true` for those that were new, on all threads of the
+    /// caller's rayon pool.
     ///
     /// # Errors
     ///
@@ -284,7 +298,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.par_batch(InsertIfAbsent, items)
     }
 
-    /// Removes one copy of each item, and returns `true` where there was one, on all threads of the caller's rayon pool.
+    /// Removes one copy of each item, and returns `true` where there was one, on all threads of the caller's rayon
+    /// pool.
     ///
     /// # Errors
     ///

@@ -1,14 +1,15 @@
 //! A state and the journals beside it, for a program that keeps journals of its own there: `koel dedup`.
 //!
-//! Its journals have the same names and headers as those of a [`DurableFilter`](crate::DurableFilter), and the same rule
-//! says which of them belong to a state. What follows the header is the program's own.
+//! Its journals have the same names and headers as those of a [`DurableFilter`](crate::DurableFilter), and the same
+//! rule says which of them belong to a state. What follows the header is the program's own.
 
-pub use crate::durable::journal::{Header, Kind, StateId, open_journal};
-pub use crate::durable::names::{journal_of, journals_of, number_of};
 pub use crate::durable::open::{Found, chained};
+pub use crate::journal::file::header::{Header, Kind, StateId};
+pub use crate::journal::file::names::{journal_of, journals_of, number_of};
+pub use crate::journal::file::read::open_journal;
 
-use crate::durable::journal::Reader;
 use crate::filter::ConcurrentCuckooFilter;
+use crate::journal::file::read::Reader;
 use crate::snapshot::error::{Reason, SnapshotError};
 use crate::snapshot::file::info::SnapshotInfo;
 use crate::snapshot::file::replace::replace;
@@ -37,9 +38,9 @@ pub fn has_changes(journal: &Path) -> io::Result<bool> {
     Ok(Reader::open(journal)?.is_some_and(|(_, reader)| !reader.is_empty()))
 }
 
-/// Saves a filter as [`save`](ConcurrentCuckooFilter::save) does. Before each shard is written, `goes_on` may end it all
-/// with an error; and before the new state takes the place of the old one, `last` gets its name in journals, and may
-/// still do so.
+/// Saves a filter as [`save`](ConcurrentCuckooFilter::save) does. Before each shard is written, `goes_on` may end it
+/// all with an error; and before the new state takes the place of the old one, `last` gets its name in journals, and
+/// may still do so.
 pub fn replace_state<S: PersistentHasher>(
     filter: &ConcurrentCuckooFilter<S>,
     path: &Path,

@@ -48,8 +48,8 @@ pub enum DurableErrorKind {
     Full(FullKind),
     /// The journal could not be made longer: the disk is full, say. Nothing has changed.
     NoSpace,
-    /// The journal could not be synced. The change is made, and survives the end of the process, but perhaps not a power
-    /// failure.
+    /// The journal could not be synced. The change is made, and survives the end of the process, but perhaps not a
+    /// power failure.
     NotSynced,
     /// There is no state, and no filter can be built as was asked.
     Build(BuildErrorKind),
@@ -61,7 +61,8 @@ pub enum DurableErrorKind {
     Journal,
     /// The filter was so full that not all of its items fit when its changes were made again.
     TooFull,
-    /// This process was forked from the one that opened the filter, and must not write to the journal. Nothing has changed.
+    /// This process was forked from the one that opened the filter, and must not write to the journal. Nothing has
+    /// changed.
     Forked,
     /// A journal beside the state has changes of another state: the state was replaced by another program, or is gone.
     OtherState,

@@ -1,12 +1,12 @@
 //! The filter, its operations and their records.
 
 use crate::durable::error::{DurableError, no_space};
-use crate::durable::journal::Writer;
 use crate::durable::keeper::Keeper;
 use crate::durable::shared::Shared;
-use crate::durable::streams::{Change, Sink, Streams};
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
+use crate::journal::file::write::Writer;
+use crate::journal::streams::{Change, Sink, Streams};
 use crate::key::Key;
 use crate::layout::geometry::Mixed;
 use crate::stable_hash::{PersistentHasher, StableHash};
@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 /// A [`ConcurrentCuckooFilter`] whose answers survive the end of its process.
 ///
-/// It is opened with its file. Every change is on record when the call that made it returns, and is there again when the
-/// filter is opened the next time: what was added is found, what was removed is gone, and what expired has expired.
+/// It is opened with its file. Every change is on record when the call that made it returns, and is there again when
+/// the filter is opened the next time: what was added is found, what was removed is gone, and what expired has expired.
 /// All operations take `&self`, so threads share one filter by reference or in an [`Arc`].
 ///
 /// ```
@@ -45,19 +45,19 @@ use std::sync::Arc;
 /// # What survives
 ///
 /// * **The end of the process**, however it ends: everything that a call has answered.
-/// * **A power failure**: everything that was answered before the last sync. The [`SyncPolicy`](crate::SyncPolicy) says when that is: every
-///   second, by default.
+/// * **A power failure**: everything that was answered before the last sync. The [`SyncPolicy`](crate::SyncPolicy) says
+///   when that is: every second, by default.
 ///
-/// A lookup that sees a change of its item waits until that is on record, so its answer survives the end of the process,
-/// too. (But not a power failure, before the change is synced.)
+/// A lookup that sees a change of its item waits until that is on record, so its answer survives the end of the
+/// process, too. (But not a power failure, before the change is synced.)
 ///
 /// # Its files
 ///
-/// The file that is opened, the *state*, is as [`save`](ConcurrentCuckooFilter::save) writes it. Beside it is a *journal*,
-/// `seen.koel.journal.N`, with 16 bytes for each change since the state was written. When the journals have half the
-/// bytes of the state, and at least 32 MiB, a *checkpoint* writes a new state and begins a new journal. A thread of the
-/// filter's own does that while others go on: a change of an item waits while the shard of its item is copied, ticks and
-/// [`clear`](Self::clear) until all is written.
+/// The file that is opened, the *state*, is as [`save`](ConcurrentCuckooFilter::save) writes it. Beside it is a
+/// *journal*, `seen.koel.journal.N`, with 16 bytes for each change since the state was written. When the journals have
+/// half the bytes of the state, and at least 32 MiB, a *checkpoint* writes a new state and begins a new journal. A
+/// thread of the filter's own does that while others go on: a change of an item waits while the shard of its item is
+/// copied, ticks and [`clear`](Self::clear) until all is written.
 ///
 /// Move the state and its journals together. A state without its journals is as old as the last checkpoint, and so is
 /// what [`ConcurrentCuckooFilter::load`] makes of it. Journals without their state are refused. Only one process at a
@@ -65,8 +65,8 @@ use std::sync::Arc;
 ///
 /// # Which changes
 ///
-/// All changes are made through this type. [`filter`](Self::filter) gives access to the filter itself, for its figures and
-/// its other lookups; a change that is made there is not recorded.
+/// All changes are made through this type. [`filter`](Self::filter) gives access to the filter itself, for its figures
+/// and its other lookups; a change that is made there is not recorded.
 pub struct DurableFilter<S: PersistentHasher = StableHash> {
     pub(super) shared: Arc<Shared<S>>,
     pub(super) keeper: Keeper,
@@ -291,8 +291,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
 
     /// Ends the use of the filter, and leaves the state as its only file, with all changes.
     ///
-    /// This is for those who want to move or copy one file, or to open it faster. A filter that is only dropped has
-    /// its changes in its journals. (If an old journal cannot be removed, an empty one stays that tells the next start so.)
+    /// This is for those who want to move or copy one file, or to open it faster. A filter that is only dropped has its
+    /// changes in its journals. (If an old journal cannot be removed, an empty one stays that tells the next start so.)
     ///
     /// # Errors
     ///
@@ -323,15 +323,16 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.keeper.fail_checkpoint(&self.shared, most)
     }
 
-    /// Holds off the thread that makes checkpoints, so that a process can fork while that has nothing locked. Checkpoints
-    /// that are called for are made.
+    /// Holds off the thread that makes checkpoints, so that a process can fork while that has nothing locked.
+    /// Checkpoints that are called for are made.
     #[doc(hidden)]
     #[must_use]
     pub fn quiesced(&self) -> impl Sized + Send + 'static + use<S> {
         self.keeper.quiet()
     }
 
-    /// Whether this process was forked from the one that opened the filter. Only [`filter`](Self::filter) is of use there.
+    /// Whether this process was forked from the one that opened the filter. Only [`filter`](Self::filter) is of use
+    /// there.
     #[doc(hidden)]
     #[inline]
     #[must_use]
@@ -356,10 +357,10 @@ impl<S: PersistentHasher> DurableFilter<S> {
 
     /// Returns the filter, to look things up in it.
     ///
-    /// Change nothing in it: that is not recorded, so it is lost at the next start, unless there is a checkpoint before.
-    /// An item that was inserted here and is removed by a [`remove`](Self::remove) may take another item with it when
-    /// that removal is made again. Do not save it to the path of the state. Its lookups may see changes that are not
-    /// recorded yet. A copy or a union of a filter that forgets holds off ticks, and with them all changes.
+    /// Change nothing in it: that is not recorded, so it is lost at the next start, unless there is a checkpoint
+    /// before. An item that was inserted here and is removed by a [`remove`](Self::remove) may take another item with
+    /// it when that removal is made again. Do not save it to the path of the state. Its lookups may see changes that
+    /// are not recorded yet. A copy or a union of a filter that forgets holds off ticks, and with them all changes.
     #[must_use]
     pub fn filter(&self) -> &ConcurrentCuckooFilter<S> {
         &self.shared.filter

@@ -3,14 +3,17 @@
 use crate::durable::claim::Claim;
 use crate::durable::error::{DurableError, Reason as DurableReason};
 use crate::durable::filter::DurableFilter;
-use crate::durable::journal::{Header, Reader, StateId, Writer};
-use crate::durable::keeper::{Journaled, Keeper, journal_after};
-use crate::durable::names::{journals_of, number_of};
+use crate::durable::journals::{Journaled, Journals, journal_after};
+use crate::durable::keeper::Keeper;
 use crate::durable::shared::{Shared, SyncPolicy};
-use crate::durable::streams::{Change, STREAMS, Sink, Streams};
 use crate::error::{BuildError, Full};
 use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::builder::Builder;
+use crate::journal::file::header::{Header, StateId};
+use crate::journal::file::names::{journals_of, number_of};
+use crate::journal::file::read::Reader;
+use crate::journal::file::write::Writer;
+use crate::journal::streams::{Change, STREAMS, Sink, Streams};
 use crate::layout::geometry::Mixed;
 use crate::snapshot::error::SnapshotErrorKind;
 use crate::snapshot::file::info::SnapshotInfo;
@@ -129,7 +132,7 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
         });
         journals.push(Journaled::Written(journal));
         let shared = Arc::new(Shared { filter, streams });
-        let keeper = Keeper::new(path.clone(), policy, journals, claim, &shared);
+        let keeper = Keeper::new(Journals::new(path.clone(), journals), policy, claim, &shared);
         let keeper = keeper.map_err(failed("cannot start a thread"))?;
         let forgets = shared.filter.remembers().is_some();
         Ok(DurableFilter { shared, keeper, forgets })

@@ -1,8 +1,8 @@
 //! What the threads of a durable filter share.
 
-use crate::durable::journal::Writer;
-use crate::durable::streams::Streams;
 use crate::filter::ConcurrentCuckooFilter;
+use crate::journal::file::write::Writer;
+use crate::journal::streams::Streams;
 use std::time::Duration;
 
 /// When changes are made to survive a power failure. (They always survive the end of the process.)

@@ -93,6 +93,7 @@ fn what_each_operation_has_done_is_done_again() {
             assert!(seen.par_insert_many(&items[5..10]).expect("room").iter().all(Result::is_ok));
             let removed = seen.par_remove_many(&others[500..]).expect("a change");
             assert!(removed.iter().all(|it| *it));
+            assert!(seen.par_contains_many(&items[100..]).iter().all(|it| *it));
         }
         assert!(seen.contains_many(&items[100..]).iter().all(|it| *it));
         let figures = |seen: &DurableFilter| {

@@ -20,7 +20,7 @@ const PACKAGES: [Package; 13] = [
         "",
         &[(
             "src/lib.rs",
-            &["durable", "filter", "snapshot", "backend", "shard", "table", "layout"],
+            &["durable", "filter", "snapshot", "backend", "shard", "journal", "table", "layout"],
         )],
     ),
     ("benches", &[("cores/main.rs", &["measured", "model", "transfer", "common"])]),

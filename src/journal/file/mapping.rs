@@ -47,7 +47,8 @@ impl Mapping {
 /// of the journal, and must not write there.
 pub struct Origin {
     process: u32,
-    /// A page that Linux clears in a child, so that nobody needs to ask the system.
+    /// A page that Linux clears in a child, so that nobody needs to ask the system. Its mark is stored before the first
+    /// other thread sees it, and never by a thread again, so `Relaxed` is enough.
     page: Option<MmapRaw>,
 }
 

@@ -1,0 +1,239 @@
+//! A journal that is written, and where each stream of it continues.
+//!
+//! # Orderings
+//!
+//! | access | ordering | partner, and what breaks without it |
+//! |---|---|---|
+//! | word 0 of a record | `Relaxed` | no thread reads it. If the process ends between the two stores, the check fails, as it does if a power failure takes one of them |
+//! | word 1 | `Release` | no thread reads it either. It keeps the compiler from storing the check before what it checks, and from storing records of a stream in another order |
+//! | `failed` | `Relaxed` | whoever synced in vain is told so by the result; the flag is for the syncs that follow, which the caller puts in order |
+
+use crate::journal::file::header::{Header, StateId};
+use crate::journal::file::mapping::Mapping;
+use crate::journal::file::record::{CHUNK, CHUNK_BYTES, CHUNK_RECORDS, number_of, sealed};
+use crate::journal::file::space::allocate;
+use crate::journal::streams::{Change, Sink};
+use crate::layout::geometry::Mixed;
+use crate::sync::{Mutex, Ordering};
+use crate::table::memory::prefetch;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// The file is made longer by at least and at most so many chunks at a time: 1 and 64 MiB.
+const STEPS: [u64; 2] = [16, 1024];
+
+/// A journal that is being written.
+pub struct Journal {
+    file: File,
+    path: PathBuf,
+    key: u64,
+    header: Mutex<Header>,
+    space: Mutex<Space>,
+    /// Whether a sync has failed: the pages may be lost, and no later sync would tell.
+    failed: AtomicBool,
+}
+
+/// The part of the file that is allocated and not yet given out.
+struct Space {
+    next: u64,
+    end: u64,
+    /// The chunks from `first` to `end`.
+    first: u64,
+    mapping: Arc<Mapping>,
+    /// All mappings, that one included.
+    all: Vec<Arc<Mapping>>,
+}
+
+impl Journal {
+    /// Creates a journal, which must not exist yet.
+    pub fn create(path: &Path, header: Header) -> io::Result<Journal> {
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        let made = || -> io::Result<Space> {
+            file.write_all_at(&header.bytes(), 0)?;
+            let mapping = Arc::new(allocated(&file, 0, STEPS[0])?);
+            file.sync_all()?;
+            let all = vec![Arc::clone(&mapping)];
+            Ok(Space { next: 1, end: STEPS[0], first: 0, mapping, all })
+        };
+        let space = made().inspect_err(|_| drop(std::fs::remove_file(path)))?;
+        let (path, key) = (path.to_path_buf(), header.key);
+        let (header, space) = (Mutex::new(header), Mutex::new(space));
+        Ok(Journal { file, path, key, header, space, failed: AtomicBool::new(false) })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn header(&self) -> Header {
+        *self.header.lock()
+    }
+
+    /// The bytes that are given out.
+    pub fn bytes(&self) -> u64 {
+        self.space.lock().next * CHUNK_BYTES
+    }
+
+    /// Lets the journal be replayed on another state, and syncs that.
+    pub fn set_state(&self, state: StateId) -> io::Result<()> {
+        let mut header = self.header.lock();
+        header.state = state;
+        self.file.write_all_at(&header.bytes(), 0)?;
+        self.sync()
+    }
+
+    /// Makes what was written before survive a power failure.
+    pub fn sync(&self) -> io::Result<()> {
+        if self.failed.load(Ordering::Relaxed) {
+            return Err(io::Error::other("an earlier sync of the journal failed"));
+        }
+        self.flush()
+            .and_then(|()| self.file.sync_data())
+            .inspect_err(|_| self.failed.store(true, Ordering::Relaxed))
+    }
+
+    /// Linux syncs with a file what was stored into its mappings. Other systems need not.
+    fn flush(&self) -> io::Result<()> {
+        let all = match cfg!(target_os = "linux") {
+            true => Vec::new(),
+            false => self.space.lock().all.clone(),
+        };
+        all.iter().try_for_each(|mapping| mapping.flush())
+    }
+
+    fn chunk(&self) -> io::Result<Chunk> {
+        let mut space = self.space.lock();
+        if space.next == space.end {
+            // By a half each time, so that little is allocated in vain.
+            let step = (space.end / 2).clamp(STEPS[0], STEPS[1]);
+            space.mapping = Arc::new(allocated(&self.file, space.end, step)?);
+            let mapping = Arc::clone(&space.mapping);
+            space.all.push(mapping);
+            (space.first, space.end) = (space.end, space.end + step);
+        }
+        let (number, first) = (space.next, space.first);
+        space.next += 1;
+        let words = (number - first) as usize * 2 * CHUNK_RECORDS;
+        let mapping = Arc::clone(&space.mapping);
+        drop(space);
+        mapping.populate(8 * words, CHUNK_BYTES as usize);
+        Ok(Chunk { number, mapping, words })
+    }
+}
+
+/// Allocates and maps some chunks at the end of a file.
+fn allocated(file: &File, first: u64, count: u64) -> io::Result<Mapping> {
+    let (at, length) = (first * CHUNK_BYTES, count * CHUNK_BYTES);
+    if !allocate(file, at, length)? {
+        // What was written is allocated, too.
+        let zeros = vec![0; CHUNK_BYTES as usize];
+        let header = if first == 0 { Header::BYTES } else { 0 };
+        file.write_all_at(&zeros[header..], at + header as u64)?;
+        (first + 1..first + count)
+            .try_for_each(|it| file.write_all_at(&zeros, it * CHUNK_BYTES))?;
+        // Some systems find out only then that there is no space.
+        file.sync_all()?;
+    }
+    Mapping::of(file, at, length as usize)
+}
+
+struct Chunk {
+    number: u64,
+    mapping: Arc<Mapping>,
+    /// Where it begins in the mapping.
+    words: usize,
+}
+
+/// Where a stream continues in a journal.
+pub struct Writer {
+    journal: Arc<Journal>,
+    stream: u8,
+    /// How many chunks it has had.
+    chunks: u64,
+    chunk: Option<Chunk>,
+    /// The next record of the chunk.
+    next: usize,
+    /// The chunk that follows, if it is reserved.
+    spare: Option<Box<Chunk>>,
+    /// The number of records.
+    count: u64,
+    /// What is to be recorded before the next record: see [`Change::Follows`].
+    follows: Option<u64>,
+}
+
+impl Writer {
+    pub fn new(journal: &Arc<Journal>, stream: usize) -> Self {
+        let journal = Arc::clone(journal);
+        Writer {
+            journal,
+            stream: stream as u8,
+            chunks: 0,
+            chunk: None,
+            next: CHUNK_RECORDS,
+            spare: None,
+            count: 0,
+            follows: None,
+        }
+    }
+
+    /// Goes on in the chunk that was reserved.
+    #[cold]
+    fn go_on(&mut self) {
+        debug_assert!(self.spare.is_some(), "a record that was not reserved");
+        (self.chunk, self.next) = (self.spare.take().map(|chunk| *chunk), 0);
+        self.put(u64::from(self.stream) | self.chunks << 8, CHUNK);
+        self.chunks += 1;
+    }
+
+    #[inline]
+    fn put(&mut self, word: u64, what: u64) {
+        let Some(Chunk { number, mapping, words }) = &self.chunk else { return };
+        let place = number * CHUNK_RECORDS as u64 + self.next as u64;
+        let at = words + 2 * self.next;
+        let [first, second] = [at, at + 1].map(|at| &mapping.words()[at]);
+        first.store(word.to_le(), Ordering::Relaxed);
+        second.store(sealed(self.journal.key, place, word, what).to_le(), Ordering::Release);
+        self.next += 1;
+        // The next records of this stream come much later, to a line that no cache has.
+        if let Some(line) = mapping.words().get(at + 2) {
+            prefetch(line);
+        }
+    }
+}
+
+impl Sink for Writer {
+    type Error = io::Error;
+
+    #[inline]
+    fn reserve(&mut self, count: usize) -> io::Result<()> {
+        // And one that says what they follow.
+        if CHUNK_RECORDS - self.next < count + 1 && self.spare.is_none() {
+            self.spare = Some(Box::new(self.journal.chunk()?));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn write(&mut self, hash: Mixed, change: Change) {
+        if let Some(count) = self.follows.take() {
+            self.write(Mixed(count), Change::Follows);
+        }
+        if self.next == CHUNK_RECORDS {
+            self.go_on();
+        }
+        self.put(hash.0, number_of(change));
+        self.count += 1;
+    }
+
+    fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn follow(&mut self, count: u64) {
+        self.follows = Some(count);
+    }
+}

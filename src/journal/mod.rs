@@ -1,0 +1,6 @@
+//! A record of each change: in which order they are recorded, and in what file.
+
+pub mod streams;
+
+#[cfg(not(loom))]
+pub mod file;

@@ -1,4 +1,4 @@
-//! The model of `cores.md`: how long an operation takes when other cores work on the same filter.
+//! The model of the README: how long an operation takes when other cores work on the same filter.
 
 /// What an operation touches on average: the rows of the page's second table.
 #[derive(Clone, Copy)]
@@ -12,14 +12,21 @@ pub struct Counts {
 
 /// The counts of a row of the page, which a test compares with the code.
 pub fn counts(row: &str) -> Counts {
-    let page = include_str!("../cores.md");
+    let page = include_str!("../README.md");
     let line = page.lines().find_map(|line| line.strip_prefix(&format!("| {row} |")));
     let cells = line.unwrap_or_default().split('|').filter_map(|cell| cell.trim().parse().ok());
     match cells.collect::<Vec<f64>>()[..] {
         [words, words_written, versions, versions_written, locks] => {
             Counts { words, words_written, versions, versions_written, locks }
         }
-        _ => panic!("benches/cores.md has no row {row}"),
+        _ => panic!("benches/cores/README.md has no row {row}"),
+    }
+}
+
+impl Counts {
+    /// How many words it touches.
+    pub fn words(self) -> f64 {
+        self.words
     }
 }
 
@@ -66,8 +73,8 @@ pub struct Model {
 
 impl Model {
     /// Million operations a second on so many cores.
-    pub fn throughput(&self, cores: u32) -> f64 {
-        let n = f64::from(cores);
+    pub fn throughput(&self, cores: usize) -> f64 {
+        let n = cores as f64;
         let (own, fetched) = (self.own(), self.transfer * self.lines(n));
         let (places, locks) = match self.design {
             Design::Koel => (self.stripes, self.counts.locks),
@@ -141,11 +148,11 @@ fn others(n: f64, theirs: f64, own: f64) -> f64 {
 
 /// The mean wait in a queue, when `cores` take turns between `elsewhere` and one of `places` at
 /// random, where they are for `service`: mean value analysis, core by core.
-fn queue(cores: u32, places: f64, service: f64, elsewhere: f64) -> f64 {
+fn queue(cores: usize, places: f64, service: f64, elsewhere: f64) -> f64 {
     let (mut waiting, mut wait) = (0.0, 0.0);
     for n in 1..=cores {
         wait = service * waiting / places;
-        waiting = f64::from(n) * (service + wait) / (service + wait + elsewhere.max(0.0));
+        waiting = n as f64 * (service + wait) / (service + wait + elsewhere.max(0.0));
     }
     wait
 }

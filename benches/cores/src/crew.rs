@@ -1,0 +1,59 @@
+//! Threads, each on a processor of its own, that start together.
+
+use crate::machine::Machine;
+use std::sync::Barrier;
+use std::time::Instant;
+
+/// How long threads were at work, in nanoseconds.
+pub struct Time {
+    /// From the first start to the last end.
+    pub wall: f64,
+    /// Whether each of them had its processor nearly all of the time.
+    pub had_processors: bool,
+}
+
+/// Runs `work(thread)` on a thread for each of these processors.
+pub fn timed(machine: &Machine, processors: &[usize], work: impl Fn(u64) + Sync) -> Time {
+    let barrier = Barrier::new(processors.len());
+    let run = |thread: usize, processor: usize| {
+        machine.pin(processor);
+        barrier.wait();
+        let (start, before) = (Instant::now(), nanoseconds_on_a_processor());
+        work(thread as u64);
+        (start, Instant::now(), nanoseconds_on_a_processor() - before)
+    };
+    let runs: Vec<(Instant, Instant, f64)> = std::thread::scope(|scope| {
+        let spawned: Vec<_> = processors
+            .iter()
+            .enumerate()
+            .map(|(thread, &processor)| scope.spawn(move || run(thread, processor)))
+            .collect();
+        spawned.into_iter().map(|thread| thread.join().expect("no work panics")).collect()
+    });
+    let start = runs.iter().map(|run| run.0).min().expect("a thread");
+    let end = runs.iter().map(|run| run.1).max().expect("a thread");
+    let had = |(start, end, on_one): &(Instant, Instant, f64)| {
+        *on_one > 0.95 * (*end - *start).as_nanos() as f64
+    };
+    Time { wall: (end - start).as_nanos() as f64, had_processors: runs.iter().all(had) }
+}
+
+/// How long the calling thread has had a processor.
+fn nanoseconds_on_a_processor() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the clock exists on every Unix, and the pointer is that of a live value.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+}
+
+/// Returns the share of one thread in `0..n`.
+pub fn share(n: u64, threads: u64, thread: u64) -> std::ops::Range<u64> {
+    n * thread / threads..n * (thread + 1) / threads
+}
+
+/// Returns the median of the values, or NaN if there are none.
+pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,156 @@
+//! What the machine takes: to swap a word, to move a cache line from one processor to another, and to load one from
+//! memory.
+
+use crate::crew::{median, timed};
+use crate::machine::{Distance, Machine};
+use std::hint::black_box;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+/// The parameters of the model, as measured here.
+pub struct Costs {
+    /// Nanoseconds of a swap of a word that the core has.
+    pub swap: f64,
+    pub transfers: Vec<Transfer>,
+    /// Million random lines that some threads load from memory in a second.
+    pub memory: Vec<(usize, f64)>,
+}
+
+/// What it costs to move a line, in nanoseconds, between two processors at a distance.
+pub struct Transfer {
+    pub distance: Distance,
+    /// The two take turns with one line: each waits for the other's store.
+    pub alone: f64,
+    /// The two load and then swap words of random lines, each of which is the other's in half of all cases. The load
+    /// fetches the line, and the swap takes it away from the other.
+    pub in_a_stream: f64,
+}
+
+impl Costs {
+    /// What a transfer costs between any two of the first processors, on average.
+    pub fn transfer(&self, machine: &Machine, count: usize) -> f64 {
+        let of = |at: usize| self.transfers.iter().find(|it| it.distance as usize == at);
+        let parts = machine.distances(count.clamp(2, machine.processors.len().max(2)));
+        let known = parts.iter().enumerate().filter_map(|(at, part)| Some((part, of(at)?)));
+        let (mut cost, mut all) = (0.0, 0.0);
+        for (part, transfer) in known {
+            cost += part * transfer.in_a_stream;
+            all += part;
+        }
+        if all > 0.0 { cost / all } else { f64::NAN }
+    }
+
+    /// Million lines a second from memory, if that was measured for so many threads.
+    pub fn lines(&self, threads: usize) -> Option<f64> {
+        self.memory.iter().find(|(count, _)| *count == threads).map(|(_, lines)| *lines)
+    }
+}
+
+#[repr(align(64))]
+struct Line(AtomicU64);
+
+/// The lines of 2 MiB, which two processors keep in their caches.
+const CACHED: usize = 1 << 15;
+/// The lines of 512 MiB, which none does.
+const UNCACHED: usize = 1 << 23;
+
+pub fn measure(machine: &Machine, reps: usize, test: bool) -> Costs {
+    let rounds = if test { 10_000 } else { 1_000_000 };
+    let lines: Vec<Line> = (0..CACHED).map(|_| Line(AtomicU64::new(0))).collect();
+    let swaps = (0..reps).map(|_| {
+        let line = Line(AtomicU64::new(0));
+        let swap = |_| (0..rounds).for_each(|_| _ = black_box(line.0.swap(1, Acquire)));
+        timed(machine, &[0], swap).wall / rounds as f64
+    });
+    let swap = swaps.fold(f64::INFINITY, f64::min);
+    let transfers = Distance::ALL.into_iter().filter_map(|distance| {
+        let pair = machine.pair(distance)?;
+        let alone = (0..reps).map(|_| turns(machine, pair, rounds / 50));
+        let alone = alone.fold(f64::INFINITY, f64::min);
+        let in_a_stream = median((0..reps).filter_map(|_| stream(machine, pair, &lines, rounds)));
+        Some(Transfer { distance, alone, in_a_stream })
+    });
+    let transfers = transfers.collect();
+    let memory = memory(machine, reps.min(5), if test { 1 << 12 } else { UNCACHED }, rounds);
+    Costs { swap, transfers, memory }
+}
+
+/// Nanoseconds of a turn.
+fn turns(machine: &Machine, pair: [usize; 2], turns: u64) -> f64 {
+    let line = Line(AtomicU64::new(0));
+    let time = timed(machine, &pair, |thread| {
+        for turn in (thread..turns).step_by(2) {
+            let mut tries = 0;
+            while line.0.load(Acquire) != turn {
+                std::hint::spin_loop();
+                tries += 1;
+                // The other thread may have no processor just now.
+                if tries % 1_000 == 0 {
+                    std::thread::yield_now();
+                }
+            }
+            line.0.store(turn + 1, Release);
+        }
+    });
+    time.wall / turns as f64
+}
+
+/// Nanoseconds of a transfer, unless another program had one of the processors. Half of the loads wait for one, and half
+/// of the swaps.
+fn stream(machine: &Machine, pair: [usize; 2], lines: &[Line], rounds: u64) -> Option<f64> {
+    let [one, two] = [&pair[..1], &pair[..]].map(|processors| {
+        timed(machine, processors, |thread| {
+            for number in 0..rounds {
+                let random = (number * 2 + thread).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                let word = &lines[(random >> 32) as usize % lines.len()].0;
+                let before = word.load(Relaxed);
+                black_box(word.compare_exchange(before, number, Acquire, Relaxed)).ok();
+            }
+        })
+    });
+    let is_whole = one.had_processors && two.had_processors;
+    is_whole.then(|| ((two.wall - one.wall) / rounds as f64).max(0.0))
+}
+
+/// How many random lines a second some threads load, by their number.
+fn memory(machine: &Machine, reps: usize, count: usize, rounds: u64) -> Vec<(usize, f64)> {
+    let lines: Vec<Line> = zeroed(count);
+    let all: Vec<usize> = (0..machine.processors.len()).collect();
+    // Each thread writes a part first, so that all nodes of memory have some.
+    timed(machine, &all, |thread| {
+        let own = lines.iter().skip(thread as usize).step_by(all.len());
+        own.for_each(|line| line.0.store(thread, Relaxed));
+    });
+    let most = |threads: usize| {
+        let rates = (0..reps).map(|_| {
+            let time = timed(machine, &all[..threads], |thread| {
+                let mut sum = 0u64;
+                for number in 0..rounds {
+                    let random =
+                        (number << 16 | thread << 1 | 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                    sum = sum.wrapping_add(lines[(random >> 32) as usize % count].0.load(Relaxed));
+                }
+                black_box(sum);
+            });
+            (rounds * threads as u64) as f64 * 1e3 / time.wall
+        });
+        rates.fold(0.0, f64::max)
+    };
+    machine.counts().into_iter().map(|threads| (threads, most(threads))).collect()
+}
+
+/// Lines in huge pages, where the system has them.
+fn zeroed(count: usize) -> Vec<Line> {
+    let mut lines = Vec::with_capacity(count);
+    #[cfg(target_os = "linux")]
+    {
+        let (start, bytes) = (lines.as_mut_ptr() as usize, count * size_of::<Line>());
+        let first = start.next_multiple_of(4096);
+        // SAFETY: the advice changes neither the contents of memory nor access to it.
+        unsafe {
+            libc::madvise(first as *mut _, bytes.saturating_sub(first - start), libc::MADV_HUGEPAGE)
+        };
+    }
+    lines.extend((0..count).map(|_| Line(AtomicU64::new(0))));
+    lines
+}

@@ -120,18 +120,20 @@ impl Machine {
 
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count =
+        let some = |count: usize, one: &str, more: &str| match count {
+            1 => format!("1 {one}"),
+            _ => format!("{count} {more}"),
+        };
+        let different =
             |of: fn(&Processor) -> usize| BTreeSet::from_iter(self.processors.iter().map(of)).len();
-        write!(
-            f,
-            "{}: {} processors, {} cores, {} caches of the last level, {} packages, {} nodes of memory",
-            self.model,
-            self.processors.len(),
-            self.cores(),
-            count(|it| it.cache),
-            count(|it| it.package),
-            count(|it| it.node),
-        )
+        let parts = [
+            some(self.processors.len(), "processor", "processors"),
+            some(self.cores(), "core", "cores"),
+            some(different(|it| it.cache), "cache of the last level", "caches of the last level"),
+            some(different(|it| it.package), "package", "packages"),
+            some(different(|it| it.node), "node of memory", "nodes of memory"),
+        ];
+        write!(f, "{}: {}", self.model, parts.join(", "))
     }
 }
 

@@ -165,6 +165,9 @@ impl fmt::Display for ClaimError {
         match &self.reason {
             Reason::Taken { by } => {
                 match by {
+                    Some(number) if *number == process::id() => {
+                        return f.write_str("this process is using it already");
+                    }
                     Some(number) => write!(f, "process {number}")?,
                     None => f.write_str("another process")?,
                 }

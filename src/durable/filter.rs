@@ -60,7 +60,7 @@ use std::sync::Arc;
 /// copied, ticks and [`clear`](Self::clear) until all is written.
 ///
 /// Move the state and its journals together. A state without its journals is as old as the last checkpoint, and so is
-/// what [`ConcurrentCuckooFilter::load`] makes of it. Journals without their state are refused. Only one process at a
+/// what [`ConcurrentCuckooFilter::load`] makes of it. Journals with changes whose state is not beside them are refused. Only one process at a
 /// time may open a state.
 ///
 /// # Which changes
@@ -72,6 +72,8 @@ pub struct DurableFilter<S: PersistentHasher = StableHash> {
     pub(super) keeper: Keeper,
     /// Whether items have an age, so that a refresh is a change.
     pub(super) forgets: bool,
+    /// How many changes were lost behind damage.
+    pub(super) lost: u64,
 }
 
 impl<S: PersistentHasher> DurableFilter<S> {
@@ -311,6 +313,16 @@ impl<S: PersistentHasher> DurableFilter<S> {
     #[must_use]
     pub fn journal_bytes(&self) -> u64 {
         self.keeper.journal_bytes()
+    }
+
+    /// Returns how many changes the journals had that were not made again when the filter was opened, because what comes
+    /// before them is damaged: they may be removals of items whose inserts are lost.
+    ///
+    /// A process that is killed leaves none. A power failure may leave some of what was not synced, and so may a disk that
+    /// fails. (What is gone without a trace is not counted.)
+    #[must_use]
+    pub fn lost_changes(&self) -> u64 {
+        self.lost
     }
 
     /// A checkpoint that fails when it has written so many bytes, for tests.

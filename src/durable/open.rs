@@ -111,7 +111,7 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
             }
             fs::remove_file(journal).map_err(failed_at("cannot remove it", journal))?;
         }
-        let counts = replay(&filter, &chain)?;
+        let (counts, lost) = replay(&filter, &chain)?;
         for (header, path, _) in chain {
             let bytes = fs::metadata(&path).map_or(0, |about| about.len());
             previous = header.key;
@@ -135,7 +135,7 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
         let keeper = Keeper::new(Journals::new(path.clone(), journals), policy, claim, &shared);
         let keeper = keeper.map_err(failed("cannot start a thread"))?;
         let forgets = shared.filter.remembers().is_some();
-        Ok(DurableFilter { shared, keeper, forgets })
+        Ok(DurableFilter { shared, keeper, forgets, lost })
     }
 }
 
@@ -160,11 +160,12 @@ pub fn chained<R>(found: Vec<Found<R>>, state: StateId) -> (Vec<Found<R>>, Vec<F
     (chain, others)
 }
 
-/// Makes the changes of all journals again. Returns how many records of each stream the last one has.
+/// Makes the changes of all journals again. Returns how many records of each stream the last one has, and how many are
+/// lost behind damage.
 fn replay<S: PersistentHasher + Sync>(
     filter: &ConcurrentCuckooFilter<S>,
     chain: &[Found],
-) -> Result<Vec<u64>, DurableError> {
+) -> Result<(Vec<u64>, u64), DurableError> {
     // In another order, the same items may take a shard more.
     let limit = filter.max_bytes();
     filter.set_max_bytes(usize::MAX);
@@ -176,19 +177,22 @@ fn replay<S: PersistentHasher + Sync>(
 fn replay_all<S: PersistentHasher + Sync>(
     filter: &ConcurrentCuckooFilter<S>,
     chain: &[Found],
-) -> Result<Vec<u64>, DurableError> {
+) -> Result<(Vec<u64>, u64), DurableError> {
     // All that comes before the first journal is in the state.
     let all = Progress { place: usize::MAX, ..Progress::default() };
     let mut streams = vec![all; STREAMS];
+    let mut lost = 0;
     for (_, path, reader) in chain {
         streams.iter_mut().for_each(Progress::go_on);
-        replay_one(filter, reader, &mut streams).map_err(|error| {
+        let replayed = replay_one(filter, reader, &mut streams)
+            .and_then(|()| reader.lost(streams.iter().map(|progress| progress.place)));
+        lost += replayed.map_err(|error| {
             let (doing, path, error) = ("cannot read it", path.clone(), Arc::new(error));
             DurableReason::Journal { doing, path, error }
         })?;
     }
     match streams.iter().find_map(|stream| stream.refused.first()) {
-        None => Ok(streams.iter().map(|stream| stream.place as u64).collect()),
+        None => Ok((streams.iter().map(|stream| stream.place as u64).collect(), lost)),
         Some((_, full)) => Err(DurableReason::TooFull(*full).into()),
     }
 }

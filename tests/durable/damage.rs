@@ -187,7 +187,8 @@ fn a_damaged_journal_is_refused_or_counts_up_to_the_damage() {
                     continue;
                 }
             };
-            // A damaged record takes those of its stream behind it.
+            // A damaged record takes those of its stream behind it, and is counted with them.
+            assert_eq!(seen.lost_changes() > 0, !cut, "{at}");
             assert!((60..1_000u64).all(|item| !seen.contains(&item)));
             let there = (0..60u64).filter(|item| seen.contains(item)).count();
             lost[usize::from(cut)] += usize::from(there != 50);

@@ -107,6 +107,7 @@ fn a_killed_process_loses_nothing_that_it_has_answered() {
                 let _ = std::fs::remove_file(&name);
             }
             let seen = open(&path, kind);
+            assert_eq!(seen.lost_changes(), 0);
             for (item, state) in &shadow {
                 if let Some(state) = state {
                     assert_eq!(seen.contains(item), *state, "kind {kind} round {round}: {item:x}");

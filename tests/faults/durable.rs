@@ -132,6 +132,7 @@ impl Scene {
     fn check(&self, what: &str) {
         let path = self.folder.path().join(NAME);
         let seen = open(&path, SyncPolicy::Never).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(seen.lost_changes(), 0, "{what}");
         let notes = fs::read(self.notes.path()).expect("a file");
         let mut last = std::collections::BTreeMap::from_iter(EARLIER.map(|item| (item, true)));
         for note in notes.as_chunks::<8>().0 {

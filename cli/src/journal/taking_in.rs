@@ -48,9 +48,10 @@ fn note_written((batch, is_written): &mut Noted, start: u64) {
 pub fn claim(path: &Path, waiting: &Waiting) -> Result<(Keeper, Option<String>), Failure> {
     let mut keeper = Keeper::claim(path, waiting)?;
     let mut left = Beside::of(&keeper.real_path())?;
+    let mut damage = None;
     if !left.changes.is_empty() {
         drop(keeper);
-        take_in_changes(path, &left)?;
+        damage = take_in_changes(path, &left)?;
         keeper = Keeper::claim(path, waiting)?;
         left = Beside::of(&keeper.real_path())?;
         left.remove_without_changes()?;
@@ -58,8 +59,8 @@ pub fn claim(path: &Path, waiting: &Waiting) -> Result<(Keeper, Option<String>),
     for journal in &left.empty {
         remove(journal)?;
     }
-    let note = take_in_batches(&keeper, left)?;
-    Ok((keeper, note))
+    let notes: Vec<String> = damage.into_iter().chain(take_in_batches(&keeper, left)?).collect();
+    Ok((keeper, (!notes.is_empty()).then(|| notes.join("; "))))
 }
 
 /// Says that there are newer changes beside a state that is only read.
@@ -178,21 +179,32 @@ fn remove(journal: &Path) -> Result<(), Failure> {
     fs::remove_file(journal).map_err(|error| Failure::about(journal, &error))
 }
 
-/// Puts the changes that another program has left into the state, as that program would.
-fn take_in_changes(path: &Path, left: &Beside) -> Result<(), Failure> {
+/// Puts the changes that another program has left into the state, as that program would. Says if any are lost.
+fn take_in_changes(path: &Path, left: &Beside) -> Result<Option<String>, Failure> {
     if !path.exists() {
         for journal in &left.changes {
             if has_changes(journal).map_err(|error| unreadable(journal, &error))? {
                 return Err(of_another_state(journal));
             }
         }
-        return Ok(());
+        return Ok(None);
     }
     check_grows(path)?;
     // There is a state, so nothing is built.
     let builder = ConcurrentCuckooFilter::builder().hasher(LineHash::random(Comparison::Bytes));
     let failed = |error| Failure::new(format!("{}: {}", path.display(), without_numbers(error)));
-    DurableFilter::open(path, builder).and_then(DurableFilter::close).map_err(failed)
+    let seen = DurableFilter::open(path, builder).map_err(failed)?;
+    let lost = seen.lost_changes();
+    seen.close().map_err(failed)?;
+    Ok((lost > 0).then(|| {
+        format!(
+            "{}: its journal was damaged, and {} {} behind the damage or in it {} lost",
+            path.display(),
+            HumanCount(lost),
+            if lost == 1 { "change" } else { "changes" },
+            if lost == 1 { "is" } else { "are" },
+        )
+    }))
 }
 
 /// A journal names the file from which something may be cut off, so not everybody may write one.

@@ -79,7 +79,10 @@ impl Header {
         match file.read_exact_at(bytemuck::cast_slice_mut(&mut words), 0) {
             Err(_) if file.metadata()?.len() == 0 => return Ok(None),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "its header is cut off"));
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "its header is cut off; remove it, and the changes with it",
+                ));
             }
             result => result?,
         }
@@ -90,7 +93,9 @@ impl Header {
             return Ok(None);
         }
         if magic.to_le_bytes() != MAGIC {
-            return invalid("it is no journal of koel, or its header is damaged");
+            return invalid(
+                "it is no journal of koel, or its header is damaged; move it elsewhere, or remove it, and the changes with it",
+            );
         }
         let kind = match (version & u64::from(u32::MAX), version >> 32) {
             (VERSION, 0) => Kind::Changes,
@@ -98,7 +103,7 @@ impl Header {
             _ => return invalid("it has a version of the format that this koel does not know"),
         };
         if own != sum {
-            return invalid("its header is damaged");
+            return invalid("its header is damaged; remove it, and the changes with it");
         }
         let state = StateId { sums, bytes };
         Ok(Some((kind, Header { key, previous, state, number })))

@@ -31,6 +31,8 @@ pub struct Reader {
     key: u64,
     /// The chunks of each stream, in their order.
     streams: Vec<Vec<u64>>,
+    /// Those that belong to no stream, because a beginning is damaged: their own, or that of one before them.
+    others: Vec<u64>,
 }
 
 impl Reader {
@@ -39,22 +41,27 @@ impl Reader {
         let Some(header) = Header::read(&file)? else { return Ok(None) };
         let key = header.key;
         let chunks = file.metadata()?.len() / CHUNK_BYTES;
-        let mut found: Vec<Vec<(u64, u64)>> = vec![Vec::new(); STREAMS];
+        let (mut found, mut others) = (vec![Vec::<(u64, u64)>::new(); STREAMS], Vec::new());
         for number in 1..chunks {
             let mut words = [0u64; 2];
             file.read_exact_at(bytemuck::cast_slice_mut(&mut words), number * CHUNK_BYTES)?;
             let [word, seal] = words.map(u64::from_le);
             if seal == sealed(key, number * CHUNK_RECORDS as u64, word, CHUNK) {
                 found[word as u8 as usize].push((word >> 8, number));
+            } else if seal != 0 {
+                others.push(number);
             }
         }
         let streams = found.into_iter().map(|mut chunks| {
             chunks.sort_unstable();
-            let in_order = (0..).zip(chunks).take_while(|(number, (own, _))| number == own);
-            in_order.map(|(_, (_, number))| number).collect()
+            let numbered = (0..).zip(&chunks);
+            let in_order = numbered.take_while(|(number, (own, _))| number == own).count();
+            let mut chunks: Vec<u64> = chunks.into_iter().map(|(_, number)| number).collect();
+            others.extend(chunks.drain(in_order..));
+            chunks
         });
         let streams = streams.collect();
-        Ok(Some((header, Reader { file, key, streams })))
+        Ok(Some((header, Reader { file, key, streams, others })))
     }
 
     /// Passes on the changes of a stream, some at a time, until it ends or `take` returns `false`. Begins after
@@ -91,6 +98,45 @@ impl Reader {
         Ok(done)
     }
 
+    /// Returns how many changes there are behind the ends of the streams, which are after so many records of each, if they
+    /// end in damage. A stream does not if the next record of its last chunk is blank, or the one that a process had not
+    /// finished when it was killed.
+    pub fn lost(&self, ends: impl Iterator<Item = usize>) -> io::Result<u64> {
+        let mut lost = 0;
+        for (chunks, end) in self.streams.iter().zip(ends) {
+            let in_a_chunk = CHUNK_RECORDS - 1;
+            let mut first = 1 + end % in_a_chunk;
+            let chunks = chunks.get(end / in_a_chunk..).unwrap_or_default();
+            for (at, number) in chunks.iter().enumerate() {
+                let mut words = [0u64; 2];
+                let place = number * CHUNK_RECORDS as u64 + first as u64;
+                self.file.read_exact_at(bytemuck::cast_slice_mut(&mut words), place * 16)?;
+                let is_blank = words[1] == 0;
+                if at == 0 && is_blank && chunks.len() == 1 {
+                    break;
+                }
+                // With the one that is damaged.
+                lost += self.valid_in(*number, first)? + u64::from(at == 0 && !is_blank);
+                first = 1;
+            }
+        }
+        let of_others = self.others.iter().map(|number| self.valid_in(*number, 1));
+        Ok(lost + of_others.sum::<io::Result<u64>>()?)
+    }
+
+    /// The number of valid records of a chunk, from one on.
+    fn valid_in(&self, chunk: u64, first: usize) -> io::Result<u64> {
+        let mut records = vec![[0u64; 2]; CHUNK_RECORDS];
+        let bytes = bytemuck::cast_slice_mut(&mut records);
+        self.file.read_exact_at(bytes, chunk * CHUNK_BYTES)?;
+        let is_valid = |(place, record): &(u64, &[u64; 2])| {
+            let [word, seal] = record.map(u64::from_le);
+            seal == sealed(self.key, *place, word, seal & 7)
+        };
+        let places = chunk * CHUNK_RECORDS as u64..;
+        Ok(places.zip(&records).skip(first).filter(is_valid).count() as u64)
+    }
+
     /// Makes what is there survive a power failure.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
@@ -98,6 +144,6 @@ impl Reader {
 
     /// Whether any change is recorded.
     pub fn is_empty(&self) -> bool {
-        self.streams.iter().all(Vec::is_empty)
+        self.streams.iter().all(Vec::is_empty) && self.others.is_empty()
     }
 }

@@ -382,6 +382,22 @@ fn the_command_takes_in_what_the_library_has_left() {
 }
 
 #[test]
+fn what_the_library_has_lost_is_told() {
+    let place = Place::new();
+    let filter = DurableFilter::open(place.path("seen.koel"), builder()).unwrap();
+    filter.insert(&b"one"[..]).unwrap();
+    drop(filter);
+    let mut journal = place.read(JOURNAL);
+    let first = (64 << 10) + 16;
+    assert!(journal[first..first + 16].iter().any(|byte| *byte != 0));
+    journal[first + 9] ^= 1;
+    place.write(JOURNAL, &journal);
+    let ran = place.koel_on("add seen.koel", b"two\n");
+    assert!(ran.stderr.contains("its journal was damaged, and 1 change behind"), "{}", ran.stderr);
+    assert_eq!(place.known("seen.koel", b"one\ntwo\n"), b"two\n");
+}
+
+#[test]
 fn refreshed_lines_are_remembered_by_the_journal() {
     const TICK: u64 = 2 * 86_400;
     let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();

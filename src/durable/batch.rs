@@ -197,7 +197,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     pub fn contains_many<K: Key>(&self, items: &[K]) -> Vec<bool> {
         let hashes = self.hashes(items);
         let found = self.shared.filter.contains_many(&hashes);
-        hashes.iter().for_each(|hash| self.wait(Mixed::of(hash.0)));
+        hashes.iter().for_each(|hash| self.until_recorded(Mixed::of(hash.0)));
         found
     }
 
@@ -261,7 +261,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     {
         let hashes = self.hashes(items);
         let found = self.shared.filter.par_contains_many(&hashes);
-        hashes.iter().for_each(|hash| self.wait(Mixed::of(hash.0)));
+        hashes.iter().for_each(|hash| self.until_recorded(Mixed::of(hash.0)));
         found
     }
 

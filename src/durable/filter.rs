@@ -101,10 +101,10 @@ impl<S: PersistentHasher> DurableFilter<S> {
 
     /// Returns when what was seen of an item is on record. In a child, whoever holds its stream may not be there.
     #[inline]
-    pub(super) fn wait(&self, hash: Mixed) {
+    pub(super) fn until_recorded(&self, hash: Mixed) {
         let streams = &self.shared.streams;
-        if streams.may_wait(hash) && !self.keeper.is_of_parent() {
-            streams.wait(hash);
+        if streams.is_busy(hash) && !self.keeper.is_of_parent() {
+            streams.until_free(hash);
         }
     }
 
@@ -114,7 +114,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     pub fn contains<K: Key + ?Sized>(&self, item: &K) -> bool {
         let hash = self.mixed(item);
         let is_in = self.shared.filter.backend().contains(hash);
-        self.wait(hash);
+        self.until_recorded(hash);
         is_in
     }
 
@@ -123,7 +123,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     pub fn count<K: Key + ?Sized>(&self, item: &K) -> usize {
         let hash = self.mixed(item);
         let count = self.shared.filter.backend().count(hash);
-        self.wait(hash);
+        self.until_recorded(hash);
         count
     }
 
@@ -140,6 +140,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
 
     /// Adds the item if it is not in the filter yet, and returns `true` if it was new.
     ///
+    /// If it was not, the call that added it may not have been synced yet.
+    ///
     /// # Errors
     ///
     /// Returns an error if there is no room for the item, or if the change could not be recorded.
@@ -148,7 +150,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         let hash = self.mixed(item);
         let filter = self.shared.filter.backend();
         if filter.contains(hash) {
-            self.wait(hash);
+            self.until_recorded(hash);
             return Ok(false);
         }
         self.change(hash, || {
@@ -162,10 +164,11 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ///
     /// Returns an error if the change could not be recorded.
     pub fn remove<K: Key + ?Sized>(&self, item: &K) -> Result<bool, DurableError> {
+        self.keeper.check_process()?;
         let hash = self.mixed(item);
         let filter = self.shared.filter.backend();
         if !filter.contains(hash) {
-            self.wait(hash);
+            self.until_recorded(hash);
             return Ok(false);
         }
         self.change(hash, || {
@@ -207,7 +210,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the tick could not be recorded. It has not begun then.
+    /// Returns an error if the tick could not be recorded. It has not begun then, unless the error is
+    /// [`NotSynced`](crate::DurableErrorKind::NotSynced).
     pub fn tick(&self) -> Result<(), DurableError> {
         let filter = &self.shared.filter;
         if !self.forgets {
@@ -221,7 +225,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ///
     /// # Errors
     ///
-    /// Returns an error if a tick could not be recorded. It has not begun then.
+    /// Returns an error if a tick could not be recorded. It has not begun then, unless the error is
+    /// [`NotSynced`](crate::DurableErrorKind::NotSynced).
     pub fn tick_to(&self, number: u64) -> Result<u64, DurableError> {
         let filter = &self.shared.filter;
         let mut passed = 0;
@@ -241,7 +246,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
     ///
     /// # Errors
     ///
-    /// Returns an error if this could not be recorded. Nothing has changed then.
+    /// Returns an error if this could not be recorded. Nothing has changed then, unless the error is
+    /// [`NotSynced`](crate::DurableErrorKind::NotSynced).
     pub fn clear(&self) -> Result<(), DurableError> {
         self.of_all(Change::Cleared, Mixed(0), || {
             self.shared.filter.clear();

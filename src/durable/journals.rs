@@ -8,8 +8,8 @@ use crate::journal::file::space::allocate;
 use crate::journal::file::write::{Journal, Writer};
 use crate::layout::geometry::Mixed;
 use crate::snapshot::error::{Reason, SnapshotError};
-use crate::snapshot::file::paths::folder_of;
-use crate::snapshot::file::replace::{Folder, replace};
+use crate::snapshot::file::new_file::copy_permissions;
+use crate::snapshot::file::replace::{replace, sync_folder_of};
 use crate::snapshot::part::format::End;
 use crate::snapshot::write::{Cut, Part, write};
 use crate::stable_hash::PersistentHasher;
@@ -25,7 +25,7 @@ const LEAST: u64 = 64 << 20;
 /// The journals of changes since the state.
 pub struct Journals {
     state: PathBuf,
-    /// The oldest first. The last is written to.
+    /// The oldest first. The last is written to, and during a checkpoint the one before, too.
     all: Mutex<Vec<Journaled>>,
     /// Held while a checkpoint copies the filter.
     copying: Mutex<()>,
@@ -133,7 +133,7 @@ impl Journals {
         }
         let Header { key, number, .. } = last.header();
         let replaced = replace(&self.state, |file| {
-            // First, so that a full disk does not leave a journal more at each try.
+            // First, so that a full disk does not leave a journal more at each try. (Other failures do.)
             allocate(file, 0, shared.filter.backend().heap_bytes() as u64)
                 .map_err(Reason::io("cannot write"))?;
             let journal = journal_after(&self.state, key, number.saturating_add(1))
@@ -178,10 +178,10 @@ impl Journals {
         }
         // It is empty. But as long as there is an older one, it tells that the state has the changes of that.
         let last = self.all.lock().pop();
-        let folder = Folder::open(folder_of(&self.state)).and_then(|folder| folder.sync());
+        let synced = sync_folder_of(&self.state);
         let others = journals_of(&self.state).map_or(usize::MAX, |journals| journals.len());
         if let Some(last) = last
-            && folder.is_ok()
+            && synced.is_ok()
             && others == 1
         {
             let _ = fs::remove_file(last.path());
@@ -189,15 +189,17 @@ impl Journals {
         Ok(())
     }
 
-    /// Removes the last journal if nothing was recorded in it, and those before are as they were.
+    /// Removes the last journals if nothing was recorded in them, and those before are as they were.
     pub fn leave(&self) {
-        let all = self.all.lock();
-        // If a checkpoint has replaced the state, and then failed, that one tells that the state has the changes of those.
-        if let [.., _, last] = &all[..]
+        let mut all = self.all.lock();
+        // If a checkpoint has replaced the state, and then failed, the last tells that the state has the changes of those
+        // before.
+        while let [_, .., last] = &all[..]
             && !last.has_records()
             && last.written().is_some_and(|it| it.header().state == StateId::default())
         {
             let _ = fs::remove_file(last.path());
+            all.pop();
         }
     }
 }
@@ -214,7 +216,7 @@ impl<S> Cut for Shared<S> {
     }
 }
 
-/// Ends a cut, also if a copy panics: what comes after it goes to the new journal.
+/// Ends a cut, also after an error: what comes after it goes to the new journal.
 struct EndOfCut<'a, S>(&'a Shared<S>);
 
 impl<S> Drop for EndOfCut<'_, S> {
@@ -233,9 +235,12 @@ pub fn journal_after(path: &Path, previous: u64, number: u64) -> io::Result<Arc<
     };
     let header = Header { key, previous, state: StateId::default(), number };
     let journal = Journal::create(&journal_of(path, number), header)?;
-    // Its name has to survive a power failure before anything is recorded in it.
-    let synced = Folder::open(folder_of(path)).and_then(|folder| folder.sync());
-    match synced {
+    // Whoever may open the state may open its journals. And its name has to survive a power failure before anything is
+    // recorded in it.
+    let made = fs::metadata(path)
+        .and_then(|state| copy_permissions(journal.file(), &state))
+        .and_then(|()| sync_folder_of(path));
+    match made {
         Ok(()) => Ok(Arc::new(journal)),
         Err(error) => {
             let _ = fs::remove_file(journal.path());

@@ -136,7 +136,7 @@ impl Own {
     /// Begins a checkpoint of the thread's, unless one is not to be begun now.
     fn may_begin(&self) -> bool {
         let mut syncs = self.syncs.lock();
-        syncs.is_busy = syncs.held_off == 0;
+        syncs.is_busy = syncs.held_off == 0 && !syncs.is_over;
         syncs.is_busy
     }
 

@@ -17,8 +17,7 @@ use crate::journal::streams::{Change, STREAMS, Sink, Streams};
 use crate::layout::geometry::Mixed;
 use crate::snapshot::error::SnapshotErrorKind;
 use crate::snapshot::file::info::SnapshotInfo;
-use crate::snapshot::file::paths::folder_of;
-use crate::snapshot::file::replace::Folder;
+use crate::snapshot::file::replace::sync_folder_of;
 use crate::snapshot::part::format::End;
 use crate::stable_hash::PersistentHasher;
 use crate::sync::Mutex;
@@ -96,33 +95,41 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
         {
             return Err(DurableReason::OtherState { journal: journal.clone() }.into());
         }
-        let (mut journals, mut previous) = (Vec::new(), 0);
+        let mut previous = 0;
         // What is replayed is answered again, so it has to survive a power failure as far as anything that follows.
         for (_, journal, reader) in &chain {
             reader.sync().map_err(failed_at("cannot sync it", journal))?;
         }
-        let folder = Folder::open(folder_of(path)).and_then(|folder| folder.sync());
-        folder.map_err(failed("cannot sync its folder"))?;
+        sync_folder_of(path).map_err(failed("cannot sync its folder"))?;
         // Of before the state was replaced.
         let first = chain.first().map_or(u64::MAX, |(header, ..)| header.number);
         for (header, journal, reader) in &others {
             if header.number > first && !reader.is_empty() {
                 return Err(DurableReason::OtherState { journal: journal.clone() }.into());
             }
-            fs::remove_file(journal).map_err(failed_at("cannot remove it", journal))?;
+            // Beside one of the state, it is known for what it is.
+            if let Err(error) = fs::remove_file(journal)
+                && chain.is_empty()
+            {
+                return Err(failed_at("cannot remove it", journal)(error));
+            }
         }
         let (counts, lost) = replay(&filter, &chain)?;
-        for (header, path, _) in chain {
-            let bytes = fs::metadata(&path).map_or(0, |about| about.len());
+        // Without changes, there is nothing to follow, and no need for a checkpoint.
+        let is_blank = chain.iter().all(|(.., reader)| reader.is_empty());
+        let is_first = chain.is_empty() || (is_blank && others.is_empty());
+        let mut left = Vec::new();
+        for (header, path, reader) in chain {
             previous = header.key;
-            journals.push(Journaled::Left { path, bytes });
+            left.push(Journaled::Left { path, bytes: reader.bytes() });
         }
-        let is_first = journals.is_empty();
         let journal = journal_after(path, previous, number.saturating_add(1))
             .map_err(failed("cannot create a journal"))?;
         if is_first {
             journal.set_state(state).map_err(failed("cannot write a journal"))?;
+            left.drain(..).for_each(|it| drop(fs::remove_file(it.path())));
         }
+        let mut journals = left;
         let streams = Streams::new(|stream| {
             let mut writer = Writer::new(&journal, stream);
             if !is_first {

@@ -174,17 +174,14 @@ impl<W: Sink> Streams<W> {
         Held { busy, cut: self.cut.load(Ordering::Relaxed), writers }
     }
 
-    /// Returns when every change that this thread has seen of a hash is on record.
-    #[inline]
-    pub fn wait(&self, hash: Mixed) {
-        if self.may_wait(hash) {
-            drop(self.all[Self::of(hash)].writers.lock());
-        }
+    /// Returns when whoever holds the stream of a hash has recorded its change.
+    pub fn until_free(&self, hash: Mixed) {
+        drop(self.all[Self::of(hash)].writers.lock());
     }
 
     /// Whether a change of a hash that this thread has seen may not be on record yet.
     #[inline]
-    pub fn may_wait(&self, hash: Mixed) -> bool {
+    pub fn is_busy(&self, hash: Mixed) -> bool {
         let seen =
             rule!("the_flag_of_a_stream_is_read_relaxed", Ordering::Acquire, Ordering::Relaxed);
         self.all[Self::of(hash)].busy.load(seen)

@@ -197,6 +197,39 @@ fn a_damaged_journal_is_refused_or_counts_up_to_the_damage() {
     assert!(lost.iter().all(|lost| *lost > 0), "{lost:?}");
 }
 
+/// Whether it is damaged or blank, what comes after it is counted.
+#[test]
+fn what_is_lost_is_counted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("seen.koel");
+    let seen = open(&path).expect("a filter");
+    // One item that comes and goes is in one stream.
+    for _ in 0..50 {
+        assert!(seen.insert_if_absent(&1u64).expect("room"));
+        assert!(seen.remove(&1u64).expect("a change"));
+    }
+    drop(seen);
+    let (state, journal) = (fs::read(&path).expect("a file"), journal(folder.path()));
+    let name = journal.file_name().expect("a name").to_str().expect("text");
+    let right = fs::read(&journal).expect("a file");
+    for (blank, lost) in [(16..32, 9), (0..0, 0)] {
+        let mut bytes = right.clone();
+        let place = (64 << 10) + 16 * 90;
+        bytes[place..][blank].fill(0);
+        let place = placed(&state, name, &bytes);
+        let seen = open(&place.path().join("seen.koel")).expect("a filter");
+        // The one that is blank is gone without a trace.
+        assert_eq!(seen.lost_changes(), lost);
+    }
+    for damaged in [8, 15] {
+        let mut bytes = right.clone();
+        bytes[(64 << 10) + 16 * 91 + damaged] ^= 0x40;
+        let place = placed(&state, name, &bytes);
+        let seen = open(&place.path().join("seen.koel")).expect("a filter");
+        assert_eq!(seen.lost_changes(), 10, "{damaged}");
+    }
+}
+
 #[test]
 fn a_journal_of_another_state_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -232,6 +232,31 @@ fn a_filter_that_is_closed_leaves_one_file_and_one_that_is_dropped_its_journal()
 }
 
 #[test]
+fn to_open_a_filter_and_change_nothing_writes_no_state() {
+    use std::os::unix::fs::PermissionsExt;
+    for builder in &builders() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("seen.koel");
+        drop(open(&path, builder));
+        let about = || std::fs::metadata(&path).expect("a file");
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).expect("permissions");
+        let before = about().modified().expect("a time");
+        for number in 2..5 {
+            drop(open(&path, builder));
+            let journal = format!("seen.koel.journal.{number}");
+            assert_eq!(names(folder.path()), ["seen.koel", &*journal]);
+            // Whoever may read the one may read the other.
+            let mode =
+                std::fs::metadata(folder.path().join(journal)).expect("a file").permissions();
+            assert_eq!(mode.mode() & 0o777, 0o640);
+        }
+        open(&path, builder).close().expect("nothing to do");
+        assert_eq!(about().modified().expect("a time"), before);
+        assert_eq!(names(folder.path()), ["seen.koel"]);
+    }
+}
+
+#[test]
 fn a_filter_is_open_once_at_a_time() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("seen.koel");

@@ -98,48 +98,40 @@ impl Reader {
         Ok(done)
     }
 
-    /// Returns how many changes there are behind the ends of the streams, which are after so many records of each, if they
-    /// end in damage. A stream does not if the next record of its last chunk is blank, or the one that a process had not
-    /// finished when it was killed.
+    /// Returns how many changes there are behind the ends of the streams, which are after so many records of each. There
+    /// are some only if something is damaged.
     pub fn lost(&self, ends: impl Iterator<Item = usize>) -> io::Result<u64> {
+        let in_a_chunk = CHUNK_RECORDS - 1;
         let mut lost = 0;
         for (chunks, end) in self.streams.iter().zip(ends) {
-            let in_a_chunk = CHUNK_RECORDS - 1;
-            let mut first = 1 + end % in_a_chunk;
-            let chunks = chunks.get(end / in_a_chunk..).unwrap_or_default();
-            for (at, number) in chunks.iter().enumerate() {
-                let mut words = [0u64; 2];
-                let place = number * CHUNK_RECORDS as u64 + first as u64;
-                self.file.read_exact_at(bytemuck::cast_slice_mut(&mut words), place * 16)?;
-                let is_blank = words[1] == 0;
-                if at == 0 && is_blank && chunks.len() == 1 {
-                    break;
-                }
-                // With the one that is damaged.
-                lost += self.valid_in(*number, first)? + u64::from(at == 0 && !is_blank);
-                first = 1;
+            let behind = chunks.get(end / in_a_chunk..).unwrap_or_default();
+            for (at, number) in behind.iter().enumerate() {
+                let first = if at == 0 { 1 + end % in_a_chunk } else { 1 };
+                lost += self.changes_in(*number, first)?;
             }
         }
-        let of_others = self.others.iter().map(|number| self.valid_in(*number, 1));
+        let of_others = self.others.iter().map(|number| self.changes_in(*number, 1));
         Ok(lost + of_others.sum::<io::Result<u64>>()?)
     }
 
-    /// The number of valid records of a chunk, from one on.
-    fn valid_in(&self, chunk: u64, first: usize) -> io::Result<u64> {
+    /// The number of records of a chunk from one on, with damaged ones, but without one that a process had not finished
+    /// when it was killed.
+    fn changes_in(&self, chunk: u64, first: usize) -> io::Result<u64> {
         let mut records = vec![[0u64; 2]; CHUNK_RECORDS];
         let bytes = bytemuck::cast_slice_mut(&mut records);
         self.file.read_exact_at(bytes, chunk * CHUNK_BYTES)?;
-        let is_valid = |(place, record): &(u64, &[u64; 2])| {
-            let [word, seal] = record.map(u64::from_le);
-            seal == sealed(self.key, *place, word, seal & 7)
-        };
-        let places = chunk * CHUNK_RECORDS as u64..;
-        Ok(places.zip(&records).skip(first).filter(is_valid).count() as u64)
+        Ok(records[first..].iter().filter(|[_, seal]| *seal != 0).count() as u64)
     }
 
     /// Makes what is there survive a power failure.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
+    }
+
+    /// The bytes of the chunks that are in use.
+    pub fn bytes(&self) -> u64 {
+        let of_streams: usize = self.streams.iter().map(Vec::len).sum();
+        (1 + of_streams + self.others.len()) as u64 * CHUNK_BYTES
     }
 
     /// Whether any change is recorded.

@@ -18,7 +18,7 @@ pub fn sealed(key: u64, place: u64, word: u64, what: u64) -> u64 {
     (mixed ^ mixed >> 32) & !7 | what
 }
 
-pub fn number_of(change: Change) -> u64 {
+pub fn code_of(change: Change) -> u64 {
     match change {
         Change::Added => 1,
         Change::Removed => 2,
@@ -30,8 +30,8 @@ pub fn number_of(change: Change) -> u64 {
     }
 }
 
-pub fn change_of(number: u64) -> Option<Change> {
-    Some(match number {
+pub fn change_of(code: u64) -> Option<Change> {
+    Some(match code {
         1 => Change::Added,
         2 => Change::Removed,
         3 => Change::Refreshed,

@@ -6,11 +6,10 @@
 //! |---|---|---|
 //! | word 0 of a record | `Relaxed` | no thread reads it. If the process ends between the two stores, the check fails, as it does if a power failure takes one of them |
 //! | word 1 | `Release` | no thread reads it either. It keeps the compiler from storing the check before what it checks, and from storing records of a stream in another order |
-//! | `failed` | `Relaxed` | whoever synced in vain is told so by the result; the flag is for the syncs that follow, which the caller puts in order |
 
 use crate::journal::file::header::{Header, StateId};
 use crate::journal::file::mapping::Mapping;
-use crate::journal::file::record::{CHUNK, CHUNK_BYTES, CHUNK_RECORDS, number_of, sealed};
+use crate::journal::file::record::{CHUNK, CHUNK_BYTES, CHUNK_RECORDS, code_of, sealed};
 use crate::journal::file::space::allocate;
 use crate::journal::streams::{Change, Sink};
 use crate::layout::geometry::Mixed;
@@ -21,7 +20,6 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// The file is made longer by at least and at most so many chunks at a time: 1 and 64 MiB.
 const STEPS: [u64; 2] = [16, 1024];
@@ -34,7 +32,7 @@ pub struct Journal {
     header: Mutex<Header>,
     space: Mutex<Space>,
     /// Whether a sync has failed: the pages may be lost, and no later sync would tell.
-    failed: AtomicBool,
+    failed: Mutex<bool>,
 }
 
 /// The part of the file that is allocated and not yet given out.
@@ -62,11 +60,15 @@ impl Journal {
         let space = made().inspect_err(|_| drop(std::fs::remove_file(path)))?;
         let (path, key) = (path.to_path_buf(), header.key);
         let (header, space) = (Mutex::new(header), Mutex::new(space));
-        Ok(Journal { file, path, key, header, space, failed: AtomicBool::new(false) })
+        Ok(Journal { file, path, key, header, space, failed: Mutex::new(false) })
     }
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    pub fn file(&self) -> &File {
+        &self.file
     }
 
     pub fn header(&self) -> Header {
@@ -88,12 +90,14 @@ impl Journal {
 
     /// Makes what was written before survive a power failure.
     pub fn sync(&self) -> io::Result<()> {
-        if self.failed.load(Ordering::Relaxed) {
+        // One at a time: of two, the system tells only one that pages are lost.
+        let mut failed = self.failed.lock();
+        if *failed {
             return Err(io::Error::other("an earlier sync of the journal failed"));
         }
-        self.flush()
-            .and_then(|()| self.file.sync_data())
-            .inspect_err(|_| self.failed.store(true, Ordering::Relaxed))
+        let synced = self.flush().and_then(|()| self.file.sync_data());
+        *failed = synced.is_err();
+        synced
     }
 
     /// Linux syncs with a file what was stored into its mappings. Other systems need not.
@@ -225,7 +229,7 @@ impl Sink for Writer {
         if self.next == CHUNK_RECORDS {
             self.go_on();
         }
-        self.put(hash.0, number_of(change));
+        self.put(hash.0, code_of(change));
         self.count += 1;
     }
 

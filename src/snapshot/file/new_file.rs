@@ -195,7 +195,7 @@ const NO_LOCKS: [i32; 0] = [];
 /// cannot be changed either, the file's group gets nothing, and the others, who may now include the
 /// old group, get no more than the old group had.
 #[cfg(unix)]
-fn copy_permissions(file: &File, old: &Metadata) -> io::Result<()> {
+pub(crate) fn copy_permissions(file: &File, old: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
     let was = old.permissions().mode() & 0o7777;
     let mut mode = was;
@@ -216,6 +216,6 @@ fn copy_permissions(file: &File, old: &Metadata) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn copy_permissions(file: &File, old: &Metadata) -> io::Result<()> {
+pub(crate) fn copy_permissions(file: &File, old: &Metadata) -> io::Result<()> {
     file.set_permissions(old.permissions())
 }

@@ -46,6 +46,12 @@ pub fn replace<T>(
     Ok(written)
 }
 
+/// Syncs the folder of a file, so that the names there survive a power failure.
+#[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
+    Folder::open(folder_of(path))?.sync()
+}
+
 /// An open folder, so that the names of its files can be synced to disk.
 pub(crate) struct Folder {
     #[cfg(unix)]

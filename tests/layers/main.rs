@@ -28,7 +28,7 @@ const PACKAGES: [Package; 14] = [
         "benches/cores",
         &[(
             "src/main.rs",
-            &["report", "reckoning", "model", "measured", "transfer", "crew", "machine"],
+            &["report", "reckoning", "model", "measured", "transfer", "crew", "machine", "json"],
         )],
     ),
     (

@@ -2,11 +2,14 @@
 //!
 //! Linux tells that below `/sys/devices/system`. Elsewhere, and where it does not, all processors are cores side by
 //! side.
+//!
+//! `benches/peers` includes this file, so it must not use `crate` paths.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 
 /// A processor: what runs one thread. Those that share a core are siblings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +23,16 @@ pub struct Processor {
     pub core: usize,
     /// Which sibling of its core it is.
     pub sibling: usize,
+}
+
+impl Processor {
+    pub fn json(&self) -> String {
+        let Processor { number, package, node, cache, core, sibling } = self;
+        format!(
+            "{{\"number\": {number}, \"core\": {core}, \"sibling\": {sibling}, \"cache\": {cache}, \"node\": {node}, \
+             \"package\": {package}}}"
+        )
+    }
 }
 
 /// How far apart two processors are.
@@ -57,8 +70,11 @@ pub struct Machine {
     pub processors: Vec<Processor>,
 }
 
+/// The one that this process runs on. It is first asked for before any thread is bound to a processor.
+pub static MACHINE: LazyLock<Machine> = LazyLock::new(Machine::here);
+
 impl Machine {
-    pub fn here() -> Machine {
+    fn here() -> Machine {
         let about = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = about
             .lines()

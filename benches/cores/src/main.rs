@@ -9,6 +9,7 @@
 //! model, and its counts are read from there.
 
 mod crew;
+mod json;
 mod machine;
 mod measured;
 mod model;
@@ -16,7 +17,7 @@ mod reckoning;
 mod report;
 mod transfer;
 
-use machine::Machine;
+use machine::MACHINE;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -77,15 +78,15 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Arguments>, St
 
 fn run(Arguments { out, test }: &Arguments) -> Result<(), String> {
     fs::create_dir_all(out).map_err(|error| format!("{}: {error}", out.display()))?;
-    let machine = Machine::here();
+    let machine = &*MACHINE;
     eprintln!("{machine}");
-    let report = reckoning::measure(&machine, *test);
-    let text = report::text(&machine, &report);
+    let report = reckoning::measure(machine, *test);
+    let text = report::text(machine, &report);
     print!("{text}");
     let files = [
         ("cores.txt", text),
-        ("cores.json", report::json(&machine, &report)),
-        ("cores.svg", report::svg(&machine, &report)),
+        ("cores.json", report::json(machine, &report)),
+        ("cores.svg", report::svg(machine, &report)),
     ];
     for (name, content) in files {
         let path = out.join(name);

@@ -1,6 +1,7 @@
 //! What was measured and reckoned: as text, as JSON and as a picture.
 
-use crate::machine::Machine;
+use crate::json::{listed, number, quoted};
+use crate::machine::{Machine, Processor};
 use crate::model::Design;
 use crate::reckoning::{Point, Report, Row, Table, WORKLOADS};
 use koel_plot::{Axis, Chart, Charts, Curve, Entry, Mark, Plot, Row as Rows, Style};
@@ -89,12 +90,6 @@ fn verdict(report: &Report) -> String {
 pub fn json(machine: &Machine, report: &Report) -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let costs = &report.costs;
-    let processor = |it: &crate::machine::Processor| {
-        format!(
-            "{{\"number\": {}, \"core\": {}, \"sibling\": {}, \"cache\": {}, \"node\": {}, \"package\": {}}}",
-            it.number, it.core, it.sibling, it.cache, it.node, it.package
-        )
-    };
     let transfer = |it: &crate::transfer::Transfer| {
         format!(
             "{{\"between\": {}, \"stream_ns\": {}, \"alone_ns\": {}}}",
@@ -117,11 +112,11 @@ pub fn json(machine: &Machine, report: &Report) -> String {
          \"swap_ns\": {},\n\"transfers\": [\n{}\n],\n\"memory\": [\n{}\n],\n\"throughput\": [\n{}\n]\n}}\n",
         quoted(env!("CARGO_PKG_VERSION")),
         quoted(&machine.model),
-        lines(machine.processors.iter().map(processor)),
+        listed(machine.processors.iter().map(Processor::json)),
         number(Some(costs.swap)),
-        lines(costs.transfers.iter().map(transfer)),
-        lines(costs.memory.iter().map(memory)),
-        lines(points),
+        listed(costs.transfers.iter().map(transfer)),
+        listed(costs.memory.iter().map(memory)),
+        listed(points),
     )
 }
 
@@ -135,21 +130,6 @@ fn json_of(table: &Table, row: &Row, point: &Point) -> String {
         number(point.measured),
         number(point.reckoned),
     )
-}
-
-fn lines(all: impl Iterator<Item = String>) -> String {
-    all.collect::<Vec<_>>().join(",\n")
-}
-
-fn number(figure: Option<f64>) -> String {
-    figure.filter(|it| it.is_finite()).map_or("null".into(), |figure| format!("{figure:.3}"))
-}
-
-fn quoted(text: &str) -> String {
-    let plain = text.chars().filter(|it| !it.is_control());
-    let escaped =
-        plain.flat_map(|it| ['\\'].into_iter().filter(move |_| "\"\\".contains(it)).chain([it]));
-    format!("\"{}\"", escaped.collect::<String>())
 }
 
 const COLOURS: [&str; 5] = ["#1b6ca8", "#3a9679", "#b5471c", "#8a4fa3", "#555555"];

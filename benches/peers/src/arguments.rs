@@ -1,7 +1,7 @@
 //! The command line.
 
+use crate::machine::MACHINE;
 use crate::peers;
-use crate::timing::thread_counts;
 use crate::workloads::WORKLOADS;
 use std::path::PathBuf;
 
@@ -9,8 +9,10 @@ pub const HELP: &str = "\
 usage: cargo run --release -p koel-peers -- [FLAGS]
 
   --sizes 2,32,128  table sizes, in MiB
-  --threads 1,2     numbers of threads (default: powers of two, and as many as the machine runs)
-  --reps N          repetitions (default: fewer for larger tables)
+  --threads 1,2     numbers of threads (default: powers of two, one cache full, one package full, all cores, all
+                    processors)
+  --reps N          repetitions (default: fewer for larger tables, and as many as --minutes allows)
+  --minutes N       about how long it may take (default: 60)
   --grow-to 22      sets that grow are measured up to 2^22 items, from a 1024th of that on
   --only NAME       only the peers, or else only the workloads, with NAME in their names;
                     or only growth, the sets that grow; or only fixed, all but these
@@ -36,6 +38,7 @@ pub struct Arguments {
     pub sizes: Vec<u64>,
     pub threads: Vec<u64>,
     pub reps: Option<u64>,
+    pub minutes: u64,
     /// Indices into the list of peers.
     pub peers: Vec<usize>,
     pub workloads: Vec<&'static str>,
@@ -55,6 +58,7 @@ impl Arguments {
             sizes: vec![2 << 20, 32 << 20, 128 << 20],
             threads: default_threads(),
             reps: None,
+            minutes: 60,
             peers: (0..names.len()).collect(),
             workloads: WORKLOADS.to_vec(),
             growth: true,
@@ -72,6 +76,7 @@ impl Arguments {
                 }
                 "--threads" => parsed.threads = numbers(&flag, &value()?, 1_024)?,
                 "--reps" => parsed.reps = Some(number(&flag, &value()?, 10_000)?),
+                "--minutes" => parsed.minutes = number(&flag, &value()?, 10_000)?.max(1),
                 "--grow-to" => parsed.grow_to = number(&flag, &value()?, 32)?.max(10) as u32,
                 "--only" => parsed.only(&value()?, &names)?,
                 "--out" => parsed.out = PathBuf::from(value()?),
@@ -129,8 +134,9 @@ impl Arguments {
 }
 
 fn default_threads() -> Vec<u64> {
-    let most = std::thread::available_parallelism().map_or(2, |most| most.get() as u64).max(2);
-    thread_counts(most)
+    let counts = MACHINE.counts().into_iter().map(|count| count as u64);
+    // On one processor, two threads at least take turns.
+    if counts.len() < 2 { vec![1, 2] } else { counts.collect() }
 }
 
 fn numbers(flag: &str, list: &str, most: u64) -> Result<Vec<u64>, String> {

@@ -1,5 +1,7 @@
 //! The measured figures, and how they are written to CSV files and read back.
 
+use crate::json::{listed, number, quoted};
+use crate::machine::{Machine, Processor};
 use std::fmt::Write;
 
 /// The figures of a peer at a workload, over all repetitions. Rates are in million operations a
@@ -71,6 +73,34 @@ pub fn text_of_rows(rows: &[Row]) -> String {
         .expect("a string takes all");
     }
     csv
+}
+
+/// The same as JSON, with the machine.
+pub fn json_of_rows(machine: &Machine, rows: &[Row]) -> String {
+    let row = |row: &Row| {
+        format!(
+            "{{\"peer\": {}, \"workload\": {}, \"size\": {}, \"threads\": {}, \"median\": {}, \"min\": {}, \"max\": {}, \
+             \"reps\": {}, \"short_of_cores\": {}, \"bits_per_item\": {}, \"wrong\": {}}}",
+            quoted(&row.peer),
+            quoted(&row.workload),
+            row.size,
+            row.threads,
+            number(Some(row.median)),
+            number(Some(row.min)),
+            number(Some(row.max)),
+            row.reps,
+            row.short_of_cores,
+            number(Some(row.bits_per_item)),
+            row.wrong,
+        )
+    };
+    format!(
+        "{{\n\"koel\": {},\n\"model\": {},\n\"processors\": [\n{}\n],\n\"throughput\": [\n{}\n]\n}}\n",
+        quoted(env!("CARGO_PKG_VERSION")),
+        quoted(&machine.model),
+        listed(machine.processors.iter().map(Processor::json)),
+        listed(rows.iter().map(row)),
+    )
 }
 
 pub fn rows_from(csv: &str) -> Result<Vec<Row>, String> {

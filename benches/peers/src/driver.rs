@@ -20,13 +20,21 @@ const GROWTHS: u64 = 3;
 pub fn measure(arguments: &Arguments) -> Vec<Row> {
     let peers = chosen(arguments);
     let mut rows = Vec::new();
+    let combinations = arguments.sizes.len() * arguments.threads.len();
     for &size in &arguments.sizes {
         for &threads in &arguments.threads {
             let start = Instant::now();
             let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); peers.len()];
             let mut bytes = vec![0; peers.len()];
             let reps = arguments.reps.unwrap_or(repetitions(arguments.test, size));
+            // Sets that grow get a fifth of the time.
+            let most = 48.0 * arguments.minutes as f64 / combinations as f64;
             for rep in 0..reps {
+                let spent = start.elapsed().as_secs_f64();
+                let each = spent / rep.max(1) as f64;
+                if arguments.reps.is_none() && rep > 0 && spent + each > most {
+                    break;
+                }
                 eprint!(
                     "\r{}, {threads} threads, repetition {} of {reps} ",
                     size_name(size),

@@ -8,12 +8,18 @@
 //! `peers` → `workloads` → `plan`, `winners` and `crawl`, and `growth`, then `driver` → `csv` →
 //! `report` and `plot`.
 //!
-//! What times threads and draws curves is shared with the command's `koel bench`.
+//! What times threads and draws curves is shared with the command's `koel bench`, and what knows the machine with
+//! `koel-cores`.
 
 mod arguments;
 mod csv;
 mod driver;
 mod growth;
+#[path = "../../cores/src/json.rs"]
+mod json;
+#[path = "../../cores/src/machine.rs"]
+#[allow(dead_code)] // not all of it is needed here
+mod machine;
 mod memory;
 mod peer;
 mod peers;
@@ -21,17 +27,23 @@ mod plan;
 mod plot;
 mod report;
 #[path = "../../../cli/src/bench/timing.rs"]
+#[allow(dead_code)]
 mod timing;
 mod workloads;
 
 use arguments::{Arguments, Request};
 use csv::Row;
+use machine::MACHINE;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
 fn main() -> ExitCode {
+    // Before any thread is bound to a processor.
+    LazyLock::force(&MACHINE);
+    timing::AT_START.get_or_init(|| |thread| MACHINE.pin(thread as usize));
     let arguments = match Arguments::parse(std::env::args().skip(1)) {
         Ok(Request::Run(arguments)) => arguments,
         Ok(Request::Help) => {
@@ -80,7 +92,8 @@ fn run(arguments: &Arguments) -> Result<(), String> {
             note = arguments.note();
         }
         write(&out.join("results.csv"), &csv::text_of_rows(&rows))?;
-        let text = report::text(&timing::machine(), &note, &rows);
+        write(&out.join("results.json"), &csv::json_of_rows(&MACHINE, &rows))?;
+        let text = report::text(&MACHINE.to_string(), &note, &rows);
         print(&text);
         write(&out.join("table.txt"), &text)?;
         write(&out.join("memory.csv"), &csv::text_of_held(&held))?;
@@ -91,7 +104,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         let (grown, held) = driver::measure_growth(arguments);
         write(&out.join("growth.csv"), &csv::text_of_grown(&grown))?;
         write(&out.join("growth-memory.csv"), &csv::text_of_held(&held))?;
-        let text = report::growth(&timing::machine(), &grown);
+        let text = report::growth(&MACHINE.to_string(), &grown);
         print(&text);
         write(&out.join("growth.txt"), &text)?;
         draw(arguments, plot::growth(&grown, &[held, held_in(out, BEFORE)?].concat()))?;

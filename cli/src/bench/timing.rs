@@ -6,15 +6,21 @@
 use std::hint::black_box;
 use std::io;
 use std::ops::Range;
-use std::sync::{Barrier, Mutex};
+use std::sync::{Barrier, Mutex, OnceLock};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
+
+/// What each thread does before it starts: the benches bind it to a processor.
+pub static AT_START: OnceLock<fn(u64)> = OnceLock::new();
 
 /// Runs `work(thread)` on each of `threads` threads at the same time. Returns the time from the
 /// first start to the last end, and the results.
 pub fn timed<T: Send>(threads: u64, work: impl Fn(u64) -> T + Sync) -> (Duration, Vec<T>) {
     let barrier = Barrier::new(threads as usize);
     let run = |thread| {
+        if let Some(at_start) = AT_START.get() {
+            at_start(thread);
+        }
         barrier.wait();
         let start = Instant::now();
         let result = work(thread);

@@ -58,7 +58,14 @@ usage: crawler [WORKERS] [PAGES] [FOLDER]
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-fn main() -> Result<ExitCode> {
+fn main() -> ExitCode {
+    start().unwrap_or_else(|error| {
+        eprintln!("crawler: {error}");
+        ExitCode::FAILURE
+    })
+}
+
+fn start() -> Result<ExitCode> {
     let args: Vec<_> = std::env::args_os().skip(1).collect();
     if args.iter().any(|arg| arg == "-h" || arg == "--help") {
         println!("{USAGE}");
@@ -76,7 +83,7 @@ fn main() -> Result<ExitCode> {
     };
     let temporary = tempfile::tempdir()?;
     let folder = args.get(2).map_or(temporary.path().to_owned(), PathBuf::from);
-    fs::create_dir_all(&folder)?;
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
 
     let crawl = Arc::new(Crawl::open(&folder, pages)?);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;

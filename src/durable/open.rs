@@ -95,7 +95,6 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
         {
             return Err(DurableReason::OtherState { journal: journal.clone() }.into());
         }
-        let mut previous = 0;
         // What is replayed is answered again, so it has to survive a power failure as far as anything that follows.
         for (_, journal, reader) in &chain {
             reader.sync().map_err(failed_at("cannot sync it", journal))?;
@@ -118,18 +117,15 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
         // Without changes, there is nothing to follow, and no need for a checkpoint.
         let is_blank = chain.iter().all(|(.., reader)| reader.is_empty());
         let is_first = chain.is_empty() || (is_blank && others.is_empty());
-        let mut left = Vec::new();
-        for (header, path, reader) in chain {
-            previous = header.key;
-            left.push(Journaled::Left { path, bytes: reader.bytes() });
-        }
+        let previous = chain.last().map_or(0, |(header, ..)| header.key);
+        let left = |(_, path, reader): Found| Journaled::Left { path, bytes: reader.bytes() };
+        let mut journals: Vec<Journaled> = chain.into_iter().map(left).collect();
         let journal = journal_after(path, previous, number.saturating_add(1))
             .map_err(failed("cannot create a journal"))?;
         if is_first {
             journal.set_state(state).map_err(failed("cannot write a journal"))?;
-            left.drain(..).for_each(|it| drop(fs::remove_file(it.path())));
+            journals.drain(..).for_each(|it| drop(fs::remove_file(it.path())));
         }
-        let mut journals = left;
         let streams = Streams::new(|stream| {
             let mut writer = Writer::new(&journal, stream);
             if !is_first {

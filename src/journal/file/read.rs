@@ -102,25 +102,25 @@ impl Reader {
     /// are some only if something is damaged.
     pub fn lost(&self, ends: impl Iterator<Item = usize>) -> io::Result<u64> {
         let in_a_chunk = CHUNK_RECORDS - 1;
+        let mut records = vec![[0u64; 2]; CHUNK_RECORDS];
+        // Damaged ones count, but not the one that a process had not finished when it was killed.
+        let mut changes_in = |chunk: u64, first: usize| -> io::Result<u64> {
+            let bytes = bytemuck::cast_slice_mut(&mut records);
+            self.file.read_exact_at(bytes, chunk * CHUNK_BYTES)?;
+            Ok(records[first..].iter().filter(|[_, seal]| *seal != 0).count() as u64)
+        };
         let mut lost = 0;
         for (chunks, end) in self.streams.iter().zip(ends) {
             let behind = chunks.get(end / in_a_chunk..).unwrap_or_default();
             for (at, number) in behind.iter().enumerate() {
                 let first = if at == 0 { 1 + end % in_a_chunk } else { 1 };
-                lost += self.changes_in(*number, first)?;
+                lost += changes_in(*number, first)?;
             }
         }
-        let of_others = self.others.iter().map(|number| self.changes_in(*number, 1));
-        Ok(lost + of_others.sum::<io::Result<u64>>()?)
-    }
-
-    /// The number of records of a chunk from one on, with damaged ones, but without one that a process had not finished
-    /// when it was killed.
-    fn changes_in(&self, chunk: u64, first: usize) -> io::Result<u64> {
-        let mut records = vec![[0u64; 2]; CHUNK_RECORDS];
-        let bytes = bytemuck::cast_slice_mut(&mut records);
-        self.file.read_exact_at(bytes, chunk * CHUNK_BYTES)?;
-        Ok(records[first..].iter().filter(|[_, seal]| *seal != 0).count() as u64)
+        for number in &self.others {
+            lost += changes_in(*number, 1)?;
+        }
+        Ok(lost)
     }
 
     /// Makes what is there survive a power failure.

@@ -60,7 +60,8 @@ pub struct Model {
     /// The operation on one core.
     pub own: f64,
     pub swap: f64,
-    pub transfer: f64,
+    /// Of a lock's line, and of a word's or version's.
+    pub transfers: [f64; 2],
     /// Whether each core has the whole table in its caches.
     pub cached: bool,
     pub stripes: f64,
@@ -75,7 +76,8 @@ impl Model {
     /// Million operations a second on so many cores.
     pub fn throughput(&self, cores: usize) -> f64 {
         let n = cores as f64;
-        let (own, fetched) = (self.own(), self.transfer * self.lines(n));
+        let [of_lock, of_word] = self.transfers;
+        let (own, fetched) = (self.own(), of_word * self.lines(n));
         let (places, locks) = match self.design {
             Design::Koel => (self.stripes, self.counts.locks),
             Design::Mutexes => (MUTEXES, 1.0),
@@ -94,7 +96,7 @@ impl Model {
             };
             let wanted = (n - 1.0) * locks / (lines * time);
             let lost = if self.design == Design::Koel { 1.0 - (-wanted * held).exp() } else { 0.0 };
-            let line = self.transfer * locks * of_others * (1.0 + lost);
+            let line = of_lock * locks * of_others * (1.0 + lost);
             let [for_lines, for_locks] = [
                 queue(cores, lines, line, time - line),
                 queue(cores, places, held * locks, time - held * locks),

@@ -96,7 +96,7 @@ fn rows(
                 counts,
                 own: measured.nanoseconds(workload, 1)?,
                 swap: costs.swap,
-                transfer: costs.transfer(machine, threads.min(cores)),
+                transfers: costs.transfers(machine, threads.min(cores)),
                 cached: bytes < CACHED,
                 stripes: (bytes / 4096) as f64,
                 shards: (bytes >> 16) as f64,

@@ -19,8 +19,8 @@ pub fn text(machine: &Machine, report: &Report) -> String {
         let name = format!("a transfer between {}", transfer.distance);
         let _ = writeln!(
             text,
-            "  {name:44} {:8.1} in a stream, {:.1} alone",
-            transfer.in_a_stream, transfer.alone
+            "  {name:44} {:8.1} of a lock, {:.1} of a word, {:.1} in turns",
+            transfer.of_locks, transfer.of_words, transfer.alone
         );
     }
     text += "\nmillion random lines a second from memory\n";
@@ -92,9 +92,10 @@ pub fn json(machine: &Machine, report: &Report) -> String {
     let costs = &report.costs;
     let transfer = |it: &crate::transfer::Transfer| {
         format!(
-            "{{\"between\": {}, \"stream_ns\": {}, \"alone_ns\": {}}}",
+            "{{\"between\": {}, \"of_a_lock_ns\": {}, \"of_a_word_ns\": {}, \"in_turns_ns\": {}}}",
             quoted(&it.distance.to_string()),
-            number(Some(it.in_a_stream)),
+            number(Some(it.of_locks)),
+            number(Some(it.of_words)),
             number(Some(it.alone))
         )
     };

@@ -21,23 +21,28 @@ pub struct Transfer {
     pub distance: Distance,
     /// The two take turns with one line: each waits for the other's store.
     pub alone: f64,
-    /// The two load and then swap words of random lines, each of which is the other's in half of all cases. The load
-    /// fetches the line, and the swap takes it away from the other.
-    pub in_a_stream: f64,
+    /// The two swap words of a few random lines, as many as a table of 2 MiB has for its locks. Each line is the
+    /// other's in half of all cases.
+    pub of_locks: f64,
+    /// The two load and then swap words of random lines of 2 MiB. The load fetches the line, and the swap takes it away
+    /// from the other.
+    pub of_words: f64,
 }
 
 impl Costs {
-    /// What a transfer costs between any two of the first processors, on average.
-    pub fn transfer(&self, machine: &Machine, count: usize) -> f64 {
+    /// What a transfer of a lock's line costs between any two of the first processors, on average, and one of a word's
+    /// line.
+    pub fn transfers(&self, machine: &Machine, count: usize) -> [f64; 2] {
         let of = |at: usize| self.transfers.iter().find(|it| it.distance as usize == at);
         let parts = machine.distances(count.clamp(2, machine.processors.len().max(2)));
         let known = parts.iter().enumerate().filter_map(|(at, part)| Some((part, of(at)?)));
-        let (mut cost, mut all) = (0.0, 0.0);
+        let (mut costs, mut all) = ([0.0, 0.0], 0.0);
         for (part, transfer) in known {
-            cost += part * transfer.in_a_stream;
+            costs[0] += part * transfer.of_locks;
+            costs[1] += part * transfer.of_words;
             all += part;
         }
-        if all > 0.0 { cost / all } else { f64::NAN }
+        costs.map(|cost| if all > 0.0 { cost / all } else { f64::NAN })
     }
 
     /// Million lines a second from memory, if that was measured for so many threads.
@@ -49,6 +54,8 @@ impl Costs {
 #[repr(align(64))]
 struct Line(AtomicU64);
 
+/// The lines of the locks of a table of 2 MiB.
+const LOCKS: usize = 64;
 /// The lines of 2 MiB, which two processors keep in their caches.
 const CACHED: usize = 1 << 15;
 /// The lines of 512 MiB, which none does.
@@ -67,8 +74,18 @@ pub fn measure(machine: &Machine, reps: usize, test: bool) -> Costs {
         let pair = machine.pair(distance)?;
         let alone = (0..reps).map(|_| turns(machine, pair, rounds / 50));
         let alone = alone.fold(f64::INFINITY, f64::min);
-        let in_a_stream = median((0..reps).filter_map(|_| stream(machine, pair, &lines, rounds)));
-        Some(Transfer { distance, alone, in_a_stream })
+        let of_each = |lines: &[Line], swap: fn(&AtomicU64, u64) -> bool| {
+            let all = (0..reps).filter_map(|_| stream(machine, pair, lines, rounds, swap));
+            median(all)
+        };
+        // Half of the swaps wait for one.
+        let of_locks = 2.0 * of_each(&lines[..LOCKS], |word, number| word.swap(number, Acquire) == 1);
+        // Half of the loads wait for one, and half of the swaps.
+        let of_words = of_each(&lines, |word, number| {
+            let before = word.load(Relaxed);
+            word.compare_exchange(before, number, Acquire, Relaxed).is_ok()
+        });
+        Some(Transfer { distance, alone, of_locks, of_words })
     });
     let transfers = transfers.collect();
     let memory = memory(machine, reps.min(5), if test { 1 << 12 } else { UNCACHED }, rounds);
@@ -95,16 +112,19 @@ fn turns(machine: &Machine, pair: [usize; 2], turns: u64) -> f64 {
     time.wall / turns as f64
 }
 
-/// Nanoseconds of a transfer, unless another program had one of the processors. Half of the loads wait for one, and half
-/// of the swaps.
-fn stream(machine: &Machine, pair: [usize; 2], lines: &[Line], rounds: u64) -> Option<f64> {
+/// How many nanoseconds longer a swap of a word takes when two processors do it, unless another program had one of them.
+fn stream(
+    machine: &Machine,
+    pair: [usize; 2],
+    lines: &[Line],
+    rounds: u64,
+    swap: fn(&AtomicU64, u64) -> bool,
+) -> Option<f64> {
     let [one, two] = [&pair[..1], &pair[..]].map(|processors| {
         timed(machine, processors, |thread| {
             for number in 0..rounds {
                 let random = (number * 2 + thread).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-                let word = &lines[(random >> 32) as usize % lines.len()].0;
-                let before = word.load(Relaxed);
-                black_box(word.compare_exchange(before, number, Acquire, Relaxed)).ok();
+                black_box(swap(&lines[(random >> 32) as usize % lines.len()].0, number));
             }
         })
     });

@@ -3,7 +3,7 @@
 use crate::arguments::Arguments;
 use crate::csv::{Grown, Held, Row};
 use crate::growth::{self, Steps};
-use crate::peers::{self, Entry, GrowingEntry};
+use crate::peers::{self, Entry, GrowingEntry, KOEL_GROWING};
 use crate::plan::{Checks, Plan, Sample};
 use crate::report::size_name;
 use crate::timing::median;
@@ -127,7 +127,8 @@ pub fn sweep_memory(arguments: &Arguments) -> Vec<Held> {
         .map(|step| 10_f64.powf(4.0 + f64::from(step) / f64::from(CAPACITIES_PER_DECADE)));
     let capacities: Vec<u64> = capacities.map(|items| items.round() as u64).collect();
     eprintln!("memory at {} capacities", capacities.len());
-    let peers = chosen(arguments).into_iter().filter(|peer| !peer.name.contains("shards"));
+    let peers = chosen(arguments).into_iter();
+    let peers = peers.filter(|peer| !peer.name.contains("shards") && peer.name != KOEL_GROWING);
     peers
         .flat_map(|Entry { name, held, .. }| {
             let held = |&items| Held { peer: name.clone(), items, bytes: held(items) as u64 };

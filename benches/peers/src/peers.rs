@@ -17,8 +17,8 @@ use crate::plan::Plan;
 use crate::workloads::{self, Run, Streams};
 use concurrent::{AtomicBloom, AtomicCuckoo, DashSet};
 use growing::{Foreseen, Scalable};
-pub use koel::KOEL;
-use koel::Koel;
+use koel::{FromNothing, Koel};
+pub use koel::{KOEL, KOEL_GROWING};
 use sequential::{Autoscale, BloomLib, Cuckoofilter, Quotient};
 
 /// A peer without its type, so that different ones fit one list.
@@ -46,6 +46,7 @@ impl Entry {
 pub fn all() -> Vec<Entry> {
     vec![
         Entry::of::<Koel>(),
+        Entry::of::<FromNothing>(),
         Entry::of::<AtomicBloom>(),
         Entry::of::<AtomicCuckoo>(),
         Entry::of::<DashSet>(),

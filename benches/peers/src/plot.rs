@@ -252,6 +252,7 @@ fn doublings(items: impl Iterator<Item = u64> + Clone) -> Option<Axis> {
 fn style(peer: &str) -> Style {
     let (colour, mark) = match peer.split(' ').next().unwrap_or_default() {
         KOEL => ("#d62f0e", Mark::Circle),
+        "koel," => ("#e9a08f", Mark::Square),
         "fastbloom" => ("#4c78a8", Mark::Square),
         "atomic-cuckoo-filter" => ("#3f9c7a", Mark::Triangle),
         "DashSet" => ("#7a7a7a", Mark::Diamond),

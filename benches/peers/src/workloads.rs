@@ -1,7 +1,7 @@
 //! The workloads. Each checks the answers that it gets.
 //!
-//! A run of all workloads on one peer uses four filters. The first is filled, searched and
-//! emptied. The second is filled and searched with the batch methods. The third is filled by half,
+//! A run of all workloads on one peer uses four filters. The first is filled and searched, its items
+//! give way to others, and it is emptied. The second is filled and searched with the batch methods. The third is filled by half,
 //! and then gets a mix of lookups and inserts, and keys that threads race for. The fourth is filled
 //! by half, and then used as crawlers would use it.
 
@@ -17,13 +17,14 @@ use std::ops::Range;
 
 pub const CRAWL: &str = "crawl";
 
-pub const WORKLOADS: [&str; 11] = [
+pub const WORKLOADS: [&str; 12] = [
     "fill",
     "last 5 %",
     "hit",
     "miss",
     "mix",
     CRAWL,
+    "churn",
     "delete",
     "check-and-insert (lockstep)",
     "bulk fill",
@@ -33,6 +34,8 @@ pub const WORKLOADS: [&str; 11] = [
 
 /// Keys from here on are in no filter.
 const ABSENT: u64 = 1 << 40;
+/// Keys from here on come in place of others.
+const CHURNED: u64 = 1 << 42;
 /// Keys from here on are those of the crawl. They are in no other workload.
 const CRAWLED: u64 = 1 << 44;
 /// The number of keys in a batch of lookups.
@@ -127,8 +130,18 @@ fn fill_look_delete<P: Peer>(plan: &Plan, samples: &mut Vec<Sample>) -> usize {
 
     if removes {
         let spread = Spread::of(plan.items, plan.changes.min(plan.items));
+        let churn = plan.measure("churn", 2 * spread.keys, |thread| {
+            let mut checks = Checks::default();
+            for key in spread.share(plan, thread) {
+                checks.lost += u64::from(peer.remove(key) != Some(true));
+                checks.refused += u64::from(peer.insert(key + CHURNED).is_err());
+            }
+            checks
+        });
+        let refused = refused + churn.checks.refused;
+        samples.push(churn.but_for(refused));
         let delete = plan.measure("delete", spread.keys, |thread| {
-            let keys = spread.share(plan, thread);
+            let keys = spread.share(plan, thread).map(|key| key + CHURNED);
             let lost = keys.filter(|&key| peer.remove(key) != Some(true)).count() as u64;
             Checks { lost, ..Checks::default() }
         });

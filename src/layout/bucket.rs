@@ -22,7 +22,7 @@ use std::num::NonZeroU32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint {
     /// The value in the lane of the first word. It is never zero, which means "empty".
-    head: NonZeroU32,
+    head: u32,
     /// The value in the lane of the second word. Zero in a narrow bucket.
     tail: u32,
 }
@@ -31,19 +31,19 @@ impl Fingerprint {
     /// Returns the fingerprint with this head, or `None` for zero, which is not a fingerprint.
     #[inline]
     pub fn new(head: u32) -> Option<Self> {
-        NonZeroU32::new(head).map(|head| Self { head, tail: 0 })
+        (head != 0).then_some(Self { head, tail: 0 })
     }
 
     /// Returns the fingerprint with this index, counted from zero in ascending order.
     #[inline]
     pub fn nth(index: u32) -> Self {
-        Self { head: NonZeroU32::MIN.saturating_add(index), tail: 0 }
+        Self { head: index.wrapping_add(1), tail: 0 }
     }
 
     /// Returns the fingerprint whose head has `bit` and all bits of `others`.
     #[inline]
     pub fn with_bit(bit: NonZeroU32, others: u32) -> Self {
-        Self { head: bit | others, tail: 0 }
+        Self { head: bit.get() | others, tail: 0 }
     }
 
     #[inline]
@@ -53,7 +53,7 @@ impl Fingerprint {
 
     #[inline]
     pub fn head(self) -> u32 {
-        self.head.get()
+        self.head
     }
 
     #[inline]

@@ -19,8 +19,14 @@ impl Position {
     /// Returns the number of the range that contains this position, at a level.
     #[inline]
     pub fn range(self, level: u32) -> usize {
-        // Two shifts, because a shift by 64 is undefined. A shift by `!level` is a shift by `63 - level`.
-        self.root.wrapping_shl(level) + (self.in_root >> 1).wrapping_shr(!level) as usize
+        self.range_of(1 << level)
+    }
+
+    /// The same at the level at which each root has so many ranges.
+    #[inline]
+    pub fn range_of(self, each: u64) -> usize {
+        let range = (u128::from(self.in_root) * u128::from(each)) >> u64::BITS;
+        self.root.wrapping_mul(each as usize) + range as usize
     }
 }
 

@@ -5,11 +5,13 @@
 
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Words};
-use crate::layout::geometry::Place;
+use crate::layout::geometry::{Bucket, Place};
 use crate::layout::shrinking::Matches;
 use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
+use crate::sync::AtomicU64;
+use crate::table::load;
 use crate::table::stripe::{Locks, SeenVersion};
 
 /// The number of times that an invalidated reader retries before it acquires the locks.
@@ -57,8 +59,9 @@ impl<L: Lease> Shard<'_, L> {
     pub fn look(self, place: Place) -> Option<bool> {
         rule!("each_bucket_is_validated_by_itself", (), return self.look_at_one_by_one(place));
         rule!("a_lookup_asks_for_its_entry_too_soon", (), return self.look_too_late(place));
+        let words = [self.heads(place.first), self.heads(place.second)];
         let seen = self.see(place);
-        let (first, second) = (self.read(place.first), self.read(place.second));
+        let [first, second] = words.map(load);
         let holds = || {
             rule!("a_miss_is_not_validated", seen.still_hold(), true)
                 && rule!(
@@ -100,6 +103,15 @@ impl<L: Lease> Shard<'_, L> {
         );
         let last = rule!("the_version_is_that_of_the_first_bucket", place.second, place.first);
         SeenVersions { last: of(last), first: both.then(|| of(place.first)) }
+    }
+
+    /// Returns where the first word of a bucket is.
+    #[inline(always)]
+    fn heads(&self, bucket: Bucket) -> &AtomicU64 {
+        match self.lease.view() {
+            Some(view) => view.heads(L::WIDE, bucket),
+            None => self.table.word(self.word(bucket)),
+        }
     }
 
     /// Whether any lane of two buckets matches the item, given their first words.

@@ -57,6 +57,12 @@ impl<'a> LookupView<'a> {
         &self.versions[Table::stripe_of(bucket.0 as usize) % STRIPES]
     }
 
+    /// Returns where the first word of a bucket is.
+    #[inline(always)]
+    pub fn heads(self, is_wide: bool, bucket: Bucket) -> &'a AtomicU64 {
+        self.word(is_wide, bucket, 0)
+    }
+
     #[inline(always)]
     pub fn read(self, is_wide: bool, bucket: Bucket) -> u64 {
         load(self.word(is_wide, bucket, 0))

@@ -42,7 +42,7 @@ pub struct Table {
 
 /// Reads a word.
 #[inline]
-fn load(word: &AtomicU64) -> u64 {
+pub fn load(word: &AtomicU64) -> u64 {
     word.load(rule!("words_are_loaded_relaxed", Ordering::Acquire, Ordering::Relaxed))
 }
 
@@ -126,6 +126,11 @@ impl Table {
     #[inline]
     pub fn prefetch(&self, word: usize) {
         prefetch(&self.words[word]);
+    }
+
+    #[inline]
+    pub fn word(&self, word: usize) -> &AtomicU64 {
+        &self.words[word]
     }
 
     #[inline]

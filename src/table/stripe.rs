@@ -259,9 +259,8 @@ impl<'a> SeenVersion<'a> {
     /// Returns whether no move was in progress when the version was read, and none has begun since.
     #[inline]
     pub fn still_holds(self) -> bool {
-        let changed = self.version.load(Ordering::Relaxed) ^ self.seen;
-        let moving = rule!("an_odd_version_is_not_noticed", self.seen & 1, 0);
-        changed | moving == 0
+        let is_same = self.version.load(Ordering::Relaxed) == self.seen;
+        is_same && rule!("an_odd_version_is_not_noticed", self.seen & 1, 0) == 0
     }
 }
 

@@ -46,8 +46,10 @@ pub const SPLIT: Entry = Entry::NONE;
 type Slot = AtomicPtr<Site>;
 
 struct List {
-    level: u32,
     slots: Box<[Slot]>,
+    /// The number of entries for each root: two to the power of the level.
+    each: u64,
+    level: u32,
 }
 
 pub struct Directory {
@@ -125,7 +127,7 @@ impl Directory {
     pub fn look_up_at(&self, hash: Mixed, position: Position) -> SeenEntry<'_> {
         loop {
             let list = self.lists.newest();
-            let slot = &list.slots[position.range(list.level)];
+            let slot = &list.slots[position.range_of(list.each)];
             let order = rule!("an_entry_is_read_relaxed", Ordering::Acquire, Ordering::Relaxed);
             let entry = Entry::of_word(slot.load(order));
             // Before `SPLIT` was stored here, a newer list had been added.
@@ -254,7 +256,7 @@ impl List {
         let mut slots = Vec::new();
         slots.try_reserve_exact(count).ok()?;
         slots.extend(entries.map(|entry| Slot::new(entry.word())));
-        Some(List { level, slots: slots.into() })
+        Some(List { slots: slots.into(), each: 1 << level, level })
     }
 }
 

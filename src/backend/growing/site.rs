@@ -221,7 +221,7 @@ impl Site {
 }
 
 /// The mask of the depth, the lowest bits of an entry.
-const DEPTH: usize = 31;
+const DEPTH: usize = 63;
 
 /// The site of a shard and the shard's depth, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use crate::backend::exchange::{Copied, Loaded};
 use crate::backend::incoming::{IncomingShard, MergeReport};
 use crate::backend::shards::{Located, Shards};
 use crate::error::{Full, FullKind, Reason, union};
-use crate::layout::bucket::Lanes;
-use crate::layout::geometry::{Geometry, Mixed};
+use crate::layout::bucket::{Fingerprint, Lanes};
+use crate::layout::geometry::{Bucket, Geometry, Mixed, Place};
 use crate::layout::roots::{Parts, Roots};
 use crate::layout::sizing::rate_at;
 use crate::layout::stagger::Stagger;
@@ -63,6 +63,20 @@ impl<const WIDE: bool> Fixed<WIDE> {
     #[inline]
     fn shard(&self, index: usize) -> Shard<'_, Permanent<WIDE>> {
         Shard::new(&self.table, index)
+    }
+
+    /// Retries an operation on an item. (The parts of its place are passed one by one, so that the first attempt keeps
+    /// them in registers.)
+    #[cold]
+    fn act_again<'a, A>(
+        &'a self,
+        base: usize,
+        first: Bucket,
+        second: Bucket,
+        fp: Fingerprint,
+        act: impl FnOnce(&'a Self, Located<'a, Self>) -> A,
+    ) -> A {
+        act(self, (Shard::leased(&self.table, base, Permanent), Place { first, second, fp }))
     }
 
     fn of_segment(&self, segment: usize) -> Shard<'_, Permanent<WIDE>> {
@@ -161,6 +175,15 @@ impl<const WIDE: bool> Shards for Fixed<WIDE> {
     fn locate(&self, hash: Mixed) -> Located<'_, Self> {
         let (index, place) = self.table.geometry().locate_mixed::<WIDE>(hash);
         (self.shard(index), place)
+    }
+
+    #[inline(always)]
+    fn again<'a, A>(
+        &'a self,
+        (shard, Place { first, second, fp }): Located<'a, Self>,
+        act: impl FnOnce(&'a Self, Located<'a, Self>) -> A,
+    ) -> A {
+        self.act_again(shard.base(), first, second, fp, act)
     }
 
     fn relocate(&self, _: Permanent<WIDE>, lapsed: Infallible) -> Located<'_, Self> {

@@ -33,7 +33,7 @@ pub mod union;
 use crate::backend::exchange::{Loaded, Plan};
 use crate::backend::fixed::Fixed;
 use crate::backend::growing::Growing;
-use crate::backend::growing::sharded::on_width;
+use crate::backend::growing::sharded::{AnySharded, on_width};
 use crate::backend::shards::Shards;
 use crate::error::{Full, Reason};
 use crate::layout::bucket::Lanes;
@@ -86,37 +86,46 @@ pub(crate) use on_shards;
 /// list; `$locate` finds the item's place in shards. (Operations are passed by name, since a function that is
 /// passed as a value may not be inlined.)
 macro_rules! perform {
-    ($kind:expr, $operation:ident, $locate:ident, $hash:expr) => {
-        on_shards!(
-            $kind,
-            shards => shards.$operation(shards.$locate($hash)),
-            growing => growing.in_list($hash, Growing::$operation, |sharded, hash| {
-                on_width!(sharded, shards => shards.$operation(shards.$locate(hash)))
-            })
-        )
-    };
+    ($kind:expr, $operation:ident -> $answer:ty, $locate:ident, $hash:expr) => {{
+        // Wide buckets are rare, and their code would take registers from the rest.
+        #[inline(never)]
+        fn in_wide<S: Shards>(shards: &S, hash: Mixed) -> $answer {
+            shards.$operation(shards.$locate(hash))
+        }
+        match $kind {
+            Backend::Fixed(shards) => shards.$operation(shards.$locate($hash)),
+            Backend::Growing(growing) => match growing.shards() {
+                Some(AnySharded::Narrow(shards)) => shards.$operation(shards.$locate($hash)),
+                Some(AnySharded::Wide(shards)) => in_wide(shards, $hash),
+                None => growing.in_list($hash, Growing::$operation, |sharded, hash| {
+                    on_width!(sharded, shards => shards.$operation(shards.$locate(hash)))
+                }),
+            },
+            Backend::FixedWide(shards) => in_wide(shards, $hash),
+        }
+    }};
 }
 
 /// The operations on the item with this hash.
 impl Backend {
     #[inline(always)] // a call takes a fifth of the time
     pub fn contains(&self, hash: Mixed) -> bool {
-        perform!(self, contains, locate, hash)
+        perform!(self, contains -> bool, locate, hash)
     }
 
     #[inline]
     pub fn count(&self, hash: Mixed) -> usize {
-        perform!(self, count, locate_in_time, hash)
+        perform!(self, count -> usize, locate_in_time, hash)
     }
 
     #[inline]
     pub fn insert(&self, hash: Mixed) -> Result<(), Full> {
-        perform!(self, insert, locate_in_time, hash)
+        perform!(self, insert -> Result<(), Full>, locate_in_time, hash)
     }
 
     #[inline]
     pub fn insert_if_absent(&self, hash: Mixed) -> Result<bool, Full> {
-        perform!(self, insert_if_absent, locate_in_time, hash)
+        perform!(self, insert_if_absent -> Result<bool, Full>, locate_in_time, hash)
     }
 
     /// Adds a copy of an item that was in the filter before: by however many moves, and however many copies there are.
@@ -141,26 +150,26 @@ impl Backend {
     #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
     #[inline]
     pub fn insert_if_still_absent(&self, hash: Mixed) -> Result<bool, Full> {
-        perform!(self, insert_if_still_absent, locate_in_time, hash)
+        perform!(self, insert_if_still_absent -> Result<bool, Full>, locate_in_time, hash)
     }
 
     #[inline]
     pub fn remove(&self, hash: Mixed) -> bool {
-        perform!(self, remove, locate_in_time, hash)
+        perform!(self, remove -> bool, locate_in_time, hash)
     }
 
     #[inline]
     pub fn refresh(&self, hash: Mixed) -> bool {
-        perform!(self, refresh, locate_in_time, hash)
+        perform!(self, refresh -> bool, locate_in_time, hash)
     }
 
     #[inline]
     pub fn insert_or_refresh(&self, hash: Mixed) -> Result<bool, Full> {
-        perform!(self, insert_or_refresh, locate_in_time, hash)
+        perform!(self, insert_or_refresh -> Result<bool, Full>, locate_in_time, hash)
     }
 
     pub fn age(&self, hash: Mixed) -> Option<u64> {
-        perform!(self, age, locate_in_time, hash)
+        perform!(self, age -> Option<u64>, locate_in_time, hash)
     }
 }
 

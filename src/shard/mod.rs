@@ -80,6 +80,12 @@ impl<'a, L: Lease> Shard<'a, L> {
         Shard { table, base, lease }
     }
 
+    /// Returns the table's index of the shard's first bucket.
+    #[inline]
+    pub fn base(self) -> usize {
+        self.base
+    }
+
     #[inline]
     pub fn lease(self) -> L {
         self.lease

@@ -227,9 +227,12 @@ impl<const WIDE: bool> Shrinking<WIDE> {
         if WIDE {
             return self.lanes.matching::<true>(word, fp);
         }
-        let (flipped, alike) = self.compared(word, fp.head(), 0);
-        // Excludes empty lanes, whose bits are flipped up to the top.
-        self.lanes.set_of(alike & !flipped)
+        let flipped = self.flipped(word);
+        let either = (word ^ (self.lanes.ones() * u64::from(fp.head()))) | flipped;
+        // Of a lane that agrees, no bit is left here.
+        let differ = either ^ flipped;
+        // As in `compared`. Empty lanes, whose bits are flipped up to the top, are excluded as well.
+        self.lanes.set_of(differ.wrapping_sub(self.units) & !either & self.lanes.tops())
     }
 
     /// Returns the taken lanes of a second word whose suffix agrees with that of the item, and perhaps
@@ -240,15 +243,21 @@ impl<const WIDE: bool> Shrinking<WIDE> {
         self.lanes.set_of(alike)
     }
 
+    /// Returns the bits of each lane from its last `1` down, which need not agree with those of an item.
+    ///
+    /// Subtracting one flips them. In a narrow bucket, only an empty lane flips up to its top, since the `1` of a taken
+    /// lane is in the suffix. In a second word, an exhausted suffix flips up to its top, too.
+    #[inline]
+    fn flipped(&self, word: u64) -> u64 {
+        let or_tops = word | self.lanes.tops();
+        or_tops ^ (or_tops - self.units)
+    }
+
     /// Compares each lane with `lane`, except for the bits in `except`. Returns the bits of each lane up to its last
     /// `1`, which need not agree either, and the top bit of each lane that agrees in all other bits.
     #[inline]
     fn compared(&self, word: u64, lane: u32, except: u32) -> (u64, u64) {
-        // Subtracting one flips a lane's last `1` and the zeros below it: the bits that need not agree. In a narrow
-        // bucket, only an empty lane flips up to its top, since the `1` of a taken lane is in the suffix. In a second
-        // word, an exhausted suffix flips up to its top, too.
-        let or_tops = word | self.lanes.tops();
-        let flipped = or_tops ^ (or_tops - self.units);
+        let flipped = self.flipped(word);
         let except = flipped | (self.lanes.ones() * u64::from(except));
         let differ = (word ^ (self.lanes.ones() * u64::from(lane))) & !except;
         // Subtracting one again goes below zero only if no bit differs. The lowest bit of a suffix never differs, so

@@ -79,7 +79,8 @@ pub fn measure(machine: &Machine, reps: usize, test: bool) -> Costs {
             median(all)
         };
         // Half of the swaps wait for one.
-        let of_locks = 2.0 * of_each(&lines[..LOCKS], |word, number| word.swap(number, Acquire) == 1);
+        let of_locks =
+            2.0 * of_each(&lines[..LOCKS], |word, number| word.swap(number, Acquire) == 1);
         // Half of the loads wait for one, and half of the swaps.
         let of_words = of_each(&lines, |word, number| {
             let before = word.load(Relaxed);

@@ -98,7 +98,8 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         write(&out.join("table.txt"), &text)?;
         write(&out.join("memory.csv"), &csv::text_of_held(&held))?;
         draw(arguments, plot::all(&rows, &held))?;
-        wrong += rows.iter().filter(|row| row.peer.starts_with(peers::KOEL)).map(Row::bad).sum::<u64>();
+        wrong +=
+            rows.iter().filter(|row| row.peer.starts_with(peers::KOEL)).map(Row::bad).sum::<u64>();
     }
     if arguments.growth {
         let (grown, held) = driver::measure_growth(arguments);

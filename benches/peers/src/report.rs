@@ -104,7 +104,9 @@ fn quirks(rows: &[Row]) -> String {
 fn ratios(title: &str, rows: &[&Row]) -> String {
     let mut text = format!("\n{title:31}{:48}of the small and exact\n", "of all");
     for koel in rows.iter().filter(|row| row.peer == KOEL) {
-        let others = || rows.iter().filter(|row| !row.peer.starts_with(KOEL) && row.workload == koel.workload);
+        let others = || {
+            rows.iter().filter(|row| !row.peer.starts_with(KOEL) && row.workload == koel.workload)
+        };
         let best = |peers: &mut dyn Iterator<Item = &&Row>| -> String {
             let best = peers.max_by(|a, b| a.median.total_cmp(&b.median));
             best.map_or("-".into(), |best| {

@@ -47,9 +47,8 @@ type Slot = AtomicPtr<Site>;
 
 struct List {
     slots: Box<[Slot]>,
-    /// The number of entries for each root: two to the power of the level.
+    /// The number of entries for each root: two to the power of the list's level.
     each: u64,
-    level: u32,
 }
 
 pub struct Directory {
@@ -107,13 +106,13 @@ impl Directory {
 
     /// Returns the entries in the list of a level, if there is one.
     fn list(&self, level: u32) -> &[Slot] {
-        let list = self.lists.all().find(|list| list.level == level);
+        let list = self.lists.all().find(|list| list.level() == level);
         list.map_or(&[], |list| &list.slots)
     }
 
     /// Returns the level of the newest list.
     pub fn level(&self) -> u32 {
-        self.lists.newest().level
+        self.lists.newest().level()
     }
 
     /// Finds the shard that owns the item now.
@@ -168,7 +167,7 @@ impl Directory {
 
     /// Returns the bytes that [`deepen`](Self::deepen) would add.
     pub fn missing_bytes(&self, depth: u32) -> usize {
-        let has_one = self.lists.all().any(|list| list.level >= depth);
+        let has_one = self.lists.all().any(|list| list.level() >= depth);
         if has_one { 0 } else { self.bytes_of(depth) }
     }
 
@@ -177,7 +176,7 @@ impl Directory {
     pub fn deepen(&self, depth: u32) -> Result<(), NoMemory> {
         let _alone = self.changes.lock();
         let old = self.lists.newest_alone();
-        if depth <= old.level {
+        if depth <= old.level() {
             return Ok(());
         }
         if depth as usize == MAX_LEVELS {
@@ -198,7 +197,7 @@ impl Directory {
         let _alone = rule!("a_list_is_made_while_entries_are_stored", alone(), None);
         let depth = seen.depth();
         let index = self.index(seen.hash, depth);
-        let newest = self.lists.newest_alone().level;
+        let newest = self.lists.newest_alone().level();
         let first = rule!("only_the_newest_list_learns_of_a_split", depth + 1, newest);
         for level in first..=newest {
             let half = 1 << (level - depth - 1);
@@ -252,11 +251,15 @@ impl Directory {
 pub struct NoMemory;
 
 impl List {
+    fn level(&self) -> u32 {
+        self.each.trailing_zeros()
+    }
+
     fn of(level: u32, count: usize, entries: impl Iterator<Item = Entry>) -> Option<Self> {
         let mut slots = Vec::new();
         slots.try_reserve_exact(count).ok()?;
         slots.extend(entries.map(|entry| Slot::new(entry.word())));
-        Some(List { slots: slots.into(), each: 1 << level, level })
+        Some(List { slots: slots.into(), each: 1 << level })
     }
 }
 

@@ -18,9 +18,10 @@ pub fn timed(machine: &Machine, processors: &[usize], work: impl Fn(u64) + Sync)
     let run = |thread: usize, processor: usize| {
         machine.pin(processor);
         barrier.wait();
-        let (start, before) = (Instant::now(), nanoseconds_on_a_processor());
+        let (start, before) = (Instant::now(), Waited::now());
         work(thread as u64);
-        (start, Instant::now(), nanoseconds_on_a_processor() - before)
+        let end = Instant::now();
+        (start, end, before.until_now((end - start).as_nanos() as f64))
     };
     let runs: Vec<(Instant, Instant, f64)> = std::thread::scope(|scope| {
         let spawned: Vec<_> = processors
@@ -32,10 +33,36 @@ pub fn timed(machine: &Machine, processors: &[usize], work: impl Fn(u64) + Sync)
     });
     let start = runs.iter().map(|run| run.0).min().expect("a thread");
     let end = runs.iter().map(|run| run.1).max().expect("a thread");
-    let had = |(start, end, on_one): &(Instant, Instant, f64)| {
-        *on_one > 0.95 * (*end - *start).as_nanos() as f64
+    let had = |(start, end, waited): &(Instant, Instant, f64)| {
+        *waited < 0.05 * (*end - *start).as_nanos() as f64
     };
     Time { wall: (end - start).as_nanos() as f64, had_processors: runs.iter().all(had) }
+}
+
+/// For how long the calling thread could have run and had no processor, in nanoseconds. Linux tells that. Elsewhere it is
+/// the time in which it did not run, also because it waited for another thread.
+enum Waited {
+    ForAProcessor(f64),
+    Ran(f64),
+}
+
+impl Waited {
+    fn now() -> Self {
+        let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+        match told.split_whitespace().nth(1).and_then(|waited| waited.parse().ok()) {
+            Some(waited) => Waited::ForAProcessor(waited),
+            None => Waited::Ran(nanoseconds_on_a_processor()),
+        }
+    }
+
+    /// Returns the time since then, of which `wall` passed in all.
+    fn until_now(self, wall: f64) -> f64 {
+        match (self, Self::now()) {
+            (Waited::ForAProcessor(before), Waited::ForAProcessor(now)) => now - before,
+            (Waited::Ran(before), Waited::Ran(now)) => wall - (now - before),
+            _ => wall,
+        }
+    }
 }
 
 /// How long the calling thread has had a processor.

@@ -98,10 +98,6 @@ impl Peer for FromNothing {
         Peer::remove(&self.0, key)
     }
 
-    fn says_it_holds(&self) -> Option<usize> {
-        Peer::says_it_holds(&self.0)
-    }
-
     fn insert_many(&self, keys: &[u64]) -> u64 {
         Peer::insert_many(&self.0, keys)
     }

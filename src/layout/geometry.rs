@@ -73,11 +73,11 @@ pub struct Geometry {
     /// The number of buckets in each shard, which is even.
     buckets: u32,
     /// The number of buckets in a near block, minus one.
-    near_mask: u32,
+    near_mask: u16,
     /// A fingerprint is far if these bits of its hash are zero.
     near_class: u8,
     /// The mask of a stamp, which is in the head of a narrow fingerprint or in the tail of a wide one.
-    stamp: u32,
+    stamp: u8,
 }
 
 impl Geometry {
@@ -110,17 +110,17 @@ impl Geometry {
             lanes,
             // A head has 32 bits at most.
             heads: lanes.heads() as u32 & !stamps_in_heads,
-            stamp: lanes.most_stamps() as u32,
+            stamp: lanes.most_stamps() as u8,
             shards,
             buckets,
-            near_mask: near_block - 1,
+            near_mask: (near_block - 1) as u16,
             near_class: if near { 0b11 } else { 0 },
         })
     }
 
     pub fn numbers(&self) -> Numbers {
         let Geometry { lanes, shards, buckets, near_mask, .. } = *self;
-        Numbers { lanes, shards: shards as usize, buckets, near_block: near_mask + 1 }
+        Numbers { lanes, shards: shards as usize, buckets, near_block: u32::from(near_mask) + 1 }
     }
 
     /// Returns the size of a near block: the largest power of two that rounds `buckets` up by at
@@ -177,7 +177,7 @@ impl Geometry {
         let (bucket, _) = scale(rest, u64::from(self.buckets));
         let (head, fraction) = scale(hash.0 << 32, u64::from(self.heads));
         // `nth` adds one to a stamp of ones, which yields the next head, with a stamp of zeros.
-        let mut fp = Fingerprint::nth(head as u32 | if WIDE { 0 } else { self.stamp });
+        let mut fp = Fingerprint::nth(head as u32 | if WIDE { 0 } else { self.stamp.into() });
         if WIDE {
             let tail = fraction >> (u64::BITS - self.lanes.bits());
             fp = fp.with_tail(tail & !u64::from(self.stamp));
@@ -191,14 +191,14 @@ impl Geometry {
     #[inline]
     pub fn alternate(&self, bucket: Bucket, fp: Fingerprint) -> Bucket {
         let stamp = if self.lanes.is_wide() { 0 } else { self.stamp };
-        self.alternate_of(bucket, fp.head() & !stamp)
+        self.alternate_of(bucket, fp.head() & !u32::from(stamp))
     }
 
     /// Does the same for a head whose stamp is zero.
     #[inline]
     fn alternate_of(&self, bucket: Bucket, head: u32) -> Bucket {
         let spread = u64::from(head).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let near = bucket.0 ^ ((spread >> 40) as u32 & self.near_mask | 1);
+        let near = bucket.0 ^ ((spread >> 40) as u32 & u32::from(self.near_mask) | 1);
         let sum = scale(spread, u64::from(self.buckets)).0 as u32 | 1;
         let far = sum.wrapping_sub(bucket.0);
         let far = if sum < bucket.0 { far.wrapping_add(self.buckets) } else { far };

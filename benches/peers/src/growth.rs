@@ -101,7 +101,16 @@ fn measure<G: Growing>(
 }
 
 /// Measures the bytes that a set holds, including itself, at many numbers of items.
+///
+/// A thread of its own does so: others keep parts of sets that they have looked into, and would free them meanwhile.
 pub fn held<G: Growing>(steps: &Steps) -> Vec<Held> {
+    std::thread::scope(|scope| {
+        let measured = scope.spawn(|| held_by_this_thread::<G>(steps)).join();
+        measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn held_by_this_thread<G: Growing>(steps: &Steps) -> Vec<Held> {
     let per_doubling = if G::GROWS { SAMPLES } else { SAMPLES_OF_FORESEEN };
     let between = |items: u64| {
         let fraction = move |at| (at as f64 / per_doubling as f64).exp2();

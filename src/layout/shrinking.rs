@@ -229,7 +229,7 @@ impl<const WIDE: bool> Shrinking<WIDE> {
         }
         let flipped = self.flipped(word);
         let either = (word ^ (self.lanes.ones() * u64::from(fp.head()))) | flipped;
-        // Of a lane that agrees, no bit is left here.
+        // Of a lane that agrees, no bit above its stamp is left here.
         let differ = either ^ flipped;
         // As in `compared`. Empty lanes, whose bits are flipped up to the top, are excluded as well.
         self.lanes.set_of(differ.wrapping_sub(self.units) & !either & self.lanes.tops())

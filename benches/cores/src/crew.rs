@@ -39,28 +39,29 @@ pub fn timed(machine: &Machine, processors: &[usize], work: impl Fn(u64) + Sync)
     Time { wall: (end - start).as_nanos() as f64, had_processors: runs.iter().all(had) }
 }
 
-/// For how long the calling thread could have run and had no processor, in nanoseconds. Linux tells that. Elsewhere it is
-/// the time in which it did not run, also because it waited for another thread.
-enum Waited {
-    ForAProcessor(f64),
-    Ran(f64),
+/// What the system has counted of the calling thread so far, in nanoseconds.
+struct Waited {
+    /// How long it ran and how long it could have run and had no processor, if the system tells.
+    told: Option<[f64; 2]>,
+    ran: f64,
 }
 
 impl Waited {
     fn now() -> Self {
         let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-        match told.split_whitespace().nth(1).and_then(|waited| waited.parse().ok()) {
-            Some(waited) => Waited::ForAProcessor(waited),
-            None => Waited::Ran(nanoseconds_on_a_processor()),
-        }
+        let mut told = told.split_whitespace().map_while(|figure| figure.parse().ok());
+        let told = told.next().zip(told.next()).map(|(ran, waited)| [ran, waited]);
+        Waited { told, ran: nanoseconds_on_a_processor() }
     }
 
-    /// Returns the time since then, of which `wall` passed in all.
+    /// Returns for how long it had no processor since then, of `wall` in all. If the system does not tell, it is the
+    /// time in which it did not run, also because it waited for another thread.
     fn until_now(self, wall: f64) -> f64 {
-        match (self, Self::now()) {
-            (Waited::ForAProcessor(before), Waited::ForAProcessor(now)) => now - before,
-            (Waited::Ran(before), Waited::Ran(now)) => wall - (now - before),
-            _ => wall,
+        let now = Self::now();
+        match (self.told, now.told) {
+            // A kernel that does not count tells zeros.
+            (Some([_, before]), Some([ran, waited])) if ran > 0.0 => waited - before,
+            _ => wall - (now.ran - self.ran),
         }
     }
 }

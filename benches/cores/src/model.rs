@@ -10,7 +10,7 @@ pub struct Counts {
     locks: f64,
 }
 
-/// The counts of a row of the page, which a test compares with the code.
+/// The counts of a row of the page.
 pub fn counts(row: &str) -> Counts {
     let page = include_str!("../README.md");
     let line = page.lines().find_map(|line| line.strip_prefix(&format!("| {row} |")));

@@ -34,8 +34,13 @@ impl Costs {
     /// line.
     pub fn transfers(&self, machine: &Machine, count: usize) -> [f64; 2] {
         let of = |at: usize| self.transfers.iter().find(|it| it.distance as usize == at);
-        let parts = machine.distances(count.clamp(2, machine.processors.len().max(2)));
-        let known = parts.iter().enumerate().filter_map(|(at, part)| Some((part, of(at)?)));
+        let all = machine.processors.len();
+        if all < 2 {
+            return [0.0; 2];
+        }
+        let parts = machine.distances(count.clamp(2, all));
+        let known = parts.iter().enumerate().filter(|(_, part)| **part > 0.0);
+        let known = known.filter_map(|(at, part)| Some((part, of(at)?)));
         let (mut costs, mut all) = ([0.0, 0.0], 0.0);
         for (part, transfer) in known {
             costs[0] += part * transfer.of_locks;
@@ -124,13 +129,22 @@ fn stream(
     let [one, two] = [&pair[..1], &pair[..]].map(|processors| {
         timed(machine, processors, |thread| {
             for number in 0..rounds {
-                let random = (number * 2 + thread).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                let random = mixed(number << 1 | thread);
                 black_box(swap(&lines[(random >> 32) as usize % lines.len()].0, number));
             }
         })
     });
     let is_whole = one.had_processors && two.had_processors;
     is_whole.then(|| ((two.wall - one.wall) / rounds as f64).max(0.0))
+}
+
+/// A number that looks random and has nothing to do with those of other threads. (The multiples of a constant would: then
+/// the other thread has nearly always been at a line since this one was.)
+fn mixed(number: u64) -> u64 {
+    let mut mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
 }
 
 /// How many random lines a second some threads load, by their number.

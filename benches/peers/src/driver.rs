@@ -200,6 +200,11 @@ mod tests {
     use crate::csv::tests::row;
 
     #[test]
+    fn names_are_cells_of_a_table_with_commas() {
+        assert!(peers::all().iter().all(|peer| !peer.name.contains([',', '"'])));
+    }
+
+    #[test]
     fn rows_that_are_not_measured_again_stay() {
         let at = |workload: &str, median| Row { workload: workload.into(), median, ..row() };
         let rows =

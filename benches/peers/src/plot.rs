@@ -1,7 +1,7 @@
 //! The plots: throughput by threads and by table size, and bits per item by capacity.
 
 use crate::csv::{Grown, Held, Row};
-use crate::peers::KOEL;
+use crate::peers::{KOEL, KOEL_GROWING};
 use crate::report::{is_heavy, size_name};
 use koel_plot::{Axis, Chart, Charts, Curve, Entry, Mark, Plot, Point, Style};
 use std::collections::BTreeSet;
@@ -251,8 +251,8 @@ fn doublings(items: impl Iterator<Item = u64> + Clone) -> Option<Axis> {
 /// lock.
 fn style(peer: &str) -> Style {
     let (colour, mark) = match peer.split(' ').next().unwrap_or_default() {
+        _ if peer == KOEL_GROWING => ("#e9a08f", Mark::Square),
         KOEL => ("#d62f0e", Mark::Circle),
-        "koel," => ("#e9a08f", Mark::Square),
         "fastbloom" => ("#4c78a8", Mark::Square),
         "atomic-cuckoo-filter" => ("#3f9c7a", Mark::Triangle),
         "DashSet" => ("#7a7a7a", Mark::Diamond),

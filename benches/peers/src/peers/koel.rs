@@ -4,7 +4,7 @@ use crate::peer::{Peer, Refused, hasher};
 use foldhash::quality::FixedState;
 
 pub const KOEL: &str = "koel";
-pub const KOEL_GROWING: &str = "koel, growing";
+pub const KOEL_GROWING: &str = "koel (growing)";
 
 pub type Koel = ::koel::ConcurrentCuckooFilter<FixedState>;
 

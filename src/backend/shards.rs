@@ -66,14 +66,11 @@ pub trait Shards: Sized + Send + Sync {
 
     /// Retries an operation that did not succeed at once. The first attempt has to keep in registers, or on
     /// the stack, only what this needs.
-    #[inline(always)]
     fn again<'a, A>(
         &'a self,
         at: Located<'a, Self>,
         act: impl FnOnce(&'a Self, Located<'a, Self>) -> A,
-    ) -> A {
-        act(self, at)
-    }
+    ) -> A;
 
     /// Finds the place for another copy of an item.
     ///

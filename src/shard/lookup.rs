@@ -5,12 +5,11 @@
 
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Words};
-use crate::layout::geometry::{Bucket, Place};
+use crate::layout::geometry::Place;
 use crate::layout::shrinking::Matches;
 use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
-use crate::sync::AtomicU64;
 use crate::table::load;
 use crate::table::stripe::{Locks, SeenVersion};
 
@@ -103,15 +102,6 @@ impl<L: Lease> Shard<'_, L> {
         );
         let last = rule!("the_version_is_that_of_the_first_bucket", place.second, place.first);
         SeenVersions { last: of(last), first: both.then(|| of(place.first)) }
-    }
-
-    /// Returns where the first word of a bucket is.
-    #[inline(always)]
-    fn heads(&self, bucket: Bucket) -> &AtomicU64 {
-        match self.lease.view() {
-            Some(view) => view.heads(L::WIDE, bucket),
-            None => self.table.word(self.word(bucket)),
-        }
     }
 
     /// Whether any lane of two buckets matches the item, given their first words.

@@ -53,9 +53,10 @@ use crate::layout::geometry::{Bucket, Place, SHARD_STRIPES};
 use crate::rule::rule;
 use crate::shard::lease::Lease;
 use crate::shard::lease::permanent::Permanent;
-use crate::table::Table;
+use crate::sync::AtomicU64;
 use crate::table::lock::LockGuard;
 use crate::table::stripe::{Locks, Many, StripeSet, Two, WriteSection};
+use crate::table::{Table, load};
 
 #[derive(Clone, Copy)]
 pub struct Shard<'a, L = Permanent> {
@@ -122,13 +123,19 @@ impl<'a, L: Lease> Shard<'a, L> {
 
     // Buckets.
 
+    /// Returns where the first word of a bucket is.
+    #[inline(always)]
+    pub fn heads(&self, bucket: Bucket) -> &AtomicU64 {
+        match self.lease.view() {
+            Some(view) => view.heads(L::WIDE, bucket),
+            None => self.table.word(self.word(bucket)),
+        }
+    }
+
     /// Reads the first word, which determines which lanes are empty.
     #[inline]
     pub fn read(self, bucket: Bucket) -> u64 {
-        match self.lease.view() {
-            Some(view) => view.read(L::WIDE, bucket),
-            None => self.table.read(self.word(bucket)),
-        }
+        load(self.heads(bucket))
     }
 
     /// Reads the rest of a bucket whose first word is `heads`.

@@ -63,11 +63,6 @@ impl<'a> LookupView<'a> {
         self.word(is_wide, bucket, 0)
     }
 
-    #[inline(always)]
-    pub fn read(self, is_wide: bool, bucket: Bucket) -> u64 {
-        load(self.word(is_wide, bucket, 0))
-    }
-
     /// Reads the second word of a wide bucket.
     #[inline(always)]
     pub fn read_second(self, bucket: Bucket) -> u64 {

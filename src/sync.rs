@@ -127,8 +127,20 @@ impl<T> AppendList<T> {
             end = &node.next;
         }
         let new = end.get_or_init(|| Box::new(Node { value, next: Link::new() }));
+        self.make_newest(&new.value);
+    }
+
+    /// Finds a value, changes it, and makes it the newest again. Returns whether there is one. The caller holds the lock
+    /// under which values are added.
+    pub fn renew(&self, is_it: impl Fn(&T) -> bool, change: impl FnOnce(&T)) -> bool {
+        let found = self.all().find(|value| is_it(value));
+        found.inspect(|value| change(value)).map(|value| self.make_newest(value)).is_some()
+    }
+
+    /// Makes a value of this list the newest.
+    fn make_newest(&self, value: &T) {
         let order = rule!("a_list_is_added_relaxed", Ordering::Release, Ordering::Relaxed);
-        self.newest.store(std::ptr::from_ref(&new.value).cast_mut(), order);
+        self.newest.store(std::ptr::from_ref(value).cast_mut(), order);
     }
 
     /// Drops all values but the first `count`. At least one value stays.
@@ -164,6 +176,7 @@ mod imp {
     #[cfg(all(unix, feature = "durable"))]
     pub use parking_lot::MutexGuard;
     pub use parking_lot::{Mutex, RwLock};
+    pub type RwLockReadGuard<'a> = parking_lot::RwLockReadGuard<'a, ()>;
     pub use std::sync::OnceLock;
     pub use std::sync::atomic::{
         AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering, fence,
@@ -200,7 +213,8 @@ mod imp {
     pub use checker::thread_local;
 
     pub use checker::sync::MutexGuard;
-    use checker::sync::{RwLockReadGuard, RwLockWriteGuard};
+    use checker::sync::RwLockWriteGuard;
+    pub type RwLockReadGuard<'a> = checker::sync::RwLockReadGuard<'a, ()>;
 
     pub fn zeroed_words(count: usize) -> Option<Box<[AtomicU64]>> {
         Some((0..count).map(|_| AtomicU64::new(0)).collect())
@@ -250,8 +264,12 @@ mod imp {
             RwLock(checker::sync::RwLock::new(value))
         }
 
-        pub fn read(&self) -> RwLockReadGuard<'_, T> {
+        pub fn read(&self) -> checker::sync::RwLockReadGuard<'_, T> {
             self.0.read().unwrap()
+        }
+
+        pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
+            self.0.try_write().ok()
         }
 
         pub fn write(&self) -> RwLockWriteGuard<'_, T> {

@@ -41,6 +41,7 @@ use crate::layout::geometry::{Geometry, Mixed};
 use crate::layout::sizing::GrowthPlan;
 use crate::layout::stamps::Moment;
 use crate::stats::Stats;
+use crate::sync::RwLockReadGuard;
 use crate::table::ticking::{SweepTarget, Ticking};
 use std::ops::Range;
 
@@ -227,6 +228,31 @@ impl Backend {
 
     pub fn clear(&self) {
         on_backend!(self, backend => backend.clear());
+    }
+
+    /// Keeps shards from being joined until the result is dropped, for a copy of one shard after the other.
+    pub fn keep_shards(&self) -> Option<RwLockReadGuard<'_>> {
+        match self {
+            Backend::Growing(growing) => growing.shards().map(AnySharded::keep_shards),
+            Backend::Fixed(_) | Backend::FixedWide(_) => None,
+        }
+    }
+
+    /// Joins all shards that leave enough room.
+    pub fn join_all(&self) {
+        if let Backend::Growing(growing) = self {
+            growing.shards().into_iter().for_each(AnySharded::join_all);
+        }
+    }
+
+    /// Visits some shards, and joins what leaves enough room. Returns whether all have been visited.
+    pub fn join_some(&self, most: usize) -> bool {
+        match self {
+            Backend::Growing(growing) => {
+                growing.shards().is_none_or(|shards| shards.join_some(most))
+            }
+            Backend::Fixed(_) | Backend::FixedWide(_) => true,
+        }
     }
 
     /// Returns the memory held beside `self`, in bytes.

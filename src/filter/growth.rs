@@ -43,7 +43,20 @@ use crate::filter::ConcurrentCuckooFilter;
 /// Shards get unequal shares of the items and are split one after another, so the memory grows with
 /// the items. Once the filter has grown to some dozen shards, it takes about one and a half times what
 /// a fixed filter with the same fingerprints takes. A filter that begins with several shards begins
-/// with equal ones, which are all split soon after its first capacity. Memory is never given back.
+/// with equal ones, which are all split soon after its first capacity.
+///
+/// ## How it shrinks
+///
+/// When items have gone, their room waits for others. [`shrink`](Self::shrink) gives back what is not needed:
+/// where two halves of a split fill less than two thirds of one shard together, they become one again, and the memory
+/// of the other goes back to the system (on Linux). So a filter that has lost most of its items takes about
+/// one and a half times what it took when it had as many before, and one that lost them all takes as much as a new one,
+/// and a two-hundredth of what it took at most. Lookups, writes, ticks and other splits go on meanwhile; those of the
+/// two shards wait for some hundred microseconds. Whole ticks ([`tick`](Self::tick), [`tick_to`](Self::tick_to)) end
+/// with this.
+///
+/// Fingerprints get back the bit that a split took. So the false-positive rate afterwards is what it was when the
+/// filter had as many items on its way up, or less.
 ///
 /// ## How the false-positive rate rises
 ///
@@ -94,6 +107,53 @@ impl<S> ConcurrentCuckooFilter<S> {
     #[must_use]
     pub fn grows(&self) -> bool {
         matches!(self.backend(), Backend::Growing(_))
+    }
+
+    /// Gives memory back that the filter has grown to and does not need any more. Returns the number of bytes by which
+    /// [`size_in_bytes`](Self::size_in_bytes) is less than before.
+    ///
+    /// This visits all shards, which takes a few milliseconds for each gigabyte, and some hundred
+    /// microseconds for each shard that it gives back. While another thread copies the filter (saves it, clones it, or
+    /// merges it into another one), shards stay as they are, and this gives nothing back.
+    ///
+    /// A filter of fixed size has nothing to give back.
+    ///
+    /// ```
+    /// # use koel::ConcurrentCuckooFilter;
+    /// let filter = ConcurrentCuckooFilter::builder().capacity(1_000).growing().build()?;
+    /// (0..1_000_000).try_for_each(|item| filter.insert(&item))?;
+    /// let before = filter.size_in_bytes();
+    /// (10_000..1_000_000).for_each(|item| assert!(filter.remove(&item)));
+    /// let given_back = filter.shrink();
+    /// assert!(given_back > before / 10 * 9);
+    /// assert!((0..10_000).all(|item| filter.contains(&item)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn shrink(&self) -> usize {
+        let before = self.size_in_bytes();
+        self.backend().join_all();
+        before.saturating_sub(self.size_in_bytes())
+    }
+
+    /// Does a part of what [`shrink`](Self::shrink) does: visits at most so many shards, and gives back what it can
+    /// there. Returns `true` if these were the last.
+    ///
+    /// This is for event loops, which have little time for each turn. A shard that is given back takes some hundred
+    /// microseconds, and any other less than one.
+    ///
+    /// ```
+    /// # use koel::ConcurrentCuckooFilter;
+    /// let filter = ConcurrentCuckooFilter::builder().capacity(1_000).growing().build()?;
+    /// (0..1_000_000).try_for_each(|item| filter.insert(&item))?;
+    /// filter.clear();
+    /// while !filter.shrink_in_parts(8) {
+    ///     // Serve a request.
+    /// }
+    /// assert!(filter.size_in_bytes() < 100_000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn shrink_in_parts(&self, most_shards: usize) -> bool {
+        self.backend().join_some(most_shards)
     }
 
     /// Replaces the limit of the filter's memory, which

@@ -61,14 +61,7 @@ impl<L: Lease> Shard<'_, L> {
         let words = [self.heads(place.first), self.heads(place.second)];
         let seen = self.see(place);
         let [first, second] = words.map(load);
-        let holds = || {
-            rule!("a_miss_is_not_validated", seen.still_hold(), true)
-                && rule!(
-                    "a_lookup_does_not_ask_whether_the_shard_was_split",
-                    self.lease.check().is_ok(),
-                    true
-                )
-        };
+        let holds = || rule!("a_miss_is_not_validated", self.still_holds(seen), true);
         // Where a hit needs validation too, validation comes first, so that the comparison does not occupy
         // registers yet.
         if !(rule!("a_hit_is_believed_during_a_split", L::IS_PERMANENT, true) || L::WIDE) {
@@ -79,6 +72,23 @@ impl<L: Lease> Shard<'_, L> {
             return Some(true);
         }
         holds().then_some(found)
+    }
+
+    /// Whether words that were read since these versions are of one moment, and were the item's shard then. The versions
+    /// come last: a lease that has lapsed may be as it was before.
+    #[inline(always)]
+    pub fn still_holds(self, seen: SeenVersions<'_>) -> bool {
+        rule!(
+            "the_entry_is_read_after_the_last_version",
+            (),
+            return seen.still_hold() && self.lease.check().is_ok()
+        );
+        let is_same = rule!(
+            "a_lookup_does_not_ask_whether_the_shard_was_split",
+            self.lease.check().is_ok(),
+            true
+        );
+        is_same && seen.still_hold()
     }
 
     /// Reads the version for a lookup of an item, which reads the first bucket first. The version of one

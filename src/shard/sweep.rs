@@ -167,8 +167,23 @@ impl<L: Lease> Shard<'_, L> {
     /// Erases the expired lanes of a stripe, unless a writer has done so in this tick. `uncounted` is called
     /// with the words before that, and returns how many of these lanes the stripe does not count.
     pub fn sweep(self, stripe: usize, now: Moment, uncounted: impl FnMut(&[u64]) -> i32) {
-        let locked = self.table.stripes().lock(stripe);
-        if !self.table.stripes().is_swept(stripe, now) {
+        self.sweep_if(stripe, now, || true, uncounted);
+    }
+
+    /// The same for a shard that may be out of use, whose stripe is only marked then. `is_in_use` is called under the
+    /// lock.
+    pub fn sweep_if(
+        self,
+        stripe: usize,
+        now: Moment,
+        is_in_use: impl FnOnce() -> bool,
+        uncounted: impl FnMut(&[u64]) -> i32,
+    ) {
+        let stripes = self.table.stripes();
+        let locked = stripes.lock(stripe);
+        if !is_in_use() {
+            stripes.set_swept(&locked, stripe, now);
+        } else if !stripes.is_swept(stripe, now) {
             self.erase(&locked, stripe, now, uncounted);
         }
     }

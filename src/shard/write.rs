@@ -82,7 +82,7 @@ impl<L: Lease> Shard<'_, L> {
         let lanes = self.lanes();
         let seen = (!self.hits_need_no_version()).then(|| self.see(place));
         let (first, second) = (self.read(place.first), self.read(place.second));
-        let holds = |seen: SeenVersions<'_>| seen.still_hold() && self.lease.check().is_ok();
+        let holds = |seen: SeenVersions<'_>| self.still_holds(seen);
         let is_sure =
             || rule!("an_insert_believes_a_hit_during_a_split", seen.is_none_or(holds), true);
         if self.matches(place, first, second) && is_sure() {

@@ -31,6 +31,7 @@ fn loaded(backend: &Backend) -> Result<(Plan, Loaded), Reason> {
         return Ok((backend.plan(), list.loaded()));
     }
     // If there was a list, shards have replaced it.
+    let _no_joins = backend.keep_shards();
     let plan = backend.plan();
     let loaded =
         copied(&plan, backend.shards(), |next, buckets| copy_next(backend, next, buckets))?;

@@ -163,6 +163,7 @@ pub fn write<S: PersistentHasher>(
         (totals, told)
     } else {
         // If there was a list, shards have replaced it.
+        let _no_joins = backend.keep_shards();
         let plan = backend.plan();
         let first = shard_at(&plan, start).ok_or_else(no_such_piece)?;
         let mut block = zeros(block_words(&plan))?;

@@ -4,6 +4,8 @@
 //! No hint changes what a read returns, only how soon. `benches/results/hints.txt` has the measurements that
 //! justify them.
 
+use crate::sync::{AtomicPtr, AtomicU64, Ordering};
+
 /// Starts fetching the cache line of `value`.
 ///
 /// A lookup in a table that does not fit the caches spends most of its time waiting for memory. A
@@ -33,6 +35,75 @@ pub fn prefetch<T>(value: &T) {
                 options(nostack, preserves_flags, readonly),
             );
         }
+    }
+}
+
+/// An atomic value of which zero bytes are a value.
+pub trait Atomic {
+    fn set_zero(&self);
+}
+
+impl Atomic for AtomicU64 {
+    fn set_zero(&self) {
+        self.store(0, Ordering::Release);
+    }
+}
+
+impl<T> Atomic for AtomicPtr<T> {
+    fn set_zero(&self) {
+        self.store(std::ptr::null_mut(), Ordering::Release);
+    }
+}
+
+/// Makes all these values zero, and gives the pages that they fill back to the system, which provides them again when
+/// they are written. Other threads may read them meanwhile. Returns whether the system took the pages.
+pub fn give_back<T: Atomic>(values: &[T]) -> bool {
+    let whole = pages::within(values);
+    let is_taken = pages::drop(&values[whole.clone()]);
+    let whole = if is_taken { whole } else { 0..0 };
+    values[..whole.start].iter().chain(&values[whole.end..]).for_each(T::set_zero);
+    is_taken
+}
+
+#[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
+mod pages {
+    use std::ops::Range;
+
+    /// Returns the values that fill whole pages.
+    pub fn within<T>(values: &[T]) -> Range<usize> {
+        // SAFETY: `sysconf` only returns a number.
+        #[allow(unsafe_code)]
+        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(0);
+        let Some(in_a_page) = page.checked_div(size_of::<T>()).filter(|in_a_page| *in_a_page > 0)
+        else {
+            return 0..0;
+        };
+        let start = values.as_ptr().align_offset(page).min(values.len());
+        start..start + (values.len() - start) / in_a_page * in_a_page
+    }
+
+    /// Gives these values, which fill whole pages, back to the system. Returns whether it took them, and they are zero
+    /// now.
+    pub fn drop<T: super::Atomic>(values: &[T]) -> bool {
+        let start = values.as_ptr().cast_mut().cast();
+        // SAFETY: these are whole pages of this program's own memory. Their values are atomic, and zero bytes are a
+        // value of each, so this is like a store of zeros. (If the system refuses, for example because the memory is
+        // locked, nothing has changed.)
+        #[allow(unsafe_code)]
+        let result = unsafe { libc::madvise(start, size_of_val(values), libc::MADV_DONTNEED) };
+        result == 0
+    }
+}
+
+/// Elsewhere, memory is not given back.
+#[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
+mod pages {
+    pub fn within<T>(_: &[T]) -> std::ops::Range<usize> {
+        0..0
+    }
+
+    pub fn drop<T>(_: &[T]) -> bool {
+        false
     }
 }
 

@@ -25,7 +25,7 @@ pub mod ticking;
 use crate::layout::geometry::{Geometry, STRIPE_BUCKETS};
 use crate::rule::rule;
 use crate::sync::{AtomicU64, Ordering, read_owned};
-use crate::table::memory::{Words, in_huge_pages, prefetch, zeroed};
+use crate::table::memory::{Words, give_back, in_huge_pages, prefetch, zeroed};
 use crate::table::stripe::{Locks, Stripes};
 use crate::table::ticking::Ticking;
 use std::ops::Range;
@@ -143,6 +143,13 @@ impl Table {
             }
         );
         load(&self.words[word])
+    }
+
+    /// Makes all words of these shards zero, and gives their memory back to the system. Returns whether it took it. No
+    /// other thread writes to these shards.
+    pub fn give_back(&self, shards: Range<usize>) -> bool {
+        let words = self.geometry.words();
+        give_back(&self.words[shards.start * words..shards.end * words])
     }
 
     fn stripe_of_word(&self, word: usize) -> usize {

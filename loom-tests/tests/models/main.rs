@@ -18,6 +18,7 @@ mod batches;
 mod exclusion;
 mod forgetting;
 mod growth;
+mod joins;
 mod journals;
 mod ledger;
 mod lookups;

@@ -6,14 +6,19 @@
 //! shard of lower depth is in several adjacent entries.
 //!
 //! A split replaces the shard's entry by one for each half. If the list has no two entries for the shard, a
-//! list of the next level is made first, with each entry twice. Old lists are kept until the filter is
-//! dropped, so no reader has to be waited for; together they are about as long as the newest. (A filter
-//! loaded from a file has no old lists at first.) An old list is right about each shard for which it has an
-//! entry. Where it has [`SPLIT`] instead, a newer list has the entry.
+//! list of the next level is made first, with each entry twice. All lists up to the level of the one in use are kept
+//! up to date, each as far as it can be: it has the entries of all shards that are no deeper than its level. Where a
+//! shard is deeper, it has [`SPLIT`], and the list in use has the entries. (A filter loaded from a file has no
+//! shorter lists at first.)
+//!
+//! A join of two halves replaces their entries by that of the whole shard. Once no shard is as deep as the list in
+//! use, a shorter one comes into use. No reader has to be waited for: a longer list keeps its place, but all its
+//! entries become [`SPLIT`], which takes no memory, and a reader that still finds it there turns to the list in use.
 //!
 //! A lookup keeps the entry that it read as a [`SeenEntry`], which is valid for as long as the entry is
-//! unchanged. A split stores the entries of both halves while the versions of all the shard's stripes are
-//! odd; [`split`](mod@crate::backend::growing::split) explains why lookups stay right.
+//! unchanged. Splits and joins store entries while the versions of all stripes of the shards are
+//! odd; [`split`](mod@crate::backend::growing::split) and [`join`](mod@crate::backend::growing::join) explain why
+//! lookups stay right.
 //!
 //! # Orderings
 //!
@@ -23,7 +28,7 @@
 //! | an entry, read | `Acquire` | the same. Twin `an_entry_is_read_relaxed` |
 //! | a list, added | `Release` (in [`AppendList`]) | a reader finds the list complete, and a reader of [`SPLIT`] finds a newer one. Twin `a_list_is_added_relaxed` |
 //! | the newest list, read | `Acquire` (in [`AppendList`]) | the same. Twin `the_newest_list_is_read_relaxed` |
-//! | an entry, again | `Relaxed` | after the reader's loads of words and versions, which are `Acquire`; the entry is stored before the versions become even, which is `Release` |
+//! | an entry, again, without a lock | `Acquire` | the entry may be the same as before after a split and a join. Then the reader's last load of the version sees that of the join. Twin `an_entry_is_read_again_relaxed` |
 
 use crate::backend::growing::site::{Entry, Site};
 use crate::backend::growing::tables::Tables;
@@ -32,6 +37,7 @@ use crate::layout::geometry::Mixed;
 use crate::layout::roots::{Position, Roots};
 use crate::rule::rule;
 use crate::sync::{AppendList, AtomicPtr, Gauge, Mutex, Ordering, read_owned_pointer};
+use crate::table::memory::give_back;
 
 /// One more than the greatest depth of a shard.
 pub const MAX_LEVELS: usize = 32;
@@ -40,7 +46,7 @@ pub const MAX_LEVELS: usize = 32;
 /// all items so that they share their first bits, splits do not help, and each would double the directory.
 pub const MAX_ENTRIES: usize = if SMALL { 1 << 16 } else { 64 };
 
-/// In place of an entry: the shard has been split, and this list is too short for its halves.
+/// In place of an entry: the shard is deeper than this list, or the list is longer than the one in use.
 pub const SPLIT: Entry = Entry::NONE;
 
 type Slot = AtomicPtr<Site>;
@@ -54,8 +60,6 @@ struct List {
 pub struct Directory {
     roots: Roots,
     lists: AppendList<List>,
-    /// The number of entries of all lists together.
-    entries: Gauge,
     /// The number of shards of each depth.
     shards_of_depth: [Gauge; MAX_LEVELS],
     /// Held while entries are stored or a list is added.
@@ -93,10 +97,8 @@ impl Directory {
             shards_of_depth[depth as usize % MAX_LEVELS].add(1);
         }
         let list = List::of(level, roots.count << level, entries)?;
-        let entries = Gauge::new();
-        entries.set(list.slots.len() as u64);
         let (lists, changes) = (AppendList::new(list), Mutex::new(()));
-        Some(Directory { roots, lists, entries, shards_of_depth, changes })
+        Some(Directory { roots, lists, shards_of_depth, changes })
     }
 
     #[inline]
@@ -110,7 +112,7 @@ impl Directory {
         list.map_or(&[], |list| &list.slots)
     }
 
-    /// Returns the level of the newest list.
+    /// Returns the level of the list in use.
     pub fn level(&self) -> u32 {
         self.lists.newest().level()
     }
@@ -129,7 +131,7 @@ impl Directory {
             let slot = &list.slots[position.range_of(list.each)];
             let order = rule!("an_entry_is_read_relaxed", Ordering::Acquire, Ordering::Relaxed);
             let entry = Entry::of_word(slot.load(order));
-            // Before `SPLIT` was stored here, a newer list had been added.
+            // Before `SPLIT` was stored here, another list had come into use.
             if entry != SPLIT {
                 return SeenEntry { slot, entry, hash };
             }
@@ -149,9 +151,14 @@ impl Directory {
         self.roots.position(hash).range(level)
     }
 
+    /// Returns the size of all lists in bytes, without the entries of those that are longer than the one in use.
     pub fn heap_bytes(&self) -> usize {
-        self.entries.get() as usize * size_of::<Slot>()
-            + self.lists.all().count() * AppendList::<List>::BYTES_OF_EACH
+        let level = self.level();
+        let bytes = |list: &List| {
+            let entries = if list.level() <= level { list.slots.len() } else { 0 };
+            entries * size_of::<Slot>() + AppendList::<List>::BYTES_OF_EACH
+        };
+        self.lists.all().map(bytes).sum()
     }
 
     /// Returns the size in bytes of the list of a level, in a directory that began with `roots` shards.
@@ -167,12 +174,11 @@ impl Directory {
 
     /// Returns the bytes that [`deepen`](Self::deepen) would add.
     pub fn missing_bytes(&self, depth: u32) -> usize {
-        let has_one = self.lists.all().any(|list| list.level() >= depth);
-        if has_one { 0 } else { self.bytes_of(depth) }
+        if self.level() >= depth { 0 } else { self.bytes_of(depth) }
     }
 
     /// Ensures that there are entries for shards of this depth, which is at most one more than the level of
-    /// the newest list.
+    /// the list in use.
     pub fn deepen(&self, depth: u32) -> Result<(), NoMemory> {
         let _alone = self.changes.lock();
         let old = self.lists.newest_alone();
@@ -182,12 +188,46 @@ impl Directory {
         if depth as usize == MAX_LEVELS {
             return Err(NoMemory);
         }
-        let entries = old.slots.iter().map(|slot| Entry::of_word(slot.load(Ordering::Relaxed)));
-        let twice = entries.flat_map(|entry| [entry, entry]);
-        let list = List::of(depth, 2 * old.slots.len(), twice).ok_or(NoMemory)?;
-        self.entries.set(self.entries.get() + list.slots.len() as u64);
-        self.lists.add(list);
+        let twice = old.entries().flat_map(|entry| [entry, entry]);
+        self.use_list(depth, 2 * old.slots.len(), twice)
+    }
+
+    /// Brings the list of a level into use, with these entries. The caller holds the lock of the changes.
+    fn use_list(
+        &self,
+        level: u32,
+        count: usize,
+        entries: impl Iterator<Item = Entry>,
+    ) -> Result<(), NoMemory> {
+        let mut entries = Some(entries);
+        let fill = |list: &List| {
+            let slots = list.slots.iter().zip(entries.take().into_iter().flatten());
+            slots.for_each(|(slot, entry)| slot.store(entry.word(), Ordering::Release));
+        };
+        if !self.lists.renew(|list| list.level() == level, fill)
+            && let Some(entries) = entries
+        {
+            self.lists.add(List::of(level, count, entries).ok_or(NoMemory)?);
+        }
         Ok(())
+    }
+
+    /// Brings a shorter list into use, if no shard is as deep as the one in use, and gives back what is longer.
+    pub fn become_shallower(&self) {
+        let _alone = self.changes.lock();
+        let old = self.lists.newest_alone();
+        let deepest = self.shards_of_depth.iter().rposition(|shards| shards.get() > 0);
+        let deepest = deepest.unwrap_or(0) as u32;
+        if deepest >= old.level() {
+            return;
+        }
+        let each = 1 << (old.level() - deepest);
+        let entries = old.entries().step_by(each);
+        // If there is no memory for a shorter list, this one stays.
+        if self.use_list(deepest, old.slots.len() / each, entries).is_ok() {
+            let longer = self.lists.all().filter(|list| list.level() > deepest);
+            longer.for_each(|list| _ = give_back(&list.slots));
+        }
     }
 
     /// Replaces the entries of the seen shard by those of its two halves. The caller holds the shard's locks,
@@ -200,14 +240,8 @@ impl Directory {
         let newest = self.lists.newest_alone().level();
         let first = rule!("only_the_newest_list_learns_of_a_split", depth + 1, newest);
         for level in first..=newest {
-            let half = 1 << (level - depth - 1);
-            let slots = self.list(level).get(2 * half * index..2 * half * (index + 1));
-            for (number, slot) in slots.unwrap_or(&[]).iter().enumerate() {
-                let entry = if number < half { lower } else { upper };
-                let order =
-                    rule!("an_entry_is_stored_relaxed", Ordering::Release, Ordering::Relaxed);
-                slot.store(entry.word(), order);
-            }
+            self.store(level, (2 * index, depth + 1), lower);
+            self.store(level, (2 * index + 1, depth + 1), upper);
         }
         let old = self.list(depth).get(index);
         if let Some(slot) = rule!("an_old_list_keeps_the_entry_of_a_split_shard", old, None) {
@@ -215,6 +249,44 @@ impl Directory {
         }
         self.shards_of_depth[lower.depth() as usize % MAX_LEVELS].add(2);
         self.shards_of_depth[depth as usize % MAX_LEVELS].add(-1);
+    }
+
+    /// Replaces the entries of two halves by that of the shard that they make up together. The caller holds the
+    /// locks of both.
+    pub fn unite(&self, lower: SeenEntry<'_>, whole: Entry) {
+        let _alone = self.changes.lock();
+        let depth = whole.depth();
+        let index = self.index(lower.hash, depth);
+        for level in depth..=self.lists.newest_alone().level() {
+            self.store(level, (index, depth), whole);
+        }
+        self.shards_of_depth[depth as usize % MAX_LEVELS].add(1);
+        self.shards_of_depth[lower.depth() as usize % MAX_LEVELS].add(-2);
+    }
+
+    /// Stores the entry of the shard with this index among those of its depth in the list of a level, if there is one.
+    fn store(&self, level: u32, (index, depth): (usize, u32), entry: Entry) {
+        let each = 1 << (level - depth);
+        let slots = self.list(level).get(each * index..each * (index + 1));
+        for slot in slots.unwrap_or(&[]) {
+            let order = rule!("an_entry_is_stored_relaxed", Ordering::Release, Ordering::Relaxed);
+            slot.store(entry.word(), order);
+        }
+    }
+
+    /// Returns the shard of the other half, if that has not been split itself. A root has none.
+    pub fn sibling(&self, seen: SeenEntry<'_>) -> Option<SeenEntry<'_>> {
+        let depth = seen.depth();
+        if depth == 0 {
+            return None;
+        }
+        let other = self.roots.first_hash(self.index(seen.hash, depth) ^ 1, depth)?;
+        Some(self.look_up(other)).filter(|other| other.depth() == depth)
+    }
+
+    /// Whether the shard is the upper half of what it was split from.
+    pub fn is_upper(&self, seen: SeenEntry<'_>) -> bool {
+        self.index(seen.hash, seen.depth()) % 2 == 1
     }
 
     /// Returns the shards, in the order of their hashes.
@@ -255,6 +327,11 @@ impl List {
         self.each.trailing_zeros()
     }
 
+    /// Returns the entries to a caller that holds the lock of the changes.
+    fn entries(&self) -> impl Iterator<Item = Entry> {
+        self.slots.iter().map(|slot| Entry::of_word(slot.load(Ordering::Relaxed)))
+    }
+
     fn of(level: u32, count: usize, entries: impl Iterator<Item = Entry>) -> Option<Self> {
         let mut slots = Vec::new();
         slots.try_reserve_exact(count).ok()?;
@@ -279,10 +356,11 @@ impl<'a> SeenEntry<'a> {
         self.hash
     }
 
-    /// Whether the entry is unchanged.
+    /// Whether the entry is unchanged, or the same again.
     #[inline]
     pub fn holds(self) -> bool {
-        self.slot.load(Ordering::Relaxed) == self.entry.word()
+        let order = rule!("an_entry_is_read_again_relaxed", Ordering::Acquire, Ordering::Relaxed);
+        self.slot.load(order) == self.entry.word()
     }
 
     /// The same for a caller that holds a lock of the shard; the entry changes only under all of its locks.

@@ -177,6 +177,15 @@ impl Ledger {
         balance
     }
 
+    /// Gives the balance of the second shard to the first, which gets this surplus. The caller holds all locks of both.
+    pub fn unite(&self, [first, second]: [&Site; 2], surplus: u64) {
+        let _items = self.items.lock();
+        let mut balance = first.balance();
+        balance.add_all(&second.balance());
+        first.record(surplus, &balance);
+        second.record(0, &ByStamp::default());
+    }
+
     /// Takes the balances of all cleared shards off the ledger.
     pub fn take_off(&self, balances: &ByStamp) {
         let mut items = self.items.lock();

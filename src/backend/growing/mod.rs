@@ -3,7 +3,7 @@
 //! * [`list`] holds few items in little memory, and [`list_growth`] makes it longer and ends it; each thread
 //!   keeps the slots that it has looked into in a [`slots_cache`];
 //! * [`sharded`] has the shards, each of which is [split](mod@split) when it is full, if [a split
-//!   helps](sharded::split_policy);
+//!   helps](sharded::split_policy), and [joined](mod@join) with its other half when both are nearly empty;
 //! * [`ledger`] counts the items that exhausted lanes stand for;
 //! * [`expiry`] passes ticks through the list or the shards.
 //!
@@ -39,6 +39,7 @@
 
 pub mod directory;
 mod expiry;
+pub mod join;
 pub mod ledger;
 pub mod list;
 pub mod list_growth;

@@ -9,6 +9,7 @@
 //! split is refused.
 
 mod expiry;
+mod joins;
 mod merge;
 #[cfg(loom)]
 mod mistakes;
@@ -20,6 +21,7 @@ mod width;
 
 use crate::backend::growing::directory::{Directory, MAX_ENTRIES, NoMemory, SeenEntry};
 use crate::backend::growing::ledger::Ledger;
+use crate::backend::growing::sharded::joins::Joins;
 use crate::backend::growing::sharded::split_policy::split_helps;
 use crate::backend::growing::site::{Entry, Site};
 use crate::backend::growing::split::{Sorted, split};
@@ -88,8 +90,9 @@ pub struct Sharded<const WIDE: bool> {
     geometry: Geometry,
     directory: Directory,
     shared: Shared<WIDE>,
-    /// Held while the tables or the directory grow.
+    /// Held while the tables or the directory grow or shrink.
     purchases: Mutex<()>,
+    joins: Joins,
     max_bytes: Gauge,
     /// The plan that the filter was made by. Its limit may have changed since.
     plan: GrowthPlan,
@@ -109,7 +112,8 @@ impl<const WIDE: bool> Sharded<WIDE> {
         let shared = Shared { shrinking, tables, ledger, ticking: None };
         let (purchases, max_bytes) = (Mutex::new(()), Gauge::new());
         max_bytes.set(plan.max_bytes as u64);
-        Sharded { geometry, directory, shared, purchases, max_bytes, plan }
+        let joins = Joins::new();
+        Sharded { geometry, directory, shared, purchases, joins, max_bytes, plan }
     }
 
     /// Makes the shards that a filter of this plan begins with.
@@ -231,6 +235,11 @@ impl<const WIDE: bool> Sharded<WIDE> {
         let (site, depth) = (self.site(seen), seen.depth() + 1);
         let shrinking = &self.shared.shrinking;
         let (new, new_locked) = self.allocate(depth)?;
+        rule!(
+            "a_split_sweeps_by_the_locks_of_one_shard",
+            _ = shard.sweep_moved(locked, shard.own_stripes()),
+            ()
+        );
         let upper = (new.shard::<WIDE>(), &new_locked);
         split(shard, locked, upper, shrinking, |Sorted { surplus, newly_exhausted, has_twins }| {
             let halves = [site, new];
@@ -285,12 +294,13 @@ impl<const WIDE: bool> Sharded<WIDE> {
         let entries = self.directory.missing_bytes(depth);
         let left = self.max_bytes().checked_sub(self.bytes() + entries).ok_or(limit)?;
         let for_a_table = left.saturating_sub(self.directory.bytes_of(depth + 1));
-        let unused = self.shared.tables.next_unused(for_a_table).map_err(Full::new)?;
+        let tables = &self.shared.tables;
+        let spare = tables.next_unused(for_a_table).map_err(Full::new)?;
         self.directory.deepen(depth).map_err(|NoMemory| Full::new(FullKind::NoMemory))?;
-        rule!("a_new_shard_is_counted_before_it_is_locked", (), self.shared.tables.use_next());
-        let Ok(locked) = unused.shard::<WIDE>().lock_all();
-        rule!("a_new_shard_is_counted_before_it_is_locked", self.shared.tables.use_next(), ());
-        Ok((unused, locked))
+        rule!("a_new_shard_is_counted_before_it_is_locked", (), tables.take_into_use(spare));
+        let Ok(locked) = spare.site.shard::<WIDE>().lock_all();
+        rule!("a_new_shard_is_counted_before_it_is_locked", tables.take_into_use(spare), ());
+        Ok((spare.site, locked))
     }
 }
 

@@ -38,6 +38,8 @@ pub struct Site {
     /// are not exhausted. It is set under all locks of the shard. A removal, which holds only some of them,
     /// subtracts the share of its lane, and so does a tick.
     ///
+    /// The second is the [`Use`] of the shard. It is set under all its locks.
+    ///
     /// The other figures are the balance of the shard in the [ledger](crate::backend::growing::ledger), one
     /// for each stamp.
     figures: Box<[Gauge]>,
@@ -45,9 +47,23 @@ pub struct Site {
 
 const _: () = assert!(size_of::<Site>() == 64);
 
+/// The number of figures before the balance.
+const BEFORE_BALANCE: usize = 2;
+
 /// Returns the number of figures of each shard.
 fn figures(geometry: &Geometry) -> usize {
-    1 + geometry.lanes().most_stamps() as usize + 1
+    BEFORE_BALANCE + geometry.lanes().most_stamps() as usize + 1
+}
+
+/// What a shard is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// It waits for a split. It has no items, and its memory has been written or not.
+    Spare,
+    /// The same, and the system has its memory.
+    GivenBack,
+    /// The directory has its entry, or will have it before any of its locks is released.
+    Items,
 }
 
 // SAFETY: a `Site` is a share of the table, and lends references to parts of the table.
@@ -102,8 +118,9 @@ impl Site {
         &self.table
     }
 
+    /// The shard's number in its table.
     #[inline]
-    fn number(&self) -> usize {
+    pub fn number(&self) -> usize {
         self.number as usize
     }
 
@@ -140,20 +157,21 @@ impl Site {
 
     /// Returns the balance of the shard in the [ledger](crate::backend::growing::ledger).
     pub fn balance(&self) -> ByStamp {
-        ByStamp::of(self.figures[1..].iter().map(|items| items.get().cast_signed()))
+        let balance = &self.figures[BEFORE_BALANCE..];
+        ByStamp::of(balance.iter().map(|items| items.get().cast_signed()))
     }
 
     /// Sets the figures of the shard. Either no other thread has access to it, or the caller holds all its
     /// locks and the ledger's.
     pub fn record(&self, surplus: u64, balance: &ByStamp) {
         self.surplus_gauge().set(surplus);
-        let figures = self.figures[1..].iter().zip(balance.figures());
+        let figures = self.figures[BEFORE_BALANCE..].iter().zip(balance.figures());
         figures.for_each(|(own, items)| own.set(items.cast_unsigned()));
     }
 
     /// Returns the part of the balance with this stamp. It changes under the ledger's lock.
     pub fn balance_of(&self, stamp: usize) -> &Gauge {
-        &self.figures[1 + stamp]
+        &self.figures[BEFORE_BALANCE + stamp]
     }
 
     /// Returns the gauge of the [surplus](Self::surplus).
@@ -163,6 +181,23 @@ impl Site {
 
     pub fn surplus(&self) -> u64 {
         self.surplus_gauge().get()
+    }
+
+    pub fn used_for(&self) -> Use {
+        match self.figures[1].get() {
+            0 => Use::Spare,
+            1 => Use::GivenBack,
+            _ => Use::Items,
+        }
+    }
+
+    pub fn is_in_use(&self) -> bool {
+        self.used_for() == Use::Items
+    }
+
+    /// Either no other thread has access to the shard, or the caller holds all its locks.
+    pub fn set_used_for(&self, purpose: Use) {
+        self.figures[1].set(purpose as u64);
     }
 
     /// Returns how many absent items the lanes of the shard match, in units of a new lane.

@@ -15,7 +15,7 @@
 //! A split holds the locks of all the shard's stripes and does, in this order:
 //!
 //! ```text
-//! S1  make the versions of all stripes of the shard odd
+//! S1  make the versions of all stripes of both shards odd
 //! S2  store the words of the upper half in the new shard, and of the lower half in the old one
 //! S3  store the entries of both halves in the directory
 //! S4  make the versions even, two more than before
@@ -27,20 +27,23 @@
 //! L1  read the entry, and derive the item's fingerprint from its depth
 //! L2  read the version of one of the item's two stripes
 //! L3  read both words
-//! L4  read that version again. Even at L2 and unchanged? Otherwise start over at L2.
-//! L5  read the entry again. Unchanged? Otherwise start over at L1.
+//! L4  read the entry again. Unchanged? Otherwise start over at L1.
+//! L5  read that version again. Even at L2 and unchanged? Otherwise start over at L2.
 //!     Then the words give the answer, yes or no.
 //! ```
 //!
 //! The answer is right because L1 and L3 saw the shard at the same depth:
 //!
 //! * Suppose L1 read the old entry. If L3 reads a word that S2 stored, the lookup sees S1 from then on, since
-//!   words are stored `Release` and loaded `Acquire`. So L4 reads an odd version, or the version of S4; and
+//!   words are stored `Release` and loaded `Acquire`. So L5 reads an odd version, or the version of S4; and
 //!   the lookup has to retry unless L2 had read the version of S4, too. In that case L2 came after S4, so S3
-//!   is visible to this lookup, and L5 finds another entry.
+//!   is visible to this lookup, and L4 finds another entry.
 //! * Suppose L1 read the new entry of either half. All words of both halves were stored before it,
 //!   so L3 sees no word from before the split; and if another split has begun since, the first case
 //!   applies to that one.
+//!
+//! (The page on [joins](mod@crate::backend::growing::join), after which an old entry may come back, has the reason for
+//! the order of L4 and L5, and for the versions of the new shard.)
 //!
 //! A hit is validated like a miss, unlike in a fixed filter. There the meaning of a lane never changes; here
 //! a lane may be read with one bit too many or too few, and then match another item.
@@ -116,6 +119,9 @@ pub fn split<const WIDE: bool, L: Lease>(
         }
     }
     let _moving = shard.write_section(locked, &all);
+    let of_upper: StripeSet<SHARD_STRIPES> = upper.own_stripes().collect();
+    let of_upper = rule!("versions_of_a_new_shard_stay_even", of_upper, [].into_iter().collect());
+    let _coming = upper.write_section(upper_locked, &of_upper);
     let lanes = shard.lanes();
     let mut sorted = Sorted::default();
     let mut counted = [0, 0];

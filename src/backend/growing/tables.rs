@@ -7,8 +7,12 @@
 //!
 //! Where a limit leaves room for fewer shards, a table may be smaller, but never less than a 64th of the
 //! present shards.
+//!
+//! A shard that a join leaves without items gives its memory back to the system, where it stands: its words read as
+//! zero from then on. What is left of it is a two-hundredth, its site and its stripes. The next split takes the first
+//! shard that has no items, so the last tables are the first that become empty.
 
-use crate::backend::growing::site::{Entry, Site};
+use crate::backend::growing::site::{Entry, Site, Use};
 use crate::error::FullKind;
 use crate::layout::geometry::Geometry;
 use crate::sync::{AppendList, Gauge};
@@ -42,8 +46,21 @@ pub struct Tables {
     sites: AppendList<Sites>,
     /// The number of shards in use.
     shards: Gauge,
+    /// No shard from this number on was ever in use.
+    never_used: Gauge,
+    /// All shards below this number are in use.
+    first_spare: Gauge,
+    /// The number of shards whose memory the system has.
+    given_back: Gauge,
     /// The size of all tables, in bytes.
     bytes: Gauge,
+}
+
+/// The shard that comes into use next.
+#[derive(Clone, Copy)]
+pub struct Spare<'a> {
+    pub site: &'a Site,
+    number: usize,
 }
 
 impl Tables {
@@ -58,11 +75,24 @@ impl Tables {
     /// `roots` shards.
     pub fn restore(roots: usize, table: Table, shards: usize) -> Result<Self, usize> {
         let geometry = table.geometry().with_shards(roots);
-        let (in_use, bytes) = (Gauge::new(), Gauge::new());
-        in_use.set(shards as u64);
+        let bytes = Gauge::new();
         bytes.set(Self::bytes(table.geometry()) as u64);
         let sites = AppendList::new(sites_of(table)?);
-        Ok(Tables { geometry, sites, shards: in_use, bytes })
+        let [in_use, never_used, first_spare, given_back] = [const { Gauge::new() }; 4];
+        let tables =
+            Tables { geometry, sites, shards: in_use, never_used, first_spare, given_back, bytes };
+        tables.use_first(shards);
+        Ok(tables)
+    }
+
+    /// Makes the first `shards` shards those in use.
+    fn use_first(&self, shards: usize) {
+        for (number, site) in self.numbered(0) {
+            site.set_used_for(if number < shards { Use::Items } else { Use::Spare });
+        }
+        for gauge in [&self.shards, &self.never_used, &self.first_spare] {
+            gauge.set(shards as u64);
+        }
     }
 
     /// Makes tables for a filter that began with this geometry. The first table has `shards` shards, none of
@@ -96,8 +126,9 @@ impl Tables {
         self.shards.get() as usize
     }
 
+    /// Returns the number of segments of all shards that ever were in use.
     pub fn segments(&self) -> usize {
-        self.shards() * self.geometry.stripes() as usize
+        self.never_used.get() as usize * self.geometry.stripes() as usize
     }
 
     pub fn items(&self) -> i64 {
@@ -105,35 +136,84 @@ impl Tables {
         tables.map(|table| table.stripes().all_items()).sum()
     }
 
+    /// Returns the memory that the tables take. What the system has is not a part of it.
     pub fn heap_bytes(&self) -> usize {
-        self.bytes.get() as usize
+        (self.bytes.get() - self.given_back.get() * self.bytes_of_words()) as usize
+    }
+
+    /// Returns the size of a shard's words, in bytes.
+    fn bytes_of_words(&self) -> u64 {
+        (self.geometry.words() * size_of::<u64>()) as u64
     }
 
     /// Returns the sites of all shards in use, with their numbers, from number `start` on.
     pub fn sites_from(&self, start: usize) -> impl Iterator<Item = (usize, &Site)> {
+        self.all_from(start).filter(|(_, site)| site.is_in_use())
+    }
+
+    /// The same, with those that were in use before.
+    pub fn all_from(&self, start: usize) -> impl Iterator<Item = (usize, &Site)> {
+        self.numbered(start).take_while(|(number, _)| *number < self.never_used.get() as usize)
+    }
+
+    /// Returns all sites from number `start` on.
+    fn numbered(&self, start: usize) -> impl Iterator<Item = (usize, &Site)> {
         let mut before = 0;
         let tables = self.sites.all().map(move |sites| {
             let first = before;
             before += sites.len();
             (first, sites)
         });
-        tables
-            .flat_map(move |(first, sites)| {
-                let skipped = start.saturating_sub(first).min(sites.len());
-                (first + skipped..).zip(&sites[skipped..])
-            })
-            .take_while(|(number, _)| *number < self.shards())
+        tables.flat_map(move |(first, sites)| {
+            let skipped = start.saturating_sub(first).min(sites.len());
+            (first + skipped..).zip(&sites[skipped..])
+        })
     }
 
     /// Returns the shard that comes into use next. If all shards are in use, allocates a table of at most
     /// `bytes` bytes. One caller at a time.
-    pub fn next_unused(&self, bytes: usize) -> Result<&Site, FullKind> {
+    pub fn next_unused(&self, bytes: usize) -> Result<Spare<'_>, FullKind> {
         self.next_with(bytes, |shards| shards.div_ceil(MIN_PART), Table::prefaulted)
     }
 
     /// Takes that shard into use. From now on, iterations over all shards include it.
-    pub fn use_next(&self) {
-        self.shards.set(self.shards.get() + 1);
+    pub fn take_into_use(&self, Spare { site, number }: Spare<'_>) {
+        self.given_back.add(-i64::from(site.used_for() == Use::GivenBack));
+        site.set_used_for(Use::Items);
+        self.shards.add(1);
+        let after = number as u64 + 1;
+        self.first_spare.set(after);
+        self.never_used.set(after.max(self.never_used.get()));
+    }
+
+    /// Takes a shard out of use, and gives its memory back to the system; and that of its whole table, if no other shard
+    /// of it is in use. The caller holds all locks of the shard, whose items are elsewhere, and no shard comes into use
+    /// meanwhile.
+    pub fn take_out_of_use(&self, site: &Site) {
+        let mut first = 0;
+        for sites in self.sites.all() {
+            if sites.as_ptr_range().contains(&std::ptr::from_ref(site)) {
+                site.set_used_for(Use::Spare);
+                self.shards.add(-1);
+                let number = (first + site.number()) as u64;
+                self.first_spare.set(number.min(self.first_spare.get()));
+                let is_idle = sites.iter().all(|site| !site.is_in_use());
+                self.give_back(if is_idle { sites } else { std::slice::from_ref(site) });
+                return;
+            }
+            first += sites.len();
+        }
+    }
+
+    /// Gives the memory of adjacent shards of a table back, if the system takes it.
+    fn give_back(&self, sites: &[Site]) {
+        let Some(first) = sites.first() else { return };
+        if first.table().give_back(first.number()..first.number() + sites.len()) {
+            for site in sites.iter().filter(|site| site.used_for() == Use::Spare) {
+                site.set_used_for(Use::GivenBack);
+                self.given_back.add(1);
+            }
+        }
     }
 
     /// Takes the next shard of a filter that is filled shard by shard into use. A large new table is not
@@ -143,30 +223,29 @@ impl Tables {
             true => Table::new(geometry),
             false => Table::prefaulted(geometry),
         };
-        let site = self.next_with(bytes, |_| 1, table)?;
-        self.use_next();
-        Ok(site)
+        let spare = self.next_with(bytes, |_| 1, table)?;
+        self.take_into_use(spare);
+        Ok(spare.site)
     }
 
-    /// Returns the next unused shard. Shards come into use in order, table after table. A new table has at
-    /// least as many shards as `least` returns for the present number of shards.
+    /// Returns the first unused shard. A new table has at least as many shards as `least` returns for the present
+    /// number of shards.
     fn next_with(
         &self,
         bytes: usize,
         least: impl Fn(usize) -> usize,
         make: impl Fn(Geometry) -> Result<Table, usize>,
-    ) -> Result<&Site, FullKind> {
+    ) -> Result<Spare<'_>, FullKind> {
         let bought: usize = self.sites.all().map(|sites| sites.len()).sum();
         if self.shards() == bought {
             self.allocate(bought, least(bought), bytes, make)?;
         }
-        let mut number = self.shards();
-        let next = self.sites.all().find_map(|sites| {
-            let site = sites.get(number);
-            number = number.saturating_sub(sites.len());
-            site
-        });
-        next.ok_or(FullKind::NoMemory)
+        let mut next = self.numbered(self.first_spare.get() as usize);
+        let (number, site) = next.find(|(_, site)| !site.is_in_use()).ok_or(FullKind::NoMemory)?;
+        if site.used_for() == Use::GivenBack && bytes < self.bytes_of_words() as usize {
+            return Err(FullKind::LimitReached);
+        }
+        Ok(Spare { site, number })
     }
 
     /// Adds a table of at least `least` shards and at most `bytes` bytes to tables that have `shards` shards.
@@ -215,7 +294,7 @@ impl Tables {
             bytes += Self::bytes(&self.geometry.with_shards(sites.len()));
         }
         self.sites.truncate(tables);
-        self.shards.set(shards as u64);
+        self.use_first(shards);
         self.bytes.set(bytes as u64);
     }
 }

@@ -5,6 +5,11 @@
 //! split; or it reaches the shard later, so it has not ended before the split, and reaches the new shard too.
 //! There it waits for the split to end, however early it arrives: a new shard is fully locked before it is
 //! counted, and until its items, its figures and the directory's entries are stored.
+//!
+//! A shard may also move to a place where the pass has been: a split takes the place of a shard that has been joined
+//! to another, and a join moves what the upper half has. So the pass marks the stripes of what has no items, too, and
+//! who has locked all shards of a split or a join sweeps them once more: the locks show it a tick that has passed any
+//! of them.
 
 use crate::backend::growing::sharded::Sharded;
 use crate::backend::growing::site::Site;
@@ -20,7 +25,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
     /// Calls `act` for each of these segments, with the site of its shard and the index of its stripe.
     fn in_each(&self, segments: Range<usize>, mut act: impl FnMut(&Site, usize)) {
         let in_a_shard = self.geometry.stripes() as usize;
-        let sites = self.shared.tables.sites_from(segments.start / in_a_shard);
+        let sites = self.shared.tables.all_from(segments.start / in_a_shard);
         for (number, site) in sites.take_while(|(number, _)| number * in_a_shard < segments.end) {
             let first = number * in_a_shard;
             let here = segments.start.max(first)..segments.end.min(first + in_a_shard);
@@ -38,7 +43,7 @@ impl<const WIDE: bool> SweepTarget for Sharded<WIDE> {
         set();
     }
 
-    /// Returns the number of segments of all shards in use.
+    /// Returns the number of segments of all shards that are in use, or were.
     fn segments(&self) -> usize {
         rule!("a_tick_passes_by_what_is_split_off", (), {
             return self.geometry.stripes() as usize;
@@ -51,7 +56,8 @@ impl<const WIDE: bool> SweepTarget for Sharded<WIDE> {
         let shrinking = &self.shared.shrinking;
         self.in_each(segments, |site, stripe| {
             let expiring = |words: &[u64]| site.expiring(shrinking, words, now);
-            site.shard::<WIDE>().sweep(stripe, now, expiring);
+            // What is out of use may have no memory either. Whoever splits a shard into it next has to see the time.
+            site.shard::<WIDE>().sweep_if(stripe, now, || site.is_in_use(), expiring);
         });
     }
 

@@ -1,5 +1,6 @@
 //! Access to the shards of a growing filter for loom models. Under loom only.
 
+use crate::backend::growing::join::Whole;
 use crate::backend::growing::sharded::Sharded;
 use crate::backend::growing::site::{Entry, Site};
 use crate::error::Full;
@@ -10,7 +11,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
     /// Returns the site of the shard with this number.
     #[doc(hidden)]
     pub fn site_of(&self, shard: usize) -> Option<&Site> {
-        self.shared.tables.sites_from(shard).next().map(|(_, site)| site)
+        self.shared.tables.all_from(shard).next().map(|(_, site)| site)
     }
 
     /// Calls `act` while no leftover lanes are erased.
@@ -39,6 +40,16 @@ impl<const WIDE: bool> Sharded<WIDE> {
         let seen = self.directory.assume(hash, level, entry);
         let (shard, place) = self.located(seen, self.position(hash));
         self.split(shard, place)
+    }
+
+    /// Joins the shard of this item with its other half.
+    #[doc(hidden)]
+    pub fn join_halves(&self, hash: Mixed) -> bool {
+        let seen = self.directory.look_up(hash);
+        let Some(other) = self.directory.sibling(seen) else { return false };
+        let upper = self.directory.is_upper(seen);
+        let [lower, upper] = if upper { [other, seen] } else { [seen, other] };
+        self.join(lower, upper, &mut Whole::new(8).expect("memory"))
     }
 
     /// Returns the number of shards that splits have added.

@@ -12,6 +12,7 @@ use crate::layout::geometry::Mixed;
 use crate::layout::sizing::GrowthPlan;
 use crate::layout::stamps::Moment;
 use crate::layout::stamps::by_stamp::ByStamp;
+use crate::sync::RwLockReadGuard;
 use crate::table::Table;
 use crate::table::ticking::{SweepTarget, Ticking};
 use std::ops::Range;
@@ -92,6 +93,21 @@ impl AnySharded {
 
     pub fn clear(&self) {
         on_width!(self, shards => shards.clear());
+    }
+
+    /// Keeps shards from being joined until the result is dropped.
+    pub fn keep_shards(&self) -> RwLockReadGuard<'_> {
+        on_width!(self, shards => shards.keep_shards())
+    }
+
+    /// Visits some shards, and joins what leaves enough room. Returns whether all have been visited.
+    pub fn join_some(&self, most: usize) -> bool {
+        on_width!(self, shards => shards.join_some(most))
+    }
+
+    /// The same for all shards.
+    pub fn join_all(&self) {
+        on_width!(self, shards => shards.join_all());
     }
 
     /// Returns the memory held, including `self`.

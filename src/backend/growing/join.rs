@@ -1,0 +1,185 @@
+//! Joining the two halves of a shard again, while other threads look up their items.
+//!
+//! (It continues the page on [splits](mod@crate::backend::growing::split), which it undoes.)
+//!
+//! When a filter has lost most of its items, its shards are nearly empty. Two shards that are the halves of one, and
+//! together leave much room in one, become one again: the *lower* takes the items of the *upper*, whose memory goes
+//! back to the system. Each item keeps the number of its bucket, or moves to its other bucket, and its lane gets back
+//! the bit that told the halves apart (see `layout/shrinking.rs`).
+//!
+//! A join holds the locks of all stripes of both shards, finds a place for each item in a copy, and then does, in this
+//! order:
+//!
+//! ```text
+//! J1  make the versions of all stripes of the lower shard odd
+//! J2  store the words of the whole in the lower shard
+//! J3  store the entry of the whole in the directory, in place of those of the halves
+//! J4  make the words of the upper shard zero, and give its memory back to the system
+//! J5  make the versions even, two more than before
+//! ```
+//!
+//! # Is a lookup right?
+//!
+//! Take the steps L1 to L5 of a lookup from the page on splits: the entry, the version, the words, the entry again, the
+//! version again. Without joins, no entry ever comes back once it has been replaced. With them it may: it names the
+//! same shard and the same depth as before a split and a join, or as before the shard was joined, had items of other
+//! hashes, was joined again, and came back. So L1 and L4 may find the same entry while the words in between had another
+//! meaning, or were those of other items.
+//!
+//! L2, L3 and L5 decide. Whenever an entry is stored, by a split or by a join, the versions of all stripes of the shard
+//! that it names are odd, and have been since before its words were changed for that. Now take the entry that L4 reads:
+//!
+//! * Suppose it was stored after L2. L4 acquires it, so L5 sees that the versions were made odd for it, which was after
+//!   L2 as well; or else L2 read an odd version. The lookup starts over.
+//! * Suppose it was stored before L2. If L3 reads words that were stored for a later entry of this shard, L5 sees another
+//!   version, for the same reason. If it reads zeros of J4, then L4, which comes later, cannot read an entry that
+//!   J3 replaced. So the words are those of the entry.
+//!
+//! This is why the version is read last, after the entry, and why a split makes the versions of the new shard odd, too:
+//! a lookup may know the shard from before.
+//!
+//! Zeros that the system puts in place of words are like stores here: J3 was done before the system took the page, and
+//! no processor still reads the page after that.
+//!
+//! # And writers?
+//!
+//! They check the entry under a lock of the shard, as on the page on splits. The entry that they find then is the present
+//! one, whether or not it has been another one meanwhile.
+//!
+//! # Can a shard be split and joined in turns?
+//!
+//! Both halves have to be emptier than any shard ever is when it is split: see
+//! `backend/growing/sharded/joins.rs`.
+//!
+//! # What becomes of exhausted lanes?
+//!
+//! An exhausted lane stays exhausted, and its item stays on the ledger. If it had a twin in the other half, both are in
+//! the whole: nobody can tell whether they are one item or two. So a shard is joined only if hardly any of its lanes
+//! are exhausted.
+
+use crate::layout::bucket::{Fingerprint, Words};
+use crate::layout::geometry::{Bucket, SHARD_STRIPES};
+use crate::layout::shrinking::Shrinking;
+use crate::rule::rule;
+use crate::shard::Shard;
+use crate::shard::lease::Lease;
+use crate::table::stripe::{Locks, StripeSet};
+
+/// The number of items that may be moved to find a place for one.
+const MOST_MOVES: usize = 500;
+
+/// The words of a shard while the items of both halves find their places.
+pub struct Whole<const WIDE: bool> {
+    words: Vec<Words>,
+}
+
+/// The figures of a joined shard.
+pub struct Joined {
+    /// The [`surplus`](crate::backend::growing::site::Site::surplus).
+    pub surplus: u64,
+    /// The number of lanes that are not exhausted.
+    pub counted: i64,
+}
+
+impl<const WIDE: bool> Whole<WIDE> {
+    /// Returns `None` if there is no memory.
+    pub fn new(buckets: usize) -> Option<Self> {
+        let mut words = Vec::new();
+        words.try_reserve_exact(buckets).ok()?;
+        words.resize(buckets, Words::default());
+        Some(Whole { words })
+    }
+
+    /// Finds places for the items of both shards, whose locks the caller holds. Returns `false` if some item has none.
+    pub fn find_places<L: Lease>(
+        &mut self,
+        (lower, lower_locked): (Shard<'_, L>, &impl Locks),
+        (upper, upper_locked): (Shard<'_, L>, &impl Locks),
+        shrinking: &Shrinking<WIDE>,
+    ) -> bool {
+        for (whole, bucket) in self.words.iter_mut().zip(lower.buckets()) {
+            *whole = joined(shrinking, lower.read_locked(lower_locked, bucket), false);
+        }
+        upper.buckets().all(|bucket| {
+            let words = joined(shrinking, upper.read_locked(upper_locked, bucket), true);
+            let lanes = shrinking.lanes();
+            let mut taken =
+                lanes.taken(words.heads).filter_map(|lane| lanes.get_whole(words, lane));
+            taken.all(|fp| self.place(shrinking, bucket, fp))
+        })
+    }
+
+    /// Places a fingerprint in this bucket or in its other one, and moves others out of the way.
+    fn place(&mut self, shrinking: &Shrinking<WIDE>, bucket: Bucket, fp: Fingerprint) -> bool {
+        let (lanes, mut bucket, mut fp) = (shrinking.lanes(), bucket, fp);
+        for moves in 0..MOST_MOVES {
+            let other = shrinking.alternate(bucket, fp);
+            for bucket in [bucket, other] {
+                let words = &mut self.words[bucket.0 as usize];
+                if let Some(lane) = lanes.empty(words.heads).first() {
+                    *words = lanes.with_whole(*words, lane, fp);
+                    return true;
+                }
+            }
+            let words = &mut self.words[other.0 as usize];
+            // Lanes take turns, so that no two fingerprints push each other out again and again.
+            let lane = lanes.taken(words.heads).nth(moves % lanes.slots());
+            let Some((lane, out)) =
+                lane.and_then(|lane| Some((lane, lanes.get_whole(*words, lane)?)))
+            else {
+                return false;
+            };
+            *words = lanes.with_whole(*words, lane, fp);
+            (bucket, fp) = (other, out);
+        }
+        false
+    }
+
+    /// Returns the figures of the whole.
+    pub fn figures(&self, shrinking: &Shrinking<WIDE>) -> Joined {
+        let figures = Joined { surplus: 0, counted: 0 };
+        self.words.iter().fold(figures, |Joined { surplus, counted }, words| {
+            let taken = shrinking.lanes().taken(words.heads).len();
+            let own = (taken - shrinking.exhausted(*words).len()) as i64;
+            let surplus = surplus + shrinking.match_weight(*words) - own as u64;
+            Joined { surplus, counted: counted + own }
+        })
+    }
+
+    /// Stores the whole in the lower shard. The caller holds all locks of both shards, and `publish` stores the entry
+    /// and the figures, and takes the upper shard out of use.
+    pub fn store<L: Lease>(
+        &self,
+        (lower, lower_locked): (Shard<'_, L>, &impl Locks),
+        (upper, upper_locked): (Shard<'_, L>, &impl Locks),
+        counted: i64,
+        publish: impl FnOnce(),
+    ) {
+        let all: StripeSet<SHARD_STRIPES> = lower.own_stripes().collect();
+        let all = rule!("versions_stay_even_in_a_join", all, [].into_iter().collect());
+        let _moving = lower.write_section(lower_locked, &all);
+        for (words, bucket) in self.words.iter().zip(lower.buckets()) {
+            if lower.read_locked(lower_locked, bucket) != *words {
+                lower.write(lower_locked, bucket, *words);
+            }
+        }
+        lower.share_out(lower_locked, counted, Bucket(0));
+        upper.share_out(upper_locked, 0, Bucket(0));
+        rule!("an_entry_of_a_whole_is_stored_after_the_versions", (), drop(_moving));
+        publish();
+    }
+}
+
+/// Returns what a bucket of one half is in the whole.
+fn joined<const WIDE: bool>(shrinking: &Shrinking<WIDE>, words: Words, is_upper: bool) -> Words {
+    let exhausted = shrinking.exhausted(words);
+    let joined = shrinking.joined(words, is_upper);
+    if exhausted.is_empty() {
+        return joined;
+    }
+    // A union takes an exhausted lane for a new entry, which is known to be of this half. Here it stays what it is.
+    let (lanes, kept) = (shrinking.lanes(), shrinking.lanes().only(words, exhausted));
+    let others = lanes.set_of(lanes.taken(words.heads).tops() & !exhausted.tops());
+    let others = lanes.only(joined, others);
+    Words { heads: others.heads | kept.heads, tails: others.tails | kept.tails }
+}

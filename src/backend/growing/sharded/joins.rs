@@ -1,0 +1,143 @@
+//! When shards are joined: which halves leave enough room, and how a filter gets smaller part by part.
+//!
+//! Shards are [joined](mod@crate::backend::growing::join) in the order of their hashes, bottom up: a shard that is an
+//! upper half is joined with the lower half before it, which has been joined as far as possible by then; and so is what
+//! becomes of both.
+//!
+//! # How full may the whole be?
+//!
+//! Seven tenths of the load that tables are planned for. A shard of random items is split at a hundredth above that
+//! load, and none is below nine tenths of it. So at least a fifth of the slots of a joined shard have to be filled
+//! before it may be split again, and three tenths of the items of a split shard have to go before its halves may be
+//! joined. (A shard that is split because it met a [crowd](super::split_policy) may be joined again; but only when
+//! somebody asks for that, or once in a tick.) If all shards are as full as they may be, a filter that was larger takes
+//! 1.4 times the memory of one that never was.
+
+use crate::backend::growing::directory::SeenEntry;
+use crate::backend::growing::join::Whole;
+use crate::backend::growing::sharded::Sharded;
+use crate::backend::growing::site::Entry;
+use crate::layout::geometry::Mixed;
+use crate::layout::sizing::planned_load;
+use crate::rule::rule;
+use crate::sync::{Mutex, RwLock, RwLockReadGuard};
+
+/// The part of the planned load that a joined shard may have.
+const ROOMY: f64 = 0.7;
+
+/// One lane of this many may be exhausted in a joined shard.
+const EXHAUSTED: usize = 128;
+
+/// What joins go by.
+pub struct Joins {
+    /// Where the next part begins. Held by the thread that joins shards.
+    next: Mutex<Option<u64>>,
+    /// Held for reading while the filter is copied shard by shard, and for writing by a join: no shard may begin or end
+    /// where a copy does not expect it.
+    copies: RwLock<()>,
+}
+
+impl Joins {
+    pub fn new() -> Self {
+        Joins { next: Mutex::new(None), copies: RwLock::new(()) }
+    }
+}
+
+impl<const WIDE: bool> Sharded<WIDE> {
+    /// Keeps shards from being joined until the result is dropped.
+    pub fn keep_shards(&self) -> RwLockReadGuard<'_> {
+        self.joins.copies.read()
+    }
+
+    /// Visits up to `most` shards, and joins those that leave enough room, beginning where the last part ended. Returns
+    /// whether all have been visited, or no shard can be joined now, because the filter is being copied.
+    pub fn join_some(&self, most: usize) -> bool {
+        self.join_from(&mut self.joins.next.lock(), most)
+    }
+
+    /// The same for all shards.
+    pub fn join_all(&self) {
+        let mut place = self.joins.next.lock();
+        *place = None;
+        self.join_from(&mut place, usize::MAX);
+    }
+
+    fn join_from(&self, place: &mut Option<u64>, most: usize) -> bool {
+        let mut next = Some(Mixed(place.unwrap_or(0)));
+        let Some(mut whole) = Whole::new(self.geometry.buckets() as usize) else {
+            *place = None;
+            return true;
+        };
+        for _ in 0..most {
+            let Some(hash) = next else { break };
+            let mut seen = self.directory.look_up(hash);
+            while self.directory.is_upper(seen)
+                && let Some(lower) = self.directory.sibling(seen)
+                && self.join(lower, seen, &mut whole)
+            {
+                seen = self.directory.look_up(hash);
+            }
+            next = self.directory.end(seen);
+        }
+        *place = next.map(|hash| hash.0);
+        if next.is_none() {
+            let _alone = self.purchases.lock();
+            self.directory.become_shallower();
+        }
+        next.is_none()
+    }
+
+    /// The number of lanes that a joined shard may have.
+    fn most_when_joined(&self) -> i64 {
+        let lanes = self.geometry.lanes();
+        let slots = f64::from(self.geometry.buckets()) * lanes.slots() as f64;
+        (slots * planned_load(lanes) * ROOMY) as i64
+    }
+
+    /// Joins two halves, if they leave enough room. Returns whether it did.
+    pub(super) fn join(
+        &self,
+        lower: SeenEntry<'_>,
+        upper: SeenEntry<'_>,
+        whole: &mut Whole<WIDE>,
+    ) -> bool {
+        let (shards, sites) = (
+            [lower, upper].map(|seen| self.shard(seen)),
+            [lower, upper].map(|seen| self.site(seen)),
+        );
+        let [in_lower, in_upper] = shards;
+        let shrinking = &self.shared.shrinking;
+        let items = || shards.iter().map(|shard| shard.all_items()).sum::<i64>();
+        let exhausted = || sites.iter().map(|site| site.exhausted(shrinking)).sum::<usize>();
+        let most = self.most_when_joined();
+        if items() > most {
+            return false;
+        }
+        let no_copy = self.joins.copies.try_write();
+        if rule!("shards_are_joined_while_they_are_copied", no_copy.is_none(), false) {
+            return false;
+        }
+        // As in a split, no leftovers are erased meanwhile.
+        let _like_a_split = self.shared.ledger.splits.read();
+        let (Ok(lower_locked), Ok(upper_locked)) = (in_lower.lock_all(), in_upper.lock_all())
+        else {
+            return false;
+        };
+        let (lower_half, upper_half) = ((in_lower, &lower_locked), (in_upper, &upper_locked));
+        let exhausted = exhausted();
+        if items() + exhausted as i64 > most || exhausted > most as usize / EXHAUSTED {
+            return false;
+        }
+        if !whole.find_places(lower_half, upper_half, shrinking) {
+            return false;
+        }
+        let figures = whole.figures(shrinking);
+        whole.store(lower_half, upper_half, figures.counted, || {
+            self.shared.ledger.unite(sites, figures.surplus);
+            self.directory.unite(lower, Entry::new(sites[0], lower.depth() - 1));
+            let _alone = self.purchases.lock();
+            self.shared.tables.take_out_of_use(sites[1]);
+        });
+        true
+    }
+}

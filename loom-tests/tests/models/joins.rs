@@ -207,3 +207,34 @@ fn an_item_is_copied_once_while_its_halves_are_joined() {
 twins! { an_item_is_copied_once_while_its_halves_are_joined:
     "an item is not in a copy once" => [shards_are_joined_while_they_are_copied],
 }
+
+/// Quarters of the upper half are joined, so that a shorter list is enough. The lower half is split, and needs a longer
+/// one.
+#[test]
+fn a_shard_is_split_while_the_directory_becomes_shallower() {
+    Model::new("shallower", 10).blocking().preemptions(3).run_in::<Grove, Mixed>(
+        |grove: &Grove| {
+            let (lower, upper) = (item(0b00, 2), item(0b11, 2));
+            grove.pretend(upper);
+            split_root(grove, &upper);
+            grove.pretend(upper);
+            grove.split(upper, Entry { shard: 1, depth: 1 });
+            grove.put(lower);
+            // Too many for a join of both halves.
+            grove.pretend(lower);
+            lower
+        },
+        &[
+            |grove, _| assert!(grove.room.join_some(usize::MAX)),
+            |grove, lower| {
+                let entry = Entry { shard: 0, depth: 1 };
+                grove.split_as_seen(*lower, 1, entry).expect("a full shard was not split");
+            },
+        ],
+        there_once,
+    );
+}
+
+twins! { a_shard_is_split_while_the_directory_becomes_shallower:
+    "exceeded maximum number of branches" => [a_directory_becomes_shallower_during_a_split],
+}

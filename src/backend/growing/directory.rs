@@ -60,6 +60,8 @@ struct List {
 pub struct Directory {
     roots: Roots,
     lists: AppendList<List>,
+    /// The level of the list in use.
+    level: Gauge,
     /// The number of shards of each depth.
     shards_of_depth: [Gauge; MAX_LEVELS],
     /// Held while entries are stored or a list is added.
@@ -98,7 +100,9 @@ impl Directory {
         }
         let list = List::of(level, roots.count << level, entries)?;
         let (lists, changes) = (AppendList::new(list), Mutex::new(()));
-        Some(Directory { roots, lists, shards_of_depth, changes })
+        let in_use = Gauge::new();
+        in_use.set(level.into());
+        Some(Directory { roots, lists, level: in_use, shards_of_depth, changes })
     }
 
     #[inline]
@@ -114,7 +118,7 @@ impl Directory {
 
     /// Returns the level of the list in use.
     pub fn level(&self) -> u32 {
-        self.lists.newest().level()
+        self.level.get() as u32
     }
 
     /// Finds the shard that owns the item now.
@@ -188,31 +192,20 @@ impl Directory {
         if depth as usize == MAX_LEVELS {
             return Err(NoMemory);
         }
-        let twice = old.entries().flat_map(|entry| [entry, entry]);
-        self.use_list(depth, 2 * old.slots.len(), twice)
-    }
-
-    /// Brings the list of a level into use, with these entries. The caller holds the lock of the changes.
-    fn use_list(
-        &self,
-        level: u32,
-        count: usize,
-        entries: impl Iterator<Item = Entry>,
-    ) -> Result<(), NoMemory> {
-        let mut entries = Some(entries);
+        let twice = || old.entries().flat_map(|entry| [entry, entry]);
         let fill = |list: &List| {
-            let slots = list.slots.iter().zip(entries.take().into_iter().flatten());
+            let slots = list.slots.iter().zip(twice());
             slots.for_each(|(slot, entry)| slot.store(entry.word(), Ordering::Release));
         };
-        if !self.lists.renew(|list| list.level() == level, fill)
-            && let Some(entries) = entries
-        {
-            self.lists.add(List::of(level, count, entries).ok_or(NoMemory)?);
+        if !self.lists.renew(|list| list.level() == depth, fill) {
+            self.lists.add(List::of(depth, 2 * old.slots.len(), twice()).ok_or(NoMemory)?);
         }
+        self.level.set(depth.into());
         Ok(())
     }
 
-    /// Brings a shorter list into use, if no shard is as deep as the one in use, and gives back what is longer.
+    /// Brings a shorter list into use, if no shard is as deep as the one in use, and gives back what is longer. No shard
+    /// is split or joined meanwhile.
     pub fn become_shallower(&self) {
         let _alone = self.changes.lock();
         let old = self.lists.newest_alone();
@@ -221,13 +214,16 @@ impl Directory {
         if deepest >= old.level() {
             return;
         }
-        let each = 1 << (old.level() - deepest);
-        let entries = old.entries().step_by(each);
-        // If there is no memory for a shorter list, this one stays.
-        if self.use_list(deepest, old.slots.len() / each, entries).is_ok() {
-            let longer = self.lists.all().filter(|list| list.level() > deepest);
-            longer.for_each(|list| _ = give_back(&list.slots));
+        // A list of that level has all entries already, since no shard is deeper.
+        if !self.lists.renew(|list| list.level() == deepest, |_| ()) {
+            let each = 1 << (old.level() - deepest);
+            let entries = old.entries().step_by(each);
+            let Some(list) = List::of(deepest, old.slots.len() / each, entries) else { return };
+            self.lists.add(list);
         }
+        self.level.set(deepest.into());
+        let longer = self.lists.all().filter(|list| list.level() > deepest);
+        longer.for_each(|list| _ = give_back(&list.slots));
     }
 
     /// Replaces the entries of the seen shard by those of its two halves. The caller holds the shard's locks,

@@ -34,7 +34,7 @@
 //!
 //! # When are leftover lanes erased?
 //!
-//! When the filter is empty. While lanes may be left over, each removal checks whether the ledger is empty,
+//! When the filter is empty, and before it shrinks. While lanes may be left over, each removal checks whether the ledger is empty,
 //! and then searches for a shard that counts any lanes, starting with the one that the last search found, so
 //! that one look is usually enough. If there is no such shard, all exhausted lanes are erased. An exhausted
 //! lane stands for no item then: while [`splits`](Ledger::splits) is held for writing, no lane becomes
@@ -69,8 +69,8 @@ pub struct Ledger {
     /// Locked after the locks of shards.
     items: Mutex<ByStamp>,
     total: Gauge,
-    /// Held for reading while lanes may become exhausted, and for writing while none may. Locked before any
-    /// lock of a shard.
+    /// Held for reading while lanes may become exhausted or a shard is split, and for writing while none may. Locked
+    /// before any lock of a shard.
     pub splits: RwLock<()>,
     /// Nonzero if any exhausted lane may stand for no item.
     has_leftovers: Gauge,
@@ -225,7 +225,14 @@ impl Ledger {
 
     /// Erases all exhausted lanes if no item is left. The caller holds no locks.
     pub fn clear_if_empty<const WIDE: bool>(&self, tables: &Tables, shrinking: &Shrinking<WIDE>) {
-        if !self.may_be_empty() || self.anything::<WIDE>(tables) {
+        if self.may_be_empty() && !self.anything::<WIDE>(tables) {
+            self.erase_leftovers(tables, shrinking);
+        }
+    }
+
+    /// Erases all exhausted lanes if none stands for an item. The caller holds no locks.
+    pub fn erase_leftovers<const WIDE: bool>(&self, tables: &Tables, shrinking: &Shrinking<WIDE>) {
+        if !self.may_be_empty() {
             return;
         }
         let _no_split = self.splits.write();

@@ -174,6 +174,63 @@ fn each_copy_is_removed_once_while_the_filter_grows() {
     });
 }
 
+/// Two threads fill and empty the filter in turns, another one shrinks it, and one looks for what is always there.
+#[test]
+fn a_pinned_item_is_never_absent_while_the_filter_grows_and_shrinks() {
+    const WRITERS: usize = 2;
+    let _alone = alone();
+    in_time(|| {
+        for &layout in layouts() {
+            for round in 0..rounds(1, 6) {
+                let filter = layout.filter();
+                let pinned: Vec<u64> = SplitMix(round << 32)
+                    .take(4 * layout.slots())
+                    .into_iter()
+                    .filter(|&hash| filter.insert(&Prehashed(hash)).is_ok())
+                    .collect();
+                let (writing, shrunk) = (AtomicUsize::new(WRITERS), AtomicUsize::new(0));
+                let items = pinned.len();
+                together(WRITERS + 2, |thread| {
+                    if thread < WRITERS {
+                        let _done = Done(&writing);
+                        let mut random = SplitMix((thread as u64 + 7) << 48 | round << 32);
+                        for _ in 0..10 {
+                            let mut own = random.take(1_000);
+                            own.retain(|&hash| filter.insert(&Prehashed(hash)).is_ok());
+                            for (at, &hash) in own.iter().enumerate() {
+                                let is_there = filter.contains(&Prehashed(hash));
+                                assert!(is_there, "its own item is absent");
+                                let copies =
+                                    if at % 7 == 0 { filter.count(&Prehashed(hash)) } else { 1 };
+                                assert!(copies >= 1, "its own item counts 0");
+                                assert!(filter.remove(&Prehashed(hash)), "an item was lost");
+                            }
+                        }
+                        return;
+                    }
+                    while writing.load(Relaxed) > 0 {
+                        if thread == WRITERS {
+                            let before = filter.stats().splits;
+                            filter.shrink();
+                            let after = filter.stats().splits;
+                            shrunk.fetch_add(before.saturating_sub(after), Relaxed);
+                            continue;
+                        }
+                        for &hash in &pinned {
+                            assert!(filter.contains(&Prehashed(hash)), "a pinned item is absent");
+                            let again = filter.insert_if_absent(&Prehashed(hash));
+                            assert_eq!(again, Ok(false), "a pinned item is new");
+                        }
+                    }
+                });
+                let what = format!("{layout:?}, round {round}: {}", filter.stats());
+                assert_eq!(filter.len(), items, "{what}");
+                assert!(shrunk.into_inner() > 0, "{what}");
+            }
+        }
+    });
+}
+
 /// At the end, the length is the number of items that are counted.
 #[test]
 fn clearing_while_the_filter_grows_leaves_a_correct_length() {

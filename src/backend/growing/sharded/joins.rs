@@ -17,6 +17,8 @@ use crate::backend::growing::directory::SeenEntry;
 use crate::backend::growing::join::Whole;
 use crate::backend::growing::sharded::Sharded;
 use crate::backend::growing::site::Entry;
+use crate::backend::growing::until_split::Shared;
+use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
 use crate::layout::sizing::planned_load;
 use crate::rule::rule;
@@ -26,7 +28,7 @@ use crate::sync::{Mutex, RwLock, RwLockReadGuard};
 const ROOMY: f64 = 0.7;
 
 /// One lane of this many may be exhausted in a joined shard.
-const EXHAUSTED: usize = 128;
+const EXHAUSTED: usize = if SMALL { 4 } else { 128 };
 
 /// What joins go by.
 pub struct Joins {
@@ -64,6 +66,10 @@ impl<const WIDE: bool> Sharded<WIDE> {
 
     fn join_from(&self, place: &mut Option<u64>, most: usize) -> bool {
         let mut next = Some(Mixed(place.unwrap_or(0)));
+        if place.is_none() {
+            let Shared { ledger, tables, shrinking, .. } = &self.shared;
+            ledger.erase_leftovers(tables, shrinking);
+        }
         let Some(mut whole) = Whole::new(self.geometry.buckets() as usize) else {
             *place = None;
             return true;
@@ -81,7 +87,9 @@ impl<const WIDE: bool> Sharded<WIDE> {
         }
         *place = next.map(|hash| hash.0);
         if next.is_none() {
-            let _alone = self.purchases.lock();
+            // A split may have made a longer list that it has not used yet.
+            let alone = || Some(self.shared.ledger.splits.write());
+            let _no_split = rule!("a_directory_becomes_shallower_during_a_split", alone(), None);
             self.directory.become_shallower();
         }
         next.is_none()

@@ -22,6 +22,8 @@ enum Op {
     Remove(u16),
     Clear,
     SaveAndLoad,
+    Shrink,
+    ShrinkInPart(usize),
     Run(Kind, Form, u16, u8, usize),
 }
 
@@ -63,6 +65,8 @@ fn any_op() -> impl Strategy<Value = Op> {
         20 => any::<u16>().prop_map(Op::Remove),
         1 => Just(Op::Clear),
         4 => Just(Op::SaveAndLoad),
+        4 => Just(Op::Shrink),
+        8 => (0..20usize).prop_map(Op::ShrinkInPart),
         25 => run.prop_map(|(kind, form, from, percent, times)| Op::Run(kind, form, from, percent, times)),
     ]
 }
@@ -104,6 +108,19 @@ impl Pair {
                 assert_eq!(after.splits, before.splits);
                 assert_eq!(after.directory_depth, before.directory_depth);
             }
+            Op::Shrink => {
+                let before = self.filter.stats();
+                let given_back = self.filter.shrink();
+                let after = self.filter.stats();
+                let less = before.size_in_bytes.saturating_sub(after.size_in_bytes);
+                assert_eq!(given_back, less);
+                assert!(after.splits <= before.splits);
+                assert!(after.directory_depth <= before.directory_depth);
+                if self.len == 0 {
+                    assert_eq!((after.splits, after.directory_depth), (0, 0));
+                }
+            }
+            Op::ShrinkInPart(shards) => _ = self.filter.shrink_in_parts(shards),
             Op::Run(kind, form, from, percent, times) => {
                 let length = self.items * u64::from(percent) / 100;
                 let steps = (0..length).flat_map(|step| vec![step; times]);
@@ -119,7 +136,7 @@ impl Pair {
         }
         assert_eq!(self.filter.len(), self.len, "after {op:?}");
         assert_eq!(self.filter.is_empty(), self.len == 0);
-        if self.items < 1_000 || matches!(op, Op::Run(..) | Op::SaveAndLoad) {
+        if self.items < 1_000 || matches!(op, Op::Run(..) | Op::SaveAndLoad | Op::Shrink) {
             self.check_all();
         }
     }

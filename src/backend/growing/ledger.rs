@@ -232,9 +232,6 @@ impl Ledger {
 
     /// Erases all exhausted lanes if none stands for an item. The caller holds no locks.
     pub fn erase_leftovers<const WIDE: bool>(&self, tables: &Tables, shrinking: &Shrinking<WIDE>) {
-        if !self.may_be_empty() {
-            return;
-        }
         let _no_split = self.splits.write();
         let is_empty = self.total() == 0;
         if !rule!("used_up_lanes_are_erased_without_a_look_at_the_ledger", is_empty, true) {

@@ -180,6 +180,7 @@ fn a_pinned_item_is_never_absent_while_the_filter_grows_and_shrinks() {
     const WRITERS: usize = 2;
     let _alone = alone();
     in_time(|| {
+        let shrunk = AtomicUsize::new(0);
         for &layout in layouts() {
             for round in 0..rounds(1, 6) {
                 let filter = layout.filter();
@@ -188,13 +189,13 @@ fn a_pinned_item_is_never_absent_while_the_filter_grows_and_shrinks() {
                     .into_iter()
                     .filter(|&hash| filter.insert(&Prehashed(hash)).is_ok())
                     .collect();
-                let (writing, shrunk) = (AtomicUsize::new(WRITERS), AtomicUsize::new(0));
+                let writing = AtomicUsize::new(WRITERS);
                 let items = pinned.len();
                 together(WRITERS + 2, |thread| {
                     if thread < WRITERS {
                         let _done = Done(&writing);
                         let mut random = SplitMix((thread as u64 + 7) << 48 | round << 32);
-                        for _ in 0..10 {
+                        for _ in 0..40 {
                             let mut own = random.take(1_000);
                             own.retain(|&hash| filter.insert(&Prehashed(hash)).is_ok());
                             for (at, &hash) in own.iter().enumerate() {
@@ -225,9 +226,9 @@ fn a_pinned_item_is_never_absent_while_the_filter_grows_and_shrinks() {
                 });
                 let what = format!("{layout:?}, round {round}: {}", filter.stats());
                 assert_eq!(filter.len(), items, "{what}");
-                assert!(shrunk.into_inner() > 0, "{what}");
             }
         }
+        assert!(shrunk.into_inner() > 0);
     });
 }
 

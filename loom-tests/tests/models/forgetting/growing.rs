@@ -135,6 +135,53 @@ twins! { a_tick_passes_while_a_shard_is_split:
     "something that expired is left" => [a_tick_passes_by_what_is_split_off],
 }
 
+/// The tick has passed the place of a shard that was joined when another one is split into it.
+#[test]
+fn a_tick_passes_what_a_split_takes_next() {
+    Model::new("tick and split into a spare", 30)
+        .preemptions(2)
+        .blocking()
+        .run_in::<Grove, [Mixed; 2]>(
+            |grove: &Grove| {
+                let mut of_quarters = [0b00, 0b11].map(|bits| {
+                    let mut hashes = (1..).map(|number: u64| {
+                        Mixed(bits << 62 | number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 2)
+                    });
+                    let two = hashes.by_ref().take(2).collect::<Vec<_>>();
+                    [two[0], two[1]]
+                });
+                let [lower, upper] = &mut of_quarters;
+                // Four quarters, the last of which comes after the second, which is joined to the first again.
+                for (item, shard, depth) in [(lower[0], 0, 0), (lower[0], 0, 1), (upper[0], 1, 1)] {
+                    grove.pretend(item);
+                    let entry = grove.room.entry(shard, depth);
+                    grove.room.split_as_seen(item, depth, entry).expect("memory");
+                }
+                assert!(grove.room.join_halves(lower[0]));
+                grove.insert(upper[0]);
+                grove.set_clock(2);
+                grove.insert(upper[1]);
+                grove.pretend(upper[1]);
+                *upper
+            },
+            &[
+                |grove, _| grove.ticking.tick(&grove.room),
+                |grove, [_, item]| {
+                    let entry = grove.room.entry(3, 2);
+                    grove.room.split_as_seen(*item, 2, entry).expect("memory");
+                },
+            ],
+            |grove, [gone, stays]| {
+                assert_eq!(grove.copies(*gone), 0, "{LEFT}");
+                assert_eq!(grove.copies(*stays), 1, "{MISSED}");
+            },
+        );
+}
+
+twins! { a_tick_passes_what_a_split_takes_next:
+    "something that expired is left" => [a_split_sweeps_by_the_locks_of_one_shard],
+}
+
 /// A tick that several threads work at may come to a new shard before it comes to the one that is split.
 #[test]
 fn a_tick_comes_to_a_new_shard_first() {

@@ -68,7 +68,9 @@ impl<const WIDE: bool> Sharded<WIDE> {
         let mut next = Some(Mixed(place.unwrap_or(0)));
         if place.is_none() {
             let Shared { ledger, tables, shrinking, .. } = &self.shared;
-            ledger.erase_leftovers(tables, shrinking);
+            if ledger.may_be_empty() {
+                ledger.erase_leftovers(tables, shrinking);
+            }
         }
         let Some(mut whole) = Whole::new(self.geometry.buckets() as usize) else {
             *place = None;

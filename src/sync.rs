@@ -255,6 +255,10 @@ mod imp {
         pub fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock().unwrap()
         }
+
+        pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+            self.0.try_lock().ok()
+        }
     }
 
     pub struct RwLock<T>(checker::sync::RwLock<T>);

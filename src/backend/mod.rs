@@ -245,6 +245,13 @@ impl Backend {
         }
     }
 
+    /// The same, unless another thread joins shards.
+    pub fn join_all_alone(&self) {
+        if let Backend::Growing(growing) = self {
+            growing.shards().into_iter().for_each(AnySharded::join_all_alone);
+        }
+    }
+
     /// Visits some shards, and joins what leaves enough room. Returns whether all have been visited.
     pub fn join_some(&self, most: usize) -> bool {
         match self {

@@ -48,15 +48,16 @@ use crate::filter::ConcurrentCuckooFilter;
 /// ## How it shrinks
 ///
 /// When items have gone, their room waits for others. [`shrink`](Self::shrink) gives back what is not needed:
-/// where two halves of a split fill less than two thirds of one shard together, they become one again, and the memory
+/// where two halves of a split fill less than three quarters of one shard together, they become one again, and the memory
 /// of the other goes back to the system (on Linux). So a filter that has lost most of its items takes about
-/// one and a half times what it took when it had as many before, and one that lost them all takes as much as a new one,
-/// and a two-hundredth of what it took at most. Lookups, writes, ticks and other splits go on meanwhile; those of the
-/// two shards wait for some hundred microseconds. Whole ticks ([`tick`](Self::tick), [`tick_to`](Self::tick_to)) end
+/// a quarter more than it took when it had as many before, and one that lost them all takes as much as a new one,
+/// and a hundredth of what it took at most. Lookups, writes, ticks and other splits go on meanwhile; those of the
+/// two shards wait for some hundred microseconds. Whole ticks ([`tick`](Self::tick), [`tick_to`](Self::tick_to)) begin
 /// with this.
 ///
-/// Fingerprints get back the bit that a split took. So the false-positive rate afterwards is what it was when the
-/// filter had as many items on its way up, or less.
+/// Fingerprints get back the bit that a split took, so the false-positive rate is about what it was when the filter had
+/// as many items on its way up. One that has no bits left gets none back. Where these would let the filter err more
+/// often than it was built for, shards stay as they are.
 ///
 /// ## How the false-positive rate rises
 ///

@@ -58,6 +58,8 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// is passing already, in another thread or in [parts](Self::tick_in_parts), it helps that one to its end first. So
     /// if two threads call this, two ticks pass.
     ///
+    /// Before that, a filter that grows gives back what it does not need, as by [`shrink`](Self::shrink).
+    ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
     /// filter.insert("an item").expect("room for a hundred");
@@ -69,6 +71,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     pub fn tick(&self) {
         if let Some(ticking) = self.backend().ticking() {
+            self.backend().join_all_alone();
             ticking.tick(self.backend());
         }
     }
@@ -79,6 +82,8 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// its number. A number that is not larger than the present one changes nothing, so a clock that
     /// goes backwards makes nothing expire. However many ticks are made up for, this takes no
     /// longer than as many as the filter remembers; if they are more, the filter is empty afterwards.
+    ///
+    /// As by [`tick`](Self::tick), a filter that grows first gives back what it does not need.
     ///
     /// The last number is `u64::MAX`. The present tick keeps it, whatever ticks follow: these are passed by
     /// [`tick`](Self::tick), as ever, and none by this.
@@ -98,7 +103,11 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// # Ok::<(), koel::BuildError>(())
     /// ```
     pub fn tick_to(&self, number: u64) -> u64 {
-        self.backend().ticking().map_or(0, |ticking| ticking.tick_to(self.backend(), number))
+        let Some(ticking) = self.backend().ticking() else { return 0 };
+        if ticking.number().is_some_and(|present| present < number) {
+            self.backend().join_all_alone();
+        }
+        ticking.tick_to(self.backend(), number)
     }
 
     /// Returns the number of the present tick, if [`tick_to`](Self::tick_to) gave numbers to ticks.
@@ -190,7 +199,8 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// passing any more.
     ///
     /// This is for event loops, which have little time for each turn. A segment takes about a
-    /// microsecond. Several threads may call this.
+    /// microsecond. Several threads may call this. No memory is given back, unlike by [`tick`](Self::tick):
+    /// [`shrink_in_parts`](Self::shrink_in_parts) does that, best before a tick begins.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;

@@ -112,12 +112,12 @@ impl Layout {
     }
 }
 
-/// Returns the load that tables of these lanes are planned for.
-pub fn planned_load(lanes: Lanes) -> f64 {
+/// Returns the load up to which hardly any shard of these lanes is split.
+pub fn unsplit_load(lanes: Lanes) -> f64 {
     let shape = |lanes: Lanes| (lanes.bits(), lanes.is_wide());
     let layout = LAYOUTS.iter().find(|layout| shape(layout.lanes) == shape(lanes));
     // Models have lanes of their own.
-    layout.map_or(0.8, |layout| layout.load)
+    layout.map_or(0.7, |layout| layout.unsplit)
 }
 
 /// Returns the probability that an item that was never inserted finds its fingerprint in one of the lanes of its two

@@ -13,5 +13,6 @@ mod hostile;
 mod hot;
 mod panicking_hash;
 mod rates;
+mod shrinking;
 mod small;
 mod union;

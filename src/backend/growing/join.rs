@@ -48,14 +48,13 @@
 //!
 //! # Can a shard be split and joined in turns?
 //!
-//! Both halves have to be emptier than any shard ever is when it is split: see
+//! The whole has to be emptier than a shard is when it is split, and a tick does not go by what it leaves: see
 //! `backend/growing/sharded/joins.rs`.
 //!
 //! # What becomes of exhausted lanes?
 //!
 //! An exhausted lane stays exhausted, and its item stays on the ledger. If it had a twin in the other half, both are in
-//! the whole: nobody can tell whether they are one item or two. So a shard is joined only if hardly any of its lanes
-//! are exhausted.
+//! the whole: nobody can tell whether they are one item or two.
 
 use crate::layout::bucket::{Fingerprint, Words};
 use crate::layout::geometry::{Bucket, SHARD_STRIPES};
@@ -79,6 +78,13 @@ pub struct Joined {
     pub surplus: u64,
     /// The number of lanes that are not exhausted.
     pub counted: i64,
+}
+
+impl Joined {
+    /// Returns how many absent items the lanes match, in units of a new lane.
+    pub fn match_weight(&self) -> f64 {
+        self.surplus as f64 + self.counted as f64
+    }
 }
 
 impl<const WIDE: bool> Whole<WIDE> {

@@ -6,29 +6,40 @@
 //!
 //! # How full may the whole be?
 //!
-//! Seven tenths of the load that tables are planned for. A shard of random items is split at a hundredth above that
-//! load, and none is below nine tenths of it. So at least a fifth of the slots of a joined shard have to be filled
-//! before it may be split again, and three tenths of the items of a split shard have to go before its halves may be
-//! joined. (A shard that is split because it met a [crowd](super::split_policy) may be joined again; but only when
-//! somebody asks for that, or once in a tick.) If all shards are as full as they may be, a filter that was larger takes
-//! 1.4 times the memory of one that never was.
+//! A shard of random items is not split below a certain load, the `unsplit` of [`sizing`](crate::layout::sizing). The
+//! whole may have 85 % of that: a seventh of its items more have to come before it may be split again, and as many of a
+//! split shard have to go before its halves may be joined. (A shard that is split because it met a
+//! [crowd](super::split_policy) may be joined again; but only when somebody asks for that, or once in a tick.) Then a
+//! filter that was larger takes a quarter more memory than one that never was, on average.
+//!
+//! The shards that a filter began with are all alike: they have about as many items when its capacity is reached, which
+//! is a little less than what lets them split. So that a filter returns to them, they may have 98 %.
+//!
+//! # When?
+//!
+//! When somebody asks, and as a whole tick begins, by what the shards have then: what has expired after the tick will
+//! have given way to about as many others by the next one.
+//!
+//! # How often may it err?
+//!
+//! No more often than the filter was built for after its expected growth, or than its halves did. A lane that gets a bit
+//! back matches as many of all items as before. One that has lost none matches twice as many, as any new lane does in
+//! half of the memory; and so does an exhausted one, for good. So a filter that has grown far beyond its expected
+//! growth, with items that have no bits left, keeps the shards of these.
 
 use crate::backend::growing::directory::SeenEntry;
 use crate::backend::growing::join::Whole;
 use crate::backend::growing::sharded::Sharded;
 use crate::backend::growing::site::Entry;
 use crate::backend::growing::until_split::Shared;
-use crate::layout::SMALL;
 use crate::layout::geometry::Mixed;
-use crate::layout::sizing::planned_load;
+use crate::layout::sizing::{rate_of_a_lane, unsplit_load};
 use crate::rule::rule;
 use crate::sync::{Mutex, RwLock, RwLockReadGuard};
 
-/// The part of the planned load that a joined shard may have.
-const ROOMY: f64 = 0.7;
-
-/// One lane of this many may be exhausted in a joined shard.
-const EXHAUSTED: usize = if SMALL { 4 } else { 128 };
+/// The part of the load up to which shards are not split that a joined shard may have: one that the filter began with,
+/// or any other.
+const ROOMY: [f64; 2] = [0.98, 0.85];
 
 /// What joins go by.
 pub struct Joins {
@@ -64,6 +75,14 @@ impl<const WIDE: bool> Sharded<WIDE> {
         self.join_from(&mut place, usize::MAX);
     }
 
+    /// The same, unless another thread joins shards.
+    pub fn join_all_alone(&self) {
+        if let Some(mut place) = self.joins.next.try_lock() {
+            *place = None;
+            self.join_from(&mut place, usize::MAX);
+        }
+    }
+
     fn join_from(&self, place: &mut Option<u64>, most: usize) -> bool {
         let mut next = Some(Mixed(place.unwrap_or(0)));
         if place.is_none() {
@@ -97,11 +116,19 @@ impl<const WIDE: bool> Sharded<WIDE> {
         next.is_none()
     }
 
-    /// The number of lanes that a joined shard may have.
-    fn most_when_joined(&self) -> i64 {
+    /// The number of lanes that a joined shard of this depth may have.
+    fn most_lanes(&self, depth: u32) -> i64 {
         let lanes = self.geometry.lanes();
         let slots = f64::from(self.geometry.buckets()) * lanes.slots() as f64;
-        (slots * planned_load(lanes) * ROOMY) as i64
+        (slots * unsplit_load(lanes) * ROOMY[usize::from(depth > 0)]) as i64
+    }
+
+    /// The match weight that a joined shard may have, if both halves did not have more: that of the rate which the
+    /// filter was built for.
+    fn most_weight(&self) -> f64 {
+        let rate_of_one =
+            rate_of_a_lane(self.geometry.lanes()) / f64::from(self.geometry.buckets());
+        self.plan.rate / rate_of_one
     }
 
     /// Joins two halves, if they leave enough room. Returns whether it did.
@@ -118,8 +145,8 @@ impl<const WIDE: bool> Sharded<WIDE> {
         let [in_lower, in_upper] = shards;
         let shrinking = &self.shared.shrinking;
         let items = || shards.iter().map(|shard| shard.all_items()).sum::<i64>();
-        let exhausted = || sites.iter().map(|site| site.exhausted(shrinking)).sum::<usize>();
-        let most = self.most_when_joined();
+        let depth = lower.depth() - 1;
+        let most = self.most_lanes(depth);
         if items() > most {
             return false;
         }
@@ -134,17 +161,20 @@ impl<const WIDE: bool> Sharded<WIDE> {
             return false;
         };
         let (lower_half, upper_half) = ((in_lower, &lower_locked), (in_upper, &upper_locked));
-        let exhausted = exhausted();
-        if items() + exhausted as i64 > most || exhausted > most as usize / EXHAUSTED {
-            return false;
-        }
-        if !whole.find_places(lower_half, upper_half, shrinking) {
+        let exhausted: usize = sites.iter().map(|site| site.exhausted(shrinking)).sum();
+        if items() + exhausted as i64 > most
+            || !whole.find_places(lower_half, upper_half, shrinking)
+        {
             return false;
         }
         let figures = whole.figures(shrinking);
+        let before = sites.iter().map(|site| site.match_weight()).sum::<f64>() / 2.0;
+        if figures.match_weight() > self.most_weight().max(before) {
+            return false;
+        }
         whole.store(lower_half, upper_half, figures.counted, || {
             self.shared.ledger.unite(sites, figures.surplus);
-            self.directory.unite(lower, Entry::new(sites[0], lower.depth() - 1));
+            self.directory.unite(lower, Entry::new(sites[0], depth));
             let _alone = self.purchases.lock();
             self.shared.tables.take_out_of_use(sites[1]);
         });

@@ -110,6 +110,11 @@ impl AnySharded {
         on_width!(self, shards => shards.join_all());
     }
 
+    /// The same, unless another thread joins shards.
+    pub fn join_all_alone(&self) {
+        on_width!(self, shards => shards.join_all_alone());
+    }
+
     /// Returns the memory held, including `self`.
     pub fn heap_bytes(&self) -> usize {
         on_width!(self, shards => shards.heap_bytes())

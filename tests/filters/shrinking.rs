@@ -1,0 +1,279 @@
+//! A growing filter gives back what it does not need any more, and keeps what it has.
+
+use crate::common::{Fixed, SplitMix, answers, layouts, leave_list, rounds, together};
+use koel::{ConcurrentCuckooFilter, Prehashed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+type Filter = ConcurrentCuckooFilter<Fixed>;
+
+fn builder(capacity: usize) -> koel::Builder<Fixed> {
+    ConcurrentCuckooFilter::builder().capacity(capacity).growing().hasher(Fixed { key: 1 })
+}
+
+fn put(filter: &Filter, hashes: &[u64]) {
+    hashes.iter().for_each(|&hash| filter.insert(&Prehashed(hash)).expect("memory"));
+}
+
+fn take(filter: &Filter, hashes: &[u64]) {
+    hashes.iter().for_each(|&hash| assert!(filter.remove(&Prehashed(hash)), "an item is absent"));
+}
+
+fn all_there(filter: &Filter, hashes: &[u64]) {
+    assert!(hashes.iter().all(|&hash| filter.contains(&Prehashed(hash))), "an item is absent");
+}
+
+/// At most half as large again, or (elsewhere than on Linux) with as few shards.
+fn is_as_small_as(filter: &Filter, other: &Filter) {
+    let [own, others] = [filter, other].map(Filter::stats);
+    let most = others.shards + others.shards / 2;
+    assert!(own.shards <= most, "{} shards, and {} otherwise", own.shards, others.shards);
+    assert!(own.directory_depth <= others.directory_depth + 1);
+    if cfg!(target_os = "linux") {
+        let most = others.size_in_bytes * 3 / 2 + 400 * own.shards + 500_000;
+        assert!(own.size_in_bytes <= most, "{own}\n{others}");
+    }
+}
+
+#[test]
+fn a_filter_that_was_ten_times_as_large_is_as_one_that_never_was() {
+    // Shorter fingerprints have no bits left after such a burst.
+    for layout in layouts().iter().filter(|layout| layout.bits >= 12) {
+        for usual in [100_000, 260_000, 400_000] {
+            let builder =
+                builder(usual / 3).false_positive_rate(layout.rate * 8.0).expected_growth(32.0);
+            let filter = builder.clone().build().expect("memory");
+            let hashes = SplitMix(usual as u64).take(10 * usual);
+            put(&filter, &hashes);
+            let (stay, go) = hashes.split_at(usual);
+            take(&filter, go);
+            let before = filter.stats();
+            filter.shrink();
+            let after = filter.stats();
+            assert!(after.shards * 4 < before.shards);
+            assert_eq!(filter.len(), usual);
+            all_there(&filter, stay);
+            let never = builder.build().expect("memory");
+            put(&never, stay);
+            is_as_small_as(&filter, &never);
+            let rates = [&filter, &never].map(Filter::false_positive_rate);
+            assert!(rates[0] < 1.3 * rates[1] || rates[0] <= after.false_positive_rate_at_capacity);
+            // What it says is what it does.
+            let absent = SplitMix(7).take(200_000);
+            let found = absent.iter().filter(|&&hash| filter.contains(&Prehashed(hash))).count();
+            let expected = rates[0] * absent.len() as f64;
+            assert!((found as f64) < expected + 5.0 * expected.sqrt() + 5.0, "{found} {expected}");
+            // It grows again.
+            put(&filter, go);
+            all_there(&filter, &hashes);
+            take(&filter, &hashes);
+            assert!(filter.is_empty());
+        }
+    }
+}
+
+#[test]
+fn an_emptied_filter_is_as_small_as_a_new_one_and_a_hundredth_of_what_it_was() {
+    for capacity in [100, 200_000] {
+        let filter = builder(capacity).build().expect("memory");
+        leave_list(&filter);
+        let new = filter.stats();
+        let hashes = SplitMix(1).take(2_000_000);
+        put(&filter, &hashes);
+        let largest = filter.size_in_bytes();
+        take(&filter, &hashes);
+        let given_back = filter.shrink();
+        let stats = filter.stats();
+        assert_eq!((stats.shards, stats.directory_depth, stats.items), (new.shards, 0, 0));
+        if cfg!(target_os = "linux") {
+            assert!(stats.size_in_bytes <= new.size_in_bytes + largest / 100);
+            assert_eq!(given_back, largest - stats.size_in_bytes);
+        }
+        assert_eq!(filter.shrink(), 0);
+    }
+}
+
+/// Splits and joins do not undo each other.
+#[test]
+fn a_filter_that_is_as_full_as_it_was_keeps_its_shards() {
+    for layout in layouts() {
+        let builder = builder(1_000).false_positive_rate(layout.rate * 8.0).expected_growth(32.0);
+        let filter = builder.build().expect("memory");
+        put(&filter, &SplitMix(3).take(500_000));
+        let before = filter.stats().shards;
+        filter.shrink();
+        let after = filter.stats().shards;
+        assert!(after * 10 >= before * 9, "{before} shards, then {after}");
+    }
+}
+
+#[test]
+fn parts_do_what_the_whole_does() {
+    let filters = [(); 2].map(|()| {
+        let filter = builder(1_000).build().expect("memory");
+        let hashes = SplitMix(5).take(600_000);
+        put(&filter, &hashes);
+        take(&filter, &hashes[50_000..]);
+        filter
+    });
+    filters[0].shrink();
+    let mut parts = 0;
+    while !filters[1].shrink_in_parts(3) {
+        parts += 1;
+    }
+    assert!(parts > 10);
+    let [whole, parts] = filters;
+    assert_eq!(whole.stats(), parts.stats());
+    let hashes = SplitMix(6).take(300_000);
+    assert!(answers(&whole, hashes.iter().copied()) == answers(&parts, hashes));
+}
+
+#[test]
+fn a_filter_keeps_its_limit_as_it_grows_again() {
+    let filter = builder(1_000).max_bytes(2_000_000).build().expect("memory");
+    let hashes = SplitMix(8).take(1_000_000);
+    for _ in 0..3 {
+        let taken =
+            hashes.iter().take_while(|&&hash| filter.insert(&Prehashed(hash)).is_ok()).count();
+        assert!(taken > 300_000, "{taken}");
+        assert!(filter.size_in_bytes() <= 2_000_000);
+        take(&filter, &hashes[..taken]);
+        filter.shrink();
+    }
+    filter.set_max_bytes(300_000);
+    let taken = hashes.iter().take_while(|&&hash| filter.insert(&Prehashed(hash)).is_ok()).count();
+    assert!((20_000..100_000).contains(&taken), "{taken}");
+    assert!(filter.size_in_bytes() <= 300_000);
+}
+
+#[test]
+fn what_does_not_grow_gives_nothing_back() {
+    let filter = ConcurrentCuckooFilter::builder().capacity(100_000).build().expect("memory");
+    let list = builder(1_000).build().expect("memory");
+    filter.insert("an item").expect("room");
+    list.insert("an item").expect("room");
+    assert_eq!((filter.shrink(), list.shrink()), (0, 0));
+    assert!(filter.shrink_in_parts(0) && list.shrink_in_parts(0));
+}
+
+/// A stream with a burst: in usual times a filter that forgets is as small as before.
+#[test]
+fn a_burst_is_forgotten_after_two_windows() {
+    const WINDOW: usize = 4;
+    const USUAL: usize = 30_000;
+    let filters = [(); 2].map(|()| {
+        builder(50_000).remembers(WINDOW as u32).expected_growth(64.0).build().expect("memory")
+    });
+    let mut random = SplitMix(9);
+    let mut lately: Vec<Vec<u64>> = Vec::new();
+    for tick in 0..6 * WINDOW {
+        let burst = if (2 * WINDOW..3 * WINDOW).contains(&tick) { 10 } else { 1 };
+        let hashes = random.take(USUAL * burst);
+        put(&filters[0], &hashes);
+        put(&filters[1], &hashes[..USUAL]);
+        lately.push(hashes);
+        for hashes in lately.iter().rev().take(WINDOW + 1) {
+            all_there(&filters[0], hashes);
+        }
+        if tick == 3 * WINDOW {
+            assert!(filters[0].size_in_bytes() > 5 * filters[1].size_in_bytes());
+        }
+        if tick >= 5 * WINDOW {
+            is_as_small_as(&filters[0], &filters[1]);
+        }
+        filters.iter().for_each(Filter::tick);
+    }
+}
+
+/// A window of one tick loses half of its items in each, and gets as many again. That is no reason to shrink.
+#[test]
+fn a_steady_window_is_not_joined_and_split_in_turns() {
+    let filter = builder(1_000).remembers(1).expected_growth(256.0).build().expect("memory");
+    let mut random = SplitMix(11);
+    let mut shards = Vec::new();
+    for tick in 0..20 {
+        put(&filter, &random.take(150_000));
+        if tick > 5 {
+            shards.push(filter.stats().shards);
+        }
+        filter.tick();
+        if tick > 5 {
+            shards.push(filter.stats().shards);
+        }
+    }
+    let (least, most) = (shards.iter().min().expect("some"), shards.iter().max().expect("some"));
+    assert!(most - least <= most / 10, "{shards:?}");
+}
+
+/// A save, a clone and a union go on while another thread shrinks what they read.
+#[test]
+fn copies_are_whole_while_a_filter_shrinks() {
+    let hashes = SplitMix(13).take(400_000);
+    let (stay, come_and_go) = hashes.split_at(20_000);
+    for _ in 0..rounds(2, 30) {
+        let filter = builder(1_000).build().expect("memory");
+        put(&filter, &hashes);
+        take(&filter, come_and_go);
+        let is_over = AtomicBool::new(false);
+        together(2, |thread| {
+            if thread == 0 {
+                for _ in 0..20 {
+                    put(&filter, &come_and_go[..50_000]);
+                    take(&filter, &come_and_go[..50_000]);
+                    filter.shrink();
+                }
+                is_over.store(true, Relaxed);
+                return;
+            }
+            while !is_over.load(Relaxed) {
+                all_there(&filter.try_clone().expect("memory"), stay);
+                let other = builder(1_000).build().expect("memory");
+                other.union(&filter).expect("alike");
+                all_there(&other, stay);
+            }
+        });
+        assert_eq!(filter.len(), stay.len());
+        all_there(&filter, stay);
+    }
+}
+
+/// Bursts come and go, one after another, while others look, and one shrinks.
+#[test]
+fn what_stays_is_found_through_many_bursts() {
+    let filter = builder(10_000).remembers(60).build().expect("memory");
+    let stay = SplitMix(17).take(20_000);
+    put(&filter, &stay);
+    let is_over = AtomicBool::new(false);
+    let largest = std::sync::atomic::AtomicUsize::new(0);
+    together(4, |thread| match thread {
+        0 | 1 => {
+            let mut random = SplitMix(19 + thread as u64);
+            for _ in 0..rounds(6, 300) {
+                let burst = random.take(300_000);
+                put(&filter, &burst);
+                largest.fetch_max(filter.size_in_bytes(), Relaxed);
+                take(&filter, &burst);
+            }
+            is_over.store(true, Relaxed);
+        }
+        2 => {
+            while !is_over.load(Relaxed) {
+                all_there(&filter, &stay);
+                for &hash in stay.iter().take(1_000) {
+                    assert_eq!(filter.insert_if_absent(&Prehashed(hash)), Ok(false));
+                }
+            }
+        }
+        _ => {
+            while !is_over.load(Relaxed) {
+                filter.shrink();
+                std::thread::yield_now();
+            }
+        }
+    });
+    // One of the writers may have gone on after the other.
+    all_there(&filter, &stay);
+    filter.shrink();
+    if cfg!(target_os = "linux") {
+        assert!(filter.size_in_bytes() < largest.into_inner() / 4);
+    }
+}

@@ -36,11 +36,11 @@ fn is_as_small_as(filter: &Filter, other: &Filter) {
 
 #[test]
 fn a_filter_that_was_ten_times_as_large_is_as_one_that_never_was() {
-    // Shorter fingerprints have no bits left after such a burst.
-    for layout in layouts().iter().filter(|layout| layout.bits >= 12) {
+    // Shorter fingerprints lose all their bits in such a burst.
+    for layout in layouts().iter().filter(|layout| layout.bits >= 16) {
         for usual in [100_000, 260_000, 400_000] {
             let builder =
-                builder(usual / 3).false_positive_rate(layout.rate * 8.0).expected_growth(32.0);
+                builder(usual / 2).false_positive_rate(layout.rate * 8.0).expected_growth(32.0);
             let filter = builder.clone().build().expect("memory");
             let hashes = SplitMix(usual as u64).take(10 * usual);
             put(&filter, &hashes);
@@ -49,7 +49,7 @@ fn a_filter_that_was_ten_times_as_large_is_as_one_that_never_was() {
             let before = filter.stats();
             filter.shrink();
             let after = filter.stats();
-            assert!(after.shards * 4 < before.shards);
+            assert!(after.shards * 4 < before.shards, "{layout:?}\n{before}\n{after}");
             assert_eq!(filter.len(), usual);
             all_there(&filter, stay);
             let never = builder.build().expect("memory");

@@ -238,27 +238,18 @@ impl Backend {
         }
     }
 
-    /// Joins all shards that leave enough room.
-    pub fn join_all(&self) {
-        if let Backend::Growing(growing) = self {
-            growing.shards().into_iter().for_each(AnySharded::join_all);
-        }
-    }
-
-    /// The same, unless another thread joins shards.
-    pub fn join_all_alone(&self) {
-        if let Backend::Growing(growing) = self {
-            growing.shards().into_iter().for_each(AnySharded::join_all_alone);
-        }
-    }
-
-    /// Visits some shards, and joins what leaves enough room. Returns whether all have been visited.
-    pub fn join_some(&self, most: usize) -> bool {
+    /// Visits some shards, and joins what leaves enough room. Returns where the next part begins.
+    pub fn join_from(&self, cursor: u64, most: usize) -> Option<u64> {
         match self {
-            Backend::Growing(growing) => {
-                growing.shards().is_none_or(|shards| shards.join_some(most))
-            }
-            Backend::Fixed(_) | Backend::FixedWide(_) => true,
+            Backend::Growing(growing) => growing.shards()?.join_from(cursor, most),
+            Backend::Fixed(_) | Backend::FixedWide(_) => None,
+        }
+    }
+
+    /// Joins all shards that leave enough room, unless another thread joins shards.
+    pub fn join_all_if_alone(&self) {
+        if let Backend::Growing(growing) = self {
+            growing.shards().into_iter().for_each(AnySharded::join_all_if_alone);
         }
     }
 

@@ -132,29 +132,32 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     pub fn shrink(&self) -> usize {
         let before = self.size_in_bytes();
-        self.backend().join_all();
+        self.shrink_part(0, usize::MAX);
         before.saturating_sub(self.size_in_bytes())
     }
 
-    /// Does a part of what [`shrink`](Self::shrink) does: visits at most so many shards, and gives back what it can
-    /// there. Returns `true` if these were the last.
+    /// Does a part of what [`shrink`](Self::shrink) does: visits at most so many shards from this cursor on, which is 0
+    /// at first, and gives back what it can there. Returns the cursor of the next part, or `None` after the last.
     ///
     /// This is for event loops, which have little time for each turn. A shard that is given back takes some hundred
-    /// microseconds, and any other less than one.
+    /// microseconds, and any other less than one. Nothing is kept between two parts, so two filters to which the same is
+    /// done in the same order stay equal.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
     /// let filter = ConcurrentCuckooFilter::builder().capacity(1_000).growing().build()?;
     /// (0..1_000_000).try_for_each(|item| filter.insert(&item))?;
     /// filter.clear();
-    /// while !filter.shrink_in_parts(8) {
+    /// let mut next = Some(0);
+    /// while let Some(cursor) = next {
+    ///     next = filter.shrink_part(cursor, 8);
     ///     // Serve a request.
     /// }
-    /// assert!(filter.size_in_bytes() < 100_000);
+    /// assert_eq!(filter.stats().shards, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn shrink_in_parts(&self, most_shards: usize) -> bool {
-        self.backend().join_some(most_shards)
+    pub fn shrink_part(&self, cursor: u64, most_shards: usize) -> Option<u64> {
+        self.backend().join_from(cursor, most_shards)
     }
 
     /// Replaces the limit of the filter's memory, which

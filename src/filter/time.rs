@@ -71,7 +71,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// ```
     pub fn tick(&self) {
         if let Some(ticking) = self.backend().ticking() {
-            self.backend().join_all_alone();
+            self.backend().join_all_if_alone();
             ticking.tick(self.backend());
         }
     }
@@ -105,7 +105,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     pub fn tick_to(&self, number: u64) -> u64 {
         let Some(ticking) = self.backend().ticking() else { return 0 };
         if ticking.number().is_some_and(|present| present < number) {
-            self.backend().join_all_alone();
+            self.backend().join_all_if_alone();
         }
         ticking.tick_to(self.backend(), number)
     }
@@ -200,7 +200,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     ///
     /// This is for event loops, which have little time for each turn. A segment takes about a
     /// microsecond. Several threads may call this. No memory is given back, unlike by [`tick`](Self::tick):
-    /// [`shrink_in_parts`](Self::shrink_in_parts) does that, best before a tick begins.
+    /// [`shrink_part`](Self::shrink_part) does that, best before a tick begins.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;

@@ -43,8 +43,8 @@ const ROOMY: [f64; 2] = [0.98, 0.85];
 
 /// What joins go by.
 pub struct Joins {
-    /// Where the next part begins. Held by the thread that joins shards.
-    next: Mutex<Option<u64>>,
+    /// Held by the thread that joins shards.
+    alone: Mutex<()>,
     /// Held for reading while the filter is copied shard by shard, and for writing by a join: no shard may begin or end
     /// where a copy does not expect it.
     copies: RwLock<()>,
@@ -52,7 +52,7 @@ pub struct Joins {
 
 impl Joins {
     pub fn new() -> Self {
-        Joins { next: Mutex::new(None), copies: RwLock::new(()) }
+        Joins { alone: Mutex::new(()), copies: RwLock::new(()) }
     }
 }
 
@@ -62,39 +62,27 @@ impl<const WIDE: bool> Sharded<WIDE> {
         self.joins.copies.read()
     }
 
-    /// Visits up to `most` shards, and joins those that leave enough room, beginning where the last part ended. Returns
-    /// whether all have been visited, or no shard can be joined now, because the filter is being copied.
-    pub fn join_some(&self, most: usize) -> bool {
-        self.join_from(&mut self.joins.next.lock(), most)
+    /// Visits up to `most` shards from this cursor on, 0 at first, and joins those that leave enough room. Returns the
+    /// cursor of the next part, if there is one. If the filter is being copied, no shard is joined.
+    pub fn join_from(&self, cursor: u64, most: usize) -> Option<u64> {
+        let _alone = self.joins.alone.lock();
+        self.join_alone(cursor, most)
     }
 
-    /// The same for all shards.
-    pub fn join_all(&self) {
-        let mut place = self.joins.next.lock();
-        *place = None;
-        self.join_from(&mut place, usize::MAX);
-    }
-
-    /// The same, unless another thread joins shards.
-    pub fn join_all_alone(&self) {
-        if let Some(mut place) = self.joins.next.try_lock() {
-            *place = None;
-            self.join_from(&mut place, usize::MAX);
+    /// Joins all shards that leave enough room, unless another thread joins shards.
+    pub fn join_all_if_alone(&self) {
+        if let Some(_alone) = self.joins.alone.try_lock() {
+            self.join_alone(0, usize::MAX);
         }
     }
 
-    fn join_from(&self, place: &mut Option<u64>, most: usize) -> bool {
-        let mut next = Some(Mixed(place.unwrap_or(0)));
-        if place.is_none() {
-            let Shared { ledger, tables, shrinking, .. } = &self.shared;
-            if ledger.may_be_empty() {
-                ledger.erase_leftovers(tables, shrinking);
-            }
+    fn join_alone(&self, cursor: u64, most: usize) -> Option<u64> {
+        let Shared { ledger, tables, shrinking, .. } = &self.shared;
+        if cursor == 0 && ledger.may_be_empty() {
+            ledger.erase_leftovers(tables, shrinking);
         }
-        let Some(mut whole) = Whole::new(self.geometry.buckets() as usize) else {
-            *place = None;
-            return true;
-        };
+        let mut whole = Whole::new(self.geometry.buckets() as usize)?;
+        let mut next = Some(Mixed(cursor));
         for _ in 0..most {
             let Some(hash) = next else { break };
             let mut seen = self.directory.look_up(hash);
@@ -106,14 +94,13 @@ impl<const WIDE: bool> Sharded<WIDE> {
             }
             next = self.directory.end(seen);
         }
-        *place = next.map(|hash| hash.0);
         if next.is_none() {
             // A split may have made a longer list that it has not used yet.
-            let alone = || Some(self.shared.ledger.splits.write());
+            let alone = || Some(ledger.splits.write());
             let _no_split = rule!("a_directory_becomes_shallower_during_a_split", alone(), None);
             self.directory.become_shallower();
         }
-        next.is_none()
+        next.map(|hash| hash.0)
     }
 
     /// The number of lanes that a joined shard of this depth may have.

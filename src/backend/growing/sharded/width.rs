@@ -100,19 +100,14 @@ impl AnySharded {
         on_width!(self, shards => shards.keep_shards())
     }
 
-    /// Visits some shards, and joins what leaves enough room. Returns whether all have been visited.
-    pub fn join_some(&self, most: usize) -> bool {
-        on_width!(self, shards => shards.join_some(most))
+    /// Visits some shards, and joins what leaves enough room. Returns where the next part begins.
+    pub fn join_from(&self, cursor: u64, most: usize) -> Option<u64> {
+        on_width!(self, shards => shards.join_from(cursor, most))
     }
 
-    /// The same for all shards.
-    pub fn join_all(&self) {
-        on_width!(self, shards => shards.join_all());
-    }
-
-    /// The same, unless another thread joins shards.
-    pub fn join_all_alone(&self) {
-        on_width!(self, shards => shards.join_all_alone());
+    /// Joins all shards that leave enough room, unless another thread joins shards.
+    pub fn join_all_if_alone(&self) {
+        on_width!(self, shards => shards.join_all_if_alone());
     }
 
     /// Returns the memory held, including `self`.

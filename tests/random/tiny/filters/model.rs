@@ -23,7 +23,7 @@ enum Op {
     Clear,
     SaveAndLoad,
     Shrink,
-    ShrinkInPart(usize),
+    ShrinkPart(u64, usize),
     Run(Kind, Form, u16, u8, usize),
 }
 
@@ -66,7 +66,7 @@ fn any_op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Clear),
         4 => Just(Op::SaveAndLoad),
         4 => Just(Op::Shrink),
-        8 => (0..20usize).prop_map(Op::ShrinkInPart),
+        8 => (any::<u64>(), 0..20usize).prop_map(|(cursor, most)| Op::ShrinkPart(cursor, most)),
         25 => run.prop_map(|(kind, form, from, percent, times)| Op::Run(kind, form, from, percent, times)),
     ]
 }
@@ -120,7 +120,7 @@ impl Pair {
                     assert_eq!((after.splits, after.directory_depth), (0, 0));
                 }
             }
-            Op::ShrinkInPart(shards) => _ = self.filter.shrink_in_parts(shards),
+            Op::ShrinkPart(cursor, shards) => _ = self.filter.shrink_part(cursor, shards),
             Op::Run(kind, form, from, percent, times) => {
                 let length = self.items * u64::from(percent) / 100;
                 let steps = (0..length).flat_map(|step| vec![step; times]);

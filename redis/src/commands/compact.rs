@@ -1,7 +1,9 @@
-//! `CF.COMPACT`: there is nothing to compact in a filter that is one table. It forgets the number of deleted
-//! items, and an empty filter gives back what it grew to.
+//! `CF.COMPACT`: a filter forgets the number of deleted items, and gives back what it grew to and does not need any
+//! more: an empty one at once, any other in parts, between commands. A primary tells its replicas of each part, by the
+//! cursor where it began.
 
-use crate::request::target;
+use crate::request::options::number;
+use crate::request::{target, time};
 use crate::server::command::{About, Access, Command, Outcome, Parameter, Refusal};
 use crate::server::context::{Argument, Context};
 use crate::server::key::Mode;
@@ -11,22 +13,34 @@ pub struct Compact;
 impl Command for Compact {
     const ABOUT: About = About {
         name: c"cf.compact",
-        summary: c"Resets the number of deleted items, and frees the memory of an empty filter",
-        complexity: c"O(n), where n is the size of the filter",
-        arity: 2,
+        summary:
+            c"Resets the number of deleted items, and frees memory that is not needed any more",
+        complexity:
+            c"O(n), where n is the size of the filter; all but a part of it later, between commands",
+        arity: -2,
         access: Access::Update,
         fast: false,
         parameters: &[Parameter::KEY],
     };
 
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
-        let [_, name] = arguments else { return Err(Refusal::Arity) };
+        let (name, cursor) = match arguments {
+            [_, name] => (name, None),
+            [_, name, cursor] if call.flags().replayed() => (name, number(*cursor)),
+            _ => return Err(Refusal::Arity),
+        };
         let mut key = call.open(*name, Mode::Write);
         let set = target::changed(call, *name, &mut key).map_err(|refusal| match refusal {
             Refusal::Half => Refusal::Half,
             _ => Refusal::Message(c"ERR Cuckoo filter was not found"),
         })?;
-        set.compact().map_err(|error| Refusal::Text(format!("ERR {error}")))?;
+        let next = match cursor {
+            Some(cursor) => set.shrink_part(cursor).next,
+            None => set.compact().map_err(|error| Refusal::Text(format!("ERR {error}")))?,
+        };
+        if let Some(next) = next.filter(|_| time::decides(call)) {
+            call.go_on_shrinking(*name, next);
+        }
         call.changed(*name);
         call.reply_ok();
         Ok(())

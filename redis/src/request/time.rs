@@ -13,13 +13,16 @@ pub fn pass(call: Context<'_>, name: Argument<'_>, set: &Set) {
     if is_due && decides(call) {
         call.replicate(c"CF.TICK", &[name.bytes(), number.to_string().as_bytes()]);
         begin(call, name, set, number);
+        // What has expired may have left much empty.
+        call.go_on_shrinking(name, 0);
     } else if set.is_ticking() {
         // Whoever was to go on with it may have lost it, since keys are renamed.
         call.go_on(name);
     }
 }
 
-fn decides(call: Context<'_>) -> bool {
+/// Whether this server decides what happens now.
+pub fn decides(call: Context<'_>) -> bool {
     let flags = call.flags();
     !flags.replayed() && flags.primary() && !call.must_not_replicate()
 }

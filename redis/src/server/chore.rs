@@ -1,4 +1,4 @@
-//! What goes on between commands, in parts: the ticks of large sets.
+//! What goes on between commands, in parts: the ticks of large sets, and what gives their memory back.
 //!
 //! A timer of the server comes back to one key after another, until their sets have nothing left to do. If a key has
 //! gone, or got another name, nobody goes on, until a command on the set [asks for that](Context::go_on) again.
@@ -7,7 +7,8 @@ use crate::server::context::{Argument, Context};
 use crate::server::failure::or_if_it_panics;
 use crate::server::key::{Key, Mode, Value};
 use crate::server::raw;
-use std::collections::BTreeSet;
+use crate::set::{Set, Shrunk};
+use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::ptr::null_mut;
@@ -25,23 +26,25 @@ struct Chore {
 
 /// What there is to do, in turns.
 struct Chores {
-    waiting: BTreeSet<Chore>,
+    /// With the cursor where the next part of shrinking begins, if the set is to shrink.
+    waiting: BTreeMap<Chore, Option<u64>>,
     /// The one whose turn it was last.
     last: Option<Chore>,
 }
 
 impl Chores {
     /// The one whose turn it is.
-    fn next(&mut self) -> Option<Chore> {
+    fn next(&mut self) -> Option<(Chore, Option<u64>)> {
         let later = |last: &Chore| self.waiting.range((Excluded(last), Unbounded)).next();
-        let next = self.last.as_ref().and_then(later).or(self.waiting.first()).cloned();
-        self.last.clone_from(&next);
+        let next = self.last.as_ref().and_then(later).or(self.waiting.first_key_value());
+        let next = next.map(|(chore, cursor)| (chore.clone(), *cursor));
+        self.last = next.as_ref().map(|(chore, _)| chore.clone());
         next
     }
 }
 
 /// While any is waiting, there is one timer.
-static CHORES: Mutex<Chores> = Mutex::new(Chores { waiting: BTreeSet::new(), last: None });
+static CHORES: Mutex<Chores> = Mutex::new(Chores { waiting: BTreeMap::new(), last: None });
 
 fn chores<T>(act: impl FnOnce(&mut Chores) -> T) -> T {
     act(&mut CHORES.lock().unwrap_or_else(PoisonError::into_inner))
@@ -50,10 +53,24 @@ fn chores<T>(act: impl FnOnce(&mut Chores) -> T) -> T {
 impl Context<'_> {
     /// Comes back soon, again and again, to let [time pass](crate::set::Set::pass_part) in the set of this key.
     pub fn go_on(self, name: Argument<'_>) {
+        self.wait(name, None);
+    }
+
+    /// The same, and then [shrinks](crate::set::Set::shrink_part) the set from this cursor on. This server decides when.
+    pub fn go_on_shrinking(self, name: Argument<'_>, cursor: u64) {
+        self.wait(name, Some(cursor));
+    }
+
+    fn wait(self, name: Argument<'_>, cursor: Option<u64>) {
         // SAFETY: the call lives.
         let database = unsafe { raw::RedisModule_GetSelectedDb.unwrap()(self.raw()) };
         let chore = Chore { database, name: name.bytes().to_vec() };
-        let is_first = chores(|chores| chores.waiting.insert(chore) && chores.waiting.len() == 1);
+        let is_first = chores(|chores| {
+            let was_idle = chores.waiting.is_empty();
+            let own = chores.waiting.entry(chore).or_insert(cursor);
+            *own = cursor.or(*own);
+            was_idle
+        });
         if is_first {
             // SAFETY: as above.
             unsafe { set_timer(self.raw()) };
@@ -71,13 +88,14 @@ unsafe fn set_timer(context: *mut raw::RedisModuleCtx) {
 
 /// What the server calls.
 unsafe extern "C" fn come_back(context: *mut raw::RedisModuleCtx, _: *mut c_void) {
-    let Some(chore) = chores(Chores::next) else { return };
+    let Some((chore, cursor)) = chores(Chores::next) else { return };
     // SAFETY: the context is that of this call.
-    let part = || unsafe { pass_part(context, &chore) };
-    let is_done = or_if_it_panics(true, "a tick", part);
+    let part = || unsafe { pass_part(context, &chore, cursor) };
+    let left = or_if_it_panics(Left::Nothing, "a part of a tick", part);
     let is_left = chores(|chores| {
-        if is_done {
-            chores.waiting.remove(&chore);
+        match left {
+            Left::Nothing => _ = chores.waiting.remove(&chore),
+            Left::Some(cursor) => _ = chores.waiting.insert(chore, cursor),
         }
         !chores.waiting.is_empty()
     });
@@ -87,22 +105,51 @@ unsafe extern "C" fn come_back(context: *mut raw::RedisModuleCtx, _: *mut c_void
     }
 }
 
-/// Returns whether there is nothing left to do.
-unsafe fn pass_part(context: *mut raw::RedisModuleCtx, chore: &Chore) -> bool {
+/// What is left to do.
+enum Left {
+    Nothing,
+    /// With the cursor where shrinking goes on, if it does.
+    Some(Option<u64>),
+}
+
+/// # Safety
+///
+/// The context is that of a call.
+unsafe fn pass_part(context: *mut raw::RedisModuleCtx, chore: &Chore, cursor: Option<u64>) -> Left {
     // To open a key for writing is no use of it that the server counts or tells anybody.
     let mode = raw::REDISMODULE_READ | raw::REDISMODULE_WRITE | raw::REDISMODULE_OPEN_KEY_NOTOUCH;
     let (start, length) = (chore.name.as_ptr().cast(), chore.name.len());
     // SAFETY: the context is that of a call. The string is freed after the key is closed.
     unsafe {
         if raw::RedisModule_SelectDb.unwrap()(context, chore.database) != raw::REDISMODULE_OK {
-            return true;
+            return Left::Nothing;
         }
         let name = raw::RedisModule_CreateString.unwrap()(context, start, length);
         let key = raw::RedisModule_OpenKey.unwrap()(context, name, mode);
         let key = Key::new(key, Mode::Write);
-        let is_done = !matches!(key.value(), Value::Set(set) if !set.pass_part());
+        let left = match key.value() {
+            Value::Set(set) if !set.pass_part() => Left::Some(cursor),
+            Value::Set(set) => shrink(Context::new(context), chore, set, cursor),
+            _ => Left::Nothing,
+        };
         drop(key);
         raw::RedisModule_FreeString.unwrap()(context, name);
-        is_done
+        left
+    }
+}
+
+/// Gives a part of a set's memory back, and tells the replicas, whose sets are equal.
+fn shrink(call: Context<'_>, chore: &Chore, set: &Set, cursor: Option<u64>) -> Left {
+    let Some(cursor) = cursor.filter(|_| call.flags().primary()) else { return Left::Nothing };
+    if call.must_not_replicate() {
+        return Left::Some(Some(cursor));
+    }
+    let Shrunk { has_changed, next } = set.shrink_part(cursor);
+    if has_changed {
+        call.replicate(c"CF.COMPACT", &[&chore.name, cursor.to_string().as_bytes()]);
+    }
+    match next {
+        Some(next) => Left::Some(Some(next)),
+        None => Left::Nothing,
     }
 }

@@ -36,6 +36,20 @@ enum Body {
     Half(Box<Assembly>),
 }
 
+/// What a part of shrinking has done.
+#[derive(Default)]
+pub struct Shrunk {
+    /// Whether it gave anything back.
+    pub has_changed: bool,
+    /// The cursor of the next part, unless this was the last.
+    pub next: Option<u64>,
+}
+
+/// How many shards may be given back at once, each in a tenth of a millisecond or two, and how often so many are
+/// visited, as long as none is.
+const AT_ONCE: usize = 8;
+const MOST_VISITS: usize = 64;
+
 /// The figures of a set that change with its items.
 pub struct Figures {
     pub buckets: usize,
@@ -147,14 +161,29 @@ impl Set {
         }
     }
 
-    /// Forgets how many items were deleted. If none are left, gives back the memory that it grew to.
-    pub fn compact(&mut self) -> Result<(), BuildError> {
+    /// Forgets how many items were deleted, and begins to give back the memory that it grew to. Returns the cursor of
+    /// the next [part](Self::shrink_part). If no items are left, all of it is given back.
+    pub fn compact(&mut self) -> Result<Option<u64>, BuildError> {
         let about = About { deleted: 0, ..self.about };
         if self.about.forget_after == 0 && !self.is_half() && self.is_empty() {
             *self = Set::new(about)?;
         }
         self.about = about;
-        Ok(())
+        Ok(self.shrink_part(0).next)
+    }
+
+    /// Goes on with giving back memory, from a cursor on, for less than a millisecond or two.
+    pub fn shrink_part(&self, cursor: u64) -> Shrunk {
+        let Body::Filter(counted) = &self.body else { return Shrunk::default() };
+        let filter = &counted.filter;
+        let before = filter.stats().shards;
+        let mut shrunk = Shrunk { has_changed: false, next: Some(cursor) };
+        for _ in 0..MOST_VISITS {
+            let Some(cursor) = shrunk.next.filter(|_| !shrunk.has_changed) else { break };
+            shrunk.next = filter.shrink_part(cursor, AT_ONCE);
+            shrunk.has_changed = filter.stats().shards < before;
+        }
+        shrunk
     }
 }
 

@@ -107,7 +107,7 @@ fn servers_tell_all_fields_of_a_command() {
             ("cf.exists", 3, keys("RO access", 1, 0)),
             ("cf.info", 2, keys("RO", 1, 0)),
             ("cf.del", 3, keys("RW delete", 1, 0)),
-            ("cf.compact", 2, keys("RW update", 1, 0)),
+            ("cf.compact", -2, keys("RW update", 1, 0)),
             ("cf.merge", -3, keys("RW insert", 1, 0) + " " + &keys("RO access", 2, -1)),
         ] {
             let info = client.ask(&format!("COMMAND INFO {command}"));

@@ -78,7 +78,8 @@ impl<const WIDE: bool> Sharded<WIDE> {
 
     fn join_alone(&self, cursor: u64, most: usize) -> Option<u64> {
         let Shared { ledger, tables, shrinking, .. } = &self.shared;
-        if cursor == 0 && ledger.may_be_empty() {
+        // In a filter that forgets, they expire.
+        if cursor == 0 && !self.geometry.lanes().forgets() && ledger.may_be_empty() {
             ledger.erase_leftovers(tables, shrinking);
         }
         let mut whole = Whole::new(self.geometry.buckets() as usize)?;
@@ -132,6 +133,11 @@ impl<const WIDE: bool> Sharded<WIDE> {
         let [in_lower, in_upper] = shards;
         let shrinking = &self.shared.shrinking;
         let items = || shards.iter().map(|shard| shard.all_items()).sum::<i64>();
+        // The decision must not depend on the progress of a tick.
+        let swept = shards.map(|shard| shard.sweep_all());
+        if swept.iter().any(Result::is_err) {
+            return false;
+        }
         let depth = lower.depth() - 1;
         let most = self.most_lanes(depth);
         if items() > most {

@@ -217,6 +217,10 @@ impl Backend {
         on_backend!(self, backend => backend.buckets())
     }
 
+    pub fn slots(&self) -> usize {
+        self.buckets() * self.lanes().slots()
+    }
+
     /// Returns the number of shards. A list counts as the shard that would replace it.
     pub fn shards(&self) -> usize {
         self.buckets() / self.plan().geometry().buckets() as usize

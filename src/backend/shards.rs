@@ -124,6 +124,12 @@ pub trait Shards: Sized + Send + Sync {
     /// begins there now may be split later, but never begins elsewhere or ends later.
     fn after(&self, next: u64) -> Option<u64>;
 
+    /// Returns the start of the shard in which `next` is, if it was joined with one before it: its number, and its index
+    /// among those of its depth.
+    fn joined_before(&self, _next: u64) -> Option<(u64, usize, u32)> {
+        None
+    }
+
     /// Returns a hash that shard `next` owns.
     fn item_in(&self, next: u64) -> Mixed;
 

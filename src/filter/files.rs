@@ -117,7 +117,8 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// The type of the hasher has to be named: `load` does not detect which one the filter had.
     /// ([`SnapshotInfo`](crate::SnapshotInfo) tells what a file has.) The loaded filter is identical to the saved one
     /// in its size, rate, hasher and contents, and one that [grows](Self::grows) continues to grow. (Only memory that
-    /// it had allocated in advance is not restored.) The file is read on all cores, with or without the feature
+    /// it had allocated in advance is not restored, and one that is more than three fifths empty
+    /// [shrinks](Self::shrink).) The file is read on all cores, with or without the feature
     /// `rayon`, directly into the memory of the filter. Beyond the filter, all threads together take a sixteenth of the
     /// file, and no more than 1 MiB each; or, if that is more, a shard each, which has 64 KiB to 2 MiB if there are
     /// several.
@@ -208,7 +209,12 @@ impl<S> ConcurrentCuckooFilter<S> {
     where
         S: PersistentHasher,
     {
-        load(file, Self::OWN_BYTES).and_then(Self::of_read)
+        let filter = load(file, Self::OWN_BYTES).and_then(Self::of_read)?;
+        // Less than after any split. No other thread has it, so this delays nobody.
+        if 5 * filter.len() < 2 * filter.backend().slots() {
+            filter.shrink();
+        }
+        Ok(filter)
     }
 }
 

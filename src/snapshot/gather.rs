@@ -20,6 +20,7 @@ use crate::snapshot::allocate::{no_memory_for, reserve, table_of, zeros};
 use crate::snapshot::error::Reason;
 use crate::snapshot::list::ListBlock;
 use crate::snapshot::part::blocks::BlockReader;
+use crate::snapshot::part::coverage::part_of;
 use crate::snapshot::part::time::age_shift;
 use crate::table::Table;
 use crate::table::ticking::Time;
@@ -60,6 +61,31 @@ impl Gathered {
             Gathered::Fixed(shards) => shards.add(plan, block, buckets),
             Gathered::Growing(shards) => shards.add(plan, &block, buckets),
             Gathered::List(_) => Ok(()),
+        }
+    }
+
+    /// Returns the number of shards that end at this place, and the greatest of their depths, if the filter grows and
+    /// any number of shards ends there.
+    pub fn until(&self, place: u64) -> Option<(u64, u32)> {
+        let Gathered::Growing(InTables { depths, .. }) = self else { return None };
+        let mut ends = depths.iter().scan((0, 0), |(end, deepest), depth| {
+            (*end, *deepest) = (*end + part_of(*depth), (*deepest).max(*depth));
+            Some((*end, *deepest))
+        });
+        if place == 0 {
+            return Some((0, 0));
+        }
+        let index = ends.clone().position(|(end, _)| end == place)?;
+        ends.nth(index).map(|(_, deepest)| (index as u64 + 1, deepest))
+    }
+
+    /// Replaces the shards from number `first` to before `end` by those from `end` on.
+    pub fn replace(&mut self, plan: &Plan, first: u64, end: u64) -> Result<(), Reason> {
+        match self {
+            Gathered::Growing(shards) if first < end => {
+                shards.replace(plan, first as usize, end as usize)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -215,6 +241,27 @@ impl InTables {
         self.times.extend(block.time);
         self.depths.push(block.depth);
         self.deepest = deepest;
+        Ok(())
+    }
+
+    fn replace(&mut self, plan: &Plan, first: usize, end: usize) -> Result<(), Reason> {
+        let mut words = zeros(plan.geometry().words())?;
+        if let Some(tables) = &self.tables {
+            let pairs = tables.sites_from(first).zip(tables.sites_from(end));
+            for ((_, old), (_, new)) in pairs {
+                new.read(&mut words);
+                let items = new.counted();
+                old.clear();
+                old.fill(&words, items);
+                old.record(new.surplus(), &new.balance());
+            }
+        }
+        self.depths.drain(first..end);
+        self.times.drain(first.min(self.times.len())..end.min(self.times.len()));
+        let (depths, times) = (std::mem::take(&mut self.depths), std::mem::take(&mut self.times));
+        self.truncate(depths.len());
+        self.deepest = depths.iter().copied().max().unwrap_or(0);
+        (self.depths, self.times) = (depths, times);
         Ok(())
     }
 

@@ -168,12 +168,16 @@ impl Begun {
         header_sum: u64,
         source: &mut Source<impl Read>,
     ) -> Result<(), Reason> {
-        self.check_order(header, words)?;
         // If the source panicked in the previous part, some shards of that part are still here.
         self.gathered.truncate(self.coverage.blocks());
-        let (coverage, times) = (self.coverage.clone(), self.times.clone());
-        let totals = Totals::new(header_sum, coverage, times, header.is_file());
-        match self.add_blocks(header, totals, source) {
+        let coverage = self.check_order(header, words)?;
+        let (first, end) = (coverage.blocks(), self.coverage.blocks());
+        let totals = Totals::new(header_sum, coverage, self.times.clone(), header.is_file());
+        let added = self.add_blocks(header, totals, source).and_then(|added| {
+            self.gathered.replace(&header.plan, first, end)?;
+            Ok(added)
+        });
+        match added {
             Ok((coverage, times)) => (self.coverage, self.times) = (coverage, times),
             Err(reason) => {
                 self.gathered.truncate(self.coverage.blocks());
@@ -184,29 +188,34 @@ impl Begun {
         Ok(())
     }
 
-    /// Checks that this is the part that comes next.
+    /// Checks that this is the part that comes next. Returns what the blocks cover that stay: those before its start.
     fn check_order<S>(
         &self,
         header: &Header<S>,
         words: &Words<HEADER_WORDS>,
-    ) -> Result<(), Reason> {
+    ) -> Result<Coverage, Reason> {
         if !are_of_one_filter(words, &self.header) {
             return Err(Reason::OtherFilter);
         }
         let (start, wanted) = (header.start, self.coverage.next());
-        if wanted != Some(start) {
-            return Err(Reason::Misplaced { start, wanted });
+        let misplaced = Reason::Misplaced { start, wanted };
+        let is_later = self.turn.is_none_or(|last| header.provenance.turn > last);
+        match wanted {
+            Some(place) if start == place && !is_later => Err(Reason::EarlierDump),
+            Some(place) if start == place => Ok(self.coverage.clone()),
+            // It may begin with a shard that was joined since.
+            Some(place) if start < place && is_later => {
+                let (blocks, deepest) = self.gathered.until(start).ok_or(misplaced)?;
+                Ok(self.coverage.back_at(start, blocks, deepest))
+            }
+            _ => Err(misplaced),
         }
-        if self.turn.is_some_and(|last| header.provenance.turn <= last) {
-            return Err(Reason::EarlierDump);
-        }
-        Ok(())
     }
 
     /// Reads and validates what follows a header. Returns the coverage and the times after this part.
     fn add_blocks<S>(
         &mut self,
-        Header { plan, is_list, .. }: &Header<S>,
+        Header { plan, is_list, start, .. }: &Header<S>,
         mut totals: Totals,
         source: &mut Source<impl Read>,
     ) -> Result<(Coverage, Times), Reason> {
@@ -227,6 +236,10 @@ impl Begun {
                 source.read(&mut words[1..])?;
                 let block = self.reader.read(number, &mut words)?;
                 totals.add_read(&self.reader, (block.depth, block.items, block.sum), block.time)?;
+                if number == 0 && totals.coverage().place() <= self.coverage.place() {
+                    let wanted = self.coverage.next();
+                    return Err(Reason::Misplaced { start: *start, wanted });
+                }
                 self.gathered.add(plan, block, &words[buckets_in(plan)])?;
                 source.read(&mut next)?;
             }

@@ -3,6 +3,9 @@
 //! The shards are copied and written one by one, so only one of them is in memory twice. In a growing filter, shards
 //! may be split meanwhile. The blocks still make up every root, because the backend copies the shards in the order of
 //! the hashes that lead to them.
+//!
+//! Between two parts, shards may also be joined. Then a part may begin earlier than the one before it ended, with a
+//! shard of which the last part had the beginning. Whoever reads it replaces that.
 
 use crate::backend::exchange::{Copied, Plan};
 use crate::backend::shards::Shards;
@@ -15,7 +18,7 @@ use crate::snapshot::allocate::zeros;
 use crate::snapshot::error::Reason;
 use crate::snapshot::list::{ListBlock, block_of};
 use crate::snapshot::part::blocks::Totals;
-use crate::snapshot::part::coverage::{Coverage, UNITS};
+use crate::snapshot::part::coverage::{Coverage, UNITS, part_of};
 use crate::snapshot::part::format::{
     BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, block_words, buckets_in, seal,
 };
@@ -134,7 +137,7 @@ pub fn write<S: PersistentHasher>(
         false => Reason::NoSuchPiece { cursor: start },
     };
     // Writes the header. Returns the totals to which the blocks are added.
-    let begin = |sink: &mut Sink<_>, plan: &Plan, is_list| {
+    let begin = |sink: &mut Sink<_>, plan: &Plan, is_list, start| {
         let sum = sink.write(&mut header(plan, capacity, is_list, hasher, (start, provenance)))?;
         let coverage = Coverage::from(plan.geometry().shards(), start);
         Ok(Totals::new(sum, coverage, Times::default(), is_file))
@@ -156,7 +159,7 @@ pub fn write<S: PersistentHasher>(
             return Err(no_such_piece());
         }
         let plan = backend.plan();
-        let mut totals: Totals = begin(&mut sink, &plan, true)?;
+        let mut totals: Totals = begin(&mut sink, &plan, true, start)?;
         let sum = sink.write(&mut block_of(&plan, &list)?)?;
         totals.add(0, list.hashes.len() as i64, sum).map_err(|_| Reason::Outgrown)?;
         let told = totals.end(sink.bytes);
@@ -166,8 +169,11 @@ pub fn write<S: PersistentHasher>(
         let _no_joins = backend.keep_shards();
         let plan = backend.plan();
         let first = shard_at(&plan, start).ok_or_else(no_such_piece)?;
+        let before = on_shards!(backend, shards => shards.joined_before(first), _growing => None);
+        let (first, start) = before
+            .map_or((first, start), |(first, index, depth)| (first, index as u64 * part_of(depth)));
         let mut block = zeros(block_words(&plan))?;
-        let mut totals = begin(&mut sink, &plan, false)?;
+        let mut totals = begin(&mut sink, &plan, false, start)?;
         let mut copying = Copying { backend, plan: &plan, next: Some(first) };
         while totals.blocks() < part.most_blocks(&plan)
             && let Some((depth, items)) = copying.copy(totals.blocks(), cut, &mut block)

@@ -144,3 +144,24 @@ fn a_hasher_that_comes_back_with_another_seed_is_refused() {
         );
     }
 }
+
+/// A growing filter that lost most of its items is loaded as a small one.
+#[test]
+fn a_file_that_is_mostly_empty_makes_a_small_filter() {
+    let folder = std::env::temp_dir().join(format!("koel-mostly-empty-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join("seen.koel");
+    let builder = ConcurrentCuckooFilter::builder().capacity(1_000).growing();
+    let filter = builder.hasher(StableHash::with_seed(5)).build().expect("memory");
+    (0..400_000u64).for_each(|item| filter.insert(&item).expect("memory"));
+    for (left, shrinks) in [(300_000u64, false), (20_000, true)] {
+        (left..400_000).for_each(|item| _ = filter.contains(&item) && filter.remove(&item));
+        let before = filter.stats().shards;
+        filter.save(&path).expect("a file");
+        let loaded = ConcurrentCuckooFilter::<StableHash>::load(&path).expect("the same");
+        assert_eq!(loaded.stats().shards * 3 < before, shrinks);
+        assert_eq!(loaded.len(), filter.len());
+        assert!((0..left).all(|item| loaded.contains(&item)));
+    }
+    std::fs::remove_dir_all(&folder).expect("the folder");
+}

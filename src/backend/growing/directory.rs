@@ -301,6 +301,12 @@ impl Directory {
         self.roots.first_hash(self.index(seen.hash, depth) + 1, depth)
     }
 
+    /// Returns the first hash of the shard, and its index among all of its depth.
+    pub fn start(&self, seen: SeenEntry<'_>) -> Option<(Mixed, usize)> {
+        let (depth, index) = (seen.depth(), self.index(seen.hash, seen.depth()));
+        self.roots.first_hash(index, depth).map(|first| (first, index))
+    }
+
     /// Returns the fraction of all hashes that lead to the shard.
     pub fn share(&self, seen: SeenEntry<'_>) -> f64 {
         let depth = seen.depth();

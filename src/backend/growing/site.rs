@@ -150,6 +150,11 @@ impl Site {
         read_shard(self.table(), self.number(), to);
     }
 
+    /// Returns the number of lanes that are not exhausted.
+    pub fn counted(&self) -> i64 {
+        either!(self.table().is_wide(), WIDE => self.shard::<WIDE>().all_items())
+    }
+
     /// Empties the shard, to which no other thread has access.
     pub fn clear(&self) {
         clear(self.table(), self.number());
@@ -202,8 +207,7 @@ impl Site {
 
     /// Returns how many absent items the lanes of the shard match, in units of a new lane.
     pub fn match_weight(&self) -> f64 {
-        let items = either!(self.table().is_wide(), WIDE => self.shard::<WIDE>().all_items());
-        items.max(0) as f64 + self.surplus() as f64
+        self.counted().max(0) as f64 + self.surplus() as f64
     }
 
     /// Subtracts the expired lanes in these words, which are those of whole buckets, from the surplus.

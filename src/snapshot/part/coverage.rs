@@ -48,6 +48,11 @@ impl Coverage {
         Coverage { roots: roots as u64, place, blocks: 0, deepest: 0 }
     }
 
+    /// Begins again at an earlier place, where so many blocks end, the deepest of which has this depth.
+    pub fn back_at(&self, place: u64, blocks: u64, deepest: u32) -> Self {
+        Coverage { roots: self.roots, place, blocks, deepest }
+    }
+
     /// Adds the next block. Fails if it does not continue where the previous one ended.
     pub fn add(&mut self, depth: u32) -> Result<(), Gap> {
         let part = part_of(depth);

@@ -7,7 +7,7 @@ mod refused;
 
 use crate::common::{SplitMix, layouts, leave_list, rounds};
 use crate::file::{FilterFile, word};
-use koel::{ConcurrentCuckooFilter, Piece, SnapshotErrorKind, StableHash};
+use koel::{ConcurrentCuckooFilter, Piece, Prehashed, SnapshotErrorKind, StableHash};
 
 pub type Filter = ConcurrentCuckooFilter<StableHash>;
 
@@ -184,5 +184,47 @@ fn any_number_is_the_cursor_of_a_piece_or_refused() {
         let filter = growing(capacity, 0.005);
         (0..items).for_each(|item: u64| filter.insert(&item).expect("memory"));
         cursors(&filter);
+    }
+}
+
+/// Between two pieces, shards are joined, also the one in which the cursor is.
+#[test]
+fn a_filter_may_shrink_between_its_pieces() {
+    let hashes = SplitMix(21).take(rounds(150_000, 400_000));
+    let (stay, go) = hashes.split_at(20_000);
+    for remembers in [0, 7] {
+        for before in 0..rounds(12, 40) {
+            let builder = ConcurrentCuckooFilter::builder().capacity(1_000).hasher(HASH).growing();
+            let filter = match remembers {
+                0 => builder.build().expect("memory"),
+                ticks => builder.remembers(ticks).build().expect("memory"),
+            };
+            for hash in &hashes {
+                filter.insert(&Prehashed(*hash)).expect("memory");
+            }
+            go.iter().for_each(|hash| assert!(filter.remove(&Prehashed(*hash))));
+            let (mut loader, mut next, mut pieces) = (Filter::loader(), Some(0), 0);
+            let mut last = None;
+            while let Some(cursor) = next {
+                if pieces == before {
+                    assert!(filter.shrink() > 0 || !cfg!(target_os = "linux"));
+                    filter.tick();
+                }
+                // One shard, or several.
+                let piece = filter.piece_at(cursor, 200_000 * (pieces % 2)).expect("a piece");
+                loader.push(piece.as_bytes()).expect("the next piece");
+                assert!(loader.push(piece.as_bytes()).is_err(), "a piece was taken twice");
+                assert!(last.is_none_or(|last: Vec<u8>| loader.push(&last).is_err()));
+                assert_eq!(loader.next(), piece.next());
+                (next, pieces, last) = (piece.next(), pieces + 1, Some(piece.as_bytes().to_vec()));
+            }
+            let again = loader.finish().expect("a whole filter");
+            assert_eq!(again.len(), stay.len());
+            assert!(stay.iter().all(|hash| again.contains(&Prehashed(*hash))));
+            let absent = go.iter().filter(|hash| !again.contains(&Prehashed(**hash))).count();
+            assert!(absent * 100 > go.len() * 99);
+            stay.iter().for_each(|hash| assert!(again.remove(&Prehashed(*hash))));
+            assert!(again.is_empty());
+        }
     }
 }

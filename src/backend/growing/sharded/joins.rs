@@ -35,7 +35,7 @@ use crate::backend::growing::until_split::Shared;
 use crate::layout::geometry::Mixed;
 use crate::layout::sizing::{rate_of_a_lane, unsplit_load};
 use crate::rule::rule;
-use crate::sync::{Mutex, RwLock, RwLockReadGuard};
+use crate::sync::{Gauge, Mutex, RwLock, RwLockReadGuard};
 
 /// The part of the load up to which shards are not split that a joined shard may have: one that the filter began with,
 /// or any other.
@@ -48,11 +48,20 @@ pub struct Joins {
     /// Held for reading while the filter is copied shard by shard, and for writing by a join: no shard may begin or end
     /// where a copy does not expect it.
     copies: RwLock<()>,
+    /// Nonzero if any shard was joined.
+    has_joined: Gauge,
 }
 
 impl Joins {
     pub fn new() -> Self {
-        Joins { alone: Mutex::new(()), copies: RwLock::new(()) }
+        Joins { alone: Mutex::new(()), copies: RwLock::new(()), has_joined: Gauge::new() }
+    }
+}
+
+impl Joins {
+    /// Whether any shard was joined, so that one may begin before it did.
+    pub fn has_joined(&self) -> bool {
+        self.has_joined.get() != 0
     }
 }
 
@@ -168,6 +177,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         whole.store(lower_half, upper_half, figures.counted, || {
             self.shared.ledger.unite(sites, figures.surplus);
             self.directory.unite(lower, Entry::new(sites[0], depth));
+            self.joins.has_joined.set(1);
             let _alone = self.purchases.lock();
             self.shared.tables.take_out_of_use(sites[1]);
         });

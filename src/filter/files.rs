@@ -194,7 +194,7 @@ impl<S> ConcurrentCuckooFilter<S> {
         S: PersistentHasher,
     {
         let filter = read(reader, Self::OWN_BYTES).and_then(Self::of_read);
-        filter.map_err(|reason| reason.of(None))
+        filter.map(Self::shrunk).map_err(|reason| reason.of(None))
     }
 
     /// What a filter takes without its heap.
@@ -209,12 +209,15 @@ impl<S> ConcurrentCuckooFilter<S> {
     where
         S: PersistentHasher,
     {
-        let filter = load(file, Self::OWN_BYTES).and_then(Self::of_read)?;
-        // Less than after any split. No other thread has it, so this delays nobody.
-        if 5 * filter.len() < 2 * filter.backend().slots() {
-            filter.shrink();
+        load(file, Self::OWN_BYTES).and_then(Self::of_read).map(Self::shrunk)
+    }
+
+    /// Gives memory back if the filter has less in it than after any split. No other thread has it, so nobody waits.
+    fn shrunk(self) -> Self {
+        if 5 * self.len() < 2 * self.backend().slots() {
+            self.shrink();
         }
-        Ok(filter)
+        self
     }
 }
 

@@ -167,7 +167,7 @@ mod sync;
 mod table;
 
 #[cfg(doc)]
-pub use backend::growing::split;
+pub use backend::growing::{join, split};
 #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
 pub use durable::{DurableError, DurableErrorKind, DurableFilter, SyncPolicy};
 pub use error::union::{UnionError, UnionErrorKind};

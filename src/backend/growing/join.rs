@@ -1,6 +1,7 @@
 //! Joining the two halves of a shard again, while other threads look up their items.
 //!
-//! (It continues the page on [splits](mod@crate::backend::growing::split), which it undoes.)
+//! (This page is for reading; nothing in it can be called. It continues the page on
+//! [splits](mod@crate::backend::growing::split), which a join undoes.)
 //!
 //! When a filter has lost most of its items, its shards are nearly empty. Two shards that are the halves of one, and
 //! together leave much room in one, become one again: the *lower* takes the items of the *upper*, whose memory goes
@@ -68,11 +69,13 @@ use crate::table::stripe::{Locks, StripeSet};
 const MOST_MOVES: usize = 500;
 
 /// The words of a shard while the items of both halves find their places.
+#[doc(hidden)]
 pub struct Whole<const WIDE: bool> {
     words: Vec<Words>,
 }
 
 /// The figures of a joined shard.
+#[doc(hidden)]
 pub struct Joined {
     /// The [`surplus`](crate::backend::growing::site::Site::surplus).
     pub surplus: u64,

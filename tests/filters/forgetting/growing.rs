@@ -99,7 +99,7 @@ fn wrong_removals_never_make_the_counts_wrong_for_good() {
     }
 }
 
-/// After many windows a filter has the memory that the fullest needed, and the rate of a full one.
+/// After many windows a filter has the memory of a full one, and its rate.
 #[test]
 fn a_steady_stream_stops_growing() {
     for layout in layouts().iter().filter(|layout| layout.rate > 1e-4) {

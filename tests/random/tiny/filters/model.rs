@@ -105,8 +105,9 @@ impl Pair {
                 let before = self.filter.stats();
                 self.filter = loaded(&self.filter);
                 let after = self.filter.stats();
-                assert_eq!(after.splits, before.splits);
-                assert_eq!(after.directory_depth, before.directory_depth);
+                // One that is mostly empty shrinks.
+                assert!(after.splits <= before.splits);
+                assert!(after.directory_depth <= before.directory_depth);
             }
             Op::Shrink => {
                 let before = self.filter.stats();

@@ -35,10 +35,11 @@ use std::time::Duration;
 use stream::{History, Speed, Stream};
 
 const HELP: &str = "\
-usage: cargo run --release -p koel-windows -- [FLAGS] [soak | ticks | plot]
+usage: cargo run --release -p koel-windows -- [FLAGS] [soak | ticks | burst | plot]
 
   soak              a billion operations of four threads over two hundred windows, on koel alone
   ticks             the speed of a tick through a gigabyte, beside a plain pass
+  burst             the picture and its figures alone
   plot              the picture again, from window.csv in the directory
   --keys 500000     new keys in a tick
   --out DIRECTORY   where results go (default: benches/windows/results)
@@ -51,6 +52,7 @@ enum Part {
     Beside,
     Soak,
     Ticks,
+    Burst,
     Plot,
 }
 
@@ -70,6 +72,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, S
         match &*word {
             "soak" => parsed.part = Part::Soak,
             "ticks" => parsed.part = Part::Ticks,
+            "burst" => parsed.part = Part::Burst,
             "plot" => parsed.part = Part::Plot,
             "--keys" => {
                 let keys = value()?;
@@ -102,6 +105,7 @@ fn main() -> ExitCode {
                 Part::Beside => ("table.txt", measure(&arguments)),
                 Part::Soak => ("soak.txt", soak::soak(arguments.test)),
                 Part::Ticks => ("ticks.txt", Ok(ticks::ticks(arguments.test))),
+                Part::Burst => ("window.svg", burst(&arguments)),
                 Part::Plot => ("window.svg", draw(&arguments.out)),
             };
             text.map(|text| (arguments, name, text))
@@ -171,8 +175,28 @@ fn entries() -> Vec<Entry> {
 }
 
 /// Those in the picture.
-const DRAWN: [&str; 4] =
-    ["koel, growing", "fastbloom, 2 rotated", "fastbloom, 3 rotated", "fastbloom, 8 rotated"];
+const DRAWN: [&str; 5] = [
+    "koel, growing",
+    "fastbloom, 2 rotated",
+    "fastbloom, 3 rotated",
+    "fastbloom, 8 rotated",
+    "DashMap of time stamps",
+];
+
+/// Twenty windows with a burst in the tenth, and their picture.
+fn burst(arguments: &Arguments) -> Result<String, String> {
+    let burst = 9 * WINDOW..10 * WINDOW;
+    let tick = Duration::ZERO;
+    let stream = Stream { keys: arguments.keys / 10, ticks: 20 * WINDOW, burst, tick };
+    let drawn = entries().into_iter().filter(|entry| DRAWN.contains(&entry.name));
+    let lines: Vec<Line> = drawn
+        .map(|entry| Line { name: entry.name.into(), moments: (entry.history)(&stream).moments })
+        .collect();
+    write(&arguments.out, "window.csv", &report::csv(&lines))?;
+    let picture = plot::window(&lines);
+    write(&arguments.out, "window.svg", &picture)?;
+    Ok(picture)
+}
 
 /// How often speed is measured, of peers without a clock of their own.
 const REPETITIONS: usize = 5;
@@ -181,7 +205,7 @@ fn measure(arguments: &Arguments) -> Result<String, String> {
     let tick = Duration::from_millis(if arguments.test { 40 } else { 1_000 });
     let steady = |entry: &Entry| {
         let keys = if entry.own_clock { arguments.keys / 10 } else { arguments.keys };
-        Stream { keys, ticks: 6 * WINDOW, busy: 0..0, tick }
+        Stream { keys, ticks: 6 * WINDOW, burst: 0..0, tick }
     };
     let mut rows = Vec::new();
     let entries = entries();
@@ -202,15 +226,7 @@ fn measure(arguments: &Arguments) -> Result<String, String> {
     }
     eprintln!();
 
-    // Twenty windows, of which the tenth and the eleventh have twice as many keys.
-    let busy = 9 * WINDOW..11 * WINDOW;
-    let stream = Stream { keys: arguments.keys / 10, ticks: 20 * WINDOW, busy, tick };
-    let drawn = entries.iter().filter(|entry| DRAWN.contains(&entry.name));
-    let lines: Vec<Line> = drawn
-        .map(|entry| Line { name: entry.name.into(), moments: (entry.history)(&stream).moments })
-        .collect();
-    write(&arguments.out, "window.csv", &report::csv(&lines))?;
-    write(&arguments.out, "window.svg", &plot::window(&lines))?;
+    burst(arguments)?;
     let wrong = rows.iter().filter(|row| row.name.starts_with("koel") && row.missed > 0.0).count();
     let text = report::text(&timing::machine(), arguments.keys, &rows);
     if wrong == 0 { Ok(text) } else { Err(format!("koel missed keys of the window\n{text}")) }

@@ -5,6 +5,9 @@ use crate::report::Line;
 use crate::stream::Moment;
 use koel_plot::{Axis, Chart, Charts, Curve, Entry, Plot, Row, Style};
 
+/// The least rate that is drawn.
+const LEAST: f64 = 1e-5;
+
 pub fn window(lines: &[Line]) -> String {
     let of_each = |figure: fn(&Moment) -> f64| -> Vec<Curve> {
         let curve = |line: &Line| curve(style(&line.name), line, figure);
@@ -12,7 +15,9 @@ pub fn window(lines: &[Line]) -> String {
     };
     let items = lines.first().map(|line| curve(Style::default(), line, |of| of.items as f64 / 1e6));
     let memory = of_each(|moment| moment.bytes as f64 / 1e6);
-    let rates = of_each(|moment| 100.0 * moment.false_positive_rate);
+    // An exact set has none, and a sample may have none.
+    let mut rates = of_each(|moment| 100.0 * moment.false_positive_rate.max(LEAST));
+    rates.retain(|curve| curve.points.iter().any(|point| point.y > 100.0 * LEAST));
     let asked = format!("false positives ({} % was asked for)", 100.0 * RATE);
     let charts = [
         ("keys of the window", "million", items.into_iter().collect()),
@@ -24,14 +29,14 @@ pub fn window(lines: &[Line]) -> String {
     let ticks = (0..=windows).step_by(2).map(|window| (window as f64, window.to_string()));
     let x = Axis { label: "windows".into(), ticks: ticks.collect(), ..Axis::default() };
     let row = |(title, unit, curves): (&str, &str, Vec<Curve>)| {
-        let y = Axis { label: unit.into(), ..Axis::default() };
+        let y = Axis { label: unit.into(), log: unit == "percent", ..Axis::default() };
         let chart = Chart { title: title.into(), x: x.clone(), y, curves };
         Row::Charts(Charts { height: 150, charts: vec![chart] })
     };
     let entry =
         |line: &Line| Entry { name: line.name.clone(), style: style(&line.name), hollow: false };
     let plot = Plot {
-        title: "Twenty windows, of which the tenth and the eleventh have twice as many keys".into(),
+        title: "Twenty windows, of which the tenth has ten times as many keys".into(),
         rows: charts.into_iter().map(row).collect(),
         legend: lines.iter().map(entry).collect(),
         notes: vec![
@@ -54,7 +59,8 @@ fn style(name: &str) -> Style {
         "koel, growing" => ("#d62f0e", 3.2),
         "fastbloom, 2 rotated" => ("#4c78a8", 1.7),
         "fastbloom, 3 rotated" => ("#3f9c7a", 1.7),
-        _ => ("#c9a227", 1.7),
+        "fastbloom, 8 rotated" => ("#c9a227", 1.7),
+        _ => ("#8a8a8a", 1.7),
     };
     Style { colour: colour.into(), width, ..Style::default() }
 }

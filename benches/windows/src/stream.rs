@@ -12,8 +12,8 @@ pub struct Stream {
     /// The keys of an ordinary tick.
     pub keys: u64,
     pub ticks: u64,
-    /// The ticks with twice as many keys.
-    pub busy: Range<u64>,
+    /// The ticks of a burst, with [`BURST`] times as many keys.
+    pub burst: Range<u64>,
     /// The time that a tick takes at least for peers that look at the clock themselves.
     pub tick: Duration,
 }
@@ -37,13 +37,16 @@ pub struct History {
     pub missed: f64,
 }
 
+/// How many times as many keys a tick of a burst has.
+pub const BURST: u64 = 10;
+
 /// The keys that are looked up, of each tick and of those that were never put.
 const SAMPLE: u64 = 1 << 10;
 const ABSENT: u64 = 1 << 18;
 
 impl Stream {
     fn keys_of(&self, tick: u64) -> u64 {
-        if self.busy.contains(&tick) { 2 * self.keys } else { self.keys }
+        if self.burst.contains(&tick) { BURST * self.keys } else { self.keys }
     }
 
     /// Waits for the beginning of a tick, of a stream that began then.

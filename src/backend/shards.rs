@@ -115,13 +115,13 @@ pub trait Shards: Sized + Send + Sync {
     fn bucket_count(&self) -> usize;
 
     /// Copies the buckets of shard `next`, which is 0 at first, and sets `next` to the shard that follows.
-    /// Other threads may change the filter between two calls; an item that stays in the filter is in exactly
-    /// one of the copies. (This holds for items. An exhausted lane, which goes to both halves of a split, may
+    /// Other threads may change the filter between two calls, but for joins of its shards; an item that stays in the
+    /// filter is in exactly one of the copies. (This holds for items. An exhausted lane, which goes to both halves of a split, may
     /// be in two.)
     fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied>;
 
     /// Returns the number of the shard after this one, which is `next` of [`copy_shard`](Self::copy_shard): the shard that
-    /// begins there now may be split later, but never begins elsewhere or ends later.
+    /// begins there now may be split later, but never begins elsewhere or ends later while no shards are joined.
     fn after(&self, next: u64) -> Option<u64>;
 
     /// Returns the start of the shard in which `next` is, if it was joined with one before it: its number, and its index

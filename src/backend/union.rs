@@ -106,7 +106,7 @@ fn merge_shards(
     }
     let lanes = plan.geometry().lanes();
     let mut words = zeros(plan.geometry().words())?;
-    let _no_joins = other.keep_shards();
+    let _no_joins = [backend, other].map(Backend::keep_shards);
     let mut next = Some(0);
     while let Some(start) = next {
         let Some(copied) = from.copy_shard(&mut next, &mut words) else { break };

@@ -217,6 +217,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         if !self.forgets {
             return Ok(());
         }
+        filter.backend().join_all_if_alone();
         self.of_all(Change::Ticked, Mixed(0), || filter.begin_tick())?;
         self.keeper.wait()
     }
@@ -230,6 +231,9 @@ impl<S: PersistentHasher> DurableFilter<S> {
     pub fn tick_to(&self, number: u64) -> Result<u64, DurableError> {
         let filter = &self.shared.filter;
         let mut passed = 0;
+        if self.forgets && filter.present_tick().is_some_and(|now| now < number) {
+            filter.backend().join_all_if_alone();
+        }
         while self.forgets && filter.present_tick().is_none_or(|now| now < number) {
             let mut begun = 0;
             self.of_all(Change::TickedTo, Mixed(number), || {

@@ -48,7 +48,7 @@ use crate::filter::ConcurrentCuckooFilter;
 /// ## How it shrinks
 ///
 /// When items have gone, their room waits for others. [`shrink`](Self::shrink) gives back what is not needed:
-/// where two halves of a split fill less than three quarters of one shard together, they become one again, and the memory
+/// where two halves of a split leave enough room in one shard together, they become one again, and the memory
 /// of the other goes back to the system (on Linux). So a filter that has lost most of its items takes about
 /// a quarter more than it took when it had as many before, and one that lost them all takes as much as a new one,
 /// and a hundredth of what it took at most. Lookups, writes, ticks and other splits go on meanwhile; those of the

@@ -4,8 +4,6 @@
 //! No hint changes what a read returns, only how soon. `benches/results/hints.txt` has the measurements that
 //! justify them.
 
-use crate::sync::{AtomicPtr, AtomicU64, Ordering};
-
 /// Starts fetching the cache line of `value`.
 ///
 /// A lookup in a table that does not fit the caches spends most of its time waiting for memory. A
@@ -38,31 +36,12 @@ pub fn prefetch<T>(value: &T) {
     }
 }
 
-/// An atomic value of which zero bytes are a value.
-pub trait Atomic {
-    fn set_zero(&self);
-}
-
-impl Atomic for AtomicU64 {
-    fn set_zero(&self) {
-        self.store(0, Ordering::Release);
-    }
-}
-
-impl<T> Atomic for AtomicPtr<T> {
-    fn set_zero(&self) {
-        self.store(std::ptr::null_mut(), Ordering::Release);
-    }
-}
-
-/// Makes all these values zero, and gives the pages that they fill back to the system, which provides them again when
-/// they are written. Other threads may read them meanwhile. Returns whether the system took the pages.
-pub fn give_back<T: Atomic>(values: &[T]) -> bool {
-    let whole = pages::within(values);
-    let is_taken = pages::drop(&values[whole.clone()]);
-    let whole = if is_taken { whole } else { 0..0 };
-    values[..whole.start].iter().chain(&values[whole.end..]).for_each(T::set_zero);
-    is_taken
+/// Gives the pages that these values fill back to the system, which provides them again when they are written. All of
+/// them are zero, and stay so: nothing depends on whether the system takes the pages. Other threads may read them
+/// meanwhile. Returns the number of bytes that it took.
+pub fn give_back<T>(zeros: &[T]) -> usize {
+    let pages = &zeros[pages::within(zeros)];
+    if !pages.is_empty() && pages::drop(pages) { size_of_val(pages) } else { 0 }
 }
 
 #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
@@ -82,15 +61,13 @@ mod pages {
         start..start + (values.len() - start) / in_a_page * in_a_page
     }
 
-    /// Gives these values, which fill whole pages, back to the system. Returns whether it took them, and they are zero
-    /// now.
-    pub fn drop<T: super::Atomic>(values: &[T]) -> bool {
-        let start = values.as_ptr().cast_mut().cast();
-        // SAFETY: these are whole pages of this program's own memory. Their values are atomic, and zero bytes are a
-        // value of each, so this is like a store of zeros. (If the system refuses, for example because the memory is
-        // locked, nothing has changed.)
+    /// Returns whether the system took these zeros, which fill whole pages.
+    pub fn drop<T>(zeros: &[T]) -> bool {
+        let start = zeros.as_ptr().cast_mut().cast();
+        // SAFETY: these are whole pages of this program's own memory, all of whose bytes are zero. The system forgets
+        // them, or leaves them as they are: in either case they read as zeros.
         #[allow(unsafe_code)]
-        let result = unsafe { libc::madvise(start, size_of_val(values), libc::MADV_DONTNEED) };
+        let result = unsafe { libc::madvise(start, size_of_val(zeros), libc::MADV_DONTNEED) };
         result == 0
     }
 }

@@ -145,9 +145,16 @@ impl Table {
         load(&self.words[word])
     }
 
-    /// Makes all words of these shards zero, and gives their memory back to the system. Returns whether it took it. No
-    /// other thread writes to these shards.
-    pub fn give_back(&self, shards: Range<usize>) -> bool {
+    /// Makes all words of a shard zero. The caller holds all its locks.
+    pub fn erase(&self, shard: usize) {
+        let words = self.geometry.words();
+        let all = &self.words[shard * words..(shard + 1) * words];
+        all.iter().for_each(|word| word.store(0, Ordering::Release));
+    }
+
+    /// Gives the memory of these shards back to the system. Returns the number of bytes that it took. All words are
+    /// zero, and no other thread writes to them.
+    pub fn give_back(&self, shards: Range<usize>) -> usize {
         let words = self.geometry.words();
         give_back(&self.words[shards.start * words..shards.end * words])
     }

@@ -2,8 +2,9 @@
 //!
 //! Writers hold the lock of the stripe of every bucket that they write, as [`LockGuard`], [`Two`] or
 //! [`Many`]. A writer that needs several locks acquires them at once, and only here: in ascending order and
-//! each once, so threads never wait for each other in a cycle. (A split then locks the new shard as well, which
-//! no other thread has yet.) The result is a witness of the locks,
+//! each once, so threads never wait for each other in a cycle. (A split then locks the new shard as well, and a join the
+//! upper half after the lower one. Whoever else holds a lock there waits for no other shard.) The result is a witness of
+//! the locks,
 //! [`Locks`], which the writing functions require.
 //!
 //! Readers hold no lock. They take a [`SeenVersion`] of one of the two stripes that they are about to read

@@ -223,7 +223,10 @@ impl Directory {
         }
         self.level.set(deepest.into());
         let longer = self.lists.all().filter(|list| list.level() > deepest);
-        longer.for_each(|list| _ = give_back(&list.slots));
+        for list in longer {
+            list.slots.iter().for_each(|slot| slot.store(SPLIT.word(), Ordering::Release));
+            give_back(&list.slots);
+        }
     }
 
     /// Replaces the entries of the seen shard by those of its two halves. The caller holds the shard's locks,
@@ -365,8 +368,8 @@ impl<'a> SeenEntry<'a> {
         self.slot.load(order) == self.entry.word()
     }
 
-    /// The same for a caller that holds a lock of the shard; the entry changes only under all of its locks.
-    /// (To loom this read is no event. An event here would hide the other threads' reads from the entry that
+    /// The same for a caller that holds a lock of the shard; the entry changes only under all of its locks, or because
+    /// the list is not in use any more. (To loom this read is no event. An event here would hide the other threads' reads from the entry that
     /// the caller goes on to store.)
     #[inline]
     pub fn holds_alone(self) -> bool {

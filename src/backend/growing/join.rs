@@ -15,8 +15,8 @@
 //! J1  make the versions of all stripes of the lower shard odd
 //! J2  store the words of the whole in the lower shard
 //! J3  store the entry of the whole in the directory, in place of those of the halves
-//! J4  make the words of the upper shard zero, and give its memory back to the system
-//! J5  make the versions even, two more than before
+//! J4  make the versions even, two more than before
+//! J5  make the words of the upper shard zero, and give its memory back to the system
 //! ```
 //!
 //! # Is a lookup right?
@@ -31,16 +31,16 @@
 //! that it names are odd, and have been since before its words were changed for that. Now take the entry that L4 reads:
 //!
 //! * Suppose it was stored after L2. L4 acquires it, so L5 sees that the versions were made odd for it, which was after
-//!   L2 as well; or else L2 read an odd version. The lookup starts over.
+//!   L2 as well; or else L2 read an odd version. The lookup starts over. (An entry may also have been copied into a
+//!   longer list after L2. What counts is when it was stored first.)
 //! * Suppose it was stored before L2. If L3 reads words that were stored for a later entry of this shard, L5 sees another
-//!   version, for the same reason. If it reads zeros of J4, then L4, which comes later, cannot read an entry that
+//!   version, for the same reason. If it reads zeros of J5, then L4, which comes later, cannot read an entry that
 //!   J3 replaced. So the words are those of the entry.
 //!
 //! This is why the version is read last, after the entry, and why a split makes the versions of the new shard odd, too:
 //! a lookup may know the shard from before.
 //!
-//! Zeros that the system puts in place of words are like stores here: J3 was done before the system took the page, and
-//! no processor still reads the page after that.
+//! The zeros are stored. That the system then takes the page changes no value that anybody reads.
 //!
 //! # And writers?
 //!
@@ -55,7 +55,8 @@
 //! # What becomes of exhausted lanes?
 //!
 //! An exhausted lane stays exhausted, and its item stays on the ledger. If it had a twin in the other half, both are in
-//! the whole: nobody can tell whether they are one item or two.
+//! the whole: nobody can tell whether they are one item or two. So each turn of a split and a join doubles them, until
+//! the policy lets the halves be.
 
 use crate::layout::bucket::{Fingerprint, Words};
 use crate::layout::geometry::{Bucket, SHARD_STRIPES};
@@ -156,7 +157,7 @@ impl<const WIDE: bool> Whole<WIDE> {
     }
 
     /// Stores the whole in the lower shard. The caller holds all locks of both shards, and `publish` stores the entry
-    /// and the figures, and takes the upper shard out of use.
+    /// and the figures. After that, the upper shard is out of use, though its words are still there.
     pub fn store<L: Lease>(
         &self,
         (lower, lower_locked): (Shard<'_, L>, &impl Locks),

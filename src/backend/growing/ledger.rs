@@ -34,7 +34,7 @@
 //!
 //! # When are leftover lanes erased?
 //!
-//! When the filter is empty, and before it shrinks. While lanes may be left over, each removal checks whether the ledger is empty,
+//! When the filter is empty, and before it shrinks, if none of them stands for an item. While lanes may be left over, each removal checks whether the ledger is empty,
 //! and then searches for a shard that counts any lanes, starting with the one that the last search found, so
 //! that one look is usually enough. If there is no such shard, all exhausted lanes are erased. An exhausted
 //! lane stands for no item then: while [`splits`](Ledger::splits) is held for writing, no lane becomes
@@ -162,8 +162,9 @@ impl Ledger {
         let ages = (youngest + 1..=oldest).rev();
         let mut stamps = ages.map(|age| lanes.stamp_of_age(age, now));
         if let Some(from) = stamps.find(|stamp| items.figures()[*stamp] > 0) {
-            self.add(&mut items, site, from, -1);
+            // In this order, so that the total is never less than the number of items.
             self.add(&mut items, site, to, 1);
+            self.add(&mut items, site, from, -1);
         }
     }
 
@@ -233,7 +234,8 @@ impl Ledger {
     /// Erases all exhausted lanes if none stands for an item. The caller holds no locks.
     pub fn erase_leftovers<const WIDE: bool>(&self, tables: &Tables, shrinking: &Shrinking<WIDE>) {
         let _no_split = self.splits.write();
-        let is_empty = self.total() == 0;
+        // Under the lock: an expiry of many items changes the total step by step.
+        let is_empty = self.items.lock().total() == 0;
         if !rule!("used_up_lanes_are_erased_without_a_look_at_the_ledger", is_empty, true) {
             return;
         }

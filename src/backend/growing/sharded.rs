@@ -287,11 +287,12 @@ impl<const WIDE: bool> Sharded<WIDE> {
     ///   level, so that its shards can be used.
     fn allocate(&self, depth: u32) -> Result<(&Site, Many<'_, SHARD_STRIPES>), Full> {
         let _alone = self.purchases.lock();
-        if self.directory.roots().count << depth > MAX_ENTRIES * (self.shared.tables.shards() + 1) {
-            return Err(Full::new(FullKind::NoRoomNearby));
-        }
         let limit = Full::new(FullKind::LimitReached);
         let entries = self.directory.missing_bytes(depth);
+        let most = MAX_ENTRIES * (self.shared.tables.shards() + 1);
+        if entries > 0 && self.directory.roots().count << depth > most {
+            return Err(Full::new(FullKind::NoRoomNearby));
+        }
         let left = self.max_bytes().checked_sub(self.bytes() + entries).ok_or(limit)?;
         let for_a_table = left.saturating_sub(self.directory.bytes_of(depth + 1));
         let tables = &self.shared.tables;

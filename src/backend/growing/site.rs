@@ -38,7 +38,7 @@ pub struct Site {
     /// are not exhausted. It is set under all locks of the shard. A removal, which holds only some of them,
     /// subtracts the share of its lane, and so does a tick.
     ///
-    /// The second is the [`Use`] of the shard. It is set under all its locks.
+    /// The second is the [`Use`] of the shard.
     ///
     /// The other figures are the balance of the shard in the [ledger](crate::backend::growing::ledger), one
     /// for each stamp.
@@ -58,10 +58,8 @@ fn figures(geometry: &Geometry) -> usize {
 /// What a shard is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// It waits for a split. It has no items, and its memory has been written or not.
-    Spare,
-    /// The same, and the system has its memory.
-    GivenBack,
+    /// It waits for a split and has no items. The system has so many bytes of its memory.
+    Spare { given_back: u64 },
     /// The directory has its entry, or will have it before any of its locks is released.
     Items,
 }
@@ -190,9 +188,8 @@ impl Site {
 
     pub fn used_for(&self) -> Use {
         match self.figures[1].get() {
-            0 => Use::Spare,
-            1 => Use::GivenBack,
-            _ => Use::Items,
+            u64::MAX => Use::Items,
+            given_back => Use::Spare { given_back },
         }
     }
 
@@ -200,9 +197,21 @@ impl Site {
         self.used_for() == Use::Items
     }
 
-    /// Either no other thread has access to the shard, or the caller holds all its locks.
+    /// The number of bytes of the shard that the system has.
+    pub fn given_back(&self) -> u64 {
+        match self.used_for() {
+            Use::Spare { given_back } => given_back,
+            Use::Items => 0,
+        }
+    }
+
+    /// Either no other thread has access to the shard, or the caller takes shards into use or out of it, one thread at a
+    /// time. That it has items changes under all its locks.
     pub fn set_used_for(&self, purpose: Use) {
-        self.figures[1].set(purpose as u64);
+        self.figures[1].set(match purpose {
+            Use::Items => u64::MAX,
+            Use::Spare { given_back } => given_back,
+        });
     }
 
     /// Returns how many absent items the lanes of the shard match, in units of a new lane.

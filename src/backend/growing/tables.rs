@@ -50,7 +50,7 @@ pub struct Tables {
     never_used: Gauge,
     /// All shards below this number are in use.
     first_spare: Gauge,
-    /// The number of shards whose memory the system has.
+    /// The number of bytes of them that the system has.
     given_back: Gauge,
     /// The size of all tables, in bytes.
     bytes: Gauge,
@@ -88,7 +88,8 @@ impl Tables {
     /// Makes the first `shards` shards those in use.
     fn use_first(&self, shards: usize) {
         for (number, site) in self.numbered(0) {
-            site.set_used_for(if number < shards { Use::Items } else { Use::Spare });
+            let spare = Use::Spare { given_back: 0 };
+            site.set_used_for(if number < shards { Use::Items } else { spare });
         }
         for gauge in [&self.shards, &self.never_used, &self.first_spare] {
             gauge.set(shards as u64);
@@ -138,12 +139,7 @@ impl Tables {
 
     /// Returns the memory that the tables take. What the system has is not a part of it.
     pub fn heap_bytes(&self) -> usize {
-        (self.bytes.get() - self.given_back.get() * self.bytes_of_words()) as usize
-    }
-
-    /// Returns the size of a shard's words, in bytes.
-    fn bytes_of_words(&self) -> u64 {
-        (self.geometry.words() * size_of::<u64>()) as u64
+        self.bytes.get().saturating_sub(self.given_back.get()) as usize
     }
 
     /// Returns the sites of all shards in use, with their numbers, from number `start` on.
@@ -178,11 +174,13 @@ impl Tables {
 
     /// Takes that shard into use. From now on, iterations over all shards include it.
     pub fn take_into_use(&self, Spare { site, number }: Spare<'_>) {
-        self.given_back.add(-i64::from(site.used_for() == Use::GivenBack));
+        self.given_back.add(-(site.given_back() as i64));
         site.set_used_for(Use::Items);
         self.shards.add(1);
         let after = number as u64 + 1;
-        self.first_spare.set(after);
+        if self.first_spare.get() == number as u64 {
+            self.first_spare.set(after);
+        }
         self.never_used.set(after.max(self.never_used.get()));
     }
 
@@ -190,29 +188,24 @@ impl Tables {
     /// of it is in use. The caller holds all locks of the shard, whose items are elsewhere, and no shard comes into use
     /// meanwhile.
     pub fn take_out_of_use(&self, site: &Site) {
+        site.table().erase(site.number());
         let mut first = 0;
         for sites in self.sites.all() {
             if sites.as_ptr_range().contains(&std::ptr::from_ref(site)) {
-                site.set_used_for(Use::Spare);
                 self.shards.add(-1);
                 let number = (first + site.number()) as u64;
                 self.first_spare.set(number.min(self.first_spare.get()));
+                site.set_used_for(Use::Spare { given_back: 0 });
                 let is_idle = sites.iter().all(|site| !site.is_in_use());
-                self.give_back(if is_idle { sites } else { std::slice::from_ref(site) });
+                let all = if is_idle { 0..sites.len() } else { site.number()..site.number() + 1 };
+                // Beside what the system has of the other shards.
+                let others = sites[all.clone()].iter().map(Site::given_back).sum();
+                let taken = (site.table().give_back(all) as u64).saturating_sub(others);
+                site.set_used_for(Use::Spare { given_back: taken });
+                self.given_back.add(taken as i64);
                 return;
             }
             first += sites.len();
-        }
-    }
-
-    /// Gives the memory of adjacent shards of a table back, if the system takes it.
-    fn give_back(&self, sites: &[Site]) {
-        let Some(first) = sites.first() else { return };
-        if first.table().give_back(first.number()..first.number() + sites.len()) {
-            for site in sites.iter().filter(|site| site.used_for() == Use::Spare) {
-                site.set_used_for(Use::GivenBack);
-                self.given_back.add(1);
-            }
         }
     }
 
@@ -240,11 +233,11 @@ impl Tables {
         if self.shards() == bought {
             self.allocate(bought, least(bought), bytes, make)?;
         }
+        // All spare ones may have been given back, and there is no room for the memory of one.
+        let has_room = |site: &Site| site.given_back() <= bytes as u64;
         let mut next = self.numbered(self.first_spare.get() as usize);
-        let (number, site) = next.find(|(_, site)| !site.is_in_use()).ok_or(FullKind::NoMemory)?;
-        if site.used_for() == Use::GivenBack && bytes < self.bytes_of_words() as usize {
-            return Err(FullKind::LimitReached);
-        }
+        let next = next.find(|(_, site)| !site.is_in_use() && has_room(site));
+        let (number, site) = next.ok_or(FullKind::LimitReached)?;
         Ok(Spare { site, number })
     }
 

@@ -1,4 +1,4 @@
-//! The lease of a growing filter's shard, which ends when the shard is split.
+//! The lease of a growing filter's shard, which ends when the shard is split, or joined with its other half.
 
 use crate::backend::growing::directory::SeenEntry;
 use crate::backend::growing::ledger::Ledger;

@@ -93,7 +93,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         }
         let mut whole = Whole::new(self.geometry.buckets() as usize)?;
         let mut next = Some(Mixed(cursor));
-        for _ in 0..most {
+        for _ in 0..most.max(1) {
             let Some(hash) = next else { break };
             let mut seen = self.directory.look_up(hash);
             while self.directory.is_upper(seen)
@@ -178,9 +178,10 @@ impl<const WIDE: bool> Sharded<WIDE> {
             self.shared.ledger.unite(sites, figures.surplus);
             self.directory.unite(lower, Entry::new(sites[0], depth));
             self.joins.has_joined.set(1);
-            let _alone = self.purchases.lock();
-            self.shared.tables.take_out_of_use(sites[1]);
         });
+        drop(lower_locked);
+        let _alone = self.purchases.lock();
+        self.shared.tables.take_out_of_use(sites[1]);
         true
     }
 }

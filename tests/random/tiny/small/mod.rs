@@ -81,6 +81,7 @@ pub fn loaded(filter: &Filter) -> Filter {
     assert_eq!(report.bytes, file.len() as u64);
     let loaded = Filter::read_from(&file[..]).expect("a saved filter can be loaded");
     assert_eq!(loaded.len(), report.items, "the loaded filter has another length");
-    assert_eq!(loaded.stats().shards, report.shards);
+    // One that is mostly empty shrinks.
+    assert!(loaded.stats().shards <= report.shards);
     loaded
 }

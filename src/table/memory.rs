@@ -90,12 +90,12 @@ mod words {
     pub type Words = Box<[crate::sync::AtomicU64]>;
     pub use crate::sync::zeroed_words as zeroed;
 
-    pub fn in_huge_pages(_: usize) -> Option<Words> {
+    pub fn prefaulted(_: usize) -> Option<Words> {
         None
     }
 }
 
-pub use words::{Words, in_huge_pages, zeroed};
+pub use words::{Words, prefaulted, zeroed};
 
 #[cfg(not(any(loom, shuttle)))]
 mod words {
@@ -128,23 +128,28 @@ mod words {
         Some(Words { start, count, align: align_of::<AtomicU64>() })
     }
 
-    /// Allocates zeros that fill whole huge pages, and writes them. Returns `None` if they would not fill
-    /// such pages, or if there is not enough memory.
-    pub fn in_huge_pages(count: usize) -> Option<Words> {
-        let layout = Layout::array::<AtomicU64>(count).ok()?.align_to(HUGE).ok()?;
-        if layout.size() == 0 || !layout.size().is_multiple_of(HUGE) {
-            return None;
-        }
+    /// The usual size of a page.
+    const PAGE: usize = 4 << 10;
+
+    /// Allocates zeros that fill whole pages, huge ones if possible, and writes them. Returns `None` if they would not
+    /// fill pages, or if there is not enough memory.
+    pub fn prefaulted(count: usize) -> Option<Words> {
+        let layout = Layout::array::<AtomicU64>(count).ok()?;
+        let fills = |page: &usize| layout.size() > 0 && layout.size().is_multiple_of(*page);
+        let page = [HUGE, PAGE].into_iter().find(fills)?;
+        let layout = layout.align_to(page).ok()?;
         // SAFETY: the size is not zero.
         #[allow(unsafe_code)]
         let start = NonNull::new(unsafe { alloc(layout) })?;
-        advise(start.as_ptr(), layout.size());
+        if page == HUGE {
+            advise(start.as_ptr(), layout.size());
+        }
         // SAFETY: these bytes were just allocated, and zeros are valid words.
         #[allow(unsafe_code)]
         unsafe {
             start.as_ptr().write_bytes(0, layout.size());
         }
-        Some(Words { start: start.cast(), count, align: HUGE })
+        Some(Words { start: start.cast(), count, align: page })
     }
 
     impl Deref for Words {
@@ -182,7 +187,7 @@ mod words {
 /// them, and only where a whole one fits, so less than one at either end of a table remains in small pages. (A table
 /// that began at a huge page would have to ask for 2 MiB more than it uses, and hosts that limit the address space or
 /// count what is allocated would count them too. Only the tables of a growing filter of many MiB do
-/// (`Words::in_huge_pages`), whose sizes are multiples of a huge page.)
+/// (`prefaulted`), whose sizes are multiples of a huge page.)
 #[cfg_attr(any(loom, shuttle), allow(dead_code))]
 pub mod huge_pages {
     /// The size of a huge page.
@@ -233,7 +238,7 @@ mod tests {
 
     #[test]
     fn words_are_zeros_wherever_they_are() {
-        let both = [zeroed(1_000), in_huge_pages(IN_A_PAGE)];
+        let both = [zeroed(1_000), prefaulted(IN_A_PAGE), prefaulted(IN_A_PAGE / 64)];
         for words in both.map(|words| words.expect("memory")) {
             assert!(words.iter().all(|word| word.load(Relaxed) == 0));
             words[words.len() - 1].store(7, Relaxed);
@@ -243,10 +248,10 @@ mod tests {
 
     #[test]
     fn huge_pages_are_filled_or_not_asked_for() {
-        let words = in_huge_pages(2 * IN_A_PAGE).expect("memory");
+        let words = prefaulted(2 * IN_A_PAGE).expect("memory");
         assert_eq!((words.len(), words.as_ptr().addr() % huge_pages::HUGE), (2 * IN_A_PAGE, 0));
         for count in [0, 1, IN_A_PAGE - 1, IN_A_PAGE + 1, usize::MAX] {
-            assert!(in_huge_pages(count).is_none());
+            assert!(prefaulted(count).is_none());
         }
         assert!(zeroed(usize::MAX).is_none());
     }

@@ -25,7 +25,7 @@ pub mod ticking;
 use crate::layout::geometry::{Geometry, STRIPE_BUCKETS};
 use crate::rule::rule;
 use crate::sync::{AtomicU64, Ordering, read_owned};
-use crate::table::memory::{Words, give_back, in_huge_pages, prefetch, zeroed};
+use crate::table::memory::{Words, give_back, prefetch, zeroed};
 use crate::table::stripe::{Locks, Stripes};
 use crate::table::ticking::Ticking;
 use std::ops::Range;
@@ -55,10 +55,10 @@ impl Table {
         Self::with(geometry, zeroed)
     }
 
-    /// Allocates an empty table that will be filled soon. If its words fill whole huge pages, they are placed
+    /// Allocates an empty table that will be filled soon. If its words fill whole pages, huge or small, they are placed
     /// in such pages and written at once.
     pub fn prefaulted(geometry: Geometry) -> Result<Self, usize> {
-        Self::with(geometry, |count| in_huge_pages(count).or_else(|| zeroed(count)))
+        Self::with(geometry, |count| memory::prefaulted(count).or_else(|| zeroed(count)))
     }
 
     fn with(geometry: Geometry, zeroed: impl Fn(usize) -> Option<Words>) -> Result<Self, usize> {

@@ -32,6 +32,9 @@ const CHUNK: usize = 5 * HUGE;
 /// Under a limit, a new table has at least one shard per this many present shards.
 const MIN_PART: usize = 64;
 
+/// At most so many shards to either side of one are given back with it.
+const BESIDE: usize = 64;
+
 /// The sites of a table's shards, each of which shares the table.
 type Sites = Box<[Site]>;
 
@@ -184,8 +187,8 @@ impl Tables {
         self.never_used.set(after.max(self.never_used.get()));
     }
 
-    /// Takes a shard out of use, and gives its memory back to the system; and that of its whole table, if no other shard
-    /// of it is in use. The caller holds all locks of the shard, whose items are elsewhere, and no shard comes into use
+    /// Takes a shard out of use, and gives its memory back to the system, with what is beside it and out of use, too: it
+    /// may have waited for a split in vain, or share a page. The caller holds all locks of the shard, whose items are elsewhere, and no shard comes into use
     /// meanwhile.
     pub fn take_out_of_use(&self, site: &Site) {
         site.table().erase(site.number());
@@ -196,9 +199,12 @@ impl Tables {
                 let number = (first + site.number()) as u64;
                 self.first_spare.set(number.min(self.first_spare.get()));
                 site.set_used_for(Use::Spare { given_back: 0 });
-                let is_idle = sites.iter().all(|site| !site.is_in_use());
-                let all = if is_idle { 0..sites.len() } else { site.number()..site.number() + 1 };
-                // Beside what the system has of the other shards.
+                let (before, after) = sites.split_at(site.number());
+                let spare = |site: &&Site| !site.is_in_use();
+                let before = before.iter().rev().take(BESIDE).take_while(spare).count();
+                let after = after.iter().take(BESIDE).take_while(spare).count();
+                let all = site.number() - before..site.number() + after;
+                // Beside what the system has of the others.
                 let others = sites[all.clone()].iter().map(Site::given_back).sum();
                 let taken = (site.table().give_back(all) as u64).saturating_sub(others);
                 site.set_used_for(Use::Spare { given_back: taken });

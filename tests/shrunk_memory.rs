@@ -1,0 +1,80 @@
+//! What a filter says that it gave back is what the system has: by the allocator's account, and by the memory of the
+//! process.
+//!
+//! This is the only test of the program, because both count for the whole process.
+
+#![cfg(target_os = "linux")]
+
+use koel::ConcurrentCuckooFilter;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call is forwarded unchanged to the system's allocator; the counter does not influence its result.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        NOW.fetch_add(layout.size(), Relaxed);
+        // SAFETY: the caller keeps the contract of this method.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        NOW.fetch_add(layout.size(), Relaxed);
+        // SAFETY: the caller keeps the contract of this method.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the caller keeps the contract of this method.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// The pages of the process that are in memory and of no file, in bytes.
+fn resident() -> usize {
+    let figures = std::fs::read_to_string("/proc/self/smaps_rollup").expect("the system's figures");
+    let line = figures.lines().find(|line| line.starts_with("Anonymous:")).expect("a figure");
+    let kibibytes = line.split_whitespace().nth(1).expect("a number");
+    1024 * kibibytes.parse::<usize>().expect("a number")
+}
+
+#[test]
+fn what_was_given_back_is_not_in_memory() {
+    // Tables in small pages, and in huge ones.
+    for (usual, most) in [(30_000u64, 2_000_000u64), (200_000, 12_000_000)] {
+        let (allocated, in_memory) = (NOW.load(Relaxed), resident());
+        let builder = ConcurrentCuckooFilter::builder().capacity(usual as usize).growing();
+        let filter = builder.false_positive_rate(0.001).build().expect("memory");
+        (0..most).for_each(|item| filter.insert(&item).expect("memory"));
+        let full = filter.size_in_bytes();
+        let beside = size_of_val(&filter);
+        let account = NOW.load(Relaxed) - allocated + beside;
+        // The thread keeps a few words of its own.
+        assert!(account.abs_diff(full) < 1_000, "{account}, not {full}");
+        (usual..most).for_each(|item| _ = filter.remove(&item));
+
+        let given_back = filter.shrink();
+        let size = filter.size_in_bytes();
+        assert!(size < full / 8, "{size} of {full} bytes");
+        let grown = resident() - in_memory;
+        assert!(grown < size + full / 50 + 300_000, "{grown} bytes in memory, not {size}");
+        let short = NOW.load(Relaxed) - allocated + beside - size;
+        // A shorter list of the directory may have been made.
+        assert!(short.abs_diff(given_back) < 10_000, "{short}, not {given_back}");
+        assert!((0..usual).all(|item| filter.contains(&item)));
+
+        // Another burst uses the same places.
+        (most..2 * most).for_each(|item| filter.insert(&item).expect("memory"));
+        let again = NOW.load(Relaxed) - allocated + beside;
+        assert!(again < full + full / 5, "{again} bytes after {full}");
+        assert!(filter.size_in_bytes() <= again);
+        assert!((0..usual).all(|item| filter.contains(&item)));
+    }
+}

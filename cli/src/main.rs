@@ -56,6 +56,7 @@ fn main() -> ExitCode {
         Command::Add(options) => commands::membership::add(options),
         Command::Merge(options) => commands::merge::merge(options),
         Command::Forget(options) => commands::membership::forget(options),
+        Command::Compact(options) => commands::compact::compact(options),
         Command::Info(options) => commands::info::info(options),
         Command::Import(options) => commands::import::import(options),
         Command::Bench(options) => bench::run(options).map(|()| DONE),

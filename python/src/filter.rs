@@ -179,9 +179,18 @@ impl Filter {
         items::hash(self.hasher, item).map(|(hash, _)| hash.0)
     }
 
-    /// Removes all items. The filter keeps the memory that it has.
+    /// Removes all items. The filter keeps the memory that it has; `compact` gives it back.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
         self.place.at_length(py, |kept| kept.clear().map_err(self.failed()))
+    }
+
+    /// Gives back the memory that the filter has grown to and does not need any more, and returns how many bytes.
+    ///
+    /// This is for a filter from which most items were removed. All others stay in it. Other threads go on meanwhile.
+    /// While one of them copies the filter (saves, copies or pickles it, or merges it into another one), and during a
+    /// checkpoint, nothing is given back. Its file gets smaller with the next `save`.
+    fn compact(&self, py: Python<'_>) -> PyResult<usize> {
+        self.place.at_length(py, |kept| Ok(kept.compact()))
     }
 
     /// Adds what another filter knows, and returns how many items came. Both must have been made with one seed,

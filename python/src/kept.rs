@@ -215,6 +215,14 @@ impl Kept {
         }
     }
 
+    /// Gives back the memory that is not needed any more, and returns how many bytes.
+    pub fn compact(&self) -> usize {
+        match self.journaled() {
+            Some(durable) => durable.shrink(),
+            None => self.filter().shrink(),
+        }
+    }
+
     /// Checks that another filter was made like this one.
     pub fn check_merge(&self, other: &Kept) -> PyResult<()> {
         if self.window != other.window {

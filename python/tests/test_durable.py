@@ -152,6 +152,48 @@ def test_clear_survives(file):
         assert "before" not in seen and "after" in seen
 
 
+def test_a_filter_is_compacted_while_it_has_a_journal(file):
+    program = """
+        import os, sys
+        from pykoel import Filter
+        seen = Filter(sys.argv[1])
+        seen.add_many(map(str, range(300_000)))
+        seen.save()
+        gone = [str(item) for item in range(20_000, 300_000)]
+        seen.discard_many(gone)
+        before = seen.stats().size_in_bytes
+        assert seen.compact() > before / 2 > seen.stats().size_in_bytes
+        if sys.argv[2] == "save":
+            seen.save()
+        # What comes afterwards is on record as ever.
+        seen.add("afterwards")
+        seen.discard("0")
+        os.kill(os.getpid(), 9)
+    """
+    sizes = []
+    for what in ["kill", "save"]:
+        file.unlink(missing_ok=True)
+        assert run(program, file, what) == -signal.SIGKILL
+        sizes.append(file.stat().st_size)
+        with Filter(file) as seen:
+            assert all(seen.contains_many(map(str, range(1, 20_000)))) and "afterwards" in seen
+            assert sum(seen.contains_many(["0", *map(str, range(20_000, 300_000))])) <= 2
+    assert sizes[1] < sizes[0] / 2
+
+
+def test_the_file_of_a_compacted_filter_gets_smaller_with_the_next_save(file):
+    with Filter(file) as seen:
+        seen.add_many(map(str, range(300_000)))
+        seen.discard_many(map(str, range(20_000, 300_000)))
+    before = file.stat().st_size
+    with Filter(file) as seen:
+        assert seen.compact() > 0
+        seen.save()
+        assert file.stat().st_size < before / 2
+    with Filter(file) as seen:
+        assert seen.compact() == 0 and all(seen.contains_many(map(str, range(20_000))))
+
+
 def test_a_save_is_a_checkpoint(file, tmp_path):
     """The file alone has what was added before it, and the journal the rest."""
     seen = Filter(file)

@@ -239,6 +239,7 @@ def test_filters_of_rust_programs_are_read(file):
     shutil.copy(GOLDEN / "fixed-wide-1.koel", file.with_name("fixed"))
     fixed = Filter(file.with_name("fixed"))
     assert all(fixed.contains_many(f"String {number}" for number in range(200)))
+    assert fixed.compact() == 0
     with pytest.raises(OverflowError, match="no room"):
         for number in range(10_000):
             fixed.add(str(number))

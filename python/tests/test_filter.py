@@ -168,6 +168,24 @@ def test_clear_forgets_everything():
     assert len(seen) == 0 and not any(seen.contains_many(urls(50_000)))
 
 
+def test_compact_gives_back_what_is_not_needed():
+    seen = Filter(seed=7)
+    assert seen.compact() == 0
+    seen.add_many(urls(300_000))
+    before, file = seen.stats().size_in_bytes, len(seen.to_bytes())
+    gone = urls(280_000, first=20_000)
+    assert all(seen.discard_many(gone))
+    given_back = seen.compact()
+    assert given_back > before / 2 and seen.stats().size_in_bytes == before - given_back
+    assert len(seen.to_bytes()) < file / 2
+    assert all(seen.contains_many(urls(20_000))) and sum(seen.contains_many(gone)) <= 2
+    assert seen.compact() == 0
+    seen.add_many(gone)
+    assert all(seen.contains_many(urls(300_000)))
+    seen.clear()
+    assert seen.compact() > before / 2 and len(seen) == 0
+
+
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, Filter.copy, lambda seen: pickle.loads(pickle.dumps(seen)), lambda seen: Filter.from_bytes(seen.to_bytes())])
 def test_copies_are_equal_and_apart(again):
     seen = Filter(rate=1e-4)
@@ -275,7 +293,7 @@ def test_a_closed_filter_is_refused():
     seen = Filter()
     seen.close()
     seen.close()
-    for use in [lambda: seen.add("a"), lambda: "a" in seen, lambda: len(seen), seen.stats, seen.save, seen.copy, lambda: seen.add_many([])]:
+    for use in [lambda: seen.add("a"), lambda: "a" in seen, lambda: len(seen), seen.compact, seen.stats, seen.save, seen.copy, lambda: seen.add_many([])]:
         with pytest.raises(ValueError, match="closed"):
             use()
 

@@ -49,7 +49,7 @@ def test_saves_and_everything_else_run_beside_each_other(tmp_path):
             for _ in range(20 if LONG else 8):
                 seen.save()
                 seen.copy()
-                assert seen.stats().items >= 0
+                assert seen.compact() >= 0 and seen.stats().items >= 0
             stop.set()
         item = 0
         while not stop.is_set():

@@ -18,6 +18,7 @@ with Filter("seen.koel", rate=1e-6, remembers=timedelta(days=7), refresh=True, s
     assert_type(len(seen), int)
     assert_type(seen.add_many(line.strip() for line in open("urls")), list[bool])
     assert_type(seen.contains_many(array("Q", [1, 2])), list[bool])
+    assert_type(seen.compact(), int)
     assert_type(seen.stats(), Stats)
     assert_type(seen.stats().rate, float)
     assert_type(seen.path, Path | None)

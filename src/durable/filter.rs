@@ -260,6 +260,15 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.keeper.wait()
     }
 
+    /// Gives memory back that the filter does not need any more, as [`ConcurrentCuckooFilter::shrink`], and returns how
+    /// many bytes.
+    ///
+    /// Nothing is recorded: the contents stay the same. The state gets smaller with the next checkpoint. While one copies
+    /// the filter, this gives nothing back.
+    pub fn shrink(&self) -> usize {
+        self.shared.filter.shrink()
+    }
+
     /// Does something to all items, and records it in all streams. Tries again after a tick that is passing if it
     /// was not done.
     fn of_all(

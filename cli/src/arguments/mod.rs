@@ -12,7 +12,7 @@ pub mod values;
 
 use crate::arguments::dedup::Dedup;
 use crate::arguments::membership::{Add, Forget, Merge, Query};
-use crate::arguments::tools::{Bench, Generate, Import, Info, Sample};
+use crate::arguments::tools::{Bench, Compact, Generate, Import, Info, Sample};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use rustix::termios::tcgetwinsize;
@@ -65,6 +65,7 @@ pub enum Command {
     Add(Add),
     Merge(Merge),
     Forget(Forget),
+    Compact(Compact),
     Info(Info),
     Import(Import),
     Bench(Bench),

@@ -2,6 +2,7 @@
 
 pub mod ages;
 pub mod closing;
+pub mod compact;
 pub mod compared;
 pub mod dedup;
 pub mod generate;

@@ -3,8 +3,10 @@
 use crate::common::*;
 use std::collections::BTreeSet;
 
-const COMMANDS: [&str; 10] =
-    ["dedup", "query", "add", "merge", "forget", "info", "import", "bench", "sample", "generate"];
+const COMMANDS: [&str; 11] = [
+    "dedup", "query", "add", "merge", "forget", "compact", "info", "import", "bench", "sample",
+    "generate",
+];
 
 fn said(place: &Place, words: &str) -> String {
     let ran = place.koel(words);
@@ -73,6 +75,7 @@ fn what_is_not_known_is_refused() {
         "query",
         "add",
         "forget",
+        "compact",
         "info",
         "sample",
         "sample x",

@@ -24,6 +24,7 @@ mod dedup {
 /// What is remembered between runs.
 mod state {
     mod claims;
+    mod compacting;
     mod forgetting;
     mod importing;
     mod known_lines;
@@ -40,7 +41,7 @@ mod state {
 mod ends {
     mod file_size_limit;
     mod journals;
-    mod kills;
+    pub mod kills;
     mod quieter_signals;
     mod signals;
     mod signals_sent_twice;

@@ -64,6 +64,9 @@ class Filter:
     def clear(self) -> None:
         """Removes all items."""
 
+    def compact(self) -> int:
+        """Gives back the memory that is not needed any more, and returns how many bytes. Other threads go on."""
+
     def merge(self, other: Filter) -> int:
         """Adds what another filter knows, and returns how many items came.
 

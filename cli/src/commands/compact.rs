@@ -1,0 +1,84 @@
+//! `koel compact`: gives back the memory that states do not need any more.
+
+use crate::arguments::tools::Compact;
+use crate::commands::closing::{DONE, Ending, FAILED};
+use crate::commands::report::{Holds, Took, seconds};
+use crate::failure::Failure;
+use crate::journal::taking_in;
+use crate::run::screen::Screen;
+use indicatif::BinaryBytes;
+use koel_state::window::keep_up;
+use serde::Serialize;
+use std::fmt::{self, Display};
+use std::path::Path;
+use std::time::Instant;
+
+/// The field names are those of the JSON.
+#[derive(Serialize)]
+struct Report {
+    known: usize,
+    rate: f64,
+    memory_bytes: usize,
+    memory_bytes_before: usize,
+    state: String,
+    unchanged: bool,
+    seconds: f64,
+}
+
+pub fn compact(options: &Compact) -> Result<Ending, Failure> {
+    let screen = Screen::new(false, false, None);
+    let mut ending = DONE;
+    for state in &options.states {
+        match compact_one(state, options, &screen) {
+            Ok(report) if options.json => {
+                screen.say_plainly(serde_json::to_string(&report).map_err(Failure::new)?);
+            }
+            Ok(report) if !options.quiet => screen.say(report),
+            Ok(_) => {}
+            Err(failure) => {
+                screen.say(failure);
+                ending = FAILED;
+            }
+        }
+    }
+    Ok(ending)
+}
+
+fn compact_one(state: &Path, options: &Compact, screen: &Screen) -> Result<Report, Failure> {
+    let began = Instant::now();
+    let (keeper, taken_in) = taking_in::claim(state, &options.waiting)?;
+    for note in taken_in.into_iter().filter(|_| !options.quiet && !options.json) {
+        screen.say(note);
+    }
+    let seen = keeper.load()?;
+    // A tick gives memory back, too.
+    let before = (seen.size_in_bytes(), seen.len());
+    keep_up(&seen);
+    seen.shrink();
+    let (bytes, known) = (seen.size_in_bytes(), seen.len());
+    let unchanged = (bytes, known) == before;
+    if !unchanged {
+        keeper.save(&seen)?;
+    }
+    Ok(Report {
+        known,
+        rate: seen.false_positive_rate(),
+        memory_bytes: bytes,
+        memory_bytes_before: before.0,
+        state: state.display().to_string(),
+        unchanged,
+        seconds: seconds(began.elapsed()),
+    })
+}
+
+impl Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [now, before] =
+            [self.memory_bytes, self.memory_bytes_before].map(|bytes| BinaryBytes(bytes as u64));
+        write!(f, "{}; {now} of memory", Holds(&self.state, self.known, self.unchanged))?;
+        if self.memory_bytes != self.memory_bytes_before {
+            write!(f, ", {before} before")?;
+        }
+        write!(f, "; {}", Took(self.seconds))
+    }
+}

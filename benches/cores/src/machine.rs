@@ -203,19 +203,26 @@ fn list(text: &str) -> Vec<usize> {
     ranges.flatten().collect()
 }
 
+/// The bits of a word of a set of processors.
+#[cfg(target_os = "linux")]
+const BITS: usize = usize::BITS as usize;
+
 /// The processors that this process may use.
 #[cfg(target_os = "linux")]
 fn allowed() -> Vec<usize> {
-    // SAFETY: an empty set is all zeros, and the system writes as many bytes as it has.
-    let set = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        (libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) == 0).then_some(set)
-    };
+    // The system refuses a set with fewer bits than it may have processors: 1,024 of them, or twice as many, and so on.
+    let set = (4..12).find_map(|power| {
+        let mut set = vec![0_usize; 1 << power];
+        // SAFETY: the system writes at most as many bytes as it is told.
+        let told =
+            unsafe { libc::sched_getaffinity(0, size_of_val(&*set), set.as_mut_ptr().cast()) };
+        (told == 0).then_some(set)
+    });
     match set {
-        // SAFETY: the numbers are those that the set has.
-        Some(set) => (0..libc::CPU_SETSIZE as usize)
-            .filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) })
-            .collect(),
+        Some(set) => {
+            let is_in = |cpu: &usize| set[cpu / BITS] >> (cpu % BITS) & 1 == 1;
+            (0..set.len() * BITS).filter(is_in).collect()
+        }
         None => as_many_as_there_are(),
     }
 }
@@ -231,12 +238,10 @@ fn as_many_as_there_are() -> Vec<usize> {
 
 #[cfg(target_os = "linux")]
 fn pin(cpu: usize) {
-    // SAFETY: the set is a value of this function. If the system refuses it, the thread runs where it did.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
-    }
+    let mut set = vec![0_usize; cpu / BITS + 1];
+    set[cpu / BITS] = 1 << (cpu % BITS);
+    // SAFETY: the system reads as many bytes as the set has. If it refuses the set, the thread runs where it did.
+    unsafe { libc::sched_setaffinity(0, size_of_val(&*set), set.as_ptr().cast()) };
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -302,6 +307,17 @@ mod tests {
         let machine = Machine { model: String::new(), processors };
         assert_eq!((machine.cores(), machine.counts()), (3, vec![1, 2, 3]));
         assert_eq!(machine.distance(0, 2), Distance::Cache);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_thread_is_bound_to_one_processor() {
+        let last = *allowed().last().expect("a processor");
+        let bound = std::thread::spawn(move || {
+            pin(last);
+            allowed()
+        });
+        assert_eq!(bound.join().expect("no panic"), [last]);
     }
 
     #[test]

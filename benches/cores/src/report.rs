@@ -27,6 +27,8 @@ pub fn text(machine: &Machine, report: &Report) -> String {
     for (threads, lines) in &costs.memory {
         let _ = writeln!(text, "  {threads:3} threads {lines:8.0}");
     }
+    let cache = machine.cache_bytes() >> 10;
+    let _ = writeln!(text, "\na table of less than {cache} KiB counts as in cache");
     text += "\nmillion operations a second: measured, and below that reckoned\n";
     for table in &report.tables {
         write_table(&mut text, table);

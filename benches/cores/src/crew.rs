@@ -1,7 +1,9 @@
 //! Threads, each on a processor of its own, that start together.
 
 use crate::machine::Machine;
+use std::process::exit;
 use std::sync::Barrier;
+use std::thread::Builder;
 use std::time::Instant;
 
 /// How long threads were at work, in nanoseconds.
@@ -27,7 +29,14 @@ pub fn timed(machine: &Machine, processors: &[usize], work: impl Fn(u64) + Sync)
         let spawned: Vec<_> = processors
             .iter()
             .enumerate()
-            .map(|(thread, &processor)| scope.spawn(move || run(thread, processor)))
+            .map(|(thread, &processor)| {
+                let started = Builder::new().spawn_scoped(scope, move || run(thread, processor));
+                started.unwrap_or_else(|error| {
+                    // The others wait for it, so the program cannot go on.
+                    eprintln!("koel-cores: no thread for processor {processor}: {error}");
+                    exit(1)
+                })
+            })
             .collect();
         spawned.into_iter().map(|thread| thread.join().expect("no work panics")).collect()
     });

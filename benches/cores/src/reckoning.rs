@@ -59,8 +59,8 @@ pub fn measure(machine: &Machine, test: bool) -> Report {
     let mut tables = Vec::new();
     for (name, bytes, reps) in SIZES {
         let size = match test {
-            true => Size { bytes: bytes / 64, reps: 1 },
-            false => Size { bytes, reps },
+            true => Size { bytes: bytes / 64, reps: 1, least: 0 },
+            false => Size { bytes, reps, least: 1 << 20 },
         };
         for (kind, grows) in [("fixed", false), ("growing", true)] {
             eprintln!("{name}, {kind}");

@@ -67,7 +67,7 @@ const CACHED: usize = 1 << 15;
 const UNCACHED: usize = 1 << 23;
 
 pub fn measure(machine: &Machine, reps: usize, test: bool) -> Costs {
-    let rounds = if test { 10_000 } else { 1_000_000 };
+    let rounds = if test { 10_000 } else { 4_000_000 };
     let lines: Vec<Line> = (0..CACHED).map(|_| Line(AtomicU64::new(0))).collect();
     let swaps = (0..reps).map(|_| {
         let line = Line(AtomicU64::new(0));
@@ -77,7 +77,7 @@ pub fn measure(machine: &Machine, reps: usize, test: bool) -> Costs {
     let swap = swaps.fold(f64::INFINITY, f64::min);
     let transfers = Distance::ALL.into_iter().filter_map(|distance| {
         let pair = machine.pair(distance)?;
-        let alone = (0..reps).map(|_| turns(machine, pair, rounds / 50));
+        let alone = (0..reps).map(|_| turns(machine, pair, rounds / 8));
         let alone = alone.fold(f64::INFINITY, f64::min);
         let of_each = |lines: &[Line], swap: fn(&AtomicU64, u64) -> bool| {
             let all = (0..reps).filter_map(|_| stream(machine, pair, lines, rounds, swap));
@@ -134,7 +134,7 @@ fn stream(
             }
         })
     });
-    let is_whole = one.had_processors && two.had_processors;
+    let is_whole = one.had_processors() && two.had_processors();
     is_whole.then(|| ((two.wall - one.wall) / rounds as f64).max(0.0))
 }
 

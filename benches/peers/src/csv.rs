@@ -1,6 +1,6 @@
 //! The measured figures, and how they are written to CSV files and read back.
 
-use crate::json::{listed, number, quoted};
+use crate::json::{koel_version, listed, number, quoted};
 use crate::machine::{Machine, Processor};
 use std::fmt::Write;
 
@@ -96,7 +96,7 @@ pub fn json_of_rows(machine: &Machine, rows: &[Row]) -> String {
     };
     format!(
         "{{\n\"koel\": {},\n\"model\": {},\n\"processors\": [\n{}\n],\n\"throughput\": [\n{}\n]\n}}\n",
-        quoted(env!("CARGO_PKG_VERSION")),
+        koel_version(),
         quoted(&machine.model),
         listed(machine.processors.iter().map(Processor::json)),
         listed(rows.iter().map(row)),

@@ -94,6 +94,7 @@ fn row<'a>(
         lost: checks.lost,
         refused: checks.refused,
         wrong: samples.map(|sample| sample.checks.wrong(peer.rate)).sum(),
+        is_earlier: false,
     }
 }
 

@@ -1,24 +1,41 @@
 //! Threads, each on a processor of its own, that start together.
 
 use crate::machine::Machine;
+use std::process::exit;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread::Builder;
 use std::time::Instant;
 
 /// How long threads were at work, in nanoseconds.
+#[derive(Default)]
 pub struct Time {
     /// From the first start to the last end.
     pub wall: f64,
+    /// The longest time for which one of them had no processor.
+    pub waited: f64,
+}
+
+impl Time {
     /// Whether each of them had its processor nearly all of the time.
-    pub had_processors: bool,
+    pub fn had_processors(&self) -> bool {
+        self.waited < 0.05 * self.wall
+    }
 }
 
 /// Runs `work(thread)` on a thread for each of these processors.
 pub fn timed(machine: &Machine, processors: &[usize], work: impl Fn(u64) + Sync) -> Time {
-    let barrier = Barrier::new(processors.len());
+    let (barrier, ready) = (Barrier::new(processors.len()), AtomicUsize::new(0));
     let run = |thread: usize, processor: usize| {
         machine.pin(processor);
         barrier.wait();
-        let (start, before) = (Instant::now(), Waited::now());
+        let before = Waited::now();
+        // A thread that slept here would begin later than others, by as long as some of the work takes.
+        ready.fetch_add(1, Relaxed);
+        while ready.load(Relaxed) < processors.len() {
+            std::thread::yield_now();
+        }
+        let start = Instant::now();
         work(thread as u64);
         let end = Instant::now();
         (start, end, before.until_now((end - start).as_nanos() as f64))
@@ -27,16 +44,21 @@ pub fn timed(machine: &Machine, processors: &[usize], work: impl Fn(u64) + Sync)
         let spawned: Vec<_> = processors
             .iter()
             .enumerate()
-            .map(|(thread, &processor)| scope.spawn(move || run(thread, processor)))
+            .map(|(thread, &processor)| {
+                let started = Builder::new().spawn_scoped(scope, move || run(thread, processor));
+                started.unwrap_or_else(|error| {
+                    // The others wait for it, so the program cannot go on.
+                    eprintln!("koel-cores: no thread for processor {processor}: {error}");
+                    exit(1)
+                })
+            })
             .collect();
         spawned.into_iter().map(|thread| thread.join().expect("no work panics")).collect()
     });
     let start = runs.iter().map(|run| run.0).min().expect("a thread");
     let end = runs.iter().map(|run| run.1).max().expect("a thread");
-    let had = |(start, end, waited): &(Instant, Instant, f64)| {
-        *waited < 0.05 * (*end - *start).as_nanos() as f64
-    };
-    Time { wall: (end - start).as_nanos() as f64, had_processors: runs.iter().all(had) }
+    let waited = runs.iter().map(|run| run.2).fold(0.0, f64::max);
+    Time { wall: (end - start).as_nanos() as f64, waited }
 }
 
 /// What the system has counted of the calling thread so far, in nanoseconds.

@@ -12,6 +12,13 @@ pub fn number(figure: Option<f64>) -> String {
     figure.filter(|it| it.is_finite()).map_or("null".into(), |figure| format!("{figure:.3}"))
 }
 
+/// The version of koel. The benches, which write it, have versions of their own.
+pub fn koel_version() -> String {
+    let package = include_str!("../../../Cargo.toml");
+    let version = package.lines().find_map(|line| line.strip_prefix("version = "));
+    version.expect("a package has a version").into()
+}
+
 /// A text without control characters.
 pub fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
@@ -27,6 +34,12 @@ pub fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_version_is_a_text() {
+        let version = koel_version();
+        assert_eq!(version, quoted(version.trim_matches('"')));
+    }
 
     #[test]
     fn texts_are_escaped_and_figures_are_finite() {

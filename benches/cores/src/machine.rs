@@ -19,6 +19,8 @@ pub struct Processor {
     pub node: usize,
     /// The first processor with the same cache of the last level.
     pub cache: usize,
+    /// The size of this cache, if the system tells.
+    pub cache_bytes: Option<usize>,
     /// The first processor of the same core.
     pub core: usize,
     /// Which sibling of its core it is.
@@ -27,10 +29,11 @@ pub struct Processor {
 
 impl Processor {
     pub fn json(&self) -> String {
-        let Processor { number, package, node, cache, core, sibling } = self;
+        let Processor { number, package, node, cache, cache_bytes, core, sibling } = self;
+        let cache_bytes = cache_bytes.map_or("null".into(), |bytes| bytes.to_string());
         format!(
-            "{{\"number\": {number}, \"core\": {core}, \"sibling\": {sibling}, \"cache\": {cache}, \"node\": {node}, \
-             \"package\": {package}}}"
+            "{{\"number\": {number}, \"core\": {core}, \"sibling\": {sibling}, \"cache\": {cache}, \
+             \"cache_bytes\": {cache_bytes}, \"node\": {node}, \"package\": {package}}}"
         )
     }
 }
@@ -87,6 +90,11 @@ impl Machine {
     /// The number of cores.
     pub fn cores(&self) -> usize {
         self.processors.iter().filter(|it| it.sibling == 0).count()
+    }
+
+    /// The smallest cache of the last level, or 16 MiB if the system tells of none.
+    pub fn cache_bytes(&self) -> usize {
+        self.processors.iter().filter_map(|it| it.cache_bytes).min().unwrap_or(16 << 20)
     }
 
     /// Numbers of threads that tell something: powers of two, one cache full, one package full, all cores, and all
@@ -165,12 +173,11 @@ fn processors_in(devices: &Path, allowed: &[usize]) -> Vec<Processor> {
     let node_of =
         |cpu| nodes.iter().find(|(_, all)| all.contains(&cpu)).map_or(0, |(node, _)| *node);
     let last_cache = |cpu| {
-        let of_level = |index: usize| {
-            let path = format!("cpu/cpu{cpu}/cache/index{index}");
-            Some((number(&format!("{path}/level"))?, first(&format!("{path}/shared_cpu_list"))?))
-        };
-        (0..8).filter_map(of_level).max_by_key(|(level, _)| *level).map(|(_, first)| first)
+        let caches = (0..8).map(|index| format!("cpu/cpu{cpu}/cache/index{index}"));
+        caches.max_by_key(|path| number(&format!("{path}/level"))).unwrap_or_default()
     };
+    // Linux tells it as `32768K`.
+    let kibibytes = |path: &str| read(path)?.trim().strip_suffix('K')?.parse::<usize>().ok();
     let mut found: Vec<Processor> = allowed
         .iter()
         .map(|&cpu| {
@@ -180,11 +187,13 @@ fn processors_in(devices: &Path, allowed: &[usize]) -> Vec<Processor> {
             // Only the siblings that this process may use count.
             let before = |it: &&usize| **it < cpu && allowed.contains(it);
             let package = number(&format!("{topology}/physical_package_id")).unwrap_or(0);
+            let cache = last_cache(cpu);
             Processor {
                 number: cpu,
                 package,
                 node: node_of(cpu),
-                cache: last_cache(cpu).unwrap_or(0),
+                cache: first(&format!("{cache}/shared_cpu_list")).unwrap_or(0),
+                cache_bytes: kibibytes(&format!("{cache}/size")).map(|size| size << 10),
                 core: siblings.first().copied().unwrap_or(cpu),
                 sibling: siblings.iter().filter(before).count(),
             }
@@ -203,19 +212,26 @@ fn list(text: &str) -> Vec<usize> {
     ranges.flatten().collect()
 }
 
+/// The bits of a word of a set of processors.
+#[cfg(target_os = "linux")]
+const BITS: usize = usize::BITS as usize;
+
 /// The processors that this process may use.
 #[cfg(target_os = "linux")]
 fn allowed() -> Vec<usize> {
-    // SAFETY: an empty set is all zeros, and the system writes as many bytes as it has.
-    let set = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        (libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) == 0).then_some(set)
-    };
+    // The system refuses a set with fewer bits than it may have processors: 1,024 of them, or twice as many, and so on.
+    let set = (4..12).find_map(|power| {
+        let mut set = vec![0_usize; 1 << power];
+        // SAFETY: the system writes at most as many bytes as it is told.
+        let told =
+            unsafe { libc::sched_getaffinity(0, size_of_val(&*set), set.as_mut_ptr().cast()) };
+        (told == 0).then_some(set)
+    });
     match set {
-        // SAFETY: the numbers are those that the set has.
-        Some(set) => (0..libc::CPU_SETSIZE as usize)
-            .filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) })
-            .collect(),
+        Some(set) => {
+            let is_in = |cpu: &usize| set[cpu / BITS] >> (cpu % BITS) & 1 == 1;
+            (0..set.len() * BITS).filter(is_in).collect()
+        }
         None => as_many_as_there_are(),
     }
 }
@@ -231,12 +247,10 @@ fn as_many_as_there_are() -> Vec<usize> {
 
 #[cfg(target_os = "linux")]
 fn pin(cpu: usize) {
-    // SAFETY: the set is a value of this function. If the system refuses it, the thread runs where it did.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
-    }
+    let mut set = vec![0_usize; cpu / BITS + 1];
+    set[cpu / BITS] = 1 << (cpu % BITS);
+    // SAFETY: the system reads as many bytes as the set has. If it refuses the set, the thread runs where it did.
+    unsafe { libc::sched_setaffinity(0, size_of_val(&*set), set.as_ptr().cast()) };
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -262,6 +276,7 @@ mod tests {
             for (index, level) in [(0, 1), (1, 1), (2, 2), (3, 3)] {
                 let cache = format!("cpu/cpu{cpu}/cache/index{index}");
                 write(format!("{cache}/level"), format!("{level}\n"));
+                write(format!("{cache}/size"), format!("{}K\n", 1024 * level));
                 let first = core / 2 * 2;
                 let shared = match level {
                     3 => format!("{first}-{},{}-{}\n", first + 1, first + 8, first + 9),
@@ -284,6 +299,7 @@ mod tests {
         let numbers: Vec<usize> = machine.processors.iter().map(|it| it.number).collect();
         assert_eq!(numbers, (0..16).collect::<Vec<_>>());
         assert_eq!((machine.cores(), machine.counts()), (8, vec![1, 2, 4, 8, 16]));
+        assert_eq!(machine.cache_bytes(), 3 << 20);
         assert_eq!(
             machine.to_string(),
             "A model: 16 processors, 8 cores, 4 caches of the last level, 2 packages, 2 nodes of memory"
@@ -301,7 +317,18 @@ mod tests {
         let processors = processors_in(Path::new("/nowhere"), &[0, 1, 2]);
         let machine = Machine { model: String::new(), processors };
         assert_eq!((machine.cores(), machine.counts()), (3, vec![1, 2, 3]));
-        assert_eq!(machine.distance(0, 2), Distance::Cache);
+        assert_eq!((machine.distance(0, 2), machine.cache_bytes()), (Distance::Cache, 16 << 20));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_thread_is_bound_to_one_processor() {
+        let last = *allowed().last().expect("a processor");
+        let bound = std::thread::spawn(move || {
+            pin(last);
+            allowed()
+        });
+        assert_eq!(bound.join().expect("no panic"), [last]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the operations take on the cores that there are.
 
-use crate::crew::{share, timed};
+use crate::crew::{Time, share, timed};
 use crate::machine::Machine;
 use koel::{ConcurrentCuckooFilter, Prehashed};
 use std::collections::BTreeMap;
@@ -16,6 +16,8 @@ const ABSENT: u64 = 1 << 40;
 pub struct Size {
     pub bytes: usize,
     pub reps: usize,
+    /// The least number of inserts that each thread does in a measurement.
+    pub least: u64,
 }
 
 #[derive(Default)]
@@ -57,6 +59,8 @@ struct Work<'a> {
     machine: &'a Machine,
     threads: usize,
     measured: &'a mut Measured,
+    /// The time and the operations of this repetition, by workload.
+    done: BTreeMap<&'static str, (Time, u64)>,
 }
 
 impl Work<'_> {
@@ -71,10 +75,10 @@ impl Work<'_> {
         let before = splits();
         let processors: Vec<usize> = (0..self.threads).collect();
         let time = timed(self.machine, &processors, work);
-        let times = self.measured.times.entry((workload, self.threads)).or_default();
-        if time.had_processors {
-            times.push(time.wall / operations as f64);
-        }
+        let (all_time, all_operations) = self.done.entry(workload).or_default();
+        all_time.wall += time.wall;
+        all_time.waited += time.waited;
+        *all_operations += operations;
         self.measured.splits.insert(workload, (splits() - before) / operations as f64);
     }
 }
@@ -92,8 +96,18 @@ impl Size {
         let mut measured = Measured::default();
         for _ in 0..self.reps {
             for &threads in counts {
-                let mut work = Work { machine, threads, measured: &mut measured };
-                one_repetition(&mut work, keys, || new(keys as usize));
+                let done = BTreeMap::new();
+                let mut work = Work { machine, threads, measured: &mut measured, done };
+                // A small filter is soon full, so many threads fill several, one after the other.
+                for pass in 0..(threads as u64 * self.least / keys).max(1) {
+                    let lookups = (pass == 0).then(|| keys.max(4 * threads as u64 * self.least));
+                    one_pass(&mut work, keys, lookups, || new(keys as usize));
+                }
+                let done = work.done.into_iter().filter(|(_, (time, _))| time.had_processors());
+                for (workload, (time, operations)) in done {
+                    let times = measured.times.entry((workload, threads)).or_default();
+                    times.push(time.wall / operations as f64);
+                }
             }
         }
         measured.split = split(keys, &new(keys as usize));
@@ -101,7 +115,7 @@ impl Size {
     }
 }
 
-fn one_repetition(work: &mut Work<'_>, keys: u64, new: impl Fn() -> Filter) {
+fn one_pass(work: &mut Work<'_>, keys: u64, lookups: Option<u64>, new: impl Fn() -> Filter) {
     let threads = work.threads as u64;
     let own = |thread| share(keys, threads, thread);
     let filter = new();
@@ -112,16 +126,16 @@ fn one_repetition(work: &mut Work<'_>, keys: u64, new: impl Fn() -> Filter) {
     work.note("insert_if_absent, new", keys, &filter, |thread| {
         own(thread).for_each(|key| _ = black_box(filter.insert_if_absent(&Prehashed(key))));
     });
-    // Each thread looks up enough for its start and end not to matter.
-    let looked_up = keys.max(threads << 19).min(keys.max(1 << 24));
-    work.note("lookup, hit", looked_up, &filter, |thread| {
-        let mut numbers = share(looked_up, threads, thread);
-        assert!(numbers.all(|number| filter.contains(&Prehashed(number % keys))));
-    });
-    work.note("lookup, miss", looked_up, &filter, |thread| {
-        let absent = share(looked_up, threads, thread).map(|key| ABSENT + key);
-        black_box(absent.filter(|key| filter.contains(&Prehashed(*key))).count());
-    });
+    if let Some(lookups) = lookups {
+        work.note("lookup, hit", lookups, &filter, |thread| {
+            let mut numbers = share(lookups, threads, thread);
+            assert!(numbers.all(|number| filter.contains(&Prehashed(number % keys))));
+        });
+        work.note("lookup, miss", lookups, &filter, |thread| {
+            let absent = share(lookups, threads, thread).map(|key| ABSENT + key);
+            black_box(absent.filter(|key| filter.contains(&Prehashed(*key))).count());
+        });
+    }
     // As `koel bench` has it: nine lookups, half of them hits, to one insert.
     let kept = keys / 8 * 7;
     (kept..keys).for_each(|key| _ = filter.remove(&Prehashed(key)));

@@ -5,9 +5,8 @@ use crate::measured::{Filter, Measured, Size, smallest};
 use crate::model::{Design, Model, counts};
 use crate::transfer::{Costs, measure as measure_costs};
 
-const SIZES: [(&str, usize); 2] = [("2 MiB", 2 << 20), ("128 MiB", 128 << 20)];
-/// Below this size, each core has the whole table in its caches.
-const CACHED: usize = 16 << 20;
+/// Tables and their bytes, and how often each is measured.
+const SIZES: [(&str, usize, usize); 2] = [("2 MiB", 2 << 20, 15), ("128 MiB", 128 << 20, 3)];
 /// What is reckoned beyond the cores that there are.
 const BEYOND: [usize; 6] = [4, 8, 16, 32, 64, 128];
 pub const WORKLOADS: [&str; 5] =
@@ -58,10 +57,10 @@ pub fn measure(machine: &Machine, test: bool) -> Report {
     eprintln!("transfers between processors, and lines from memory");
     let costs = measure_costs(machine, if test { 1 } else { 21 }, test);
     let mut tables = Vec::new();
-    for (name, bytes) in SIZES {
+    for (name, bytes, reps) in SIZES {
         let size = match test {
-            true => Size { bytes: bytes / 64, reps: 1 },
-            false => Size { bytes, reps: if bytes < CACHED { 15 } else { 3 } },
+            true => Size { bytes: bytes / 64, reps: 1, least: 0 },
+            false => Size { bytes, reps, least: 1 << 20 },
         };
         for (kind, grows) in [("fixed", false), ("growing", true)] {
             eprintln!("{name}, {kind}");
@@ -90,6 +89,7 @@ fn rows(
         _ => &[Design::Koel, Design::Mutexes, Design::Swap],
     };
     let counts = counts(&format!("{kind}: {workload}"));
+    let cached = bytes < machine.cache_bytes();
     let of_design = |&design: &Design| {
         let reckoned = |threads: usize| {
             let model = Model {
@@ -97,7 +97,7 @@ fn rows(
                 own: measured.nanoseconds(workload, 1)?,
                 swap: costs.swap,
                 transfers: costs.transfers(machine, threads.min(cores)),
-                cached: bytes < CACHED,
+                cached,
                 stripes: (bytes / 4096) as f64,
                 shards: (bytes >> 16) as f64,
                 splits: measured.splits(workload),
@@ -106,7 +106,7 @@ fn rows(
             };
             // The memory cannot give more, as far as it was measured.
             let most = match costs.lines(threads) {
-                Some(lines) if bytes >= CACHED => lines / counts.words(),
+                Some(lines) if !cached => lines / counts.words(),
                 _ => f64::INFINITY,
             };
             Some(model.throughput(threads).min(most)).filter(|it| it.is_finite())

@@ -1,6 +1,6 @@
 //! What was measured and reckoned: as text, as JSON and as a picture.
 
-use crate::json::{listed, number, quoted};
+use crate::json::{koel_version, listed, number, quoted};
 use crate::machine::{Machine, Processor};
 use crate::model::Design;
 use crate::reckoning::{Point, Report, Row, Table, WORKLOADS};
@@ -27,6 +27,8 @@ pub fn text(machine: &Machine, report: &Report) -> String {
     for (threads, lines) in &costs.memory {
         let _ = writeln!(text, "  {threads:3} threads {lines:8.0}");
     }
+    let cache = machine.cache_bytes() >> 10;
+    let _ = writeln!(text, "\na table of less than {cache} KiB counts as in cache");
     text += "\nmillion operations a second: measured, and below that reckoned\n";
     for table in &report.tables {
         write_table(&mut text, table);
@@ -111,7 +113,7 @@ pub fn json(machine: &Machine, report: &Report) -> String {
     format!(
         "{{\n\"seconds_since_1970\": {since},\n\"koel\": {},\n\"model\": {},\n\"processors\": [\n{}\n],\n\
          \"swap_ns\": {},\n\"transfers\": [\n{}\n],\n\"memory\": [\n{}\n],\n\"throughput\": [\n{}\n]\n}}\n",
-        quoted(env!("CARGO_PKG_VERSION")),
+        koel_version(),
         quoted(&machine.model),
         listed(machine.processors.iter().map(Processor::json)),
         number(Some(costs.swap)),

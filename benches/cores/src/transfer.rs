@@ -1,7 +1,7 @@
 //! What the machine takes: to swap a word, to move a cache line from one processor to another, and to load one from
 //! memory.
 
-use crate::crew::{median, timed};
+use crate::crew::{median, share, timed};
 use crate::machine::{Distance, Machine};
 use std::hint::black_box;
 use std::sync::atomic::AtomicU64;
@@ -67,7 +67,7 @@ const CACHED: usize = 1 << 15;
 const UNCACHED: usize = 1 << 23;
 
 pub fn measure(machine: &Machine, reps: usize, test: bool) -> Costs {
-    let rounds = if test { 10_000 } else { 1_000_000 };
+    let rounds = if test { 10_000 } else { 4_000_000 };
     let lines: Vec<Line> = (0..CACHED).map(|_| Line(AtomicU64::new(0))).collect();
     let swaps = (0..reps).map(|_| {
         let line = Line(AtomicU64::new(0));
@@ -77,7 +77,7 @@ pub fn measure(machine: &Machine, reps: usize, test: bool) -> Costs {
     let swap = swaps.fold(f64::INFINITY, f64::min);
     let transfers = Distance::ALL.into_iter().filter_map(|distance| {
         let pair = machine.pair(distance)?;
-        let alone = (0..reps).map(|_| turns(machine, pair, rounds / 50));
+        let alone = (0..reps).map(|_| turns(machine, pair, rounds / 8));
         let alone = alone.fold(f64::INFINITY, f64::min);
         let of_each = |lines: &[Line], swap: fn(&AtomicU64, u64) -> bool| {
             let all = (0..reps).filter_map(|_| stream(machine, pair, lines, rounds, swap));
@@ -134,7 +134,7 @@ fn stream(
             }
         })
     });
-    let is_whole = one.had_processors && two.had_processors;
+    let is_whole = one.had_processors() && two.had_processors();
     is_whole.then(|| ((two.wall - one.wall) / rounds as f64).max(0.0))
 }
 
@@ -149,21 +149,21 @@ fn mixed(number: u64) -> u64 {
 
 /// How many random lines a second some threads load, by their number.
 fn memory(machine: &Machine, reps: usize, count: usize, rounds: u64) -> Vec<(usize, f64)> {
-    let lines: Vec<Line> = zeroed(count);
     let all: Vec<usize> = (0..machine.processors.len()).collect();
-    // Each thread writes a part first, so that all nodes of memory have some.
-    timed(machine, &all, |thread| {
-        let own = lines.iter().skip(thread as usize).step_by(all.len());
-        own.for_each(|line| line.0.store(thread, Relaxed));
-    });
     let most = |threads: usize| {
+        let lines = untouched(count);
+        // Memory is on the node of the thread that writes it first. So each writes a part.
+        timed(machine, &all[..threads], |thread| {
+            let own = share(count as u64, threads as u64, thread);
+            own.for_each(|at| lines[at as usize][0].store(1, Relaxed));
+        });
         let rates = (0..reps).map(|_| {
             let time = timed(machine, &all[..threads], |thread| {
                 let mut sum = 0u64;
                 for number in 0..rounds {
                     let random =
                         (number << 16 | thread << 1 | 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-                    sum = sum.wrapping_add(lines[(random >> 32) as usize % count].0.load(Relaxed));
+                    sum = sum.wrapping_add(lines[(random >> 32) as usize % count][0].load(Relaxed));
                 }
                 black_box(sum);
             });
@@ -174,18 +174,19 @@ fn memory(machine: &Machine, reps: usize, count: usize, rounds: u64) -> Vec<(usi
     machine.counts().into_iter().map(|threads| (threads, most(threads))).collect()
 }
 
-/// Lines in huge pages, where the system has them.
-fn zeroed(count: usize) -> Vec<Line> {
-    let mut lines = Vec::with_capacity(count);
+/// The words of lines in huge pages, where the system has them, and of which no memory has been used yet. (For
+/// words with a larger alignment, Rust would write the zeros itself.)
+fn untouched(count: usize) -> Box<[[AtomicU64; 8]]> {
+    // SAFETY: zeros are such words.
+    let lines: Box<[[AtomicU64; 8]]> = unsafe { Box::new_zeroed_slice(count).assume_init() };
     #[cfg(target_os = "linux")]
     {
-        let (start, bytes) = (lines.as_mut_ptr() as usize, count * size_of::<Line>());
+        let (start, bytes) = (lines.as_ptr() as usize, size_of_val(&*lines));
         let first = start.next_multiple_of(4096);
         // SAFETY: the advice changes neither the contents of memory nor access to it.
         unsafe {
             libc::madvise(first as *mut _, bytes.saturating_sub(first - start), libc::MADV_HUGEPAGE)
         };
     }
-    lines.extend((0..count).map(|_| Line(AtomicU64::new(0))));
     lines
 }

@@ -12,7 +12,8 @@ usage: cargo run --release -p koel-peers -- [FLAGS]
   --threads 1,2     numbers of threads (default: powers of two, one cache full, one package full, all cores, all
                     processors)
   --reps N          repetitions (default: fewer for larger tables, and as many as --minutes allows)
-  --minutes N       about how long it may take (default: 60)
+  --minutes N       about how long it may take (default: 60), a fifth of it for the sets that grow. But everything is
+                    done once, however long that takes
   --grow-to 22      sets that grow are measured up to 2^22 items, from a 1024th of that on
   --only NAME       only the peers, or else only the workloads, with NAME in their names;
                     or only growth, the sets that grow; or only fixed, all but these

@@ -1,6 +1,6 @@
 //! The measured figures, and how they are written to CSV files and read back.
 
-use crate::json::{listed, number, quoted};
+use crate::json::{koel_version, listed, number, quoted};
 use crate::machine::{Machine, Processor};
 use std::fmt::Write;
 
@@ -29,6 +29,8 @@ pub struct Row {
     pub refused: u64,
     /// The number of answers that a filter of the peer's rate must not give.
     pub wrong: u64,
+    /// Whether it was read from the CSV file of an earlier run, perhaps on another machine.
+    pub is_earlier: bool,
 }
 
 /// The bytes that a peer holds when it contains this many items.
@@ -75,12 +77,16 @@ pub fn text_of_rows(rows: &[Row]) -> String {
     csv
 }
 
-/// The same as JSON, with the machine.
+/// The same as JSON, with the machine of this run, and whether a row is of an earlier one.
 pub fn json_of_rows(machine: &Machine, rows: &[Row]) -> String {
     let row = |row: &Row| {
+        let rate = row.false_positive_rate;
+        let rate = if rate.is_nan() { "null".into() } else { format!("{rate:e}") };
         format!(
             "{{\"peer\": {}, \"workload\": {}, \"size\": {}, \"threads\": {}, \"median\": {}, \"min\": {}, \"max\": {}, \
-             \"reps\": {}, \"short_of_cores\": {}, \"bits_per_item\": {}, \"wrong\": {}}}",
+             \"reps\": {}, \"short_of_cores\": {}, \"bits_per_item\": {}, \"false_positive_rate\": {rate}, \
+             \"two_winners\": {}, \"no_winner\": {}, \"lost\": {}, \"refused\": {}, \"wrong\": {}, \
+             \"is_earlier\": {}}}",
             quoted(&row.peer),
             quoted(&row.workload),
             row.size,
@@ -91,12 +97,17 @@ pub fn json_of_rows(machine: &Machine, rows: &[Row]) -> String {
             row.reps,
             row.short_of_cores,
             number(Some(row.bits_per_item)),
+            row.two_winners,
+            row.no_winner,
+            row.lost,
+            row.refused,
             row.wrong,
+            row.is_earlier,
         )
     };
     format!(
         "{{\n\"koel\": {},\n\"model\": {},\n\"processors\": [\n{}\n],\n\"throughput\": [\n{}\n]\n}}\n",
-        quoted(env!("CARGO_PKG_VERSION")),
+        koel_version(),
         quoted(&machine.model),
         listed(machine.processors.iter().map(Processor::json)),
         listed(rows.iter().map(row)),
@@ -122,6 +133,7 @@ pub fn rows_from(csv: &str) -> Result<Vec<Row>, String> {
             lost: fields.number()?,
             refused: fields.number()?,
             wrong: fields.number()?,
+            is_earlier: true,
         })
     };
     lines(csv).map(row).collect()
@@ -214,6 +226,7 @@ pub mod tests {
             lost: 3,
             refused: 4,
             wrong: 5,
+            is_earlier: true,
         }
     }
 

@@ -29,18 +29,13 @@ pub fn measure(arguments: &Arguments) -> Vec<Row> {
             let reps = arguments.reps.unwrap_or(repetitions(arguments.test, size));
             // Sets that grow get a fifth of the time.
             let most = 48.0 * arguments.minutes as f64 / combinations as f64;
-            for rep in 0..reps {
-                let spent = start.elapsed().as_secs_f64();
-                let each = spent / rep.max(1) as f64;
-                if arguments.reps.is_none() && rep > 0 && spent + each > most {
-                    break;
-                }
+            for rep in within(arguments, reps, most) {
                 eprint!(
                     "\r{}, {threads} threads, repetition {} of {reps} ",
                     size_name(size),
                     rep + 1
                 );
-                let plan = plan(arguments.test, size, threads, rep, reps);
+                let plan = plan(arguments.test, size, threads, rep);
                 let streams = workloads::streams(&plan);
                 for (at, peer) in peers.iter().enumerate() {
                     // The crawl alone takes a few minutes, and can be measured often.
@@ -94,6 +89,7 @@ fn row<'a>(
         lost: checks.lost,
         refused: checks.refused,
         wrong: samples.map(|sample| sample.checks.wrong(peer.rate)).sum(),
+        is_earlier: false,
     }
 }
 
@@ -147,7 +143,7 @@ pub fn measure_growth(arguments: &Arguments) -> (Vec<Grown>, Vec<Held>) {
     let peers = peers::all_growing();
     let mut runs: Vec<Vec<_>> = peers.iter().map(|_| Vec::new()).collect();
     let start = Instant::now();
-    for rep in 0..reps {
+    for rep in within(arguments, reps, 12.0 * arguments.minutes as f64) {
         eprint!("\rgrowth to 2^{}, repetition {} of {reps} ", arguments.grow_to, rep + 1);
         for (runs, peer) in runs.iter_mut().zip(&peers) {
             runs.push((peer.run)(&steps(rep)));
@@ -167,6 +163,16 @@ fn chosen(arguments: &Arguments) -> Vec<Entry> {
     peers.filter(|(at, _)| arguments.peers.contains(at)).map(|(_, peer)| peer).collect()
 }
 
+/// Counts repetitions: as many as asked for, or else the first, and others as long as they are likely to end within
+/// `most` seconds from now.
+fn within(arguments: &Arguments, reps: u64, most: f64) -> impl Iterator<Item = u64> {
+    let (start, are_asked_for) = (Instant::now(), arguments.reps.is_some());
+    (0..reps).take_while(move |&rep| {
+        let spent = start.elapsed().as_secs_f64();
+        are_asked_for || rep == 0 || spent + spent / rep as f64 <= most
+    })
+}
+
 /// Returns the number of items that fill a table of 16-bit slots of this size to 94 %.
 fn items(size: u64) -> u64 {
     (size as f64 / 2.0 * 0.94) as u64
@@ -181,7 +187,7 @@ fn repetitions(test: bool, size: u64) -> u64 {
     }
 }
 
-fn plan(test: bool, size: u64, threads: u64, rep: u64, reps: u64) -> Plan {
+fn plan(test: bool, size: u64, threads: u64, rep: u64) -> Plan {
     Plan {
         items: items(size),
         threads,
@@ -189,7 +195,8 @@ fn plan(test: bool, size: u64, threads: u64, rep: u64, reps: u64) -> Plan {
         lookups: if test { 20_000 } else { 1 << 21 },
         changes: 1 << 22,
         crawled: 1 << 24,
-        looks: if reps < 3 && !test { 3 } else { 1 },
+        // Large tables have few repetitions.
+        looks: if size >= 8 << 20 { 3 } else { 1 },
         tries: if test { 1 } else { 6 },
     }
 }

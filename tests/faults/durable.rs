@@ -131,6 +131,7 @@ impl Scene {
     /// All that was answered is as it was answered, and nothing is in the way of another process.
     fn check(&self, what: &str) {
         let path = self.folder.path().join(NAME);
+        await_locks(self.folder.path());
         let seen = open(&path, SyncPolicy::Never).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_eq!(seen.lost_changes(), 0, "{what}");
         let notes = fs::read(self.notes.path()).expect("a file");
@@ -145,6 +146,16 @@ impl Scene {
         assert!((2_000..3_000u64).all(|item| !seen.contains(&item)), "{what}");
         seen.close().unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_eq!(names(self.folder.path()), [NAME], "{what}");
+    }
+}
+
+/// Waits until nobody has a lock on a file in the folder: a process that was killed may still be closing its files.
+fn await_locks(folder: &Path) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let file = File::open(entry.expect("an entry").path());
+        while file.as_ref().is_ok_and(|file| file.try_lock().is_err()) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 

@@ -6,7 +6,10 @@ use crate::commands::report::{Holds, Took, seconds};
 use crate::failure::Failure;
 use crate::journal::taking_in;
 use crate::run::screen::Screen;
+use crate::state::comparison::LineHash;
+use crate::state::refusals::cannot_use;
 use indicatif::BinaryBytes;
+use koel::SnapshotFile;
 use koel_state::window::keep_up;
 use serde::Serialize;
 use std::fmt::{self, Display};
@@ -51,12 +54,13 @@ fn compact_one(state: &Path, options: &Compact, screen: &Screen) -> Result<Repor
         screen.say(note);
     }
     let seen = keeper.load()?;
-    // A tick gives memory back, too.
-    let before = (seen.size_in_bytes(), seen.len());
+    // To load it gives memory back, too, and so does a tick.
+    let file = SnapshotFile::<LineHash>::open(state).map_err(|error| cannot_use(state, &error))?;
+    let before = (file.info().shards, file.info().items);
     keep_up(&seen);
     seen.shrink();
     let (bytes, known) = (seen.size_in_bytes(), seen.len());
-    let unchanged = (bytes, known) == before;
+    let unchanged = (seen.stats().shards, known) == before;
     if !unchanged {
         keeper.save(&seen)?;
     }
@@ -64,7 +68,7 @@ fn compact_one(state: &Path, options: &Compact, screen: &Screen) -> Result<Repor
         known,
         rate: seen.false_positive_rate(),
         memory_bytes: bytes,
-        memory_bytes_before: before.0,
+        memory_bytes_before: if unchanged { bytes } else { file.heap_bytes_when_loaded() },
         state: state.display().to_string(),
         unchanged,
         seconds: seconds(began.elapsed()),

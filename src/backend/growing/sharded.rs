@@ -21,7 +21,6 @@ mod width;
 
 use crate::backend::growing::directory::{Directory, MAX_ENTRIES, NoMemory, SeenEntry};
 use crate::backend::growing::ledger::Ledger;
-use crate::backend::growing::sharded::joins::Joins;
 use crate::backend::growing::sharded::split_policy::split_helps;
 use crate::backend::growing::site::{Entry, Site};
 use crate::backend::growing::split::{Sorted, split};
@@ -36,7 +35,7 @@ use crate::layout::sizing::GrowthPlan;
 use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::path;
-use crate::sync::{Gauge, Mutex};
+use crate::sync::{Gauge, Mutex, RwLock};
 use crate::table::stripe::{Locks, Many};
 use crate::table::ticking::Ticking;
 use std::sync::Arc;
@@ -92,7 +91,13 @@ pub struct Sharded<const WIDE: bool> {
     shared: Shared<WIDE>,
     /// Held while the tables or the directory grow or shrink.
     purchases: Mutex<()>,
-    joins: Joins,
+    /// Held by the thread that joins shards.
+    joins: Mutex<()>,
+    /// Held for reading while the filter is copied shard by shard, and for writing by a join: no shard may begin or end
+    /// where a copy does not expect it.
+    copies: RwLock<()>,
+    /// Nonzero if any shard was joined, so that one may begin before it did.
+    has_joined: Gauge,
     max_bytes: Gauge,
     /// The plan that the filter was made by. Its limit may have changed since.
     plan: GrowthPlan,
@@ -110,10 +115,19 @@ impl<const WIDE: bool> Sharded<WIDE> {
         let shrinking = Shrinking::new(geometry.lanes());
         let ledger = Ledger::of(&tables, &shrinking);
         let shared = Shared { shrinking, tables, ledger, ticking: None };
-        let (purchases, max_bytes) = (Mutex::new(()), Gauge::new());
+        let max_bytes = Gauge::new();
         max_bytes.set(plan.max_bytes as u64);
-        let joins = Joins::new();
-        Sharded { geometry, directory, shared, purchases, joins, max_bytes, plan }
+        Sharded {
+            geometry,
+            directory,
+            shared,
+            purchases: Mutex::new(()),
+            joins: Mutex::new(()),
+            copies: RwLock::new(()),
+            has_joined: Gauge::new(),
+            max_bytes,
+            plan,
+        }
     }
 
     /// Makes the shards that a filter of this plan begins with.

@@ -91,7 +91,8 @@ fn a_state_that_is_emptied_is_small() {
     let ran = place.koel_on("forget -q seen.koel", &numbered(0..LEFT));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let ran = place.koel("compact seen.koel");
-    assert!(ran.stderr.starts_with("koel: seen.koel has 0 lines; "), "{}", ran.stderr);
+    // To forget the last lines has made it small already.
+    assert!(ran.stderr.starts_with("koel: seen.koel still has 0 lines; "), "{}", ran.stderr);
     // It stays a table, if a small one.
     assert!(memory(&place, "seen.koel") < before / 10);
     assert!(place.read("seen.koel").len() < 200_000);

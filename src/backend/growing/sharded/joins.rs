@@ -35,52 +35,28 @@ use crate::backend::growing::until_split::Shared;
 use crate::layout::geometry::Mixed;
 use crate::layout::sizing::{rate_of_a_lane, unsplit_load};
 use crate::rule::rule;
-use crate::sync::{Gauge, Mutex, RwLock, RwLockReadGuard};
+use crate::sync::RwLockReadGuard;
 
 /// The part of the load up to which shards are not split that a joined shard may have: one that the filter began with,
 /// or any other.
 const ROOMY: [f64; 2] = [0.98, 0.85];
 
-/// What joins go by.
-pub struct Joins {
-    /// Held by the thread that joins shards.
-    alone: Mutex<()>,
-    /// Held for reading while the filter is copied shard by shard, and for writing by a join: no shard may begin or end
-    /// where a copy does not expect it.
-    copies: RwLock<()>,
-    /// Nonzero if any shard was joined.
-    has_joined: Gauge,
-}
-
-impl Joins {
-    pub fn new() -> Self {
-        Joins { alone: Mutex::new(()), copies: RwLock::new(()), has_joined: Gauge::new() }
-    }
-}
-
-impl Joins {
-    /// Whether any shard was joined, so that one may begin before it did.
-    pub fn has_joined(&self) -> bool {
-        self.has_joined.get() != 0
-    }
-}
-
 impl<const WIDE: bool> Sharded<WIDE> {
     /// Keeps shards from being joined until the result is dropped.
     pub fn keep_shards(&self) -> RwLockReadGuard<'_> {
-        self.joins.copies.read()
+        self.copies.read()
     }
 
     /// Visits up to `most` shards from this cursor on, 0 at first, and joins those that leave enough room. Returns the
     /// cursor of the next part, if there is one. If the filter is being copied, no shard is joined.
     pub fn join_from(&self, cursor: u64, most: usize) -> Option<u64> {
-        let _alone = self.joins.alone.lock();
+        let _alone = self.joins.lock();
         self.join_alone(cursor, most)
     }
 
     /// Joins all shards that leave enough room, unless another thread joins shards.
     pub fn join_all_if_alone(&self) {
-        if let Some(_alone) = self.joins.alone.try_lock() {
+        if let Some(_alone) = self.joins.try_lock() {
             self.join_alone(0, usize::MAX);
         }
     }
@@ -91,7 +67,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         if cursor == 0 && !self.geometry.lanes().forgets() && ledger.may_be_empty() {
             ledger.erase_leftovers(tables, shrinking);
         }
-        let mut whole = Whole::new(self.geometry.buckets() as usize)?;
+        let mut whole = None;
         let mut next = Some(Mixed(cursor));
         for _ in 0..most.max(1) {
             let Some(hash) = next else { break };
@@ -133,7 +109,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         &self,
         lower: SeenEntry<'_>,
         upper: SeenEntry<'_>,
-        whole: &mut Whole<WIDE>,
+        whole: &mut Option<Whole<WIDE>>,
     ) -> bool {
         let (shards, sites) = (
             [lower, upper].map(|seen| self.shard(seen)),
@@ -152,7 +128,12 @@ impl<const WIDE: bool> Sharded<WIDE> {
         if items() > most {
             return false;
         }
-        let no_copy = self.joins.copies.try_write();
+        // Most filters have nothing to join.
+        if whole.is_none() {
+            *whole = Whole::new(self.geometry.buckets() as usize);
+        }
+        let Some(whole) = whole else { return false };
+        let no_copy = self.copies.try_write();
         if rule!("shards_are_joined_while_they_are_copied", no_copy.is_none(), false) {
             return false;
         }
@@ -177,7 +158,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         whole.store(lower_half, upper_half, figures.counted, || {
             self.shared.ledger.unite(sites, figures.surplus);
             self.directory.unite(lower, Entry::new(sites[0], depth));
-            self.joins.has_joined.set(1);
+            self.has_joined.set(1);
         });
         drop(lower_locked);
         let _alone = self.purchases.lock();

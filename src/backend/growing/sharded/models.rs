@@ -1,6 +1,5 @@
 //! Access to the shards of a growing filter for loom models. Under loom only.
 
-use crate::backend::growing::join::Whole;
 use crate::backend::growing::sharded::Sharded;
 use crate::backend::growing::site::{Entry, Site};
 use crate::error::Full;
@@ -49,7 +48,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         let Some(other) = self.directory.sibling(seen) else { return false };
         let upper = self.directory.is_upper(seen);
         let [lower, upper] = if upper { [other, seen] } else { [seen, other] };
-        self.join(lower, upper, &mut Whole::new(8).expect("memory"))
+        self.join(lower, upper, &mut None)
     }
 
     /// Returns the number of shards that splits have added.

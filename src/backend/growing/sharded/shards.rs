@@ -256,7 +256,7 @@ impl<const WIDE: bool> Shards for Sharded<WIDE> {
     fn joined_before(&self, next: u64) -> Option<(u64, usize, u32)> {
         let seen = self.directory.look_up(Mixed(next));
         let (first, index) = self.directory.start(seen)?;
-        (self.joins.has_joined() && first.0 != next).then_some((first.0, index, seen.depth()))
+        (self.has_joined.get() != 0 && first.0 != next).then_some((first.0, index, seen.depth()))
     }
 
     fn item_in(&self, next: u64) -> Mixed {

@@ -360,3 +360,38 @@ fn a_state_has_its_journals_whatever_it_is_called() {
         }
     }
 }
+
+/// To give memory back is no change: nothing is recorded, and what was recorded is right for the smaller filter.
+#[test]
+fn a_filter_that_gives_memory_back_keeps_what_it_has() {
+    for builder in &builders()[2..] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("seen.koel");
+        let seen = open(&path, builder);
+        let add = |seen: &DurableFilter, items: std::ops::Range<u64>| {
+            items.for_each(|item| assert!(seen.insert_if_absent(&item).expect("room")));
+        };
+        add(&seen, 0..200_000);
+        (10_000..200_000u64).for_each(|item| assert!(seen.remove(&item).expect("a record")));
+        let before = seen.journal_bytes();
+        assert!(seen.shrink() > 0 || cfg!(not(target_os = "linux")));
+        assert_eq!(seen.journal_bytes(), before);
+        add(&seen, 200_000..210_000);
+        // Opened again with the journal, and then from a state alone.
+        drop(seen);
+        let seen = open(&path, builder);
+        let is_right = |seen: &DurableFilter| {
+            assert_eq!(seen.filter().len(), 20_000);
+            assert!((0..10_000).chain(200_000..210_000u64).all(|item| seen.contains(&item)));
+        };
+        is_right(&seen);
+        seen.shrink();
+        seen.tick().expect("a record");
+        seen.checkpoint().expect("a checkpoint");
+        let bytes = std::fs::metadata(&path).expect("a state").len();
+        assert!(bytes < 1_000_000, "{bytes}");
+        is_right(&seen);
+        seen.close().expect("a state");
+        is_right(&open(&path, builder));
+    }
+}

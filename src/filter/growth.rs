@@ -50,8 +50,8 @@ use crate::filter::ConcurrentCuckooFilter;
 /// When items have gone, their room waits for others. [`shrink`](Self::shrink) gives back what is not needed:
 /// where two halves of a split leave enough room in one shard together, they become one again, and the memory
 /// of the other goes back to the system (on Linux). So a filter that has lost most of its items takes about
-/// a quarter more than it took when it had as many before, and one that lost them all takes as much as a new one,
-/// and a hundredth of what it took at most. Lookups, writes, ticks and other splits go on meanwhile; those of the
+/// a quarter more than it took when it had as many before, and one that lost them all has the shards that it began with
+/// (one, if that was a list), and a hundredth of what it took at most. Lookups, writes, ticks and other splits go on meanwhile; those of the
 /// two shards wait for some hundred microseconds. Whole ticks ([`tick`](Self::tick), [`tick_to`](Self::tick_to)) begin
 /// with this.
 ///

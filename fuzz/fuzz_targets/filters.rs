@@ -11,6 +11,12 @@ pub fn written(filter: &Filter) -> Vec<u8> {
     bytes
 }
 
+/// Whether a filter that was read from a file of so many bytes is as the file has it. One that is mostly empty shrinks.
+pub fn is_as_read(filter: &Filter, bytes: usize) -> bool {
+    let stats = filter.stats();
+    5 * stats.items >= 2 * stats.slots && written(filter).len() == bytes || !stats.grows
+}
+
 pub fn mix(n: u64) -> u64 {
     let n = (n ^ n >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let n = (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -159,8 +159,8 @@ impl<S> ConcurrentCuckooFilter<S> {
     ///
     /// Everything that was inserted before the call is gone when it returns. Items that other
     /// threads insert during the call may stay or go. The shards are cleared one by one, and
-    /// writers wait only for the one that is being cleared. A filter that has grown keeps its size,
-    /// but its false-positive rate no longer includes what growth had added.
+    /// writers wait only for the one that is being cleared. A filter that has grown keeps its
+    /// memory until it [shrinks](Self::shrink), but its false-positive rate no longer includes what growth had added.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(100);
@@ -174,6 +174,9 @@ impl<S> ConcurrentCuckooFilter<S> {
     }
 
     /// Returns the number of bytes that the filter takes, itself included.
+    ///
+    /// What it [gave back](Self::shrink) is not among them. That stays reserved, so an allocator's figures, and the virtual
+    /// size of the process, still count it.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::with_capacity(10);

@@ -46,7 +46,7 @@ impl<S: PersistentHasher> ConcurrentCuckooFilter<S> {
     /// All pieces from 0 to the one without a next, pushed to a [`loader`](Self::loader) in this
     /// order, are the filter with everything that was inserted before the first piece was asked for,
     /// and not removed since. What other threads insert and remove meanwhile may be in or not. Shards
-    /// may be split, and the filter may be cleared or [shrink](Self::shrink). (A piece then begins a little
+    /// may be split, and the filter may be cleared or [shrunk](Self::shrink). (A piece then begins a little
     /// earlier than the one before it ended, and the loader knows what it replaces.) A list that becomes
     /// shards between two pieces does not matter either, since it is complete in one.
     ///
@@ -56,7 +56,7 @@ impl<S: PersistentHasher> ConcurrentCuckooFilter<S> {
     ///
     /// # Errors
     ///
-    /// Returns an error if no shard begins at the cursor
+    /// Returns an error if this is no cursor of this filter
     /// ([`NoSuchPiece`](crate::SnapshotErrorKind::NoSuchPiece)), and if there is no memory for the piece.
     ///
     /// ```
@@ -240,8 +240,8 @@ impl<S: PersistentHasher> PieceLoader<S> {
         self.loading.grows()
     }
 
-    /// Makes the filter of all pieces. It is identical to the one that the pieces are from, as a
-    /// [loaded](ConcurrentCuckooFilter::load) one is.
+    /// Makes the filter of all pieces. It is identical to the one that the pieces are from. (Unlike
+    /// [`load`](ConcurrentCuckooFilter::load), this does not shrink one that is mostly empty.)
     ///
     /// # Errors
     ///

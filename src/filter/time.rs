@@ -58,7 +58,10 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// is passing already, in another thread or in [parts](Self::tick_in_parts), it helps that one to its end first. So
     /// if two threads call this, two ticks pass.
     ///
-    /// Before that, a filter that grows gives back what it does not need, as by [`shrink`](Self::shrink).
+    /// Before that, a filter that grows [shrinks](Self::shrink), by what it has then: what expires with a tick is given back
+    /// by the next ones. After a burst this takes seconds for each gigabyte that is given back. Where that is too long,
+    /// use [`shrink_part`](Self::shrink_part) until it returns `None`, then [`begin_tick`](Self::begin_tick), and then
+    /// [`tick_in_parts`](Self::tick_in_parts): together they do what this does.
     ///
     /// ```
     /// let filter = koel::ConcurrentCuckooFilter::builder().capacity(100).remembers(1).build()?;
@@ -83,7 +86,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// goes backwards makes nothing expire. However many ticks are made up for, this takes no
     /// longer than as many as the filter remembers; if they are more, the filter is empty afterwards.
     ///
-    /// As by [`tick`](Self::tick), a filter that grows first gives back what it does not need.
+    /// As by [`tick`](Self::tick), a filter that grows first [shrinks](Self::shrink).
     ///
     /// The last number is `u64::MAX`. The present tick keeps it, whatever ticks follow: these are passed by
     /// [`tick`](Self::tick), as ever, and none by this.

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 /// Give back the memory that a state has grown to and does not need any more
 ///
-/// A state from which most lines were removed stays as large as it was. This makes it about as small as one that has
-/// never had more lines, in memory and as a file. In a state that forgets, lines that are due go first; all others
+/// This makes a state from which most lines were removed about as small as one that has never had more lines (but not
+/// smaller than it began), in memory and as a file. In a state that forgets, lines that are due go first; all others
 /// stay.
 ///
 /// A state that cannot be made smaller is left as it is. This is for lines that have gone for good: a state that gets

@@ -4,7 +4,7 @@
 //! [splits](mod@crate::backend::growing::split), which a join undoes.)
 //!
 //! When a filter has lost most of its items, its shards are nearly empty. Two shards that are the halves of one, and
-//! together leave much room in one, become one again: the *lower* takes the items of the *upper*, whose memory goes
+//! together would leave ample room in one, become one again: the *lower* takes the items of the *upper*, whose memory goes
 //! back to the system. Each item keeps the number of its bucket, or moves to its other bucket, and its lane gets back
 //! the bit that told the halves apart (see `layout/shrinking.rs`).
 //!
@@ -16,15 +16,15 @@
 //! J2  store the words of the whole in the lower shard
 //! J3  store the entry of the whole in the directory, in place of those of the halves
 //! J4  make the versions even, two more than before
-//! J5  make the words of the upper shard zero, and give its memory back to the system
+//! J5  release the lower shard, make the words of the upper one zero, and give its memory back to the system
 //! ```
 //!
 //! # Is a lookup right?
 //!
 //! Take the steps L1 to L5 of a lookup from the page on splits: the entry, the version, the words, the entry again, the
-//! version again. Without joins, no entry ever comes back once it has been replaced. With them it may: it names the
-//! same shard and the same depth as before a split and a join, or as before the shard was joined, had items of other
-//! hashes, was joined again, and came back. So L1 and L4 may find the same entry while the words in between had another
+//! version again. Without joins, no entry ever comes back once it has been replaced. With them it may: the same entry, of
+//! the same shard and depth, may return after a split and a join; or after the shard was given back, used for other
+//! hashes, given back again, and taken for the old ones. So L1 and L4 may find the same entry while the words in between had another
 //! meaning, or were those of other items.
 //!
 //! L2, L3 and L5 decide. Whenever an entry is stored, by a split or by a join, the versions of all stripes of the shard

@@ -106,7 +106,8 @@
 //! Parts make up a filter if
 //!
 //! * the first part starts at 0, each other part starts where the one before it ends, and the last part ends at
-//!   `roots × 2^31`,
+//!   `roots × 2^31`. (In a growing filter, shards may have been joined in between. Then a part may start earlier, at the
+//!   beginning of a block, with a block that goes beyond that end. It replaces all earlier blocks from there on),
 //! * all parts have the same header, except for `start`, `turn`, the checksum, and the limit of the filter's size (word
 //!   8). The limit may change, and the limit of the last part counts,
 //! * each part has a greater turn than the one before it. An item that was in the filter before the first piece was

@@ -165,6 +165,17 @@ impl<S> ConcurrentCuckooFilter<S> {
         self.backend().join_from(cursor, most_shards)
     }
 
+    /// Returns the number of shards: as [`stats`](Self::stats) does, but in the same time however many there are.
+    ///
+    /// ```
+    /// let filter = koel::ConcurrentCuckooFilter::with_capacity(1_000_000);
+    /// assert_eq!(filter.shards(), filter.stats().shards);
+    /// ```
+    #[must_use]
+    pub fn shards(&self) -> usize {
+        self.backend().shards()
+    }
+
     /// Replaces the limit of the filter's memory, which
     /// [`max_bytes`](crate::Builder::max_bytes) of the builder had set.
     ///

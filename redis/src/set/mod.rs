@@ -176,12 +176,12 @@ impl Set {
     pub fn shrink_part(&self, cursor: u64) -> Shrunk {
         let Body::Filter(counted) = &self.body else { return Shrunk::default() };
         let filter = &counted.filter;
-        let before = filter.stats().shards;
+        let before = filter.shards();
         let mut shrunk = Shrunk { has_changed: false, next: Some(cursor) };
         for _ in 0..MOST_VISITS {
             let Some(cursor) = shrunk.next.filter(|_| !shrunk.has_changed) else { break };
             shrunk.next = filter.shrink_part(cursor, AT_ONCE);
-            shrunk.has_changed = filter.stats().shards < before;
+            shrunk.has_changed = filter.shards() < before;
         }
         shrunk
     }

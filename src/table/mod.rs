@@ -149,7 +149,9 @@ impl Table {
     pub fn erase(&self, shard: usize) {
         let words = self.geometry.words();
         let all = &self.words[shard * words..(shard + 1) * words];
-        all.iter().for_each(|word| word.store(0, Ordering::Release));
+        let order =
+            rule!("what_is_given_back_is_erased_relaxed", Ordering::Release, Ordering::Relaxed);
+        all.iter().for_each(|word| word.store(0, order));
     }
 
     /// Gives the memory of these shards back to the system. Returns the number of bytes that it took. All words are

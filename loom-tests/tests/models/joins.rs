@@ -46,6 +46,7 @@ twins! { an_item_is_found_while_its_halves_are_joined:
     "a lookup missed an item of joined shards" => [
         versions_stay_even_in_a_join,
         an_entry_of_a_whole_is_stored_after_the_versions,
+        what_is_given_back_is_erased_relaxed,
     ],
 }
 
@@ -237,4 +238,27 @@ fn a_shard_is_split_while_the_directory_becomes_shallower() {
 
 twins! { a_shard_is_split_while_the_directory_becomes_shallower:
     "exceeded maximum number of branches" => [a_directory_becomes_shallower_during_a_split],
+}
+
+/// A reader may have the longer list, all of whose entries have gone, and then finds the shorter one.
+#[test]
+fn an_item_is_found_while_the_directory_becomes_shallower() {
+    Model::new("shallower, and look", 20).preemptions(2).run_in::<Grove, Mixed>(
+        |grove: &Grove| {
+            let (lower, upper) = (item(0b00, 2), item(0b11, 2));
+            grove.pretend(upper);
+            split_root(grove, &upper);
+            grove.pretend(upper);
+            grove.split(upper, Entry { shard: 1, depth: 1 });
+            grove.put(lower);
+            join(grove, &upper);
+            lower
+        },
+        &[|grove, _| grove.room.become_shallower(), look],
+        there_once,
+    );
+}
+
+twins! { an_item_is_found_while_the_directory_becomes_shallower:
+    "exceeded maximum number of branches" => [a_longer_list_is_given_back_relaxed],
 }

@@ -42,6 +42,12 @@
 //!
 //! The zeros are stored. That the system then takes the page changes no value that anybody reads.
 //!
+//! # Orderings
+//!
+//! | access | ordering | partner, and what breaks without it |
+//! |---|---|---|
+//! | words of the upper shard, made zero | `Release` | the `Acquire` of L3: a lookup that reads such a zero sees J3, and L4 finds another entry. Twin `what_is_given_back_is_erased_relaxed` |
+//!
 //! # And writers?
 //!
 //! They check the entry under a lock of the shard, as on the page on splits. The entry that they find then is the present

@@ -51,6 +51,12 @@ impl<const WIDE: bool> Sharded<WIDE> {
         self.join(lower, upper, &mut None)
     }
 
+    /// Brings a shorter list of the directory into use.
+    #[doc(hidden)]
+    pub fn become_shallower(&self) {
+        self.directory.become_shallower();
+    }
+
     /// Returns the number of shards that splits have added.
     pub fn splits(&self) -> usize {
         self.shared.tables.shards() - self.directory.roots().count

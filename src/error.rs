@@ -258,7 +258,7 @@ pub(crate) enum Reason {
     RateTooSmall { rate: f64, least: f64 },
     CapacityOverflow { capacity: usize },
     OutOfMemory { bytes: usize },
-    InvalidGrowth { growth: f64 },
+    InvalidGrowth { growth: f64, most: f64 },
     LimitTooSmall { least: usize, most: usize },
     InvalidTicks { ticks: u32 },
     NotGrowing { setting: &'static str },
@@ -329,9 +329,9 @@ impl fmt::Display for BuildError {
                 "the {bytes} bytes of the table could not be allocated: \
                  ask for a smaller capacity or a higher false-positive rate"
             ),
-            Reason::InvalidGrowth { growth } => write!(
+            Reason::InvalidGrowth { growth, most } => write!(
                 f,
-                "the expected growth has to be 1 or more, and {growth} is not (a filter that \
+                "the expected growth has to be from 1 to {most}, and {growth:e} is not (a filter that \
                  becomes a thousand times as large grows by 1000)"
             ),
             Reason::InvalidTicks { ticks } => {

@@ -230,13 +230,12 @@ pub mod internals {
     pub use crate::layout::sizing::{GrowthPlan, rate_of_a_lane};
     pub use crate::layout::stagger::Stagger;
     pub use crate::layout::stamps::Moment;
-    pub use crate::layout::stamps::by_stamp::ByStamp;
     #[cfg(loom)]
     pub use crate::rule::BROKEN;
     pub use crate::shard::Shard;
     pub use crate::shard::kick::{Copies, Outcome, execute, kick};
+    pub use crate::shard::lease::Refusal;
     pub use crate::shard::lease::permanent::Permanent;
-    pub use crate::shard::lease::{Refusal, Removal};
     pub use crate::shard::path::{Path, Step, find};
     pub use crate::sync::AtomicU64;
     #[cfg(loom)]

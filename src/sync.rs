@@ -2,7 +2,7 @@
 //!
 //! Nothing else in the crate names `std::sync::atomic`, `parking_lot`, `loom` or `shuttle`. Each of the three versions
 //! of this module (std, loom, shuttle) provides [`AtomicBool`], [`AtomicPtr`], [`AtomicU16`], [`AtomicU32`],
-//! [`AtomicU64`], [`fence`], [`OnceLock`], a [`Mutex`] and an [`RwLock`] that cannot be poisoned, a [`Backoff`],
+//! [`AtomicU64`], [`OnceLock`], a [`Mutex`] and an [`RwLock`] that cannot be poisoned, a [`Backoff`],
 //! [`nap`], [`thread_local`], and
 //!
 //! * `read_owned(word)`: a plain load of a word that only the holder of a lock writes. Under loom the load is not an
@@ -130,13 +130,6 @@ impl<T> AppendList<T> {
         self.make_newest(&new.value);
     }
 
-    /// Finds a value, changes it, and makes it the newest again. Returns whether there is one. The caller holds the lock
-    /// under which values are added.
-    pub fn renew(&self, is_it: impl Fn(&T) -> bool, change: impl FnOnce(&T)) -> bool {
-        let found = self.all().find(|value| is_it(value));
-        found.inspect(|value| change(value)).map(|value| self.make_newest(value)).is_some()
-    }
-
     /// Makes a value of this list the newest.
     fn make_newest(&self, value: &T) {
         let order = rule!("a_list_is_added_relaxed", Ordering::Release, Ordering::Relaxed);
@@ -178,9 +171,7 @@ mod imp {
     pub use parking_lot::{Mutex, RwLock};
     pub type RwLockReadGuard<'a> = parking_lot::RwLockReadGuard<'a, ()>;
     pub use std::sync::OnceLock;
-    pub use std::sync::atomic::{
-        AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering, fence,
-    };
+    pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering};
     pub use std::thread_local;
 
     use std::time::Duration;
@@ -206,8 +197,10 @@ mod imp {
 
     use crate::rule::rule;
 
+    #[cfg(loom)]
+    pub use checker::sync::atomic::fence;
     pub use checker::sync::atomic::{
-        AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering, fence,
+        AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering,
     };
     pub use checker::thread::yield_now as nap;
     pub use checker::thread_local;

@@ -3,7 +3,6 @@
 use crate::backend::growing::tables::Tables;
 use crate::layout::geometry::Geometry;
 use crate::layout::sizing::{GrowthPlan, rate_at};
-use crate::layout::stamps::by_stamp::ByStamp;
 use crate::table::Table;
 use crate::table::ticking::Time;
 
@@ -59,26 +58,20 @@ impl Plan {
 
 /// What a backend reports about a shard that it has copied.
 #[doc(hidden)]
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Copied {
     pub depth: u32,
+    /// The number of lanes that are not void.
     pub items: i64,
-    /// The balance of a growing filter's shard in the [ledger](crate::backend::growing::ledger). It is a part
-    /// of `items`.
-    pub exhausted: ByStamp,
 }
 
 /// The figures that a block of a file records about its shard, and the block's checksum.
 #[doc(hidden)]
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Block {
     pub depth: u32,
+    /// The number of lanes that are not void, each of which is one item.
     pub items: i64,
-    /// The number of lanes that are not exhausted, each of which is one item. The other items are the shard's
-    /// balance in the [ledger](crate::backend::growing::ledger).
-    pub counted: i64,
-    /// The balance by stamps, in a growing filter that forgets.
-    pub by_stamp: Option<Box<ByStamp>>,
     /// The [`surplus`](crate::backend::growing::site::Site::surplus) of the shard, in a growing filter.
     pub surplus: u64,
     /// The time of the copy, in a filter that forgets.
@@ -87,23 +80,17 @@ pub struct Block {
 }
 
 impl Block {
-    pub const EMPTY: Block =
-        Block { depth: 0, items: 0, counted: 0, by_stamp: None, surplus: 0, time: None, sum: 0 };
-
-    /// Returns the shard's balance in the ledger.
-    pub fn balance(&self) -> ByStamp {
-        let of_all = || ByStamp::only(0, self.items.wrapping_sub(self.counted));
-        self.by_stamp.as_deref().cloned().unwrap_or_else(of_all)
-    }
+    pub const EMPTY: Block = Block { depth: 0, items: 0, surplus: 0, time: None, sum: 0 };
 }
 
-/// The contents of a file, or of pieces.
+/// The contents of a file, or of pieces. `void` is the number of items that [void](crate::backend::growing::void) lanes
+/// stand for.
 #[doc(hidden)]
 pub enum Loaded {
     /// All shards in one table, in the order of their blocks.
-    Shards { table: Table, blocks: Vec<Block>, time: Option<Time> },
+    Shards { table: Table, blocks: Vec<Block>, void: u64, time: Option<Time> },
     /// The shards of a growing filter: those in use in these tables, in the order of their hashes.
-    Gathered { tables: Box<Tables>, depths: Vec<u32>, time: Option<Time> },
+    Gathered { tables: Box<Tables>, depths: Vec<u32>, void: u64, time: Option<Time> },
     /// The mixed hashes of a growing filter's list, in ascending order, and their stamps if the filter
     /// forgets.
     Items { hashes: Vec<u64>, stamps: Vec<u8>, time: Option<Time> },

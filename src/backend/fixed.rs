@@ -10,7 +10,7 @@ use crate::layout::roots::{Parts, Roots};
 use crate::layout::sizing::rate_at;
 use crate::layout::stagger::Stagger;
 use crate::layout::stamps::Moment;
-use crate::layout::stamps::by_stamp::ByStamp;
+use crate::layout::stamps::{ByStamp, STAMPS};
 use crate::shard::Shard;
 use crate::shard::lease::permanent::Permanent;
 use crate::shard::merge::Merged;
@@ -115,11 +115,11 @@ impl<const WIDE: bool> Fixed<WIDE> {
 
     /// Returns the number of items with each stamp.
     pub fn items_by_stamp(&self) -> ByStamp {
-        let (mut items, lanes) = (ByStamp::default(), self.table.geometry().lanes());
+        let (mut items, lanes) = ([0; STAMPS], self.table.geometry().lanes());
         let shards = (0..self.table.geometry().shards()).map(|shard| self.shard(shard));
         for words in shards.flat_map(|shard| shard.all_words()) {
             let taken = lanes.taken(words.heads);
-            taken.for_each(|lane| items.add(lanes.stamp(words, lane), 1));
+            taken.for_each(|lane| items[lanes.stamp(words, lane)] += 1);
         }
         items
     }
@@ -218,9 +218,9 @@ impl<const WIDE: bool> Shards for Fixed<WIDE> {
     fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied> {
         let index = (*next)?;
         let shard = index as usize;
-        let Ok(items) = self.shard(shard).copy(buckets, || 0);
+        let Ok(items) = self.shard(shard).copy(buckets);
         *next = Some(index + 1).filter(|next| *next < self.table.geometry().shards() as u64);
-        Some(Copied { depth: 0, items, exhausted: ByStamp::default() })
+        Some(Copied { depth: 0, items })
     }
 
     fn after(&self, next: u64) -> Option<u64> {

@@ -257,6 +257,14 @@ impl Backend {
         }
     }
 
+    /// Returns the number of items that void lanes stand for.
+    pub fn void_items(&self) -> u64 {
+        match self {
+            Backend::Growing(growing) => growing.shards().map_or(0, AnySharded::void_items),
+            Backend::Fixed(_) | Backend::FixedWide(_) => 0,
+        }
+    }
+
     /// Returns the memory held beside `self`, in bytes.
     pub fn heap_bytes(&self) -> usize {
         on_backend!(self, backend => backend.heap_bytes())
@@ -273,9 +281,9 @@ impl Backend {
         let Some(ticking) = self.ticking() else { return Vec::new() };
         let (lanes, now) = (self.lanes(), ticking.clock().now());
         let by_stamp = on_backend!(self, backend => backend.items_by_stamp());
-        let of_age = |age| by_stamp.figures()[lanes.stamp_of_age(age, now)];
+        let of_age = |age| by_stamp[lanes.stamp_of_age(age, now)];
         let ages = (0..=u64::from(lanes.remembers())).rev();
-        ages.map(|age| of_age(age).max(0) as usize).collect()
+        ages.map(of_age).collect()
     }
 
     /// Returns all figures. The size excludes that of the filter itself.

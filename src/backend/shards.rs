@@ -21,7 +21,7 @@ use crate::layout::roots::Parts;
 use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::kick::{Copies, kick};
-use crate::shard::lease::{Answer, Lease, Refusal, Removal};
+use crate::shard::lease::{Answer, Lease, Refusal};
 
 /// The shard that owns an item, and the item's place in it.
 pub type Located<'a, S> = (Shard<'a, <S as Shards>::Lease<'a>>, Place);
@@ -93,9 +93,6 @@ pub trait Shards: Sized + Send + Sync {
         kind: FullKind,
     ) -> Result<Located<'a, Self>, Full>;
 
-    /// Called after a removal that may have been the last.
-    fn perhaps_empty(&self) {}
-
     /// An item of a batch whose memory was requested. A batch keeps some thirty of these between
     /// [`fetch`](Self::fetch) and [`fetched`](Self::fetched), so each should be small.
     type Ahead<'a>: Copy
@@ -116,19 +113,13 @@ pub trait Shards: Sized + Send + Sync {
 
     /// Copies the buckets of shard `next`, which is 0 at first, and sets `next` to the shard that follows.
     /// Other threads may change the filter between two calls, but for joins of its shards; an item that stays in the
-    /// filter is in exactly one of the copies. (This holds for items. An exhausted lane, which goes to both halves of a split, may
+    /// filter is in exactly one of the copies. (This holds for items. A void lane, which goes to both halves of a split, may
     /// be in two.)
     fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied>;
 
     /// Returns the number of the shard after this one, which is `next` of [`copy_shard`](Self::copy_shard): the shard that
     /// begins there now may be split later, but never begins elsewhere or ends later while no shards are joined.
     fn after(&self, next: u64) -> Option<u64>;
-
-    /// Returns the start of the shard in which `next` is, if it was joined with one before it: its number, and its index
-    /// among those of its depth.
-    fn joined_before(&self, _next: u64) -> Option<(u64, usize, u32)> {
-        None
-    }
 
     /// Returns a hash that shard `next` owns.
     fn item_in(&self, next: u64) -> Mixed;
@@ -163,11 +154,7 @@ pub trait Shards: Sized + Send + Sync {
     #[inline(always)]
     fn remove<'a>(&'a self, (shard, place): Located<'a, Self>) -> bool {
         let again = |lapsed| ask_again(self, shard.lease(), lapsed, Shard::remove);
-        let removal = shard.remove(place).unwrap_or_else(again);
-        if removal == Removal::PerhapsLast {
-            self.perhaps_empty();
-        }
-        removal != Removal::Absent
+        shard.remove(place).unwrap_or_else(again)
     }
 
     #[inline(always)]

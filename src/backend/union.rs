@@ -5,7 +5,7 @@
 //! held while a lock of the other is acquired, so two filters may be merged into each other at the same time.
 //! In a fixed filter, a copy belongs to one shard. In a growing filter, copies and shards are split until
 //! their depths agree (see `backend/growing/sharded/merge.rs`). Filters that divide the hashes at different
-//! places are refused.
+//! places are refused. If shards of either are joined meanwhile, some entries are merged twice, which changes nothing.
 //!
 //! Neither filter begins a tick meanwhile, so each entry keeps its age. Where both filters number their
 //! ticks, the difference of the numbers is added to its age here.
@@ -60,11 +60,17 @@ pub fn check(backend: &Backend, other: &Backend) -> Result<(), Reason> {
         [Plan::Growing(one), Plan::Growing(other)] => one.roots() == other.roots(),
         _ => one == other,
     };
+    let divides_alike = match &plans {
+        [Plan::Growing(one), Plan::Growing(other)] => {
+            one.shrinking::<false>().suffix_bits() == other.shrinking::<false>().suffix_bits()
+        }
+        _ => true,
+    };
     let different = if plans[0].grows() != plans[1].grows() {
         Different::Kind
     } else if one.lanes.remembers() != other.lanes.remembers() {
         Different::Window
-    } else if one.lanes != other.lanes {
+    } else if one.lanes != other.lanes || !divides_alike {
         Different::Layout
     } else if !is_one_size {
         Different::Size
@@ -106,7 +112,6 @@ fn merge_shards(
     }
     let lanes = plan.geometry().lanes();
     let mut words = zeros(plan.geometry().words())?;
-    let _no_joins = [backend, other].map(Backend::keep_shards);
     let mut next = Some(0);
     while let Some(start) = next {
         let Some(copied) = from.copy_shard(&mut next, &mut words) else { break };

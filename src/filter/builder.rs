@@ -55,8 +55,9 @@ impl ConcurrentCuckooFilter<RandomState> {
 /// The rate that the 16-bit layout achieves.
 const DEFAULT_RATE: f64 = 0.000_12;
 
-/// From a thousand items to a million, say.
-const DEFAULT_GROWTH: f64 = 1_024.0;
+/// From one shard of 16-bit fingerprints to seven million items. At a rate of a percent it takes no more bits than less
+/// growth does (see the table in the guide).
+const DEFAULT_GROWTH: f64 = 256.0;
 
 /// Configures and builds a filter: its capacity, false-positive rate and hasher, and whether it grows.
 ///

@@ -167,6 +167,15 @@ impl Lanes {
         (1 << self.bits) - 1
     }
 
+    /// The least number of bits with which an item of a narrow growing filter can find its other bucket.
+    pub const fn least_anchor(self) -> u32 {
+        match self.slots {
+            0..=3 => 6,
+            4 => 5,
+            _ => 4,
+        }
+    }
+
     /// Returns the number of values that a fingerprint can take.
     pub const fn fingerprints(self) -> u64 {
         let bits = self.bits() - self.stamp_bits();

@@ -4,7 +4,7 @@
 //! 16 bits   15           8 7             0
 //!          [    anchor    |    bits     1 ]      new: seven bits of the hash
 //!          [    anchor    |  bits 1 0 0 0 ]      after three splits: four bits are left
-//!          [    anchor    | 1 0 0 0 0 0 0 0 ]    exhausted: no bits are left
+//!          [    anchor    | 1 0 0 0 0 0 0 0 ]    void: no bits are left
 //! ```
 //!
 //! The *anchor*, the upper half of a lane, never changes. It determines the item's other bucket,
@@ -15,7 +15,7 @@
 //! The *suffix*, the lower half, holds the bits of the hash that follow the bits by which the directory found the
 //! shard, then a `1`, then zeros. A split sends the item to one of the halves by the first bit of the suffix, and
 //! shifts the rest up: from then on, the directory accounts for that bit. So each split makes a lane match more items,
-//! while items that are inserted after it have whole suffixes again. An *exhausted* suffix has no bit left that could
+//! while items that are inserted after it have whole suffixes again. A *void* suffix has no bit left that could
 //! choose a half, and the lane goes to both.
 //!
 //! A lookup derives the fingerprint that the item would have if it were new. A lane matches the
@@ -71,15 +71,15 @@ pub struct Shrinking<const WIDE: bool> {
 pub struct Halves {
     pub lower: Words,
     pub upper: Words,
-    /// The exhausted lanes, which are in both halves.
+    /// The void lanes, which are in both halves.
     pub in_both: LaneSet,
 }
 
 /// The share of some lanes in the figures of their shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    pub exhausted: u64,
-    /// Their [match weight](Shrinking::match_weight) minus the number of those that are not exhausted.
+    pub void: u64,
+    /// Their [match weight](Shrinking::match_weight) minus the number of those that are not void.
     pub surplus: u64,
 }
 
@@ -87,7 +87,7 @@ impl Add for Lost {
     type Output = Lost;
 
     fn add(self, other: Lost) -> Lost {
-        Lost { exhausted: self.exhausted + other.exhausted, surplus: self.surplus + other.surplus }
+        Lost { void: self.void + other.void, surplus: self.surplus + other.surplus }
     }
 }
 
@@ -101,12 +101,39 @@ pub struct Matches {
     pub lost: u32,
 }
 
+/// Returns the number of bits in the suffix of these lanes, including the `1`, in a filter that is expected to grow by
+/// this factor.
+///
+/// It is half of the fingerprint, or more if the growth takes more: with each doubling, a lane loses a bit. One bit has
+/// to be left, because a void lane cannot choose its half; and one more level is needed, because the shards are unequal,
+/// so some have been split once more than the others. What is left for the anchor is never less than the loads of
+/// [`sizing`](crate::layout::sizing) were measured with.
+fn suffix_size(lanes: Lanes, growth: f64) -> u32 {
+    let unstamped = lanes.bits() - lanes.stamp_bits();
+    if lanes.is_wide() {
+        return unstamped;
+    }
+    let half = unstamped - unstamped / 2;
+    let most = unstamped.saturating_sub(lanes.least_anchor());
+    (bits_for(growth) + 1).clamp(half, most.max(half))
+}
+
+/// The number of hash bits in a suffix with which no lane becomes void before a filter has grown by this factor.
+fn bits_for(growth: f64) -> u32 {
+    growth.log2().ceil().clamp(0.0, 64.0) as u32 + 2
+}
+
+/// Whether no lane of a filter becomes void before the filter has grown by this factor.
+pub fn lasts_for(lanes: Lanes, growth: f64) -> bool {
+    suffix_size(lanes, growth) > bits_for(growth)
+}
+
 impl<const WIDE: bool> Shrinking<WIDE> {
-    pub fn new(lanes: Lanes) -> Self {
+    /// Divides the lanes of a filter that is expected to grow by this factor.
+    pub fn new(lanes: Lanes, growth: f64) -> Self {
         let bits = lanes.bits() as u8;
         let stamp = lanes.stamp_bits() as u8;
-        let unstamped = bits - stamp;
-        let suffix = if WIDE { unstamped } else { unstamped - unstamped / 2 };
+        let suffix = suffix_size(lanes, growth) as u8;
         // As in a fixed filter, buckets of two lanes need their items spread farther.
         let near = if SMALL || lanes.slots() <= 2 { GROWING_BUCKETS } else { STRIPE_BUCKETS };
         let within = [GROWING_BUCKETS, near, near, near].map(|buckets| buckets - 1);
@@ -148,8 +175,9 @@ impl<const WIDE: bool> Shrinking<WIDE> {
     /// It takes as many copies as a bucket has lanes. Two buckets hold twice as many, but an item with that many copies
     /// would fill both of its buckets, and leave other items of these buckets nowhere to move. With one bucket's worth
     /// of copies per item, buckets that such items connect like the edges of a tree have the room of a whole bucket
-    /// left. (Anchors of less than six bits lead to so few alternates that three such items often share both buckets.
-    /// There, four or five copies are enough, if they have so many bits that no other items are mistaken for copies.)
+    /// left. (Anchors of less than six bits lead to so few alternates that three such items often share both buckets. In
+    /// buckets of more than four lanes, four or five copies are enough there, if they have so many bits that no other items
+    /// are mistaken for copies.)
     ///
     /// A matching lane may belong to another item, especially if it has lost bits. So the filter adds up
     /// in how many bits the lanes agree with the item. It has enough copies if that is more than the bits of one copy
@@ -161,7 +189,7 @@ impl<const WIDE: bool> Shrinking<WIDE> {
         let unstamped = self.lanes.fingerprint_bits() - self.lanes.stamp_bits();
         let anchor = unstamped - u32::from(self.suffix);
         let of_a_copy = unstamped as usize - 1;
-        let are_enough = anchor < 6 && whole * of_a_copy >= 32;
+        let are_enough = slots > 4 && anchor < 6 && whole * of_a_copy >= 32;
         let agreeing = (lanes * of_a_copy).saturating_sub(lost as usize);
         !are_enough && agreeing <= (slots - 1) * of_a_copy
     }
@@ -246,7 +274,7 @@ impl<const WIDE: bool> Shrinking<WIDE> {
     /// Returns the bits of each lane from its last `1` down, which need not agree with those of an item.
     ///
     /// Subtracting one flips them. In a narrow bucket, only an empty lane flips up to its top, since the `1` of a taken
-    /// lane is in the suffix. In a second word, an exhausted suffix flips up to its top, too.
+    /// lane is in the suffix. In a second word, a void suffix flips up to its top, too.
     #[inline]
     fn flipped(&self, word: u64) -> u64 {
         let or_tops = word | self.lanes.tops();
@@ -287,14 +315,14 @@ impl<const WIDE: bool> Shrinking<WIDE> {
         let [first, rest] = self.first_and_rest();
         let to_first = self.suffix - 1 + self.stamp;
         let set = suffixes & first;
-        let exhausted = self.exhausted_suffixes(suffixes);
-        let upper_only = set ^ exhausted;
+        let void = self.void_suffixes(suffixes);
+        let upper_only = set ^ void;
         let taken = self.lanes.taken(words.heads).tops() >> self.anchor_bits();
         let lower_only = taken ^ set;
         // Widens the first bit of a suffix to its whole lane.
         let whole = |bits: u64| (bits >> to_first) * self.lanes.heads();
         let shifted = (suffixes & !(first | rest)) | ((suffixes & rest) << 1);
-        let both = whole(exhausted);
+        let both = whole(void);
         let half = |only: u64| {
             let suffixes = shifted & whole(only) | suffixes & both;
             match WIDE {
@@ -302,7 +330,7 @@ impl<const WIDE: bool> Shrinking<WIDE> {
                 true => Words { heads: words.heads & (whole(only) | both), tails: suffixes },
             }
         };
-        let in_both = self.lanes.set_of(exhausted << self.anchor_bits());
+        let in_both = self.lanes.set_of(void << self.anchor_bits());
         Halves { lower: half(lower_only), upper: half(upper_only), in_both }
     }
 
@@ -317,20 +345,20 @@ impl<const WIDE: bool> Shrinking<WIDE> {
 
     /// Returns the lanes that have no bits left, which a split sends to both halves.
     #[inline]
-    pub fn exhausted(&self, words: Words) -> LaneSet {
-        let exhausted = self.exhausted_suffixes(Self::suffixes(words));
-        self.lanes.set_of(exhausted << self.anchor_bits())
+    pub fn void_lanes(&self, words: Words) -> LaneSet {
+        let void = self.void_suffixes(Self::suffixes(words));
+        self.lanes.set_of(void << self.anchor_bits())
     }
 
     /// Whether a lane that has lost `lost` bits has none left.
     #[inline]
-    pub fn is_exhausted(&self, lost: u32) -> bool {
+    pub fn is_void(&self, lost: u32) -> bool {
         lost == self.suffix_bits()
     }
 
-    /// Returns the first bit of each exhausted suffix, in which that bit is the last `1`.
+    /// Returns the first bit of each void suffix, in which that bit is the last `1`.
     #[inline]
-    fn exhausted_suffixes(&self, suffixes: u64) -> u64 {
+    fn void_suffixes(&self, suffixes: u64) -> u64 {
         let [first, rest] = self.first_and_rest();
         suffixes & first & !((suffixes & rest) + rest)
     }
@@ -345,8 +373,8 @@ impl<const WIDE: bool> Shrinking<WIDE> {
     /// Returns the share of the lanes of a bucket in the figures of its shard, which the shard loses with these lanes.
     pub fn lost(&self, words: Words) -> Lost {
         let lanes = self.lanes.taken(words.heads).len() as u64;
-        let exhausted = self.exhausted(words).len() as u64;
-        Lost { exhausted, surplus: self.match_weight(words) + exhausted - lanes }
+        let void = self.void_lanes(words).len() as u64;
+        Lost { void, surplus: self.match_weight(words) + void - lanes }
     }
 
     pub fn lanes(&self) -> Lanes {

@@ -9,7 +9,7 @@ use crate::error::{BuildError, Reason};
 use crate::layout::bucket::Lanes;
 use crate::layout::geometry::{Geometry, MAX_SHARDS, SHARD_BUCKETS};
 use crate::layout::roots::Roots;
-use crate::layout::shrinking::GROWING_BUCKETS;
+use crate::layout::shrinking::{GROWING_BUCKETS, Shrinking, lasts_for};
 use crate::layout::stagger::Stagger;
 
 /// One way to cut buckets into lanes, and how full such tables get.
@@ -134,20 +134,37 @@ pub fn rate_at(lanes: Lanes, load: f64) -> f64 {
 /// Returns the smallest table that holds `capacity` items, remembers them for `ticks` ticks (or, with 0, for ever) and
 /// keeps `rate`.
 pub fn geometry_for(capacity: usize, rate: f64, ticks: u8) -> Result<Geometry, BuildError> {
-    let layout = layout_for(rate, ticks, |full| rate_at(full.lanes, full.load))?;
+    let layout = layout_for(rate, ticks, 1.0, |full| rate_at(full.lanes, full.load))?;
     layout.geometry(capacity).ok_or(Reason::CapacityOverflow { capacity }.into())
 }
 
-/// Returns the layout with the fewest bits that keeps `rate`.
-fn layout_for(rate: f64, ticks: u8, rate_of: impl Fn(&Layout) -> f64) -> Result<Layout, Reason> {
+/// Returns the layout with the fewest bits that keeps `rate` in a filter that grows by this factor, and in which no lane
+/// becomes void before.
+fn layout_for(
+    rate: f64,
+    ticks: u8,
+    growth: f64,
+    rate_of: impl Fn(&Layout) -> f64,
+) -> Result<Layout, Reason> {
     if !(rate > 0.0 && rate < 1.0) {
         return Err(Reason::InvalidRate { rate });
     }
-    let mut layouts = LAYOUTS.iter().filter_map(|layout| layout.remembering(ticks));
-    layouts.clone().find(|layout| rate_of(layout) <= rate).ok_or_else(|| {
-        let least = layouts.next_back().map_or(1.0, |layout| rate_of(&layout));
+    let lasting = || {
+        let layouts = LAYOUTS.iter().filter_map(|layout| layout.remembering(ticks));
+        layouts.filter(|layout| lasts_for(layout.lanes, growth))
+    };
+    let layout = lasting().find(|layout| rate_of(layout) <= rate);
+    layout.ok_or_else(|| {
+        let least = lasting().next_back().map_or(1.0, |layout| rate_of(&layout));
         Reason::RateTooSmall { rate, least }
     })
+}
+
+/// Returns the greatest growth for which any layout has enough bits.
+fn most_growth(ticks: u8) -> f64 {
+    let layouts = || LAYOUTS.iter().filter_map(|layout| layout.remembering(ticks));
+    let lasts = |growth: &f64| layouts().any(|layout| lasts_for(layout.lanes, *growth));
+    (0..64).map(f64::from).map(f64::exp2).take_while(lasts).last().unwrap_or(1.0)
 }
 
 /// Returns the lanes of filters with fingerprints of `bits` bits, in wide or narrow buckets, that remember items for
@@ -178,6 +195,11 @@ impl GrowthPlan {
         self.geometry.lanes().forgets()
     }
 
+    /// Returns the division of the lanes into anchor and suffix.
+    pub fn shrinking<const WIDE: bool>(&self) -> Shrinking<WIDE> {
+        Shrinking::new(self.geometry.lanes(), self.expected_growth)
+    }
+
     /// Whether the filter begins with one shard, and so may begin with a list instead.
     pub fn begins_small(&self) -> bool {
         self.geometry.shards() == 1
@@ -200,8 +222,9 @@ pub fn growth_plan(
     expected_growth: f64,
     [own_bytes, max_bytes]: [usize; 2],
 ) -> Result<GrowthPlan, BuildError> {
-    if !(expected_growth >= 1.0 && expected_growth.is_finite()) {
-        return Err(Reason::InvalidGrowth { growth: expected_growth }.into());
+    let most = most_growth(ticks);
+    if !(1.0..=most).contains(&expected_growth) {
+        return Err(Reason::InvalidGrowth { growth: expected_growth, most }.into());
     }
     let rate_of = |layout: &Layout| {
         let full = layout.lanes.slots() as f64 * (layout.load + LOAD_ABOVE_PLAN).min(1.0);
@@ -210,7 +233,7 @@ pub fn growth_plan(
         // first table.
         full * rate_of_a_lane(layout.lanes) * (1.0 + expected_growth.log2() / 2.0)
     };
-    let layout = layout_for(rate, ticks, rate_of)?;
+    let layout = layout_for(rate, ticks, expected_growth, rate_of)?;
     let geometry =
         layout.growing_geometry(capacity).ok_or(Reason::CapacityOverflow { capacity })?;
     let (stagger, rate) = (Stagger::FULL, rate_of(&layout));

@@ -13,8 +13,6 @@
 //! Lookups ignore stamps: fingerprints are [compared](Lanes) without them. Expired items are erased when a tick passes;
 //! see [`sweep`](mod@crate::shard::sweep).
 
-pub mod by_stamp;
-
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 #[cfg(any(test, loom))]
 use crate::layout::either;
@@ -24,6 +22,9 @@ pub const MAX_TICKS: u8 = 62;
 
 /// The maximum number of different stamps in a filter.
 pub const STAMPS: usize = MAX_TICKS as usize + 2;
+
+/// A number for each stamp. In a filter that does not forget, all lanes have the stamp 0.
+pub type ByStamp = [usize; STAMPS];
 
 /// The time in a filter that forgets: the number of its tick, and which items that tick lets expire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,20 +146,6 @@ impl Lanes {
     #[inline]
     pub fn stamp(self, words: Words, lane: Lane) -> usize {
         self.value(self.of_stamps(words), lane) as usize & self.last_stamp() as usize
-    }
-
-    /// Returns the stamp of a fingerprint, which is 0 in a filter that does not forget.
-    pub fn stamp_of(self, fp: Fingerprint) -> usize {
-        let stamped = if self.is_wide() { fp.tail() } else { fp.head() };
-        stamped as usize & self.last_stamp() as usize
-    }
-
-    /// The stamps that expire in this tick: the oldest one, or all but the newest.
-    pub fn dead_stamps(self, now: Moment) -> impl Iterator<Item = usize> {
-        let most = if self.forgets() { self.last_stamp() } else { 0 };
-        let oldest = u64::from(self.remembers) + 1;
-        let newest = if now.ends_all() { 1 } else { oldest };
-        (newest..=most.min(oldest)).map(move |age| self.stamp_of_age(age, now))
     }
 
     /// The stamp of lanes that are `age` ticks old.

@@ -64,16 +64,5 @@ impl<E> From<E> for Refusal<E> {
     }
 }
 
-/// The outcome of a removal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Removal {
-    /// The item is not in the shard.
-    Absent,
-    Done,
-    /// The item was removed, and it may have been the last one of the
-    /// [filter](crate::backend::growing::ledger).
-    PerhapsLast,
-}
-
 /// The result of an operation that fails if the shard is full or no longer owns the item.
 pub type Answer<T, L> = Result<T, Refusal<<L as Lease>::Lapsed>>;

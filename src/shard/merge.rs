@@ -33,7 +33,6 @@ pub enum Merged {
     /// The entry replaced `before`, which was finer. The lane has this stamp now.
     Coarsened {
         before: Fingerprint,
-        stamp: usize,
     },
     Added,
     /// No lane can be freed for the entry.
@@ -118,16 +117,12 @@ impl<L: Lease> Shard<'_, L> {
         let replaced = lanes.with_whole(words, lane, fp);
         let age = age.min(lanes.age(replaced, lane, now));
         let widened = rule!("a_finer_lane_keeps_its_bits", replaced, words);
-        let joined = match is_covered {
-            true => self.with_age(words, lane, age, now),
-            false => lanes.with_age(widened, lane, age, now),
-        };
+        let joined = lanes.with_age(if is_covered { words } else { widened }, lane, age, now);
         if joined != words {
             self.write(locked, bucket, joined);
         }
         let finer = lanes.get_whole(words, lane).filter(|_| !is_covered);
-        let stamp = lanes.stamp_of_age(age, now);
-        finer.map_or(Merged::Covered, |before| Merged::Coarsened { before, stamp })
+        finer.map_or(Merged::Covered, |before| Merged::Coarsened { before })
     }
 
     /// Moves items out of the way of an entry. Returns the bucket that has room then, and the bucket that has

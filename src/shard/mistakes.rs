@@ -4,7 +4,7 @@ use crate::layout::bucket::Words;
 use crate::layout::geometry::{Bucket, Place};
 use crate::shard::Shard;
 use crate::shard::kick::Outcome;
-use crate::shard::lease::{Lease, Removal};
+use crate::shard::lease::Lease;
 
 impl<L: Lease> Shard<'_, L> {
     /// Reads the words of a bucket without its lock.
@@ -63,17 +63,17 @@ impl<L: Lease> Shard<'_, L> {
         Ok(self.fill_locked(&locked, bucket, place.fp).then_some(true))
     }
 
-    pub(super) fn remove_under_one_lock(self, place: Place) -> Result<Removal, L::Lapsed> {
+    pub(super) fn remove_under_one_lock(self, place: Place) -> Result<bool, L::Lapsed> {
         for bucket in [place.first, place.second] {
             let words = self.read_unlocked(bucket);
             if let Some(lane) = self.matching(words, place.fp).first() {
                 let locked = self.lock_one(bucket)?;
                 self.write(&locked, bucket, self.lanes().without_whole(words, lane));
                 self.add_items(&locked, bucket, -1);
-                return Ok(Removal::Done);
+                return Ok(true);
             }
         }
-        Ok(Removal::Absent)
+        Ok(false)
     }
 
     /// Clears the shard with one lock at a time.
@@ -91,26 +91,18 @@ impl<L: Lease> Shard<'_, L> {
     }
 
     /// Copies the shard with one lock at a time.
-    pub(super) fn copy_one_by_one(
-        self,
-        to: &mut [u64],
-        others: impl FnOnce() -> i64,
-    ) -> Result<i64, L::Lapsed> {
+    pub(super) fn copy_one_by_one(self, to: &mut [u64]) -> Result<i64, L::Lapsed> {
         for (word, copy) in (self.word(Bucket(0))..).zip(to) {
             let locked = self.lock_one(Bucket((word - self.base) as u32))?;
             *copy = self.table.read_locked(&locked, word);
         }
-        Ok(self.all_items() + others())
+        Ok(self.all_items())
     }
 
-    pub(super) fn copy_unlocked(
-        self,
-        to: &mut [u64],
-        others: impl FnOnce() -> i64,
-    ) -> Result<i64, L::Lapsed> {
+    pub(super) fn copy_unlocked(self, to: &mut [u64]) -> Result<i64, L::Lapsed> {
         for (word, copy) in (self.word(Bucket(0))..).zip(to) {
             *copy = self.table.read(word);
         }
-        Ok(self.all_items() + others())
+        Ok(self.all_items())
     }
 }

@@ -59,7 +59,7 @@ impl<L: Lease> Shard<'_, L> {
             return;
         };
         let (bucket, words, lane) = oldest;
-        self.write(locked, bucket, self.with_age(words, lane, age, now));
+        self.write(locked, bucket, lanes.with_age(words, lane, age, now));
     }
 
     /// Stamps all lanes that match the item. Returns whether there are any.
@@ -67,7 +67,7 @@ impl<L: Lease> Shard<'_, L> {
         let both = [place.first, place.second].map(|bucket| {
             let words = self.read_locked(locked, bucket);
             let here = self.matching(words, place.fp);
-            let stamp = |words, lane| self.with_age(words, lane, 0, now);
+            let stamp = |words, lane| self.lanes().with_age(words, lane, 0, now);
             let stamped = here.fold(words, stamp);
             if stamped != words {
                 self.write(locked, bucket, stamped);
@@ -75,13 +75,5 @@ impl<L: Lease> Shard<'_, L> {
             !here.is_empty()
         });
         both.contains(&true)
-    }
-
-    /// Returns the bucket with the item of this lane `age` ticks old, and records the change of its stamp.
-    /// The caller holds the lock of its stripe.
-    #[inline]
-    pub fn with_age(self, words: Words, lane: Lane, age: u64, now: Moment) -> Words {
-        self.lease.restamping(words, lane, self.lanes().stamp_of_age(age, now));
-        self.lanes().with_age(words, lane, age, now)
     }
 }

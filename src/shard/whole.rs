@@ -24,7 +24,7 @@ pub fn fill(table: &Table, shard: usize, from: &[u64], items: i64) {
 /// Reads the words of a shard of a new table.
 pub fn read_shard(table: &Table, shard: usize, to: &mut [u64]) {
     let Ok(_) = either!(table.is_wide(), WIDE => {
-        Shard::<Permanent<WIDE>>::new(table, shard).copy(to, || 0)
+        Shard::<Permanent<WIDE>>::new(table, shard).copy(to)
     });
 }
 
@@ -41,26 +41,19 @@ impl<L: Lease> Shard<'_, L> {
     pub fn clear(self, cleared: impl FnOnce()) -> Result<(), L::Lapsed> {
         rule!("a_clear_goes_stripe_by_stripe", (), return self.clear_one_by_one(cleared));
         let locked = self.lock_all()?;
-        self.rewrite(&locked, |_| Words::default());
-        self.own_stripes().for_each(|stripe| self.set_items(&locked, stripe, 0));
-        cleared();
-        Ok(())
-    }
-
-    /// Replaces each bucket that is not empty by what `what_is_left` returns for it. The caller holds all
-    /// locks of the shard.
-    pub fn rewrite(self, locked: &impl Locks, mut what_is_left: impl FnMut(Words) -> Words) {
-        rule!("a_clear_outdates_no_reader", self.invalidate_all_readers(locked), ());
+        rule!("a_clear_outdates_no_reader", self.invalidate_all_readers(&locked), ());
         let all = self.own_stripes().collect::<StripeSet<SHARD_STRIPES>>();
         // The two words of a wide bucket cannot be emptied in one store.
         let moves = rule!("a_wide_shard_is_cleared_without_a_version", L::WIDE, false);
-        let _moving = moves.then(|| self.write_section(locked, &all));
+        let _moving = moves.then(|| self.write_section(&locked, &all));
         for bucket in self.buckets() {
-            let words = self.read_locked(locked, bucket);
-            if words.heads != 0 {
-                self.write(locked, bucket, what_is_left(words));
+            if self.read_locked(&locked, bucket).heads != 0 {
+                self.write(&locked, bucket, Words::default());
             }
         }
+        self.own_stripes().for_each(|stripe| self.set_items(&locked, stripe, 0));
+        cleared();
+        Ok(())
     }
 
     /// Invalidates all readers that have begun.
@@ -69,11 +62,11 @@ impl<L: Lease> Shard<'_, L> {
             .for_each(|stripe| self.table.stripes().invalidate_readers(locked, stripe));
     }
 
-    /// Copies the words of all buckets as they are at one moment. Returns the number of items at that moment:
-    /// the counts of the stripes, and what `others` returns.
-    pub fn copy(self, to: &mut [u64], others: impl FnOnce() -> i64) -> Result<i64, L::Lapsed> {
-        rule!("a_copy_goes_stripe_by_stripe", (), return self.copy_one_by_one(to, others));
-        rule!("a_copy_is_made_without_the_locks", (), return self.copy_unlocked(to, others));
+    /// Copies the words of all buckets as they are at one moment. Returns the number of items that the stripes count
+    /// at that moment.
+    pub fn copy(self, to: &mut [u64]) -> Result<i64, L::Lapsed> {
+        rule!("a_copy_goes_stripe_by_stripe", (), return self.copy_one_by_one(to));
+        rule!("a_copy_is_made_without_the_locks", (), return self.copy_unlocked(to));
         let locked = rule!(
             "a_copy_does_not_ask_whether_the_shard_was_split",
             self.lock_all()?,
@@ -84,7 +77,7 @@ impl<L: Lease> Shard<'_, L> {
             *copy = self.table.read_locked(&locked, word);
         }
         rule!("a_copy_is_counted_after_the_locks", (), drop(locked));
-        Ok(self.all_items() + others())
+        Ok(self.all_items())
     }
 
     fn fill(self, from: &[u64], items: i64) -> Result<(), L::Lapsed> {

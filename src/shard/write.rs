@@ -8,7 +8,8 @@ use crate::layout::stamps::Moment;
 use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::kick::{Copies, kick};
-use crate::shard::lease::{Answer, Lease, Removal};
+use crate::shard::lease::accounts::Removing;
+use crate::shard::lease::{Answer, Lease};
 use crate::shard::lookup::SeenVersions;
 use crate::table::stripe::Locks;
 use std::cmp::Reverse;
@@ -32,17 +33,20 @@ impl<L: Lease> Shard<'_, L> {
     }
 
     /// Adds a copy of the item if one of its buckets has room. (In a growing filter, which limits the copies of an
-    /// item, only if the emptier bucket seems to have no copy yet.)
+    /// item, only if neither bucket seems to have a copy yet.)
     #[inline(always)]
     pub fn insert_at_once(self, place: Place) -> Result<Option<()>, L::Lapsed> {
-        let (bucket, word) =
-            self.emptier_of(place, self.read(place.first), self.read(place.second));
+        let (first, second) = (self.read(place.first), self.read(place.second));
+        let (bucket, word) = self.emptier_of(place, first, second);
         // Finding out that both buckets are full takes no lock.
         if self.lanes().empty(word).is_empty() {
             return Ok(None);
         }
-        if !L::IS_PERMANENT && !self.lease.matching(self.lanes(), word, place.fp).is_empty() {
-            return Ok(None);
+        if !L::IS_PERMANENT {
+            let matching = |word| self.lease.matching(self.lanes(), word, place.fp);
+            if !matching(first).or(matching(second)).is_empty() {
+                return Ok(None);
+            }
         }
         let locked = self.lock_one(bucket)?;
         Ok(self.fill_locked(&locked, bucket, place.fp).then_some(()))
@@ -115,14 +119,14 @@ impl<L: Lease> Shard<'_, L> {
         Ok(self.fill_locked(&locked, bucket, place.fp).then_some(true))
     }
 
-    /// Removes one copy of the item, if there is one.
+    /// Removes one copy of the item. Returns whether there was one.
     #[inline]
-    pub fn remove(self, place: Place) -> Result<Removal, L::Lapsed> {
-        if self.contains(place)? { self.remove_locked(place) } else { Ok(Removal::Absent) }
+    pub fn remove(self, place: Place) -> Result<bool, L::Lapsed> {
+        if self.contains(place)? { self.remove_locked(place) } else { Ok(false) }
     }
 
     #[inline]
-    pub fn remove_locked(self, place: Place) -> Result<Removal, L::Lapsed> {
+    pub fn remove_locked(self, place: Place) -> Result<bool, L::Lapsed> {
         rule!(
             "a_remove_locks_only_the_bucket_it_clears",
             (),
@@ -149,11 +153,13 @@ impl<L: Lease> Shard<'_, L> {
         };
         let Some((Rank { lost, age, .. }, lane)) = found else {
             rule!("a_lock_is_leaked", (), std::mem::forget(locked));
-            return Ok(Removal::Absent);
+            return Ok(false);
         };
-        let Some(counted) = self.lease.removing(words, lane, lost, now) else {
-            return Ok(Removal::Absent);
-        };
+        match self.lease.removing(lost) {
+            Removing::Lane => {}
+            Removing::OneOfMany => return Ok(true),
+            Removing::Nothing => return Ok(false),
+        }
         let stays = in_first.is_some() && in_second.is_some();
         if rule!("a_copy_is_removed_like_the_last_one", stays, false) {
             self.invalidate_readers(&locked, place);
@@ -165,10 +171,8 @@ impl<L: Lease> Shard<'_, L> {
         if lanes.forgets() && !L::IS_PERMANENT {
             self.inherit_age(&locked, place, age.0, now);
         }
-        if counted > 0 {
-            self.add_items(&locked, bucket, -1);
-        }
-        Ok(if self.lease.may_be_last() { Removal::PerhapsLast } else { Removal::Done })
+        self.add_items(&locked, bucket, -1);
+        Ok(true)
     }
 
     /// Returns the age in ticks of the lane that [`remove`](Self::remove) would empty, or `None` if there is

@@ -6,6 +6,7 @@
 
 use crate::backend::Backend;
 use crate::backend::exchange::{Block, Copied, Loaded, Plan};
+use crate::rule::rule;
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::error::Reason;
 use crate::snapshot::gather::Gathered;
@@ -31,10 +32,14 @@ fn loaded(backend: &Backend) -> Result<(Plan, Loaded), Reason> {
         return Ok((backend.plan(), list.loaded()));
     }
     // If there was a list, shards have replaced it.
-    let _no_joins = backend.keep_shards();
+    let no_joins = || backend.keep_shards();
+    let _no_joins = rule!("shards_are_joined_during_a_clone", no_joins(), None);
     let plan = backend.plan();
-    let loaded =
+    let mut loaded =
         copied(&plan, backend.shards(), |next, buckets| copy_next(backend, next, buckets))?;
+    if let Loaded::Gathered { void, .. } = &mut loaded {
+        *void = backend.void_items();
+    }
     Ok((plan, loaded))
 }
 
@@ -51,14 +56,14 @@ fn copied(
     while let Some((copied, time)) = copy_next(&mut next, &mut buckets) {
         let block = match plan {
             // The items of a shard are its taken lanes, which need not be counted again.
-            Plan::Fixed(_) => Block { items: copied.items, counted: copied.items, ..Block::EMPTY },
-            Plan::Growing(_) => reader.block(&copied, &buckets),
+            Plan::Fixed(_) => Block { items: copied.items, ..Block::EMPTY },
+            Plan::Growing(_) => reader.block(&buckets),
         };
-        let block = Block { time, ..block };
+        let block = Block { depth: copied.depth, time, ..block };
         copy.add(plan, block, &buckets)?;
         now = time;
     }
-    copy.finish(plan, &reader, now)
+    copy.finish(plan, &reader, (0, now))
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -96,11 +101,13 @@ mod tests {
             fill_up_to(50_000 << copies.min(4));
             Some((copied, None))
         });
-        let Ok(Loaded::Gathered { tables, depths, time }) = loaded else { panic!("no memory") };
+        let Ok(Loaded::Gathered { tables, depths, void, time }) = loaded else {
+            panic!("no memory")
+        };
         assert!(copies > 2 * before, "{before} shards did not become more than {copies}");
         assert_eq!((tables.shards(), depths.len()), (copies, copies));
         let Plan::Growing(plan) = plan else { panic!("it grows") };
-        let copy = Growing::restore(plan, Loaded::Gathered { tables, depths, time });
+        let copy = Growing::restore(plan, Loaded::Gathered { tables, depths, void, time });
         let copy = copy.expect("memory");
         let Some(AnySharded::Narrow(copy)) = copy.shards() else { panic!("it has a list") };
         let missing = (0..50_000).filter(|item| !act(copy, Mixed::of(*item), Shards::contains));

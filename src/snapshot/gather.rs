@@ -14,13 +14,11 @@ use crate::backend::exchange::{Block, Loaded, Plan};
 use crate::backend::growing::sharded::AnySharded;
 use crate::backend::growing::site::Site;
 use crate::backend::growing::tables::Tables;
-use crate::layout::stamps::by_stamp::ByStamp;
 use crate::shard::whole::{clear, fill, read_shard};
 use crate::snapshot::allocate::{no_memory_for, reserve, table_of, zeros};
 use crate::snapshot::error::Reason;
 use crate::snapshot::list::ListBlock;
 use crate::snapshot::part::blocks::BlockReader;
-use crate::snapshot::part::coverage::part_of;
 use crate::snapshot::part::time::age_shift;
 use crate::table::Table;
 use crate::table::ticking::Time;
@@ -64,31 +62,6 @@ impl Gathered {
         }
     }
 
-    /// Returns the number of shards that end at this place, and the greatest of their depths, if the filter grows and
-    /// any number of shards ends there.
-    pub fn until(&self, place: u64) -> Option<(u64, u32)> {
-        let Gathered::Growing(InTables { depths, .. }) = self else { return None };
-        let mut ends = depths.iter().scan((0, 0), |(end, deepest), depth| {
-            (*end, *deepest) = (*end + part_of(*depth), (*deepest).max(*depth));
-            Some((*end, *deepest))
-        });
-        if place == 0 {
-            return Some((0, 0));
-        }
-        let index = ends.clone().position(|(end, _)| end == place)?;
-        ends.nth(index).map(|(_, deepest)| (index as u64 + 1, deepest))
-    }
-
-    /// Replaces the shards from number `first` to before `end` by those from `end` on.
-    pub fn replace(&mut self, plan: &Plan, first: u64, end: u64) -> Result<(), Reason> {
-        match self {
-            Gathered::Growing(shards) if first < end => {
-                shards.replace(plan, first as usize, end as usize)
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Removes all shards but the first `shards`.
     pub fn truncate(&mut self, shards: u64) {
         match self {
@@ -98,16 +71,16 @@ impl Gathered {
         }
     }
 
-    /// Returns all shards, as of the time at which the last one was copied.
+    /// Returns all shards, as of the time at which the last one was copied. Their void lanes stand for `void` items.
     pub fn finish(
         self,
         plan: &Plan,
         reader: &BlockReader,
-        time: Option<Time>,
+        (void, time): (u64, Option<Time>),
     ) -> Result<Loaded, Reason> {
         match self {
             Gathered::Fixed(shards) => shards.finish(plan, reader, time),
-            Gathered::Growing(shards) => shards.finish(plan, reader, time),
+            Gathered::Growing(shards) => shards.finish(plan, reader, (void, time)),
             Gathered::List(list) => Ok(list.loaded()),
         }
     }
@@ -185,7 +158,7 @@ impl InOneTable {
         let (table, mut blocks) =
             (self.table.ok_or(Reason::OutOfMemory { bytes: 0 })?, self.blocks);
         make_older(&table, plan, reader, &mut blocks, time)?;
-        Ok(Loaded::Shards { table, blocks, time })
+        Ok(Loaded::Shards { table, blocks, void: 0, time })
     }
 }
 
@@ -205,10 +178,10 @@ pub fn make_older(
             words = zeros(plan.geometry().words())?;
         }
         read_shard(table, shard, &mut words);
-        let older = reader.older(block.by_stamp.as_deref(), &mut words, shift);
+        let older = reader.older(&mut words, shift);
         *block = Block { depth: block.depth, ..older };
         clear(table, shard);
-        fill(table, shard, &words, block.counted);
+        fill(table, shard, &words, block.items);
     }
     Ok(())
 }
@@ -236,32 +209,11 @@ impl InTables {
         let Some(site) = take(tables, plan, deepest) else {
             return Err(no_memory_for::<u64>(plan.geometry().words()));
         };
-        site.fill(buckets, block.counted);
-        site.record(block.surplus, &block.balance());
+        site.fill(buckets, block.items);
+        site.surplus_gauge().set(block.surplus);
         self.times.extend(block.time);
         self.depths.push(block.depth);
         self.deepest = deepest;
-        Ok(())
-    }
-
-    fn replace(&mut self, plan: &Plan, first: usize, end: usize) -> Result<(), Reason> {
-        let mut words = zeros(plan.geometry().words())?;
-        if let Some(tables) = &self.tables {
-            let pairs = tables.sites_from(first).zip(tables.sites_from(end));
-            for ((_, old), (_, new)) in pairs {
-                new.read(&mut words);
-                let items = new.counted();
-                old.clear();
-                old.fill(&words, items);
-                old.record(new.surplus(), &new.balance());
-            }
-        }
-        self.depths.drain(first..end);
-        self.times.drain(first.min(self.times.len())..end.min(self.times.len()));
-        let (depths, times) = (std::mem::take(&mut self.depths), std::mem::take(&mut self.times));
-        self.truncate(depths.len());
-        self.deepest = depths.iter().copied().max().unwrap_or(0);
-        (self.depths, self.times) = (depths, times);
         Ok(())
     }
 
@@ -269,7 +221,7 @@ impl InTables {
         let Some(tables) = &mut self.tables else { return };
         for (_, site) in tables.sites_from(shards) {
             site.clear();
-            site.record(0, &ByStamp::default());
+            site.surplus_gauge().set(0);
         }
         tables.truncate(shards);
         self.depths.truncate(shards);
@@ -281,7 +233,7 @@ impl InTables {
         self,
         plan: &Plan,
         reader: &BlockReader,
-        time: Option<Time>,
+        (void, time): (u64, Option<Time>),
     ) -> Result<Loaded, Reason> {
         let tables = match self.tables {
             Some(tables) => tables,
@@ -294,12 +246,12 @@ impl InTables {
                 words = zeros(plan.geometry().words())?;
             }
             site.read(&mut words);
-            let block = reader.older(Some(&site.balance()), &mut words, shift);
+            let block = reader.older(&mut words, shift);
             site.clear();
-            site.fill(&words, block.counted);
-            site.record(block.surplus, &block.balance());
+            site.fill(&words, block.items);
+            site.surplus_gauge().set(block.surplus);
         }
-        Ok(Loaded::Gathered { tables, depths: self.depths, time })
+        Ok(Loaded::Gathered { tables, depths: self.depths, void, time })
     }
 }
 

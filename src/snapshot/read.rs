@@ -80,6 +80,8 @@ struct Begun {
     reader: BlockReader,
     coverage: Coverage,
     times: Times,
+    /// The number of items of void lanes, from the end of the last part.
+    void: u64,
     gathered: Gathered,
 }
 
@@ -138,8 +140,8 @@ impl<S: PersistentHasher> Loading<S> {
     pub fn finish(self) -> Result<ReadFilter<S>, Reason> {
         let next = self.next();
         match (self.begun, next) {
-            (Some((Begun { reader, times, gathered, .. }, header)), None) => {
-                let loaded = gathered.finish(&header.plan, &reader, times.last())?;
+            (Some((Begun { reader, times, void, gathered, .. }, header)), None) => {
+                let loaded = gathered.finish(&header.plan, &reader, (void, times.last()))?;
                 Ok(ReadFilter { header, loaded })
             }
             (_, next) => Err(Reason::PiecesMissing { next: next.unwrap_or(0) }),
@@ -157,6 +159,7 @@ impl Begun {
             reader: BlockReader::new(plan),
             coverage: Coverage::of(plan.geometry().shards()),
             times: Times::default(),
+            void: 0,
             gathered: Gathered::nothing(plan, *is_list),
         }
     }
@@ -170,15 +173,13 @@ impl Begun {
     ) -> Result<(), Reason> {
         // If the source panicked in the previous part, some shards of that part are still here.
         self.gathered.truncate(self.coverage.blocks());
-        let coverage = self.check_order(header, words)?;
-        let (first, end) = (coverage.blocks(), self.coverage.blocks());
-        let totals = Totals::new(header_sum, coverage, self.times.clone(), header.is_file());
-        let added = self.add_blocks(header, totals, source).and_then(|added| {
-            self.gathered.replace(&header.plan, first, end)?;
-            Ok(added)
-        });
-        match added {
-            Ok((coverage, times)) => (self.coverage, self.times) = (coverage, times),
+        self.check_order(header, words)?;
+        let (coverage, times) = (self.coverage.clone(), self.times.clone());
+        let totals = Totals::new(header_sum, coverage, times, header.is_file());
+        match self.add_blocks(header, totals, source) {
+            Ok((coverage, times, void)) => {
+                (self.coverage, self.times, self.void) = (coverage, times, void);
+            }
             Err(reason) => {
                 self.gathered.truncate(self.coverage.blocks());
                 return Err(reason);
@@ -188,37 +189,32 @@ impl Begun {
         Ok(())
     }
 
-    /// Checks that this is the part that comes next. Returns what the blocks cover that stay: those before its start.
+    /// Checks that this is the part that comes next.
     fn check_order<S>(
         &self,
         header: &Header<S>,
         words: &Words<HEADER_WORDS>,
-    ) -> Result<Coverage, Reason> {
+    ) -> Result<(), Reason> {
         if !are_of_one_filter(words, &self.header) {
             return Err(Reason::OtherFilter);
         }
         let (start, wanted) = (header.start, self.coverage.next());
-        let misplaced = Reason::Misplaced { start, wanted };
         let is_later = self.turn.is_none_or(|last| header.provenance.turn > last);
         match wanted {
             Some(place) if start == place && !is_later => Err(Reason::EarlierDump),
-            Some(place) if start == place => Ok(self.coverage.clone()),
-            // It may begin with a shard that was joined since.
-            Some(place) if start < place && is_later => {
-                let (blocks, deepest) = self.gathered.until(start).ok_or(misplaced)?;
-                Ok(self.coverage.back_at(start, blocks, deepest))
-            }
-            _ => Err(misplaced),
+            Some(place) if start == place => Ok(()),
+            _ => Err(Reason::Misplaced { start, wanted }),
         }
     }
 
-    /// Reads and validates what follows a header. Returns the coverage and the times after this part.
+    /// Reads and validates what follows a header. Returns the coverage, the times, and the number of items of void lanes
+    /// after this part.
     fn add_blocks<S>(
         &mut self,
-        Header { plan, is_list, start, .. }: &Header<S>,
+        Header { plan, is_list, .. }: &Header<S>,
         mut totals: Totals,
         source: &mut Source<impl Read>,
-    ) -> Result<(Coverage, Times), Reason> {
+    ) -> Result<(Coverage, Times, u64), Reason> {
         // The next word: the number of a block, or the first word of the end.
         let mut next = [0];
         if *is_list {
@@ -236,10 +232,6 @@ impl Begun {
                 source.read(&mut words[1..])?;
                 let block = self.reader.read(number, &mut words)?;
                 totals.add_read(&self.reader, (block.depth, block.items, block.sum), block.time)?;
-                if number == 0 && totals.coverage().place() <= self.coverage.place() {
-                    let wanted = self.coverage.next();
-                    return Err(Reason::Misplaced { start: *start, wanted });
-                }
                 self.gathered.add(plan, block, &words[buckets_in(plan)])?;
                 source.read(&mut next)?;
             }
@@ -250,8 +242,9 @@ impl Begun {
         if End::begins(next[0]) {
             source.read(&mut words[1..])?;
         }
-        let end = End::read(&mut words, at)?;
+        let end = End::read(&mut words, at, plan.grows() && !*is_list)?;
         source.check_end()?;
-        totals.finish(end, at)
+        let (coverage, times) = totals.finish(end, at)?;
+        Ok((coverage, times, end.void))
     }
 }

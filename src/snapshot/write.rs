@@ -4,21 +4,20 @@
 //! may be split meanwhile. The blocks still make up every root, because the backend copies the shards in the order of
 //! the hashes that lead to them.
 //!
-//! Between two parts, shards may also be joined. Then a part may begin earlier than the one before it ended, with a
-//! shard of which the last part had the beginning. Whoever reads it replaces that.
+//! Between two parts, shards may also be joined. If the next part would then begin inside a shard, there is no such part,
+//! and the dump has to begin again.
 
 use crate::backend::exchange::{Copied, Plan};
 use crate::backend::shards::Shards;
 use crate::backend::{Backend, on_shards};
 use crate::layout::geometry::Mixed;
 use crate::layout::roots::Position;
-use crate::layout::stamps::Moment;
 use crate::rule::rule;
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::error::Reason;
 use crate::snapshot::list::{ListBlock, block_of};
 use crate::snapshot::part::blocks::Totals;
-use crate::snapshot::part::coverage::{Coverage, UNITS, part_of};
+use crate::snapshot::part::coverage::{Coverage, UNITS};
 use crate::snapshot::part::format::{
     BLOCK_HEAD, END_WORDS, End, HEADER_WORDS, block_bytes, block_words, buckets_in, seal,
 };
@@ -54,8 +53,8 @@ pub struct SaveReport {
 }
 
 impl From<End> for SaveReport {
-    fn from(End { blocks, items, bytes, .. }: End) -> Self {
-        SaveReport { items: items.try_into().unwrap_or(0), bytes, shards: blocks as usize }
+    fn from(end: End) -> Self {
+        SaveReport { items: end.all_items(), bytes: end.bytes, shards: end.blocks as usize }
     }
 }
 
@@ -153,7 +152,7 @@ pub fn write<S: PersistentHasher>(
         }
         _ => None,
     };
-    let (totals, told) = if let Some(list) = list {
+    let (totals, end) = if let Some(list) = list {
         // A filter with a list never had shards, so it never returned another cursor.
         if start != 0 {
             return Err(no_such_piece());
@@ -162,16 +161,14 @@ pub fn write<S: PersistentHasher>(
         let mut totals: Totals = begin(&mut sink, &plan, true, start)?;
         let sum = sink.write(&mut block_of(&plan, &list)?)?;
         totals.add(0, list.hashes.len() as i64, sum).map_err(|_| Reason::Outgrown)?;
-        let told = totals.end(sink.bytes);
-        (totals, told)
+        let end = totals.end(0, sink.bytes);
+        (totals, end)
     } else {
         // If there was a list, shards have replaced it.
-        let _no_joins = backend.keep_shards();
+        let no_joins = || backend.keep_shards();
+        let _no_joins = rule!("shards_are_joined_during_a_save", no_joins(), None);
         let plan = backend.plan();
         let first = shard_at(&plan, start).ok_or_else(no_such_piece)?;
-        let before = on_shards!(backend, shards => shards.joined_before(first), _growing => None);
-        let (first, start) = before
-            .map_or((first, start), |(first, index, depth)| (first, index as u64 * part_of(depth)));
         let mut block = zeros(block_words(&plan))?;
         let mut totals = begin(&mut sink, &plan, false, start)?;
         let mut copying = Copying { backend, plan: &plan, next: Some(first) };
@@ -182,19 +179,19 @@ pub fn write<S: PersistentHasher>(
             // An error means that the part would begin inside a shard.
             totals.add(depth, items, sum).map_err(|_| no_such_piece())?;
         }
-        let end = totals.end(sink.bytes);
-        let told = rule!("a_save_counts_the_items_of_the_filter", end, {
+        let end = totals.end(backend.void_items(), sink.bytes);
+        let end = rule!("a_save_counts_the_items_of_the_filter", end, {
             End { items: backend.items() as i64, ..end }
         });
-        (totals, told)
+        (totals, end)
     };
     let coverage = totals.coverage();
     let is_whole = coverage.is_complete() && coverage.is_balanced();
     if is_file && !is_whole {
         return Err(Reason::Outgrown);
     }
-    sink.write(&mut told.words())?;
-    Ok((told, coverage.next()))
+    sink.write(&mut end.words())?;
+    Ok((end, coverage.next()))
 }
 
 /// Returns the backend's cursor of the shard that begins at this place or contains it.
@@ -235,7 +232,7 @@ impl Copying<'_> {
     /// and the items of the shard, or `None` if there are no more shards.
     fn copy(&mut self, number: u64, cut: &impl Cut, block: &mut [u64]) -> Option<(u32, i64)> {
         let buckets = buckets_in(self.plan);
-        let ages = buckets.end..block.len() - 1;
+        let of_time = buckets.end..block.len() - 1;
         let (backend, next) = (self.backend, &mut self.next);
         let place =
             |next: u64| on_shards!(backend, shards => shards.item_in(next), _growing => Mixed(0));
@@ -246,16 +243,10 @@ impl Copying<'_> {
             (copied, next.map(place))
         });
         let (copied, time) = copied?;
-        let Copied { depth, items, exhausted } = copied;
+        let Copied { depth, items } = copied;
         block[..BLOCK_HEAD].copy_from_slice(&[number, depth.into(), items.cast_unsigned()]);
         if let Some(time) = time {
-            let lanes = self.plan.geometry().lanes();
-            let (of_ages, of_time) = block[ages].split_last_chunk_mut()?;
-            let now = Moment::of_tick(time.tick);
-            for (age, word) in (0..).zip(of_ages) {
-                *word = exhausted.figures()[lanes.stamp_of_age(age, now)].cast_unsigned();
-            }
-            *of_time = words_of(lanes, time);
+            block[of_time].copy_from_slice(&words_of(self.plan.geometry().lanes(), time));
         }
         Some((depth, items))
     }

@@ -7,7 +7,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 pub const HEADER_WORDS: usize = 26;
-pub const END_WORDS: usize = 7;
+pub const END_WORDS: usize = 8;
 pub const BLOCK_HEAD: usize = 3;
 /// The words of a block that tell its time.
 pub const TIME: usize = 3;
@@ -42,9 +42,10 @@ pub mod word {
 pub mod end {
     pub const BLOCKS: usize = 1;
     pub const ITEMS: usize = 2;
-    pub const BYTES: usize = 3;
-    pub const PLACE: usize = 4;
-    pub const SUMS: usize = 5;
+    pub const VOID: usize = 3;
+    pub const BYTES: usize = 4;
+    pub const PLACE: usize = 5;
+    pub const SUMS: usize = 6;
 }
 
 /// The words of a file or a piece, including checksums. [`cut`](FilterFile::cut) does not validate
@@ -117,12 +118,8 @@ impl FilterFile {
 
     /// The words of a block of a shard.
     fn block_words(&self) -> usize {
-        let ages = match (self.ticks() as usize, self.grows()) {
-            (0, _) => 0,
-            (_, false) => TIME,
-            (ticks, true) => ticks + 1 + TIME,
-        };
-        BLOCK_HEAD + self.buckets() as usize * self.words() + ages + 1
+        let time = if self.ticks() == 0 { 0 } else { TIME };
+        BLOCK_HEAD + self.buckets() as usize * self.words() + time + 1
     }
 
     pub fn bytes(&self) -> Vec<u8> {
@@ -251,9 +248,17 @@ impl FilterFile {
 
     /// Returns the size of the window in bits: the lower part of a growing filter's fingerprint.
     pub fn window(&self) -> u32 {
+        let bits = self.lane_bits() - self.stamp_bits();
+        let least_anchor = match self.slots() {
+            ..4 => 6,
+            4 => 5,
+            _ => 4,
+        };
+        let for_growth = 3 + f64::from_bits(self.header[word::GROWTH]).log2().ceil() as u32;
+        let half = bits.div_ceil(2);
         match self.words() {
-            1 => (self.bits() - self.stamp_bits()).div_ceil(2),
-            _ => self.lane_bits() - self.stamp_bits(),
+            1 => half.max(for_growth.min(bits.saturating_sub(least_anchor))),
+            _ => bits,
         }
     }
 
@@ -273,25 +278,23 @@ impl FilterFile {
         buckets.flat_map(|bucket| self.lanes(bucket)).filter(|lane| *lane != 0)
     }
 
-    /// Returns how many lanes of a growing filter's shard are exhausted: their windows are a 1 and then zeros.
-    pub fn exhausted(&self, block: &[u64]) -> i64 {
+    /// Returns how many lanes of a growing filter's shard are void: their windows are a 1 and then zeros.
+    pub fn void_lanes(&self, block: &[u64]) -> i64 {
+        if !self.grows() || self.is_list() {
+            return 0;
+        }
         let window = |lane: u64| lane >> self.stamp_bits() & ((1 << self.window()) - 1);
-        let exhausted = |lane: &u64| window(*lane) == 1 << (self.window() - 1);
-        self.taken(block).filter(exhausted).count() as i64
+        let void = |lane: &u64| window(*lane) == 1 << (self.window() - 1);
+        self.taken(block).filter(void).count() as i64
     }
 
-    /// The balance of a growing filter's shard, of each age if the filter forgets.
-    pub fn balance(&self, block: &[u64]) -> Vec<i64> {
-        if self.ticks() == 0 {
-            let counted = self.taken(block).count() as i64 - self.exhausted(block);
-            return vec![block[word::ITEMS].cast_signed().wrapping_sub(counted)];
-        }
-        let ages = self.time_at(block) - self.ticks() as usize - 1..self.time_at(block);
-        block[ages].iter().map(|items| items.cast_signed()).collect()
+    /// The number of items that void lanes stand for.
+    pub fn void_items(&self) -> i64 {
+        self.end[end::VOID].cast_signed()
     }
 
     pub fn items(&self) -> i64 {
-        self.end[end::ITEMS].cast_signed()
+        self.end[end::ITEMS].cast_signed() + self.void_items()
     }
 
     pub fn depths(&self) -> impl Iterator<Item = u32> {
@@ -339,7 +342,7 @@ impl FilterFile {
     /// Checks everything that the specification says of a file.
     pub fn check(&self) {
         self.judge_file().expect("a file");
-        self.check_balances();
+        self.check_void();
     }
 
     /// Whether it is a file.
@@ -358,28 +361,17 @@ impl FilterFile {
         Ok(())
     }
 
-    /// Checks that the balances of all blocks are what a filter can have. (Others are loaded, and put right.)
-    fn check_balances(&self) {
-        if !self.grows() || self.is_list() {
-            return;
-        }
-        let mut exhausted = 0;
-        let mut by_age = vec![0; self.ticks() as usize + 1];
-        for block in &self.blocks {
-            exhausted += self.exhausted(block);
-            let balances = by_age.iter_mut().zip(self.balance(block));
-            balances.for_each(|(sum, items)| *sum += items);
-        }
-        assert!(by_age.iter().all(|items| *items >= 0), "{by_age:?}");
-        let items = by_age.iter().sum::<i64>();
-        assert!(items <= exhausted, "{items} items of {exhausted} used-up lanes");
+    /// Checks that void lanes stand for as many items as they can. (Another number is loaded, and put right.)
+    fn check_void(&self) {
+        let lanes = self.blocks.iter().map(|block| self.void_lanes(block)).sum::<i64>();
+        assert!((0..=lanes).contains(&self.void_items()));
     }
 
     fn judge_header(&self) -> Verdict {
         let header = &self.header;
         let piece = [0x89, 0x6B, 0x6F, 0x65, 0x6C, 0x70, 0x0D, 0x0A];
         ensure!([MAGIC, piece].contains(&header[0].to_le_bytes()));
-        ensure!(header[1] == 1);
+        ensure!(header[1] == 2);
         ensure!(is_sealed(header));
         let of_piece = &header[word::START..=word::TURN];
         ensure!(header[0].to_le_bytes() == piece || of_piece == [0, 0, 0]);
@@ -448,6 +440,7 @@ impl FilterFile {
         ensure!(self.end[0].to_le_bytes() == *b"koel end");
         ensure!(self.end[end::BLOCKS] == self.blocks.len() as u64);
         ensure!(self.end[end::ITEMS] == items.fold(0, u64::wrapping_add));
+        ensure!(self.end[end::VOID] == 0 || self.grows() && !self.is_list());
         ensure!(self.end[end::BYTES] == self.bytes().len() as u64);
         ensure!(self.places().last().map(|(_, after)| after) == Some(self.end_place()));
         ensure!(self.end[end::SUMS] == self.sum_of_sums());
@@ -508,18 +501,7 @@ impl FilterFile {
                 ensure!(self.ticks() == 0 || self.age(block, lane & stamps) <= self.ticks());
             }
         }
-        let items = block[word::ITEMS].cast_signed();
-        if !self.grows() {
-            ensure!(items == taken);
-            return Ok(());
-        }
-        let balance = items.wrapping_sub(taken - self.exhausted(block));
-        ensure!(balance.unsigned_abs() <= 1 << 40);
-        if self.ticks() > 0 {
-            let by_age = self.balance(block);
-            ensure!(by_age.iter().all(|items| items.unsigned_abs() <= 1 << 40));
-            ensure!(by_age.iter().sum::<i64>() == balance);
-        }
+        ensure!(block[word::ITEMS].cast_signed() == taken - self.void_lanes(block));
         Ok(())
     }
 
@@ -577,7 +559,7 @@ impl FilterFile {
         let first = o >> (64 - 13);
         let (anchor, s) = match self.words() {
             1 => {
-                let anchor = o << 13 >> (64 - (self.bits() - self.stamp_bits()) / 2);
+                let anchor = o << 13 >> (64 - (self.bits() - self.stamp_bits() - self.window()));
                 (anchor, anchor << (self.window() + self.stamp_bits()))
             }
             _ => {

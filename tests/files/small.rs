@@ -51,7 +51,7 @@ fn a_small_filter_is_loaded_as_it_was_and_matches_the_specification() {
         let filter = filter(items);
         filter.insert(&0u64).expect("memory");
         let bytes = bytes_of(&filter);
-        assert_eq!(bytes.len() as u64, 8 * (37 + items + 1));
+        assert_eq!(bytes.len() as u64, 8 * (38 + items + 1));
         let file = FilterFile::cut(&bytes);
         file.check();
         assert!(file.is_list());

@@ -101,9 +101,13 @@ fn impossible_requests_are_refused() {
         assert_eq!(built, Err(BuildErrorKind::InvalidRate), "{rate}");
     }
     assert_eq!(kind(builder(10).false_positive_rate(1e-10)), Err(BuildErrorKind::RateTooSmall));
-    // No rate can be kept over such a growth.
-    let built = kind(builder(10).false_positive_rate(1e-8).expected_growth(f64::MAX));
-    assert_eq!(built, Err(BuildErrorKind::RateTooSmall));
+    // No fingerprint has bits for such a growth.
+    for growth in [1e8, f64::MAX] {
+        let built = builder(10).expected_growth(growth).build().map(drop).expect_err("a limit");
+        assert_eq!(built.kind(), BuildErrorKind::InvalidGrowth);
+        assert!(built.to_string().contains("from 1 to 8388608, "), "{built}");
+    }
+    assert_eq!(kind(builder(10).expected_growth(8_388_608.0)), Ok(()));
     // A list to begin with takes nothing beside the filter itself; two shards take 128 KiB.
     for bytes in [0, 1, 100] {
         assert_eq!(kind(builder(10).max_bytes(bytes)), Err(BuildErrorKind::LimitTooSmall));
@@ -248,7 +252,7 @@ fn the_statistics_are_readable() {
     assert!(text.contains(&format!("by {} splits", stats.splits)), "{text}");
     let bits = format!("directory of {} bits", stats.directory_depth);
     assert!(text.contains(&bits), "{text}");
-    assert_eq!(stats.expected_growth, 1_024.0);
+    assert_eq!(stats.expected_growth, 256.0);
     assert!(format!("{stats:?}").contains("splits"));
     assert!(format!("{filter:?}").contains("capacity: 1000"));
 }

@@ -81,7 +81,7 @@ fn hot_items_do_not_keep_others_out() {
 }
 
 /// Every item is hot. (With less than 12 bits, buckets have so few alternates that this fills shards early, and
-/// fingerprints are exhausted soon.)
+/// fingerprints become void soon.)
 #[test]
 fn a_filter_of_nothing_but_hot_items_grows_with_them() {
     for rate in rounds(&RATES[4..5], &RATES[3..]) {

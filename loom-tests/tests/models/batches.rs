@@ -5,8 +5,8 @@
 use crate::toy::{Model, Toy};
 use koel_under_loom::Prehashed;
 use koel_under_loom::internals::{
-    Copies, Geometry, Insert, InsertIfAbsent, Located, Operation, Outcome, Path, Place, Removal,
-    Shards, execute, write_batch,
+    Copies, Geometry, Insert, InsertIfAbsent, Located, Operation, Outcome, Path, Place, Shards,
+    execute, write_batch,
 };
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -131,7 +131,7 @@ fn a_batch_and_a_single_writer_keep_each_others_items() {
             toy.shard().insert(single).expect("there is room");
             assert_eq!(
                 toy.shard().remove_locked(single),
-                Ok(Removal::Done),
+                Ok(true),
                 "a present item was not removed"
             );
         }],

@@ -1,7 +1,7 @@
 //! Writers do not undo each other's changes, and there is no deadlock.
 
 use crate::toy::{Model, Toy};
-use koel_under_loom::internals::{Copies, Outcome, Path, Place, Removal, execute, kick};
+use koel_under_loom::internals::{Copies, Outcome, Path, Place, execute, kick};
 
 #[test]
 fn two_inserts_into_one_bucket_both_stay() {
@@ -38,7 +38,7 @@ fn a_remove_and_an_insert_in_one_bucket_both_count() {
             |toy, [x, _]| {
                 assert_eq!(
                     toy.shard().remove_locked(*x),
-                    Ok(Removal::Done),
+                    Ok(true),
                     "a present item was not removed"
                 )
             },
@@ -67,7 +67,7 @@ fn a_removed_item_leaves_no_phantom() {
             |toy, (_, x, _)| {
                 assert_eq!(
                     toy.shard().remove_locked(*x),
-                    Ok(Removal::Done),
+                    Ok(true),
                     "a present item was not removed"
                 )
             },
@@ -92,7 +92,7 @@ fn two_removes_of_one_copy_take_it_once() {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     let remove: fn(&Toy, &(Place, Arc<AtomicUsize>)) = |toy, (x, removed)| {
-        removed.fetch_add(usize::from(toy.shard().remove_locked(*x) == Ok(Removal::Done)), Relaxed);
+        removed.fetch_add(usize::from(toy.shard().remove_locked(*x) == Ok(true)), Relaxed);
     };
     Model::new("two removes", 60).run(
         |toy| {
@@ -187,8 +187,8 @@ fn removes_that_start_from_either_side_do_not_wait_for_each_other() {
             items
         },
         &[
-            |toy, [x, _]| assert_eq!(toy.shard().remove_locked(*x), Ok(Removal::Done)),
-            |toy, [_, y]| assert_eq!(toy.shard().remove_locked(*y), Ok(Removal::Done)),
+            |toy, [x, _]| assert_eq!(toy.shard().remove_locked(*x), Ok(true)),
+            |toy, [_, y]| assert_eq!(toy.shard().remove_locked(*y), Ok(true)),
         ],
         |toy, items| assert!(items.iter().all(|item| toy.copies(item) == 0)),
     );
@@ -203,7 +203,7 @@ fn a_remove_of_what_is_absent_lets_others_in() {
     Model::new("absent", 4).blocking().run::<[Place; 2]>(
         |toy| [toy.item(0, 3, 0), toy.item(0, 3, 1)],
         &[
-            |toy, [x, _]| assert_eq!(toy.shard().remove_locked(*x), Ok(Removal::Absent)),
+            |toy, [x, _]| assert_eq!(toy.shard().remove_locked(*x), Ok(false)),
             |toy, [_, y]| assert_eq!(toy.shard().insert_if_absent_locked(*y), Ok(Some(true))),
         ],
         |toy, [x, y]| assert_eq!((toy.copies(x), toy.copies(y)), (0, 1)),
@@ -295,7 +295,7 @@ fn three_writers_on_two_stripes_all_get_on() {
             items
         },
         &[
-            |toy, [x, _, _]| assert_eq!(toy.shard().remove_locked(*x), Ok(Removal::Done)),
+            |toy, [x, _, _]| assert_eq!(toy.shard().remove_locked(*x), Ok(true)),
             |toy, [_, y, _]| assert_eq!(toy.shard().insert_if_absent_locked(*y), Ok(Some(true))),
             |toy, [_, _, z]| assert!(toy.shard().insert(*z).is_ok()),
         ],

@@ -101,7 +101,7 @@ fn lanes<const WIDE: bool>() -> Lanes {
 }
 
 pub fn shrinking() -> Shrinking<false> {
-    Shrinking::new(lanes::<false>())
+    Shrinking::new(lanes::<false>(), 1.0)
 }
 
 pub fn place(hash: Mixed, depth: u32) -> Place {
@@ -109,7 +109,7 @@ pub fn place(hash: Mixed, depth: u32) -> Place {
 }
 
 pub fn place_in<const WIDE: bool>(hash: Mixed, depth: u32) -> Place {
-    Shrinking::<WIDE>::new(lanes::<WIDE>()).place(hash, hash.0, depth)
+    Shrinking::<WIDE>::new(lanes::<WIDE>(), 1.0).place(hash, hash.0, depth)
 }
 
 /// Returns the items whose hashes begin with these bits, and whose buckets are in two stripes.

@@ -209,56 +209,47 @@ twins! { an_item_is_copied_once_while_its_halves_are_joined:
     "an item is not in a copy once" => [shards_are_joined_while_they_are_copied],
 }
 
-/// Quarters of the upper half are joined, so that a shorter list is enough. The lower half is split, and needs a longer
-/// one.
+/// A split of another shard takes the one that is being given back.
 #[test]
-fn a_shard_is_split_while_the_directory_becomes_shallower() {
-    Model::new("shallower", 10).blocking().preemptions(3).run_in::<Grove, Mixed>(
-        |grove: &Grove| {
-            let (lower, upper) = (item(0b00, 2), item(0b11, 2));
-            grove.pretend(upper);
-            split_root(grove, &upper);
-            grove.pretend(upper);
-            grove.split(upper, Entry { shard: 1, depth: 1 });
-            grove.put(lower);
-            // Too many for a join of both halves.
-            grove.pretend(lower);
-            lower
-        },
-        &[
-            |grove, _| assert_eq!(grove.room.join_from(0, usize::MAX), None),
-            |grove, lower| {
-                let entry = Entry { shard: 0, depth: 1 };
-                grove.split_as_seen(*lower, 1, entry).expect("a full shard was not split");
+fn a_shard_that_is_given_back_is_taken_by_a_split() {
+    Model::new("give back and take", 10)
+        .shards(2)
+        .blocking()
+        .preemptions(3)
+        .run_in::<Grove, [Mixed; 2]>(
+            |grove: &Grove| {
+                let (own, other) = (item(0b01, 2), item(0b11, 2));
+                grove.put(own);
+                grove.split(own, ROOT);
+                grove.put(other);
+                [own, other]
             },
-        ],
-        there_once,
-    );
+            &[
+                |grove, [own, _]| join(grove, own),
+                |grove, [_, other]| grove.split(*other, Entry { shard: 1, depth: 0 }),
+            ],
+            |grove, items| {
+                items.iter().for_each(|item| there_once(grove, item));
+                assert_eq!(grove.room.items(), 2, "items are counted wrong");
+            },
+        );
 }
 
-twins! { a_shard_is_split_while_the_directory_becomes_shallower:
-    "exceeded maximum number of branches" => [a_directory_becomes_shallower_during_a_split],
-}
-
-/// A reader may have the longer list, all of whose entries have gone, and then finds the shorter one.
+/// A clear meets the halves, or the whole.
 #[test]
-fn an_item_is_found_while_the_directory_becomes_shallower() {
-    Model::new("shallower, and look", 20).preemptions(2).run_in::<Grove, Mixed>(
-        |grove: &Grove| {
-            let (lower, upper) = (item(0b00, 2), item(0b11, 2));
-            grove.pretend(upper);
-            split_root(grove, &upper);
-            grove.pretend(upper);
-            grove.split(upper, Entry { shard: 1, depth: 1 });
-            grove.put(lower);
-            join(grove, &upper);
-            lower
-        },
-        &[|grove, _| grove.room.become_shallower(), look],
-        there_once,
-    );
+fn nothing_escapes_a_clear_by_a_join() {
+    for half in [0, 1] {
+        Model::new("join and clear", 20).blocking().preemptions(3).run_in::<Grove, Mixed>(
+            in_a_half(half),
+            &[|grove, item| _ = grove.room.join_halves(*item), |grove, _| grove.room.clear()],
+            |grove, item| {
+                assert_eq!(grove.copies(*item), 0, "an item escaped a clear");
+                assert_eq!(grove.room.items(), 0, "items are counted that were cleared");
+            },
+        );
+    }
 }
 
-twins! { an_item_is_found_while_the_directory_becomes_shallower:
-    "exceeded maximum number of branches" => [a_longer_list_is_given_back_relaxed],
+twins! { nothing_escapes_a_clear_by_a_join:
+    "an item escaped a clear" => [a_clear_goes_on_after_a_join],
 }

@@ -1,7 +1,7 @@
 //! An inserted item is found until it is removed, while items move.
 
 use crate::toy::{Model, Toy};
-use koel_under_loom::internals::{AtomicU64, Path, Place, Removal};
+use koel_under_loom::internals::{AtomicU64, Path, Place};
 use loom::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::Arc;
 
@@ -171,7 +171,7 @@ fn a_copy_that_comes_while_another_goes_is_found() {
                     let Ok(locked) = toy.shard().lock_one(x.first);
                     assert!(toy.shard().fill_locked(&locked, x.first, x.fp));
                     drop(locked);
-                    assert_eq!(toy.shard().remove_locked(*y), Ok(Removal::Done));
+                    assert_eq!(toy.shard().remove_locked(*y), Ok(true));
                 },
                 |toy, (x, _)| {
                     let found = toy.shard().look(*x);
@@ -200,7 +200,7 @@ fn an_item_is_found_whoever_wrote_last_where_it_was() {
         let _ = toy.shard().remove_locked(this.newcomer);
     };
     let remove_other: fn(&Toy, &Move) = |toy, _| {
-        assert_eq!(toy.shard().remove_locked(toy.item(0, 5, 9)), Ok(Removal::Done));
+        assert_eq!(toy.shard().remove_locked(toy.item(0, 5, 9)), Ok(true));
     };
     for second_writer in [remove_newcomer, remove_other] {
         Model::new("two writers, one reader", 250).blocking().preemptions(2).run(
@@ -254,7 +254,7 @@ fn an_item_is_found_by_whoever_was_told_of_it() {
             let x = toy.item(0, 3, 0);
             toy.stuff(3);
             toy.stuff(0);
-            assert_eq!(toy.shard().remove_locked(toy.item(0, 5, 9)), Ok(Removal::Done));
+            assert_eq!(toy.shard().remove_locked(toy.item(0, 5, 9)), Ok(true));
             (x, toy.item(0, 1, 1), Arc::new(AtomicU64::new(0)))
         },
         &[
@@ -263,7 +263,7 @@ fn an_item_is_found_by_whoever_was_told_of_it() {
                 assert!(toy.shard().fill_locked(&locked, x.first, x.fp));
                 drop(locked);
                 inserted.store(1, Release);
-                assert_eq!(toy.shard().remove_locked(toy.item(3, 6, 9)), Ok(Removal::Done));
+                assert_eq!(toy.shard().remove_locked(toy.item(3, 6, 9)), Ok(true));
                 let path = toy.path(&[(x, 0)], 3);
                 toy.execute(&path, &toy.item(0, 1, 1));
             },

@@ -3,7 +3,7 @@
 
 use crate::grove::{Entry, Grove, ROOT, item, place, shrinking, split_root, there_once};
 use crate::toy::{Model, Toy, World};
-use koel_under_loom::internals::{AtomicU64, Bucket, Mixed, Path, Place, Removal, Shards};
+use koel_under_loom::internals::{AtomicU64, Bucket, Mixed, Path, Place, Shards};
 use koel_under_loom::{ConcurrentCuckooFilter, StableHash};
 use loom::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::Arc;
@@ -146,7 +146,7 @@ fn a_copy_counts_what_is_in_it_while_items_come_and_go() {
             [goes, comes, stays]
         },
         &[
-            |toy, [goes, ..]| assert_eq!(toy.shard().remove_locked(*goes), Ok(Removal::Done)),
+            |toy, [goes, ..]| assert_eq!(toy.shard().remove_locked(*goes), Ok(true)),
             |toy, [_, comes, _]| {
                 assert_eq!(toy.shard().insert_if_absent_locked(*comes), Ok(Some(true)));
             },
@@ -227,7 +227,7 @@ fn a_removal_that_had_returned_is_in_a_copy() {
         },
         &[
             |toy, (item, done)| {
-                assert_eq!(toy.shard().remove_locked(*item), Ok(Removal::Done));
+                assert_eq!(toy.shard().remove_locked(*item), Ok(true));
                 done.store(1, Release);
             },
             |toy, (item, done)| {
@@ -513,4 +513,60 @@ fn what_is_loaded_is_what_was_in_when_the_save_began() {
 
 twins! { what_is_loaded_is_what_was_in_when_the_save_began:
     "what was saved cannot be loaded" => [a_save_counts_the_items_of_the_filter],
+}
+
+/// A filter of two shards that would fit into one, and its items.
+fn to_be_joined(before: u64) -> impl Fn(&Filter) -> u64 + Clone {
+    move |filter| {
+        (0..=before).for_each(|item| filter.insert(&item).expect("there is room"));
+        (4..=before).for_each(|item| assert!(filter.remove(&item)));
+        assert_eq!(filter.stats().splits, 1);
+        4
+    }
+}
+
+fn are_in(copy: &Filter, items: u64) {
+    assert_eq!(copy.len() as u64, items, "items are not in a copy once");
+    assert!((0..items).all(|item| copy.count(&item) == 1), "items are not in a copy once");
+}
+
+/// Makes a copy of a filter while its two shards are joined.
+fn copy_and_join(floor: usize, copy: fn(&Filter, &u64)) {
+    Model::new("copy and join", floor).blocking().preemptions(3).run_in::<Filter, u64>(
+        to_be_joined(items_before_a_split()),
+        &[|filter, _| _ = filter.shrink(), copy],
+        |filter, items| are_in(filter, *items),
+    );
+}
+
+#[test]
+fn a_save_is_whole_while_shards_are_joined() {
+    copy_and_join(9, |filter, items| {
+        let mut file = Vec::new();
+        filter.write_to(&mut file).expect("items are not in a copy once");
+        are_in(&Filter::read_from(&file[..]).expect("a file"), *items);
+    });
+}
+
+twins! { a_save_is_whole_while_shards_are_joined:
+    "items are not in a copy once" => [shards_are_joined_during_a_save],
+}
+
+#[test]
+fn a_clone_is_whole_while_shards_are_joined() {
+    copy_and_join(9, |filter, items| are_in(&filter.try_clone().expect("memory"), *items));
+}
+
+twins! { a_clone_is_whole_while_shards_are_joined:
+    "items are not in a copy once" => [shards_are_joined_during_a_clone],
+}
+
+#[test]
+fn a_union_is_whole_while_shards_are_joined() {
+    copy_and_join(9, |filter, items| {
+        let other = Filter::of_shards(1);
+        let added = other.union(filter).expect("memory") as u64;
+        assert_eq!(added, *items, "items are not in a copy once");
+        are_in(&other, *items);
+    });
 }

@@ -6,7 +6,7 @@
 
 use crate::grove::{Grove, items_in, split_root, there_once};
 use crate::toy::{Model, Toy};
-use koel_under_loom::internals::{Mixed, Path, Place, Removal};
+use koel_under_loom::internals::{Mixed, Path, Place};
 
 type Wide = Toy<true>;
 
@@ -20,7 +20,7 @@ fn fill(toy: &Wide, item: &Place) {
 }
 
 fn remove(toy: &Wide, item: &Place) {
-    assert_eq!(toy.shard().remove_locked(*item), Ok(Removal::Done));
+    assert_eq!(toy.shard().remove_locked(*item), Ok(true));
 }
 
 fn is_found(toy: &Wide, item: &Place) {

@@ -28,7 +28,6 @@
 //! | an entry, read | `Acquire` | the same. Twin `an_entry_is_read_relaxed` |
 //! | a list, added | `Release` (in [`AppendList`]) | a reader finds the list complete, and a reader of [`SPLIT`] finds a newer one. Twin `a_list_is_added_relaxed` |
 //! | the newest list, read | `Acquire` (in [`AppendList`]) | the same. Twin `the_newest_list_is_read_relaxed` |
-//! | [`SPLIT`] in a list that is given back | `Release` | the `Acquire` of an entry: a reader of it finds the shorter list. Twin `a_longer_list_is_given_back_relaxed` |
 //! | an entry, again, without a lock | `Acquire` | the entry may be the same as before after a split and a join. Then the reader's last load of the version sees that of the join. Twin `an_entry_is_read_again_relaxed` |
 
 use crate::backend::growing::site::{Entry, Site};
@@ -38,7 +37,6 @@ use crate::layout::geometry::Mixed;
 use crate::layout::roots::{Position, Roots};
 use crate::rule::rule;
 use crate::sync::{AppendList, AtomicPtr, Gauge, Mutex, Ordering, read_owned_pointer};
-use crate::table::memory::give_back;
 
 /// One more than the greatest depth of a shard.
 pub const MAX_LEVELS: usize = 32;
@@ -47,7 +45,17 @@ pub const MAX_LEVELS: usize = 32;
 /// all items so that they share their first bits, splits do not help, and each would double the directory.
 pub const MAX_ENTRIES: usize = if SMALL { 1 << 16 } else { 64 };
 
-/// In place of an entry: the shard is deeper than this list, or the list is longer than the one in use.
+/// Whether the directory of so many shards, the deepest of which has this depth, is not much larger than the shards
+/// themselves.
+///
+/// A directory has at most [`MAX_ENTRIES`] entries for each shard. A file may need somewhat more, because shards that
+/// were copied early may have been split since.
+pub fn is_balanced(roots: u64, deepest: u32, shards: u64) -> bool {
+    let entries = u128::from(roots) << deepest;
+    entries <= MAX_ENTRIES as u128 * u128::from(shards) + (1 << 20)
+}
+
+/// In place of an entry: the shard is deeper than this list.
 pub const SPLIT: Entry = Entry::NONE;
 
 type Slot = AtomicPtr<Site>;
@@ -61,8 +69,6 @@ struct List {
 pub struct Directory {
     roots: Roots,
     lists: AppendList<List>,
-    /// The level of the list in use.
-    level: Gauge,
     /// The number of shards of each depth.
     shards_of_depth: [Gauge; MAX_LEVELS],
     /// Held while entries are stored or a list is added.
@@ -101,9 +107,7 @@ impl Directory {
         }
         let list = List::of(level, roots.count << level, entries)?;
         let (lists, changes) = (AppendList::new(list), Mutex::new(()));
-        let in_use = Gauge::new();
-        in_use.set(level.into());
-        Some(Directory { roots, lists, level: in_use, shards_of_depth, changes })
+        Some(Directory { roots, lists, shards_of_depth, changes })
     }
 
     #[inline]
@@ -117,9 +121,9 @@ impl Directory {
         list.map_or(&[], |list| &list.slots)
     }
 
-    /// Returns the level of the list in use.
+    /// Returns the level of the newest list: the greatest depth that any shard has had.
     pub fn level(&self) -> u32 {
-        self.level.get() as u32
+        self.lists.newest().level()
     }
 
     /// Finds the shard that owns the item now.
@@ -156,13 +160,9 @@ impl Directory {
         self.roots.position(hash).range(level)
     }
 
-    /// Returns the size of all lists in bytes, without the entries of those that are longer than the one in use.
+    /// Returns the size of all lists in bytes.
     pub fn heap_bytes(&self) -> usize {
-        let level = self.level();
-        let bytes = |list: &List| {
-            let entries = if list.level() <= level { list.slots.len() } else { 0 };
-            entries * size_of::<Slot>() + AppendList::<List>::BYTES_OF_EACH
-        };
+        let bytes = |list: &List| size_of_val(&*list.slots) + AppendList::<List>::BYTES_OF_EACH;
         self.lists.all().map(bytes).sum()
     }
 
@@ -177,13 +177,13 @@ impl Directory {
         Self::bytes(self.roots.count, level)
     }
 
-    /// Returns the bytes that [`deepen`](Self::deepen) would add.
+    /// Returns the bytes that [`deepen`](Self::deepen) would add, to the only thread that may call it.
     pub fn missing_bytes(&self, depth: u32) -> usize {
-        if self.level() >= depth { 0 } else { self.bytes_of(depth) }
+        if self.lists.newest_alone().level() >= depth { 0 } else { self.bytes_of(depth) }
     }
 
     /// Ensures that there are entries for shards of this depth, which is at most one more than the level of
-    /// the list in use.
+    /// the newest list.
     pub fn deepen(&self, depth: u32) -> Result<(), NoMemory> {
         let _alone = self.changes.lock();
         let old = self.lists.newest_alone();
@@ -193,43 +193,17 @@ impl Directory {
         if depth as usize == MAX_LEVELS {
             return Err(NoMemory);
         }
-        let twice = || old.entries().flat_map(|entry| [entry, entry]);
-        let fill = |list: &List| {
-            let slots = list.slots.iter().zip(twice());
-            slots.for_each(|(slot, entry)| slot.store(entry.word(), Ordering::Release));
-        };
-        if !self.lists.renew(|list| list.level() == depth, fill) {
-            self.lists.add(List::of(depth, 2 * old.slots.len(), twice()).ok_or(NoMemory)?);
-        }
-        self.level.set(depth.into());
+        let twice = old.entries().flat_map(|entry| [entry, entry]);
+        self.lists.add(List::of(depth, 2 * old.slots.len(), twice).ok_or(NoMemory)?);
         Ok(())
     }
 
-    /// Brings a shorter list into use, if no shard is as deep as the one in use, and gives back what is longer. No shard
-    /// is split or joined meanwhile.
-    pub fn become_shallower(&self) {
-        let _alone = self.changes.lock();
-        let old = self.lists.newest_alone();
+    /// Whether the filter can do with a shard less. The directory of a file is not much larger than the shards of the
+    /// file, so that a small file never takes much memory.
+    pub fn allows_join(&self) -> bool {
+        let all: u64 = self.shards_of_depth.iter().map(Gauge::get).sum();
         let deepest = self.shards_of_depth.iter().rposition(|shards| shards.get() > 0);
-        let deepest = deepest.unwrap_or(0) as u32;
-        if deepest >= old.level() {
-            return;
-        }
-        // A list of that level has all entries already, since no shard is deeper.
-        if !self.lists.renew(|list| list.level() == deepest, |_| ()) {
-            let each = 1 << (old.level() - deepest);
-            let entries = old.entries().step_by(each);
-            let Some(list) = List::of(deepest, old.slots.len() / each, entries) else { return };
-            self.lists.add(list);
-        }
-        self.level.set(deepest.into());
-        let longer = self.lists.all().filter(|list| list.level() > deepest);
-        for list in longer {
-            let order =
-                rule!("a_longer_list_is_given_back_relaxed", Ordering::Release, Ordering::Relaxed);
-            list.slots.iter().for_each(|slot| slot.store(SPLIT.word(), order));
-            give_back(&list.slots);
-        }
+        is_balanced(self.roots.count as u64, deepest.unwrap_or(0) as u32, all.saturating_sub(1))
     }
 
     /// Replaces the entries of the seen shard by those of its two halves. The caller holds the shard's locks,
@@ -307,12 +281,6 @@ impl Directory {
         self.roots.first_hash(self.index(seen.hash, depth) + 1, depth)
     }
 
-    /// Returns the first hash of the shard, and its index among all of its depth.
-    pub fn start(&self, seen: SeenEntry<'_>) -> Option<(Mixed, usize)> {
-        let (depth, index) = (seen.depth(), self.index(seen.hash, seen.depth()));
-        self.roots.first_hash(index, depth).map(|first| (first, index))
-    }
-
     /// Returns the fraction of all hashes that lead to the shard.
     pub fn share(&self, seen: SeenEntry<'_>) -> f64 {
         let depth = seen.depth();
@@ -371,9 +339,9 @@ impl<'a> SeenEntry<'a> {
         self.slot.load(order) == self.entry.word()
     }
 
-    /// The same for a caller that holds a lock of the shard; the entry changes only under all of its locks, or because
-    /// the list is not in use any more. (To loom this read is no event. An event here would hide the other threads' reads from the entry that
-    /// the caller goes on to store.)
+    /// The same for a caller that holds a lock of the shard; the entry changes only under all of its locks. (To loom this
+    /// read is no event. An event here would hide the other threads' reads from the entry that the caller goes on to
+    /// store.)
     #[inline]
     pub fn holds_alone(self) -> bool {
         read_owned_pointer(self.slot) == self.entry.word()

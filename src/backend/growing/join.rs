@@ -58,11 +58,9 @@
 //! The whole has to be emptier than a shard is when it is split, and a tick does not go by what it leaves: see
 //! `backend/growing/sharded/joins.rs`.
 //!
-//! # What becomes of exhausted lanes?
+//! # What becomes of void lanes?
 //!
-//! An exhausted lane stays exhausted, and its item stays on the ledger. If it had a twin in the other half, both are in
-//! the whole: nobody can tell whether they are one item or two. So each turn of a split and a join doubles them, until
-//! the policy lets the halves be.
+//! There are none: see `backend/growing/void.rs`.
 
 use crate::layout::bucket::{Fingerprint, Words};
 use crate::layout::geometry::{Bucket, SHARD_STRIPES};
@@ -86,7 +84,6 @@ pub struct Whole<const WIDE: bool> {
 pub struct Joined {
     /// The [`surplus`](crate::backend::growing::site::Site::surplus).
     pub surplus: u64,
-    /// The number of lanes that are not exhausted.
     pub counted: i64,
 }
 
@@ -114,10 +111,10 @@ impl<const WIDE: bool> Whole<WIDE> {
         shrinking: &Shrinking<WIDE>,
     ) -> bool {
         for (whole, bucket) in self.words.iter_mut().zip(lower.buckets()) {
-            *whole = joined(shrinking, lower.read_locked(lower_locked, bucket), false);
+            *whole = shrinking.joined(lower.read_locked(lower_locked, bucket), false);
         }
         upper.buckets().all(|bucket| {
-            let words = joined(shrinking, upper.read_locked(upper_locked, bucket), true);
+            let words = shrinking.joined(upper.read_locked(upper_locked, bucket), true);
             let lanes = shrinking.lanes();
             let mut taken =
                 lanes.taken(words.heads).filter_map(|lane| lanes.get_whole(words, lane));
@@ -155,8 +152,7 @@ impl<const WIDE: bool> Whole<WIDE> {
     pub fn figures(&self, shrinking: &Shrinking<WIDE>) -> Joined {
         let figures = Joined { surplus: 0, counted: 0 };
         self.words.iter().fold(figures, |Joined { surplus, counted }, words| {
-            let taken = shrinking.lanes().taken(words.heads).len();
-            let own = (taken - shrinking.exhausted(*words).len()) as i64;
+            let own = shrinking.lanes().taken(words.heads).len() as i64;
             let surplus = surplus + shrinking.match_weight(*words) - own as u64;
             Joined { surplus, counted: counted + own }
         })
@@ -184,18 +180,4 @@ impl<const WIDE: bool> Whole<WIDE> {
         rule!("an_entry_of_a_whole_is_stored_after_the_versions", (), drop(_moving));
         publish();
     }
-}
-
-/// Returns what a bucket of one half is in the whole.
-fn joined<const WIDE: bool>(shrinking: &Shrinking<WIDE>, words: Words, is_upper: bool) -> Words {
-    let exhausted = shrinking.exhausted(words);
-    let joined = shrinking.joined(words, is_upper);
-    if exhausted.is_empty() {
-        return joined;
-    }
-    // A union takes an exhausted lane for a new entry, which is known to be of this half. Here it stays what it is.
-    let (lanes, kept) = (shrinking.lanes(), shrinking.lanes().only(words, exhausted));
-    let others = lanes.set_of(lanes.taken(words.heads).tops() & !exhausted.tops());
-    let others = lanes.only(joined, others);
-    Words { heads: others.heads | kept.heads, tails: others.tails | kept.tails }
 }

@@ -7,7 +7,7 @@ use crate::backend::growing::{Growing, Listed, address, enough_for_a_shard, slot
 use crate::error::{Full, FullKind, Reason};
 use crate::layout::either;
 use crate::layout::geometry::Mixed;
-use crate::layout::shrinking::{GROWING_BUCKETS, Matches, Shrinking};
+use crate::layout::shrinking::{GROWING_BUCKETS, Matches};
 use crate::rule::rule;
 use crate::sync::Ordering;
 
@@ -41,8 +41,10 @@ impl Growing {
         // The limit of copies is the same as in shards.
         let (copies, items) = (list.count(hash), list.len());
         let copies = Matches { lanes: copies, whole: copies, lost: 0 };
-        let lanes = self.lanes();
-        if !either!(lanes.is_wide(), WIDE => Shrinking::<WIDE>::new(lanes).takes_another(copies)) {
+        let takes_another = either!(self.lanes().is_wide(), WIDE => {
+            self.plan.shrinking::<WIDE>().takes_another(copies)
+        });
+        if !takes_another {
             return Some(Err(Full::new(FullKind::TooManyCopies)));
         }
         if hash.0 == GAP {

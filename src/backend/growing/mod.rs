@@ -4,7 +4,7 @@
 //!   keeps the slots that it has looked into in a [`slots_cache`];
 //! * [`sharded`] has the shards, each of which is [split](mod@split) when it is full, if [a split
 //!   helps](sharded::split_policy), and [joined](mod@join) with its other half when both are nearly empty;
-//! * [`ledger`] counts the items that exhausted lanes stand for;
+//! * [`void`] counts the items of lanes that have no bits left;
 //! * [`expiry`] passes ticks through the list or the shards.
 //!
 //! # The path to a shard
@@ -40,7 +40,6 @@
 pub mod directory;
 mod expiry;
 pub mod join;
-pub mod ledger;
 pub mod list;
 pub mod list_growth;
 pub mod sharded;
@@ -49,6 +48,7 @@ mod slots_cache;
 pub mod split;
 pub mod tables;
 pub mod until_split;
+pub mod void;
 
 use crate::backend::exchange::Loaded;
 use crate::backend::growing::list::List;
@@ -60,7 +60,7 @@ use crate::layout::bucket::Lanes;
 use crate::layout::geometry::Mixed;
 use crate::layout::sizing::GrowthPlan;
 use crate::layout::stamps::Moment;
-use crate::layout::stamps::by_stamp::ByStamp;
+use crate::layout::stamps::{ByStamp, STAMPS};
 use crate::sync::{AtomicPtr, Gauge, Mutex, OnceLock, Ordering};
 use crate::table::ticking::Ticking;
 use std::sync::Arc;
@@ -109,12 +109,12 @@ impl Growing {
                 let list = List::of(&hashes, plan.forgets().then_some(&stamps[..]))?;
                 (Some(list), None, time)
             }
-            Loaded::Shards { table, blocks, time } => {
-                (None, Some(AnySharded::restore(plan.clone(), table, &blocks)?), time)
+            Loaded::Shards { table, blocks, void, time } => {
+                (None, Some(AnySharded::restore(plan.clone(), table, &blocks, void)?), time)
             }
-            Loaded::Gathered { tables, depths, time } => {
+            Loaded::Gathered { tables, depths, void, time } => {
                 let depths = depths.iter().copied();
-                (None, Some(AnySharded::gathered(plan.clone(), *tables, depths)?), time)
+                (None, Some(AnySharded::gathered(plan.clone(), *tables, depths, void)?), time)
             }
         };
         let growing = Self::with(plan, list, sharded);
@@ -333,15 +333,15 @@ impl Growing {
             + of_shards().or_else(of_list).or_else(of_shards).unwrap_or(0)
     }
 
-    /// Returns the number of items with each stamp.
+    /// Returns the number of items with each stamp. A [void] lane counts once in each shard.
     pub fn items_by_stamp(&self) -> ByStamp {
         let of_list = |list: &List| {
-            let mut items = ByStamp::default();
-            list.items().for_each(|(_, stamp)| items.add(stamp.into(), 1));
+            let mut items = [0; STAMPS];
+            list.items().for_each(|(_, stamp)| items[usize::from(stamp)] += 1);
             items
         };
         let of_shards = || self.shards().map(AnySharded::items_by_stamp);
-        of_shards().or_else(|| self.ask(of_list)).or_else(of_shards).unwrap_or_default()
+        of_shards().or_else(|| self.ask(of_list)).or_else(of_shards).unwrap_or([0; STAMPS])
     }
 
     /// Returns the false-positive rate. That of a list is 0, since it tells all items apart.

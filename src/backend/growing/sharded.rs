@@ -20,17 +20,16 @@ pub mod split_policy;
 mod width;
 
 use crate::backend::growing::directory::{Directory, MAX_ENTRIES, NoMemory, SeenEntry};
-use crate::backend::growing::ledger::Ledger;
 use crate::backend::growing::sharded::split_policy::split_helps;
 use crate::backend::growing::site::{Entry, Site};
 use crate::backend::growing::split::{Sorted, split};
 use crate::backend::growing::tables::Tables;
 use crate::backend::growing::until_split::{Shared, UntilSplit};
+use crate::backend::growing::void::VoidItems;
 use crate::backend::shards::{Located, Shards};
 use crate::error::{Full, FullKind, Reason};
 use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_STRIPES};
 use crate::layout::roots::Position;
-use crate::layout::shrinking::Shrinking;
 use crate::layout::sizing::GrowthPlan;
 use crate::rule::rule;
 use crate::shard::Shard;
@@ -89,15 +88,13 @@ pub struct Sharded<const WIDE: bool> {
     geometry: Geometry,
     directory: Directory,
     shared: Shared<WIDE>,
-    /// Held while the tables or the directory grow or shrink.
-    purchases: Mutex<()>,
+    /// Held while the tables or the directory grow, and while a shard is given back.
+    growth: Mutex<()>,
     /// Held by the thread that joins shards.
     joins: Mutex<()>,
     /// Held for reading while the filter is copied shard by shard, and for writing by a join: no shard may begin or end
     /// where a copy does not expect it.
     copies: RwLock<()>,
-    /// Nonzero if any shard was joined, so that one may begin before it did.
-    has_joined: Gauge,
     max_bytes: Gauge,
     /// The plan that the filter was made by. Its limit may have changed since.
     plan: GrowthPlan,
@@ -109,22 +106,23 @@ const FEW_SHARDS: usize = 16;
 type Leased<'a, const WIDE: bool> = Shard<'a, UntilSplit<'a, WIDE>>;
 
 impl<const WIDE: bool> Sharded<WIDE> {
-    /// Makes the backend of the shards that are in use in these tables, with their figures.
-    pub fn new(plan: GrowthPlan, directory: Directory, tables: Tables) -> Self {
+    /// Makes the backend of the shards that are in use in these tables, with their figures. Their void lanes stand for
+    /// `void` items, but never for more than there are of them.
+    pub fn new(plan: GrowthPlan, directory: Directory, tables: Tables, void: u64) -> Self {
         let geometry = plan.geometry.clone();
-        let shrinking = Shrinking::new(geometry.lanes());
-        let ledger = Ledger::of(&tables, &shrinking);
-        let shared = Shared { shrinking, tables, ledger, ticking: None };
+        let shrinking = plan.shrinking();
+        let void_lanes = |(_, site): (usize, &Site)| site.void_lanes(&shrinking, None) as u64;
+        let void = VoidItems::new(void.min(tables.sites_from(0).map(void_lanes).sum()));
+        let shared = Shared { shrinking, tables, void, ticking: None };
         let max_bytes = Gauge::new();
         max_bytes.set(plan.max_bytes as u64);
         Sharded {
             geometry,
             directory,
             shared,
-            purchases: Mutex::new(()),
+            growth: Mutex::new(()),
             joins: Mutex::new(()),
             copies: RwLock::new(()),
-            has_joined: Gauge::new(),
             max_bytes,
             plan,
         }
@@ -135,7 +133,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
     #[doc(hidden)]
     pub fn of(plan: GrowthPlan) -> Self {
         let (directory, tables) = AnySharded::first(&plan).expect("memory");
-        Sharded::new(plan, directory, tables)
+        Sharded::new(plan, directory, tables, 0)
     }
 
     /// Sets the clock that the shards use from now on.
@@ -218,16 +216,20 @@ impl<const WIDE: bool> Sharded<WIDE> {
             // A refusal is decided under the item's own locks. A split or a clear holds all locks of the
             // shard, so neither is half done then, and the writes of earlier ones are visible.
             let Ok(own) = shard.lock_before_split(place) else { return Ok(()) };
-            if let Err(kind) =
-                split_helps(shard, &own, place, || site.exhausted(shrinking), || self.is_dense())
-            {
+            if let Err(kind) = split_helps(
+                shard,
+                &own,
+                place,
+                || site.void_lanes(shrinking, None),
+                || self.is_dense(),
+            ) {
                 return path::find(shard, place).map(|_| ()).ok_or(Full::new(kind));
             }
         }
-        let _a_split = self.shared.ledger.splits.read();
+        let _a_split = self.shared.void.splits.read();
         let Ok(locked) = shard.lock_all() else { return Ok(()) };
-        let exhausted = || site.exhausted(shrinking);
-        let helps = split_helps(shard, &locked, place, exhausted, || self.is_dense()).is_ok();
+        let void = || site.void_lanes(shrinking, None);
+        let helps = split_helps(shard, &locked, place, void, || self.is_dense()).is_ok();
         if !rule!("who_splits_does_not_ask_whether_the_shard_was_split", helps, true) {
             return Ok(());
         }
@@ -238,12 +240,12 @@ impl<const WIDE: bool> Sharded<WIDE> {
     /// another thread has split it.
     #[cold]
     pub fn split_for_all(&self, shard: Leased<'_, WIDE>) -> Result<(), Full> {
-        let _a_split = self.shared.ledger.splits.read();
+        let _a_split = self.shared.void.splits.read();
         let Ok(locked) = shard.lock_all() else { return Ok(()) };
         self.split_locked(shard, &locked)
     }
 
-    /// Splits a shard. The caller holds all its locks, and the ledger's `splits` for reading.
+    /// Splits a shard. The caller holds all its locks, and the `splits` of void items for reading.
     fn split_locked(&self, shard: Leased<'_, WIDE>, locked: &impl Locks) -> Result<(), Full> {
         let seen = shard.lease().seen;
         let (site, depth) = (self.site(seen), seen.depth() + 1);
@@ -255,20 +257,13 @@ impl<const WIDE: bool> Sharded<WIDE> {
             ()
         );
         let upper = (new.shard::<WIDE>(), &new_locked);
-        split(shard, locked, upper, shrinking, |Sorted { surplus, newly_exhausted, has_twins }| {
+        split(shard, locked, upper, shrinking, |Sorted { surplus, newly_void }| {
             let halves = [site, new];
             halves
                 .iter()
                 .zip(surplus)
                 .for_each(|(site, surplus)| site.surplus_gauge().set(surplus));
-            rule!(
-                "a_lane_without_bits_is_not_put_on_the_ledger",
-                self.shared.ledger.deposit(site, &newly_exhausted),
-                ()
-            );
-            if has_twins {
-                self.shared.ledger.expect_leftovers();
-            }
+            rule!("a_void_lane_is_not_counted", self.shared.void.add(newly_void), ());
             let [lower, upper] = halves.map(|site| Entry::new(site, depth));
             self.directory.replace(seen, lower, upper);
         });
@@ -279,7 +274,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
     /// an eighth of all slots are taken.
     fn is_dense(&self) -> bool {
         let slots = self.bucket_count() * self.geometry.lanes().slots();
-        self.shared.tables.shards() < FEW_SHARDS || 8 * self.items() >= slots
+        self.shared.tables.shards() < FEW_SHARDS || self.items() >= slots / 8
     }
 
     /// Provides what a split needs: an unused shard, and entries in the directory for shards of this depth.
@@ -300,7 +295,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
     /// * if the filter would exceed its limit of bytes. A new table leaves room for the directory's next
     ///   level, so that its shards can be used.
     fn allocate(&self, depth: u32) -> Result<(&Site, Many<'_, SHARD_STRIPES>), Full> {
-        let _alone = self.purchases.lock();
+        let _alone = self.growth.lock();
         let limit = Full::new(FullKind::LimitReached);
         let entries = self.directory.missing_bytes(depth);
         let most = MAX_ENTRIES * (self.shared.tables.shards() + 1);

@@ -8,8 +8,6 @@ use crate::layout::either;
 use crate::layout::geometry::Geometry;
 use crate::layout::shrinking::{GROWING_BUCKETS, Lost, Shrinking};
 use crate::layout::stamps::Moment;
-use crate::layout::stamps::by_stamp::ByStamp;
-use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::permanent::Permanent;
 use crate::shard::whole::{clear, fill, read_shard};
@@ -35,30 +33,22 @@ pub struct Site {
     /// The first figure is the surplus: how many more absent items the lanes of the shard match than its
     /// counted lanes would match if they were new. It is the [match
     /// weight](crate::layout::shrinking::Shrinking::match_weight) of all lanes, less the number of lanes that
-    /// are not exhausted. It is set under all locks of the shard. A removal, which holds only some of them,
+    /// are not void. It is set under all locks of the shard. A removal, which holds only some of them,
     /// subtracts the share of its lane, and so does a tick.
     ///
     /// The second is the [`Use`] of the shard.
-    ///
-    /// The other figures are the balance of the shard in the [ledger](crate::backend::growing::ledger), one
-    /// for each stamp.
     figures: Box<[Gauge]>,
 }
 
 const _: () = assert!(size_of::<Site>() == 64);
 
-/// The number of figures before the balance.
-const BEFORE_BALANCE: usize = 2;
-
-/// Returns the number of figures of each shard.
-fn figures(geometry: &Geometry) -> usize {
-    BEFORE_BALANCE + geometry.lanes().most_stamps() as usize + 1
-}
+/// The number of figures of each shard.
+const FIGURES: usize = 2;
 
 /// What a shard is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// It waits for a split and has no items. The system has so many bytes of its memory.
+    /// It waits for a split and has no items. So many bytes of its memory were given back to the system.
     Spare { given_back: u64 },
     /// The directory has its entry, or will have it before any of its locks is released.
     Items,
@@ -75,23 +65,23 @@ impl Site {
     /// Makes the site of a shard of this table. Returns `None` if the table does not have that shard, or if
     /// there is no memory for its figures.
     pub fn new(table: &Arc<Table>, number: usize) -> Option<Self> {
-        let (count, mut all) = (figures(table.geometry()), Vec::<Gauge>::new());
-        all.try_reserve_exact(count).ok()?;
-        all.resize_with(count, Gauge::default);
+        let mut figures = Vec::<Gauge>::new();
+        figures.try_reserve_exact(FIGURES).ok()?;
+        figures.resize_with(FIGURES, Gauge::default);
         let (words, versions) = LookupView::find(table, number * GROWING_BUCKETS as usize)?;
         Some(Site {
             words: NonNull::from(words).cast(),
             versions: NonNull::from(versions),
             words_of_a_bucket: words.len().try_into().ok()?,
             number: number.try_into().ok()?,
-            figures: all.into(),
+            figures: figures.into(),
             table: Arc::clone(table),
         })
     }
 
     /// Returns the memory of the sites of a table of this geometry, in bytes.
     pub fn bytes(geometry: &Geometry) -> usize {
-        geometry.shards() * (size_of::<Site>() + figures(geometry) * size_of::<Gauge>())
+        geometry.shards() * (size_of::<Site>() + FIGURES * size_of::<Gauge>())
     }
 
     /// Returns the memory that lookups read. `WIDE` is whether the shard's buckets are wide.
@@ -148,7 +138,7 @@ impl Site {
         read_shard(self.table(), self.number(), to);
     }
 
-    /// Returns the number of lanes that are not exhausted.
+    /// Returns the number of lanes that are not void.
     pub fn counted(&self) -> i64 {
         either!(self.table().is_wide(), WIDE => self.shard::<WIDE>().all_items())
     }
@@ -156,25 +146,6 @@ impl Site {
     /// Empties the shard, to which no other thread has access.
     pub fn clear(&self) {
         clear(self.table(), self.number());
-    }
-
-    /// Returns the balance of the shard in the [ledger](crate::backend::growing::ledger).
-    pub fn balance(&self) -> ByStamp {
-        let balance = &self.figures[BEFORE_BALANCE..];
-        ByStamp::of(balance.iter().map(|items| items.get().cast_signed()))
-    }
-
-    /// Sets the figures of the shard. Either no other thread has access to it, or the caller holds all its
-    /// locks and the ledger's.
-    pub fn record(&self, surplus: u64, balance: &ByStamp) {
-        self.surplus_gauge().set(surplus);
-        let figures = self.figures[BEFORE_BALANCE..].iter().zip(balance.figures());
-        figures.for_each(|(own, items)| own.set(items.cast_unsigned()));
-    }
-
-    /// Returns the part of the balance with this stamp. It changes under the ledger's lock.
-    pub fn balance_of(&self, stamp: usize) -> &Gauge {
-        &self.figures[BEFORE_BALANCE + stamp]
     }
 
     /// Returns the gauge of the [surplus](Self::surplus).
@@ -197,7 +168,7 @@ impl Site {
         self.used_for() == Use::Items
     }
 
-    /// The number of bytes of the shard that the system has.
+    /// The number of bytes of the shard that were given back to the system.
     pub fn given_back(&self) -> u64 {
         match self.used_for() {
             Use::Spare { given_back } => given_back,
@@ -220,14 +191,14 @@ impl Site {
     }
 
     /// Subtracts the expired lanes in these words, which are those of whole buckets, from the surplus.
-    /// Returns how many of these lanes are exhausted. Their items stay on the ledger until the tick ends.
+    /// Returns how many of these lanes are void.
     pub fn expiring<const WIDE: bool>(
         &self,
         shrinking: &Shrinking<WIDE>,
         words: &[u64],
         now: Moment,
     ) -> i32 {
-        // Usually all lanes are as they were inserted, so none is exhausted.
+        // Usually all lanes are as they were inserted, so none is void.
         if self.surplus() == 0 {
             return 0;
         }
@@ -237,34 +208,30 @@ impl Site {
             lost = lost + shrinking.lost(lanes.only(bucket, expiry.expired(bucket)));
         });
         self.surplus_gauge().take(lost.surplus);
-        lost.exhausted as i32
+        lost.void as i32
     }
 
-    /// Returns the number of exhausted lanes, by recent words.
-    pub fn exhausted<const WIDE: bool>(&self, shrinking: &Shrinking<WIDE>) -> usize {
-        // Usually there is none, since each exhausted lane adds `1 << suffix_bits` to the surplus.
-        if self.surplus() >> shrinking.suffix_bits() == 0 {
+    /// Whether the shard may have void lanes: each adds `1 << suffix_bits` to the surplus.
+    pub fn may_have_void<const WIDE: bool>(&self, shrinking: &Shrinking<WIDE>) -> bool {
+        self.surplus() >> shrinking.suffix_bits() > 0
+    }
+
+    /// Returns the number of void lanes, by recent words: of all, or of those that have not expired at this time.
+    pub fn void_lanes<const WIDE: bool>(
+        &self,
+        shrinking: &Shrinking<WIDE>,
+        now: Option<Moment>,
+    ) -> usize {
+        if !self.may_have_void(shrinking) {
             return 0;
         }
-        let of_bucket = |words| shrinking.exhausted(words).len();
+        let expiry = now.map(|now| shrinking.lanes().expiry::<WIDE>(now));
+        let of_bucket = |words| {
+            let void = shrinking.void_lanes(words);
+            let expired = expiry.as_ref().map_or(0, |expiry| expiry.expired(words).and(void).len());
+            void.len() - expired
+        };
         self.shard::<WIDE>().all_words().map(of_bucket).sum()
-    }
-
-    /// Erases all exhausted lanes.
-    pub fn erase_exhausted<const WIDE: bool>(&self, shrinking: &Shrinking<WIDE>) {
-        let shard = self.shard::<WIDE>();
-        let Ok(locked) = shard.lock_all();
-        let mut lost = Lost::default();
-        shard.rewrite(&locked, |words| {
-            let gone = rule!(
-                "what_has_come_is_erased_with_what_is_left_over",
-                shrinking.exhausted(words),
-                shrinking.lanes().taken(words.heads)
-            );
-            lost = lost + shrinking.lost(shrinking.lanes().only(words, gone));
-            gone.fold(words, |words, lane| shrinking.lanes().without_whole(words, lane))
-        });
-        self.surplus_gauge().take(lost.surplus);
     }
 }
 

@@ -70,16 +70,15 @@
 //!
 //! # How many items does each half have?
 //!
-//! As many as it has lanes with bits left. A lane that was exhausted before the split goes to both halves,
-//! and the ledger (see `backend/growing/ledger.rs`) has counted its item already. A lane that this split
-//! exhausts goes to one half, and its item moves from the count of its stripe to the ledger.
+//! As many as it has lanes with bits left. A lane that was void before the split goes to both halves, and its item has
+//! been counted already (see `backend/growing/void.rs`). A lane that loses its last bit in this split goes to one half,
+//! and its item moves from the count of its stripe to the number of void items.
 
 use crate::layout::SMALL;
 use crate::layout::bucket::Words;
 use crate::layout::geometry::Bucket;
 use crate::layout::geometry::SHARD_STRIPES;
 use crate::layout::shrinking::{Halves, Shrinking};
-use crate::layout::stamps::by_stamp::ByStamp;
 use crate::rule::rule;
 use crate::shard::Shard;
 use crate::shard::lease::Lease;
@@ -92,10 +91,8 @@ use crate::table::stripe::{Locks, StripeSet};
 pub struct Sorted {
     /// The initial [`surplus`](crate::backend::growing::site::Site::surplus) of each half.
     pub surplus: [u64; 2],
-    /// The number of lanes that have lost their last bit, by stamp.
-    pub newly_exhausted: ByStamp,
-    /// Whether any lane went to both halves.
-    pub has_twins: bool,
+    /// The number of lanes that have lost their last bit.
+    pub newly_void: u64,
 }
 
 /// Moves the upper half of a shard's items into `upper`, which is empty and has no entry yet. The lower half
@@ -133,16 +130,14 @@ pub fn split<const WIDE: bool, L: Lease>(
         let Halves { lower: lower_words, upper: upper_words, in_both } = shrinking.split(words);
         upper.write(upper_locked, bucket, upper_words);
         shard.write(locked, bucket, lower_words);
-        sorted.has_twins |= !in_both.is_empty();
         for (half, words) in [lower_words, upper_words].into_iter().enumerate() {
             let (mut with_bits, match_weight) =
                 (lanes.taken(words.heads).len(), shrinking.match_weight(words));
-            // Usually all lanes together weigh less than one exhausted lane.
+            // Usually all lanes together weigh less than one void lane.
             if match_weight >> shrinking.suffix_bits() > 0 {
-                let exhausted = shrinking.exhausted(words);
-                with_bits -= exhausted.len();
-                let newly = lanes.set_of(exhausted.tops() & !in_both.tops());
-                newly.for_each(|lane| sorted.newly_exhausted.add(lanes.stamp(words, lane), 1));
+                let void = shrinking.void_lanes(words);
+                with_bits -= void.len();
+                sorted.newly_void += lanes.set_of(void.tops() & !in_both.tops()).len() as u64;
             }
             counted[half] += with_bits as i64;
             sorted.surplus[half] += match_weight - with_bits as u64;

@@ -32,9 +32,6 @@ const CHUNK: usize = 5 * HUGE;
 /// Under a limit, a new table has at least one shard per this many present shards.
 const MIN_PART: usize = 64;
 
-/// At most so many shards to either side of one are given back with it.
-const BESIDE: usize = 64;
-
 /// The sites of a table's shards, each of which shares the table.
 type Sites = Box<[Site]>;
 
@@ -187,32 +184,35 @@ impl Tables {
         self.never_used.set(after.max(self.never_used.get()));
     }
 
-    /// Takes a shard out of use, and gives its memory back to the system, with what is beside it and out of use, too: it
-    /// may have waited for a split in vain, or share a page. The caller holds all locks of the shard, whose items are elsewhere, and no shard comes into use
-    /// meanwhile.
+    /// Takes a shard out of use, and gives its memory back to the system. The caller holds all locks of the shard, whose
+    /// items are elsewhere, and no shard comes into use meanwhile.
     pub fn take_out_of_use(&self, site: &Site) {
         site.table().erase(site.number());
         let mut first = 0;
         for sites in self.sites.all() {
             if sites.as_ptr_range().contains(&std::ptr::from_ref(site)) {
-                self.shards.add(-1);
                 let number = (first + site.number()) as u64;
                 self.first_spare.set(number.min(self.first_spare.get()));
-                site.set_used_for(Use::Spare { given_back: 0 });
-                let (before, after) = sites.split_at(site.number());
-                let spare = |site: &&Site| !site.is_in_use();
-                let before = before.iter().rev().take(BESIDE).take_while(spare).count();
-                let after = after.iter().take(BESIDE).take_while(spare).count();
-                let all = site.number() - before..site.number() + after;
-                // Beside what the system has of the others.
-                let others = sites[all.clone()].iter().map(Site::given_back).sum();
-                let taken = (site.table().give_back(all) as u64).saturating_sub(others);
-                site.set_used_for(Use::Spare { given_back: taken });
-                self.given_back.add(taken as i64);
-                return;
+                break;
             }
             first += sites.len();
         }
+        self.shards.add(-1);
+        self.give_back(site);
+    }
+
+    /// Gives the memory of all shards back that have waited for a split in vain. No shard comes into use meanwhile.
+    pub fn give_back_unused(&self) {
+        let unused = self.numbered(self.never_used.get() as usize).map(|(_, site)| site);
+        let waiting = unused.filter(|site| site.used_for() == Use::Spare { given_back: 0 });
+        waiting.for_each(|site| self.give_back(site));
+    }
+
+    /// Gives the memory of a shard that is out of use back to the system.
+    fn give_back(&self, site: &Site) {
+        let given_back = site.table().give_back(site.number()..site.number() + 1) as u64;
+        site.set_used_for(Use::Spare { given_back });
+        self.given_back.add(given_back as i64);
     }
 
     /// Takes the next shard of a filter that is filled shard by shard into use. A large new table is not
@@ -239,11 +239,15 @@ impl Tables {
         if self.shards() == bought {
             self.allocate(bought, least(bought), bytes, make)?;
         }
-        // All spare ones may have been given back, and there is no room for the memory of one.
-        let has_room = |site: &Site| site.given_back() <= bytes as u64;
-        let mut next = self.numbered(self.first_spare.get() as usize);
-        let next = next.find(|(_, site)| !site.is_in_use() && has_room(site));
-        let (number, site) = next.ok_or(FullKind::LimitReached)?;
+        let mut spares =
+            self.numbered(self.first_spare.get() as usize).filter(|(_, site)| !site.is_in_use());
+        let (number, site) = spares.next().ok_or(FullKind::NoMemory)?;
+        // The next search begins here, so that all searches together pass each shard once.
+        self.first_spare.set(number as u64);
+        // There may be no room for memory that was given back.
+        if site.given_back() > bytes as u64 {
+            return Err(FullKind::LimitReached);
+        }
         Ok(Spare { site, number })
     }
 

@@ -1,18 +1,16 @@
 //! The lease of a growing filter's shard, which ends when the shard is split, or joined with its other half.
 
 use crate::backend::growing::directory::SeenEntry;
-use crate::backend::growing::ledger::Ledger;
 use crate::backend::growing::site::Site;
 use crate::backend::growing::tables::Tables;
+use crate::backend::growing::void::VoidItems;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
 use crate::layout::geometry::{Bucket, Geometry};
 use crate::layout::shrinking::Shrinking;
 use crate::layout::shrinking::merge::MergeMatches;
 use crate::layout::stamps::Moment;
-use crate::layout::stamps::by_stamp::ByStamp;
-use crate::rule::rule;
 use crate::shard::lease::Lease;
-use crate::shard::lease::accounts::Accounts;
+use crate::shard::lease::accounts::{Accounts, Removing};
 use crate::shard::lease::encoding::Encoding;
 use crate::table::Table;
 use crate::table::clock::Clock;
@@ -33,27 +31,9 @@ pub struct UntilSplit<'a, const WIDE: bool = false> {
 pub struct Shared<const WIDE: bool> {
     pub shrinking: Shrinking<WIDE>,
     pub tables: Tables,
-    pub ledger: Ledger,
+    pub void: VoidItems,
     /// `Some` if the filter forgets.
     pub ticking: Option<Arc<Ticking>>,
-}
-
-impl<const WIDE: bool> Shared<WIDE> {
-    /// Returns the time. Only a caller that holds a lock of a shard may depend on it.
-    #[inline]
-    pub fn now(&self) -> Moment {
-        self.ticking.as_deref().map_or(Moment::FIRST, |ticking| ticking.clock().now())
-    }
-
-    /// Returns the balance of a shard in the ledger, without the expired items that stay there until the tick
-    /// ends. The caller holds a lock of the shard.
-    pub fn balance(&self, site: &Site) -> ByStamp {
-        let mut balance = site.balance();
-        for stamp in self.shrinking.lanes().dead_stamps(self.now()) {
-            balance.add(stamp, -balance.figures()[stamp]);
-        }
-        balance
-    }
 }
 
 #[cfg(loom)]
@@ -97,44 +77,23 @@ impl<const WIDE: bool> Lease for UntilSplit<'_, WIDE> {
     }
 }
 
-/// The ledger counts the items that stripes do not count.
+/// Stripes count the lanes that have bits left.
 impl<const WIDE: bool> Accounts for UntilSplit<'_, WIDE> {
     #[inline]
-    fn removing(self, words: Words, lane: Lane, lost: u32, now: Moment) -> Option<i32> {
+    fn removing(self, lost: u32) -> Removing {
         if lost == 0 {
-            return Some(1);
+            return Removing::Lane;
         }
-        let Shared { shrinking, ledger, .. } = self.shared;
-        let (site, lanes) = (self.site(), shrinking.lanes());
-        let is_exhausted = shrinking.is_exhausted(lost);
-        if is_exhausted && !ledger.withdraw(site, lanes, lanes.stamp(words, lane), now) {
-            return None;
+        let Shared { shrinking, void, .. } = self.shared;
+        if shrinking.is_void(lost) {
+            return if void.take_one() { Removing::OneOfMany } else { Removing::Nothing };
         }
-        let counted = i32::from(!is_exhausted);
-        site.surplus_gauge().take((1 << lost) - counted as u64);
-        Some(counted)
+        self.site().surplus_gauge().take((1 << lost) - 1);
+        Removing::Lane
     }
 
     fn expiring(self, words: &[u64], now: Moment) -> i32 {
         self.site().expiring(&self.shared.shrinking, words, now)
-    }
-
-    #[inline]
-    fn restamping(self, words: Words, lane: Lane, to: usize) {
-        let Shared { shrinking, ledger, .. } = self.shared;
-        let from = shrinking.lanes().stamp(words, lane);
-        if from != to && !shrinking.exhausted(words).only(lane).is_empty() {
-            rule!(
-                "a_refresh_leaves_an_item_to_its_old_stamp",
-                ledger.restamp(self.site(), shrinking.lanes(), [from, to], self.shared.now()),
-                ()
-            );
-        }
-    }
-
-    #[inline]
-    fn may_be_last(self) -> bool {
-        self.shared.ledger.may_be_empty()
     }
 }
 

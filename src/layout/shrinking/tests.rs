@@ -89,7 +89,7 @@ fn all_shrinkings<const WIDE: bool>() -> impl Iterator<Item = Shrinking<WIDE>> {
     let forgetful = forgetful.map(|(lanes, ticks)| lanes.remembering(ticks));
     let have_room = forgetful.filter(|lanes| lanes.bits() >= lanes.stamp_bits() + 4);
     let all = all_lanes().chain(have_room);
-    all.filter(|lanes| lanes.is_wide() == WIDE).map(Shrinking::new)
+    all.filter(|lanes| lanes.is_wide() == WIDE).map(|lanes| Shrinking::new(lanes, 1.0))
 }
 
 /// The bucket with a random stamp in each taken lane.
@@ -195,9 +195,9 @@ fn a_split_sorts_lanes_by_the_first_bit_left<const WIDE: bool>() {
                 assert_eq!(age(half, lane), age(whole, lane));
             }
         }
-        let exhausted = plain.iter().flatten().filter(|lane| lane.bits.is_empty()).count();
-        let counted = shrinking.exhausted(whole);
-        assert_eq!((halves.in_both, counted.len()), (counted, exhausted));
+        let void = plain.iter().flatten().filter(|lane| lane.bits.is_empty()).count();
+        let counted = shrinking.void_lanes(whole);
+        assert_eq!((halves.in_both, counted.len()), (counted, void));
         let are_in_both = |half: Words| {
             shrinking.lanes.taken(half.heads).tops() & halves.in_both.tops()
                 == halves.in_both.tops()

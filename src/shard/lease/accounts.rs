@@ -1,17 +1,25 @@
 //! Records about lanes that do not count as one item each.
 //!
-//! Only a growing filter has such lanes; its [ledger](crate::backend::growing::ledger) records them.
+//! Only a growing filter has such lanes, the [void](crate::backend::growing::void) ones.
 
-use crate::layout::bucket::{Lane, Words};
 use crate::layout::stamps::Moment;
 
+/// The effect of a removal on the lane that matches its item best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removing {
+    /// The lane goes, and its stripe counts one item less.
+    Lane,
+    /// The lane stays, since other items may need it.
+    OneOfMany,
+    /// The lane stands for no item, and stays.
+    Nothing,
+}
+
 pub trait Accounts: Copy {
-    /// Records that a lane is being removed that has lost `lost` bits. Returns the number of items that its
-    /// stripe counts for it, or `None` if the lane stands for no item and has to stay. The caller holds the
-    /// lock of its stripe.
+    /// Records the removal of an item whose lane has lost `lost` bits. The caller holds the lock of the lane's stripe.
     #[inline]
-    fn removing(self, _words: Words, _lane: Lane, _lost: u32, _now: Moment) -> Option<i32> {
-        Some(1)
+    fn removing(self, _lost: u32) -> Removing {
+        Removing::Lane
     }
 
     /// Records that the expired lanes of these buckets are being erased. Returns the number of them that
@@ -19,16 +27,5 @@ pub trait Accounts: Copy {
     #[inline]
     fn expiring(self, _words: &[u64], _now: Moment) -> i32 {
         0
-    }
-
-    /// Records that a lane is getting another stamp. The caller holds the lock of its stripe.
-    #[inline]
-    fn restamping(self, _words: Words, _lane: Lane, _to: usize) {}
-
-    /// Whether the removal just made may have removed the last item of a filter that still has lanes without
-    /// an item.
-    #[inline]
-    fn may_be_last(self) -> bool {
-        false
     }
 }

@@ -124,7 +124,8 @@ impl SnapshotInfo {
         }
         let length = about.len();
         let (header, _) = read_anonymous(&mut header_words(file, length)?, 0)?;
-        let (end, at) = end_of(file, length)?;
+        let may_have_void = header.plan.grows() && !header.is_list;
+        let (end, at) = end_of(file, length, may_have_void)?;
         check_whole(&header, end)?;
         let Header { plan, capacity, is_list, hasher, .. } = header;
         let roots = plan.geometry().shards() as u64;
@@ -148,7 +149,7 @@ impl SnapshotInfo {
         let (lanes, roots) = (geometry.lanes(), geometry.shards());
         let info = SnapshotInfo {
             grows: plan.grows(),
-            items: end.items.try_into().unwrap_or(0),
+            items: end.all_items(),
             capacity,
             hasher,
             bytes: length,

@@ -65,7 +65,7 @@ pub fn load<S: PersistentHasher>(file: File, own_bytes: usize) -> Result<ReadFil
     {
         return wrong_length(wanted);
     }
-    let (end, at) = end_of(&file, length)?;
+    let (end, at) = end_of(&file, length, plan.grows())?;
     match with_blocks(end.blocks) {
         Some(wanted) if wanted == length => {}
         Some(wanted) => return wrong_length(wanted),
@@ -78,7 +78,7 @@ pub fn load<S: PersistentHasher>(file: File, own_bytes: usize) -> Result<ReadFil
     let table = table_of(plan, count)?;
     let mut blocks = in_turns(file, length, count, &reader, |number, words| {
         let block = reader.read(number as u64, words)?;
-        fill(&table, number, &words[buckets_in(plan)], block.counted);
+        fill(&table, number, &words[buckets_in(plan)], block.items);
         Ok(block)
     })?;
     let mut totals = Totals::of_file(sum, roots);
@@ -88,7 +88,7 @@ pub fn load<S: PersistentHasher>(file: File, own_bytes: usize) -> Result<ReadFil
     let (_, times) = totals.finish(end, at)?;
     let time = times.last();
     make_older(&table, plan, &reader, &mut blocks, time)?;
-    Ok(ReadFilter { header, loaded: Loaded::Shards { table, blocks, time } })
+    Ok(ReadFilter { header, loaded: Loaded::Shards { table, blocks, void: end.void, time } })
 }
 
 /// Loads a file of this length that has a list and whose header has been read.
@@ -140,12 +140,12 @@ pub fn header_words(file: &File, length: u64) -> Result<Words<HEADER_WORDS>, Rea
     if part < HEADER_WORDS { Err(Reason::CutOff { at: length }) } else { Ok(words) }
 }
 
-/// Reads the end of a file of this length. Returns it with the byte at which it begins.
-pub fn end_of(file: &File, length: u64) -> Result<(End, u64), Reason> {
+/// Reads the end of a file of this length, of a filter that may or may not have void lanes. Returns it with the byte at which it begins.
+pub fn end_of(file: &File, length: u64, may_have_void: bool) -> Result<(End, u64), Reason> {
     let at = length.saturating_sub(8 * END_WORDS as u64);
     let mut words = [0; END_WORDS];
     read_at(file, &mut words, at)?;
-    Ok((End::read(&mut words, at)?, at))
+    Ok((End::read(&mut words, at, may_have_void)?, at))
 }
 
 /// Fills `words` with the bytes from byte `at` on.

@@ -7,7 +7,7 @@ use crate::backend::growing::sharded::AnySharded;
 use crate::key::{Key, Prehashed};
 use crate::layout::either;
 use crate::layout::geometry::{Mixed, Place};
-use crate::layout::shrinking::{GROWING_BUCKETS, Shrinking};
+use crate::layout::shrinking::GROWING_BUCKETS;
 use crate::layout::sizing::{rate_at, rate_of_a_lane};
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::error::{Reason, SnapshotError};
@@ -162,7 +162,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
                 let (block, depth) = index.find(position);
                 let lanes = plan.geometry.lanes();
                 let place = either!(lanes.is_wide(), WIDE => {
-                    Shrinking::<WIDE>::new(lanes).place(hash, position.in_root, depth)
+                    plan.shrinking::<WIDE>().place(hash, position.in_root, depth)
                 });
                 (block, place)
             }
@@ -177,14 +177,14 @@ impl<S: PersistentHasher> SnapshotFile<S> {
                 Plan::Fixed(_) => either!(lanes.is_wide(), WIDE => {
                     lanes.matching::<WIDE>(words[0], place.fp)
                 }),
-                Plan::Growing(_) => either!(lanes.is_wide(), WIDE => {
-                    Shrinking::<WIDE>::new(lanes).matching(words[0], place.fp)
+                Plan::Growing(plan) => either!(lanes.is_wide(), WIDE => {
+                    plan.shrinking::<WIDE>().matching(words[0], place.fp)
                 }),
             };
             let Some(tails) = words.get(1) else { return !heads.is_empty() };
             let tails = match &self.header.plan {
                 Plan::Fixed(_) => lanes.matching_tail(*tails, place.fp),
-                Plan::Growing(_) => Shrinking::<true>::new(lanes).matching_tail(*tails, place.fp),
+                Plan::Growing(plan) => plan.shrinking::<true>().matching_tail(*tails, place.fp),
             };
             !heads.and(tails).is_empty()
         })
@@ -207,7 +207,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
         }
         let buckets = &mut words[buckets_in(&self.header.plan)];
         if let Some(shift) = age_shift(read.time, index.time()) {
-            reader.older(read.by_stamp.as_deref(), buckets, shift);
+            reader.older(buckets, shift);
         }
         Ok(buckets)
     }
@@ -299,7 +299,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
             let (block, _) = index.find(plan.roots().position(middle));
             let buckets = self.buckets(index, reader, block, &mut words)?;
             match_weight += either!(lanes.is_wide(), WIDE => {
-                let shrinking = Shrinking::<WIDE>::new(lanes);
+                let shrinking = plan.shrinking::<WIDE>();
                 let of = |bucket| shrinking.match_weight(bucket);
                 lanes.fold(buckets, of, u64::wrapping_add)
             });

@@ -3,14 +3,12 @@
 //! A [`BlockReader`] validates one block. A [`Totals`] checks that the blocks of a part are consecutive, in place and
 //! in time, and that the part's end has their number, their items and their checksums.
 
-use crate::backend::exchange::{Block, Copied, Plan};
+use crate::backend::exchange::{Block, Plan};
 use crate::backend::growing::directory::MAX_LEVELS;
-use crate::backend::growing::ledger::MAX_ON_A_BALANCE;
 use crate::layout::bucket::Lanes;
 use crate::layout::either;
 use crate::layout::shrinking::Shrinking;
 use crate::layout::stamps::Moment;
-use crate::layout::stamps::by_stamp::ByStamp;
 use crate::snapshot::error::Reason;
 use crate::snapshot::part::coverage::{Coverage, Gap};
 use crate::snapshot::part::format::{
@@ -27,14 +25,16 @@ pub struct BlockReader {
     block_bytes: u64,
     /// The number of words of a block's buckets.
     words: usize,
-    grows: bool,
+    /// The expected growth, if the filter grows.
+    growth: Option<f64>,
 }
 
 impl BlockReader {
     pub fn new(plan: &Plan) -> Self {
         let lanes = plan.geometry().lanes();
         let words = plan.geometry().words();
-        BlockReader { lanes, block_bytes: block_bytes(plan), words, grows: plan.grows() }
+        let growth = plan.grows().then(|| plan.expected_growth());
+        BlockReader { lanes, block_bytes: block_bytes(plan), words, growth }
     }
 
     pub fn block_words(&self) -> usize {
@@ -69,20 +69,10 @@ impl BlockReader {
         if let Some(bucket) = self.first_wrong(buckets, time) {
             return damaged(BLOCK_HEAD + bucket, "a bucket cannot hold this value".into());
         }
-        let Some(exhausted) = self.balance(ages, time) else {
-            let at = BLOCK_HEAD + self.words;
-            return damaged(at, "a shard cannot have put so many items on the ledger".into());
-        };
-        let copied = Copied { depth, items, exhausted };
-        let block = Block { sum, time, ..self.block(&copied, buckets) };
-        let balance = items.wrapping_sub(block.counted);
-        let most = if self.grows { MAX_ON_A_BALANCE } else { 0 };
-        if balance.unsigned_abs() > most {
-            let counted = block.counted;
+        let block = Block { depth, sum, time, ..self.block(buckets) };
+        if block.items != items {
+            let counted = block.items;
             return damaged(2, format!("{counted} fingerprints cannot stand for {items} items"));
-        }
-        if block.balance().total() != balance {
-            return damaged(2, format!("{items} items are not those of all ages together"));
         }
         Ok(block)
     }
@@ -93,31 +83,10 @@ impl BlockReader {
         time_in(self.lanes, *words).map(Some).map_err(|word| before.len() + word)
     }
 
-    /// Returns the shard's balance in the ledger, given the words after its buckets. `None` if the part of an age is
-    /// too large.
-    fn balance(&self, ages: &[u64], time: Option<Time>) -> Option<ByStamp> {
-        let mut balance = ByStamp::default();
-        let Some(Time { tick, .. }) = time else { return Some(balance) };
-        let by_age = &ages[..ages.len() - TIME_WORDS];
-        for (age, items) in by_age.iter().map(|items| items.cast_signed()).enumerate() {
-            if items.unsigned_abs() > MAX_ON_A_BALANCE {
-                return None;
-            }
-            balance.add(self.lanes.stamp_of_age(age as u64, Moment::of_tick(tick)), items);
-        }
-        Some(balance)
-    }
-
-    /// Makes the items in a shard's buckets older. `balance` is the shard's balance in a growing filter. Returns a
-    /// block with what is left of the shard, without its depth.
-    pub fn older(&self, balance: Option<&ByStamp>, words: &mut [u64], shift: AgeShift) -> Block {
-        let balance = balance.filter(|_| self.grows);
-        let exhausted =
-            balance.map_or_else(ByStamp::default, |of| shift.of_balance(self.lanes, of));
+    /// Makes the items in a shard's buckets older. Returns a block with what is left of the shard, without its depth.
+    pub fn older(&self, words: &mut [u64], shift: AgeShift) -> Block {
         shift.make_older(self.lanes, words);
-        let in_balance = exhausted.total();
-        let block = self.block(&Copied { depth: 0, items: 0, exhausted }, words);
-        Block { items: block.counted + in_balance, ..block }
+        self.block(words)
     }
 
     /// Returns the time of the block before block `number`, from the words before its checksum, if the filter forgets.
@@ -158,7 +127,7 @@ impl BlockReader {
     ) -> Result<(u32, i64), Reason> {
         let at = self.at(number);
         self.check_number(number, found)?;
-        let deepest = if self.grows { MAX_LEVELS as u64 - 1 } else { 0 };
+        let deepest = if self.growth.is_some() { MAX_LEVELS as u64 - 1 } else { 0 };
         if depth > deepest {
             let what = format!("a shard cannot have been split {depth} times");
             return Err(Reason::damaged(at + 8, what));
@@ -166,35 +135,31 @@ impl BlockReader {
         Ok((depth as u32, items.cast_signed()))
     }
 
-    /// Adds up the contents of a copied shard.
-    pub fn block(&self, copied: &Copied, buckets: &[u64]) -> Block {
-        let Copied { depth, items, .. } = *copied;
-        let mut counted = self.lanes.count_taken(buckets) as u64;
-        let mut match_weight = counted;
-        if self.grows {
+    /// Adds up the contents of a shard. The block has no depth and no time.
+    pub fn block(&self, buckets: &[u64]) -> Block {
+        let mut items = self.lanes.count_taken(buckets) as u64;
+        let mut match_weight = items;
+        if let Some(growth) = self.growth {
             let add = u64::wrapping_add;
             either!(self.lanes.is_wide(), WIDE => {
-                let shrinking = Shrinking::<WIDE>::new(self.lanes);
-                let exhausted = |bucket| shrinking.exhausted(bucket).len() as u64;
-                counted -= self.lanes.fold(buckets, exhausted, add);
+                let shrinking = Shrinking::<WIDE>::new(self.lanes, growth);
+                let void = |bucket| shrinking.void_lanes(bucket).len() as u64;
+                items -= self.lanes.fold(buckets, void, add);
                 match_weight =
                     self.lanes.fold(buckets, |bucket| shrinking.match_weight(bucket), add);
             });
         }
-        let surplus = match_weight.saturating_sub(counted);
-        let has_stamps = self.grows && self.lanes.forgets();
-        let by_stamp = has_stamps.then(|| Box::new(copied.exhausted.clone()));
-        let counted = counted as i64;
-        Block { depth, items, counted, by_stamp, surplus, time: None, sum: 0 }
+        let surplus = match_weight.saturating_sub(items);
+        Block { items: items as i64, surplus, ..Block::EMPTY }
     }
 
     /// Returns the index of the first word of the first bucket that is invalid in a filter of this kind. There rarely
     /// is one, so the first pass only finds out whether there is one, without a branch for each bucket.
     fn first_wrong(&self, words: &[u64], time: Option<Time>) -> Option<usize> {
-        let of_layout = |words: &[u64]| match self.grows {
-            false => self.lanes.fold(words, |bucket| self.lanes.wrong(bucket), BitOr::bitor),
-            true => either!(self.lanes.is_wide(), WIDE => {
-                let shrinking = Shrinking::<WIDE>::new(self.lanes);
+        let of_layout = |words: &[u64]| match self.growth {
+            None => self.lanes.fold(words, |bucket| self.lanes.wrong(bucket), BitOr::bitor),
+            Some(growth) => either!(self.lanes.is_wide(), WIDE => {
+                let shrinking = Shrinking::<WIDE>::new(self.lanes, growth);
                 let without = |bucket| shrinking.without_a_one(bucket).tops();
                 let wrong = |bucket| self.lanes.wrong(bucket) | without(bucket);
                 self.lanes.fold(words, wrong, BitOr::bitor)
@@ -269,16 +234,17 @@ impl Totals {
         self.times.add(time).ok_or_else(|| reader.too_early(number))
     }
 
-    /// Returns the end of a part with these blocks. The end begins at byte `at`.
-    pub fn end(&self, at: u64) -> End {
+    /// Returns the end of a part with these blocks, whose void lanes stand for `void` items. The end begins at byte `at`.
+    pub fn end(&self, void: u64, at: u64) -> End {
         let (blocks, items, place) = (self.blocks, self.items, self.coverage.place());
-        End { blocks, items, bytes: at + 8 * END_WORDS as u64, place, sums: self.sums.digest() }
+        let (bytes, sums) = (at + 8 * END_WORDS as u64, self.sums.digest());
+        End { blocks, items, void, bytes, place, sums }
     }
 
     /// Checks all blocks together, and compares them with the end of the part, which begins at byte `at`. Returns the
     /// coverage and the times after this part.
     pub fn finish(self, end: End, at: u64) -> Result<(Coverage, Times), Reason> {
-        if self.blocks == 0 || self.end(at) != end {
+        if self.blocks == 0 || self.end(end.void, at) != end {
             let what =
                 "the end does not match the blocks: some are missing, or are from another part";
             return Err(Reason::damaged(at, what));
@@ -308,7 +274,7 @@ mod tests {
             let mut totals = Totals::of_file(0, 1);
             let chain = (1..=depth).chain([depth]);
             chain.for_each(|depth| totals.add(depth, 0, 0).expect("the next block"));
-            let end = totals.end(0);
+            let end = totals.end(0, 0);
             assert_eq!(totals.finish(end, 0).is_ok(), is_fine);
         }
     }

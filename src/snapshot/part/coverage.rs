@@ -4,7 +4,7 @@
 //! 2^(-d) of its root, so the place where it begins is a whole number of [`UNITS`]. A place is also
 //! the cursor of a [piece](crate::snapshot::piece).
 
-use crate::backend::growing::directory::{MAX_ENTRIES, MAX_LEVELS};
+use crate::backend::growing::directory::{MAX_LEVELS, is_balanced};
 use crate::snapshot::error::Reason;
 
 /// The number of units in a root. Places are counted in these units, each of which is what a shard of the greatest
@@ -48,11 +48,6 @@ impl Coverage {
         Coverage { roots: roots as u64, place, blocks: 0, deepest: 0 }
     }
 
-    /// Begins again at an earlier place, where so many blocks end, the deepest of which has this depth.
-    pub fn back_at(&self, place: u64, blocks: u64, deepest: u32) -> Self {
-        Coverage { roots: self.roots, place, blocks, deepest }
-    }
-
     /// Adds the next block. Fails if it does not continue where the previous one ended.
     pub fn add(&mut self, depth: u32) -> Result<(), Gap> {
         let part = part_of(depth);
@@ -89,13 +84,9 @@ impl Coverage {
         self.blocks
     }
 
-    /// Whether the directory of these shards is not much larger than the shards themselves.
-    ///
-    /// The directory of a filter has at most [`MAX_ENTRIES`] entries for each shard. A file may need somewhat more,
-    /// because shards that were copied early may have been split since.
+    /// Whether the directory of these shards is [not much larger](is_balanced) than the shards themselves.
     pub fn is_balanced(&self) -> bool {
-        let entries = u128::from(self.roots) << self.deepest;
-        entries <= MAX_ENTRIES as u128 * u128::from(self.blocks) + (1 << 20)
+        is_balanced(self.roots, self.deepest, self.blocks)
     }
 }
 

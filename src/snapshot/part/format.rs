@@ -19,7 +19,7 @@
 //! | word | at byte | contents |
 //! |---|---|---|
 //! | 0 | 0 | in a file, the bytes `89 6B 6F 65 6C 0D 0A 1A`: `koel`, between bytes that a program changes if it takes the file for text. In a piece, `89 6B 6F 65 6C 70 0D 0A`: `koelp` |
-//! | 1 | 8 | the version of the format: 1 |
+//! | 1 | 8 | the version of the format: 2 |
 //! | 2 | 16 | the kind of filter: 0 for a fixed filter, 1 for a growing one |
 //! | 3 | 24 | `bits`, the size of a fingerprint: 8, 9, 10, 12, 16, 21 or 32 in narrow buckets; 18, 20, 24 or 32 in wide ones |
 //! | 4 | 32 | `buckets`, the number of buckets in a shard: 2 to 131,072, and a multiple of 512 if there is more than one shard. 8,192 in a growing filter |
@@ -44,16 +44,15 @@
 //!
 //! # Blocks
 //!
-//! The block of a shard consists of 4 words and the words of its buckets. If the filter forgets, there are 3 more
-//! words, or `ticks` + 4 more if it grows.
+//! The block of a shard consists of 4 words and the words of its buckets. If the filter forgets, there are 3 more words.
 //!
 //! | word | contents |
 //! |---|---|
 //! | 0 | the number of the block in its part: 0, 1, 2, … |
 //! | 1 | `depth`, the number of splits that led to the shard: 0 to 31. 0 in a fixed filter |
-//! | 2 | the number of items, in two's complement. In a fixed filter, this is the number of taken lanes. In a growing filter, it is the sum of two numbers: the number of taken lanes that are not exhausted, and the shard's *balance*, from -2^40 to 2^40. A lane is exhausted if the lower `suffix` bits of its fingerprint are a 1 followed by zeros. Such a lane goes to both halves of each split, so several lanes may stand for one item; the balances of all shards add up to the number of those items. (koel accepts a file in which they add up to another number, and corrects it) |
+//! | 2 | the number of items: in a fixed filter, of taken lanes; in a growing filter, of taken lanes that are not void. A lane is *void* if the lower `suffix` bits of its fingerprint are a 1 followed by zeros. Such a lane goes to both halves of each split, so several lanes may stand for one item |
 //! | 3 and on | the buckets, one after the other |
-//! | then | if the filter forgets, the [ages](#ages) |
+//! | 3 words | if the filter forgets, the [time](#ages) |
 //! | last | the checksum of all words of the block before this one |
 //!
 //! The blocks are in the order of the hashes that lead to their shards. A fixed filter has `roots`
@@ -79,17 +78,18 @@
 //! | 3 words | if the filter forgets, the [time](#ages) |
 //! | last | the checksum of all words of the block before this one |
 //!
-//! # End: 7 words
+//! # End: 8 words
 //!
 //! | word | contents |
 //! |---|---|
 //! | 0 | the bytes `6B 6F 65 6C 20 65 6E 64` (`koel end`). If they are where the number of the next block would be, there are no more blocks |
 //! | 1 | the number of blocks, at least 1 |
-//! | 2 | the sum of the blocks' numbers of items, in two's complement. Such sums, here and below, are taken modulo 2^64 |
-//! | 3 | the length of the part in bytes |
-//! | 4 | the [place](#places) where the last block ends |
-//! | 5 | the checksum of the checksums: of the header's checksum, followed by the checksums of all blocks in order |
-//! | 6 | the checksum of words 0 to 5 |
+//! | 2 | the sum of the blocks' numbers of items |
+//! | 3 | the number of items that the void lanes of the filter stand for: 0 in a fixed filter, and with a list. koel reads a greater number than that of the void lanes as that of the void lanes |
+//! | 4 | the length of the part in bytes |
+//! | 5 | the [place](#places) where the last block ends |
+//! | 6 | the checksum of the checksums: of the header's checksum, followed by the checksums of all blocks in order |
+//! | 7 | the checksum of words 0 to 6 |
 //!
 //! # Places
 //!
@@ -106,8 +106,7 @@
 //! Parts make up a filter if
 //!
 //! * the first part starts at 0, each other part starts where the one before it ends, and the last part ends at
-//!   `roots × 2^31`. (In a growing filter, shards may have been joined in between. Then a part may start earlier, at the
-//!   beginning of a block, with a block that goes beyond that end. It replaces all earlier blocks from there on),
+//!   `roots × 2^31`,
 //! * all parts have the same header, except for `start`, `turn`, the checksum, and the limit of the filter's size (word
 //!   8). The limit may change, and the limit of the last part counts,
 //! * each part has a greater turn than the one before it. An item that was in the filter before the first piece was
@@ -131,22 +130,23 @@
 //!
 //! | words | contents |
 //! |---|---|
-//! | `ticks` + 1 | only in a block of a growing filter's shard: the part of the shard's balance that belongs to each age from 0 to `ticks`, in two's complement, each from -2^40 to 2^40. The sum of these parts is the balance |
 //! | 1 | `tick`, the lower `stamp_bits` bits of the number of the tick in which the block was copied, as in stamps; plus 2^8 if the user gives numbers to ticks |
 //! | 1 | the number of ticks that had passed since some moment, which is the same for all blocks of a filter's parts. No block has a lower number than the one before it; if it has the same number, it has the same `tick` |
 //! | 1 | the number that the user gave the tick, for the user's own purposes: ages do not depend on it. 0 if there is none |
 //!
 //! A loaded filter continues from the time of the last block. An item of another block becomes older by as many ticks
-//! as passed between the two blocks, and has expired if it is then older than `ticks`. The same holds for the parts of
-//! that block's balance. The number of items in the end of a file is the sum over the blocks, each at its own time.
+//! as passed between the two blocks, and has expired if it is then older than `ticks`. The number of items in the end of
+//! a file is the sum over the blocks, each at its own time.
 //!
 //! # A bucket
 //!
 //! A bucket is *narrow* or *wide*. A narrow bucket is one word, cut into as many lanes of `bits` bits as fit, from its
 //! low end up. The bits left over are zero. An empty lane is 0. In any other lane, the lowest `stamp_bits` bits are the
 //! stamp, and the other bits, which are not all zero, are the fingerprint. In a growing filter, the upper `fbits / 2`
-//! bits of the fingerprint, rounded down, are its *anchor*, where `fbits` is `bits - stamp_bits`. `suffix` is the
-//! number of its other, lower bits, of which at least one is not zero.
+//! bits of the fingerprint, rounded down, are its *anchor*, where `fbits` is `bits - stamp_bits`; or fewer, if the
+//! expected growth `g` takes more of the other bits. `suffix` is the number of these other, lower bits, of which at least
+//! one is not zero: `fbits - fbits / 2`, or, if that is less, `3 + log2(g)`, rounded up; but at most `fbits - 4`,
+//! `fbits - 5` with 4 lanes in a bucket, or `fbits - 6` with fewer.
 //!
 //! A wide bucket is two words, both cut in the same way into lanes of `half` bits, where `half` is `bits / 2`. A lane
 //! of the first word is the *head* of a fingerprint. The same lane of the second word has the stamp in its lowest
@@ -229,7 +229,7 @@
 //!
 //! # Versions
 //!
-//! This is the first version of the format. A later version will have another number in word 1, and everything else may
+//! This is the second version of the format; no release has written the first. A later version will have another number in word 1, and everything else may
 //! be different. koel will continue to read every version that a release has written.
 
 use crate::backend::exchange::Plan;
@@ -239,7 +239,7 @@ use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
 pub(crate) const HEADER_WORDS: usize = 26;
-pub(crate) const END_WORDS: usize = 7;
+pub(crate) const END_WORDS: usize = 8;
 /// The number of words of a block before its buckets.
 pub(crate) const BLOCK_HEAD: usize = 3;
 /// The number of words of a block besides its buckets.
@@ -248,18 +248,16 @@ pub(crate) const BLOCK_WORDS: usize = BLOCK_HEAD + 1;
 pub(crate) const MAGIC: [u8; 8] = *b"\x89koel\r\n\x1a";
 pub(crate) const PIECE_MAGIC: [u8; 8] = *b"\x89koelp\r\n";
 const END: [u8; 8] = *b"koel end";
-pub(crate) const VERSION: u64 = 1;
+pub(crate) const VERSION: u64 = 2;
 
-/// The number of words of a block after its buckets, for ages and the time, in a filter that forgets.
-pub(crate) fn age_words(plan: &Plan) -> usize {
-    let lanes = plan.geometry().lanes();
-    let of_ages = if plan.grows() { usize::from(lanes.remembers()) + 1 } else { 0 };
-    if lanes.forgets() { of_ages + TIME_WORDS } else { 0 }
+/// The number of words of a block after its buckets, for the time, in a filter that forgets.
+pub(crate) fn time_words(plan: &Plan) -> usize {
+    if plan.geometry().lanes().forgets() { TIME_WORDS } else { 0 }
 }
 
 /// The number of words in a block.
 pub(crate) fn block_words(plan: &Plan) -> usize {
-    BLOCK_WORDS + plan.geometry().words() + age_words(plan)
+    BLOCK_WORDS + plan.geometry().words() + time_words(plan)
 }
 
 /// The words of a block that are its buckets.
@@ -301,7 +299,10 @@ pub(crate) type Words<const N: usize> = [u64; N];
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct End {
     pub blocks: u64,
+    /// The number of items in the blocks.
     pub items: i64,
+    /// The number of items that void lanes stand for.
+    pub void: u64,
     /// The length of the whole part.
     pub bytes: u64,
     /// The place where its last block ends.
@@ -317,25 +318,38 @@ impl End {
     }
 
     pub fn words(self) -> Words<END_WORDS> {
-        let End { blocks, items, bytes, place, sums } = self;
-        [u64::from_le_bytes(END), blocks, items.cast_unsigned(), bytes, place, sums, 0]
+        let End { blocks, items, void, bytes, place, sums } = self;
+        [u64::from_le_bytes(END), blocks, items.cast_unsigned(), void, bytes, place, sums, 0]
     }
 
     /// Returns the length of a part according to its last bytes, or `None` if these are not an end. The end is not
     /// validated.
     pub fn length_in(bytes: &[u8]) -> Option<u64> {
         let (words, _) = bytes.last_chunk::<{ 8 * END_WORDS }>()?.as_chunks::<8>();
-        (words[0] == END).then(|| u64::from_le_bytes(words[3]))
+        (words[0] == END).then(|| u64::from_le_bytes(words[4]))
     }
 
-    /// Parses an end that was read at byte `at`.
-    pub fn read(words: &mut Words<END_WORDS>, at: u64) -> Result<Self, Reason> {
+    /// Parses an end that was read at byte `at`, of a filter that may or may not have void lanes.
+    pub fn read(
+        words: &mut Words<END_WORDS>,
+        at: u64,
+        may_have_void: bool,
+    ) -> Result<Self, Reason> {
         if !Self::begins(words[0]) {
             return Err(Reason::NoEnd { at });
         }
         unseal(words).ok_or(Reason::damaged(at, "the checksum of the end is wrong"))?;
-        let [_, blocks, items, bytes, place, sums, _] = *words;
-        Ok(End { blocks, items: items.cast_signed(), bytes, place, sums })
+        let [_, blocks, items, void, bytes, place, sums, _] = *words;
+        if void > 0 && !may_have_void {
+            return Err(Reason::damaged(at + 24, "this filter has no void lanes"));
+        }
+        Ok(End { blocks, items: items.cast_signed(), void, bytes, place, sums })
+    }
+
+    /// Returns the number of items of the filter, after its last part.
+    pub fn all_items(&self) -> usize {
+        let counted = u64::try_from(self.items).unwrap_or(0);
+        counted.saturating_add(self.void).try_into().unwrap_or(usize::MAX)
     }
 }
 
@@ -361,7 +375,7 @@ mod tests {
         assert_eq!((shard, numbers_of(place)), (0, [0x48C, 0x6F7, 0x57C]));
         let (root, fraction) = mixed.scaled(3);
         let position = Stagger::FULL.position(fraction);
-        let place = Shrinking::<false>::new(lanes).place(mixed, position, 2);
+        let place = Shrinking::<false>::new(lanes, 1.0).place(mixed, position, 2);
         assert_eq!((root, position >> 62, numbers_of(place)), (0, 0b01, [0xCC, 0x141, 0x4369]));
     }
 }

@@ -6,7 +6,6 @@
 
 use crate::layout::bucket::{Lanes, Words};
 use crate::layout::stamps::Moment;
-use crate::layout::stamps::by_stamp::ByStamp;
 use crate::table::ticking::Time;
 
 /// The number of words of a time.
@@ -104,17 +103,5 @@ impl AgeShift {
             bucket[0] = new.heads;
             bucket.iter_mut().skip(1).for_each(|tails| *tails = new.tails);
         }
-    }
-
-    /// Returns the balance of a growing filter's shard after its lanes have become older.
-    pub fn of_balance(self, lanes: Lanes, balance: &ByStamp) -> ByStamp {
-        let mut older = ByStamp::default();
-        for age in 0..=u64::from(lanes.remembers()) {
-            if let Some(now) = self.age(lanes, age) {
-                let of_age = balance.figures()[lanes.stamp_of_age(age, self.then)];
-                older.add(lanes.stamp_of_age(now, self.now), of_age);
-            }
-        }
-        older
     }
 }

@@ -235,6 +235,10 @@ fn forgeries(filter: &Filter, pushed: usize) {
         let value = random.next() >> (step * 63 / steps);
         assert_eq!(forged(scene, |piece| piece.header[word::START] = value | 1), Some(OutOfOrder));
         for field in end::BLOCKS..=end::PLACE {
+            // Of the void items of a growing filter, as many are believed as there are void lanes.
+            if field == end::VOID && filter.stats().grows {
+                continue;
+            }
             assert_eq!(forged(scene, |piece| piece.end[field] ^= value | 1), Some(Damaged));
         }
         assert_eq!(forged(scene, |piece| piece.blocks[0][0] = value | 1), Some(Damaged));
@@ -314,14 +318,14 @@ fn shards_that_were_split_too_often_are_refused_by_the_last_piece() {
 fn a_piece_of_another_version_is_refused_as_that() {
     for filter in [fixed().piece_at(0, 0), split().piece_at(0, 0), list().piece_at(0, 0)] {
         let right = FilterFile::cut(filter.expect("memory").as_bytes());
-        for version in [0, 2, 3, u64::MAX] {
+        for version in [0, 1, 3, u64::MAX] {
             let mut piece = right.clone();
             piece.header[1] = version;
             let piece = piece.sealed().bytes();
             let error =
                 ConcurrentCuckooFilter::<StableHash>::loader().push(&piece).expect_err("a version");
             assert_eq!(error.kind(), UnsupportedVersion, "{error}");
-            assert!(error.to_string().contains("reads only version 1: "), "{error}");
+            assert!(error.to_string().contains("reads only version 2: "), "{error}");
         }
     }
 }

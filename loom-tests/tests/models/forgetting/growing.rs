@@ -305,18 +305,19 @@ fn a_shard_is_copied_while_a_tick_passes() {
         );
 }
 
-/// The item's lane is exhausted.
+/// The item's lane is void.
 fn without_bits(grove: &Grove) -> Mixed {
     let item = item(0, grove);
     let (shard, place) = grove.room.locate(item);
     // Two bits of stamp are below fifteen of window.
     let window = (1 << 15) - 1;
-    let exhausted = place.fp.head() & !(window << 2 | 3) | 1 << 16;
+    let void = place.fp.head() & !(window << 2 | 3) | 1 << 16;
     let locked = shard.lock_one(place.first).unwrap();
-    assert!(shard.fill_locked(&locked, place.first, Fingerprint::new(exhausted).unwrap()));
+    assert!(shard.fill_locked(&locked, place.first, Fingerprint::new(void).unwrap()));
     shard.add_items(&locked, place.first, -1);
-    let now = grove.ticking.clock().now();
-    grove.room.put_on_the_ledger(0, Lanes::of_bits(32).remembering(2).stamp_of_age(0, now), 1);
+    grove.room.add_void_items(1);
+    let site = grove.site(0);
+    site.surplus_gauge().set(1 << 15);
     item
 }
 
@@ -349,7 +350,45 @@ fn an_item_without_bits_is_refreshed_or_expires() {
 
 twins! { an_item_without_bits_is_refreshed_or_expires:
     "an item is counted that expired, or not counted" => [
-        items_go_off_the_ledger_before_their_lanes,
-        a_refresh_leaves_an_item_to_its_old_stamp,
+        void_lanes_are_counted_without_locks,
     ],
+}
+
+/// Two halves, each with an item that expires and one that stays, are joined while a tick passes.
+#[test]
+fn a_tick_passes_while_halves_are_joined() {
+    Model::new("tick and join", 30).preemptions(2).blocking().run_in::<Grove, [Mixed; 4]>(
+        |grove: &Grove| {
+            let of_half = |half: u64| {
+                let hashes = (1..).map(move |number: u64| {
+                    Mixed(half << 63 | number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 2)
+                });
+                hashes.take(2).collect::<Vec<_>>()
+            };
+            let (lower, upper) = (of_half(0), of_half(1));
+            [lower[0], upper[0]].iter().for_each(|item| grove.insert(*item));
+            grove.set_clock(2);
+            [lower[1], upper[1]].iter().for_each(|item| grove.insert(*item));
+            grove.pretend(lower[0]);
+            let entry = grove.room.entry(0, 0);
+            grove.room.split_as_seen(lower[0], 0, entry).expect("memory");
+            [lower[0], upper[0], lower[1], upper[1]]
+        },
+        &[
+            |grove, _| {
+                grove.begin_tick();
+                grove.finish_tick();
+            },
+            |grove, items| _ = grove.room.join_halves(items[0]),
+        ],
+        |grove, items| {
+            let copies = items.map(|item| grove.copies(item));
+            assert_eq!(copies, [0, 0, 1, 1], "what stays is not there once, or what expired is");
+            assert_eq!(grove.room.items(), 2, "items are counted wrong after a join and a tick");
+        },
+    );
+}
+
+twins! { a_tick_passes_while_halves_are_joined:
+    "Causality violation" => [a_shard_is_given_back_without_its_locks],
 }

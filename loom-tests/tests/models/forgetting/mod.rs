@@ -585,7 +585,7 @@ fn a_shard_is_copied_while_a_tick_passes() {
             let ticking = toy.0.room().ticking().expect("that it forgets");
             let held = ticking.pause_in_a_tick();
             let mut buckets = [0; 8];
-            let Ok(items) = toy.0.shard().copy(&mut buckets, || 0);
+            let Ok(items) = toy.0.shard().copy(&mut buckets);
             let is_first = held.time().tick == 2;
             let is_there = buckets.iter().any(|word| *word != 0);
             let expected = (i64::from(is_first), is_first);

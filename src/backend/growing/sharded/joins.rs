@@ -24,14 +24,17 @@
 //!
 //! No more often than the filter was built for after its expected growth, or than its halves did. A lane that gets a bit
 //! back matches as many of all items as before. One that has lost none matches twice as many, as any new lane does in
-//! half of the memory; and so does an exhausted one, for good. So a filter that has grown far beyond its expected
-//! growth, with items that have no bits left, keeps the shards of these.
+//! half of the memory. Shards with [void](crate::backend::growing::void) lanes are not joined.
+//!
+//! # What stays?
+//!
+//! The directory keeps its size, some 0.05 % of the largest that the filter had. No join leaves so few shards that a
+//! directory of this depth would be refused in a file.
 
 use crate::backend::growing::directory::SeenEntry;
 use crate::backend::growing::join::Whole;
 use crate::backend::growing::sharded::Sharded;
 use crate::backend::growing::site::Entry;
-use crate::backend::growing::until_split::Shared;
 use crate::layout::geometry::Mixed;
 use crate::layout::sizing::{rate_of_a_lane, unsplit_load};
 use crate::rule::rule;
@@ -62,11 +65,6 @@ impl<const WIDE: bool> Sharded<WIDE> {
     }
 
     fn join_alone(&self, cursor: u64, most: usize) -> Option<u64> {
-        let Shared { ledger, tables, shrinking, .. } = &self.shared;
-        // In a filter that forgets, they expire.
-        if cursor == 0 && !self.geometry.lanes().forgets() && ledger.may_be_empty() {
-            ledger.erase_leftovers(tables, shrinking);
-        }
         let mut whole = None;
         let mut next = Some(Mixed(cursor));
         for _ in 0..most.max(1) {
@@ -81,10 +79,8 @@ impl<const WIDE: bool> Sharded<WIDE> {
             next = self.directory.end(seen);
         }
         if next.is_none() {
-            // A split may have made a longer list that it has not used yet.
-            let alone = || Some(ledger.splits.write());
-            let _no_split = rule!("a_directory_becomes_shallower_during_a_split", alone(), None);
-            self.directory.become_shallower();
+            let _alone = self.growth.lock();
+            self.shared.tables.give_back_unused();
         }
         next.map(|hash| hash.0)
     }
@@ -137,15 +133,14 @@ impl<const WIDE: bool> Sharded<WIDE> {
         if rule!("shards_are_joined_while_they_are_copied", no_copy.is_none(), false) {
             return false;
         }
-        // As in a split, no leftovers are erased meanwhile.
-        let _like_a_split = self.shared.ledger.splits.read();
         let (Ok(lower_locked), Ok(upper_locked)) = (in_lower.lock_all(), in_upper.lock_all())
         else {
             return false;
         };
         let (lower_half, upper_half) = ((in_lower, &lower_locked), (in_upper, &upper_locked));
-        let exhausted: usize = sites.iter().map(|site| site.exhausted(shrinking)).sum();
-        if items() + exhausted as i64 > most
+        if items() > most
+            || sites.iter().any(|site| site.void_lanes(shrinking, None) > 0)
+            || !self.directory.allows_join()
             || !whole.find_places(lower_half, upper_half, shrinking)
         {
             return false;
@@ -156,12 +151,13 @@ impl<const WIDE: bool> Sharded<WIDE> {
             return false;
         }
         whole.store(lower_half, upper_half, figures.counted, || {
-            self.shared.ledger.unite(sites, figures.surplus);
+            sites[0].surplus_gauge().set(figures.surplus);
+            sites[1].surplus_gauge().set(0);
             self.directory.unite(lower, Entry::new(sites[0], depth));
-            self.has_joined.set(1);
         });
         drop(lower_locked);
-        let _alone = self.purchases.lock();
+        rule!("a_shard_is_given_back_without_its_locks", (), drop(upper_locked));
+        let _alone = self.growth.lock();
         self.shared.tables.take_out_of_use(sites[1]);
         true
     }

@@ -9,20 +9,19 @@
 //! buckets correspond to each other, and the entries are merged bucket by bucket. If a shard is full, or another thread
 //! has split it, the rest of the copy is converted for its halves.
 //!
-//! A lane that goes to both halves of a split copy becomes several entries of one item; only the first of
-//! them deposits an item in the [ledger](crate::backend::growing::ledger). Every lane keeps its place in its
-//! bucket, so one bit per lane of the copy is enough to record whether the lane has been counted.
+//! A lane that goes to both halves of a split copy becomes several entries of one item; only the first of them adds to
+//! the number of [void items](crate::backend::growing::void). Every lane keeps its place in its bucket, so one bit per
+//! lane of the copy is enough to record whether the lane has been counted.
 //!
 //! An entry counts as an item unless it was covered in each of its shards. If one of the shards has no room
 //! for it, the entry is refused, and the lanes that were added stay: another thread may have relied on them
 //! for an item of its own.
 
 use crate::backend::growing::sharded::{Leased, Sharded};
-use crate::backend::growing::until_split::WasSplit;
+use crate::backend::growing::until_split::{Shared, WasSplit};
 use crate::backend::incoming::{IncomingShard, MergeReport, Unplaced, zeros};
 use crate::error::union::Reason;
 use crate::layout::geometry::Mixed;
-use crate::layout::stamps::by_stamp::ByStamp;
 use crate::rule::rule;
 use crate::shard::merge::Merged;
 
@@ -112,44 +111,30 @@ impl<const WIDE: bool> Sharded<WIDE> {
         counted: &mut [u64],
         report: &mut MergeReport,
     ) -> Result<Option<Unplaced>, WasSplit> {
-        let (lanes, shrinking) = (self.geometry.lanes(), &self.shared.shrinking);
-        let ledger = &self.shared.ledger;
-        // While this is held, no exhausted lanes are erased as leftovers.
-        let like_a_split = || Some(ledger.splits.read());
-        let _like_a_split = rule!("an_entry_comes_while_a_filter_is_cleared", like_a_split(), None);
+        let Shared { shrinking, void, .. } = &self.shared;
+        let _like_a_split = void.splits.read();
         let locked = shard.lock_all()?;
         let site = self.site(shard.lease().seen);
-        let (mut surplus, mut exhausted) = (0i64, ByStamp::default());
+        let (mut surplus, mut newly_void) = (0i64, 0);
         let unplaced = incoming.merge(next, shard, |place, top| {
             let counted = &mut counted[place.first.0 as usize];
             let is_first =
                 rule!("an_entry_counts_in_each_of_its_shards", *counted & top == 0, true);
             let lost = shrinking.lost_by(place.fp);
-            let is_exhausted = shrinking.is_exhausted(lost);
-            let merged = shard.merge_entry(&locked, place, !is_exhausted);
+            let is_void = shrinking.is_void(lost);
+            let merged = shard.merge_entry(&locked, place, !is_void);
             let is_new = match merged {
                 Merged::Added => is_first,
-                Merged::Coarsened { before, .. } => {
+                Merged::Coarsened { before } => {
                     // `before` was counted by its stripe.
                     surplus -= (1 << shrinking.lost_by(before)) - 1;
-                    shard.add_items(&locked, place.first, -i32::from(is_exhausted));
+                    shard.add_items(&locked, place.first, -i32::from(is_void));
                     true
                 }
                 Merged::Covered | Merged::NoRoom => return merged,
             };
-            surplus += (1 << lost) - i64::from(!is_exhausted);
-            if is_exhausted {
-                rule!(
-                    "nobody_knows_that_an_entry_is_in_several_shards",
-                    ledger.expect_leftovers(),
-                    ()
-                );
-                let stamp = match merged {
-                    Merged::Coarsened { stamp, .. } => stamp,
-                    _ => lanes.stamp_of(place.fp),
-                };
-                exhausted.add(stamp, i64::from(is_new));
-            }
+            surplus += (1 << lost) - i64::from(!is_void);
+            newly_void += u64::from(is_void && is_new);
             if let Merged::Added = merged {
                 report.added += usize::from(is_first);
                 *counted |= top;
@@ -157,7 +142,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
             merged
         });
         site.surplus_gauge().add(surplus);
-        ledger.deposit(site, &exhausted);
+        void.add(newly_void);
         Ok(unplaced)
     }
 }

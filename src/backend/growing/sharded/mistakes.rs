@@ -4,7 +4,6 @@
 use crate::backend::exchange::Copied;
 use crate::backend::growing::sharded::Sharded;
 use crate::backend::growing::site::Entry;
-use crate::layout::stamps::by_stamp::ByStamp;
 use std::cell::RefCell;
 
 /// The first hash of a shard, its entry, and the first hash of the next shard.
@@ -29,16 +28,16 @@ impl<const WIDE: bool> Sharded<WIDE> {
         }
         let found = LISTED.with_borrow(|list| list.iter().find(|it| it.0 == hash).copied());
         let (_, entry, end) = found.expect("a shard");
-        let Ok(items) = self.shared.tables.at(entry).shard::<false>().copy(buckets, || 0);
+        let Ok(items) = self.shared.tables.at(entry).shard::<false>().copy(buckets);
         *next = end;
-        Some(Copied { depth: entry.depth(), items, exhausted: ByStamp::default() })
+        Some(Copied { depth: entry.depth(), items })
     }
 
     /// Copies only the first shard.
     pub(super) fn copy_first(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied> {
         let first = self.directory.shards().next().expect("a shard");
-        let Ok(items) = self.shared.tables.at(first.entry()).shard::<false>().copy(buckets, || 0);
+        let Ok(items) = self.shared.tables.at(first.entry()).shard::<false>().copy(buckets);
         *next = None;
-        Some(Copied { depth: 0, items, exhausted: ByStamp::default() })
+        Some(Copied { depth: 0, items })
     }
 }

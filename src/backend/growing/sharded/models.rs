@@ -4,7 +4,6 @@ use crate::backend::growing::sharded::Sharded;
 use crate::backend::growing::site::{Entry, Site};
 use crate::error::Full;
 use crate::layout::geometry::Mixed;
-use crate::layout::stamps::by_stamp::ByStamp;
 
 impl<const WIDE: bool> Sharded<WIDE> {
     /// Returns the site of the shard with this number.
@@ -13,18 +12,10 @@ impl<const WIDE: bool> Sharded<WIDE> {
         self.shared.tables.all_from(shard).next().map(|(_, site)| site)
     }
 
-    /// Calls `act` while no leftover lanes are erased.
+    /// Adds to the number of void items.
     #[doc(hidden)]
-    pub fn as_in_a_split(&self, act: impl FnOnce()) {
-        let _a_split = self.shared.ledger.splits.read();
-        act();
-    }
-
-    /// Deposits items whose exhausted lanes are in the shard with this number in the ledger.
-    #[doc(hidden)]
-    pub fn put_on_the_ledger(&self, shard: usize, stamp: usize, items: i64) {
-        let site = self.site_of(shard).expect("a shard");
-        self.shared.ledger.deposit(site, &ByStamp::only(stamp, items));
+    pub fn add_void_items(&self, items: u64) {
+        self.shared.void.add(items);
     }
 
     /// Returns the entry of the shard with this number at this depth.
@@ -49,12 +40,6 @@ impl<const WIDE: bool> Sharded<WIDE> {
         let upper = self.directory.is_upper(seen);
         let [lower, upper] = if upper { [other, seen] } else { [seen, other] };
         self.join(lower, upper, &mut None)
-    }
-
-    /// Brings a shorter list of the directory into use.
-    #[doc(hidden)]
-    pub fn become_shallower(&self) {
-        self.directory.become_shallower();
     }
 
     /// Returns the number of shards that splits have added.

@@ -11,7 +11,7 @@ use crate::error::{Full, FullKind};
 use crate::layout::geometry::{Mixed, Place, SHARD_BUCKETS};
 use crate::layout::roots::Parts;
 use crate::layout::sizing::rate_of_a_lane;
-use crate::layout::stamps::by_stamp::ByStamp;
+use crate::layout::stamps::{ByStamp, STAMPS};
 use crate::rule::rule;
 
 /// The number of shards from which the rate is estimated, if there are more: a power of two.
@@ -32,43 +32,43 @@ impl<const WIDE: bool> Sharded<WIDE> {
     }
 
     pub fn items(&self) -> usize {
-        (self.shared.tables.items() + self.shared.ledger.total()).try_into().unwrap_or(0)
+        let counted = self.shared.tables.items().max(0) as u64;
+        (counted + self.shared.void.number()).try_into().unwrap_or(usize::MAX)
+    }
+
+    /// Returns the number of items that void lanes stand for.
+    pub fn void_items(&self) -> u64 {
+        self.shared.void.number()
     }
 
     pub fn clear(&self) {
-        let ledger = &self.shared.ledger;
-        let (mut next, mut balances) = (Some(Mixed(0)), ByStamp::default());
+        let void = &self.shared.void;
+        let no_split = || Some(void.splits.write());
+        let _no_split = rule!("a_shard_is_split_during_a_clear", no_split(), None);
+        let mut next = Some(Mixed(0));
         while let Some(hash) = next {
             let seen = self.directory.look_up(hash);
-            let mut empty = || balances.add_all(&ledger.set_aside(self.site(seen)));
-            let nothing = || rule!("a_clear_records_after_its_locks", empty(), ());
-            // If the shard has been split meanwhile, its halves are next.
-            let cleared = self.shard(seen).clear(nothing);
-            let is_done = cleared.is_ok();
-            if rule!("a_clear_goes_on_after_a_split", is_done, true) {
+            let nothing = || self.site(seen).surplus_gauge().set(0);
+            // If the shard has been joined meanwhile, the whole is cleared.
+            let is_done = self.shard(seen).clear(nothing).is_ok();
+            if rule!("a_clear_goes_on_after_a_join", is_done, true) {
                 next = self.directory.end(seen);
-                rule!("a_clear_records_after_its_locks", (), {
-                    loom::thread::yield_now();
-                    empty();
-                });
             }
         }
-        ledger.take_off(&balances);
+        void.limit(0);
     }
 
     pub fn heap_bytes(&self) -> usize {
         size_of::<AnySharded>() + self.directory.heap_bytes() + self.shared.tables.heap_bytes()
     }
 
-    /// Returns the number of items with each stamp.
+    /// Returns the number of lanes with each stamp.
     pub fn items_by_stamp(&self) -> ByStamp {
-        let Shared { ledger, tables, shrinking, .. } = &self.shared;
-        let (mut items, lanes) = (ledger.items(), shrinking.lanes());
+        let Shared { tables, shrinking, .. } = &self.shared;
+        let (mut items, lanes) = ([0; STAMPS], shrinking.lanes());
         let shards = tables.sites_from(0).map(|(_, site)| site.shard::<WIDE>());
         for words in shards.flat_map(|shard| shard.all_words()) {
-            let exhausted = shrinking.exhausted(words).tops();
-            let counted = lanes.set_of(lanes.taken(words.heads).tops() & !exhausted);
-            counted.for_each(|lane| items.add(lanes.stamp(words, lane), 1));
+            lanes.taken(words.heads).for_each(|lane| items[lanes.stamp(words, lane)] += 1);
         }
         items
     }
@@ -168,12 +168,6 @@ impl<const WIDE: bool> Shards for Sharded<WIDE> {
         Ok(self.locate(lease.seen.hash()))
     }
 
-    #[cold]
-    fn perhaps_empty(&self) {
-        let Shared { ledger, tables, shrinking, .. } = &self.shared;
-        ledger.clear_if_empty(tables, shrinking);
-    }
-
     #[inline(always)]
     fn fetch(&self, hash: Mixed) -> (SeenEntry<'_>, Place) {
         let (shard, place) = self.locate(hash);
@@ -210,12 +204,7 @@ impl<const WIDE: bool> Shards for Sharded<WIDE> {
                 }
             });
             // If the shard has been split meanwhile, its halves are copied one after the other.
-            let mut exhausted = ByStamp::default();
-            let others = || {
-                exhausted = self.shared.balance(self.site(seen));
-                exhausted.total()
-            };
-            let copied = self.shard(seen).copy(buckets, others);
+            let copied = self.shard(seen).copy(buckets);
             rule!("a_save_passes_over_a_shard_that_was_split", (), {
                 *next = self.directory.end(seen).map(|hash| hash.0);
             });
@@ -231,7 +220,7 @@ impl<const WIDE: bool> Shards for Sharded<WIDE> {
                     seen,
                     self.directory.look_up(seen.hash())
                 );
-                return Some(Copied { depth: copy.depth(), items, exhausted });
+                return Some(Copied { depth: copy.depth(), items });
             }
         }
     }
@@ -251,12 +240,6 @@ impl<const WIDE: bool> Shards for Sharded<WIDE> {
             shard.insert_exhaustively(place).is_ok_and(|inserted| inserted)
                 || self.insert_listed(hash).is_ok()
         })
-    }
-
-    fn joined_before(&self, next: u64) -> Option<(u64, usize, u32)> {
-        let seen = self.directory.look_up(Mixed(next));
-        let (first, index) = self.directory.start(seen)?;
-        (self.has_joined.get() != 0 && first.0 != next).then_some((first.0, index, seen.depth()))
     }
 
     fn item_in(&self, next: u64) -> Mixed {

@@ -1,12 +1,12 @@
 //! When a split is refused: whether splitting a full shard helps the item that found no room.
 //!
 //! A split doubles the memory of a shard. It sends each lane to one of the two halves, by the next bit of the
-//! lane's hash; an [exhausted](crate::layout::shrinking) lane, which has no bit left, goes to both. So a
+//! lane's hash; a [void](crate::layout::shrinking) lane, which has no bit left, goes to both. So a
 //! split makes room if the shard is full of lanes that it can tell apart. In three cases it does not, and the
 //! item is refused:
 //!
 //! 1. **Copies.** Every lane of the item's two buckets matches the item. Such a lane either has the item's
-//!    own next bit or is exhausted, so all of them follow the item into its half, and both buckets are full
+//!    own next bit or is void, so all of them follow the item into its half, and both buckets are full
 //!    again, however often the shard is split. (An item is
 //!    [refused](crate::layout::shrinking::Shrinking::takes_another) when it has half as many copies, so these
 //!    lanes belong to several items.)
@@ -19,7 +19,7 @@
 //!    a few of them double the filter again and again. So a shard that is less than half full is split only
 //!    while the filter has few shards, or has an eighth of all its slots taken.
 //!
-//! 3. **Too few lanes can be told apart.** Each half keeps all exhausted lanes and half of the others. If
+//! 3. **Too few lanes can be told apart.** Each half keeps all void lanes and half of the others. If
 //!    lanes with bits left take a quarter of the slots, each half has an eighth of its slots free afterwards,
 //!    on average. With fewer such lanes, a split gains less than that, and the next one still less, while
 //!    each doubles the memory. In a crowd, half of the lanes must have bits left.
@@ -31,7 +31,7 @@
 //! # Cost
 //!
 //! One counter per stripe is read. If their sum is less than half of the slots, so are all words of the
-//! shard, unless it has no exhausted lanes. Meanwhile, and while it searches for room once more, a refusal
+//! shard, unless it has no void lanes. Meanwhile, and while it searches for room once more, a refusal
 //! holds the locks of the item's two stripes and no other lock of the shard, for some microseconds. In a
 //! crowd, all counters of the filter are summed, which takes a millisecond at a billion items.
 
@@ -42,13 +42,13 @@ use crate::shard::lease::Lease;
 use crate::table::stripe::Locks;
 
 /// Checks whether the item would probably find room if the shard were split. The error is the reason why not.
-/// `exhausted` returns the number of exhausted lanes of the shard, and `is_dense` whether the filter may be
+/// `void` returns the number of void lanes of the shard, and `is_dense` whether the filter may be
 /// split further for a crowd.
 pub fn split_helps<L: Lease>(
     shard: Shard<'_, L>,
     locked: &impl Locks,
     place: Place,
-    exhausted: impl FnOnce() -> usize,
+    void: impl FnOnce() -> usize,
     is_dense: impl FnOnce() -> bool,
 ) -> Result<(), FullKind> {
     let in_a_bucket = shard.lanes().slots();
@@ -61,7 +61,7 @@ pub fn split_helps<L: Lease>(
     if 2 * told_apart >= slots {
         return Ok(());
     }
-    let taken = told_apart + exhausted() as i64;
+    let taken = told_apart + void() as i64;
     let helps = if 2 * taken >= slots {
         4 * told_apart >= slots
     } else {

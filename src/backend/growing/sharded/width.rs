@@ -10,8 +10,8 @@ use crate::error::{Full, Reason};
 use crate::layout::bucket::Lanes;
 use crate::layout::geometry::Mixed;
 use crate::layout::sizing::GrowthPlan;
+use crate::layout::stamps::ByStamp;
 use crate::layout::stamps::Moment;
-use crate::layout::stamps::by_stamp::ByStamp;
 use crate::sync::RwLockReadGuard;
 use crate::table::Table;
 use crate::table::ticking::{SweepTarget, Ticking};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 impl AnySharded {
     pub(crate) fn new(plan: GrowthPlan) -> Result<Self, Reason> {
         let (directory, tables) = Self::first(&plan)?;
-        Ok(Self::with(plan, directory, tables))
+        Ok(Self::with(plan, directory, tables, 0))
     }
 
     /// Makes the backend with all shards at this depth, as if they had been split while they were empty.
@@ -37,17 +37,22 @@ impl AnySharded {
         let no_memory = |bytes| Reason::OutOfMemory { bytes };
         let table = Table::new(plan.geometry.with_shards(shards)).map_err(no_memory)?;
         let tables = Tables::restore(plan.geometry.shards(), table, shards).map_err(no_memory)?;
-        Self::gathered(plan, tables, std::iter::repeat_n(depth, shards))
+        Self::gathered(plan, tables, std::iter::repeat_n(depth, shards), 0)
             .map_err(|_| no_memory(least))
     }
 
     /// Makes the backend from the shards of a file, which are in one table in the order of these blocks.
-    pub fn restore(plan: GrowthPlan, table: Table, blocks: &[Block]) -> Result<Self, usize> {
+    pub fn restore(
+        plan: GrowthPlan,
+        table: Table,
+        blocks: &[Block],
+        void: u64,
+    ) -> Result<Self, usize> {
         let tables = Tables::restore(plan.geometry.shards(), table, blocks.len())?;
         for ((_, site), block) in tables.sites_from(0).zip(blocks) {
-            site.record(block.surplus, &block.balance());
+            site.surplus_gauge().set(block.surplus);
         }
-        Self::gathered(plan, tables, blocks.iter().map(|block| block.depth))
+        Self::gathered(plan, tables, blocks.iter().map(|block| block.depth), void)
     }
 
     /// Makes the backend from the shards that are in use in these tables, with their figures. They are in the
@@ -56,16 +61,17 @@ impl AnySharded {
         plan: GrowthPlan,
         tables: Tables,
         depths: impl Iterator<Item = u32> + Clone,
+        void: u64,
     ) -> Result<Self, usize> {
         let directory =
             Directory::restore(plan.roots(), &tables, depths).ok_or(tables.heap_bytes())?;
-        Ok(Self::with(plan, directory, tables))
+        Ok(Self::with(plan, directory, tables, void))
     }
 
-    fn with(plan: GrowthPlan, directory: Directory, tables: Tables) -> Self {
+    fn with(plan: GrowthPlan, directory: Directory, tables: Tables, void: u64) -> Self {
         match plan.geometry.lanes().is_wide() {
-            false => AnySharded::Narrow(Sharded::new(plan, directory, tables)),
-            true => AnySharded::Wide(Sharded::new(plan, directory, tables)),
+            false => AnySharded::Narrow(Sharded::new(plan, directory, tables, void)),
+            true => AnySharded::Wide(Sharded::new(plan, directory, tables, void)),
         }
     }
 
@@ -108,6 +114,11 @@ impl AnySharded {
     /// Joins all shards that leave enough room, unless another thread joins shards.
     pub fn join_all_if_alone(&self) {
         on_width!(self, shards => shards.join_all_if_alone());
+    }
+
+    /// Returns the number of items that void lanes stand for.
+    pub fn void_items(&self) -> u64 {
+        on_width!(self, shards => shards.void_items())
     }
 
     /// Returns the memory held, including `self`.

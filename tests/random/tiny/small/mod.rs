@@ -39,7 +39,7 @@ pub fn layouts() -> &'static [Layout] {
     rounds(&FEW_LAYOUTS, &LAYOUTS)
 }
 
-/// The layout that tells all items of a test apart. Its windows are exhausted after 15 splits.
+/// The layout that tells all items of a test apart. Its lanes become void after 15 splits.
 pub const EXACT: Layout = LAYOUTS[6];
 
 impl Layout {
@@ -80,7 +80,8 @@ pub fn loaded(filter: &Filter) -> Filter {
     let report = filter.write_to(&mut file).expect("memory");
     assert_eq!(report.bytes, file.len() as u64);
     let loaded = Filter::read_from(&file[..]).expect("a saved filter can be loaded");
-    assert_eq!(loaded.len(), report.items, "the loaded filter has another length");
+    // Lanes that become void during a save are counted twice, and put right.
+    assert!(loaded.len() <= report.items, "the loaded filter has more items");
     // One that is mostly empty shrinks.
     assert!(loaded.stats().shards <= report.shards);
     loaded

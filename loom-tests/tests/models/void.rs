@@ -1,0 +1,106 @@
+//! Items whose lanes have no bits left.
+
+use crate::grove::{Grove, ROOT, item};
+use crate::toy::Model;
+use koel_under_loom::internals::{Bucket, Fingerprint, Mixed, Shards, act};
+
+/// The suffix of a lane, with the last `1`.
+const SUFFIX: u32 = 1 << 16;
+
+/// Fills a lane of the item's shard, with a fingerprint that has lost all bits but `left`, and which the item matches.
+fn fill_with_bits(grove: &Grove, item: Mixed, bucket: Bucket, left: u32) {
+    let (shard, place) = grove.shard(item);
+    let last = SUFFIX >> 1 >> left;
+    let fp = place.fp.head() & !(2 * last - 1) | last;
+    let locked = shard.lock_one(bucket).unwrap();
+    assert!(shard.fill_locked(&locked, bucket, Fingerprint::new(fp).unwrap()));
+    if left == 0 {
+        shard.add_items(&locked, bucket, -1);
+    }
+}
+
+/// Fills a lane of the item with one bit left, in a shard that counts as half full.
+fn with_one_bit(grove: &Grove) -> Mixed {
+    let item = item(1, 1);
+    fill_with_bits(grove, item, grove.shard(item).1.first, 1);
+    grove.pretend(item);
+    item
+}
+
+/// A split takes the last bit of an item, which is removed at the same time.
+#[test]
+fn an_item_that_loses_its_last_bit_is_removed() {
+    Model::new("removal and last bit", 40).blocking().preemptions(2).run_in::<Grove, Mixed>(
+        with_one_bit,
+        &[
+            |grove, item| grove.split(*item, ROOT),
+            |grove, item| {
+                let removed = act(&grove.room, *item, Shards::remove);
+                assert!(removed, "an item without bits was not removed");
+            },
+        ],
+        |grove, _| assert_eq!(grove.room.items(), 0, "items are counted wrong"),
+    );
+}
+
+twins! { an_item_that_loses_its_last_bit_is_removed:
+    "an item without bits was not removed" => [a_void_lane_is_not_counted],
+}
+
+/// Two lanes that stand for one item, which two threads remove.
+#[test]
+fn a_void_item_is_removed_once() {
+    Model::new("removals of a void item", 8).blocking().preemptions(2).run_in::<Grove, Mixed>(
+        |grove: &Grove| {
+            let item = item(0, 1);
+            let (_, place) = grove.shard(item);
+            [place.first, place.second]
+                .iter()
+                .for_each(|bucket| fill_with_bits(grove, item, *bucket, 0));
+            // One for each thread, and one to be left: what they take is counted in the number.
+            grove.room.add_void_items(3);
+            item
+        },
+        &[
+            |grove, item| assert!(act(&grove.room, *item, Shards::remove)),
+            |grove, item| assert!(act(&grove.room, *item, Shards::remove)),
+        ],
+        |grove, item| {
+            assert_eq!(grove.room.items(), 1, "items are counted wrong");
+            assert!(act(&grove.room, *item, Shards::remove), "an item was not removed");
+            let more = act(&grove.room, *item, Shards::remove);
+            assert!(!more, "more void items were removed than there were");
+        },
+    );
+}
+
+twins! { a_void_item_is_removed_once:
+    "more void items were removed than there were" => [
+        more_void_items_are_removed_than_there_are,
+    ],
+}
+
+/// While the filter is cleared, an item comes and loses its last bit.
+#[test]
+fn an_item_that_loses_its_last_bit_after_a_clear_is_counted() {
+    Model::new("clear and last bit", 20).blocking().preemptions(3).run_in::<Grove, Mixed>(
+        |_: &Grove| item(1, 1),
+        &[
+            |grove, _| grove.room.clear(),
+            |grove, _| {
+                let item = with_one_bit(grove);
+                // The clear may have taken the item away.
+                let _ = grove.split_as_seen(item, 0, ROOT);
+            },
+        ],
+        |grove, item| {
+            let copies = grove.copies(*item);
+            let counted = grove.room.items() % 8;
+            assert_eq!(copies, counted, "a void item is not counted, or counted and not there");
+        },
+    );
+}
+
+twins! { an_item_that_loses_its_last_bit_after_a_clear_is_counted:
+    "a void item is not counted, or counted and not there" => [a_shard_is_split_during_a_clear],
+}

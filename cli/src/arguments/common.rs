@@ -2,7 +2,7 @@
 
 use crate::arguments::urls::{URL_HELP, UrlForm};
 use crate::arguments::values::{
-    delimiter, field, line_size, number, period, rate, seconds, seed, size, threads,
+    delimiter, field, line_size, memory, number, period, rate, seconds, seed, threads,
 };
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
@@ -26,8 +26,9 @@ pub struct Input {
     /// Compare lines with the carriage return before their newline
     ///
     /// Without it, a line that ends in CR LF equals the same line that ends in LF, and the one that
-    /// came first is written as it is. A state does not remember this option.
-    #[arg(long, conflicts_with = "zero")]
+    /// came first is written as it is. A state does not remember this option. With --zero, carriage returns are
+    /// always part of a line, so it changes nothing there.
+    #[arg(long)]
     pub keep_cr: bool,
 
     /// Compare lines by their N-th field only; the first is 1
@@ -101,7 +102,7 @@ pub struct Making {
     #[arg(long, value_name = "P", value_parser = rate, allow_hyphen_values = true)]
     pub rate: Option<f64>,
 
-    /// Number of distinct lines to expect; more are accepted
+    /// Number of distinct lines to expect, such as 5000000 or 5M; more are accepted
     ///
     /// This saves the time and up to half of the memory that growing takes. The rate is planned for
     /// up to four times as many lines; with still more, it rises above --rate, which is reported.
@@ -112,8 +113,8 @@ pub struct Making {
     #[arg(long, value_name = "N", value_parser = number, allow_hyphen_values = true)]
     pub capacity: Option<u64>,
 
-    /// Memory limit for the lines seen; it is an error to need more
-    #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
+    /// Memory limit for the lines seen, at least 256K; it is an error to need more
+    #[arg(long, value_name = "SIZE", value_parser = memory, allow_hyphen_values = true)]
     pub max_memory: Option<u64>,
 
     /// Seed of a new state, for states that koel merge is to unite: the same number for each

@@ -1,7 +1,7 @@
 //! The arguments of `koel query`, `koel add`, `koel merge` and `koel forget`.
 
 use crate::arguments::common::{Files, Input, Making, Output, Reporting, Waiting};
-use crate::arguments::values::size;
+use crate::arguments::values::memory;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
@@ -89,8 +89,8 @@ pub struct Merge {
     #[arg(value_name = "STATE", required = true, value_hint = ValueHint::FilePath)]
     pub states: Vec<PathBuf>,
 
-    /// Memory limit for OUT; it is an error to need more
-    #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
+    /// Memory limit for OUT, at least 256K; it is an error to need more
+    #[arg(long, value_name = "SIZE", value_parser = memory, allow_hyphen_values = true)]
     pub max_memory: Option<u64>,
 
     #[command(flatten)]

@@ -1,10 +1,16 @@
-//! What is given to an option, as text: numbers, sizes, rates and times.
+//! Values of options, parsed from text: numbers, sizes, rates and times. An error completes the sentence of clap, "invalid
+//! value for this option".
 
-/// A whole number: 1000000, 1_000_000, 1e6.
+/// A whole number: 1000000, 1_000_000, 1M, 1e6. Unlike those of a [`size`], its units are powers of a thousand.
 pub fn number(text: &str) -> Result<u64, String> {
-    let bad = || String::from("a whole number, such as 1000000, 1_000_000 or 1e6");
-    let text = text.replace('_', "");
-    match text.split_once(['e', 'E']) {
+    let bad = || String::from("it must be a whole number, such as 1000000, 1_000_000, 1M or 1e6");
+    let text = text.replace('_', "").to_ascii_uppercase();
+    let zeros = ["K", "M", "G", "T"].iter().position(|unit| text.ends_with(unit));
+    if let Some(unit) = zeros {
+        let digits: u64 = text[..text.len() - 1].parse().map_err(|_| bad())?;
+        return digits.checked_mul(1_000_u64.pow(unit as u32 + 1)).ok_or_else(bad);
+    }
+    match text.split_once('E') {
         None => text.parse().map_err(|_| bad()),
         Some((digits, zeros)) => {
             let zeros = zeros.parse().ok().and_then(|zeros| 10_u64.checked_pow(zeros));
@@ -17,7 +23,7 @@ pub fn number(text: &str) -> Result<u64, String> {
 /// The same, and more than zero.
 pub fn positive(text: &str) -> Result<u64, String> {
     match number(text)? {
-        0 => Err(String::from("more than 0")),
+        0 => Err(String::from("it must be more than 0")),
         number => Ok(number),
     }
 }
@@ -26,7 +32,7 @@ pub fn positive(text: &str) -> Result<u64, String> {
 pub fn field(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(field @ 1..) => Ok(field),
-        _ => Err(String::from("a number from 1; 1 is the first field")),
+        _ => Err(String::from("it must be a number from 1; 1 is the first field")),
     }
 }
 
@@ -38,20 +44,31 @@ pub fn delimiter(text: &str) -> Result<u8, String> {
         b"\\0" => Ok(0),
         b"\\\\" => Ok(b'\\'),
         [byte] => Ok(*byte),
-        _ => Err(String::from("one byte, such as , or ; or \\t for a tab")),
+        _ => Err(String::from("it must be one byte, such as , or ; or \\t for a tab")),
+    }
+}
+
+/// The least memory that a filter of the default capacity begins with, at any rate, is a little more than half of this.
+pub const LEAST_MEMORY: u64 = 256 << 10;
+
+/// Bytes for the lines seen.
+pub fn memory(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        bytes @ LEAST_MEMORY.. => Ok(bytes),
+        _ => Err(String::from("it must be at least 256K")),
     }
 }
 
 pub fn threads(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(threads @ 1..=256) => Ok(threads),
-        _ => Err(String::from("a number from 1 to 256")),
+        _ => Err(String::from("it must be a number from 1 to 256")),
     }
 }
 
 /// Bytes: 65536, 64K, 64M, 64G.
 pub fn size(text: &str) -> Result<u64, String> {
-    let bad = || String::from("a number of bytes, or of K, M or G: 65536, 64K, 1M, 2G");
+    let bad = || String::from("it must be a number of bytes, or of K, M or G: 65536, 64K, 1M, 2G");
     let upper = text.to_ascii_uppercase();
     let digits = upper.trim_end_matches('B').trim_end_matches('I');
     let (digits, unit) = match digits.strip_suffix(['K', 'M', 'G', 'T']) {
@@ -68,39 +85,45 @@ pub fn size(text: &str) -> Result<u64, String> {
     };
     let number: u64 = digits.parse().map_err(|_| bad())?;
     let bytes = number.checked_mul(1 << shift).ok_or_else(bad)?;
-    if bytes == 0 { Err(String::from("a number of bytes, and more than 0")) } else { Ok(bytes) }
+    if bytes == 0 {
+        Err(String::from("it must be a number of bytes, and more than 0"))
+    } else {
+        Ok(bytes)
+    }
 }
 
 /// The same, up to 1G.
 pub fn line_size(text: &str) -> Result<usize, String> {
     match size(text)? {
         bytes @ 1..=0x4000_0000 => Ok(bytes as usize),
-        _ => Err(String::from("at most 1G")),
+        _ => Err(String::from("it must be at most 1G")),
     }
 }
 
 pub fn seed(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| String::from("a number from 0 to 18446744073709551615"))
+    text.parse().map_err(|_| String::from("it must be a number from 0 to 18446744073709551615"))
 }
 
 pub fn rate(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(rate) if (2e-8..1.0).contains(&rate) => Ok(rate),
-        _ => Err(String::from("more than 2e-8 and less than 1, such as 1e-6 or 0.0001")),
+        _ => Err(String::from("it must be more than 2e-8 and less than 1, such as 1e-6 or 0.0001")),
     }
 }
 
 pub fn seconds(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(seconds) if (0.0..=1e9).contains(&seconds) => Ok(seconds),
-        _ => Err(String::from("a number of seconds, from 0 to 1e9")),
+        _ => Err(String::from("it must be a number of seconds, from 0 to 1e9")),
     }
 }
 
 /// A period in seconds: 30d, 12h, 90m, 45s.
 pub fn period(text: &str) -> Result<u64, String> {
     let bad = || {
-        String::from("a number of seconds, minutes, hours, days or weeks: 45s, 90m, 12h, 30d, 4w")
+        String::from(
+            "it must be a number of seconds, minutes, hours, days or weeks: 45s, 90m, 12h, 30d, 4w",
+        )
     };
     let unit = text.chars().next_back().ok_or_else(bad)?;
     let seconds = match unit.to_ascii_lowercase() {
@@ -113,9 +136,9 @@ pub fn period(text: &str) -> Result<u64, String> {
     };
     let units: u64 = text[..text.len() - 1].parse().map_err(|_| bad())?;
     match units.checked_mul(seconds) {
-        Some(0) => Err(String::from("more than 0")),
+        Some(0) => Err(String::from("it must be more than 0")),
         Some(period @ ..=LONGEST_PERIOD) => Ok(period),
-        _ => Err(String::from("at most 36500d")),
+        _ => Err(String::from("it must be at most 36500d")),
     }
 }
 
@@ -140,6 +163,14 @@ mod tests {
         }
         for text in ["", "0", "K", "-1", "1.5G", "1X", "12B34", "99999999999T", "iB"] {
             assert!(size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn memory_is_enough_to_begin_with() {
+        assert_eq!(memory("256K"), Ok(LEAST_MEMORY));
+        for text in ["200", "100000", "255K", "x"] {
+            assert!(memory(text).is_err(), "{text}");
         }
     }
 
@@ -170,10 +201,19 @@ mod tests {
 
     #[test]
     fn numbers_are_whole() {
-        for (text, value) in [("0", 0), ("1_000", 1_000), ("1e6", 1_000_000), ("25E3", 25_000)] {
+        for (text, value) in [
+            ("0", 0),
+            ("1_000", 1_000),
+            ("1e6", 1_000_000),
+            ("25E3", 25_000),
+            ("5k", 5_000),
+            ("1M", 1_000_000),
+            ("2G", 2_000_000_000),
+        ] {
             assert_eq!(number(text), Ok(value), "{text}");
         }
-        for text in ["", "e6", "1e", "1.5e3", "-1", "1e-6", "1e20", "1M", "99999999999999999999"] {
+        let bad = ["", "e6", "1e", "1.5e3", "-1", "1e-6", "1e20", "M", "1MB", "1.5M", "99999999T"];
+        for text in bad.into_iter().chain(["99999999999999999999"]) {
             assert!(number(text).is_err(), "{text}");
         }
     }

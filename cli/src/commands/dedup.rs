@@ -41,9 +41,9 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     let writes_new = !options.output.count && !options.repeated;
     let kept = options.state.as_deref().filter(|_| writes_new);
     let claimed = kept.map(|state| taking_in::claim(state, &options.waiting)).transpose()?;
-    let (keeper, mut taken_in) =
+    let (mut keeper, mut taken_in) =
         claimed.map_or((None, None), |(keeper, note)| (Some(keeper), note));
-    let (seen, ignored) = match (&keeper, options.state.as_deref()) {
+    let (seen, ignored) = match (&mut keeper, options.state.as_deref()) {
         (Some(keeper), _) => keeper.load_or_make(&options.making)?,
         (None, Some(state)) => {
             taken_in = taking_in::note(state);

@@ -27,7 +27,7 @@ pub fn import(options: &Import) -> Result<Ending, Failure> {
     let seen = match chunks.as_deref().filter(|path| *path != Path::new("-")) {
         None => assembled(&mut io::stdin().lock(), Path::new("standard input"))?,
         Some(path) => {
-            let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+            let file = File::open(path).map_err(|error| Failure::about(path, &error))?;
             assembled(&mut BufReader::new(file), path)?
         }
     };
@@ -73,10 +73,6 @@ fn assembled(input: &mut impl Read, from: &Path) -> Result<Seen, Failure> {
         return Err(Failure::new(format!("{}: {it_is}", from.display())));
     }
     loader.finish().map_err(refused)
-}
-
-fn unreadable(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(format!("{}: cannot read: {error}", path.display()))
 }
 
 struct Report {

@@ -38,7 +38,7 @@ pub fn query(options: &Query) -> Result<Ending, Failure> {
 pub fn add(options: &Add) -> Result<Ending, Failure> {
     let began = Instant::now();
     let sources = input::sources(&options.files.files)?;
-    let (keeper, taken_in) = taking_in::claim(&options.state, &options.waiting)?;
+    let (mut keeper, taken_in) = taking_in::claim(&options.state, &options.waiting)?;
     options.reporting.note(&plain(), taken_in);
     let (seen, ignored) = keeper.load_or_make(&options.making)?;
     options.reporting.note(&plain(), ignored);

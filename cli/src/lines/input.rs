@@ -70,14 +70,14 @@ impl Source {
             Source::StandardInput => {
                 let file = standard_input()?;
                 let is_live = !file.metadata()?.is_file();
-                Ok(Opened { reader: recognised(counted(file))?, is_live })
+                Ok(Opened { reader: recognised(counted(file), "")?, is_live })
             }
             Source::File(path) => {
                 let file = File::open(path)?;
                 let is_live = !file.metadata()?.is_file();
                 let file = counted(file);
                 let reader = match packing(path) {
-                    Packing::None => recognised(file)?,
+                    Packing::None => recognised(file, &format!(" {}", path.display()))?,
                     packing => unpacked(file, packing)?,
                 };
                 Ok(Opened { reader, is_live })
@@ -121,20 +121,37 @@ fn packing(path: &Path) -> Packing {
     }
 }
 
-/// How a compressed input begins, and a state.
+/// First bytes of the inputs that are decompressed, and of a state.
 const GZIP: &[u8] = b"\x1F\x8B";
 const ZSTD: &[u8] = b"\x28\xB5\x2F\xFD";
 const STATE: &[u8] = &SnapshotInfo::MAGIC;
 
-/// Decompresses an input if it begins as a compressed one does.
-fn recognised(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
-    let mut bytes = [0; STATE.len()];
+/// First bytes of compressed inputs that are refused, and the program that decompresses them. A `?` is a digit.
+const FOREIGN: [(&[u8], &str); 3] =
+    [(b"BZh?1AY&SY", "bzip2"), (b"\xFD7zXZ\0", "xz"), (b"\x04\x22\x4D\x18", "lz4")];
+
+/// Length of the longest of these.
+const LONGEST: usize = 10;
+
+/// Returns whether `begins` and `magic` agree as far as both go.
+fn agree(begins: &[u8], magic: &[u8]) -> bool {
+    let fits = |(byte, of_magic): (&u8, &u8)| {
+        byte == of_magic || *of_magic == b'?' && byte.is_ascii_digit()
+    };
+    begins.iter().zip(magic).all(fits)
+}
+
+/// Decompresses an input if it begins as a compressed one does. `from` is its path, or nothing for standard input.
+fn recognised(
+    mut input: impl Read + Send + 'static,
+    from: &str,
+) -> io::Result<Box<dyn Read + Send>> {
+    let mut bytes = [0; LONGEST];
     let mut length = 0;
+    let foreign = FOREIGN.iter().map(|(magic, _)| *magic);
+    let magics: Vec<&[u8]> = [GZIP, ZSTD, STATE].into_iter().chain(foreign).collect();
     // No more is read than it takes, so that lines from a terminal or a pipe do not wait.
-    while [GZIP, ZSTD, STATE]
-        .iter()
-        .any(|magic| length < magic.len() && magic.starts_with(&bytes[..length]))
-    {
+    while magics.iter().any(|magic| length < magic.len() && agree(&bytes[..length], magic)) {
         match input.read(&mut bytes[length..]) {
             Ok(0) => break,
             Ok(more) => length += more,
@@ -143,6 +160,8 @@ fn recognised(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn Read 
         }
     }
     let begins = bytes[..length].to_vec();
+    let is_whole =
+        |begins: &[u8], magic: &[u8]| begins.len() >= magic.len() && agree(begins, magic);
     let packing = match &*begins {
         begins if begins.starts_with(STATE) => {
             let what = "this is a state, not lines; koel info shows what it contains";
@@ -150,7 +169,15 @@ fn recognised(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn Read 
         }
         begins if begins.starts_with(GZIP) => Packing::Gzip,
         begins if begins.starts_with(ZSTD) => Packing::Zstd,
-        _ => Packing::None,
+        begins => match FOREIGN.iter().find(|(magic, _)| is_whole(begins, magic)) {
+            Some((_, program)) => {
+                let what = format!(
+                    "it is compressed by {program}, which koel does not read; use: {program} -dc{from} | koel dedup"
+                );
+                return Err(io::Error::new(ErrorKind::InvalidInput, what));
+            }
+            None => Packing::None,
+        },
     };
     let name = match packing {
         Packing::None => return unpacked(io::Cursor::new(begins).chain(input), packing),
@@ -217,6 +244,11 @@ pub fn none_is(sources: &[Source], output: &Metadata, name: &str) -> Result<(), 
     let same = |source: &&Source| source.metadata().is_some_and(|input| is_same(&input, output));
     match sources.iter().find(same) {
         None => Ok(()),
+        Some(Source::File(path)) if sources.len() == 1 && path.as_os_str() == name => {
+            Err(Failure::new(format!(
+                "{name} is both input and output; to replace a file by its distinct lines, use: koel dedup --in-place {name}"
+            )))
+        }
         Some(source) => Err(Failure::new(format!(
             "{} is both input and output (as {name}); write to another file",
             source.name()

@@ -74,7 +74,7 @@ pub struct Keeping {
     not_before: Instant,
     /// What was done in this run and is in the file.
     saved: Changes,
-    /// Whether the file was written in this run.
+    /// Whether the file was written, or created, in this run.
     has_saved: bool,
     /// The number of lines that the file has.
     known: usize,
@@ -287,7 +287,8 @@ impl Keeping {
     pub fn new(keeper: Keeper, syncing: Syncing, period: Option<Duration>, known: usize) -> Self {
         let (now, saved) = (Instant::now(), Changes::default());
         let next = period.map(|period| now + period);
-        Keeping { keeper, syncing, period, next, not_before: now, saved, has_saved: false, known }
+        let has_saved = keeper.is_new();
+        Keeping { keeper, syncing, period, next, not_before: now, saved, has_saved, known }
     }
 
     /// Syncs the output, then saves the state, unless nothing has changed: a line must be safe before

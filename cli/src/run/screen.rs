@@ -33,8 +33,9 @@ impl Screen {
 
     pub fn progress(&self, bytes: u64, lines: u64, new: u64, what: &str) {
         let Some(bar) = &self.bar else { return };
-        bar.set_position(bytes);
+        // The message first: the bar is drawn after either, and without it, it would end in a comma.
         bar.set_message(format!("{} lines, {} {what}", HumanCount(lines), HumanCount(new)));
+        bar.set_position(bytes);
     }
 
     /// Removes the bar.

@@ -14,6 +14,8 @@ use std::time::Duration;
 pub struct Keeper {
     path: PathBuf,
     claim: Claim,
+    /// Whether this process has created the file.
+    is_new: bool,
 }
 
 impl Keeper {
@@ -26,11 +28,15 @@ impl Keeper {
                 path.display()
             )));
         }
-        Ok(Keeper { path: path.to_path_buf(), claim })
+        Ok(Keeper { path: path.to_path_buf(), claim, is_new: false })
     }
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    pub fn is_new(&self) -> bool {
+        self.is_new
     }
 
     /// The path without links, beside which the journals are.
@@ -40,11 +46,12 @@ impl Keeper {
 
     /// Loads the state, or creates it if it does not exist. Also returns what the options ask for in
     /// vain.
-    pub fn load_or_make(&self, making: &Making) -> Result<(Seen, Option<String>), Failure> {
+    pub fn load_or_make(&mut self, making: &Making) -> Result<(Seen, Option<String>), Failure> {
         let loaded = load_if_there(&self.path, making)?;
         if !self.path.exists() {
             // A state that cannot be saved is reported before any line is written.
             self.save(&loaded.0)?;
+            self.is_new = true;
         }
         Ok(loaded)
     }

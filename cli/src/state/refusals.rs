@@ -40,6 +40,7 @@ pub fn check_grows(path: &Path) -> Result<(), Failure> {
 
 /// Returns an error of loading or saving a state, with advice.
 pub fn cannot_use(path: &Path, error: &SnapshotError) -> Failure {
+    let is_empty = path.metadata().is_ok_and(|file| file.len() == 0);
     let path = path.display();
     let text = without_numbers(error);
     Failure::new(match error.kind() {
@@ -51,6 +52,9 @@ pub fn cannot_use(path: &Path, error: &SnapshotError) -> Failure {
             "{path}: it was not saved by this command, and its items were hashed in another way than \
              lines are; use a state saved by dedup or add"
         ),
+        SnapshotErrorKind::NotASnapshot if is_empty => {
+            format!("{path}: it is empty; remove it, and dedup makes one")
+        }
         SnapshotErrorKind::NotASnapshot => format!("{text}; use a state saved by dedup or add"),
         SnapshotErrorKind::Incomplete | SnapshotErrorKind::Damaged => {
             format!("{text}, or move it away and make a new one from the lines with koel add")

@@ -88,6 +88,33 @@ fn the_name_or_the_first_bytes_decide_what_is_decompressed() {
 }
 
 #[test]
+fn formats_that_are_not_read_are_refused_with_the_program_that_reads_them() {
+    let place = Place::new();
+    place.write("other", b"other\n");
+    for (begins, program) in [
+        (&b"BZh91AY&SY and more"[..], "bzip2"),
+        (b"\xFD7zXZ\0 and more", "xz"),
+        (b"\x04\x22\x4D\x18 and more", "lz4"),
+    ] {
+        place.write("packed", begins);
+        let ran = place.koel("dedup packed other");
+        // The other file is read, as after any file that cannot be.
+        assert_eq!((ran.code, &*ran.stdout), (Some(2), &b"other\n"[..]), "{program}");
+        let said = format!(
+            "koel: packed: it is compressed by {program}, which koel does not read; use: {program} -dc packed | koel \
+             dedup\n"
+        );
+        assert!(ran.stderr.contains(&said), "{}", ran.stderr);
+        let ran = place.koel_on("dedup", begins);
+        assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0), "{program}");
+        assert!(ran.stderr.contains(&format!("use: {program} -dc | koel dedup")), "{}", ran.stderr);
+        // Text that only begins in a similar way is text.
+        let text = [&begins[..3], b"ello\n"].concat();
+        assert_eq!(place.koel_on("dedup", &text).stdout, text, "{program}");
+    }
+}
+
+#[test]
 fn other_commands_read_them_too() {
     let place = Place::new();
     place.write("a.gz", gz(b"a\nb\n"));

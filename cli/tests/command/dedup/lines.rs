@@ -86,6 +86,15 @@ fn made_up(random: &mut Random, lines: usize, terminator: u8) -> Vec<u8> {
 }
 
 #[test]
+fn lines_that_end_in_a_nul_byte_always_keep_their_carriage_return() {
+    let place = Place::new();
+    for words in ["dedup -z", "dedup -z --keep-cr"] {
+        let ran = place.koel_on(words, b"a\r\0a\0a\r\0");
+        assert_eq!((ran.code, &*ran.stdout), (Some(0), &b"a\r\0a\0"[..]), "{}", ran.stderr);
+    }
+}
+
+#[test]
 fn each_line_is_written_the_first_time() {
     let place = Place::new();
     let mut random = Random(1);

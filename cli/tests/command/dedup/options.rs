@@ -91,6 +91,8 @@ fn an_input_is_not_written_over() {
         assert!(ran.stderr.contains("both input and output"), "{words}: {}", ran.stderr);
         assert_eq!(place.read("lines"), b"a\na\nb\n", "{words}");
     }
+    let ran = place.koel("dedup lines -o lines");
+    assert!(ran.stderr.contains("use: koel dedup --in-place lines\n"), "{}", ran.stderr);
     // As with a shell's >>.
     let mut command = place.command(&["dedup", "lines"]);
     let output = fs::OpenOptions::new().append(true).open(place.path("lines")).unwrap();
@@ -258,6 +260,7 @@ fn a_capacity_is_room_that_is_there() {
         json["memory_bytes"].as_u64().unwrap()
     };
     assert_eq!(memory("300_000", 1), memory("300000", 290_000));
+    assert_eq!(memory("300K", 1), memory("300000", 1));
     // More lines are accepted.
     assert!(memory("1000", 100_000) > memory("1000", 1));
     assert_eq!(place.koel("dedup --capacity 99999999999999999").code, Some(2));
@@ -317,9 +320,20 @@ fn what_memory_has_no_room_for_is_neither_written_nor_saved() {
     let ran = run(shell.args(["-c", script, env!("CARGO_BIN_EXE_koel"), most]), b"");
     assert_ne!(ran.code, Some(0), "{}", ran.stderr);
     assert!(!ran.stderr.contains("--max-memory"), "{}", ran.stderr);
-    let ran = place.koel("dedup --max-memory 100 lines");
+    // A capacity that it has no room for is refused before any line is read.
+    let ran = place.koel("dedup --max-memory 1M --capacity 1M lines");
     assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0));
     assert!(ran.stderr.contains("cannot allocate the filter"), "{}", ran.stderr);
+}
+
+#[test]
+fn the_least_memory_is_enough_for_thousands_of_lines_at_any_rate() {
+    let place = Place::new();
+    let lines = numbered(0..10_000);
+    for options in ["", "--rate 0.01", "--rate 3e-8", "--forget-after 30d", "--capacity 10"] {
+        let ran = place.koel_on(&format!("dedup --max-memory 256K {options}"), &lines);
+        assert_eq!(ran.code, Some(0), "{options}: {}", ran.stderr);
+    }
 }
 
 #[test]

@@ -19,6 +19,12 @@ fn dumped(count: u32, capacity: usize) -> Vec<Vec<u8>> {
 }
 
 #[test]
+fn a_missing_file_is_named_in_plain_words() {
+    let ran = Place::new().koel("import new.koel nosuch");
+    assert_eq!((ran.code, &*ran.stderr), (Some(2), "koel: nosuch: No such file or directory\n"));
+}
+
+#[test]
 fn chunks_of_a_server_are_a_state() {
     for (count, capacity) in [(0, 10), (1_000, 10), (100_000, 10), (10, 1_000_000)] {
         let place = Place::new();

@@ -83,6 +83,9 @@ fn a_run_that_reaches_its_limit_says_so_wherever_the_input_ends() {
 fn a_state_is_not_written_if_nothing_changes() {
     let place = Place::new();
     let age = |name: &str| place.path(name).metadata().unwrap().modified().unwrap();
+    // A state that is made in this run has nothing *still*.
+    let ran = place.koel_on("dedup --json --state new.koel", b"");
+    assert_eq!((&json(&ran)["unchanged"], &json(&ran)["known"]), (&false.into(), &0.into()));
     place.koel_on("add seen.koel", b"a\nb\n");
     let before = (place.read("seen.koel"), age("seen.koel"));
     for (words, input, code) in [

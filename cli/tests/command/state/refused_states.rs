@@ -11,6 +11,18 @@ fn text(ran: &Ran) -> &str {
 }
 
 #[test]
+fn an_empty_file_is_said_to_be_empty() {
+    let place = Place::new();
+    place.write("seen.koel", b"");
+    for words in ["dedup -s seen.koel", "add seen.koel", "query seen.koel", "info seen.koel"] {
+        let ran = place.koel_on(words, b"a\n");
+        assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0), "{words}");
+        let said = "koel: seen.koel: it is empty; remove it, and dedup makes one\n";
+        assert_eq!(ran.stderr, said, "{words}");
+    }
+}
+
+#[test]
 fn only_a_state_that_is_there_can_be_asked() {
     let place = Place::new();
     for words in ["query missing.koel", "forget missing.koel", "info missing.koel"] {

@@ -116,6 +116,11 @@ fn a_bar_shows_how_far_it_is_and_goes() {
     drop(going.stdin.take());
     let (status, _) = going.wait();
     assert_eq!(status.code(), Some(0));
+    // However it is drawn, the number of lines is there.
+    let sent = terminal.sent();
+    assert!(!sent.replace(" \x1B[2K", "\x1B[2K").contains("/s, \x1B"), "{sent:?}");
+    let drawn = sent.split(['\r', '\x1B']).filter(|drawn| drawn.contains("KiB"));
+    drawn.for_each(|drawn| assert!(drawn.trim_end().ends_with(" new"), "{drawn:?}"));
     let shown = terminal.shows_at_last(" s");
     assert!(shown.starts_with("koel: 2,000 lines, 1,000 new, 1,000 repeated; "), "{shown:?}");
     assert_eq!(shown.trim_end().lines().count(), 1, "{shown:?}");

@@ -26,6 +26,9 @@ pub struct Dedup {
     /// MiB of lines or one longer line, a second time. After a power failure, the lines of the last second or so may
     /// be written again. No line is lost.
     ///
+    /// If the output is a pipe and its reader goes early, as head does, the lines that it has not taken from the pipe
+    /// are not remembered, on Linux. On other systems, those that the pipe has taken are.
+    ///
     /// One process at a time can use a state. With --count or --repeated, new lines are not
     /// written, so FILE is only read.
     #[arg(
@@ -85,8 +88,7 @@ pub struct Dedup {
     /// koel reads ahead, so another program that shares its standard input goes on further down, and not
     /// after the last of them.
     ///
-    /// (A reader that stops early, as head does, leaves open which lines it has read; then the lines
-    /// that were not written for certain are not remembered.)
+    /// (With | head, more lines are remembered than head prints: all that it has taken from the pipe.)
     #[arg(
         long,
         value_name = "N",

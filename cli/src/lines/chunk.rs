@@ -32,7 +32,8 @@ pub struct Chunk {
     pub not_urls: u64,
     /// The number of lines that do not have the field by which lines are compared.
     pub without_field: u64,
-    /// The hashes that were added to a state, and those that were refreshed in a state with a journal.
+    /// The hashes that were added to a state, in the order of their lines if the output is a pipe; and those that were
+    /// refreshed in a state with a journal.
     pub added: Vec<Prehashed>,
     pub refreshed: Vec<Prehashed>,
     /// The record of that for the journal. Empty if there is nothing to record.

@@ -6,6 +6,7 @@ pub mod crawl;
 pub mod cutter;
 pub mod input;
 pub mod output;
+pub mod pipe;
 pub mod replacement;
 pub mod streams;
 pub mod suspects;

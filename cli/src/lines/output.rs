@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, Trouble};
 use crate::lines::input::{self, Source};
+use crate::lines::pipe::Pipe;
 use crate::lines::replacement::Replacement;
 use crate::lines::streams::Stream;
 use koel::files::{folder_of, follow};
@@ -22,6 +23,8 @@ pub struct Sink {
     is_readable: bool,
     /// Whether all that is written to it is appended, wherever its end is.
     appends: bool,
+    /// The number of bytes that the last write has put there, if it failed.
+    accepted: usize,
     /// Where it is, without links, if it is a file that is known by a name.
     path: PathBuf,
     /// The folder of a named file, to be synced with it.
@@ -71,6 +74,7 @@ impl Sink {
             is_file: false,
             is_readable: false,
             appends: false,
+            accepted: 0,
             path: PathBuf::new(),
             folder: None,
             lock: None,
@@ -243,6 +247,7 @@ impl Sink {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => error,
             };
+            self.accepted = written;
             if self.is_file && written > 0 {
                 // If this fails, an incomplete line stays. The error is reported either way.
                 let _ = take_back(file, written as u64);
@@ -282,6 +287,16 @@ impl Sink {
             Err(Trouble::Failed(failure)) => Err(failure),
             Ok(()) | Err(_) => Ok(()),
         }
+    }
+
+    /// Returns how many bytes of the lines are there, after a write that failed.
+    pub fn accepted(&self) -> usize {
+        self.accepted
+    }
+
+    /// Returns the output as a pipe, if it is one that tells what its reader has taken.
+    pub fn pipe(&self) -> Option<Pipe> {
+        self.to.as_ref().and_then(Pipe::of)
     }
 
     pub fn is_somewhere(&self) -> bool {

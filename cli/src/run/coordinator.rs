@@ -60,7 +60,7 @@ pub struct Coordinator<'a> {
     shared: &'a Shared,
     keeping: Option<Keeping>,
     yes_is: &'static str,
-    /// The number of lines that were added, not written, and removed again.
+    /// The number of lines that were added, not written or not read, and removed again.
     pub taken_back: u64,
 }
 
@@ -183,7 +183,11 @@ impl<'a> Coordinator<'a> {
         let Keeping { saved, has_saved, known, .. } = self.keeping.as_ref()?;
         let changes = self.changes();
         let is_unchanged = !has_saved && changes == *saved;
-        Some(Saved { known: *known, not_saved: changes.lines - saved.lines, is_unchanged })
+        Some(Saved {
+            known: *known,
+            not_saved: changes.lines.saturating_sub(saved.lines),
+            is_unchanged,
+        })
     }
 
     /// Says how many lines were processed in vain, after a save that failed.
@@ -221,7 +225,7 @@ impl<'a> Coordinator<'a> {
 
     /// Removes from the filter what was not written, and saves the state.
     pub fn finish(&mut self, end: End) -> End {
-        let Shared { monitor, screen, operation, so_far, journaling, .. } = self.shared;
+        let Shared { monitor, screen, operation, so_far, pipe, journaling, .. } = self.shared;
         monitor.close();
         if let End::Signal(_) = end {
             let mut written = monitor.written();
@@ -253,9 +257,14 @@ impl<'a> Coordinator<'a> {
                 return end;
             }
         }
-        let not_written = halt.added();
+        let unread = pipe.as_ref().map_or(Vec::new(), |pipe| locked(pipe).unread());
+        let not_written = [halt.added(), unread.clone()].concat();
         self.taken_back = not_written.len() as u64;
         so_far.stop_adding(&halt);
+        let end = match end {
+            End::Reached | End::Enough if !unread.is_empty() => End::BrokenPipe,
+            end => end,
+        };
         if let Operation::Add(seen) = operation {
             // If the output was stuck for long, the filter may have forgotten some of them by itself. There
             // is nothing else that could be removed instead: a line that seems to be the same is only added
@@ -263,6 +272,7 @@ impl<'a> Coordinator<'a> {
             seen.remove_many(&not_written);
             let mut tally = locked(&self.shared.so_far.tally);
             let added = tally.yes;
+            tally.take_back(unread.len() as u64);
             tally.doubt.update(seen, added, true);
         }
         let changes = self.changes();

@@ -156,10 +156,16 @@ impl Shared {
                 let trouble = match self.write(&mut chunk, &mut sink, aside.as_mut()) {
                     Ok(trouble) => trouble,
                     Err(trouble) => {
+                        if let Trouble::BrokenPipe = trouble {
+                            self.keep_beginning(&chunk, sink.accepted());
+                        }
                         self.monitor.trouble(trouble);
                         return (sink, aside);
                     }
                 };
+                if let Some(pipe) = &self.pipe {
+                    locked(pipe).wrote(&chunk.selected, self.rules.terminator, &chunk.added);
+                }
                 next += 1;
                 self.so_far.turns.cross_out(chunk.number);
                 self.count(&chunk);
@@ -211,6 +217,21 @@ impl Shared {
         chunk.not_urls -= not_urls;
         chunk.without_field -= without_field;
         true
+    }
+
+    /// Counts the lines at the beginning of a chunk as written, which a pipe has taken before its reader has gone.
+    fn keep_beginning(&self, chunk: &Chunk, bytes: usize) {
+        let (Some(pipe), terminator) = (&self.pipe, self.rules.terminator) else { return };
+        let accepted = &chunk.selected[..bytes];
+        let (lines, part) =
+            accepted.split_at(memchr::memrchr(terminator, accepted).map_or(0, |at| at + 1));
+        let count = memchr::memchr_iter(terminator, lines).count();
+        let (written, not_written) = chunk.added.split_at(count.min(chunk.added.len()));
+        let mut pipe = locked(pipe);
+        pipe.wrote(lines, terminator, written);
+        pipe.wrote(part, terminator, &[]);
+        self.so_far.turns.cross_out_but(chunk.number, not_written);
+        locked(&self.so_far.tally).count_new(written.len() as u64);
     }
 
     /// Writes and records a chunk. If it is written and cannot be recorded, that is trouble, but no error.

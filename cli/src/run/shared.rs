@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::journal::journaling::Journaling;
 use crate::journal::record::draft;
 use crate::lines::chunk::{Chunk, Rules};
+use crate::lines::pipe::Pipe;
 use crate::run::monitor::Monitor;
 use crate::run::screen::Screen;
 use crate::run::tally::Tally;
@@ -79,6 +80,8 @@ pub struct Shared {
     pub writes: bool,
     /// Whether added lines are recorded in the ledger until they have been written.
     pub records: bool,
+    /// The output, if it is a pipe, and if lines that stay unread in it are to be taken back.
+    pub pipe: Option<Mutex<Pipe>>,
     /// The journals of the state, if what is added to it is recorded there.
     pub journaling: Option<Arc<Journaling>>,
     pub screen: Arc<Screen>,

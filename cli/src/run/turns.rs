@@ -61,7 +61,16 @@ impl Turns {
 
     /// Removes a chunk that has been written from the ledger.
     pub fn cross_out(&self, chunk: u64) {
-        self.ledger.lock().expect(PANICKED).retain(|note| note.chunk != chunk);
+        self.cross_out_but(chunk, &[]);
+    }
+
+    /// The same, except for the hashes of lines that have not been written.
+    pub fn cross_out_but(&self, chunk: u64, not_written: &[Prehashed]) {
+        let mut ledger = self.ledger.lock().expect(PANICKED);
+        ledger.retain(|note| note.chunk != chunk);
+        if !not_written.is_empty() {
+            ledger.push_back(Note { chunk, added: not_written.to_vec() });
+        }
     }
 
     /// Returns how many chunks, the first ones, have visited any part: what is in the filter now is of these. `None`
@@ -128,6 +137,8 @@ mod tests {
         turns.visit(0, 1, || vec![four]);
         let added = |turns: &Turns| turns.halt().unwrap().added();
         assert_eq!(added(&turns), [one, two, three, four]);
+        turns.cross_out_but(0, &[two]);
+        assert_eq!(added(&turns), [four, two]);
         turns.cross_out(0);
         assert_eq!(added(&turns), [four]);
         turns.cross_out(1);

@@ -125,7 +125,7 @@ impl<'a> Worker<'a> {
         self.answers.clear();
         self.answers.resize(chunk.lines(), false);
         self.sort(seen);
-        let Worker { shared, answers, sorted, lines, ends, .. } = self;
+        let Worker { shared, hashes: all_hashes, asked, answers, sorted, lines, ends, .. } = self;
         let (so_far, journals) = (&shared.so_far, shared.journaling.is_some());
         let Chunk { number, added, refreshed, .. } = chunk;
         added.clear();
@@ -163,6 +163,12 @@ impl<'a> Worker<'a> {
                 }
                 added[before..].to_vec()
             });
+        }
+        if shared.pipe.is_some() {
+            // In the order of the lines, from which it follows what was read of them.
+            added.clear();
+            let new = asked.iter().zip(all_hashes).filter(|(line, _)| answers[**line as usize]);
+            added.extend(new.map(|(_, hash)| *hash));
         }
         all
     }

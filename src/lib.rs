@@ -200,6 +200,8 @@ pub mod files {
     #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
     pub use crate::durable::{Claim, ClaimError};
     pub use crate::snapshot::file::new_file::NewFile;
+    #[cfg(unix)]
+    pub use crate::snapshot::file::new_file::copy_permissions;
     pub use crate::snapshot::file::paths::{beside, folder_of, follow, is_at};
 }
 

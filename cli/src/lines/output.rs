@@ -21,6 +21,8 @@ pub struct Sink {
     /// Whether it is a regular file, which can be truncated.
     is_file: bool,
     is_readable: bool,
+    /// Whether it is a file that had a name when it was opened, so that its lines are lost if it is removed.
+    is_named: bool,
     /// Whether all that is written to it is appended, wherever its end is.
     appends: bool,
     /// The number of bytes that the last write has put there, if it failed.
@@ -73,6 +75,7 @@ impl Sink {
             name: String::new(),
             is_file: false,
             is_readable: false,
+            is_named: false,
             appends: false,
             accepted: 0,
             path: PathBuf::new(),
@@ -135,11 +138,12 @@ impl Sink {
         let about = file.metadata().map_err(|error| Failure::of(&name, &error))?;
         is_free(&about, &name, sources, state)?;
         let is_file = about.is_file();
+        let is_named = is_file && about.nlink() > 0;
         let appends = fcntl_getfl(&file).is_ok_and(|flags| flags.contains(OFlags::APPEND));
         // Where the system tells.
         let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
         let (to, path) = (Some(file), path.unwrap_or_default());
-        let sink = Sink { to, name, is_file, appends, path, ..Sink::nowhere() };
+        let sink = Sink { to, name, is_file, is_named, appends, path, ..Sink::nowhere() };
         Ok(sink)
     }
 
@@ -206,7 +210,9 @@ impl Sink {
         // not exist may also be named as an input.
         is_free(&file.metadata().map_err(cannot)?, &name, sources, state)?;
         let (to, appends) = (Some(file), is_file);
-        let mut sink = Sink { to, name, is_file, is_readable, appends, ..Sink::nowhere() };
+        let is_named = is_file;
+        let mut sink =
+            Sink { to, name, is_file, is_readable, is_named, appends, ..Sink::nowhere() };
         if is_file {
             sink.path = path.canonicalize().unwrap_or_default();
             sink.go_to_end(before).map_err(cannot)?;
@@ -311,7 +317,16 @@ impl Sink {
         };
         let cannot = |error| Failure::of(&self.name, &error);
         let (file, folder) = (copy(&self.to).map_err(cannot)?, copy(&self.folder).map_err(cannot)?);
-        Ok(Syncer { file, folder, name: self.name.clone(), failed: None })
+        let (name, is_named) = (self.name.clone(), self.is_named);
+        Ok(Syncer { file, folder, name, is_named, failed: None })
+    }
+
+    /// Fails if the file was removed after it had been opened: what was written to it is lost.
+    pub fn check_there(&self) -> Result<(), Failure> {
+        match self.to.as_ref().filter(|_| self.is_named) {
+            Some(file) if is_removed(file) => Err(removed(&self.name)),
+            _ => Ok(()),
+        }
     }
 
     /// Returns `true` if the lines written can be read again.
@@ -328,6 +343,15 @@ impl Sink {
         let again = file.try_clone().and_then(|mut file| file.rewind().map(|()| Some(file)));
         again.map_err(|error| Failure::of(&self.name, &error))
     }
+}
+
+/// Returns `true` if no name leads to a file any more. One that was only moved still has a name.
+fn is_removed(file: &File) -> bool {
+    file.metadata().is_ok_and(|about| about.nlink() == 0)
+}
+
+fn removed(name: &str) -> Failure {
+    Failure::new(format!("{name}: it was removed during the run, and the lines in it are lost"))
 }
 
 /// Seeks to the end of a file, if it is shorter than where the next lines would be: a killed run wrote to it, and the part
@@ -381,10 +405,16 @@ pub struct Syncer {
     file: Option<File>,
     folder: Option<File>,
     name: String,
+    is_named: bool,
     failed: Option<Failure>,
 }
 
 impl Syncer {
+    /// Whether the file was removed after it had been opened.
+    pub fn has_lost_file(&self) -> bool {
+        self.is_named && self.file.as_ref().is_some_and(is_removed)
+    }
+
     /// Syncs the file. After a failure, every later call fails as well: the data is lost, but the
     /// system reports that only once.
     pub fn sync(&mut self) -> Result<(), Failure> {
@@ -396,6 +426,9 @@ impl Syncer {
         }
         if let Some(failure) = &self.failed {
             return Err(failure.clone());
+        }
+        if self.has_lost_file() {
+            return Err(removed(&self.name));
         }
         // Once is enough, because the name of the file does not change. Errors are ignored, because
         // some systems cannot sync folders.
@@ -432,6 +465,7 @@ mod tests {
             file: Some(File::from(std::os::fd::OwnedFd::from(pipe))),
             folder: None,
             name: String::from("lines"),
+            is_named: false,
             failed: None,
         };
         let first = syncer.sync().unwrap_err().to_string();

@@ -276,6 +276,11 @@ impl<'a> Coordinator<'a> {
             tally.doubt.update(seen, added, true);
         }
         let changes = self.changes();
+        if let Some(keeping) = self.keeping.as_ref().filter(|it| it.syncing.has_lost_output()) {
+            // What is recorded says that the lines are written.
+            journaling.as_ref().inspect(|journaling| journaling.end());
+            return End::Failed(keeping.lost(changes));
+        }
         let saved = match (&mut self.keeping, operation.changes()) {
             (Some(keeping), Some(seen)) => keeping.save(seen, changes, journaling.as_deref()),
             _ => Ok(()),
@@ -321,6 +326,18 @@ impl Keeping {
             journaling.end();
         }
         Ok(())
+    }
+
+    /// What is said if the output was removed during the run. Nothing is saved then.
+    fn lost(&self, changes: Changes) -> Failure {
+        let failure = self.syncing.sync().err();
+        let failure = failure.map_or(String::from("the output was removed"), |it| it.to_string());
+        let lines = changes.lines.saturating_sub(self.saved.lines);
+        let lines = format!("{failure}; {} lines are not saved as seen", HumanCount(lines));
+        Failure::new(match self.saved.lines {
+            0 => lines,
+            before => format!("{lines}, but {} had been saved before", HumanCount(before)),
+        })
     }
 
     /// Notes what the file has.

@@ -161,7 +161,11 @@ pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
     let end = coordinator.wait();
     // After an early end, the writer may block for ever, so it is not joined.
     let written = matches!(end, End::Reached | End::Enough).then(|| writer.join().ok()).flatten();
-    let end = coordinator.finish(end);
+    let is_there = written.as_ref().map_or(Ok(()), |(sink, _)| sink.check_there());
+    let end = match (coordinator.finish(end), is_there) {
+        (End::Reached | End::Enough, Err(failure)) => End::Failed(failure),
+        (end, _) => end,
+    };
     shared.screen.clear();
     let tally = locked(&shared.so_far.tally).clone();
     let (figures, hash) = (shared.operation.figures(), *shared.operation.hasher());

@@ -46,6 +46,11 @@ impl Syncing {
         Ok(Syncing { syncer, _end })
     }
 
+    /// Whether the output was removed during the run, and the lines with it.
+    pub fn has_lost_output(&self) -> bool {
+        locked(&self.syncer).has_lost_file()
+    }
+
     /// Syncs the output.
     pub fn sync(&self) -> Result<(), Failure> {
         locked(&self.syncer).sync()

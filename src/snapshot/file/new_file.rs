@@ -195,7 +195,7 @@ const NO_LOCKS: [i32; 0] = [];
 /// cannot be changed either, the file's group gets nothing, and the others, who may now include the
 /// old group, get no more than the old group had.
 #[cfg(unix)]
-pub(crate) fn copy_permissions(file: &File, old: &Metadata) -> io::Result<()> {
+pub fn copy_permissions(file: &File, old: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
     let was = old.permissions().mode() & 0o7777;
     let mut mode = was;

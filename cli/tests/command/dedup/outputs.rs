@@ -50,11 +50,68 @@ fn a_run_that_is_stopped_leaves_the_output_as_it_was() {
     let mut going = place.start("dedup -o out");
     let mut stdin = going.stdin.take().expect("a pipe");
     stdin.write_all(&numbered(0..200_000)).expect("a reader");
-    wait_until("something is written", || place.names().len() == 2);
+    going.is_idle();
     going.signal(rustix::process::Signal::INT);
     let (status, stderr) = going.wait();
     assert_eq!(ran(status, Vec::new(), stderr).signal, Some(2));
     assert_eq!((place.read("out"), place.names()), (b"before\n".to_vec(), vec!["out".into()]));
+}
+
+/// A run without a state that is killed: where files need no name, it leaves nothing.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_killed_run_leaves_no_file_behind() {
+    let place = Place::new();
+    place.write("out", b"before\n");
+    for words in ["dedup -o out", "dedup -o new", "dedup --lossless -o out"] {
+        let mut going = place.start(words);
+        going.feed(&numbered(0..200_000));
+        going.is_idle();
+        drop(going); // by SIGKILL
+        assert_eq!((place.read("out"), place.names()), (b"before\n".to_vec(), vec!["out".into()]));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_output_that_is_removed_during_the_run_is_an_error() {
+    let place = Place::new();
+    let all = numbered(0..1_000);
+    place.make_state("empty.koel");
+    for (words, shell) in
+        [("dedup -s seen.koel -o out", ""), ("dedup -s seen.koel", "> out"), ("dedup", ">> out")]
+    {
+        fs::copy(place.path("empty.koel"), place.path("seen.koel")).unwrap();
+        place.write("out", b"");
+        let mut command = std::process::Command::new("sh");
+        let script = format!("exec {} {words} {shell}", env!("CARGO_BIN_EXE_koel"));
+        command.args(["-c", &script]).current_dir(place.path(""));
+        let mut going = Going::start(&mut command);
+        going.feed(&all);
+        wait_until("the lines", || place.read("out").len() == all.len());
+        fs::remove_file(place.path("out")).unwrap();
+        drop(going.stdin.take());
+        let (status, stderr) = going.wait();
+        assert_eq!(status.code(), Some(2), "{words} {shell}: {stderr}");
+        assert!(
+            stderr.contains("was removed during the run, and the lines in it are lost"),
+            "{stderr}"
+        );
+        if words.contains("-s") {
+            assert!(stderr.contains("1,000 lines are not saved as seen"), "{stderr}");
+            assert_eq!(place.names(), ["empty.koel", "seen.koel"]);
+            assert_eq!(place.known("seen.koel", &all), b"");
+        }
+    }
+    // A file that is only moved still has its lines.
+    place.write("out", b"");
+    let mut going = place.start("dedup -s seen.koel -o out");
+    going.feed(&all);
+    wait_until("the lines", || place.read("out").len() == all.len());
+    fs::rename(place.path("out"), place.path("moved")).unwrap();
+    drop(going.stdin.take());
+    assert_eq!(going.wait().0.code(), Some(0));
+    assert_same(&place.known("seen.koel", &all), &all, "what is known");
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use crate::arguments::urls::{URL_HELP, UrlForm};
 use crate::arguments::values::{
-    delimiter, field, line_size, memory, number, period, rate, seconds, seed, threads,
+    delimiter, field, memory, number, period, rate, seconds, seed, threads,
 };
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
 /// Where lines come from.
@@ -43,34 +43,9 @@ pub struct Input {
     #[arg(long, value_name = "C", default_value = "\\t", value_parser = delimiter, requires = "field")]
     pub delimiter: u8,
 
-    /// Longest line to compare, up to 1G; for longer lines, see --long-lines
-    #[arg(
-        long,
-        value_name = "SIZE",
-        default_value = "1M",
-        value_parser = line_size,
-        allow_hyphen_values = true,
-    )]
-    pub max_line: usize,
-
-    /// What to do with a line that is longer than --max-line
-    #[arg(long, value_name = "WHAT", default_value = "stop")]
-    pub long_lines: LongLines,
-
     /// Threads that compare lines, besides a reader and a writer [default: the number of cores]
     #[arg(long, value_parser = threads, allow_hyphen_values = true)]
     pub threads: Option<usize>,
-}
-
-/// What happens to a line that is too long to be compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LongLines {
-    /// It is an error: nothing after it is read
-    Stop,
-    /// Leave it out, and count it
-    Skip,
-    /// Let dedup write it, each time it occurs, and count it; other commands skip it
-    Pass,
 }
 
 /// What happens if another process uses the state.
@@ -126,7 +101,7 @@ pub struct Making {
 
     /// Compare lines by the lower case of their characters
     ///
-    /// In lines that are not UTF-8, only the letters A to Z have a lower case. Lines are written
+    /// In lines that are not UTF-8 or longer than 1 MiB, only the letters A to Z have a lower case. Lines are written
     /// unchanged. A state remembers how its lines are compared.
     ///
     /// This is not for URLs: --url ignores the case of scheme and host anyway, and paths and queries
@@ -215,7 +190,7 @@ pub struct Reporting {
     /// The summary is one object on one line of standard error, the last line unless an error follows.
     ///
     /// For dedup, its fields are lines, new, repeated, bytes, expected_drops, recovered, compared, not_urls,
-    /// without_field, long, unreadable, rate, rate_exceeded, known, memory_bytes, state, saved, unchanged, seconds and end. The value of end is
+    /// without_field, unreadable, rate, rate_exceeded, known, memory_bytes, state, saved, unchanged, seconds and end. The value of end is
     /// complete, limit, SIGINT, SIGTERM, SIGHUP, broken pipe or failed. Other commands report added, seen
     /// or forgotten instead of new and repeated, and neither expected_drops, recovered, compared nor saved.
     #[arg(long)]

@@ -22,7 +22,7 @@ escapes, a fragment, or an empty query.
 With --url=scrapy, two URLs are equal if Scrapy takes them for one request. It sorts the query, \
 decodes all escapes that it can, and keeps default ports.
 
-This applies to http, https, ftp, ws and wss URLs. All other lines are compared byte by byte. Lines \
+This applies to http, https, ftp, ws and wss URLs of up to 1 MiB. All other lines are compared byte by byte. Lines \
 are written unchanged. A state remembers how its lines are compared.
 
 Equal (=) or not (-), by --url, by --url --sort-query, and by --url=scrapy:

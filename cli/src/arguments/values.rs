@@ -92,14 +92,6 @@ pub fn size(text: &str) -> Result<u64, String> {
     }
 }
 
-/// The same, up to 1G.
-pub fn line_size(text: &str) -> Result<usize, String> {
-    match size(text)? {
-        bytes @ 1..=0x4000_0000 => Ok(bytes as usize),
-        _ => Err(String::from("it must be at most 1G")),
-    }
-}
-
 pub fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| String::from("it must be a number from 0 to 18446744073709551615"))
 }

@@ -2,8 +2,8 @@
 
 use crate::arguments::common::{Input, Output, Reporting};
 use crate::failure::Failure;
-use crate::lines::chunk::{Field, Rules};
 use crate::lines::replacement::Replacement;
+use crate::lines::rules::{Field, LONGEST, Rules};
 use crate::run::Outcome;
 use crate::run::coordinator::End;
 use crate::run::screen::Screen;
@@ -39,8 +39,7 @@ impl Input {
             terminator,
             folds_cr: !self.zero && !self.keep_cr,
             field: self.field.map(|number| Field { number, delimiter }),
-            longest: self.max_line,
-            longer: self.long_lines,
+            longest: LONGEST,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! What makes two lines equal, in words: what a run without loss promises depends on it.
 
-use crate::lines::chunk::Rules;
+use crate::lines::rules::Rules;
 use crate::state::comparison::Comparison;
 use std::fmt::{self, Display};
 

@@ -102,7 +102,6 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     })?;
 
     let (mut new, mut recovered) = (outcome.tally.yes, None);
-    // This also applies after a line that was too long: the lines before it are verified.
     if let Some((sink, aside)) = outcome.written.take() {
         let mut output = output.take().unwrap_or(sink);
         if let Some(aside) = aside {
@@ -156,7 +155,6 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         compared: Compared { comparison: outcome.hash.comparison(), rules }.to_string(),
         not_urls: report::not_urls(&outcome.hash, tally.not_urls),
         without_field: report::without_field(rules, tally.without_field),
-        long: tally.long,
         unreadable: tally.unreadable,
         rate: outcome.figures.rate,
         rate_exceeded: exceeded.is_some(),

@@ -1,6 +1,6 @@
 //! `koel query`, `koel add` and `koel forget`: look up, add or remove the lines of a state.
 
-use crate::arguments::common::{Input, LongLines, Making, Output, Reporting};
+use crate::arguments::common::{Input, Making, Output, Reporting};
 use crate::arguments::membership::{Add, Forget, Query};
 use crate::commands::closing::{Closing, Ending};
 use crate::commands::report::{self, Answer, Asked};
@@ -101,10 +101,7 @@ fn ask(
     output: Option<&Output>,
     reporting: &Reporting,
 ) -> Result<Ending, Failure> {
-    let mut rules = input.rules()?;
-    if rules.longer == LongLines::Pass {
-        rules.longer = LongLines::Skip;
-    }
+    let rules = input.rules()?;
     let mut sink = Sink::nowhere();
     // Where the number of lines goes, at the end.
     let mut counted = None;
@@ -154,7 +151,6 @@ fn ask(
         bytes: tally.bytes,
         not_urls: report::not_urls(&outcome.hash, tally.not_urls),
         without_field: report::without_field(rules, tally.without_field),
-        long: tally.long,
         unreadable: tally.unreadable,
         rate: outcome.figures.rate,
         rate_exceeded: job.making.map(|_| exceeded.is_some()),

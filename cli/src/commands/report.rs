@@ -1,6 +1,6 @@
 //! The summary at the end of a run, as text or JSON.
 
-use crate::lines::chunk::Rules;
+use crate::lines::rules::Rules;
 use crate::run::coordinator::End;
 use crate::state::comparison::LineHash;
 use indicatif::HumanCount;
@@ -26,8 +26,6 @@ pub struct Deduplicated<'a> {
     pub not_urls: Option<u64>,
     /// Lines that do not have the field by which lines are compared.
     pub without_field: Option<u64>,
-    /// Lines that were too long to be compared, and skipped or passed on.
-    pub long: u64,
     /// Inputs that could not be read completely.
     pub unreadable: u64,
     /// The false-positive rate at the end of the run.
@@ -57,7 +55,6 @@ pub struct Asked<'a> {
     pub bytes: u64,
     pub not_urls: Option<u64>,
     pub without_field: Option<u64>,
-    pub long: u64,
     pub unreadable: u64,
     pub rate: Option<f64>,
     pub rate_exceeded: Option<bool>,
@@ -128,7 +125,6 @@ impl Display for Deduplicated<'_> {
         }
         NotUrls(self.not_urls).fmt(f)?;
         WithoutField(self.without_field).fmt(f)?;
-        Long(self.long).fmt(f)?;
         if let Some(state) = &self.state
             && self.saved
         {
@@ -159,7 +155,6 @@ impl Display for Asked<'_> {
         }
         NotUrls(self.not_urls).fmt(f)?;
         WithoutField(self.without_field).fmt(f)?;
-        Long(self.long).fmt(f)?;
         if self.end != "failed" {
             write!(f, "; {}", Holds(&self.state, self.known, self.unchanged))?;
         }
@@ -210,19 +205,6 @@ impl Display for WithoutField {
             None | Some(0) => Ok(()),
             Some(1) => f.write_str("; 1 does not have the field"),
             Some(lines) => write!(f, "; {} do not have the field", HumanCount(lines)),
-        }
-    }
-}
-
-/// Lines that were too long to be compared.
-struct Long(u64);
-
-impl Display for Long {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            0 => Ok(()),
-            1 => f.write_str("; 1 too long to compare"),
-            lines => write!(f, "; {} too long to compare", HumanCount(lines)),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, Trouble};
 use crate::journal::record::{self, Output};
+use crate::lines::chunk::Lines;
 use crate::lines::output::Sink;
 use crate::state::keeper::Keeper;
 use koel::files::{Header, Kind, StateId, folder_of, journal_of};
@@ -146,23 +147,21 @@ impl Journaling {
         &self,
         draft: &mut [u8],
         sink: &mut Sink,
-        lines: &[u8],
+        lines: Lines<'_>,
     ) -> Result<Option<Trouble>, Trouble> {
         let Some(start) = sink.place()? else {
             drop(self.open()?);
-            if !lines.is_empty() {
-                sink.write(lines)?;
-            }
+            sink.write_lines(lines)?;
             return Ok(self.record(draft, 0, false).err().map(Trouble::Failed));
         };
-        let number = self.record(draft, start, !lines.is_empty())?;
-        if lines.is_empty() {
+        let number = self.record(draft, start, lines.bytes() > 0)?;
+        if lines.bytes() == 0 {
             return Ok(None);
         }
-        sink.write(lines).inspect_err(|_| self.counted())?;
+        sink.write_lines(lines).inspect_err(|_| self.counted())?;
         let mut at = self.at();
         if let (Some(journal), Ok(end)) = (&mut at.last, sink.end()) {
-            let start = end.saturating_sub(lines.len() as u64);
+            let start = end.saturating_sub(lines.bytes());
             let marked = journal.append(&record::written(number, start, journal.header.key));
             let number = journal.header.number;
             return Ok(marked.err().map(|error| Trouble::Failed(self.failed(number, &error))));

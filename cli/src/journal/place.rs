@@ -1,9 +1,8 @@
 //! What the output of a killed run has of its batches.
 
-use crate::arguments::common::LongLines;
 use crate::journal::record::{Batch, Output};
-use crate::lines::chunk::{Field, Rules};
 use crate::lines::output::Identity;
+use crate::lines::rules::{Field, LONGEST, Rules};
 use crate::state::comparison::{LineHash, Scratch};
 use koel::Prehashed;
 use std::collections::HashSet;
@@ -134,8 +133,7 @@ fn is_part(
         terminator: output.terminator,
         folds_cr: output.folds_cr,
         field: output.field.map(|(number, delimiter)| Field { number: number as usize, delimiter }),
-        longest: usize::MAX,
-        longer: LongLines::Stop,
+        longest: LONGEST,
     };
     let added: HashSet<u64> = batch.added.iter().map(|hash| hash.0).collect();
     let mut scratch = Scratch::default();

@@ -10,6 +10,8 @@
 //! The first record of a journal is of the *output*. *Batches* follow, each of them followed by *written* if the
 //! output is a regular file. A record that is damaged or incomplete ends the journal.
 
+use crate::lines::chunk::Lines;
+use crate::lines::long::LongLine;
 use crate::lines::output::Identity;
 use koel::Prehashed;
 use std::io::{self, Read};
@@ -105,23 +107,43 @@ fn seal(record: &mut [u8], kind: u64, key: u64) {
     set(record, 1, check);
 }
 
+/// What the record of a batch has of its lines.
+pub struct Drafted<'a> {
+    bytes: u64,
+    sum: u64,
+    /// The beginning of the first line.
+    head: &'a [u8],
+}
+
+impl<'a> Drafted<'a> {
+    pub fn of(lines: Lines<'a>, terminator: u8) -> Self {
+        match lines {
+            Lines::Text(lines) => {
+                let line = memchr::memchr(terminator, lines).map_or(lines.len(), |end| end + 1);
+                let head = &lines[..line.min(MOST_OF_LINE)];
+                Drafted { bytes: lines.len() as u64, sum: xxh3_64(lines), head }
+            }
+            Lines::Long(LongLine { bytes, sum, head, .. }) => {
+                Drafted { bytes: *bytes, sum: *sum, head: &head[..head.len().min(MOST_OF_LINE)] }
+            }
+        }
+    }
+}
+
 /// Makes the record of a batch with these lines, except for what only the writer knows.
 pub fn draft(
     record: &mut Vec<u8>,
     added: &[Prehashed],
     refreshed: &[Prehashed],
     tick: u64,
-    lines: &[u8],
-    terminator: u8,
+    lines: Drafted<'_>,
 ) {
     record.clear();
     if added.is_empty() && refreshed.is_empty() {
         return;
     }
-    let line = memchr::memchr(terminator, lines).map_or(lines.len(), |end| end + 1);
-    let head = &lines[..line.min(MOST_OF_LINE)];
+    let Drafted { bytes, sum, head } = lines;
     let counts = [added.len(), refreshed.len(), head.len()].map(|count| count as u64);
-    let [bytes, sum] = [lines.len() as u64, xxh3_64(lines)];
     record.reserve(WORD * (BATCH_HEAD + added.len() + refreshed.len() + 1) + head.len());
     [0; 4].into_iter().chain([bytes, sum, tick]).chain(counts).for_each(|word| put(record, word));
     put_hashes(record, added);
@@ -297,7 +319,8 @@ mod tests {
     fn batch() -> (Vec<u8>, Batch) {
         let (added, refreshed) = ([1, 2, 3].map(Prehashed), [u64::MAX].map(Prehashed));
         let mut record = Vec::new();
-        draft(&mut record, &added, &refreshed, 8, b"a line\nanother\n", b'\n');
+        let lines = Drafted::of(Lines::Text(b"a line\nanother\n"), b'\n');
+        draft(&mut record, &added, &refreshed, 8, lines);
         complete(&mut record, 5, 1 << 40, 99);
         let batch = Batch {
             number: 5,
@@ -349,7 +372,7 @@ mod tests {
     #[test]
     fn a_batch_that_changes_nothing_has_no_record() {
         let mut record = vec![1];
-        draft(&mut record, &[], &[], 0, b"a long line that is passed on\n", b'\n');
+        draft(&mut record, &[], &[], 0, Drafted::of(Lines::Text(b""), b'\n'));
         assert!(record.is_empty());
     }
 }

@@ -6,14 +6,15 @@
 //! by hash into parts that fit, and the parts are processed one after the other.
 
 use crate::failure::{Failure, Trouble};
-use crate::lines::chunk::{Chunk, Rules};
+use crate::lines::chunk::Chunk;
 use crate::lines::cutter::{Cutter, Over};
 use crate::lines::input::Opened;
+use crate::lines::long::{cannot, temporary};
+use crate::lines::rules::Rules;
 use crate::lines::suspects::{Record, Suspects};
 use crate::state::comparison::{LineHash, Scratch};
-use koel::Prehashed;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Seek, Write};
+use std::io::{BufReader, BufWriter, ErrorKind, Read, Seek, Write};
 use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -39,31 +40,14 @@ pub type Check<'a> = &'a (dyn Fn() -> Result<(), Trouble> + Sync);
 /// The result of the second pass.
 pub struct Settled {
     repeated: File,
+    hash: LineHash,
     /// The numbers of the lines dropped by mistake, among those that were set aside, in ascending
     /// order.
     mistaken: Vec<u64>,
 }
 
-fn temporary() -> Result<BufWriter<File>, Failure> {
-    let file = tempfile::tempfile().map_err(|error| {
-        let folder = std::env::temp_dir();
-        Failure::of(
-            format!(
-                "cannot create a temporary file in {} (set TMPDIR to use another folder)",
-                folder.display()
-            ),
-            &error,
-        )
-    })?;
-    Ok(BufWriter::with_capacity(64 << 10, file))
-}
-
-fn cannot(error: &io::Error) -> Failure {
-    let what = format!(
-        "a temporary file in {} (set TMPDIR to use another folder)",
-        std::env::temp_dir().display()
-    );
-    Failure::of(what, error)
+fn buffered() -> Result<BufWriter<File>, Failure> {
+    Ok(BufWriter::with_capacity(64 << 10, temporary()?))
 }
 
 /// Returns the file of a writer, for reading from its beginning.
@@ -76,12 +60,20 @@ fn rewound(writer: BufWriter<File>) -> Result<File, Failure> {
 impl Aside {
     /// Creates the temporary files. With `keep_written`, new lines are kept as well.
     pub fn new(keep_written: bool) -> Result<Aside, Failure> {
-        let written = keep_written.then(temporary).transpose()?;
-        Ok(Aside { written, repeated: temporary()?, bytes: 0 })
+        let written = keep_written.then(buffered).transpose()?;
+        Ok(Aside { written, repeated: buffered()?, bytes: 0 })
     }
 
     /// Adds the new lines and the repeated lines of a chunk.
-    pub fn put(&mut self, new: &[u8], repeated: &[u8]) -> Result<(), Failure> {
+    pub fn put_all(&mut self, chunk: &Chunk) -> Result<(), Failure> {
+        match (&chunk.long, chunk.selected_lines) {
+            (None, _) => self.put(&chunk.selected, &chunk.aside),
+            (Some(line), 0) => line.for_each_piece(|piece| self.put(b"", piece)),
+            (Some(line), _) => line.for_each_piece(|piece| self.put(piece, b"")),
+        }
+    }
+
+    fn put(&mut self, new: &[u8], repeated: &[u8]) -> Result<(), Failure> {
         self.bytes += repeated.len() as u64;
         let put = |writer: &mut BufWriter<File>, lines| {
             writer.write_all(lines).map_err(|error| cannot(&error))
@@ -143,7 +135,7 @@ impl Aside {
         mistaken.extend(others?);
         mistaken.sort_unstable();
         repeated.rewind().map_err(|error| cannot(&error))?;
-        Ok(Settled { repeated, mistaken })
+        Ok(Settled { repeated, mistaken, hash: *hash })
     }
 }
 
@@ -165,11 +157,17 @@ impl Settled {
         if mistaken && numbers.peek().is_none() {
             return Ok(());
         }
-        for_each_chunk(self.repeated, rules, |first, chunk| {
+        for_each_chunk(self.repeated, rules, self.hash, true, |first, chunk| {
             check()?;
             let is_mistaken = |number| numbers.next_if_eq(&number).is_some();
             let numbers = first..first + chunk.lines() as u64;
             let answers: Vec<bool> = numbers.map(is_mistaken).collect();
+            if let Some(line) = &chunk.long {
+                return match answers[0] == mistaken {
+                    true => line.for_each_piece(&mut act),
+                    false => Ok(()),
+                };
+            }
             chunk.sort_out(&answers, mistaken, false);
             if chunk.selected.is_empty() { Ok(()) } else { act(&chunk.selected) }
         })
@@ -189,22 +187,25 @@ fn both<A: Send, B>(
     })
 }
 
-/// Passes a file to `act` in chunks, each with the number of its first line. The lines have been
-/// accepted before, so their length is not checked.
+/// Passes a file to `act` in chunks, each with the number of its first line. The bytes of long lines can be read if they
+/// are kept.
 fn for_each_chunk(
     file: File,
     rules: Rules,
+    hash: LineHash,
+    keeps: bool,
     mut act: impl FnMut(u64, &mut Chunk) -> Result<(), Trouble>,
 ) -> Result<(), Trouble> {
-    let rules = Rules { longest: usize::MAX, ..rules };
-    let mut cutter = Cutter::new(Opened { reader: Box::new(file), is_live: false }, rules);
+    let input = Opened { reader: Box::new(file), is_live: false };
+    let mut cutter = Cutter::new(input, rules, hash, keeps);
     let mut chunk = Chunk::default();
     let mut lines = 0;
     loop {
         match cutter.fill(&mut chunk) {
             Ok(()) => {}
             Err(Over::Unreadable(error)) => return Err(cannot(&error).into()),
-            Err(Over::End | Over::TooLong { .. }) => return Ok(()),
+            Err(Over::Failed(failure)) => return Err(failure.into()),
+            Err(Over::End) => return Ok(()),
         }
         act(lines, &mut chunk)?;
         lines += chunk.lines() as u64;
@@ -245,23 +246,28 @@ fn divide(
 ) -> Result<Vec<Part>, Trouble> {
     let mut writers = Vec::new();
     for _ in 0..parts {
-        writers.push(temporary()?);
+        writers.push(buffered()?);
     }
     let comparison = hash.comparison();
     let mut scratch = Scratch::default();
-    for_each_chunk(file, rules, |first, chunk| {
+    let mut put = |number: u64, hash: u64, key: &[u8]| {
+        let mut head = [0; 20];
+        head[..8].copy_from_slice(&number.to_le_bytes());
+        head[8..16].copy_from_slice(&hash.to_le_bytes());
+        head[16..].copy_from_slice(&(key.len() as u32).to_le_bytes());
+        // The hash table of a part uses the lowest and the highest bits.
+        let writer = &mut writers[(hash >> 40) as usize % parts];
+        let written = writer.write_all(&head).and_then(|()| writer.write_all(key));
+        written.map_err(|error| cannot(&error))
+    };
+    for_each_chunk(file, rules, *hash, false, |first, chunk| {
         check()?;
+        if let Some(line) = &chunk.long {
+            put(first, line.hash.0, &line.key)?;
+        }
         for (line, number) in chunk.iter().zip(first..) {
             let (key, _) = comparison.key(rules.compared(line).0, &mut scratch);
-            let Prehashed(hash) = hash.of_key(key);
-            let mut head = [0; 20];
-            head[..8].copy_from_slice(&number.to_le_bytes());
-            head[8..16].copy_from_slice(&hash.to_le_bytes());
-            head[16..].copy_from_slice(&(key.len() as u32).to_le_bytes());
-            // The hash table of a part uses the lowest and the highest bits.
-            let writer = &mut writers[(hash >> 40) as usize % parts];
-            let written = writer.write_all(&head).and_then(|()| writer.write_all(key));
-            written.map_err(|error| cannot(&error))?;
+            put(number, hash.of_key(key).0, key)?;
         }
         Ok(())
     })?;
@@ -272,17 +278,10 @@ fn divide(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arguments::common::LongLines;
     use crate::state::comparison::Comparison;
     use std::collections::HashSet;
 
-    const RULES: Rules = Rules {
-        terminator: b'\n',
-        folds_cr: true,
-        field: None,
-        longest: 100,
-        longer: LongLines::Stop,
-    };
+    const RULES: Rules = Rules { terminator: b'\n', folds_cr: true, field: None, longest: 100 };
 
     fn settled(new: &[u8], repeated: &[u8], at_once: u64) -> Settled {
         let mut aside = Aside::new(true).unwrap();
@@ -308,7 +307,10 @@ mod tests {
     #[test]
     fn lines_that_were_not_written_are_found_in_however_many_parts() {
         // Every third line was written. All others only seem to be repeated, some of them twice.
-        let line = |number: u32| format!("line {number}\n").into_bytes();
+        let line = |number: u32| {
+            let long = if number.is_multiple_of(10) { "x".repeat(150) } else { String::new() };
+            format!("line {long}{number}\n").into_bytes()
+        };
         let new: Vec<u8> = (0..3_000).step_by(3).flat_map(line).collect();
         let numbers: Vec<u32> = (0..3_000).chain((0..3_000).step_by(7)).collect();
         let repeated: Vec<u8> = numbers.iter().copied().flat_map(line).collect();

@@ -1,10 +1,10 @@
 //! Chunks of whole lines.
 
-use crate::arguments::common::LongLines;
 use crate::failure::Failure;
+use crate::lines::long::LongLine;
 use koel::Prehashed;
 
-/// The number of bytes read at once. A chunk is larger only if a line is.
+/// The number of bytes read at once.
 pub const CHUNK: usize = 1 << 20;
 
 /// Whole lines, and the result of processing them. Chunks are reused.
@@ -22,8 +22,8 @@ pub struct Chunk {
     pub aside: Vec<u8>,
     /// The answer for each line, if the run may end in the middle of a chunk.
     pub answers: Vec<bool>,
-    /// Whether the text is a piece of a line that is passed on as it is. There are no `ends` then.
-    pub is_raw: bool,
+    /// A line that is too long for memory. There are no other lines then.
+    pub long: Option<LongLine>,
     /// Whether the input ends with the last line, which has no terminator there.
     pub is_completed: bool,
     /// The number of lines that were added, found or removed.
@@ -44,14 +44,40 @@ pub struct Chunk {
     pub failure: Option<Failure>,
 }
 
+/// Lines to be written: those of a chunk in memory, or a long one.
+#[derive(Clone, Copy)]
+pub enum Lines<'a> {
+    Text(&'a [u8]),
+    Long(&'a LongLine),
+}
+
+impl Lines<'_> {
+    pub fn bytes(self) -> u64 {
+        match self {
+            Lines::Text(lines) => lines.len() as u64,
+            Lines::Long(line) => line.bytes,
+        }
+    }
+}
+
 impl Chunk {
     pub fn lines(&self) -> usize {
-        self.ends.len()
+        self.ends.len() + usize::from(self.long.is_some())
     }
 
     /// The number of bytes of the lines, as they are in the input.
-    pub fn bytes(&self) -> usize {
-        self.ends.last().map_or(0, |&end| end as usize - usize::from(self.is_completed))
+    pub fn bytes(&self) -> u64 {
+        let end = self.ends.last().map_or(0, |&end| u64::from(end));
+        let bytes = self.long.as_ref().map_or(end, |long| long.bytes);
+        bytes.saturating_sub(u64::from(self.is_completed))
+    }
+
+    /// The lines to write.
+    pub fn to_write(&self) -> Lines<'_> {
+        match &self.long {
+            Some(line) if self.selected_lines > 0 => Lines::Long(line),
+            _ => Lines::Text(&self.selected),
+        }
     }
 
     /// Leaves out the lines after the first `lines`.
@@ -64,7 +90,7 @@ impl Chunk {
         self.answers.truncate(lines);
     }
 
-    /// Iterates over the lines, with their terminators.
+    /// Iterates over the lines in memory, with their terminators.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let mut start = 0;
         self.ends.iter().map(move |&end| {
@@ -106,67 +132,6 @@ pub fn empty(buffer: &mut Vec<u8>) {
     }
 }
 
-/// A field of a line.
-#[derive(Clone, Copy)]
-pub struct Field {
-    /// Its number, from 1.
-    pub number: usize,
-    /// The byte between two fields.
-    pub delimiter: u8,
-}
-
-impl Field {
-    /// Returns this field of a line, if the line has so many.
-    #[inline]
-    fn of(self, line: &[u8]) -> Option<&[u8]> {
-        let start = match self.number {
-            ..=1 => 0,
-            number => memchr::memchr_iter(self.delimiter, line).nth(number - 2)? + 1,
-        };
-        let field = &line[start..];
-        Some(&field[..memchr::memchr(self.delimiter, field).unwrap_or(field.len())])
-    }
-}
-
-/// The rules for lines.
-#[derive(Clone, Copy)]
-pub struct Rules {
-    /// The byte that ends a line.
-    pub terminator: u8,
-    /// Whether a carriage return before the terminator is part of it.
-    pub folds_cr: bool,
-    /// The field by which lines are compared, if not as a whole.
-    pub field: Option<Field>,
-    /// The length of the longest line that is compared.
-    pub longest: usize,
-    /// What happens to longer lines.
-    pub longer: LongLines,
-}
-
-impl Rules {
-    /// Returns a line without its terminator.
-    #[inline]
-    pub fn bare(self, line: &[u8]) -> &[u8] {
-        let line = &line[..line.len() - 1];
-        match line.split_last() {
-            Some((b'\r', bare)) if self.folds_cr => bare,
-            _ => line,
-        }
-    }
-
-    /// Returns the part of a line that is compared, and `false` if that is the whole line because it
-    /// does not have the field.
-    #[inline]
-    pub fn compared(self, line: &[u8]) -> (&[u8], bool) {
-        let bare = self.bare(line);
-        let Some(field) = self.field else { return (bare, true) };
-        match field.of(bare) {
-            Some(part) => (part, true),
-            None => (bare, false),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,52 +154,5 @@ mod tests {
             chunk.sort_out(&chosen, true, false);
             assert_eq!((&chunk.selected, chunk.aside.len()), (&selected, 0));
         }
-    }
-
-    #[test]
-    fn carriage_returns_belong_to_the_end_of_a_line() {
-        let rules = |terminator| {
-            let folds_cr = terminator == b'\n';
-            Rules { terminator, folds_cr, field: None, longest: 9, longer: LongLines::Stop }
-        };
-        assert_eq!(rules(b'\n').bare(b"a\r\n"), b"a");
-        assert_eq!(rules(b'\n').bare(b"a\r\r\n"), b"a\r");
-        assert_eq!(rules(b'\n').bare(b"\n"), b"");
-        assert_eq!(rules(b'\n').bare(b"\r\n"), b"");
-        assert_eq!(rules(0).bare(b"a\r\0"), b"a\r");
-    }
-
-    #[test]
-    fn a_field_is_what_is_between_delimiters() {
-        for (number, line, expected) in [
-            (1, &b"a,b,c"[..], Some(&b"a"[..])),
-            (2, b"a,b,c", Some(b"b")),
-            (3, b"a,b,c", Some(b"c")),
-            (4, b"a,b,c", None),
-            (1, b"", Some(b"")),
-            (2, b"", None),
-            (1, b"a", Some(b"a")),
-            (1, b",a", Some(b"")),
-            (2, b"a,", Some(b"")),
-            (3, b",,", Some(b"")),
-            (usize::MAX, b",,", None),
-        ] {
-            assert_eq!(Field { number, delimiter: b',' }.of(line), expected, "{number}");
-        }
-    }
-
-    #[test]
-    fn a_line_without_the_field_is_compared_as_a_whole() {
-        let rules = Rules {
-            terminator: b'\n',
-            folds_cr: true,
-            field: Some(Field { number: 2, delimiter: b',' }),
-            longest: 9,
-            longer: LongLines::Stop,
-        };
-        assert_eq!(rules.compared(b"a,b\r\n"), (&b"b"[..], true));
-        assert_eq!(rules.compared(b"a\r\n"), (&b"a"[..], false));
-        let whole = Rules { field: None, ..rules };
-        assert_eq!(whole.compared(b"a,b\r\n"), (&b"a,b"[..], true));
     }
 }

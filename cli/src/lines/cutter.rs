@@ -1,8 +1,11 @@
 //! Cuts an input into chunks of whole lines.
 
-use crate::arguments::common::LongLines;
-use crate::lines::chunk::{CHUNK, Chunk, Rules, empty};
+use crate::failure::Failure;
+use crate::lines::chunk::{CHUNK, Chunk, empty};
 use crate::lines::input::Opened;
+use crate::lines::long::Reading;
+use crate::lines::rules::Rules;
+use crate::state::comparison::{LineHash, Scratch};
 use memchr::{memchr, memchr_iter};
 use std::io::{self, ErrorKind, Read};
 
@@ -10,14 +13,13 @@ use std::io::{self, ErrorKind, Read};
 pub struct Cutter {
     input: Opened,
     rules: Rules,
+    hash: LineHash,
+    /// Whether the bytes of long lines are kept.
+    keeps: bool,
     /// The beginning of a line whose end has not been read yet.
     rest: Vec<u8>,
-    /// Whether `rest` is in the middle of a line that is too long, and left out or passed on.
-    in_long: bool,
-    /// The number of lines cut so far.
-    lines: u64,
-    /// The number of lines that were too long, and left out or passed on.
-    pub long: u64,
+    /// Whether `rest` begins with a line that is too long for memory.
+    is_long: bool,
     over: Option<Over>,
 }
 
@@ -25,61 +27,57 @@ pub struct Cutter {
 pub enum Over {
     End,
     Unreadable(io::Error),
-    TooLong { line: u64 },
+    /// A long line could not be set aside.
+    Failed(Failure),
+}
+
+impl From<Failure> for Over {
+    fn from(failure: Failure) -> Self {
+        Over::Failed(failure)
+    }
 }
 
 impl Cutter {
-    pub fn new(input: Opened, rules: Rules) -> Self {
+    pub fn new(input: Opened, rules: Rules, hash: LineHash, keeps: bool) -> Self {
         let rest = Vec::new();
-        Cutter { input, rules, rest, in_long: false, lines: 0, long: 0, over: None }
+        Cutter { input, rules, hash, keeps, rest, is_long: false, over: None }
     }
 
-    /// Fills a chunk with the next lines, at least one, or with a piece of a line that is passed on.
+    /// Fills a chunk with the next lines, at least one, or with one line that is too long for memory.
     ///
     /// If the last line has no terminator, one is added. If reading fails, the incomplete line
     /// before the error is left out.
     pub fn fill(&mut self, chunk: &mut Chunk) -> Result<(), Over> {
-        loop {
-            chunk.ends.clear();
-            chunk.is_raw = self.in_long && self.rules.longer == LongLines::Pass;
-            if chunk.is_raw {
-                return self.pass_on(chunk);
-            }
-            if self.in_long {
-                self.skip()?;
-            }
+        chunk.long = None;
+        chunk.ends.clear();
+        if !self.is_long {
             self.fill_with_lines(chunk)?;
-            if !chunk.ends.is_empty() {
-                return Ok(());
-            }
         }
+        if chunk.ends.is_empty() { self.fill_with_long(chunk) } else { Ok(()) }
     }
 
-    /// Reads on to the end of a line that is too long.
-    fn skip(&mut self) -> Result<(), Over> {
+    /// Fills a chunk with the line at the beginning of the rest.
+    fn fill_with_long(&mut self, chunk: &mut Chunk) -> Result<(), Over> {
+        self.is_long = false;
+        let mut line = Reading::begin(self.rules, self.hash, self.keeps)?;
+        chunk.is_completed = false;
         loop {
-            if let Some(end) = memchr(self.rules.terminator, &self.rest) {
+            let end = memchr(self.rules.terminator, &self.rest);
+            line.push(&self.rest[..end.unwrap_or(self.rest.len())])?;
+            if let Some(end) = end {
                 self.rest.drain(..=end);
-                self.in_long = false;
-                return Ok(());
+                break;
             }
-            self.read_more()?;
+            match self.read_more() {
+                Ok(()) => {}
+                Err(Over::End) => {
+                    (self.over, chunk.is_completed) = (Some(Over::End), true);
+                    break;
+                }
+                Err(over) => return Err(over),
+            }
         }
-    }
-
-    /// Fills a chunk with the next piece of a line that is too long.
-    fn pass_on(&mut self, chunk: &mut Chunk) -> Result<(), Over> {
-        let read = if self.rest.is_empty() { self.read_more() } else { Ok(()) };
-        chunk.text.clear();
-        if let Err(over) = read {
-            // The line ends here, so that the next one begins a line of its own.
-            chunk.text.push(self.rules.terminator);
-            (self.over, self.in_long) = (Some(over), false);
-            return Ok(());
-        }
-        let end = memchr(self.rules.terminator, &self.rest);
-        self.in_long = end.is_none();
-        chunk.text.extend(self.rest.drain(..end.map_or(self.rest.len(), |end| end + 1)));
+        chunk.long = Some(line.end(&mut Scratch::default())?);
         Ok(())
     }
 
@@ -101,44 +99,39 @@ impl Cutter {
         }
     }
 
-    /// Fills a chunk with lines: at least one, unless one follows that is too long.
+    /// Fills a chunk with lines: at least one, unless a long one follows.
     fn fill_with_lines(&mut self, chunk: &mut Chunk) -> Result<(), Over> {
         if let Some(over) = self.over.take() {
             return Err(over);
         }
         let Chunk { text, ends, is_completed, .. } = chunk;
         *is_completed = false;
-        if text.capacity() > 8 * CHUNK {
-            *text = Vec::new(); // after a long line
-        }
         text.resize(CHUNK.max(2 * self.rest.len()), 0);
         text[..self.rest.len()].copy_from_slice(&self.rest);
         let mut filled = self.rest.len();
         empty(&mut self.rest);
-        // The rest has whole lines only after a line that was left out or passed on.
+        // The rest has whole lines only after a long one.
         let (mut scanned, mut line_start) = (0, 0);
         loop {
             for at in memchr_iter(self.rules.terminator, &text[scanned..filled]) {
                 let end = scanned + at;
                 if end - line_start > self.rules.longest {
-                    self.over = Some(Over::TooLong { line: 0 });
+                    self.is_long = true;
                     break;
                 }
                 ends.push(end as u32 + 1);
                 line_start = end + 1;
             }
             scanned = filled;
-            if self.over.is_none() && filled - line_start > self.rules.longest {
-                self.over = Some(Over::TooLong { line: 0 });
-            }
+            self.is_long |= filled - line_start > self.rules.longest;
             let enough = self.input.is_live || filled >= CHUNK;
-            if self.over.is_some() || (enough && !ends.is_empty()) {
+            if self.is_long || (enough && !ends.is_empty()) {
                 break;
             }
             if filled == text.len() {
                 text.resize(2 * filled, 0);
             }
-            // After a long line the buffer is large, but no more than usual is read at once.
+            // The buffer may be larger than a chunk, but no more than usual is read at once.
             let most = text.len().min(filled + CHUNK);
             match self.input.reader.read(&mut text[filled..most]) {
                 Ok(0) => {
@@ -158,17 +151,8 @@ impl Cutter {
                 }
             }
         }
-        self.lines += ends.len() as u64;
-        match &mut self.over {
-            None => self.rest.extend_from_slice(&text[line_start..filled]),
-            Some(Over::TooLong { .. }) if self.rules.longer != LongLines::Stop => {
-                self.rest.extend_from_slice(&text[line_start..filled]);
-                (self.over, self.in_long) = (None, true);
-                (self.lines, self.long) = (self.lines + 1, self.long + 1);
-                return Ok(());
-            }
-            Some(Over::TooLong { line }) => *line = self.lines + 1,
-            Some(_) => {}
+        if self.over.is_none() {
+            self.rest.extend_from_slice(&text[line_start..filled]);
         }
         match self.over.take_if(|_| ends.is_empty()) {
             None => Ok(()),
@@ -180,6 +164,7 @@ impl Cutter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::comparison::Comparison;
 
     /// A reader that returns its bytes in pieces of a given size.
     struct Pieces(io::Cursor<Vec<u8>>, usize);
@@ -193,14 +178,9 @@ mod tests {
 
     fn cut(text: &[u8], piece: usize, is_live: bool, longest: usize) -> (Vec<Vec<u8>>, Over) {
         let reader = Box::new(Pieces(io::Cursor::new(text.to_vec()), piece));
-        let rules = Rules {
-            terminator: b'\n',
-            folds_cr: true,
-            field: None,
-            longest,
-            longer: LongLines::Stop,
-        };
-        let mut cutter = Cutter::new(Opened { reader, is_live }, rules);
+        let rules = Rules { terminator: b'\n', folds_cr: true, field: None, longest };
+        let hash = LineHash::random(Comparison::Bytes);
+        let mut cutter = Cutter::new(Opened { reader, is_live }, rules, hash, true);
         let mut lines = Vec::new();
         let mut chunk = Chunk::default();
         loop {
@@ -208,21 +188,51 @@ mod tests {
                 Ok(()) => lines.extend(chunk.iter().map(<[u8]>::to_vec)),
                 Err(over) => return (lines, over),
             }
+            assert_eq!(chunk.long.is_some(), chunk.ends.is_empty());
+            assert!(chunk.iter().all(|line| line.len() <= longest + 1));
+            if let Some(long) = &chunk.long {
+                let mut line = Vec::new();
+                let all = long.for_each_piece(|piece| {
+                    line.extend_from_slice(piece);
+                    Ok::<_, Failure>(())
+                });
+                all.unwrap();
+                assert!(line.len() > longest + 1);
+                assert_eq!(long.hash, hash.of_key(rules.bare(&line)));
+                lines.push(line);
+            }
         }
     }
 
     #[test]
     fn lines_come_whole_however_they_are_read() {
         let long = [vec![b'x'; 3 * CHUNK], b"\n".to_vec()].concat();
-        let texts: [&[u8]; 7] =
-            [b"", b"\n", b"a", b"a\nb\n\nc", b"a\r\n\r\n", b"\xFF\0\n\0", &long.repeat(2)];
+        let among = [b"a\n", &long[..], b"b\n", &long, &long, b"abcd\nabcde\nc"].concat();
+        let texts: [&[u8]; 9] = [
+            b"",
+            b"\n",
+            b"a",
+            b"a\nb\n\nc",
+            b"a\r\n\r\n",
+            b"\xFF\0\n\0",
+            b"abcde\na\nabcdef\nabcdefg\nb\nc\nabcdef",
+            &long.repeat(2),
+            &among,
+        ];
         for text in texts {
             for piece in [1, 2, 7, CHUNK - 1, CHUNK, 10 * CHUNK] {
                 if text.len() > 100 && piece < 100 {
                     continue;
                 }
-                for is_live in [false, true] {
-                    let (lines, over) = cut(text, piece, is_live, 1 << 30);
+                for (is_live, longest) in [
+                    (false, 1 << 30),
+                    (true, 1 << 30),
+                    (false, CHUNK),
+                    (true, CHUNK),
+                    (false, 4),
+                    (true, 0),
+                ] {
+                    let (lines, over) = cut(text, piece, is_live, longest);
                     assert!(matches!(over, Over::End));
                     let mut expected = text.to_vec();
                     if !text.is_empty() && !text.ends_with(b"\n") {
@@ -230,67 +240,6 @@ mod tests {
                     }
                     assert_eq!(lines.concat(), expected);
                     assert!(lines.iter().all(|line| memchr_iter(b'\n', line).count() == 1));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_line_that_is_too_long_is_reported_by_its_number() {
-        for piece in [1, 3, 100] {
-            let (lines, over) = cut(b"abc\nabcd\nabcde\nx\n", piece, false, 4);
-            assert_eq!(lines.len(), 2);
-            assert!(matches!(over, Over::TooLong { line: 3 }));
-            let (lines, over) = cut(b"abc\nabcde", piece, false, 4);
-            assert_eq!(lines.len(), 1);
-            assert!(matches!(over, Over::TooLong { line: 2 }));
-            assert!(matches!(cut(b"abcd", piece, false, 4).1, Over::End));
-        }
-    }
-
-    #[test]
-    fn lines_that_are_too_long_are_left_out_or_passed_on() {
-        let long = [vec![b'x'; 3 * CHUNK], b"\n".to_vec()].concat();
-        let texts = [
-            b"abcde\na\nabcdef\nabcdefg\nb\nc\nabcde\n".to_vec(),
-            b"a\nabcdefghijkl".to_vec(),
-            b"abcde\n".to_vec(),
-            [b"a\n", &long[..], b"b\n", &long, &long, b"abcd\nc\n"].concat(),
-        ];
-        for text in texts {
-            let mut whole = text.clone();
-            if !whole.ends_with(b"\n") {
-                whole.push(b'\n');
-            }
-            for (longer, piece) in [LongLines::Skip, LongLines::Pass]
-                .into_iter()
-                .flat_map(|longer| [1, 2, 3, 7, CHUNK].map(|piece| (longer, piece)))
-            {
-                if text.len() > 100 && piece < 100 {
-                    continue;
-                }
-                let reader = Box::new(Pieces(io::Cursor::new(text.clone()), piece));
-                let rules =
-                    Rules { terminator: b'\n', folds_cr: true, field: None, longest: 4, longer };
-                let mut cutter = Cutter::new(Opened { reader, is_live: false }, rules);
-                let (mut lines, mut all) = (Vec::new(), Vec::<u8>::new());
-                let mut chunk = Chunk::default();
-                while cutter.fill(&mut chunk).is_ok() {
-                    assert_eq!(chunk.is_raw, chunk.ends.is_empty());
-                    lines.extend(chunk.iter().map(<[u8]>::to_vec));
-                    chunk.iter().for_each(|line| all.extend_from_slice(line));
-                    if chunk.is_raw {
-                        all.extend_from_slice(&chunk.text);
-                    }
-                }
-                let lines_of = |is_long: bool| {
-                    let lines = whole.split_inclusive(|byte| *byte == b'\n');
-                    lines.filter(move |line| (line.len() > 5) == is_long).map(<[u8]>::to_vec)
-                };
-                assert!(lines.into_iter().eq(lines_of(false)));
-                assert_eq!(cutter.long, lines_of(true).count() as u64);
-                if longer == LongLines::Pass {
-                    assert!(all == whole, "pieces of {piece}");
                 }
             }
         }

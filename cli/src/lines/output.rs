@@ -1,6 +1,7 @@
 //! Outputs: standard output, a file, or nowhere.
 
 use crate::failure::{Failure, Trouble};
+use crate::lines::chunk::Lines;
 use crate::lines::input::{self, Source};
 use crate::lines::pipe::Pipe;
 use crate::lines::replacement::Replacement;
@@ -239,8 +240,27 @@ impl Sink {
         Ok(())
     }
 
+    /// Writes the lines of a chunk.
+    pub fn write_lines(&mut self, lines: Lines<'_>) -> Result<(), Trouble> {
+        let line = match lines {
+            Lines::Text(lines) => return self.write(lines),
+            Lines::Long(line) => line,
+        };
+        let mut before = 0;
+        line.for_each_piece(|piece| {
+            self.write_after(before, piece)?;
+            before += piece.len();
+            Ok(())
+        })
+    }
+
     /// Writes whole lines. If that fails halfway, a file is truncated to where it ended before.
     pub fn write(&mut self, lines: &[u8]) -> Result<(), Trouble> {
+        self.write_after(0, lines)
+    }
+
+    /// The same for the rest of lines of which so many bytes are written.
+    fn write_after(&mut self, before: usize, lines: &[u8]) -> Result<(), Trouble> {
         let Some(file) = &mut self.to else { return Ok(()) };
         let mut written = 0;
         while written < lines.len() {
@@ -253,10 +273,10 @@ impl Sink {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => error,
             };
-            self.accepted = written;
-            if self.is_file && written > 0 {
+            self.accepted = before + written;
+            if self.is_file && self.accepted > 0 {
                 // If this fails, an incomplete line stays. The error is reported either way.
-                let _ = take_back(file, written as u64);
+                let _ = take_back(file, self.accepted as u64);
             }
             return Err(match error.kind() {
                 ErrorKind::BrokenPipe => Trouble::BrokenPipe,

@@ -27,13 +27,15 @@ impl Pipe {
         Some(Pipe { file, lines: VecDeque::new(), bytes: 0 })
     }
 
-    /// Notes that whole lines, or a piece of a line that was not added, were written. `added` are the hashes of the lines.
+    /// Notes that a line, or if it has no hash, a part of a line, was written.
+    pub fn wrote_one(&mut self, bytes: u64, hash: Option<Prehashed>) {
+        let capacity = capacity(&self.file).unwrap_or(u64::MAX);
+        self.push((bytes, hash), capacity);
+    }
+
+    /// Notes that whole lines were written. `added` are their hashes.
     pub fn wrote(&mut self, mut text: &[u8], terminator: u8, mut added: &[Prehashed]) {
         let capacity = capacity(&self.file).unwrap_or(u64::MAX);
-        if added.is_empty() {
-            self.push((text.len() as u64, None), capacity);
-            return;
-        }
         // From the end, since the first of many lines are not needed.
         let (mut last, mut bytes) = (VecDeque::new(), 0);
         while let Some((hash, before)) = added.split_last()
@@ -136,7 +138,7 @@ mod tests {
             writer.write_all(text).unwrap();
             let mut pipe = Pipe::of(&File::from(OwnedFd::from(writer))).unwrap();
             pipe.wrote(&text[..9], b'\n', &hashes);
-            pipe.wrote(&text[9..], b'\n', &[]);
+            pipe.wrote_one(5, None);
             reader.read_exact(&mut vec![0; read]).unwrap();
             assert!(pipe.unread().is_empty(), "the reader is still there");
             drop(reader);
@@ -157,7 +159,7 @@ mod tests {
             assert!((most..most + 2).contains(&pipe.bytes), "{} of {most}", pipe.bytes);
             assert_eq!(pipe.lines.back(), Some(&(2, Some(Prehashed(199_999)))));
         }
-        pipe.wrote(&vec![b'x'; 1 << 20], b'\n', &[]);
+        pipe.wrote_one(1 << 20, None);
         assert_eq!(pipe.lines.len(), 1);
     }
 }

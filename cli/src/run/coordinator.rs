@@ -285,14 +285,10 @@ impl<'a> Coordinator<'a> {
             (Some(keeping), Some(seen)) => keeping.save(seen, changes, journaling.as_deref()),
             _ => Ok(()),
         };
-        let stopped = locked(&self.shared.so_far.stopped).take();
-        match (end, saved, stopped) {
+        match saved {
             // Only one error is reported. A failed save has precedence.
-            (_, Err(failure), _) => {
-                End::Failed(Failure::new(format!("{failure}{}", self.in_vain())))
-            }
-            (End::Reached, Ok(()), Some(failure)) => End::Failed(failure),
-            (end, Ok(()), _) => end,
+            Err(failure) => End::Failed(Failure::new(format!("{failure}{}", self.in_vain()))),
+            Ok(()) => end,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Trouble};
 use crate::lines::aside::Aside;
-use crate::lines::chunk::Chunk;
+use crate::lines::chunk::{Chunk, Lines};
 use crate::lines::cutter::{Cutter, Over};
 use crate::lines::input::Source;
 use crate::lines::output::Sink;
@@ -74,11 +74,10 @@ impl Shared {
     fn read_all(&self, sources: Vec<Source>, pool: &Receiver<Chunk>, work: &Sender<Chunk>) {
         // A closed channel means that the run has ended early.
         let Ok(mut chunk) = pool.recv() else { return };
-        let mut sources = sources.into_iter();
         // Whether what comes next is to be read. Of an error after the last line that may be written,
         // nothing is said, however far the reader was ahead of the writer.
         let goes_on = || self.limit.is_none() || self.monitor.catch_up();
-        while let Some(source) = sources.next() {
+        for source in sources {
             if !goes_on() {
                 break;
             }
@@ -95,7 +94,8 @@ impl Shared {
                 }
             };
             locked(&self.so_far.tally).opened += 1;
-            let mut cutter = Cutter::new(opened, self.rules);
+            let hash = *self.operation.hasher();
+            let mut cutter = Cutter::new(opened, self.rules, hash, self.writes);
             let over = loop {
                 if let Err(over) = cutter.fill(&mut chunk) {
                     break over;
@@ -109,28 +109,13 @@ impl Shared {
                     _ => return,
                 }
             };
-            locked(&self.so_far.tally).long += cutter.long;
             if !matches!(over, Over::End) && !goes_on() {
                 break;
             }
             match over {
                 Over::End => {}
                 Over::Unreadable(error) => failed(error),
-                Over::TooLong { line } => {
-                    let others: Vec<String> = sources.map(|source| source.name()).collect();
-                    let others = match others.is_empty() {
-                        true => String::new(),
-                        false => format!(", nor was {}", others.join(", ")),
-                    };
-                    *locked(&self.so_far.stopped) = Some(Failure::new(format!(
-                        "{}: line {line} is longer than {} bytes; it and everything after it was \
-                         not read{others}; use --max-line to allow longer lines, or --long-lines \
-                         to skip them or pass them on",
-                        source.name(),
-                        self.rules.longest
-                    )));
-                    break;
-                }
+                Over::Failed(failure) => return self.monitor.trouble(Trouble::Failed(failure)),
             }
         }
         self.monitor.read_to_the_end();
@@ -164,7 +149,12 @@ impl Shared {
                     }
                 };
                 if let Some(pipe) = &self.pipe {
-                    locked(pipe).wrote(&chunk.selected, self.rules.terminator, &chunk.added);
+                    match chunk.to_write() {
+                        Lines::Text(lines) => {
+                            locked(pipe).wrote(lines, self.rules.terminator, &chunk.added);
+                        }
+                        Lines::Long(line) => locked(pipe).wrote_one(line.bytes, Some(line.hash)),
+                    }
                 }
                 next += 1;
                 self.so_far.turns.cross_out(chunk.number);
@@ -222,14 +212,17 @@ impl Shared {
     /// Counts the lines at the beginning of a chunk as written, which a pipe has taken before its reader has gone.
     fn keep_beginning(&self, chunk: &Chunk, bytes: usize) {
         let (Some(pipe), terminator) = (&self.pipe, self.rules.terminator) else { return };
-        let accepted = &chunk.selected[..bytes];
+        let Lines::Text(lines) = chunk.to_write() else {
+            return locked(pipe).wrote_one(bytes as u64, None);
+        };
+        let accepted = &lines[..bytes];
         let (lines, part) =
             accepted.split_at(memchr::memrchr(terminator, accepted).map_or(0, |at| at + 1));
         let count = memchr::memchr_iter(terminator, lines).count();
         let (written, not_written) = chunk.added.split_at(count.min(chunk.added.len()));
         let mut pipe = locked(pipe);
         pipe.wrote(lines, terminator, written);
-        pipe.wrote(part, terminator, &[]);
+        pipe.wrote_one(part.len() as u64, None);
         self.so_far.turns.cross_out_but(chunk.number, not_written);
         locked(&self.so_far.tally).count_new(written.len() as u64);
     }
@@ -248,20 +241,21 @@ impl Shared {
             return Err(Trouble::Failed(self.no_memory()));
         }
         if let Some(aside) = aside {
-            aside.put(&chunk.selected, &chunk.aside)?;
+            aside.put_all(chunk)?;
         }
-        let Chunk { selected, record, .. } = chunk;
-        match &self.journaling {
+        let mut record = std::mem::take(&mut chunk.record);
+        let written = match &self.journaling {
             Some(journaling) if !record.is_empty() => {
-                let trouble = journaling.write(record, sink, selected)?;
+                let trouble = journaling.write(&mut record, sink, chunk.to_write())?;
                 if journaling.is_long() {
                     self.monitor.long();
                 }
                 Ok(trouble)
             }
-            _ if selected.is_empty() => Ok(None),
-            _ => sink.write(selected).map(|()| None),
-        }
+            _ => sink.write_lines(chunk.to_write()).map(|()| None),
+        };
+        chunk.record = record;
+        written
     }
 
     fn no_memory(&self) -> Failure {
@@ -282,7 +276,7 @@ impl Shared {
     fn count(&self, chunk: &Chunk) {
         let mut tally = locked(&self.so_far.tally);
         tally.lines += chunk.lines() as u64;
-        tally.bytes += chunk.bytes() as u64;
+        tally.bytes += chunk.bytes();
         tally.yes += chunk.yes;
         tally.selected += chunk.selected_lines;
         tally.not_urls += chunk.not_urls;

@@ -12,11 +12,11 @@
 //!   (`tests/command/state/known_lines.rs` fails without that store).
 //! * `read` only feeds the progress bar.
 
-use crate::failure::Failure;
 use crate::journal::journaling::Journaling;
-use crate::journal::record::draft;
-use crate::lines::chunk::{Chunk, Rules};
+use crate::journal::record::{Drafted, draft};
+use crate::lines::chunk::Chunk;
 use crate::lines::pipe::Pipe;
+use crate::lines::rules::Rules;
 use crate::run::monitor::Monitor;
 use crate::run::screen::Screen;
 use crate::run::tally::Tally;
@@ -93,11 +93,13 @@ pub struct Shared {
 impl Shared {
     /// Makes the record of a chunk for the journal.
     pub fn draft(&self, chunk: &mut Chunk) {
-        let Chunk { added, refreshed, record, selected, .. } = chunk;
         if let (Some(_), Operation::Add(seen)) = (&self.journaling, &self.operation) {
             // Not before the lines were added: a line may be remembered a little longer, and not shorter.
             let tick = seen.present_tick().unwrap_or(0);
-            draft(record, added, refreshed, tick, selected, self.rules.terminator);
+            let mut record = std::mem::take(&mut chunk.record);
+            let lines = Drafted::of(chunk.to_write(), self.rules.terminator);
+            draft(&mut record, &chunk.added, &chunk.refreshed, tick, lines);
+            chunk.record = record;
         }
     }
 }
@@ -121,8 +123,6 @@ pub struct SoFar {
     pub tally: Mutex<Tally>,
     /// Bytes read from the input files, before decompression.
     pub read: Arc<AtomicU64>,
-    /// Why the input ended early.
-    pub stopped: Mutex<Option<Failure>>,
 }
 
 impl SoFar {

@@ -23,8 +23,6 @@ pub struct Tally {
     pub unreadable: u64,
     /// Inputs that could be opened.
     pub opened: u64,
-    /// Lines that were too long to be compared, and left out or passed on.
-    pub long: u64,
     pub doubt: Doubt,
 }
 

@@ -82,6 +82,13 @@ impl<'a> Worker<'a> {
                 self.asked.push(number as u32);
             }
         }
+        if let Some(line) = &chunk.long {
+            (not_urls, without_field) = (u64::from(!line.is_expected), u64::from(!line.has_field));
+            if !(adds && self.recent.met(line.hash.0)) {
+                self.hashes.push(line.hash);
+                self.asked.push(0);
+            }
+        }
         (chunk.not_urls, chunk.without_field) = (not_urls, without_field);
         match operation {
             Operation::Add(seen) => chunk.full = !self.add(seen, chunk),
@@ -99,9 +106,6 @@ impl<'a> Worker<'a> {
         chunk.selected_lines = if *select { yes } else { chunk.lines() as u64 - yes };
         if *writes {
             chunk.sort_out(&self.answers, *select, *sets_aside);
-            if chunk.is_raw && *select {
-                chunk.selected.extend_from_slice(&chunk.text);
-            }
         }
         self.shared.draft(chunk);
         if limit.is_some() {

@@ -81,8 +81,6 @@ fn what_is_not_known_is_refused() {
         "sample x",
         "dedup --threads 0",
         "dedup --threads 257",
-        "dedup --max-line 2G",
-        "dedup --max-line 0",
         "dedup --max-memory x",
         "dedup --capacity -1",
         "dedup --checkpoint 5",

@@ -213,7 +213,7 @@ fn long_lines_stay_whole() {
         let model = model(&[input], b'\n');
         for threads in &[2, 1, 8][..rounds(1, 3)] {
             place.write("long", input);
-            let words = format!("dedup --max-line 4M --threads {threads}");
+            let words = format!("dedup --threads {threads}");
             assert_same(&place.koel_on(&words, input).stdout, &model.new, "from a pipe");
             assert_same(&place.koel(&(words + " long")).stdout, &model.new, "from a file");
         }

@@ -194,16 +194,3 @@ fn nothing_stays_in_the_temporary_folder() {
     assert_eq!((ran.code, &ran.stdout[..]), (Some(0), &b"a\n"[..]));
     assert!(std::fs::read_dir(place.path("tmp")).unwrap().next().is_none());
 }
-
-#[test]
-fn lines_before_one_that_is_too_long_are_settled_as_well() {
-    let place = Place::new();
-    let (lines, long) = (numbered(0..20_000), "x".repeat(100));
-    place.write("lines", [&lines[..], long.as_bytes(), b"\nlast\n"].concat());
-    let ran = place.koel("dedup --lossless --rate 0.3 --max-line 50 lines");
-    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
-    let (mut written, mut all) = (lines_of(&ran.stdout), lines_of(&lines));
-    written.sort_unstable();
-    all.sort_unstable();
-    assert!(written == all);
-}

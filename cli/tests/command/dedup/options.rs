@@ -5,48 +5,6 @@ use std::fs;
 use std::process::Stdio;
 
 #[test]
-fn a_line_may_be_as_long_as_max_line_says_and_no_longer() {
-    let place = Place::new();
-    place.write("good", b"abc\nabcd\nabcd\nab");
-    let ran = place.koel("dedup --max-line 4 good");
-    assert_eq!((ran.code, &ran.stdout[..]), (Some(0), &b"abc\nabcd\nab\n"[..]), "{}", ran.stderr);
-
-    for (last, terminated) in [("abcde", true), ("abcde", false)] {
-        let end = if terminated { "\nx\n" } else { "" };
-        place.write("bad", format!("abc\nabcd\n{last}{end}"));
-        place.write("other", b"other\n");
-        let ran = place.koel("dedup --max-line 4 good bad other");
-        assert_eq!(ran.code, Some(2));
-        // The lines before it were written, and none after it.
-        assert_eq!(ran.stdout, b"abc\nabcd\nab\n");
-        assert!(ran.stderr.contains("bad: line 3 is longer than 4 bytes"), "{}", ran.stderr);
-        assert!(ran.stderr.contains("--max-line"), "{}", ran.stderr);
-    }
-}
-
-#[test]
-fn without_max_line_a_megabyte_is_the_longest() {
-    let place = Place::new();
-    let line = |length: usize| [vec![b'x'; length], b"\n".to_vec()].concat();
-    let ran = place.koel_on("dedup", &line(1 << 20));
-    assert_eq!((ran.code, ran.stdout.len()), (Some(0), (1 << 20) + 1));
-    let ran = place.koel_on("dedup", &line((1 << 20) + 1));
-    assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0));
-    assert!(ran.stderr.contains("standard input: line 1 is longer"), "{}", ran.stderr);
-    let ran = place.koel_on("dedup --max-line 3M", &line(3 << 20));
-    assert_eq!((ran.code, ran.stdout.len()), (Some(0), (3 << 20) + 1));
-}
-
-#[test]
-fn lines_before_one_that_is_too_long_are_in_the_state() {
-    let place = Place::new();
-    let ran = place.koel_on("dedup --max-line 4 --state seen.koel", b"a\nb\nabcde\nc\n");
-    assert_eq!((ran.code, &ran.stdout[..]), (Some(2), &b"a\nb\n"[..]));
-    let ran = place.koel_on("dedup --state seen.koel", b"a\nb\nabcde\nc\n");
-    assert_eq!((ran.code, &ran.stdout[..]), (Some(0), &b"abcde\nc\n"[..]));
-}
-
-#[test]
 fn an_output_is_replaced_and_one_with_a_state_is_added_to() {
     let place = Place::new();
     place.write("out", b"what was there, and longer than what comes\n");
@@ -170,7 +128,6 @@ fn json_has_every_field() {
         "not_urls",
         "without_field",
         "unchanged",
-        "long",
         "unreadable",
         "rate",
         "rate_exceeded",

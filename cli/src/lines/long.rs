@@ -1,0 +1,291 @@
+//! Lines that are too long for memory.
+//!
+//! Whether a line is new is known at its end. Until then, its bytes go to a temporary file without a name, and its hash
+//! is computed as they come. So a line may have any length, and takes no more memory than a chunk.
+//!
+//! What is compared of such a line, the line or a field of it, may be short. Then it is compared as that of any other
+//! line. If it is too long as well, it is compared byte by byte: it is no URL, and if case is ignored, that of the letters
+//! of ASCII.
+
+use crate::failure::Failure;
+use crate::lines::rules::Rules;
+use crate::random::mix;
+use crate::state::comparison::{Comparison, LineHash, Scratch};
+use koel::{PersistentHasher, Prehashed};
+use memchr::memchr;
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::FileExt;
+use xxhash_rust::xxh3::Xxh3;
+
+/// So much of a line is kept besides its file, for the journal.
+const HEAD: usize = 4_096;
+
+/// The number of bytes that are read from the file at once.
+const PIECE: usize = 1 << 20;
+
+/// A line that has been read to its end.
+pub struct LongLine {
+    /// Its length, with its terminator.
+    pub bytes: u64,
+    pub hash: Prehashed,
+    /// What it is compared by: a part of it or, if that is too long, its length and two hashes of 128 bits.
+    pub key: Vec<u8>,
+    /// Whether it is of the kind that the comparison expects.
+    pub is_expected: bool,
+    pub has_field: bool,
+    pub head: Vec<u8>,
+    /// The XXH3 of its bytes.
+    pub sum: u64,
+    /// Its bytes, if they are needed.
+    file: Option<File>,
+}
+
+/// Creates a temporary file without a name.
+pub fn temporary() -> Result<File, Failure> {
+    tempfile::tempfile().map_err(|error| {
+        let folder = std::env::temp_dir();
+        Failure::of(
+            format!(
+                "cannot create a temporary file in {} (set TMPDIR to use another folder)",
+                folder.display()
+            ),
+            &error,
+        )
+    })
+}
+
+/// Returns the failure of using a temporary file.
+pub fn cannot(error: &io::Error) -> Failure {
+    let what = format!(
+        "a temporary file in {} (set TMPDIR to use another folder)",
+        std::env::temp_dir().display()
+    );
+    Failure::of(what, error)
+}
+
+impl LongLine {
+    /// Passes its bytes to `act`, piece by piece.
+    pub fn for_each_piece<E: From<Failure>>(
+        &self,
+        mut act: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let (mut piece, mut at) = (vec![0; PIECE], 0);
+        while at < self.bytes {
+            let most = PIECE.min((self.bytes - at) as usize);
+            match file.read_at(&mut piece[..most], at) {
+                Ok(0) => return Err(cannot(&ErrorKind::UnexpectedEof.into()).into()),
+                Ok(read) => {
+                    act(&piece[..read])?;
+                    at += read as u64;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(cannot(&error).into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A line of which the end has not been read yet.
+pub struct Reading {
+    rules: Rules,
+    hash: LineHash,
+    bytes: u64,
+    head: Vec<u8>,
+    sum: Xxh3,
+    file: Option<File>,
+    /// The whole line, and the field by which lines are compared.
+    whole: Part,
+    field: Part,
+    /// The number of the field that is being read.
+    number: usize,
+    /// Whether a carriage return has come last, which may be a part of the line's end.
+    has_cr: bool,
+}
+
+impl Reading {
+    /// Begins a line. If it `is_kept`, its bytes can be read again.
+    pub fn begin(rules: Rules, hash: LineHash, is_kept: bool) -> Result<Self, Failure> {
+        Ok(Reading {
+            rules,
+            hash,
+            bytes: 0,
+            head: Vec::new(),
+            sum: Xxh3::new(),
+            file: is_kept.then(temporary).transpose()?,
+            whole: Part::default(),
+            field: Part::default(),
+            number: 1,
+            has_cr: false,
+        })
+    }
+
+    /// Takes the next bytes of the line, without its terminator.
+    pub fn push(&mut self, piece: &[u8]) -> Result<(), Failure> {
+        self.keep(piece)?;
+        let (mut bare, rules) = (piece, self.rules);
+        if bare.is_empty() {
+            return Ok(());
+        }
+        if std::mem::take(&mut self.has_cr) {
+            self.compare(b"\r");
+        }
+        if let Some((b'\r', before)) = bare.split_last().filter(|_| rules.folds_cr) {
+            (self.has_cr, bare) = (true, before);
+        }
+        self.compare(bare);
+        Ok(())
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.bytes += bytes.len() as u64;
+        self.sum.update(bytes);
+        let head = HEAD.saturating_sub(self.head.len()).min(bytes.len());
+        self.head.extend_from_slice(&bytes[..head]);
+        match &mut self.file {
+            Some(file) => file.write_all(bytes).map_err(|error| cannot(&error)),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds bytes that are certainly before the end of the line.
+    fn compare(&mut self, mut bytes: &[u8]) {
+        let most = self.rules.longest;
+        self.whole.push(bytes, &self.hash, most);
+        let Some(field) = self.rules.field else { return };
+        while self.number <= field.number {
+            let end = memchr(field.delimiter, bytes);
+            if self.number == field.number {
+                self.field.push(&bytes[..end.unwrap_or(bytes.len())], &self.hash, most);
+            }
+            let Some(end) = end else { return };
+            bytes = &bytes[end + 1..];
+            self.number += 1;
+        }
+    }
+
+    /// Ends the line with its terminator.
+    pub fn end(mut self, scratch: &mut Scratch) -> Result<LongLine, Failure> {
+        self.keep(&[self.rules.terminator])?;
+        let has_field = self.rules.field.is_none_or(|field| self.number >= field.number);
+        let part = if self.rules.field.is_some() && has_field { self.field } else { self.whole };
+        let (hash, key, is_expected) = part.end(&self.hash, scratch);
+        let (bytes, head, sum) = (self.bytes, self.head, self.sum.digest());
+        Ok(LongLine { bytes, hash, key, is_expected, has_field, head, sum, file: self.file })
+    }
+}
+
+/// A part of a line: its bytes, or else hashes of them.
+#[derive(Default)]
+struct Part {
+    bytes: Vec<u8>,
+    long: Option<Box<Hashes>>,
+}
+
+/// The hash of a line, and two more with other seeds.
+struct Hashes {
+    length: u64,
+    hashes: [Xxh3; 3],
+    buffer: Vec<u8>,
+}
+
+impl Part {
+    fn push(&mut self, bytes: &[u8], hash: &LineHash, most: usize) {
+        if self.long.is_none() && self.bytes.len() + bytes.len() > most {
+            let seed = hash.seed() as u64;
+            let hashes = [seed, mix(!seed), mix(mix(!seed))].map(Xxh3::with_seed);
+            let mut long = Box::new(Hashes { length: 0, hashes, buffer: Vec::new() });
+            long.push(&std::mem::take(&mut self.bytes), hash);
+            self.long = Some(long);
+        }
+        match &mut self.long {
+            Some(long) => long.push(bytes, hash),
+            None => self.bytes.extend_from_slice(bytes),
+        }
+    }
+
+    /// Returns the hash, the key, and whether the part is of the kind that the comparison expects.
+    fn end(self, hash: &LineHash, scratch: &mut Scratch) -> (Prehashed, Vec<u8>, bool) {
+        let Some(long) = self.long else {
+            let (key, is_expected) = hash.comparison().key(&self.bytes, scratch);
+            return (hash.of_key(key), key.to_vec(), is_expected);
+        };
+        let [own, first, second] = long.hashes;
+        let [first, second] = [first, second].map(|hash| hash.digest128().to_le_bytes());
+        let key = [&long.length.to_le_bytes()[..], &first, &second].concat();
+        (Prehashed(own.digest()), key, !hash.comparison().expects_urls())
+    }
+}
+
+impl Hashes {
+    fn push(&mut self, bytes: &[u8], hash: &LineHash) {
+        self.length += bytes.len() as u64;
+        let mut bytes = bytes;
+        if hash.comparison() == Comparison::IgnoringCase {
+            self.buffer.clear();
+            self.buffer.extend_from_slice(bytes);
+            self.buffer.make_ascii_lowercase();
+            bytes = &self.buffer;
+        }
+        self.hashes.iter_mut().for_each(|hash| hash.update(bytes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lines::rules::Field;
+
+    const RULES: Rules = Rules { terminator: b'\n', folds_cr: true, field: None, longest: 8 };
+
+    fn read(line: &[u8], piece: usize, rules: Rules, hash: LineHash) -> LongLine {
+        let mut reading = Reading::begin(rules, hash, true).unwrap();
+        line.chunks(piece).for_each(|piece| reading.push(piece).unwrap());
+        reading.end(&mut Scratch::default()).unwrap()
+    }
+
+    #[test]
+    fn a_line_has_the_hash_of_its_bytes_in_whatever_pieces_it_comes() {
+        let hash = LineHash::with_seed(Comparison::Bytes, 7);
+        let fields = |number| Rules { field: Some(Field { number, delimiter: b',' }), ..RULES };
+        for (line, rules, key, has_field) in [
+            (&b"a long line"[..], RULES, &b"a long line"[..], true),
+            (b"a long\r line\r", RULES, b"a long\r line", true),
+            (b"a long line\r\r", RULES, b"a long line\r", true),
+            (b"a long line\r", Rules { folds_cr: false, ..RULES }, b"a long line\r", true),
+            (b"a,bc,a long field", fields(1), b"a", true),
+            (b"a,bc,a long field", fields(2), b"bc", true),
+            (b"a,bc,a long field\r", fields(3), b"a long field", true),
+            (b"a,bc,a long field,", fields(4), b"", true),
+            (b"a,bc,a long field\r", fields(4), b"a,bc,a long field", false),
+            (b"a long field,", fields(2), b"", true),
+        ] {
+            for piece in [1, 2, 3, 100] {
+                let long = read(line, piece, rules, hash);
+                assert_eq!(long.hash, hash.of_key(key), "{}", line.escape_ascii());
+                assert_eq!((long.has_field, long.is_expected), (has_field, true));
+                let mut written = Vec::new();
+                let all = long.for_each_piece(|piece| {
+                    written.extend_from_slice(piece);
+                    Ok::<_, Failure>(())
+                });
+                all.unwrap();
+                assert_eq!(written, [line, b"\n"].concat());
+                assert_eq!((long.bytes, &long.head), (written.len() as u64, &written));
+                assert_eq!(long.sum, xxhash_rust::xxh3::xxh3_64(&written));
+            }
+        }
+    }
+
+    #[test]
+    fn long_keys_tell_lines_apart_as_hashes_do() {
+        let hash = LineHash::random(Comparison::IgnoringCase);
+        let key = |line: &[u8]| read(line, 3, RULES, hash).key;
+        assert_eq!(key(b"a long line"), key(b"A Long Line\r"));
+        assert_ne!(key(b"a long line"), key(b"a long lime"));
+        assert_eq!(key(b"A\xC3\x84"), "a\u{e4}".as_bytes());
+        assert_eq!(key(b"a long line").len(), 40);
+    }
+}

@@ -182,10 +182,13 @@ pub struct Output {
 #[command(next_help_heading = "Output")]
 pub struct Reporting {
     /// Print no summary and no progress bar; with --json, print only the summary
+    ///
+    /// If standard error is not a terminal, neither is printed anyway: scripts ask for the summary with --json. Errors and
+    /// warnings are printed there.
     #[arg(short, long)]
     pub quiet: bool,
 
-    /// Print the summary as JSON
+    /// Print the summary as JSON, also where standard error is not a terminal
     ///
     /// The summary is one object on one line of standard error, the last line unless an error follows.
     ///

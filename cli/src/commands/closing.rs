@@ -102,12 +102,13 @@ impl Closing<'_> {
     ) -> Result<Ending, Failure> {
         let Closing { reporting, screen, none_is_1 } = self;
         let reader_has_gone = matches!(outcome.end, End::BrokenPipe);
+        let shows = Screen::shows_summaries(reporting.quiet);
         if reporting.json {
             let json = serde_json::to_string(report).map_err(Failure::new)?;
             screen.say_plainly(json);
-        } else if !reporting.quiet && !reader_has_gone {
+        } else if shows && !reader_has_gone {
             screen.say(report);
-        } else if !reporting.quiet && outcome.taken_back > 0 && outcome.saved.is_some() {
+        } else if shows && outcome.taken_back > 0 && outcome.saved.is_some() {
             screen.say(format_args!(
                 "the output was closed before {} new lines were read, so they are not saved as seen; to \
                  get only the next lines, use --limit",

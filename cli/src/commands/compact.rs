@@ -36,7 +36,7 @@ pub fn compact(options: &Compact) -> Result<Ending, Failure> {
             Ok(report) if options.json => {
                 screen.say_plainly(serde_json::to_string(&report).map_err(Failure::new)?);
             }
-            Ok(report) if !options.quiet => screen.say(report),
+            Ok(report) if Screen::shows_summaries(options.quiet) => screen.say(report),
             Ok(_) => {}
             Err(failure) => {
                 screen.say(failure);

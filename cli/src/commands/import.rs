@@ -33,7 +33,7 @@ pub fn import(options: &Import) -> Result<Ending, Failure> {
     };
     window_of(&seen, state)?;
     keeper.save(&seen)?;
-    if !options.quiet {
+    if Screen::shows_summaries(options.quiet) {
         let known = seen.len();
         let report = Report { state: state.clone(), known, took: began.elapsed() };
         Screen::new(false, false, None).say(report);

@@ -91,7 +91,7 @@ pub fn merge(options: &Merge) -> Result<Ending, Failure> {
     }
     if options.json {
         screen.say_plainly(serde_json::to_string(&report).map_err(Failure::new)?);
-    } else if !options.quiet {
+    } else if Screen::shows_summaries(options.quiet) {
         screen.say(report);
     }
     Ok(DONE)

@@ -27,6 +27,11 @@ impl Screen {
         Screen { bar: Some(bar.with_style(style)) }
     }
 
+    /// Returns whether a summary is printed: as other tools are, koel is silent where nobody looks.
+    pub fn shows_summaries(is_quiet: bool) -> bool {
+        !is_quiet && io::stderr().is_terminal()
+    }
+
     pub fn has_bar(&self) -> bool {
         self.bar.is_some()
     }

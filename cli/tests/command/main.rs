@@ -6,6 +6,7 @@
 mod bench;
 mod common;
 mod help;
+mod terminals;
 
 /// What `koel dedup` writes.
 mod dedup {

@@ -33,9 +33,9 @@ fn lines_without_the_field_are_compared_as_a_whole_and_counted() {
         let summary = json(&ran);
         assert_eq!((&summary["lines"], &summary["without_field"]), (&8.into(), &6.into()));
     }
-    let ran = place.koel_on("dedup --field 2", lines);
+    let Some(ran) = place.shown_on("dedup --field 2", lines) else { return };
     assert!(ran.stderr.contains("; 6 do not have the field; "), "{}", ran.stderr);
-    let ran = place.koel_on("dedup --field 2", b"a\n");
+    let Some(ran) = place.shown_on("dedup --field 2", b"a\n") else { return };
     assert!(ran.stderr.contains("; 1 does not have the field; "), "{}", ran.stderr);
     let ran = place.koel_on("dedup --field 1 --json", lines);
     assert_eq!(json(&ran)["without_field"], 0);

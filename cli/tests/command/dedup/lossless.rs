@@ -72,9 +72,9 @@ fn a_file_is_read_again_and_gets_what_is_missing() {
     place.write("in", input());
     // The previous contents do not count as written.
     place.write("out", numbered(0..DIFFERENT));
-    let ran = place.koel("dedup --lossless --rate 0.3 --output out in");
+    let ran = place.koel("dedup --json --lossless --rate 0.3 --output out in");
     assert_eq!((ran.code, ran.stdout.len()), (Some(0), 0), "{}", ran.stderr);
-    assert!(ran.stderr.contains(" recovered in the second pass; "), "{}", ran.stderr);
+    assert!(json(&ran)["recovered"].as_u64() > Some(0), "{}", ran.stderr);
     assert_all(&place.read("out"), "the file");
 }
 
@@ -156,13 +156,15 @@ fn the_summary_says_what_is_equal() {
         ("--field 3 --delimiter ,", format!("by field 3, byte by byte{cr}")),
         ("--url --field 3", format!("by field 3, as URLs (--url){cr}")),
     ] {
-        let ran = place.koel_on(&format!("dedup --lossless {options}"), b"a\na\n");
+        let words = format!("dedup --lossless {options}");
+        let Some(ran) = place.shown_on(&words, b"a\na\n") else { return };
         let expected = format!("; none dropped by mistake; compared {compared}; ");
         assert!(ran.stderr.contains(&expected), "{options}: {}", ran.stderr);
         let ran = place.koel_on(&format!("dedup --json {options}"), b"a\na\n");
         assert_eq!(json(&ran)["compared"], *compared, "{options}");
         // Without --lossless, the summary promises nothing.
-        let ran = place.koel_on(&format!("dedup {options}"), b"a\na\n");
+        let words = format!("dedup {options}");
+        let Some(ran) = place.shown_on(&words, b"a\na\n") else { return };
         assert!(!ran.stderr.contains("compared"), "{options}: {}", ran.stderr);
     }
 }

@@ -102,13 +102,44 @@ fn quiet_says_nothing() {
 #[test]
 fn the_summary_describes_the_run() {
     let place = Place::new();
-    let ran = place.koel_on("dedup --state seen.koel", b"a\nb\na\nc\n");
+    let words = "dedup --state seen.koel";
+    let Some(ran) = place.shown_on(words, b"a\nb\na\nc\n") else { return };
     assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
     let summary = ran.stderr.strip_prefix("koel: 4 lines, 3 new, 1 repeated; ").expect(&ran.stderr);
     assert!(summary.contains("; seen.koel has 3 lines; "), "{summary}");
-    let ran = place.koel_on("dedup --state seen.koel", b"a\nd\n");
+    let Some(ran) = place.shown_on(words, b"a\nd\n") else { return };
     assert!(ran.stderr.starts_with("koel: 2 lines, 1 new, 1 repeated; "), "{}", ran.stderr);
     assert!(ran.stderr.contains("; seen.koel has 4 lines; "), "{}", ran.stderr);
+}
+
+#[test]
+fn where_nobody_looks_there_is_no_summary_but_errors_and_warnings() {
+    let place = Place::new();
+    place.write("lines", b"a\nb\na\n");
+    for words in [
+        "dedup lines",
+        "dedup -s seen.koel lines",
+        "dedup -s seen.koel lines -o out",
+        "query seen.koel lines",
+        "add --seed 7 one.koel lines",
+        "add --seed 7 two.koel lines",
+        "merge all.koel one.koel two.koel",
+        "compact all.koel",
+        "forget one.koel lines",
+    ] {
+        let ran = place.koel(words);
+        assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{words}");
+        if !words.contains("forget") {
+            let Some(ran) = place.shown(words) else { return };
+            assert!(ran.stderr.starts_with("koel: "), "{words}: {}", ran.stderr);
+            assert_eq!(ran.stderr.lines().count(), 1, "{words}: {}", ran.stderr);
+        }
+    }
+    let ran = place.koel("dedup lines missing");
+    assert_eq!(ran.stderr, "koel: missing: No such file or directory\n");
+    let ran = place.koel("dedup -s seen.koel --capacity 10 lines");
+    assert!(ran.stderr.contains("--capacity is for new states"), "{}", ran.stderr);
+    assert_eq!(place.koel("dedup --json lines").stderr.lines().count(), 1);
 }
 
 #[test]
@@ -190,7 +221,8 @@ fn drops_are_as_many_as_are_reported() {
         // These limits are more than ten standard deviations wide.
         assert!((0.5..2.0).contains(&(reported / dropped)), "{options}: {dropped} dropped, {json}");
     }
-    let ran = place.koel_on("dedup --rate 0.3", &numbered(0..100_000));
+    let lines = numbered(0..100_000);
+    let Some(ran) = place.shown_on("dedup --rate 0.3", &lines) else { return };
     assert!(ran.stderr.contains(" dropped by mistake; "), "{}", ran.stderr);
 }
 

@@ -28,7 +28,7 @@ fn a_signal_saves_what_was_printed() {
     {
         let place = Place::new();
         place.make_state("seen.koel");
-        let mut going = place.start("dedup --state seen.koel");
+        let mut going = place.start("dedup --json --state seen.koel");
         // Lines are written as they arrive, without waiting for more.
         going.feed(&half);
         assert_same(&going.next(half.len()), &half, "what is printed");
@@ -37,8 +37,8 @@ fn a_signal_saves_what_was_printed() {
         let mut stdout = going.stdout.take().unwrap();
         let (status, stderr) = going.wait();
         assert_eq!(status.signal(), Some(signal.as_raw()), "{stderr}");
-        assert!(stderr.starts_with("koel: 1,000 lines, 1,000 new, 0 repeated; "), "{stderr}");
-        assert!(stderr.ends_with(&format!("; ended by {name}\n")), "{stderr}");
+        assert!(stderr.starts_with(r#"{"lines":1000,"new":1000,"repeated":0,"#), "{stderr}");
+        assert!(stderr.contains(&format!(r#""end":"{name}""#)), "{stderr}");
         let mut rest = Vec::new();
         std::io::Read::read_to_end(&mut stdout, &mut rest).unwrap();
         assert!(rest.is_empty());
@@ -121,7 +121,6 @@ fn a_signal_ends_a_stalled_run_and_no_line_is_lost() {
         let stdout = going.stdout.take().unwrap();
         let (status, stderr) = going.wait();
         assert_eq!(status.signal(), Some(Signal::INT.as_raw()), "{stderr}");
-        assert!(stderr.ends_with("; ended by SIGINT\n"), "{stderr}");
         // The pipe may end in an incomplete line.
         let out = [&all[..READ], &collect(stdout).join().unwrap()].concat();
         assert!(all.starts_with(&out) && out.len() < all.len());
@@ -178,7 +177,7 @@ fn lines_go_on_after_a_checkpoint() {
     }
     drop(going.stdin.take());
     let (status, stderr) = going.wait();
-    assert_eq!((status.code(), stderr.lines().count()), (Some(0), 1), "{stderr}");
+    assert_eq!((status.code(), &*stderr), (Some(0), ""));
 }
 
 /// Starts a run whose state cannot be saved, because its folder has been moved. Standard error goes
@@ -201,7 +200,7 @@ fn with_a_state_in_a_folder(place: &Place, options: &str) -> Going {
 #[test]
 fn a_checkpoint_that_fails_is_reported_and_tried_again() {
     let place = Place::new();
-    let mut going = with_a_state_in_a_folder(&place, "--checkpoint 0.02");
+    let mut going = with_a_state_in_a_folder(&place, "--json --checkpoint 0.02");
     let log = || String::from_utf8(place.read("log")).unwrap();
     going.feed(b"b\n");
     assert_eq!(going.next(2), b"b\n");
@@ -210,7 +209,7 @@ fn a_checkpoint_that_fails_is_reported_and_tried_again() {
     wait_until("another one", || place.known("folder/seen.koel", b"a\nb\n") == b"a\nb\n");
     drop(going.stdin.take());
     assert_eq!(going.wait().0.code(), Some(0), "{}", log());
-    assert!(log().lines().last().unwrap().starts_with("koel: 2 lines, 2 new, "), "{}", log());
+    assert!(log().lines().last().unwrap().starts_with(r#"{"lines":2,"new":2,"#), "{}", log());
 }
 
 #[test]

@@ -85,8 +85,6 @@ fn a_claim_is_gone_however_the_run_ends() {
         assert_eq!(place.names(), ["seen.koel"]);
         fs::remove_file(place.path("seen.koel")).unwrap();
     }
-    place.koel_on("dedup --state seen.koel --max-line 1", b"long\n");
-    assert_eq!(place.names(), ["seen.koel"]);
     place.koel("dedup --state seen.koel missing");
     assert_eq!(place.names(), ["seen.koel"]);
     place.koel("dedup --state seen.koel --output no/folder");

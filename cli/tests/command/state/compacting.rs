@@ -65,12 +65,12 @@ fn a_state_that_is_small_already_is_left_as_it_is() {
     let place = Place::new();
     make_roomy_state(&place, "seen.koel");
     place.make_state("empty.koel");
-    let ran = place.koel("compact seen.koel");
+    let Some(ran) = place.shown("compact seen.koel") else { return };
     assert_eq!((ran.code, ran.stdout.len()), (Some(0), 0), "{}", ran.stderr);
     assert!(ran.stderr.starts_with("koel: seen.koel has 20,000 lines; "), "{}", ran.stderr);
     assert!(ran.stderr.contains(" of memory, ") && ran.stderr.contains(" before; "));
     let before = ["seen.koel", "empty.koel"].map(|name| identity(&place, name));
-    let ran = place.koel("compact seen.koel empty.koel");
+    let Some(ran) = place.shown("compact seen.koel empty.koel") else { return };
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let said: Vec<_> = ran.stderr.lines().collect();
     assert!(said[0].starts_with("koel: seen.koel still has 20,000 lines; "), "{said:?}");
@@ -90,9 +90,9 @@ fn a_state_that_is_emptied_is_small() {
     let before = memory(&place, "seen.koel");
     let ran = place.koel_on("forget -q seen.koel", &numbered(0..LEFT));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let ran = place.koel("compact seen.koel");
+    let ran = place.koel("compact --json seen.koel");
     // To forget the last lines has made it small already.
-    assert!(ran.stderr.starts_with("koel: seen.koel still has 0 lines; "), "{}", ran.stderr);
+    assert_eq!((&json(&ran)["unchanged"], &json(&ran)["known"]), (&true.into(), &0.into()));
     // It stays a table, if a small one.
     assert!(memory(&place, "seen.koel") < before / 10);
     assert!(place.read("seen.koel").len() < 200_000);
@@ -139,13 +139,14 @@ fn a_state_that_another_process_uses_is_refused_or_waited_for() {
     let ran = place.koel("compact seen.koel");
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains(&process), "{}", ran.stderr);
-    let second = place.start("compact --wait 60 seen.koel");
+    let second = place.start("compact --json --wait 60 seen.koel");
     std::thread::sleep(std::time::Duration::from_millis(200));
     drop(first.stdin.take());
     assert_eq!(first.wait().0.code(), Some(0));
     let (status, stderr) = second.wait();
     assert_eq!(status.code(), Some(0), "{stderr}");
-    assert!(stderr.contains("seen.koel still has 1 line; "), "{stderr}");
+    assert!(stderr.starts_with(r#"{"known":1,"#), "{stderr}");
+    assert!(stderr.contains(r#""unchanged":true"#), "{stderr}");
 }
 
 #[test]

@@ -25,11 +25,7 @@ fn a_reader_that_goes_early_ends_the_run_in_peace() {
     place.koel_on("add seen.koel", b"line number 5\n");
     for words in ["dedup lines", "dedup --state s.koel lines", "query --invert seen.koel lines"] {
         let ran = run_and_leave(&place, words, 1);
-        assert_eq!(ran.code, Some(0), "{words}");
-        // What a state should remember and does not is worth a line.
-        let said = ran.stderr.lines().all(|line| line.contains("so they are not saved as seen"));
-        assert!(said, "{words}: {}", ran.stderr);
-        assert_eq!(ran.stderr.is_empty(), !words.contains("--state"), "{words}: {}", ran.stderr);
+        assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{words}");
     }
     let ran = run_and_leave(&place, "sample 1000000", 1);
     assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));

@@ -3,92 +3,9 @@
 #![cfg(target_os = "linux")]
 
 use crate::common::*;
-use rustix::io::Errno;
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
-use std::env;
-use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
-use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
+use crate::terminals::Terminal;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex};
 use std::thread;
-
-/// A terminal, and what was written to it.
-struct Terminal {
-    sent: Arc<Mutex<Vec<u8>>>,
-    own: File,
-}
-
-impl Terminal {
-    /// `None` if the machine has no pseudo-terminals, as in some containers, unless `KOEL_TERMINALS=required`.
-    fn new() -> Option<Terminal> {
-        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-        let other = match openpt(flags) {
-            Err(Errno::NODEV | Errno::NOENT) => {
-                let required =
-                    env::var_os("KOEL_TERMINALS").is_some_and(|value| value == "required");
-                assert!(!required, "KOEL_TERMINALS=required, and there are no pseudo-terminals");
-                println!("SKIPPED: there are no pseudo-terminals, so NOTHING WAS TESTED here");
-                return None;
-            }
-            opened => opened.unwrap(),
-        };
-        grantpt(&other).unwrap();
-        unlockpt(&other).unwrap();
-        let size = Winsize { ws_row: 24, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
-        tcsetwinsize(&other, size).unwrap();
-        let name = ptsname(&other, Vec::new()).unwrap();
-        let path = OsStr::from_bytes(name.as_bytes());
-        let own = OpenOptions::new().read(true).write(true).open(path).unwrap();
-        let sent = Arc::new(Mutex::new(Vec::new()));
-        let to = Arc::clone(&sent);
-        thread::spawn(move || {
-            let mut other = File::from(other);
-            let mut bytes = [0; 4_096];
-            while let Ok(length @ 1..) = other.read(&mut bytes) {
-                to.lock().unwrap().extend_from_slice(&bytes[..length]);
-            }
-        });
-        Some(Terminal { sent, own })
-    }
-
-    fn end(&self) -> Stdio {
-        Stdio::from(self.own.try_clone().unwrap())
-    }
-
-    fn sent(&self) -> String {
-        String::from_utf8_lossy(&self.sent.lock().unwrap()).into_owned()
-    }
-
-    /// Waits for the last line, and returns what the screen shows then.
-    fn shows_at_last(&self, end: &str) -> String {
-        wait_until(end, || self.sent().trim_end().ends_with(end));
-        // A bar of one line needs only carriage returns, newlines and the clearing of a line.
-        let mut lines = vec![String::new()];
-        let sent = self.sent();
-        let mut rest = &sent[..];
-        while let Some(next) = rest.chars().next() {
-            let mut length = next.len_utf8();
-            match next {
-                '\x1B' => {
-                    let end = rest[2..].find(|byte: char| byte.is_ascii_alphabetic()).unwrap();
-                    length = end + 3;
-                    match &rest[2..length] {
-                        "2K" => lines.last_mut().unwrap().clear(),
-                        other => assert!(other.ends_with('m'), "{other}"),
-                    }
-                }
-                '\r' => {}
-                '\n' => lines.push(String::new()),
-                other => lines.last_mut().unwrap().push(other),
-            }
-            rest = &rest[length..];
-        }
-        lines.join("\n")
-    }
-}
 
 fn start(place: &Place, words: &str, set: impl Fn(&mut Command) -> &mut Command) -> Going {
     let words: Vec<&str> = words.split_whitespace().collect();
@@ -171,7 +88,7 @@ fn a_quiet_run_shows_nothing() {
     drop(going.stdin.take());
     assert_eq!(going.wait().0.code(), Some(0));
     // This is the first output.
-    std::io::Write::write_all(&mut terminal.own.try_clone().unwrap(), b"END").unwrap();
+    std::io::Write::write_all(&mut terminal.own(), b"END").unwrap();
     wait_until("the end", || !terminal.sent().is_empty());
     assert_eq!(terminal.sent(), "END");
 }

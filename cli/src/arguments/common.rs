@@ -162,10 +162,6 @@ pub struct Output {
     ///
     /// An existing FILE is replaced at the end of the run, as a whole: if no input could be opened, or
     /// if the run is interrupted or fails, it stays as it was.
-    ///
-    /// With --state, dedup appends the new lines to FILE instead, and a killed run that is repeated ends with the
-    /// output of one that was not disturbed. If there is an incomplete line at the end of FILE, koel ends that line
-    /// first. With --repeated or --count, which only read the state, FILE is replaced.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 
@@ -192,10 +188,9 @@ pub struct Reporting {
     ///
     /// The summary is one object on one line of standard error, the last line unless an error follows.
     ///
-    /// For dedup, its fields are lines, new, repeated, bytes, expected_drops, recovered, compared, not_urls,
-    /// without_field, unreadable, rate, rate_exceeded, known, memory_bytes, state, saved, unchanged, seconds and end. The value of end is
-    /// complete, limit, SIGINT, SIGTERM, SIGHUP, broken pipe or failed. Other commands report added, seen
-    /// or forgotten instead of new and repeated, and neither expected_drops, recovered, compared nor saved.
+    /// Its fields are lines, bytes, not_urls, without_field, unreadable, rate, rate_exceeded, known, memory_bytes, state,
+    /// unchanged, seconds and end, and how many lines were new and repeated, seen, added or forgotten. The value of end
+    /// is complete, limit, SIGINT, SIGTERM, SIGHUP, broken pipe or failed.
     #[arg(long)]
     pub json: bool,
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// Lines are written unchanged and in input order. With --state, koel remembers them for the next
 /// run.
 #[derive(Args)]
-#[command(after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES, mut_arg("output", |output| output.long_help(OUTPUT_HELP)))]
 pub struct Dedup {
     #[command(flatten)]
     pub files: Files,
@@ -131,6 +131,17 @@ pub struct Dedup {
     pub input: Input,
 }
 
+/// Help of --output, which does more here than in other commands.
+const OUTPUT_HELP: &str = "\
+Write to FILE instead of standard output
+
+An existing FILE is replaced at the end of the run, as a whole: if no input could be opened, or if the \
+run is interrupted or fails, it stays as it was.
+
+With --state, the new lines are appended to FILE instead, and a killed run that is repeated ends with the \
+output of one that was not disturbed. If there is an incomplete line at the end of FILE, koel ends that \
+line first. With --repeated or --count, which only read the state, FILE is replaced.";
+
 const EXAMPLES: &str = "\
 Examples:
   koel dedup access.log > unique.log
@@ -147,4 +158,8 @@ Examples:
 
   koel dedup --count access.log
       Count the distinct lines.
+
+JSON:
+  With --json, the summary of dedup has these fields, too: expected_drops,
+  recovered, compared and saved.
 ";

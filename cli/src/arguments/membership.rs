@@ -35,7 +35,10 @@ Examples:
   if echo \"$url\" | koel query -q seen.koel > /dev/null; then echo seen; fi
       Test a single line.
 
-Exit codes: 0 if a line was selected, 1 if none was, 2 after an error.";
+Exit status:
+  0  a line was selected
+  1  none was
+  2  an error";
 
 /// Add lines to a state without writing them
 ///
@@ -123,7 +126,10 @@ Examples:
 /// probability equal to the rate of the state, remove another line with the same fingerprint.
 #[derive(Args)]
 #[command(after_long_help = "\
-Exit codes: 0 if a line was in the state, 1 if none was, 2 after an error.")]
+Exit status:
+  0  a line was in the state
+  1  none was
+  2  an error")]
 pub struct Forget {
     /// The state
     #[arg(value_hint = ValueHint::FilePath)]

@@ -32,7 +32,7 @@ use std::{env, io};
         been seen. By default, that happens to at most one new line in a million; use --rate to \
         choose another rate. At the end of a run, 'koel dedup' reports how many lines it may have \
         dropped by mistake.",
-    after_long_help = EXIT_CODES,
+    after_long_help = AFTER_HELP,
     subcommand_required = true,
     arg_required_else_help = true
 )]
@@ -41,8 +41,9 @@ pub struct Arguments {
     pub command: Command,
 }
 
-const EXIT_CODES: &str = "\
-Exit codes:
+/// What a manual page makes of it is in `commands/manual.rs`.
+const AFTER_HELP: &str = "\
+Exit status:
   0    success; for query, at least one line was selected; for forget, at least
        one line was in the state
   1    query and forget only: no line was selected, or none was in the state
@@ -52,11 +53,24 @@ Exit codes:
   130  ended by SIGINT
   143  ended by SIGTERM
 
-After a signal, the state has been saved unless standard error says otherwise.
+  After a signal, the state has been saved unless standard error says
+  otherwise.
 
-Files whose names end in .gz or .zst are decompressed, and so is standard input, or any other \
-file, that begins like a gzip or zstd file. If FILE is -, or if no FILE is given, koel \
-reads standard input.";
+Input:
+  Files whose names end in .gz or .zst are decompressed, and so is standard
+  input, or any other file, that begins like a gzip or zstd file. If FILE is -,
+  or if no FILE is given, koel reads standard input.
+
+Files:
+  STATE              the lines that were seen, which --state and many commands
+                     name
+  STATE.journal.N    what a run of dedup has added to STATE since it was saved;
+                     move and copy both together
+  .STATE.koel-claim  is locked by the process that may change STATE
+
+Environment:
+  TMPDIR  the folder of temporary files: of lines of more than 1 MiB, and of
+          --lossless";
 
 #[derive(Subcommand)]
 pub enum Command {

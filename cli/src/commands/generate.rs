@@ -3,10 +3,10 @@
 use crate::arguments::Arguments;
 use crate::arguments::tools::Generated;
 use crate::commands::closing::{DONE, Ending};
+use crate::commands::manual;
 use crate::failure::Failure;
 use crate::lines::output::Sink;
 use clap::CommandFactory;
-use clap_mangen::Man;
 use std::fs;
 use std::path::Path;
 
@@ -33,11 +33,9 @@ fn write_pages(command: &clap::Command, folder: &Path) -> Result<(), Failure> {
     for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
         write_pages(subcommand, folder)?;
     }
-    let man = Man::new(command.clone());
-    let path = folder.join(man.get_filename());
-    let mut page = Vec::new();
-    let written = man.render(&mut page).and_then(|()| fs::write(&path, &page));
-    written.map_err(|error| {
+    let (name, page) = manual::page(command);
+    let path = folder.join(name);
+    fs::write(&path, page).map_err(|error| {
         // Half a page is none.
         if fs::symlink_metadata(&path).is_ok_and(|file| file.is_file()) {
             let _ = fs::remove_file(&path);

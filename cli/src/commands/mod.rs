@@ -8,6 +8,7 @@ pub mod dedup;
 pub mod generate;
 pub mod import;
 pub mod info;
+pub mod manual;
 pub mod membership;
 pub mod merge;
 pub mod report;

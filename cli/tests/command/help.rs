@@ -110,7 +110,7 @@ fn manual_pages_name_every_command_and_option() {
     };
     let own = page("koel.1");
     for command in COMMANDS {
-        assert!(own.contains(&format!("koel-{command}(1)")), "{command}: {own}");
+        assert!(own.contains(&format!("\\fBkoel-{command}\\fR(1)")), "{command}: {own}");
         let page = page(&format!("koel-{command}.1"));
         let mut options = options(&said(&place, &format!("{command} --help")));
         options.insert("--help".into());
@@ -122,6 +122,90 @@ fn manual_pages_name_every_command_and_option() {
     let ran = place.koel("generate man file");
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.starts_with("koel: file: "), "{}", ran.stderr);
+}
+
+/// An option that a help text names, and that the command does not have, is no help.
+#[test]
+fn help_explains_no_options_that_a_command_does_not_have() {
+    let place = Place::new();
+    for command in ["query", "forget", "info", "compact", "sample", "bench", "import"] {
+        let help = said(&place, &format!("{command} --help"));
+        let (own, mut named) = (options(&help), BTreeSet::new());
+        for word in help.split(|letter: char| !letter.is_ascii_lowercase() && letter != '-') {
+            if word.starts_with("--") && word.len() > 2 {
+                named.insert(word.to_owned());
+            }
+        }
+        let others: Vec<_> = named.difference(&own).collect();
+        assert!(others.is_empty(), "{command}: {others:?}");
+    }
+}
+
+#[test]
+fn manual_pages_have_the_sections_of_manual_pages() {
+    let place = Place::new();
+    said(&place, "generate man man");
+    for (page, sections) in [
+        (
+            "koel",
+            &["NAME", "SYNOPSIS", "EXIT STATUS", "INPUT", "FILES", "ENVIRONMENT", "SEE ALSO"][..],
+        ),
+        ("koel-dedup", &["NAME", "SYNOPSIS", "OPTIONS", "EXAMPLES", "JSON", "SEE ALSO"]),
+        ("koel-query", &["NAME", "SYNOPSIS", "OPTIONS", "EXAMPLES", "EXIT STATUS", "SEE ALSO"]),
+        ("koel-forget", &["DESCRIPTION", "EXIT STATUS"]),
+        ("koel-generate-man", &["NAME", "SYNOPSIS"]),
+    ] {
+        let page = String::from_utf8(place.read(&format!("man/{page}.1"))).unwrap();
+        for section in sections {
+            assert!(page.contains(&format!("\n.SH {section}\n")), "{section}: {page}");
+        }
+        assert!(!page.contains("EXTRA"), "{page}");
+    }
+}
+
+/// Where there is a formatter of manual pages: what a reader sees at 80 columns.
+#[test]
+fn manual_pages_keep_tables_and_lists_at_80_columns() {
+    let place = Place::new();
+    said(&place, "generate man man");
+    let render = |page: &str| {
+        let mut man = std::process::Command::new("groff");
+        man.args(["-man", "-Tutf8", "-Kutf8", "-P-c", "-rLL=78n", &format!("man/{page}.1")]);
+        let output = man.current_dir(place.path("")).output().ok()?;
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && stderr.is_empty(), "{page}: {stderr}");
+        let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+        // Bold letters are struck twice.
+        while let Some(at) = text.find('\u{8}') {
+            text.replace_range(at..at + 1, "");
+            let before = text[..at].char_indices().next_back().unwrap().0;
+            text.replace_range(before..at, "");
+        }
+        Some(text)
+    };
+    let Some(own) = render("koel") else {
+        println!("SKIPPED: there is no groff, so NOTHING WAS TESTED here");
+        return;
+    };
+    for code in ["0", "1", "2", "129", "130", "143"] {
+        assert!(
+            own.lines().any(|line| line.trim_start().starts_with(&format!("{code}  "))),
+            "{own}"
+        );
+    }
+    for command in COMMANDS {
+        let page = render(&format!("koel-{command}")).unwrap();
+        for line in page.lines() {
+            assert!(line.chars().count() <= 80, "{command}: {line}");
+        }
+    }
+    let dedup = render("koel-dedup").unwrap();
+    let help = said(&place, "dedup --help");
+    let is_row = |line: &&str| line.contains("://") && line.ends_with(['=', '-']);
+    let [rows, of_help] = [&dedup, &help].map(|text| {
+        text.lines().map(str::trim).filter(is_row).map(str::to_owned).collect::<Vec<_>>()
+    });
+    assert!(rows.len() > 10 && rows == of_help, "{rows:?}");
 }
 
 #[test]

@@ -11,7 +11,7 @@
 //!   bench        `koel bench`, which reads no lines
 //!   run          the threads of a run, and how they wait for each other
 //!   journal      what a run has added since its state was saved, and what a killed run has left
-//!   lines        input, chunks of lines, output, and what --lossless sets aside
+//!   lines        input, chunks of lines, lines too long for memory, output, and what --lossless sets aside
 //!   state        the filter, its file, and how lines are compared
 //!   arguments    the command line and its help
 //!   random, failure

@@ -41,7 +41,7 @@ pub struct Arguments {
     pub command: Command,
 }
 
-/// What a manual page makes of it is in `commands/manual.rs`.
+/// Text after the options. `commands/manual.rs` makes sections of a manual page from it.
 const AFTER_HELP: &str = "\
 Exit status:
   0    success; for query, at least one line was selected; for forget, at least

@@ -48,7 +48,8 @@ pub fn delimiter(text: &str) -> Result<u8, String> {
     }
 }
 
-/// The least memory that a filter of the default capacity begins with, at any rate, is a little more than half of this.
+/// Smallest memory limit, in bytes. It is about twice the size with which a filter of the default capacity begins, at any
+/// rate.
 pub const LEAST_MEMORY: u64 = 256 << 10;
 
 /// Bytes for the lines seen.

@@ -1,10 +1,9 @@
 //! Manual pages, generated from the arguments.
 //!
-//! What a command says after its options, in `--help`, becomes sections of its page. It consists of headings, such as
-//! `Examples:`, and of what is below them, indented by two spaces: paragraphs, and items that explain something. An item
-//! is a line with two or more spaces between what it explains and the explanation, or a line that is followed by
-//! more deeply indented ones. Everywhere else, lines that are indented by two spaces, as those of a table, stay as they
-//! are.
+//! The text after the options in `--help` becomes sections of the page. It consists of headings, such as `Examples:`,
+//! each with paragraphs and items below it, indented by two spaces. An item is a term, two or more spaces and its
+//! explanation, or a line that is followed by more deeply indented ones. In all other texts, lines that are indented by
+//! two spaces, such as those of a table, stay as they are.
 
 use clap::{Arg, Command};
 use std::fmt::Write;

@@ -107,7 +107,7 @@ fn seal(record: &mut [u8], kind: u64, key: u64) {
     set(record, 1, check);
 }
 
-/// What the record of a batch has of its lines.
+/// Lines of a batch, as its record describes them.
 pub struct Drafted<'a> {
     bytes: u64,
     sum: u64,

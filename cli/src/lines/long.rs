@@ -1,11 +1,11 @@
 //! Lines that are too long for memory.
 //!
-//! Whether a line is new is known at its end. Until then, its bytes go to a temporary file without a name, and its hash
+//! The end of a line decides whether it is new. Until then, its bytes go to a temporary file without a name, and its hash
 //! is computed as they come. So a line may have any length, and takes no more memory than a chunk.
 //!
-//! What is compared of such a line, the line or a field of it, may be short. Then it is compared as that of any other
-//! line. If it is too long as well, it is compared byte by byte: it is no URL, and if case is ignored, that of the letters
-//! of ASCII.
+//! The compared part of such a line, which is the line or a field of it, may be short. It is then compared like that of
+//! any other line. A part that is too long as well is compared byte by byte: it is no URL, and only ASCII letters have a
+//! case that is ignored.
 
 use crate::failure::Failure;
 use crate::lines::rules::Rules;
@@ -18,7 +18,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::FileExt;
 use xxhash_rust::xxh3::Xxh3;
 
-/// So much of a line is kept besides its file, for the journal.
+/// Number of bytes from the beginning of a line that are kept in memory, for the journal.
 const HEAD: usize = 4_096;
 
 /// The number of bytes that are read from the file at once.
@@ -29,7 +29,7 @@ pub struct LongLine {
     /// Its length, with its terminator.
     pub bytes: u64,
     pub hash: Prehashed,
-    /// What it is compared by: a part of it or, if that is too long, its length and two hashes of 128 bits.
+    /// Its compared part or, if that is too long, the length of the part and two hashes of 128 bits.
     pub key: Vec<u8>,
     /// Whether it is of the kind that the comparison expects.
     pub is_expected: bool,

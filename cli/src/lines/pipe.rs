@@ -1,9 +1,9 @@
-//! A pipe as the output: which lines its reader has taken, if it goes early.
+//! A pipe as the output: finds the lines that its reader has left in it.
 //!
-//! What a write has put into a pipe stays there until the reader takes it. Linux tells how many bytes that are, on the
-//! write end, even after the reader has gone. They are the last ones that were written, so the lines that are not
-//! completely before them have not been read. Other writers of the same pipe make that number larger, so a line may be
-//! taken for unread that was read, but not the other way round.
+//! A pipe holds the bytes of a write until its reader takes them. Linux reports the number of these bytes on the write
+//! end, even after the reader has gone. They are the last bytes that were written, so a line is unread unless it ends
+//! before them. Other writers of the same pipe make the number larger: a line that was read may then be taken for an
+//! unread one, but never the other way round.
 
 use koel::Prehashed;
 use std::collections::VecDeque;
@@ -61,7 +61,7 @@ impl Pipe {
         }
     }
 
-    /// Returns the hashes of the lines that nobody reads any more, because the reader has gone.
+    /// Returns the hashes of the unread lines if the reader has gone, and no hashes otherwise.
     pub fn unread(&self) -> Vec<Prehashed> {
         let Some(mut left) = unread(&self.file).filter(|_| reader_has_gone(&self.file)) else {
             return Vec::new();

@@ -277,7 +277,7 @@ impl<'a> Coordinator<'a> {
         }
         let changes = self.changes();
         if let Some(keeping) = self.keeping.as_ref().filter(|it| it.syncing.has_lost_output()) {
-            // What is recorded says that the lines are written.
+            // The journals record the lines as written, so they must not be taken in.
             journaling.as_ref().inspect(|journaling| journaling.end());
             return End::Failed(keeping.lost(changes));
         }
@@ -324,7 +324,7 @@ impl Keeping {
         Ok(())
     }
 
-    /// What is said if the output was removed during the run. Nothing is saved then.
+    /// Returns the failure of a run whose output was removed. Nothing is saved then.
     fn lost(&self, changes: Changes) -> Failure {
         let failure = self.syncing.sync().err();
         let failure = failure.map_or(String::from("the output was removed"), |it| it.to_string());

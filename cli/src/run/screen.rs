@@ -24,10 +24,11 @@ impl Screen {
             None => "{spinner} {bytes}, {bytes_per_sec}, {wide_msg}",
         };
         let style = ProgressStyle::with_template(template).unwrap_or(ProgressStyle::default_bar());
-        Screen { bar: Some(bar.with_style(style)) }
+        // Without a message, the bar would end in a comma.
+        Screen { bar: Some(bar.with_style(style).with_message("0 lines")) }
     }
 
-    /// Returns whether a summary is printed: as other tools are, koel is silent where nobody looks.
+    /// Returns whether summaries are printed: only to a terminal, and unless the user asks for quiet.
     pub fn shows_summaries(is_quiet: bool) -> bool {
         !is_quiet && io::stderr().is_terminal()
     }
@@ -38,7 +39,7 @@ impl Screen {
 
     pub fn progress(&self, bytes: u64, lines: u64, new: u64, what: &str) {
         let Some(bar) = &self.bar else { return };
-        // The message first: the bar is drawn after either, and without it, it would end in a comma.
+        // The message first: the bar is drawn after either.
         bar.set_message(format!("{} lines, {} {what}", HumanCount(lines), HumanCount(new)));
         bar.set_position(bytes);
     }

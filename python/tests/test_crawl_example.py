@@ -8,10 +8,12 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from conftest import Start
 from site_of_pages import Site
 
 from pykoel import Filter
@@ -22,14 +24,20 @@ EXAMPLE = Path(__file__).parent.parent / "examples" / "crawl.py"
 LONG = os.environ.get("KOEL_LONG_TESTS") == "1"
 WORKERS = 4
 
+Crawl = Callable[..., "subprocess.Popen[str]"]
 
-def start(site: Site, state: Path, *options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, str(EXAMPLE), site.url(0), "--state", str(state), "--workers", str(WORKERS), *options]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+@pytest.fixture
+def crawl(start: Start) -> Crawl:
+    def crawl(site: Site, state: Path, *options: str) -> subprocess.Popen[str]:
+        command = [sys.executable, str(EXAMPLE), site.url(0), "--state", str(state), "--workers", str(WORKERS), *options]
+        return start(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    return crawl
 
 
 def finish(process: subprocess.Popen[str]) -> str:
-    output, _ = process.communicate(timeout=120)
+    output, _ = process.communicate()
     assert process.returncode == 0, output
     return output
 
@@ -48,54 +56,54 @@ def saved(site: Site, state: Path) -> set[int]:
             return {page for page in range(site.pages) if site.url(page) in seen}
 
 
-def test_a_crawl_fetches_each_page_once(tmp_path: Path) -> None:
+def test_a_crawl_fetches_each_page_once(crawl: Crawl, tmp_path: Path) -> None:
     with Site(200) as site:
-        output = finish(start(site, tmp_path / "state"))
+        output = finish(crawl(site, tmp_path / "state"))
         assert site.hits() == Counter(range(200))
     assert "Fetched 200 pages, 0 failed, 0 wait. 200 were fetched in all runs." in output
 
 
-def test_a_crawl_stays_on_its_host(tmp_path: Path) -> None:
+def test_a_crawl_stays_on_its_host(crawl: Crawl, tmp_path: Path) -> None:
     with Site(5) as other, Site(20, elsewhere=other.url(0)) as site:
-        finish(start(site, tmp_path / "state"))
+        finish(crawl(site, tmp_path / "state"))
         assert len(site.hits()) == 20
         assert not other.hits()
 
 
-def test_a_finished_crawl_fetches_nothing_again(tmp_path: Path) -> None:
+def test_a_finished_crawl_fetches_nothing_again(crawl: Crawl, tmp_path: Path) -> None:
     with Site(50) as site:
-        finish(start(site, tmp_path / "state"))
+        finish(crawl(site, tmp_path / "state"))
         site.forget_hits()
-        finish(start(site, tmp_path / "state"))
+        finish(crawl(site, tmp_path / "state"))
         assert not site.hits()
 
 
-def test_a_limited_crawl_goes_on_where_it_ended(tmp_path: Path) -> None:
+def test_a_limited_crawl_goes_on_where_it_ended(crawl: Crawl, tmp_path: Path) -> None:
     with Site(50) as site:
-        finish(start(site, tmp_path / "state", "--pages", "20"))
+        finish(crawl(site, tmp_path / "state", "--pages", "20"))
         assert site.hits().total() == 20
-        finish(start(site, tmp_path / "state"))
+        finish(crawl(site, tmp_path / "state"))
         assert site.hits() == Counter(range(50))
 
 
-def test_after_ctrl_c_only_pages_in_flight_are_fetched_again(tmp_path: Path) -> None:
+def test_after_ctrl_c_only_pages_in_flight_are_fetched_again(crawl: Crawl, tmp_path: Path) -> None:
     with Site(300) as site:
         site.hold_after(100)
-        process = start(site, tmp_path / "state")
+        process = crawl(site, tmp_path / "state")
         wait_for_hits(site, process, 101)
         process.send_signal(signal.SIGINT)
         assert "Stopped." in finish(process)
         site.release()
         first = site.hits()
         site.forget_hits()
-        finish(start(site, tmp_path / "state"))
+        finish(crawl(site, tmp_path / "state"))
         second = site.hits()
     assert max(first.values()) == max(second.values()) == 1
     assert len(first.keys() & second.keys()) <= WORKERS
     assert first.keys() | second.keys() == set(range(300))
 
 
-def test_after_kills_no_page_is_lost_and_only_pages_in_flight_are_fetched_again(tmp_path: Path) -> None:
+def test_after_kills_no_page_is_lost_and_only_pages_in_flight_are_fetched_again(crawl: Crawl, tmp_path: Path) -> None:
     pages, most_kills = (2000, 30) if LONG else (500, 8)
     state = tmp_path / "state"
     dice = random.Random(1)
@@ -104,12 +112,12 @@ def test_after_kills_no_page_is_lost_and_only_pages_in_flight_are_fetched_again(
     with Site(pages) as site:
         for kills in range(most_kills + 1):
             site.forget_hits()
-            process = start(site, state)
+            process = crawl(site, state)
             if kills < most_kills:
                 wait_for_hits(site, process, dice.randint(1, pages // 5))
                 time.sleep(dice.random() * 0.05)
                 process.kill()
-            process.communicate(timeout=120)
+            process.communicate()
             site.await_end_of_all()
             hits = site.hits()
             assert max(hits.values(), default=0) <= 1

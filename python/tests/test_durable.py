@@ -13,6 +13,7 @@ import time
 from datetime import timedelta
 
 import pytest
+from conftest import running
 from pykoel import Filter
 
 LONG = bool(os.environ.get("KOEL_LONG_TESTS"))
@@ -97,10 +98,9 @@ def test_a_killed_process_loses_nothing_that_was_answered(file, tmp_path, sync):
     dice = random.Random(1)
     for kill in range(rounds(3, 12)):
         command = [sys.executable, "-c", "if True:" + WORK, str(file), str(notes), sync, str(kill)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        with running(command, stdout=subprocess.PIPE) as process:
             process.stdout.readline()
             time.sleep(dice.random() * 0.3)
-            process.kill()
         with Filter(file) as seen:
             signs = noted(notes)
             added = [item for item, sign in signs.items() if sign == "+"]
@@ -253,8 +253,12 @@ def test_sync_is_a_period_of_a_filter_with_a_file(file):
 
 
 def test_journals_without_their_state_are_refused(file):
-    program = "import os, sys, pykoel; pykoel.Filter(sys.argv[1]).add('a'); os.kill(os.getpid(), 9)"
-    assert subprocess.run([sys.executable, "-c", program, str(file)]).returncode == -signal.SIGKILL
+    program = """
+        import os, sys, pykoel
+        pykoel.Filter(sys.argv[1]).add("a")
+        os.kill(os.getpid(), 9)
+    """
+    assert run(program, file) == -signal.SIGKILL
     (journal,) = [name for name in files(file) if ".journal." in name]
     away = file.rename(file.with_name("away"))
     with pytest.raises(ValueError, match=journal):
@@ -334,7 +338,8 @@ def test_a_limit_of_memory_is_kept_and_outlives_a_kill(file):
         print(added, flush=True)
         os.kill(os.getpid(), 9)
     """
-    told = subprocess.run([sys.executable, "-c", "if True:" + program, str(file)], stdout=subprocess.PIPE)
+    command = [sys.executable, "-c", "if True:" + program, str(file)]
+    told = subprocess.run(command, timeout=120, stdout=subprocess.PIPE)
     added = int(told.stdout)
     assert 0 < added < 100_000
     with Filter(file, max_bytes=200_000) as seen:
@@ -390,7 +395,7 @@ def test_filters_merge_with_themselves_and_with_each_other_at_once(file):
         a.merge(b)
 
 
-def test_whoever_waits_for_a_file_can_be_interrupted(file):
+def test_whoever_waits_for_a_file_can_be_interrupted(start, file):
     program = """
         import sys
         from pykoel import Filter
@@ -399,11 +404,11 @@ def test_whoever_waits_for_a_file_can_be_interrupted(file):
     """
     with Filter(file):
         command = [sys.executable, "-c", "if True:" + program, str(file)]
-        waits = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        waits = start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         waits.stdout.readline()
         time.sleep(0.2)
         waits.send_signal(signal.SIGINT)
-        assert b"KeyboardInterrupt" in waits.communicate(timeout=60)[1]
+        assert b"KeyboardInterrupt" in waits.communicate()[1]
 
 
 def test_whoever_waits_for_the_disk_lets_others_run(file):

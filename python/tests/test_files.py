@@ -94,9 +94,9 @@ def test_threads_may_close_it_at_once(file):
         assert seen.closed
 
 
-def test_one_may_wait_for_a_file(file):
+def test_one_may_wait_for_a_file(start, file):
     program = f"from pykoel import Filter; import time; seen = Filter({str(file)!r}); seen.add('theirs'); print(flush=True); time.sleep(1); seen.close()"
-    other = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    other = start([sys.executable, "-c", program], stdout=subprocess.PIPE)
     other.stdout.readline()
     with pytest.raises(BlockingIOError, match=f"process {other.pid} "):
         Filter(file)
@@ -107,7 +107,7 @@ def test_one_may_wait_for_a_file(file):
 
 def test_a_killed_process_leaves_its_file_to_others(file):
     program = f"from pykoel import Filter; import os; seen = Filter({str(file)!r}); seen.add('a'); seen.save(); os.kill(os.getpid(), 9)"
-    assert subprocess.run([sys.executable, "-c", program]).returncode == -9
+    assert subprocess.run([sys.executable, "-c", program], timeout=120).returncode == -9
     assert "a" in Filter(file)
 
 

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from conftest import Start, running
 from site_of_pages import Site
 
 from pykoel import Filter
@@ -43,7 +44,7 @@ class Crawl:
     report: Path
 
     def finish(self) -> "Crawl":
-        self.process.wait(timeout=120)
+        self.process.wait()
         assert self.process.returncode == 0, self.log()
         return self
 
@@ -57,10 +58,10 @@ class Crawl:
 
 
 @pytest.fixture
-def crawl(tmp_path: Path) -> Callable[..., Crawl]:
+def crawl(start: Start, tmp_path: Path) -> Callable[..., Crawl]:
     """Starts a crawl with settings, from a URL or from a file of seeds."""
 
-    def start(url: str | None = None, seeds: Path | None = None, dupefilter: str = KOEL, **settings: object) -> Crawl:
+    def crawl(url: str | None = None, seeds: Path | None = None, dupefilter: str = KOEL, **settings: object) -> Crawl:
         name = f"crawl{time.monotonic_ns()}"
         log_file, report = tmp_path / f"{name}.log", tmp_path / f"{name}.json"
         command = [sys.executable, "-m", "scrapy", "runspider", str(SPIDER), "-a", f"report={report}"]
@@ -69,9 +70,9 @@ def crawl(tmp_path: Path) -> Callable[..., Crawl]:
         for key, value in {"DUPEFILTER_CLASS": dupefilter, "TELNETCONSOLE_ENABLED": False, **settings}.items():
             command += ["-s", f"{key}={value}"]
         with log_file.open("wb") as log:
-            return Crawl(subprocess.Popen(command, stderr=log, cwd=tmp_path), log_file, report)
+            return Crawl(start(command, stderr=log, cwd=tmp_path), log_file, report)
 
-    return start
+    return crawl
 
 
 @pytest.fixture
@@ -201,7 +202,7 @@ def test_a_second_crawl_in_the_job_directory_is_refused_before_it_touches_the_qu
     (queues / "active.json").write_text("not for you")
     with Site(1) as site, Filter(job / FILE):
         refused = crawl(site.url(0), JOBDIR=job)
-        refused.process.wait(timeout=120)
+        refused.process.wait()
         assert not site.hits()
     assert f"Another process crawls with {job}." in refused.log()
     assert "BlockingIOError" in refused.log()
@@ -237,7 +238,7 @@ def test_its_sync_is_a_setting(crawl: Callable[..., Crawl], job: Path) -> None:
         for sync in ("None", "0", "0.5"):
             assert "ERROR" not in crawl(site.url(0), JOBDIR=job, KOEL_SYNC=sync).finish().log()
         refused = crawl(site.url(0), JOBDIR=job, KOEL_SYNC="-1")
-        refused.process.wait(timeout=120)
+        refused.process.wait()
         assert "sync must be a number of seconds" in refused.log()
 
 
@@ -278,7 +279,7 @@ def test_a_kill_takes_nothing_that_was_seen_and_no_more_than_from_scrapys_own(jo
             folder = job / f"{name}{kill}"
             folder.mkdir()
             command = [sys.executable, "-c", "if True:" + SEEN, name, str(folder)]
-            with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            with running(command, stdout=subprocess.PIPE) as process:
                 assert process.stdout is not None
                 count = len(os.read(process.stdout.fileno(), 1))
                 time.sleep(dice.random() * 0.2)
@@ -363,7 +364,7 @@ def test_after_a_kill_nothing_that_was_fetched_is_fetched_again(
                 until(lambda: site.hits().total() >= goal or run.process.poll() is not None)
                 time.sleep(dice.random() * 0.05)
                 run.process.kill()
-                killed += run.process.wait(timeout=120) != 0
+                killed += run.process.wait() != 0
             site.release()
             site.await_end_of_all()
             hits = site.hits()

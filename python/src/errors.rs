@@ -1,11 +1,13 @@
-//! koel's errors as Python's own.
+//! koel's errors as Python's own, in terms of the arguments of `Filter`. koel's own texts address programs in Rust, and
+//! are used where they speak of files alone.
 
+use crate::plan::Plan;
 use koel::{
-    BuildError, BuildErrorKind, DurableError, DurableErrorKind, Full, FullKind, SnapshotError,
-    SnapshotErrorKind, UnionError,
+    BuildErrorKind, DurableError, DurableErrorKind, Full, FullKind, SnapshotError,
+    SnapshotErrorKind, UnionError, UnionErrorKind,
 };
 use koel_state::claim::ClaimError;
-use libc::{EAGAIN, EINVAL, ENOENT};
+use libc::{EAGAIN, EINVAL, EISDIR, ENOENT};
 use pyo3::exceptions::{
     PyBlockingIOError, PyFileNotFoundError, PyMemoryError, PyOSError, PyOverflowError, PyValueError,
 };
@@ -35,7 +37,7 @@ pub fn of_snapshot(error: &SnapshotError) -> PyErr {
     of_file(error.kind(), &error.to_string(), error.path(), error.io_error())
 }
 
-/// An error about a filter's file.
+/// An error about a filter's file. koel's text begins with the path, if there is one.
 fn of_file(
     kind: SnapshotErrorKind,
     text: &str,
@@ -43,13 +45,25 @@ fn of_file(
     error: Option<&io::Error>,
 ) -> PyErr {
     let number = error.and_then(io::Error::raw_os_error);
+    let named = |text: &str| match path {
+        Some(path) => PyValueError::new_err(format!("{}: {text}", path.display())),
+        None => PyValueError::new_err(text.to_string()),
+    };
     match (kind, number) {
         (SnapshotErrorKind::OutOfMemory, _) => PyMemoryError::new_err(text.to_string()),
         (SnapshotErrorKind::Busy, _) => of_system(EAGAIN, without_path(text, path), path),
         (SnapshotErrorKind::NotFound, None) => of_system(ENOENT, without_path(text, path), path),
-        (SnapshotErrorKind::NotAFile, _) => of_system(EINVAL, without_path(text, path), path),
+        (SnapshotErrorKind::NotAFile, _) => not_a_file(path),
         (_, Some(number)) => of_system(number, without_path(text, path), path),
         (SnapshotErrorKind::Io, None) => PyOSError::new_err(text.to_string()),
+        (SnapshotErrorKind::WrongHasher, None) => named(
+            "its items were hashed in another way, so none of them would be found: by a Rust program with a hash of \
+             its own, or by the koel command with options such as --url",
+        ),
+        (SnapshotErrorKind::Incomplete, None) => named(
+            "it is not one whole filter: it was cut off, or something was appended, or it is one of several parts; \
+             take another copy, or put the parts together with koel import",
+        ),
         _ => PyValueError::new_err(text.to_string()),
     }
 }
@@ -61,9 +75,13 @@ pub fn of_durable(error: &DurableError, file: Option<&Path>) -> PyErr {
     let number = error.io_error().and_then(io::Error::raw_os_error);
     let path = error.path().or(file);
     match (error.kind(), number) {
-        (DurableErrorKind::Full(kind), _) => of_full_kind(kind, text),
+        (DurableErrorKind::Full(kind), _) => of_full_kind(kind),
         (DurableErrorKind::State(kind), _) => of_file(kind, &text, error.path(), error.io_error()),
-        (DurableErrorKind::Build(BuildErrorKind::OutOfMemory), _) => PyMemoryError::new_err(text),
+        (DurableErrorKind::TooFull, _) => PyValueError::new_err(format!(
+            "{}: not all changes in its journals fit into it again; move the journals away to open it as it was at \
+             the last save",
+            file.unwrap_or(Path::new("")).display()
+        )),
         _ if error.is_in_use() => of_system(EAGAIN, without_path(&text, file), file),
         (DurableErrorKind::Forked, _) => of_system(EAGAIN, text, file),
         (_, Some(number)) => of_system(number, without_path(&text, path), path),
@@ -83,18 +101,44 @@ pub fn of_claim(error: &ClaimError, path: &Path) -> PyErr {
     }
 }
 
-pub fn of_build(error: &BuildError) -> PyErr {
-    match error.kind() {
-        BuildErrorKind::OutOfMemory => PyMemoryError::new_err(error.to_string()),
-        _ => PyValueError::new_err(error.to_string()),
-    }
+/// A new filter cannot be built.
+pub fn of_build(kind: BuildErrorKind, plan: &Plan) -> PyErr {
+    let Plan { rate, max_bytes, .. } = *plan;
+    let items = plan.capacity.map_or(String::new(), |items| format!(" for capacity={items}"));
+    PyValueError::new_err(match kind {
+        BuildErrorKind::OutOfMemory => {
+            return PyMemoryError::new_err(format!("there is no memory for a filter{items}"));
+        }
+        BuildErrorKind::InvalidRate => {
+            format!("rate must be more than 0 and less than 1, not {rate:?} (1 % is 0.01)")
+        }
+        BuildErrorKind::RateTooSmall => {
+            let how =
+                if plan.capacity.is_some() { "" } else { ", or a capacity, which allows for less" };
+            format!("rate={rate:e} is out of reach: pass {:.1e} or more{how}", plan.least_rate())
+        }
+        BuildErrorKind::CapacityOverflow => {
+            format!("a filter{items} is larger than any memory: pass a smaller capacity")
+        }
+        BuildErrorKind::LimitTooSmall => {
+            let least = plan.least_bytes();
+            let least = least.map_or(String::new(), |bytes| format!(", which takes {bytes}"));
+            format!("max_bytes={max_bytes} is too little to begin a filter{items}{least}")
+        }
+        // Of settings that are not Python's.
+        _ => format!("there is no such filter{items}"),
+    })
+}
+
+pub fn no_memory_for_a_copy() -> PyErr {
+    PyMemoryError::new_err("there is no memory for a copy of the filter")
 }
 
 pub fn of_full(full: Full) -> PyErr {
-    of_full_kind(full.kind(), full.to_string())
+    of_full_kind(full.kind())
 }
 
-fn of_full_kind(kind: FullKind, text: String) -> PyErr {
+fn of_full_kind(kind: FullKind) -> PyErr {
     match kind {
         FullKind::LimitReached => PyMemoryError::new_err(
             "the filter has reached its limit, so this item was not added: raise max_bytes",
@@ -102,16 +146,44 @@ fn of_full_kind(kind: FullKind, text: String) -> PyErr {
         FullKind::NoMemory => PyMemoryError::new_err(
             "there is no memory for the filter to grow, so this item was not added",
         ),
-        _ => PyOverflowError::new_err(text),
+        _ => PyOverflowError::new_err(
+            "there is no room for this item, so it was not added, and the filter does not grow for it: remove items, \
+             or begin another filter",
+        ),
     }
 }
 
 /// Filters could not be merged.
 pub fn of_union(error: &UnionError) -> PyErr {
-    match error.full() {
-        Some(full) => of_full(full),
-        None => PyValueError::new_err(error.to_string()),
+    let Some(full) = error.full() else { return apart(error.kind()) };
+    let text = format!("{} items have come, and there is no room for the others", error.added());
+    match full.kind() {
+        FullKind::LimitReached => PyMemoryError::new_err(format!("{text}: raise max_bytes")),
+        FullKind::NoMemory => PyMemoryError::new_err(text),
+        _ => PyOverflowError::new_err(text),
     }
+}
+
+/// Filters are not alike.
+pub fn apart(kind: UnionErrorKind) -> PyErr {
+    let how = match kind {
+        UnionErrorKind::DifferentHasher => "have different seeds: make both with one seed",
+        UnionErrorKind::DifferentKind => {
+            "are of two kinds: one of them, which a Rust program made, does not grow"
+        }
+        UnionErrorKind::DifferentLayout => {
+            "have different rates: make both with one rate, and with one capacity or none"
+        }
+        UnionErrorKind::DifferentSize => "have different capacities: make both with one capacity",
+        UnionErrorKind::DifferentWindow => {
+            "remember items for different times: make both with one value of remembers"
+        }
+        UnionErrorKind::OutOfMemory => {
+            return PyMemoryError::new_err("there is no memory to merge the filters");
+        }
+        _ => "cannot be merged",
+    };
+    PyValueError::new_err(format!("these filters {how}"))
 }
 
 /// The filter was closed.
@@ -131,9 +203,12 @@ pub fn of_parent(path: &Path, process: u32) -> PyErr {
     ))
 }
 
-/// There is something else.
-pub fn not_a_file(path: &Path) -> PyErr {
-    of_system(EINVAL, "it is not a regular file, and a filter must be one", Some(path))
+/// There is something else, maybe a folder.
+pub fn not_a_file(path: Option<&Path>) -> PyErr {
+    match path.is_some_and(Path::is_dir) {
+        true => of_system(EISDIR, "it is a folder, and a filter is kept in a file", path),
+        false => of_system(EINVAL, "it is not a regular file, and a filter must be one", path),
+    }
 }
 
 /// There is no file.

@@ -85,30 +85,30 @@ impl Drop for Filter {
 impl Filter {
     #[new]
     #[pyo3(
-        signature = (path=None, *, rate=None, capacity=None, remembers=None, refresh=false, max_bytes=None, seed=None, create=true, wait=0.0, sync=None),
+        signature = (path=None, *, rate=None, capacity=None, remembers=None, refresh=false, max_bytes=None, seed=None, create=true, wait=Duration::ZERO, sync=None),
         text_signature = "(path=None, *, rate=None, capacity=None, remembers=None, refresh=False, max_bytes=None, seed=None, create=True, wait=0.0, sync=1.0)"
     )]
     #[allow(clippy::too_many_arguments, reason = "they are named in Python")]
     fn open(
         py: Python<'_>,
         path: Option<PathBuf>,
-        rate: Option<f64>,
-        capacity: Option<usize>,
+        #[pyo3(from_py_with = open::rate)] rate: Option<f64>,
+        capacity: Option<&Bound<'_, PyAny>>,
         remembers: Option<&Bound<'_, PyAny>>,
         refresh: bool,
-        max_bytes: Option<usize>,
-        seed: Option<u64>,
+        max_bytes: Option<&Bound<'_, PyAny>>,
+        seed: Option<&Bound<'_, PyAny>>,
         create: bool,
-        wait: f64,
+        #[pyo3(from_py_with = open::wait)] wait: Duration,
         #[pyo3(from_py_with = open::sync)] sync: Option<SyncPolicy>,
     ) -> PyResult<Self> {
         let asked = Asked {
             rate,
-            capacity,
+            capacity: open::whole("capacity", capacity)?,
             remembers: remembers.map(open::remembers).transpose()?,
             refresh,
-            max_bytes: max_bytes.unwrap_or(usize::MAX),
-            seed,
+            max_bytes: open::whole("max_bytes", max_bytes)?.unwrap_or(usize::MAX),
+            seed: open::whole("seed", seed)?,
             create,
         };
         match path {
@@ -116,7 +116,7 @@ impl Filter {
                 let policy = sync.unwrap_or_default();
                 let in_file = |kept| Place::in_file(&path, kept, policy == SyncPolicy::Each);
                 let take = |kept| Self::new(kept, refresh, in_file);
-                asked.open(py, &path, policy, open::wait(wait)?, take)
+                asked.open(py, &path, policy, wait, take)
             }
             None if sync.is_some() => {
                 Err(PyValueError::new_err("sync is for a filter with a file: pass path, too"))
@@ -285,7 +285,7 @@ impl Filter {
 
     /// A copy in memory, without a file.
     fn copy(&self, py: Python<'_>) -> PyResult<Self> {
-        let copy = |kept: &Kept| kept.copy().map_err(|error| errors::of_build(&error));
+        let copy = |kept: &Kept| kept.copy().map_err(|_| errors::no_memory_for_a_copy());
         Ok(Self::in_memory(self.place.at_length(py, copy)?, self.refresh))
     }
 

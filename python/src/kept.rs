@@ -3,57 +3,12 @@
 use crate::errors;
 use koel::{
     BuildError, ConcurrentCuckooFilter, DurableError, DurableFilter, Full, Prehashed,
-    SnapshotError, StableHash,
+    SnapshotError, StableHash, UnionErrorKind,
 };
 use koel_state::window::Window;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::path::Path;
-
-/// What a new filter is to be like.
-#[derive(Clone, Copy)]
-pub struct Plan {
-    pub rate: f64,
-    pub capacity: Option<usize>,
-    /// The seconds for which items are remembered, if not for ever.
-    pub remembers: Option<u64>,
-    pub max_bytes: usize,
-    pub seed: Option<u64>,
-}
-
-/// The rate of a filter of which nothing else was asked: that of the command.
-pub const DEFAULT_RATE: f64 = 1e-6;
-
-/// Little enough to begin with a list.
-const FIRST_CAPACITY: usize = 10_000;
-
-/// The growth up to which the rate stays below what was asked for.
-const EXPECTED_GROWTH: f64 = 5e6;
-
-/// The same, if the number of items is known.
-const EXPECTED_GROWTH_OF_KNOWN: f64 = 4.0;
-
-/// Builds a filter, at the present time.
-pub fn build(plan: Plan) -> Result<ConcurrentCuckooFilter<StableHash>, BuildError> {
-    let growth = match plan.capacity {
-        Some(_) => EXPECTED_GROWTH_OF_KNOWN,
-        None => EXPECTED_GROWTH,
-    };
-    let window = plan.remembers.map(Window::of_seconds);
-    let hasher = plan.seed.map_or_else(StableHash::random, StableHash::with_seed);
-    let mut builder = ConcurrentCuckooFilter::builder()
-        .capacity(plan.capacity.unwrap_or(FIRST_CAPACITY).max(1))
-        .false_positive_rate(plan.rate)
-        .hasher(hasher);
-    if let Some(window) = window {
-        builder = builder.remembers(window.ticks());
-    }
-    let filter = builder.growing().expected_growth(growth).max_bytes(plan.max_bytes).build()?;
-    if let Some(window) = window {
-        filter.tick_to(window.number_now());
-    }
-    Ok(filter)
-}
 
 /// For how long a filter remembers items. An error if another program counts its ticks.
 pub fn window_of(filter: &ConcurrentCuckooFilter<StableHash>) -> Result<Option<Window>, String> {
@@ -226,13 +181,11 @@ impl Kept {
     /// Checks that another filter was made like this one.
     pub fn check_merge(&self, other: &Kept) -> PyResult<()> {
         if self.window != other.window {
-            return Err(PyValueError::new_err("these filters remember items for different times"));
+            return Err(errors::apart(UnionErrorKind::DifferentWindow));
         }
         // koel would tell of their seeds first, which are mostly different, too.
         if self.filter().grows() != other.filter().grows() {
-            return Err(PyValueError::new_err(
-                "one of these filters grows, and the other does not",
-            ));
+            return Err(errors::apart(UnionErrorKind::DifferentKind));
         }
         self.filter().check_union(other.filter()).map_err(|error| errors::of_union(&error))
     }

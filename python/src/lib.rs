@@ -2,12 +2,12 @@
 //!
 //! * [`filter`] is the class `Filter`.
 //! * [`bulk`] asks it about many items.
-//! * [`open`] checks what a filter is to be like, and loads or builds it.
+//! * [`open`] checks the arguments of a filter, and loads or builds it. [`plan`] is what a new one is built from.
 //! * [`items`] turns what Python passes into hashes.
 //! * [`kept`] is a filter with or without its journal, and knows the time if it forgets.
 //! * [`place`] is where a filter is: in memory, or in its file.
 //! * [`fork`] keeps operations and forks apart, and [`hooks`] tells it and the filters of forks.
-//! * [`errors`] has koel's errors as Python's own.
+//! * [`errors`] has koel's errors as Python's own, in terms of the arguments of `Filter`.
 //!
 //! # The global interpreter lock
 //!
@@ -25,6 +25,7 @@ mod items;
 mod kept;
 mod open;
 mod place;
+mod plan;
 
 use pyo3::prelude::*;
 

@@ -2,13 +2,14 @@
 
 use crate::errors;
 use crate::fork::detached;
-use crate::kept::{self, DEFAULT_RATE, Kept, Plan};
-
+use crate::kept::{self, Kept};
+use crate::plan::{DEFAULT_RATE, Plan};
 use koel::{
-    ConcurrentCuckooFilter, DurableError, DurableFilter, PersistentHasher, StableHash, SyncPolicy,
+    ConcurrentCuckooFilter, DurableError, DurableErrorKind, DurableFilter, PersistentHasher,
+    StableHash, SyncPolicy,
 };
 use koel_state::window::Window;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -40,7 +41,8 @@ impl Asked {
     /// Builds a filter in memory.
     pub fn build(&self) -> PyResult<Kept> {
         check_refresh(self.remembers.is_some(), self.refresh)?;
-        let filter = kept::build(self.plan()).map_err(|error| errors::of_build(&error))?;
+        let plan = self.plan();
+        let filter = plan.build().map_err(|error| errors::of_build(error.kind(), &plan))?;
         Ok(Kept::in_memory(filter, self.remembers.map(Window::of_seconds)))
     }
 
@@ -68,7 +70,12 @@ impl Asked {
                     py.detach(|| std::thread::sleep(PERIOD));
                     py.check_signals()?;
                 }
-                Err(error) => return Err(errors::of_durable(&error, Some(path))),
+                Err(error) => {
+                    return Err(match error.kind() {
+                        DurableErrorKind::Build(kind) => errors::of_build(kind, &self.plan()),
+                        _ => errors::of_durable(&error, Some(path)),
+                    });
+                }
             }
         }
     }
@@ -82,14 +89,14 @@ impl Asked {
         if path.try_exists().unwrap_or(true) {
             // Opening a pipe would wait for its other end.
             if path.metadata().is_ok_and(|there| !there.is_file()) {
-                return Err(errors::not_a_file(path));
+                return Err(errors::not_a_file(Some(path)));
             }
         } else if !self.create {
             return Err(errors::missing(path));
         } else {
             check_refresh(self.remembers.is_some(), self.refresh)?;
         }
-        Ok(DurableFilter::open_with(path, policy, || kept::build(self.plan())))
+        Ok(DurableFilter::open_with(path, policy, || self.plan().build()))
     }
 
     /// Checks that a filter that was opened is what was asked for.
@@ -150,12 +157,42 @@ pub fn check_refresh(forgets: bool, refresh: bool) -> PyResult<()> {
     Ok(())
 }
 
+/// A whole number from 0 to the largest of its type. Errors name the argument.
+pub fn whole<'py, T>(name: &str, number: Option<&Bound<'py, PyAny>>) -> PyResult<Option<T>>
+where
+    T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
+{
+    let Some(number) = number else { return Ok(None) };
+    let (py, bits) = (number.py(), 8 * size_of::<T>());
+    number.extract().map(Some).map_err(|error: PyErr| {
+        match error.is_instance_of::<PyTypeError>(py) {
+            true => PyTypeError::new_err(format!("argument '{name}': {}", error.value(py))),
+            false => PyValueError::new_err(format!(
+                "{name} must be a whole number from 0 to 2**{bits} - 1, not {number}"
+            )),
+        }
+    })
+}
+
+/// A number, or not a number if it is too large for a float.
+fn number(number: &Bound<'_, PyAny>) -> PyResult<f64> {
+    match number.extract::<f64>() {
+        Err(error) if error.is_instance_of::<PyOverflowError>(number.py()) => Ok(f64::NAN),
+        extracted => extracted,
+    }
+}
+
 /// A number of seconds, or a `timedelta`.
 fn seconds(period: &Bound<'_, PyAny>) -> PyResult<f64> {
     match period.hasattr("total_seconds")? {
-        true => period.call_method0("total_seconds")?.extract(),
-        false => period.extract(),
+        true => number(&period.call_method0("total_seconds")?),
+        false => number(period),
     }
+}
+
+/// The fraction of new items that may be taken for seen.
+pub fn rate(rate: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
+    if rate.is_none() { Ok(None) } else { number(rate).map(Some) }
 }
 
 /// For how long items are to be remembered, in seconds.
@@ -190,7 +227,8 @@ pub fn sync(period: &Bound<'_, PyAny>) -> PyResult<Option<SyncPolicy>> {
 }
 
 /// For how long to wait for another process.
-pub fn wait(seconds: f64) -> PyResult<Duration> {
+pub fn wait(seconds: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    let seconds = number(seconds)?;
     if seconds.is_nan() || seconds < 0.0 {
         return Err(PyValueError::new_err("wait must be a number of seconds, from 0 on"));
     }

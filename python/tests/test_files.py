@@ -118,8 +118,10 @@ def test_errors_are_pythons_own(file, tmp_path):
     with pytest.raises(FileNotFoundError):
         Filter(file, create=False)
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(OSError):
-        Filter(tmp_path)
+    for use in [Filter, Filter().save]:
+        with pytest.raises(IsADirectoryError) as caught:
+            use(tmp_path)
+        assert caught.value.errno == errno.EISDIR and caught.value.filename == str(tmp_path)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="regular file"):
         Filter(tmp_path / "pipe")

@@ -4,11 +4,15 @@ import subprocess
 import sys
 
 SAMPLE = '''
+import sys
 from array import array
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import assert_type
 
+import numpy
 from pykoel import Filter, Stats
 
 with Filter("seen.koel", rate=1e-6, remembers=timedelta(days=7), refresh=True, sync=timedelta(seconds=5)) as seen:
@@ -18,6 +22,22 @@ with Filter("seen.koel", rate=1e-6, remembers=timedelta(days=7), refresh=True, s
     assert_type(len(seen), int)
     assert_type(seen.add_many(line.strip() for line in open("urls")), list[bool])
     assert_type(seen.contains_many(array("Q", [1, 2])), list[bool])
+    urls = ["a", "b"]
+    seen.add_many(urls)
+    seen.add_many(tuple(urls))
+    seen.add_many({"a", "b"})
+    seen.add_many(frozenset(urls))
+    seen.add_many({"a": 1})
+    seen.add_many({"a": 1}.keys())
+    seen.add_many({1: "a"}.values())
+    seen.add_many(deque(urls))
+    seen.add_many(["a", b"b"])
+    seen.add_many(map(str, range(10)))
+    seen.add_many(sys.stdin)
+    seen.add_many(sys.stdin.buffer)
+    seen.add_many(memoryview(array("Q", [1, 2])))
+    seen.add_many(numpy.arange(10, dtype="u8"))
+    seen.add_many(numpy.array(urls, dtype=object))
     assert_type(seen.compact(), int)
     assert_type(seen.stats(), Stats)
     assert_type(seen.stats().rate, float)
@@ -26,6 +46,13 @@ with Filter("seen.koel", rate=1e-6, remembers=timedelta(days=7), refresh=True, s
     seen.save(Path("copy"))
 Filter("each", sync=0).close()
 Filter("by the system", sync=None).close()
+
+
+def take(some: Sequence[str], more: Collection[bytes], any: Iterable[str], either: list[str] | set[bytes]) -> None:
+    assert_type(seen.add_many(some), list[bool])
+    seen.discard_many(more)
+    seen.contains_many(iter(any))
+    seen.add_many(either)
 '''
 
 WRONG = '''
@@ -35,6 +62,13 @@ Filter(rate="small")
 Filter("seen", sync="often")
 Filter().add(17)
 Filter().no_such_method()
+Filter().add_many("https://a.example/")
+Filter().contains_many(b"https://a.example/")
+Filter().discard_many("a" + "b")
+Filter().add_many(bytearray(b"a"))
+Filter().add_many([1])
+Filter().add_many(17)
+Filter().add_many(None)
 '''
 
 
@@ -54,4 +88,6 @@ def test_stubs_say_what_is_there(tmp_path):
 def test_a_program_is_checked(tmp_path):
     assert "Success" in (told := check(SAMPLE, tmp_path)), told
     told = check(WRONG, tmp_path)
-    assert "Found 4 errors" in told, told
+    lines = [int(line.split(":")[1]) for line in told.splitlines() if ": error: " in line]
+    wrong = [number for number, line in enumerate(WRONG.splitlines(), 1) if line.startswith("Filter(")]
+    assert lines == wrong, told

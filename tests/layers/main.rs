@@ -52,7 +52,10 @@ const PACKAGES: [Package; 14] = [
         "python",
         &[(
             "src/lib.rs",
-            &["filter", "bulk", "open", "hooks", "place", "fork", "items", "kept", "errors"],
+            &[
+                "filter", "bulk", "open", "hooks", "place", "fork", "items", "kept", "errors",
+                "plan",
+            ],
         )],
     ),
     ("redis", &[("src/lib.rs", &["commands", "request", "server", "set"])]),

@@ -1,19 +1,28 @@
 """The native part of pykoel. Import from :mod:`pykoel`."""
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterator
 from datetime import timedelta
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeAlias, final
+from typing import Any, Protocol, Self, TypeAlias, final, type_check_only
 
 from ._stats import Stats
 
 _Path: TypeAlias = str | PathLike[str]
 _Item: TypeAlias = str | bytes
-# A buffer of uint64, such as `array.array("Q")` or a NumPy array, is a buffer of hashes.
-_Items: TypeAlias = Iterable[str | bytes] | array[int] | memoryview[Any] | Any
+
+# A `str` is an iterable of `str`, and one item, so a checker has to tell it from a list of items: only other strings can
+# be asked of a `str`, and anything of a list. What is known to be an `Iterable[str]`, and no more, may be a `str`: pass
+# `iter(items)`. NumPy's arrays are collections, too.
+@type_check_only
+class _Collection(Protocol):
+    def __iter__(self) -> Iterator[_Item]: ...
+    def __contains__(self, item: object, /) -> bool: ...
+
+# A buffer of uint64, such as `array.array("Q")`, is a buffer of hashes.
+_Items: TypeAlias = Iterator[_Item] | _Collection | array[int] | memoryview[int]
 
 __all__ = ["Filter", "_restored"]
 

@@ -1,5 +1,6 @@
 //! `CF.ADD` and `CF.ADDNX`: one item.
 
+use crate::request::options::Wanted;
 use crate::request::{limits, target};
 use crate::server::command::{About, Access, Command, Outcome, Parameter, Refusal};
 use crate::server::context::{Argument, Context};
@@ -22,7 +23,7 @@ impl Command for Add {
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
         let [_, name, item] = arguments else { return Err(Refusal::Arity) };
         let mut key = call.open(*name, Mode::Write);
-        let set = target::added_to(call, *name, &mut key, None)?;
+        let set = target::added_to(call, *name, &mut key, Wanted::default())?;
         limits::check(call, set)?;
         if !set.add(set.hash(item.bytes())) {
             return Err(full(set));
@@ -49,7 +50,7 @@ impl Command for AddNew {
     fn run(call: Context<'_>, arguments: &[Argument<'_>]) -> Outcome {
         let [_, name, item] = arguments else { return Err(Refusal::Arity) };
         let mut key = call.open(*name, Mode::Write);
-        let set = target::added_to(call, *name, &mut key, None)?;
+        let set = target::added_to(call, *name, &mut key, Wanted::default())?;
         let hash = set.hash(item.bytes());
         if !limits::has_room(call, set) {
             // Who counts knows what has expired.

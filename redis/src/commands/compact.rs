@@ -36,7 +36,7 @@ impl Command for Compact {
         })?;
         let next = match cursor {
             Some(cursor) => set.shrink_part(cursor).next,
-            None => set.compact().map_err(|error| Refusal::Text(format!("ERR {error}")))?,
+            None => set.compact().map_err(|error| target::not_made(error, set.about()))?,
         };
         if let Some(next) = next.filter(|_| time::decides(call)) {
             call.go_on_shrinking(*name, next);

@@ -7,6 +7,7 @@ use crate::server::context::{Argument, Context};
 use crate::server::key::{Mode, Value, ValueMut};
 use crate::set::Set;
 use crate::set::chunk::Chunk;
+use crate::set::errors;
 use crate::set::moves::{NoPart, Pushed};
 
 const INVALID_POSITION: Refusal = Refusal::Message(c"ERR Invalid position");
@@ -38,7 +39,7 @@ impl Command for ScanDump {
         }
         let part = set.part_at(cursor).map_err(|why| match why {
             NoPart::NoSuchCursor => INVALID_POSITION,
-            NoPart::Koel(error) => Refusal::Text(format!("ERR {error}")),
+            NoPart::Koel(error) => Refusal::Text(format!("ERR {}", errors::of_snapshot(&error))),
         })?;
         let (next, chunk) = part.unwrap_or_default();
         call.reply_array(2);

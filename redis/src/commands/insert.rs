@@ -1,6 +1,6 @@
 //! `CF.INSERT` and `CF.INSERTNX`: many items.
 
-use crate::request::options::{capacity, check_capacity, is};
+use crate::request::options::{Wanted, capacity, check_capacity, is};
 use crate::request::{limits, target};
 use crate::server::command::{About, Access, Command, Kind, Outcome, Parameter, Refusal};
 use crate::server::context::{Argument, Context};
@@ -14,6 +14,9 @@ const BATCH: usize = 128;
 const PARAMETERS: &[Parameter] = &[
     Parameter::KEY,
     Parameter::option(c"capacity", c"CAPACITY", Kind::Integer),
+    Wanted::RATE,
+    Wanted::SEED,
+    Wanted::SECONDS,
     Parameter::option(c"nocreate", c"NOCREATE", Kind::Token),
     Parameter::ITEM.many(Some(c"ITEMS")),
 ];
@@ -93,21 +96,21 @@ enum Answer {
 /// The arguments of either command.
 struct Arguments<'a> {
     name: Argument<'a>,
-    capacity: Option<u64>,
+    wanted: Wanted,
     create: bool,
     items: &'a [Argument<'a>],
 }
 
 fn parse<'a>(arguments: &'a [Argument<'a>]) -> Result<Arguments<'a>, Refusal> {
     let [_, name, rest @ ..] = arguments else { return Err(Refusal::Arity) };
-    let (mut rest, mut size, mut create) = (rest, None, true);
+    let (mut rest, mut wanted, mut create) = (rest, Wanted::default(), true);
     loop {
         rest = match rest {
             [token, items @ ..] if is(*token, "ITEMS") => {
                 if items.is_empty() {
                     return Err(Refusal::Arity);
                 }
-                return Ok(Arguments { name: *name, capacity: size, create, items });
+                return Ok(Arguments { name: *name, wanted, create, items });
             }
             [token, rest @ ..] if is(*token, "NOCREATE") => {
                 create = false;
@@ -116,12 +119,11 @@ fn parse<'a>(arguments: &'a [Argument<'a>]) -> Result<Arguments<'a>, Refusal> {
             [token, value, rest @ ..] if is(*token, "CAPACITY") => {
                 let error = c"ERR Capacity must be in the range [cf-bucket-size * 2, 1073741824]";
                 let capacity = capacity(*value)?;
-                size = Some(check_capacity(capacity, about::About::BUCKET_SIZE, error)?);
+                wanted.capacity = Some(check_capacity(capacity, about::About::BUCKET_SIZE, error)?);
                 rest
             }
-            [] => return Err(Refusal::Arity),
             [token] if is(*token, "CAPACITY") => return Err(Refusal::Arity),
-            _ => return Err(Refusal::Message(c"ERR Unknown argument received")),
+            options => wanted.take(options)?,
         };
     }
 }
@@ -132,12 +134,12 @@ fn insert(
     which: Which,
     act: impl Fn(&mut Set, &[Prehashed], &mut [Answer]),
 ) -> Outcome {
-    let Arguments { name, capacity, create, items } = parse(arguments)?;
+    let Arguments { name, wanted, create, items } = parse(arguments)?;
     let mut key = call.open(name, Mode::Write);
     if !create && matches!(key.value(), Value::Nothing) {
         return Err(Refusal::Missing);
     }
-    let set = target::added_to(call, name, &mut key, capacity)?;
+    let set = target::added_to(call, name, &mut key, wanted)?;
     call.reply_array(items.len());
     let (mut done, mut changed) = (0, false);
     for batch in items.chunks(BATCH) {

@@ -6,7 +6,7 @@ use crate::server::command::{About, Access, Command, Kind, Outcome, Parameter, R
 use crate::server::context::{Argument, Context};
 use crate::server::key::{Mode, Value};
 use crate::set::Set;
-use crate::set::items::Apart;
+use crate::set::errors::Apart;
 
 pub struct Merge;
 
@@ -38,8 +38,7 @@ impl Command for Merge {
             sets.iter().try_for_each(|other| first.check_alike(other)).map_err(refusal)?;
             limits::check_more(call, first, 0)?;
             limits::check_memory(call, first.bytes())?;
-            let copy = first.try_clone().map_err(|error| Refusal::Text(format!("ERR {error}")));
-            let mut set = copy?;
+            let mut set = first.try_clone().ok_or(limits::NO_MEMORY_FOR_A_COPY)?;
             set.merge(others).map_err(refusal)?;
             key.put(set);
             call.changed(*name);
@@ -71,20 +70,5 @@ impl Command for Merge {
 }
 
 fn refusal(apart: Apart) -> Refusal {
-    match apart {
-        Apart::Seed => Refusal::Message(
-            c"ERR the filters have different seeds; only filters with one seed can be merged (CF.RESERVE ... SEED n)",
-        ),
-        Apart::Kind => Refusal::Message(
-            c"ERR one of the filters grows, and the other does not; only filters of one kind can be merged",
-        ),
-        Apart::Capacity => Refusal::Message(
-            c"ERR the filters were made for different capacities; only filters of one capacity can be merged (CF.RESERVE key capacity)",
-        ),
-        Apart::Half => Refusal::Half,
-        Apart::TooMany => Refusal::Message(
-            c"ERR the filters have more items together than the destination was made for, which has a fixed size; nothing has changed",
-        ),
-        Apart::Koel(error) => Refusal::Text(format!("ERR {error}")),
-    }
+    Refusal::Text(apart.to_string())
 }

@@ -12,6 +12,9 @@ const TOO_LARGE: Refusal = Refusal::Message(
     c"OOM the filter would take more than koel.max-bytes; raise that, or remove items",
 );
 
+pub const NO_MEMORY_FOR_A_COPY: Refusal =
+    Refusal::Message(c"OOM a copy of the filter would take more memory than the server has");
+
 /// A filter of less than this is made without asking how much memory there is.
 const SMALL: u64 = 1 << 24;
 
@@ -56,5 +59,5 @@ pub fn check_memory(call: Context<'_>, bytes: usize) -> Result<(), Refusal> {
     if bytes <= SMALL || call.flags().replayed() || bytes <= call.free_bytes() {
         return Ok(());
     }
-    Err(Refusal::Message(c"OOM a copy of the filter would take more memory than the server has"))
+    Err(NO_MEMORY_FOR_A_COPY)
 }

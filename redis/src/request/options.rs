@@ -1,8 +1,11 @@
 //! Arguments: numbers, and options with values.
 
-use crate::server::command::Refusal;
+use crate::server::command::{Kind, Parameter, Refusal};
+use crate::server::config;
 use crate::server::context::Argument;
 use crate::set::about::About;
+use koel::StableHash;
+use koel_state::window::Window;
 use std::ffi::CStr;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -41,4 +44,61 @@ pub fn in_range<T: FromStr + PartialOrd>(
 ) -> Result<T, Refusal> {
     let value = number(argument).ok_or(Refusal::Message(not_a_number))?;
     if range.contains(&value) { Ok(value) } else { Err(Refusal::Message(out_of_range)) }
+}
+
+pub const UNKNOWN: Refusal = Refusal::Message(c"ERR Unknown argument received");
+
+/// The options of a filter that a command makes if the key has nothing. Settings replace those that are missing.
+#[derive(Clone, Copy, Default)]
+pub struct Wanted {
+    pub capacity: Option<u64>,
+    rate: Option<f64>,
+    seed: Option<u64>,
+    /// 0 for ever.
+    forget_after: u64,
+}
+
+impl Wanted {
+    pub const RATE: Parameter = Parameter::option(c"rate", c"ERROR_RATE", Kind::Double);
+    pub const SEED: Parameter = Parameter::option(c"seed", c"SEED", Kind::Integer);
+    pub const SECONDS: Parameter = Parameter::option(c"seconds", c"FORGETAFTER", Kind::Integer);
+
+    /// Takes an option and its value from the beginning of the arguments, and returns the rest.
+    pub fn take<'a>(
+        &mut self,
+        arguments: &'a [Argument<'a>],
+    ) -> Result<&'a [Argument<'a>], Refusal> {
+        let [name, rest @ ..] = arguments else { return Err(Refusal::Arity) };
+        let is_known = ["ERROR_RATE", "SEED", "FORGETAFTER"].iter().any(|known| is(*name, known));
+        if !is_known {
+            return Err(UNKNOWN);
+        }
+        let [value, rest @ ..] = rest else { return Err(Refusal::Arity) };
+        if is(*name, "ERROR_RATE") {
+            let rate = number(*value).ok_or(Refusal::Message(c"ERR Couldn't parse ERROR_RATE"))?;
+            if !(rate > 0.0 && rate < 1.0) {
+                let error = c"ERR ERROR_RATE: value must be greater than 0 and less than 1";
+                return Err(Refusal::Message(error));
+            }
+            self.rate = Some(rate);
+        } else if is(*name, "SEED") {
+            let seed = number(*value).ok_or(Refusal::Message(c"ERR Couldn't parse SEED"))?;
+            self.seed = Some(seed);
+        } else {
+            let errors = (
+                c"ERR Couldn't parse FORGETAFTER",
+                c"ERR FORGETAFTER: value must be in the range [1, 3162240000]",
+            );
+            self.forget_after = in_range(*value, 1..=Window::MAX_SECONDS, errors)?;
+        }
+        Ok(rest)
+    }
+
+    /// The description of the filter, with a seed of its own unless one was given.
+    pub fn about(&self) -> About {
+        let capacity = self.capacity.unwrap_or_else(config::capacity);
+        let mut about = About::new(capacity, self.rate.unwrap_or_else(config::error_rate));
+        about.hasher = self.seed.map_or(about.hasher, StableHash::with_seed);
+        About { forget_after: self.forget_after, ..about }
+    }
 }

@@ -1,12 +1,14 @@
 //! The set of a key: found, or made.
 
+use crate::request::options::Wanted;
 use crate::request::{limits, time};
 use crate::server::command::Refusal;
-use crate::server::config;
 use crate::server::context::{Argument, Context};
 use crate::server::key::{Key, Value, ValueMut};
 use crate::set::Set;
 use crate::set::about::About;
+use crate::set::errors;
+use koel::BuildError;
 
 /// The set of a key that a command needs.
 pub fn needed<'k>(
@@ -38,16 +40,15 @@ pub fn asked<'k>(
     }
 }
 
-/// The set that a command adds to, which is made if the key has nothing.
+/// The set that a command adds to. If the key has nothing, a set with these options is made.
 pub fn added_to<'k>(
     call: Context<'_>,
     name: Argument<'_>,
     key: &'k mut Key<'_>,
-    capacity: Option<u64>,
+    wanted: Wanted,
 ) -> Result<&'k mut Set, Refusal> {
     if matches!(key.value(), Value::Nothing) {
-        let capacity = capacity.unwrap_or_else(config::capacity);
-        make(call, name, key, About::new(capacity, config::error_rate()))?;
+        make(call, name, key, wanted.about())?;
     }
     changed(call, name, key)
 }
@@ -78,7 +79,7 @@ pub fn make(
 ) -> Result<(), Refusal> {
     limits::check_new(call, &about)?;
     // Before anything is replicated.
-    let set = Set::new(about).map_err(|error| Refusal::Text(format!("ERR {error}")))?;
+    let set = Set::new(about).map_err(|error| not_made(error, &about))?;
     let set = &*key.put(set);
     let text = |value: &dyn ToString| value.to_string().into_bytes();
     let About { capacity, rate, bucket_size, max_iterations, expansion, .. } = about;
@@ -97,4 +98,9 @@ pub fn make(
     call.changed_as(name, c"CF.RESERVE", &arguments);
     time::give_number(call, name, set);
     Ok(())
+}
+
+/// The error for a set that cannot be made.
+pub fn not_made(error: BuildError, about: &About) -> Refusal {
+    Refusal::Text(errors::of_build(error.kind(), about))
 }

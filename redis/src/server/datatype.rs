@@ -7,6 +7,7 @@ use crate::server::log::log;
 use crate::server::raw;
 use crate::set::Set;
 use crate::set::assembly::Assembly;
+use crate::set::errors;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -74,7 +75,7 @@ unsafe extern "C" fn save(file: *mut raw::RedisModuleIO, value: *mut c_void) {
             save(file, chunk.as_ptr().cast(), chunk.len());
         }
     });
-    outcome.unwrap_or_else(|error| cannot_save(&error));
+    outcome.unwrap_or_else(|error| cannot_save(&errors::of_snapshot(&error)));
 }
 
 unsafe extern "C" fn load(file: *mut raw::RedisModuleIO, version: c_int) -> *mut c_void {
@@ -131,7 +132,7 @@ unsafe extern "C" fn rewrite(
             emit(file, c"CF.LOADCHUNK".as_ptr(), c"slb".as_ptr(), key, number, start, length);
         }
     });
-    outcome.unwrap_or_else(|error| cannot_save(&error));
+    outcome.unwrap_or_else(|error| cannot_save(&errors::of_snapshot(&error)));
 }
 
 unsafe extern "C" fn memory(value: *const c_void) -> usize {
@@ -173,10 +174,10 @@ unsafe extern "C" fn copy(
 ) -> *mut c_void {
     // SAFETY: as above.
     let set = unsafe { set(value) };
-    match or_if_it_panics(Err("it panicked".into()), "a copy", || set.try_clone()) {
-        Ok(set) => Box::into_raw(Box::new(set)).cast(),
-        Err(error) => {
-            log(null_mut(), &format!("koel: cannot copy a filter: {error}"));
+    match or_if_it_panics(None, "a copy", || set.try_clone()) {
+        Some(set) => Box::into_raw(Box::new(set)).cast(),
+        None => {
+            log(null_mut(), "koel: cannot copy a filter: there is no memory for it");
             null_mut()
         }
     }

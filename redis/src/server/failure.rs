@@ -17,7 +17,7 @@ pub(super) fn or_if_it_panics<T>(otherwise: T, what: &str, act: impl FnOnce() ->
 /// Tells why a set was not saved. There is no way to tell the server; but in a child, which writes a file beside
 /// the one that there is, this ends it, so that one stays. (In the server itself, what is saved lacks its end, and
 /// is refused when it is loaded.)
-pub(super) fn cannot_save(error: &dyn std::fmt::Display) {
+pub(super) fn cannot_save(error: &str) {
     log(null_mut(), &format!("koel: cannot save a filter: {error}"));
     // SAFETY: there is no call that this belongs to.
     let flags = unsafe { raw::RedisModule_GetContextFlags.unwrap()(null_mut()) };

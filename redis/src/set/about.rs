@@ -87,9 +87,14 @@ impl About {
 
     /// Makes a filter of it, without items.
     pub fn build(&self) -> Result<Filter, BuildError> {
+        self.build_for(usize::try_from(self.capacity).unwrap_or(usize::MAX), self.rate)
+    }
+
+    /// Makes a filter for another capacity and rate that is planned like this one in all else.
+    fn build_for(&self, items: usize, rate: f64) -> Result<Filter, BuildError> {
         let mut builder = ConcurrentCuckooFilter::builder()
-            .capacity(usize::try_from(self.capacity).unwrap_or(usize::MAX))
-            .false_positive_rate(self.rate)
+            .capacity(items)
+            .false_positive_rate(rate)
             .hasher(self.hasher);
         if let Some(window) = self.window() {
             builder = builder.remembers(window.ticks());
@@ -99,6 +104,19 @@ impl About {
             builder = builder.growing().expected_growth(growth.max(MIN_GROWTH));
         }
         builder.build()
+    }
+
+    /// The lowest rate, to two digits, that a filter with the other options can keep. It depends on the expected growth,
+    /// and not on the size of the first table, so a filter for one item shows it.
+    pub fn least_rate(&self) -> f64 {
+        let (mut refused, mut kept) = (self.rate, 0.5_f64);
+        while kept / refused > 1.001 {
+            let between = refused.sqrt() * kept.sqrt();
+            let is_kept = self.build_for(1, between).is_ok();
+            *(if is_kept { &mut kept } else { &mut refused }) = between;
+        }
+        // Two digits are off by a twentieth at most.
+        1.05 * kept
     }
 
     /// Whether a set of it begins with few items. One of large capacity takes its memory at once.

@@ -2,6 +2,7 @@
 
 use crate::set::about::{About, Filter};
 use crate::set::chunk::{self, Chunk};
+use crate::set::errors;
 use crate::set::few::Few;
 use koel::{PieceLoader, SnapshotError, SnapshotInfo, StableHash};
 use std::fmt;
@@ -53,7 +54,7 @@ impl fmt::Display for Trouble {
         match self {
             Trouble::Foreign => f.write_str("this is not a chunk of a filter"),
             Trouble::Misplaced => f.write_str("this chunk does not follow the one before"),
-            Trouble::Koel(error) => error.fmt(f),
+            Trouble::Koel(error) => f.write_str(&errors::of_snapshot(error)),
         }
     }
 }

@@ -2,19 +2,9 @@
 
 use crate::set::about::Filter;
 use crate::set::count::Count;
+use crate::set::errors::Apart;
 use crate::set::{Body, Counted, Set, filter_of};
-use koel::{Full, Prehashed, UnionError, UnionErrorKind};
-
-/// Why two sets cannot be merged.
-pub enum Apart {
-    Seed,
-    Half,
-    Kind,
-    Capacity,
-    /// Together they have more items than fit into a set of fixed size.
-    TooMany,
-    Koel(String),
-}
+use koel::{Full, Prehashed, UnionErrorKind};
 
 impl Set {
     /// For how many items there is room in a set of fixed size. One that grows makes room.
@@ -181,7 +171,7 @@ impl Set {
         let checked = match &self.body {
             Body::Filter(own) => own.filter.check_union(other),
             _ => {
-                let own = self.about.build().map_err(|error| Apart::Koel(error.to_string()))?;
+                let own = self.about.build().map_err(|_| Apart::NoMemory)?;
                 own.check_union(other)
             }
         };
@@ -197,7 +187,7 @@ impl Set {
         if self.about.grows() {
             return others.iter().try_for_each(|other| self.merge_one(other));
         }
-        let mut merged = self.try_clone().map_err(Apart::Koel)?;
+        let mut merged = self.try_clone().ok_or(Apart::NoMemory)?;
         others.iter().try_for_each(|other| merged.merge_one(other))?;
         if merged.len() as u64 > self.about.capacity {
             return Err(Apart::TooMany);
@@ -213,7 +203,7 @@ impl Set {
             Body::Few(few) => {
                 let added = few.hashes().iter().all(|hash| self.add_if_absent(*hash).is_some());
                 let no_room = || match self.about.grows() {
-                    true => Apart::Koel("there is no room for all items".into()),
+                    true => Apart::NoRoom,
                     false => Apart::TooMany,
                 };
                 return added.then_some(()).ok_or_else(no_room);
@@ -221,8 +211,7 @@ impl Set {
         };
         if let Body::Few(few) = &self.body {
             let filter = filter_of(&self.about, few);
-            let filter = filter.ok_or_else(|| Apart::Koel("there is no memory".into()))?;
-            self.body = Body::of(filter);
+            self.body = Body::of(filter.ok_or(Apart::NoMemory)?);
         }
         let Body::Filter(own) = &mut self.body else { return Err(Apart::Half) };
         let added = own.filter.union(&other.filter);
@@ -232,16 +221,6 @@ impl Set {
             UnionErrorKind::Full if !self.about.grows() => Apart::TooMany,
             _ => Apart::of(&error),
         })
-    }
-}
-
-impl Apart {
-    fn of(error: &UnionError) -> Self {
-        match error.kind() {
-            UnionErrorKind::DifferentKind => Apart::Kind,
-            UnionErrorKind::DifferentSize => Apart::Capacity,
-            _ => Apart::Koel(error.to_string()),
-        }
     }
 }
 

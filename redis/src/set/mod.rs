@@ -5,11 +5,13 @@
 //!   number of its items.
 //! * [`items`] is what is done to items, [`time`] what makes them expire,
 //! * [`moves`] takes the set elsewhere, in [`chunk`]s, of which [`assembly`] makes it again.
+//! * [`errors`] has the words for all that may go wrong.
 
 pub mod about;
 pub mod assembly;
 pub mod chunk;
 mod count;
+pub mod errors;
 pub mod few;
 pub mod items;
 pub mod moves;

@@ -88,19 +88,18 @@ impl Set {
         }
     }
 
-    pub fn try_clone(&self) -> Result<Self, String> {
+    /// Returns a copy, if there is memory for it.
+    pub fn try_clone(&self) -> Option<Self> {
         let body = match &self.body {
             Body::Few(few) => Body::Few(few.clone()),
-            Body::Half(half) => {
-                Body::Half(Box::new(half.again().map_err(|error| error.to_string())?))
-            }
+            Body::Half(half) => Body::Half(Box::new(half.again().ok()?)),
             Body::Filter(counted) => {
-                let filter = counted.filter.try_clone().map_err(|error| error.to_string())?;
+                let filter = counted.filter.try_clone().ok()?;
                 let count = counted.count.as_ref().map(Count::again);
                 Body::Filter(Box::new(Counted { filter, count }))
             }
         };
-        Ok(Set::of(self.about, body))
+        Some(Set::of(self.about, body))
     }
 
     /// Allocates anew what is small, so that the allocator can put it where there is less waste.

@@ -81,6 +81,9 @@ fn servers_tell_all_fields_of_a_command() {
         let expected = [
             parameter("key", "key", " key_spec_index 0"),
             parameter("capacity", "integer", " token CAPACITY flags optional"),
+            parameter("rate", "double", " token ERROR_RATE flags optional"),
+            parameter("seed", "integer", " token SEED flags optional"),
+            parameter("seconds", "integer", " token FORGETAFTER flags optional"),
             parameter("nocreate", "pure-token", " token NOCREATE flags optional"),
             parameter("item", "string", " token ITEMS flags multiple"),
         ];

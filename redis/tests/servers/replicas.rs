@@ -45,7 +45,13 @@ fn mixed(client: &mut Client, random: &mut Random, commands: usize) {
                 6 if random.below(10) == 0 => format!("RENAME {key} key:{}", random.below(20)),
                 7..30 => format!("CF.ADD {key} {item}"),
                 30..50 => format!("CF.ADDNX {key} {item}"),
-                50..65 => format!("CF.INSERT {key} ITEMS {}", items.join(" ")),
+                50 => format!(
+                    "CF.INSERT {key} ERROR_RATE 0.0{} SEED 7 FORGETAFTER {} ITEMS {}",
+                    1 + random.below(9),
+                    1 + random.below(1_000),
+                    items.join(" ")
+                ),
+                51..65 => format!("CF.INSERT {key} ITEMS {}", items.join(" ")),
                 65..80 => format!("CF.INSERTNX {key} ITEMS {}", items.join(" ")),
                 80..95 => format!("CF.DEL {key} {item}"),
                 _ => format!("CF.EXISTS {key} {item}"),
@@ -199,6 +205,9 @@ fn only_what_changed_something_is_replicated() {
             "CF.LOADCHUNK full 1 x",
             "CF.RESERVE full 10",
             "CF.RESERVE other x",
+            "CF.RESERVE other 100 FORGETAFTR 60",
+            "CF.INSERT other FORGETAFTR 60 ITEMS 1",
+            "CF.INSERT other ERROR_RATE 1e-300 ITEMS 1",
         ] {
             let quiet = (0..3).any(|_| {
                 let before = offset();
@@ -219,6 +228,8 @@ fn replicas_do_not_refuse_and_do_not_decide() {
         let mut client = primary.client();
         let items: Vec<_> = (0..50_000).map(|item| item.to_string()).collect();
         client.ask(&format!("CF.INSERT a ITEMS {}", items.join(" ")));
+        client.ask(&format!("CF.INSERT c CAPACITY 50 ERROR_RATE 0.01 ITEMS {}", items.join(" ")));
+        client.ask(&format!("CF.INSERTNX d SEED 3 FORGETAFTER 9999 ITEMS {}", items.join(" ")));
         // The limit of a primary cuts a command short, and replicas get what was done of it.
         client.ask("CONFIG SET koel.max-bytes 100kb").ok();
         let answers = client.ask(&format!("CF.INSERT b ITEMS {}", items.join(" ")));

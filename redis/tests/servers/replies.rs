@@ -16,6 +16,7 @@ fn ok() -> Reply {
 }
 
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+const UNKNOWN: &str = "Unknown argument received";
 const CAPACITY: &str = "Capacity must be in the range [2 * BUCKETSIZE, 1073741824]";
 
 /// Runs calls with their replies, in both versions. `T` and `F` are true and false, which are 1 and 0 in the
@@ -105,7 +106,11 @@ fn reserve() {
         ),
         ("CF.RESERVE k2 1000 SEED -1", error("Couldn't parse SEED")),
         ("EXISTS k2", 0.into()),
-        ("CF.RESERVE k2 1000 FOO 3", ok()),
+        ("CF.RESERVE k2 1000 FOO 3", error(UNKNOWN)),
+        ("CF.RESERVE k2 1000 FORGETAFTR 60", error(UNKNOWN)),
+        ("CF.RESERVE k2 1000 SEED 1 ITEMS 60", error(UNKNOWN)),
+        ("CF.RESERVE k2 1000 FOO", error("wrong number of arguments for 'cf.reserve' command")),
+        ("EXISTS k2", 0.into()),
         ("CF.RESERVE k3 10 BUCKETSIZE 6", error(CAPACITY)),
         ("SET str x", ok()),
         ("CF.RESERVE str 100", error(WRONG_TYPE)),
@@ -114,11 +119,35 @@ fn reserve() {
 }
 
 #[test]
-fn a_rate_that_cannot_be_kept_is_refused_with_the_reason() {
+fn a_rate_that_cannot_be_kept_is_refused_with_the_least_that_can() {
     each_server(|kind| {
         let server = Server::start(kind);
-        let reply = server.client().ask("CF.RESERVE k 1000 ERROR_RATE 0.000000000001");
-        assert!(reply.error().contains("rate"), "{reply:?}");
+        let mut client = server.client();
+        for (number, with) in [
+            "CF.RESERVE {} 1000 ERROR_RATE {}",
+            "CF.RESERVE {} 1000000 ERROR_RATE {}",
+            "CF.RESERVE {} 1000 EXPANSION 0 ERROR_RATE {}",
+            "CF.RESERVE {} 1000 FORGETAFTER 60 ERROR_RATE {}",
+            "CF.INSERT {} CAPACITY 500 ERROR_RATE {} ITEMS a",
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let with = with.replacen("{}", &number.to_string(), 1);
+            let reply = client.ask(&with.replace("{}", "1e-300"));
+            let error = reply.error();
+            let rest = error.strip_prefix("ERR an ERROR_RATE of 1e-300 is out of reach; give ");
+            let least = rest.and_then(|rest| rest.split(' ').next()).expect(error);
+            assert_eq!(
+                error.contains("reserve with EXPANSION 0"),
+                !with.contains("EXPANSION"),
+                "{error}"
+            );
+            let less = (least.parse::<f64>().expect(error) / 1.2).to_string();
+            assert!(client.ask(&with.replace("{}", &less)).error().contains("out of reach"));
+            let reply = client.ask(&with.replace("{}", least));
+            assert!(!matches!(reply, Reply::Error(_)), "{kind:?}: {with}, {least}: {reply:?}");
+        }
     });
 }
 
@@ -192,9 +221,27 @@ fn many_items() {
     check(&[
         ("CF.INSERT ins CAPACITY 3 ITEMS a", error(range)),
         ("CF.INSERT ins CAPACITY x ITEMS a", error("Bad capacity")),
-        ("CF.INSERT ins FOO ITEMS a", error("Unknown argument received")),
+        ("CF.INSERT ins FOO ITEMS a", error(UNKNOWN)),
+        ("CF.INSERT ins FORGETAFTR 60 ITEMS a", error(UNKNOWN)),
+        ("CF.INSERT ins EXPANSION 0 ITEMS a", error(UNKNOWN)),
+        ("CF.INSERTNX ins ERROR_RATE x ITEMS a", error("Couldn't parse ERROR_RATE")),
+        (
+            "CF.INSERT ins ERROR_RATE 1 ITEMS a",
+            error("ERROR_RATE: value must be greater than 0 and less than 1"),
+        ),
+        ("CF.INSERT ins SEED -1 ITEMS a", error("Couldn't parse SEED")),
+        ("CF.INSERT ins FORGETAFTER x ITEMS a", error("Couldn't parse FORGETAFTER")),
+        (
+            "CF.INSERTNX ins FORGETAFTER 0 ITEMS a",
+            error("FORGETAFTER: value must be in the range [1, 3162240000]"),
+        ),
         ("CF.INSERT ins ITEMS", error("wrong number of arguments for 'cf.insert' command")),
-        ("CF.INSERT ins a b", error("Unknown argument received")),
+        ("CF.INSERT ins x SEED", error(UNKNOWN)),
+        ("CF.INSERT ins SEED 1", error("wrong number of arguments for 'cf.insert' command")),
+        ("CF.INSERT ins NOCREATE SEED", error("wrong number of arguments for 'cf.insert' command")),
+        ("CF.INSERT ins NOCREATE SEED 1 ITEMS a", error("not found")),
+        ("CF.INSERT ins ITEMS", error("wrong number of arguments for 'cf.insert' command")),
+        ("CF.INSERT ins a b", error(UNKNOWN)),
         ("CF.INSERTNX ins ITEMS", error("wrong number of arguments for 'cf.insertnx' command")),
         ("EXISTS ins", 0.into()),
         ("CF.INSERT ins CAPACITY 5000 ITEMS a b a", array([T, T, T])),

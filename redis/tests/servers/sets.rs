@@ -55,6 +55,136 @@ fn info_has_the_fields_that_clients_read_and_more() {
 }
 
 #[test]
+fn an_insert_makes_the_filter_that_a_reserve_would_make() {
+    each_server(|kind| {
+        let server = Server::start(kind);
+        let mut client = server.client();
+        // A tick of it takes five days.
+        let options = "ERROR_RATE 0.0001 SEED 7 FORGETAFTER 6000000";
+        client.ask(&format!("CF.RESERVE reserved 5000 {options}")).ok();
+        client.ask("CF.INSERT reserved ITEMS a b");
+        let before = client.ask("DEBUG DIGEST-VALUE reserved");
+        let info = fields(&mut client, "reserved");
+        assert!(info.contains(&("Forgets after".into(), "6000000".into())), "{info:?}");
+        for (command, options) in [
+            ("CF.INSERT", format!("CAPACITY 5000 {options}")),
+            ("CF.INSERTNX", format!("{} capacity 5000", options.to_lowercase())),
+        ] {
+            client.ask("DEL made");
+            client.ask(&format!("{command} made {options} ITEMS a b"));
+            assert_eq!(fields(&mut client, "made"), info, "{kind:?}: {command}");
+            assert_eq!(client.ask("DEBUG DIGEST-VALUE made"), before, "{kind:?}: {command}");
+        }
+        // A filter that is there stays as it is.
+        client.ask("CF.INSERTNX made ERROR_RATE 0.1 SEED 8 FORGETAFTER 1 ITEMS a b");
+        assert_eq!(client.ask("DEBUG DIGEST-VALUE made"), before, "{kind:?}");
+        // What was not given is as the settings say, and the seed random.
+        client.ask("CF.INSERT other FORGETAFTER 60 ITEMS a");
+        let other = fields(&mut client, "other");
+        for known in [("Error rate", "0.001"), ("Capacity", "1024"), ("Forgets after", "60")] {
+            assert!(other.contains(&(known.0.into(), known.1.into())), "{other:?}");
+        }
+        assert_ne!(other.last(), info.last());
+    });
+}
+
+/// None of these words is of any use to somebody who sends commands.
+const OF_RUST: [&str; 9] =
+    ["::", "`", "build", "layout", "hasher", "Hash", "growing", "growth", "push"];
+
+#[test]
+fn no_error_speaks_of_another_language() {
+    each_server(|kind| {
+        let server = Server::start(kind);
+        let mut client = server.client();
+        let items: Vec<_> = (0..3_000).map(|item| item.to_string()).collect();
+        for (key, options) in [
+            ("one", "1000 SEED 1"),
+            ("seed", "1000 SEED 2"),
+            ("rate", "1000 SEED 1 ERROR_RATE 0.1"),
+            ("capacity", "1000000 SEED 1"),
+            ("fixed", "3000 SEED 1 EXPANSION 0"),
+            ("window", "1000 SEED 1 FORGETAFTER 60"),
+        ] {
+            client.ask(&format!("CF.RESERVE {key} {options}")).ok();
+            client.ask(&format!("CF.INSERT {key} ITEMS {}", items.join(" ")));
+        }
+        let mut errors = Vec::new();
+        for line in [
+            "CF.RESERVE k 1000 ERROR_RATE 1e-30",
+            "CF.RESERVE k 1000 ERROR_RATE 1e-30 EXPANSION 0",
+            "CF.MERGE one seed",
+            "CF.MERGE one rate",
+            "CF.MERGE one capacity",
+            "CF.MERGE one fixed",
+            "CF.MERGE one window",
+            "CF.SCANDUMP one 99999",
+            "CF.ADD fixed x",
+        ] {
+            errors.push(client.ask(line).error().to_owned());
+        }
+        // Dumps in a wrong order, of two filters, damaged; and a file of another hash.
+        let mut pieces = |key: &str| {
+            let (mut cursor, mut pieces) = (0, Vec::new());
+            loop {
+                let reply = client.ask(&format!("CF.SCANDUMP {key} {cursor}"));
+                cursor = reply.array()[0].integer();
+                if cursor == 0 {
+                    return pieces;
+                }
+                pieces.push(reply.array()[1].bytes().to_vec());
+            }
+        };
+        let (first, other) = (pieces("capacity"), pieces("rate"));
+        assert!(first.len() > 2, "more than a piece, and what follows it");
+        let mut damaged = first[1].clone();
+        damaged[1_000] ^= 1;
+        let mut unlike = Vec::new();
+        let filter = koel::ConcurrentCuckooFilter::builder().capacity(10).hasher(Unlike).growing();
+        filter.build().expect("memory").write_to(&mut unlike).expect("memory");
+        for chunks in [
+            vec![&first[1]],
+            vec![&first[0], &first[0]],
+            vec![&first[0], &other[0]],
+            vec![&first[0], &damaged],
+            vec![&unlike],
+        ] {
+            client.ask("DEL k");
+            let last =
+                chunks.iter().map(|chunk| client.call(&[&"CF.LOADCHUNK", &"k", &"1", *chunk]));
+            errors.push(last.last().expect("a chunk").error().to_owned());
+        }
+        let wrong: Vec<_> =
+            errors.iter().filter(|error| OF_RUST.iter().any(|word| error.contains(word))).collect();
+        assert!(wrong.is_empty(), "{kind:?}: {wrong:#?}");
+    });
+}
+
+/// A hasher of a program in Rust.
+#[derive(Clone)]
+struct Unlike;
+
+impl std::hash::BuildHasher for Unlike {
+    type Hasher = std::hash::DefaultHasher;
+
+    fn build_hasher(&self) -> Self::Hasher {
+        Self::Hasher::new()
+    }
+}
+
+impl koel::PersistentHasher for Unlike {
+    const NAME: &'static str = "unlike";
+
+    fn seed(&self) -> u128 {
+        0
+    }
+
+    fn from_seed(_: u128) -> Option<Self> {
+        Some(Unlike)
+    }
+}
+
+#[test]
 fn copies_are_counted_and_one_item_does_not_fill_the_memory() {
     each_server(|kind| {
         let server = Server::start(kind);
@@ -154,7 +284,7 @@ fn merge_takes_over_what_others_have() {
             ("CF.MERGE larger a", "different capacities"),
             ("CF.MERGE empty larger", "different capacities"),
             ("CF.MERGE never a larger", "different capacities"),
-            ("CF.MERGE a b vaguer", "fingerprints of different sizes"),
+            ("CF.MERGE a b vaguer", "different rates"),
             ("CF.MERGE a nokey", "not found"),
             ("CF.MERGE a", "wrong number of arguments"),
         ] {
@@ -193,7 +323,7 @@ fn merge_takes_over_what_others_have() {
         }
         client.ask("CF.RESERVE vague 1000 SEED 7 EXPANSION 0 ERROR_RATE 0.01").ok();
         let reply = client.ask("CF.MERGE first vague");
-        assert!(reply.error().contains("fingerprint"), "another layout: {reply:?}");
+        assert!(reply.error().contains("different rates"), "{reply:?}");
         client.ask("DEL vague");
         assert_eq!(digest(&mut client), before, "{kind:?}: a refused merge changed something");
         for line in ["CF.MERGE all first second", "CF.MERGE first second"] {

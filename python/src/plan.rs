@@ -20,8 +20,11 @@ pub const DEFAULT_RATE: f64 = 1e-6;
 /// Little enough to begin with a list.
 const FIRST_CAPACITY: usize = 10_000;
 
-/// The growth up to which the rate stays below what was asked for.
-const EXPECTED_GROWTH: f64 = 5e6;
+/// The growth up to which the rate stays below what was asked for: some 200 million items.
+const EXPECTED_GROWTH: f64 = 8_192.0;
+
+/// The same, if items are forgotten: ages take up to 6 of the bits that growth would take.
+const EXPECTED_GROWTH_OF_WINDOW: f64 = 128.0;
 
 /// The same, if the number of items is known.
 const EXPECTED_GROWTH_OF_KNOWN: f64 = 4.0;
@@ -33,9 +36,10 @@ impl Plan {
     }
 
     fn build_for(&self, items: usize) -> Result<ConcurrentCuckooFilter<StableHash>, BuildError> {
-        let growth = match self.capacity {
-            Some(_) => EXPECTED_GROWTH_OF_KNOWN,
-            None => EXPECTED_GROWTH,
+        let growth = match (self.capacity, self.remembers) {
+            (Some(_), _) => EXPECTED_GROWTH_OF_KNOWN,
+            (None, Some(_)) => EXPECTED_GROWTH_OF_WINDOW,
+            (None, None) => EXPECTED_GROWTH,
         };
         let window = self.remembers.map(Window::of_seconds);
         let hasher = self.seed.map_or_else(StableHash::random, StableHash::with_seed);

@@ -26,8 +26,12 @@ const FIRST_CAPACITY: u64 = 10_000;
 const MAX_GUESSED: u64 = 10_000_000;
 const BYTES_OF_LINE: u64 = 64;
 
-/// The growth of a filter up to which its rate stays below the rate asked for.
-const EXPECTED_GROWTH: f64 = 5e6;
+/// The growth of a filter up to which its rate stays below the rate asked for: some 200 million lines. At the default
+/// rate, more would take longer fingerprints.
+const EXPECTED_GROWTH: f64 = 8_192.0;
+
+/// The same, if lines are forgotten: ages take up to 6 of the bits that growth would take.
+const EXPECTED_GROWTH_OF_WINDOW: f64 = 128.0;
 
 /// The same, if the number of lines to expect is given.
 const EXPECTED_GROWTH_OF_KNOWN: f64 = 4.0;
@@ -72,8 +76,10 @@ impl Making {
             .capacity(capacity)
             .false_positive_rate(self.rate.unwrap_or(DEFAULT_RATE))
             .hasher(self.hasher()?);
+        let mut growth = growth;
         if let Some(window) = window {
             builder = builder.remembers(window.ticks());
+            growth = growth.min(EXPECTED_GROWTH_OF_WINDOW);
         }
         let builder = builder.growing().expected_growth(growth).max_bytes(self.most_bytes());
         let seen = builder.build().map_err(|error| cannot(error.to_string()))?;

@@ -193,7 +193,7 @@ fn info_describes_a_state() {
         assert!(info.contains(line), "{line}: {info}");
     }
     assert!(info.contains("  compares   lines, byte by byte\n"), "{info}");
-    assert!(info.contains("  built for  10,000 items, growing up to 5,000,000 times"), "{info}");
+    assert!(info.contains("  built for  10,000 items, growing up to 8,192 times"), "{info}");
 
     let ran = place.koel("info --json seen.koel");
     let info: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();

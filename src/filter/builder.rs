@@ -214,9 +214,8 @@ impl<S> Builder<S> {
     ///
     /// The [rate](Self::false_positive_rate) is kept up to the [expected growth](Self::expected_growth). A fingerprint
     /// loses a bit whenever its shard is split. So a growing filter takes longer fingerprints than a fixed one
-    /// of the same rate. To grow by a factor of 1,024, it takes 8 bits from 0.74 on, 9 from 0.33, 10 from 0.14, 12
-    /// from 0.029, 16 from 0.0014, 18 from 6.4e-4, 20 from 1.4e-4, 21 from 3.2e-5, 24 from 7e-6, and 32 from
-    /// 9.7e-9.
+    /// of the same rate. To grow by a factor of 256, it takes 16 bits from 0.0012 on, 21 from 2.7e-5, 24 from 5.9e-6, and
+    /// 32 from 8.1e-9.
     ///
     /// ```
     /// use koel::ConcurrentCuckooFilter;
@@ -234,14 +233,17 @@ impl<S> Builder<S> {
         self
     }
 
-    /// Sets the factor by which a [growing](Self::growing) filter may grow before it exceeds its false-positive rate.
+    /// Sets the factor by which a [growing](Self::growing) filter may grow before it exceeds its false-positive rate, and
+    /// before the oldest fingerprints run out of bits.
     ///
-    /// It has to be 1 or more. The default is 1,024. It is a factor of the number of slots that the
-    /// filter begins with, which are at least the slots of 64 KiB, or 128.
+    /// It has to be from 1 to 2^23 (less in a filter that forgets). The default is 256. It is a factor of the number of
+    /// slots that the filter begins with, which are at least the slots of 64 KiB, or 128. [What growth
+    /// costs](crate::guide::growth#what-it-costs) depends on the rate.
     ///
     /// Beyond it the filter keeps growing, and its rate keeps rising at the same pace: with each
     /// doubling, by half of what it was when the filter was first full. [`Stats`](crate::Stats)
-    /// reports the present rate.
+    /// reports the present rate. An item that came long before is [still found after its
+    /// removal](crate::guide::growth#beyond-the-expected-growth).
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;
@@ -284,7 +286,7 @@ impl<S> Builder<S> {
     ///
     /// Returns an error if no capacity was given, if the rate is not strictly between 0 and 1 or is
     /// less than 8e-10 (up to 2e-7 in a filter that forgets, and more in one that grows), if items cannot be
-    /// [remembered](Self::remembers) for so many ticks, if the expected growth is less than 1, if one of the settings
+    /// [remembered](Self::remembers) for so many ticks, if no fingerprint lasts for the expected growth, if one of the settings
     /// is for growing filters and this one does not grow, or if what the filter begins with does not fit in memory, or
     /// in its limit.
     ///

@@ -57,8 +57,7 @@ use crate::filter::ConcurrentCuckooFilter;
 /// with this.
 ///
 /// Fingerprints get back the bit that a split took, so the false-positive rate is about what it was when the filter had
-/// as many items on its way up. One that has no bits left gets none back. Where these would let a shard err more
-/// often than the filter was built for, and than it does, it stays as it is.
+/// as many items on its way up.
 ///
 /// ## How the false-positive rate rises
 ///
@@ -73,21 +72,15 @@ use crate::filter::ConcurrentCuckooFilter;
 /// same pace. [`false_positive_rate`](Self::false_positive_rate) is the present
 /// rate. If there are more, it is estimated from 128 shards, within a percent or so.
 ///
-/// After about half as many splits as it has bits, a fingerprint has no bits left to lose. A
-/// further split copies it to both halves. One of the copies then belongs to no item: it stays when
-/// the item is removed, and takes a little room, until the filter is empty and all such copies are
-/// erased. [`len`](Self::len) counts the item once. A program that removes only
-/// what it inserted never meets the other copy, and in no program do more removals succeed than
-/// insertions: once [`len`](Self::len) is zero, `remove` returns `false`. (With 8
-/// bits, most of a shard's fingerprints are of this kind once the filter has grown by a factor of a
-/// hundred thousand. Splits then stop helping, and items are refused. By then such a filter reports
-/// nearly every item as contained.)
+/// Up to the expected growth, every fingerprint has bits left. Beyond it, [old ones lose their
+/// last](crate::guide::growth#beyond-the-expected-growth): such an item is still found after it was removed, until the
+/// filter is cleared. In no program do more removals succeed than insertions.
 ///
 /// ## When it returns `Full`
 ///
 /// An insert returns [`Full`](crate::Full) if there is no memory, or if the filter would exceed its
 /// [limit](crate::Builder::max_bytes), or if it has as many copies of this item as it takes: as many as a bucket has
-/// slots, or four or five with 8 to 10 bits. (Nor does it take copies of an item that it cannot tell from one of which
+/// slots, or four or five with 8 to 10 bits. (Threads that insert one item at the same moment may each add one more. Nor does it take copies of an item that it cannot tell from one of which
 /// it has so many.) **Other items are never the reason**, however many copies it has of some of them.
 ///
 /// There are two exceptions. With less than 12 bits (without those of a window) a filter may refuse some items if

@@ -46,11 +46,11 @@ impl<S: PersistentHasher> ConcurrentCuckooFilter<S> {
     /// All pieces from 0 to the one without a next, pushed to a [`loader`](Self::loader) in this
     /// order, are the filter with everything that was inserted before the first piece was asked for,
     /// and not removed since. What other threads insert and remove meanwhile may be in or not. Shards
-    /// may be split, and the filter may be cleared or [shrunk](Self::shrink). (A piece then begins a little
-    /// earlier than the one before it ended, and the loader knows what it replaces.) A list that becomes
-    /// shards between two pieces does not matter either, since it is complete in one.
+    /// may be split, and the filter may be cleared. A list that becomes shards between two pieces does not matter either,
+    /// since it is complete in one. If the filter [shrinks](Self::shrink) (as it may when a whole tick begins), the next
+    /// piece may be refused: then begin again at 0, with a new loader.
     ///
-    /// A cursor is good for as long as this filter lives. It can be used again, for example if a
+    /// A cursor is good until the shards at it are joined. It can be used again, for example if a
     /// piece was lost. Any other filter, and this one after it was loaded again, has to be begun at 0.
     /// A cursor is less than 2^63, so it also fits a signed integer.
     ///

@@ -69,8 +69,8 @@
 //! # And in a growing filter?
 //!
 //! The same happens in all of its shards, including those that splits add meanwhile (see
-//! `backend/growing/sharded/expiry.rs`). The end of the tick takes the items of exhausted lanes off the
-//! ledger (see `backend/growing/ledger.rs`).
+//! `backend/growing/sharded/expiry.rs`). As a tick begins, the number of void items becomes that of the void lanes that
+//! stay, if it was greater (see `backend/growing/void.rs`).
 
 use crate::layout::either;
 use crate::layout::geometry::Place;

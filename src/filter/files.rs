@@ -214,7 +214,7 @@ impl<S> ConcurrentCuckooFilter<S> {
 
     /// Gives memory back if the filter has less in it than after any split. No other thread has it, so nobody waits.
     fn shrunk(self) -> Self {
-        if 5 * self.len() < 2 * self.backend().slots() {
+        if 5 * (self.len() as u64) < 2 * self.backend().slots() as u64 {
             self.shrink();
         }
         self

@@ -181,6 +181,25 @@ fn void_lanes_match_the_specification() {
 }
 
 #[test]
+fn no_lane_is_void_within_the_expected_growth() {
+    for &growth in rounds(&[2.0, 8.0][..], &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]) {
+        for rate in [0.9, 0.1, 0.03, 0.01, 1e-3] {
+            let builder = ConcurrentCuckooFilter::builder().capacity(100).hasher(HASH).growing();
+            let builder = builder.false_positive_rate(rate).expected_growth(growth);
+            let filter = builder.build().expect("a filter");
+            let mut random = SplitMix(8);
+            // One more shard would be more than the growth.
+            while filter.stats().growth < growth {
+                (0..50).for_each(|_| _ = filter.insert(&Prehashed(random.next())));
+            }
+            let file = file_of(&filter);
+            let void = file.blocks.iter().map(|block| file.void_lanes(block)).sum::<i64>();
+            assert_eq!(void, 0, "growth {growth}, {rate}");
+        }
+    }
+}
+
+#[test]
 fn items_are_hashed_as_the_specification_says() {
     let filter = growing(0.005, 1_000);
     filter.insert("a str").expect("memory");

@@ -273,3 +273,31 @@ fn what_stays_is_found_through_many_bursts() {
         assert!(filter.size_in_bytes() < largest.into_inner() / 4);
     }
 }
+
+/// Bursts that come and go leave a filter as it was, as long as it stays within its expected growth.
+#[test]
+fn bursts_within_the_expected_growth_leave_nothing() {
+    let of = |rate, growth| builder(100).false_positive_rate(rate).expected_growth(growth);
+    for (builder, burst) in
+        [(of(0.03, 64.0), 1_000_000), (of(0.03, 256.0), rounds(1_000_000, 7_000_000))]
+    {
+        let filter = builder.build().expect("memory");
+        leave_list(&filter);
+        let stay = SplitMix(12).take(100);
+        put(&filter, &stay);
+        let before = filter.stats();
+        let mut random = SplitMix(13);
+        for round in 0..rounds(4, 8) {
+            let hashes = random.take(burst);
+            let taken = hashes.iter().filter(|&&hash| filter.insert(&Prehashed(hash)).is_ok());
+            // The filter cannot tell some from so many others that it takes no more.
+            assert!(taken.count() >= burst - burst / 100_000, "{round}");
+            take(&filter, &hashes);
+            filter.shrink();
+            all_there(&filter, &stay);
+            let after = filter.stats();
+            assert_eq!((after.shards, after.items), (before.shards, before.items), "{round}");
+            assert!(after.false_positive_rate <= 1.01 * before.false_positive_rate, "{round}");
+        }
+    }
+}

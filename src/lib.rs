@@ -195,7 +195,7 @@ pub mod files {
     #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
     pub use crate::durable::beside::{
         Found, Header, Kind, StateId, chained, has_changes, header_of, journal_of, journals_of,
-        number_of, open_journal, replace_state, state_id,
+        number_of, open_journal, replace_state, sort_journals, state_id,
     };
     #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
     pub use crate::durable::{Claim, ClaimError};

@@ -123,7 +123,6 @@ impl<S: PersistentHasher> DurableFilter<S> {
         stream: usize,
         hashes: &[Prehashed],
     ) -> Result<Vec<O::Answer>, DurableError> {
-        self.keeper.check_process()?;
         let mut all = Vec::with_capacity(hashes.len());
         for hashes in hashes.chunks(MAX_RESERVED) {
             let mut held = self.shared.streams.hold(stream);
@@ -147,6 +146,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         operation: O,
         items: &[K],
     ) -> Result<Vec<O::Answer>, DurableError> {
+        self.keeper.check_process()?;
         let hashes = self.hashes(items);
         let mut answers = vec![O::NONE; hashes.len()];
         for (hashes, answers) in hashes.chunks(ROUND).zip(answers.chunks_mut(ROUND)) {
@@ -170,6 +170,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     where
         S: Send + Sync,
     {
+        self.keeper.check_process()?;
         let hashes = self.hashes(items);
         let mut answers = vec![O::NONE; hashes.len()];
         for (hashes, answers) in hashes.chunks(PAR_ROUND).zip(answers.chunks_mut(PAR_ROUND)) {

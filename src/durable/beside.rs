@@ -3,7 +3,7 @@
 //! Its journals have the same names and headers as those of a [`DurableFilter`](crate::DurableFilter), and the same
 //! rule says which of them belong to a state. What follows the header is the program's own.
 
-pub use crate::durable::open::{Found, chained};
+pub use crate::durable::open::{Found, chained, sort_journals};
 pub use crate::journal::file::header::{Header, Kind, StateId};
 pub use crate::journal::file::names::{journal_of, journals_of, number_of};
 pub use crate::journal::file::read::open_journal;

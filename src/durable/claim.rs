@@ -191,7 +191,11 @@ impl fmt::Display for ClaimError {
     }
 }
 
-impl Error for ClaimError {}
+impl Error for ClaimError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.io_error().map(|error| error as _)
+    }
+}
 
 impl Drop for Claim {
     /// Removes the file before the lock is released. After that, it may belong to another process.
@@ -213,12 +217,15 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Returns `true` if a file holds what a claim holds: a process id, or nothing, because its owner was
-/// killed or the disk was full. Leaves the file at its beginning.
+/// killed or the disk was full, or zeros, which some file systems leave after a power failure. Leaves the file at its
+/// beginning.
 fn is_claim(mut file: &File) -> bool {
     let mut text = Vec::new();
     let read = file.take(MOST + 1).read_to_end(&mut text);
-    let of_number = |byte: &u8| byte.is_ascii_digit() || *byte == b'\n';
-    read.is_ok() && text.len() as u64 <= MOST && text.iter().all(of_number) && file.rewind().is_ok()
+    let is_number = text.iter().all(|byte| byte.is_ascii_digit() || *byte == b'\n');
+    let is_blank = text.iter().all(|byte| *byte == 0);
+    let is_claim = read.is_ok() && text.len() as u64 <= MOST && (is_number || is_blank);
+    is_claim && file.rewind().is_ok()
 }
 
 /// Returns the process whose claim this is, if it says so.

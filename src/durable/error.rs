@@ -38,6 +38,10 @@ pub(super) enum Reason {
     OtherState {
         journal: PathBuf,
     },
+    /// These journals have one key, and both have changes.
+    CopiedJournal {
+        journals: [PathBuf; 2],
+    },
 }
 
 /// The kinds of [`DurableError`].
@@ -66,6 +70,8 @@ pub enum DurableErrorKind {
     Forked,
     /// A journal beside the state has changes of another state: the state was replaced by another program, or is gone.
     OtherState,
+    /// Two journals beside the state are copies of one, and both have changes. Nothing was replayed or removed.
+    CopiedJournal,
 }
 
 impl DurableError {
@@ -83,6 +89,7 @@ impl DurableError {
             Reason::Forked => DurableErrorKind::Forked,
             Reason::TooFull(_) => DurableErrorKind::TooFull,
             Reason::OtherState { .. } => DurableErrorKind::OtherState,
+            Reason::CopiedJournal { .. } => DurableErrorKind::CopiedJournal,
         }
     }
 
@@ -92,12 +99,14 @@ impl DurableError {
         matches!(&self.reason, Reason::InUse(error) if error.is_taken())
     }
 
-    /// Returns the path of the file that could not be used, if the reason is one file.
+    /// Returns the path of the file that could not be used, or of the first of two.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match &self.reason {
             Reason::State(error) => error.path(),
-            Reason::Journal { path, .. } | Reason::OtherState { journal: path } => Some(path),
+            Reason::Journal { path, .. }
+            | Reason::OtherState { journal: path }
+            | Reason::CopiedJournal { journals: [path, _] } => Some(path),
             _ => None,
         }
     }
@@ -178,11 +187,23 @@ impl fmt::Display for DurableError {
                  changes with it",
                 journal.display()
             ),
+            Reason::CopiedJournal { journals: [one, other] } => write!(
+                f,
+                "{} and {} are copies of one journal, and both have changes; leave the newer one here, and move the \
+                 other elsewhere",
+                one.display(),
+                other.display()
+            ),
         }
     }
 }
 
-impl Error for DurableError {}
+impl Error for DurableError {
+    /// Returns the system's error, if there is one.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.io_error().map(|error| error as _)
+    }
+}
 
 pub(super) fn no_space(error: io::Error) -> DurableError {
     Reason::NoSpace(Arc::new(error)).into()

@@ -147,6 +147,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// Returns an error if there is no room for the item, or if the change could not be recorded.
     #[inline]
     pub fn insert_if_absent<K: Key + ?Sized>(&self, item: &K) -> Result<bool, DurableError> {
+        // In a child, a lookup may wait for a lock that a thread of the parent held.
+        self.keeper.check_process()?;
         let hash = self.mixed(item);
         let filter = self.shared.filter.backend();
         if filter.contains(hash) {
@@ -213,6 +215,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// Returns an error if the tick could not be recorded. It has not begun then, unless the error is
     /// [`NotSynced`](crate::DurableErrorKind::NotSynced).
     pub fn tick(&self) -> Result<(), DurableError> {
+        self.keeper.check_process()?;
         let filter = &self.shared.filter;
         if !self.forgets {
             return Ok(());
@@ -229,6 +232,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// Returns an error if a tick could not be recorded. It has not begun then, unless the error is
     /// [`NotSynced`](crate::DurableErrorKind::NotSynced).
     pub fn tick_to(&self, number: u64) -> Result<u64, DurableError> {
+        self.keeper.check_process()?;
         let filter = &self.shared.filter;
         let mut passed = 0;
         if self.forgets && filter.present_tick().is_some_and(|now| now < number) {
@@ -253,6 +257,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// Returns an error if this could not be recorded. Nothing has changed then, unless the error is
     /// [`NotSynced`](crate::DurableErrorKind::NotSynced).
     pub fn clear(&self) -> Result<(), DurableError> {
+        self.keeper.check_process()?;
         self.of_all(Change::Cleared, Mixed(0), || {
             self.shared.filter.clear();
             true
@@ -264,9 +269,9 @@ impl<S: PersistentHasher> DurableFilter<S> {
     /// many bytes.
     ///
     /// Nothing is recorded: the contents stay the same. The state gets smaller with the next checkpoint. While one copies
-    /// the filter, this gives nothing back.
+    /// the filter, this gives nothing back, and neither does it in a forked child.
     pub fn shrink(&self) -> usize {
-        self.shared.filter.shrink()
+        if self.keeper.is_of_parent() { 0 } else { self.shared.filter.shrink() }
     }
 
     /// Does something to all items, and records it in all streams. Tries again after a tick that is passing if it
@@ -277,7 +282,6 @@ impl<S: PersistentHasher> DurableFilter<S> {
         word: Mixed,
         mut act: impl FnMut() -> bool,
     ) -> Result<(), DurableError> {
-        self.keeper.check_process()?;
         loop {
             // Neither is there a second writer while this is held.
             let _no_checkpoint = self.keeper.pause();
@@ -328,7 +332,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.keeper.path()
     }
 
-    /// Returns the size of the journals in bytes, in the chunks of 64 KiB that are in use.
+    /// Returns the size of the journals in bytes: of the chunks that are in use, each of 4 to 64 KiB.
     #[must_use]
     pub fn journal_bytes(&self) -> u64 {
         self.keeper.journal_bytes()

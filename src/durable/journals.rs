@@ -1,6 +1,7 @@
 //! The journals beside the state, and the checkpoint that replaces them and the state.
 
 use crate::durable::shared::Shared;
+use crate::filter::ConcurrentCuckooFilter;
 use crate::journal::file::header::{Header, StateId};
 use crate::journal::file::names::{journal_of, journals_of};
 use crate::journal::file::record::CHUNK_BYTES;
@@ -151,7 +152,8 @@ impl Journals {
                 written.map_err(Reason::io("cannot write"))
             };
             let about = (shared.filter.capacity(), shared.filter.hasher());
-            let (end, _) = write(shared.filter.backend(), about, Part::FILE, shared, write_all)?;
+            let (end, _) =
+                write(shared.filter.backend(), about, Part::unique_file(), shared, write_all)?;
             drop(cut);
             // What was allocated behind the end goes.
             file.set_len(bytes_written).map_err(Reason::io("cannot write"))?;
@@ -202,6 +204,19 @@ impl Journals {
             all.pop();
         }
     }
+}
+
+/// Saves a new filter as the state at a path.
+pub fn save_state<S: PersistentHasher>(
+    filter: &ConcurrentCuckooFilter<S>,
+    path: &Path,
+) -> Result<(), SnapshotError> {
+    let replaced = replace(path, |file| {
+        let write_all = |bytes: &[u8]| file.write_all(bytes).map_err(Reason::io("cannot write"));
+        let about = (filter.capacity(), filter.hasher());
+        write(filter.backend(), about, Part::unique_file(), &(), write_all).map(|_| ())
+    });
+    replaced.map_err(|reason| reason.of(Some(path)))
 }
 
 /// Where a checkpoint cuts the journal.

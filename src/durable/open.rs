@@ -3,7 +3,7 @@
 use crate::durable::claim::Claim;
 use crate::durable::error::{DurableError, Reason as DurableReason};
 use crate::durable::filter::DurableFilter;
-use crate::durable::journals::{Journaled, Journals, journal_after};
+use crate::durable::journals::{Journaled, Journals, journal_after, save_state};
 use crate::durable::keeper::Keeper;
 use crate::durable::shared::{Shared, SyncPolicy};
 use crate::error::{BuildError, Full};
@@ -60,18 +60,20 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
             }
         };
         let failed = |doing| failed_at(doing, path);
-        let mut found = Vec::new();
+        let (mut found, mut without_header) = (Vec::new(), Vec::new());
         for journal in journals_of(path).map_err(failed("cannot list its journals"))? {
             let reader = Reader::open(&journal).map_err(failed_at("cannot read it", &journal))?;
             match reader {
                 Some((header, reader)) => found.push((header, journal, reader)),
-                // Its process ended when it had just created it.
-                None => {
-                    fs::remove_file(&journal).map_err(failed_at("cannot remove it", &journal))?
-                }
+                None => without_header.push(journal),
             }
         }
-        found.sort_by_key(|(header, ..)| header.number);
+        let copies = sort_journals(&mut found, |reader: &Reader| !reader.is_empty());
+        copies.map_err(|journals| DurableReason::CopiedJournal { journals })?;
+        // A process has created it, and ended before it wrote the header.
+        for journal in &without_header {
+            fs::remove_file(journal).map_err(failed_at("cannot remove it", journal))?;
+        }
         let filter = match ConcurrentCuckooFilter::load(path) {
             Ok(filter) => filter,
             Err(error) if error.kind() == SnapshotErrorKind::NotFound => {
@@ -79,7 +81,7 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
                     return Err(DurableReason::OtherState { journal: journal.clone() }.into());
                 }
                 let filter = make()?;
-                filter.save(path)?;
+                save_state(&filter, path)?;
                 filter
             }
             Err(error) => return Err(error.into()),
@@ -145,12 +147,30 @@ impl<S: PersistentHasher + Clone + Send + Sync + 'static> DurableFilter<S> {
 /// A journal that was found, and what else is known of it.
 pub type Found<R = Reader> = (Header, PathBuf, R);
 
+/// Sorts journals by their numbers. Of several copies of one journal, the one with changes comes last, so that
+/// [`chained`] replays it. If two copies have changes, neither may be left out, so this returns their paths.
+pub fn sort_journals<R>(
+    found: &mut [Found<R>],
+    has_changes: impl Fn(&R) -> bool,
+) -> Result<(), [PathBuf; 2]> {
+    found.sort_by_key(|(header, _, journal)| (header.number, header.key, has_changes(journal)));
+    for pair in found.windows(2) {
+        let [(one, one_path, first), (other, other_path, second)] = pair else { continue };
+        if one.key == other.key && has_changes(first) && has_changes(second) {
+            return Err([one_path.clone(), other_path.clone()]);
+        }
+    }
+    Ok(())
+}
+
 /// Returns the journals that are to be replayed on a state, in their order, and the others. These are left over from
 /// before the state was replaced, or of another state.
 pub fn chained<R>(found: Vec<Found<R>>, state: StateId) -> (Vec<Found<R>>, Vec<Found<R>>) {
     let (mut chain, mut others): (Vec<Found<R>>, Vec<Found<R>>) = Default::default();
     for next in found {
-        if next.0.state == state {
+        if let Some(last) = chain.last_mut().filter(|last| last.0.key == next.0.key) {
+            others.push(std::mem::replace(last, next));
+        } else if next.0.state == state {
             // What came before led to the same state.
             others.append(&mut chain);
             chain.push(next);

@@ -78,6 +78,12 @@ impl Part {
     /// The whole filter, as a file.
     pub const FILE: Part = Part { start: 0, provenance: Provenance::FILE, most_bytes: usize::MAX };
 
+    /// The whole filter, as a file that differs from every other one.
+    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    pub fn unique_file() -> Part {
+        Part { provenance: Provenance::unique_file(), ..Part::FILE }
+    }
+
     /// The maximum number of blocks of the part.
     pub fn most_blocks(self, plan: &Plan) -> u64 {
         let for_blocks = self.most_bytes.saturating_sub(8 * (HEADER_WORDS + END_WORDS));
@@ -129,7 +135,7 @@ pub fn write<S: PersistentHasher>(
     write: impl FnMut(&[u8]) -> Result<(), Reason>,
 ) -> Result<(End, Option<u64>), Reason> {
     let Part { start, provenance, .. } = part;
-    let is_file = provenance == Provenance::FILE;
+    let is_file = provenance.is_file();
     let mut sink = Sink { write, bytes: 0 };
     let no_such_piece = || match is_file {
         true => Reason::Outgrown,

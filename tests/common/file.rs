@@ -373,8 +373,9 @@ impl FilterFile {
         ensure!([MAGIC, piece].contains(&header[0].to_le_bytes()));
         ensure!(header[1] == 2);
         ensure!(is_sealed(header));
-        let of_piece = &header[word::START..=word::TURN];
-        ensure!(header[0].to_le_bytes() == piece || of_piece == [0, 0, 0]);
+        let is_piece = header[0].to_le_bytes() == piece;
+        ensure!(is_piece == (header[word::TURN] != 0));
+        ensure!(is_piece || header[word::START] == 0);
         ensure!(self.ticks() <= 62);
         ensure!((1..=2).contains(&header[word::WORDS]));
         ensure!(header[word::GROWS] <= 1);

@@ -3,7 +3,7 @@
 use crate::common::{SplitMix, rounds};
 use koel::{ConcurrentCuckooFilter, DurableErrorKind, DurableFilter, StableHash, SyncPolicy};
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 type Builder = koel::Builder<StableHash>;
@@ -214,7 +214,7 @@ fn what_is_lost_is_counted() {
     let right = fs::read(&journal).expect("a file");
     for (blank, lost) in [(16..32, 9), (0..0, 0)] {
         let mut bytes = right.clone();
-        let place = (64 << 10) + 16 * 90;
+        let place = (4 << 10) + 16 * 90;
         bytes[place..][blank].fill(0);
         let place = placed(&state, name, &bytes);
         let seen = open(&place.path().join("seen.koel")).expect("a filter");
@@ -223,7 +223,7 @@ fn what_is_lost_is_counted() {
     }
     for damaged in [8, 15] {
         let mut bytes = right.clone();
-        bytes[(64 << 10) + 16 * 91 + damaged] ^= 0x40;
+        bytes[(4 << 10) + 16 * 91 + damaged] ^= 0x40;
         let place = placed(&state, name, &bytes);
         let seen = open(&place.path().join("seen.koel")).expect("a filter");
         assert_eq!(seen.lost_changes(), 10, "{damaged}");
@@ -261,4 +261,78 @@ fn a_journal_that_has_lost_its_header_is_not_taken_for_an_empty_one() {
     // Nothing has been recorded in one that is nothing but zeros.
     fs::write(&journal, vec![0; whole.len()]).expect("a file");
     assert!(!open(&path).expect("a filter").contains(&1u64));
+}
+
+/// Beside a journal, a copy of it that is older or newer is not taken for the journal in silence.
+#[test]
+fn two_copies_of_a_journal_with_changes_are_refused_and_both_stay() {
+    for (number, blank) in [(2, false), (0, false), (2, true), (0, true)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("seen.koel");
+        let seen = open(&path).expect("a filter");
+        let own = journal(folder.path());
+        if !blank {
+            assert!(seen.insert_if_absent(&0u64).expect("room"));
+        }
+        let copy = folder.path().join(format!("seen.koel.journal.{number}"));
+        fs::copy(&own, &copy).expect("a file");
+        for item in 1..100u64 {
+            assert!(seen.insert_if_absent(&item).expect("room"));
+        }
+        drop(seen);
+        // A journal without a header is not removed either.
+        let without = folder.path().join("seen.koel.journal.7");
+        File::create(&without).expect("a file");
+        let before = files(folder.path());
+        match open(&path) {
+            Ok(seen) => {
+                assert!(blank, "{number}");
+                assert!((1..100u64).all(|item| seen.contains(&item)), "{number}");
+            }
+            Err(error) => {
+                assert!(!blank, "{number}: {error}");
+                assert_eq!(error.kind(), DurableErrorKind::CopiedJournal);
+                for journal in [&own, &copy] {
+                    let journal = journal.canonicalize().expect("a file");
+                    assert!(error.to_string().contains(journal.to_str().expect("text")), "{error}");
+                }
+                assert!(files(folder.path()) == before, "{number}");
+                // As the error says.
+                fs::remove_file(&copy).expect("a file");
+                let seen = open(&path).expect("a filter");
+                assert!((0..100u64).all(|item| seen.contains(&item)), "{number}");
+            }
+        }
+    }
+}
+
+/// Both are empty at first, with the same seed, so their states differ in nothing but what they are called.
+#[test]
+fn a_journal_of_a_filter_that_was_made_alike_is_refused() {
+    for opened in 1..4 {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [one, other] = ["one.koel", "other.koel"].map(|name| folder.path().join(name));
+        for _ in 1..opened {
+            drop(open(&one).expect("a filter"));
+            open(&other).expect("a filter").close().expect("a state");
+        }
+        let seen = open(&one).expect("a filter");
+        assert!(seen.insert_if_absent(&1u64).expect("room"));
+        drop((seen, open(&other).expect("a filter")));
+        let of_one = folder.path().join(format!("one.koel.journal.{opened}"));
+        let of_other = folder.path().join("other.koel.journal.1");
+        fs::copy(&of_one, &of_other).expect("a file");
+        let error = open(&other).expect_err("a journal of another state");
+        assert_eq!(error.kind(), DurableErrorKind::OtherState, "{opened}");
+        assert!(of_other.exists());
+        // A state that is copied with its journals is the same state.
+        let copied = folder.path().join("copied.koel");
+        fs::copy(&one, &copied).expect("a file");
+        fs::copy(&of_one, folder.path().join("copied.koel.journal.1")).expect("a file");
+        assert!(open(&copied).expect("a filter").contains(&1u64));
+        assert!(open(&one).expect("a filter").contains(&1u64));
+        // It is a file of a filter as any other.
+        let alone = ConcurrentCuckooFilter::<StableHash>::load(&other).expect("a filter");
+        assert!(alone.is_empty());
+    }
 }

@@ -343,6 +343,101 @@ fn a_child_changes_nothing() {
     assert!(seen.contains(&1u64) && seen.contains(&2u64));
 }
 
+/// A lock that another thread held when the process forked stays locked in the child.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_child_is_refused_before_it_waits_for_a_lock_of_its_parent() {
+    let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(7));
+    for builder in [
+        builder.clone().capacity(10_000).remembers(3),
+        builder.capacity(100).growing().remembers(3),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("seen.koel");
+        let seen = DurableFilter::open_with(&path, SyncPolicy::Each, || builder.build());
+        let seen = seen.expect("a filter");
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let relaxed = std::sync::atomic::Ordering::Relaxed;
+        std::thread::scope(|scope| {
+            for thread in 0..3u64 {
+                let (seen, stop) = (&seen, &stop);
+                scope.spawn(move || {
+                    let items: Vec<u64> = (0..3_000).map(|item| thread << 32 | item).collect();
+                    while !stop.load(relaxed) {
+                        seen.insert_many(&items).expect("room");
+                        seen.remove_many(&items).expect("a change");
+                    }
+                });
+            }
+            let children: Vec<_> = (0..rounds(20, 200))
+                .map(|_| {
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                    // SAFETY: the child calls only what waits for no other thread, and ends at once.
+                    let child = unsafe { libc::fork() };
+                    if child == 0 {
+                        // SAFETY: it ends the child if it waits.
+                        unsafe { libc::alarm(10) };
+                        let is_refused =
+                            |error: DurableError| error.kind() == DurableErrorKind::Forked;
+                        let mut right = true;
+                        for item in 1 << 40..(1 << 40) + 2_000u64 {
+                            right &= seen.insert_if_absent(&item).is_err_and(is_refused);
+                            right &= seen.insert(&item).is_err_and(is_refused);
+                            right &= seen.remove(&item).is_err_and(is_refused);
+                            right &= seen.refresh(&item).is_err_and(is_refused);
+                            right &= seen.insert_or_refresh(&item).is_err_and(is_refused);
+                        }
+                        right &= seen.tick().is_err_and(is_refused);
+                        right &= seen.tick_to(7).is_err_and(is_refused);
+                        right &= seen.clear().is_err_and(is_refused);
+                        right &= seen.insert_many::<u64>(&[]).is_err_and(is_refused);
+                        right &= seen.remove_many(&[1u64]).is_err_and(is_refused);
+                        right &= seen.shrink() == 0;
+                        // SAFETY: it ends the child.
+                        unsafe { libc::_exit(if right { 0 } else { 1 }) };
+                    }
+                    child
+                })
+                .collect();
+            stop.store(true, relaxed);
+            for child in children {
+                let mut status = 0;
+                // SAFETY: it is a child of this process.
+                assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+                assert_eq!(status, 0, "a child waited, or changed something");
+            }
+        });
+    }
+}
+
+/// Some file systems leave that of a file that was written before a power failure.
+#[test]
+fn a_lock_file_of_zeros_is_no_obstacle() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("seen.koel");
+    assert!(open(&path, &builders()[2]).insert_if_absent(&1u64).expect("room"));
+    for zeros in [0, 1, 6, 32] {
+        std::fs::write(folder.path().join(".seen.koel.koel-claim"), vec![0; zeros])
+            .expect("a file");
+        assert!(open(&path, &builders()[2]).contains(&1u64), "{zeros}");
+    }
+}
+
+#[test]
+fn an_error_of_the_system_is_the_source_of_its_error() {
+    use std::error::Error;
+    let folder = tempfile::tempdir().expect("a folder");
+    let make = || builders()[2].clone().build();
+    let path = folder.path().join("nowhere/seen.koel");
+    let error = DurableFilter::open_with(&path, SyncPolicy::Never, make).expect_err("no folder");
+    let source = error.source().and_then(|error| error.downcast_ref::<std::io::Error>());
+    assert_eq!(source.expect("an error").kind(), std::io::ErrorKind::NotFound);
+    let path = folder.path().join("seen.koel");
+    std::fs::create_dir(folder.path().join("seen.koel.journal.1")).expect("a folder");
+    let error = DurableFilter::open_with(&path, SyncPolicy::Never, make).expect_err("a folder");
+    assert!(error.source().is_some_and(|error| error.is::<std::io::Error>()), "{error}");
+}
+
 #[test]
 fn a_state_has_its_journals_whatever_it_is_called() {
     let builder = &builders()[2];

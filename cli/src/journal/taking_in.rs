@@ -13,7 +13,7 @@ use crate::state::refusals::{cannot_use, check_grows};
 use indicatif::{BinaryBytes, HumanCount};
 use koel::files::{
     Found, Header, Kind, chained, folder_of, has_changes, header_of, journals_of, number_of,
-    open_journal, state_id,
+    open_journal, sort_journals, state_id,
 };
 use koel::{ConcurrentCuckooFilter, DurableFilter};
 use rustix::process::geteuid;
@@ -101,7 +101,8 @@ pub fn waiting(path: &Path) -> Option<(PathBuf, u64)> {
         };
         found.push((header, journal, bytes));
     }
-    found.sort_by_key(|(header, ..)| header.number);
+    // Two copies with changes are for the command that takes them in to refuse.
+    let _ = sort_journals(&mut found, |bytes| *bytes > 0);
     let (chain, _) = chained(found, id);
     let bytes = chain.iter().map(|(.., bytes)| bytes).sum();
     let first = chain.into_iter().find(|(.., bytes)| *bytes > 0)?;
@@ -263,7 +264,14 @@ fn take_in_batches(keeper: &Keeper, left: Beside) -> Result<Option<String>, Fail
     if found.is_empty() {
         return Ok(None);
     }
-    found.sort_by_key(|(header, ..)| header.number);
+    sort_journals(&mut found, |left| !left.batches.is_empty()).map_err(|[one, other]| {
+        Failure::new(format!(
+            "{} and {} are copies of one journal, and both have lines; leave the newer one here, and move the other \
+             elsewhere",
+            one.display(),
+            other.display()
+        ))
+    })?;
     let key = found.last().map_or(0, |(header, ..)| header.key);
     // A journal that was renamed has another number in its header.
     let numbers = found.iter().map(|(header, path, _)| header.number.max(number_of(path)));

@@ -36,8 +36,8 @@
 //! | 20 | 160 | 1 if the part has a [list](#a-list) instead of shards, which only a growing filter with one root can have; otherwise 0 |
 //! | 21 | 168 | `ticks`, the number of ticks for which items are remembered: 1 to 62, or 0 if they are remembered for ever |
 //! | 22 | 176 | `start`, the [place](#places) where the first block begins: less than `roots × 2^31`. 0 in a file |
-//! | 23 | 184 | a random number that all pieces of a filter share, and that pieces of other filters do not have. It is chosen when the first piece is made, and not saved: a loaded filter has another number. 0 in a file |
-//! | 24 | 192 | `turn`, a number that increases with each piece of the filter that is begun. 0 in a file |
+//! | 23 | 184 | a random number that all pieces of a filter share, and that pieces of other filters do not have. It is chosen when the first piece is made, and not saved: a loaded filter has another number. In a file, 0 or a random number: the state of a `DurableFilter` has one, which is new in each state, so that two states differ even if their contents are the same |
+//! | 24 | 192 | `turn`, a number that increases with each piece of the filter that is begun, 1 or more. 0 in a file |
 //! | 25 | 200 | the checksum of words 0 to 24 |
 //!
 //! Every checksum is the 64-bit XXH3 hash, with seed 0, of the bytes of its words.

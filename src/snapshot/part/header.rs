@@ -42,7 +42,7 @@ pub(crate) struct Header<S> {
 impl<H> Header<H> {
     /// Whether the part is a file, which holds all of a filter.
     pub fn is_file(&self) -> bool {
-        self.provenance == Provenance::FILE
+        self.provenance.is_file()
     }
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn header<S: PersistentHasher>(
     };
     let seed = hasher.seed();
     let mut words = [0; HEADER_WORDS];
-    let magic = if provenance == Provenance::FILE { MAGIC } else { PIECE_MAGIC };
+    let magic = if provenance.is_file() { MAGIC } else { PIECE_MAGIC };
     words[0] = u64::from_le_bytes(magic);
     words[1] = VERSION;
     words[2] = plan.grows().into();
@@ -177,8 +177,11 @@ fn open(words: &mut Words<HEADER_WORDS>) -> Result<u64, Reason> {
     }
     let is_file = words[0].to_ne_bytes() == MAGIC;
     let sum = unseal(words).ok_or(Reason::damaged(0, "the checksum of the header is wrong"))?;
-    if is_file && words[START..=TURN] != [0; 3] {
-        return Err(Reason::damaged(8 * START as u64, "only a piece can have these numbers"));
+    if is_file != (words[TURN] == 0) {
+        return Err(Reason::damaged(8 * TURN as u64, "a piece has a turn, and a file has none"));
+    }
+    if is_file && words[START] != 0 {
+        return Err(Reason::damaged(8 * START as u64, "a file begins at 0"));
     }
     Ok(sum)
 }

@@ -22,15 +22,25 @@ static TURNS: Gauge = Gauge::new();
 /// The origin of one part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Provenance {
-    /// A number that all pieces of a filter share. Two filters hardly ever have the same number.
+    /// Number that all pieces of a filter share. Two filters hardly ever have the same number.
     pub filter: u64,
-    /// A number that increases from piece to piece.
+    /// Number that increases from piece to piece. 0 in a file.
     pub turn: u64,
 }
 
 impl Provenance {
-    /// Files have no such numbers, so filters with the same contents have the same file.
+    /// Origin of a file with no number of its own: filters with the same contents have the same file.
     pub const FILE: Provenance = Provenance { filter: 0, turn: 0 };
+
+    /// Returns the origin of a file that differs from every other file, also from one with the same contents.
+    #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
+    pub fn unique_file() -> Provenance {
+        Provenance { filter: RandomState::new().hash_one("koel").max(1), turn: 0 }
+    }
+
+    pub fn is_file(self) -> bool {
+        self.turn == 0
+    }
 }
 
 impl Origin {

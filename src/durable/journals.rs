@@ -4,7 +4,7 @@ use crate::durable::shared::Shared;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::journal::file::header::{Header, StateId};
 use crate::journal::file::names::{journal_of, journals_of};
-use crate::journal::file::record::CHUNK_BYTES;
+use crate::journal::file::record::PAGE_BYTES;
 use crate::journal::file::space::allocate;
 use crate::journal::file::write::{Journal, Writer};
 use crate::layout::geometry::Mixed;
@@ -67,7 +67,7 @@ impl Journaled {
 
     /// Whether anything was recorded, perhaps.
     fn has_records(&self) -> bool {
-        self.bytes() > CHUNK_BYTES
+        self.bytes() > PAGE_BYTES
     }
 }
 

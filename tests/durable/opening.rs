@@ -423,6 +423,44 @@ fn a_lock_file_of_zeros_is_no_obstacle() {
     }
 }
 
+/// The bytes on disk of all files in a folder.
+fn on_disk(folder: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let entries = std::fs::read_dir(folder).expect("a folder");
+    entries.map(|entry| 512 * entry.expect("an entry").metadata().expect("a file").blocks()).sum()
+}
+
+#[test]
+fn a_thousand_changes_take_little_space() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("seen.koel");
+    let is_little = |what: &str| {
+        let bytes = on_disk(folder.path());
+        println!("{what}: {bytes} bytes on disk");
+        assert!(bytes <= 4 << 20, "{what}: {bytes} bytes on disk");
+    };
+    let mut seen = open(&path, &builders()[2]);
+    is_little("no change");
+    for item in 0..1_000u64 {
+        assert!(seen.insert_if_absent(&item).expect("room"));
+    }
+    is_little("a thousand changes");
+    for round in 1..4u64 {
+        drop(seen);
+        is_little("closed");
+        seen = open(&path, &builders()[2]);
+        is_little("opened again");
+        for item in 1_000 * round..1_000 * (round + 1) {
+            assert!(seen.insert_if_absent(&item).expect("room"));
+            if item % 100 == 0 {
+                is_little("a thousand more");
+            }
+        }
+        seen.checkpoint().expect("a checkpoint");
+        is_little("a checkpoint");
+    }
+}
+
 #[test]
 fn an_error_of_the_system_is_the_source_of_its_error() {
     use std::error::Error;

@@ -1,6 +1,6 @@
 //! The header of a journal, and of which state it is.
 
-use crate::journal::file::record::CHUNK_BYTES;
+use crate::journal::file::record::PAGE_BYTES;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -112,7 +112,7 @@ impl Header {
 
 /// Whether there is anything in a file but zeros.
 fn has_anything(file: &File) -> io::Result<bool> {
-    let (mut bytes, mut at) = (vec![0; CHUNK_BYTES as usize], 0);
+    let (mut bytes, mut at) = (vec![0; 16 * PAGE_BYTES as usize], 0);
     loop {
         match file.read_at(&mut bytes, at)? {
             0 => return Ok(false),

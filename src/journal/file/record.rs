@@ -2,8 +2,13 @@
 
 use crate::journal::streams::Change;
 
-pub const CHUNK_BYTES: u64 = 64 << 10;
-pub const CHUNK_RECORDS: usize = CHUNK_BYTES as usize / 16;
+/// Bytes in a page of a journal, the unit of its chunks.
+pub const PAGE_BYTES: u64 = 4 << 10;
+pub const PAGE_RECORDS: usize = PAGE_BYTES as usize / 16;
+
+/// Binary logarithm of the number of pages in the longest chunk, of 64 KiB. Longer ones were not faster.
+pub const MAX_CHUNK: u32 = 4;
+
 /// What happened in the first record of a chunk.
 pub const CHUNK: u64 = 5;
 

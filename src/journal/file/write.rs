@@ -9,7 +9,7 @@
 
 use crate::journal::file::header::{Header, StateId};
 use crate::journal::file::mapping::Mapping;
-use crate::journal::file::record::{CHUNK, CHUNK_BYTES, CHUNK_RECORDS, code_of, sealed};
+use crate::journal::file::record::{CHUNK, MAX_CHUNK, PAGE_BYTES, PAGE_RECORDS, code_of, sealed};
 use crate::journal::file::space::allocate;
 use crate::journal::streams::{Change, Sink};
 use crate::layout::geometry::Mixed;
@@ -21,8 +21,12 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The file is made longer by at least and at most so many chunks at a time: 1 and 64 MiB.
-const STEPS: [u64; 2] = [16, 1024];
+/// The fewest and the most pages by which the file is made longer at a time: 256 KiB and 64 MiB.
+const STEPS: [u64; 2] = [64, 16 << 10];
+
+/// Multiple in which the file is made longer, in pages: 64 KiB, the largest page of any system that koel runs on, because
+/// a mapping has to begin at such a page.
+const STEP_UNIT: u64 = 16;
 
 /// A journal that is being written.
 pub struct Journal {
@@ -35,11 +39,11 @@ pub struct Journal {
     failed: Mutex<bool>,
 }
 
-/// The part of the file that is allocated and not yet given out.
+/// The part of the file that is allocated and not yet given out, in pages.
 struct Space {
     next: u64,
     end: u64,
-    /// The chunks from `first` to `end`.
+    /// Number of the first page of `mapping`.
     first: u64,
     mapping: Arc<Mapping>,
     /// All mappings, that one included.
@@ -77,7 +81,7 @@ impl Journal {
 
     /// The bytes that are given out.
     pub fn bytes(&self) -> u64 {
-        self.space.lock().next * CHUNK_BYTES
+        self.space.lock().next * PAGE_BYTES
     }
 
     /// Lets the journal be replayed on another state, and syncs that.
@@ -109,36 +113,39 @@ impl Journal {
         all.iter().try_for_each(|mapping| mapping.flush())
     }
 
-    fn chunk(&self) -> io::Result<Chunk> {
+    /// Gives out a chunk, of as many pages as 2 to the power of `size`.
+    fn chunk(&self, size: u32) -> io::Result<Chunk> {
+        let pages = 1 << size;
         let mut space = self.space.lock();
-        if space.next == space.end {
+        // A chunk is in one mapping. The few pages that are left over stay unused.
+        if space.end - space.next < pages {
             // By a half each time, so that little is allocated in vain.
-            let step = (space.end / 2).clamp(STEPS[0], STEPS[1]);
+            let step = (space.end / 2).next_multiple_of(STEP_UNIT).clamp(STEPS[0], STEPS[1]);
             space.mapping = Arc::new(allocated(&self.file, space.end, step)?);
             let mapping = Arc::clone(&space.mapping);
             space.all.push(mapping);
-            (space.first, space.end) = (space.end, space.end + step);
+            (space.first, space.next, space.end) = (space.end, space.end, space.end + step);
         }
-        let (number, first) = (space.next, space.first);
-        space.next += 1;
-        let words = (number - first) as usize * 2 * CHUNK_RECORDS;
+        let (page, first) = (space.next, space.first);
+        space.next += pages;
+        let words = (page - first) as usize * 2 * PAGE_RECORDS;
         let mapping = Arc::clone(&space.mapping);
         drop(space);
-        mapping.populate(8 * words, CHUNK_BYTES as usize);
-        Ok(Chunk { number, mapping, words })
+        mapping.populate(8 * words, (pages * PAGE_BYTES) as usize);
+        Ok(Chunk { size, place: page * PAGE_RECORDS as u64, mapping, words })
     }
 }
 
-/// Allocates and maps some chunks at the end of a file.
+/// Allocates and maps some pages at the end of a file.
 fn allocated(file: &File, first: u64, count: u64) -> io::Result<Mapping> {
-    let (at, length) = (first * CHUNK_BYTES, count * CHUNK_BYTES);
+    let (at, length) = (first * PAGE_BYTES, count * PAGE_BYTES);
     if !allocate(file, at, length)? {
         // What was written is allocated, too.
-        let zeros = vec![0; CHUNK_BYTES as usize];
+        let zeros = vec![0; (STEP_UNIT * PAGE_BYTES) as usize];
         let header = if first == 0 { Header::BYTES } else { 0 };
         file.write_all_at(&zeros[header..], at + header as u64)?;
-        (first + 1..first + count)
-            .try_for_each(|it| file.write_all_at(&zeros, it * CHUNK_BYTES))?;
+        (1..count / STEP_UNIT)
+            .try_for_each(|it| file.write_all_at(&zeros, at + it * zeros.len() as u64))?;
         // Some systems find out only then that there is no space.
         file.sync_all()?;
     }
@@ -146,10 +153,19 @@ fn allocated(file: &File, first: u64, count: u64) -> io::Result<Mapping> {
 }
 
 struct Chunk {
-    number: u64,
+    /// Binary logarithm of the number of its pages.
+    size: u32,
+    /// Place of its first record in the file.
+    place: u64,
     mapping: Arc<Mapping>,
     /// Where it begins in the mapping.
     words: usize,
+}
+
+impl Chunk {
+    fn records(&self) -> usize {
+        PAGE_RECORDS << self.size
+    }
 }
 
 /// Where a stream continues in a journal.
@@ -159,8 +175,9 @@ pub struct Writer {
     /// How many chunks it has had.
     chunks: u64,
     chunk: Option<Chunk>,
-    /// The next record of the chunk.
+    /// The next record of the chunk, and the number of its records.
     next: usize,
+    end: usize,
     /// The chunk that follows, if it is reserved.
     spare: Option<Box<Chunk>>,
     /// The number of records.
@@ -177,26 +194,42 @@ impl Writer {
             stream: stream as u8,
             chunks: 0,
             chunk: None,
-            next: CHUNK_RECORDS,
+            next: 0,
+            end: 0,
             spare: None,
             count: 0,
             follows: None,
         }
     }
 
+    /// Makes sure that there is a chunk for the records that do not fit into this one.
+    #[cold]
+    fn reserve_chunk(&mut self, count: usize) -> io::Result<()> {
+        let missing = count - (self.end - self.next);
+        // One is for the beginning of the chunk.
+        if self.spare.as_ref().is_none_or(|spare| spare.records() < missing + 1) {
+            let pages = (missing + 1).div_ceil(PAGE_RECORDS).next_power_of_two();
+            let size = (self.chunks.min(MAX_CHUNK.into()) as u32).max(pages.ilog2());
+            self.spare = Some(Box::new(self.journal.chunk(size)?));
+        }
+        Ok(())
+    }
+
     /// Goes on in the chunk that was reserved.
     #[cold]
     fn go_on(&mut self) {
         debug_assert!(self.spare.is_some(), "a record that was not reserved");
-        (self.chunk, self.next) = (self.spare.take().map(|chunk| *chunk), 0);
-        self.put(u64::from(self.stream) | self.chunks << 8, CHUNK);
+        let Some(chunk) = self.spare.take() else { return };
+        let about = u64::from(self.stream) | u64::from(chunk.size) << 8 | self.chunks << 16;
+        (self.next, self.end, self.chunk) = (0, chunk.records(), Some(*chunk));
+        self.put(about, CHUNK);
         self.chunks += 1;
     }
 
     #[inline]
     fn put(&mut self, word: u64, what: u64) {
-        let Some(Chunk { number, mapping, words }) = &self.chunk else { return };
-        let place = number * CHUNK_RECORDS as u64 + self.next as u64;
+        let Some(Chunk { place, mapping, words, .. }) = &self.chunk else { return };
+        let place = place + self.next as u64;
         let at = words + 2 * self.next;
         let [first, second] = [at, at + 1].map(|at| &mapping.words()[at]);
         first.store(word.to_le(), Ordering::Relaxed);
@@ -215,10 +248,7 @@ impl Sink for Writer {
     #[inline]
     fn reserve(&mut self, count: usize) -> io::Result<()> {
         // And one that says what they follow.
-        if CHUNK_RECORDS - self.next < count + 1 && self.spare.is_none() {
-            self.spare = Some(Box::new(self.journal.chunk()?));
-        }
-        Ok(())
+        if self.end - self.next < count + 1 { self.reserve_chunk(count + 1) } else { Ok(()) }
     }
 
     #[inline]
@@ -226,7 +256,7 @@ impl Sink for Writer {
         if let Some(count) = self.follows.take() {
             self.write(Mixed(count), Change::Follows);
         }
-        if self.next == CHUNK_RECORDS {
+        if self.next == self.end {
             self.go_on();
         }
         self.put(hash.0, code_of(change));

@@ -388,7 +388,7 @@ fn what_the_library_has_lost_is_told() {
     filter.insert(&b"one"[..]).unwrap();
     drop(filter);
     let mut journal = place.read(JOURNAL);
-    let first = (64 << 10) + 16;
+    let first = (4 << 10) + 16;
     assert!(journal[first..first + 16].iter().any(|byte| *byte != 0));
     journal[first + 9] ^= 1;
     place.write(JOURNAL, &journal);

@@ -169,7 +169,7 @@ mod table;
 #[cfg(doc)]
 pub use backend::growing::{join, split};
 #[cfg(all(unix, feature = "durable", not(any(loom, shuttle))))]
-pub use durable::{DurableError, DurableErrorKind, DurableFilter, SyncPolicy};
+pub use durable::{DurableError, DurableErrorKind, DurableFilter, FilterView, SyncPolicy};
 pub use error::union::{UnionError, UnionErrorKind};
 pub use error::{BuildError, BuildErrorKind, Full, FullKind, Refused};
 pub use filter::ConcurrentCuckooFilter;

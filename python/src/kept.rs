@@ -60,7 +60,7 @@ impl Kept {
     pub fn filter(&self) -> &ConcurrentCuckooFilter<StableHash> {
         match &self.table {
             Table::Memory(filter) => filter,
-            Table::Durable(durable) => durable.filter(),
+            Table::Durable(durable) => durable.unrecorded(),
         }
     }
 

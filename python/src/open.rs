@@ -102,13 +102,13 @@ impl Asked {
     /// Checks that a filter that was opened is what was asked for.
     fn check(&self, durable: DurableFilter<StableHash>, path: &Path) -> PyResult<Kept> {
         let named = |why| PyValueError::new_err(format!("{}: {why}", path.display()));
-        let checked = kept::window_of(durable.filter())
-            .and_then(|window| self.compare(durable.filter(), window).map(|()| window))
+        let checked = kept::window_of(durable.unrecorded())
+            .and_then(|window| self.compare(durable.unrecorded(), window).map(|()| window))
             .map_err(named)
             .and_then(|window| check_refresh(window.is_some(), self.refresh).map(|()| window));
         match checked {
             Ok(window) => {
-                durable.filter().set_max_bytes(self.max_bytes);
+                durable.set_max_bytes(self.max_bytes);
                 Ok(Kept::durable(durable, window))
             }
             // Its files are as they were, or one is.

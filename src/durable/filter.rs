@@ -3,6 +3,7 @@
 use crate::durable::error::{DurableError, no_space};
 use crate::durable::keeper::Keeper;
 use crate::durable::shared::Shared;
+use crate::durable::view::FilterView;
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::journal::file::write::Writer;
@@ -10,7 +11,9 @@ use crate::journal::streams::{Change, Sink, Streams};
 use crate::key::Key;
 use crate::layout::geometry::Mixed;
 use crate::stable_hash::{PersistentHasher, StableHash};
+use crate::stats::Stats;
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -65,8 +68,8 @@ use std::sync::Arc;
 ///
 /// # Which changes
 ///
-/// All changes are made through this type. [`filter`](Self::filter) gives access to the filter itself, for its figures
-/// and its other lookups; a change that is made there is not recorded.
+/// All changes are made through this type. [`filter`](Self::filter) lends the filter itself to readers, for its figures
+/// and its other lookups.
 pub struct DurableFilter<S: PersistentHasher = StableHash> {
     pub(super) shared: Arc<Shared<S>>,
     pub(super) keeper: Keeper,
@@ -366,8 +369,8 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.keeper.quiet()
     }
 
-    /// Whether this process was forked from the one that opened the filter. Only [`filter`](Self::filter) is of use
-    /// there.
+    /// Whether this process was forked from the one that opened the filter. Only [`unrecorded`](Self::unrecorded) is of
+    /// use there.
     #[doc(hidden)]
     #[inline]
     #[must_use]
@@ -375,7 +378,7 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.keeper.is_of_parent()
     }
 
-    /// Leaves the files to the parent, in a child that was forked. Only [`filter`](Self::filter) is of use there.
+    /// Leaves the files to the parent, in a child that was forked. Only [`unrecorded`](Self::unrecorded) is of use there.
     #[doc(hidden)]
     pub fn leave_to_parent(&self) {
         self.keeper.leave_to_parent();
@@ -390,17 +393,57 @@ impl<S: PersistentHasher> DurableFilter<S> {
         self.keeper.sync()
     }
 
-    /// Returns the filter, to look things up in it.
-    ///
-    /// Change nothing in it: that is not recorded, so it is lost at the next start, unless there is a checkpoint
-    /// before. An item that was inserted here and is removed by a [`remove`](Self::remove) may take another item with
-    /// it when that removal is made again. Do not save it to the path of the state. Its lookups may see changes that
-    /// are not recorded yet. A copy or a union of a filter that forgets holds off ticks, and with them all changes.
+    /// Returns the number of copies of items in the filter, as [`ConcurrentCuckooFilter::len`].
     #[must_use]
-    pub fn filter(&self) -> &ConcurrentCuckooFilter<S> {
+    pub fn len(&self) -> usize {
+        self.shared.filter.len()
+    }
+
+    /// Returns `true` if the filter is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.shared.filter.is_empty()
+    }
+
+    /// Returns the figures of the filter, as [`ConcurrentCuckooFilter::stats`].
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.shared.filter.stats()
+    }
+
+    /// Limits the size of the filter in memory, as [`ConcurrentCuckooFilter::set_max_bytes`].
+    ///
+    /// This is not recorded. The limit is in the state from the next checkpoint on.
+    pub fn set_max_bytes(&self, bytes: usize) {
+        self.shared.filter.set_max_bytes(bytes);
+    }
+
+    /// Lends the filter for its other figures and lookups, and for copies. Nothing can be changed through it:
+    ///
+    /// ```compile_fail
+    /// fn add(seen: &koel::DurableFilter) {
+    ///     seen.filter().insert("https://a.example/");
+    /// }
+    /// ```
+    ///
+    /// A copy of a filter that forgets holds off ticks, and with them all changes.
+    #[must_use]
+    pub fn filter(&self) -> FilterView<'_, S> {
+        FilterView(&self.shared.filter)
+    }
+
+    /// Lends the filter without its journal, for a child that was forked, where the filter is only memory. A change that
+    /// the parent makes there is not recorded.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn unrecorded(&self) -> &ConcurrentCuckooFilter<S> {
         &self.shared.filter
     }
 }
+
+// A panic in an item's `Hash` leaves nothing half done, because hashing comes first. No lock is poisoned.
+impl<S: PersistentHasher + RefUnwindSafe> UnwindSafe for DurableFilter<S> {}
+impl<S: PersistentHasher + RefUnwindSafe> RefUnwindSafe for DurableFilter<S> {}
 
 impl<S: PersistentHasher> fmt::Debug for DurableFilter<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,6 +3,7 @@
 //! * [`filter`] and [`batch`] make changes and record them in a [`journal`](crate::journal);
 //! * [`keeper`] syncs the [`journals`], and replaces them and the state when they are long;
 //! * [`open`] replays the journals on the state, under a [`claim`] that no other process has;
+//! * [`view`] is what readers are lent;
 //! * [`beside`] is what the command shares of that.
 
 mod batch;
@@ -14,8 +15,10 @@ mod journals;
 mod keeper;
 mod open;
 mod shared;
+mod view;
 
 pub use claim::{Claim, ClaimError};
 pub use error::{DurableError, DurableErrorKind};
 pub use filter::DurableFilter;
 pub use shared::SyncPolicy;
+pub use view::FilterView;

@@ -462,6 +462,21 @@ fn a_thousand_changes_take_little_space() {
 }
 
 #[test]
+fn a_durable_filter_is_unwind_safe_and_tells_its_figures() {
+    fn is_unwind_safe<T: std::panic::UnwindSafe + std::panic::RefUnwindSafe>(_: &T) {}
+    let folder = tempfile::tempdir().expect("a folder");
+    let seen = open(&folder.path().join("seen.koel"), &builders()[2]);
+    is_unwind_safe(&seen);
+    assert!(seen.is_empty());
+    assert!(seen.insert_if_absent(&1u64).expect("room"));
+    let figures = (seen.len(), seen.stats().items, seen.filter().len(), seen.filter().count(&1u64));
+    assert_eq!(figures, (1, 1, 1, 1));
+    let copy = seen.filter().try_clone().expect("memory");
+    copy.insert(&2u64).expect("room");
+    assert!(!seen.contains(&2u64));
+}
+
+#[test]
 fn an_error_of_the_system_is_the_source_of_its_error() {
     use std::error::Error;
     let folder = tempfile::tempdir().expect("a folder");

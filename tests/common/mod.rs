@@ -4,7 +4,7 @@
 // Each test program uses only a part of this.
 #![allow(dead_code)]
 
-mod rounds;
+pub mod rounds;
 
 pub use rounds::rounds;
 

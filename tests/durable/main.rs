@@ -4,6 +4,9 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+#[path = "../common/history.rs"]
+mod history;
+
 #[path = "../common/process.rs"]
 mod process;
 

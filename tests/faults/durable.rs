@@ -3,6 +3,7 @@
 use crate::child::{BEGIN, END};
 use crate::process::{again, names};
 use crate::rounds::rounds;
+use crate::short;
 use crate::strace::{Call, watch};
 use koel::{ConcurrentCuckooFilter, DurableError, DurableFilter, StableHash, SyncPolicy};
 use std::fs::{self, File};
@@ -16,6 +17,7 @@ pub const TESTS: &[(&str, fn())] = &[
     ("whatever_fails_no_answer_of_a_durable_filter_is_lost", whatever_fails),
     ("whenever_it_is_killed_no_answer_of_a_durable_filter_is_lost", whenever_it_is_killed),
     ("each_answer_of_a_durable_filter_is_synced", each_answer_is_synced),
+    ("a_full_disk_takes_no_answer_of_a_durable_filter", a_full_disk),
 ];
 
 const NAME: &str = "seen.koel";
@@ -71,8 +73,102 @@ fn told(what: &str, result: Result<(), DurableError>) -> String {
     result.err().map(failed).unwrap_or_default()
 }
 
+/// Adds items until the disk is full, from each of many places on, and goes on when there is room again.
+fn fill_disk(folder: &Path) -> ! {
+    let (path, filler) = (folder.join(NAME), folder.join("filler"));
+    let (mut refused, mut made) = ([0; 3], 0);
+    let mut items = 0..;
+    let mut there = Vec::new();
+    for room in (0..60).step_by(rounds(4, 1)) {
+        let fill = |pages: u64| {
+            let mut file = File::create(&filler).expect("a file");
+            for size in [1 << 20, 4_096] {
+                while file.write(&vec![1; size]).is_ok_and(|written| written > 0) {}
+            }
+            let length = file.metadata().expect("a file").len();
+            file.set_len(length.saturating_sub(4_096 * pages)).expect("a shorter file");
+        };
+        fill(8 * room);
+        // There may be no room for the journal.
+        let seen = match open(&path, SyncPolicy::Never) {
+            Ok(seen) => seen,
+            Err(error) => {
+                let io = error.io_error().expect("an error of the system");
+                assert_eq!(io.kind(), std::io::ErrorKind::StorageFull, "{error}");
+                refused[0] += 1;
+                fs::remove_file(&filler).expect("a file");
+                open(&path, SyncPolicy::Never).expect("room on the disk")
+            }
+        };
+        assert!(there.iter().all(|item: &u64| seen.contains(item)), "{room}");
+        fill(if room % 8 == 0 { 1_500 } else { room % 7 });
+        let before = refused[1];
+        for item in items.by_ref().take(20_000) {
+            match seen.insert_if_absent(&item) {
+                Ok(new) => {
+                    assert!(new);
+                    there.push(item);
+                }
+                Err(error) => {
+                    assert_eq!(error.kind(), koel::DurableErrorKind::NoSpace, "{error}");
+                    assert!(!seen.contains(&item));
+                    refused[1] += 1;
+                }
+            }
+            if refused[1] == before + 100 {
+                break;
+            }
+        }
+        match seen.checkpoint() {
+            Ok(()) => made += 1,
+            Err(error) => {
+                let io = error.io_error().expect("an error of the system");
+                assert_eq!(io.kind(), std::io::ErrorKind::StorageFull, "{error}");
+                refused[2] += 1;
+            }
+        }
+        assert_eq!(seen.len(), there.len(), "{room}");
+        fs::remove_file(&filler).expect("a file");
+        // Now there is room for all.
+        let item = items.next().expect("an item");
+        assert!(seen.insert_if_absent(&item).expect("room on the disk"));
+        there.push(item);
+        match room % 3 {
+            0 => {
+                seen.checkpoint().expect("room on the disk");
+                drop(seen);
+            }
+            1 => seen.close().expect("room on the disk"),
+            _ => drop(seen),
+        }
+        // So that the state stays small.
+        if room % 12 == 8 {
+            let seen = open(&path, SyncPolicy::Never).expect("room on the disk");
+            assert_eq!(seen.len(), there.len(), "{room}");
+            seen.clear().expect("room on the disk");
+            there.clear();
+            seen.shrink();
+            seen.close().expect("room on the disk");
+        }
+    }
+    assert!(refused.iter().all(|count| *count > 0) && made > 0, "{refused:?}, {made}");
+    println!("{refused:?} openings, changes and checkpoints were refused");
+    std::process::exit(0);
+}
+
+fn a_full_disk() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let words = ["durable", folder.path().to_str().expect("text"), "full"];
+    if let Some(said) = short::on_small_disk(folder.path(), "24m", &again("", &words)) {
+        println!("    {said}");
+    }
+}
+
 /// The task of a child process.
 pub fn work(task: &[String]) -> ! {
+    if task[2] == "full" {
+        fill_disk(Path::new(&task[1]));
+    }
     let (path, notes) = (Path::new(&task[1]), File::create(&task[2]).expect("a file"));
     let policy = match &*task[3] {
         "each" => SyncPolicy::Each,

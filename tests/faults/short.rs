@@ -9,6 +9,7 @@ use crate::rounds::rounds;
 use crate::scene::{Holds, Scene, both, old_file};
 use crate::strace::watch;
 
+use std::path::Path;
 use std::process::Command;
 
 pub const TESTS: &[(&str, fn())] = &[
@@ -79,28 +80,36 @@ fn limit<K: Kind>() {
     assert_eq!(run.outcome.as_deref(), Some("done"));
 }
 
-/// Saves to a small file system in memory, which only the child sees and which ends with it.
+/// Saves to a small file system in memory.
 fn fill<K: Kind>() {
     let folder = tempfile::tempdir().expect("a folder");
-    let folder = folder.path().to_str().expect("a path in UTF-8");
-    let mount = r#"mount -t tmpfs -o size=8m tmpfs "$0" && exec "$@""#;
-    let process = filling::<K>(folder.as_ref());
-    let mut unshare = Command::new("unshare");
-    unshare.args(["--mount", "--user", "--map-root-user", "sh", "-c"]);
-    let can = unshare.args([mount, folder, "true"]).output();
-    if !can.is_ok_and(|output| output.status.success()) {
+    if let Some(said) = on_small_disk(folder.path(), "8m", &filling::<K>(folder.path())) {
+        println!("    {}: {said}", K::NAME);
+    }
+}
+
+/// Runs a process with a file system in memory at a folder, which only the process sees and which ends with it. Returns
+/// what it said, or `None` if no file system can be mounted here.
+pub fn on_small_disk(folder: &Path, size: &str, process: &Command) -> Option<String> {
+    let folder = folder.to_str().expect("a path in UTF-8");
+    let mount = format!(r#"mount -t tmpfs -o size={size} tmpfs "$0" && exec "$@""#);
+    let alone = || {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--mount", "--user", "--map-root-user", "sh", "-c", &mount, folder]);
+        unshare
+    };
+    if !alone().arg("true").output().is_ok_and(|output| output.status.success()) {
         println!(
             "    SKIPPED: the full disk was not tested, because no file system can be mounted here"
         );
-        return;
+        return None;
     }
-    let mut unshare = Command::new("unshare");
-    unshare.args(["--mount", "--user", "--map-root-user", "sh", "-c", mount, folder]);
+    let mut unshare = alone();
     unshare.arg(process.get_program()).args(process.get_args());
     unshare.envs(process.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let output = unshare.output().expect("unshare");
     let said = String::from_utf8_lossy(&output.stdout);
     let said_too = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}\n{said_too}");
-    println!("    {}: {}", K::NAME, said.trim());
+    Some(said.trim().to_string())
 }

@@ -128,11 +128,13 @@ impl Journal {
         }
         let (page, first) = (space.next, space.first);
         space.next += pages;
-        let words = (page - first) as usize * 2 * PAGE_RECORDS;
+        let at = (page - first) * PAGE_BYTES;
         let mapping = Arc::clone(&space.mapping);
         drop(space);
-        mapping.populate(8 * words, (pages * PAGE_BYTES) as usize);
-        Ok(Chunk { size, place: page * PAGE_RECORDS as u64, mapping, words })
+        mapping.populate(at as usize, (pages * PAGE_BYTES) as usize);
+        let place = page * PAGE_RECORDS as u64;
+        // A mapping has at most 64 MiB.
+        Ok(Chunk { place, mapping, words: (at / 8) as u32, records: (PAGE_RECORDS as u32) << size })
     }
 }
 
@@ -153,19 +155,13 @@ fn allocated(file: &File, first: u64, count: u64) -> io::Result<Mapping> {
 }
 
 struct Chunk {
-    /// Binary logarithm of the number of its pages.
-    size: u32,
     /// Place of its first record in the file.
     place: u64,
     mapping: Arc<Mapping>,
     /// Where it begins in the mapping.
-    words: usize,
-}
-
-impl Chunk {
-    fn records(&self) -> usize {
-        PAGE_RECORDS << self.size
-    }
+    words: u32,
+    /// Number of its records.
+    records: u32,
 }
 
 /// Where a stream continues in a journal.
@@ -176,8 +172,8 @@ pub struct Writer {
     chunks: u64,
     chunk: Option<Chunk>,
     /// The next record of the chunk, and the number of its records.
-    next: usize,
-    end: usize,
+    next: u32,
+    end: u32,
     /// The chunk that follows, if it is reserved.
     spare: Option<Box<Chunk>>,
     /// The number of records.
@@ -205,9 +201,9 @@ impl Writer {
     /// Makes sure that there is a chunk for the records that do not fit into this one.
     #[cold]
     fn reserve_chunk(&mut self, count: usize) -> io::Result<()> {
-        let missing = count - (self.end - self.next);
+        let missing = count - (self.end - self.next) as usize;
         // One is for the beginning of the chunk.
-        if self.spare.as_ref().is_none_or(|spare| spare.records() < missing + 1) {
+        if self.spare.as_ref().is_none_or(|spare| (spare.records as usize) < missing + 1) {
             let pages = (missing + 1).div_ceil(PAGE_RECORDS).next_power_of_two();
             let size = (self.chunks.min(MAX_CHUNK.into()) as u32).max(pages.ilog2());
             self.spare = Some(Box::new(self.journal.chunk(size)?));
@@ -220,8 +216,9 @@ impl Writer {
     fn go_on(&mut self) {
         debug_assert!(self.spare.is_some(), "a record that was not reserved");
         let Some(chunk) = self.spare.take() else { return };
-        let about = u64::from(self.stream) | u64::from(chunk.size) << 8 | self.chunks << 16;
-        (self.next, self.end, self.chunk) = (0, chunk.records(), Some(*chunk));
+        let size = (chunk.records / PAGE_RECORDS as u32).ilog2();
+        let about = u64::from(self.stream) | u64::from(size) << 8 | self.chunks << 16;
+        (self.next, self.end, self.chunk) = (0, chunk.records, Some(*chunk));
         self.put(about, CHUNK);
         self.chunks += 1;
     }
@@ -230,7 +227,7 @@ impl Writer {
     fn put(&mut self, word: u64, what: u64) {
         let Some(Chunk { place, mapping, words, .. }) = &self.chunk else { return };
         let place = place + self.next as u64;
-        let at = words + 2 * self.next;
+        let at = (words + 2 * self.next) as usize;
         let [first, second] = [at, at + 1].map(|at| &mapping.words()[at]);
         first.store(word.to_le(), Ordering::Relaxed);
         second.store(sealed(self.journal.key, place, word, what).to_le(), Ordering::Release);
@@ -248,7 +245,11 @@ impl Sink for Writer {
     #[inline]
     fn reserve(&mut self, count: usize) -> io::Result<()> {
         // And one that says what they follow.
-        if self.end - self.next < count + 1 { self.reserve_chunk(count + 1) } else { Ok(()) }
+        if ((self.end - self.next) as usize) < count + 1 {
+            self.reserve_chunk(count + 1)
+        } else {
+            Ok(())
+        }
     }
 
     #[inline]

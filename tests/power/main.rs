@@ -1,0 +1,162 @@
+//! What a power failure may leave of a durable filter that threads change.
+//!
+//! The program has its own `fsync`, `fdatasync`, `rename` and `unlink`, which the standard library calls. So it knows
+//! which bytes of which files, and which names, a disk has to have: those of the last sync. An *image* has these, and any
+//! part of what was written since, by sectors, and of the names that were changed since. It is opened as after a power
+//! failure, and must have every change that was answered and synced, and none that was not begun.
+#![cfg(all(target_os = "linux", feature = "durable"))]
+
+#[path = "../common/history.rs"]
+mod history;
+#[path = "../common/rounds.rs"]
+mod rounds;
+
+mod disk;
+
+use disk::{Disk, Image};
+use history::{Crew, History, Kind, THREADS, notes_of};
+use koel::SyncPolicy;
+use rounds::{chosen_rounds, chosen_seed, rounds};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Images of a filter between two openings, and openings of a filter.
+const IMAGES: u64 = 12;
+const GENERATIONS: u64 = 4;
+
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (x ^ (x >> 31)) % end
+    }
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder")
+}
+
+fn notes(folder: &Path) -> Vec<PathBuf> {
+    (0..THREADS).map(|thread| notes_of(folder, thread)).collect()
+}
+
+fn lengths(notes: &[PathBuf]) -> Vec<usize> {
+    notes.iter().map(|path| path.metadata().map_or(0, |about| about.len() as usize)).collect()
+}
+
+#[test]
+fn a_power_failure_takes_nothing_that_was_synced() {
+    let (images, base) = (chosen_rounds(rounds(150, 20_000)), chosen_seed());
+    let (mut made, mut events, mut number) = (0, 0, base);
+    while made < images {
+        let (of_filter, changes) = live(number, images - made);
+        (made, events, number) = (made + of_filter, events + changes, number + 1);
+    }
+    println!("{made} images of {} filters, {events} changes", number - base);
+}
+
+/// Lets a filter live through some power failures. Returns how many images were checked, and how many changes they had.
+fn live(number: u64, most: u64) -> (u64, usize) {
+    let mut random = Random(number);
+    let kind = Kind::of(number);
+    let policy = match number / 8 % 3 {
+        0 => SyncPolicy::Each,
+        1 => SyncPolicy::Every(Duration::from_millis(3)),
+        _ => SyncPolicy::Never,
+    };
+    let (mut base, mut place) = (History::default(), folder());
+    let (mut made, mut changes) = (0, 0);
+    for generation in 0..GENERATIONS {
+        let own_notes = folder();
+        let paths = notes(own_notes.path());
+        Disk::insert(place.path());
+        let told =
+            format!("KOEL_SEED={number}, opened {generation} times before, {kind:?}, {policy:?}");
+        let seen = kind
+            .open(&place.path().join("seen.koel"), policy)
+            .unwrap_or_else(|error| panic!("{told}: {error}"));
+        let crew = Crew::new(&seen, kind, number << 8 | generation, generation);
+        let mut next = None;
+        std::thread::scope(|scope| {
+            let _stop = crew.stop_at_end();
+            for thread in 0..THREADS {
+                let (crew, path) = (&crew, &paths[thread as usize]);
+                scope.spawn(move || crew.work(thread, path, 4_000));
+            }
+            let (crew, mut random_too) = (&crew, Random(number ^ 1 << 40 ^ generation));
+            scope.spawn(move || {
+                while !crew.stop.load(SeqCst) {
+                    std::thread::sleep(Duration::from_micros(random_too.below(12_000)));
+                    match random_too.below(4) {
+                        0 => drop(crew.seen.fail_checkpoint(random_too.below(100_000))),
+                        _ => crew.seen.checkpoint().expect("a checkpoint"),
+                    }
+                }
+            });
+            let mut synced = vec![0; paths.len()];
+            for image in 0..IMAGES.min(most - made) {
+                std::thread::sleep(Duration::from_micros(random.below(4_000)));
+                if policy != SyncPolicy::Each && random.below(2) == 0 {
+                    let before = lengths(&paths);
+                    crew.seen.sync().expect("a sync");
+                    synced = before;
+                    std::thread::sleep(Duration::from_micros(random.below(2_000)));
+                }
+                let (left, answered) = Disk::fail(&mut random, || match policy {
+                    SyncPolicy::Each => lengths(&paths),
+                    _ => synced.clone(),
+                });
+                let mut history = base.clone();
+                for (path, answered) in paths.iter().zip(answered) {
+                    history.add(&std::fs::read(path).unwrap_or_default(), answered);
+                }
+                changes += history.events();
+                let told = format!("{told}, image {image}");
+                next = Some(opened(left, history, kind, generation, &told, &mut random));
+                made += 1;
+            }
+        });
+        Disk::remove();
+        drop(seen);
+        let Some((folder, history)) = next else { break };
+        (place, base) = (folder, history);
+    }
+    (made, changes)
+}
+
+/// Opens what a power failure has left, and checks it.
+fn opened(
+    image: Image,
+    mut history: History,
+    kind: Kind,
+    generation: u64,
+    told: &str,
+    random: &mut Random,
+) -> (TempDir, History) {
+    let place = folder();
+    image.write(place.path());
+    let open = || kind.open(&place.path().join("seen.koel"), SyncPolicy::Never);
+    let check = |history: &History| -> Result<u64, String> {
+        let seen = open().map_err(|error| error.to_string())?;
+        history.check(&seen, kind)?;
+        Ok(seen.filter().present_tick().unwrap_or(0))
+    };
+    let fail = |error: String| -> ! {
+        let kept = folder();
+        image.write(kept.path());
+        panic!("{told}, {}, in {}: {error}", image.about, kept.keep().display());
+    };
+    let tick = check(&history).unwrap_or_else(|error| fail(error));
+    history.end_process(generation, tick, kind);
+    // What was there once is there again.
+    if random.below(4) == 0 {
+        check(&history).unwrap_or_else(|error| fail(format!("opened again: {error}")));
+    }
+    (place, history)
+}

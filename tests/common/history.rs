@@ -9,8 +9,8 @@
 //! There are three groups of items:
 //!
 //! * the *own* items of each thread: the answers say exactly what must be there;
-//! * *shared* items that all threads add if they are absent, and remove. There is one winner: no more adds than removals
-//!   and one;
+//! * *shared* items that all threads add if they are absent, and remove. There is one winner: between two adds that were
+//!   answered with `true`, the item has gone;
 //! * items of which all threads add *copies*, and remove them.
 
 #![allow(dead_code)]
@@ -94,7 +94,7 @@ enum Answer {
 
 const ANSWERS: [Answer; 3] = [Answer::No, Answer::Yes, Answer::Refused];
 
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -105,7 +105,7 @@ impl Random {
         x ^ (x >> 31)
     }
 
-    fn below(&mut self, end: u64) -> u64 {
+    pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 }
@@ -200,7 +200,9 @@ impl<'a> Crew<'a> {
         let item = |random: &mut Random| match group {
             0 => thread << 32 | random.below(self.kind.items),
             COPIES => COPIES | random.below(8),
-            _ => SHARED | random.below(32),
+            // All threads mostly change the same one at the same time.
+            _ if random.below(4) > 0 => SHARED | ((self.clock.load(SeqCst) >> 5) % 12),
+            _ => SHARED | random.below(12),
         };
         let count = if random.below(4) == 0 { 1 + random.below(self.kind.batch) } else { 1 };
         let mut items: Vec<u64> = (0..count).map(|_| item(random)).collect();
@@ -351,9 +353,11 @@ impl History {
         }
         self.ticks = [tick; 2];
         // What has no consequences any more.
-        let at = self.at(tick, kind);
+        let at = At { clears: &[], ..self.at(tick, kind) };
+        let (last_clear, clears) = (at.last_clear, std::mem::take(&mut self.clears));
+        self.clears = clears.into_iter().filter(|clear| clear.end >= last_clear).collect();
         self.items.retain(|item, events| {
-            events.retain(|event| !at.is_cleared(event));
+            events.retain(|event| event.end >= last_clear);
             if *item < SHARED {
                 let is_last = |event: &Event| match (event.operation, event.answer) {
                     (Remove, Some(_)) | (InsertOrRefresh, Some(Answer::Yes | Answer::No)) => true,
@@ -365,11 +369,11 @@ impl History {
         });
     }
 
-    fn at(&self, now: u64, kind: Kind) -> At {
+    fn at(&self, now: u64, kind: Kind) -> At<'_> {
         let sure = self.clears.iter().filter(|clear| clear.answer.is_some());
         let last_clear = sure.map(|clear| clear.begin).max().unwrap_or(0);
         let last_end = self.clears.iter().map(|clear| clear.end).max().unwrap_or(0);
-        At { now, forgets: kind.forgets, last_clear, last_end }
+        At { clears: &self.clears, now, forgets: kind.forgets, last_clear, last_end }
     }
 
     /// Checks a filter that was opened after a failure. Returns an error that says what is wrong.
@@ -427,7 +431,8 @@ impl History {
 }
 
 /// The moment of a check.
-struct At {
+struct At<'a> {
+    clears: &'a [Event],
     now: u64,
     forgets: bool,
     /// When the last clear began that was made for certain, and when the last ended that may have been made.
@@ -435,7 +440,7 @@ struct At {
     last_end: u64,
 }
 
-impl At {
+impl At<'_> {
     /// Whether a clear came after an event for certain.
     fn is_cleared(&self, event: &Event) -> bool {
         event.end < self.last_clear
@@ -516,22 +521,34 @@ impl At {
         (sure_adds.saturating_sub(removals), adds.saturating_sub(sure_removals))
     }
 
-    /// Whether no more adds have won than removals and one, as far as that is certain.
+    /// Whether between any two adds that have won, the item may have gone.
     fn has_one_winner(&self, events: &[Event]) -> bool {
-        let is_won = |event: &&Event| {
-            event.operation != Remove
-                && event.operation != Refresh
+        let has_won = |event: &&Event| {
+            matches!(event.operation, InsertIfAbsent | InsertOrRefresh)
                 && event.answer == Some(Answer::Yes)
         };
-        // After the last clear, and while nothing can have expired.
-        let counts = |event: &&Event| {
-            !self.may_be_cleared(event)
-                && (!self.forgets || self.now <= event.ticks[0] + REMEMBERED)
+        let mut wins: Vec<&Event> = events.iter().filter(has_won).collect();
+        wins.sort_unstable_by_key(|event| event.begin);
+        let may_remove = |event: &&Event| {
+            let is_removal = event.operation == Remove && event.answer != Some(Answer::No);
+            is_removal || event.operation == Clear
         };
-        let wins = events.iter().filter(is_won).filter(counts).count();
-        let removals = events.iter().filter(|event| {
-            event.operation == Remove && event.answer != Some(Answer::No) && !self.is_cleared(event)
-        });
-        wins <= removals.count() + 1
+        let all = events.iter().chain(self.clears).filter(may_remove);
+        let mut removals: Vec<[u64; 2]> = all.map(|event| [event.begin, event.end]).collect();
+        removals.sort_unstable();
+        let mut latest = 0;
+        for [_, end] in &mut removals {
+            latest = latest.max(*end);
+            *end = latest;
+        }
+        wins.windows(2).all(|pair| {
+            let [one, other] = pair else { return true };
+            let before_end =
+                removals.partition_point(|[begin, _]| *begin <= one.end.max(other.end));
+            let may_be_removed =
+                removals[..before_end].last().is_some_and(|[_, end]| *end >= one.begin);
+            let may_expire = self.forgets && other.ticks[1] > one.ticks[0] + REMEMBERED;
+            may_be_removed || may_expire
+        })
     }
 }

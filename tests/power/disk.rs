@@ -1,6 +1,6 @@
 //! A disk that has only what was synced.
 
-use crate::Random;
+use crate::history::Random;
 use libc::{c_char, c_int};
 use std::collections::BTreeMap;
 use std::fs::{self, File};

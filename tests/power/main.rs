@@ -14,7 +14,7 @@ mod rounds;
 mod disk;
 
 use disk::{Disk, Image};
-use history::{Crew, History, Kind, THREADS, notes_of};
+use history::{Crew, History, Kind, Random, THREADS, notes_of};
 use koel::SyncPolicy;
 use rounds::{chosen_rounds, chosen_seed, rounds};
 use std::path::{Path, PathBuf};
@@ -25,18 +25,6 @@ use tempfile::TempDir;
 /// Images of a filter between two openings, and openings of a filter.
 const IMAGES: u64 = 12;
 const GENERATIONS: u64 = 4;
-
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (x ^ (x >> 31)) % end
-    }
-}
 
 fn folder() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder")

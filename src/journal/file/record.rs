@@ -6,7 +6,7 @@ use crate::journal::streams::Change;
 pub const PAGE_BYTES: u64 = 4 << 10;
 pub const PAGE_RECORDS: usize = PAGE_BYTES as usize / 16;
 
-/// Binary logarithm of the number of pages in the longest chunk, of 64 KiB. Longer ones were not faster.
+/// Binary logarithm of the number of pages in the longest chunk: 64 KiB.
 pub const MAX_CHUNK: u32 = 4;
 
 /// What happened in the first record of a chunk.

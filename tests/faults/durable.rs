@@ -11,7 +11,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub const TESTS: &[(&str, fn())] = &[
     ("whatever_fails_no_answer_of_a_durable_filter_is_lost", whatever_fails),
@@ -24,6 +24,9 @@ const NAME: &str = "seen.koel";
 
 /// What an earlier process has added, and had no time to put into the state.
 const EARLIER: Range<u64> = 1_000..1_020;
+
+/// Bytes of a journal without changes.
+const EMPTY_JOURNAL: u64 = 4 << 10;
 
 fn open(path: &Path, policy: SyncPolicy) -> Result<DurableFilter, DurableError> {
     let builder = ConcurrentCuckooFilter::builder().hasher(StableHash::with_seed(7));
@@ -66,6 +69,15 @@ fn step(seen: &DurableFilter, notes: &mut Notes, adds: Range<u64>, removes: Rang
         }
     }
     said
+}
+
+/// Waits until the filter's thread has put the journal of the earlier process into the state, so that the system calls of
+/// this thread do not depend on which of them is faster.
+fn await_checkpoint(seen: &DurableFilter) {
+    let until = Instant::now() + Duration::from_secs(5);
+    while seen.journal_bytes() > EMPTY_JOURNAL && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 fn told(what: &str, result: Result<(), DurableError>) -> String {
@@ -189,6 +201,7 @@ pub fn work(task: &[String]) -> ! {
         }
         Ok(seen) => {
             let mut said = String::from("open");
+            await_checkpoint(&seen);
             said += &step(&seen, &mut notes, 0..10, 1_000..1_002);
             said += &told("checkpoint", seen.checkpoint());
             said += &step(&seen, &mut notes, 10..20, 0..5);

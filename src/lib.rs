@@ -69,13 +69,29 @@
 //!   changed (of a batch, other items may be in). koel itself panics on no input, except for
 //!   `with_capacity` beyond memory and slices of different lengths.
 //! * **Batches are loops.** A `_many` method returns what a loop over the single method would have
-//!   returned.
+//!   returned. (A batch during which a tick begins may go on as before it.)
 //!
 //! A filter that [grows](ConcurrentCuckooFilter#growth) promises the same while it does so, with more items than its
 //! capacity for as long as there is memory. It refuses an item only for the item's own copies, for memory, or for its
 //! limit, and never for other items, unless someone who knows the hasher's keys
 //! [chose](ConcurrentCuckooFilter#when-it-returns-full) them. (A filter of fixed size also refuses items whose buckets
 //! are full of copies of others.) A refused insert may still have grown the filter.
+//!
+//! # Consistency
+//!
+//! All methods take `&self`, and may be called by any number of threads at once.
+//!
+//! * **Operations on one item are linearizable**: each takes effect at one moment between its call and its return. An
+//!   operation sees every operation on its item that happened before it, by whatever synchronisation your threads use. A
+//!   thread that finds an item also sees everything that the inserting thread did before the insert.
+//! * **Operations on different items have no common order.** Two threads that each insert an item, and then look for the
+//!   other thread's item, may both miss it.
+//! * **A batch is not atomic.** Other threads see a loop in an unspecified order.
+//! * **What goes through the whole filter is no snapshot.** `len`, `stats`, `clear`, `save`, `try_clone`, pieces and
+//!   `union` visit one part after another. They meet every item that was there before they began and stays. They may or
+//!   may not meet what other threads insert and remove meanwhile. When nothing else runs, they are exact.
+//! * **A tick takes effect at once** for operations that change, count or date an item. Until it has passed, `contains`
+//!   and figures of the whole filter may still meet items that expire.
 //!
 //! koel is not lock-free: [which operations wait, and for what](guide::progress).
 //!

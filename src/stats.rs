@@ -99,12 +99,13 @@ impl Stats {
     fn write_growth(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Stats { splits, directory_depth, growth, expected_growth, .. } = self;
         writeln!(f, "after growing {expected_growth} times as large")?;
-        write!(
-            f,
-            "grown {growth:.1} times as large by {}, directory of {}",
-            Counted(*splits, "split"),
-            Counted(*directory_depth as usize, "bit"),
-        )?;
+        match *splits {
+            0 => f.write_str("not grown yet")?,
+            splits => {
+                write!(f, "grown {growth:.1} times as large by {}", Counted(splits, "split"))?
+            }
+        }
+        write!(f, ", directory of {}", Counted(*directory_depth as usize, "bit"))?;
         if growth > expected_growth {
             f.write_str(": more than expected")?;
         }

@@ -88,7 +88,7 @@ pub(crate) use on_shards;
 /// passed as a value may not be inlined.)
 macro_rules! perform {
     ($kind:expr, $operation:ident -> $answer:ty, $locate:ident, $hash:expr) => {{
-        // Wide buckets are rare, and their code would take registers from the rest.
+        // Apart, because the code for wide buckets would take registers from the rest.
         #[inline(never)]
         fn in_wide<S: Shards>(shards: &S, hash: Mixed) -> $answer {
             shards.$operation(shards.$locate(hash))

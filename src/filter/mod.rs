@@ -6,14 +6,22 @@
 //! * `union` merges another filter into this one.
 //! * `files` saves and loads filters, and `pieces` sends and receives filters in pieces.
 
-pub mod batch;
+// In the order in which the documentation lists their methods.
 pub mod builder;
-mod files;
-mod growth;
+
 mod operations;
-pub mod pieces;
+
+pub mod batch;
+
 mod time;
+
+mod growth;
+
 mod union;
+
+mod files;
+
+pub mod pieces;
 
 use crate::backend::Backend;
 use crate::error::{BuildError, Reason};
@@ -69,18 +77,6 @@ use std::panic::RefUnwindSafe;
 /// of items in one filter, insert `(kind, item)`.
 ///
 /// In the place of an item, its hash can be passed, as [`Prehashed`](crate::Prehashed).
-///
-/// # Threads and consistency
-///
-/// An operation sees every operation that happened before it, by whatever synchronisation your
-/// threads use. Each change is made under the lock of the segment that it changes, and a decision
-/// that depends on both buckets of an item is made under the locks of both their segments. A thread that finds an
-/// item also sees everything that the inserting thread did before the insert.
-///
-/// There is no common order of operations on different items: two threads that each insert an item,
-/// and then look for the other thread's item, may both miss it. [`len`](Self::len),
-/// [`stats`](Self::stats) and [`clear`](Self::clear) go through all items, and are exact when
-/// nothing else runs.
 ///
 /// # Locks
 ///

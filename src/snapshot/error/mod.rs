@@ -300,6 +300,7 @@ impl SnapshotError {
     ///
     /// let error = ConcurrentCuckooFilter::<StableHash>::load("/").unwrap_err();
     /// assert_eq!(error.io_error().map(io::Error::kind), Some(io::ErrorKind::IsADirectory));
+    /// assert!(std::error::Error::source(&error).is_some());
     /// ```
     pub fn io_error(&self) -> Option<&io::Error> {
         match &*self.reason {
@@ -348,5 +349,9 @@ impl fmt::Display for SnapshotError {
     }
 }
 
-// The error has no `source`, because its text already includes the system's error.
-impl Error for SnapshotError {}
+impl Error for SnapshotError {
+    /// Returns the system's error, if there is one.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.io_error().map(|error| error as _)
+    }
+}

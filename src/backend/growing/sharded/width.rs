@@ -149,7 +149,7 @@ impl SweepTarget for AnySharded {
     }
 
     fn begin(&self, set: impl FnOnce() -> Option<Moment>) {
-        set();
+        on_width!(self, shards => shards.begin(set));
     }
 
     fn segments(&self) -> usize {

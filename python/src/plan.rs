@@ -20,8 +20,11 @@ pub const DEFAULT_RATE: f64 = 1e-6;
 /// Little enough to begin with a list.
 const FIRST_CAPACITY: usize = 10_000;
 
-/// The growth up to which the rate stays below what was asked for: some 200 million items.
+/// The growth up to which the rate stays below the default rate: some 200 million items.
 const EXPECTED_GROWTH: f64 = 8_192.0;
+
+/// The same for another rate. At a higher one, fingerprints are too short for more.
+const EXPECTED_GROWTH_OF_RATE: f64 = 256.0;
 
 /// The same, if items are forgotten: ages take up to 6 of the bits that growth would take.
 const EXPECTED_GROWTH_OF_WINDOW: f64 = 128.0;
@@ -39,7 +42,8 @@ impl Plan {
         let growth = match (self.capacity, self.remembers) {
             (Some(_), _) => EXPECTED_GROWTH_OF_KNOWN,
             (None, Some(_)) => EXPECTED_GROWTH_OF_WINDOW,
-            (None, None) => EXPECTED_GROWTH,
+            (None, None) if self.rate == DEFAULT_RATE => EXPECTED_GROWTH,
+            (None, None) => EXPECTED_GROWTH_OF_RATE,
         };
         let window = self.remembers.map(Window::of_seconds);
         let hasher = self.seed.map_or_else(StableHash::random, StableHash::with_seed);

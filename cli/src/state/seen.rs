@@ -26,9 +26,12 @@ const FIRST_CAPACITY: u64 = 10_000;
 const MAX_GUESSED: u64 = 10_000_000;
 const BYTES_OF_LINE: u64 = 64;
 
-/// The growth of a filter up to which its rate stays below the rate asked for: some 200 million lines. At the default
-/// rate, more would take longer fingerprints.
+/// The growth of a filter up to which its rate stays below the default rate: some 200 million lines. More would take
+/// longer fingerprints.
 const EXPECTED_GROWTH: f64 = 8_192.0;
+
+/// The same for a rate that was asked for. At a higher rate, fingerprints are too short for more.
+const EXPECTED_GROWTH_OF_RATE: f64 = 256.0;
 
 /// The same, if lines are forgotten: ages take up to 6 of the bits that growth would take.
 const EXPECTED_GROWTH_OF_WINDOW: f64 = 128.0;
@@ -54,10 +57,11 @@ impl Making {
     /// Builds an empty filter for an input of `bytes` bytes.
     pub fn build_for(&self, bytes: u64) -> Result<Seen, Failure> {
         let guess = (bytes / BYTES_OF_LINE / 2).clamp(FIRST_CAPACITY, MAX_GUESSED);
+        let growth = self.rate.map_or(EXPECTED_GROWTH, |_| EXPECTED_GROWTH_OF_RATE);
         match self.capacity {
             // With a memory limit, the guess could exceed it.
-            None if self.max_memory.is_none() => self.build_with(guess, EXPECTED_GROWTH),
-            None => self.build_with(FIRST_CAPACITY, EXPECTED_GROWTH),
+            None if self.max_memory.is_none() => self.build_with(guess, growth),
+            None => self.build_with(FIRST_CAPACITY, growth),
             Some(lines) => self.build_with(lines.max(1), EXPECTED_GROWTH_OF_KNOWN),
         }
     }

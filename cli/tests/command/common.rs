@@ -108,7 +108,7 @@ impl Place {
     /// the tests do not depend on chance.
     pub fn make_state(&self, name: &str) {
         let builder = ConcurrentCuckooFilter::builder().capacity(10_000).false_positive_rate(1e-6);
-        let builder = builder.hasher(StableHash::with_seed(7)).growing().expected_growth(5e6);
+        let builder = builder.hasher(StableHash::with_seed(7)).growing().expected_growth(8_192.0);
         builder.build().expect("a filter").save(self.path(name)).expect("a state");
     }
 

@@ -38,7 +38,7 @@ fn each_line_is_written_once() {
     let place = Place::new();
     let input = input();
     for threads in &[8, 1, 2][..rounds(1, 3)] {
-        let words = format!("dedup --lossless --rate 0.3 --json --threads {threads}");
+        let words = format!("dedup --lossless --rate 0.3 --capacity 10000 --json --threads {threads}");
         let ran = place.koel_on(&words, &input);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         assert_all(&ran.stdout, &words);
@@ -54,7 +54,7 @@ fn each_line_is_written_once() {
 #[test]
 fn what_is_recovered_comes_last_and_in_order() {
     let place = Place::new();
-    let ran = place.koel_on("dedup --lossless --rate 0.3 --json", &numbered(0..DIFFERENT));
+    let ran = place.koel_on("dedup --lossless --rate 0.3 --capacity 10000 --json", &numbered(0..DIFFERENT));
     let recovered = json(&ran)["recovered"].as_u64().unwrap() as usize;
     let lines = lines_of(&ran.stdout);
     let number = |line: &[u8]| -> u32 {
@@ -72,7 +72,7 @@ fn a_file_is_read_again_and_gets_what_is_missing() {
     place.write("in", input());
     // The previous contents do not count as written.
     place.write("out", numbered(0..DIFFERENT));
-    let ran = place.koel("dedup --json --lossless --rate 0.3 --output out in");
+    let ran = place.koel("dedup --json --lossless --rate 0.3 --capacity 10000 --output out in");
     assert_eq!((ran.code, ran.stdout.len()), (Some(0), 0), "{}", ran.stderr);
     assert!(json(&ran)["recovered"].as_u64() > Some(0), "{}", ran.stderr);
     assert_all(&place.read("out"), "the file");
@@ -85,10 +85,10 @@ fn counts_are_exact() {
     for (options, expected) in
         [("", DIFFERENT as usize), ("--repeated", lines_in() - DIFFERENT as usize)]
     {
-        let ran = place.koel_on(&format!("dedup --lossless --rate 0.3 --count {options}"), &input);
+        let ran = place.koel_on(&format!("dedup --lossless --rate 0.3 --capacity 10000 --count {options}"), &input);
         assert_eq!(String::from_utf8(ran.stdout).unwrap(), format!("{expected}\n"), "{options}");
     }
-    place.koel_on("dedup --lossless --rate 0.3 --count --output out", &input);
+    place.koel_on("dedup --lossless --rate 0.3 --capacity 10000 --count --output out", &input);
     assert_eq!(place.read("out"), format!("{DIFFERENT}\n").as_bytes());
 }
 
@@ -100,7 +100,7 @@ fn repeated_lines_are_exact_too() {
     let last = [expected.pop().unwrap(), b"\n"].concat();
     expected.push(&last);
     for output in ["", "--output out"] {
-        let words = format!("dedup --lossless --rate 0.3 --repeated {output}");
+        let words = format!("dedup --lossless --rate 0.3 --capacity 10000 --repeated {output}");
         let ran = place.koel_on(&words, &input);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         let written = if output.is_empty() { ran.stdout } else { place.read("out") };
@@ -121,7 +121,7 @@ fn lines_end_in_zero_bytes_in_the_second_pass_too() {
     let place = Place::new();
     let zeros: Vec<u8> =
         numbered(0..20_000).iter().map(|byte| if *byte == b'\n' { 0 } else { *byte }).collect();
-    let ran = place.koel_on("dedup --lossless --rate 0.3 --zero", &[&zeros[..], &zeros].concat());
+    let ran = place.koel_on("dedup --lossless --rate 0.3 --capacity 10000 --zero", &[&zeros[..], &zeros].concat());
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let set = |text: &[u8]| -> HashSet<Vec<u8>> {
         text.split_inclusive(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
@@ -137,7 +137,7 @@ fn urls_are_compared_as_urls_in_the_second_pass() {
         (0..20_000).flat_map(|page| format!("http://{host}/{page}\n").into_bytes()).collect()
     };
     let input = [urls("a.example"), urls("A.EXAMPLE:80")].concat();
-    let ran = place.koel_on("dedup --lossless --rate 0.3 --url --count", &input);
+    let ran = place.koel_on("dedup --lossless --rate 0.3 --capacity 10000 --url --count", &input);
     assert_eq!(ran.stdout, b"20000\n", "{}", ran.stderr);
 }
 

@@ -171,7 +171,7 @@ fn lines_that_are_due_go_first() {
     let window = Window::of_seconds(28 * 86_400);
     let builder = ConcurrentCuckooFilter::builder().capacity(10_000).false_positive_rate(1e-6);
     let builder = builder.hasher(StableHash::with_seed(7)).remembers(window.ticks());
-    let filter = builder.growing().expected_growth(1e6).build().expect("a filter");
+    let filter = builder.growing().expected_growth(128.0).build().expect("a filter");
     let present = window.number_now();
     filter.tick_to(present - 17);
     let insert = |lines: std::ops::Range<u32>| {

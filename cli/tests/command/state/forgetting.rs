@@ -25,7 +25,7 @@ fn now() -> u64 {
 fn filter() -> ConcurrentCuckooFilter<StableHash> {
     let builder = ConcurrentCuckooFilter::builder().capacity(10_000).false_positive_rate(1e-6);
     let builder = builder.hasher(StableHash::with_seed(7)).remembers(TICKS);
-    builder.growing().expected_growth(1e6).build().expect("a filter")
+    builder.growing().expected_growth(128.0).build().expect("a filter")
 }
 
 /// Makes a state of these lines, which were seen so many ticks ago, the oldest first.

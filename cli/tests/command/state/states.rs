@@ -221,7 +221,7 @@ fn info_describes_a_state() {
     assert_eq!(names, expected);
     assert_eq!((&info["state"], &info["items"]), (&"seen.koel".into(), &20_345.into()));
     assert_eq!(info["file_bytes"].as_u64(), Some(place.read("seen.koel").len() as u64));
-    assert_eq!((&info["capacity"], &info["expected_growth"]), (&10_000.into(), &5e6.into()));
+    assert_eq!((&info["capacity"], &info["expected_growth"]), (&10_000.into(), &8_192.0.into()));
     assert_eq!((&info["compares"], &info["grows"]), (&"lines, byte by byte".into(), &true.into()));
     let between = |name: &str, low: f64, high: f64| {
         let number = info[name].as_f64().unwrap();

@@ -50,30 +50,28 @@ pub fn union_with(backend: &Backend, other: &Backend) -> Result<usize, Reason> {
     }
 }
 
-/// Checks that the filters have the same kind, layout and size.
+/// Checks that the filters have the same kind, window, size and layout.
 pub fn check(backend: &Backend, other: &Backend) -> Result<(), Reason> {
     let plans = [backend.plan(), other.plan()];
     let [one, other] = plans.each_ref().map(|plan| plan.geometry().numbers());
-    let is_one_size = match &plans {
+    let (is_one_size, is_one_layout) = match &plans {
         // Different roots divide the hashes at different places, so the entries of one filter fit no shard of
         // the other. The roots of the plans are compared, since a list has no shards yet.
-        [Plan::Growing(one), Plan::Growing(other)] => one.roots() == other.roots(),
-        _ => one == other,
-    };
-    let divides_alike = match &plans {
-        [Plan::Growing(one), Plan::Growing(other)] => {
-            one.shrinking::<false>().suffix_bits() == other.shrinking::<false>().suffix_bits()
+        [Plan::Growing(first), Plan::Growing(second)] => {
+            let [mine, theirs] =
+                [first, second].map(|plan| plan.shrinking::<false>().suffix_bits());
+            (first.roots() == second.roots(), one.lanes == other.lanes && mine == theirs)
         }
-        _ => true,
+        _ => (one.lanes != other.lanes || one == other, one.lanes == other.lanes),
     };
     let different = if plans[0].grows() != plans[1].grows() {
         Different::Kind
     } else if one.lanes.remembers() != other.lanes.remembers() {
         Different::Window
-    } else if one.lanes != other.lanes || !divides_alike {
-        Different::Layout
     } else if !is_one_size {
         Different::Size
+    } else if !is_one_layout {
+        Different::Layout
     } else {
         return Ok(());
     };

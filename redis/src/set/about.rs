@@ -26,7 +26,7 @@ pub struct About {
 }
 
 /// A growing set keeps its rate up to this number of items.
-const EXPECTED_ITEMS: f64 = (1u64 << 21) as f64;
+const EXPECTED_ITEMS: f64 = (1u64 << 22) as f64;
 
 /// What the first shard of a growing filter has room for, at least. Its growth counts from there.
 const FIRST_ITEMS: f64 = 32_768.0;

@@ -78,7 +78,8 @@ fn fields_are_compared_in_the_second_pass_too() {
     };
     let (first, second) = (lines("a"), lines("b"));
     for output in ["", "--output out"] {
-        let words = format!("dedup --lossless --rate 0.3 --capacity 10000 --field 2 --json {output}");
+        let words =
+            format!("dedup --lossless --rate 0.3 --capacity 10000 --field 2 --json {output}");
         let ran = place.koel_on(&words, &[&first[..], &second].concat());
         assert!(json(&ran)["recovered"].as_u64().unwrap() > 10, "{}", ran.stderr);
         let written = if output.is_empty() { ran.stdout } else { place.read("out") };

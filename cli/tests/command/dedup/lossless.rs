@@ -38,7 +38,8 @@ fn each_line_is_written_once() {
     let place = Place::new();
     let input = input();
     for threads in &[8, 1, 2][..rounds(1, 3)] {
-        let words = format!("dedup --lossless --rate 0.3 --capacity 10000 --json --threads {threads}");
+        let words =
+            format!("dedup --lossless --rate 0.3 --capacity 10000 --json --threads {threads}");
         let ran = place.koel_on(&words, &input);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         assert_all(&ran.stdout, &words);
@@ -54,7 +55,8 @@ fn each_line_is_written_once() {
 #[test]
 fn what_is_recovered_comes_last_and_in_order() {
     let place = Place::new();
-    let ran = place.koel_on("dedup --lossless --rate 0.3 --capacity 10000 --json", &numbered(0..DIFFERENT));
+    let ran = place
+        .koel_on("dedup --lossless --rate 0.3 --capacity 10000 --json", &numbered(0..DIFFERENT));
     let recovered = json(&ran)["recovered"].as_u64().unwrap() as usize;
     let lines = lines_of(&ran.stdout);
     let number = |line: &[u8]| -> u32 {
@@ -85,7 +87,10 @@ fn counts_are_exact() {
     for (options, expected) in
         [("", DIFFERENT as usize), ("--repeated", lines_in() - DIFFERENT as usize)]
     {
-        let ran = place.koel_on(&format!("dedup --lossless --rate 0.3 --capacity 10000 --count {options}"), &input);
+        let ran = place.koel_on(
+            &format!("dedup --lossless --rate 0.3 --capacity 10000 --count {options}"),
+            &input,
+        );
         assert_eq!(String::from_utf8(ran.stdout).unwrap(), format!("{expected}\n"), "{options}");
     }
     place.koel_on("dedup --lossless --rate 0.3 --capacity 10000 --count --output out", &input);
@@ -121,7 +126,10 @@ fn lines_end_in_zero_bytes_in_the_second_pass_too() {
     let place = Place::new();
     let zeros: Vec<u8> =
         numbered(0..20_000).iter().map(|byte| if *byte == b'\n' { 0 } else { *byte }).collect();
-    let ran = place.koel_on("dedup --lossless --rate 0.3 --capacity 10000 --zero", &[&zeros[..], &zeros].concat());
+    let ran = place.koel_on(
+        "dedup --lossless --rate 0.3 --capacity 10000 --zero",
+        &[&zeros[..], &zeros].concat(),
+    );
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let set = |text: &[u8]| -> HashSet<Vec<u8>> {
         text.split_inclusive(|byte| *byte == 0).map(<[u8]>::to_vec).collect()

@@ -80,7 +80,7 @@ use crate::filter::ConcurrentCuckooFilter;
 ///
 /// An insert returns [`Full`](crate::Full) if there is no memory, or if the filter would exceed its
 /// [limit](crate::Builder::max_bytes), or if it has as many copies of this item as it takes: as many as a bucket has
-/// slots, or four or five with 8 to 10 bits. (Threads that insert one item at the same moment may each add one more. Nor does it take copies of an item that it cannot tell from one of which
+/// slots, or four or five with 8 to 10 bits. (One more comes if all of these were in one bucket, and the item's other bucket gets room. Nor does it take copies of an item that it cannot tell from one of which
 /// it has so many.) **Other items are never the reason**, however many copies it has of some of them.
 ///
 /// There are two exceptions. With less than 12 bits (without those of a window) a filter may refuse some items if

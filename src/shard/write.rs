@@ -33,20 +33,18 @@ impl<L: Lease> Shard<'_, L> {
     }
 
     /// Adds a copy of the item if one of its buckets has room. (In a growing filter, which limits the copies of an
-    /// item, only if neither bucket seems to have a copy yet.)
+    /// item, only if the emptier bucket seems to have no copy yet. So if the other one has all copies that are allowed,
+    /// one more comes. To look there, too, would take 2 % of the instructions of an insert.)
     #[inline(always)]
     pub fn insert_at_once(self, place: Place) -> Result<Option<()>, L::Lapsed> {
-        let (first, second) = (self.read(place.first), self.read(place.second));
-        let (bucket, word) = self.emptier_of(place, first, second);
+        let (bucket, word) =
+            self.emptier_of(place, self.read(place.first), self.read(place.second));
         // Finding out that both buckets are full takes no lock.
         if self.lanes().empty(word).is_empty() {
             return Ok(None);
         }
-        if !L::IS_PERMANENT {
-            let matching = |word| self.lease.matching(self.lanes(), word, place.fp);
-            if !matching(first).or(matching(second)).is_empty() {
-                return Ok(None);
-            }
+        if !L::IS_PERMANENT && !self.lease.matching(self.lanes(), word, place.fp).is_empty() {
+            return Ok(None);
         }
         let locked = self.lock_one(bucket)?;
         Ok(self.fill_locked(&locked, bucket, place.fp).then_some(()))

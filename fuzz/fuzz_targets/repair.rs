@@ -10,7 +10,7 @@ pub const LIST: usize = 20;
 const TICKS: usize = 21;
 /// The words that only pieces have: `start`, the number of the filter, and `turn`.
 pub const OF_PIECES: Range<usize> = 22..25;
-pub const END_WORDS: usize = 7;
+pub const END_WORDS: usize = 8;
 /// The words of a block other than its buckets.
 const BLOCK_WORDS: usize = 4;
 
@@ -41,7 +41,7 @@ impl Repair {
         let (header, rest) = words.split_at_checked(HEADER_WORDS)?;
         let mut header = header.to_vec();
         header[0] = u64::from_le_bytes(*b"\x89koel\r\n\x1a");
-        header[1] = 1;
+        header[1] = 2;
         header[2] &= 1;
         header[12] = 0;
         let pieces: [&[u8]; 7] = [
@@ -86,22 +86,33 @@ impl Repair {
 /// The words of a block, if shards are as small as those of a fuzzer.
 pub fn block_words(header: &[u64]) -> Option<usize> {
     let buckets = usize::try_from(header[4]).ok().filter(|n| *n <= 8)?;
-    Some(BLOCK_WORDS + buckets * words_of_a_bucket(header) + age_words(header))
+    Some(BLOCK_WORDS + buckets * words_of_a_bucket(header) + time_words(header))
 }
 
 fn forgets(header: &[u64]) -> bool {
     header[TICKS] > 0
 }
 
-/// The words of a block that tell its time, and those for each age before them.
+/// The words of a block that tell its time.
 const TIME_WORDS: usize = 3;
 
-fn age_words(header: &[u64]) -> usize {
-    match (forgets(header), header[2] & 1) {
-        (false, _) => 0,
-        (true, 0) => TIME_WORDS,
-        (true, _) => TIME_WORDS + 1 + header[TICKS].min(62) as usize,
+fn time_words(header: &[u64]) -> usize {
+    if forgets(header) { TIME_WORDS } else { 0 }
+}
+
+/// The size of the window of a growing filter's lane, without the stamp.
+fn window_bits(header: &[u64], stamp: u32) -> u32 {
+    let bits = lane_bits(header) - stamp;
+    if words_of_a_bucket(header) == 2 {
+        return bits;
     }
+    let least_anchor = match 64 / lane_bits(header) {
+        ..4 => 6,
+        4 => 5,
+        _ => 4,
+    };
+    let growth = f64::from_bits(header[9]).log2().ceil().clamp(0.0, 64.0) as u32;
+    bits.div_ceil(2).max((3 + growth).min(bits.saturating_sub(least_anchor)))
 }
 
 fn stamp_bits(header: &[u64]) -> u32 {
@@ -127,7 +138,7 @@ fn repair_times(header: &[u64], blocks: &mut [Vec<u64>]) {
 
 /// Where the buckets end in a block.
 fn end_of_buckets(header: &[u64], block: &[u64]) -> usize {
-    block.len() - 1 - age_words(header)
+    block.len() - 1 - time_words(header)
 }
 
 fn words_of_a_bucket(header: &[u64]) -> usize {
@@ -150,7 +161,7 @@ fn lanes(header: &[u64], bucket: &[u64]) -> Vec<(u32, [u64; 2])> {
 fn repair_buckets(header: &[u64], block: &mut [u64]) {
     let (grows, bits, words) = (header[2] == 1, lane_bits(header), words_of_a_bucket(header));
     let stamp = stamp_bits(header).min(bits - 1);
-    let narrow_window = ((1 << (bits - stamp).div_ceil(2)) - 1) << stamp;
+    let narrow_window = ((1 << window_bits(header, stamp)) - 1) << stamp;
     let last = end_of_buckets(header, block);
     let now = block[last.max(block.len().saturating_sub(1 + TIME_WORDS))];
     let stamps = (1 << stamp) - 1;
@@ -178,25 +189,25 @@ fn repair_buckets(header: &[u64], block: &mut [u64]) {
     }
 }
 
-/// The lanes of a block: those that are counted as items, and those that are used up, which are not.
-fn counted_and_used_up(header: &[u64], block: &[u64]) -> [i64; 2] {
+/// The lanes of a block: those that are counted as items, and the void ones, which are not.
+fn counted_and_void(header: &[u64], block: &[u64]) -> [u64; 2] {
     let words = words_of_a_bucket(header);
     let stamp = stamp_bits(header).min(lane_bits(header) - 1);
-    let bits = lane_bits(header) - stamp;
-    let window = if words == 1 { bits.div_ceil(2) } else { bits };
-    let is_used_up = |[first, second]: [u64; 2]| {
+    let window = window_bits(header, stamp);
+    let is_void = |[first, second]: [u64; 2]| {
         let of_window = if words == 1 { first } else { second };
         header[2] == 1 && of_window >> stamp & ((1 << window) - 1) == 1 << (window - 1)
     };
     let buckets = block[3..end_of_buckets(header, block)].chunks(words);
     let taken = buckets.flat_map(|bucket| lanes(header, bucket)).filter(|(_, lane)| lane[0] != 0);
-    taken.fold([0, 0], |[counted, used_up], (_, lane)| match is_used_up(lane) {
-        false => [counted + 1, used_up],
-        true => [counted, used_up + 1],
+    taken.fold([0, 0], |[counted, void], (_, lane)| match is_void(lane) {
+        false => [counted + 1, void],
+        true => [counted, void + 1],
     })
 }
 
-/// Whether the balances of a file's blocks add up to what a filter can have. Others are changed as they are loaded.
+/// Whether the void lanes of a file stand for no more items than there are of them. Otherwise the number is changed as the
+/// file is loaded.
 pub fn is_fair(bytes: &[u8]) -> bool {
     let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
     let words: Vec<u64> = words.collect();
@@ -205,39 +216,13 @@ pub fn is_fair(bytes: &[u8]) -> bool {
     else {
         return true;
     };
-    let (mut all_used_up, mut by_age, mut are_small) = (0, [0; 63], true);
-    let is_small = |items: i64| items.unsigned_abs() < 1 << 39;
-    for block in rest[..rest.len().saturating_sub(END_WORDS)].chunks_exact(block_words) {
-        let [counted, used_up] = counted_and_used_up(header, block);
-        all_used_up += used_up;
-        let ages =
-            end_of_buckets(header, block)..block.len() - 1 - TIME_WORDS.min(age_words(header));
-        let balance = match ages.is_empty() {
-            true => vec![block[2].cast_signed().wrapping_sub(counted)],
-            false => block[ages].iter().map(|items| items.cast_signed()).collect(),
-        };
-        are_small &= balance.iter().all(|items| is_small(*items));
-        by_age.iter_mut().zip(balance).for_each(|(sum, items)| *sum += items);
-    }
-    let is_balanced = by_age.iter().all(|items| *items >= 0);
-    are_small && is_balanced && by_age.iter().sum::<i64>() <= all_used_up
+    let (blocks, end) = rest.split_at(rest.len().saturating_sub(END_WORDS));
+    let void = blocks.chunks_exact(block_words).map(|block| counted_and_void(header, block)[1]);
+    end.get(3).is_none_or(|items| *items <= void.sum::<u64>())
 }
 
 fn repair_items(header: &[u64], block: &mut [u64]) {
-    let end = end_of_buckets(header, block);
-    let grows = header[2] == 1;
-    let [counted, _] = counted_and_used_up(header, block);
-    let balance = if grows { block[2].cast_signed().wrapping_sub(counted) % (1 << 40) } else { 0 };
-    block[2] = (counted + balance).cast_unsigned();
-    if forgets(header) && grows {
-        let ages = end..block.len() - 1 - TIME_WORDS;
-        let by_age = block[ages.clone()].iter().map(|items| items.cast_signed());
-        let is_small = by_age.clone().all(|items| items.unsigned_abs() <= 1 << 40);
-        if !is_small || by_age.sum::<i64>() != balance {
-            block[ages.clone()].fill(0);
-            block[ages.start] = balance.cast_unsigned();
-        }
-    }
+    block[2] = counted_and_void(header, block)[0];
 }
 
 fn repair_depths(header: &mut [u64], blocks: &mut Vec<Vec<u64>>) {
@@ -280,7 +265,9 @@ pub fn sealed(mut header: Vec<u64>, mut blocks: Vec<Vec<u64>>) -> Vec<u8> {
     let items = blocks.iter().map(items).fold(0, u64::wrapping_add);
     let words = header.len() + blocks.iter().map(Vec::len).sum::<usize>() + END_WORDS;
     let (name, count) = (u64::from_le_bytes(*b"koel end"), blocks.len() as u64);
-    let mut end = vec![name, count, items, 8 * words as u64, place, sum_of(&sums), 0];
+    // Some number, often more than there are void lanes.
+    let void = if header[2] == 1 && header[LIST] == 0 { header[7] % 64 } else { 0 };
+    let mut end = vec![name, count, items, void, 8 * words as u64, place, sum_of(&sums), 0];
     seal(&mut end);
     let all = header.iter().chain(blocks.iter().flatten()).chain(&end);
     all.flat_map(|word| word.to_le_bytes()).collect()

@@ -239,7 +239,8 @@ fn a_shard_that_is_given_back_is_taken_by_a_split() {
 #[test]
 fn nothing_escapes_a_clear_by_a_join() {
     for half in [0, 1] {
-        Model::new("join and clear", 20).blocking().preemptions(3).run_in::<Grove, Mixed>(
+        let model = Model::new("join and clear", 20).preemptions(3).in_short(2, 20);
+        model.blocking().run_in::<Grove, Mixed>(
             in_a_half(half),
             &[|grove, item| _ = grove.room.join_halves(*item), |grove, _| grove.room.clear()],
             |grove, item| {

@@ -357,7 +357,8 @@ twins! { an_item_without_bits_is_refreshed_or_expires:
 /// Two halves, each with an item that expires and one that stays, are joined while a tick passes.
 #[test]
 fn a_tick_passes_while_halves_are_joined() {
-    Model::new("tick and join", 30).preemptions(2).blocking().run_in::<Grove, [Mixed; 4]>(
+    let model = Model::new("tick and join", 30).preemptions(2).in_short(1, 30);
+    model.blocking().run_in::<Grove, [Mixed; 4]>(
         |grove: &Grove| {
             let of_half = |half: u64| {
                 let hashes = (1..).map(move |number: u64| {

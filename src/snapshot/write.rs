@@ -185,9 +185,9 @@ pub fn write<S: PersistentHasher>(
             // An error means that the part would begin inside a shard.
             totals.add(depth, items, sum).map_err(|_| no_such_piece())?;
         }
-        let end = totals.end(backend.void_items(), sink.bytes);
-        let end = rule!("a_save_counts_the_items_of_the_filter", end, {
-            End { items: backend.items() as i64, ..end }
+        let of_blocks = totals.end(backend.void_items(), sink.bytes);
+        let end = rule!("a_save_counts_the_items_of_the_filter", of_blocks, {
+            End { items: backend.items() as i64, ..of_blocks }
         });
         (totals, end)
     };

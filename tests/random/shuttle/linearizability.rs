@@ -6,9 +6,7 @@
 //! with more threads and operations than the models in `loom-tests` can take. The memory orderings
 //! are left to those models.
 
-use koel_small::internals::{
-    Bucket, Fingerprint, Geometry, Lanes, Permanent, Place, Removal, Shard, Table,
-};
+use koel_small::internals::{Bucket, Fingerprint, Geometry, Lanes, Permanent, Place, Shard, Table};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
 use std::sync::{Arc, Mutex};
@@ -91,7 +89,7 @@ fn run<const WIDE: bool>(
     match operation {
         Insert(_) => Insert(Some(shard.insert(item).is_ok())),
         InsertIfAbsent(_) => InsertIfAbsent(Some(shard.insert_if_absent(item).map_err(|_| ()))),
-        Remove(_) => Remove(shard.remove(item).ok().map(|removal| removal == Removal::Done)),
+        Remove(_) => Remove(shard.remove(item).ok()),
         Contains(_) => Contains(shard.contains(item).ok()),
         Count(_) => Count(shard.count(item).ok()),
     }

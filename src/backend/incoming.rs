@@ -103,13 +103,19 @@ impl IncomingShard<'_> {
     fn bucket(&self, after: usize) -> (Bucket, Words) {
         let stripes = self.end() / STRIPE_BUCKETS as usize;
         let (stripe, in_stripe) = (after & (stripes - 1), after >> stripes.ilog2());
-        let bucket = stripe * STRIPE_BUCKETS as usize + in_stripe;
+        let bucket = Bucket((stripe * STRIPE_BUCKETS as usize + in_stripe) as u32);
+        (bucket, self.words_of(bucket))
+    }
+
+    /// Returns the words of a bucket.
+    #[inline]
+    pub fn words_of(&self, bucket: Bucket) -> Words {
+        let bucket = bucket.0 as usize;
         let word = |at: usize| self.words.get(at).copied().unwrap_or(0);
-        let words = match self.lanes.is_wide() {
+        match self.lanes.is_wide() {
             false => Words { heads: word(bucket), tails: 0 },
             true => Words { heads: word(2 * bucket), tails: word(2 * bucket + 1) },
-        };
-        (Bucket(bucket as u32), words)
+        }
     }
 }
 
@@ -168,6 +174,10 @@ impl AgeMap {
 #[derive(Default)]
 pub struct MergeReport {
     pub added: usize,
+    /// The number of void items that the other filter has.
+    pub void_there: u64,
+    /// The number of these that have been counted here.
+    pub void_counted: u64,
     refused: usize,
     full: Option<Full>,
 }
@@ -187,7 +197,7 @@ impl MergeReport {
 
     /// Returns an error if any entry was refused.
     pub fn result(&self) -> Result<(), Reason> {
-        let &MergeReport { added, refused, full } = self;
+        let &MergeReport { added, refused, full, .. } = self;
         full.map_or(Ok(()), |full| {
             let is_all = refused < MAX_REFUSED;
             Err(Reason::Full { full, added, refused, is_all })

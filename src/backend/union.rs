@@ -5,7 +5,8 @@
 //! held while a lock of the other is acquired, so two filters may be merged into each other at the same time.
 //! In a fixed filter, a copy belongs to one shard. In a growing filter, copies and shards are split until
 //! their depths agree (see `backend/growing/sharded/merge.rs`). Filters that divide the hashes at different
-//! places are refused. If shards of either are joined meanwhile, some entries are merged twice, which changes nothing.
+//! places are refused. No shard of the other filter is joined meanwhile, so that each copy begins where the one before
+//! it ended. (If shards here are joined, some entries are merged twice, which changes nothing.)
 //!
 //! Neither filter begins a tick meanwhile, so each entry keeps its age. Where both filters number their
 //! ticks, the difference of the numbers is added to its age here.
@@ -110,9 +111,12 @@ fn merge_shards(
     }
     let lanes = plan.geometry().lanes();
     let mut words = zeros(plan.geometry().words())?;
+    let _no_joins = other.keep_shards();
     let mut next = Some(0);
     while let Some(start) = next {
         let Some(copied) = from.copy_shard(&mut next, &mut words) else { break };
+        // After the copy: if there is none now, no void lane of the copy stands for an item.
+        report.void_there = other.void_items();
         times.bring(&mut words, lanes);
         let start = from.item_in(start);
         let incoming = IncomingShard { start, depth: copied.depth, words: &words, lanes };

@@ -5,7 +5,8 @@ use crate::common::{Fixed, Layout, SplitMix, in_time, layouts, leave_list, round
 use koel::{ConcurrentCuckooFilter, Prehashed, StableHash, UnionErrorKind};
 use std::hash::{BuildHasher, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering::{self, Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 fn growing(layout: &Layout, capacity: usize, ticks: u32) -> ConcurrentCuckooFilter<Fixed> {
     growing_with(layout, capacity, ticks, Fixed { key: 0 })
@@ -650,4 +651,53 @@ fn a_hasher_that_panics_while_it_is_asked_leaves_nothing_locked() {
             }
         }
     });
+}
+
+/// A union beside a filter that shrinks adds nothing that is here already: no entry goes to the hashes of another one.
+#[test]
+fn a_union_beside_shrinking_adds_nothing_that_is_here() {
+    let make = || {
+        let builder = ConcurrentCuckooFilter::builder().capacity(150_000).growing();
+        builder.expected_growth(64.0).hasher(Fixed { key: 7 }).build().expect("memory")
+    };
+    let (here, other) = (make(), make());
+    let items = SplitMix(51).take(rounds(500_000, 1_500_000));
+    items.iter().for_each(|item| here.insert(&Prehashed(*item)).expect("memory"));
+    let before = here.len();
+    let (done, turns) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Relaxed) {
+                items.iter().for_each(|item| _ = other.insert(&Prehashed(*item)));
+                for (number, item) in items.iter().enumerate() {
+                    other.remove(&Prehashed(*item));
+                    if number % 50_000 == 0 {
+                        other.shrink();
+                    }
+                }
+                other.shrink();
+                turns.fetch_add(1, Relaxed);
+            }
+        });
+        while turns.load(Relaxed) < 2 {
+            assert_eq!(here.union(&other), Ok(0));
+        }
+        done.store(true, Relaxed);
+    });
+    assert_eq!(here.len(), before);
+}
+
+/// Items that were removed do not come back, though their fingerprints have no bits left and stay.
+#[test]
+fn void_items_that_were_removed_do_not_come_back_by_a_union() {
+    let layout = Layout { bits: 8, rate: 0.4, words: 1 };
+    let (here, other) = (growing(&layout, 10, 0), growing(&layout, 10, 0));
+    let items = SplitMix(52).take(1_500_000);
+    items.iter().for_each(|item| other.insert(&Prehashed(*item)).expect("memory"));
+    let before = other.len();
+    assert!(here.union(&other).expect("memory") <= before);
+    items.iter().for_each(|item| assert!(other.remove(&Prehashed(*item))));
+    assert!(other.is_empty() && other.contains(&Prehashed(items[0])));
+    let fresh = growing(&layout, 10, 0);
+    assert_eq!((fresh.union(&other), fresh.len()), (Ok(0), 0));
 }

@@ -22,6 +22,7 @@ fn adopt_as(grove: &Grove, Place { first, fp, .. }: Place) -> usize {
     let lanes = grove.shard(Mixed(0)).0.lanes();
     let copy = IncomingShard { start: Mixed(0), depth: 0, words: &words, lanes };
     let mut taken = MergeReport::default();
+    taken.void_there = u64::MAX;
     grove.room.merge_shard(&copy, &mut taken).expect("memory");
     taken.result().expect("there is room");
     taken.added

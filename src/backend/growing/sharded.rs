@@ -251,11 +251,6 @@ impl<const WIDE: bool> Sharded<WIDE> {
         let (site, depth) = (self.site(seen), seen.depth() + 1);
         let shrinking = &self.shared.shrinking;
         let (new, new_locked) = self.allocate(depth)?;
-        rule!(
-            "a_split_sweeps_by_the_locks_of_one_shard",
-            _ = shard.sweep_moved(locked, shard.own_stripes()),
-            ()
-        );
         let upper = (new.shard::<WIDE>(), &new_locked);
         split(shard, locked, upper, shrinking, |Sorted { surplus, newly_void }| {
             let halves = [site, new];
@@ -299,7 +294,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         let limit = Full::new(FullKind::LimitReached);
         let entries = self.directory.missing_bytes(depth);
         let most = MAX_ENTRIES * (self.shared.tables.shards() + 1);
-        if entries > 0 && self.directory.roots().count << depth > most {
+        if self.directory.roots().count << depth > most {
             return Err(Full::new(FullKind::NoRoomNearby));
         }
         let left = self.max_bytes().checked_sub(self.bytes() + entries).ok_or(limit)?;

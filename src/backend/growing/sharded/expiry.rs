@@ -7,9 +7,8 @@
 //! counted, and until its items, its figures and the directory's entries are stored.
 //!
 //! A shard may also move to a place where the pass has been: a split takes the place of a shard that has been joined
-//! to another, and a join moves what the upper half has. So the pass marks the stripes of what has no items, too, and
-//! who has locked all shards of a split or a join sweeps them once more: the locks show it a tick that has passed any
-//! of them.
+//! to another, and a join moves what the upper half has. So the pass also marks the stripes of unused shards, a thread
+//! that locks all stripes of a shard sweeps those that the pass has not reached, and no tick begins during a split.
 
 use crate::backend::growing::sharded::Sharded;
 use crate::backend::growing::site::Site;
@@ -42,11 +41,8 @@ impl<const WIDE: bool> SweepTarget for Sharded<WIDE> {
     /// progress of the tick.
     fn begin(&self, set: impl FnOnce() -> Option<Moment>) {
         let Shared { void, tables, shrinking, .. } = &self.shared;
-        if void.number() == 0 {
-            set();
-            return;
-        }
-        let _no_split = void.splits.write();
+        let no_split = || Some(void.splits.write());
+        let _no_split = rule!("a_shard_is_split_as_a_tick_begins", no_split(), None);
         let Some(now) = set() else { return };
         let mut stay = 0;
         for (_, site) in tables.sites_from(0).filter(|(_, site)| site.may_have_void(shrinking)) {

@@ -10,7 +10,8 @@
 //! has split it, the rest of the copy is converted for its halves.
 //!
 //! A lane that goes to both halves of a split copy becomes several entries of one item; only the first of them adds to
-//! the number of [void items](crate::backend::growing::void). Every lane keeps its place in its bucket, so one bit per
+//! the number of [void items](crate::backend::growing::void). Of lanes that are void in the copy, no more are counted than
+//! the other filter has void items; if it has none, they are left out. Every lane keeps its place in its bucket, so one bit per
 //! lane of the copy is enough to record whether the lane has been counted.
 //!
 //! An entry counts as an item unless it was covered in each of its shards. If one of the shards has no room
@@ -82,7 +83,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
                 incoming.words = changed;
             }
             while next < incoming.end() {
-                match self.merge_some(&incoming, shard, &mut next, counted, report) {
+                match self.merge_some((copy, &incoming), shard, &mut next, counted, report) {
                     Ok(None) => {}
                     Ok(Some(unplaced)) => match self.split(shard, unplaced.place) {
                         Ok(()) => continue 'shards,
@@ -105,7 +106,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
     /// room.
     fn merge_some(
         &self,
-        incoming: &IncomingShard<'_>,
+        (copy, incoming): (&IncomingShard<'_>, &IncomingShard<'_>),
         shard: Leased<'_, WIDE>,
         next: &mut usize,
         counted: &mut [u64],
@@ -122,8 +123,17 @@ impl<const WIDE: bool> Sharded<WIDE> {
                 rule!("an_entry_counts_in_each_of_its_shards", *counted & top == 0, true);
             let lost = shrinking.lost_by(place.fp);
             let is_void = shrinking.is_void(lost);
+            // A lane keeps its place in its bucket when the copy is converted.
+            let was_void = (is_void || shard.lease().seen.depth() < copy.depth)
+                && shrinking.void_lanes(copy.words_of(place.first)).tops() & top != 0;
+            if was_void && report.void_there == 0 {
+                return Merged::Covered;
+            }
             let merged = shard.merge_entry(&locked, place, !is_void);
             let is_new = match merged {
+                Merged::Added if is_void && was_void => {
+                    is_first && report.void_counted < report.void_there
+                }
                 Merged::Added => is_first,
                 Merged::Coarsened { before } => {
                     // `before` was counted by its stripe.
@@ -135,8 +145,9 @@ impl<const WIDE: bool> Sharded<WIDE> {
             };
             surplus += (1 << lost) - i64::from(!is_void);
             newly_void += u64::from(is_void && is_new);
+            report.void_counted += u64::from(was_void && is_new);
             if let Merged::Added = merged {
-                report.added += usize::from(is_first);
+                report.added += usize::from(is_new);
                 *counted |= top;
             }
             merged

@@ -5,7 +5,11 @@
 
 #![cfg(target_os = "linux")]
 
+#[path = "common/rounds.rs"]
+mod rounds;
+
 use koel::ConcurrentCuckooFilter;
+use rounds::rounds;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -48,7 +52,7 @@ fn resident() -> usize {
 #[test]
 fn what_was_given_back_is_not_in_memory() {
     // Tables in small pages, and in huge ones.
-    for (usual, most) in [(30_000u64, 2_000_000u64), (200_000, 12_000_000)] {
+    for (usual, most) in [(30_000u64, 2_000_000u64), (200_000, rounds(6_000_000, 12_000_000))] {
         let (allocated, in_memory) = (NOW.load(Relaxed), resident());
         let builder = ConcurrentCuckooFilter::builder().capacity(usual as usize).growing();
         let filter = builder.false_positive_rate(0.001).build().expect("memory");

@@ -153,7 +153,7 @@ fn koel_refuses_what_the_specification_refuses_and_nothing_else() {
     let small = both(&fixed).into_iter().chain(both(&list));
     for bytes in golden.into_iter().chain(small) {
         copies.judge(&bytes);
-        copies.one_of = if bytes.len() > 50_000 { rounds(17, 6) } else { 1 };
+        copies.one_of = if bytes.len() > 50_000 { rounds(51, 6) } else { rounds(2, 1) };
         let times = rounds(1, 2);
         let part = FilterFile::read(&bytes).expect("a file");
         (0..times).for_each(|_| judge_copies(&part, &mut copies, &mut random));

@@ -1,5 +1,6 @@
 //! The files of small filters, which have a list of items instead of shards.
 
+use crate::common::rounds;
 use crate::file::{BLOCK_HEAD, FilterFile, word};
 use koel::SnapshotErrorKind::{Damaged, Incomplete, NotASnapshot, UnsupportedVersion};
 use koel::{
@@ -100,8 +101,9 @@ fn changed(file: &FilterFile, change: impl FnOnce(&mut FilterFile)) -> Option<Sn
 #[test]
 fn a_damaged_list_is_refused() {
     let bytes = bytes_of(&filter(20));
+    let every = rounds(4, 1);
     for at in 0..bytes.len() {
-        for bit in 0..8 {
+        for bit in (at % every..8).step_by(every) {
             let mut bad = bytes.clone();
             bad[at] ^= 1 << bit;
             let kind = all_ways(&bad).expect_err("damage").kind();

@@ -10,7 +10,10 @@
 /// batch knows which words it will need next and prefetches them dozens of items ahead, so that
 /// many fetches are in flight at once.
 #[inline]
-#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(unused_variables))]
+#[cfg_attr(
+    any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))),
+    allow(unused_variables)
+)]
 pub fn prefetch<T>(value: &T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {

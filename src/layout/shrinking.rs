@@ -118,9 +118,14 @@ fn suffix_size(lanes: Lanes, growth: f64) -> u32 {
     (bits_for(growth) + 1).clamp(half, most.max(half))
 }
 
-/// The number of hash bits in a suffix with which no lane becomes void before a filter has grown by this factor.
+/// The number of hash bits in a suffix with which no lane becomes void before a filter has grown by this factor, 1 or
+/// more: 2 more than its binary logarithm, rounded up.
 fn bits_for(growth: f64) -> u32 {
-    growth.log2().ceil().clamp(0.0, 64.0) as u32 + 2
+    // From the bits of the number, since files depend on it: not every machine rounds a logarithm alike.
+    const FRACTION: u32 = f64::MANTISSA_DIGITS - 1;
+    let is_power_of_two = growth.to_bits().trailing_zeros() >= FRACTION;
+    let exponent = (growth.to_bits() >> FRACTION).saturating_sub(1_023).min(64) as u32;
+    exponent + u32::from(!is_power_of_two) + 2
 }
 
 /// Whether no lane of a filter becomes void before the filter has grown by this factor.

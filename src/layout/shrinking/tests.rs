@@ -364,3 +364,12 @@ in_buckets_of_both_widths! {
     an_entry_is_covered_by_what_agrees_and_has_lost_as_much
     a_bucket_of_one_depth_becomes_one_of_another
 }
+
+#[test]
+fn bits_grow_with_the_logarithm() {
+    let least = |growth: f64| (0..).find(|exponent| f64::from(*exponent).exp2() >= growth);
+    for growth in [1.0, 1.000_1, 2.0, 2.1, 3.0, 4.0, 255.9, 256.0, 256.1, 8_192.0, 1e6, 4e9] {
+        assert_eq!(bits_for(growth), least(growth).expect("a power") + 2, "{growth}");
+    }
+    assert!(bits_for(f64::MAX) > 60);
+}

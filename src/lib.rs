@@ -43,10 +43,10 @@
 //!
 //! # Systems
 //!
-//! Rust 1.93 and later. koel is tested on Linux on x86-64. For Windows, macOS, FreeBSD, and Linux on
-//! Arm and on 32-bit processors, it has been compiled (by `cargo check`), and not run. Where there is
-//! no Unix, a save does not keep the owner of the file, nor sync its folder, nor remove what a killed
-//! save has left.
+//! Rust 1.93 and later. koel is tested on Linux on x86-64. Its unit tests also pass on Linux on 64-bit Arm, in an
+//! emulator. For Windows, macOS, FreeBSD, and Linux on 32-bit processors, it has been compiled (by `cargo check`), and
+//! not run. Where there is no Unix, a save does not keep the owner of the file, nor sync its folder, nor remove what a
+//! killed save has left.
 //!
 //! # What you can rely on
 //!

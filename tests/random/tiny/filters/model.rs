@@ -86,6 +86,11 @@ impl Pair {
         Pair { filter: layout.filter(), exact, items, copies: HashMap::new(), len: 0, refused: 0 }
     }
 
+    /// From so many splits on, a lane may have no bits left. Then it stays when its item is removed.
+    fn notice_void_lanes(&mut self) {
+        self.exact &= self.filter.stats().directory_depth < 15;
+    }
+
     fn copies(&self, item: u64) -> usize {
         self.copies.get(&item).copied().unwrap_or(0)
     }
@@ -135,6 +140,7 @@ impl Pair {
                 }
             }
         }
+        self.notice_void_lanes();
         assert_eq!(self.filter.len(), self.len, "after {op:?}");
         assert_eq!(self.filter.is_empty(), self.len == 0);
         if self.items < 1_000 || matches!(op, Op::Run(..) | Op::SaveAndLoad | Op::Shrink) {
@@ -184,7 +190,8 @@ impl Pair {
                         self.filter.contains(&item),
                         "{item} was reported as present, but is absent"
                     );
-                    assert!(copies > 0 || !self.exact, "{item} was never inserted");
+                    let is_exact = self.exact && self.filter.stats().directory_depth < 15;
+                    assert!(copies > 0 || !is_exact, "{item} was never inserted");
                 }
                 Err(_) => {
                     assert_eq!(copies, 0, "{item} was refused, but is present");
@@ -201,6 +208,7 @@ impl Pair {
             let item = items.next().expect("eight copies of every item make it grow");
             self.insert(Form::Single, &[item]);
         }
+        self.notice_void_lanes();
         self.check_all();
     }
 
@@ -266,6 +274,7 @@ impl Pair {
             }
         }
         assert!(self.filter.is_empty());
+        self.notice_void_lanes();
         assert!(!self.exact || (0..self.items).all(|item| !self.filter.contains(&item)));
     }
 }

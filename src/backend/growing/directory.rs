@@ -45,7 +45,7 @@ pub const MAX_LEVELS: usize = 32;
 /// all items so that they share their first bits, splits do not help, and each would double the directory.
 pub const MAX_ENTRIES: usize = if SMALL { 1 << 16 } else { 64 };
 
-/// Whether the directory of so many shards, the deepest of which has this depth, is not much larger than the shards
+/// Whether the directory of this number of shards, the deepest of which has this depth, is not much larger than the shards
 /// themselves.
 ///
 /// A directory has at most [`MAX_ENTRIES`] entries for each shard. A file may need somewhat more, because shards that

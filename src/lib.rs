@@ -130,9 +130,9 @@
 //! [`kick`](mod@kick) explains why that is right while an item is on its way from one bucket to the
 //! other.
 //!
-//! A filter that grows may begin with a list of items. Later it has equal shards of 64 or 128 KiB
-//! behind a directory: the position of a hash among all hashes leads to the shard. A lookup also reads the
-//! directory's entry before and after, and tries again if the entry has changed; [`split`](mod@split) explains why.
+//! A filter that grows has equal shards of 64 or 128 KiB behind a directory: the position of a hash among all hashes
+//! leads to the shard. A lookup also reads the directory's entry before and after, and tries again if the entry has
+//! changed; [`split`](mod@split) explains why.
 //!
 //! # The sources
 //!
@@ -142,7 +142,7 @@
 //! durable/    a filter with its file: syncs, checkpoints, replays
 //! filter/     the public types: hash an item, ask the backend
 //! snapshot/   files and pieces: their format, writing, reading, replacing one by another
-//! backend/    where the items are: a fixed table, or a growing filter's list or shards
+//! backend/    where the items are: a fixed table, or a growing filter's shards
 //! shard/      one cuckoo table: lookup, write, kick
 //! journal/    a record of each change, in a file
 //! table/      words, stripes and locks; hints to the machine

@@ -2,8 +2,7 @@
 //!
 //! Nothing else in the crate names `std::sync::atomic`, `parking_lot`, `loom` or `shuttle`. Each of the three versions
 //! of this module (std, loom, shuttle) provides [`AtomicBool`], [`AtomicPtr`], [`AtomicU16`], [`AtomicU32`],
-//! [`AtomicU64`], [`OnceLock`], a [`Mutex`] and an [`RwLock`] that cannot be poisoned, a [`Backoff`],
-//! [`nap`], [`thread_local`], and
+//! [`AtomicU64`], a [`Mutex`] and an [`RwLock`] that cannot be poisoned, a [`Backoff`], [`nap`], and
 //!
 //! * `read_owned(word)`: a plain load of a word that only the holder of a lock writes. Under loom the load is not an
 //!   event, because an ordinary load right before a store of the same word would hide other threads' reads from loom. A
@@ -170,9 +169,7 @@ mod imp {
     pub use parking_lot::MutexGuard;
     pub use parking_lot::{Mutex, RwLock};
     pub type RwLockReadGuard<'a> = parking_lot::RwLockReadGuard<'a, ()>;
-    pub use std::sync::OnceLock;
     pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering};
-    pub use std::thread_local;
 
     use std::time::Duration;
 
@@ -195,15 +192,12 @@ mod imp {
     #[cfg(shuttle)]
     use shuttle as checker;
 
-    use crate::rule::rule;
-
     #[cfg(loom)]
     pub use checker::sync::atomic::fence;
     pub use checker::sync::atomic::{
         AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering,
     };
     pub use checker::thread::yield_now as nap;
-    pub use checker::thread_local;
 
     pub use checker::sync::MutexGuard;
     use checker::sync::RwLockWriteGuard;
@@ -211,31 +205,6 @@ mod imp {
 
     pub fn zeroed_words(count: usize) -> Option<Box<[AtomicU64]>> {
         Some((0..count).map(|_| AtomicU64::new(0)).collect())
-    }
-
-    /// A `OnceLock` with the ordering of the standard one, which checkers do not see.
-    pub struct OnceLock<T> {
-        value: std::sync::OnceLock<T>,
-        is_set: AtomicBool,
-    }
-
-    impl<T> OnceLock<T> {
-        pub fn new() -> Self {
-            OnceLock { value: std::sync::OnceLock::new(), is_set: AtomicBool::new(false) }
-        }
-
-        pub fn get(&self) -> Option<&T> {
-            let seen = rule!("the_shards_are_read_relaxed", Ordering::Acquire, Ordering::Relaxed);
-            let is_set = self.is_set.load(seen);
-            self.value.get().filter(|_| is_set)
-        }
-
-        pub fn set(&self, value: T) -> Result<(), T> {
-            let set = rule!("the_shards_are_set_relaxed", Ordering::Release, Ordering::Relaxed);
-            let result = self.value.set(value);
-            self.is_set.store(true, set);
-            result
-        }
     }
 
     pub struct Mutex<T>(checker::sync::Mutex<T>);

@@ -2,7 +2,7 @@
 //! if, and only if, the file is accepted, and to go on after any piece that is not the right one.
 
 use crate::filters::{Filter, is_as_read, mix, written};
-use crate::repair::{END_WORDS, HEADER_WORDS, LIST, OF_PIECES, block_words, sealed};
+use crate::repair::{END_WORDS, HEADER_WORDS, OF_PIECES, block_words, sealed};
 
 const DEPTH: usize = 1;
 
@@ -77,9 +77,8 @@ fn cut(bytes: &[u8]) -> Option<Vec<Part>> {
     let words: Vec<u64> = words.collect();
     let (header, rest) = words.split_at_checked(HEADER_WORDS)?;
     let (blocks, _) = rest.split_at_checked(rest.len().checked_sub(END_WORDS)?)?;
-    let block = if header[LIST] == 1 { blocks.len() } else { block_words(header)? };
     let (mut pieces, mut place) = (Vec::new(), 0u64);
-    let mut next = blocks.chunks(block.max(1)).peekable();
+    let mut next = blocks.chunks(block_words(header)?).peekable();
     for turn in 1.. {
         if next.peek().is_none() {
             break;

@@ -4,12 +4,11 @@
 use std::ops::Range;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-pub const HEADER_WORDS: usize = 26;
-/// Words of the header.
-pub const LIST: usize = 20;
-const TICKS: usize = 21;
+pub const HEADER_WORDS: usize = 25;
+/// The word of the header with the number of ticks.
+const TICKS: usize = 20;
 /// The words that only pieces have: `start`, the number of the filter, and `turn`.
-pub const OF_PIECES: Range<usize> = 22..25;
+pub const OF_PIECES: Range<usize> = 21..24;
 pub const END_WORDS: usize = 8;
 /// The words of a block other than its buckets.
 const BLOCK_WORDS: usize = 4;
@@ -41,7 +40,7 @@ impl Repair {
         let (header, rest) = words.split_at_checked(HEADER_WORDS)?;
         let mut header = header.to_vec();
         header[0] = u64::from_le_bytes(*b"\x89koel\r\n\x1a");
-        header[1] = 2;
+        header[1] = 3;
         header[2] &= 1;
         header[12] = 0;
         let pieces: [&[u8]; 7] = [
@@ -212,10 +211,7 @@ pub fn is_fair(bytes: &[u8]) -> bool {
     let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
     let words: Vec<u64> = words.collect();
     let Some((header, rest)) = words.split_at_checked(HEADER_WORDS) else { return true };
-    let Some(block_words) = block_words(header).filter(|_| header[2] == 1 && header[LIST] == 0)
-    else {
-        return true;
-    };
+    let Some(block_words) = block_words(header).filter(|_| header[2] == 1) else { return true };
     let (blocks, end) = rest.split_at(rest.len().saturating_sub(END_WORDS));
     let void = blocks.chunks_exact(block_words).map(|block| counted_and_void(header, block)[1]);
     end.get(3).is_none_or(|items| *items <= void.sum::<u64>())
@@ -252,12 +248,8 @@ pub fn sealed(mut header: Vec<u64>, mut blocks: Vec<Vec<u64>>) -> Vec<u8> {
     let mut sums = vec![seal(&mut header)];
     let mut place = header[OF_PIECES.start];
     for (number, block) in (0..).zip(&mut blocks) {
-        // What a list is sealed with stays, because the file has it, too.
-        if header[LIST] == 0 {
-            block[0] = number;
-            seal(block);
-        }
-        sums.extend(block.last());
+        block[0] = number;
+        sums.push(seal(block));
         let depth = block.get(1).map_or(0, |depth| depth % 64);
         place = place.wrapping_add((1 << 31) >> depth);
     }
@@ -266,7 +258,7 @@ pub fn sealed(mut header: Vec<u64>, mut blocks: Vec<Vec<u64>>) -> Vec<u8> {
     let words = header.len() + blocks.iter().map(Vec::len).sum::<usize>() + END_WORDS;
     let (name, count) = (u64::from_le_bytes(*b"koel end"), blocks.len() as u64);
     // Some number, often more than there are void lanes.
-    let void = if header[2] == 1 && header[LIST] == 0 { header[7] % 64 } else { 0 };
+    let void = if header[2] == 1 { header[7] % 64 } else { 0 };
     let mut end = vec![name, count, items, void, 8 * words as u64, place, sum_of(&sums), 0];
     seal(&mut end);
     let all = header.iter().chain(blocks.iter().flatten()).chain(&end);

@@ -91,7 +91,4 @@ pub enum Loaded {
     Shards { table: Table, blocks: Vec<Block>, void: u64, time: Option<Time> },
     /// The shards of a growing filter: those in use in these tables, in the order of their hashes.
     Gathered { tables: Box<Tables>, depths: Vec<u32>, void: u64, time: Option<Time> },
-    /// The mixed hashes of a growing filter's list, in ascending order, and their stamps if the filter
-    /// forgets.
-    Items { hashes: Vec<u64>, stamps: Vec<u8>, time: Option<Time> },
 }

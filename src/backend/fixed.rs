@@ -95,10 +95,6 @@ impl<const WIDE: bool> Fixed<WIDE> {
         self.table.ticking()
     }
 
-    pub fn buckets(&self) -> usize {
-        self.table.buckets()
-    }
-
     pub fn items(&self) -> usize {
         self.table.stripes().all_items().try_into().unwrap_or(0)
     }

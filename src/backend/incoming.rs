@@ -36,7 +36,7 @@ pub struct Unplaced {
 impl Unplaced {
     /// Refuses these entries for good. Returns an error if the union has to give up.
     pub fn refuse(self, full: Full, report: &mut MergeReport) -> Result<(), Reason> {
-        (0..self.count).try_for_each(|_| report.note(Err(full)))
+        (0..self.count).try_for_each(|_| report.refuse(full))
     }
 }
 
@@ -124,7 +124,7 @@ impl IncomingShard<'_> {
 #[derive(Clone, Copy, Debug)]
 pub struct AgeMap {
     here: Moment,
-    pub there: Moment,
+    there: Moment,
     /// The number of ticks that this filter is ahead.
     lag: u64,
     /// The number of ticks for which both filters remember their items.
@@ -148,7 +148,7 @@ impl AgeMap {
 
     /// Returns the age here of an entry with the age `there` in the other filter, or `None` if it has expired
     /// here.
-    pub fn age(&self, there: u64) -> Option<u64> {
+    fn age(&self, there: u64) -> Option<u64> {
         there.checked_add(self.lag).filter(|age| *age <= self.remembers)
     }
 
@@ -183,15 +183,10 @@ pub struct MergeReport {
 }
 
 impl MergeReport {
-    /// Notes the outcome of an entry. Returns an error if the union has to give up.
-    pub fn note(&mut self, result: Result<bool, Full>) -> Result<(), Reason> {
-        match result {
-            Ok(added) => self.added += usize::from(added),
-            Err(full) => {
-                self.refused += 1;
-                self.full = Some(full);
-            }
-        }
+    /// Notes an entry that was refused. Returns an error if the union has to give up.
+    fn refuse(&mut self, full: Full) -> Result<(), Reason> {
+        self.refused += 1;
+        self.full = Some(full);
         if self.refused < MAX_REFUSED { Ok(()) } else { self.result() }
     }
 

@@ -5,8 +5,7 @@
 //!
 //! * [`shards`] has the operations on items in shards, for all backends;
 //! * [`fixed`] has one table of shards that are never split;
-//! * [`growing`] has a list while there are few items, and then a directory of shards, which are split when
-//!   they are full;
+//! * [`growing`] has a directory of shards, which are split when they are full;
 //! * [`union`] merges another filter into this one; a copied shard of the other is [`incoming`];
 //! * [`exchange`] has the types that backends and snapshots exchange.
 //!
@@ -20,8 +19,6 @@
 //! 4. If both buckets are full, items are [kicked](mod@crate::shard::kick) along a path. If there is no path,
 //!    the shard is split, or the item is refused. If the shard has been split meanwhile, the operation is
 //!    retried in the shard that owns the item now.
-//!
-//! While a growing filter has a list, [`Growing::in_list`] performs the operation there instead.
 
 pub mod exchange;
 pub mod fixed;
@@ -33,7 +30,6 @@ pub mod union;
 use crate::backend::exchange::{Loaded, Plan};
 use crate::backend::fixed::Fixed;
 use crate::backend::growing::Growing;
-use crate::backend::growing::sharded::{AnySharded, on_width};
 use crate::backend::shards::Shards;
 use crate::error::{Full, Reason};
 use crate::layout::bucket::Lanes;
@@ -55,37 +51,25 @@ pub enum Backend {
     FixedWide(Fixed<true>),
 }
 
-/// Evaluates an expression for the backend of any kind.
-macro_rules! on_backend {
-    ($kind:expr, $backend:ident => $value:expr) => {
-        match $kind {
-            Backend::Fixed($backend) => $value,
-            Backend::Growing($backend) => $value,
-            Backend::FixedWide($backend) => $value,
-        }
-    };
-}
-
-/// Evaluates an expression for the shards of a backend of any kind, or another one for a growing backend that
-/// has a list.
+/// Evaluates an expression for the shards of a backend of any kind.
 macro_rules! on_shards {
-    ($kind:expr, $shards:ident => $in_shards:expr, $growing:ident => $in_list:expr) => {
+    ($kind:expr, $shards:ident => $value:expr) => {
         match $kind {
-            $crate::backend::Backend::Fixed($shards) => $in_shards,
-            $crate::backend::Backend::Growing($growing) => match $growing.shards() {
-                Some($crate::backend::growing::sharded::AnySharded::Narrow($shards)) => $in_shards,
-                Some($crate::backend::growing::sharded::AnySharded::Wide($shards)) => $in_shards,
-                None => $in_list,
-            },
-            $crate::backend::Backend::FixedWide($shards) => $in_shards,
+            $crate::backend::Backend::Fixed($shards) => $value,
+            $crate::backend::Backend::Growing($crate::backend::growing::Growing::Narrow(
+                $shards,
+            )) => $value,
+            $crate::backend::Backend::Growing($crate::backend::growing::Growing::Wide($shards)) => {
+                $value
+            }
+            $crate::backend::Backend::FixedWide($shards) => $value,
         }
     };
 }
 pub(crate) use on_shards;
 
-/// Performs an operation on the item with this hash. `$operation` has the same name for shards and for a
-/// list; `$locate` finds the item's place in shards. (Operations are passed by name, since a function that is
-/// passed as a value may not be inlined.)
+/// Performs an operation on the item with this hash, whose place `$locate` finds. (Operations are passed by name,
+/// since a function that is passed as a value may not be inlined.)
 macro_rules! perform {
     ($kind:expr, $operation:ident -> $answer:ty, $locate:ident, $hash:expr) => {{
         // Apart, because the code for wide buckets would take registers from the rest.
@@ -95,13 +79,8 @@ macro_rules! perform {
         }
         match $kind {
             Backend::Fixed(shards) => shards.$operation(shards.$locate($hash)),
-            Backend::Growing(growing) => match growing.shards() {
-                Some(AnySharded::Narrow(shards)) => shards.$operation(shards.$locate($hash)),
-                Some(AnySharded::Wide(shards)) => in_wide(shards, $hash),
-                None => growing.in_list($hash, Growing::$operation, |sharded, hash| {
-                    on_width!(sharded, shards => shards.$operation(shards.$locate(hash)))
-                }),
-            },
+            Backend::Growing(Growing::Narrow(shards)) => shards.$operation(shards.$locate($hash)),
+            Backend::Growing(Growing::Wide(shards)) => in_wide(shards, $hash),
             Backend::FixedWide(shards) => in_wide(shards, $hash),
         }
     }};
@@ -137,14 +116,7 @@ impl Backend {
             Ok(()) => return Ok(()),
             Err(refused) => refused,
         };
-        if let Backend::Growing(growing) = self {
-            growing.leave()?;
-        }
-        let inserted = on_shards!(
-            self,
-            shards => shards.insert_exhaustively(hash),
-            _growing => false
-        );
+        let inserted = on_shards!(self, shards => shards.insert_exhaustively(hash));
         if inserted { Ok(()) } else { Err(refused) }
     }
 
@@ -200,7 +172,7 @@ impl Backend {
 
     /// Returns the filter's clock and ticks, if it forgets.
     pub fn ticking(&self) -> Option<&Ticking> {
-        on_backend!(self, backend => backend.ticking())
+        on_shards!(self, shards => shards.ticking())
     }
 
     /// Returns the layout, as it is written to a file.
@@ -212,32 +184,32 @@ impl Backend {
         }
     }
 
-    /// Returns the number of buckets: for a list, the number in the shard that would replace it.
+    /// Returns the number of buckets.
     pub fn buckets(&self) -> usize {
-        on_backend!(self, backend => backend.buckets())
+        on_shards!(self, shards => shards.bucket_count())
     }
 
     pub fn slots(&self) -> usize {
         self.buckets() * self.lanes().slots()
     }
 
-    /// Returns the number of shards. A list counts as the shard that would replace it.
+    /// Returns the number of shards.
     pub fn shards(&self) -> usize {
         self.buckets() / self.plan().geometry().buckets() as usize
     }
 
     pub fn items(&self) -> usize {
-        on_backend!(self, backend => backend.items())
+        on_shards!(self, shards => shards.items())
     }
 
     pub fn clear(&self) {
-        on_backend!(self, backend => backend.clear());
+        on_shards!(self, shards => shards.clear());
     }
 
     /// Keeps shards from being joined until the result is dropped, for a copy of one shard after the other.
     pub fn keep_shards(&self) -> Option<RwLockReadGuard<'_>> {
         match self {
-            Backend::Growing(growing) => growing.shards().map(AnySharded::keep_shards),
+            Backend::Growing(growing) => Some(growing.keep_shards()),
             Backend::Fixed(_) | Backend::FixedWide(_) => None,
         }
     }
@@ -245,7 +217,7 @@ impl Backend {
     /// Visits some shards, and joins what leaves enough room. Returns where the next part begins.
     pub fn join_from(&self, cursor: u64, most: usize) -> Option<u64> {
         match self {
-            Backend::Growing(growing) => growing.shards()?.join_from(cursor, most),
+            Backend::Growing(growing) => growing.join_from(cursor, most),
             Backend::Fixed(_) | Backend::FixedWide(_) => None,
         }
     }
@@ -253,34 +225,34 @@ impl Backend {
     /// Joins all shards that leave enough room, unless another thread joins shards.
     pub fn join_all_if_alone(&self) {
         if let Backend::Growing(growing) = self {
-            growing.shards().into_iter().for_each(AnySharded::join_all_if_alone);
+            growing.join_all_if_alone();
         }
     }
 
     /// Returns the number of items that void lanes stand for.
     pub fn void_items(&self) -> u64 {
         match self {
-            Backend::Growing(growing) => growing.shards().map_or(0, AnySharded::void_items),
+            Backend::Growing(growing) => growing.void_items(),
             Backend::Fixed(_) | Backend::FixedWide(_) => 0,
         }
     }
 
     /// Returns the memory held beside `self`, in bytes.
     pub fn heap_bytes(&self) -> usize {
-        on_backend!(self, backend => backend.heap_bytes())
+        on_shards!(self, shards => shards.heap_bytes())
     }
 
     /// Returns the present false-positive rate. The time that this takes does not depend on the number of
     /// shards.
     pub fn rate(&self) -> f64 {
-        on_backend!(self, backend => backend.rate())
+        on_shards!(self, shards => shards.rate())
     }
 
     /// Returns the number of items that expire with each of the next ticks, if the filter forgets.
     pub fn expiring(&self) -> Vec<usize> {
         let Some(ticking) = self.ticking() else { return Vec::new() };
         let (lanes, now) = (self.lanes(), ticking.clock().now());
-        let by_stamp = on_backend!(self, backend => backend.items_by_stamp());
+        let by_stamp = on_shards!(self, shards => shards.items_by_stamp());
         let of_age = |age| by_stamp[lanes.stamp_of_age(age, now)];
         let ages = (0..=u64::from(lanes.remembers())).rev();
         ages.map(of_age).collect()
@@ -317,22 +289,22 @@ impl Backend {
 
 impl SweepTarget for Backend {
     fn lanes(&self) -> Lanes {
-        on_backend!(self, backend => backend.lanes())
+        on_shards!(self, shards => shards.lanes())
     }
 
     fn begin(&self, set: impl FnOnce() -> Option<Moment>) {
-        on_backend!(self, backend => backend.begin(set));
+        on_shards!(self, shards => shards.begin(set));
     }
 
     fn segments(&self) -> usize {
-        on_backend!(self, backend => backend.segments())
+        on_shards!(self, shards => shards.segments())
     }
 
     fn sweep(&self, segments: Range<usize>, now: Moment) {
-        on_backend!(self, backend => backend.sweep(segments, now));
+        on_shards!(self, shards => shards.sweep(segments, now));
     }
 
     fn finish_tick(&self, now: Moment) {
-        on_backend!(self, backend => backend.finish_tick(now));
+        on_shards!(self, shards => shards.finish_tick(now));
     }
 }

@@ -227,12 +227,6 @@ pub trait Shards: Sized + Send + Sync {
         let again = |lapsed| ask_again(self, shard.lease(), lapsed, Shard::age);
         shard.age(place).unwrap_or_else(again)
     }
-
-    /// Adds an item of another filter's list, `age` ticks old, unless it is here. Returns whether it was
-    /// added.
-    fn merge_item(&self, hash: Mixed, age: u64) -> Result<bool, Full> {
-        place(self, self.locate(hash), |shard, place| shard.merge_item(place, age))
-    }
 }
 
 /// Locates the item and performs the operation on it. (A function that is passed as a value may not be

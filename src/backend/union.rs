@@ -15,9 +15,7 @@ use crate::backend::exchange::Plan;
 use crate::backend::incoming::{AgeMap, IncomingShard, MergeReport, zeros};
 use crate::backend::shards::Shards;
 use crate::backend::{Backend, on_shards};
-use crate::error::Full;
 use crate::error::union::{Different, Reason};
-use crate::layout::geometry::Mixed;
 use crate::table::ticking::TickPause;
 
 /// Merges the entries of another filter into this one. Returns the number of entries added. The hashers have
@@ -31,24 +29,10 @@ pub fn union_with(backend: &Backend, other: &Backend) -> Result<usize, Reason> {
         .map(|(here, there)| here.pause_both(backend, (there, other)));
     let times = AgeMap::of(held.as_ref().map(|held| held.each_ref().map(TickPause::time)), lanes);
     let mut report = MergeReport::default();
-    loop {
-        on_shards!(
-            other,
-            shards => merge_shards(backend, (other, shards), &plan, &times, &mut report)?,
-            growing => {
-                // If the list has ended by now, there are shards.
-                let Some(items) = growing.items_of_list() else { continue };
-                let (hashes, stamps) = items.map_err(|bytes| Reason::OutOfMemory { bytes })?;
-                for (index, hash) in hashes.iter().enumerate() {
-                    let stamp = stamps.get(index).copied().unwrap_or(0);
-                    if let Some(age) = times.age(lanes.age_of(stamp, times.there)) {
-                        report.note(merge_item(backend, Mixed(*hash), age))?;
-                    }
-                }
-            }
-        );
-        return report.result().map(|()| report.added);
-    }
+    on_shards!(other, shards => {
+        merge_shards(backend, (other, shards), &plan, &times, &mut report)?;
+    });
+    report.result().map(|()| report.added)
 }
 
 /// Checks that the filters have the same kind, window, size and layout.
@@ -57,7 +41,7 @@ pub fn check(backend: &Backend, other: &Backend) -> Result<(), Reason> {
     let [one, other] = plans.each_ref().map(|plan| plan.geometry().numbers());
     let (is_one_size, is_one_layout) = match &plans {
         // Different roots divide the hashes at different places, so the entries of one filter fit no shard of
-        // the other. The roots of the plans are compared, since a list has no shards yet.
+        // the other.
         [Plan::Growing(first), Plan::Growing(second)] => {
             let [mine, theirs] =
                 [first, second].map(|plan| plan.shrinking::<false>().suffix_bits());
@@ -79,19 +63,6 @@ pub fn check(backend: &Backend, other: &Backend) -> Result<(), Reason> {
     Err(Reason::Different(different))
 }
 
-/// Adds an item of another filter's list, `age` ticks old.
-fn merge_item(backend: &Backend, hash: Mixed, age: u64) -> Result<bool, Full> {
-    loop {
-        on_shards!(
-            backend,
-            shards => return shards.merge_item(hash, age),
-            growing => if let Some(result) = growing.merge_item(hash, age) {
-                return result;
-            }
-        );
-    }
-}
-
 /// Merges all shards of another filter.
 fn merge_shards(
     backend: &Backend,
@@ -100,15 +71,6 @@ fn merge_shards(
     times: &AgeMap,
     report: &mut MergeReport,
 ) -> Result<(), Reason> {
-    if let Backend::Growing(growing) = backend
-        && growing.shards().is_none()
-    {
-        // A list holds only whole hashes, so it cannot hold entries of shards.
-        growing.leave().map_err(|full| {
-            let refused = other.items();
-            Reason::Full { full, added: 0, refused, is_all: true }
-        })?;
-    }
     let lanes = plan.geometry().lanes();
     let mut words = zeros(plan.geometry().words())?;
     let _no_joins = other.keep_shards();
@@ -120,7 +82,7 @@ fn merge_shards(
         times.bring(&mut words, lanes);
         let start = from.item_in(start);
         let incoming = IncomingShard { start, depth: copied.depth, words: &words, lanes };
-        on_shards!(backend, shards => shards.merge_shard(&incoming, report)?, _growing => {});
+        on_shards!(backend, shards => shards.merge_shard(&incoming, report)?);
     }
     Ok(())
 }

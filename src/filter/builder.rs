@@ -1,7 +1,6 @@
 //! The builder and the constructors. What the caller asks for is checked once, in `build`.
 
 use crate::backend::Backend;
-use crate::backend::growing::Growing;
 use crate::error::{BuildError, Reason};
 use crate::filter::ConcurrentCuckooFilter;
 use crate::layout::sizing::{geometry_for, growth_plan};
@@ -207,10 +206,9 @@ impl<S> Builder<S> {
 
     /// Makes the filter [grow](ConcurrentCuckooFilter#growth) when it is full.
     ///
-    /// The [`capacity`](Self::capacity) is then the one that it begins with. If one shard (of 64 KiB, or 128 in
-    /// buckets of 16 bytes) has room for so many items, the filter begins with a list of its items, which is empty at
-    /// first. Otherwise it begins with all the shards that they need. (Items are placed by chance, so in rare
-    /// cases a shard is split a little sooner.)
+    /// The [`capacity`](Self::capacity) is then the one that it begins with: the filter begins with all the shards (of
+    /// 64 KiB, or 128 in buckets of 16 bytes) that so many items need, and with at least one. (Items are placed by
+    /// chance, so in rare cases a shard is split a little sooner.)
     ///
     /// The [rate](Self::false_positive_rate) is kept up to the [expected growth](Self::expected_growth). A fingerprint
     /// loses a bit whenever its shard is split. So a growing filter takes longer fingerprints than a fixed one
@@ -221,7 +219,7 @@ impl<S> Builder<S> {
     /// use koel::ConcurrentCuckooFilter;
     ///
     /// let seen = ConcurrentCuckooFilter::builder().capacity(10).growing().build()?;
-    /// assert!(seen.size_in_bytes() < 500);
+    /// assert!(seen.size_in_bytes() < 70_000);
     /// for page in 0..100_000 {
     ///     seen.insert(&page).expect("memory for another shard");
     /// }
@@ -308,8 +306,7 @@ impl<S> Builder<S> {
         let capacity = self.settings.capacity.ok_or(Reason::NoCapacity)?;
         let ticks = self.ticks()?;
         let backend = if grows {
-            let beside = Growing::bytes_beside(ticks > 0);
-            let own_bytes = size_of::<ConcurrentCuckooFilter<S>>() + beside;
+            let own_bytes = size_of::<ConcurrentCuckooFilter<S>>();
             let growth = expected_growth.unwrap_or(DEFAULT_GROWTH);
             let bytes = [own_bytes, max_bytes.unwrap_or(usize::MAX)];
             Backend::growing(growth_plan(capacity, rate, ticks, growth, bytes)?)?

@@ -30,10 +30,10 @@ use crate::filter::ConcurrentCuckooFilter;
 ///
 /// ## How it grows
 ///
-/// A small filter has a list of its items, of nine bytes each. Once that is as large as a shard, of 64
-/// or 128 KiB, the filter consists of shards. An item that finds no room in its shard splits the
-/// shard: half of the shard's items move to a new one. A split takes a tenth of a millisecond.
-/// However often the filter has grown, a lookup reads two buckets, as before.
+/// The filter consists of shards of 64 or 128 KiB: at least one, and as many as its first capacity
+/// needs. An item that finds no room in its shard splits the shard: half of the shard's items move to
+/// a new one. A split takes a tenth of a millisecond. However often the filter has grown, a lookup
+/// reads two buckets, as before.
 ///
 /// Operations on items of the shard wait for the end of the split. No others do, except that
 /// another split waits if it needs memory or a longer directory at that moment.
@@ -50,11 +50,10 @@ use crate::filter::ConcurrentCuckooFilter;
 /// When items have gone, their room waits for others. [`shrink`](Self::shrink) gives back what is not needed:
 /// where two halves of a split leave enough room in one shard together, they become one again, and the memory
 /// of the other goes back to the system (on Linux). So a filter that has lost most of its items takes about
-/// a quarter more than it took when it had as many before, and one that lost them all is as large as at its beginning
-/// (one shard, if it began with a list), and up to a hundredth of its largest size more. It never becomes smaller
-/// than it began: choose the capacity for usual times, and not for the peak. Lookups, writes, ticks and other splits go on meanwhile; those of the
-/// two shards wait for some hundred microseconds. Whole ticks ([`tick`](Self::tick), [`tick_to`](Self::tick_to)) begin
-/// with this.
+/// a quarter more than it took when it had as many before, and one that lost them all is as large as at its beginning,
+/// and up to a hundredth of its largest size more. It never becomes smaller than it began: choose the capacity for
+/// usual times, and not for the peak. Lookups, writes, ticks and other splits go on meanwhile; those of the two shards
+/// wait for some hundred microseconds. Whole ticks ([`tick`](Self::tick), [`tick_to`](Self::tick_to)) begin with this.
 ///
 /// Fingerprints get back the bit that a split took, so the false-positive rate is about what it was when the filter had
 /// as many items on its way up.
@@ -113,7 +112,7 @@ impl<S> ConcurrentCuckooFilter<S> {
     /// has. While others insert, the number of bytes is a rough one. Memory goes back on Linux only; elsewhere, it waits
     /// for the next splits.
     ///
-    /// A filter of fixed size, or one that still has a list, has nothing to give back.
+    /// A filter of fixed size, or one that has not grown, has nothing to give back.
     ///
     /// ```
     /// # use koel::ConcurrentCuckooFilter;

@@ -24,7 +24,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
         Prehashed(item.hash_with(&self.hasher))
     }
 
-    /// The item's hash, as shards and lists go by it.
+    /// The item's hash, as shards go by it.
     #[inline]
     pub(crate) fn mixed<K: Key + ?Sized>(&self, item: &K) -> Mixed {
         Mixed::of(item.hash_with(&self.hasher))

@@ -40,15 +40,13 @@ impl<S: PersistentHasher> ConcurrentCuckooFilter<S> {
     /// [`next`](Piece::next) of the piece before.
     ///
     /// A piece takes at most `most_bytes`, or one shard if that is more: up to 2 MiB, or 128 KiB if
-    /// the filter grows. (A growing filter of some thousand items or less has a list instead. It is
-    /// one piece, of up to half a megabyte.) The shards are copied one after the other, as by [`save`](Self::save).
+    /// the filter grows. The shards are copied one after the other, as by [`save`](Self::save).
     ///
     /// All pieces from 0 to the one without a next, pushed to a [`loader`](Self::loader) in this
     /// order, are the filter with everything that was inserted before the first piece was asked for,
     /// and not removed since. What other threads insert and remove meanwhile may be in or not. Shards
-    /// may be split, and the filter may be cleared. A list that becomes shards between two pieces does not matter either,
-    /// since it is complete in one. If the filter [shrinks](Self::shrink) (as it may when a whole tick begins), the next
-    /// piece may be refused: then begin again at 0, with a new loader.
+    /// may be split, and the filter may be cleared. If the filter [shrinks](Self::shrink) (as it may when a whole tick
+    /// begins), the next piece may be refused: then begin again at 0, with a new loader.
     ///
     /// A cursor is good until the shards at it are joined. It can be used again, for example if a
     /// piece was lost. Any other filter, and this one after it was loaded again, has to be begun at 0.

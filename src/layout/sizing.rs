@@ -182,8 +182,7 @@ pub struct GrowthPlan {
     /// [`Stagger::FULL`], except in models.
     pub stagger: Stagger,
     pub max_bytes: usize,
-    /// The size of the filter itself and of what it keeps besides its items: this plan and, if it forgets, the state of
-    /// its ticks.
+    /// The size of the filter itself, without its heap.
     pub own_bytes: usize,
     pub expected_growth: f64,
     /// The false-positive rate after the expected growth.
@@ -198,11 +197,6 @@ impl GrowthPlan {
     /// Returns the division of the lanes into anchor and suffix.
     pub fn shrinking<const WIDE: bool>(&self) -> Shrinking<WIDE> {
         Shrinking::new(self.geometry.lanes(), self.expected_growth)
-    }
-
-    /// Whether the filter begins with one shard, and so may begin with a list instead.
-    pub fn begins_small(&self) -> bool {
-        self.geometry.shards() == 1
     }
 
     pub fn roots(&self) -> Roots {

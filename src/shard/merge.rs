@@ -15,14 +15,12 @@
 //! never stale once it is found. Versions invalidate lookups during the moves, as in a
 //! [kick](mod@crate::shard::kick).
 
-use crate::error::FullKind;
 use crate::layout::bucket::{Fingerprint, Words};
 use crate::layout::geometry::{Bucket, Place};
 use crate::layout::shrinking::merge::MergeMatches;
-use crate::layout::stamps::Moment;
 use crate::rule::rule;
 use crate::shard::Shard;
-use crate::shard::lease::{Answer, Lease, Refusal};
+use crate::shard::lease::Lease;
 use crate::shard::path::{self, MAX_MOVES, Path};
 use crate::table::stripe::Locks;
 
@@ -149,22 +147,5 @@ impl<L: Lease> Shard<'_, L> {
             self.write(locked, step.bucket, lanes.without_whole(from, step.lane));
             Some(step.bucket)
         })
-    }
-
-    /// Adds an item of another filter, `age` ticks old, unless it is here. Returns whether it was added.
-    pub fn merge_item(self, place: Place, age: u64) -> Answer<bool, L> {
-        let locked = self.lock(place)?;
-        let came = Moment::of_tick(self.now().tick().wrapping_sub(age));
-        let place = Place { fp: self.lanes().stamped(place.fp, came), ..place };
-        let mut merged = self.merge_at_once(&locked, place, true);
-        drop(locked);
-        if let Merged::NoRoom = merged {
-            merged = self.merge_entry(&self.lock_all()?, place, true);
-        }
-        match merged {
-            Merged::Added => Ok(true),
-            Merged::NoRoom => Err(Refusal::Full(FullKind::NoRoomNearby)),
-            _ => Ok(false),
-        }
     }
 }

@@ -10,7 +10,6 @@ use crate::rule::rule;
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::error::Reason;
 use crate::snapshot::gather::Gathered;
-use crate::snapshot::list::ListBlock;
 use crate::snapshot::part::blocks::BlockReader;
 use crate::snapshot::write::copy_next;
 use crate::table::ticking::Time;
@@ -25,13 +24,6 @@ pub fn copy(backend: &Backend) -> Result<Backend, usize> {
 }
 
 fn loaded(backend: &Backend) -> Result<(Plan, Loaded), Reason> {
-    if let Backend::Growing(growing) = backend
-        && growing.shards().is_none()
-        && let Some(list) = ListBlock::of(growing)?
-    {
-        return Ok((backend.plan(), list.loaded()));
-    }
-    // If there was a list, shards have replaced it.
     let no_joins = || backend.keep_shards();
     let _no_joins = rule!("shards_are_joined_during_a_clone", no_joins(), None);
     let plan = backend.plan();
@@ -70,7 +62,6 @@ fn copied(
 mod tests {
     use super::*;
     use crate::backend::growing::Growing;
-    use crate::backend::growing::sharded::AnySharded;
     use crate::backend::shards::{Shards, act};
     use crate::layout::geometry::Mixed;
     use crate::layout::sizing::growth_plan;
@@ -79,9 +70,7 @@ mod tests {
     #[test]
     fn each_shard_is_copied_once_while_the_filter_grows() {
         let plan = growth_plan(100_000, 0.001, 0, 64.0, [0, usize::MAX]).expect("a layout");
-        let Ok(AnySharded::Narrow(shards)) = AnySharded::new(plan.clone()) else {
-            panic!("memory")
-        };
+        let Ok(Growing::Narrow(shards)) = Growing::new(plan.clone()) else { panic!("memory") };
         let plan = Plan::Growing(plan);
         let before = shards.bucket_count() / plan.geometry().buckets() as usize;
         let (mut items, mut count) = (0u64.., 0);
@@ -108,9 +97,8 @@ mod tests {
         assert_eq!((tables.shards(), depths.len()), (copies, copies));
         let Plan::Growing(plan) = plan else { panic!("it grows") };
         let copy = Growing::restore(plan, Loaded::Gathered { tables, depths, void, time });
-        let copy = copy.expect("memory");
-        let Some(AnySharded::Narrow(copy)) = copy.shards() else { panic!("it has a list") };
-        let missing = (0..50_000).filter(|item| !act(copy, Mixed::of(*item), Shards::contains));
+        let Ok(Growing::Narrow(copy)) = copy else { panic!("memory") };
+        let missing = (0..50_000).filter(|item| !act(&copy, Mixed::of(*item), Shards::contains));
         assert_eq!(missing.count(), 0);
     }
 }

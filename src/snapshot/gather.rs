@@ -11,13 +11,12 @@
 //! The shards of a part can be removed again, if the rest of the part turns out to be damaged.
 
 use crate::backend::exchange::{Block, Loaded, Plan};
-use crate::backend::growing::sharded::AnySharded;
+use crate::backend::growing::sharded::bytes_beside;
 use crate::backend::growing::site::Site;
 use crate::backend::growing::tables::Tables;
 use crate::shard::whole::{clear, fill, read_shard};
 use crate::snapshot::allocate::{no_memory_for, reserve, table_of, zeros};
 use crate::snapshot::error::Reason;
-use crate::snapshot::list::ListBlock;
 use crate::snapshot::part::blocks::BlockReader;
 use crate::snapshot::part::time::age_shift;
 use crate::table::Table;
@@ -27,13 +26,11 @@ use std::collections::VecDeque;
 pub enum Gathered {
     Fixed(InOneTable),
     Growing(InTables),
-    List(ListBlock),
 }
 
 impl Gathered {
-    pub fn nothing(plan: &Plan, is_list: bool) -> Self {
+    pub fn nothing(plan: &Plan) -> Self {
         match plan {
-            _ if is_list => Gathered::List(ListBlock::default()),
             Plan::Fixed(_) => Gathered::Fixed(InOneTable::default()),
             Plan::Growing(_) => Gathered::Growing(InTables::default()),
         }
@@ -58,7 +55,6 @@ impl Gathered {
         match self {
             Gathered::Fixed(shards) => shards.add(plan, block, buckets),
             Gathered::Growing(shards) => shards.add(plan, &block, buckets),
-            Gathered::List(_) => Ok(()),
         }
     }
 
@@ -67,7 +63,6 @@ impl Gathered {
         match self {
             Gathered::Fixed(all) => all.truncate(shards as usize),
             Gathered::Growing(all) => all.truncate(shards as usize),
-            Gathered::List(_) => {}
         }
     }
 
@@ -81,7 +76,6 @@ impl Gathered {
         match self {
             Gathered::Fixed(shards) => shards.finish(plan, reader, time),
             Gathered::Growing(shards) => shards.finish(plan, reader, (void, time)),
-            Gathered::List(list) => Ok(list.loaded()),
         }
     }
 }
@@ -269,7 +263,7 @@ fn take<'a>(tables: &'a Tables, plan: &Plan, deepest: u32) -> Option<&'a Site> {
         Plan::Growing(plan) => {
             let entries = u128::from(plan.geometry.shards() as u64) << deepest;
             let directory = usize::try_from(8 * entries).unwrap_or(usize::MAX);
-            let others = plan.own_bytes + size_of::<AnySharded>() + tables.heap_bytes();
+            let others = plan.own_bytes + bytes_beside(plan) + tables.heap_bytes();
             (others.saturating_add(directory), plan.max_bytes)
         }
         Plan::Fixed(_) => (0, usize::MAX),

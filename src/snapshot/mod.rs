@@ -1,7 +1,6 @@
 //! Filters in files: saving one while other threads use it, and loading it again.
 //!
 //! * [`part`] has the format of files and pieces: a header, blocks and an end.
-//! * [`list`] is the only block of a small filter.
 //! * [`write`](mod@write) writes a part of a filter, and a [`piece`] is one in memory.
 //! * [`read`] makes a filter from its parts, which come from a [`source`], and [`gather`] holds the shards read so far.
 //! * [`copy`] copies a filter in memory.
@@ -16,7 +15,6 @@ pub mod copy;
 pub mod error;
 pub mod file;
 pub mod gather;
-pub mod list;
 pub mod part;
 pub mod piece;
 pub mod read;

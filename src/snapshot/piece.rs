@@ -68,7 +68,7 @@ impl Piece {
         &self.bytes[..8 * WORDS_OF_FILTER]
     }
 
-    /// Returns the blocks: one for each shard, or one with a list of items.
+    /// Returns the blocks: one for each shard.
     ///
     /// ```
     /// # use koel::{ConcurrentCuckooFilter, StableHash};
@@ -126,13 +126,10 @@ pub fn piece_of<S: PersistentHasher>(
 ) -> Result<Piece, Reason> {
     let part = Part { start: cursor, provenance, most_bytes };
     let mut bytes = Vec::new();
-    let is_list = matches!(backend, Backend::Growing(growing) if growing.shards().is_none());
-    if !is_list {
-        let plan = backend.plan();
-        // There may be more shards by the time they are copied.
-        let blocks = part.most_blocks(&plan).min(backend.shards() as u64);
-        reserve(&mut bytes, AROUND + (blocks * block_bytes(&plan)) as usize)?;
-    }
+    let plan = backend.plan();
+    // There may be more shards by the time they are copied.
+    let blocks = part.most_blocks(&plan).min(backend.shards() as u64);
+    reserve(&mut bytes, AROUND + (blocks * block_bytes(&plan)) as usize)?;
     let (_, next) = write(backend, about, part, &(), |words| {
         reserve(&mut bytes, words.len())?;
         bytes.extend_from_slice(words);

@@ -8,7 +8,6 @@ use crate::backend::exchange::Loaded;
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::error::Reason;
 use crate::snapshot::gather::Gathered;
-use crate::snapshot::list::read_list;
 use crate::snapshot::part::blocks::{BlockReader, Totals};
 use crate::snapshot::part::coverage::Coverage;
 use crate::snapshot::part::format::{END_WORDS, End, HEADER_WORDS, Words, buckets_in};
@@ -28,9 +27,7 @@ impl<S> ReadFilter<S> {
     /// Returns the filter's capacity, its backend, and its hasher.
     pub fn into_backend(self) -> Result<(usize, Backend, S), Reason> {
         let ReadFilter { header: Header { plan, capacity, hasher, .. }, mut loaded } = self;
-        let (Loaded::Shards { time, .. }
-        | Loaded::Gathered { time, .. }
-        | Loaded::Items { time, .. }) = &mut loaded;
+        let (Loaded::Shards { time, .. } | Loaded::Gathered { time, .. }) = &mut loaded;
         *time = time.map(from_here);
         let backend =
             Backend::restore(plan, loaded).map_err(|bytes| Reason::OutOfMemory { bytes })?;
@@ -152,7 +149,7 @@ impl<S: PersistentHasher> Loading<S> {
 impl Begun {
     /// Begins the filter with this header.
     fn of<S>(header: &Header<S>, words: Words<HEADER_WORDS>) -> Self {
-        let Header { plan, is_list, .. } = header;
+        let plan = &header.plan;
         Begun {
             header: words,
             turn: None,
@@ -160,7 +157,7 @@ impl Begun {
             coverage: Coverage::of(plan.geometry().shards()),
             times: Times::default(),
             void: 0,
-            gathered: Gathered::nothing(plan, *is_list),
+            gathered: Gathered::nothing(plan),
         }
     }
 
@@ -211,30 +208,23 @@ impl Begun {
     /// after this part.
     fn add_blocks<S>(
         &mut self,
-        Header { plan, is_list, .. }: &Header<S>,
+        Header { plan, .. }: &Header<S>,
         mut totals: Totals,
         source: &mut Source<impl Read>,
     ) -> Result<(Coverage, Times, u64), Reason> {
         // The next word: the number of a block, or the first word of the end.
         let mut next = [0];
-        if *is_list {
-            let (list, sum) = read_list(plan, source)?;
-            totals.add_read(&self.reader, (0, list.hashes.len() as i64, sum), list.time)?;
-            self.gathered = Gathered::List(list);
+        let mut words = zeros(self.reader.block_words())?;
+        source.read(&mut next)?;
+        while !(End::begins(next[0]) || totals.coverage().is_complete()) {
+            let number = totals.blocks();
+            self.reader.check_number(number, u64::from_le(next[0]))?;
+            words[0] = next[0];
+            source.read(&mut words[1..])?;
+            let block = self.reader.read(number, &mut words)?;
+            totals.add_read(&self.reader, (block.depth, block.items, block.sum), block.time)?;
+            self.gathered.add(plan, block, &words[buckets_in(plan)])?;
             source.read(&mut next)?;
-        } else {
-            let mut words = zeros(self.reader.block_words())?;
-            source.read(&mut next)?;
-            while !(End::begins(next[0]) || totals.coverage().is_complete()) {
-                let number = totals.blocks();
-                self.reader.check_number(number, u64::from_le(next[0]))?;
-                words[0] = next[0];
-                source.read(&mut words[1..])?;
-                let block = self.reader.read(number, &mut words)?;
-                totals.add_read(&self.reader, (block.depth, block.items, block.sum), block.time)?;
-                self.gathered.add(plan, block, &words[buckets_in(plan)])?;
-                source.read(&mut next)?;
-            }
         }
         let at = source.at() - size_of_val(&next) as u64;
         let mut words = [0; END_WORDS];
@@ -242,7 +232,7 @@ impl Begun {
         if End::begins(next[0]) {
             source.read(&mut words[1..])?;
         }
-        let end = End::read(&mut words, at, plan.grows() && !*is_list)?;
+        let end = End::read(&mut words, at, plan.grows())?;
         source.check_end()?;
         let (coverage, times) = totals.finish(end, at)?;
         Ok((coverage, times, end.void))

@@ -15,7 +15,6 @@ use crate::layout::roots::Position;
 use crate::rule::rule;
 use crate::snapshot::allocate::zeros;
 use crate::snapshot::error::Reason;
-use crate::snapshot::list::{ListBlock, block_of};
 use crate::snapshot::part::blocks::Totals;
 use crate::snapshot::part::coverage::{Coverage, UNITS};
 use crate::snapshot::part::format::{
@@ -141,56 +140,26 @@ pub fn write<S: PersistentHasher>(
         true => Reason::Outgrown,
         false => Reason::NoSuchPiece { cursor: start },
     };
-    // Writes the header. Returns the totals to which the blocks are added.
-    let begin = |sink: &mut Sink<_>, plan: &Plan, is_list, start| {
-        let sum = sink.write(&mut header(plan, capacity, is_list, hasher, (start, provenance)))?;
-        let coverage = Coverage::from(plan.geometry().shards(), start);
-        Ok(Totals::new(sum, coverage, Times::default(), is_file))
-    };
-    let list = match backend {
-        Backend::Growing(growing) if growing.shards().is_none() => {
-            cut.copy(Mixed(0), None, || {
-                let list = ListBlock::of(growing);
-                // If it became shards meanwhile, nothing was copied.
-                let end = matches!(list, Ok(None)).then_some(Mixed(0));
-                (list, end)
-            })?
-        }
-        _ => None,
-    };
-    let (totals, end) = if let Some(list) = list {
-        // A filter with a list never had shards, so it never returned another cursor.
-        if start != 0 {
-            return Err(no_such_piece());
-        }
-        let plan = backend.plan();
-        let mut totals: Totals = begin(&mut sink, &plan, true, start)?;
-        let sum = sink.write(&mut block_of(&plan, &list)?)?;
-        totals.add(0, list.hashes.len() as i64, sum).map_err(|_| Reason::Outgrown)?;
-        let end = totals.end(0, sink.bytes);
-        (totals, end)
-    } else {
-        // If there was a list, shards have replaced it.
-        let no_joins = || backend.keep_shards();
-        let _no_joins = rule!("shards_are_joined_during_a_save", no_joins(), None);
-        let plan = backend.plan();
-        let first = shard_at(&plan, start).ok_or_else(no_such_piece)?;
-        let mut block = zeros(block_words(&plan))?;
-        let mut totals = begin(&mut sink, &plan, false, start)?;
-        let mut copying = Copying { backend, plan: &plan, next: Some(first) };
-        while totals.blocks() < part.most_blocks(&plan)
-            && let Some((depth, items)) = copying.copy(totals.blocks(), cut, &mut block)
-        {
-            let sum = sink.write(&mut block)?;
-            // An error means that the part would begin inside a shard.
-            totals.add(depth, items, sum).map_err(|_| no_such_piece())?;
-        }
-        let of_blocks = totals.end(backend.void_items(), sink.bytes);
-        let end = rule!("a_save_counts_the_items_of_the_filter", of_blocks, {
-            End { items: backend.items() as i64, ..of_blocks }
-        });
-        (totals, end)
-    };
+    let no_joins = || backend.keep_shards();
+    let _no_joins = rule!("shards_are_joined_during_a_save", no_joins(), None);
+    let plan = backend.plan();
+    let first = shard_at(&plan, start).ok_or_else(no_such_piece)?;
+    let mut block = zeros(block_words(&plan))?;
+    let sum = sink.write(&mut header(&plan, capacity, hasher, (start, provenance)))?;
+    let coverage = Coverage::from(plan.geometry().shards(), start);
+    let mut totals = Totals::new(sum, coverage, Times::default(), is_file);
+    let mut copying = Copying { backend, plan: &plan, next: Some(first) };
+    while totals.blocks() < part.most_blocks(&plan)
+        && let Some((depth, items)) = copying.copy(totals.blocks(), cut, &mut block)
+    {
+        let sum = sink.write(&mut block)?;
+        // An error means that the part would begin inside a shard.
+        totals.add(depth, items, sum).map_err(|_| no_such_piece())?;
+    }
+    let of_blocks = totals.end(backend.void_items(), sink.bytes);
+    let end = rule!("a_save_counts_the_items_of_the_filter", of_blocks, {
+        End { items: backend.items() as i64, ..of_blocks }
+    });
     let coverage = totals.coverage();
     let is_whole = coverage.is_complete() && coverage.is_balanced();
     if is_file && !is_whole {
@@ -221,7 +190,7 @@ pub fn copy_next(
     buckets: &mut [u64],
 ) -> Option<(Copied, Option<Time>)> {
     let held = backend.ticking().map(Ticking::pause_in_a_tick);
-    let copied = on_shards!(backend, shards => shards.copy_shard(next, buckets), _growing => None)?;
+    let copied = on_shards!(backend, shards => shards.copy_shard(next, buckets))?;
     Some((copied, held.map(|held| held.time())))
 }
 
@@ -240,9 +209,8 @@ impl Copying<'_> {
         let buckets = buckets_in(self.plan);
         let of_time = buckets.end..block.len() - 1;
         let (backend, next) = (self.backend, &mut self.next);
-        let place =
-            |next: u64| on_shards!(backend, shards => shards.item_in(next), _growing => Mixed(0));
-        let after = |next: u64| on_shards!(backend, shards => shards.after(next), _growing => None);
+        let place = |next: u64| on_shards!(backend, shards => shards.item_in(next));
+        let after = |next: u64| on_shards!(backend, shards => shards.after(next));
         let first = (*next)?;
         let copied = cut.copy(place(first), after(first).map(place), || {
             let copied = copy_next(backend, next, &mut block[buckets]);

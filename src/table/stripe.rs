@@ -282,13 +282,13 @@ impl<const N: usize> Drop for WriteSection<'_, N> {
 
 /// Begins a move. The caller holds the lock that guards this version.
 #[inline]
-pub fn make_odd(version: &AtomicU64) {
+fn make_odd(version: &AtomicU64) {
     version.store(read_owned(version) + 1, Ordering::Relaxed);
 }
 
 /// Ends a move.
 #[inline]
-pub fn make_even(version: &AtomicU64) {
+fn make_even(version: &AtomicU64) {
     let last = rule!("the_version_ends_relaxed", Ordering::Release, Ordering::Relaxed);
     let even = read_owned(version) + rule!("a_version_stays_odd", 1, 2);
     version.store(even, last);

@@ -94,9 +94,6 @@ enum Task {
 }
 
 impl Ticking {
-    /// The memory of a shared `Ticking`, including the two counts of its [`Arc`](std::sync::Arc).
-    pub const SHARED_BYTES: usize = size_of::<Ticking>() + 2 * size_of::<usize>();
-
     pub fn new() -> Self {
         let progress = Progress {
             pass: None,

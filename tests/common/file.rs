@@ -6,7 +6,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-pub const HEADER_WORDS: usize = 26;
+pub const HEADER_WORDS: usize = 25;
 pub const END_WORDS: usize = 8;
 pub const BLOCK_HEAD: usize = 3;
 /// The words of a block that tell its time.
@@ -29,11 +29,10 @@ pub mod word {
     pub const PROBES: usize = 13;
     pub const NAME: usize = 15;
     pub const WORDS: usize = 19;
-    pub const LIST: usize = 20;
-    pub const TICKS: usize = 21;
-    pub const START: usize = 22;
-    pub const FILTER: usize = 23;
-    pub const TURN: usize = 24;
+    pub const TICKS: usize = 20;
+    pub const START: usize = 21;
+    pub const FILTER: usize = 22;
+    pub const TURN: usize = 23;
     pub const DEPTH: usize = 1;
     pub const ITEMS: usize = 2;
 }
@@ -93,7 +92,7 @@ impl FilterFile {
         let (blocks, end) = words.split_at(words.len() - END_WORDS);
         let mut part =
             FilterFile { header: header.to_vec(), blocks: Vec::new(), end: end.to_vec() };
-        let block = if part.is_list() { blocks.len() } else { part.block_words() };
+        let block = part.block_words();
         assert!(blocks.len().is_multiple_of(block), "whole blocks");
         part.blocks = blocks.chunks(block).map(Vec::from).collect();
         part
@@ -109,7 +108,7 @@ impl FilterFile {
         let mut part =
             FilterFile { header: header.to_vec(), blocks: Vec::new(), end: end.to_vec() };
         part.judge_header()?;
-        let block = if part.is_list() { blocks.len() } else { part.block_words() };
+        let block = part.block_words();
         ensure!(blocks.len().is_multiple_of(block));
         part.blocks = blocks.chunks(block).map(Vec::from).collect();
         part.judge_blocks()?;
@@ -227,11 +226,6 @@ impl FilterFile {
         self.header[word::ROOTS]
     }
 
-    /// Whether the file has a list of items instead of shards.
-    pub fn is_list(&self) -> bool {
-        self.header[word::LIST] == 1
-    }
-
     fn near(&self) -> u64 {
         self.header[word::NEAR]
     }
@@ -280,7 +274,7 @@ impl FilterFile {
 
     /// Returns how many lanes of a growing filter's shard are void: their windows are a 1 and then zeros.
     pub fn void_lanes(&self, block: &[u64]) -> i64 {
-        if !self.grows() || self.is_list() {
+        if !self.grows() {
             return 0;
         }
         let window = |lane: u64| lane >> self.stamp_bits() & ((1 << self.window()) - 1);
@@ -327,11 +321,7 @@ impl FilterFile {
     }
 
     fn buckets_of<'a>(&self, block: &'a [u64]) -> &'a [u64] {
-        let words = match self.is_list() {
-            true => block[word::ITEMS] as usize,
-            false => self.buckets() as usize * self.words(),
-        };
-        &block[BLOCK_HEAD..][..words]
+        &block[BLOCK_HEAD..][..self.buckets() as usize * self.words()]
     }
 
     /// Checks everything that the specification says of one part.
@@ -371,7 +361,7 @@ impl FilterFile {
         let header = &self.header;
         let piece = [0x89, 0x6B, 0x6F, 0x65, 0x6C, 0x70, 0x0D, 0x0A];
         ensure!([MAGIC, piece].contains(&header[0].to_le_bytes()));
-        ensure!(header[1] == 2);
+        ensure!(header[1] == 3);
         ensure!(is_sealed(header));
         let is_piece = header[0].to_le_bytes() == piece;
         ensure!(is_piece == (header[word::TURN] != 0));
@@ -389,8 +379,6 @@ impl FilterFile {
         ensure!((2..=131_072).contains(&buckets));
         ensure!((1..=1 << 31).contains(&self.roots()));
         ensure!(self.roots() == 1 || buckets.is_multiple_of(512));
-        let is_list = header[word::LIST] == 1 && self.grows() && self.roots() == 1;
-        ensure!(header[word::LIST] == 0 || is_list);
         let [growth, rate] = [word::GROWTH, word::RATE].map(|at| f64::from_bits(header[at]));
         if self.grows() {
             ensure!((buckets, near) == (8_192, 0));
@@ -420,7 +408,7 @@ impl FilterFile {
     }
 
     fn judge_blocks(&self) -> Verdict {
-        ensure!(!self.blocks.is_empty() && (!self.is_list() || self.blocks.len() == 1));
+        ensure!(!self.blocks.is_empty());
         for (number, block) in (0..).zip(&self.blocks) {
             ensure!(block.len() > BLOCK_HEAD && is_sealed(block));
             ensure!(block[0] == number);
@@ -441,7 +429,7 @@ impl FilterFile {
         ensure!(self.end[0].to_le_bytes() == *b"koel end");
         ensure!(self.end[end::BLOCKS] == self.blocks.len() as u64);
         ensure!(self.end[end::ITEMS] == items.fold(0, u64::wrapping_add));
-        ensure!(self.end[end::VOID] == 0 || self.grows() && !self.is_list());
+        ensure!(self.end[end::VOID] == 0 || self.grows());
         ensure!(self.end[end::BYTES] == self.bytes().len() as u64);
         ensure!(self.places().last().map(|(_, after)| after) == Some(self.end_place()));
         ensure!(self.end[end::SUMS] == self.sum_of_sums());
@@ -456,33 +444,7 @@ impl FilterFile {
         Ok(())
     }
 
-    fn judge_list(&self, block: &[u64]) -> Verdict {
-        let count = block[word::ITEMS];
-        ensure!(block[word::DEPTH] == 0 && count <= 65_536);
-        let count = count as usize;
-        let of_time = if self.ticks() == 0 { 0 } else { count.div_ceil(8) + TIME };
-        ensure!(block.len() == BLOCK_HEAD + count + of_time + 1);
-        let hashes = &block[BLOCK_HEAD..][..count];
-        ensure!(hashes.is_sorted() && hashes.last() != Some(&u64::MAX));
-        let most = self.slots() as usize;
-        ensure!(hashes.windows(most + 1).all(|several| several[0] != several[most]));
-        if self.ticks() > 0 {
-            self.judge_time(&block[self.time_at(block)..])?;
-            let stamps = block[BLOCK_HEAD + count..self.time_at(block)].iter();
-            let stamps: Vec<u8> = stamps.flat_map(|word| word.to_le_bytes()).collect();
-            let most = (1 << self.stamp_bits()) - 1;
-            for stamp in stamps[..count].iter().map(|stamp| u64::from(*stamp)) {
-                ensure!(stamp <= most && self.age(block, stamp) <= self.ticks());
-            }
-            ensure!(stamps[count..].iter().all(|byte| *byte == 0));
-        }
-        Ok(())
-    }
-
     fn judge_block(&self, block: &[u64]) -> Verdict {
-        if self.is_list() {
-            return self.judge_list(block);
-        }
         ensure!(block[word::DEPTH] <= if self.grows() { 31 } else { 0 });
         let stamps = (1 << self.stamp_bits()) - 1;
         if self.ticks() > 0 {
@@ -519,13 +481,9 @@ impl FilterFile {
 
     /// Returns the number of lanes that match the item with this hash.
     pub fn count(&self, hash: u64) -> usize {
-        match (self.grows(), self.is_list()) {
-            (false, _) => self.count_fixed(mix(hash)),
-            (true, false) => self.count_growing(mix(hash)),
-            (true, true) => {
-                let hashes = self.buckets_of(&self.blocks[0]).iter();
-                hashes.filter(|listed| **listed == mix(hash)).count()
-            }
+        match self.grows() {
+            false => self.count_fixed(mix(hash)),
+            true => self.count_growing(mix(hash)),
         }
     }
 

@@ -126,13 +126,6 @@ pub fn fill_to_refusal<S: BuildHasher>(
 }
 
 /// Runs the work in `threads` threads, which start at the same time, and passes each its number.
-/// Lets a growing filter, which is empty, have shards from now on, however few items it gets.
-pub fn leave_list<S: std::hash::BuildHasher>(filter: &koel::ConcurrentCuckooFilter<S>) {
-    // One more than the longest list has.
-    (0..=16_384).for_each(|hash| filter.insert(&Prehashed(hash)).expect("memory"));
-    filter.clear();
-}
-
 pub fn together(threads: usize, work: impl Fn(usize) + Sync) {
     let begin = Barrier::new(threads);
     scope(|scope| {

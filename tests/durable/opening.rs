@@ -108,7 +108,6 @@ fn what_each_operation_has_done_is_done_again() {
     }
 }
 
-/// A list tells copies apart that shards do not.
 #[test]
 fn copies_that_were_taken_are_taken_again() {
     for rate in [0.01, 1e-3, 1e-6] {
@@ -117,7 +116,7 @@ fn copies_that_were_taken_are_taken_again() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("seen.koel");
         let seen = open(&path, &builder);
-        // All copies of an item after each other in the list; and then those of others, so that it becomes shards.
+        // All copies of an item after each other, and then those of others, so that shards are split.
         let mut taken = 0;
         for item in 0..rounds(20_000, 200_000u64) {
             for _ in 0..4 {

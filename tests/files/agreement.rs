@@ -144,13 +144,13 @@ fn koel_refuses_what_the_specification_refuses_and_nothing_else() {
     let (mut copies, mut random) = (Copies::default(), SplitMix(1));
     let golden = files_in("tests/golden");
     let builder = ConcurrentCuckooFilter::builder().capacity(20).hasher(StableHash::with_seed(7));
-    let (fixed, list) = (builder.clone().build(), builder.growing().build());
-    let (fixed, list) = (fixed.expect("a filter"), list.expect("a filter"));
+    let (fixed, growing) = (builder.clone().build(), builder.growing().build());
+    let (fixed, growing) = (fixed.expect("a filter"), growing.expect("a filter"));
     for item in 0..20u64 {
         fixed.insert(&item).expect("room");
-        list.insert(&item).expect("memory");
+        growing.insert(&item).expect("memory");
     }
-    let small = both(&fixed).into_iter().chain(both(&list));
+    let small = both(&fixed).into_iter().chain(both(&growing));
     for bytes in golden.into_iter().chain(small) {
         copies.judge(&bytes);
         copies.one_of = if bytes.len() > 50_000 { rounds(51, 6) } else { rounds(2, 1) };

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 type Filter = ConcurrentCuckooFilter<StableHash>;
 
-/// The kinds of filters, with a capacity that needs several shards, or a list.
+/// The kinds of filters, with a capacity that needs several shards, or one.
 struct Fixed;
 struct Growing;
 
@@ -314,15 +314,6 @@ fn wrong_times_are_refused_of<K: Kind>(each: u64) {
     refused("a flag that is none", &|file| file.blocks[0][time] |= 1 << 9);
     refused("a number of none", &|file| file.blocks[0][time] &= !(1 << 8));
     goes_on_after_any_number_of_ticks(&good);
-    if good.is_list() {
-        let stamps = BLOCK_HEAD + good.items() as usize;
-        refused("an old item", &|file| file.blocks[0][stamps] ^= 7 << 3);
-        refused("padding", &|file| {
-            let at = file.time_at(&file.blocks[0]) - 1;
-            file.blocks[0][at] |= 1 << 63;
-        });
-        return;
-    }
     // Of seven ticks ago, and a stamp without an item.
     let now = good.blocks[0][time] & 7;
     for lane in [0x1238 | now.wrapping_sub(7) & 7, now.max(1)] {

@@ -1,6 +1,6 @@
 //! A growing filter gives back what it does not need any more, and keeps what it has.
 
-use crate::common::{Fixed, SplitMix, answers, layouts, leave_list, rounds, together};
+use crate::common::{Fixed, SplitMix, answers, layouts, rounds, together};
 use koel::{ConcurrentCuckooFilter, Prehashed};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -74,7 +74,6 @@ fn a_filter_that_was_ten_times_as_large_is_as_one_that_never_was() {
 fn an_emptied_filter_is_as_small_as_a_new_one_and_a_hundredth_of_what_it_was() {
     for capacity in [100, 200_000] {
         let filter = builder(capacity).build().expect("memory");
-        leave_list(&filter);
         let new = filter.stats();
         let hashes = SplitMix(1).take(2_000_000);
         put(&filter, &hashes);
@@ -144,11 +143,11 @@ fn a_filter_keeps_its_limit_as_it_grows_again() {
 #[test]
 fn what_does_not_grow_gives_nothing_back() {
     let filter = ConcurrentCuckooFilter::builder().capacity(100_000).build().expect("memory");
-    let list = builder(1_000).build().expect("memory");
+    let shard = builder(1_000).build().expect("memory");
     filter.insert("an item").expect("room");
-    list.insert("an item").expect("room");
-    assert_eq!((filter.shrink(), list.shrink()), (0, 0));
-    assert_eq!((filter.shrink_part(0, 0), list.shrink_part(0, 0)), (None, None));
+    shard.insert("an item").expect("room");
+    assert_eq!((filter.shrink(), shard.shrink()), (0, 0));
+    assert_eq!((filter.shrink_part(0, 0), shard.shrink_part(0, 0)), (None, None));
 }
 
 /// A stream with a burst: in usual times a filter that forgets is as small as before.
@@ -282,7 +281,6 @@ fn bursts_within_the_expected_growth_leave_nothing() {
         [(of(0.03, 64.0), 1_000_000), (of(0.03, 256.0), rounds(1_000_000, 7_000_000))]
     {
         let filter = builder.build().expect("memory");
-        leave_list(&filter);
         let stay = SplitMix(12).take(100);
         put(&filter, &stay);
         let before = filter.stats();

@@ -22,7 +22,7 @@ fn an_item_within_its_window_is_found_while_others_expire_and_move() {
     }
 }
 
-/// The same in a filter that begins with a list, splits its shards, and sweeps those that are full.
+/// The same in a filter that splits its shards, and sweeps those that are full.
 #[test]
 fn an_item_within_its_window_is_found_while_others_expire_and_shards_are_split() {
     for layout in layouts() {

@@ -30,7 +30,7 @@ impl Drop for Flag<'_> {
 fn ticks_end_beside_threads_that_copy_without_end() {
     in_time(|| copies_beside_ticks(&fixed(StableHash::with_seed(1)), 100_000));
     in_time(|| copies_beside_ticks(&growing(StableHash::with_seed(1)), 100_000));
-    // It stays a list.
+    // It stays one shard.
     in_time(|| copies_beside_ticks(&growing(StableHash::with_seed(1)), 0));
 }
 

@@ -21,7 +21,6 @@ mod growth;
 mod joins;
 mod journals;
 mod lookups;
-mod small;
 mod snapshots;
 mod union;
 mod void;

@@ -65,34 +65,6 @@ twins! { an_entry_that_comes_during_a_split_is_found:
     ],
 }
 
-/// An item of a list, which is known as a whole.
-#[test]
-fn an_item_of_a_list_that_comes_during_a_split_is_found() {
-    for half in [0, 1] {
-        Model::new("split and an item of a list", 75)
-            .blocking()
-            .preemptions(3)
-            .run_in::<Grove, Mixed>(
-                move |grove: &Grove| {
-                    let item = item(half, 1);
-                    grove.pretend(item);
-                    item
-                },
-                &[split_root, |grove, item| {
-                    let added = grove.room.merge_item(*item, 0);
-                    assert_eq!(added, Ok(true), "an absent item was not added");
-                }],
-                there_once,
-            );
-    }
-}
-
-twins! { an_item_of_a_list_that_comes_during_a_split_is_found:
-    "an item is not there once after a split" => [
-        a_decision_does_not_ask_whether_the_shard_was_split,
-    ],
-}
-
 #[test]
 fn an_entry_that_belongs_to_both_halves_of_a_split_is_in_both() {
     Model::new("split and adopt for both", 450).blocking().preemptions(3).run_in::<Grove, Mixed>(

@@ -66,11 +66,14 @@ struct List {
     each: u64,
 }
 
+/// The number of shards of each depth.
+pub type ShardsOfDepth = [Gauge; MAX_LEVELS];
+
 pub struct Directory {
     roots: Roots,
     lists: AppendList<List>,
-    /// The number of shards of each depth.
-    shards_of_depth: [Gauge; MAX_LEVELS],
+    /// In a box, since a fixed filter takes as much room as this.
+    shards_of_depth: Box<ShardsOfDepth>,
     /// Held while entries are stored or a list is added.
     changes: Mutex<()>,
 }
@@ -101,7 +104,7 @@ impl Directory {
         let entries = sites.zip(depths.clone()).flat_map(|(site, depth)| {
             std::iter::repeat_n(Entry::new(site, depth), 1 << (level - depth))
         });
-        let shards_of_depth = [const { Gauge::new() }; MAX_LEVELS];
+        let shards_of_depth = Box::new([const { Gauge::new() }; MAX_LEVELS]);
         for depth in depths {
             shards_of_depth[depth as usize % MAX_LEVELS].add(1);
         }

@@ -17,9 +17,10 @@ mod mistakes;
 mod models;
 mod shards;
 pub mod split_policy;
-mod width;
 
-use crate::backend::growing::directory::{Directory, MAX_ENTRIES, NoMemory, SeenEntry};
+use crate::backend::growing::directory::{
+    Directory, MAX_ENTRIES, NoMemory, SeenEntry, ShardsOfDepth,
+};
 use crate::backend::growing::sharded::split_policy::split_helps;
 use crate::backend::growing::site::{Entry, Site};
 use crate::backend::growing::split::{Sorted, split};
@@ -28,7 +29,7 @@ use crate::backend::growing::until_split::{Shared, UntilSplit};
 use crate::backend::growing::void::VoidItems;
 use crate::backend::shards::{Located, Shards};
 use crate::error::{Full, FullKind, Reason};
-use crate::layout::geometry::{Geometry, Mixed, Place, SHARD_STRIPES};
+use crate::layout::geometry::{Mixed, Place, SHARD_STRIPES};
 use crate::layout::roots::Position;
 use crate::layout::sizing::GrowthPlan;
 use crate::rule::rule;
@@ -37,55 +38,19 @@ use crate::shard::path;
 use crate::sync::{Gauge, Mutex, RwLock};
 use crate::table::stripe::{Locks, Many};
 use crate::table::ticking::Ticking;
-use std::sync::Arc;
-
-/// The shards, with narrow or wide buckets.
-pub enum AnySharded {
-    Narrow(Sharded<false>),
-    Wide(Sharded<true>),
+/// Returns the memory that a filter takes beside itself, its shards and the lists of its directory.
+pub fn bytes_beside(plan: &GrowthPlan) -> usize {
+    let ticking = if plan.forgets() { size_of::<Ticking>() } else { 0 };
+    size_of::<GrowthPlan>() + size_of::<Tables>() + size_of::<ShardsOfDepth>() + ticking
 }
 
-/// Evaluates an expression for shards of either width.
-macro_rules! on_width {
-    ($sharded:expr, $shards:ident => $value:expr) => {
-        match $sharded {
-            $crate::backend::growing::sharded::AnySharded::Narrow($shards) => $value,
-            $crate::backend::growing::sharded::AnySharded::Wide($shards) => $value,
-        }
-    };
-}
-pub(crate) use on_width;
-
-impl AnySharded {
-    /// Makes the directory and the tables that a filter begins with.
-    pub(crate) fn first(plan: &GrowthPlan) -> Result<(Directory, Tables), Reason> {
-        let no_memory = |bytes| Reason::OutOfMemory { bytes };
-        let least = plan.own_bytes + Self::bytes_of(plan);
-        if least > plan.max_bytes {
-            return Err(Reason::LimitTooSmall { least, most: plan.max_bytes });
-        }
-        // The tables first: if the system refuses them, nothing has been written yet. The directory is
-        // written when it is made.
-        let tables = Tables::new(plan.geometry.clone()).map_err(|_| no_memory(least))?;
-        let directory = Directory::new(plan.roots(), &tables).ok_or(no_memory(least))?;
-        Ok((directory, tables))
-    }
-
-    /// Returns the memory of the shards that a filter begins with, including their directory and overhead.
-    pub fn bytes_of(plan: &GrowthPlan) -> usize {
-        AnySharded::bytes_when_restored(plan, plan.geometry.shards(), 0)
-    }
-
-    /// Returns the memory of `shards` shards after a restart, the deepest of which has the depth `deepest`.
-    pub fn bytes_when_restored(plan: &GrowthPlan, shards: usize, deepest: u32) -> usize {
-        let tables = Tables::bytes(&plan.geometry.with_shards(shards));
-        size_of::<Self>() + tables + Directory::bytes(plan.geometry.shards(), deepest)
-    }
+/// Returns the memory of `shards` shards after a restart, the deepest of which has the depth `deepest`.
+pub fn bytes_when_restored(plan: &GrowthPlan, shards: usize, deepest: u32) -> usize {
+    let tables = Tables::bytes(&plan.geometry.with_shards(shards));
+    bytes_beside(plan) + tables + Directory::bytes(plan.geometry.shards(), deepest)
 }
 
 pub struct Sharded<const WIDE: bool> {
-    /// The geometry of each shard.
-    geometry: Geometry,
     directory: Directory,
     shared: Shared<WIDE>,
     /// Held while the tables or the directory grow, and while a shard is given back.
@@ -96,8 +61,9 @@ pub struct Sharded<const WIDE: bool> {
     /// where a copy does not expect it.
     copies: RwLock<()>,
     max_bytes: Gauge,
-    /// The plan that the filter was made by. Its limit may have changed since.
-    plan: GrowthPlan,
+    /// The plan of the new filter. Its limit may have changed since. (In a box, since a fixed filter takes as much room
+    /// as this.)
+    plan: Box<GrowthPlan>,
 }
 
 /// The number of shards below which a filter is split for a crowd however empty it is.
@@ -106,25 +72,38 @@ const FEW_SHARDS: usize = 16;
 type Leased<'a, const WIDE: bool> = Shard<'a, UntilSplit<'a, WIDE>>;
 
 impl<const WIDE: bool> Sharded<WIDE> {
+    /// Makes the shards that a filter begins with.
+    pub(crate) fn new(plan: GrowthPlan) -> Result<Self, Reason> {
+        let no_memory = |bytes| Reason::OutOfMemory { bytes };
+        let least = plan.own_bytes + bytes_when_restored(&plan, plan.geometry.shards(), 0);
+        if least > plan.max_bytes {
+            return Err(Reason::LimitTooSmall { least, most: plan.max_bytes });
+        }
+        // The tables first: if the system refuses them, nothing has been written yet. The directory is
+        // written when it is made.
+        let tables = Box::new(Tables::new(plan.geometry.clone()).map_err(|_| no_memory(least))?);
+        let directory = Directory::new(plan.roots(), &tables).ok_or(no_memory(least))?;
+        Ok(Self::with(plan, directory, tables, 0))
+    }
+
     /// Makes the backend of the shards that are in use in these tables, with their figures. Their void lanes stand for
     /// `void` items, but never for more than there are of them.
-    pub fn new(plan: GrowthPlan, directory: Directory, tables: Tables, void: u64) -> Self {
-        let geometry = plan.geometry.clone();
+    pub fn with(plan: GrowthPlan, directory: Directory, tables: Box<Tables>, void: u64) -> Self {
         let shrinking = plan.shrinking();
         let void_lanes = |(_, site): (usize, &Site)| site.void_lanes(&shrinking, None) as u64;
         let void = VoidItems::new(void.min(tables.sites_from(0).map(void_lanes).sum()));
-        let shared = Shared { shrinking, tables, void, ticking: None };
+        let ticking = plan.forgets().then(|| Box::new(Ticking::new()));
+        let shared = Shared { shrinking, tables, void, ticking };
         let max_bytes = Gauge::new();
         max_bytes.set(plan.max_bytes as u64);
         Sharded {
-            geometry,
             directory,
             shared,
             growth: Mutex::new(()),
             joins: Mutex::new(()),
             copies: RwLock::new(()),
             max_bytes,
-            plan,
+            plan: Box::new(plan),
         }
     }
 
@@ -132,20 +111,24 @@ impl<const WIDE: bool> Sharded<WIDE> {
     #[cfg(any(test, loom))]
     #[doc(hidden)]
     pub fn of(plan: GrowthPlan) -> Self {
-        let (directory, tables) = AnySharded::first(&plan).expect("memory");
-        Sharded::new(plan, directory, tables, 0)
+        Sharded::new(plan).expect("memory")
     }
 
-    /// Sets the clock that the shards use from now on.
-    pub fn keep_time(&mut self, ticking: Option<Arc<Ticking>>) {
-        self.shared.ticking = ticking;
+    /// Returns the filter's clock and ticks, if it forgets.
+    pub fn ticking(&self) -> Option<&Ticking> {
+        self.shared.ticking.as_deref()
+    }
+
+    /// Returns the plan of the filter, with its present limit of bytes.
+    pub fn plan(&self) -> GrowthPlan {
+        GrowthPlan { max_bytes: self.max_bytes(), ..(*self.plan).clone() }
     }
 
     pub fn set_max_bytes(&self, bytes: usize) {
         self.max_bytes.set(bytes as u64);
     }
 
-    fn max_bytes(&self) -> usize {
+    pub fn max_bytes(&self) -> usize {
         self.max_bytes.get() as usize
     }
 
@@ -186,16 +169,6 @@ impl<const WIDE: bool> Sharded<WIDE> {
         act: impl FnOnce(&'a Self, Located<'a, Self>) -> A,
     ) -> A {
         act(self, self.locate(hash))
-    }
-
-    /// Inserts an item of a list, without a limit of copies. The list told items apart that may have the same
-    /// fingerprint here, so a fingerprint may have more copies than could be inserted otherwise.
-    pub fn insert_listed(&self, hash: Mixed) -> Result<(), Full> {
-        let (shard, place) = self.locate(hash);
-        match shard.insert_at_once(place) {
-            Ok(Some(())) => Ok(()),
-            _ => self.insert_any((shard, place)),
-        }
     }
 
     /// Splits a full shard, unless another thread has split it or made room in it since.
@@ -268,7 +241,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
     /// Whether the filter may be split further [for a crowd](split_policy), because it is small, or because
     /// an eighth of all slots are taken.
     fn is_dense(&self) -> bool {
-        let slots = self.bucket_count() * self.geometry.lanes().slots();
+        let slots = self.bucket_count() * self.plan.geometry.lanes().slots();
         self.shared.tables.shards() < FEW_SHARDS || self.items() >= slots / 8
     }
 

@@ -16,7 +16,6 @@ use crate::table::Table;
 use crate::table::clock::Clock;
 use crate::table::lookup_view::LookupView;
 use crate::table::ticking::Ticking;
-use std::sync::Arc;
 
 /// The lease of a shard that may be split. It is valid for as long as the directory's entry of the shard is
 /// unchanged.
@@ -30,10 +29,11 @@ pub struct UntilSplit<'a, const WIDE: bool = false> {
 /// The state that the leases of all shards share.
 pub struct Shared<const WIDE: bool> {
     pub shrinking: Shrinking<WIDE>,
-    pub tables: Tables,
+    /// In a box, since a fixed filter takes as much room as all of this, and since only writers use it.
+    pub tables: Box<Tables>,
     pub void: VoidItems,
     /// `Some` if the filter forgets.
-    pub ticking: Option<Arc<Ticking>>,
+    pub ticking: Option<Box<Ticking>>,
 }
 
 #[cfg(loom)]

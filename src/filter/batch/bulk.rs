@@ -12,8 +12,6 @@
 //! remove, so when that reaches zero, another removal may be the one that comes too late. No lock is held for longer
 //! than by an operation on a single item.
 
-use crate::backend::growing::Growing;
-use crate::backend::growing::sharded::AnySharded;
 use crate::backend::shards::{Located, Shards};
 use crate::error::Full;
 use crate::filter::batch::ahead::for_each_ahead;
@@ -74,48 +72,13 @@ operations! {
     InsertOrRefresh: insert_or_refresh -> Result<bool, Full>;
 }
 
-/// Processes a batch in this way in shards, and one by one in a list. Goes on in shards if the list becomes some.
+/// Processes a batch in this way.
 macro_rules! batch {
-    ($backend:expr, $way:ident, $type:ident: $operation:ident, $hashes:expr, $answers:expr) => {
-        $crate::backend::on_shards!(
-            $backend,
-            shards => $way(shards, $hashes, $answers, bulk::$type),
-            growing => {
-                let in_shards = |sharded: &_, hashes: &_, answers: &mut _| {
-                    on_width!(sharded, shards => $way(shards, hashes, answers, bulk::$type))
-                };
-                bulk::in_list(growing, $hashes, $answers, Growing::$operation, in_shards)
-            }
-        )
+    ($backend:expr, $way:ident, $type:ident, $hashes:expr, $answers:expr) => {
+        $crate::backend::on_shards!($backend, shards => $way(shards, $hashes, $answers, bulk::$type))
     };
 }
 pub(crate) use batch;
-
-/// Processes a batch in a list, and what is left of it in shards if the list becomes some.
-#[inline(never)]
-pub fn in_list<A>(
-    growing: &Growing,
-    hashes: &[Prehashed],
-    answers: &mut [A],
-    listed: impl Fn(&Growing, Mixed) -> Option<A>,
-    in_shards: impl FnOnce(&AnySharded, &[Prehashed], &mut [A]),
-) {
-    let mut done = 0;
-    while let Some(hash) = hashes.get(done) {
-        match listed(growing, Mixed::of(hash.0)) {
-            Some(answer) => {
-                answers[done] = answer;
-                done += 1;
-            }
-            None => {
-                // They are set before the list ends.
-                if let Some(sharded) = growing.shards() {
-                    return in_shards(sharded, &hashes[done..], &mut answers[done..]);
-                }
-            }
-        }
-    }
-}
 
 /// Processes a batch in its order.
 #[inline]

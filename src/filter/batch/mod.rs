@@ -11,8 +11,6 @@ mod extend;
 #[cfg(feature = "rayon")]
 mod parallel;
 
-use crate::backend::growing::Growing;
-use crate::backend::growing::sharded::on_width;
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::batch::bulk::{ROUND, batch, in_order, write};
@@ -101,7 +99,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     pub fn remove_many<K: Key>(&self, items: &[K]) -> Vec<bool> {
         let mut answers = vec![false; items.len()];
         self.hashed(items, &mut answers, |hashes, answers| {
-            batch!(self.backend(), write, Remove: remove, hashes, answers);
+            batch!(self.backend(), write, Remove, hashes, answers);
         });
         answers
     }
@@ -117,7 +115,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     pub fn refresh_many<K: Key>(&self, items: &[K]) -> Vec<bool> {
         let mut answers = vec![false; items.len()];
         self.hashed(items, &mut answers, |hashes, answers| {
-            batch!(self.backend(), write, Refresh: refresh, hashes, answers);
+            batch!(self.backend(), write, Refresh, hashes, answers);
         });
         answers
     }
@@ -133,7 +131,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     pub fn insert_or_refresh_many<K: Key>(&self, items: &[K]) -> Vec<Result<bool, Full>> {
         let mut answers = vec![Ok(false); items.len()];
         self.hashed(items, &mut answers, |hashes, answers| {
-            batch!(self.backend(), write, InsertOrRefresh: insert_or_refresh, hashes, answers);
+            batch!(self.backend(), write, InsertOrRefresh, hashes, answers);
         });
         answers
     }
@@ -172,7 +170,7 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     pub fn insert_many_into<K: Key>(&self, items: &[K], answers: &mut [Result<(), Full>]) {
         check_lengths(items, answers);
         self.hashed(items, answers, |hashes, answers| {
-            batch!(self.backend(), write, Insert: insert, hashes, answers);
+            batch!(self.backend(), write, Insert, hashes, answers);
         });
     }
 
@@ -193,13 +191,13 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     ) {
         check_lengths(items, answers);
         self.hashed(items, answers, |hashes, answers| {
-            batch!(self.backend(), write, InsertIfAbsent: insert_if_absent, hashes, answers);
+            batch!(self.backend(), write, InsertIfAbsent, hashes, answers);
         });
     }
 
     pub(crate) fn look_up<K: Key>(&self, items: &[K], found: &mut [bool]) {
         self.hashed(items, found, |hashes, found| {
-            batch!(self.backend(), in_order, Contains: contains, hashes, found);
+            batch!(self.backend(), in_order, Contains, hashes, found);
         });
     }
 

@@ -5,8 +5,6 @@
 //! items of all pieces, in their order, on one thread. So no two threads write to the same shard,
 //! and the results are those of a loop.
 
-use crate::backend::growing::Growing;
-use crate::backend::growing::sharded::on_width;
 use crate::backend::shards::Shards;
 use crate::error::Full;
 use crate::error::Refused;
@@ -59,7 +57,7 @@ impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
     #[must_use = "a refused item is not in the filter"]
     pub fn par_insert_many<K: Key + Sync>(&self, items: &[K]) -> Vec<Result<(), Full>> {
         self.par_answers(items, Ok(()), |hashes, answers| {
-            batch!(self.backend(), par_write, Insert: insert, hashes, answers);
+            batch!(self.backend(), par_write, Insert, hashes, answers);
         })
     }
 
@@ -75,7 +73,7 @@ impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
     #[must_use = "a refused item is not in the filter"]
     pub fn par_insert_if_absent_many<K: Key + Sync>(&self, items: &[K]) -> Vec<Result<bool, Full>> {
         self.par_answers(items, Ok(false), |hashes, answers| {
-            batch!(self.backend(), par_write, InsertIfAbsent: insert_if_absent, hashes, answers);
+            batch!(self.backend(), par_write, InsertIfAbsent, hashes, answers);
         })
     }
 
@@ -89,7 +87,7 @@ impl<S: BuildHasher + Sync> ConcurrentCuckooFilter<S> {
     /// ```
     pub fn par_remove_many<K: Key + Sync>(&self, items: &[K]) -> Vec<bool> {
         self.par_answers(items, false, |hashes, answers| {
-            batch!(self.backend(), par_write, Remove: remove, hashes, answers);
+            batch!(self.backend(), par_write, Remove, hashes, answers);
         })
     }
 

@@ -281,7 +281,7 @@ impl SnapshotError {
     /// filter.write_to(&mut file)?;
     /// file[250] ^= 1;
     /// let error = ConcurrentCuckooFilter::<StableHash>::read_from(&file[..]).unwrap_err();
-    /// assert_eq!(error.offset(), Some(208)); // the block that begins there
+    /// assert_eq!(error.offset(), Some(200)); // the block that begins there
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn offset(&self) -> Option<u64> {

@@ -3,7 +3,6 @@
 use crate::backend::exchange::Plan;
 use crate::snapshot::error::{Reason, SnapshotError};
 use crate::snapshot::file::load::{check_whole, end_of, header_words, read_at};
-use crate::snapshot::list;
 use crate::snapshot::part::format::{END_WORDS, End, HEADER_WORDS, MAGIC, block_bytes};
 use crate::snapshot::part::header::{Header, read_anonymous};
 use crate::snapshot::part::time::{TIME_WORDS, time_in};
@@ -124,24 +123,20 @@ impl SnapshotInfo {
         }
         let length = about.len();
         let (header, _) = read_anonymous(&mut header_words(file, length)?, 0)?;
-        let may_have_void = header.plan.grows() && !header.is_list;
-        let (end, at) = end_of(file, length, may_have_void)?;
+        let (end, at) = end_of(file, length, header.plan.grows())?;
         check_whole(&header, end)?;
-        let Header { plan, capacity, is_list, hasher, .. } = header;
+        let Header { plan, capacity, hasher, .. } = header;
         let roots = plan.geometry().shards() as u64;
         let has_blocks = match plan {
-            Plan::Growing(_) if !is_list => end.blocks >= roots,
-            _ => end.blocks == roots,
+            Plan::Growing(_) => end.blocks >= roots,
+            Plan::Fixed(_) => end.blocks == roots,
         };
         if !has_blocks {
             let what = "no such filter has so many blocks";
             return Err(Reason::damaged(at + 8, what));
         }
         let around = 8 * (HEADER_WORDS + END_WORDS) as u64;
-        let wanted = match is_list {
-            true => list::length(&plan, end.items),
-            false => end.blocks.saturating_mul(block_bytes(&plan)).saturating_add(around),
-        };
+        let wanted = end.blocks.saturating_mul(block_bytes(&plan)).saturating_add(around);
         if wanted != length {
             return Err(Reason::WrongLength { bytes: length, wanted });
         }

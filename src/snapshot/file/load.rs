@@ -15,8 +15,7 @@ use crate::snapshot::part::format::{
     END_WORDS, End, HEADER_WORDS, Words, block_bytes, buckets_in, bytes_of,
 };
 use crate::snapshot::part::header::{Header, is_snapshot, read_header};
-use crate::snapshot::read::{ReadFilter, read, read_after};
-use crate::snapshot::source::Source;
+use crate::snapshot::read::{ReadFilter, read};
 use crate::stable_hash::PersistentHasher;
 use crate::sync::Mutex;
 use std::fs::File;
@@ -43,11 +42,7 @@ pub fn load<S: PersistentHasher>(file: File, own_bytes: usize) -> Result<ReadFil
         return read(&file, own_bytes);
     }
     let length = about.len();
-    let words = header_words(&file, length)?;
-    let (header, sum) = read_header(&mut words.clone(), own_bytes)?;
-    if header.is_list {
-        return load_list(&file, length, words, own_bytes);
-    }
+    let (header, sum) = read_header(&mut header_words(&file, length)?, own_bytes)?;
     let plan = &header.plan;
     let reader = BlockReader::new(plan);
 
@@ -89,17 +84,6 @@ pub fn load<S: PersistentHasher>(file: File, own_bytes: usize) -> Result<ReadFil
     let time = times.last();
     make_older(&table, plan, &reader, &mut blocks, time)?;
     Ok(ReadFilter { header, loaded: Loaded::Shards { table, blocks, void: end.void, time } })
-}
-
-/// Loads a file of this length that has a list and whose header has been read.
-pub fn load_list<S: PersistentHasher>(
-    file: &File,
-    length: u64,
-    words: Words<HEADER_WORDS>,
-    own_bytes: usize,
-) -> Result<ReadFilter<S>, Reason> {
-    let at = size_of_val(&words) as u64;
-    read_after(words, Source::of_length(At { file, at }, at, length), own_bytes)
 }
 
 /// Checks that a piece that is read as a file holds all of its filter. (A file that does not is damaged.)

@@ -1,9 +1,7 @@
 //! Lookups in a file, which read only the shards that the items lead to.
 
-use crate::backend::exchange::{Loaded, Plan};
-use crate::backend::growing::Growing;
-use crate::backend::growing::list::List;
-use crate::backend::growing::sharded::AnySharded;
+use crate::backend::exchange::Plan;
+use crate::backend::growing::sharded::bytes_when_restored;
 use crate::key::{Key, Prehashed};
 use crate::layout::either;
 use crate::layout::geometry::{Mixed, Place};
@@ -13,8 +11,7 @@ use crate::snapshot::allocate::zeros;
 use crate::snapshot::error::{Reason, SnapshotError};
 use crate::snapshot::file::block_index::BlockIndex;
 use crate::snapshot::file::info::SnapshotInfo;
-use crate::snapshot::file::load::{header_words, load_list, read_at};
-use crate::snapshot::list::ListBlock;
+use crate::snapshot::file::load::{header_words, read_at};
 use crate::snapshot::part::blocks::BlockReader;
 use crate::snapshot::part::format::buckets_in;
 use crate::snapshot::part::header::{Header, read_header};
@@ -56,15 +53,9 @@ pub struct SnapshotFile<S> {
     file: Mutex<File>,
     header: Header<S>,
     info: SnapshotInfo,
-    contents: Contents,
-}
-
-/// The contents of a file that are read when it is opened.
-enum Contents {
     /// The index of all blocks.
-    Shards { index: BlockIndex, reader: BlockReader },
-    /// All items of a small filter.
-    Items(ListBlock),
+    index: BlockIndex,
+    reader: BlockReader,
 }
 
 /// The number of shards from which the present rate is estimated.
@@ -88,23 +79,11 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     fn of(path: &Path) -> Result<Self, Reason> {
         let file = File::open(path).map_err(Reason::opening)?;
         let (info, end) = SnapshotInfo::of(&file)?;
-        let words = header_words(&file, info.bytes)?;
-        let (header, sum) = read_header::<S>(&mut words.clone(), 0)?;
-        let contents = if header.is_list {
-            match load_list::<S>(&file, info.bytes, words, 0)?.loaded {
-                Loaded::Items { hashes, stamps, time } => {
-                    Contents::Items(ListBlock { hashes, stamps, time })
-                }
-                // The file was overwritten meanwhile.
-                _ => return Err(Reason::NotASnapshot),
-            }
-        } else {
-            let reader = BlockReader::new(&header.plan);
-            let index = BlockIndex::read(&file, &header.plan, &reader, sum, end)?;
-            Contents::Shards { index, reader }
-        };
+        let (header, sum) = read_header::<S>(&mut header_words(&file, info.bytes)?, 0)?;
+        let reader = BlockReader::new(&header.plan);
+        let index = BlockIndex::read(&file, &header.plan, &reader, sum, end)?;
         let (path, file) = (path.to_path_buf(), Mutex::new(file));
-        Ok(SnapshotFile { path, file, header, info, contents })
+        Ok(SnapshotFile { path, file, header, info, index, reader })
     }
 
     /// Looks up an item, like [`contains`](crate::ConcurrentCuckooFilter::contains).
@@ -128,20 +107,13 @@ impl<S: PersistentHasher> SnapshotFile<S> {
 
     fn look_up<K: Key>(&self, items: &[K]) -> Result<Vec<bool>, Reason> {
         let hashes = items.iter().map(|item| item.hash_with(&self.header.hasher));
-        let (index, reader) = match &self.contents {
-            Contents::Shards { index, reader } => (index, reader),
-            Contents::Items(items) => {
-                let is_in = |hash| items.hashes.binary_search(&Mixed::of(hash).0).is_ok();
-                return Ok(hashes.map(is_in).collect());
-            }
-        };
-        let places = hashes.map(|hash| self.located(index, hash));
+        let places = hashes.map(|hash| self.located(hash));
         let mut asked: Vec<_> = places.enumerate().collect();
         asked.sort_unstable_by_key(|(_, (block, _))| *block);
         let mut answers = vec![false; items.len()];
-        let mut words = zeros(reader.block_words())?;
+        let mut words = zeros(self.reader.block_words())?;
         for of_block in asked.chunk_by(|(_, (one, _)), (_, (other, _))| one == other) {
-            let buckets = self.buckets(index, reader, of_block[0].1.0, &mut words)?;
+            let buckets = self.buckets(of_block[0].1.0, &mut words)?;
             for &(number, (_, place)) in of_block {
                 answers[number] = self.is_in(buckets, place);
             }
@@ -150,7 +122,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     }
 
     /// Returns the number of the item's block, and the item's place there.
-    fn located(&self, index: &BlockIndex, hash: u64) -> (u64, Place) {
+    fn located(&self, hash: u64) -> (u64, Place) {
         match &self.header.plan {
             Plan::Fixed(geometry) => {
                 let (shard, place) = geometry.locate(hash);
@@ -159,7 +131,7 @@ impl<S: PersistentHasher> SnapshotFile<S> {
             Plan::Growing(plan) => {
                 let hash = Mixed::of(hash);
                 let position = plan.roots().position(hash);
-                let (block, depth) = index.find(position);
+                let (block, depth) = self.index.find(position);
                 let lanes = plan.geometry.lanes();
                 let place = either!(lanes.is_wide(), WIDE => {
                     plan.shrinking::<WIDE>().place(hash, position.in_root, depth)
@@ -191,23 +163,17 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     }
 
     /// Reads the buckets of a block.
-    fn buckets<'a>(
-        &self,
-        index: &BlockIndex,
-        reader: &BlockReader,
-        block: u64,
-        words: &'a mut [u64],
-    ) -> Result<&'a [u64], Reason> {
-        let at = reader.at(block);
+    fn buckets<'a>(&self, block: u64, words: &'a mut [u64]) -> Result<&'a [u64], Reason> {
+        let at = self.reader.at(block);
         read_at(&self.file.lock(), words, at)?;
-        let read = reader.read(block, words)?;
+        let read = self.reader.read(block, words)?;
         // An undamaged block may belong to another file.
-        if read.sum != index.sum(block) {
+        if read.sum != self.index.sum(block) {
             return Err(Reason::damaged(at, format!("block {block} has changed")));
         }
         let buckets = &mut words[buckets_in(&self.header.plan)];
-        if let Some(shift) = age_shift(read.time, index.time()) {
-            reader.older(buckets, shift);
+        if let Some(shift) = age_shift(read.time, self.index.time()) {
+            self.reader.older(buckets, shift);
         }
         Ok(buckets)
     }
@@ -229,34 +195,21 @@ impl<S> SnapshotFile<S> {
     /// Returns the number of bytes that the filter takes once it is [loaded](Self::load), besides the value itself.
     #[must_use]
     pub fn heap_bytes_when_loaded(&self) -> usize {
-        let forgets = self.header.plan.geometry().lanes().forgets();
-        let beside = match &self.header.plan {
-            Plan::Fixed(_) if forgets => size_of::<Ticking>(),
-            Plan::Fixed(_) => 0,
-            Plan::Growing(_) => Growing::bytes_beside(forgets),
-        };
-        beside
-            + match (&self.contents, &self.header.plan) {
-                (Contents::Items(items), _) => {
-                    List::bytes_of(&items.hashes, items.time.map(|_| &*items.stamps))
-                }
-                (Contents::Shards { index, .. }, Plan::Growing(plan)) => {
-                    AnySharded::bytes_when_restored(plan, self.info.shards, index.deepest())
-                }
-                (_, Plan::Fixed(geometry)) => Table::bytes(geometry),
+        match &self.header.plan {
+            Plan::Growing(plan) => {
+                bytes_when_restored(plan, self.info.shards, self.index.deepest())
             }
+            Plan::Fixed(geometry) if geometry.lanes().forgets() => {
+                size_of::<Ticking>() + Table::bytes(geometry)
+            }
+            Plan::Fixed(geometry) => Table::bytes(geometry),
+        }
     }
 
     /// Returns the number of bytes that this value takes, without the shard that a lookup reads.
     #[must_use]
     pub fn size_in_bytes(&self) -> usize {
-        size_of_val(self)
-            + match &self.contents {
-                Contents::Shards { index, .. } => index.heap_bytes(),
-                Contents::Items(ListBlock { hashes, stamps, .. }) => {
-                    size_of::<u64>() * hashes.capacity() + stamps.capacity()
-                }
-            }
+        size_of_val(self) + self.index.heap_bytes()
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -283,21 +236,16 @@ impl<S: PersistentHasher> SnapshotFile<S> {
     fn rate(&self) -> Result<f64, Reason> {
         let info = &self.info;
         let lanes = self.header.plan.geometry().lanes();
-        let (plan, index, reader) = match (&self.header.plan, &self.contents) {
-            // A list holds whole hashes.
-            (_, Contents::Items(_)) => return Ok(0.0),
-            (Plan::Fixed(_), _) => {
-                return Ok(rate_at(lanes, info.items as f64 / info.slots as f64));
-            }
-            (Plan::Growing(plan), Contents::Shards { index, reader }) => (plan, index, reader),
+        let Plan::Growing(plan) = &self.header.plan else {
+            return Ok(rate_at(lanes, info.items as f64 / info.slots as f64));
         };
-        let mut words = zeros(reader.block_words())?;
+        let mut words = zeros(self.reader.block_words())?;
         let mut match_weight = 0;
         // Samples the shard of the middle hash in each of `SAMPLE` equal parts of all hashes.
         for part in 0..SAMPLE {
             let middle = Mixed((2 * part + 1) << (u64::BITS - SAMPLE.ilog2() - 1));
-            let (block, _) = index.find(plan.roots().position(middle));
-            let buckets = self.buckets(index, reader, block, &mut words)?;
+            let (block, _) = self.index.find(plan.roots().position(middle));
+            let buckets = self.buckets(block, &mut words)?;
             match_weight += either!(lanes.is_wide(), WIDE => {
                 let shrinking = plan.shrinking::<WIDE>();
                 let of = |bucket| shrinking.match_weight(bucket);

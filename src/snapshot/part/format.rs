@@ -8,18 +8,17 @@
 //! makes it, and a [`PieceLoader`](crate::PieceLoader) reads it. Files and pieces differ only in four words of the
 //! header, and a program that can read one can read the other.
 //!
-//! A part is a sequence of 64-bit words in little-endian order: a header, one block for each of its shards (or one
-//! block with a list), and an end. It can be written and read from front to back, and pieces can follow one another in
-//! a stream. If a part is in a file of its own, nothing follows its end. koel checks every field against the values
-//! given here before it uses the field, and refuses a part with any other value. A field for which no values are given
-//! may have any value.
+//! A part is a sequence of 64-bit words in little-endian order: a header, one block for each of its shards,
+//! and an end. It can be written and read from front to back, and pieces can follow one another in a stream. If a part is
+//! in a file of its own, nothing follows its end. koel checks every field against the values given here before it uses
+//! the field, and refuses a part with any other value. A field for which no values are given may have any value.
 //!
-//! # Header: 26 words
+//! # Header: 25 words
 //!
 //! | word | at byte | contents |
 //! |---|---|---|
 //! | 0 | 0 | in a file, the bytes `89 6B 6F 65 6C 0D 0A 1A`: `koel`, between bytes that a program changes if it takes the file for text. In a piece, `89 6B 6F 65 6C 70 0D 0A`: `koelp` |
-//! | 1 | 8 | the version of the format: 2 |
+//! | 1 | 8 | the version of the format: 3 |
 //! | 2 | 16 | the kind of filter: 0 for a fixed filter, 1 for a growing one |
 //! | 3 | 24 | `bits`, the size of a fingerprint: 8, 9, 10, 12, 16, 21 or 32 in narrow buckets; 18, 20, 24 or 32 in wide ones |
 //! | 4 | 32 | `buckets`, the number of buckets in a shard: 2 to 131,072, and a multiple of 512 if there is more than one shard. 8,192 in a growing filter |
@@ -33,12 +32,11 @@
 //! | 13, 14 | 104 | two probes: the hashes of certain bytes and of a certain item, described [below](#the-hasher) |
 //! | 15 to 18 | 120 | the name of the hasher: UTF-8, 1 to 32 bytes, none of them zero, padded with zeros |
 //! | 19 | 152 | the number of words in a bucket: 1 if it is narrow, 2 if it is wide |
-//! | 20 | 160 | 1 if the part has a [list](#a-list) instead of shards, which only a growing filter with one root can have; otherwise 0 |
-//! | 21 | 168 | `ticks`, the number of ticks for which items are remembered: 1 to 62, or 0 if they are remembered for ever |
-//! | 22 | 176 | `start`, the [place](#places) where the first block begins: less than `roots × 2^31`. 0 in a file |
-//! | 23 | 184 | a random number that all pieces of a filter share, and that pieces of other filters do not have. It is chosen when the first piece is made, and not saved: a loaded filter has another number. In a file, 0 or a random number: the state of a `DurableFilter` has one, which is new in each state, so that two states differ even if their contents are the same |
-//! | 24 | 192 | `turn`, a number that increases with each piece of the filter that is begun, 1 or more. 0 in a file |
-//! | 25 | 200 | the checksum of words 0 to 24 |
+//! | 20 | 160 | `ticks`, the number of ticks for which items are remembered: 1 to 62, or 0 if they are remembered for ever |
+//! | 21 | 168 | `start`, the [place](#places) where the first block begins: less than `roots × 2^31`. 0 in a file |
+//! | 22 | 176 | a random number that all pieces of a filter share, and that pieces of other filters do not have. It is chosen when the first piece is made, and not saved: a loaded filter has another number. In a file, 0 or a random number: the state of a `DurableFilter` has one, which is new in each state, so that two states differ even if their contents are the same |
+//! | 23 | 184 | `turn`, a number that increases with each piece of the filter that is begun, 1 or more. 0 in a file |
+//! | 24 | 192 | the checksum of words 0 to 23 |
 //!
 //! Every checksum is the 64-bit XXH3 hash, with seed 0, of the bytes of its words.
 //!
@@ -64,20 +62,6 @@
 //! There are no other requirements on lanes: empty lanes may be anywhere in a bucket, and a fingerprint may be in any
 //! bucket.
 //!
-//! # A list
-//!
-//! A growing filter of few items has a list of their mixed hashes instead of shards (how a hash is
-//! mixed is described under [where an item is](#where-an-item-is)). There is one block:
-//!
-//! | word | contents |
-//! |---|---|
-//! | 0, 1 | zeros |
-//! | 2 | the number of items, at most 65,536 |
-//! | 3 and on | the mixed hash of each item, in ascending order. No hash is 2^64 - 1 (a filter with such an item has no list), and no hash occurs more often than a bucket has lanes: 64 / `bits`, or 64 / `half` in a wide one, rounded down |
-//! | then | if the filter forgets, the [stamp](#ages) of each item in the same order, eight in a word from its low end up, padded with zeros |
-//! | 3 words | if the filter forgets, the [time](#ages) |
-//! | last | the checksum of all words of the block before this one |
-//!
 //! # End: 8 words
 //!
 //! | word | contents |
@@ -85,7 +69,7 @@
 //! | 0 | the bytes `6B 6F 65 6C 20 65 6E 64` (`koel end`). If they are where the number of the next block would be, there are no more blocks |
 //! | 1 | the number of blocks, at least 1 |
 //! | 2 | the sum of the blocks' numbers of items |
-//! | 3 | the number of items that the void lanes of the filter stand for: 0 in a fixed filter, and with a list. koel reads a greater number than that of the void lanes as that of the void lanes |
+//! | 3 | the number of items that the void lanes of the filter stand for: 0 in a fixed filter. koel reads a greater number than that of the void lanes as that of the void lanes |
 //! | 4 | the length of the part in bytes |
 //! | 5 | the [place](#places) where the last block ends |
 //! | 6 | the checksum of the checksums: of the header's checksum, followed by the checksums of all blocks in order |
@@ -96,7 +80,7 @@
 //! A place is a number: `root × 2^31`, plus the part of that root that lies before the place, in units of 2^(-31) of
 //! the root. (In a fixed filter, each shard is a root.) A block of depth `d` covers 2^(31 - d) units, and begins at a
 //! multiple of that number. The first block of a filter begins at 0, each other block begins where the one before it
-//! ends, and the last block ends at `roots × 2^31`. A list covers all of its filter's only root.
+//! ends, and the last block ends at `roots × 2^31`.
 //!
 //! The place where a piece starts is also the cursor with which the piece is requested. It is less than 2^53 in any
 //! filter that began with less than 4 million shards, and less than 2^63 in every filter.
@@ -115,7 +99,7 @@
 //! * their blocks, one after the other, meet the requirements on depths above, and those on times below.
 //!
 //! The header of the last piece and the blocks of all pieces become a file when the header gets the first word of a
-//! file and zeros in words 22 to 24, the blocks are numbered anew, and all checksums and the end are made anew.
+//! file and zeros in words 21 to 23, the blocks are numbered anew, and all checksums and the end are made anew.
 //!
 //! # Ages
 //!
@@ -229,8 +213,8 @@
 //!
 //! # Versions
 //!
-//! This is the second version of the format; no release has written the first. A later version will have another number in word 1, and everything else may
-//! be different. koel will continue to read every version that a release has written.
+//! This is the third version of the format; no release has written the others. A later version will have another number
+//! in word 1, and everything else may be different. koel will continue to read every version that a release has written.
 
 use crate::backend::exchange::Plan;
 use crate::snapshot::error::Reason;
@@ -238,7 +222,7 @@ use crate::snapshot::part::time::TIME_WORDS;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
-pub(crate) const HEADER_WORDS: usize = 26;
+pub(crate) const HEADER_WORDS: usize = 25;
 pub(crate) const END_WORDS: usize = 8;
 /// The number of words of a block before its buckets.
 pub(crate) const BLOCK_HEAD: usize = 3;
@@ -248,7 +232,7 @@ pub(crate) const BLOCK_WORDS: usize = BLOCK_HEAD + 1;
 pub(crate) const MAGIC: [u8; 8] = *b"\x89koel\r\n\x1a";
 pub(crate) const PIECE_MAGIC: [u8; 8] = *b"\x89koelp\r\n";
 const END: [u8; 8] = *b"koel end";
-pub(crate) const VERSION: u64 = 2;
+pub(crate) const VERSION: u64 = 3;
 
 /// The number of words of a block after its buckets, for the time, in a filter that forgets.
 pub(crate) fn time_words(plan: &Plan) -> usize {

@@ -1,7 +1,6 @@
 //! The header of a part, which describes the filter.
 
 use crate::backend::exchange::Plan;
-use crate::backend::growing::Growing;
 use crate::hasher_probes;
 use crate::layout::geometry::{Geometry, MAX_SHARDS, Numbers, SHARD_BUCKETS};
 use crate::layout::shrinking::GROWING_BUCKETS;
@@ -16,13 +15,13 @@ use crate::stable_hash::PersistentHasher;
 
 const NAME_WORDS: usize = 4;
 /// The word with the number of ticks for which items are remembered.
-const TICKS: usize = 21;
+const TICKS: usize = 20;
 /// The word with the limit of the filter's size.
 const LIMIT: usize = 8;
 /// The words that distinguish the parts of a filter, which are the last before the checksum.
-const START: usize = 22;
-const FILTER: usize = 23;
-const TURN: usize = 24;
+const START: usize = 21;
+const FILTER: usize = 22;
+const TURN: usize = 23;
 
 /// The words of a header that are the same in all parts of a filter, except for the limit.
 pub(crate) const WORDS_OF_FILTER: usize = START;
@@ -31,8 +30,6 @@ pub(crate) const WORDS_OF_FILTER: usize = START;
 pub(crate) struct Header<S> {
     pub plan: Plan,
     pub capacity: usize,
-    /// Whether the part has a list of items instead of shards.
-    pub is_list: bool,
     pub hasher: S,
     /// The place where the part begins.
     pub start: u64,
@@ -78,7 +75,6 @@ fn name_in(words: &[u64]) -> String {
 pub(crate) fn header<S: PersistentHasher>(
     plan: &Plan,
     capacity: usize,
-    is_list: bool,
     hasher: &S,
     (start, provenance): (u64, Provenance),
 ) -> Words<HEADER_WORDS> {
@@ -108,7 +104,6 @@ pub(crate) fn header<S: PersistentHasher>(
     words[13..15].copy_from_slice(&hasher_probes::of_file(hasher));
     words[15..19].copy_from_slice(&name_of::<S>());
     words[19] = lanes.words() as u64;
-    words[20] = is_list.into();
     words[TICKS] = lanes.remembers().into();
     (words[START], words[FILTER], words[TURN]) = (start, provenance.filter, provenance.turn);
     words
@@ -126,9 +121,9 @@ pub(crate) fn read_header<S: PersistentHasher>(
     own_bytes: usize,
 ) -> Result<(Header<S>, u64), Reason> {
     let (header, sum) = read_anonymous(words, own_bytes)?;
-    let Header { plan, capacity, is_list, start, provenance, .. } = header;
+    let Header { plan, capacity, start, provenance, .. } = header;
     let hasher = hasher_of(&words[15..19], seed_in(words), &words[13..15])?;
-    Ok((Header { plan, capacity, is_list, hasher, start, provenance }, sum))
+    Ok((Header { plan, capacity, hasher, start, provenance }, sum))
 }
 
 /// Does the same for callers without the hasher: the header has the hasher's name instead.
@@ -138,16 +133,10 @@ pub(crate) fn read_anonymous(
 ) -> Result<(Header<String>, u64), Reason> {
     let sum = open(words)?;
     let plan = plan_of(words, own_bytes)?;
-    let may_be_list = match &plan {
-        Plan::Growing(plan) => plan.begins_small(),
-        Plan::Fixed(_) => false,
-    };
-    let is_right = |number| number <= may_be_list.into();
-    let is_list = field(words, 20, "the word on a list of items", is_right)? == 1;
     let capacity = field(words, 7, "the capacity", |_| true)?;
     let provenance = Provenance { filter: words[FILTER], turn: words[TURN] };
     let (hasher, start) = (name_in(&words[15..19]), words[START]);
-    Ok((Header { plan, capacity, is_list, hasher, start, provenance }, sum))
+    Ok((Header { plan, capacity, hasher, start, provenance }, sum))
 }
 
 /// Whether two headers, after parsing, are of one filter. The limit of its size may have changed.
@@ -240,8 +229,6 @@ fn growth_of(
     own_bytes: usize,
 ) -> Result<GrowthPlan, Reason> {
     let max_bytes = limit_of(words[LIMIT]);
-    let forgets = geometry.lanes().forgets();
-    let own_bytes = own_bytes + Growing::bytes_beside(forgets);
     let [expected_growth, rate] = [9, 10].map(|word: usize| f64::from_bits(words[word]));
     if !(expected_growth >= 1.0 && expected_growth.is_finite()) {
         return Err(Reason::damaged(72, "the expected growth is not a finite number of 1 or more"));

@@ -3,7 +3,7 @@
 use crate::common::{alone, rounds, together};
 use crate::file::{FilterFile, word};
 use crate::pieces::{Filter, HASH, bytes_of, cut, growing, loaded, pieces_of};
-use koel::{ConcurrentCuckooFilter, Piece, SnapshotErrorKind};
+use koel::{ConcurrentCuckooFilter, Piece};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -89,32 +89,6 @@ fn nothing_is_lost_while_two_threads_insert_and_remove() {
         }
     }
     assert!(grew > 0, "no shard was split during any dump");
-}
-
-#[test]
-fn a_list_that_becomes_shards_is_complete_in_its_piece() {
-    let builder = ConcurrentCuckooFilter::builder().capacity(10).hasher(HASH).growing();
-    let filter = builder.build().expect("a filter");
-    (0..100u64).for_each(|item| filter.insert(&item).expect("memory"));
-    let list = filter.piece_at(0, 0).expect("a piece");
-    assert_eq!(list.next(), None);
-    (100..200_000u64).for_each(|item| filter.insert(&item).expect("memory"));
-    assert!(filter.stats().splits > 0);
-    let again = loaded(std::slice::from_ref(&list));
-    assert!((0..100u64).all(|item| again.contains(&item)));
-    // A dump of the shards is another one, and the list is no part of it.
-    let shards = pieces_of(&filter, 0);
-    let mut loader = Filter::loader();
-    loader.push(shards[0].as_bytes()).expect("the first piece");
-    let error = loader.push(list.as_bytes()).expect_err("a list");
-    assert_eq!(error.kind(), SnapshotErrorKind::OtherFilter);
-    let mut loader = Filter::loader();
-    loader.push(list.as_bytes()).expect("the first piece");
-    for piece in &shards {
-        let error = loader.push(piece.as_bytes()).expect_err("a shard");
-        assert_eq!(error.kind(), SnapshotErrorKind::OtherFilter);
-    }
-    assert_eq!(loader.finish().expect("the list").len(), 100);
 }
 
 #[test]

@@ -9,13 +9,13 @@ fn the_last_number_stays_and_items_expire_as_before() {
         builder.hasher(StableHash::with_seed(1))
     };
     let fixed = || builder().build().expect("a filter");
-    let list = || builder().growing().build().expect("a filter");
+    let shard = || builder().growing().build().expect("a filter");
     let shards = || {
         let builder = builder().capacity(100_000).growing();
         builder.build().expect("a filter")
     };
     check(&fixed(), &fixed());
-    check(&list(), &list());
+    check(&shard(), &shard());
     check(&shards(), &shards());
 }
 

@@ -9,11 +9,9 @@ use koel_under_loom::internals::{
     Fingerprint, Geometry, GrowthPlan, Lanes, Mixed, Moment, Sharded, Shards, Site, Stagger,
     SweepTarget, Ticking, act,
 };
-use std::sync::Arc;
 
 struct Grove {
     room: Sharded<false>,
-    ticking: Arc<Ticking>,
 }
 
 impl World for Grove {
@@ -22,13 +20,11 @@ impl World for Grove {
         let (stagger, own_bytes, max_bytes) = (Stagger::NONE, 0, usize::MAX);
         let plan =
             GrowthPlan { geometry, stagger, own_bytes, max_bytes, expected_growth: 1.0, rate: 1.0 };
-        let (mut room, ticking) = (Sharded::of(plan), Arc::new(Ticking::new()));
-        room.keep_time(Some(Arc::clone(&ticking)));
-        Grove { room, ticking }
+        Grove { room: Sharded::of(plan) }
     }
 
     fn check(&self) {
-        let now = self.ticking.clock().now();
+        let now = self.ticking().clock().now();
         for number in 0.. {
             let Some(site) = self.room.site_of(number) else { break };
             let lanes = Lanes::of_bits(32).remembering(2);
@@ -41,8 +37,12 @@ impl World for Grove {
 const LEFT: &str = "something that expired is left";
 
 impl Grove {
+    fn ticking(&self) -> &Ticking {
+        self.room.ticking().expect("a filter that forgets")
+    }
+
     fn set_clock(&self, tick: u64) {
-        self.ticking.clock().set(Moment::of_tick(tick));
+        self.ticking().clock().set(Moment::of_tick(tick));
     }
 
     fn insert(&self, item: Mixed) {
@@ -74,11 +74,11 @@ impl Grove {
     }
 
     fn begin_tick(&self) {
-        assert!(self.ticking.begin(&self.room), "a tick is passing");
+        assert!(self.ticking().begin(&self.room), "a tick is passing");
     }
 
     fn finish_tick(&self) {
-        self.ticking.finish(&self.room);
+        self.ticking().finish(&self.room);
     }
 
     fn site(&self, number: usize) -> &Site {
@@ -122,7 +122,7 @@ fn split(grove: &Grove, [_, item]: &[Mixed; 2]) {
 fn a_tick_passes_while_a_shard_is_split() {
     Model::new("tick and split", 60).preemptions(2).blocking().run_in::<Grove, [Mixed; 2]>(
         to_be_split,
-        &[|grove, _| grove.ticking.tick(&grove.room), split],
+        &[|grove, _| grove.ticking().tick(&grove.room), split],
         |grove, [gone, stays]| {
             assert_eq!(grove.copies(*gone), 0, "{LEFT}");
             assert_eq!(grove.copies(*stays), 1, "{MISSED}");
@@ -165,7 +165,7 @@ fn a_tick_passes_what_a_split_takes_next() {
                 *upper
             },
             &[
-                |grove, _| grove.ticking.tick(&grove.room),
+                |grove, _| grove.ticking().tick(&grove.room),
                 |grove, [_, item]| {
                     let entry = grove.room.entry(3, 2);
                     grove.room.split_as_seen(*item, 2, entry).expect("memory");
@@ -185,7 +185,7 @@ fn a_tick_comes_to_a_new_shard_first() {
         to_be_split,
         &[split, |grove, _| {
             grove.begin_tick();
-            let (now, old) = (grove.ticking.clock().now(), grove.site(0));
+            let (now, old) = (grove.ticking().clock().now(), grove.site(0));
             let in_old = old.shard::<false>().own_stripes().count();
             // The number of shards is no event to loom.
             loom::thread::yield_now();
@@ -273,10 +273,10 @@ fn a_shard_is_copied_while_a_tick_passes() {
         .run_in::<Grove, [Mixed; 2]>(
             to_be_split,
             &[
-                |grove, _| grove.ticking.tick(&grove.room),
+                |grove, _| grove.ticking().tick(&grove.room),
                 |grove, [gone, stays]| {
                     let (mut next, mut buckets) = (Some(0), [0; 8]);
-                    let held = grove.ticking.pause_in_a_tick();
+                    let held = grove.ticking().pause_in_a_tick();
                     let copied = grove.room.copy_shard(&mut next, &mut buckets).expect("a shard");
                     let left = usize::from(held.time().tick == 2);
                     let lanes = buckets.map(|word| Lanes::of_bits(32).taken(word).count());

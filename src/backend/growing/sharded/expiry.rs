@@ -22,7 +22,7 @@ use std::ops::Range;
 impl<const WIDE: bool> Sharded<WIDE> {
     /// Calls `act` for each of these segments, with the site of its shard and the index of its stripe.
     fn in_each(&self, segments: Range<usize>, mut act: impl FnMut(&Site, usize)) {
-        let in_a_shard = self.geometry.stripes() as usize;
+        let in_a_shard = self.plan.geometry.stripes() as usize;
         let sites = self.shared.tables.all_from(segments.start / in_a_shard);
         for (number, site) in sites.take_while(|(number, _)| number * in_a_shard < segments.end) {
             let first = number * in_a_shard;
@@ -34,7 +34,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
 
 impl<const WIDE: bool> SweepTarget for Sharded<WIDE> {
     fn lanes(&self) -> Lanes {
-        self.geometry.lanes()
+        self.plan.geometry.lanes()
     }
 
     /// The void lanes that stay are counted at the beginning, so that the number of their items does not depend on the
@@ -57,7 +57,7 @@ impl<const WIDE: bool> SweepTarget for Sharded<WIDE> {
     /// Returns the number of segments of all shards that are in use, or were.
     fn segments(&self) -> usize {
         rule!("a_tick_passes_by_what_is_split_off", (), {
-            return self.geometry.stripes() as usize;
+            return self.plan.geometry.stripes() as usize;
         });
         self.shared.tables.segments()
     }

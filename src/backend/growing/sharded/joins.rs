@@ -87,8 +87,8 @@ impl<const WIDE: bool> Sharded<WIDE> {
 
     /// The number of lanes that a joined shard of this depth may have.
     fn most_lanes(&self, depth: u32) -> i64 {
-        let lanes = self.geometry.lanes();
-        let slots = f64::from(self.geometry.buckets()) * lanes.slots() as f64;
+        let lanes = self.plan.geometry.lanes();
+        let slots = f64::from(self.plan.geometry.buckets()) * lanes.slots() as f64;
         (slots * unsplit_load(lanes) * ROOMY[usize::from(depth > 0)]) as i64
     }
 
@@ -96,7 +96,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
     /// filter was built for.
     fn most_weight(&self) -> f64 {
         let rate_of_one =
-            rate_of_a_lane(self.geometry.lanes()) / f64::from(self.geometry.buckets());
+            rate_of_a_lane(self.plan.geometry.lanes()) / f64::from(self.plan.geometry.buckets());
         self.plan.rate / rate_of_one
     }
 
@@ -126,7 +126,7 @@ impl<const WIDE: bool> Sharded<WIDE> {
         }
         // Most filters have nothing to join.
         if whole.is_none() {
-            *whole = Whole::new(self.geometry.buckets() as usize);
+            *whole = Whole::new(self.plan.geometry.buckets() as usize);
         }
         let Some(whole) = whole else { return false };
         let no_copy = self.copies.try_write();

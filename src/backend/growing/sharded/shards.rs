@@ -2,7 +2,7 @@
 
 use crate::backend::exchange::Copied;
 use crate::backend::growing::directory::SeenEntry;
-use crate::backend::growing::sharded::{AnySharded, Sharded};
+use crate::backend::growing::sharded::{Sharded, bytes_beside};
 use crate::backend::growing::until_split::{Shared, UntilSplit, WasSplit};
 use crate::backend::incoming::{IncomingShard, MergeReport};
 use crate::backend::shards::{Located, Shards};
@@ -59,7 +59,8 @@ impl<const WIDE: bool> Sharded<WIDE> {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        size_of::<AnySharded>() + self.directory.heap_bytes() + self.shared.tables.heap_bytes()
+        let shards = self.directory.heap_bytes() + self.shared.tables.heap_bytes();
+        bytes_beside(&self.plan) + shards
     }
 
     /// Returns the number of lanes with each stamp.
@@ -85,7 +86,8 @@ impl<const WIDE: bool> Sharded<WIDE> {
             true => self.match_weight_of_all(),
             false => self.match_weight_of_some(),
         };
-        match_weight * rate_of_a_lane(self.geometry.lanes()) / f64::from(self.geometry.buckets())
+        match_weight * rate_of_a_lane(self.plan.geometry.lanes())
+            / f64::from(self.plan.geometry.buckets())
     }
 }
 
@@ -97,8 +99,7 @@ impl<const WIDE: bool> Shards for Sharded<WIDE> {
 
     #[inline]
     fn is_ticking(&self) -> bool {
-        let ticking = self.shared.ticking.as_deref();
-        ticking.is_some_and(|ticking| ticking.clock().is_passing())
+        self.ticking().is_some_and(|ticking| ticking.clock().is_passing())
     }
 
     #[cold]
@@ -189,7 +190,7 @@ impl<const WIDE: bool> Shards for Sharded<WIDE> {
 
     #[inline]
     fn bucket_count(&self) -> usize {
-        self.shared.tables.shards() * self.geometry.buckets() as usize
+        self.shared.tables.shards() * self.plan.geometry.buckets() as usize
     }
 
     fn copy_shard(&self, next: &mut Option<u64>, buckets: &mut [u64]) -> Option<Copied> {
@@ -238,7 +239,7 @@ impl<const WIDE: bool> Shards for Sharded<WIDE> {
             }
             let (shard, place) = self.locate(hash);
             shard.insert_exhaustively(place).is_ok_and(|inserted| inserted)
-                || self.insert_listed(hash).is_ok()
+                || self.insert_any(self.locate(hash)).is_ok()
         })
     }
 

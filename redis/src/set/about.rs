@@ -31,7 +31,7 @@ const EXPECTED_ITEMS: f64 = (1u64 << 22) as f64;
 /// What the first shard of a growing filter has room for, at least. Its growth counts from there.
 const FIRST_ITEMS: f64 = 32_768.0;
 
-/// Up to this capacity, a growing filter would begin with a list.
+/// From this capacity on, a growing set takes the memory of its filter at once.
 const SMALL_CAPACITY: u64 = 16_384;
 
 /// A growing set of large capacity keeps its rate while it grows by this factor at least.

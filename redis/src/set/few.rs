@@ -1,4 +1,5 @@
-//! A few items: their hashes, in order. They take a third of what the smallest filter does.
+//! A few items: their hashes, in order. A filter that grows takes 64 KiB at least, and this 8 bytes an item. An insert moves
+//! half of them, which takes less than a microsecond.
 
 use koel::Prehashed;
 
@@ -8,8 +9,12 @@ pub struct Few {
     hashes: Vec<Prehashed>,
 }
 
-/// From this number of items on, a set is a filter.
-const MOST: usize = 32;
+/// From this number of items on, a set is a filter. They take 32 KiB, and a lookup twelve steps.
+const MOST: usize = 4_096;
+
+/// A set has spare room for one item per this many. (A spare place in each of a hundred thousand sets is a megabyte, so
+/// one of ten items has none.)
+const ITEMS_PER_SPARE: usize = 16;
 
 /// And from this number of copies of one item on. Every filter takes as many.
 const MAX_COPIES: usize = 2;
@@ -47,8 +52,9 @@ impl Few {
 
     /// Adds a copy. There has to be room for it.
     pub fn add(&mut self, hash: Prehashed) {
-        // Exactly: a spare place in each of a hundred thousand sets is a megabyte.
-        self.hashes.reserve_exact(1);
+        if self.hashes.len() == self.hashes.capacity() {
+            self.hashes.reserve_exact(1 + self.hashes.len() / ITEMS_PER_SPARE);
+        }
         let at = self.hashes.partition_point(|other| *other < hash);
         self.hashes.insert(at, hash);
     }
@@ -58,6 +64,9 @@ impl Few {
         let found = self.hashes.binary_search(&hash);
         if let Ok(at) = found {
             self.hashes.remove(at);
+            if self.hashes.len() < self.hashes.capacity() / 2 {
+                self.hashes.shrink_to_fit();
+            }
         }
         found.is_ok()
     }

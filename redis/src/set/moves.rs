@@ -73,7 +73,7 @@ impl Set {
         let filter = match &self.body {
             Body::Half(assembly) => return assembly.each_chunk(visit),
             Body::Filter(counted) => Some(&counted.filter),
-            // It does not matter when a few items become a filter.
+            // Like the filter that they would become.
             Body::Few(few) => {
                 built = filter_of(&self.about, few);
                 built.as_ref()

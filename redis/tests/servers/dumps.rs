@@ -344,7 +344,7 @@ fn odd_files_of_koel_are_saved_again_as_they_were_loaded() {
     });
 }
 
-/// In a key that `CF.ADD` makes, and in one that gets its chunks while it is a list of items.
+/// In a key that `CF.ADD` makes, and in one that gets its chunks.
 #[test]
 fn hot_items_keep_no_others_out() {
     each_server(|kind| {

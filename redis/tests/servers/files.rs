@@ -4,10 +4,11 @@ use crate::client::{Client, Reply};
 use crate::server::{Kind, Server, each_server, long, rewrite_file};
 
 /// Keys of every kind and size.
-const KEYS: [(&str, &str, usize); 8] = [
+const KEYS: [(&str, &str, usize); 9] = [
     ("none", "1000", 0),
     ("few", "1000", 10),
-    ("list", "1000 ERROR_RATE 0.01", 1_000),
+    ("hundreds", "1000 ERROR_RATE 0.01", 1_000),
+    ("shard", "1000 ERROR_RATE 0.01", 6_000),
     ("narrow", "1000 ERROR_RATE 0.01", 100_000),
     ("wide", "1000 ERROR_RATE 0.0001", 100_000),
     ("four", "4 EXPANSION 0", 4),
@@ -155,8 +156,8 @@ fn damaged_dumps_are_refused_and_the_server_stays_up() {
         let server = Server::start(kind);
         let mut client = server.client();
         client.ask("CF.INSERT few CAPACITY 100 ITEMS a b c");
-        let items: Vec<_> = (0..3_000).map(|item| item.to_string()).collect();
-        client.ask(&format!("CF.INSERT list ITEMS {}", items.join(" ")));
+        let items: Vec<_> = (0..6_000).map(|item| item.to_string()).collect();
+        client.ask(&format!("CF.INSERT shard ITEMS {}", items.join(" ")));
         client.ask("CF.RESERVE fixed 1000 EXPANSION 0").ok();
         client.ask("CF.ADD fixed a");
         let mut random = 1_u64;
@@ -166,7 +167,7 @@ fn damaged_dumps_are_refused_and_the_server_stays_up() {
                 .wrapping_add(1_442_695_040_888_963_407);
             (random >> 33) as usize % below
         };
-        for key in ["few", "list", "fixed"] {
+        for key in ["few", "shard", "fixed"] {
             let whole = client.ask(&format!("DUMP {key}")).bytes().to_vec();
             // Its end is the version of the format, and the checksum.
             let body = &whole[..whole.len() - 10];

@@ -86,6 +86,23 @@ fn a_hundred_thousand_small_keys_are_small() {
 }
 
 #[test]
+fn a_key_of_some_thousand_items_takes_nine_bytes_for_each() {
+    each_server(|kind| {
+        let server = Server::start(kind);
+        let mut client = server.client();
+        for (items, most) in [(100, 1_200), (1_000, 9_500), (4_096, 38_000), (5_000, 140_000)] {
+            let all = (0..items).map(|item: u32| item.to_string()).collect::<Vec<_>>().join(" ");
+            client.ask(&format!("CF.INSERT key ITEMS {all}"));
+            let found = client.ask(&format!("CF.MEXISTS key {all}"));
+            assert!(found.array().iter().all(|found| found.integer() == 1), "{kind:?}: {items}");
+            let bytes = client.ask("MEMORY USAGE key").integer();
+            assert!(bytes <= most, "{kind:?}: {bytes} bytes for {items} items");
+            client.ask("DEL key");
+        }
+    });
+}
+
+#[test]
 fn settings_are_checked() {
     each_server(|kind| {
         let server = Server::with(kind, &["--koel.error-rate", "0.01", "--koel.capacity", "50"]);

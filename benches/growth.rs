@@ -15,8 +15,7 @@
 //!   the same items. The whole fill is compared with the fill of this fixed filter; both begin with
 //!   fresh memory. The filters alternate, and ratios are medians over repetitions.
 //! * *small*: very many filters of ten items are made, filled, asked and dropped, and beside them as
-//!   many fixed filters for ten items. Then lookups in filters that are still lists are compared with those in fixed
-//!   filters for as many items, on one thread and on two.
+//!   many fixed filters for ten items.
 //! * *unions*: one filter takes over what another one knows, and both have as many shards, or one has more. The
 //!   time is for each entry of the other.
 //! * *waits*: one thread inserts, another looks up present items, and each single operation is
@@ -28,11 +27,10 @@
 
 mod common;
 
-use common::{ABSENT, Filter, filter_of, median, timed};
+use common::{ABSENT, Filter, filter_of, median};
 use koel::Prehashed;
 use parking_lot::RwLock;
 use std::fmt;
-use std::hint::black_box;
 use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -65,8 +63,7 @@ fn main() {
         }
     }
     if chosen("small") {
-        small(if test { 100 } else { 100_000 }, if test { 1 } else { 5 });
-        lists(if test { 1_000 } else { 1_000_000 }, if test { 1 } else { 21 });
+        small(if test { 100 } else { 10_000 }, if test { 1 } else { 5 });
     }
     if chosen("unions") {
         unions(if test { 20_000 } else { 2_000_000 }, if test { 1 } else { 5 });
@@ -288,53 +285,6 @@ fn small_once(filters: usize, make: impl Fn() -> Filter) -> Small {
     let start = Instant::now();
     drop(all);
     Small { bytes: bytes / filters as f64, times: [made, asked, each(start)] }
-}
-
-/// Compares lookups in lists with those in fixed filters of as many items.
-fn lists(looks: u64, reps: usize) {
-    println!("  {:34} {:>9} {:>9} {:>12}", "lookups in", "list", "fixed", "list : fixed");
-    for items in [10, 100, 1_000, 8_000] {
-        let builder = Filter::builder().capacity(10).growing();
-        let list = builder.build().expect("memory for a small filter");
-        let fixed = Filter::with_capacity(items as usize);
-        (0..items).for_each(|key| list.insert(&Prehashed(key)).expect("memory for a list"));
-        (0..items).for_each(|key| fixed.insert(&Prehashed(key)).expect("room for its capacity"));
-        for (name, from) in [("hits", 0), ("misses", ABSENT)] {
-            for threads in [1, 2] {
-                let rates = |contains: &(dyn Fn(u64) -> u64 + Sync)| {
-                    let time = timed(threads, |thread| {
-                        black_box(contains(items * thread / threads));
-                    });
-                    (threads * looks) as f64 / time.as_secs_f64() / 1e6
-                };
-                let of_list =
-                    |first| turns(first, items, looks, |key| list.contains(&Prehashed(from + key)));
-                let of_fixed = |first| {
-                    turns(first, items, looks, |key| fixed.contains(&Prehashed(from + key)))
-                };
-                let runs: Vec<(f64, f64)> =
-                    (0..reps).map(|_| (rates(&of_list), rates(&of_fixed))).collect();
-                let of = |figure: fn(&(f64, f64)) -> f64| median(runs.iter().map(figure));
-                println!(
-                    "  {:34} {:7.1} M {:7.1} M {:12.2}",
-                    format!("{items} items, {name}, {threads} threads"),
-                    of(|run| run.0),
-                    of(|run| run.1),
-                    of(|run| run.0 / run.1)
-                );
-            }
-        }
-    }
-}
-
-/// Looks so many keys up, in turns from this one on. Returns how many were found.
-fn turns(first: u64, items: u64, looks: u64, contains: impl Fn(u64) -> bool) -> u64 {
-    let (mut key, mut found) = (first, 0);
-    for _ in 0..looks {
-        found += u64::from(contains(key));
-        key = if key + 1 < items { key + 1 } else { 0 };
-    }
-    found
 }
 
 fn speed(items: u64, reps: usize) {

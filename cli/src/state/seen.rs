@@ -17,7 +17,7 @@ pub type Seen = ConcurrentCuckooFilter<LineHash>;
 
 const DEFAULT_RATE: f64 = 1e-6;
 
-/// The capacity of a new filter, unless more is known: little enough for it to begin with a list.
+/// The capacity of a new filter, unless more is known: little enough for it to begin with one shard.
 const FIRST_CAPACITY: u64 = 10_000;
 
 /// Growing takes time. If the size of the input is known, a filter therefore starts with room for

@@ -185,9 +185,10 @@ fn json_has_every_field() {
     }
     assert!(json["recovered"].is_null() && json["not_urls"].is_null());
     assert!(json["without_field"].is_null());
-    // A state of few lines tells all of them apart.
-    assert_eq!((number("rate"), number("expected_drops")), (0.0, 0.0), "{json}");
-    assert!(number("memory_bytes") > 200.0 && number("memory_bytes") < 600.0, "{json}");
+    // Two lines in one shard.
+    assert!(number("rate") > 0.0 && number("rate") < 1e-12, "{json}");
+    assert!(number("expected_drops") > 0.0 && number("expected_drops") < 1e-11, "{json}");
+    assert!((131_072.0..135_000.0).contains(&number("memory_bytes")), "{json}");
     assert!(number("seconds") >= 0.0 && number("seconds") < 60.0);
     assert_eq!((&json["state"], &json["end"]), (&"seen.koel".into(), &"complete".into()));
 

@@ -27,7 +27,7 @@ fn refused(place: &Place, words: &str, message: &str) {
 #[test]
 fn workers_that_went_apart_know_together_what_either_saw() {
     let place = Place::new();
-    // A list, a state of some shards, and an empty one.
+    // A state of one shard, one of several, and an empty one.
     add(&place, "few.koel", "--seed 7", &lines(0, 2_000));
     add(&place, "many.koel", "--seed 7", &lines(1_000, 120_000));
     add(&place, "none.koel", "--seed 7", b"");

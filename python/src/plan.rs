@@ -17,7 +17,7 @@ pub struct Plan {
 /// The rate if none is given: that of the command.
 pub const DEFAULT_RATE: f64 = 1e-6;
 
-/// Little enough to begin with a list.
+/// Little enough to begin with one shard.
 const FIRST_CAPACITY: usize = 10_000;
 
 /// The growth up to which the rate stays below the default rate: some 200 million items.

@@ -402,8 +402,8 @@ impl History {
                 if count > 1 {
                     return Err(told());
                 }
-                if !at.has_one_winner(events) {
-                    return Err(format!("two winners: {}", told()));
+                if let Some(pair) = at.two_winners(events) {
+                    return Err(format!("two winners, {pair:?}: {}", told()));
                 }
             }
             if *item < SHARED && count == 1 && kind.forgets {
@@ -521,8 +521,8 @@ impl At<'_> {
         (sure_adds.saturating_sub(removals), adds.saturating_sub(sure_removals))
     }
 
-    /// Whether between any two adds that have won, the item may have gone.
-    fn has_one_winner(&self, events: &[Event]) -> bool {
+    /// Returns two adds that have won although the item cannot have gone between them.
+    fn two_winners(&self, events: &[Event]) -> Option<[Event; 2]> {
         let has_won = |event: &&Event| {
             matches!(event.operation, InsertIfAbsent | InsertOrRefresh)
                 && event.answer == Some(Answer::Yes)
@@ -541,14 +541,15 @@ impl At<'_> {
             latest = latest.max(*end);
             *end = latest;
         }
-        wins.windows(2).all(|pair| {
-            let [one, other] = pair else { return true };
+        let is_right = |[one, other]: [&Event; 2]| {
             let before_end =
                 removals.partition_point(|[begin, _]| *begin <= one.end.max(other.end));
             let may_be_removed =
                 removals[..before_end].last().is_some_and(|[_, end]| *end >= one.begin);
             let may_expire = self.forgets && other.ticks[1] > one.ticks[0] + REMEMBERED;
             may_be_removed || may_expire
-        })
+        };
+        let pairs = wins.windows(2).map(|pair| [pair[0], pair[1]]);
+        pairs.into_iter().find(|pair| !is_right(*pair)).map(|pair| pair.map(|event| *event))
     }
 }

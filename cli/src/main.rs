@@ -8,7 +8,6 @@
 //! ```text
 //! main
 //!   commands     one file for each subcommand, and the summary at its end
-//!   bench        `koel bench`, which reads no lines
 //!   run          the threads of a run, and how they wait for each other
 //!   journal      what a run has added since its state was saved, and what a killed run has left
 //!   lines        input, chunks of lines, lines too long for memory, output, and what --lossless sets aside
@@ -30,7 +29,6 @@
 compile_error!("the koel command needs Unix: it uses Unix signals and file locks");
 
 mod arguments;
-mod bench;
 mod commands;
 mod failure;
 mod journal;
@@ -59,7 +57,6 @@ fn main() -> ExitCode {
         Command::Compact(options) => commands::compact::compact(options),
         Command::Info(options) => commands::info::info(options),
         Command::Import(options) => commands::import::import(options),
-        Command::Bench(options) => bench::run(options).map(|()| DONE),
         Command::Sample(options) => commands::sample::write(options.lines).map(|()| DONE),
         Command::Generate(options) => commands::generate::generate(&options.what),
     };

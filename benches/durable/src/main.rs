@@ -17,7 +17,7 @@ mod ratios;
 mod report;
 mod set;
 mod sets;
-#[path = "../../../cli/src/bench/timing.rs"]
+#[path = "../../peers/src/timing.rs"]
 #[allow(dead_code)] // not all of it is needed here
 mod timing;
 mod waits;

@@ -26,8 +26,7 @@ mod peers;
 mod plan;
 mod plot;
 mod report;
-#[path = "../../../cli/src/bench/timing.rs"]
-#[allow(dead_code)]
+#[allow(dead_code)] // `machine` is for the others
 mod timing;
 mod workloads;
 

@@ -21,7 +21,7 @@ mod report;
 mod soak;
 mod stream;
 mod ticks;
-#[path = "../../../cli/src/bench/timing.rs"]
+#[path = "../../peers/src/timing.rs"]
 #[allow(dead_code)]
 mod timing;
 

@@ -12,7 +12,7 @@ pub mod values;
 
 use crate::arguments::dedup::Dedup;
 use crate::arguments::membership::{Add, Forget, Merge, Query};
-use crate::arguments::tools::{Bench, Compact, Generate, Import, Info, Sample};
+use crate::arguments::tools::{Compact, Generate, Import, Info, Sample};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use rustix::termios::tcgetwinsize;
@@ -82,7 +82,6 @@ pub enum Command {
     Compact(Compact),
     Info(Info),
     Import(Import),
-    Bench(Bench),
     Sample(Sample),
     Generate(Generate),
 }

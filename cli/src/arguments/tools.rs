@@ -1,7 +1,7 @@
-//! The arguments of the commands that read no lines: `compact`, `info`, `import`, `bench`, `sample` and `generate`.
+//! The arguments of the commands that read no lines: `compact`, `info`, `import`, `sample` and `generate`.
 
 use crate::arguments::common::Waiting;
-use crate::arguments::values::{number, size, threads};
+use crate::arguments::values::number;
 use clap::{Args, Subcommand, ValueHint};
 use clap_complete::Shell;
 use std::path::PathBuf;
@@ -73,26 +73,6 @@ pub struct Import {
     /// Print no summary
     #[arg(short, long)]
     pub quiet: bool,
-}
-
-/// Measure the filter's throughput on this machine
-///
-/// Results are in million operations a second, by number of threads and kind of work. The filters are
-/// in memory; no lines are read or written. Every answer is checked. With two thread counts and the
-/// default size, this takes about 20 seconds, and longer if other programs are running.
-#[derive(Args)]
-pub struct Bench {
-    /// Comma-separated thread counts [default: 1, 2, 4 … up to the number of cores]
-    #[arg(long, value_delimiter = ',', value_parser = threads, allow_hyphen_values = true)]
-    pub threads: Vec<usize>,
-
-    /// Size of the table, at least 64K; the growing filter takes up to twice as much
-    #[arg(long, default_value = "32M", value_parser = size, allow_hyphen_values = true)]
-    pub size: u64,
-
-    /// Also draw the results as a plot in FILE
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub svg: Option<PathBuf>,
 }
 
 /// Write a synthetic crawl to try the other commands on

@@ -3,7 +3,6 @@
 //! They are one program, so that they are compiled and linked once and run in parallel. Long tests
 //! run fewer rounds unless the environment variable `KOEL_LONG_TESTS` is set.
 
-mod bench;
 mod common;
 mod help;
 mod terminals;

@@ -1,7 +1,7 @@
 //! Runs work on threads that start together, and checks whether the machine really runs them in
 //! parallel.
 //!
-//! `benches/peers` includes this file, so it must not use `crate` paths.
+//! `benches/durable` and `benches/windows` include this file, so it must not use `crate` paths.
 
 use std::hint::black_box;
 use std::io;
@@ -68,12 +68,6 @@ pub fn share(n: u64, threads: u64, thread: u64) -> Range<u64> {
     n * thread / threads..n * (thread + 1) / threads
 }
 
-/// Returns the thread counts to measure: the powers of two below `most`, and `most`.
-pub fn thread_counts(most: u64) -> Vec<u64> {
-    let powers = (0..).map(|power| 1 << power).take_while(|&power| power < most);
-    powers.chain([most]).collect()
-}
-
 /// Waits until the machine has a free core for each of `threads` threads: until an empty loop takes
 /// hardly longer on all of them than on one. Returns `false` if that does not happen within `tries`
 /// attempts.
@@ -109,14 +103,6 @@ mod tests {
         assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median([4.0, 1.0, 2.0, 3.0]), 2.5);
         assert!(median([]).is_nan());
-    }
-
-    #[test]
-    fn threads_go_up_to_all_cores() {
-        assert_eq!(thread_counts(1), [1]);
-        assert_eq!(thread_counts(2), [1, 2]);
-        assert_eq!(thread_counts(6), [1, 2, 4, 6]);
-        assert_eq!(thread_counts(8), [1, 2, 4, 8]);
     }
 
     #[test]

@@ -21,7 +21,7 @@
 //! [`commands::dedup`] is the main subcommand. It passes a [`Run`](run::Run) to [`run::run()`], whose module explains
 //! the threads. [`run::monitor`] is where they wait for each other, and [`run::turns`] keeps the lines in order.
 //! [`journal`] explains what a kill takes. [`state::comparison`] defines when two lines are equal, and
-//! [`state::keys::url_key`] and [`state::keys::scrapy_key`] when two URLs are.
+//! [`state::keys::url_key`] when two URLs are.
 
 #![forbid(unsafe_code)]
 

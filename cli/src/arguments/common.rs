@@ -1,6 +1,6 @@
 //! Arguments that several commands share.
 
-use crate::arguments::urls::{URL_HELP, UrlForm};
+use crate::arguments::urls::URL_HELP;
 use crate::arguments::values::{
     delimiter, field, memory, number, period, rate, seconds, seed, threads,
 };
@@ -110,18 +110,10 @@ pub struct Making {
     pub ignore_case: bool,
 
     /// Compare URLs as a crawler does
-    #[arg(
-        short,
-        long,
-        value_name = "RULES",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "whatwg",
-        long_help = URL_HELP
-    )]
-    pub url: Option<UrlForm>,
+    #[arg(short, long, long_help = URL_HELP)]
+    pub url: bool,
 
-    /// Ignore the order of query parameters; --url=scrapy always does
+    /// Ignore the order of query parameters
     #[arg(long, requires = "url")]
     pub sort_query: bool,
 

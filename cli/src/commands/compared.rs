@@ -18,7 +18,7 @@ impl Display for Compared {
         match self.comparison {
             Comparison::Bytes => f.write_str("byte by byte")?,
             Comparison::IgnoringCase => f.write_str("in lower case (--ignore-case)")?,
-            urls @ (Comparison::Urls(_) | Comparison::Scrapy(_)) => write!(f, "as {urls}")?,
+            urls @ Comparison::Urls(_) => write!(f, "as {urls}")?,
         }
         f.write_str(if self.rules.folds_cr { ", ignoring a CR before the newline" } else { "" })
     }

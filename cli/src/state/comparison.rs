@@ -4,7 +4,6 @@
 //! not be used with another comparison by mistake.
 
 use crate::state::keys::lower_case;
-use crate::state::keys::scrapy_key::ScrapyRules;
 use crate::state::keys::url_key::UrlRules;
 use koel::{PersistentHasher, Prehashed, StableHash, StableHasher};
 use std::fmt;
@@ -19,14 +18,11 @@ pub enum Comparison {
     IgnoringCase,
     /// As URLs by the WHATWG standard, if they are URLs, and byte by byte otherwise.
     Urls(UrlRules),
-    /// The same, as Scrapy compares URLs.
-    Scrapy(ScrapyRules),
 }
 
 const URLS: u64 = 1;
 const SORT_QUERY: u64 = 2;
 const IGNORE_TRACKING: u64 = 4;
-const SCRAPY: u64 = 8;
 const IGNORE_CASE: u64 = 16;
 
 /// Buffers for keys, which are reused from line to line.
@@ -45,9 +41,6 @@ impl Comparison {
                 URLS | if sort_query { SORT_QUERY } else { 0 }
                     | if ignore_tracking { IGNORE_TRACKING } else { 0 }
             }
-            Comparison::Scrapy(ScrapyRules { ignore_tracking }) => {
-                URLS | SCRAPY | if ignore_tracking { IGNORE_TRACKING } else { 0 }
-            }
         }
     }
 
@@ -57,9 +50,6 @@ impl Comparison {
             IGNORE_CASE => Some(Comparison::IgnoringCase),
             1 | 3 | 5 | 7 => Some(Comparison::Urls(UrlRules {
                 sort_query: bits & SORT_QUERY != 0,
-                ignore_tracking: bits & IGNORE_TRACKING != 0,
-            })),
-            9 | 13 => Some(Comparison::Scrapy(ScrapyRules {
                 ignore_tracking: bits & IGNORE_TRACKING != 0,
             })),
             _ => None,
@@ -87,7 +77,6 @@ impl Comparison {
             Comparison::Bytes => (line, true),
             Comparison::IgnoringCase => (lower_case::key(line, text, bytes), true),
             Comparison::Urls(rules) => or_line(rules.key(line, text), line),
-            Comparison::Scrapy(rules) => or_line(rules.key(line, text), line),
         }
     }
 }
@@ -116,10 +105,6 @@ impl fmt::Display for Comparison {
                     f.write_str(" --ignore-tracking")?;
                 }
                 f.write_str(")")
-            }
-            Comparison::Scrapy(ScrapyRules { ignore_tracking }) => {
-                f.write_str("URLs (--url=scrapy")?;
-                f.write_str(if *ignore_tracking { " --ignore-tracking)" } else { ")" })
             }
         }
     }
@@ -189,9 +174,6 @@ mod tests {
         {
             comparisons.push(Comparison::Urls(UrlRules { sort_query, ignore_tracking }));
         }
-        for ignore_tracking in [false, true] {
-            comparisons.push(Comparison::Scrapy(ScrapyRules { ignore_tracking }));
-        }
         for comparison in comparisons {
             let hash = LineHash::random(comparison);
             let again = LineHash::from_seed(hash.seed()).unwrap();
@@ -202,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_way_to_compare_that_is_not_known_is_refused() {
-        for bits in [2_u64, 4, 6, 8, 11, 12, 15, 17, 24, 32, 1 << 63] {
+        for bits in [2_u64, 4, 6, 8, 9, 13, 15, 17, 24, 32, 1 << 63] {
             assert!(LineHash::from_seed(u128::from(bits) << 64).is_none(), "{bits}");
         }
     }

@@ -1,11 +1,9 @@
 //! The filter of the lines seen, built as the options ask.
 
 use crate::arguments::common::{Forgetting, Making};
-use crate::arguments::urls::UrlForm;
 use crate::failure::Failure;
 use crate::state::comparison::{Comparison, LineHash};
 use crate::state::figures::Figures;
-use crate::state::keys::scrapy_key::ScrapyRules;
 use crate::state::keys::url_key::UrlRules;
 use crate::state::window;
 use indicatif::{BinaryBytes, HumanCount};
@@ -41,16 +39,12 @@ const EXPECTED_GROWTH_OF_KNOWN: f64 = 4.0;
 
 impl Making {
     /// Returns how the options ask for lines to be compared.
-    pub fn comparison(&self) -> Result<Comparison, Failure> {
+    pub fn comparison(&self) -> Comparison {
         let Making { url, sort_query, ignore_tracking, ignore_case, .. } = *self;
-        match url {
-            None if ignore_case => Ok(Comparison::IgnoringCase),
-            None => Ok(Comparison::Bytes),
-            Some(UrlForm::Whatwg) => Ok(Comparison::Urls(UrlRules { sort_query, ignore_tracking })),
-            Some(UrlForm::Scrapy) if sort_query => Err(Failure::new(
-                "--url=scrapy ignores the order of query parameters anyway; omit --sort-query",
-            )),
-            Some(UrlForm::Scrapy) => Ok(Comparison::Scrapy(ScrapyRules { ignore_tracking })),
+        match (url, ignore_case) {
+            (true, _) => Comparison::Urls(UrlRules { sort_query, ignore_tracking }),
+            (false, true) => Comparison::IgnoringCase,
+            (false, false) => Comparison::Bytes,
         }
     }
 
@@ -94,7 +88,7 @@ impl Making {
     }
 
     fn hasher(&self) -> Result<LineHash, Failure> {
-        let comparison = self.comparison()?;
+        let comparison = self.comparison();
         Ok(match self.seed {
             Some(seed) => LineHash::with_seed(comparison, seed),
             None => LineHash::random(comparison),
@@ -139,7 +133,7 @@ impl Making {
 
     /// Checks that an existing state is what these options ask for, and sets its memory limit.
     pub fn accept(&self, seen: Seen, path: &Path) -> Result<Seen, Failure> {
-        let (is, asked) = (seen.hasher().comparison(), self.comparison()?);
+        let (is, asked) = (seen.hasher().comparison(), self.comparison());
         // Without such options, a state is used as it was created.
         if asked != Comparison::Bytes && is != asked {
             return Err(Failure::new(format!(

@@ -1,5 +1,4 @@
 //! The keys of lines that are not compared byte by byte.
 
 pub mod lower_case;
-pub mod scrapy_key;
 pub mod url_key;

@@ -43,13 +43,13 @@ fn a_state_that_compares_otherwise_is_refused() {
         "add --ignore-case bytes.koel",
         "add --ignore-case urls.koel",
         "dedup --url --state case.koel",
-        "add --url=scrapy case.koel",
+        "add --url case.koel",
     ] {
         let ran = place.koel_on(words, b"B\n");
         assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0), "{words}");
         assert!(ran.stderr.contains("this state compares "), "{words}: {}", ran.stderr);
     }
-    for words in ["dedup --ignore-case --url", "add -i --url=scrapy new.koel"] {
+    for words in ["dedup --ignore-case --url", "add -i --url new.koel"] {
         let ran = place.koel_on(words, b"B\n");
         assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0), "{words}");
         assert!(ran.stderr.contains("cannot be used with"), "{words}: {}", ran.stderr);

@@ -160,7 +160,7 @@ fn the_summary_says_what_is_equal() {
         ("--ignore-case", format!("in lower case (--ignore-case){cr}")),
         ("--url", format!("as URLs (--url){cr}")),
         ("--url --sort-query", format!("as URLs (--url --sort-query){cr}")),
-        ("--url=scrapy --keep-cr", "as URLs (--url=scrapy)".into()),
+        ("--url --keep-cr", "as URLs (--url)".into()),
         ("--field 3 --delimiter ,", format!("by field 3, byte by byte{cr}")),
         ("--url --field 3", format!("by field 3, as URLs (--url){cr}")),
     ] {

@@ -2,47 +2,44 @@
 
 use crate::common::*;
 
-/// Pairs of URLs, and whether they are equal by `--url`, `--url --sort-query` and `--url=scrapy`.
-///
-/// The last column is what `canonicalize_url` of w3lib 2.5.0 answers on Python 3.11: this was
-/// compared with w3lib itself when the table was written.
+/// Pairs of URLs, and whether they are equal by `--url`, and by `--url --sort-query`.
 #[rustfmt::skip]
-const PAIRS: [(&str, &str, [bool; 3]); 32] = [
-    ("HTTP://A.example", "http://a.example/", [true, true, true]),
-    ("http://a.example/x?#top", "http://a.example/x", [true, true, true]),
-    ("http://a.example/b/../x", "http://a.example/x", [true, true, true]),
-    ("http://a.example/%7Ex", "http://a.example/~x", [true, true, true]),
-    ("http://bücher.example/", "http://xn--bcher-kva.example/", [true, true, true]),
-    ("http://a.example:80/", "http://a.example/", [true, true, false]),
-    ("http://127.1/", "http://127.0.0.1/", [true, true, false]),
-    ("http://a.example/?b=1&a=2", "http://a.example/?a=2&b=1", [false, true, true]),
-    ("http://a.example/?a=1&&b=2", "http://a.example/?a=1&b=2", [false, true, true]),
-    ("http://a.example/?a", "http://a.example/?a=", [false, false, true]),
-    ("http://a.example/?q=a+b", "http://a.example/?q=a%20b", [false, false, true]),
-    ("http://a.example/?q=a/b", "http://a.example/?q=a%2Fb", [false, false, true]),
-    ("http://a.example/a,b", "http://a.example/a%2Cb", [false, false, true]),
-    ("http://a.example/x;", "http://a.example/x", [false, false, true]),
-    ("http://straße.example/", "http://strasse.example/", [false, false, true]),
-    ("http://a.example/?q=a+b", "http://a.example/?q=a%2Bb", [false, false, false]),
-    ("http://a.example/a/b", "http://a.example/a%2Fb", [false, false, false]),
-    ("http://a.example/x", "http://a.example/X", [false, false, false]),
-    ("http://a.example/x", "https://a.example/x", [false, false, false]),
-    ("http://a.example/x#top", "http://a.example/x", [true, true, true]),
-    ("http://a.example/x?", "http://a.example/x", [true, true, true]),
-    ("http://a.example/%c3%bc", "http://a.example/ü", [true, true, true]),
-    ("http:a.example", "http://a.example/", [true, true, false]),
-    ("http://me:@a.example/", "http://me@a.example/", [true, true, false]),
-    ("http://a.example/?a=2&a=1", "http://a.example/?a=1&a=2", [false, true, true]),
-    ("http://a.example/[b]", "http://a.example/%5Bb%5D", [false, false, true]),
-    ("http://a.example/x", "http://a.example/x/", [false, false, false]),
-    ("http://a.example/", "https://a.example/", [false, false, false]),
-    ("http://a.example/", "http://a.example./", [false, false, false]),
-    ("http://a.example/", "http://www.a.example/", [false, false, false]),
-    ("http://a.example/x;jsessionid=1", "http://a.example/x", [false, false, false]),
-    ("http://a.example/?a=1&a=1", "http://a.example/?a=1", [false, false, false]),
+const PAIRS: [(&str, &str, [bool; 2]); 32] = [
+    ("HTTP://A.example", "http://a.example/", [true, true]),
+    ("http://a.example/x?#top", "http://a.example/x", [true, true]),
+    ("http://a.example/b/../x", "http://a.example/x", [true, true]),
+    ("http://a.example/%7Ex", "http://a.example/~x", [true, true]),
+    ("http://bücher.example/", "http://xn--bcher-kva.example/", [true, true]),
+    ("http://a.example:80/", "http://a.example/", [true, true]),
+    ("http://127.1/", "http://127.0.0.1/", [true, true]),
+    ("http://a.example/?b=1&a=2", "http://a.example/?a=2&b=1", [false, true]),
+    ("http://a.example/?a=1&&b=2", "http://a.example/?a=1&b=2", [false, true]),
+    ("http://a.example/?a", "http://a.example/?a=", [false, false]),
+    ("http://a.example/?q=a+b", "http://a.example/?q=a%20b", [false, false]),
+    ("http://a.example/?q=a/b", "http://a.example/?q=a%2Fb", [false, false]),
+    ("http://a.example/a,b", "http://a.example/a%2Cb", [false, false]),
+    ("http://a.example/x;", "http://a.example/x", [false, false]),
+    ("http://straße.example/", "http://strasse.example/", [false, false]),
+    ("http://a.example/?q=a+b", "http://a.example/?q=a%2Bb", [false, false]),
+    ("http://a.example/a/b", "http://a.example/a%2Fb", [false, false]),
+    ("http://a.example/x", "http://a.example/X", [false, false]),
+    ("http://a.example/x", "https://a.example/x", [false, false]),
+    ("http://a.example/x#top", "http://a.example/x", [true, true]),
+    ("http://a.example/x?", "http://a.example/x", [true, true]),
+    ("http://a.example/%c3%bc", "http://a.example/ü", [true, true]),
+    ("http:a.example", "http://a.example/", [true, true]),
+    ("http://me:@a.example/", "http://me@a.example/", [true, true]),
+    ("http://a.example/?a=2&a=1", "http://a.example/?a=1&a=2", [false, true]),
+    ("http://a.example/[b]", "http://a.example/%5Bb%5D", [false, false]),
+    ("http://a.example/x", "http://a.example/x/", [false, false]),
+    ("http://a.example/", "https://a.example/", [false, false]),
+    ("http://a.example/", "http://a.example./", [false, false]),
+    ("http://a.example/", "http://www.a.example/", [false, false]),
+    ("http://a.example/x;jsessionid=1", "http://a.example/x", [false, false]),
+    ("http://a.example/?a=1&a=1", "http://a.example/?a=1", [false, false]),
 ];
 
-const MODES: [&str; 3] = ["--url", "--url --sort-query", "--url=scrapy"];
+const MODES: [&str; 2] = ["--url", "--url --sort-query"];
 
 #[test]
 fn pairs_of_urls_are_equal_as_the_table_says() {
@@ -50,7 +47,7 @@ fn pairs_of_urls_are_equal_as_the_table_says() {
     for (number, (one, other, equal)) in PAIRS.into_iter().enumerate() {
         // A short run compares each pair in one mode.
         let modes = MODES.into_iter().zip(equal);
-        for (mode, is_equal) in modes.skip(number % rounds(3, 1)).step_by(rounds(3, 1)) {
+        for (mode, is_equal) in modes.skip(number % rounds(2, 1)).step_by(rounds(2, 1)) {
             let count = place.koel_on(
                 &format!("dedup --quiet --count {mode}"),
                 format!("{one}\n{other}\n").as_bytes(),

@@ -79,52 +79,6 @@ fn options_tell_what_else_makes_no_difference() {
 }
 
 #[test]
-fn scrapy_would_fetch_these_once() {
-    let place = Place::new();
-    let same = b"http://a.example/x?b=2&a=q+r\nHTTP://A.example/x?a=q%20r&b=2#top\n\
-        http://a.example/y/../x?&a=q%20%72&b=2\n";
-    let ran = place.koel_on("dedup --url=scrapy --json", same);
-    assert_eq!(ran.stdout, b"http://a.example/x?b=2&a=q+r\n");
-    assert_eq!(json(&ran)["not_urls"], 0);
-    assert_eq!(place.koel_on("dedup --url --sort-query --count", same).stdout, b"2\n");
-    // What is no URL is compared as it is.
-    let others = b"http:a.example\nHTTP:a.example\nmailto:me@a.example\n/x?b&a\n/x?a&b\n";
-    let ran = place.koel_on("dedup --url=scrapy --json", others);
-    assert_eq!((&ran.stdout[..], &json(&ran)["not_urls"]), (&others[..], &5.into()));
-}
-
-#[test]
-fn scrapy_rules_go_with_some_options_and_are_remembered() {
-    let place = Place::new();
-    let lines = b"http://a.example/?a&utm_source=b\n";
-    let ran = place.koel_on("dedup --url=scrapy --ignore-tracking --state seen.koel", lines);
-    assert_eq!(ran.stdout, lines, "{}", ran.stderr);
-    assert_eq!(place.koel_on("query seen.koel", b"http://a.example?a=\n").code, Some(0));
-    let info = String::from_utf8(place.koel("info seen.koel").stdout).unwrap();
-    assert!(info.contains("compares   URLs (--url=scrapy --ignore-tracking)"), "{info}");
-    for words in [
-        "dedup --url --state seen.koel",
-        "dedup --url=whatwg --ignore-tracking --state seen.koel",
-        "dedup --url=scrapy --state seen.koel",
-    ] {
-        let ran = place.koel_on(words, lines);
-        assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0), "{words}");
-        assert!(ran.stderr.contains("this state compares "), "{words}: {}", ran.stderr);
-    }
-    for words in ["dedup --url=scrapy --sort-query", "add --url=scrapy --sort-query new.koel"] {
-        let ran = place.koel_on(words, lines);
-        assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0), "{words}");
-        assert!(ran.stderr.contains("omit --sort-query"), "{words}: {}", ran.stderr);
-    }
-    assert_eq!(place.names(), ["seen.koel"]);
-    // The option never takes the next word.
-    place.write("scrapy", b"HTTP://A.example/\nhttp://a.example/\n");
-    assert_eq!(place.koel("dedup -uq --count scrapy").stdout, b"1\n");
-    assert_eq!(place.koel("dedup --url --count scrapy").stdout, b"1\n");
-    assert_eq!(place.koel("dedup -u=scrapy --count scrapy").stdout, b"1\n");
-}
-
-#[test]
 fn a_crawler_would_fetch_these_once() {
     let place = Place::new();
     let same =

@@ -56,7 +56,6 @@ fn main() -> ExitCode {
         Command::Forget(options) => commands::membership::forget(options),
         Command::Compact(options) => commands::compact::compact(options),
         Command::Info(options) => commands::info::info(options),
-        Command::Import(options) => commands::import::import(options),
         Command::Sample(options) => commands::sample::write(options.lines).map(|()| DONE),
         Command::Generate(options) => commands::generate::generate(&options.what),
     };

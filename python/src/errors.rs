@@ -62,7 +62,7 @@ fn of_file(
         ),
         (SnapshotErrorKind::Incomplete, None) => named(
             "it is not one whole filter: it was cut off, or something was appended, or it is one of several parts; \
-             take another copy, or put the parts together with koel import",
+             take another copy, or put the parts together with koel merge",
         ),
         _ => PyValueError::new_err(text.to_string()),
     }

@@ -88,7 +88,9 @@ pub struct Merge {
     #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub state: PathBuf,
 
-    /// The states to merge into it
+    /// The states to merge into it, or filters that a Redis or Valkey server dumped
+    ///
+    /// A dump is a file of the chunks that CF.SCANDUMP returned, one after the other, of a filter that grows.
     #[arg(value_name = "STATE", required = true, value_hint = ValueHint::FilePath)]
     pub states: Vec<PathBuf>,
 

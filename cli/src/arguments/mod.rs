@@ -12,7 +12,7 @@ pub mod values;
 
 use crate::arguments::dedup::Dedup;
 use crate::arguments::membership::{Add, Forget, Merge, Query};
-use crate::arguments::tools::{Compact, Generate, Import, Info, Sample};
+use crate::arguments::tools::{Compact, Generate, Info, Sample};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use rustix::termios::tcgetwinsize;
@@ -81,7 +81,6 @@ pub enum Command {
     Forget(Forget),
     Compact(Compact),
     Info(Info),
-    Import(Import),
     Sample(Sample),
     Generate(Generate),
 }

@@ -1,4 +1,4 @@
-//! The arguments of the commands that read no lines: `compact`, `info`, `import`, `sample` and `generate`.
+//! The arguments of the commands that read no lines: `compact`, `info`, `sample` and `generate`.
 
 use crate::arguments::common::Waiting;
 use crate::arguments::values::number;
@@ -51,28 +51,6 @@ pub struct Info {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-}
-
-/// Make a state of a filter that a Redis or Valkey server dumped
-///
-/// CHUNKS are those that CF.SCANDUMP returned, one after the other in one file. The filter has to be one that
-/// grows. Its items are the lines of the state.
-#[derive(Args)]
-pub struct Import {
-    /// The new state
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub state: PathBuf,
-
-    /// The chunks [default: standard input]
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub chunks: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub waiting: Waiting,
-
-    /// Print no summary
-    #[arg(short, long)]
-    pub quiet: bool,
 }
 
 /// Write a synthetic crawl to try the other commands on

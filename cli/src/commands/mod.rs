@@ -6,7 +6,6 @@ pub mod compact;
 pub mod compared;
 pub mod dedup;
 pub mod generate;
-pub mod import;
 pub mod info;
 pub mod manual;
 pub mod membership;

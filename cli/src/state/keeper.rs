@@ -5,8 +5,10 @@ use crate::failure::Failure;
 use crate::state::refusals::{NO_STATE, cannot_use, check_grows, check_path};
 use crate::state::seen::{Seen, window_of};
 use crate::state::window;
-use koel::SnapshotErrorKind;
+use koel::{Piece, SnapshotError, SnapshotErrorKind};
 use koel_state::claim::Claim;
+use std::fs::File;
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -69,13 +71,49 @@ impl Keeper {
     }
 }
 
-/// Loads a state that has to be there.
+/// Loads a state that has to be there, or the chunks of one.
 pub fn load(path: &Path) -> Result<Seen, Failure> {
     check_path(path)?;
     check_grows(path)?;
-    let seen = Seen::load(path).map_err(|error| cannot_use(path, &error))?;
+    let seen = match begins_with_piece(path) {
+        true => assembled(path)?,
+        false => Seen::load(path).map_err(|error| cannot_use(path, &error))?,
+    };
     window_of(&seen, path)?;
     Ok(seen)
+}
+
+fn begins_with_piece(path: &Path) -> bool {
+    let mut begin = [0; Piece::MAGIC.len()];
+    File::open(path).is_ok_and(|mut file| file.read_exact(&mut begin).is_ok())
+        && begin == Piece::MAGIC
+}
+
+/// Reads the pieces that a server dumped, until the filter is complete. What follows is the server's own.
+fn assembled(path: &Path) -> Result<Seen, Failure> {
+    let refused = |error: SnapshotError| {
+        Failure::new(match error.kind() {
+            SnapshotErrorKind::Io => format!("{}: {error}", path.display()),
+            _ => format!(
+                "{}: {error}; a dump has the chunks that CF.SCANDUMP returned, all of them in their order",
+                path.display()
+            ),
+        })
+    };
+    let file = File::open(path).map_err(|error| Failure::about(path, &error))?;
+    let (mut input, mut loader) = (BufReader::new(file), Seen::loader());
+    while loader.next().is_some() {
+        let is_there = loader.read_from(&mut input).map_err(refused)?;
+        let why = if loader.grows() == Some(false) {
+            "this filter has a fixed size (EXPANSION 0); only one that grows can be a state"
+        } else if !is_there {
+            "it ends before the filter is complete; dump it again, until the cursor is 0"
+        } else {
+            continue;
+        };
+        return Err(Failure::new(format!("{}: {why}", path.display())));
+    }
+    loader.finish().map_err(refused)
 }
 
 /// Loads a state that is only read, without claiming it. If it does not exist, builds an empty filter.

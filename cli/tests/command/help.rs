@@ -3,8 +3,8 @@
 use crate::common::*;
 use std::collections::BTreeSet;
 
-const COMMANDS: [&str; 10] =
-    ["dedup", "query", "add", "merge", "forget", "compact", "info", "import", "sample", "generate"];
+const COMMANDS: [&str; 9] =
+    ["dedup", "query", "add", "merge", "forget", "compact", "info", "sample", "generate"];
 
 fn said(place: &Place, words: &str) -> String {
     let ran = place.koel(words);
@@ -126,7 +126,7 @@ fn manual_pages_name_every_command_and_option() {
 #[test]
 fn help_explains_no_options_that_a_command_does_not_have() {
     let place = Place::new();
-    for command in ["query", "forget", "info", "compact", "sample", "import"] {
+    for command in ["query", "forget", "info", "compact", "sample"] {
         let help = said(&place, &format!("{command} --help"));
         let (own, mut named) = (options(&help), BTreeSet::new());
         for word in help.split(|letter: char| !letter.is_ascii_lowercase() && letter != '-') {

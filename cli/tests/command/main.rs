@@ -23,10 +23,10 @@ mod dedup {
 
 /// What is remembered between runs.
 mod state {
+    mod chunks;
     mod claims;
     mod compacting;
     mod forgetting;
-    mod importing;
     mod known_lines;
     mod large_states;
     mod limits;

@@ -92,7 +92,7 @@ fn one_filter_goes_round_all_that_read_and_write_filters() {
 
         // To the command.
         let koel = command();
-        run(Command::new(&koel).args(["import", "-q"]).args([&state, &chunks]), b"");
+        run(Command::new(&koel).args(["merge", "-q"]).args([&state, &chunks]), b"");
         let lines = [items.join("\n"), "by-the-command".into()].join("\n");
         let dedup = || {
             let mut dedup = Command::new(&koel);

@@ -1,4 +1,4 @@
-//! What a server dumped becomes a state.
+//! What a server dumped becomes a state, or is merged into one.
 
 use crate::common::*;
 use koel::{ConcurrentCuckooFilter, StableHash};
@@ -19,26 +19,18 @@ fn dumped(count: u32, capacity: usize) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn a_missing_file_is_named_in_plain_words() {
-    let ran = Place::new().koel("import new.koel nosuch");
-    assert_eq!((ran.code, &*ran.stderr), (Some(2), "koel: nosuch: No such file or directory\n"));
-}
-
-#[test]
 fn chunks_of_a_server_are_a_state() {
     for (count, capacity) in [(0, 10), (1_000, 10), (100_000, 10), (10, 1_000_000)] {
         let place = Place::new();
-        let chunks = dumped(count, capacity).concat();
-        place.write("chunks", &chunks);
-        let ran = place.koel("import seen.koel chunks");
+        place.write("chunks", dumped(count, capacity).concat());
+        let ran = place.koel("merge seen.koel chunks");
         assert_eq!((ran.code, ran.stdout.len()), (Some(0), 0), "{}", ran.stderr);
         assert_eq!(place.known("seen.koel", &lines(0, count)), lines(0, count));
         let ran = place.koel_on("dedup -q --state seen.koel", &lines(0, count + 1));
         assert_eq!((ran.stdout, &*ran.stderr), (lines(count, count + 1), ""));
-
-        let ran = place.koel_on("import -q again.koel", &chunks);
-        assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
-        assert_eq!(place.known("again.koel", &lines(0, count)), lines(0, count));
+        // A state that was made of them takes them again.
+        let ran = place.koel("merge seen.koel chunks --json");
+        assert_eq!((ran.code, json(&ran)["added"].as_u64()), (Some(0), Some(0)), "{}", ran.stderr);
     }
 }
 
@@ -55,24 +47,19 @@ fn what_is_not_a_whole_dump_is_refused_and_leaves_nothing() {
     let fixed = builder.build().unwrap().piece_at(0, 0).unwrap().as_bytes().to_vec();
     let swapped = [&chunks[1][..], &chunks[0], &chunks[2]].concat();
     for (what, bytes, why) in [
-        ("nothing", vec![], "there is nothing to import"),
+        ("nothing", vec![], "chunks: it is empty"),
         ("some chunks", chunks[0].clone(), "it ends before the filter is complete"),
-        ("half a chunk", whole[..chunks[0].len() / 2].to_vec(), "pass the chunks"),
-        ("half a front", whole[..100].to_vec(), "pass the chunks"),
-        ("text", b"hello\n".to_vec(), "pass the chunks"),
-        ("swapped", swapped, "pass the chunks"),
-        ("damaged", damaged, "pass the chunks"),
-        ("a fixed size", fixed, "this filter has a fixed size"),
+        ("half a chunk", whole[..chunks[0].len() / 2].to_vec(), "a dump has the chunks"),
+        ("half a front", whole[..100].to_vec(), "a dump has the chunks"),
+        ("text", b"hello\n".to_vec(), "use a state saved by dedup or add"),
+        ("swapped", swapped, "a dump has the chunks"),
+        ("damaged", damaged, "a dump has the chunks"),
+        ("a fixed size", fixed, "fixed size"),
     ] {
         place.write("chunks", &bytes);
-        let ran = place.koel("import seen.koel chunks");
+        let ran = place.koel("merge seen.koel chunks");
         assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0), "{what}");
         assert!(ran.stderr.contains(why), "{what}: {}", ran.stderr);
         assert_eq!(place.names(), ["chunks"], "{what}");
     }
-    place.write("chunks", &whole);
-    place.write("seen.koel", "precious");
-    let ran = place.koel("import seen.koel chunks");
-    assert!(ran.code == Some(2) && ran.stderr.contains("it exists"), "{}", ran.stderr);
-    assert_eq!(place.read("seen.koel"), b"precious");
 }

@@ -9,7 +9,7 @@
 //! main
 //!   commands     one file for each subcommand, and the summary at its end
 //!   run          the threads of a run, and how they wait for each other
-//!   journal      what a run has added since its state was saved, and what a killed run has left
+//!   unsaved      what a state does not have yet: what a killed run has written
 //!   lines        input, chunks of lines, lines too long for memory, output, and what --lossless sets aside
 //!   state        the filter, its file, and how lines are compared
 //!   arguments    the command line and its help
@@ -20,7 +20,7 @@
 //!
 //! [`commands::dedup`] is the main subcommand. It passes a [`Run`](run::Run) to [`run::run()`], whose module explains
 //! the threads. [`run::monitor`] is where they wait for each other, and [`run::turns`] keeps the lines in order.
-//! [`journal`] explains what a kill takes. [`state::comparison`] defines when two lines are equal, and
+//! [`unsaved`] explains what a kill takes. [`state::comparison`] defines when two lines are equal, and
 //! [`state::keys::url_key`] when two URLs are.
 
 #![forbid(unsafe_code)]
@@ -31,11 +31,11 @@ compile_error!("the koel command needs Unix: it uses Unix signals and file locks
 mod arguments;
 mod commands;
 mod failure;
-mod journal;
 mod lines;
 mod random;
 mod run;
 mod state;
+mod unsaved;
 
 use arguments::Command;
 use commands::closing::{DONE, Ending};

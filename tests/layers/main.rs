@@ -40,7 +40,7 @@ const PACKAGES: [Package; 14] = [
     ),
     ("benches/peers", &[]),
     ("benches/windows", &[]),
-    ("cli", &[("src/main.rs", &["commands", "run", "journal", "lines", "state", "arguments"])]),
+    ("cli", &[("src/main.rs", &["commands", "run", "unsaved", "lines", "state", "arguments"])]),
     ("cli/plot", &[("src/lib.rs", &["page", "bars", "chart", "scale", "svg", "plot"])]),
     ("cli/state", &[("src/lib.rs", &["claim", "window", "files"])]),
     ("fuzz", &[("fuzz_targets/snapshot.rs", &["pieces", "filters", "repair"])]),

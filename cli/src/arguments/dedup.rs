@@ -20,11 +20,10 @@ pub struct Dedup {
     /// Load the lines seen by earlier runs from FILE, if it exists, and save the lines of this run
     /// to it.
     ///
-    /// The state is saved at the end of the run, and on SIGINT, SIGTERM and SIGHUP. Until then, what is new is in a
-    /// journal beside it, FILE.journal.N. After a SIGKILL, the same command goes on where the killed one was: in the
-    /// end, a regular output file is that of a run that nobody disturbed. A pipe may get the last batch, at most 1
-    /// MiB of lines or one longer line, a second time. After a power failure, the lines of the last second or so may
-    /// be written again. No line is lost.
+    /// The state is saved at the end of the run, and on SIGINT, SIGTERM and SIGHUP. After a SIGKILL or a power failure,
+    /// repeat the command. With --output, it goes on where the killed one was, and in the end the file is that of a run
+    /// that nobody disturbed: .FILE.koel-output notes, during a run, how much of the output the state has. Without --output,
+    /// the lines since the last save are written again; see --checkpoint.
     ///
     /// If the output is a pipe and its reader goes early, as head does, the lines that it has not taken from the pipe
     /// are not remembered, on Linux. On other systems, those that the pipe has taken are.
@@ -40,11 +39,11 @@ pub struct Dedup {
     )]
     pub state: Option<PathBuf>,
 
-    /// Save the state every SECONDS during the run, too; 0 saves it only when its journal is long
+    /// Save the state every SECONDS during the run, too; 0 saves it only at the end
     ///
-    /// A kill takes no lines without this, either. It is for those who read the state during the run, or copy it
-    /// without its journal, and it makes the start after a kill faster. Lines go on during a save. Saves
-    /// take at most a tenth of the time. The journal is long when it has half the bytes of the state, and 32 MiB.
+    /// With --output, a kill takes no lines without this, either. It is for pipes, for those who read or copy the state
+    /// during the run, and it makes the start after a kill faster. Lines go on during a save. Saves take at most a tenth
+    /// of the time.
     #[arg(
         long,
         value_name = "SECONDS",

@@ -62,11 +62,11 @@ Input:
   or if no FILE is given, koel reads standard input.
 
 Files:
-  STATE              the lines that were seen, which --state and many commands
-                     name
-  STATE.journal.N    what a run of dedup has added to STATE since it was saved;
-                     move and copy both together
-  .STATE.koel-claim  is locked by the process that may change STATE
+  STATE               the lines that were seen, which --state and many commands
+                      name
+  .STATE.koel-claim   is locked by the process that may change STATE
+  .STATE.koel-output  notes, during a run of dedup with --output, how much of the
+                      output STATE has
 
 Environment:
   TMPDIR  the folder of temporary files: of lines of more than 1 MiB, and of

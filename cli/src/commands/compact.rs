@@ -4,10 +4,10 @@ use crate::arguments::tools::Compact;
 use crate::commands::closing::{DONE, Ending, FAILED};
 use crate::commands::report::{Holds, Took, seconds};
 use crate::failure::Failure;
-use crate::journal::taking_in;
 use crate::run::screen::Screen;
 use crate::state::comparison::LineHash;
 use crate::state::refusals::cannot_use;
+use crate::unsaved;
 use indicatif::BinaryBytes;
 use koel::SnapshotFile;
 use koel_state::window::keep_up;
@@ -49,7 +49,7 @@ pub fn compact(options: &Compact) -> Result<Ending, Failure> {
 
 fn compact_one(state: &Path, options: &Compact, screen: &Screen) -> Result<Report, Failure> {
     let began = Instant::now();
-    let (keeper, taken_in) = taking_in::claim(state, &options.waiting)?;
+    let (keeper, taken_in) = unsaved::claim(state, &options.waiting)?;
     for note in taken_in.into_iter().filter(|_| !options.quiet && !options.json) {
         screen.say(note);
     }

@@ -5,7 +5,6 @@ use crate::commands::closing::{Closing, Ending};
 use crate::commands::compared::Compared;
 use crate::commands::report::{self, Deduplicated};
 use crate::failure::{Failure, Trouble};
-use crate::journal::taking_in;
 use crate::lines::aside::Aside;
 use crate::lines::input::{self, Source};
 use crate::lines::output::{Before, Sink};
@@ -15,6 +14,7 @@ use crate::run::screen::Screen;
 use crate::run::shared::Operation;
 use crate::run::{self, Run};
 use crate::state::keeper;
+use crate::unsaved;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -40,13 +40,13 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
     // New lines that are not written must not be saved as seen.
     let writes_new = !options.output.count && !options.repeated;
     let kept = options.state.as_deref().filter(|_| writes_new);
-    let claimed = kept.map(|state| taking_in::claim(state, &options.waiting)).transpose()?;
+    let claimed = kept.map(|state| unsaved::claim(state, &options.waiting)).transpose()?;
     let (mut keeper, mut taken_in) =
         claimed.map_or((None, None), |(keeper, note)| (Some(keeper), note));
     let (seen, ignored) = match (&mut keeper, options.state.as_deref()) {
         (Some(keeper), _) => keeper.load_or_make(&options.making)?,
         (None, Some(state)) => {
-            taken_in = taking_in::note(state);
+            taken_in = unsaved::note(state);
             keeper::load_to_read(state, &options.making)?
         }
         (None, None) => (options.making.build_for(total_bytes.unwrap_or(0))?, None),
@@ -95,7 +95,6 @@ pub fn dedup(options: &Dedup) -> Result<Ending, Failure> {
         sink,
         aside,
         keeper,
-        has_journals: true,
         checkpoint,
         screen: Arc::clone(&screen),
         yes_is: "new",

@@ -4,10 +4,10 @@ use crate::arguments::tools::Info;
 use crate::commands::ages::{self, Ages};
 use crate::commands::closing::{DONE, Ending};
 use crate::failure::Failure;
-use crate::journal::taking_in;
 use crate::lines::output::Sink;
 use crate::state::comparison::LineHash;
 use crate::state::refusals::{cannot_use, check_path};
+use crate::unsaved;
 use koel::{PersistentHasher, SnapshotError, SnapshotFile};
 use serde::Serialize;
 use std::fmt::{self, Display};
@@ -37,10 +37,10 @@ struct Report {
     expected_growth: f64,
     splits: usize,
     forgets: Option<Ages>,
-    /// The number of bytes of newer changes that are beside the state.
-    journal_bytes: u64,
+    /// Number of bytes of newer changes, which the state does not have.
+    unsaved_bytes: u64,
     #[serde(skip)]
-    journal: Option<PathBuf>,
+    unsaved: Option<PathBuf>,
 }
 
 pub fn info(options: &Info) -> Result<Ending, Failure> {
@@ -67,7 +67,7 @@ fn report(path: &Path) -> Result<Report, SnapshotError> {
             (Some(stats), ages)
         }
     };
-    let (journal, bytes) = taking_in::waiting(path).unzip();
+    let (unsaved, bytes) = unsaved::waiting(path).unzip();
     let items = loaded.as_ref().map_or(info.items, |stats| stats.items);
     Ok(Report {
         state: path.display().to_string(),
@@ -89,8 +89,8 @@ fn report(path: &Path) -> Result<Report, SnapshotError> {
         expected_growth: info.expected_growth,
         splits: info.splits,
         forgets: ages,
-        journal_bytes: bytes.unwrap_or(0),
-        journal,
+        unsaved_bytes: bytes.unwrap_or(0),
+        unsaved,
     })
 }
 
@@ -126,9 +126,9 @@ impl Display for Report {
         if let Some(ages) = &self.forgets {
             ages.fmt(f)?;
         }
-        if let Some(journal) = &self.journal {
-            let bytes = HumanBytes(self.journal_bytes);
-            writeln!(f, "  besides    {bytes} of newer changes, in {}", journal.display())?;
+        if let Some(file) = &self.unsaved {
+            let bytes = HumanBytes(self.unsaved_bytes);
+            writeln!(f, "  besides    {bytes} of newer changes, in {}", file.display())?;
         }
         write!(f, "  built for  {} items", count(self.capacity))?;
         if self.grows {

@@ -5,7 +5,6 @@ use crate::arguments::membership::{Add, Forget, Query};
 use crate::commands::closing::{Closing, Ending};
 use crate::commands::report::{self, Answer, Asked};
 use crate::failure::Failure;
-use crate::journal::taking_in;
 use crate::lines::input::{self, Source};
 use crate::lines::output::{Before, Sink};
 use crate::run::coordinator::End;
@@ -14,6 +13,7 @@ use crate::run::shared::Operation;
 use crate::run::{self, Run};
 use crate::state::keeper::Keeper;
 use crate::state::lookups::Lookups;
+use crate::unsaved;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,7 +21,7 @@ use std::time::Instant;
 pub fn query(options: &Query) -> Result<Ending, Failure> {
     let began = Instant::now();
     let sources = input::sources(&options.files.files)?;
-    options.output.reporting.note(&plain(), taking_in::note(&options.state));
+    options.output.reporting.note(&plain(), unsaved::note(&options.state));
     let job = Job {
         operation: Operation::Find(Box::new(Lookups::open(&options.state)?)),
         refreshes: false,
@@ -38,7 +38,7 @@ pub fn query(options: &Query) -> Result<Ending, Failure> {
 pub fn add(options: &Add) -> Result<Ending, Failure> {
     let began = Instant::now();
     let sources = input::sources(&options.files.files)?;
-    let (mut keeper, taken_in) = taking_in::claim(&options.state, &options.waiting)?;
+    let (mut keeper, taken_in) = unsaved::claim(&options.state, &options.waiting)?;
     options.reporting.note(&plain(), taken_in);
     let (seen, ignored) = keeper.load_or_make(&options.making)?;
     options.reporting.note(&plain(), ignored);
@@ -58,7 +58,7 @@ pub fn add(options: &Add) -> Result<Ending, Failure> {
 pub fn forget(options: &Forget) -> Result<Ending, Failure> {
     let began = Instant::now();
     let sources = input::sources(&options.files.files)?;
-    let (keeper, taken_in) = taking_in::claim(&options.state, &options.waiting)?;
+    let (keeper, taken_in) = unsaved::claim(&options.state, &options.waiting)?;
     options.reporting.note(&plain(), taken_in);
     let seen = keeper.load()?;
     let job = Job {
@@ -129,7 +129,6 @@ fn ask(
         sink,
         aside: None,
         keeper,
-        has_journals: false,
         checkpoint: None,
         screen: Arc::clone(&screen),
         yes_is: job.yes_is,

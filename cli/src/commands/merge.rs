@@ -4,10 +4,10 @@ use crate::arguments::membership::Merge;
 use crate::commands::closing::{DONE, Ending};
 use crate::commands::report::{Holds, Took, seconds};
 use crate::failure::{Failure, without_numbers};
-use crate::journal::taking_in;
 use crate::run::screen::Screen;
 use crate::state::keeper::load;
 use crate::state::seen::{Seen, most_bytes};
+use crate::unsaved;
 use indicatif::{BinaryBytes, HumanCount};
 use koel::{FullKind, UnionError, UnionErrorKind};
 use koel_state::window::{Window, keep_up};
@@ -36,10 +36,10 @@ pub fn merge(options: &Merge) -> Result<Ending, Failure> {
     let began = Instant::now();
     let Merge { state, states, .. } = options;
     for other in states.iter().filter(|other| *other != state) {
-        taking_in::check_whole(other)?;
+        unsaved::check_whole(other)?;
     }
     let screen = Screen::new(false, false, None);
-    let (keeper, taken_in) = taking_in::claim(state, &options.waiting)?;
+    let (keeper, taken_in) = unsaved::claim(state, &options.waiting)?;
     // What was taken in stays, whatever becomes of the merge.
     for note in taken_in.into_iter().filter(|_| !options.quiet && !options.json) {
         screen.say(note);

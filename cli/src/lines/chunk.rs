@@ -32,12 +32,8 @@ pub struct Chunk {
     pub not_urls: u64,
     /// The number of lines that do not have the field by which lines are compared.
     pub without_field: u64,
-    /// The hashes that were added to a state, in the order of their lines if the output is a pipe; and those that were
-    /// refreshed in a state with a journal.
+    /// The hashes that were added to a state, in the order of their lines if the output is a pipe.
     pub added: Vec<Prehashed>,
-    pub refreshed: Vec<Prehashed>,
-    /// The record of that for the journal. Empty if there is nothing to record.
-    pub record: Vec<u8>,
     /// Whether a line could not be added. The chunk must not be written then.
     pub full: bool,
     /// Why lines could not be looked up. The chunk must not be written then either.

@@ -18,9 +18,6 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::FileExt;
 use xxhash_rust::xxh3::Xxh3;
 
-/// Number of bytes from the beginning of a line that are kept in memory, for the journal.
-const HEAD: usize = 4_096;
-
 /// The number of bytes that are read from the file at once.
 const PIECE: usize = 1 << 20;
 
@@ -34,9 +31,6 @@ pub struct LongLine {
     /// Whether it is of the kind that the comparison expects.
     pub is_expected: bool,
     pub has_field: bool,
-    pub head: Vec<u8>,
-    /// The XXH3 of its bytes.
-    pub sum: u64,
     /// Its bytes, if they are needed.
     file: Option<File>,
 }
@@ -93,8 +87,6 @@ pub struct Reading {
     rules: Rules,
     hash: LineHash,
     bytes: u64,
-    head: Vec<u8>,
-    sum: Xxh3,
     file: Option<File>,
     /// The whole line, and the field by which lines are compared.
     whole: Part,
@@ -112,8 +104,6 @@ impl Reading {
             rules,
             hash,
             bytes: 0,
-            head: Vec::new(),
-            sum: Xxh3::new(),
             file: is_kept.then(temporary).transpose()?,
             whole: Part::default(),
             field: Part::default(),
@@ -141,9 +131,6 @@ impl Reading {
 
     fn keep(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         self.bytes += bytes.len() as u64;
-        self.sum.update(bytes);
-        let head = HEAD.saturating_sub(self.head.len()).min(bytes.len());
-        self.head.extend_from_slice(&bytes[..head]);
         match &mut self.file {
             Some(file) => file.write_all(bytes).map_err(|error| cannot(&error)),
             None => Ok(()),
@@ -172,8 +159,7 @@ impl Reading {
         let has_field = self.rules.field.is_none_or(|field| self.number >= field.number);
         let part = if self.rules.field.is_some() && has_field { self.field } else { self.whole };
         let (hash, key, is_expected) = part.end(&self.hash, scratch);
-        let (bytes, head, sum) = (self.bytes, self.head, self.sum.digest());
-        Ok(LongLine { bytes, hash, key, is_expected, has_field, head, sum, file: self.file })
+        Ok(LongLine { bytes: self.bytes, hash, key, is_expected, has_field, file: self.file })
     }
 }
 
@@ -273,8 +259,7 @@ mod tests {
                 });
                 all.unwrap();
                 assert_eq!(written, [line, b"\n"].concat());
-                assert_eq!((long.bytes, &long.head), (written.len() as u64, &written));
-                assert_eq!(long.sum, xxhash_rust::xxh3::xxh3_64(&written));
+                assert_eq!(long.bytes, written.len() as u64);
             }
         }
     }

@@ -8,13 +8,10 @@ use crate::lines::replacement::Replacement;
 use crate::lines::streams::Stream;
 use koel::files::{folder_of, follow};
 use koel_state::files::{is_folder, is_same};
-use rustix::fs::{OFlags, fcntl_getfl};
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 pub struct Sink {
     to: Option<File>,
@@ -24,35 +21,12 @@ pub struct Sink {
     is_readable: bool,
     /// Whether it is a file that had a name when it was opened, so that its lines are lost if it is removed.
     is_named: bool,
-    /// Whether all that is written to it is appended, wherever its end is.
-    appends: bool,
     /// The number of bytes that the last write has put there, if it failed.
     accepted: usize,
-    /// Where it is, without links, if it is a file that is known by a name.
-    path: PathBuf,
+    /// Where it is, without links, if it is a file that was opened by its name to be appended to.
+    path: Option<PathBuf>,
     /// The folder of a named file, to be synced with it.
     folder: Option<File>,
-    /// The same file, with a shared lock: a run that finds the journal of this one leaves the file alone.
-    lock: Option<File>,
-}
-
-/// What tells one file from another.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Identity {
-    pub device: u64,
-    /// Its number there, which another file gets when it is removed.
-    pub number: u64,
-    /// When it was created, in nanoseconds since 1970, or 0 if the system does not tell.
-    pub created: u64,
-    pub path: PathBuf,
-}
-
-impl Identity {
-    pub fn of(about: &Metadata, path: PathBuf) -> Self {
-        let since = about.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        let created = since.map_or(0, |since| since.as_nanos() as u64);
-        Identity { device: about.dev(), number: about.ino(), created, path }
-    }
 }
 
 /// A sink, and what has to be done once it has everything, if it is to replace a file.
@@ -77,11 +51,9 @@ impl Sink {
             is_file: false,
             is_readable: false,
             is_named: false,
-            appends: false,
             accepted: 0,
-            path: PathBuf::new(),
+            path: None,
             folder: None,
-            lock: None,
         }
     }
 
@@ -92,40 +64,20 @@ impl Sink {
         sources: &[Source],
         state: Option<&Path>,
     ) -> Result<Opened, Failure> {
-        let (mut sink, replacement) = match (Stream::of(path)?, path) {
+        match (Stream::of(path)?, path) {
             (Some(stream), Some(path)) if before == Before::Rewritten => {
-                return Err(Failure::new(format!(
+                Err(Failure::new(format!(
                     "{}: cannot be rewritten in place: it is {}",
                     path.display(),
                     stream.name()
-                )));
+                )))
             }
-            (None, Some(path)) => Sink::file(path, before, sources, state)?,
+            (None, Some(path)) => Sink::file(path, before, sources, state),
             (stream, _) => {
                 let stream = stream.unwrap_or(Stream::Output);
-                (Sink::stream(stream, sources, state)?, None)
+                Ok((Sink::stream(stream, sources, state)?, None))
             }
-        };
-        if let Before::Kept { .. } = before {
-            sink.lock = sink.locked();
-            let of_sink = |error| Failure::of(&sink.name, &error);
-            sink.to
-                .as_mut()
-                .filter(|_| sink.is_file)
-                .map_or(Ok(()), leave_no_hole)
-                .map_err(of_sink)?;
         }
-        Ok((sink, replacement))
-    }
-
-    /// Opens a regular file once more, with a shared lock. A lock on standard output itself would last until the last
-    /// process has closed it that has it, too. `None` if the system cannot do that, or if somebody else has locked it.
-    fn locked(&self) -> Option<File> {
-        let file = self.to.as_ref().filter(|_| self.is_file)?;
-        let append = || OpenOptions::new().append(true).open(&self.path);
-        let again = File::open(&self.path).or_else(|_| append()).ok()?;
-        let is_it = is_same(&again.metadata().ok()?, &file.metadata().ok()?);
-        (is_it && again.try_lock_shared().is_ok()).then_some(again)
     }
 
     /// Opens standard output, for a command without inputs.
@@ -140,12 +92,7 @@ impl Sink {
         is_free(&about, &name, sources, state)?;
         let is_file = about.is_file();
         let is_named = is_file && about.nlink() > 0;
-        let appends = fcntl_getfl(&file).is_ok_and(|flags| flags.contains(OFlags::APPEND));
-        // Where the system tells.
-        let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
-        let (to, path) = (Some(file), path.unwrap_or_default());
-        let sink = Sink { to, name, is_file, is_named, appends, path, ..Sink::nowhere() };
-        Ok(sink)
+        Ok(Sink { to: Some(file), name, is_file, is_named, ..Sink::nowhere() })
     }
 
     fn file(
@@ -210,12 +157,10 @@ impl Sink {
         // The check comes before any change to the file, and after its creation: a file that did
         // not exist may also be named as an input.
         is_free(&file.metadata().map_err(cannot)?, &name, sources, state)?;
-        let (to, appends) = (Some(file), is_file);
-        let is_named = is_file;
-        let mut sink =
-            Sink { to, name, is_file, is_readable, is_named, appends, ..Sink::nowhere() };
+        let (to, is_named) = (Some(file), is_file);
+        let mut sink = Sink { to, name, is_file, is_readable, is_named, ..Sink::nowhere() };
         if is_file {
-            sink.path = path.canonicalize().unwrap_or_default();
+            sink.path = path.canonicalize().ok();
             sink.go_to_end(before).map_err(cannot)?;
             sink.folder = open_folder(path);
         }
@@ -286,25 +231,15 @@ impl Sink {
         Ok(())
     }
 
-    /// Returns where the next lines will be, if it is a regular file. Others may still append to it before.
-    pub fn place(&mut self) -> Result<Option<u64>, Failure> {
-        let Some(file) = self.to.as_mut().filter(|_| self.is_file) else { return Ok(None) };
-        let place = match self.appends {
-            true => file.metadata().map(|about| about.len()),
-            false => file.stream_position(),
-        };
-        place.map(Some).map_err(|error| Failure::of(&self.name, &error))
-    }
-
     /// Returns the end of the lines written last.
-    pub fn end(&mut self) -> io::Result<u64> {
-        self.to.as_mut().map_or(Ok(0), Seek::stream_position)
+    pub fn end(&mut self) -> Result<u64, Failure> {
+        let end = self.to.as_mut().map_or(Ok(0), Seek::stream_position);
+        end.map_err(|error| Failure::of(&self.name, &error))
     }
 
-    /// Returns what tells it from other files, if it is a regular one.
-    pub fn identity(&self) -> Option<Identity> {
-        let about = self.to.as_ref().filter(|_| self.is_file)?.metadata().ok()?;
-        Some(Identity::of(&about, self.path.clone()))
+    /// Returns the file to which lines are appended, and its path without links, if it was opened by its name.
+    pub fn kept(&self) -> Option<(&Path, &File)> {
+        self.path.as_deref().zip(self.to.as_ref())
     }
 
     /// Writes a text. It is no error if the reader has gone.
@@ -372,15 +307,6 @@ fn is_removed(file: &File) -> bool {
 
 fn removed(name: &str) -> Failure {
     Failure::new(format!("{name}: it was removed during the run, and the lines in it are lost"))
-}
-
-/// Seeks to the end of a file, if it is shorter than where the next lines would be: a killed run wrote to it, and the part
-/// of a batch was cut off.
-fn leave_no_hole(file: &mut File) -> io::Result<()> {
-    if file.stream_position()? > file.metadata()?.len() {
-        file.seek(SeekFrom::End(0))?;
-    }
-    Ok(())
 }
 
 /// Checks that an output is neither an input nor the state.
@@ -462,6 +388,7 @@ impl Syncer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn after_what_was_taken_back_there_is_no_hole() {

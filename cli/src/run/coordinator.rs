@@ -1,16 +1,16 @@
 //! The coordinator, on the calling thread: saves the state, shows progress, and ends the run.
 
 use crate::failure::{Failure, Trouble};
-use crate::journal::journaling::Journaling;
-use crate::journal::saving::{NotSaved, save};
+use crate::lines::output::Syncer;
 use crate::run::monitor::{Event, Idle};
 use crate::run::shared::{Operation, Shared, locked};
-use crate::run::syncing::Syncing;
 use crate::run::tally::Changes;
-use crate::state::keeper::Keeper;
+use crate::state::keeper::{Keeper, NotSaved};
 use crate::state::seen::Seen;
+use crate::unsaved::output::Noting;
 use indicatif::HumanCount;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::sync::TryLockError;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -50,9 +50,6 @@ pub struct Saved {
 /// How long a run that has to end waits for a writer that makes no progress.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// After a save that has failed, a journal that is long waits so long for the next.
-const AFTER_FAILURE: Duration = Duration::from_secs(60);
-
 /// The interval between updates of the progress bar.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -67,11 +64,9 @@ pub struct Coordinator<'a> {
 /// When and how the state is saved.
 pub struct Keeping {
     keeper: Keeper,
-    syncing: Syncing,
+    syncer: RefCell<Syncer>,
     period: Option<Duration>,
     next: Option<Instant>,
-    /// Saves take no more than a tenth of the time, so the next one does not begin before.
-    not_before: Instant,
     /// What was done in this run and is in the file.
     saved: Changes,
     /// Whether the file was written, or created, in this run.
@@ -96,7 +91,6 @@ impl<'a> Coordinator<'a> {
             };
             let due = self.keeping.as_ref().and_then(|keeping| keeping.next);
             match self.shared.monitor.wait(due.map_or(tick, |due| due.min(tick))) {
-                Event::Long => self.save_soon(),
                 Event::Finished => return End::Reached,
                 Event::Enough => return End::Enough,
                 Event::Signal(signal) => return End::Signal(signal),
@@ -109,14 +103,6 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Schedules a checkpoint as early as possible.
-    fn save_soon(&mut self) {
-        if let Some(keeping) = &mut self.keeping {
-            keeping.next =
-                Some(keeping.next.map_or(keeping.not_before, |next| next.min(keeping.not_before)));
-        }
-    }
-
     fn show(&self) {
         let tally = locked(&self.shared.so_far.tally);
         let read = self.shared.so_far.read.load(Relaxed);
@@ -125,10 +111,11 @@ impl<'a> Coordinator<'a> {
 
     /// Saves the state while lines go on. Gives up if a signal or an error comes first.
     fn checkpoint(&mut self) {
-        let Shared { monitor, screen, operation, so_far, journaling, .. } = self.shared;
+        let Shared { monitor, screen, operation, so_far, noting, .. } = self.shared;
         let Some(seen) = operation.changes() else { return };
         // What is counted is written, and the filter has all of it.
         let changes = self.changes();
+        let written = noting.as_ref().map(Noting::written);
         let start = Instant::now();
         let mut shown = start;
         let mut show = || {
@@ -156,19 +143,25 @@ impl<'a> Coordinator<'a> {
             if monitor.is_disturbed() {
                 return Err(NotSaved::GivenUp);
             }
-            keeping.syncing.sync().map_err(|failure| {
+            keeping.syncer.borrow_mut().sync().map_err(|failure| {
                 // The lines written may be lost, so the state must not be saved any more.
                 monitor.trouble(Trouble::Failed(failure));
                 NotSaved::GivenUp
             })
         };
-        let result = save(&keeping.keeper, seen, journaling.as_deref(), goes_on, last);
+        let result = keeping.keeper.save_beside(seen, goes_on, last);
         self.postpone(start.elapsed().saturating_sub(waited.get()));
         match (result, &mut self.keeping) {
-            (Ok(known), Some(keeping)) => keeping.has(changes, known),
-            (Err(NotSaved::Failed(failure)), Some(keeping)) => {
+            (Ok((known, is_safe)), Some(keeping)) => {
+                keeping.has(changes, known);
+                if let (Some(noting), Some(written), true) = (noting, written, is_safe)
+                    && let Err(failure) = noting.saved(written)
+                {
+                    screen.say(failure);
+                }
+            }
+            (Err(NotSaved::Failed(failure)), _) => {
                 screen.say(format!("{failure} (will be tried again)"));
-                keeping.not_before = Instant::now() + AFTER_FAILURE;
             }
             _ => {}
         }
@@ -197,9 +190,8 @@ impl<'a> Coordinator<'a> {
             1 => String::from("1 line"),
             lines => format!("{} lines", HumanCount(lines)),
         };
-        let journal = self.shared.journaling.as_ref().and_then(|journaling| journaling.waiting());
-        if let Some(journal) = journal {
-            return format!("; the next run takes in what {journal} has of the new lines");
+        if let Some(output) = self.shared.noting.as_ref().and_then(Noting::output) {
+            return format!("; the next run takes in the new lines that {} has", output.display());
         }
         match self.shared.operation {
             Operation::Add(_) if self.shared.writes => format!(
@@ -214,18 +206,29 @@ impl<'a> Coordinator<'a> {
     /// Schedules the next checkpoint, so that saves take at most a tenth of the time.
     fn postpone(&mut self, took: Duration) {
         if let Some(keeping) = &mut self.keeping {
-            keeping.not_before = Instant::now() + 9 * took;
-            keeping.next =
-                keeping.period.map(|period| keeping.not_before.max(Instant::now() + period));
+            keeping.next = keeping.period.map(|period| Instant::now() + period.max(9 * took));
         }
-        if let Some(journaling) = &self.shared.journaling {
-            journaling.tell_again();
+    }
+
+    /// Lets no chunk be written any more. Returns `false` if one is being written to a file, and stays unfinished.
+    fn close(&self) -> bool {
+        let Shared { so_far, noting, .. } = self.shared;
+        so_far.is_closed.store(true, Relaxed);
+        let until = Instant::now() + GRACE;
+        // The rest of a pipe is its reader's.
+        while noting.is_some() && matches!(so_far.writing.try_lock(), Err(TryLockError::WouldBlock))
+        {
+            if Instant::now() > until {
+                return false;
+            }
+            thread::sleep(GRACE / 100);
         }
+        true
     }
 
     /// Removes from the filter what was not written, and saves the state.
     pub fn finish(&mut self, end: End) -> End {
-        let Shared { monitor, screen, operation, so_far, pipe, journaling, .. } = self.shared;
+        let Shared { monitor, screen, operation, so_far, pipe, noting, .. } = self.shared;
         monitor.close();
         if let End::Signal(_) = end {
             let mut written = monitor.written();
@@ -241,21 +244,14 @@ impl<'a> Coordinator<'a> {
             }
         }
         let Some(halt) = so_far.turns.halt() else { return end };
-        if let Some(journaling) = journaling {
-            journaling.close();
-            let until = Instant::now() + GRACE;
-            while journaling.is_writing() && Instant::now() < until {
-                thread::sleep(GRACE / 100);
-            }
-            if journaling.is_writing() {
-                // Nobody knows how much of the batch is there. So everything stays as after a kill: the next run looks.
-                let journal = journaling.waiting().unwrap_or_default();
-                screen.say(format!(
-                    "the output takes no more lines, so the state is not saved; the next run takes in what {journal} \
-                     has of them"
-                ));
-                return end;
-            }
+        let is_stuck = !self.close();
+        if let Some(output) = noting.as_ref().and_then(Noting::output).filter(|_| is_stuck) {
+            // How much of the chunk is there is not known. So everything stays as after a kill: the next run looks.
+            screen.say(format!(
+                "the output takes no more lines, so the state is not saved; the next run takes in the lines that {} has",
+                output.display()
+            ));
+            return end;
         }
         let unread = pipe.as_ref().map_or(Vec::new(), |pipe| locked(pipe).unread());
         let not_written = [halt.added(), unread.clone()].concat();
@@ -276,13 +272,13 @@ impl<'a> Coordinator<'a> {
             tally.doubt.update(seen, added, true);
         }
         let changes = self.changes();
-        if let Some(keeping) = self.keeping.as_ref().filter(|it| it.syncing.has_lost_output()) {
-            // The journals record the lines as written, so they must not be taken in.
-            journaling.as_ref().inspect(|journaling| journaling.end());
+        let has_lost_output = |keeping: &&Keeping| keeping.syncer.borrow().has_lost_file();
+        if let Some(keeping) = self.keeping.as_ref().filter(has_lost_output) {
+            noting.as_ref().inspect(|noting| noting.end());
             return End::Failed(keeping.lost(changes));
         }
         let saved = match (&mut self.keeping, operation.changes()) {
-            (Some(keeping), Some(seen)) => keeping.save(seen, changes, journaling.as_deref()),
+            (Some(keeping), Some(seen)) => keeping.save(seen, changes, noting.as_ref()),
             _ => Ok(()),
         };
         match saved {
@@ -295,38 +291,34 @@ impl<'a> Coordinator<'a> {
 
 impl Keeping {
     /// Keeps a state whose file has `known` lines.
-    pub fn new(keeper: Keeper, syncing: Syncing, period: Option<Duration>, known: usize) -> Self {
-        let (now, saved) = (Instant::now(), Changes::default());
-        let next = period.map(|period| now + period);
+    pub fn new(keeper: Keeper, syncer: Syncer, period: Option<Duration>, known: usize) -> Self {
+        let (syncer, saved) = (RefCell::new(syncer), Changes::default());
+        let next = period.map(|period| Instant::now() + period);
         let has_saved = keeper.is_new();
-        Keeping { keeper, syncing, period, next, not_before: now, saved, has_saved, known }
+        Keeping { keeper, syncer, period, next, saved, has_saved, known }
     }
 
     /// Syncs the output, then saves the state, unless nothing has changed: a line must be safe before
-    /// it is saved as seen. Nothing changes meanwhile, and no journal is left.
+    /// it is saved as seen. Nothing changes meanwhile, and no note is left.
     fn save(
         &mut self,
         seen: &Seen,
         changes: Changes,
-        journaling: Option<&Journaling>,
+        noting: Option<&Noting>,
     ) -> Result<(), Failure> {
-        self.syncing.sync()?;
+        self.syncer.borrow_mut().sync()?;
+        let mut is_safe = true;
         if self.saved != changes {
-            match save(&self.keeper, seen, journaling, || true, || Ok(())) {
-                Ok(known) => self.has(changes, known),
-                Err(NotSaved::Failed(failure)) => return Err(failure),
-                Err(NotSaved::GivenUp) => {}
-            }
+            is_safe = self.keeper.save(seen)?;
+            self.has(changes, seen.len());
         }
-        if let Some(journaling) = journaling {
-            journaling.end();
-        }
+        noting.filter(|_| is_safe).inspect(|noting| noting.end());
         Ok(())
     }
 
     /// Returns the failure of a run whose output was removed. Nothing is saved then.
     fn lost(&self, changes: Changes) -> Failure {
-        let failure = self.syncing.sync().err();
+        let failure = self.syncer.borrow_mut().sync().err();
         let failure = failure.map_or(String::from("the output was removed"), |it| it.to_string());
         let lines = changes.lines.saturating_sub(self.saved.lines);
         let lines = format!("{failure}; {} lines are not saved as seen", HumanCount(lines));

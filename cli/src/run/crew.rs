@@ -15,6 +15,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use indicatif::HumanCount;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{self, JoinHandle};
 
 /// The writer thread. It returns where it wrote to.
@@ -137,17 +138,18 @@ impl Shared {
         for chunk in done {
             early.insert(chunk.number, chunk);
             while let Some(mut chunk) = early.remove(&next) {
+                let writing = locked(&self.so_far.writing);
+                if self.so_far.is_closed.load(Relaxed) {
+                    return (sink, aside);
+                }
                 let is_enough = self.cut_off(&mut chunk);
-                let trouble = match self.write(&mut chunk, &mut sink, aside.as_mut()) {
-                    Ok(trouble) => trouble,
-                    Err(trouble) => {
-                        if let Trouble::BrokenPipe = trouble {
-                            self.keep_beginning(&chunk, sink.accepted());
-                        }
-                        self.monitor.trouble(trouble);
-                        return (sink, aside);
+                if let Err(trouble) = self.write(&mut chunk, &mut sink, aside.as_mut()) {
+                    if let Trouble::BrokenPipe = trouble {
+                        self.keep_beginning(&chunk, sink.accepted());
                     }
-                };
+                    self.monitor.trouble(trouble);
+                    return (sink, aside);
+                }
                 if let Some(pipe) = &self.pipe {
                     match chunk.to_write() {
                         Lines::Text(lines) => {
@@ -159,15 +161,11 @@ impl Shared {
                 next += 1;
                 self.so_far.turns.cross_out(chunk.number);
                 self.count(&chunk);
-                self.journaling.as_ref().inspect(|journaling| journaling.counted());
                 self.monitor.wrote(is_enough);
-                let is_over = is_enough || trouble.is_some();
-                if let Some(trouble) = trouble {
-                    self.monitor.trouble(trouble);
-                }
-                if is_over {
+                if is_enough {
                     return (sink, aside);
                 }
+                drop(writing);
                 let _ = pool.send(chunk);
             }
         }
@@ -202,7 +200,6 @@ impl Shared {
         chunk.truncate(lines);
         let removed: HashSet<u64> = hashes.iter().map(|hash| hash.0).collect();
         chunk.added.retain(|hash| !removed.contains(&hash.0));
-        self.draft(chunk);
         (chunk.yes, chunk.selected_lines) = (left, left);
         chunk.not_urls -= not_urls;
         chunk.without_field -= without_field;
@@ -227,13 +224,13 @@ impl Shared {
         locked(&self.so_far.tally).count_new(written.len() as u64);
     }
 
-    /// Writes and records a chunk. If it is written and cannot be recorded, that is trouble, but no error.
+    /// Writes a chunk.
     fn write(
         &self,
         chunk: &mut Chunk,
         sink: &mut Sink,
         aside: Option<&mut Aside>,
-    ) -> Result<Option<Trouble>, Trouble> {
+    ) -> Result<(), Trouble> {
         if let Some(failure) = chunk.failure.take() {
             return Err(Trouble::Failed(failure));
         }
@@ -243,19 +240,14 @@ impl Shared {
         if let Some(aside) = aside {
             aside.put_all(chunk)?;
         }
-        let mut record = std::mem::take(&mut chunk.record);
-        let written = match &self.journaling {
-            Some(journaling) if !record.is_empty() => {
-                let trouble = journaling.write(&mut record, sink, chunk.to_write())?;
-                if journaling.is_long() {
-                    self.monitor.long();
-                }
-                Ok(trouble)
-            }
-            _ => sink.write_lines(chunk.to_write()).map(|()| None),
+        let lines = chunk.to_write();
+        let Some(noting) = self.noting.as_ref().filter(|_| lines.bytes() > 0) else {
+            return sink.write_lines(lines);
         };
-        chunk.record = record;
-        written
+        noting.begin()?;
+        sink.write_lines(lines)?;
+        noting.wrote(sink.end()?);
+        Ok(())
     }
 
     fn no_memory(&self) -> Failure {

@@ -17,7 +17,7 @@
 //! filter the lines that were added but not written. A line is therefore never saved as seen unless it was written. If
 //! the output is a pipe whose reader has gone, that holds for the lines that stayed [in the pipe](crate::lines::pipe), too.
 //!
-//! What is added between two saves is recorded in a [journal](crate::journal).
+//! What a kill leaves of a run, [`crate::unsaved`] explains.
 
 pub mod coordinator;
 pub mod crew;
@@ -26,14 +26,11 @@ pub mod recent;
 pub mod screen;
 pub mod shared;
 pub mod signals;
-pub mod syncing;
 pub mod tally;
 pub mod turns;
 pub mod worker;
 
 use crate::failure::Failure;
-use crate::journal::journaling::Journaling;
-use crate::journal::record::Output;
 use crate::lines::aside::Aside;
 use crate::lines::input::Source;
 use crate::lines::output::Sink;
@@ -43,13 +40,11 @@ use crate::run::monitor::Monitor;
 use crate::run::screen::Screen;
 use crate::run::shared::{Operation, Shared, SoFar, locked};
 use crate::run::signals::Watch;
-use crate::run::syncing::Syncing;
 use crate::run::tally::Tally;
 use crate::state::comparison::LineHash;
 use crate::state::figures::Figures;
 use crate::state::keeper::Keeper;
-use crate::state::refusals::cannot_use;
-use koel::files::state_id;
+use crate::unsaved::output::Noting;
 use koel_state::window::Window;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -72,8 +67,6 @@ pub struct Run {
     /// Where the lines that are not selected go, if they are kept.
     pub aside: Option<Aside>,
     pub keeper: Option<Keeper>,
-    /// Whether the state has journals during the run.
-    pub has_journals: bool,
     /// The interval between saves of the state.
     pub checkpoint: Option<Duration>,
     pub screen: Arc<Screen>,
@@ -108,15 +101,6 @@ impl Outcome {
     }
 }
 
-/// The journals of a run with this output.
-fn journaling_of(keeper: &Keeper, sink: &Sink, rules: Rules) -> Result<Journaling, Failure> {
-    let id = state_id(keeper.path()).map_err(|error| cannot_use(keeper.path(), &error))?;
-    let Rules { terminator, folds_cr, field, .. } = rules;
-    let field = field.map(|field| (field.number as u64, field.delimiter));
-    let output = Output { file: sink.identity(), terminator, folds_cr, field };
-    Ok(Journaling::new(keeper, id, output))
-}
-
 /// Processes all lines, saves the state, and watches for signals.
 pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
     let monitor = Arc::new(Monitor::default());
@@ -124,12 +108,9 @@ pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
     let threads =
         run.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
     let window = run.operation.changes().and_then(|seen| Window::of(seen).ok().flatten());
-    let journaling = match &run.keeper {
-        Some(keeper) if run.has_journals => {
-            Some(Arc::new(journaling_of(keeper, &run.sink, run.rules)?))
-        }
-        _ => None,
-    };
+    let hash = run.operation.hasher();
+    let note = |keeper| Noting::new(keeper, hash, &run.sink, run.rules);
+    let noting = run.keeper.as_ref().and_then(note);
     let shared = Arc::new(Shared {
         operation: run.operation,
         window,
@@ -141,7 +122,7 @@ pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
         writes: run.sink.is_somewhere() || run.aside.is_some(),
         records: run.keeper.is_some(),
         pipe: run.keeper.as_ref().and_then(|_| run.sink.pipe()).map(Mutex::new),
-        journaling,
+        noting,
         screen: run.screen,
         monitor,
         so_far: SoFar::default(),
@@ -152,8 +133,7 @@ pub fn run(run: Run) -> Result<(Outcome, Watch), Failure> {
         None => None,
         Some(keeper) => {
             let known = shared.operation.figures().items;
-            let syncing = Syncing::start(&shared, run.sink.syncer()?)?;
-            Some(Keeping::new(keeper, syncing, run.checkpoint, known))
+            Some(Keeping::new(keeper, run.sink.syncer()?, run.checkpoint, known))
         }
     };
     let writer = crew::start(&shared, run.sources, threads, run.sink, run.aside)?;

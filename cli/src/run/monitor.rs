@@ -23,8 +23,6 @@ struct Standing {
     read: bool,
     /// Whether no more lines are to be written.
     is_enough: bool,
-    /// Whether the journals are so long that the state should be saved.
-    is_long: bool,
     signal: Option<i32>,
     trouble: Option<Trouble>,
 }
@@ -43,8 +41,6 @@ pub enum Event {
     Enough,
     Signal(i32),
     Trouble(Trouble),
-    /// The journals are long.
-    Long,
     /// The deadline has passed.
     Time,
 }
@@ -107,11 +103,6 @@ impl Monitor {
         });
     }
 
-    /// Asks for a save of the state.
-    pub fn long(&self) {
-        self.change(|at| at.is_long = true);
-    }
-
     pub fn close(&self) {
         self.change(|at| at.closed = true);
     }
@@ -133,8 +124,6 @@ impl Monitor {
                 Event::Signal(signal)
             } else if at.read && at.written == at.handed {
                 Event::Finished
-            } else if std::mem::take(&mut at.is_long) {
-                Event::Long
             } else {
                 return false;
             };

@@ -2,7 +2,7 @@
 //!
 //! # Orderings
 //!
-//! Both atomics are accessed with `Relaxed`, and neither publishes other data.
+//! All atomics are accessed with `Relaxed`, and none publishes other data.
 //!
 //! * `full` is stored and loaded by a thread that holds one of the parts of the
 //!   [turns](crate::run::turns). While chunks are processed, it only saves work: a line that is
@@ -10,11 +10,10 @@
 //!   visit must see it. [`SoFar::stop_adding`] therefore requires a [`Halt`], which holds all
 //!   parts: the mutex of a part orders the store before the next visit
 //!   (`tests/command/state/known_lines.rs` fails without that store).
+//! * `is_closed` is loaded with `writing` locked. The coordinator stores it and then locks `writing`: a
+//!   chunk that is written after that sees it.
 //! * `read` only feeds the progress bar.
 
-use crate::journal::journaling::Journaling;
-use crate::journal::record::{Drafted, draft};
-use crate::lines::chunk::Chunk;
 use crate::lines::pipe::Pipe;
 use crate::lines::rules::Rules;
 use crate::run::monitor::Monitor;
@@ -25,6 +24,7 @@ use crate::state::comparison::LineHash;
 use crate::state::figures::Figures;
 use crate::state::lookups::Lookups;
 use crate::state::seen::Seen;
+use crate::unsaved::output::Noting;
 use koel_state::window::Window;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -82,26 +82,11 @@ pub struct Shared {
     pub records: bool,
     /// The output, if it is a pipe, and if lines that stay unread in it are to be taken back.
     pub pipe: Option<Mutex<Pipe>>,
-    /// The journals of the state, if what is added to it is recorded there.
-    pub journaling: Option<Arc<Journaling>>,
+    /// The note of what the output has, if a run that follows a killed one can read it there.
+    pub noting: Option<Noting>,
     pub screen: Arc<Screen>,
     pub monitor: Arc<Monitor>,
     pub so_far: SoFar,
-}
-
-/// What is recorded.
-impl Shared {
-    /// Makes the record of a chunk for the journal.
-    pub fn draft(&self, chunk: &mut Chunk) {
-        if let (Some(_), Operation::Add(seen)) = (&self.journaling, &self.operation) {
-            // Not before the lines were added: a line may be remembered a little longer, and not shorter.
-            let tick = seen.present_tick().unwrap_or(0);
-            let mut record = std::mem::take(&mut chunk.record);
-            let lines = Drafted::of(chunk.to_write(), self.rules.terminator);
-            draft(&mut record, &chunk.added, &chunk.refreshed, tick, lines);
-            chunk.record = record;
-        }
-    }
 }
 
 /// Time, in a filter that forgets.
@@ -118,6 +103,10 @@ impl Shared {
 #[derive(Default)]
 pub struct SoFar {
     pub turns: Turns,
+    /// Locked while a chunk is written and counted.
+    pub writing: Mutex<()>,
+    /// Whether no chunk is written any more.
+    pub is_closed: AtomicBool,
     /// Set when nothing more can, or may, be added.
     full: AtomicBool,
     pub tally: Mutex<Tally>,

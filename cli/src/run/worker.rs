@@ -107,7 +107,6 @@ impl<'a> Worker<'a> {
         if *writes {
             chunk.sort_out(&self.answers, *select, *sets_aside);
         }
-        self.shared.draft(chunk);
         if limit.is_some() {
             chunk.answers.clone_from(&self.answers);
         }
@@ -130,10 +129,9 @@ impl<'a> Worker<'a> {
         self.answers.resize(chunk.lines(), false);
         self.sort(seen);
         let Worker { shared, hashes: all_hashes, asked, answers, sorted, lines, ends, .. } = self;
-        let (so_far, journals) = (&shared.so_far, shared.journaling.is_some());
-        let Chunk { number, added, refreshed, .. } = chunk;
+        let so_far = &shared.so_far;
+        let Chunk { number, added, .. } = chunk;
         added.clear();
-        refreshed.clear();
         let mut all = true;
         for part in 0..PARTS {
             let range = ends[part]..ends[part + 1];
@@ -154,9 +152,6 @@ impl<'a> Worker<'a> {
                             answers[*line as usize] = new;
                             if new && shared.records {
                                 added.push(*hash);
-                            }
-                            if !new && shared.refreshes && journals {
-                                refreshed.push(*hash);
                             }
                         }
                         Err(_) => {

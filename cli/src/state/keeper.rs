@@ -5,12 +5,20 @@ use crate::failure::Failure;
 use crate::state::refusals::{NO_STATE, cannot_use, check_grows, check_path};
 use crate::state::seen::{Seen, window_of};
 use crate::state::window;
+use koel::files::replace_state;
 use koel::{Piece, SnapshotError, SnapshotErrorKind};
 use koel_state::claim::Claim;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// Why a state was not saved.
+pub enum NotSaved {
+    /// The caller wanted it so.
+    GivenUp,
+    Failed(Failure),
+}
 
 /// The file of a state that this process has claimed, so that no other process replaces it.
 pub struct Keeper {
@@ -41,7 +49,7 @@ impl Keeper {
         self.is_new
     }
 
-    /// The path without links, beside which the journals are.
+    /// The path without links, beside which the note of the output and the journals of other programs are.
     pub fn real_path(&self) -> PathBuf {
         self.claim.claimed()
     }
@@ -62,11 +70,44 @@ impl Keeper {
         load(&self.path)
     }
 
-    pub fn save(&self, seen: &Seen) -> Result<(), Failure> {
+    /// Saves the state. Returns `false` if the new state is in place, and a power failure may bring the old one back.
+    pub fn save(&self, seen: &Seen) -> Result<bool, Failure> {
         match seen.save(&self.path) {
-            Ok(_) => Ok(()),
-            Err(error) if error.is_in_place() => Ok(()),
+            Ok(_) => Ok(true),
+            Err(error) if error.is_in_place() => Ok(false),
             Err(error) => Err(cannot_use(&self.path, &error)),
+        }
+    }
+
+    /// Saves the state while lines go on. `goes_on` is asked all the time, and `last` is called once, when the filter is
+    /// copied and before the state is replaced. Returns the number of items in the state, and what [`Self::save`] does.
+    pub fn save_beside(
+        &self,
+        seen: &Seen,
+        mut goes_on: impl FnMut() -> bool,
+        last: impl FnOnce() -> Result<(), NotSaved>,
+    ) -> Result<(usize, bool), NotSaved> {
+        let mut why = None;
+        let stop = || io::Error::other("the save has ended");
+        let ask = || match goes_on() {
+            true => Ok(()),
+            false => {
+                why = Some(NotSaved::GivenUp);
+                Err(stop())
+            }
+        };
+        let mut reason = None;
+        let replaced = replace_state(seen, &self.path, ask, |_| {
+            last().map_err(|not_saved| {
+                reason = Some(not_saved);
+                stop()
+            })
+        });
+        match (replaced, why.or(reason)) {
+            (Ok(report), _) => Ok((report.items, true)),
+            (Err(error), _) if error.is_in_place() => Ok((seen.len(), false)),
+            (Err(_), Some(not_saved)) => Err(not_saved),
+            (Err(error), None) => Err(NotSaved::Failed(cannot_use(&self.path, &error))),
         }
     }
 }

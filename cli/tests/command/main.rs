@@ -40,14 +40,13 @@ mod state {
 /// Runs that end early: signals, kills, and calls that the system refuses.
 mod ends {
     mod file_size_limit;
-    mod journals;
     pub mod kills;
     mod quieter_signals;
     mod signals;
     mod signals_sent_twice;
     mod stuck_standard_error;
     mod system_calls;
-    mod taking_in;
+    mod unsaved;
 }
 
 /// Pipes, shared files and terminals.

@@ -223,11 +223,9 @@ fn a_state_that_cannot_be_saved_is_reported_instead_of_the_signal() {
     let last = log.lines().last().unwrap();
     assert!(last.starts_with("koel: folder/seen.koel: "), "{log}");
     assert!(place.known("elsewhere/seen.koel", b"a\n").is_empty());
-    assert!(
-        last.ends_with("; the next run takes in what seen.koel.journal.1 has of the new lines"),
-        "{log}"
-    );
-    assert_eq!(place.koel_on("dedup --state elsewhere/seen.koel", b"a\nb\n").stdout, b"b\n");
+    let again = "; 1 line that had been written could not be saved as seen, so the next run writes them again";
+    assert!(last.ends_with(again), "{log}");
+    assert_eq!(place.koel_on("dedup --state elsewhere/seen.koel", b"a\nb\n").stdout, b"a\nb\n");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Failing system calls, the order of system calls, and kills at each of them: lines are recorded before they are
-//! written, the output is synced before a state is saved, and a state that cannot be saved is unchanged.
+//! Failing system calls, the order of system calls, and kills at each of them: an output is noted before it is written,
+//! the output is synced before a state is saved, and a state that cannot be saved is unchanged.
 //!
 //! `strace` injects the failures and logs the calls. Without it, these tests are skipped with a
 //! message, or fail if `KOEL_STRACE=required`.
@@ -45,38 +45,31 @@ struct Seen {
     overtaken: usize,
 }
 
-/// Checks in a log of strace the order of what is written, recorded, synced and saved.
+/// Checks in a log of strace the order of what is noted, written, synced and saved.
 fn assert_in_order(log: &str) -> Seen {
     let mut seen = Seen::default();
     // The number of writes when the last sync of the output began, and when the new state was begun.
     let (mut synced, mut begun) = (0, None);
-    let (mut is_recorded, mut belongs) = (false, None);
+    let (mut is_noted, mut may_note) = (false, true);
     for line in log.lines().filter(|line| !line.contains(" resumed>")) {
         let of = |name: &str| line.contains(name);
         let is_sync = of("fdatasync(") || of("fsync(");
         if of(" write(") && of("/out>") {
-            assert!(is_recorded, "written before it was recorded:\n{line}");
-            is_recorded = false;
+            assert!(is_noted, "written before it was noted:\n{line}");
             seen.writes += 1;
-        } else if of(" write(") && of(".journal.") {
-            // What is recorded after the lines were written has 32 bytes, and there are headers.
-            is_recorded |= !of(", 32) = 32") && !of(", 32 <unfinished") && !of("koelj");
+        } else if of(" write(") && of(".koel-output>") {
+            assert!(may_note, "noted before it was saved:\n{line}");
+            may_note = false;
+        } else if is_sync && of(".koel-output>") {
+            is_noted = true;
         } else if of("/out>") && is_sync {
             synced = seen.writes;
         } else if of("openat(") && of(".koel-saving\"") {
             begun = Some(seen.writes);
-        } else if of("pwrite64(") && of(".journal.") {
-            belongs = Some(false);
-        } else if is_sync && of(".journal.") && belongs.is_some() {
-            belongs = Some(true);
         } else if of("rename") && of("seen.koel\"") {
             let begun = begun.take().expect("a new state");
             assert!(synced >= begun, "saved before what was written is safe:\n{line}");
-            assert_eq!(
-                belongs.take(),
-                Some(true),
-                "the next journal does not belong to it:\n{line}"
-            );
+            may_note = true;
             seen.saves += 1;
             seen.overtaken += usize::from(seen.writes > begun);
         }
@@ -84,11 +77,10 @@ fn assert_in_order(log: &str) -> Seen {
     seen
 }
 
-const CALLS: [&str; 2] =
-    ["-e", "trace=write,pwrite64,fsync,fdatasync,openat,rename,renameat,renameat2"];
+const CALLS: [&str; 2] = ["-e", "trace=write,fsync,fdatasync,openat,rename,renameat,renameat2"];
 
 #[test]
-fn lines_are_recorded_then_written_then_synced_then_saved() {
+fn an_output_is_noted_then_written_then_synced_then_the_state_is_saved() {
     let place = Place::new();
     place.write("lines", padded(0..150_000));
     place.make_state("seen.koel");
@@ -141,7 +133,7 @@ fn a_kill_at_any_call_of_a_run_takes_nothing() {
     let mut kills = 0;
     for options in ["--checkpoint 0.01", ""] {
         let words = format!("dedup --state seen.koel --output out {options} lines");
-        for call in ["rename", "unlink", "fsync", "fdatasync", "pwrite64", "write"] {
+        for call in ["rename", "unlink", "fsync", "fdatasync", "openat", "write"] {
             for number in rounds(&[1, 3][..], &[1, 2, 3, 4, 5, 6, 7, 8, 12, 16]) {
                 place.make_state("seen.koel");
                 let _ = std::fs::remove_file(place.path("out"));
@@ -174,11 +166,9 @@ fn a_kill_at_any_call_of_taking_in_takes_nothing() {
     // A part of what was written last is there.
     let out = place.read("out");
     let out = &out[..out.len().next_multiple_of(1 << 20) - (1 << 20) + 1_000];
-    let left = ["seen.koel", "seen.koel.journal.1"].map(|name| (name, place.read(name)));
+    let left = ["seen.koel", ".seen.koel.koel-output"].map(|name| (name, place.read(name)));
     let mut kills = 0;
-    for call in
-        ["ftruncate", "openat", "rename", "unlink", "fsync", "fdatasync", "pwrite64", "write"]
-    {
+    for call in ["ftruncate", "openat", "rename", "unlink", "fsync", "fdatasync", "write"] {
         for number in 1.. {
             if call == "openat" && number % rounds(11, 1) != 0 {
                 continue;
@@ -206,122 +196,72 @@ fn of_a_limited_run_that_is_killed_only_the_written_lines_count() {
     let place = Place::new();
     let all = numbered(0..10);
     place.write("lines", &all);
-    for output in ["", " --output out"] {
-        place.make_state("seen.koel");
-        let words = format!("dedup --state seen.koel{output} lines");
-        let limited = format!("{words} --limit 6");
-        let Some(true) = killed_at(&place, "rename", 1, &limited) else { return };
-        assert_eq!(place.koel("add seen.koel").code, Some(0));
-        assert_same(&place.known("seen.koel", &all), &numbered(0..6), "what is known");
-        let rest = place.koel(&words);
-        match output {
-            "" => assert_same(&rest.stdout, &numbered(6..10), "the rest"),
-            _ => assert_same(&place.read("out"), &all, "the output"),
-        }
-    }
+    place.make_state("seen.koel");
+    let words = "dedup --state seen.koel --output out lines";
+    let Some(true) = killed_at(&place, "rename", 1, &format!("{words} --limit 6")) else { return };
+    assert_eq!(place.koel("add seen.koel").code, Some(0));
+    assert_same(&place.known("seen.koel", &all), &numbered(0..6), "what is known");
+    place.koel(words);
+    assert_same(&place.read("out"), &all, "the output");
 }
 
 #[test]
-fn of_a_pipe_the_batch_comes_twice_that_is_not_recorded() {
+fn an_output_that_cannot_be_noted_is_not_written() {
     let place = Place::new();
-    let all = padded(0..60_000);
-    place.write("lines", &all);
-    let journal = place.path("").canonicalize().unwrap().join("seen.koel.journal.1");
-    // The first write is that of the header.
-    for when in [1, 2, 3] {
+    place.write("lines", padded(0..100_000));
+    let note = place.path("").canonicalize().unwrap().join(".seen.koel.koel-output");
+    for call in ["openat", "write", "fsync"] {
         place.make_state("seen.koel");
-        let inject = format!("inject=write:signal=KILL:when={when}");
-        let options = ["-P", journal.to_str().unwrap(), "-e", "trace=write", "-e", &inject];
-        let words = "dedup --state seen.koel lines";
+        let inject = format!("inject={call}:error=ENOSPC");
+        let options =
+            ["-P", note.to_str().unwrap(), "-e", "trace=openat,write,fsync", "-e", &inject];
+        let words = "dedup --state seen.koel --output out lines";
         let Some(ran) = straced(&place, &options, words) else { return };
-        assert_eq!(ran.code, None, "{}", ran.stderr);
-        let batches: usize = when - 1;
-        assert_same(&ran.stdout, &all[..batches << 20], "what was written");
-        let rest = place.koel(words);
-        assert_same(&rest.stdout, &all[batches.saturating_sub(1) << 20..], "the rest");
-        assert_same(&place.known("seen.koel", &all), &all, "what is known");
+        assert_eq!((ran.code, place.read("out").len()), (Some(2), 0), "{call}: {}", ran.stderr);
+        let said = ".seen.koel.koel-output: cannot note what is written: No space left on device\n";
+        assert!(ran.stderr.contains(said), "{call}: {}", ran.stderr);
+        assert_eq!(place.names(), ["lines", "log", "out", "seen.koel"], "{call}");
     }
 }
 
 #[test]
-fn a_journal_that_cannot_be_written_ends_the_run_and_nothing_is_lost() {
-    let place = Place::new();
-    let all = padded(0..100_000);
-    place.write("lines", &all);
-    let journal = place.path("").canonicalize().unwrap().join("seen.koel.journal.1");
-    let journal = journal.to_str().unwrap();
-    for output in [" --output out", ""] {
-        for (call, when, writes) in [
-            ("openat", "1", false),
-            ("write", "1+", false),
-            ("write", "2+", output.is_empty()),
-            ("write", "3+", true),
-            ("write", "4+", true),
-        ] {
-            place.make_state("seen.koel");
-            let _ = std::fs::remove_file(place.path("out"));
-            let inject = format!("inject={call}:error=ENOSPC:when={when}");
-            let options = ["-P", journal, "-e", "trace=openat,write", "-e", &inject];
-            let words = format!("dedup --state seen.koel{output} lines");
-            let Some(ran) = straced(&place, &options, &words) else { return };
-            let what = format!("{words}: {call} {when}");
-            assert_eq!(ran.code, Some(2), "{what}: {}", ran.stderr);
-            let said = "koel: seen.koel: cannot write its journal seen.koel.journal.1: No space left on device\n";
-            assert!(ran.stderr.contains(said), "{what}: {}", ran.stderr);
-            let written = match output {
-                "" => ran.stdout,
-                _ => std::fs::read(place.path("out")).unwrap_or_default(),
-            };
-            assert!(all.starts_with(&written) && written.is_empty() != writes, "{what}");
-            assert_same(&place.known("seen.koel", &all), &written, &what);
-            assert!(!place.names().iter().any(|name| name.contains("journal")), "{what}");
-            let rest = place.koel(&words);
-            assert_eq!(rest.code, Some(0), "{what}: {}", rest.stderr);
-            match output {
-                "" => assert_same(&[written, rest.stdout].concat(), &all, &what),
-                _ => assert_same(&place.read("out"), &all, &what),
-            }
-        }
-    }
-}
-
-#[test]
-fn a_state_that_cannot_be_saved_stays_as_it_was_and_the_journal_has_the_rest() {
+fn a_state_that_cannot_be_saved_stays_as_it_was_and_the_output_has_the_rest() {
     let place = Place::new();
     place.write("lines", b"a\nb\nc\n");
-    for call in ["fsync,fdatasync", "rename,renameat,renameat2"] {
-        let _ = std::fs::remove_file(place.path("seen.koel.journal.1"));
-        let _ = std::fs::remove_file(place.path("seen.koel.journal.2"));
-        place.make_state("seen.koel");
-        assert_eq!(place.koel_on("add seen.koel", b"a\n").code, Some(0));
-        let before = place.read("seen.koel");
+    place.make_state("seen.koel");
+    assert_eq!(place.koel_on("add seen.koel", b"a\n").code, Some(0));
+    let before = place.read("seen.koel");
+    let words = "dedup --json --state seen.koel --output out lines";
+    for call in ["fdatasync", "rename,renameat,renameat2"] {
         let inject = format!("inject={call}:error=ENOSPC");
-        let words = "dedup --state seen.koel lines";
-        let Some(ran) = straced(&place, &["-e", &inject], words) else { return };
-        assert!(String::from_utf8(place.read("log")).unwrap().contains("(INJECTED)"), "{call}");
-        assert_eq!((ran.code, &ran.stdout[..]), (Some(2), &b"b\nc\n"[..]), "{call}");
-        assert!(ran.stderr.contains("koel: seen.koel: "), "{call}: {}", ran.stderr);
-        assert!(ran.stderr.contains("No space left"), "{call}: {}", ran.stderr);
-        let again = "; the next run takes in what seen.koel.journal.1 has of the new lines";
-        assert!(ran.stderr.contains(again), "{call}: {}", ran.stderr);
-        assert!(place.read("seen.koel") == before, "{call}: the state has changed");
-        // The lines were written, and are recorded.
-        assert_eq!(place.koel(words).stdout, b"", "{call}");
-        assert_eq!(place.names(), ["lines", "log", "seen.koel"], "{call}");
-        place.make_state("seen.koel");
-        assert_eq!(place.koel_on("add seen.koel", b"a\n").code, Some(0));
-        let before = place.read("seen.koel");
-        for (words, known, said) in [
-            ("add --json seen.koel lines", 1, "; 2 lines could not be added\n"),
-            ("forget --json seen.koel lines", 1, "; 1 line could not be forgotten\n"),
-            ("dedup --json --state seen.koel lines", 1, again),
+        for (words, said) in [
+            ("add --json seen.koel lines", "; 2 lines could not be added\n"),
+            ("forget --json seen.koel lines", "; 1 line could not be forgotten\n"),
+            ("dedup --json --state seen.koel lines", "; 2 lines that had been written could not"),
+            (words, "; the next run takes in the new lines that "),
         ] {
             let Some(ran) = straced(&place, &["-e", &inject], words) else { return };
+            let log = String::from_utf8(place.read("log")).unwrap();
+            if !log.contains("(INJECTED)") {
+                // Only an output is synced by this call.
+                assert!(call == "fdatasync" && !words.contains("--output"), "{words}: {call}");
+                place.write("seen.koel", &before);
+                continue;
+            }
+            assert_eq!(ran.code, Some(2), "{call}: {}", ran.stderr);
             let summary = json(&ran);
-            assert!(summary["known"] == known && summary["unchanged"] == false, "{summary}");
+            assert!(summary["known"] == 1 && summary["unchanged"] == false, "{summary}");
+            assert!(ran.stderr.contains("No space left"), "{call}: {}", ran.stderr);
             assert!(ran.stderr.contains(said), "{words}: {}", ran.stderr);
+            assert!(place.read("seen.koel") == before, "{call}: the state has changed");
         }
-        assert!(place.read("seen.koel") == before, "{call}: the state has changed");
+        // The lines were written.
+        let again = place.koel(words);
+        assert_eq!((again.code, place.read("out")), (Some(0), b"b\nc\n".to_vec()), "{call}");
+        assert_eq!(place.known("seen.koel", b"a\nb\nc\n"), b"a\nb\nc\n", "{call}");
+        assert_eq!(place.names(), ["lines", "log", "out", "seen.koel"], "{call}");
+        place.write("seen.koel", &before);
+        fs::remove_file(place.path("out")).unwrap();
     }
 }
 
@@ -436,7 +376,7 @@ fn a_run_that_is_ended_while_the_output_is_stuck_is_repeated_as_one_that_was_kil
     stopped.current_dir(strace.get_current_dir().unwrap());
     strace = stopped;
     let ran = run(&mut strace, b"");
-    assert!(ran.stderr.contains("takes in what seen.koel.journal.1 has of them"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the next run takes in the lines that "), "{}", ran.stderr);
     let again = place.koel("dedup --state seen.koel --output out lines");
     assert_eq!(again.code, Some(0), "{}", again.stderr);
     assert_same(&fs::read(place.path("out")).unwrap(), &lines, "the output");

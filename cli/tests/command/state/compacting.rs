@@ -156,7 +156,7 @@ fn what_a_killed_run_has_left_is_taken_in() {
     let going = that_has_written(&place, "dedup -s seen.koel -o out", &[b"a\n", b"b\n"]);
     going.signal(Signal::KILL);
     going.wait();
-    assert!(is_there(&place.path("seen.koel.journal.1")));
+    assert!(is_there(&place.path(".seen.koel.koel-output")));
     let ran = place.koel("compact --json seen.koel");
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert_eq!(json(&ran)["known"], LEFT + 2);

@@ -210,13 +210,13 @@ fn info_describes_a_state() {
         "growth",
         "hasher",
         "items",
-        "journal_bytes",
         "load",
         "memory_bytes",
         "rate",
         "rate_expected",
         "splits",
         "state",
+        "unsaved_bytes",
     ];
     assert_eq!(names, expected);
     assert_eq!((&info["state"], &info["items"]), (&"seen.koel".into(), &20_345.into()));

@@ -1,0 +1,421 @@
+//! The output of a run is its journal: what it has beyond the length that it had at the last save are the lines that
+//! the state does not have.
+//!
+//! The length is noted in `.STATE.koel-output`, beside the state. The note exists only during a run with `--state` and
+//! `--output`: the run creates it before it writes its first line, and removes it after its last save. If the note is
+//! still there when a command claims the state, the run was killed. The command then
+//!
+//! 1. cuts off an incomplete last line from the output,
+//! 2. adds the lines beyond the noted length to the filter,
+//! 3. syncs the output, saves the state, and removes the note.
+//!
+//! A repeated run reads its input from the beginning, finds the lines that are in the output to be known, and writes
+//! the rest. So the output becomes that of a run that nobody disturbed.
+//!
+//! # The order of a save
+//!
+//! Lines go on while the filter is copied, so the copy has all lines that were written before, and some that are not
+//! written yet.
+//!
+//! ```text
+//! S1  take the length of the output, L
+//! S2  copy the filter to a new file: it has every line before L
+//! S3  wait until every chunk of which the copy may have a part is written
+//! S4  sync the output
+//! S5  rename the new state, and sync its folder
+//! S6  note L
+//! ```
+//!
+//! A kill or a power failure between any two of these leaves a state and a note that is not younger. That is safe: the
+//! lines between the older length and L are added again, which changes nothing. The note must never be younger than the
+//! state, because the lines between would be in neither. A note is therefore one line that is appended to the file, the
+//! last complete line counts, and only the first one is synced, before the first line of the output is written.
+//!
+//! A power failure may take lines from the end of the output that were not synced. The state does not have them, so they
+//! are new again.
+//!
+//! # Other hands
+//!
+//! The lines that others append during a run count as the run's own after a kill. An output that is not the noted file,
+//! or that is shorter than noted, or that has other bytes before the noted length, tells nothing: the lines that were
+//! written since the last save are new again, and the user is told. A run has a shared lock on its output, and nothing
+//! is cut off from a locked file.
+
+use crate::failure::Failure;
+use crate::lines::chunk::Chunk;
+use crate::lines::cutter::{Cutter, Over};
+use crate::lines::input::Opened;
+use crate::lines::output::Sink;
+use crate::lines::rules::{Field, LONGEST, Rules};
+use crate::state::comparison::{LineHash, Scratch};
+use crate::state::keeper::Keeper;
+use crate::state::seen::Seen;
+use indicatif::HumanCount;
+use koel::files::{beside, folder_of};
+use koel::{PersistentHasher, StableHash};
+use koel_state::files::is_same;
+use koel_state::window::{Window, now};
+use rustix::process::geteuid;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::UNIX_EPOCH;
+
+/// Number of bytes before the noted length by which an output is recognised.
+const TAIL: u64 = 4_096;
+
+/// A line of the note, as JSON.
+#[derive(Clone, Serialize, Deserialize)]
+struct Note {
+    /// The output, without links.
+    output: OsString,
+    /// The number of that file on its device, which may itself have another number after a restart of the machine.
+    inode: u64,
+    /// When it was created, in nanoseconds since 1970, or 0 if the system does not tell: the number may be used again.
+    created: u64,
+    /// Number of bytes of the output of which the state has all lines.
+    length: u64,
+    /// The hash of the last bytes before that.
+    tail: u64,
+    /// The seed of the state, high and low: another state has another one.
+    seed: [u64; 2],
+    terminator: u8,
+    folds_cr: bool,
+    field: Option<(usize, u8)>,
+}
+
+fn seed_of(hash: &LineHash) -> [u64; 2] {
+    [(hash.seed() >> 64) as u64, hash.seed() as u64]
+}
+
+fn note_of(state: &Path) -> PathBuf {
+    beside(state, ".koel-output").expect("the path of a file")
+}
+
+fn created(about: &Metadata) -> u64 {
+    let since = about.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    since.map_or(0, |since| since.as_nanos() as u64)
+}
+
+fn tail_of(output: &File, length: u64) -> io::Result<u64> {
+    let mut tail = vec![0; length.min(TAIL) as usize];
+    let start = length - tail.len() as u64;
+    output.read_exact_at(&mut tail, start)?;
+    Ok(StableHash::with_seed(0).hash_bytes(&tail))
+}
+
+/// The note of a run that is going on.
+pub struct Noting {
+    path: PathBuf,
+    /// The output, for reading, with a shared lock.
+    output: File,
+    at: Mutex<At>,
+}
+
+struct At {
+    note: Note,
+    /// The note, once there is one.
+    file: Option<File>,
+    /// The length of the output after the last write.
+    written: u64,
+}
+
+impl Noting {
+    /// Prepares the note of a run. `None` if the output is not a regular file that was opened by its name, and that may
+    /// be read.
+    pub fn new(keeper: &Keeper, hash: &LineHash, sink: &Sink, rules: Rules) -> Option<Noting> {
+        let (path, file) = sink.kept()?;
+        let output = File::open(path).ok()?;
+        let is_it = |about: &Metadata| file.metadata().is_ok_and(|file| is_same(about, &file));
+        let about = output.metadata().ok().filter(is_it)?;
+        // Not all file systems have locks.
+        let _ = output.try_lock_shared();
+        let Rules { terminator, folds_cr, field, .. } = rules;
+        let note = Note {
+            output: path.as_os_str().to_owned(),
+            inode: about.ino(),
+            created: created(&about),
+            length: 0,
+            tail: 0,
+            seed: seed_of(hash),
+            terminator,
+            folds_cr,
+            field: field.map(|field| (field.number, field.delimiter)),
+        };
+        let at = Mutex::new(At { note, file: None, written: about.len() });
+        Some(Noting { path: note_of(&keeper.real_path()), output, at })
+    }
+
+    fn at(&self) -> MutexGuard<'_, At> {
+        // A panic ends the run, and what is noted stays right.
+        self.at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failed(&self, error: &io::Error) -> Failure {
+        Failure::of(format!("{}: cannot note what is written", self.path.display()), error)
+    }
+
+    /// Notes the length of the output before the first line is written.
+    pub fn begin(&self) -> Result<(), Failure> {
+        let mut at = self.at();
+        if at.file.is_some() {
+            return Ok(());
+        }
+        let begun = self.output.metadata().and_then(|about| {
+            let mut file = OpenOptions::new().append(true).create(true).open(&self.path)?;
+            let noted = self.append(&mut at.note, &mut file, about.len());
+            let synced = noted.and_then(|()| file.sync_all());
+            if let Err(error) = synced {
+                let _ = fs::remove_file(&self.path);
+                return Err(error);
+            }
+            // Some systems cannot sync folders.
+            let _ = File::open(folder_of(&self.path)).and_then(|folder| folder.sync_all());
+            Ok(file)
+        });
+        at.file = Some(begun.map_err(|error| self.failed(&error))?);
+        Ok(())
+    }
+
+    fn append(&self, note: &mut Note, file: &mut File, length: u64) -> io::Result<()> {
+        (note.length, note.tail) = (length, tail_of(&self.output, length)?);
+        let line = serde_json::to_string(note).map_err(io::Error::other)? + "\n";
+        file.write_all(line.as_bytes())
+    }
+
+    /// Takes note, in memory, of where the last write has ended.
+    pub fn wrote(&self, end: u64) {
+        self.at().written = end;
+    }
+
+    /// Returns the length of the output up to which the filter has all lines.
+    pub fn written(&self) -> u64 {
+        self.at().written
+    }
+
+    /// Notes that the state on the disk has all lines before this length.
+    pub fn saved(&self, length: u64) -> Result<(), Failure> {
+        let mut at = self.at();
+        let At { note, file: Some(file), .. } = &mut *at else { return Ok(()) };
+        match self.append(note, file, length) {
+            // Somebody has made the output shorter, so the older note stays.
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(()),
+            noted => noted.map_err(|error| self.failed(&error)),
+        }
+    }
+
+    /// Removes the note, because the state has everything.
+    pub fn end(&self) {
+        if self.at().file.take().is_some() {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+
+    /// Returns the output, if lines of it are noted.
+    pub fn output(&self) -> Option<PathBuf> {
+        let at = self.at();
+        at.file.as_ref().map(|_| PathBuf::from(&at.note.output))
+    }
+}
+
+impl Note {
+    /// Reads the last complete line of a note. `None` if there is none, so that nothing was written after it.
+    fn read(path: &Path) -> io::Result<Option<Note>> {
+        match path.symlink_metadata() {
+            // Opening a pipe would wait for another process.
+            Ok(about) if !about.is_file() => {
+                return Err(io::Error::other("it is not a regular file"));
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            _ => {}
+        }
+        let text = fs::read(path)?;
+        let lines =
+            text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
+        let notes: Vec<Note> = lines.map_while(|line| serde_json::from_slice(line).ok()).collect();
+        Ok(notes.into_iter().next_back())
+    }
+
+    fn path(&self) -> PathBuf {
+        PathBuf::from(&self.output)
+    }
+
+    /// Opens the output. `None` if it is not the file any more that it was.
+    fn open(&self) -> io::Result<Option<File>> {
+        let path = self.path();
+        let about = match path.metadata() {
+            Err(error)
+                if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) =>
+            {
+                return Ok(None);
+            }
+            about => about?,
+        };
+        let is_it = (about.ino(), created(&about)) == (self.inode, self.created);
+        if !about.is_file() || !is_it || about.len() < self.length {
+            return Ok(None);
+        }
+        let file = File::open(path)?;
+        Ok((tail_of(&file, self.length)? == self.tail).then_some(file))
+    }
+
+    /// Returns where the last complete line of an output ends.
+    fn complete(&self, output: &File) -> io::Result<u64> {
+        let mut block = vec![0; 1 << 16];
+        let mut end = output.metadata()?.len();
+        while end > self.length {
+            let start = end.saturating_sub(block.len() as u64).max(self.length);
+            let block = &mut block[..(end - start) as usize];
+            output.read_exact_at(block, start)?;
+            if let Some(at) = memchr::memrchr(self.terminator, block) {
+                return Ok(start + at as u64 + 1);
+            }
+            end = start;
+        }
+        Ok(self.length)
+    }
+
+    /// Cuts an output off there, unless another run writes to it.
+    fn cut_off(&self, end: u64, length: u64) -> io::Result<()> {
+        let file = OpenOptions::new().write(true).open(self.path())?;
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            return Err(io::Error::other(
+                "another koel is writing to it, so the note beside the state is of a run that was not killed; wait for \
+                 it to end, or use another state",
+            ));
+        }
+        if file.metadata()?.len() != length {
+            return Err(io::Error::other("another process writes to it; wait for it to end"));
+        }
+        file.set_len(end)
+    }
+
+    /// Adds the lines of an output from the noted length to this one. Returns their number.
+    fn add(&self, seen: &Seen, output: &File, end: u64) -> Result<u64, Failure> {
+        let cannot = |error: &io::Error| self.cannot_look(error);
+        let mut file = output.try_clone().map_err(|error| cannot(&error))?;
+        file.seek(SeekFrom::Start(self.length)).map_err(|error| cannot(&error))?;
+        let rules = Rules {
+            terminator: self.terminator,
+            folds_cr: self.folds_cr,
+            field: self.field.map(|(number, delimiter)| Field { number, delimiter }),
+            longest: LONGEST,
+        };
+        let hash = *seen.hasher();
+        let reader = Box::new(file.take(end - self.length));
+        let mut cutter = Cutter::new(Opened { reader, is_live: false }, rules, hash, false);
+        let (mut chunk, mut scratch, mut lines) = (Chunk::default(), Scratch::default(), 0);
+        loop {
+            match cutter.fill(&mut chunk) {
+                Ok(()) => {}
+                Err(Over::End) => return Ok(lines),
+                Err(Over::Unreadable(error)) => return Err(cannot(&error)),
+                Err(Over::Failed(failure)) => return Err(failure),
+            }
+            let of_line =
+                |line| hash.of_key(hash.comparison().key(rules.compared(line).0, &mut scratch).0);
+            let hashes = chunk.iter().map(of_line);
+            let hashes: Vec<_> = hashes.chain(chunk.long.iter().map(|line| line.hash)).collect();
+            lines += hashes.len() as u64;
+            if seen.insert_if_absent_many(&hashes).iter().any(Result::is_err) {
+                return Err(Failure::new("out of memory for the lines of the killed run"));
+            }
+        }
+    }
+
+    fn cannot_look(&self, error: &io::Error) -> Failure {
+        let what = "cannot see what a killed run has written there";
+        Failure::of(format!("{}: {what}", self.path().display()), error)
+    }
+}
+
+/// Puts the lines into a state that a killed run has written. Also returns what the user should know about that.
+pub fn take_in(keeper: &Keeper) -> Result<Option<String>, Failure> {
+    let (state, path) = (keeper.real_path(), note_of(&keeper.real_path()));
+    let remove = || match fs::remove_file(&path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Failure::about(&path, &error)),
+        _ => Ok(()),
+    };
+    let unreadable = |error| {
+        let failure = Failure::of(format!("{}: cannot read this note", path.display()), &error);
+        Failure::new(format!(
+            "{failure}; it says what a killed run has written: restore it, or remove it, and the lines that the run has \
+             written are new again"
+        ))
+    };
+    let Some(note) = Note::read(&path).map_err(unreadable)? else {
+        return remove().map(|()| None);
+    };
+    if !state.exists() {
+        return remove().map(|()| None);
+    }
+    check_owner(&path, &state)?;
+    let seen = keeper.load()?;
+    if seed_of(seen.hasher()) != note.seed {
+        return Err(Failure::new(format!(
+            "{} is of another state than the one beside it; restore that state, or remove this file, and the lines that \
+             a killed run has written are new again",
+            path.display()
+        )));
+    }
+    let Some(output) = note.open().map_err(|error| note.cannot_look(&error))? else {
+        remove()?;
+        return Ok(Some(format!(
+            "{}: it is not the file any more to which a killed run has written; the lines that were not saved as seen \
+             by then are new again",
+            note.path().display()
+        )));
+    };
+    let about = output.metadata().map_err(|error| note.cannot_look(&error))?;
+    let end = note.complete(&output).map_err(|error| note.cannot_look(&error))?;
+    if end < about.len() {
+        note.cut_off(end, about.len()).map_err(|error| {
+            let what = "cannot cut off what a killed run has left of its last line";
+            Failure::of(format!("{}: {what}", note.path().display()), &error)
+        })?;
+    }
+    // The last line came then, and no line is forgotten early.
+    if let Ok(Some(window)) = Window::of(&seen) {
+        let written = about.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        seen.tick_to(window.number_at(written.map_or(now(), |at| at.as_secs().min(now()))));
+    }
+    let lines = note.add(&seen, &output, end)?;
+    output.sync_all().map_err(|error| note.cannot_look(&error))?;
+    // Some systems cannot sync folders.
+    let _ = File::open(folder_of(&note.path())).and_then(|folder| folder.sync_all());
+    if lines == 0 {
+        return remove().map(|()| None);
+    }
+    if keeper.save(&seen)? {
+        remove()?;
+    }
+    let lines = HumanCount(lines);
+    let state = keeper.path().display();
+    Ok(Some(format!("{state}: took in {lines} lines of a run that was killed")))
+}
+
+/// Returns the output of a run that is going on, or was killed, and the number of its bytes that the state does not
+/// have.
+pub fn waiting(state: &Path) -> Option<(PathBuf, u64)> {
+    let note = Note::read(&note_of(state)).ok()??;
+    let bytes = note.open().ok()??.metadata().ok()?.len() - note.length;
+    (bytes > 0).then(|| (note.path(), bytes))
+}
+
+/// A note names the file from which something may be cut off, so not everybody may write one.
+fn check_owner(note: &Path, state: &Path) -> Result<(), Failure> {
+    let owner = note.symlink_metadata().map_err(|error| Failure::about(note, &error))?.uid();
+    let is_of_state = state.metadata().is_ok_and(|about| about.uid() == owner);
+    if owner == geteuid().as_raw() || is_of_state {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "{}: this note belongs to the user {owner}, who is not you and does not own the state; run koel as that user, \
+         or if you trust it, change its owner",
+        note.display()
+    )))
+}

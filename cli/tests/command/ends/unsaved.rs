@@ -1,0 +1,438 @@
+//! What a killed run has left: its output, of which the note beside the state says what the state does not have. And the
+//! journals of programs that use the library.
+
+use crate::common::*;
+use crate::ends::kills::that_has_written;
+use crate::ends::system_calls::straced;
+use koel::{ConcurrentCuckooFilter, DurableFilter, StableHash};
+use rustix::process::Signal;
+use std::fs;
+use std::time::{Duration, SystemTime};
+
+const WORDS: &str = "dedup -s seen.koel -o out";
+const NOTE: &str = ".seen.koel.koel-output";
+const BATCHES: [&[u8]; 3] = [b"a\nb\nc\n", b"dddddddd\n", b"e\nf\ng\n"];
+
+fn builder() -> koel::Builder<StableHash> {
+    ConcurrentCuckooFilter::builder().capacity(10_000).hasher(StableHash::with_seed(7)).growing()
+}
+
+/// What a killed run has left.
+struct Left {
+    place: Place,
+    state: Vec<u8>,
+    out: Vec<u8>,
+    note: Vec<u8>,
+}
+
+/// What somebody does to it.
+type Change = fn(&Left);
+
+impl Left {
+    /// Kills a run that has appended the batches to an output that had this before.
+    fn new(before: &str) -> Left {
+        let place = Place::new();
+        place.make_state("seen.koel");
+        place.write("out", before);
+        let going = that_has_written(&place, WORDS, &BATCHES);
+        going.signal(Signal::KILL);
+        going.wait();
+        let [state, out, note] = ["seen.koel", "out", NOTE].map(|name| place.read(name));
+        Left { place, state, out, note }
+    }
+
+    /// Leaves the same again, with another output in the same file.
+    fn again(&self, out: &[u8]) {
+        self.place.write("seen.koel", &self.state);
+        self.place.write("out", out);
+        self.place.write(NOTE, &self.note);
+    }
+}
+
+#[test]
+fn a_repeated_run_goes_on_from_whatever_the_output_has() {
+    let (left, all) = (Left::new(""), BATCHES.concat());
+    let cuts = (0..=all.len()).map(|length| (all[..length].to_vec(), all.clone()));
+    let mut holes = all.clone();
+    holes[6..15].fill(0);
+    let others = [
+        // Lines that others have appended are not cut off.
+        ([&all[..], b"x\n"].concat(), [&all[..], b"x\n"].concat()),
+        ([&all[..15], b"x\n"].concat(), [&all[..15], b"x\ne\nf\ng\n"].concat()),
+        ([&all[..], b"x"].concat(), all.clone()),
+        // A power failure has taken some bytes.
+        (holes.clone(), [&holes[..], b"dddddddd\ne\n"].concat()),
+    ];
+    for (number, (out, expected)) in cuts.chain(others).enumerate() {
+        left.again(&out);
+        let ran = left.place.koel_on(WORDS, &all);
+        assert_eq!(ran.code, Some(0), "{number}: {}", ran.stderr);
+        assert_same(&left.place.read("out"), &expected, &format!("the output of {number}"));
+        assert_eq!(left.place.known("seen.koel", &all), all, "{number}");
+        assert_eq!(left.place.names(), ["out", "seen.koel"], "{number}");
+    }
+}
+
+#[test]
+fn only_the_lines_since_the_last_save_are_taken_in() {
+    let left = Left::new("old\n");
+    let ran = left.place.koel("add seen.koel");
+    assert!(ran.stderr.contains("seen.koel: took in 7 lines of a run"), "{}", ran.stderr);
+    assert_eq!(left.place.known("seen.koel", b"old\na\ng\n"), b"a\ng\n");
+    // A save notes how long the output is.
+    let place = Place::new();
+    place.make_state("seen.koel");
+    let mut going = place.start(&format!("{WORDS} --checkpoint 0.05"));
+    going.feed(b"a\nb\n");
+    wait_until("a checkpoint", || {
+        fs::read(place.path(NOTE)).is_ok_and(|note| note.split(|byte| *byte == b'\n').count() > 2)
+    });
+    going.signal(Signal::STOP);
+    let out = fs::OpenOptions::new().append(true).open(place.path("out"));
+    std::io::Write::write_all(&mut out.unwrap(), b"c\n").unwrap();
+    going.signal(Signal::KILL);
+    going.wait();
+    let ran = place.koel("add seen.koel");
+    assert!(ran.stderr.contains("seen.koel: took in 1 lines of a run"), "{}", ran.stderr);
+    assert_eq!(place.known("seen.koel", b"a\nb\nc\nd\n"), b"a\nb\nc\n");
+}
+
+#[test]
+fn lines_of_an_output_that_is_another_one_are_new_again() {
+    let all = BATCHES.concat();
+    let changes: [(&str, Change, &[u8]); 5] = [
+        ("removed", |left| fs::remove_file(left.place.path("out")).unwrap(), b""),
+        (
+            "moved",
+            |left| fs::rename(left.place.path("out"), left.place.path("moved")).unwrap(),
+            b"",
+        ),
+        ("shorter than noted", |left| left.place.write("out", "ol"), b"ol\n"),
+        ("overwritten", |left| left.place.write("out", "other\n"), b"other\n"),
+        (
+            "replaced",
+            |left| {
+                left.place.write("copy", "new\n");
+                fs::rename(left.place.path("copy"), left.place.path("out")).unwrap();
+            },
+            b"new\n",
+        ),
+    ];
+    for (what, change, before) in changes {
+        let left = Left::new("old\n");
+        change(&left);
+        let ran = left.place.koel_on(WORDS, &all);
+        assert_eq!(ran.code, Some(0), "{what}: {}", ran.stderr);
+        assert!(ran.stderr.contains("out: it is not the file any more"), "{what}: {}", ran.stderr);
+        assert_same(&left.place.read("out"), &[before, &all].concat(), what);
+        assert_eq!(left.place.known("seen.koel", &all), all, "{what}");
+        if what == "moved" {
+            assert_eq!(left.place.read("moved"), left.out);
+        }
+    }
+}
+
+#[test]
+fn of_a_damaged_note_no_line_is_lost() {
+    let (left, all) = (Left::new("old\n"), BATCHES.concat());
+    let step = rounds(5, 1);
+    let flips = (0..left.note.len()).step_by(step).map(|at| {
+        let mut damaged = left.note.clone();
+        damaged[at] ^= 1 << (at % 7);
+        damaged
+    });
+    let cuts = (0..left.note.len()).step_by(step).map(|length| left.note[..length].to_vec());
+    let mut refused = 0;
+    for (number, damaged) in flips.chain(cuts).enumerate() {
+        left.again(&left.out);
+        left.place.write(NOTE, &damaged);
+        let ran = left.place.koel_on(WORDS, &all);
+        if ran.code != Some(0) {
+            refused += 1;
+            assert_eq!(ran.code, Some(2), "{number}: {}", ran.stderr);
+            assert!(left.place.read("out") == left.out && left.place.read(NOTE) == damaged);
+            continue;
+        }
+        assert!(is_subset(&all, &left.place.read("out")), "{number}: a line is gone");
+        assert_eq!(left.place.known("seen.koel", &all), all, "{number}");
+        assert_eq!(left.place.names(), ["out", "seen.koel"], "{number}");
+    }
+    println!("{refused} refused");
+}
+
+#[test]
+fn what_could_harm_others_is_refused() {
+    let own = rustix::process::geteuid().as_raw();
+    let changes: [(&str, Change, &str); 4] = [
+        (
+            "a pipe instead of the note",
+            |left| {
+                fs::remove_file(left.place.path(NOTE)).unwrap();
+                let made = std::process::Command::new("mkfifo").arg(left.place.path(NOTE)).status();
+                assert!(made.unwrap().success());
+            },
+            "cannot read this note: it is not a regular file",
+        ),
+        (
+            "an output that cannot be looked at",
+            |left| {
+                fs::remove_file(left.place.path("out")).unwrap();
+                std::os::unix::fs::symlink("out", left.place.path("out")).unwrap();
+            },
+            "out: cannot see what a killed run has written there",
+        ),
+        (
+            "another state",
+            |left| {
+                left.place.koel_on("add other.koel", b"x\n");
+                fs::rename(left.place.path("other.koel"), left.place.path("seen.koel")).unwrap();
+            },
+            ".seen.koel.koel-output is of another state than the one beside it; restore",
+        ),
+        (
+            "the note of another user",
+            |left| {
+                let own = rustix::process::geteuid().as_raw();
+                std::os::unix::fs::chown(left.place.path(NOTE), Some(own + 1), None).unwrap();
+            },
+            "this note belongs to the user",
+        ),
+    ];
+    for (what, change, said) in changes {
+        if what.ends_with("user") && own != 0 {
+            println!("not tested: only root can give files away");
+            continue;
+        }
+        for words in ["dedup -s seen.koel -o other", "add seen.koel", "forget seen.koel"] {
+            let left = Left::new("");
+            change(&left);
+            let ran = left.place.koel_on(words, b"a\n");
+            assert_eq!(ran.code, Some(2), "{what}: {}", ran.stderr);
+            assert!(ran.stderr.contains(said), "{what}: {}", ran.stderr);
+            assert!(is_there(&left.place.path(NOTE)) && !is_there(&left.place.path("other")));
+        }
+    }
+}
+
+#[test]
+fn a_state_that_is_gone_begins_anew() {
+    let left = Left::new("");
+    fs::remove_file(left.place.path("seen.koel")).unwrap();
+    let ran = left.place.koel_on(WORDS, b"a\n");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(left.place.read("out"), [&left.out[..], b"a\n"].concat());
+    assert_eq!(left.place.names(), ["out", "seen.koel"]);
+}
+
+#[test]
+fn the_output_of_a_living_run_is_not_cut_off() {
+    let place = Place::new();
+    place.make_state("seen.koel");
+    let going = that_has_written(&place, WORDS, &[b"a\n", b"b\nc\n"]);
+    place.write("copy.koel", place.read("seen.koel"));
+    place.write(".copy.koel.koel-output", place.read(NOTE));
+    // As if the run were in the middle of its second batch.
+    place.write("out", "a\nb\nc");
+    let ran = place.koel_on("dedup -s copy.koel -o other", b"x\n");
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(ran.stderr.contains("out: cannot cut off"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("another koel is writing to it"), "{}", ran.stderr);
+    assert_eq!(place.read("out"), b"a\nb\nc");
+    assert!(is_there(&place.path(".copy.koel.koel-output")) && !is_there(&place.path("other")));
+    going.signal(Signal::KILL);
+    going.wait();
+    let ran = place.koel_on("dedup -s copy.koel -o other", b"b\nc\nx\n");
+    assert_eq!((ran.code, place.read("out")), (Some(0), b"a\nb\n".to_vec()), "{}", ran.stderr);
+    assert_eq!(place.read("other"), b"c\nx\n");
+}
+
+#[test]
+fn lines_are_taken_in_by_the_options_of_the_run_that_was_killed() {
+    for (words, then, first, second) in [
+        ("--zero", "--zero --field 2", &b"aa\0"[..], &b"bb\0cc\0"[..]),
+        ("--field 2 --delimiter ,", "", b"1,aa\n", b"2,bb\n3,cc\n"),
+        ("--url --sort-query", "", b"http://a/?b&a\n", b"http://a/?c&a\nhttp://a/?d&a\n"),
+        ("--ignore-case", "", "\u{c4}a\n".as_bytes(), "\u{c4}b\n\u{c4}c\n".as_bytes()),
+        ("--keep-cr", "", b"a\r\n", b"b\r\nc\r\n"),
+        ("", "--keep-cr", b"a\r\n", b"b\r\nc\r\n"),
+    ] {
+        let place = Place::new();
+        let words = format!("dedup -s s.koel {words} -o out");
+        let going = that_has_written(&place, &words, &[first, second]);
+        going.signal(Signal::KILL);
+        going.wait();
+        let all = [first, second].concat();
+        place.write("out", &all[..all.len() - 1]);
+        let ran = place.koel_on(&format!("dedup -s s.koel {then} -o out"), b"");
+        assert_eq!(ran.code, Some(0), "{words}: {}", ran.stderr);
+        assert!(ran.stderr.contains("took in 2 lines"), "{words}: {}", ran.stderr);
+        let ran = place.koel_on(&words, &all);
+        assert_eq!((ran.code, place.read("out")), (Some(0), all), "{words}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn long_lines_are_taken_in() {
+    let place = Place::new();
+    place.make_state("seen.koel");
+    let long = [&b"x".repeat(3 << 20)[..], b"\n"].concat();
+    let all = [b"a\n", &long[..], b"b\n"].concat();
+    place.write("lines", &all);
+    let mut going = place.start(&format!("{WORDS} lines -"));
+    wait_until("the lines", || fs::read(place.path("out")).is_ok_and(|out| out == all));
+    going.signal(Signal::KILL);
+    drop(going.stdin.take());
+    going.wait();
+    for (out, lines) in [(all.len(), 3), (all.len() - 1, 2), (1 << 20, 1)] {
+        let [state, note] = ["seen.koel", NOTE].map(|name| place.read(name));
+        place.write("out", &all[..out]);
+        let ran = place.koel(&format!("{WORDS} lines"));
+        let said = format!("took in {lines} lines");
+        assert!(ran.stderr.contains(&said), "{out}: {}", ran.stderr);
+        assert_same(&place.read("out"), &all, "the output");
+        place.write("seen.koel", state);
+        place.write(NOTE, note);
+    }
+}
+
+#[test]
+fn every_command_that_changes_a_state_takes_in_what_is_left() {
+    let kept = b"a\nb\nc\ndddddddd\ne\nf\n";
+    for (words, more) in [
+        ("add seen.koel", "x\n"),
+        ("forget seen.koel", ""),
+        ("compact seen.koel", ""),
+        ("merge seen.koel other.koel", "y\n"),
+        ("dedup -s seen.koel", "x\n"),
+    ] {
+        let left = Left::new("");
+        // Of the last line, there is only a part.
+        left.place.write("out", &left.out[..left.out.len() - 1]);
+        left.place.make_state("other.koel");
+        left.place.koel_on("add other.koel", b"y\n");
+        let ran = left.place.koel_on(words, b"x\n");
+        assert!(matches!(ran.code, Some(0 | 1)), "{words}: {}", ran.stderr);
+        let asked = [&left.out[..], b"x\ny\n"].concat();
+        let known = [&kept[..], more.as_bytes()].concat();
+        assert_same(&left.place.known("seen.koel", &asked), &known, words);
+        assert_eq!(left.place.read("out"), kept, "{words}");
+        assert_eq!(left.place.names(), ["other.koel", "out", "seen.koel"], "{words}");
+    }
+}
+
+#[test]
+fn commands_that_only_read_say_that_there_is_more() {
+    let left = Left::new("old\n");
+    let place = &left.place;
+    for words in ["query seen.koel", "dedup --count -s seen.koel"] {
+        let ran = place.koel_on(words, b"a\n");
+        assert!(ran.stderr.contains("seen.koel: newer changes, 21 B of them, are in "), "{words}");
+        assert!(ran.stderr.contains("/out, and not read here"), "{words}: {}", ran.stderr);
+        let quiet = place.koel_on(&format!("{words} --quiet"), b"a\n");
+        assert_eq!(quiet.stderr, "", "{words}");
+    }
+    // A union without them would lack lines, and nobody would know.
+    let merged = place.koel("merge new.koel seen.koel");
+    assert_eq!(merged.code, Some(2));
+    assert!(merged.stderr.contains("seen.koel: newer changes are in"), "{}", merged.stderr);
+    assert!(merged.stderr.contains("koel add seen.koel < /dev/null"), "{}", merged.stderr);
+    assert!(!is_there(&place.path("new.koel")));
+    let info = String::from_utf8(place.koel("info seen.koel").stdout).unwrap();
+    assert!(info.contains("  besides    21 B of newer changes, in "), "{info}");
+    let info = place.koel("info --json seen.koel").stdout;
+    let info: serde_json::Value = serde_json::from_slice(&info).unwrap();
+    assert_eq!(info["unsaved_bytes"], 21, "{info}");
+    assert!(place.read("seen.koel") == left.state && place.read(NOTE) == left.note);
+}
+
+#[test]
+fn lines_that_are_taken_in_are_as_old_as_the_output() {
+    const TICK: u64 = 2 * 86_400;
+    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    let number = |before: u64| TICK << 36 | (now / TICK - before);
+    let place = Place::new();
+    let filter = builder().remembers(14).build().unwrap();
+    filter.tick_to(number(12));
+    filter.insert("old").unwrap();
+    filter.save(place.path("seen.koel")).unwrap();
+    let going = that_has_written(&place, WORDS, &[b"new\n"]);
+    going.signal(Signal::KILL);
+    going.wait();
+    let out = fs::OpenOptions::new().append(true).open(place.path("out")).unwrap();
+    out.set_modified(SystemTime::now() - Duration::from_secs(5 * TICK)).unwrap();
+    assert_eq!(place.koel_on("add seen.koel", b"x\n").code, Some(0));
+    let filter = ConcurrentCuckooFilter::<StableHash>::load(place.path("seen.koel")).unwrap();
+    let ages = ["old", "new", "x"].map(|line| filter.age(line.as_bytes()));
+    assert_eq!(ages, [Some(12), Some(5), Some(0)]);
+}
+
+#[test]
+fn a_cut_is_on_the_disk_before_its_note_is_gone() {
+    let left = Left::new("");
+    left.place.write("out", b"a\nb");
+    let calls = ["-e", "trace=ftruncate,fsync,fdatasync,rename,renameat,renameat2,unlink,unlinkat"];
+    let Some(ran) = straced(&left.place, &calls, WORDS) else { return };
+    assert_eq!((ran.code, left.place.read("out")), (Some(0), b"a\n".to_vec()), "{}", ran.stderr);
+    let log = String::from_utf8(left.place.read("log")).unwrap();
+    let folder = left.place.path("").canonicalize().unwrap().display().to_string();
+    let at =
+        |what: &dyn Fn(&str) -> bool| log.lines().position(what).unwrap_or_else(|| panic!("{log}"));
+    let steps = [
+        at(&|line| line.contains("ftruncate(") && line.contains("/out>")),
+        at(&|line| line.contains("sync(") && line.contains("/out>")),
+        at(&|line| line.contains("sync(") && line.contains(&format!("{folder}>"))),
+        at(&|line| line.contains("rename") && line.contains("seen.koel\"")),
+        at(&|line| line.contains("unlink") && line.contains(NOTE)),
+    ];
+    assert!(steps.is_sorted(), "{log}");
+}
+
+#[test]
+fn the_command_takes_in_what_the_library_has_left() {
+    let all = b"one\ntwo\nthree\n";
+    for words in ["dedup -s seen.koel", "add seen.koel", "forget seen.koel"] {
+        let place = Place::new();
+        {
+            let filter = DurableFilter::open(place.path("seen.koel"), builder()).unwrap();
+            for line in ["one", "two"] {
+                filter.insert(line.as_bytes()).unwrap();
+            }
+        }
+        let query = place.koel_on("query seen.koel", all);
+        assert!(query.stderr.contains("newer changes"), "{}", query.stderr);
+        assert_eq!(query.stdout, b"");
+        let ran = place.koel_on(words, b"three\n");
+        assert!(matches!(ran.code, Some(0 | 1)), "{words}: {}", ran.stderr);
+        let known = if words.starts_with("forget") { &b"one\ntwo\n"[..] } else { all };
+        assert_same(&place.known("seen.koel", all), known, words);
+        assert_eq!(place.names(), ["seen.koel"], "{words}");
+        let filter = DurableFilter::open(place.path("seen.koel"), builder()).unwrap();
+        assert!(filter.contains(&b"two"[..]));
+        drop(filter);
+        // The state is gone, and they are left.
+        fs::remove_file(place.path("seen.koel")).unwrap();
+        let ran = place.koel_on("add seen.koel", b"x\n");
+        assert_eq!(
+            (ran.code, place.names()),
+            (Some(0), vec!["seen.koel".into()]),
+            "{}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
+fn what_the_library_has_lost_is_told() {
+    let place = Place::new();
+    let filter = DurableFilter::open(place.path("seen.koel"), builder()).unwrap();
+    filter.insert(&b"one"[..]).unwrap();
+    drop(filter);
+    let mut journal = place.read("seen.koel.journal.1");
+    let first = (4 << 10) + 16;
+    assert!(journal[first..first + 16].iter().any(|byte| *byte != 0));
+    journal[first + 9] ^= 1;
+    place.write("seen.koel.journal.1", &journal);
+    let ran = place.koel_on("add seen.koel", b"two\n");
+    assert!(ran.stderr.contains("its journal was damaged, and 1 change behind"), "{}", ran.stderr);
+    assert_eq!(place.known("seen.koel", b"one\ntwo\n"), b"two\n");
+}

@@ -37,6 +37,8 @@ pub fn query(options: &Query) -> Result<Ending, Failure> {
 
 pub fn add(options: &Add) -> Result<Ending, Failure> {
     let began = Instant::now();
+    // Before a state is created.
+    options.input.rules()?;
     let sources = input::sources(&options.files.files)?;
     let (mut keeper, taken_in) = unsaved::claim(&options.state, &options.waiting)?;
     options.reporting.note(&plain(), taken_in);

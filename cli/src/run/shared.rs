@@ -9,7 +9,7 @@
 //!   added although it is set is in the ledger and is taken back. At the end of a run, every later
 //!   visit must see it. [`SoFar::stop_adding`] therefore requires a [`Halt`], which holds all
 //!   parts: the mutex of a part orders the store before the next visit
-//!   (`tests/command/state/known_lines.rs` fails without that store).
+//!   (`tests/command/streams/pipes.rs` fails without that store).
 //! * `is_closed` is loaded with `writing` locked. The coordinator stores it and then locks `writing`: a
 //!   chunk that is written after that sees it.
 //! * `read` only feeds the progress bar.

@@ -98,6 +98,31 @@ impl Place {
         run(&mut self.command(&words), input)
     }
 
+    /// Runs rows one after the other: words, standard input, and what they write to standard output. All succeed.
+    #[track_caller]
+    pub fn assert_outputs(&self, rows: &[(&str, &[u8], &[u8])]) {
+        for (words, input, output) in rows {
+            let ran = self.koel_on(words, input);
+            assert_eq!(ran.code, Some(0), "{words}: {}", ran.stderr);
+            assert_same(&ran.stdout, output, words);
+        }
+    }
+
+    /// Runs rows of words, on one line. All are refused, for reasons that contain the other text of the row, and write
+    /// nothing.
+    #[track_caller]
+    pub fn assert_refused(&self, rows: &[(&str, &str)]) {
+        let before = self.names();
+        for (words, why) in rows {
+            let ran = self.koel_on(words, b"a\n");
+            assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0), "{words}: {}", ran.stderr);
+            assert!(ran.stderr.contains(why), "{words}: {}", ran.stderr);
+            // A value of an option is no file.
+            assert!(!ran.stderr.contains("use '-- "), "{words}: {}", ran.stderr);
+        }
+        assert_eq!(self.names(), before);
+    }
+
     /// Starts the command with these words, without waiting for it.
     pub fn start(&self, words: &str) -> Going {
         let words: Vec<&str> = words.split_whitespace().collect();

@@ -11,7 +11,6 @@ mod terminals;
 mod dedup {
     mod compressed;
     mod fields;
-    mod ignored_case;
     mod lines;
     mod long_lines;
     mod lossless;
@@ -27,24 +26,19 @@ mod state {
     mod claims;
     mod compacting;
     mod forgetting;
-    mod known_lines;
     mod large_states;
     mod limits;
     mod merging;
     mod only_read;
     mod refused_states;
-    mod state_as_output;
     mod states;
 }
 
 /// Runs that end early: signals, kills, and calls that the system refuses.
 mod ends {
-    mod file_size_limit;
     pub mod kills;
     mod quieter_signals;
     mod signals;
-    mod signals_sent_twice;
-    mod stuck_standard_error;
     mod system_calls;
     mod unsaved;
 }
@@ -52,7 +46,6 @@ mod ends {
 /// Pipes, shared files and terminals.
 mod streams {
     mod pipes;
-    mod shared_output;
     mod standard_streams;
     mod terminal;
 }

@@ -4,22 +4,17 @@ use crate::common::*;
 
 #[test]
 fn lines_with_one_field_in_common_are_one() {
-    let place = Place::new();
     let lines = b"1\tb\tx\n2\ta\tx\n3\tb\ty\n4\tc\n4\tc\n";
-    let ran = place.koel_on("dedup --field 2", lines);
-    assert_eq!(ran.stdout, b"1\tb\tx\n2\ta\tx\n4\tc\n", "{}", ran.stderr);
-    assert_eq!(place.koel_on("dedup --field 2 --repeated", lines).stdout, b"3\tb\ty\n4\tc\n");
-    assert_eq!(place.koel_on("dedup --field 1 --count", lines).stdout, b"4\n");
-    for words in ["--delimiter \\t", "--delimiter=\\t"] {
-        let ran = place.koel_on(&format!("dedup --field 2 --count {words}"), lines);
-        assert_eq!(ran.stdout, b"3\n", "{words}");
-    }
-    let ran = place.koel_on("dedup --field 2 --delimiter ,", b"a,b\r\nc,b\nd,b,\nb,d\n");
-    assert_eq!(ran.stdout, b"a,b\r\nb,d\n");
-    let ran = place.koel_on("dedup --field 2 --delimiter , --keep-cr", b"a,b\r\nc,b\nd,b,\n");
-    assert_eq!(ran.stdout, b"a,b\r\nc,b\n");
-    let ran = place.koel_on("dedup --field 2 --delimiter \\n --zero", b"a\nb\0c\nb\0d\ne\0");
-    assert_eq!(ran.stdout, b"a\nb\0d\ne\0");
+    Place::new().assert_outputs(&[
+        ("dedup --field 2", lines, b"1\tb\tx\n2\ta\tx\n4\tc\n"),
+        ("dedup --field 2 --repeated", lines, b"3\tb\ty\n4\tc\n"),
+        ("dedup --field 1 --count", lines, b"4\n"),
+        ("dedup --field 2 --count --delimiter \\t", lines, b"3\n"),
+        ("dedup --field 2 --count --delimiter=\\t", lines, b"3\n"),
+        ("dedup --field 2 --delimiter ,", b"a,b\r\nc,b\nd,b,\nb,d\n", b"a,b\r\nb,d\n"),
+        ("dedup --field 2 --delimiter , --keep-cr", b"a,b\r\nc,b\nd,b,\n", b"a,b\r\nc,b\n"),
+        ("dedup --field 2 --delimiter \\n --zero", b"a\nb\0c\nb\0d\ne\0", b"a\nb\0d\ne\0"),
+    ]);
 }
 
 #[test]
@@ -89,8 +84,7 @@ fn fields_are_compared_in_the_second_pass_too() {
 
 #[test]
 fn a_delimiter_is_one_byte_that_ends_no_line() {
-    let place = Place::new();
-    for (words, why) in [
+    Place::new().assert_refused(&[
         ("dedup --field 0", "a number from 1"),
         ("dedup --field x", "a number from 1"),
         ("dedup --field 1 --delimiter ab", "one byte"),
@@ -99,9 +93,5 @@ fn a_delimiter_is_one_byte_that_ends_no_line() {
         ("dedup --field 1 --delimiter \\n", "a newline, which ends the lines"),
         ("dedup --zero --field 1 --delimiter \\0", "a NUL byte, which ends the lines"),
         ("add --field 1 --delimiter \\n new.koel", "a newline, which ends the lines"),
-    ] {
-        let ran = place.koel_on(words, b"a\n");
-        assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0), "{words}");
-        assert!(ran.stderr.contains(why), "{words}: {}", ran.stderr);
-    }
+    ]);
 }

@@ -68,15 +68,13 @@ fn the_state_is_not_written_over() {
 
     place.koel_on("add seen.koel", b"a\nb\n");
     let before = place.read("seen.koel");
-    for words in [
-        "dedup --state seen.koel --output seen.koel",
-        "dedup --state seen.koel --count --output ./seen.koel",
-        "query seen.koel --output seen.koel",
-        "query seen.koel --count --output seen.koel",
-    ] {
-        let ran = place.koel_on(words, b"a\nc\n");
-        assert_eq!(ran.code, Some(2), "{words}");
-        assert!(place.read("seen.koel") == before, "{words}: the state has changed");
+    fs::hard_link(place.path("seen.koel"), place.path("another")).unwrap();
+    std::os::unix::fs::symlink("seen.koel", place.path("link")).unwrap();
+    for name in ["seen.koel", "./seen.koel", "another", "link"] {
+        for words in ["dedup -s seen.koel", "dedup -c -s seen.koel", "query seen.koel"] {
+            place.assert_refused(&[(&format!("{words} -o {name}"), "this is the state")]);
+            assert!(place.read("seen.koel") == before, "{words}: the state has changed");
+        }
     }
     // As with a shell's >>.
     let mut command = place.command(&["dedup", "--state", "seen.koel"]);

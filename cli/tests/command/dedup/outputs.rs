@@ -234,3 +234,31 @@ fn an_output_keeps_its_owner_and_group() {
         assert_eq!((is.uid(), is.gid(), is.mode() & 0o7777), (owner, group, 0o642), "{words}");
     }
 }
+
+#[test]
+fn lines_come_after_those_that_others_have_added() {
+    let place = Place::new();
+    let mut going = place.start("dedup -s seen.koel -o out");
+    let mut wait_for = |line: &[u8], out: &[u8]| {
+        going.feed(line);
+        wait_until("a line", || fs::read(place.path("out")).is_ok_and(|is| is == out));
+    };
+    wait_for(b"a\n", b"a\n");
+    fs::OpenOptions::new().append(true).open(place.path("out")).unwrap().write_all(b"x\n").unwrap();
+    wait_for(b"b\n", b"a\nx\nb\n");
+    // No hole appears where somebody has taken lines away.
+    place.write("out", b"");
+    wait_for(b"c\n", b"c\n");
+    drop(going.stdin.take());
+    assert_eq!(going.wait().0.code(), Some(0));
+}
+
+#[test]
+fn an_output_that_was_not_there_is_no_input_either() {
+    let place = Place::new();
+    place.write("lines", b"a\na\n");
+    // What is written has no name yet, so it is not read again, as repeated lines without end.
+    let ran = place.koel("dedup -d lines new -o new");
+    assert_eq!((ran.code, place.read("new")), (Some(2), b"a\n".to_vec()), "{}", ran.stderr);
+    assert!(ran.stderr.contains("new: No such file"), "{}", ran.stderr);
+}

@@ -1,20 +1,30 @@
-//! `--url`: equal URLs are one line, and a state remembers that its lines are compared as URLs.
+//! `--url` and `--ignore-case`: equal lines are one line, and a state remembers how its lines are compared.
 
 use crate::common::*;
 
+/// Pairs of lines that differ in case.
+const LINES: &[u8] = "a line\nA Line\n\u{c4}pfel\n\u{e4}PFEL\n\u{416}\n\u{436}\n".as_bytes();
+const FIRST: &[u8] = "a line\n\u{c4}pfel\n\u{416}\n".as_bytes();
+
 #[test]
-fn equal_urls_are_one_and_written_as_they_came() {
-    let place = Place::new();
-    let input =
+fn equal_lines_are_one_and_written_as_they_came() {
+    let urls =
         b"HTTP://A.Example/x\nhttp://a.example:80/x\r\nhttp://a.example/X\nhttps://a.example/x\n\
         https://a.example:443/x\nhttps://a.example:444/x\n";
-    let ran = place.koel_on("dedup --url", input);
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let expected =
+    let first =
         b"HTTP://A.Example/x\nhttp://a.example/X\nhttps://a.example/x\nhttps://a.example:444/x\n";
-    assert_same(&ran.stdout, expected, "URLs");
-    // Without it, they are lines.
-    assert_eq!(lines_of(&place.koel_on("dedup", input).stdout).len(), 6);
+    let once = b"http://a.example/b/c%7E\nhttp://a.example/x/../b/c~\n\
+        HTTP://A.EXAMPLE/./b/c~#part\nhttp://a.example:80/b/%63~\n";
+    Place::new().assert_outputs(&[
+        ("dedup --url", urls, first),
+        ("dedup", urls, urls),
+        ("dedup --url --count", once, b"1\n"),
+        ("dedup --ignore-case", LINES, FIRST),
+        ("dedup -i --lossless --rate 0.3", LINES, FIRST),
+        ("dedup", LINES, LINES),
+        // Latin 1 is no UTF-8, and only letters of ASCII are folded.
+        ("dedup --ignore-case", b"\xC4pfel\n\xE4pfel\n\xC4PFEL\n", b"\xC4pfel\n\xE4pfel\n"),
+    ]);
 }
 
 #[test]
@@ -79,37 +89,56 @@ fn options_tell_what_else_makes_no_difference() {
 }
 
 #[test]
-fn a_crawler_would_fetch_these_once() {
+fn a_state_remembers_that_case_is_ignored() {
     let place = Place::new();
-    let same =
-        b"http://a.example/b/c%7E\nhttp://a.example/x/../b/c~\nHTTP://A.EXAMPLE/./b/c~#part\n\
-        http://a.example:80/b/%63~\n";
-    assert_eq!(place.koel_on("dedup --url --count", same).stdout, b"1\n");
+    place.assert_outputs(&[
+        ("dedup -i --state seen.koel", LINES, FIRST),
+        ("dedup --state seen.koel", b"A LINE\nb\nB\n", b"b\n"),
+        ("query seen.koel", b"A line\nc\n", b"A line\n"),
+        ("add -i seen.koel", b"C\nc\n", b""),
+        ("forget seen.koel", b"A LINE\n", b""),
+        ("dedup --state seen.koel", b"a line\nc\n", b"a line\n"),
+    ]);
+    let info = String::from_utf8(place.koel("info seen.koel").stdout).unwrap();
+    assert!(info.contains("compares   lines, in lower case (--ignore-case)"), "{info}");
 }
 
 #[test]
 fn a_state_that_compares_otherwise_is_refused() {
     let place = Place::new();
-    place.koel_on("add bytes.koel", b"a\n");
-    place.koel_on("add --url urls.koel", b"http://a.example/\n");
-    place.koel_on("add --url --sort-query sorted.koel", b"http://a.example/\n");
-    let (bytes, urls) = (place.read("bytes.koel"), place.read("urls.koel"));
+    place.assert_outputs(&[
+        ("add bytes.koel", b"a\n", b""),
+        ("add --ignore-case case.koel", b"a\n", b""),
+        ("add --url urls.koel", b"http://a.example/\n", b""),
+        ("add --url --sort-query sorted.koel", b"http://a.example/\n", b""),
+    ]);
+    let states = || place.names().iter().map(|name| place.read(name)).collect::<Vec<_>>();
+    let before = states();
     for words in [
         "dedup --url --state bytes.koel",
         "add --url bytes.koel",
+        "dedup --ignore-case --state bytes.koel",
+        "add --ignore-case bytes.koel",
+        "dedup --url --state case.koel",
+        "add --url case.koel",
         "dedup --url --sort-query --state urls.koel",
         "dedup --url --ignore-tracking --state urls.koel",
         "add --url --ignore-tracking urls.koel",
+        "add --ignore-case urls.koel",
         "dedup --url --state sorted.koel",
         "dedup --url --sort-query --ignore-tracking --state sorted.koel",
     ] {
-        let ran = place.koel_on(words, b"http://b.example/\n");
-        assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0), "{words}");
-        assert!(ran.stderr.contains("this state compares "), "{words}: {}", ran.stderr);
-        assert!(ran.stderr.contains("omit them, or use another state"), "{words}: {}", ran.stderr);
+        place.assert_refused(&[
+            (words, "this state compares "),
+            (words, "omit them, or use another state"),
+        ]);
     }
-    assert!(place.read("bytes.koel") == bytes && place.read("urls.koel") == urls);
-    for words in ["dedup --sort-query", "dedup --ignore-tracking", "add --sort-query bytes.koel"] {
-        assert_eq!(place.koel(words).code, Some(2), "{words}");
-    }
+    place.assert_refused(&[
+        ("dedup --sort-query", "--url"),
+        ("dedup --ignore-tracking", "--url"),
+        ("add --sort-query bytes.koel", "--url"),
+        ("dedup --ignore-case --url", "cannot be used with"),
+        ("add -i --url new.koel", "cannot be used with"),
+    ]);
+    assert!(states() == before);
 }

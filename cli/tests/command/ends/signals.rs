@@ -4,6 +4,7 @@
 use crate::common::*;
 use rustix::process::Signal;
 use std::fs;
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::thread;
@@ -296,4 +297,42 @@ fn without_a_state_a_signal_ends_it_too() {
         let (status, _) = going.wait();
         assert_eq!(status.signal(), Some(Signal::TERM.as_raw()), "{words}");
     }
+}
+
+/// As `timeout` sends it.
+#[test]
+fn a_signal_that_comes_twice_in_a_moment_ends_the_run_in_order() {
+    for pause in [0, 100, 1_000, 10_000] {
+        let place = Place::new();
+        let mut going = place.start("dedup -s seen.koel -o out");
+        going.feed(b"a\nb\n");
+        wait_until("lines", || fs::read(place.path("out")).is_ok_and(|out| out == b"a\nb\n"));
+        for _ in 0..2 {
+            going.signal(Signal::TERM);
+            thread::sleep(Duration::from_micros(pause));
+        }
+        let (status, stderr) = going.wait();
+        assert_eq!(status.signal(), Some(Signal::TERM.as_raw()), "{stderr}");
+        assert_eq!(place.known("seen.koel", b"a\nb\nc\n"), b"a\nb\n");
+        assert_eq!(place.names(), ["out", "seen.koel"]);
+    }
+}
+
+#[test]
+fn a_state_is_saved_although_an_error_cannot_be_printed() {
+    let place = Place::new();
+    place.write("lines", "a\nb\n");
+    let (_nobody_reads, mut errors) = std::io::pipe().unwrap();
+    rustix::io::ioctl_fionbio(&errors, true).unwrap();
+    while errors.write(&[b'x'; 512]).is_ok() {}
+    while errors.write(b"x").is_ok() {}
+    rustix::io::ioctl_fionbio(&errors, false).unwrap();
+    let words = ["dedup", "-q", "--checkpoint", "0.1", "--state", "seen.koel", "lines", "missing"];
+    let mut command = place.command(&words);
+    let mut going = Going::start_as_it_is(command.stdout(Stdio::piped()).stderr(errors));
+    assert_eq!(going.next(4), b"a\nb\n");
+    // Longer than the time to a checkpoint, which must not block either.
+    thread::sleep(Duration::from_millis(300));
+    going.signal(Signal::TERM);
+    wait_until("a save", || place.known("seen.koel", b"a\nb\n") == b"a\nb\n");
 }

@@ -140,3 +140,18 @@ fn a_reader_of_a_named_pipe_may_go_early() {
     let (status, stderr) = going.wait();
     assert_eq!((status.code(), &*stderr), (Some(0), ""));
 }
+
+#[test]
+fn after_a_broken_pipe_the_summary_counts_what_was_saved() {
+    let (most, times) = rounds((4_000_000, 2), (16_000_000, 8));
+    for round in 0..times {
+        for threads in rounds(&["8"][..], &["2", "8", "64"]) {
+            let place = Place::new();
+            let words = format!("dedup --json --state s --sample 1000000 --threads {threads}");
+            let ran = run_and_leave(&place, &words, 1 + round * most / times);
+            let info: serde_json::Value =
+                serde_json::from_slice(&place.koel("info --json s").stdout).unwrap();
+            assert_eq!(json(&ran)["known"], info["items"]);
+        }
+    }
+}

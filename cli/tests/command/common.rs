@@ -358,6 +358,14 @@ pub fn json(ran: &Ran) -> serde_json::Value {
     serde_json::from_str(line.unwrap_or_else(|| panic!("no JSON: {}", ran.stderr))).expect("JSON")
 }
 
+/// Returns the names of the fields of an object, sorted, with a space between two.
+pub fn fields(json: &serde_json::Value) -> String {
+    let mut names: Vec<&str> =
+        json.as_object().expect("an object").keys().map(String::as_str).collect();
+    names.sort_unstable();
+    names.join(" ")
+}
+
 /// Returns `true` if a path exists, even as a broken link.
 pub fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()

@@ -20,10 +20,10 @@ pub struct Dedup {
     /// Load the lines seen by earlier runs from FILE, if it exists, and save the lines of this run
     /// to it.
     ///
-    /// The state is saved at the end of the run, and on SIGINT, SIGTERM and SIGHUP. After a SIGKILL or a power failure,
-    /// repeat the command. With --output, it goes on where the killed one was, and in the end the file is that of a run
-    /// that nobody disturbed: .FILE.koel-output notes, during a run, how much of the output the state has. Without --output,
-    /// the lines since the last save are written again; see --checkpoint.
+    /// The state is saved at the end of the run, and on SIGINT, SIGTERM and SIGHUP. After a SIGKILL, repeat
+    /// the command. With --output, it goes on where the killed one was, and in the end the file is that of a run that
+    /// nobody disturbed: .FILE.koel-output notes, during a run, how much of the output the state has. Without
+    /// --output, the lines since the last save are written again; see --checkpoint. A power failure takes no line.
     ///
     /// If the output is a pipe and its reader goes early, as head does, the lines that it has not taken from the pipe
     /// are not remembered, on Linux. On other systems, those that the pipe has taken are.

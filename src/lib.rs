@@ -120,7 +120,7 @@
 //! | 8.0e-10 | 32 × 2 | 83.8 % | 7.8e-10 | 38.3 |
 //!
 //! (For 1,000,003 items, with everything that the filter holds. Smaller filters have more headroom,
-//! because chance treats them less evenly: a filter for 1,000 items takes 20.0 bits per item at 16
+//! because chance treats them less evenly: a filter for 1,000 items takes 20.9 bits per item at 16
 //! bits a fingerprint.)
 //!
 //! A lookup reads the version of its second bucket's stripe, then its two buckets. A fingerprint that

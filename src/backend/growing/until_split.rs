@@ -29,7 +29,7 @@ pub struct UntilSplit<'a, const WIDE: bool = false> {
 /// The state that the leases of all shards share.
 pub struct Shared<const WIDE: bool> {
     pub shrinking: Shrinking<WIDE>,
-    /// In a box, since a fixed filter takes as much room as all of this, and since only writers use it.
+    /// In a box, since a fixed filter takes as much room as all of this. Lookups read nothing of it.
     pub tables: Box<Tables>,
     pub void: VoidItems,
     /// `Some` if the filter forgets.

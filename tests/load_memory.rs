@@ -228,7 +228,7 @@ fn false_claims_of_pieces(filter: &Filter) {
 fn small_shards() -> Vec<u8> {
     let mut file = FilterFile::cut(&bytes_of(&LAYOUTS[4].filter_with(1_000, HASH)));
     file.header[word::BUCKETS] = 512;
-    file.header[word::NEAR] = 512;
+    file.header[word::NEAR] = 2;
     file.header[word::ROOTS] = 8_000;
     let mut block = vec![0; file::BLOCK_HEAD + 512 + 1];
     block[9] = 1;

@@ -24,6 +24,7 @@ use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
 };
 
+#[allow(clippy::large_enum_variant, reason = "there is one for each filter")]
 pub enum Place {
     Memory {
         kept: Kept,

@@ -4,8 +4,9 @@ use crate::backend::exchange::{Copied, Loaded};
 use crate::backend::incoming::{IncomingShard, MergeReport};
 use crate::backend::shards::{Located, Shards};
 use crate::error::{Full, FullKind, Reason, union};
+use crate::key::Prehashed;
 use crate::layout::bucket::{Fingerprint, Lanes};
-use crate::layout::geometry::{Bucket, Geometry, Mixed, Place};
+use crate::layout::geometry::{Bucket, Geometry, Mixed, Place, Spot};
 use crate::layout::roots::{Parts, Roots};
 use crate::layout::sizing::rate_at;
 use crate::layout::stagger::Stagger;
@@ -17,6 +18,7 @@ use crate::shard::merge::Merged;
 use crate::table::Table;
 use crate::table::ticking::{SweepTarget, Ticking};
 use std::convert::Infallible;
+use std::mem::swap;
 use std::ops::Range;
 
 /// The number of shards from which the rate is estimated, if there are more.
@@ -150,6 +152,52 @@ impl<const WIDE: bool> SweepTarget for Fixed<WIDE> {
 
     fn finish_tick(&self, _: Moment) {}
 }
+
+impl<const WIDE: bool> Fixed<WIDE> {
+    /// Looks once for an item. Returns `None` if it may have been moving.
+    #[inline(always)]
+    pub fn look(&self, hash: Mixed) -> Option<bool> {
+        self.look_at(self.table.geometry().spot::<WIDE>(hash))
+    }
+
+    #[inline(always)]
+    fn look_at(&self, spot: Spot) -> Option<bool> {
+        if WIDE { self.table.look_wide(spot) } else { self.table.look(spot) }
+    }
+
+    /// Looks for all items of a batch, lot by lot: the memory of each is requested before the previous one is looked at.
+    pub fn have(&self, hashes: &[Prehashed], found: &mut [bool]) {
+        let mut spots = [[(0, 0, Fingerprint::nth(0)); LOT]; 2];
+        let [one, other] = &mut spots;
+        let (mut requested, mut ahead) = (one, other);
+        let mut lots = hashes.chunks(LOT).zip(found.chunks_mut(LOT)).peekable();
+        if let Some((hashes, _)) = lots.peek() {
+            self.request(hashes, requested);
+        }
+        while let Some((hashes, found)) = lots.next() {
+            if let Some((hashes, _)) = lots.peek() {
+                self.request(hashes, ahead);
+            }
+            for (number, (found, spot)) in found.iter_mut().zip(&*requested).enumerate() {
+                *found = self.look_at(*spot).unwrap_or_else(|| {
+                    self.contains_again(self.locate(Mixed::of(hashes[number].0)))
+                });
+            }
+            swap(&mut requested, &mut ahead);
+        }
+    }
+
+    #[inline]
+    fn request(&self, hashes: &[Prehashed], spots: &mut [Spot; LOT]) {
+        for (spot, hash) in spots.iter_mut().zip(hashes) {
+            *spot = self.table.geometry().spot::<WIDE>(Mixed::of(hash.0));
+            self.table.request::<WIDE>(*spot);
+        }
+    }
+}
+
+/// The number of items whose memory is requested at once. Twice as many are in flight then.
+const LOT: usize = 16;
 
 impl<const WIDE: bool> Shards for Fixed<WIDE> {
     type Lease<'a> = Permanent<WIDE>;

@@ -42,12 +42,12 @@ use crate::table::ticking::{SweepTarget, Ticking};
 use std::ops::Range;
 
 /// Where a filter keeps its items. (The variant is in a word of its own, which takes fewer instructions to
-/// test than the unused bits of a field. `Growing`, which has the longest path, comes first.)
+/// test than the unused bits of a field.)
 #[repr(u32)]
 #[allow(clippy::large_enum_variant, reason = "a filter is made once and stays where it is")]
 pub enum Backend {
-    Growing(Growing),
     Fixed(Fixed<false>),
+    Growing(Growing),
     FixedWide(Fixed<true>),
 }
 
@@ -88,7 +88,20 @@ macro_rules! perform {
 
 /// The operations on the item with this hash.
 impl Backend {
+    /// Looks once for the item. Returns `None` if it may have been moving.
     #[inline(always)] // a call takes a fifth of the time
+    pub fn look(&self, hash: Mixed) -> Option<bool> {
+        // One branch leads to the narrow buckets, which are used most.
+        if let Backend::Fixed(fixed) = self {
+            return fixed.look(hash);
+        }
+        match self {
+            Backend::FixedWide(fixed) => fixed.look(hash),
+            _ => Some(self.contains(hash)),
+        }
+    }
+
+    #[inline(always)]
     pub fn contains(&self, hash: Mixed) -> bool {
         perform!(self, contains -> bool, locate, hash)
     }

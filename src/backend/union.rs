@@ -38,20 +38,25 @@ pub fn union_with(backend: &Backend, other: &Backend) -> Result<usize, Reason> {
 /// Checks that the filters have the same kind, window, size and layout.
 pub fn check(backend: &Backend, other: &Backend) -> Result<(), Reason> {
     let plans = [backend.plan(), other.plan()];
-    let [one, other] = plans.each_ref().map(|plan| plan.geometry().numbers());
+    let [one, other] = plans.each_ref().map(|plan| plan.geometry());
+    let [lanes, other_lanes] = [one.lanes(), other.lanes()];
     let (is_one_size, is_one_layout) = match &plans {
         // Different roots divide the hashes at different places, so the entries of one filter fit no shard of
         // the other.
         [Plan::Growing(first), Plan::Growing(second)] => {
             let [mine, theirs] =
                 [first, second].map(|plan| plan.shrinking::<false>().suffix_bits());
-            (first.roots() == second.roots(), one.lanes == other.lanes && mine == theirs)
+            (first.roots() == second.roots(), lanes == other_lanes && mine == theirs)
         }
-        _ => (one.lanes != other.lanes || one == other, one.lanes == other.lanes),
+        _ => {
+            let are_sizes_alike =
+                (one.shards(), one.buckets()) == (other.shards(), other.buckets());
+            (lanes != other_lanes || are_sizes_alike, lanes == other_lanes)
+        }
     };
     let different = if plans[0].grows() != plans[1].grows() {
         Different::Kind
-    } else if one.lanes.remembers() != other.lanes.remembers() {
+    } else if lanes.remembers() != other_lanes.remembers() {
         Different::Window
     } else if !is_one_size {
         Different::Size

@@ -85,6 +85,13 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     #[inline(always)] // a call takes a fifth of the time
     #[must_use]
     pub fn contains<K: Key + ?Sized>(&self, item: &K) -> bool {
+        // To look again, the item is hashed again, so that nothing is kept for it.
+        self.backend.look(self.mixed(item)).unwrap_or_else(|| self.contains_again(item))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn contains_again<K: Key + ?Sized>(&self, item: &K) -> bool {
         self.backend.contains(self.mixed(item))
     }
 

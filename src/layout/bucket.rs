@@ -91,6 +91,10 @@ pub struct Lanes {
     /// The bits of all lanes below the highest bit that are not [stamps](crate::layout::stamps), in the word that may
     /// hold stamps.
     pub(super) unstamped: u64,
+    /// The lowest bit of every lane that is not part of a stamp, in a first word.
+    pub(super) units: u64,
+    /// The bits of all stamps.
+    pub(super) stamps: u64,
 }
 
 impl Lanes {
@@ -106,7 +110,17 @@ impl Lanes {
         }
         let (bits, slots, tops) = (bits as u8, slots as u8, ones << (bits - 1));
         let unstamped = tops - ones;
-        Lanes { bits, slots, is_wide: false, remembers: 0, ones, tops, unstamped }
+        Lanes {
+            bits,
+            slots,
+            is_wide: false,
+            remembers: 0,
+            ones,
+            tops,
+            unstamped,
+            units: ones,
+            stamps: 0,
+        }
     }
 
     /// Cuts both words of wide buckets into as many lanes as fit, for fingerprints of `bits` bits (an
@@ -187,6 +201,32 @@ impl Lanes {
     pub fn matching<const WIDE: bool>(self, word: u64, fp: Fingerprint) -> LaneSet {
         let compared = if WIDE { self.tops - self.ones } else { self.unstamped };
         self.equal_lanes(word ^ (self.ones * u64::from(fp.head())), compared)
+    }
+
+    /// Whether a lane of either narrow bucket holds `fp`.
+    ///
+    /// A lane that differs from it only in the stamp is less than one unit, so subtracting one makes its top bit 1. The
+    /// lane above may then seem to match as well, but no other does, and this asks only whether there is one.
+    #[inline(always)]
+    pub fn either_holds(self, words: [u64; 2], fp: Fingerprint) -> bool {
+        let heads = self.ones * u64::from(fp.head());
+        let [first, second] = words.map(|word| {
+            let differ = word ^ heads;
+            differ.wrapping_sub(self.units) & !differ
+        });
+        (first | second) & self.tops != 0
+    }
+
+    /// Whether a lane of either wide bucket holds `fp`, in the same way.
+    #[inline(always)]
+    pub fn either_holds_whole(self, heads: [u64; 2], tails: [u64; 2], fp: Fingerprint) -> bool {
+        let [head, tail] = [fp.head(), fp.tail()].map(|value| !(self.ones * u64::from(value)));
+        let held = |heads: u64, tails: u64| {
+            // The bits in which they are the same. `same + ones` is `differ - ones`, all of its bits flipped.
+            let same = (heads ^ head) & (tails ^ tail | self.stamps);
+            same & !same.wrapping_add(self.ones)
+        };
+        (held(heads[0], tails[0]) | held(heads[1], tails[1])) & self.tops != 0
     }
 
     /// Returns the lanes of a second word that hold the tail of `fp`.

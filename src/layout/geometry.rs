@@ -7,13 +7,27 @@
 //! # The alternate bucket
 //!
 //! Either bucket of an item yields the other from the fingerprint alone, which is all that the filter has of an item
-//! that it moves. There are two rules. Each is its own inverse, and each changes the parity of the index, so an item's
-//! two buckets always differ:
+//! that it moves: `i ^ d`, where the odd distance `d` is derived from the fingerprint. So the rule is its own inverse,
+//! and an item's two buckets differ. There are two kinds of distances:
 //!
-//! * *near*, for three fingerprints of four: `i ^ d` with an odd `d`, inside the same block of at most 512 buckets. The
-//!   item's buckets then share a stripe and usually a page.
-//! * *far*, for the rest: `(t - i) mod n` with an odd `t`, where the number of buckets `n` is even. Far alternates tie
-//!   the blocks together, so that all of them fill up evenly.
+//! * *near*, for three fingerprints of four: less than a near block of at most 512 buckets. The item's buckets then
+//!   share a stripe and usually a page.
+//! * *far*, for the rest: anywhere in the shard. Far alternates tie the blocks together, so that all of them fill up
+//!   evenly.
+//!
+//! Distances are less than a power of two, and the number of buckets `n` need not be one: `i ^ d` may be in the *hole*
+//! between `n` and that power of two. Consider the smallest aligned range that contains both `i` and `i ^ d`; each of its
+//! halves has one of them. If `n` is in its upper half, `j`, the place of `i ^ d` in the hole, becomes `t - j`, modulo the
+//! size of the hole, with an odd `t` that is derived from `d`: so indices that lead to the hole are paired with each other.
+//! If `n` is in the lower half, the highest bit of the distance is left out, and so on. (A distance of 1 leads to no hole,
+//! since `n` is even.)
+//!
+//! ```text
+//! n = 10    3 ^ 7 = 4            in the shard
+//!           3 ^ 13 = 14          j = 4 in the hole from 10 to 15. With t = 5, it becomes 1: (10 + 1) ^ 13 = 6
+//!           6 ^ 13 = 11          and so back: j = 1 becomes 4, (10 + 4) ^ 13 = 3
+//!           9 ^ 7 = 14           in the range from 8 to 15, whose lower half has the end: 9 ^ 3 = 10, 9 ^ 1 = 8
+//! ```
 //!
 //! In a table with two lanes a bucket (narrow ones of 32 bits), all fingerprints are far. There, five items that share
 //! both their buckets cannot be placed; if all pairs of buckets came from one block, that would happen once in 10^8
@@ -51,17 +65,8 @@ pub struct Place {
     pub fp: Fingerprint,
 }
 
-/// The numbers that define a [`Geometry`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Numbers {
-    pub lanes: Lanes,
-    pub shards: usize,
-    /// The number of buckets in each shard.
-    pub buckets: u32,
-    /// The number of buckets in a near block. An item whose alternate is near has both buckets in
-    /// one such block.
-    pub near_block: u32,
-}
+/// The indices of an item's two buckets in the whole table, and its fingerprint there. The second may be in the hole.
+pub type Spot = (usize, usize, Fingerprint);
 
 /// Maps the hash of every item of a filter to its place.
 #[derive(Clone, Debug)]
@@ -69,73 +74,64 @@ pub struct Geometry {
     lanes: Lanes,
     shards: u32,
     /// The number of heads that a fingerprint can have, times the number of stamps that a head can hold.
-    heads: u32,
+    heads: u64,
     /// The number of buckets in each shard, which is even.
     buckets: u32,
-    /// The number of buckets in a near block, minus one.
-    near_mask: u16,
-    /// A fingerprint is far if these bits of its hash are zero.
-    near_class: u8,
+    /// The number of buckets in all shards.
+    total: u64,
+    /// Whether an index may be changed by a distance in the whole table: there is one shard, or each begins at a multiple
+    /// of a power of two that is no less than any distance.
+    is_aligned: bool,
+    /// The mask of the distance to the other bucket, chosen by two bits of a hash of the fingerprint: anywhere in the
+    /// shard, or in the near block.
+    within: [u32; 4],
     /// The mask of a stamp, which is in the head of a narrow fingerprint or in the tail of a wide one.
-    stamp: u8,
+    stamp: u32,
+    /// The shift that turns the rest of a hash into a tail, and the mask of a tail without its stamp.
+    to_tail: u8,
+    in_a_tail: u32,
 }
 
 impl Geometry {
     /// Creates a geometry of `shards` shards with at least `buckets` buckets each. The number of buckets is rounded up
     /// to a whole number of near blocks.
     pub fn new(lanes: Lanes, shards: usize, buckets: u32) -> Self {
-        let near_block = Self::near_block(buckets);
-        let buckets = buckets.max(2).next_multiple_of(near_block);
-        match Self::restore(Numbers { lanes, shards, buckets, near_block }) {
+        let buckets = buckets.max(2).next_multiple_of(near_block(buckets));
+        match Self::restore(lanes, shards, buckets) {
             Some(geometry) => geometry,
             None => unreachable!("{buckets} buckets in each of {shards} shards"),
         }
     }
 
-    /// Returns the geometry with these numbers, or `None` if they contradict each other or are out
-    /// of range. (The near block cannot be derived from `buckets`, which was rounded up to it.)
-    pub fn restore(numbers: Numbers) -> Option<Self> {
-        let Numbers { lanes, shards, buckets, near_block } = numbers;
-        let in_shards = (2..=SHARD_BUCKETS).contains(&buckets)
-            && shards > 0
+    /// Returns the geometry with these numbers, or `None` if they contradict each other or are out of range.
+    pub fn restore(lanes: Lanes, shards: usize, buckets: u32) -> Option<Self> {
+        let near_block = near_block(buckets);
+        let is_right = (2..=SHARD_BUCKETS).contains(&buckets)
+            && buckets.is_multiple_of(near_block)
+            && (1..=MAX_SHARDS as usize).contains(&shards)
             // Stripes tile the whole table only if they tile each shard.
             && (shards == 1 || buckets.is_multiple_of(STRIPE_BUCKETS));
-        let in_blocks = near_block.is_power_of_two()
-            && (2..=STRIPE_BUCKETS).contains(&near_block)
-            && buckets.is_multiple_of(near_block);
-        let near = near_block > 2 && lanes.slots() > 2;
-        let shards = u32::try_from(shards).ok().filter(|shards| *shards <= MAX_SHARDS)?;
+        let far = buckets.next_power_of_two();
+        let near = if near_block > 2 && lanes.slots() > 2 { near_block } else { far };
         let stamps_in_heads = lanes.unit_of_heads() - 1;
-        (in_shards && in_blocks).then(|| Geometry {
+        is_right.then(|| Geometry {
             lanes,
-            // A head has 32 bits at most.
-            heads: lanes.heads() as u32 & !stamps_in_heads,
-            stamp: lanes.most_stamps() as u8,
-            shards,
+            shards: shards as u32,
+            heads: lanes.heads() & !u64::from(stamps_in_heads),
             buckets,
-            near_mask: (near_block - 1) as u16,
-            near_class: if near { 0b11 } else { 0 },
+            total: shards as u64 * u64::from(buckets),
+            is_aligned: shards == 1 || buckets == far,
+            within: [far, near, near, near].map(|buckets| buckets - 1),
+            stamp: lanes.most_stamps() as u32,
+            to_tail: (u32::BITS - lanes.bits()) as u8,
+            in_a_tail: !(lanes.most_stamps() as u32),
         })
-    }
-
-    pub fn numbers(&self) -> Numbers {
-        let Geometry { lanes, shards, buckets, near_mask, .. } = *self;
-        Numbers { lanes, shards: shards as usize, buckets, near_block: u32::from(near_mask) + 1 }
-    }
-
-    /// Returns the size of a near block: the largest power of two that rounds `buckets` up by at
-    /// most 1/32. In small shards it is 2, because the far rule needs an even number of buckets.
-    fn near_block(buckets: u32) -> u32 {
-        match buckets / 32 {
-            ..MIN_NEAR_BLOCK => 2,
-            longest => (1 << longest.ilog2()).min(STRIPE_BUCKETS),
-        }
     }
 
     /// Returns the same geometry with another number of shards.
     pub fn with_shards(&self, shards: usize) -> Self {
-        let shards = shards.min(MAX_SHARDS as usize) as u32;
-        Geometry { shards, ..self.clone() }
+        let shards = shards.clamp(1, MAX_SHARDS as usize);
+        Self::restore(self.lanes, shards, self.buckets).unwrap_or_else(|| self.clone())
     }
 
     #[inline]
@@ -175,15 +171,41 @@ impl Geometry {
     pub fn locate_mixed<const WIDE: bool>(&self, hash: Mixed) -> (usize, Place) {
         let (shard, rest) = hash.scaled(self.shards as usize);
         let (bucket, _) = scale(rest, u64::from(self.buckets));
-        let (head, fraction) = scale(hash.0 << 32, u64::from(self.heads));
-        // `nth` adds one to a stamp of ones, which yields the next head, with a stamp of zeros.
-        let mut fp = Fingerprint::nth(head as u32 | if WIDE { 0 } else { self.stamp.into() });
-        if WIDE {
-            let tail = fraction >> (u64::BITS - self.lanes.bits());
-            fp = fp.with_tail(tail & !u64::from(self.stamp));
-        }
-        let first = Bucket(bucket as u32);
+        let (first, fp) = (Bucket(bucket as u32), self.fingerprint::<WIDE>(hash));
         (shard, Place { first, second: self.alternate_of(first, fp.head()), fp })
+    }
+
+    /// Returns where a hash belongs in the whole table: the same as [`locate_mixed`](Self::locate_mixed), in fewer steps.
+    #[inline(always)]
+    pub fn spot<const WIDE: bool>(&self, hash: Mixed) -> Spot {
+        let first = scale(hash.0, self.total).0 as usize;
+        let fp = self.fingerprint::<WIDE>(hash);
+        let distance = self.distance(fp.head());
+        if self.is_aligned {
+            return (first, first ^ distance as usize, fp);
+        }
+        let start = hash.scaled(self.shards as usize).0 * self.buckets as usize;
+        let second = self.at_distance((first - start) as u32, distance);
+        (first, start + second as usize, fp)
+    }
+
+    /// Returns the second index of a spot in the hole of the only shard, moved out of the hole.
+    #[cold]
+    pub fn out_of_hole(&self, first: usize, second: usize) -> usize {
+        self.at_distance(first as u32, (first ^ second) as u32) as usize
+    }
+
+    #[inline(always)]
+    fn fingerprint<const WIDE: bool>(&self, hash: Mixed) -> Fingerprint {
+        // The upper half has the head, the lower half what is left of the hash for the tail.
+        let product = u64::from(hash.0 as u32) * self.heads;
+        let head = (product >> 32) as u32;
+        if !WIDE {
+            // `nth` adds one to a stamp of ones, which yields the next head, with a stamp of zeros.
+            return Fingerprint::nth(head | self.stamp);
+        }
+        let tail = (product as u32).wrapping_shr(self.to_tail.into()) & self.in_a_tail;
+        Fingerprint::nth(head).with_tail(tail.into())
     }
 
     /// Returns the other bucket of an item whose fingerprint `fp` is in `bucket`, in a fixed filter. In a wide bucket,
@@ -191,20 +213,71 @@ impl Geometry {
     #[inline]
     pub fn alternate(&self, bucket: Bucket, fp: Fingerprint) -> Bucket {
         let stamp = if self.lanes.is_wide() { 0 } else { self.stamp };
-        self.alternate_of(bucket, fp.head() & !u32::from(stamp))
+        self.alternate_of(bucket, fp.head() & !stamp)
     }
 
     /// Does the same for a head whose stamp is zero.
     #[inline]
     fn alternate_of(&self, bucket: Bucket, head: u32) -> Bucket {
-        let spread = u64::from(head).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let near = bucket.0 ^ ((spread >> 40) as u32 & u32::from(self.near_mask) | 1);
-        let sum = scale(spread, u64::from(self.buckets)).0 as u32 | 1;
-        let far = sum.wrapping_sub(bucket.0);
-        let far = if sum < bucket.0 { far.wrapping_add(self.buckets) } else { far };
-        Bucket(if (spread >> 20) as u8 & self.near_class == 0 { far } else { near })
+        Bucket(self.at_distance(bucket.0, self.distance(head)))
+    }
+
+    /// Returns the distance between the two buckets of an item with this head, whose stamp is zero.
+    #[inline(always)]
+    fn distance(&self, head: u32) -> u32 {
+        let spread = spread(head);
+        (spread >> 40) as u32 & self.within[(spread >> 62) as usize] | 1
+    }
+
+    /// Returns the index at this distance in a shard.
+    #[inline(always)]
+    fn at_distance(&self, index: u32, distance: u32) -> u32 {
+        let other = index ^ distance;
+        if other < self.buckets { other } else { self.around_hole(index, distance) }
+    }
+
+    /// Does the same where the distance leads into the hole.
+    #[inline(never)]
+    fn around_hole(&self, index: u32, mut distance: u32) -> u32 {
+        loop {
+            let half = 1 << distance.ilog2();
+            let end = (index | (2 * half - 1)) + 1;
+            if self.buckets + half > end {
+                let hole = end - self.buckets;
+                let hash = spread(distance) >> 32;
+                let sum = ((hash * u64::from(hole)) >> 32) as u32 | 1;
+                let from = (index ^ distance) - self.buckets;
+                let to = if from <= sum { sum - from } else { sum + hole - from };
+                return (self.buckets + to) ^ distance;
+            }
+            distance -= half;
+            if index ^ distance < self.buckets {
+                return index ^ distance;
+            }
+        }
     }
 }
+
+/// Returns the number of buckets in a near block of a shard: the largest power of two that rounds `buckets` up by at most
+/// 1/32. In small shards it is 2, because the number of buckets has to be even.
+pub fn near_block(buckets: u32) -> u32 {
+    match buckets / 32 {
+        ..MIN_NEAR_BLOCK => 2,
+        longest => (1 << longest.ilog2()).min(STRIPE_BUCKETS),
+    }
+}
+
+/// Spreads the bits of a fingerprint, the higher ones best.
+#[inline(always)]
+pub fn spread(head: u32) -> u64 {
+    u64::from(head).wrapping_mul(MULTIPLIER)
+}
+
+/// An odd number without a pattern. There is one for all purposes, so that a loop over lookups keeps it in a register.
+///
+/// It has no divisor in common with 2^64 - 1: a product that is a multiple of that number is folded to ones, and so would
+/// hashes be that repeat a byte.
+pub const MULTIPLIER: u64 = 0xAEF1_7502_108E_F2D9;
 
 /// A hash after mixing: each bit depends on all bits that the hasher returned.
 #[derive(Clone, Copy)]
@@ -232,15 +305,19 @@ pub fn scale(fraction: u64, count: u64) -> (u64, u64) {
     ((product >> 64) as u64, product as u64)
 }
 
-/// Spreads every bit of a hash over the whole hash, one to one. Sequential, aligned or small values from a weak hasher
-/// then fill the table like random ones. (Two multiplications between three shifts; the constants are those of
-/// "moremur" by Pelle Evensen.)
-#[inline]
+/// Spreads every bit of a hash over the whole hash. Sequential, aligned or small values from a weak hasher then fill the
+/// table like random ones. (One fold is not enough: keys that differ in their upper halves only would share
+/// fingerprints.)
+#[inline(always)]
 fn mix(hash: u64) -> u64 {
-    let mut x = hash;
-    x = (x ^ (x >> 27)).wrapping_mul(0x3C79_AC49_2BA7_B653);
-    x = (x ^ (x >> 33)).wrapping_mul(0x1C69_B3F7_4AC4_AE35);
-    x ^ (x >> 27)
+    folded(folded(hash))
+}
+
+/// Folds the product with a constant.
+#[inline(always)]
+fn folded(hash: u64) -> u64 {
+    let product = u128::from(hash) * u128::from(MULTIPLIER);
+    product as u64 ^ (product >> 64) as u64
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -249,7 +326,8 @@ mod tests {
     use crate::layout::bucket::all_lanes;
 
     fn geometries() -> impl Iterator<Item = Geometry> {
-        let shapes = [(1, 2), (1, 6), (1, 62), (1, 510), (1, 1_026), (1, 40_000), (3, 1 << 17)];
+        let shapes =
+            [(1, 2), (1, 6), (1, 62), (1, 510), (1, 1_026), (1, 40_000), (3, 70_000), (3, 1 << 17)];
         all_lanes().flat_map(move |lanes| {
             shapes.map(|(shards, buckets)| Geometry::new(lanes, shards, buckets))
         })
@@ -265,6 +343,44 @@ mod tests {
                 assert!(u64::from(place.fp.head()) <= geometry.lanes().heads());
                 assert_ne!(place.first, place.second);
                 assert_eq!(geometry.alternate(place.second, place.fp), place.first);
+            }
+        }
+    }
+
+    #[test]
+    fn a_spot_is_the_place_in_the_whole_table() {
+        fn check<const WIDE: bool>(geometry: &Geometry, hash: Mixed) {
+            let (shard, place) = geometry.locate_mixed::<WIDE>(hash);
+            let (first, second, fp) = geometry.spot::<WIDE>(hash);
+            let end = geometry.shards() * geometry.buckets() as usize;
+            let second = if second < end { second } else { geometry.out_of_hole(first, second) };
+            let index = |bucket: Bucket| shard * geometry.buckets() as usize + bucket.0 as usize;
+            assert_eq!((first, second, fp), (index(place.first), index(place.second), place.fp));
+        }
+        for geometry in geometries() {
+            for hash in 0..20_000 {
+                either!(geometry.lanes().is_wide(), WIDE => check::<WIDE>(&geometry, Mixed::of(hash)));
+            }
+        }
+    }
+
+    #[test]
+    fn distances_lead_back_around_every_hole() {
+        for buckets in (2..300).step_by(2) {
+            let geometry = Geometry::new(Lanes::of_bits(16), 1, buckets);
+            for index in 0..buckets {
+                for distance in (1..buckets.next_power_of_two()).step_by(2) {
+                    let other = geometry.at_distance(index, distance);
+                    assert!(
+                        other < buckets && other % 2 != index % 2,
+                        "{buckets}: {index} {distance}"
+                    );
+                    assert_eq!(
+                        geometry.at_distance(other, distance),
+                        index,
+                        "{buckets}: {distance}"
+                    );
+                }
             }
         }
     }
@@ -309,23 +425,15 @@ mod tests {
     fn a_geometry_is_restored_from_its_numbers() {
         for buckets in (2..9_000).chain([100_000, 1 << 17]) {
             let geometry = Geometry::new(Lanes::of_bits(16), 1, buckets);
-            let again = Geometry::restore(geometry.numbers()).expect("the numbers of a geometry");
+            let again = Geometry::restore(geometry.lanes(), 1, geometry.buckets());
+            let again = again.expect("the numbers of a geometry");
             for hash in 0..20 {
                 assert_eq!(again.locate(hash << 58), geometry.locate(hash << 58));
             }
         }
-        let good = Geometry::new(Lanes::of_bits(16), 1, 5_000).numbers();
-        for bad in [
-            Numbers { shards: 0, ..good },
-            Numbers { buckets: 0, ..good },
-            Numbers { buckets: good.buckets + 1, ..good },
-            Numbers { buckets: 1 << 18, ..good },
-            Numbers { near_block: 0, ..good },
-            Numbers { near_block: 6, ..good },
-            Numbers { near_block: 1_024, ..good },
-            Numbers { shards: 2, buckets: 2, near_block: 2, ..good },
-        ] {
-            assert!(Geometry::restore(bad).is_none(), "{bad:?}");
+        let good = Geometry::new(Lanes::of_bits(16), 1, 5_000).buckets();
+        for bad in [(0, good), (1, 0), (1, good + 1), (1, good + 2), (1, 1 << 18), (2, 2)] {
+            assert!(Geometry::restore(Lanes::of_bits(16), bad.0, bad.1).is_none(), "{bad:?}");
         }
     }
 

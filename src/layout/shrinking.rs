@@ -33,7 +33,9 @@ pub mod merge;
 
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Lane, LaneSet, Lanes, Words};
-use crate::layout::geometry::{Bucket, Mixed, Place, SHARD_BUCKETS, STRIPE_BUCKETS, scale};
+use crate::layout::geometry::{
+    Bucket, MULTIPLIER, Mixed, Place, SHARD_BUCKETS, STRIPE_BUCKETS, scale, spread,
+};
 use std::num::NonZeroU32;
 use std::ops::Add;
 
@@ -231,7 +233,7 @@ impl<const WIDE: bool> Shrinking<WIDE> {
         // The top bits of the position select the shard. The suffix follows.
         let suffix = position << (depth & 63);
         // The bucket and the anchor, which no split changes, are the top bits of a product of the hash.
-        let other = hash.0.wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        let other = hash.0.wrapping_mul(MULTIPLIER);
         let anchor = self.anchor(other << GROWING_BUCKETS.ilog2());
         let first = Bucket((other >> (64 - GROWING_BUCKETS.ilog2())) as u32);
         let second = self.alternate_of(first, anchor);
@@ -248,8 +250,8 @@ impl<const WIDE: bool> Shrinking<WIDE> {
     /// the directory.
     #[inline]
     fn alternate_of(&self, bucket: Bucket, anchor: u32) -> Bucket {
-        let spread = u64::from(anchor).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let within = self.within[(spread >> 58) as usize % self.within.len()];
+        let spread = spread(anchor);
+        let within = self.within[(spread >> 62) as usize];
         Bucket(bucket.0 ^ ((spread >> 40) as u32 & within | 1))
     }
 

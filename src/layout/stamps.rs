@@ -88,7 +88,9 @@ impl Lanes {
         assert!(ticks <= MAX_TICKS && self.remembers == 0);
         let mut lanes = self;
         lanes.remembers = ticks;
-        lanes.unstamped &= !lanes.stamps();
+        lanes.stamps = lanes.ones() * lanes.last_stamp();
+        lanes.unstamped &= !lanes.stamps;
+        lanes.units = lanes.ones() * lanes.unit_of_heads() as u64;
         lanes
     }
 
@@ -113,12 +115,6 @@ impl Lanes {
     #[inline]
     const fn last_stamp(self) -> u64 {
         (1 << self.stamp_bits()) - 1
-    }
-
-    /// The mask of all stamps, in the word that holds them.
-    #[inline]
-    const fn stamps(self) -> u64 {
-        self.ones() * self.last_stamp()
     }
 
     /// The lowest bit of a head above its stamp.
@@ -202,13 +198,13 @@ impl Lanes {
     pub fn expiry<const WIDE: bool>(self, now: Moment) -> Expiry<WIDE> {
         let oldest = now.tick().wrapping_sub(u64::from(self.remembers) + 1);
         let (copied, least) = match now.ends_all() {
-            false => (!oldest, self.stamps()),
+            false => (!oldest, self.stamps),
             true => (now.tick(), self.ones()),
         };
         Expiry {
             lanes: self,
             copies: self.ones() * (copied & self.last_stamp()),
-            stamps: self.stamps(),
+            stamps: self.stamps,
             carry: if self.forgets() { self.tops() - least } else { 0 },
             is_0_dead: self.has_stamp_expired(0, now),
         }
@@ -227,12 +223,12 @@ impl Lanes {
         let next = self.ones() << self.stamp_bits();
         let times = self.ones() * (now.tick() & self.last_stamp());
         // The differences do not borrow across lanes, and the sums do not carry across lanes.
-        let ages = ((times | next) - (self.of_stamps(words) & self.stamps())) & self.stamps();
+        let ages = ((times | next) - (self.of_stamps(words) & self.stamps)) & self.stamps;
         let spare = self.last_stamp() - u64::from(self.remembers);
         let too_old = (ages + self.ones() * spare) & next;
         let taken = self.taken(words.heads).tops();
         let old = taken & too_old << (self.bits() - 1 - self.stamp_bits());
-        let without_stamp = words.heads & !self.stamps();
+        let without_stamp = words.heads & !self.stamps;
         let empty = if self.is_wide() { 0 } else { self.empty(without_stamp).tops() & taken };
         if self.forgets() { old | empty } else { 0 }
     }

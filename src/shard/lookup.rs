@@ -1,7 +1,8 @@
 //! Lookups: whether an item is here, and how many copies of it.
 //!
-//! A lookup reads a version, both words, and the version again, and acquires no lock. Only if moves
-//! invalidated all its attempts does it lock the stripes of both buckets.
+//! A lookup in a growing filter reads a version, both words, and the version again, and acquires no lock; the table of a
+//! fixed filter [looks](crate::table::Table::look) by itself. Only if moves invalidated all its attempts does a lookup lock
+//! the stripes of both buckets.
 
 use crate::layout::SMALL;
 use crate::layout::bucket::{Fingerprint, Words};
@@ -58,13 +59,17 @@ impl<L: Lease> Shard<'_, L> {
     pub fn look(self, place: Place) -> Option<bool> {
         rule!("each_bucket_is_validated_by_itself", (), return self.look_at_one_by_one(place));
         rule!("a_lookup_asks_for_its_entry_too_soon", (), return self.look_too_late(place));
+        if L::IS_PERMANENT {
+            let spot = (self.index(place.first), self.index(place.second), place.fp);
+            return if L::WIDE { self.table.look_wide(spot) } else { self.table.look(spot) };
+        }
         let words = [self.heads(place.first), self.heads(place.second)];
         let seen = self.see(place);
         let [first, second] = words.map(load);
         let holds = || rule!("a_miss_is_not_validated", self.still_holds(seen), true);
-        // Where a hit needs validation too, validation comes first, so that the comparison does not occupy
-        // registers yet.
-        if !(rule!("a_hit_is_believed_during_a_split", L::IS_PERMANENT, true) || L::WIDE) {
+        // Validation comes first, so that the comparison does not occupy registers yet.
+        let are_hits_believed = rule!("a_hit_is_believed_during_a_split", false, true);
+        if !are_hits_believed && !L::WIDE {
             return holds().then(|| self.matches(place, first, second));
         }
         let found = self.matches(place, first, second);

@@ -22,11 +22,12 @@ pub mod memory;
 pub mod stripe;
 pub mod ticking;
 
-use crate::layout::geometry::{Geometry, STRIPE_BUCKETS};
+use crate::layout::bucket::Fingerprint;
+use crate::layout::geometry::{Geometry, STRIPE_BUCKETS, Spot};
 use crate::rule::rule;
 use crate::sync::{AtomicU64, Ordering, read_owned};
 use crate::table::memory::{Words, give_back, prefetch, zeroed};
-use crate::table::stripe::{Locks, Stripes};
+use crate::table::stripe::{Locks, SeenVersion, Stripes};
 use crate::table::ticking::Ticking;
 use std::ops::Range;
 use std::panic::RefUnwindSafe;
@@ -44,6 +45,12 @@ pub struct Table {
 #[inline]
 pub fn load(word: &AtomicU64) -> u64 {
     word.load(rule!("words_are_loaded_relaxed", Ordering::Acquire, Ordering::Relaxed))
+}
+
+/// Reads the second word of a wide bucket.
+#[inline]
+pub fn load_second(word: &AtomicU64) -> u64 {
+    rule!("second_words_are_loaded_relaxed", load(word), word.load(Ordering::Relaxed))
 }
 
 /// Its locks are not poisoned by panics, and no word is ever half written.
@@ -126,6 +133,110 @@ impl Table {
     #[inline]
     pub fn prefetch(&self, word: usize) {
         prefetch(&self.words[word]);
+    }
+
+    // Lookups in a fixed filter.
+
+    /// Prefetches what a lookup at this spot reads.
+    #[inline(always)]
+    pub fn request<const WIDE: bool>(&self, (first, second, _): Spot) {
+        for bucket in [first, second] {
+            // A bucket in the hole is found when it is read.
+            self.words.get(bucket << u32::from(WIDE)).into_iter().for_each(prefetch);
+        }
+    }
+
+    /// Looks once for an item in narrow buckets, without a lock. Returns `None` if an item that was not found may have
+    /// been moving.
+    ///
+    /// A hit needs no version, since its word was stored at once. Only if the item was not found, a version is read, and
+    /// then both words once more: they are in the cache now, and if they are the same, the item is not in them either.
+    ///
+    /// The version of one stripe is enough. An expiry in a bucket changes the version of that bucket's stripe only. Suppose
+    /// that a copy expires in the second bucket, after another copy arrived in the first too late for the lookup to see it:
+    /// then this version does not hold. If instead a copy had expired in the first bucket when the lookup read it, the
+    /// lookup sees the copy that had arrived in the second.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub fn look(&self, (first, second, fp): Spot) -> Option<bool> {
+        let one = &self.words[first];
+        let Some(other) = self.words.get(second) else {
+            return self.look_around_hole(first, second, fp);
+        };
+        let peeked = [load(one), load(other)];
+        if self.geometry.lanes().either_holds(peeked, fp) {
+            return Some(true);
+        }
+        let seen = self.stripes.see(Self::stripe_of(second));
+        let words = [load(one), load(other)];
+        (words == peeked && seen.still_holds()).then_some(false)
+    }
+
+    /// The same without the first look. (Of a thread's accesses to a word, loom takes only the last for a race, so it would
+    /// not see what comes between two looks. The first one may have seen anything: then the second one decides.)
+    #[cfg(loom)]
+    pub fn look(&self, (first, second, fp): Spot) -> Option<bool> {
+        let Some(other) = self.words.get(second) else {
+            return self.look_around_hole(first, second, fp);
+        };
+        let words = || [load(&self.words[first]), load(other)];
+        let early = rule!("a_version_is_read_after_the_words", None, Some(words()));
+        let bucket = rule!("the_version_is_that_of_the_first_bucket", second, first);
+        let seen = self.stripes.see(Self::stripe_of(bucket));
+        if self.geometry.lanes().either_holds(early.unwrap_or_else(words), fp) {
+            return Some(true);
+        }
+        rule!("a_miss_is_not_validated", seen.still_holds(), true).then_some(false)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_around_hole(&self, first: usize, second: usize, fp: Fingerprint) -> Option<bool> {
+        self.look((first, self.geometry.out_of_hole(first, second), fp))
+    }
+
+    /// Looks once for an item in wide buckets. Their two words are not of one moment, so a hit needs a version, too.
+    #[inline(always)]
+    pub fn look_wide(&self, (first, second, fp): Spot) -> Option<bool> {
+        let (buckets, lanes) = (self.words.as_chunks().0, self.geometry.lanes());
+        let one = &buckets[first];
+        let Some(other) = buckets.get(second) else {
+            return self.look_around_hole_wide(first, second, fp);
+        };
+        if rule!("a_lookup_in_wide_buckets_reads_one_version", lanes.forgets(), false) {
+            return self.look_in_time(first, second, fp);
+        }
+        let bucket = rule!("the_version_is_that_of_the_first_bucket", second, first);
+        let seen = self.stripes.see(Self::stripe_of(bucket));
+        let found = self.either_holds([one, other], fp);
+        let holds = || seen.still_holds();
+        let is_sure =
+            || rule!("a_hit_in_a_wide_bucket_needs_no_version", holds(), found || holds());
+        rule!("a_miss_is_not_validated", is_sure(), !found || is_sure()).then_some(found)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_around_hole_wide(&self, first: usize, second: usize, fp: Fingerprint) -> Option<bool> {
+        self.look_wide((first, self.geometry.out_of_hole(first, second), fp))
+    }
+
+    /// Does the same where items expire: these lookups read the versions of both stripes, since they read the buckets in
+    /// two steps.
+    #[inline(never)]
+    fn look_in_time(&self, first: usize, second: usize, fp: Fingerprint) -> Option<bool> {
+        let buckets = self.words.as_chunks().0;
+        let seen = [second, first].map(|bucket| self.stripes.see(Self::stripe_of(bucket)));
+        let found = self.either_holds([&buckets[first], &buckets[second]], fp);
+        seen.into_iter().all(SeenVersion::still_holds).then_some(found)
+    }
+
+    /// Whether a lane of either wide bucket holds `fp`. First words are read before second ones.
+    #[inline(always)]
+    fn either_holds(&self, buckets: [&[AtomicU64; 2]; 2], fp: Fingerprint) -> bool {
+        let heads = buckets.map(|[heads, _]| load(heads));
+        let tails = buckets.map(|[_, tails]| load_second(tails));
+        self.geometry.lanes().either_holds_whole(heads, tails, fp)
     }
 
     #[inline]

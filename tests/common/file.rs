@@ -498,13 +498,10 @@ impl FilterFile {
             1 => head,
             _ => head << self.lane_bits() | rest >> (64 - self.lane_bits()) & !stamps,
         };
-        let s = head.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let second = if self.near() == 2 || self.slots() == 2 || s >> 20 & 3 == 0 {
-            let t = (scale(s, self.buckets()).0 | 1).cast_signed();
-            (t - first.cast_signed()).rem_euclid(self.buckets().cast_signed()).cast_unsigned()
-        } else {
-            first ^ (s >> 40 & (self.near() - 1) | 1)
-        };
+        let s = head.wrapping_mul(M);
+        let is_far = self.near() == 2 || self.slots() == 2 || s >> 62 == 0;
+        let k = if is_far { self.buckets().next_power_of_two() } else { self.near() };
+        let second = second_of(first, s >> 40 & (k - 1) | 1, self.buckets());
         self.count_in(shard as usize, [first, second], |lane| {
             lane & !stamps == fingerprint && lane != 0
         })
@@ -514,7 +511,7 @@ impl FilterFile {
         let (root, f) = scale(h, self.roots());
         let r = f + scale(scale(f, !f).0, 0x5555_5555_5555_5555).0;
         let (block, depth) = self.block_of(root, r);
-        let o = h.wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        let o = h.wrapping_mul(M);
         let first = o >> (64 - 13);
         let (anchor, s) = match self.words() {
             1 => {
@@ -527,8 +524,8 @@ impl FilterFile {
             }
         };
         let fingerprint = anchor << self.window() | r << depth >> (64 - self.window()) | 1;
-        let s = s.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let distance = if s >> 58 & 3 == 0 || self.slots() == 2 { 13 } else { 9 };
+        let s = s.wrapping_mul(M);
+        let distance = if s >> 62 == 0 || self.slots() == 2 { 13 } else { 9 };
         let second = first ^ (s >> 40 & ((1 << distance) - 1) | 1);
         self.count_in(block, [first, second], |lane| {
             let lane = lane >> self.stamp_bits();
@@ -565,27 +562,28 @@ fn scale(x: u64, n: u64) -> (u64, u64) {
     ((product >> 64) as u64, product as u64)
 }
 
-const FIRST: u64 = 0x3C79_AC49_2BA7_B653;
-const SECOND: u64 = 0x1C69_B3F7_4AC4_AE35;
+const M: u64 = 0xAEF1_7502_108E_F2D9;
 
-pub fn mix(mut h: u64) -> u64 {
-    h ^= h >> 27;
-    h = h.wrapping_mul(FIRST);
-    h ^= h >> 33;
-    h = h.wrapping_mul(SECOND);
-    h ^ h >> 27
+pub fn mix(h: u64) -> u64 {
+    let fold = |x| {
+        let (part, rest) = scale(x, M);
+        part ^ rest
+    };
+    fold(fold(h))
 }
 
-/// Returns the hash that [`mix`] maps to `h`.
-pub fn unmix(mut h: u64) -> u64 {
-    h ^= h >> 27 ^ h >> 54;
-    h = h.wrapping_mul(inverse(SECOND));
-    h ^= h >> 33;
-    h = h.wrapping_mul(inverse(FIRST));
-    h ^ h >> 27 ^ h >> 54
-}
-
-/// Returns the inverse of an odd number modulo 2^64, by five steps of Newton's method.
-pub fn inverse(odd: u64) -> u64 {
-    (0..5).fold(odd, |x, _| x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x))))
+/// Returns the other bucket of an item in a fixed filter.
+fn second_of(first: u64, mut d: u64, buckets: u64) -> u64 {
+    while first ^ d >= buckets {
+        let u = 1 << d.ilog2();
+        let end = (first / (2 * u) + 1) * 2 * u;
+        if buckets > end - u {
+            let hole = end - buckets;
+            let t = scale(M.wrapping_mul(d) >> 32 << 32, hole).0 | 1;
+            let j = t.cast_signed() - ((first ^ d) - buckets).cast_signed();
+            return (buckets + j.rem_euclid(hole.cast_signed()).cast_unsigned()) ^ d;
+        }
+        d -= u;
+    }
+    first ^ d
 }

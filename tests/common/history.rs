@@ -546,7 +546,11 @@ impl At<'_> {
                 removals.partition_point(|[begin, _]| *begin <= one.end.max(other.end));
             let may_be_removed =
                 removals[..before_end].last().is_some_and(|[_, end]| *end >= one.begin);
-            let may_expire = self.forgets && other.ticks[1] > one.ticks[0] + REMEMBERED;
+            // Of two that overlap, either may have been first.
+            let expires = |one: &Event, other: &Event| {
+                one.begin <= other.end && other.ticks[1] > one.ticks[0] + REMEMBERED
+            };
+            let may_expire = self.forgets && (expires(one, other) || expires(other, one));
             may_be_removed || may_expire
         };
         let pairs = wins.windows(2).map(|pair| [pair[0], pair[1]]);

@@ -2,7 +2,7 @@
 //! alone gives the same answers as the filters.
 
 use crate::common::{SplitMix, layouts, rounds};
-use crate::file::{FilterFile, inverse, mix, unmix, word};
+use crate::file::{FilterFile, mix, word};
 use koel::{ConcurrentCuckooFilter, Prehashed, StableHash};
 
 type Filter = ConcurrentCuckooFilter<StableHash>;
@@ -45,39 +45,21 @@ fn file_of(filter: &Filter) -> FilterFile {
     file
 }
 
-/// Checks that the filter and the reader give the same counts for the inserted hashes, for similar
-/// ones and for random ones. Returns how many of these others were absent and how many present.
+/// Checks that the filter and the reader give the same counts for the inserted hashes and for others. Returns how many
+/// of the others were absent and how many present.
 fn agree(filter: &Filter, file: &FilterFile, inserted: &[u64]) -> [usize; 2] {
     for hash in inserted {
         let found = file.count(*hash);
         assert!(found > 0, "{hash:x} was inserted");
         assert_eq!(found, filter.count(&Prehashed(*hash)), "{hash:x}");
     }
-    let mut random = SplitMix(inserted.len() as u64);
-    let mut others: Vec<u64> = random.take(rounds(10_000, 20_000));
-    for hash in inserted.iter().step_by(1 + inserted.len() / rounds(10_000, 20_000)) {
-        let h = mix(*hash);
-        // In a fixed filter, this changes one bit of the bucket or the fingerprint.
-        others.push(unmix(h ^ 1 << random.below(64)));
-        // In a growing filter, this keeps the buckets and the anchor, and changes all else.
-        let factor = 0xD6E8_FEB8_6659_FD93;
-        let low = random.next() >> (13 + file.bits() / 2);
-        others.push(unmix((h.wrapping_mul(factor) ^ low).wrapping_mul(inverse(factor))));
-    }
     let mut answers = [0, 0];
-    for hash in others {
+    for hash in SplitMix(!(inserted.len() as u64)).take(rounds(20_000, 100_000)) {
         let found = file.count(hash);
         assert_eq!(found, filter.count(&Prehashed(hash)), "{hash:x}");
         answers[usize::from(found > 0)] += 1;
     }
     answers
-}
-
-#[test]
-fn the_mixing_can_be_undone() {
-    for hash in SplitMix(1).take(1_000) {
-        assert_eq!(unmix(mix(hash)), hash);
-    }
 }
 
 #[test]
@@ -93,7 +75,8 @@ fn fixed_filters_of_all_layouts_and_sizes_match_the_specification() {
             let file = file_of(&filter);
             near_blocks.insert(file.header[word::NEAR]);
             let [out, found] = agree(&filter, &file, &hashes);
-            assert!(out > 0 && (found > 0 || capacity < 100), "{layout:?} {capacity}");
+            let is_rare = layout.bits > 12 || capacity < 100;
+            assert!(out > 0 && (found > 0 || is_rare), "{layout:?} {capacity}");
         }
     }
     assert!(near_blocks.contains(&2) && near_blocks.contains(&512), "{near_blocks:?}");
@@ -128,7 +111,8 @@ fn a_filter_that_grew_evenly_matches_the_specification() {
             let file = file_of(&filter);
             assert_eq!(file.bits(), bits);
             let [out, found] = agree(&filter, &file, &hashes);
-            assert!(out > 0 && (found > 0 || items < 1_000), "{bits} bits: {out} {found}");
+            let is_rare = bits > 12 || items < 1_000;
+            assert!(out > 0 && (found > 0 || is_rare), "{bits} bits: {out} {found}");
             assert!(capacity < 300_000 || file.roots() > 1);
         }
     }
@@ -137,8 +121,11 @@ fn a_filter_that_grew_evenly_matches_the_specification() {
 /// Returns hashes. Two thirds of them begin with five zero bits after mixing.
 fn crowded(items: usize) -> Vec<u64> {
     let mut random = SplitMix(3);
-    let zeros = |number: usize| if number.is_multiple_of(3) { 0 } else { 5 };
-    (0..items).map(|number| unmix(random.next() >> zeros(number))).collect()
+    let mut next = |zeros: u32| {
+        let hashes = std::iter::repeat_with(|| random.next());
+        hashes.into_iter().find(|hash| mix(*hash).leading_zeros() >= zeros).expect("one of them")
+    };
+    (0..items as u32).map(|number| next(if number.is_multiple_of(3) { 0 } else { 5 })).collect()
 }
 
 #[test]

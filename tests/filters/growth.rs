@@ -23,7 +23,7 @@ fn assert_lean(filter: &ConcurrentCuckooFilter<Fixed>) {
     assert!(stats.size_in_bytes <= used + used / 20 + (64 << 10) + 8_192, "{stats}");
     let n = stats.items;
     // Few shards cannot be split one after another.
-    let most = if n >= 1 << 19 { 1.7 } else { 2.2 };
+    let most = if n >= 1 << 19 { 1.75 } else { 2.2 };
     if n >= 1 << 15 {
         assert!(stats.size_in_bytes as f64 <= most * 2.0 * n as f64, "{stats}");
     }
@@ -203,30 +203,27 @@ fn batches_answer_as_loops_do() {
     assert_eq!(one.stats(), many.stats());
 }
 
-/// Returns the inverse of an odd number modulo 2^64.
-fn inverse(odd: u64) -> u64 {
-    (0..6).fold(odd, |x, _| x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x))))
+/// Mixes a hash like `Mixed::of` in `src/layout/geometry.rs`.
+fn mixed(hash: u64) -> u64 {
+    let fold = |x| {
+        let product = u128::from(x) * 0xAEF1_7502_108E_F2D9;
+        product as u64 ^ (product >> 64) as u64
+    };
+    fold(fold(hash))
 }
 
-/// Returns the hash that `Mixed::of` in `src/layout/geometry.rs` maps to `mixed`.
-fn unmixed(mixed: u64) -> u64 {
-    let x = mixed ^ (mixed >> 27) ^ (mixed >> 54);
-    let x = x.wrapping_mul(inverse(0x1C69_B3F7_4AC4_AE35));
-    let x = (x ^ (x >> 33)).wrapping_mul(inverse(0x3C79_AC49_2BA7_B653));
-    x ^ (x >> 27) ^ (x >> 54)
-}
-
-/// An attacker who knows the hash function has chosen items with the same first 40 bits, so that
+/// An attacker who knows the hash function has chosen items with the same first 14 bits, so that
 /// splits do not separate them. Without a limit, each split would double the directory.
 #[test]
 fn inseparable_items_are_refused() {
+    let mut random = SplitMix(8);
+    let hashes = std::iter::repeat_with(|| random.next());
+    let lot: Vec<u64> = hashes.filter(|hash| mixed(*hash) >> 50 == 0x1234).take(60_000).collect();
     for &rate in rounds(&[0.0015][..], &[0.0015, 0.000_03, 2e-8]) {
         let filter = builder(1).false_positive_rate(rate).build().expect("a small filter");
-        let mut random = SplitMix(8);
         for _ in 0..6 {
-            let lot = (0..60_000).map(|_| unmixed(0x1234_5678_9A00_0000 | random.next() >> 40));
             let mut refused = 0;
-            let mut lot: Vec<u64> = lot.collect();
+            let mut lot = lot.clone();
             lot.retain(|&hash| {
                 let fits = refused < 100 && filter.insert(&Prehashed(hash)).is_ok();
                 refused += usize::from(!fits);

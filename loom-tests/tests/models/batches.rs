@@ -162,7 +162,7 @@ fn each_item_of_racing_batches_has_one_winner() {
         add_all(toy, &Batch { hashes, ..batch.clone() });
     };
     for other in [single, backwards] {
-        Model::new("racing batches", 450).shards(2).preemptions(3).in_short(2, 175).run(
+        Model::new("racing batches", 340).shards(2).preemptions(3).in_short(2, 130).run(
             |toy| Batch::of(toy, three(toy)),
             &[add_all, other],
             |toy, batch| {

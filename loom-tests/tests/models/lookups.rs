@@ -75,6 +75,7 @@ twins! { an_item_that_moves_to_another_stripe_is_found:
         an_odd_version_is_not_noticed,
         words_are_loaded_relaxed,
         the_first_version_is_read_relaxed,
+        a_version_is_read_after_the_words,
         words_are_stored_relaxed,
         the_version_ends_relaxed,
         versions_stay_as_they_are,

@@ -1,7 +1,5 @@
 //! A window between requesting memory and using it, so that many requests are in flight at once.
 
-use arrayvec::ArrayVec;
-
 /// The number of items whose memory is in flight at once. With half as many, the memory is partly
 /// idle. Twice as many gain nothing more, and small batches get slower.
 const AHEAD: usize = 32;
@@ -12,12 +10,12 @@ const AHEAD: usize = 32;
 /// time the item is visited.
 #[inline]
 pub fn for_each_ahead<T>(mut items: impl Iterator<Item = T>, mut visit: impl FnMut(T)) {
-    let mut window: ArrayVec<T, AHEAD> = items.by_ref().take(AHEAD).collect();
+    let mut window = [const { None }; AHEAD];
+    window.iter_mut().zip(items.by_ref()).for_each(|(slot, item)| *slot = Some(item));
+    // There is one call of `visit`, so that it is inlined, and an item goes through memory once.
     let mut oldest = 0;
-    for item in items {
-        visit(std::mem::replace(&mut window[oldest], item));
+    while let Some(item) = std::mem::replace(&mut window[oldest], items.next()) {
+        visit(item);
         oldest = (oldest + 1) % AHEAD;
     }
-    window.rotate_left(oldest);
-    window.into_iter().for_each(visit);
 }

@@ -11,6 +11,7 @@ mod extend;
 #[cfg(feature = "rayon")]
 mod parallel;
 
+use crate::backend::Backend;
 use crate::error::Full;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::filter::batch::bulk::{ROUND, batch, in_order, write};
@@ -196,8 +197,10 @@ impl<S: BuildHasher> ConcurrentCuckooFilter<S> {
     }
 
     pub(crate) fn look_up<K: Key>(&self, items: &[K], found: &mut [bool]) {
-        self.hashed(items, found, |hashes, found| {
-            batch!(self.backend(), in_order, Contains, hashes, found);
+        self.hashed(items, found, |hashes, found| match self.backend() {
+            Backend::Fixed(fixed) => fixed.have(hashes, found),
+            Backend::FixedWide(fixed) => fixed.have(hashes, found),
+            backend => batch!(backend, in_order, Contains, hashes, found),
         });
     }
 

@@ -22,7 +22,7 @@
 //! | 2 | 16 | the kind of filter: 0 for a fixed filter, 1 for a growing one |
 //! | 3 | 24 | `bits`, the size of a fingerprint: 8, 9, 10, 12, 16, 21 or 32 in narrow buckets; 18, 20, 24 or 32 in wide ones |
 //! | 4 | 32 | `buckets`, the number of buckets in a shard: 2 to 131,072, and a multiple of 512 if there is more than one shard. 8,192 in a growing filter |
-//! | 5 | 40 | `near`, the number of buckets in a near block: a power of two from 2 to 512 that divides `buckets`. 0 in a growing filter |
+//! | 5 | 40 | `near`, the number of buckets in a near block, which divides `buckets`: 2 if there are less than 4,096 of them, otherwise the highest power of two that is no more than 512 and `buckets / 32`. 0 in a growing filter |
 //! | 6 | 48 | `roots`, the number of shards that the filter began with, 1 to 2^31. In a fixed filter these are all its shards |
 //! | 7 | 56 | the capacity that the filter was built for |
 //! | 8 | 64 | the limit of its size in bytes, 2^64 - 1 for no limit. 0 in a fixed filter |
@@ -148,12 +148,10 @@
 //! mixed:
 //!
 //! ```text
-//! h ^= h >> 27
-//! h ×= 0x3C79AC492BA7B653
-//! h ^= h >> 33
-//! h ×= 0x1C69B3F74AC4AE35
-//! h ^= h >> 27
+//! h = fold(fold(h))
 //! ```
+//!
+//! where `fold(x)` is the part of `scale(x, M)` XOR its rest, and `M` is `0xAEF17502108EF2D9`.
 //!
 //! What follows depends on the kind of filter. In a fixed filter:
 //!
@@ -163,11 +161,16 @@
 //!   `scale(h << 32, 2^bits - 2^stamp_bits)`. It has a stamp of zeros, and the fingerprint above it. In a wide
 //!   bucket, the head is 1 + the part of `scale(h << 32, 2^half - 1)`, and the tail the highest
 //!   `half - stamp_bits` bits of the rest of that product.
-//! * Let `s` be `0x9E3779B97F4A7C15` × `lane`, or × the head in a wide bucket. The item is *far* if `near` is 2, or if
-//!   a bucket has two lanes, or if bits 20 and 21 of `s` are both zero.
-//! * The second bucket of a far item is `t` - first, plus `buckets` if that is negative, where `t`
-//!   is the part of `scale(s, buckets)` with its lowest bit set. The second bucket of any other
-//!   item is first XOR `n`, where `n` is `(s >> 40) & (near - 1)` with its lowest bit set.
+//! * Let `s` be `M` × `lane`, or × the head in a wide bucket. The item is *far* if `near` is 2, or if a bucket has two
+//!   lanes, or if the two highest bits of `s` are both zero.
+//! * Let `d` be `(s >> 40) & (k - 1)` with its lowest bit set, where `k` is `near`, or for a far item the lowest power of
+//!   two that is no less than `buckets`. The second bucket is first XOR `d`, unless there is no such bucket. Then let `u`
+//!   be the value of the highest bit in `d`, and `end` the lowest multiple of `2u` above first:
+//!   * If `buckets` > `end - u`, let `hole` be `end - buckets`, and `t` the part of `scale(M × d >> 32 << 32, hole)` with
+//!     its lowest bit set. The second bucket is (`buckets` + `j`) XOR `d`, where `j` is `t` - ((first XOR `d`) -
+//!     `buckets`), plus `hole` if that is negative.
+//!   * Otherwise `u` is subtracted from `d`, and the second bucket is first XOR `d`, unless there is no such bucket, and so
+//!     on.
 //! * The filter contains the item if either bucket has its fingerprint, whatever the stamp.
 //!
 //! In a growing filter:
@@ -176,23 +179,22 @@
 //!   sum of `f` and the part of `scale(p, 0x5555555555555555)`, where `p` is the part of `scale(f, NOT f)`.
 //! * The root's blocks divide the values of `r` among them in ascending order, and a block of depth `d` has 2^(64 - d)
 //!   values. The item belongs to the block that has its `r`: the highest `depth` bits of `r` lead to it.
-//! * Let `o` be `h` × `0xD6E8FEB86659FD93`. The first bucket is the highest 13 bits of `o`.
+//! * Let `o` be `h` × `M`. The first bucket is the highest 13 bits of `o`.
 //! * In a narrow bucket, the anchor is the bits of `o` that follow those 13. In a wide bucket, it is 1 + the part of
 //!   `scale(o << 13, 2^half - 1)`. The lower `suffix` bits of the fingerprint are the highest `suffix` bits of
 //!   `r << depth`, with the lowest of them replaced by 1.
-//! * Let `s` be `0x9E3779B97F4A7C15` × the anchor `<< (suffix + stamp_bits)`, or × the head in a wide bucket. The item
-//!   is *far* if bits 58 and 59 of `s` are both zero, or if a bucket has two lanes.
+//! * Let `s` be `M` × the anchor `<< (suffix + stamp_bits)`, or × the head in a wide bucket. The item is *far* if the two
+//!   highest bits of `s` are both zero, or if a bucket has two lanes.
 //! * The second bucket is first XOR `n`, where `n` is the lowest 13 bits of `s >> 40` if the item
 //!   is far, and the lowest 9 bits otherwise, with its lowest bit set in either case.
 //! * A lane stands for the item if it is not empty, and if its fingerprint agrees with that of the item in all bits
 //!   above the lowest 1 of its lower `suffix` bits. The filter contains the item if either bucket has such a lane.
 //!
-//! For example, the bytes `https://a.example/` have the hash `825669AB53A360EC` with the seed 7,
-//! which is mixed to `18404E52057BC722`. In a fixed filter of 16 bits, 3 shards, 4,096 buckets and
-//! a near block of 128, they are in shard 0, in bucket `48C` or `6F7` (the item is far), as
-//! `057C`. In a growing filter of 16 bits that began with 3 shards, each of which was split into
-//! four, they are in root 0, in the second of its four blocks, in bucket `CC` or `141` (the item is
-//! not far), as `4369`.
+//! For example, the bytes `https://a.example/` have the hash `825669AB53A360EC` with the seed 7, which is mixed to
+//! `7F70D413DE41514B`. In a fixed filter of 16 bits, 3 shards and 4,096 buckets, they are in shard 1, in bucket `7E5` or
+//! `79A` (the item is not far), as `DE41`. In a growing filter of 16 bits that began with 3 shards, each of which was split
+//! into four, they are in root 1, in the third of its four blocks, in bucket `1509` or `1434` (the item is not far), as
+//! `9A4F`.
 //!
 //! # The hasher
 //!
@@ -341,7 +343,7 @@ impl End {
 mod tests {
 
     use crate::layout::bucket::Lanes;
-    use crate::layout::geometry::{Geometry, Mixed, Numbers, Place};
+    use crate::layout::geometry::{Geometry, Mixed, Place};
     use crate::layout::shrinking::Shrinking;
     use crate::layout::stagger::Stagger;
     use crate::stable_hash::StableHash;
@@ -351,15 +353,14 @@ mod tests {
         let hash = StableHash::with_seed(7).hash_bytes(b"https://a.example/");
         let mixed = Mixed::of(hash);
         let lanes = Lanes::of_bits(16);
-        let numbers = Numbers { lanes, shards: 3, buckets: 4_096, near_block: 128 };
-        let fixed = Geometry::restore(numbers).expect("a geometry");
+        let fixed = Geometry::restore(lanes, 3, 4_096).expect("a geometry");
         let numbers_of = |place: Place| [place.first.0, place.second.0, place.fp.head()];
         let (shard, place) = fixed.locate(hash);
-        assert_eq!((hash, mixed.0), (0x8256_69AB_53A3_60EC, 0x1840_4E52_057B_C722));
-        assert_eq!((shard, numbers_of(place)), (0, [0x48C, 0x6F7, 0x57C]));
+        assert_eq!((hash, mixed.0), (0x8256_69AB_53A3_60EC, 0x7F70_D413_DE41_514B));
+        assert_eq!((shard, numbers_of(place)), (1, [0x7E5, 0x79A, 0xDE41]));
         let (root, fraction) = mixed.scaled(3);
         let position = Stagger::FULL.position(fraction);
         let place = Shrinking::<false>::new(lanes, 1.0).place(mixed, position, 2);
-        assert_eq!((root, position >> 62, numbers_of(place)), (0, 0b01, [0xCC, 0x141, 0x4369]));
+        assert_eq!((root, position >> 62, numbers_of(place)), (1, 0b10, [0x1509, 0x1434, 0x9A4F]));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::backend::exchange::Plan;
 use crate::hasher_probes;
-use crate::layout::geometry::{Geometry, MAX_SHARDS, Numbers, SHARD_BUCKETS};
+use crate::layout::geometry::{Geometry, MAX_SHARDS, SHARD_BUCKETS, near_block};
 use crate::layout::shrinking::GROWING_BUCKETS;
 use crate::layout::sizing::{GrowthPlan, lanes_of};
 use crate::layout::stagger::Stagger;
@@ -78,7 +78,7 @@ pub(crate) fn header<S: PersistentHasher>(
     hasher: &S,
     (start, provenance): (u64, Provenance),
 ) -> Words<HEADER_WORDS> {
-    let Numbers { lanes, shards, buckets, near_block } = plan.geometry().numbers();
+    let (geometry, lanes) = (plan.geometry(), plan.geometry().lanes());
     let growth = match plan {
         Plan::Fixed(_) => [0; 3],
         Plan::Growing(GrowthPlan { max_bytes, expected_growth, rate, .. }) => {
@@ -94,9 +94,9 @@ pub(crate) fn header<S: PersistentHasher>(
     words[1] = VERSION;
     words[2] = plan.grows().into();
     words[3] = lanes.fingerprint_bits().into();
-    words[4] = buckets.into();
-    words[5] = if plan.grows() { 0 } else { near_block.into() };
-    words[6] = shards as u64;
+    words[4] = geometry.buckets().into();
+    words[5] = if plan.grows() { 0 } else { near_block(geometry.buckets()).into() };
+    words[6] = geometry.shards() as u64;
     words[7] = capacity as u64;
     words[8..11].copy_from_slice(&growth);
     words[11] = seed as u64;
@@ -207,8 +207,8 @@ fn plan_of(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<Plan, Reason
         if grows { buckets == u64::from(GROWING_BUCKETS) } else { (2..=most).contains(&buckets) }
     };
     let buckets = field(words, 4, "the number of buckets in a shard", fits)? as u32;
-    let in_them = |block| if grows { block == 0 } else { block <= u64::from(buckets) };
-    let near_block = field(words, 5, "the size of a near block", in_them)? as u32;
+    let near = if grows { 0 } else { u64::from(near_block(buckets)) };
+    field(words, 5, "the size of a near block", |block| block == near)?;
     let in_reach = |shards| (1..=MAX_SHARDS.into()).contains(&shards);
     let shards = field(words, 6, "the number of shards", in_reach)?;
     check_fits(&Geometry::new(lanes, 1, buckets), shards)?;
@@ -219,7 +219,7 @@ fn plan_of(words: &Words<HEADER_WORDS>, own_bytes: usize) -> Result<Plan, Reason
     for word in 8..11 {
         field(words, word, "a field that only growing filters have", |value| value == 0)?;
     }
-    let geometry = Geometry::restore(Numbers { lanes, shards, buckets, near_block });
+    let geometry = Geometry::restore(lanes, shards, buckets);
     geometry.map(Plan::Fixed).ok_or(Reason::damaged(32, "no filter has this combination of sizes"))
 }
 

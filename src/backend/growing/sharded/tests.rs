@@ -1,7 +1,7 @@
 use super::*;
 use crate::backend::shards::{Shards, act};
 use crate::layout::SMALL;
-use crate::layout::geometry::Bucket;
+use crate::layout::geometry::{Bucket, MULTIPLIER};
 use crate::layout::sizing::growth_plan;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -13,9 +13,8 @@ fn an_insert_is_refused_without_the_locks_of_its_shard() {
     let filter = Sharded::<false>::of(plan);
     let insert = |hash| act(&filter, hash, Shards::insert);
     // Buckets are derived from a hash times an odd number. These products differ only in their last bits.
-    let inverse = (0..6).fold(1u64, |x, _| {
-        x.wrapping_mul(2u64.wrapping_sub(0xD6E8_FEB8_6659_FD93u64.wrapping_mul(x)))
-    });
+    let inverse =
+        (0..6).fold(1u64, |x, _| x.wrapping_mul(2u64.wrapping_sub(MULTIPLIER.wrapping_mul(x))));
     let chosen =
         (0..u64::MAX).map(|n| Mixed((0x1234_5600_0000_0000 | n << 8).wrapping_mul(inverse)));
     let is_crowded =

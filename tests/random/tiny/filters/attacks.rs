@@ -53,29 +53,27 @@ fn the_growth_for_hot_items_is_bounded_by_their_copies() {
     }
 }
 
-/// Returns the inverse of an odd number modulo 2^64.
-fn inverse(odd: u64) -> u64 {
-    (0..6).fold(odd, |x, _| x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x))))
+const M: u64 = 0xAEF1_7502_108E_F2D9;
+
+/// Mixes a hash like `Mixed::of` in `src/layout/geometry.rs`.
+fn mixed(hash: u64) -> u64 {
+    let fold = |x| {
+        let product = u128::from(x) * u128::from(M);
+        product as u64 ^ (product >> 64) as u64
+    };
+    fold(fold(hash))
 }
 
-/// Returns the hash that `Mixed::of` in `src/layout/geometry.rs` maps to `mixed`.
-fn unmixed(mixed: u64) -> u64 {
-    let x = mixed ^ (mixed >> 27) ^ (mixed >> 54);
-    let x = x.wrapping_mul(inverse(0x1C69_B3F7_4AC4_AE35));
-    let x = (x ^ (x >> 33)).wrapping_mul(inverse(0x3C79_AC49_2BA7_B653));
-    x ^ (x >> 27) ^ (x >> 54)
-}
-
-/// Returns an item whose first 40 bits are always the same, so that 40 splits do not separate it
+/// Returns an item whose first 14 bits are always the same, so that 14 splits do not separate it
 /// from the others.
 fn inseparable(random: &mut SplitMix) -> u64 {
-    unmixed(0x1234_5678_9A00_0000 | random.next() >> 40)
+    std::iter::repeat_with(|| random.next()).find(|hash| mixed(*hash) >> 50 == 0x1234).expect("one")
 }
 
 /// Returns an item with the same two buckets as all others, whichever shard it is in.
 fn of_two_buckets(random: &mut SplitMix) -> u64 {
-    let other = 0x1234_5600_0000_0000 | random.next() >> 24;
-    unmixed(other.wrapping_mul(inverse(0xD6E8_FEB8_6659_FD93)))
+    let is_one = |hash: &u64| mixed(*hash).wrapping_mul(M) >> 50 == 0x1234;
+    std::iter::repeat_with(|| random.next()).find(is_one).expect("one")
 }
 
 /// Inserts 3,000 of these items, and returns those that were not refused.

@@ -62,29 +62,38 @@ fn throughput<'a>(
     let names: Vec<&str> = unique(rows.iter().map(|row| &*row.peer));
     let mut charts = Vec::new();
     for (workload, title) in CHARTS {
-        let of = |name: &str| {
+        let curve = |name: &str, workload: &str, style: Style| {
             let shown = rows.iter().filter(|row| row.workload == workload && row.peer == name);
             let point = |row: &&Row| Point {
                 x: at(row) as f64,
                 y: row.median,
                 hollow: is_heavy(&rows, row),
             };
-            Curve { points: shown.map(point).collect(), ..Curve::new(style(name), []) }
+            Curve { points: shown.map(point).collect(), ..Curve::new(style, []) }
         };
-        // The last curve is on top: koel's.
-        let curves: Vec<Curve> = names.iter().rev().map(|name| of(name)).collect();
+        // The last curves are on top: koel's.
+        let one_by_one = names.iter().rev().map(|name| curve(name, workload, style(name)));
+        let batches = curve(KOEL, &format!("bulk {workload}"), in_batches());
+        let curves: Vec<Curve> = one_by_one.chain([batches]).collect();
         if curves.iter().any(|curve| !curve.points.is_empty()) {
-            let y = Axis { label: "million operations / s".into(), ..Axis::default() };
+            let label = "million operations / s".into();
+            let y = Axis { label, log: true, ..Axis::default() };
             charts.push(Chart { title: title.into(), x: x.clone(), y, curves });
         }
     }
     let in_rows =
         |charts: &[Chart]| koel_plot::Row::Charts(Charts { height: 215, charts: charts.to_vec() });
+    let batches = rows.iter().any(|row| row.peer == KOEL && row.workload.starts_with("bulk"));
+    let batches = batches.then(|| Entry {
+        name: format!("{KOEL}, in batches"),
+        style: in_batches(),
+        hollow: false,
+    });
     let plot = Plot {
         title,
         width: 1200,
         rows: charts.chunks(3).map(in_rows).collect(),
-        legend: names.iter().map(|name| with_memory(name, &rows)).collect(),
+        legend: names.iter().map(|name| with_memory(name, &rows)).chain(batches).collect(),
         notes: vec![
             "Bits are per item. A hollow mark: this table takes more than 1.3 times the memory of \
              koel's."
@@ -93,6 +102,11 @@ fn throughput<'a>(
         ..Plot::default()
     };
     (!charts.is_empty()).then(|| plot.svg())
+}
+
+/// The style of koel's batches.
+fn in_batches() -> Style {
+    Style { dashed: true, width: 2.2, ..style(KOEL) }
 }
 
 /// Returns a peer and its memory, for the legend.

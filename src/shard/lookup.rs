@@ -122,6 +122,9 @@ impl<L: Lease> Shard<'_, L> {
     /// Whether any lane of two buckets matches the item, given their first words.
     #[inline(always)]
     pub fn matches(self, place: Place, first: u64, second: u64) -> bool {
+        if L::IS_PERMANENT && !L::WIDE {
+            return self.lanes().either_holds([first, second], place.fp);
+        }
         self.heads_match(first, second, place.fp)
             && (!L::WIDE || self.tails_agree(place, first, second))
     }

@@ -125,7 +125,8 @@
 //!
 //! A lookup reads the version of its second bucket's stripe, then its two buckets. A fingerprint that
 //! is found is proof enough. A miss counts only if the version was even and is unchanged: then the
-//! item was not being moved, since a move changes the versions of both its stripes. (A wide bucket of a
+//! item was not being moved, since a move changes the versions of both its stripes. (In narrow buckets, it looks at both
+//! of them before, without a version, and is done if it finds the item. A wide bucket of a
 //! filter that forgets asks for both versions: [`sweep`](mod@sweep).)
 //! [`kick`](mod@kick) explains why that is right while an item is on its way from one bucket to the
 //! other.

@@ -42,6 +42,8 @@ impl Repair {
         header[0] = u64::from_le_bytes(*b"\x89koel\r\n\x1a");
         header[1] = 3;
         header[2] &= 1;
+        // The near block of so few buckets as fit into an input.
+        header[5] = if header[2] == 0 { 2 } else { 0 };
         header[12] = 0;
         let pieces: [&[u8]; 7] = [
             b"koel",

@@ -105,33 +105,35 @@ impl Geometry {
 
     /// Returns the geometry with these numbers, or `None` if they contradict each other or are out of range.
     pub fn restore(lanes: Lanes, shards: usize, buckets: u32) -> Option<Self> {
-        let near_block = near_block(buckets);
         let is_right = (2..=SHARD_BUCKETS).contains(&buckets)
-            && buckets.is_multiple_of(near_block)
+            && buckets.is_multiple_of(near_block(buckets))
             && (1..=MAX_SHARDS as usize).contains(&shards)
             // Stripes tile the whole table only if they tile each shard.
             && (shards == 1 || buckets.is_multiple_of(STRIPE_BUCKETS));
-        let far = buckets.next_power_of_two();
+        is_right.then(|| Self::of(lanes, shards as u32, buckets))
+    }
+
+    fn of(lanes: Lanes, shards: u32, buckets: u32) -> Self {
+        let (far, near_block) = (buckets.next_power_of_two(), near_block(buckets));
         let near = if near_block > 2 && lanes.slots() > 2 { near_block } else { far };
         let stamps_in_heads = lanes.unit_of_heads() - 1;
-        is_right.then(|| Geometry {
+        Geometry {
             lanes,
-            shards: shards as u32,
+            shards,
             heads: lanes.heads() & !u64::from(stamps_in_heads),
             buckets,
-            total: shards as u64 * u64::from(buckets),
+            total: u64::from(shards) * u64::from(buckets),
             is_aligned: shards == 1 || buckets == far,
             within: [far, near, near, near].map(|buckets| buckets - 1),
             stamp: lanes.most_stamps() as u32,
             to_tail: (u32::BITS - lanes.bits()) as u8,
             in_a_tail: !(lanes.most_stamps() as u32),
-        })
+        }
     }
 
-    /// Returns the same geometry with another number of shards.
+    /// Returns the same geometry with another number of shards, which is not checked.
     pub fn with_shards(&self, shards: usize) -> Self {
-        let shards = shards.clamp(1, MAX_SHARDS as usize);
-        Self::restore(self.lanes, shards, self.buckets).unwrap_or_else(|| self.clone())
+        Self::of(self.lanes, shards.min(MAX_SHARDS as usize) as u32, self.buckets)
     }
 
     #[inline]

@@ -27,8 +27,11 @@
 //! L3  read the other word
 //! L4  x found? Then the answer is yes: one word that held x is proof enough.
 //! L5  read that version again. Even at L1 and unchanged? Then the answer is no. Otherwise start
-//!     over at L1, and after 17 attempts look under the locks.
+//!     over at L1, and after 17 or 18 attempts look under the locks.
 //! ```
+//!
+//! (In a fixed filter with narrow buckets, L2 to L4 come once before L1, too: most lookups of an item that is there read no
+//! version. A miss then goes on at L1, and if both words are still the same, it need not search them again.)
 //!
 //! The order of M2 and M3 keeps `x` in at least one of the two words at every moment. To miss it, the lookup
 //! has to read `D` before M2 and `S` after M3: its reads straddle M2 and M3. Then it read the version at L1
@@ -81,7 +84,7 @@
 //! tail of another. Four rules keep its answer right:
 //!
 //! 1. A writer stores the second word before the first.
-//! 2. A lookup loads the first word before the second, and the second only if the head is there.
+//! 2. A lookup loads the first word before the second.
 //! 3. Every operation that takes an item out of a lane is a move: a removal and a clear make the versions
 //!    odd, erase, and make them even, as M1 to M4 do. So does a kick, which replaces one item by the next.
 //! 4. A hit is valid only if the version holds, as a miss is.

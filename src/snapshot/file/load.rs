@@ -70,6 +70,9 @@ pub fn load<S: PersistentHasher>(file: File, own_bytes: usize) -> Result<ReadFil
 
     let count =
         usize::try_from(end.blocks).map_err(|_| Reason::OutOfMemory { bytes: usize::MAX })?;
+    if !plan.grows() && count != roots {
+        return Err(Reason::damaged(at + 8, "a fixed filter has a block for each of its shards"));
+    }
     let table = table_of(plan, count)?;
     let mut blocks = in_turns(file, length, count, &reader, |number, words| {
         let block = reader.read(number as u64, words)?;

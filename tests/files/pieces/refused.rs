@@ -2,7 +2,7 @@
 //! refused, and the loader goes on as if they had never come.
 
 use crate::common::{LAYOUTS, SplitMix, rounds};
-use crate::file::{END_WORDS, FilterFile, HEADER_WORDS, end, word};
+use crate::file::{END_WORDS, FilterFile, HEADER_WORDS, end, seal, word};
 use crate::pieces::{Filter, HASH, bytes_of, growing, pieces_of};
 use koel::SnapshotErrorKind::{
     self, Damaged, Incomplete, NotASnapshot, OtherFilter, OutOfMemory, OutOfOrder, Outgrown,
@@ -101,6 +101,25 @@ fn order(filter: &Filter) {
         assert_eq!(error.kind(), Incomplete);
         assert!(error.to_string().contains(&format!("cursor {next} ")), "{error}");
     }
+}
+
+/// As a file, a piece that claims a shard more than its filter has.
+#[test]
+fn a_forged_piece_of_too_many_shards_is_no_file() {
+    let filter = ConcurrentCuckooFilter::builder().capacity(10).hasher(HASH).build();
+    let filter = filter.expect("a small filter");
+    (0..10u64).for_each(|item| filter.insert(&item).expect("room"));
+    let mut piece = FilterFile::cut(pieces_of(&filter, 0)[0].as_bytes());
+    let place = piece.end[end::PLACE];
+    piece.blocks.push(piece.blocks[0].clone());
+    let mut forged = piece.sealed();
+    forged.end[end::PLACE] = place;
+    seal(&mut forged.end);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("forged");
+    std::fs::write(&path, forged.bytes()).expect("a file");
+    let error = Filter::load(&path).map(drop).expect_err("no filter has this");
+    assert_eq!(error.kind(), Damaged, "{error}");
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn one_pass(work: &mut Work<'_>, keys: u64, lookups: Option<u64>, new: impl Fn()
             black_box(absent.filter(|key| filter.contains(&Prehashed(*key))).count());
         });
     }
-    // As `koel bench` has it: nine lookups, half of them hits, to one insert.
+    // Nine lookups, half of them hits, to one insert.
     let kept = keys / 8 * 7;
     (kept..keys).for_each(|key| _ = filter.remove(&Prehashed(key)));
     work.note("mix 9 : 1", 10 * (keys - kept), &filter, |thread| {

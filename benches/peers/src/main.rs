@@ -8,8 +8,7 @@
 //! `peers` → `workloads` → `plan`, `winners` and `crawl`, and `growth`, then `driver` → `csv` →
 //! `report` and `plot`.
 //!
-//! What times threads and draws curves is shared with the command's `koel bench`, and what knows the machine with
-//! `koel-cores`.
+//! What draws curves is in `koel-plot`, and what knows the machine is shared with `koel-cores`.
 
 mod arguments;
 mod csv;

@@ -54,13 +54,13 @@ pub struct Ran {
     pub stderr: String,
 }
 
-/// Whether SIGINT is ignored here, as it is under `nohup` and in the background of a script. A program that is started
-/// ignores it then, too.
-fn inherits_an_ignored_sigint() -> bool {
+/// Whether SIGHUP, SIGINT or SIGTERM is ignored here, as under `nohup` and in the background of a script. A program that is
+/// started ignores it then, too.
+fn inherits_ignored_signals() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    ignored.is_some_and(|mask| mask >> 1 & 1 == 1)
+    ignored.is_some_and(|mask| mask & (1 << 0 | 1 << 1 | 1 << 14) != 0)
 }
 
 impl Place {
@@ -92,9 +92,9 @@ impl Place {
 
     pub fn command(&self, arguments: &[&str]) -> Command {
         let koel = env!("CARGO_BIN_EXE_koel");
-        let mut command = Command::new(if inherits_an_ignored_sigint() { "env" } else { koel });
-        if inherits_an_ignored_sigint() {
-            command.args(["--default-signal=INT", koel]);
+        let mut command = Command::new(if inherits_ignored_signals() { "env" } else { koel });
+        if inherits_ignored_signals() {
+            command.args(["--default-signal=HUP,INT,TERM", koel]);
         }
         command.args(arguments).current_dir(self.0.path());
         command

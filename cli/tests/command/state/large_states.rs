@@ -24,7 +24,9 @@ fn few_lines_and_many_have_the_same_answers() {
     assert_eq!(place.koel_on("query large.koel", &numbered(1_000_000..1_000_001)).code, Some(1));
     assert!(place.koel_on("query large.koel", &before).stdout == before);
     let mixed = [new, before.clone()].concat();
-    assert!(place.koel_on("query large.koel", &mixed).stdout == before);
+    // One of the new lines may be taken for a seen one.
+    let seen = place.koel_on("query large.koel", &mixed).stdout;
+    assert!(seen.ends_with(&before) && seen.len() < before.len() + 5 * b"1000000\n".len());
 }
 
 #[test]

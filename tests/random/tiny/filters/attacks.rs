@@ -64,10 +64,11 @@ fn mixed(hash: u64) -> u64 {
     fold(fold(hash))
 }
 
-/// Returns an item whose first 14 bits are always the same, so that 14 splits do not separate it
-/// from the others.
-fn inseparable(random: &mut SplitMix) -> u64 {
-    std::iter::repeat_with(|| random.next()).find(|hash| mixed(*hash) >> 50 == 0x1234).expect("one")
+/// Returns 300 items whose first 20 bits are the same, so that 20 splits do not separate them.
+fn inseparable() -> Vec<u64> {
+    let mut random = SplitMix(1);
+    let hashes = std::iter::repeat_with(|| random.next());
+    hashes.filter(|hash| mixed(*hash) >> 44 == 0x1_2345).take(300).collect()
 }
 
 /// Returns an item with the same two buckets as all others, whichever shard it is in.
@@ -76,10 +77,8 @@ fn of_two_buckets(random: &mut SplitMix) -> u64 {
     std::iter::repeat_with(|| random.next()).find(is_one).expect("one")
 }
 
-/// Inserts 3,000 of these items, and returns those that were not refused.
-fn attack(filter: &Filter, item: fn(&mut SplitMix) -> u64) -> Vec<u64> {
-    let mut random = SplitMix(1);
-    let tried: Vec<u64> = (0..3_000).map(|_| item(&mut random)).collect();
+/// Inserts these items, and returns those that were not refused.
+fn attack(filter: &Filter, tried: &[u64]) -> Vec<u64> {
     let inserted = tried.iter().copied().filter(|&hash| filter.insert(&Prehashed(hash)).is_ok());
     let inserted: Vec<u64> = inserted.collect();
     assert_eq!(filter.len(), inserted.len());
@@ -89,9 +88,11 @@ fn attack(filter: &Filter, item: fn(&mut SplitMix) -> u64) -> Vec<u64> {
 
 #[test]
 fn items_that_share_both_buckets_take_a_bounded_multiple_of_the_memory() {
+    let mut random = SplitMix(1);
+    let crowd: Vec<u64> = (0..3_000).map(|_| of_two_buckets(&mut random)).collect();
     for &layout in layouts() {
         let filter = layout.filter();
-        let inserted = attack(&filter, of_two_buckets);
+        let inserted = attack(&filter, &crowd);
         // An eighth of the slots was taken before the last split, unless there were few shards.
         let stats = filter.stats();
         let few = 17 * stats.slots / stats.shards;
@@ -114,12 +115,13 @@ fn items_that_share_both_buckets_take_a_bounded_multiple_of_the_memory() {
 
 #[test]
 fn inseparable_items_are_refused_in_the_end() {
+    let crowd = inseparable();
     for &layout in layouts() {
         let filter = layout.filter();
         // New items have whole windows again after the old ones are removed.
         for _ in 0..6 {
-            let inserted = attack(&filter, inseparable);
-            assert!(inserted.len() < 3_000, "{}", filter.stats());
+            let inserted = attack(&filter, &crowd);
+            assert!(inserted.len() < crowd.len(), "{}", filter.stats());
             assert!(filter.stats().shards < 64, "{layout:?}: {}", filter.stats());
             assert!(inserted.iter().all(|&hash| filter.remove(&Prehashed(hash))), "{layout:?}");
             assert!(filter.is_empty(), "{layout:?}");

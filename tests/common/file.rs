@@ -499,9 +499,15 @@ impl FilterFile {
             _ => head << self.lane_bits() | rest >> (64 - self.lane_bits()) & !stamps,
         };
         let s = head.wrapping_mul(M);
-        let is_far = self.near() == 2 || self.slots() == 2 || s >> 62 == 0;
-        let k = if is_far { self.buckets().next_power_of_two() } else { self.near() };
-        let second = second_of(first, s >> 40 & (k - 1) | 1, self.buckets());
+        let second = if self.near() == 2 || self.slots() == 2 {
+            let t = (scale(s, self.buckets()).0 | 1).cast_signed();
+            (t - first.cast_signed()).rem_euclid(self.buckets().cast_signed()).cast_unsigned()
+        } else {
+            let is_far = s >> 62 == 0;
+            let k = if is_far { self.buckets().next_power_of_two() } else { self.near() };
+            let highest = if is_far && k > self.buckets() { k / 2 } else { 0 };
+            second_of(first, s >> 40 & (k - 1) | highest | 1, self.buckets())
+        };
         self.count_in(shard as usize, [first, second], |lane| {
             lane & !stamps == fingerprint && lane != 0
         })
@@ -562,7 +568,7 @@ fn scale(x: u64, n: u64) -> (u64, u64) {
     ((product >> 64) as u64, product as u64)
 }
 
-const M: u64 = 0xAEF1_7502_108E_F2D9;
+const M: u64 = 0xA750_FAA4_14DC_2D91;
 
 pub fn mix(h: u64) -> u64 {
     let fold = |x| {
@@ -573,17 +579,12 @@ pub fn mix(h: u64) -> u64 {
 }
 
 /// Returns the other bucket of an item in a fixed filter.
-fn second_of(first: u64, mut d: u64, buckets: u64) -> u64 {
-    while first ^ d >= buckets {
-        let u = 1 << d.ilog2();
-        let end = (first / (2 * u) + 1) * 2 * u;
-        if buckets > end - u {
-            let hole = end - buckets;
-            let t = scale(M.wrapping_mul(d) >> 32 << 32, hole).0 | 1;
-            let j = t.cast_signed() - ((first ^ d) - buckets).cast_signed();
-            return (buckets + j.rem_euclid(hole.cast_signed()).cast_unsigned()) ^ d;
-        }
-        d -= u;
+fn second_of(first: u64, d: u64, buckets: u64) -> u64 {
+    if first ^ d < buckets {
+        return first ^ d;
     }
-    first ^ d
+    let hole = buckets.next_power_of_two() - buckets;
+    let t = scale(M.wrapping_mul(d) >> 32 << 32, hole).0 | 1;
+    let j = t.cast_signed() - ((first ^ d) - buckets).cast_signed();
+    (buckets + j.rem_euclid(hole.cast_signed()).cast_unsigned()) ^ d
 }

@@ -90,7 +90,7 @@ impl Operation for Kick {
 fn a_reader_finds_what_a_batch_moves() {
     Model::new("batch and reader", 70).shards(2).run::<(Vec<u64>, Path, Place)>(
         |toy| {
-            let (hash, newcomer) = hash_in(toy.table().geometry(), 0, 0);
+            let (hash, newcomer) = hash_in(toy.table().geometry(), 0, 1);
             let (other, _) = hash_in(toy.table().geometry(), 1, 0);
             let from = newcomer.first.0;
             let x = toy.item(from ^ 3, from, 0);
@@ -162,7 +162,7 @@ fn each_item_of_racing_batches_has_one_winner() {
         add_all(toy, &Batch { hashes, ..batch.clone() });
     };
     for other in [single, backwards] {
-        Model::new("racing batches", 340).shards(2).preemptions(3).in_short(2, 130).run(
+        Model::new("racing batches", 450).shards(2).preemptions(3).in_short(2, 175).run(
             |toy| Batch::of(toy, three(toy)),
             &[add_all, other],
             |toy, batch| {

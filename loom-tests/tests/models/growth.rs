@@ -394,9 +394,10 @@ twins! { a_path_of_before_a_split_is_not_walked:
 
 #[test]
 fn nothing_escapes_a_clear_by_a_split() {
-    Model::new("split and clear", 22).blocking().preemptions(3).run_in::<Grove, [Mixed; 2]>(
+    Model::new("split and clear", 30).blocking().preemptions(3).run_in::<Grove, [Mixed; 2]>(
         |grove: &Grove| {
-            let (lower, upper) = (item(0, 1), item(1, 1));
+            // Of the first dozen items, the one with the most interleavings.
+            let (lower, upper) = (item(0, 1), items(1, 1).nth(11).unwrap());
             grove.put(lower);
             grove.put(upper);
             [lower, upper]

@@ -360,7 +360,7 @@ fn an_item_is_saved_once_while_its_shard_is_split_twice() {
         Model::new("save and two splits", 700)
             .blocking()
             .preemptions(3)
-            .in_short(1, 14)
+            .in_short(1, 16)
             .run_in::<Grove, Mixed>(
                 move |grove: &Grove| {
                     let item = item(bits, 2);
@@ -387,7 +387,7 @@ fn items_of_two_shards_are_saved_once_while_both_are_split() {
     Model::new("save and split both", 950)
         .blocking()
         .preemptions(3)
-        .in_short(2, 220)
+        .in_short(2, 240)
         .run_in::<Grove, [Mixed; 2]>(
             |grove: &Grove| {
                 let items = [item(0b01, 2), item(0b11, 2)];
@@ -418,7 +418,7 @@ fn an_insert_that_had_returned_from_a_split_is_saved() {
         Model::new("split, insert, then save", 320)
             .blocking()
             .preemptions(3)
-            .in_short(2, 100)
+            .in_short(2, 110)
             .run_in::<Grove, (Mixed, Done)>(
                 move |grove: &Grove| {
                     let item = item(half, 1);

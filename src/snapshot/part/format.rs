@@ -151,7 +151,7 @@
 //! h = fold(fold(h))
 //! ```
 //!
-//! where `fold(x)` is the part of `scale(x, M)` XOR its rest, and `M` is `0xAEF17502108EF2D9`.
+//! where `fold(x)` is the part of `scale(x, M)` XOR its rest, and `M` is `0xA750FAA414DC2D91`.
 //!
 //! What follows depends on the kind of filter. In a fixed filter:
 //!
@@ -161,16 +161,15 @@
 //!   `scale(h << 32, 2^bits - 2^stamp_bits)`. It has a stamp of zeros, and the fingerprint above it. In a wide
 //!   bucket, the head is 1 + the part of `scale(h << 32, 2^half - 1)`, and the tail the highest
 //!   `half - stamp_bits` bits of the rest of that product.
-//! * Let `s` be `M` × `lane`, or × the head in a wide bucket. The item is *far* if `near` is 2, or if a bucket has two
-//!   lanes, or if the two highest bits of `s` are both zero.
-//! * Let `d` be `(s >> 40) & (k - 1)` with its lowest bit set, where `k` is `near`, or for a far item the lowest power of
-//!   two that is no less than `buckets`. The second bucket is first XOR `d`, unless there is no such bucket. Then let `u`
-//!   be the value of the highest bit in `d`, and `end` the lowest multiple of `2u` above first:
-//!   * If `buckets` > `end - u`, let `hole` be `end - buckets`, and `t` the part of `scale(M × d >> 32 << 32, hole)` with
-//!     its lowest bit set. The second bucket is (`buckets` + `j`) XOR `d`, where `j` is `t` - ((first XOR `d`) -
-//!     `buckets`), plus `hole` if that is negative.
-//!   * Otherwise `u` is subtracted from `d`, and the second bucket is first XOR `d`, unless there is no such bucket, and so
-//!     on.
+//! * Let `s` be `M` × `lane`, or × the head in a wide bucket. If `near` is 2, or a bucket has two lanes, the second bucket
+//!   is `t` - first, plus `buckets` if that is negative, where `t` is the part of `scale(s, buckets)` with its lowest bit
+//!   set.
+//! * Otherwise the item is *far* if the two highest bits of `s` are both zero. Let `k` be `near`, or for a far item the
+//!   lowest power of two that is no less than `buckets`, and `d` be `(s >> 40) & (k - 1)` with its lowest bit set, and for a
+//!   far item with its highest bit, `k / 2`, set, too, if `k` is more than `buckets`. The second bucket is first XOR `d`,
+//!   unless there is no such bucket. Then let `hole` be `k - buckets`, and `t` the part of
+//!   `scale(M × d >> 32 << 32, hole)` with its lowest bit set. The second bucket is (`buckets` + `j`) XOR `d`, where `j` is
+//!   `t` - ((first XOR `d`) - `buckets`), plus `hole` if that is negative.
 //! * The filter contains the item if either bucket has its fingerprint, whatever the stamp.
 //!
 //! In a growing filter:
@@ -191,10 +190,9 @@
 //!   above the lowest 1 of its lower `suffix` bits. The filter contains the item if either bucket has such a lane.
 //!
 //! For example, the bytes `https://a.example/` have the hash `825669AB53A360EC` with the seed 7, which is mixed to
-//! `7F70D413DE41514B`. In a fixed filter of 16 bits, 3 shards and 4,096 buckets, they are in shard 1, in bucket `7E5` or
-//! `79A` (the item is not far), as `DE41`. In a growing filter of 16 bits that began with 3 shards, each of which was split
-//! into four, they are in root 1, in the third of its four blocks, in bucket `1509` or `1434` (the item is not far), as
-//! `9A4F`.
+//! `A4BD9CF082363CE5`. In a fixed filter of 16 bits, 3 shards and 4,096 buckets, they are in shard 1, in bucket `EE3` or
+//! `ED2` (the item is not far), as `8236`. In a growing filter of 16 bits that began with 3 shards, each of which was split
+//! into four, they are in root 1, in the last of its four blocks, in bucket `333` or `1978` (the item is far), as `DECF`.
 //!
 //! # The hasher
 //!
@@ -356,11 +354,11 @@ mod tests {
         let fixed = Geometry::restore(lanes, 3, 4_096).expect("a geometry");
         let numbers_of = |place: Place| [place.first.0, place.second.0, place.fp.head()];
         let (shard, place) = fixed.locate(hash);
-        assert_eq!((hash, mixed.0), (0x8256_69AB_53A3_60EC, 0x7F70_D413_DE41_514B));
-        assert_eq!((shard, numbers_of(place)), (1, [0x7E5, 0x79A, 0xDE41]));
+        assert_eq!((hash, mixed.0), (0x8256_69AB_53A3_60EC, 0xA4BD_9CF0_8236_3CE5));
+        assert_eq!((shard, numbers_of(place)), (1, [0xEE3, 0xED2, 0x8236]));
         let (root, fraction) = mixed.scaled(3);
         let position = Stagger::FULL.position(fraction);
         let place = Shrinking::<false>::new(lanes, 1.0).place(mixed, position, 2);
-        assert_eq!((root, position >> 62, numbers_of(place)), (1, 0b10, [0x1509, 0x1434, 0x9A4F]));
+        assert_eq!((root, position >> 62, numbers_of(place)), (1, 0b11, [0x333, 0x1978, 0xDECF]));
     }
 }

@@ -244,7 +244,7 @@ twins! { an_item_that_came_again_is_found_while_a_writer_sweeps:
 /// What expires does not get to a new shard behind the back of a writer that has swept the old one.
 #[test]
 fn a_writer_sweeps_while_a_shard_is_split() {
-    Model::new("sweep and split", 80).preemptions(2).blocking().run_in::<Grove, [Mixed; 2]>(
+    Model::new("sweep and split", 100).preemptions(2).blocking().run_in::<Grove, [Mixed; 2]>(
         to_be_split,
         &[
             |grove, [gone, _]| {

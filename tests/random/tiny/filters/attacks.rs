@@ -53,7 +53,7 @@ fn the_growth_for_hot_items_is_bounded_by_their_copies() {
     }
 }
 
-const M: u64 = 0xAEF1_7502_108E_F2D9;
+const M: u64 = 0xA750_FAA4_14DC_2D91;
 
 /// Mixes a hash like `Mixed::of` in `src/layout/geometry.rs`.
 fn mixed(hash: u64) -> u64 {
